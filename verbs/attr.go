@@ -1,0 +1,187 @@
+package verbs
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// DeviceAttr are the attributes of a device (struct ibv_device_attr).
+type DeviceAttr struct {
+	Firmware     string
+	NodeGUID     GUID
+	SysImageGUID GUID
+	VendorID     uint32
+	VendorPartID uint32
+	HWVersion    uint32
+	Ports        int
+	Limits       Limits
+	// CapFlags are the bits of device_cap_flags.
+	CapFlags uint32
+}
+
+// Limits are the largest sizes and counts that a device says it has, under the
+// names that struct ibv_device_attr gives them.
+type Limits struct {
+	MaxMRSize       uint64
+	MaxQP           int
+	MaxQPWR         int
+	MaxSGE          int
+	MaxCQ           int
+	MaxCQE          int
+	MaxMR           int
+	MaxPD           int
+	MaxQPRdAtom     int
+	MaxQPInitRdAtom int
+	MaxMW           int
+	MaxAH           int
+	MaxMcastGroup   int
+	MaxMcastQP      int
+	MaxSRQ          int
+	MaxSRQWR        int
+	MaxSRQSGE       int
+	MaxPKeys        int
+}
+
+// GUID is a 64-bit globally unique identifier, most significant byte first.
+type GUID [8]byte
+
+// String formats a GUID as sysfs does: 5254:00ff:fe12:3456.
+func (g GUID) String() string {
+	return fmt.Sprintf("%02x%02x:%02x%02x:%02x%02x:%02x%02x", g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7])
+}
+
+// GID is a 128-bit port identifier, in network byte order.
+type GID [16]byte
+
+// String formats a GID as an IPv6 address.
+func (g GID) String() string { return netip.AddrFrom16(g).String() }
+
+// IsIPv4 reports whether the GID is an IPv4 address mapped into IPv6.
+func (g GID) IsIPv4() bool { return netip.AddrFrom16(g).Is4In6() }
+
+// IsLinkLocal reports whether the GID is in fe80::/10.
+func (g GID) IsLinkLocal() bool { return netip.AddrFrom16(g).IsLinkLocalUnicast() }
+
+// GIDEntry is one used entry of a port's GID table (struct ibv_gid_entry).
+type GIDEntry struct {
+	Port  int
+	Index int
+	GID   GID
+	Type  GIDType
+}
+
+// GIDType is the kind of network that a GID belongs to.
+type GIDType int
+
+// The types of a GID, as enum ibv_gid_type numbers them.
+const (
+	GIDTypeIB GIDType = iota
+	GIDTypeRoCEv1
+	GIDTypeRoCEv2
+)
+
+// String returns the name that sysfs gives the type.
+func (t GIDType) String() string {
+	return name(int(t), "IB", "RoCE v1", "RoCE v2")
+}
+
+// PortAttr are the attributes of a port (struct ibv_port_attr).
+type PortAttr struct {
+	State     PortState
+	LinkLayer LinkLayer
+	LID       uint16
+	SMLID     uint16
+	// ActiveMTU and MaxMTU are in bytes.
+	ActiveMTU int
+	MaxMTU    int
+	GIDs      int
+	PKeys     int
+}
+
+// PortState is the logical state of a port.
+type PortState int
+
+// The states of a port, as enum ibv_port_state numbers them.
+const (
+	PortNop PortState = iota
+	PortDown
+	PortInit
+	PortArmed
+	PortActive
+	PortActiveDefer
+)
+
+// PortStates returns every state, in order.
+func PortStates() []PortState {
+	return []PortState{PortNop, PortDown, PortInit, PortArmed, PortActive, PortActiveDefer}
+}
+
+// String returns the name that sysfs gives the state, in lower case.
+func (s PortState) String() string {
+	return name(int(s), "nop", "down", "init", "armed", "active", "active_defer")
+}
+
+// LinkLayer is what carries a port's packets.
+type LinkLayer int
+
+// The link layers, as verbs.h numbers them.
+const (
+	LinkUnspecified LinkLayer = iota
+	LinkInfiniBand
+	LinkEthernet
+)
+
+// String returns the name that sysfs gives the link layer.
+func (l LinkLayer) String() string {
+	return name(int(l), "unspecified", "InfiniBand", "Ethernet")
+}
+
+// Transport is what a device speaks.
+type Transport int
+
+// The transports. Unlike in enum ibv_transport_type, the zero value is the
+// unknown one.
+const (
+	TransportUnknown Transport = iota
+	TransportIB
+	TransportIWARP
+	TransportUSNIC
+	TransportUSNICUDP
+	TransportUnspecified
+)
+
+// String returns the name that ibv_devinfo gives the transport.
+func (t Transport) String() string {
+	return name(int(t), "unknown", "InfiniBand", "iWARP", "usNIC", "usNIC UDP", "unspecified")
+}
+
+// Access are the permissions of a memory region or QP (enum ibv_access_flags).
+type Access uint32
+
+// The access flags, as enum ibv_access_flags numbers them.
+const (
+	AccessLocalWrite  Access = 1 << 0
+	AccessRemoteWrite Access = 1 << 1
+	AccessRemoteRead  Access = 1 << 2
+)
+
+// AHAttr says which address handle to create (struct ibv_ah_attr), and, in a
+// QPAttr, where the peer of a connected QP is.
+type AHAttr struct {
+	Port int
+	// DLID is the destination on InfiniBand.
+	DLID uint16
+	SL   uint8
+	// Global adds a global route header, which RoCE always needs.
+	Global     bool
+	DGID       GID
+	SGIDIndex  int
+	HopLimit   uint8
+}
+
+func name(i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprintf("unknown(%d)", i)
+	}
+	return names[i]
+}

@@ -1,0 +1,84 @@
+package verbs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrClosed is matched by the error of a method called on an object after its
+// Close succeeded.
+var ErrClosed = errors.New("object is closed")
+
+// ErrTimeout is matched by the error of a wait that reached its deadline.
+var ErrTimeout = errors.New("deadline reached")
+
+// ErrUnacknowledged is matched by the error of [CQ].Close when completion events
+// of the CQ were returned but not acknowledged. ibv_destroy_cq would wait for
+// their acknowledgement, for ever.
+var ErrUnacknowledged = errors.New("completion events not acknowledged")
+
+// ErrUnavailable is matched by the error of a provider that this build or this
+// host cannot offer.
+var ErrUnavailable = errors.New("provider not available")
+
+// Error is the failure of one verb on one device. It is comparable to its
+// errno: errors.Is(err, syscall.EBUSY) holds for a destroy that was refused
+// because the object is in use.
+type Error struct {
+	// Verb is the C function that failed.
+	Verb Verb
+	// Device is the name of the device, as in /sys/class/infiniband.
+	Device string
+	// Errno is the positive errno.
+	Errno syscall.Errno
+	// Detail tells more where the errno alone would mislead; may be nil.
+	Detail error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s on %s: %s (%s)", e.Verb, e.Device, ErrnoName(e.Errno), e.Errno.Error())
+	if e.Detail != nil {
+		s += ": " + e.Detail.Error()
+	}
+	return s
+}
+
+// Unwrap returns the errno and, if there is one, the detail.
+func (e *Error) Unwrap() []error {
+	if e.Detail != nil {
+		return []error{e.Errno, e.Detail}
+	}
+	return []error{e.Errno}
+}
+
+// ErrnoOf returns the errno that err carries, and whether it carries one.
+func ErrnoOf(err error) (syscall.Errno, bool) {
+	var errno syscall.Errno
+	ok := errors.As(err, &errno)
+	return errno, ok
+}
+
+// ErrnoName returns the symbol of an errno ("EBUSY"), or "errno 4242" for a
+// number that has none.
+func ErrnoName(errno syscall.Errno) string {
+	// Linux has two names for 95; the kernel and its manuals use this one.
+	if errno == syscall.EOPNOTSUPP {
+		return "EOPNOTSUPP"
+	}
+	if name := unix.ErrnoName(errno); name != "" {
+		return name
+	}
+	return "errno " + strconv.Itoa(int(errno))
+}
+
+// IsNotSupported reports whether err says that a device does not offer what was
+// asked, rather than that it failed to do it.
+func IsNotSupported(err error) bool {
+	return errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) ||
+		errors.Is(err, syscall.EPROTONOSUPPORT)
+}

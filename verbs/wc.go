@@ -1,0 +1,58 @@
+package verbs
+
+// Opcode is what a send work request does.
+type Opcode int
+
+// The opcodes, as enum ibv_wr_opcode numbers them.
+const (
+	OpRDMAWrite   Opcode = 0
+	OpSend        Opcode = 2
+	OpSendWithImm Opcode = 3
+)
+
+// SendFlags modify a send work request (enum ibv_send_flags).
+type SendFlags uint32
+
+// The flags, as enum ibv_send_flags numbers them.
+const (
+	SendFence     SendFlags = 1 << 0
+	SendSignaled  SendFlags = 1 << 1
+	SendSolicited SendFlags = 1 << 2
+	SendInline    SendFlags = 1 << 3
+)
+
+// WCOpcode is what a completion completes.
+type WCOpcode int
+
+// The opcodes of a completion, as enum ibv_wc_opcode numbers them. That of an
+// unsuccessful completion means nothing.
+const (
+	WCSend      WCOpcode = 0
+	WCRDMAWrite WCOpcode = 1
+	WCRecv      WCOpcode = 1 << 7
+)
+
+// WCStatus is how a work request ended. It is a type of its own, not an error of
+// a verb: ibv_poll_cq succeeded.
+type WCStatus int
+
+// The statuses that matter here, as enum ibv_wc_status numbers them.
+const (
+	WCSuccess     WCStatus = 0
+	WCLocLenErr   WCStatus = 1
+	WCLocProtErr  WCStatus = 4
+	WCWRFlushErr  WCStatus = 5
+	WCRemInvReq   WCStatus = 9
+	WCRetryExc    WCStatus = 12
+	WCRNRRetryExc WCStatus = 13
+	WCGeneralErr  WCStatus = 21
+)
+
+// String returns the status as a metric's label has it: success, wr_flush_err.
+func (s WCStatus) String() string {
+	return name(int(s),
+		"success", "loc_len_err", "loc_qp_op_err", "loc_eec_op_err", "loc_prot_err", "wr_flush_err",
+		"mw_bind_err", "bad_resp_err", "loc_access_err", "rem_inv_req_err", "rem_access_err", "rem_op_err",
+		"retry_exc_err", "rnr_retry_exc_err", "loc_rdd_viol_err", "rem_inv_rd_req_err", "rem_abort_err",
+		"inv_eecn_err", "inv_eec_state_err", "fatal_err", "resp_timeout_err", "general_err")
+}
