@@ -1,0 +1,222 @@
+package report
+
+import "time"
+
+// Run is one run of the probes on one device.
+type Run struct {
+	// Device is the name of the device, as in /sys/class/infiniband.
+	Device string `json:"device"`
+	// Started is when the child process was started.
+	Started time.Time `json:"started"`
+	// Duration is from the start of the child process to its end, or to the
+	// moment at which it was given up.
+	Duration time.Duration `json:"duration_ns"`
+	// Outcome sums the run up.
+	Outcome Outcome `json:"outcome"`
+	// Error says in words why Outcome is not OutcomeOK; empty otherwise.
+	Error string `json:"error,omitempty"`
+	// Verb is the verb in which the child was when it was killed or crashed;
+	// empty if it was in none.
+	Verb string `json:"verb,omitempty"`
+	// Info is what the device said of itself; nil if it could not be asked.
+	Info *Device `json:"info,omitempty"`
+	// Probes are the probes that finished, in order.
+	Probes []Probe `json:"probes,omitempty"`
+	// Calls are the calls of verbs that returned, in order.
+	Calls []Call `json:"-"`
+	// Undestroyed are the objects whose destruction the device refused to the
+	// end.
+	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`
+	// CPU is the processor time that the child used, user and system.
+	CPU time.Duration `json:"cpu_ns,omitempty"`
+	// MaxRSS is the most memory that the child had resident, in bytes. It is an
+	// upper bound: the kernel counts what the process that started the child had
+	// resident until then as the child's, too.
+	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
+}
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes of a run.
+const (
+	// OutcomeOK: every probe that could run succeeded.
+	OutcomeOK Outcome = "ok"
+	// OutcomeFailed: the run went to its end, and a verb failed or gave less
+	// than was asked.
+	OutcomeFailed Outcome = "failed"
+	// OutcomeTimeout: the child was killed at its deadline.
+	OutcomeTimeout Outcome = "timeout"
+	// OutcomeCrashed: the child ended without a whole report.
+	OutcomeCrashed Outcome = "crashed"
+)
+
+// Outcomes returns every outcome.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeOK, OutcomeFailed, OutcomeTimeout, OutcomeCrashed}
+}
+
+// Probe is what one probe found in one run.
+type Probe struct {
+	// Name is cq, comp_channel, srq or qp.
+	Name string `json:"name"`
+	// Status sums the probe up.
+	Status Status `json:"status"`
+	// Duration is the time that the probe took.
+	Duration time.Duration `json:"duration_ns"`
+	// Failures are what went wrong, in order.
+	Failures []Failure `json:"failures,omitempty"`
+	// Skips are what could not be probed, and why.
+	Skips []Skip `json:"skips,omitempty"`
+	// Clamps are the sizes that were cut down to a limit of the device.
+	Clamps []Clamp `json:"clamps,omitempty"`
+	// CQs, SRQs, QPs and Inline are sizes asked for and given.
+	CQs    []CQSize    `json:"cqs,omitempty"`
+	SRQs   []SRQSize   `json:"srqs,omitempty"`
+	QPs    []QPSize    `json:"qps,omitempty"`
+	Inline []InlineMax `json:"inline,omitempty"`
+	// Memory is what objects cost.
+	Memory []Memory `json:"memory,omitempty"`
+}
+
+// Status is how a probe ended.
+type Status string
+
+// The statuses of a probe.
+const (
+	// StatusOK: something was probed and nothing of it failed.
+	StatusOK Status = "ok"
+	// StatusFailed: something failed.
+	StatusFailed Status = "failed"
+	// StatusSkipped: nothing could be probed. It counts neither as success nor as
+	// failure.
+	StatusSkipped Status = "skipped"
+)
+
+// Failure is one thing that went wrong in a probe.
+type Failure struct {
+	// Subject is what was being probed, such as "rc medium".
+	Subject string `json:"subject"`
+	// Verb and Errno tell which verb failed and how; Errno is empty when the
+	// verb succeeded and its result was wrong.
+	Verb  string `json:"verb,omitempty"`
+	Errno string `json:"errno,omitempty"`
+	// Message says it in words.
+	Message string `json:"message"`
+}
+
+// Skip is one thing that a probe could not do.
+type Skip struct {
+	// Subject is what was skipped: a profile or a QP type; empty for the whole
+	// probe.
+	Subject string     `json:"subject,omitempty"`
+	Reason  SkipReason `json:"reason"`
+	// Detail says it in words.
+	Detail string `json:"detail,omitempty"`
+}
+
+// SkipReason is why something was skipped.
+type SkipReason string
+
+// The reasons for a skip.
+const (
+	// SkipNotSupported: the device says, by a limit of zero or by errno, that it
+	// does not offer this.
+	SkipNotSupported SkipReason = "not_supported"
+	// SkipNotPermitted: this process may not do it (EPERM, EACCES).
+	SkipNotPermitted SkipReason = "not_permitted"
+	// SkipNeeds: something that this needs could not be had.
+	SkipNeeds SkipReason = "prerequisite_failed"
+)
+
+// Clamp is a configured size that was cut down to what the device allows.
+type Clamp struct {
+	Profile string `json:"profile"`
+	// Subject is the kind of object: cq, srq, or a QP type such as qp_rc.
+	Subject string `json:"subject"`
+	// Attribute is the size's name, such as cqe or max_send_wr.
+	Attribute string `json:"attribute"`
+	// Limit is the name of the device's limit, such as max_cqe.
+	Limit      string `json:"limit"`
+	Configured int64  `json:"configured"`
+	Used       int64  `json:"used"`
+}
+
+// CQSize are the sizes of a CQ.
+type CQSize struct {
+	Profile   string `json:"profile"`
+	Requested int64  `json:"requested"`
+	Actual    int64  `json:"actual"`
+}
+
+// SRQSize are the sizes of an SRQ: asked for, written back by ibv_create_srq,
+// and told by ibv_query_srq (nil if that failed).
+type SRQSize struct {
+	Profile   string   `json:"profile"`
+	Requested SRQAttr  `json:"requested"`
+	Actual    SRQAttr  `json:"actual"`
+	Queried   *SRQAttr `json:"queried,omitempty"`
+}
+
+// SRQAttr are the attributes of an SRQ.
+type SRQAttr struct {
+	WorkRequests  int64 `json:"work_requests"`
+	ScatterGather int64 `json:"scatter_gather_entries"`
+}
+
+// QPSize are the sizes of a QP of one type.
+type QPSize struct {
+	// Type is rc, uc, ud or raw_packet.
+	Type      string `json:"type"`
+	Profile   string `json:"profile"`
+	Requested QPCap  `json:"requested"`
+	Actual    QPCap  `json:"actual"`
+}
+
+// QPCap are the sizes of a QP.
+type QPCap struct {
+	SendWorkRequests  int64 `json:"send_work_requests"`
+	RecvWorkRequests  int64 `json:"recv_work_requests"`
+	SendScatterGather int64 `json:"send_scatter_gather_entries"`
+	RecvScatterGather int64 `json:"recv_scatter_gather_entries"`
+	InlineBytes       int64 `json:"inline_bytes"`
+}
+
+// InlineMax is the most inline data that a QP of one type can be given.
+type InlineMax struct {
+	Type  string `json:"type"`
+	Bytes int64  `json:"bytes"`
+}
+
+// Memory is what one object costs the process that creates it.
+type Memory struct {
+	// Object is comp_channel, cq, srq, or a QP type such as qp_rc.
+	Object string `json:"object"`
+	// Profile is the profile of its size; empty where size is not a choice.
+	Profile string `json:"profile,omitempty"`
+	// Virtual and Locked are in bytes: address space, and memory pinned.
+	Virtual int64 `json:"virtual_bytes"`
+	Locked  int64 `json:"locked_bytes"`
+}
+
+// Call is one call of a verb that returned.
+type Call struct {
+	Verb     string        `json:"verb"`
+	Duration time.Duration `json:"ns"`
+	// Errno is the symbol of the errno, such as ENOMEM; empty for success.
+	Errno string `json:"errno,omitempty"`
+	// Expected marks a failure that the probe provoked on purpose, such as the
+	// search for the largest inline size does; it is no failure of the device.
+	Expected bool `json:"expected,omitempty"`
+}
+
+// Undestroyed is an object whose destruction the device refused to the end.
+type Undestroyed struct {
+	// Type is the kind of object, as rdma(8) names it: pd, mr, cq, srq, qp; or
+	// comp_channel.
+	Type string `json:"type"`
+	// Errno is the symbol of the last refusal's errno.
+	Errno string `json:"errno"`
+	// Attempts is how often its destruction was asked for.
+	Attempts int `json:"attempts"`
+}

@@ -1,0 +1,44 @@
+package report
+
+import "time"
+
+// Snapshot is what is known of the host's devices at one moment. Nobody changes
+// it once it is published.
+type Snapshot struct {
+	// Provider is libibverbs or simulated.
+	Provider string `json:"provider"`
+	// Ready tells that each device found at first has been probed once.
+	Ready bool `json:"ready"`
+	// Devices are sorted by name.
+	Devices []DeviceState `json:"devices"`
+	// DiscoveryError says why the devices could not be listed; empty if they
+	// could.
+	DiscoveryError string `json:"discovery_error,omitempty"`
+}
+
+// DeviceState is what is known of one device.
+type DeviceState struct {
+	Name string `json:"name"`
+	// Present tells that the host has the device now. A device that is not
+	// present is listed only while a child that was to probe it does not end.
+	Present bool `json:"present"`
+	// Info is what the device last said of itself; nil if it never did.
+	Info *Device `json:"info,omitempty"`
+	// Last is the last finished run; nil before the first.
+	Last *Run `json:"last,omitempty"`
+	// LastSuccess is when the last run with OutcomeOK was started; zero if none.
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	// Failures is the number of runs since the last one with OutcomeOK.
+	Failures int `json:"failures"`
+	// Stuck tells of a child that was killed and has not ended; nil if there is
+	// none.
+	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Stuck is a child process that was killed and has not ended.
+type Stuck struct {
+	PID int `json:"pid"`
+	// Verb is the verb that the child is in; empty if it is in none.
+	Verb  string    `json:"verb"`
+	Since time.Time `json:"since"`
+}

@@ -1,0 +1,492 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+	"unicode/utf8"
+)
+
+const endLine = `{"end":{}}` + "\n"
+
+// fullRun is a run with everything in it that a report can carry.
+func fullRun() *Run {
+	return &Run{
+		Error: "so it is",
+		Info: &Device{
+			Transport: "InfiniBand", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
+			NodeGUID: "5254:00ff:fe12:3456", CompletionVectors: 4,
+			Limits: []Limit{{"max_qp", 1 << 17}, {"max_mr_size", 1<<63 - 1}},
+			Ports:  []Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}, {Number: 2, State: "down"}},
+		},
+		Probes: []Probe{
+			{Name: "cq", Status: StatusOK, Duration: time.Millisecond, CQs: []CQSize{{"small", 16, 31}, {"large", 4096, 4095}}},
+			{Name: "srq", Status: StatusSkipped, Skips: []Skip{{Reason: SkipNotSupported, Detail: "max_srq is 0 <\u2028\">"}}},
+			{
+				Name: "qp", Status: StatusFailed, Duration: time.Second,
+				Failures: []Failure{{Subject: "rc medium", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "no room\nat all"}},
+				Skips:    []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted}},
+				Clamps:   []Clamp{{"large", "qp_rc", "max_send_wr", "max_qp_wr", 1 << 20, 1 << 14}},
+				SRQs:     []SRQSize{{Profile: "small", Requested: SRQAttr{1, 2}, Actual: SRQAttr{3, 4}, Queried: &SRQAttr{5, 6}}},
+				QPs: []QPSize{
+					{"rc", "small", QPCap{1, 2, 3, 4, 5}, QPCap{6, 7, 8, 9, 10}},
+					{"uc", "small", QPCap{}, QPCap{}},
+				},
+				Inline: []InlineMax{{"rc", 828}, {"ud", 0}},
+				Memory: []Memory{{"qp_rc", "small", 4096, 8192}, {"comp_channel", "", 0, -4096}},
+			},
+		},
+		Calls: []Call{
+			{Verb: "ibv_open_device", Duration: 1234},
+			{Verb: "ibv_create_qp", Duration: 0, Errno: "ENOMEM", Expected: true},
+		},
+		Undestroyed: []Undestroyed{{"cq", "EBUSY", 5}, {"comp_channel", "errno 4242", 1}},
+	}
+}
+
+// write writes all of a run but its end.
+func write(t testing.TB, w *Writer, run *Run) {
+	t.Helper()
+	var errs []error
+	for _, c := range run.Calls {
+		errs = append(errs, w.Begin(c.Verb), w.Call(c))
+	}
+	if run.Info != nil {
+		errs = append(errs, w.Device(*run.Info))
+	}
+	for _, p := range run.Probes {
+		errs = append(errs, w.Probe(p))
+	}
+	for _, u := range run.Undestroyed {
+		errs = append(errs, w.Undestroyed(u))
+	}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func fullReport(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	w := NewWriter(&b)
+	write(t, w, fullRun())
+	if err := w.End(End{Error: fullRun().Error}); err != nil || w.Err() != nil {
+		t.Fatal(err, w.Err())
+	}
+	return b.String()
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	text := fullReport(t)
+	readers := map[string]io.Reader{
+		"at once":       strings.NewReader(text),
+		"byte by byte":  iotest.OneByteReader(strings.NewReader(text)),
+		"data with EOF": iotest.DataErrReader(strings.NewReader(text)),
+		"blank lines":   strings.NewReader(text + "\n \r\n\t"),
+		"pipe closed":   io.MultiReader(strings.NewReader(text), iotest.ErrReader(os.ErrClosed)),
+		"CR LF":         strings.NewReader(strings.ReplaceAll(text, "\n", "\r\n")),
+	}
+	for name, r := range readers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got Run
+			if err := Read(r, &got); err != nil {
+				t.Fatal(err)
+			}
+			if want := fullRun(); !reflect.DeepEqual(&got, want) {
+				t.Errorf("got  %s\nwant %s", asJSON(t, got), asJSON(t, want))
+			}
+		})
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Read adds to a run and leaves the rest of it alone.
+func TestReadKeepsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	run := Run{Device: "rxe0", Outcome: OutcomeOK, Started: time.Unix(1, 0)}
+	if err := Read(strings.NewReader(endLine), &run); err != nil {
+		t.Fatal(err)
+	}
+	if want := (Run{Device: "rxe0", Outcome: OutcomeOK, Started: time.Unix(1, 0)}); !reflect.DeepEqual(run, want) {
+		t.Errorf("got %+v", run)
+	}
+}
+
+// Wherever a report is cut off, the error says so and nothing is made up.
+func TestReadTruncatedAnywhere(t *testing.T) {
+	t.Parallel()
+	text := fullReport(t)
+	whole := fullRun()
+	for n := range len(text) {
+		var run Run
+		err := Read(strings.NewReader(text[:n]), &run)
+		if !errors.Is(err, ErrTruncated) {
+			t.Fatalf("cut off at byte %d: %v", n, err)
+		}
+		if lines := strings.Count(text[:n], "\n"); len(run.Probes) > len(whole.Probes) || lines == 0 && !reflect.DeepEqual(run, Run{}) {
+			t.Fatalf("cut off at byte %d: %+v", n, run)
+		}
+	}
+}
+
+func TestReadVerbInFlight(t *testing.T) {
+	t.Parallel()
+	const (
+		beginA = `{"begin":"ibv_create_cq"}` + "\n"
+		callA  = `{"call":{"verb":"ibv_create_cq","ns":1}}` + "\n"
+		beginB = `{"begin":"ibv_destroy_cq"}` + "\n"
+	)
+	tests := []struct {
+		name, text, verb string
+		calls            int
+	}{
+		{"before the first", "", "", 0},
+		{"first", beginA, "ibv_create_cq", 0},
+		{"between", beginA + callA, "", 1},
+		{"second", beginA + callA + beginB, "ibv_destroy_cq", 1},
+		{"begun and not yet told whole", beginA + callA + beginB[:9], "", 1},
+		{"before garbage", beginA + "Segmentation fault\n", "ibv_create_cq", 0},
+		{"other lines between", beginA + `{"device":{}}` + "\n", "ibv_create_cq", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var run Run
+			if err := Read(strings.NewReader(tt.text), &run); err == nil {
+				t.Error("no error for a report without end")
+			}
+			if run.Verb != tt.verb || len(run.Calls) != tt.calls {
+				t.Errorf("verb %q and %d calls, want %q and %d", run.Verb, len(run.Calls), tt.verb, tt.calls)
+			}
+		})
+	}
+}
+
+func TestReadRejects(t *testing.T) {
+	t.Parallel()
+	many := func(n int, item string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+	}
+	lines := func(n int, line string) string { return strings.Repeat(line+"\n", n) }
+	probes := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(`{"probe":{"name":"` + strings.Repeat("p", i+1) + `","status":"ok"}}` + "\n")
+		}
+		return b.String()
+	}
+	tests := []struct {
+		name, text string
+		// line is the line that the error names; 0 for none.
+		line int
+		// is is matched by the error, if not nil.
+		is error
+	}{
+		{"nothing", "", 0, ErrTruncated},
+		{"no newline", "hello", 0, ErrTruncated},
+		{"end without newline", `{"end":{}}`, 0, ErrTruncated},
+		{"words", "hello\n", 1, nil},
+		{"binary", "\x7fELF\x00\xff\n", 1, nil},
+		{"empty line", "\n" + endLine, 1, nil},
+		{"second line", `{"begin":"ibv_x"}` + "\n{\n", 2, nil},
+		{"array", "[]\n", 1, nil},
+		{"null", "null\n", 1, nil},
+		{"no key", "{}\n", 1, nil},
+		{"null key", `{"end":null}` + "\n", 1, nil},
+		{"unknown key", `{"start":1}` + "\n", 1, nil},
+		{"unknown attribute", `{"device":{"colour":"red"}}` + "\n", 1, nil},
+		{"two keys", `{"begin":"ibv_x","end":{}}` + "\n", 1, nil},
+		{"two values", `{"end":{}}{"end":{}}` + "\n", 1, nil},
+		{"a value and a brace", `{"end":{}}}` + "\n", 1, nil},
+		{"a value and a bracket", `{"end":{}}]` + "\n", 1, nil},
+		{"wrong type", `{"end":7}` + "\n", 1, nil},
+		{"deep", `{"device":` + strings.Repeat("[", 1<<17) + "\n", 1, nil},
+		{"text after the end", endLine + "bye\n", 2, nil},
+		{"text without newline after the end", endLine + "\nbye", 3, nil},
+		{"two ends", endLine + endLine, 2, nil},
+		{"verb", `{"begin":"rm -rf"}` + "\n", 1, nil},
+		{"verb of a call", `{"call":{"verb":"open","ns":1}}` + "\n", 1, nil},
+		{"long verb", `{"begin":"ibv_` + strings.Repeat("x", 48) + `"}` + "\n", 1, nil},
+		{"negative time", `{"call":{"verb":"ibv_x","ns":-1}}` + "\n", 1, nil},
+		{"errno", `{"call":{"verb":"ibv_x","ns":1,"errno":"a\nb"}}` + "\n", 1, nil},
+		{"limit without name", `{"device":{"limits":[{"name":"","value":1}]}}` + "\n", 1, nil},
+		{"limit twice", `{"device":{"limits":[{"name":"a"},{"name":"a"}]}}` + "\n", 1, nil},
+		{"port twice", `{"device":{"ports":[{"number":1},{"number":1}]}}` + "\n", 1, nil},
+		{"state of a port", `{"device":{"ports":[{"number":1,"state":"\u0007"}]}}` + "\n", 1, nil},
+		{"too many limits", `{"device":{"limits":` + many(maxLimits+1, `{}`) + "}}\n", 1, ErrTooLarge},
+		{"too many ports", `{"device":{"ports":` + many(maxPorts+1, `{}`) + "}}\n", 1, ErrTooLarge},
+		{"long attribute", `{"device":{"fw_version":"` + strings.Repeat("x", maxLabel+1) + `"}}` + "\n", 1, ErrTooLarge},
+		{"probe without name", `{"probe":{"status":"ok"}}` + "\n", 1, nil},
+		{"probe without status", `{"probe":{"name":"cq"}}` + "\n", 1, nil},
+		{"status", `{"probe":{"name":"cq","status":"fine"}}` + "\n", 1, nil},
+		{"probe took less than nothing", `{"probe":{"name":"cq","status":"ok","duration_ns":-1}}` + "\n", 1, nil},
+		{"probe twice", lines(2, `{"probe":{"name":"cq","status":"ok"}}`), 2, nil},
+		{"too many probes", probes(maxProbes + 1), maxProbes + 1, ErrTooLarge},
+		{"too many failures", `{"probe":{"name":"cq","status":"ok","failures":` + many(maxItems+1, `{}`) + "}}\n", 1, ErrTooLarge},
+		{"verb of a failure", `{"probe":{"name":"cq","status":"failed","failures":[{"verb":"\""}]}}` + "\n", 1, nil},
+		{"reason", `{"probe":{"name":"cq","status":"ok","skips":[{"reason":"\u2603"}]}}` + "\n", 1, nil},
+		{"clamp", `{"probe":{"name":"cq","status":"ok","clamps":[{"limit":"{"}]}}` + "\n", 1, nil},
+		{"CQ twice", `{"probe":{"name":"cq","status":"ok","cqs":[{"profile":"a"},{"profile":"a"}]}}` + "\n", 1, nil},
+		{"SRQ twice", `{"probe":{"name":"cq","status":"ok","srqs":[{"profile":"a"},{"profile":"a"}]}}` + "\n", 1, nil},
+		{"QP twice", `{"probe":{"name":"cq","status":"ok","qps":[{"type":"rc","profile":"a"},{"type":"rc","profile":"a"}]}}` + "\n", 1, nil},
+		{"inline twice", `{"probe":{"name":"cq","status":"ok","inline":[{"type":"rc"},{"type":"rc"}]}}` + "\n", 1, nil},
+		{"memory twice", `{"probe":{"name":"cq","status":"ok","memory":[{"object":"cq"},{"object":"cq"}]}}` + "\n", 1, nil},
+		{"undestroyed", `{"undestroyed":{"type":"","errno":"EBUSY"}}` + "\n", 1, nil},
+		{"too many undestroyed", lines(maxItems+1, `{"undestroyed":{"type":"cq","errno":"EBUSY"}}`), maxItems + 1, ErrTooLarge},
+		{"long line without newline", strings.Repeat("x", MaxLine+1), 0, ErrTooLarge},
+		{"long line", strings.Repeat("x", MaxLine+1) + "\n", 0, ErrTooLarge},
+		{"long line after the end", endLine + strings.Repeat(" ", MaxLine+1) + "\n", 0, ErrTooLarge},
+		{"large", lines(MaxReport>>16+1, `{"begin":"ibv_xyz"`+strings.Repeat(" ", 1<<16)+"}"), 0, ErrTooLarge},
+		{"large after the end", endLine + lines(MaxReport>>16, strings.Repeat(" ", 1<<16)), 0, ErrTooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var run Run
+			err := Read(strings.NewReader(tt.text), &run)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			var line *LineError
+			if errors.As(err, &line) != (tt.line != 0) || line != nil && line.Line != tt.line {
+				t.Errorf("error %q, want one for line %d", err, tt.line)
+			}
+			if tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("error %q does not match %q", err, tt.is)
+			}
+			if errors.Is(err, ErrTruncated) && tt.is != ErrTruncated {
+				t.Errorf("error %q says that the report is truncated", err)
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("error of %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// A long line that comes in small pieces takes no longer than one in one piece.
+func TestReadDripped(t *testing.T) {
+	t.Parallel()
+	text := `{"end":{}` + strings.Repeat(" ", MaxLine-len(endLine)) + "}\n"
+	var run Run
+	if err := Read(iotest.OneByteReader(strings.NewReader(text)), &run); err != nil {
+		t.Error(err)
+	}
+}
+
+// A report may be just as large as the bounds say.
+func TestReadAtTheBounds(t *testing.T) {
+	t.Parallel()
+	pad := func(n int) string { return `{"end":{}` + strings.Repeat(" ", n-len(endLine)) + "}\n" }
+	begin := `{"begin":"ibv_xyz"` + strings.Repeat(" ", 1<<16) + "}\n"
+	begins := strings.Repeat(begin, (MaxReport-MaxLine)/len(begin))
+	text := begins + pad(MaxLine)
+	text += strings.Repeat("\n", MaxReport-len(text))
+	if len(text) != MaxReport {
+		t.Fatalf("the test's report has %d bytes", len(text))
+	}
+	var run Run
+	if err := Read(strings.NewReader(text), &run); err != nil {
+		t.Error(err)
+	}
+	if err := Read(strings.NewReader(text+"\n"), &run); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+func TestReadClipsTexts(t *testing.T) {
+	t.Parallel()
+	long := "x" + strings.Repeat("é", maxText)
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	p := Probe{
+		Name: "cq", Status: StatusFailed,
+		Failures: []Failure{{Subject: long, Message: long}},
+		Skips:    []Skip{{Reason: SkipNeeds, Detail: long}},
+	}
+	if err := errors.Join(w.Probe(p), w.End(End{Error: long})); err != nil {
+		t.Fatal(err)
+	}
+	var run Run
+	if err := Read(&b, &run); err != nil {
+		t.Fatal(err)
+	}
+	got := run.Probes[0]
+	for _, s := range []string{run.Error, got.Failures[0].Subject, got.Failures[0].Message, got.Skips[0].Detail} {
+		if len(s) != maxText-1 || !utf8.ValidString(s) {
+			t.Errorf("a text of %d bytes", len(s))
+		}
+	}
+}
+
+func TestReadError(t *testing.T) {
+	t.Parallel()
+	var run Run
+	r := io.MultiReader(strings.NewReader(`{"begin":"ibv_x"}`+"\n"), iotest.ErrReader(os.ErrClosed))
+	if err := Read(r, &run); !errors.Is(err, ErrTruncated) || !errors.Is(err, os.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	if run.Verb != "ibv_x" {
+		t.Errorf("verb %q", run.Verb)
+	}
+}
+
+func TestLineError(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	err := &LineError{Line: 3, Err: cause}
+	if !errors.Is(err, cause) || err.Error() != "line 3 of the report: cause" {
+		t.Errorf("%v", err)
+	}
+}
+
+// failing fails at its third write.
+type failing struct{ n int }
+
+var errFull = errors.New("full")
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.n++; f.n == 3 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+func TestWriterKeepsItsError(t *testing.T) {
+	t.Parallel()
+	f := &failing{}
+	w := NewWriter(f)
+	for i := range 5 {
+		if err := w.Begin("ibv_x"); errors.Is(err, errFull) != (i >= 2) {
+			t.Errorf("write %d: %v", i, err)
+		}
+	}
+	if f.n != 3 || !errors.Is(w.Err(), errFull) {
+		t.Errorf("%d writes, error %v", f.n, w.Err())
+	}
+}
+
+// Each line reaches the reader with one write.
+func TestWriterWritesLines(t *testing.T) {
+	t.Parallel()
+	r, pipe := io.Pipe()
+	w := NewWriter(pipe)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				_ = w.Call(Call{Verb: "ibv_poll_cq", Duration: 1})
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		_ = w.End(End{})
+		_ = pipe.Close()
+	}()
+	var run Run
+	if err := Read(r, &run); err != nil || len(run.Calls) != 800 {
+		t.Errorf("%d calls, error %v", len(run.Calls), err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	full := fullReport(f)
+	f.Add([]byte(full))
+	f.Add([]byte(full + full))
+	f.Add([]byte(full[:len(full)/2]))
+	for line := range strings.Lines(full) {
+		f.Add([]byte(line))
+		f.Add([]byte(line + endLine))
+	}
+	for _, s := range []string{
+		"", "\n", "{}\n", "null\n", "[", "\xff\xfe\n", "{\"end\":{}}}\n", "{\"begin\":\"ibv_\"}\n",
+		`{"call":{"verb":"ibv_x","ns":1e99}}` + "\n", `{"call":{"verb":"ibv_x","ns":9223372036854775807}}` + "\n",
+		`{"device":{"ports":[{"number":-1,"state":"active"}]}}` + "\n", `{"BEGIN":"ibv_x"}` + "\n",
+		`{"end":{"error":"\ud800"}}` + "\n", "panic: runtime error\n\ngoroutine 1 [running]:\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var run, slow Run
+		err := Read(bytes.NewReader(b), &run)
+		slowErr := Read(iotest.OneByteReader(bytes.NewReader(b)), &slow)
+		if (err == nil) != (slowErr == nil) || !reflect.DeepEqual(run, slow) {
+			t.Fatalf("the result depends on how the bytes arrive: %v, %v", err, slowErr)
+		}
+		var line *LineError
+		if err != nil && !errors.Is(err, ErrTruncated) && !errors.Is(err, ErrTooLarge) && !errors.As(err, &line) {
+			t.Fatalf("error %v", err)
+		}
+		check(t, &run)
+		if err != nil {
+			return
+		}
+		// What was read can be written, and is then read as the same.
+		var text strings.Builder
+		w := NewWriter(&text)
+		write(t, w, &run)
+		if err := w.End(End{Error: run.Error}); err != nil {
+			t.Fatal(err)
+		}
+		again := Run{Verb: run.Verb}
+		if err := Read(strings.NewReader(text.String()), &again); err != nil {
+			t.Fatalf("%v in %s", err, text.String())
+		}
+		again.Verb = run.Verb
+		if !bytes.Equal(mustJSON(t, again), mustJSON(t, run)) || !slices.Equal(again.Calls, run.Calls) {
+			t.Fatalf("got %+v, want %+v", again, run)
+		}
+	})
+}
+
+// check makes sure of what the reader of a run relies on.
+func check(t *testing.T, run *Run) {
+	t.Helper()
+	if run.Verb != "" && !isVerb(run.Verb) || len(run.Error) > maxText || len(run.Probes) > maxProbes || len(run.Undestroyed) > maxItems {
+		t.Fatalf("run %+v", run)
+	}
+	if !utf8.Valid(mustJSON(t, run)) {
+		t.Fatal("not UTF-8")
+	}
+	for _, c := range run.Calls {
+		if !isVerb(c.Verb) || c.Duration < 0 || c.Errno != "" && !isLabel(c.Errno) {
+			t.Fatalf("call %+v", c)
+		}
+	}
+	names := make(map[string]bool)
+	for _, p := range run.Probes {
+		if !isLabel(p.Name) || names[p.Name] {
+			t.Fatalf("probe %+v", p)
+		}
+		names[p.Name] = true
+	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What a child reports becomes label values, so a child that is out of its mind
+// must not be able to invent any number of them: words are held to the form that
+// they have in a sane report, and lists to a length.
+
+func (c *Call) validate() error {
+	if !isVerb(c.Verb) {
+		return fmt.Errorf("%.64q is not the name of a verb", c.Verb)
+	}
+	if c.Duration < 0 {
+		return fmt.Errorf("%s took %d ns", c.Verb, c.Duration)
+	}
+	if c.Errno != "" && !isLabel(c.Errno) {
+		return fmt.Errorf("%.64q is not an errno", c.Errno)
+	}
+	return nil
+}
+
+func (d *Device) validate() error {
+	if len(d.Limits) > maxLimits || len(d.Ports) > maxPorts {
+		return fmt.Errorf("%w: %d limits, %d ports", ErrTooLarge, len(d.Limits), len(d.Ports))
+	}
+	for _, s := range []string{d.Transport, d.Firmware, d.NodeGUID} {
+		if len(s) > maxLabel {
+			return fmt.Errorf("%w: an attribute of %d bytes", ErrTooLarge, len(s))
+		}
+	}
+	for _, p := range d.Ports {
+		if p.State != "" && !isLabel(p.State) || len(p.LinkLayer) > maxLabel {
+			return fmt.Errorf("port %d in state %.64q with link layer %.64q", p.Number, p.State, p.LinkLayer)
+		}
+	}
+	seen := make(map[any]bool)
+	for _, l := range d.Limits {
+		if !isLabel(l.Name) || seen[l.Name] {
+			return fmt.Errorf("%.64q is not the name of a limit, or is there twice", l.Name)
+		}
+		seen[l.Name] = true
+	}
+	for _, p := range d.Ports {
+		if seen[p.Number] {
+			return fmt.Errorf("port %d is there twice", p.Number)
+		}
+		seen[p.Number] = true
+	}
+	return nil
+}
+
+func (p *Probe) validate() error {
+	if !isLabel(p.Name) {
+		return fmt.Errorf("%.64q is not the name of a probe", p.Name)
+	}
+	if !slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, p.Status) {
+		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
+	}
+	for _, n := range []int{len(p.Failures), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory)} {
+		if n > maxItems {
+			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
+		}
+	}
+	if p.Duration < 0 {
+		return fmt.Errorf("probe %s took %d ns", p.Name, p.Duration)
+	}
+	var words []string
+	for _, f := range p.Failures {
+		words = append(words, f.Verb, f.Errno)
+	}
+	for _, s := range p.Skips {
+		words = append(words, string(s.Reason), s.Subject)
+	}
+	for _, c := range p.Clamps {
+		words = append(words, c.Profile, c.Subject, c.Attribute, c.Limit)
+	}
+	for _, c := range p.CQs {
+		words = append(words, c.Profile)
+	}
+	for _, s := range p.SRQs {
+		words = append(words, s.Profile)
+	}
+	for _, q := range p.QPs {
+		words = append(words, q.Type, q.Profile)
+	}
+	for _, i := range p.Inline {
+		words = append(words, i.Type)
+	}
+	for _, m := range p.Memory {
+		words = append(words, m.Object, m.Profile)
+	}
+	for _, w := range words {
+		if w != "" && !isLabel(w) {
+			return fmt.Errorf("probe %s: %.64q is not a word", p.Name, w)
+		}
+	}
+	return p.unique()
+}
+
+// unique makes sure that no size is told twice: each becomes the value of one
+// time series.
+func (p *Probe) unique() error {
+	type key struct{ list, subject, profile string }
+	var keys []key
+	for _, c := range p.CQs {
+		keys = append(keys, key{"cqs", "", c.Profile})
+	}
+	for _, s := range p.SRQs {
+		keys = append(keys, key{"srqs", "", s.Profile})
+	}
+	for _, q := range p.QPs {
+		keys = append(keys, key{"qps", q.Type, q.Profile})
+	}
+	for _, i := range p.Inline {
+		keys = append(keys, key{"inline", i.Type, ""})
+	}
+	for _, m := range p.Memory {
+		keys = append(keys, key{"memory", m.Object, m.Profile})
+	}
+	seen := make(map[key]bool, len(keys))
+	for _, k := range keys {
+		if seen[k] {
+			return fmt.Errorf("probe %s: %s %q of profile %q is there twice", p.Name, k.list, k.subject, k.profile)
+		}
+		seen[k] = true
+	}
+	return nil
+}
+
+// clip cuts the texts of a probe down to what a reader keeps of them.
+func (p *Probe) clip() {
+	for i := range p.Failures {
+		f := &p.Failures[i]
+		f.Subject, f.Message = clip(f.Subject), clip(f.Message)
+	}
+	for i := range p.Skips {
+		p.Skips[i].Detail = clip(p.Skips[i].Detail)
+	}
+}
+
+// isVerb reports whether s has the form of a verb's name.
+func isVerb(s string) bool {
+	return strings.HasPrefix(s, "ibv_") && len(s) <= 48 && isLabel(s)
+}
+
+// isLabel reports whether s is a word that can be a label value: letters,
+// digits, and a few signs.
+func isLabel(s string) bool {
+	if s == "" || len(s) > maxLabel {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-. ", r)
+	})
+}
