@@ -1,0 +1,281 @@
+//go:build cgo && linux
+
+package ibverbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"rdma_exporter/verbs"
+)
+
+// device implements verbs.Device (struct ibv_context).
+type device struct {
+	object
+	name   string
+	tracer verbs.Tracer
+	ctx    *C.struct_ibv_context
+
+	// state guards what follows. It is never held across a verb.
+	state sync.Mutex
+	live  int
+	cqs   map[*C.struct_ibv_cq]*cq
+}
+
+func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
+	d := &device{name: name, tracer: tracer, ctx: ctx, cqs: make(map[*C.struct_ibv_cq]*cq)}
+	d.object = object{kind: "device", dev: d}
+	return d
+}
+
+func (d *device) trace(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
+	return trace(d.tracer, d.name, v, call)
+}
+
+// adopt counts a new object of the device.
+func (d *device) adopt() {
+	d.state.Lock()
+	d.live++
+	d.state.Unlock()
+}
+
+// forget is called when an object of the device was destroyed.
+func (d *device) forget() {
+	d.state.Lock()
+	d.live--
+	d.state.Unlock()
+}
+
+// Name implements verbs.Device.
+func (d *device) Name() string { return d.name }
+
+// Transport implements verbs.Device (enum ibv_transport_type of struct ibv_device).
+func (d *device) Transport() verbs.Transport {
+	if d.use() != nil {
+		return verbs.TransportUnknown
+	}
+	defer d.done()
+	switch d.ctx.device.transport_type {
+	case C.IBV_TRANSPORT_IB:
+		return verbs.TransportIB
+	case C.IBV_TRANSPORT_IWARP:
+		return verbs.TransportIWARP
+	case C.IBV_TRANSPORT_USNIC:
+		return verbs.TransportUSNIC
+	case C.IBV_TRANSPORT_USNIC_UDP:
+		return verbs.TransportUSNICUDP
+	case C.IBV_TRANSPORT_UNSPECIFIED:
+		return verbs.TransportUnspecified
+	default:
+		return verbs.TransportUnknown
+	}
+}
+
+// CompletionVectors implements verbs.Device (num_comp_vectors).
+func (d *device) CompletionVectors() int {
+	if d.use() != nil {
+		return 0
+	}
+	defer d.done()
+	return int(d.ctx.num_comp_vectors)
+}
+
+// Query implements verbs.Device (ibv_query_device).
+func (d *device) Query() (verbs.DeviceAttr, error) {
+	if err := d.use(); err != nil {
+		return verbs.DeviceAttr{}, err
+	}
+	defer d.done()
+	var a C.struct_ibv_device_attr
+	err := d.trace(verbs.QueryDevice, func(ns *C.int64_t) C.int {
+		return C.shim_query_device(d.ctx, &a, ns)
+	})
+	if err != nil {
+		return verbs.DeviceAttr{}, err
+	}
+	return verbs.DeviceAttr{
+		Firmware:     C.GoStringN(&a.fw_ver[0], C.int(C.strnlen(&a.fw_ver[0], C.size_t(len(a.fw_ver))))),
+		NodeGUID:     guid(a.node_guid),
+		SysImageGUID: guid(a.sys_image_guid),
+		VendorID:     uint32(a.vendor_id),
+		VendorPartID: uint32(a.vendor_part_id),
+		HWVersion:    uint32(a.hw_ver),
+		Ports:        int(a.phys_port_cnt),
+		CapFlags:     uint32(a.device_cap_flags),
+		Limits: verbs.Limits{
+			MaxMRSize:       uint64(a.max_mr_size),
+			MaxQP:           int(a.max_qp),
+			MaxQPWR:         int(a.max_qp_wr),
+			MaxSGE:          int(a.max_sge),
+			MaxCQ:           int(a.max_cq),
+			MaxCQE:          int(a.max_cqe),
+			MaxMR:           int(a.max_mr),
+			MaxPD:           int(a.max_pd),
+			MaxQPRdAtom:     int(a.max_qp_rd_atom),
+			MaxQPInitRdAtom: int(a.max_qp_init_rd_atom),
+			MaxMW:           int(a.max_mw),
+			MaxAH:           int(a.max_ah),
+			MaxMcastGroup:   int(a.max_mcast_grp),
+			MaxMcastQP:      int(a.max_mcast_qp_attach),
+			MaxSRQ:          int(a.max_srq),
+			MaxSRQWR:        int(a.max_srq_wr),
+			MaxSRQSGE:       int(a.max_srq_sge),
+			MaxPKeys:        int(a.max_pkeys),
+		},
+	}, nil
+}
+
+// guid converts a __be64: in memory its most significant byte comes first.
+func guid(be C.__be64) verbs.GUID {
+	var g verbs.GUID
+	binary.NativeEndian.PutUint64(g[:], uint64(be))
+	return g
+}
+
+// QueryPort implements verbs.Device (ibv_query_port).
+func (d *device) QueryPort(port int) (verbs.PortAttr, error) {
+	if err := d.use(); err != nil {
+		return verbs.PortAttr{}, err
+	}
+	defer d.done()
+	if port < 0 || port > 255 {
+		return verbs.PortAttr{}, d.invalid(verbs.QueryPort, "port %d is not from 1 to 255", port)
+	}
+	var a C.struct_ibv_port_attr
+	err := d.trace(verbs.QueryPort, func(ns *C.int64_t) C.int {
+		return C.shim_query_port(d.ctx, C.uint8_t(port), &a, ns)
+	})
+	if err != nil {
+		return verbs.PortAttr{}, err
+	}
+	return verbs.PortAttr{
+		State:     verbs.PortState(a.state),
+		LinkLayer: verbs.LinkLayer(a.link_layer),
+		LID:       uint16(a.lid),
+		SMLID:     uint16(a.sm_lid),
+		ActiveMTU: mtuBytes(a.active_mtu),
+		MaxMTU:    mtuBytes(a.max_mtu),
+		GIDs:      int(a.gid_tbl_len),
+		PKeys:     int(a.pkey_tbl_len),
+	}, nil
+}
+
+// mtuBytes converts an enum ibv_mtu (1 is 256 bytes, 5 is 4096) to bytes.
+func mtuBytes(mtu uint32) int {
+	if mtu < C.IBV_MTU_256 || mtu > C.IBV_MTU_4096 {
+		return 0
+	}
+	return 128 << mtu
+}
+
+// mtuEnum is the inverse of mtuBytes, rounding down.
+func mtuEnum(bytes int) C.enum_ibv_mtu {
+	mtu := C.enum_ibv_mtu(C.IBV_MTU_256)
+	for mtu < C.IBV_MTU_4096 && mtuBytes(uint32(mtu)+1) <= bytes {
+		mtu++
+	}
+	return mtu
+}
+
+// GIDTable implements verbs.Device (ibv_query_gid_table).
+func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
+	attr, err := d.Query()
+	if err != nil {
+		return nil, err
+	}
+	size := 0
+	for port := 1; port <= attr.Ports; port++ {
+		p, err := d.QueryPort(port)
+		if err != nil {
+			return nil, err
+		}
+		size += p.GIDs
+	}
+	if size == 0 {
+		return nil, nil
+	}
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	defer d.done()
+	entries := make([]C.struct_ibv_gid_entry, size)
+	var n C.size_t
+	err = d.trace(verbs.QueryGIDTable, func(ns *C.int64_t) C.int {
+		return C.shim_query_gid_table(d.ctx, &entries[0], C.size_t(size), &n, ns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	table := make([]verbs.GIDEntry, 0, n)
+	for _, e := range entries[:n] {
+		table = append(table, verbs.GIDEntry{
+			Port:  int(e.port_num),
+			Index: int(e.gid_index),
+			GID:   *(*verbs.GID)(unsafe.Pointer(&e.gid)),
+			Type:  verbs.GIDType(e.gid_type),
+		})
+	}
+	return table, nil
+}
+
+// Memory implements verbs.Device, with what the kernel says of the process.
+func (d *device) Memory() (verbs.Memory, error) {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return verbs.Memory{}, fmt.Errorf("read the memory of this process: %w", err)
+	}
+	var m verbs.Memory
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		var to *uint64
+		switch key {
+		case "VmSize":
+			to = &m.Virtual
+		case "VmPin":
+			to = &m.Locked
+		default:
+			continue
+		}
+		kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			return verbs.Memory{}, fmt.Errorf("read %s of this process: %w", key, err)
+		}
+		*to = kib << 10
+	}
+	return m, nil
+}
+
+// Close implements verbs.Device (ibv_close_device).
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.state.Lock()
+	live := d.live
+	d.state.Unlock()
+	if live > 0 {
+		return &verbs.Error{
+			Verb: verbs.CloseDevice, Device: d.name, Errno: syscall.EBUSY,
+			Detail: fmt.Errorf("%d objects of the device are open", live),
+		}
+	}
+	err := d.trace(verbs.CloseDevice, func(ns *C.int64_t) C.int {
+		return C.shim_close_device(d.ctx, ns)
+	})
+	if err != nil {
+		return err
+	}
+	d.closed = true
+	return nil
+}

@@ -1,0 +1,173 @@
+//go:build cgo && linux
+
+package ibverbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/verbs"
+)
+
+// pd implements verbs.PD (struct ibv_pd).
+type pd struct {
+	object
+	ptr *C.struct_ibv_pd
+}
+
+// AllocPD implements verbs.Device (ibv_alloc_pd).
+func (d *device) AllocPD() (verbs.PD, error) {
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	defer d.done()
+	p := &pd{object: object{kind: "protection domain", dev: d}}
+	err := d.trace(verbs.AllocPD, func(ns *C.int64_t) C.int {
+		return C.shim_alloc_pd(d.ctx, &p.ptr, ns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.adopt()
+	return p, nil
+}
+
+// Close implements verbs.PD (ibv_dealloc_pd).
+func (p *pd) Close() error {
+	return p.destroy(verbs.DeallocPD, func(ns *C.int64_t) C.int {
+		return C.shim_dealloc_pd(p.ptr, ns)
+	})
+}
+
+// mr implements verbs.MR (struct ibv_mr).
+type mr struct {
+	object
+	pd  *pd
+	ptr *C.struct_ibv_mr
+	// mapping is the whole of the mapped pages, buf the part that was asked for.
+	mapping, buf []byte
+	lkey, rkey   uint32
+}
+
+// RegMR implements verbs.PD (ibv_reg_mr).
+func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
+	if err := p.use(); err != nil {
+		return nil, err
+	}
+	defer p.done()
+	if size <= 0 {
+		return nil, p.dev.invalid(verbs.RegMR, "a buffer of %d bytes", size)
+	}
+	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes for a memory region of %s: %w", size, p.dev.name, err)
+	}
+	m := &mr{object: object{kind: "memory region", dev: p.dev}, pd: p, mapping: mapping, buf: mapping[:size:size]}
+	err = p.dev.trace(verbs.RegMR, func(ns *C.int64_t) C.int {
+		return C.shim_reg_mr(p.ptr, unsafe.Pointer(&mapping[0]), C.size_t(size), C.int(access), &m.ptr, ns)
+	})
+	if err != nil {
+		_ = unix.Munmap(mapping) // the error that matters is the verb's
+		return nil, err
+	}
+	m.lkey, m.rkey = uint32(m.ptr.lkey), uint32(m.ptr.rkey)
+	p.dev.adopt()
+	return m, nil
+}
+
+// Bytes implements verbs.MR.
+func (m *mr) Bytes() []byte { return m.buf }
+
+// LKey implements verbs.MR.
+func (m *mr) LKey() uint32 { return m.lkey }
+
+// RKey implements verbs.MR.
+func (m *mr) RKey() uint32 { return m.rkey }
+
+// SGE implements verbs.MR.
+func (m *mr) SGE(offset, length int) verbs.SGE {
+	part := m.buf[offset : offset+length]
+	return verbs.SGE{
+		Addr:   uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part)))),
+		Length: uint32(length),
+		LKey:   m.lkey,
+	}
+}
+
+// Close implements verbs.MR (ibv_dereg_mr).
+func (m *mr) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
+	err := m.destroyLocked(verbs.DeregMR, func(ns *C.int64_t) C.int {
+		return C.shim_dereg_mr(m.ptr, ns)
+	})
+	if err != nil {
+		return err
+	}
+	if err := unix.Munmap(m.mapping); err != nil {
+		return fmt.Errorf("unmap the buffer of a memory region of %s: %w", m.dev.name, err)
+	}
+	m.mapping, m.buf = nil, nil
+	return nil
+}
+
+// ah implements verbs.AH (struct ibv_ah).
+type ah struct {
+	object
+	pd  *pd
+	ptr *C.struct_ibv_ah
+}
+
+// CreateAH implements verbs.PD (ibv_create_ah).
+func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
+	if err := p.use(); err != nil {
+		return nil, err
+	}
+	defer p.done()
+	var c C.struct_ibv_ah_attr
+	if err := p.dev.setAHAttr(&c, verbs.CreateAH, attr); err != nil {
+		return nil, err
+	}
+	a := &ah{object: object{kind: "address handle", dev: p.dev}, pd: p}
+	err := p.dev.trace(verbs.CreateAH, func(ns *C.int64_t) C.int {
+		return C.shim_create_ah(p.ptr, &c, &a.ptr, ns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.dev.adopt()
+	return a, nil
+}
+
+// setAHAttr fills a struct ibv_ah_attr.
+func (d *device) setAHAttr(c *C.struct_ibv_ah_attr, v verbs.Verb, attr verbs.AHAttr) error {
+	if attr.Port < 0 || attr.Port > math.MaxUint8 || attr.SGIDIndex < 0 || attr.SGIDIndex > math.MaxUint8 {
+		return d.invalid(v, "port %d or GID index %d is not from 0 to 255", attr.Port, attr.SGIDIndex)
+	}
+	c.port_num = C.uint8_t(attr.Port)
+	c.dlid = C.uint16_t(attr.DLID)
+	c.sl = C.uint8_t(attr.SL)
+	if attr.Global {
+		c.is_global = 1
+		*(*verbs.GID)(unsafe.Pointer(&c.grh.dgid)) = attr.DGID
+		c.grh.sgid_index = C.uint8_t(attr.SGIDIndex)
+		c.grh.hop_limit = C.uint8_t(attr.HopLimit)
+	}
+	return nil
+}
+
+// Close implements verbs.AH (ibv_destroy_ah).
+func (a *ah) Close() error {
+	return a.destroy(verbs.DestroyAH, func(ns *C.int64_t) C.int {
+		return C.shim_destroy_ah(a.ptr, ns)
+	})
+}

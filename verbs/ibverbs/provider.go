@@ -1,0 +1,102 @@
+//go:build cgo && linux
+
+package ibverbs
+
+/*
+#cgo LDFLAGS: -libverbs
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+type provider struct {
+	tracer verbs.Tracer
+}
+
+// New returns the provider of the host's RDMA devices. The tracer is told of
+// every verb; it may be nil.
+func New(tracer verbs.Tracer) verbs.Provider {
+	if tracer == nil {
+		tracer = verbs.NopTracer{}
+	}
+	return &provider{tracer: tracer}
+}
+
+// Available returns nil: this build has libibverbs.
+func Available() error { return nil }
+
+// trace calls a verb between Begin and End and turns its errno into an error.
+func trace(t verbs.Tracer, device string, v verbs.Verb, call func(ns *C.int64_t) C.int) error {
+	var ns C.int64_t
+	t.Begin(v)
+	errno := syscall.Errno(call(&ns))
+	t.End(verbs.Call{Verb: v, Duration: time.Duration(ns), Errno: errno})
+	if errno != 0 {
+		return &verbs.Error{Verb: v, Device: device, Errno: errno}
+	}
+	return nil
+}
+
+// withList calls f with the list of devices, which is valid only within f.
+func (p *provider) withList(f func(devices []*C.struct_ibv_device) error) error {
+	var list **C.struct_ibv_device
+	var n C.int
+	err := trace(p.tracer, "", verbs.GetDeviceList, func(ns *C.int64_t) C.int {
+		return C.shim_get_device_list(&list, &n, ns)
+	})
+	if err != nil {
+		return err
+	}
+	defer C.ibv_free_device_list(list)
+	devices := make([]*C.struct_ibv_device, n)
+	for i := range devices {
+		devices[i] = C.shim_device_at(list, C.int(i))
+	}
+	return f(devices)
+}
+
+// Devices implements verbs.Provider (ibv_get_device_list).
+func (p *provider) Devices() ([]string, error) {
+	var names []string
+	err := p.withList(func(devices []*C.struct_ibv_device) error {
+		for _, d := range devices {
+			names = append(names, C.GoString(C.ibv_get_device_name(d)))
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Open implements verbs.Provider (ibv_open_device).
+func (p *provider) Open(name string) (verbs.Device, error) {
+	var d *device
+	err := p.withList(func(devices []*C.struct_ibv_device) error {
+		for _, dev := range devices {
+			if C.GoString(C.ibv_get_device_name(dev)) != name {
+				continue
+			}
+			var ctx *C.struct_ibv_context
+			err := trace(p.tracer, name, verbs.OpenDevice, func(ns *C.int64_t) C.int {
+				return C.shim_open_device(dev, &ctx, ns)
+			})
+			if err != nil {
+				return err
+			}
+			d = newDevice(name, ctx, p.tracer)
+			return nil
+		}
+		return &verbs.Error{Verb: verbs.OpenDevice, Device: name, Errno: syscall.ENODEV}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}

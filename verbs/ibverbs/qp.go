@@ -1,0 +1,249 @@
+//go:build cgo && linux
+
+package ibverbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"math"
+	"unsafe"
+
+	"rdma_exporter/verbs"
+)
+
+// qp implements verbs.QP (struct ibv_qp).
+type qp struct {
+	object
+	pd             *pd
+	sendCQ, recvCQ *cq
+	srq            *srq // may be nil
+	ptr            *C.struct_ibv_qp
+	typ            verbs.QPType
+	number         uint32
+	created        verbs.QPCap
+}
+
+// CreateQP implements verbs.PD (ibv_create_qp).
+func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+	send, ok1 := attr.SendCQ.(*cq)
+	recv, ok2 := attr.RecvCQ.(*cq)
+	if !ok1 || !ok2 || send == nil || recv == nil || send.dev != p.dev || recv.dev != p.dev {
+		return nil, p.dev.invalid(verbs.CreateQP, "a QP needs a send CQ and a receive CQ of the same device")
+	}
+	var typ C.int
+	switch attr.Type {
+	case verbs.RC:
+		typ = C.IBV_QPT_RC
+	case verbs.UC:
+		typ = C.IBV_QPT_UC
+	case verbs.UD:
+		typ = C.IBV_QPT_UD
+	case verbs.RawPacket:
+		typ = C.IBV_QPT_RAW_PACKET
+	default:
+		return nil, p.dev.invalid(verbs.CreateQP, "%s is not a type of QP", attr.Type)
+	}
+	used := []*object{&p.object, &send.object, &recv.object}
+	q := &qp{object: object{kind: "QP", dev: p.dev}, pd: p, sendCQ: send, recvCQ: recv, typ: attr.Type}
+	if attr.SRQ != nil {
+		s, ok := attr.SRQ.(*srq)
+		if !ok || s == nil || s.dev != p.dev {
+			return nil, p.dev.invalid(verbs.CreateQP, "the SRQ is not of this device")
+		}
+		q.srq = s
+		used = append(used, &s.object)
+	}
+	done, err := useAll(used...)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var s *C.struct_ibv_srq
+	if q.srq != nil {
+		s = q.srq.ptr
+	}
+	c := C.struct_ibv_qp_cap{
+		max_send_wr:     C.uint32_t(attr.Cap.MaxSendWR),
+		max_recv_wr:     C.uint32_t(attr.Cap.MaxRecvWR),
+		max_send_sge:    C.uint32_t(attr.Cap.MaxSendSGE),
+		max_recv_sge:    C.uint32_t(attr.Cap.MaxRecvSGE),
+		max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
+	}
+	err = p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
+		return C.shim_create_qp(p.ptr, send.ptr, recv.ptr, s, typ, cBool(attr.SignalAll), &c, &q.ptr, ns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	q.number = uint32(q.ptr.qp_num)
+	q.created = qpCap(c)
+	p.dev.adopt()
+	return q, nil
+}
+
+func qpCap(c C.struct_ibv_qp_cap) verbs.QPCap {
+	return verbs.QPCap{
+		MaxSendWR:     uint32(c.max_send_wr),
+		MaxRecvWR:     uint32(c.max_recv_wr),
+		MaxSendSGE:    uint32(c.max_send_sge),
+		MaxRecvSGE:    uint32(c.max_recv_sge),
+		MaxInlineData: uint32(c.max_inline_data),
+	}
+}
+
+// Number implements verbs.QP.
+func (q *qp) Number() uint32 { return q.number }
+
+// Type implements verbs.QP.
+func (q *qp) Type() verbs.QPType { return q.typ }
+
+// Created implements verbs.QP.
+func (q *qp) Created() verbs.QPCap { return q.created }
+
+// Query implements verbs.QP (ibv_query_qp).
+func (q *qp) Query() (verbs.QPQuery, error) {
+	if err := q.use(); err != nil {
+		return verbs.QPQuery{}, err
+	}
+	defer q.done()
+	var attr C.struct_ibv_qp_attr
+	var init C.struct_ibv_qp_init_attr
+	err := q.dev.trace(verbs.QueryQP, func(ns *C.int64_t) C.int {
+		return C.shim_query_qp(q.ptr, &attr, &init, ns)
+	})
+	if err != nil {
+		return verbs.QPQuery{}, err
+	}
+	return verbs.QPQuery{
+		State:     verbs.QPState(attr.qp_state),
+		Cap:       qpCap(attr.cap),
+		SignalAll: init.sq_sig_all != 0,
+	}, nil
+}
+
+// Modify implements verbs.QP (ibv_modify_qp).
+func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	defer q.done()
+	if attr.Port < 0 || attr.Port > math.MaxUint8 {
+		return q.dev.invalid(verbs.ModifyQP, "port %d is not from 1 to 255", attr.Port)
+	}
+	c := C.struct_ibv_qp_attr{
+		qp_state:           C.enum_ibv_qp_state(attr.State),
+		path_mtu:           mtuEnum(attr.PathMTU),
+		qkey:               C.uint32_t(attr.QKey),
+		rq_psn:             C.uint32_t(attr.RQPSN),
+		sq_psn:             C.uint32_t(attr.SQPSN),
+		dest_qp_num:        C.uint32_t(attr.DestQPN),
+		qp_access_flags:    C.uint(attr.Access),
+		pkey_index:         C.uint16_t(attr.PKeyIndex),
+		max_rd_atomic:      C.uint8_t(attr.MaxRdAtomic),
+		max_dest_rd_atomic: C.uint8_t(attr.MaxDestRdAtomic),
+		min_rnr_timer:      C.uint8_t(attr.MinRNRTimer),
+		port_num:           C.uint8_t(attr.Port),
+		timeout:            C.uint8_t(attr.Timeout),
+		retry_cnt:          C.uint8_t(attr.RetryCount),
+		rnr_retry:          C.uint8_t(attr.RNRRetry),
+	}
+	if mask&verbs.MaskAV != 0 {
+		if err := q.dev.setAHAttr(&c.ah_attr, verbs.ModifyQP, attr.AH); err != nil {
+			return err
+		}
+	}
+	return q.dev.trace(verbs.ModifyQP, func(ns *C.int64_t) C.int {
+		return C.shim_modify_qp(q.ptr, &c, C.int(mask), ns)
+	})
+}
+
+// sgeList converts scatter/gather elements. The result holds no Go pointer.
+func sgeList(sges []verbs.SGE) (*C.struct_ibv_sge, C.int) {
+	if len(sges) == 0 {
+		return nil, 0
+	}
+	list := make([]C.struct_ibv_sge, len(sges))
+	for i, s := range sges {
+		list[i] = C.struct_ibv_sge{addr: C.uint64_t(s.Addr), length: C.uint32_t(s.Length), lkey: C.uint32_t(s.LKey)}
+	}
+	return &list[0], C.int(len(list))
+}
+
+// PostSend implements verbs.QP (ibv_post_send).
+func (q *qp) PostSend(wr verbs.SendWR) error {
+	used := []*object{&q.object}
+	c := C.struct_shim_send{
+		id:          C.uint64_t(wr.ID),
+		opcode:      C.int(wr.Opcode),
+		flags:       C.uint(wr.Flags),
+		imm:         C.uint32_t(wr.Imm),
+		remote_addr: C.uint64_t(wr.RemoteAddr),
+		rkey:        C.uint32_t(wr.RKey),
+		remote_qpn:  C.uint32_t(wr.RemoteQPN),
+		remote_qkey: C.uint32_t(wr.RemoteQKey),
+	}
+	if q.typ == verbs.UD {
+		// Providers read the address handle without looking.
+		a, ok := wr.AH.(*ah)
+		if !ok || a == nil || a.dev != q.dev {
+			return q.dev.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+		}
+		used = append(used, &a.object)
+		c.ah = a.ptr
+	}
+	done, err := useAll(used...)
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, n := sgeList(wr.SGEs)
+	return q.dev.trace(verbs.PostSend, func(ns *C.int64_t) C.int {
+		return C.shim_post_send(q.ptr, &c, list, n, ns)
+	})
+}
+
+// PostRecv implements verbs.QP (ibv_post_recv).
+func (q *qp) PostRecv(wr verbs.RecvWR) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	defer q.done()
+	list, n := sgeList(wr.SGEs)
+	return q.dev.trace(verbs.PostRecv, func(ns *C.int64_t) C.int {
+		return C.shim_post_recv(q.ptr, C.uint64_t(wr.ID), list, n, ns)
+	})
+}
+
+// AttachMulticast implements verbs.QP (ibv_attach_mcast).
+func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	defer q.done()
+	var c C.union_ibv_gid
+	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
+	return q.dev.trace(verbs.AttachMcast, func(ns *C.int64_t) C.int {
+		return C.shim_attach_mcast(q.ptr, &c, C.uint16_t(lid), ns)
+	})
+}
+
+// DetachMulticast implements verbs.QP (ibv_detach_mcast).
+func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	defer q.done()
+	var c C.union_ibv_gid
+	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
+	return q.dev.trace(verbs.DetachMcast, func(ns *C.int64_t) C.int {
+		return C.shim_detach_mcast(q.ptr, &c, C.uint16_t(lid), ns)
+	})
+}
+
+// Close implements verbs.QP (ibv_destroy_qp).
+func (q *qp) Close() error {
+	return q.destroy(verbs.DestroyQP, func(ns *C.int64_t) C.int {
+		return C.shim_destroy_qp(q.ptr, ns)
+	})
+}

@@ -1,0 +1,357 @@
+/*
+ * Every call of libibverbs goes through this header. Each helper returns 0 or a
+ * positive errno and writes its results through out-pointers, so that errno is
+ * read in the thread and at the moment in which it was set. Each measures the
+ * call alone, by CLOCK_MONOTONIC, and writes nanoseconds to *ns.
+ */
+#ifndef RDMA_EXPORTER_SHIM_H
+#define RDMA_EXPORTER_SHIM_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static inline int64_t shim_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/*
+ * libibverbs tells of a failure in four ways: a positive errno, a negative one,
+ * -1 with errno set, and NULL with errno set. -1 without errno is -EPERM.
+ */
+static inline int shim_errno(int ret)
+{
+	if (ret >= 0)
+		return ret;
+	if (ret == -1)
+		return errno ? errno : EPERM;
+	return -ret;
+}
+
+static inline int shim_null_errno(const void *p)
+{
+	if (p)
+		return 0;
+	return errno ? errno : EIO;
+}
+
+#define SHIM_TIMED(call)                          \
+	do {                                      \
+		int64_t shim_start;               \
+		errno = 0;                        \
+		shim_start = shim_now();          \
+		call;                             \
+		*ns = shim_now() - shim_start;    \
+	} while (0)
+
+#define SHIM_PTR(out, call)                       \
+	do {                                      \
+		SHIM_TIMED(*(out) = (call));      \
+		return shim_null_errno(*(out));   \
+	} while (0)
+
+#define SHIM_INT(call)                            \
+	do {                                      \
+		int shim_ret;                     \
+		SHIM_TIMED(shim_ret = (call));    \
+		return shim_errno(shim_ret);      \
+	} while (0)
+
+static inline int shim_get_device_list(struct ibv_device ***list, int *n, int64_t *ns)
+{
+	SHIM_PTR(list, ibv_get_device_list(n));
+}
+
+static inline struct ibv_device *shim_device_at(struct ibv_device **list, int i)
+{
+	return list[i];
+}
+
+static inline int shim_open_device(struct ibv_device *dev, struct ibv_context **ctx, int64_t *ns)
+{
+	SHIM_PTR(ctx, ibv_open_device(dev));
+}
+
+static inline int shim_close_device(struct ibv_context *ctx, int64_t *ns)
+{
+	SHIM_INT(ibv_close_device(ctx));
+}
+
+static inline int shim_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr, int64_t *ns)
+{
+	memset(attr, 0, sizeof(*attr));
+	SHIM_INT(ibv_query_device(ctx, attr));
+}
+
+static inline int shim_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, int64_t *ns)
+{
+	memset(attr, 0, sizeof(*attr));
+	SHIM_INT(ibv_query_port(ctx, port, attr));
+}
+
+static inline int shim_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max,
+				       size_t *n, int64_t *ns)
+{
+	ssize_t ret;
+
+	*n = 0;
+	SHIM_TIMED(ret = ibv_query_gid_table(ctx, entries, max, 0));
+	if (ret < 0)
+		return shim_errno((int)ret);
+	*n = (size_t)ret;
+	return 0;
+}
+
+static inline int shim_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd, int64_t *ns)
+{
+	SHIM_PTR(pd, ibv_alloc_pd(ctx));
+}
+
+static inline int shim_dealloc_pd(struct ibv_pd *pd, int64_t *ns)
+{
+	SHIM_INT(ibv_dealloc_pd(pd));
+}
+
+static inline int shim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access, struct ibv_mr **mr, int64_t *ns)
+{
+	SHIM_PTR(mr, ibv_reg_mr(pd, addr, len, access));
+}
+
+static inline int shim_dereg_mr(struct ibv_mr *mr, int64_t *ns)
+{
+	SHIM_INT(ibv_dereg_mr(mr));
+}
+
+static inline int shim_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct ibv_ah **ah, int64_t *ns)
+{
+	SHIM_PTR(ah, ibv_create_ah(pd, attr));
+}
+
+static inline int shim_destroy_ah(struct ibv_ah *ah, int64_t *ns)
+{
+	SHIM_INT(ibv_destroy_ah(ah));
+}
+
+/* The descriptor is made non-blocking: ibv_get_cq_event must never wait. */
+static inline int shim_create_comp_channel(struct ibv_context *ctx, struct ibv_comp_channel **ch, int64_t *ns)
+{
+	int flags;
+
+	SHIM_TIMED(*ch = ibv_create_comp_channel(ctx));
+	if (!*ch)
+		return shim_null_errno(*ch);
+	flags = fcntl((*ch)->fd, F_GETFL);
+	if (flags < 0 || fcntl((*ch)->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		int err = errno;
+
+		ibv_destroy_comp_channel(*ch);
+		*ch = NULL;
+		return err;
+	}
+	return 0;
+}
+
+static inline int shim_destroy_comp_channel(struct ibv_comp_channel *ch, int64_t *ns)
+{
+	SHIM_INT(ibv_destroy_comp_channel(ch));
+}
+
+/* Waits until the channel is readable: *ready 1, or 0 at the end of ms milliseconds or at a signal. */
+static inline int shim_wait_channel(struct ibv_comp_channel *ch, int ms, int *ready)
+{
+	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	int ret = poll(&p, 1, ms);
+
+	*ready = 0;
+	if (ret < 0)
+		return errno == EINTR ? 0 : errno;
+	*ready = ret > 0;
+	return 0;
+}
+
+static inline int shim_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, uintptr_t *context, int64_t *ns)
+{
+	void *ctx = NULL;
+	int ret;
+
+	*cq = NULL;
+	SHIM_TIMED(ret = ibv_get_cq_event(ch, cq, &ctx));
+	*context = (uintptr_t)ctx;
+	return shim_errno(ret);
+}
+
+static inline void shim_ack_cq_events(struct ibv_cq *cq, unsigned int n, int64_t *ns)
+{
+	SHIM_TIMED(ibv_ack_cq_events(cq, n));
+}
+
+static inline int shim_create_cq(struct ibv_context *ctx, int cqe, uintptr_t context, struct ibv_comp_channel *ch,
+				 int vector, struct ibv_cq **cq, int64_t *ns)
+{
+	SHIM_PTR(cq, ibv_create_cq(ctx, cqe, (void *)context, ch, vector));
+}
+
+static inline int shim_destroy_cq(struct ibv_cq *cq, int64_t *ns)
+{
+	SHIM_INT(ibv_destroy_cq(cq));
+}
+
+static inline int shim_req_notify_cq(struct ibv_cq *cq, int solicited_only, int64_t *ns)
+{
+	SHIM_INT(ibv_req_notify_cq(cq, solicited_only));
+}
+
+/* ibv_poll_cq promises no errno: without one a failure is EIO. */
+static inline int shim_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, int *n, int64_t *ns)
+{
+	int ret;
+
+	*n = 0;
+	SHIM_TIMED(ret = ibv_poll_cq(cq, max, wc));
+	if (ret == -1)
+		return errno ? errno : EIO;
+	if (ret < 0)
+		return -ret;
+	*n = ret;
+	return 0;
+}
+
+static inline uint32_t shim_wc_imm(const struct ibv_wc *wc)
+{
+	return ntohl(wc->imm_data);
+}
+
+static inline int shim_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, struct ibv_srq **srq, int64_t *ns)
+{
+	struct ibv_srq_init_attr init = { .attr = *attr };
+
+	SHIM_TIMED(*srq = ibv_create_srq(pd, &init));
+	*attr = init.attr;
+	return shim_null_errno(*srq);
+}
+
+static inline int shim_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int64_t *ns)
+{
+	memset(attr, 0, sizeof(*attr));
+	SHIM_INT(ibv_query_srq(srq, attr));
+}
+
+static inline int shim_modify_srq_limit(struct ibv_srq *srq, uint32_t limit, int64_t *ns)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	SHIM_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+}
+
+static inline int shim_destroy_srq(struct ibv_srq *srq, int64_t *ns)
+{
+	SHIM_INT(ibv_destroy_srq(srq));
+}
+
+static inline int shim_create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+				 struct ibv_srq *srq, int type, int sq_sig_all, struct ibv_qp_cap *cap,
+				 struct ibv_qp **qp, int64_t *ns)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.srq = srq,
+		.cap = *cap,
+		.qp_type = (enum ibv_qp_type)type,
+		.sq_sig_all = sq_sig_all,
+	};
+
+	SHIM_TIMED(*qp = ibv_create_qp(pd, &init));
+	*cap = init.cap;
+	return shim_null_errno(*qp);
+}
+
+static inline int shim_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init, int64_t *ns)
+{
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
+	SHIM_INT(ibv_query_qp(qp, attr, IBV_QP_STATE | IBV_QP_CAP, init));
+}
+
+static inline int shim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, int64_t *ns)
+{
+	SHIM_INT(ibv_modify_qp(qp, attr, mask));
+}
+
+static inline int shim_destroy_qp(struct ibv_qp *qp, int64_t *ns)
+{
+	SHIM_INT(ibv_destroy_qp(qp));
+}
+
+static inline int shim_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int64_t *ns)
+{
+	SHIM_INT(ibv_attach_mcast(qp, gid, lid));
+}
+
+static inline int shim_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int64_t *ns)
+{
+	SHIM_INT(ibv_detach_mcast(qp, gid, lid));
+}
+
+struct shim_send {
+	uint64_t id;
+	int opcode;
+	unsigned int flags;
+	uint32_t imm;
+	uint64_t remote_addr;
+	uint32_t rkey;
+	struct ibv_ah *ah;
+	uint32_t remote_qpn;
+	uint32_t remote_qkey;
+};
+
+static inline int shim_post_send(struct ibv_qp *qp, const struct shim_send *s, struct ibv_sge *sges, int nsge, int64_t *ns)
+{
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_send_wr wr = {
+		.wr_id = s->id,
+		.sg_list = sges,
+		.num_sge = nsge,
+		.opcode = (enum ibv_wr_opcode)s->opcode,
+		.send_flags = s->flags,
+		.imm_data = htonl(s->imm),
+	};
+
+	if (qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = s->ah;
+		wr.wr.ud.remote_qpn = s->remote_qpn;
+		wr.wr.ud.remote_qkey = s->remote_qkey;
+	} else {
+		wr.wr.rdma.remote_addr = s->remote_addr;
+		wr.wr.rdma.rkey = s->rkey;
+	}
+	SHIM_INT(ibv_post_send(qp, &wr, &bad));
+}
+
+static inline int shim_post_recv(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sges, int nsge, int64_t *ns)
+{
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = sges, .num_sge = nsge };
+
+	SHIM_INT(ibv_post_recv(qp, &wr, &bad));
+}
+
+static inline int shim_post_srq_recv(struct ibv_srq *srq, uint64_t id, struct ibv_sge *sges, int nsge, int64_t *ns)
+{
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = sges, .num_sge = nsge };
+
+	SHIM_INT(ibv_post_srq_recv(srq, &wr, &bad));
+}
+
+#endif

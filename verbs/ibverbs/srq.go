@@ -1,0 +1,92 @@
+//go:build cgo && linux
+
+package ibverbs
+
+// #include "shim.h"
+import "C"
+
+import "rdma_exporter/verbs"
+
+// srq implements verbs.SRQ (struct ibv_srq).
+type srq struct {
+	object
+	pd      *pd
+	ptr     *C.struct_ibv_srq
+	created verbs.SRQAttr
+}
+
+// CreateSRQ implements verbs.PD (ibv_create_srq).
+func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
+	if err := p.use(); err != nil {
+		return nil, err
+	}
+	defer p.done()
+	s := &srq{object: object{kind: "SRQ", dev: p.dev}, pd: p}
+	c := C.struct_ibv_srq_attr{
+		max_wr:    C.uint32_t(attr.MaxWR),
+		max_sge:   C.uint32_t(attr.MaxSGE),
+		srq_limit: C.uint32_t(attr.Limit),
+	}
+	err := p.dev.trace(verbs.CreateSRQ, func(ns *C.int64_t) C.int {
+		return C.shim_create_srq(p.ptr, &c, &s.ptr, ns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.created = srqAttr(c)
+	p.dev.adopt()
+	return s, nil
+}
+
+func srqAttr(c C.struct_ibv_srq_attr) verbs.SRQAttr {
+	return verbs.SRQAttr{MaxWR: uint32(c.max_wr), MaxSGE: uint32(c.max_sge), Limit: uint32(c.srq_limit)}
+}
+
+// Created implements verbs.SRQ.
+func (s *srq) Created() verbs.SRQAttr { return s.created }
+
+// Query implements verbs.SRQ (ibv_query_srq).
+func (s *srq) Query() (verbs.SRQAttr, error) {
+	if err := s.use(); err != nil {
+		return verbs.SRQAttr{}, err
+	}
+	defer s.done()
+	var c C.struct_ibv_srq_attr
+	err := s.dev.trace(verbs.QuerySRQ, func(ns *C.int64_t) C.int {
+		return C.shim_query_srq(s.ptr, &c, ns)
+	})
+	if err != nil {
+		return verbs.SRQAttr{}, err
+	}
+	return srqAttr(c), nil
+}
+
+// ModifyLimit implements verbs.SRQ (ibv_modify_srq).
+func (s *srq) ModifyLimit(limit uint32) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.done()
+	return s.dev.trace(verbs.ModifySRQ, func(ns *C.int64_t) C.int {
+		return C.shim_modify_srq_limit(s.ptr, C.uint32_t(limit), ns)
+	})
+}
+
+// PostRecv implements verbs.SRQ (ibv_post_srq_recv).
+func (s *srq) PostRecv(wr verbs.RecvWR) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.done()
+	list, n := sgeList(wr.SGEs)
+	return s.dev.trace(verbs.PostSRQRecv, func(ns *C.int64_t) C.int {
+		return C.shim_post_srq_recv(s.ptr, C.uint64_t(wr.ID), list, n, ns)
+	})
+}
+
+// Close implements verbs.SRQ (ibv_destroy_srq).
+func (s *srq) Close() error {
+	return s.destroy(verbs.DestroySRQ, func(ns *C.int64_t) C.int {
+		return C.shim_destroy_srq(s.ptr, ns)
+	})
+}
