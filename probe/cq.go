@@ -1,0 +1,27 @@
+package probe
+
+import (
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+// cq probes ibv_create_cq(3): a CQ of each profile, on vector 0, without a
+// channel.
+func (r *run) cq(s *step) {
+	for _, p := range r.cfg.CQ.all() {
+		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.attr.Limits.MaxCQE)
+		var cq verbs.CQ
+		err := s.measure("cq", p.name, func() (err error) {
+			cq, err = r.dev.CreateCQ(verbs.CQInitAttr{Entries: entries})
+			return err
+		})
+		if err != nil {
+			s.fail(p.name, err)
+			continue
+		}
+		s.done++
+		s.CQs = append(s.CQs, report.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
+		s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
+		s.destroy(p.name, "cq", cq)
+	}
+}

@@ -1,0 +1,54 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+// closer is any object of package verbs.
+type closer interface{ Close() error }
+
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+)
+
+// destroyObject destroys an object of the given type. If the device refuses, it
+// asks again after a pause that doubles, for as long as the run may spend on
+// that. What is refused to the end is reported as undestroyed and its last error
+// returned.
+func (r *run) destroyObject(typ string, c closer) error {
+	attempts := 1
+	err := c.Close()
+	for pause := firstPause; err != nil && r.retried < r.cfg.DestroyTimeout; pause = min(2*pause, lastPause) {
+		pause = min(pause, r.cfg.DestroyTimeout-r.retried)
+		start := time.Now()
+		time.Sleep(pause)
+		err = c.Close()
+		r.retried += max(time.Since(start), pause)
+		attempts++
+	}
+	if err == nil {
+		return nil
+	}
+	r.undestroyed++
+	errno := "unknown"
+	if e, ok := verbs.ErrnoOf(err); ok {
+		errno = verbs.ErrnoName(e)
+	}
+	_ = r.out.Undestroyed(report.Undestroyed{Type: typ, Errno: errno, Attempts: attempts})
+	return fmt.Errorf("refused %d times: %w", attempts, err)
+}
+
+// destroy is destroyObject for an object of a probe: a refusal is a failure of
+// the probe. It tells whether the object is gone.
+func (s *step) destroy(subject, typ string, c closer) bool {
+	if err := s.destroyObject(typ, c); err != nil {
+		s.fail(subject, err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+// step collects what one probe finds.
+type step struct {
+	*run
+	report.Probe
+	// done is the number of objects that were created and looked at.
+	done int
+}
+
+// step runs one probe and reports it.
+func (r *run) step(name string, f func(*step)) {
+	s := &step{run: r, Probe: report.Probe{Name: name}}
+	start := time.Now()
+	f(s)
+	s.Duration = time.Since(start)
+	switch {
+	case len(s.Failures) > 0:
+		s.Status = report.StatusFailed
+	case s.done == 0:
+		s.Status = report.StatusSkipped
+	default:
+		s.Status = report.StatusOK
+	}
+	_ = r.out.Probe(s.Probe) // the writer keeps its first error, and Run returns it
+}
+
+// fail notes that a verb failed.
+func (s *step) fail(subject string, err error) {
+	f := report.Failure{Subject: subject, Message: err.Error()}
+	var verr *verbs.Error
+	if errors.As(err, &verr) {
+		f.Verb = string(verr.Verb)
+	}
+	if errno, ok := verbs.ErrnoOf(err); ok {
+		f.Errno = verbs.ErrnoName(errno)
+		f.Message += memlockHint(errno)
+	}
+	s.Failures = append(s.Failures, f)
+}
+
+// memlockHint tells of a limit on locked memory where it can be the cause.
+func memlockHint(errno syscall.Errno) string {
+	if errno != syscall.ENOMEM && errno != syscall.EAGAIN {
+		return ""
+	}
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l) != nil || l.Cur == unix.RLIM_INFINITY {
+		return ""
+	}
+	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", l.Cur>>10)
+}
+
+// skip notes that something could not be probed, and why.
+func (s *step) skip(subject string, reason report.SkipReason, format string, args ...any) {
+	s.Skips = append(s.Skips, report.Skip{Subject: subject, Reason: reason, Detail: fmt.Sprintf(format, args...)})
+}
+
+// skipped notes a skip if err says that the device does not offer or the process
+// may not do what was asked, and tells whether it did.
+func (s *step) skipped(subject string, err error) bool {
+	switch {
+	case verbs.IsNotSupported(err):
+		s.skip(subject, report.SkipNotSupported, "%v", err)
+	case errors.Is(err, os.ErrPermission):
+		s.skip(subject, report.SkipNotPermitted, "%v", err)
+	default:
+		return false
+	}
+	return true
+}
+
+// clamp returns the configured size, or the device's limit if that is less, and
+// notes it. A limit of zero or less says nothing.
+func (s *step) clamp(profile, subject, attribute string, configured int, limitName string, limit int) int {
+	if limit <= 0 || configured <= limit {
+		return configured
+	}
+	s.Clamps = append(s.Clamps, report.Clamp{
+		Profile: profile, Subject: subject, Attribute: attribute, Limit: limitName,
+		Configured: int64(configured), Used: int64(limit),
+	})
+	return limit
+}
+
+// atLeast notes a failure if less was given than asked.
+func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked, given int64) {
+	if given >= asked {
+		return
+	}
+	s.Failures = append(s.Failures, report.Failure{
+		Subject: subject, Verb: string(verb),
+		Message: fmt.Sprintf("asked for %s %d, given %d", attribute, asked, given),
+	})
+}
+
+// measure calls create and notes what memory it cost the process.
+func (s *step) measure(object, profile string, create func() error) error {
+	before, errBefore := s.dev.Memory()
+	if err := create(); err != nil {
+		return err
+	}
+	after, errAfter := s.dev.Memory()
+	if err := errors.Join(errBefore, errAfter); err != nil {
+		s.skip(object, report.SkipNeeds, "memory: %v", err)
+		return nil
+	}
+	s.Memory = append(s.Memory, report.Memory{
+		Object: object, Profile: profile,
+		Virtual: grown(before.Virtual, after.Virtual),
+		Locked:  grown(before.Locked, after.Locked),
+	})
+	return nil
+}
+
+// grown returns how much more after is than before, and 0 if it is less: the
+// allocator gave something back meanwhile.
+func grown(before, after uint64) int64 {
+	if after <= before {
+		return 0
+	}
+	return clampInt64(after - before)
+}
