@@ -1,0 +1,512 @@
+//go:build vmhost
+
+// Package vm_test tests the runner from the host's side: what goes into the
+// machine, what comes out of it, and that nothing of it stays behind.
+package vm_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds what should take a few seconds on a busy machine.
+const patience = 2 * time.Minute
+
+// A runner is a copy of the runner in a directory of its own, whose path is
+// unpleasant, with the temporary files in another.
+type runner struct {
+	path string // the run script
+	temp string // TMPDIR
+	env  []string
+}
+
+func newRunner(t *testing.T) runner {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkout := filepath.Join(t.TempDir(), "a 'checkout', with spaces")
+	r := runner{path: filepath.Join(checkout, "test", "vm", "run"), temp: filepath.Join(t.TempDir(), "tmp, too")}
+	for _, dir := range []string{filepath.Dir(r.path), r.temp} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"run", "setup", "init", "guest"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(filepath.Dir(r.path), name), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(here, "..", "..", ".cache"), filepath.Join(checkout, ".cache")); err != nil {
+		t.Fatal(err)
+	}
+	// Building what is missing is told on stderr, where no test expects it.
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(r.path), "setup")).CombinedOutput(); err != nil {
+		t.Fatalf("setup: %v\n%s", err, out)
+	}
+	r.env = append(os.Environ(), "TMPDIR="+r.temp, "RDMA_VM_VERBOSE=")
+	return r
+}
+
+// command prepares a run that ends with the test at the latest.
+func (r runner) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, r.path, args...)
+	cmd.Env = r.env
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+// run runs to the end, and checks that nothing stays behind.
+func (r runner) run(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := r.command(t, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	status := statusOf(t, cmd.Run())
+	r.checkClean(t)
+	return result{status, stdout.String(), stderr.String()}
+}
+
+func statusOf(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return -1
+}
+
+// checkClean reports temporary files and QEMU processes that are left.
+func (r runner) checkClean(t *testing.T) {
+	t.Helper()
+	if left, _ := filepath.Glob(filepath.Join(r.temp, "*")); len(left) > 0 {
+		t.Errorf("temporary files are left: %q", left)
+	}
+	if pids := r.machines(t); len(pids) > 0 {
+		t.Errorf("QEMU processes are left: %v", pids)
+	}
+}
+
+// machines lists the QEMU processes that this runner started.
+func (r runner) machines(t *testing.T) []string {
+	t.Helper()
+	var pids []string
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		if err == nil && bytes.Contains(line, []byte("qemu-system")) &&
+			bytes.Contains(line, []byte(strings.ReplaceAll(r.temp, ",", ",,"))) {
+			pids = append(pids, path)
+		}
+	}
+	return pids
+}
+
+func TestExitStatus(t *testing.T) {
+	r := newRunner(t)
+	for _, test := range []struct {
+		name    string
+		command []string
+		want    int
+	}{
+		{"success", []string{"true"}, 0},
+		{"failure", []string{"bash", "-c", "exit 3"}, 3},
+		{"signal", []string{"bash", "-c", "kill -KILL $$"}, 137},
+		{"no such command", []string{"--", "no-such-command"}, 127},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := r.run(t, append([]string{"--no-devices"}, test.command...)...)
+			if got.status != test.want {
+				t.Errorf("status %d, want %d; stderr:\n%s", got.status, test.want, got.stderr)
+			}
+			if got.stdout != "" {
+				t.Errorf("stdout %q, want none", got.stdout)
+			}
+			if lines := strings.Count(got.stderr, "vm: "); lines != 2 {
+				t.Errorf("%d lines of the runner on stderr, want 2:\n%s", lines, got.stderr)
+			}
+		})
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	r := newRunner(t)
+	for _, args := range [][]string{
+		{}, {"--smp"}, {"--smp", "0", "true"}, {"--memory=all", "true"}, {"--timeout", "-1", "true"},
+		{"--memlock", "some", "true"}, {"--forward", "80:", "true"}, {"--forward=1:2:3", "true"}, {"--no-such-option", "true"},
+	} {
+		if got := r.run(t, args...); got.status != 2 || got.stdout != "" || !strings.Contains(got.stderr, "--help") {
+			t.Errorf("%q: %+v, want status 2 and a hint on stderr", args, got)
+		}
+	}
+	if got := r.run(t, "--help"); got.status != 0 || !strings.HasPrefix(got.stdout, "Usage:") || got.stderr != "" {
+		t.Errorf("--help: %+v, want the usage on stdout", got)
+	}
+}
+
+func TestOutputIsExact(t *testing.T) {
+	r := newRunner(t)
+	dir := t.TempDir()
+	source := rand.NewChaCha8([32]byte{1})
+	var want [2][]byte
+	for i, name := range []string{"stdout", "stderr"} {
+		want[i] = make([]byte, 1<<20+i*4711+13)
+		if _, err := source.Read(want[i]); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), want[i], 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What still runs when the command ends must not hold up the end.
+	got := r.run(t, "--quiet", "--no-devices", "bash", "-c", `cd "$1" && cat stdout && cat stderr >/dev/stderr; sleep 1000 &`, "-", dir)
+	if got.status != 0 {
+		t.Errorf("status %d, want 0", got.status)
+	}
+	for i, out := range []string{got.stdout, got.stderr} {
+		if sha256.Sum256([]byte(out)) != sha256.Sum256(want[i]) {
+			t.Errorf("stream %d: %d bytes that differ from the %d written", i+1, len(out), len(want[i]))
+		}
+	}
+}
+
+func TestArgumentsEnvironmentAndDirectoryArePassed(t *testing.T) {
+	r := newRunner(t)
+	values := []string{"", " ", "a  b", `'"$HOME"' \n "`, "two\nlines\n", "*", "--smp", "=", "\xff\x01", "ü"}
+	r.env = append(r.env, "VALUE= '\"two\nlines\"' $(exit) \\", "ODD.NAME%=odd", "PWD=/nowhere")
+	dir := filepath.Join(t.TempDir(), "a b 'c' \"d\" ü")
+	// A path with a = must not be taken for an assignment.
+	program := filepath.Join(dir, "print=everything")
+	script := "#!/bin/bash\nprintf '%s\\0' \"$@\"\ncat /proc/$$/environ\npwd -P\necho \"$UID\"; cat\n"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	var stdout, stderr bytes.Buffer
+	cmd := r.command(t, append([]string{"--no-devices", "./print=everything"}, values...)...)
+	cmd.Dir = dir
+	cmd.Stdin = strings.NewReader("not for the command")
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v; stderr:\n%s", err, &stderr)
+	}
+	want := strings.Join(values, "\x00") + "\x00"
+	if !strings.HasPrefix(stdout.String(), want) {
+		t.Errorf("arguments %q,\nwant %q", stdout.String()[:min(len(want), stdout.Len())], want)
+	}
+	rest := stdout.String()[min(len(want), stdout.Len()):]
+	for _, entry := range r.env[len(r.env)-3 : len(r.env)-1] {
+		if !strings.Contains("\x00"+rest, "\x00"+entry+"\x00") {
+			t.Errorf("the environment lacks %q", entry)
+		}
+	}
+	if want := dir + "\n0\n"; !strings.HasSuffix(rest, "\x00"+want) {
+		t.Errorf("directory and user %q, want %q", rest[strings.LastIndexByte(rest, 0)+1:], want)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	r := newRunner(t)
+	got := r.run(t, "--smp", "3", "--memlock", "64", "bash", "-ec",
+		`ulimit -l; nproc; ibv_devinfo -v; cat /sys/class/infiniband/rxe0/ports/1/gids/1; ls /dev/infiniband; ip -br address; modprobe dummy`)
+	if got.status != 0 {
+		t.Fatalf("status %d; stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
+	}
+	if !strings.HasPrefix(got.stdout, "64\n3\n") {
+		t.Errorf("ulimit -l and nproc: %.8q, want 64 and 3", got.stdout)
+	}
+	_, devices, _ := strings.Cut(got.stdout, "rxe0")
+	active, down, found := strings.Cut(devices, "rxe1")
+	if !found {
+		t.Fatalf("ibv_devinfo does not show rxe0 and rxe1:\n%s", got.stdout)
+	}
+	for _, want := range []string{"PORT_ACTIVE", "num_comp_vectors:\t\t3", "GID[  1]:\t\t::ffff:10.77.0.1, RoCE v2"} {
+		if !strings.Contains(active, want) {
+			t.Errorf("rxe0 lacks %q:\n%s", want, active)
+		}
+	}
+	for _, want := range []string{
+		"PORT_DOWN", "\n0000:0000:0000:0000:0000:ffff:0a4d:0001\n",
+		"uverbs0", "uverbs1", "rdma_cm", "umad0", "10.0.2.15/24", "127.0.0.1/8",
+	} {
+		if !strings.Contains(down, want) {
+			t.Errorf("rxe1 or the machine lacks %q:\n%s", want, down)
+		}
+	}
+}
+
+func TestNoDevices(t *testing.T) {
+	r := newRunner(t)
+	if got := r.run(t, "--no-devices", "test", "!", "-e", "/sys/class/infiniband"); got.status != 0 {
+		t.Errorf("the machine has RDMA devices; stderr:\n%s", got.stderr)
+	}
+}
+
+func TestNothingPersists(t *testing.T) {
+	r := newRunner(t)
+	dir := t.TempDir()
+	if got := r.run(t, "--no-devices", "bash", "-ec", `echo 1 >"$1/file"; cat "$1/file"`, "-", dir); got.status != 0 || got.stdout != "1\n" {
+		t.Errorf("%+v, want a file that can be written and read", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "file")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is on the host: %v", err)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	r := newRunner(t)
+	got := r.run(t, "--no-devices", "--timeout", "8", "sleep", "1000")
+	if got.status != 124 || !strings.Contains(got.stderr, "8 s") {
+		t.Errorf("%+v, want status 124 and the reason on stderr", got)
+	}
+}
+
+func TestMachineDies(t *testing.T) {
+	r := newRunner(t)
+	got := r.run(t, "--no-devices", "bash", "-c", "echo c >/proc/sysrq-trigger; sleep 1000")
+	if got.status != 125 || !strings.Contains(got.stderr, "Kernel panic") {
+		t.Errorf("%+v, want status 125 and the console's last words", got)
+	}
+}
+
+func TestQEMUFails(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	r := newRunner(t)
+	port := listener.Addr().(*net.TCPAddr).Port
+	got := r.run(t, "--forward", fmt.Sprintf("%d:80", port), "true")
+	if got.status != 125 || !strings.Contains(got.stderr, "forward") {
+		t.Errorf("%+v, want status 125 and QEMU's reason", got)
+	}
+}
+
+// start starts a command whose first line on stdout is "ready", and returns
+// after that line: so stdout is live.
+func (r runner) start(t *testing.T, args ...string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	cmd := r.command(t, args...)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stdout := bufio.NewReader(pipe)
+	if line, err := stdout.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("first line %q, %v; want ready", line, err)
+	}
+	return cmd, stdout
+}
+
+func TestSignalsArePassedOn(t *testing.T) {
+	r := newRunner(t)
+	for _, signal := range []struct {
+		name  string
+		value syscall.Signal
+	}{{"TERM", syscall.SIGTERM}, {"INT", syscall.SIGINT}, {"QUIT", syscall.SIGQUIT}} {
+		t.Run(signal.name, func(t *testing.T) {
+			cmd, stdout := r.start(t, "--no-devices", "bash", "-c",
+				`trap 'echo got $1; exit 7' $1; echo ready; while :; do sleep 0.1; done`, "-", signal.name)
+			if err := cmd.Process.Signal(signal.value); err != nil {
+				t.Fatal(err)
+			}
+			rest, err := io.ReadAll(stdout)
+			if want := "got " + signal.name + "\n"; string(rest) != want || err != nil {
+				t.Errorf("then %q, %v; want %q", rest, err, want)
+			}
+			if status := statusOf(t, cmd.Wait()); status != 7 {
+				t.Errorf("status %d, want the command's own", status)
+			}
+			r.checkClean(t)
+		})
+	}
+}
+
+func TestSignalThatIsIgnoredEndsTheMachine(t *testing.T) {
+	r := newRunner(t)
+	cmd, stdout := r.start(t, "--no-devices", "bash", "-c", `trap '' TERM; echo ready; sleep 1000`)
+	began := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, stdout)
+	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
+		t.Errorf("status %d, want 143", status)
+	}
+	if took := time.Since(began); took < 9*time.Second || took > 30*time.Second {
+		t.Errorf("ended after %v, want the 10 s of grace", took)
+	}
+	r.checkClean(t)
+}
+
+func TestKilledRunnerLeavesNoMachine(t *testing.T) {
+	r := newRunner(t)
+	cmd, stdout := r.start(t, "--no-devices", "bash", "-c", "echo ready; sleep 1000")
+	if len(r.machines(t)) == 0 {
+		t.Fatal("no QEMU process runs")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, stdout)
+	_ = cmd.Wait()
+	for deadline := time.Now().Add(10 * time.Second); len(r.machines(t)) > 0; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("QEMU outlives the runner")
+		}
+	}
+	r.checkClean(t)
+}
+
+func TestUnreadOutputEndsTheCommand(t *testing.T) {
+	r := newRunner(t)
+	cmd := r.command(t, "--quiet", "--no-devices", "yes")
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(pipe, make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGPIPE) {
+		t.Errorf("status %d, want 141", status)
+	}
+	r.checkClean(t)
+}
+
+func TestForward(t *testing.T) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	listener.Close()
+
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "page"), []byte("served from inside\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(t)
+	cmd, _ := r.start(t, "--no-devices", "--forward", port+":8080", "bash", "-c",
+		`busybox httpd -p 8080 -h "$1"; echo ready; sleep 1000`, "-", dir)
+	client := http.Client{Timeout: 20 * time.Second}
+	response, err := client.Get("http://127.0.0.1:" + port + "/page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil || string(body) != "served from inside\n" {
+		t.Errorf("%q, %v", body, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
+		t.Errorf("status %d, want 143", status)
+	}
+	r.checkClean(t)
+}
+
+func TestGoTestRunsInside(t *testing.T) {
+	r := newRunner(t)
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module inside\n\ngo 1.26\n",
+		"inside_test.go": `package inside
+
+import (
+	"os"
+	"testing"
+)
+
+func TestInside(t *testing.T) {
+	if _, err := os.Stat("/sys/class/infiniband/rxe0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat("inside_test.go"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFails(t *testing.T) { t.Error("as it should") }
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	// The go command splits -exec at spaces; a double-quoted part stays whole.
+	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet --smp 1`, ".")
+	cmd.Dir = dir
+	cmd.Env = append(r.env, "GOFLAGS=")
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if statusOf(t, err) != 1 || !bytes.Contains(out, []byte("--- PASS: TestInside")) || !bytes.Contains(out, []byte("--- FAIL: TestFails")) {
+		t.Errorf("%v, want TestInside to pass and TestFails to fail:\n%s", err, out)
+	}
+	r.checkClean(t)
+}
+
+func TestWarmSetupIsQuickAndSilent(t *testing.T) {
+	r := newRunner(t)
+	setup := filepath.Join(filepath.Dir(r.path), "setup")
+	began := time.Now()
+	out, err := exec.CommandContext(t.Context(), setup).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("%v, %q; want no word", err, out)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
