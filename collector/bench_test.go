@@ -1,0 +1,74 @@
+package collector_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+)
+
+// BenchmarkScrape measures a whole scrape in text format, through the HTTP
+// handler: of unchanged devices (warm), after every device was probed once more
+// (cold), and for comparison through a registry.
+func BenchmarkScrape(b *testing.B) {
+	for _, n := range []int{3, 64} {
+		for _, way := range []string{"warm", "cold", "registry"} {
+			b.Run(fmt.Sprintf("devices=%d/%s", n, way), func(b *testing.B) { benchmarkScrape(b, n, way) })
+		}
+	}
+}
+
+func benchmarkScrape(b *testing.B, devices int, way string) {
+	snapshot, runs := host(devices)
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	registry := prometheus.NewRegistry()
+	gatherer := c.Gatherer(registry)
+	if way == "registry" {
+		registry.MustRegister(c)
+		gatherer = registry
+	}
+	for _, r := range runs {
+		c.Observe(r)
+	}
+	handler := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
+	request := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
+
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, request)
+	if w.Code != http.StatusOK {
+		b.Fatal(w.Body)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if way == "cold" {
+			b.StopTimer()
+			snapshot, runs = host(devices)
+			for _, r := range runs {
+				c.Observe(r)
+			}
+			b.StartTimer()
+		}
+		w.Body.Reset()
+		handler.ServeHTTP(w, request)
+	}
+	b.ReportMetric(float64(w.Body.Len()), "bytes/scrape")
+	b.ReportMetric(float64(samples(w.Body.String())), "samples/scrape")
+}
+
+// samples counts the samples of an exposition in text format.
+func samples(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "#") {
+			n++
+		}
+	}
+	return n
+}

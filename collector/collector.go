@@ -1,0 +1,205 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/report"
+)
+
+// Options are what a Collector needs.
+type Options struct {
+	// Snapshot returns what is known of the devices now; nil while nothing is
+	// known. It is called at each scrape, by any number of goroutines at once. It
+	// must not wait, and nobody may change what it returned. Without it there are
+	// counters and histograms only.
+	Snapshot func() *report.Snapshot
+}
+
+// Collector holds the counters and histograms of the runs observed, and reads
+// gauges from the latest snapshot. All its methods may be called concurrently.
+//
+// It is a prometheus.Collector for use with a registry. Gatherer is the faster
+// way to the same series.
+type Collector struct {
+	schema   *schema
+	snapshot func() *report.Snapshot
+
+	mu        sync.Mutex
+	histories map[string]*history
+	gauges    map[string]cached
+}
+
+// cached is a block of gauges with all that it was made from. A published
+// DeviceState is never changed, so equal pointers mean equal series.
+type cached struct {
+	provider string
+	state    report.DeviceState
+	block    *block
+}
+
+// New returns a Collector that has observed nothing.
+func New(o Options) *Collector {
+	c := &Collector{
+		schema:    newSchema(),
+		snapshot:  o.Snapshot,
+		histories: make(map[string]*history),
+	}
+	if c.snapshot == nil {
+		c.snapshot = func() *report.Snapshot { return nil }
+	}
+	return c
+}
+
+// Observe counts a finished run. It is to be called once for each. It keeps
+// nothing of run.
+func (c *Collector) Observe(run *report.Run) {
+	device := clean(run.Device)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, ok := c.histories[device]
+	if !ok {
+		h = newHistory(c.schema, device)
+		c.histories[device] = h
+	}
+	h.observe(run)
+}
+
+// Forget removes all that was counted of a device. A run of it that is observed
+// afterwards counts from zero, so the caller must not observe late runs of a
+// device that has vanished.
+func (c *Collector) Forget(device string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.histories, clean(device))
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for f := range c.schema {
+		ch <- c.schema[f].desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	for _, b := range c.blocks() {
+		for f, metrics := range b {
+			for _, m := range metrics {
+				ch <- series{desc: c.schema[f].desc, metric: m}
+			}
+		}
+	}
+}
+
+// blocks returns all series, device by device. Only what has changed since the
+// last call is built anew.
+func (c *Collector) blocks() []*block {
+	snapshot := c.snapshot()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	var blocks []*block
+	if snapshot != nil {
+		blocks = append(blocks, c.exporterBlock(snapshot))
+		blocks = append(blocks, c.deviceBlocks(snapshot)...)
+	}
+	for _, device := range slices.Sorted(maps.Keys(c.histories)) {
+		blocks = append(blocks, c.histories[device].block)
+	}
+	return blocks
+}
+
+func (c *Collector) exporterBlock(s *report.Snapshot) *block {
+	b := newBuilder(c.schema)
+	addExporter(b, s)
+	return b.block
+}
+
+// deviceBlocks returns the gauges of the devices of a snapshot, sorted by name,
+// and forgets those of all others.
+func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
+	gauges := make(map[string]cached, len(s.Devices))
+	for _, state := range s.Devices {
+		state.Name = clean(state.Name)
+		want := cached{provider: s.Provider, state: state}
+		got, ok := c.gauges[state.Name]
+		want.block = got.block
+		if !ok || got != want {
+			want.block = c.deviceBlock(s.Provider, &state)
+		}
+		gauges[state.Name] = want
+	}
+	c.gauges = gauges
+
+	blocks := make([]*block, 0, len(gauges))
+	for _, name := range slices.Sorted(maps.Keys(gauges)) {
+		blocks = append(blocks, gauges[name].block)
+	}
+	return blocks
+}
+
+func (c *Collector) deviceBlock(provider string, s *report.DeviceState) *block {
+	b := newBuilder(c.schema)
+	switch {
+	case s.Present:
+		addStuck(b, s.Name, s.Stuck)
+		addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
+		addDevice(b, provider, s.Name, s.Info)
+		if s.Last != nil {
+			addRun(b, s.Name, s.Last)
+		}
+		b.left++ // What was dropped must be told even if there is no room.
+		b.gauge(droppedSeries, float64(b.dropped), s.Name)
+	case s.Stuck != nil:
+		addStuck(b, s.Name, s.Stuck)
+	}
+	return b.block
+}
+
+// Gatherer returns a Gatherer of the series of c and of other, in which c must
+// not be registered.
+//
+// A registry checks and sorts every series at every scrape, which for many
+// devices costs several times as much as all the rest. The series of c need
+// neither: they are valid and unique by construction, and in order of device.
+func (c *Collector) Gatherer(other prometheus.Gatherer) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := other.Gather()
+		families = append(families, c.families()...)
+		slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int {
+			return strings.Compare(a.GetName(), b.GetName())
+		})
+		return families, err
+	})
+}
+
+// families returns all series of c by family. The families are the caller's, the
+// series are shared.
+func (c *Collector) families() []*dto.MetricFamily {
+	blocks := c.blocks()
+	var families []*dto.MetricFamily
+	for f := range c.schema {
+		n := 0
+		for _, b := range blocks {
+			n += len(b[f])
+		}
+		if n == 0 {
+			continue
+		}
+		metrics := make([]*dto.Metric, 0, n)
+		for _, b := range blocks {
+			metrics = append(metrics, b[f]...)
+		}
+		d := &c.schema[f]
+		families = append(families, &dto.MetricFamily{
+			Name: &d.name, Help: &d.help, Type: d.kind.Enum(), Metric: metrics,
+		})
+	}
+	return families
+}

@@ -1,0 +1,477 @@
+package collector_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files and docs/metrics.md")
+
+// collectorOf returns a Collector that has observed runs and reads snapshot.
+func collectorOf(snapshot *report.Snapshot, runs ...*report.Run) *collector.Collector {
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	for _, r := range runs {
+		c.Observe(r)
+	}
+	return c
+}
+
+// pedantic returns a registry of c that checks all that can be checked.
+func pedantic(t testing.TB, c prometheus.Collector) *prometheus.Registry {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	return registry
+}
+
+// expose returns what g gathers in text format.
+func expose(t testing.TB, g prometheus.Gatherer) string {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatalf("Gather: %v", err)
+	}
+	return text(t, families)
+}
+
+func text(t testing.TB, families []*dto.MetricFamily) string {
+	t.Helper()
+	var out bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&out, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.String()
+}
+
+// golden compares got with a file, or rewrites the file.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./collector -update rewrites it):\n%s", path, diff(string(want), got))
+	}
+}
+
+// diff returns the lines that only one of two texts has.
+func diff(want, got string) string {
+	var out strings.Builder
+	only := func(sign, a, b string) {
+		has := make(map[string]bool)
+		for line := range strings.Lines(b) {
+			has[line] = true
+		}
+		for line := range strings.Lines(a) {
+			if !has[line] {
+				out.WriteString(sign + line)
+			}
+		}
+	}
+	only("-", want, got)
+	only("+", got, want)
+	return out.String()
+}
+
+type scene struct {
+	snapshot *report.Snapshot
+	runs     []*report.Run
+}
+
+func scenes() map[string]scene {
+	failed := run("mlx5_0")
+	failed.Outcome, failed.Error = report.OutcomeFailed, "qp: ibv_create_qp: ENOMEM"
+	failed.Probes[3].Status = report.StatusFailed
+	failed.Probes[3].QPs = failed.Probes[3].QPs[:6]
+	failed.Probes[3].Failures = []report.Failure{{Subject: "rc large", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "cannot allocate memory"}}
+	failed.Probes[2] = report.Probe{
+		Name: "srq", Status: report.StatusSkipped,
+		Skips: []report.Skip{{Reason: report.SkipNotSupported, Detail: "max_srq is 0"}},
+	}
+	failed.Probes[0].Clamps = []report.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 8192, Used: 4096}}
+	failed.Calls = append(
+		failed.Calls,
+		report.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "ENOMEM"},
+		report.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "EINVAL", Expected: true},
+		report.Call{Verb: "ibv_destroy_cq", Duration: 20 * time.Second, Errno: "EBUSY"},
+	)
+	failed.Undestroyed = []report.Undestroyed{
+		{Type: "cq", Errno: "EBUSY", Attempts: 3},
+		{Type: "cq", Errno: "EBUSY", Attempts: 5},
+		{Type: "pd", Errno: "EBUSY", Attempts: 3},
+	}
+	lastSuccess := state(failed)
+	lastSuccess.LastSuccess = started().Add(-time.Hour)
+	lastSuccess.Failures = 1
+
+	timedOut := run("rxe0")
+	timedOut.Outcome, timedOut.Error = report.OutcomeTimeout, "killed after 10s"
+	timedOut.Verb = "ibv_destroy_cq"
+	timedOut.Probes = timedOut.Probes[:1]
+	timedOut.Duration = 10 * time.Second
+	stuck := state(timedOut)
+	stuck.Stuck = &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started().Add(10 * time.Second)}
+	between := state(timedOut)
+	between.Stuck = &report.Stuck{PID: 4711, Since: started().Add(10 * time.Second)}
+
+	crashed := &report.Run{
+		Device: "siw0", Started: started(), Duration: 30 * time.Millisecond,
+		Outcome: report.OutcomeCrashed, Error: "signal: segmentation fault",
+	}
+
+	return map[string]scene{
+		"unknown": {},
+		"empty":   {snapshot: &report.Snapshot{Provider: "libibverbs", Ready: true}},
+		"undiscovered": {snapshot: &report.Snapshot{
+			Provider: "libibverbs", DiscoveryError: "ibv_get_device_list: EPERM",
+		}},
+		"waiting": {snapshot: &report.Snapshot{
+			Provider: "libibverbs", Devices: []report.DeviceState{{Name: "mlx5_0", Present: true}},
+		}},
+		"healthy":  sceneOf("simulated", state(run("sim0")), run("sim0"), run("sim0")),
+		"failed":   sceneOf("libibverbs", lastSuccess, failed),
+		"timeout":  sceneOf("libibverbs", state(timedOut), timedOut),
+		"crashed":  sceneOf("libibverbs", state(crashed), crashed),
+		"stuck":    sceneOf("libibverbs", stuck, timedOut),
+		"stuck_in": sceneOf("libibverbs", between),
+		"vanished": sceneOf("libibverbs", report.DeviceState{
+			Name: "rxe0", Info: info(), Last: timedOut, LastSuccess: started(),
+			Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started()},
+		}),
+		"gone":    sceneOf("libibverbs", report.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
+		"hostile": hostile(),
+	}
+}
+
+func sceneOf(provider string, s report.DeviceState, runs ...*report.Run) scene {
+	return scene{
+		snapshot: &report.Snapshot{Provider: provider, Ready: true, Devices: []report.DeviceState{s}},
+		runs:     runs,
+	}
+}
+
+// hostile is what no sane provider or child process would tell: everything twice
+// with other values, text that is no text, absurd numbers.
+func hostile() scene {
+	const name = "evil\xff\"}\n\\"
+	r := &report.Run{
+		Device: name, Started: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		Duration: -1, Outcome: "exploded", CPU: -1 << 63, MaxRSS: -1,
+		Info: &report.Device{
+			Firmware: "\xc3\x28", VendorID: 1<<32 - 1, VendorPartID: 1<<32 - 1, HWVersion: 1<<32 - 1,
+			CompletionVectors: -1,
+			Limits:            []report.Limit{{Name: "max_qp", Value: 1}, {Name: "max_qp", Value: -1 << 63}, {Name: "\xfe"}, {Name: "\xfd"}},
+			Ports:             []report.Port{{Number: 1, State: "active"}, {Number: 1, State: "no such state"}, {Number: -1}},
+		},
+		Probes: []report.Probe{
+			{Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "a", Actual: 1}, {Profile: "a", Actual: 2}}},
+			{
+				Name: "cq", Status: report.StatusFailed,
+				CQs:    []report.CQSize{{Profile: "a", Actual: 3}},
+				SRQs:   []report.SRQSize{{Profile: "a"}, {Profile: "a", Queried: &report.SRQAttr{WorkRequests: 1}}, {Profile: "a"}},
+				QPs:    []report.QPSize{{}, {}},
+				Inline: []report.InlineMax{{}, {Bytes: -1}},
+				Memory: []report.Memory{{}, {Virtual: 1<<63 - 1}},
+				Skips:  []report.Skip{{}, {}},
+				Clamps: []report.Clamp{{}, {Used: 1}},
+			},
+			{Name: "\xff", Status: "no such status"},
+		},
+		Undestroyed: []report.Undestroyed{{Type: "\xff"}, {Type: "\xfe"}},
+	}
+	r.Calls = []report.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
+	crashed := &report.Run{Device: name, Outcome: report.OutcomeCrashed, Verb: "a\xffb"}
+	s := sceneOf("\xff", state(r), r, crashed)
+	// A second device of the same name, and one that is the same once cleaned.
+	twin := state(&report.Run{Device: name, Started: started()})
+	twin.Last = r
+	other := state(r)
+	other.Name = "evil\xfe\"}\n\\"
+	s.snapshot.Devices = append(s.snapshot.Devices, twin, other, report.DeviceState{Present: true})
+	return s
+}
+
+// TestExposition compares all that is exposed of a host with a golden file, and
+// holds it to the form that Prometheus asks for.
+func TestExposition(t *testing.T) {
+	for name, s := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			c := collectorOf(s.snapshot, s.runs...)
+			registry := pedantic(t, c)
+			golden(t, filepath.Join("testdata", name+".prom"), expose(t, registry))
+
+			problems, err := testutil.GatherAndLint(registry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range problems {
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
+		})
+	}
+}
+
+// TestScenesAreWhole makes sure that the golden files show every metric once at
+// least.
+func TestScenesAreWhole(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, s := range scenes() {
+		families, err := pedantic(t, collectorOf(s.snapshot, s.runs...)).Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			seen[f.GetName()] = true
+		}
+	}
+	for _, name := range collector.Names() {
+		if !seen[name] {
+			t.Errorf("no scene has %s", name)
+		}
+	}
+}
+
+// TestGatherer makes sure that the fast way exposes what a registry does.
+func TestGatherer(t *testing.T) {
+	snapshot, runs := host(3)
+	other := prometheus.NewRegistry()
+	other.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "rdma_exporter_build_info", Help: "Build."}))
+
+	c := collectorOf(snapshot, runs...)
+	all := prometheus.NewPedanticRegistry()
+	all.MustRegister(c, prometheus.NewGauge(prometheus.GaugeOpts{Name: "rdma_exporter_build_info", Help: "Build."}))
+
+	// A registry orders by label value, and the fast way by device: the set of
+	// lines must be the same, and so must be the order of families.
+	want, got := expose(t, all), expose(t, c.Gatherer(other))
+	if d := diff(want, got); d != "" {
+		t.Errorf("the fast way differs:\n%s", d)
+	}
+	if w, g := headers(want), headers(got); w != g {
+		t.Errorf("order of families: got\n%swant\n%s", g, w)
+	}
+	if samples(want) != samples(got) {
+		t.Errorf("got %d samples, want %d", samples(got), samples(want))
+	}
+}
+
+// TestGathererPassesErrorsOn makes sure that an error of the other gatherer costs
+// none of the series.
+func TestGathererPassesErrorsOn(t *testing.T) {
+	snapshot, _ := host(1)
+	broken := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, fmt.Errorf("broken") })
+	families, err := collectorOf(snapshot).Gatherer(broken).Gather()
+	if err == nil || !strings.Contains(text(t, families), "rdma_device_info") {
+		t.Errorf("got error %v and %d families", err, len(families))
+	}
+}
+
+func headers(exposition string) string {
+	var out strings.Builder
+	for line := range strings.Lines(exposition) {
+		if strings.HasPrefix(line, "# TYPE") {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// TestSnapshotChanges makes sure that no scrape shows what an earlier snapshot
+// said.
+func TestSnapshotChanges(t *testing.T) {
+	snapshot, runs := host(2)
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	registry := pedantic(t, c)
+	has := func(want bool, line string) {
+		t.Helper()
+		if got := strings.Contains(expose(t, registry), line+"\n"); got != want {
+			t.Errorf("%s: exposed %t, want %t", line, got, want)
+		}
+	}
+	has(true, `rdma_probe_duration_seconds{device="sim00"} 0.042`)
+	has(true, `rdma_probe_stuck{device="sim01",verb=""} 0`)
+	has(true, `rdma_devices 2`)
+
+	next := *runs[0]
+	next.Duration = time.Second
+	changed := *snapshot
+	changed.Devices = []report.DeviceState{state(&next), snapshot.Devices[1]}
+	changed.Devices[1].Stuck = &report.Stuck{Verb: "ibv_open_device"}
+	snapshot = &changed
+	has(true, `rdma_probe_duration_seconds{device="sim00"} 1`)
+	has(false, `rdma_probe_stuck{device="sim01",verb=""} 0`)
+	has(true, `rdma_probe_stuck{device="sim01",verb="ibv_open_device"} 1`)
+
+	gone := changed
+	gone.Devices = changed.Devices[:1]
+	snapshot = &gone
+	has(true, `rdma_devices 1`)
+	has(false, `rdma_device_completion_vectors{device="sim01"} 8`)
+}
+
+// TestObserve makes sure that counters and histograms sum runs up, and that a
+// scrape in between freezes nothing.
+func TestObserve(t *testing.T) {
+	c := collectorOf(nil)
+	registry := pedantic(t, c)
+	r := &report.Run{
+		Device: "rxe0", Outcome: report.OutcomeTimeout,
+		Calls: []report.Call{
+			{Verb: "ibv_create_qp", Duration: 5 * time.Microsecond, Errno: "ENOMEM"},
+			{Verb: "ibv_create_qp", Duration: 5 * time.Microsecond, Errno: "EINVAL", Expected: true},
+		},
+	}
+	for n := 1; n <= 3; n++ {
+		c.Observe(r)
+		got := expose(t, registry)
+		for _, want := range []string{
+			fmt.Sprintf(`rdma_probe_runs_total{device="rxe0",outcome="timeout"} %d`, n),
+			`rdma_probe_runs_total{device="rxe0",outcome="ok"} 0`,
+			`rdma_probe_runs_total{device="rxe0",outcome="failed"} 0`,
+			`rdma_probe_runs_total{device="rxe0",outcome="crashed"} 0`,
+			fmt.Sprintf(`rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="none"} %d`, n),
+			fmt.Sprintf(`rdma_verbs_call_failures_total{device="rxe0",errno="ENOMEM",verb="ibv_create_qp"} %d`, n),
+			fmt.Sprintf(`rdma_verbs_call_duration_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-05"} %d`, 2*n),
+			`rdma_verbs_call_duration_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-06"} 0`,
+		} {
+			if !strings.Contains(got, want+"\n") {
+				t.Errorf("after %d runs there is no %s in\n%s", n, want, got)
+			}
+		}
+		if strings.Contains(got, "EINVAL") {
+			t.Errorf("an expected failure was counted:\n%s", got)
+		}
+	}
+}
+
+// TestNativeHistogram makes sure that the histogram has fine buckets beside the
+// classic ones.
+func TestNativeHistogram(t *testing.T) {
+	families, err := pedantic(t, collectorOf(nil, run("sim0"))).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "rdma_verbs_call_duration_seconds" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			h := m.GetHistogram()
+			if h.GetSchema() != 3 || len(h.GetPositiveDelta()) == 0 || len(h.GetBucket()) != 8 {
+				t.Errorf("%v", m)
+			}
+		}
+		return
+	}
+	t.Error("there is no histogram")
+}
+
+// TestForget makes sure that nothing stays of a device that is gone, and that
+// others are left alone.
+func TestForget(t *testing.T) {
+	c := collectorOf(nil, run("sim0"), run("sim1"))
+	registry := pedantic(t, c)
+	c.Forget("sim0")
+	c.Forget("never seen")
+	got := expose(t, registry)
+	if strings.Contains(got, `"sim0"`) || !strings.Contains(got, `"sim1"`) {
+		t.Errorf("after Forget:\n%s", got)
+	}
+	c.Observe(run("sim0"))
+	if got := expose(t, registry); !strings.Contains(got, `rdma_probe_runs_total{device="sim0",outcome="ok"} 1`) {
+		t.Errorf("counting does not begin anew:\n%s", got)
+	}
+}
+
+// TestBounds makes sure that a child process cannot fill the server with series.
+func TestBounds(t *testing.T) {
+	r := run("sim0")
+	for i := range 5000 {
+		word := fmt.Sprint("x", i)
+		r.Calls = append(r.Calls, report.Call{Verb: "ibv_" + word, Errno: "E" + word})
+		r.Probes[0].CQs = append(r.Probes[0].CQs, report.CQSize{Profile: word})
+	}
+	s := sceneOf("libibverbs", state(r), r)
+	c := collectorOf(s.snapshot, s.runs...)
+	for i := range 5000 {
+		c.Observe(&report.Run{Device: "sim0", Outcome: report.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})
+	}
+	got := expose(t, pedantic(t, c))
+	if n := samples(got); n > 8000 {
+		t.Errorf("%d samples of one device", n)
+	}
+	for _, want := range []string{
+		`rdma_probe_aborts_total{device="sim0",outcome="crashed",verb="other"} 5000`,
+		`rdma_verbs_call_failures_total{device="sim0",errno="other",verb="other"} 4956`,
+		`rdma_exporter_dropped_series{device="sim0"} `,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(got, `rdma_exporter_dropped_series{device="sim0"} 0`+"\n") {
+		t.Error("dropped series are not told")
+	}
+}
+
+// TestConcurrency is for the race detector.
+func TestConcurrency(t *testing.T) {
+	snapshots := make([]*report.Snapshot, 4)
+	runs := make([]*report.Run, 4)
+	for i := range snapshots {
+		s, r := host(3)
+		snapshots[i], runs[i] = s, r[0]
+	}
+	var mu sync.Mutex
+	var n int
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return snapshots[n%len(snapshots)]
+	}})
+	registry := pedantic(t, c)
+	gatherer := c.Gatherer(prometheus.NewRegistry())
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 20 {
+				c.Observe(runs[i])
+				c.Forget("sim01")
+			}
+		})
+		wg.Go(func() {
+			for range 20 {
+				expose(t, registry)
+				expose(t, gatherer)
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,310 @@
+package collector
+
+import dto "github.com/prometheus/client_model/go"
+
+// family names a row of the table of declarations.
+type family uint8
+
+// The families, by subject.
+const (
+	deviceInfo family = iota
+	deviceLimit
+	deviceCompletionVectors
+	portState
+
+	probeSuccess
+	probeSkipped
+	probeSizeClamped
+	probeRuns
+	probeAborts
+	probeLastRun
+	probeLastSuccess
+	probeDuration
+	probeChildCPU
+	probeChildMaxResident
+	probeStuck
+	probeUndestroyed
+
+	cqRequested
+	cqActual
+	qpWorkRequestsRequested
+	qpWorkRequestsActual
+	qpScatterGatherRequested
+	qpScatterGatherActual
+	qpInlineRequested
+	qpInlineActual
+	qpMaxInline
+	srqWorkRequestsRequested
+	srqWorkRequestsActual
+	srqWorkRequestsQueried
+	srqScatterGatherRequested
+	srqScatterGatherActual
+	srqScatterGatherQueried
+	memoryBytes
+
+	callDuration
+	callFailures
+
+	devices
+	discoverySuccess
+	droppedSeries
+
+	familyCount
+)
+
+// subject is the heading under which docs/metrics.md lists a metric.
+type subject string
+
+const (
+	aboutDevices  subject = "Devices"
+	aboutRuns     subject = "Runs of the probes"
+	aboutSizes    subject = "Sizes asked for and given"
+	aboutVerbs    subject = "Calls of verbs"
+	aboutExporter subject = "The exporter itself"
+)
+
+// declaration is all there is to say of one metric.
+type declaration struct {
+	subject subject
+	name    string
+	kind    dto.MetricType
+	// unit is what a value counts, for people; the name has it in the form that
+	// Prometheus asks for.
+	unit   string
+	labels []string
+	help   string
+	// buckets are the upper bounds of a histogram's classic buckets.
+	buckets []float64
+}
+
+// declarations returns the table of all metrics. The label values handed to a
+// family are in the order of its labels here.
+func declarations() [familyCount]declaration {
+	const (
+		gauge     = dto.MetricType_GAUGE
+		counter   = dto.MetricType_COUNTER
+		histogram = dto.MetricType_HISTOGRAM
+	)
+	return [familyCount]declaration{
+		deviceInfo: {
+			aboutDevices, "rdma_device_info", gauge, "always 1",
+			[]string{"device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid"},
+			"What a present device says of itself; labels after provider are empty until it has been asked.", nil,
+		},
+		deviceLimit: {
+			aboutDevices, "rdma_device_limit", gauge, "what the limit counts",
+			[]string{"device", "limit"},
+			"The most that a device says it allows, by the name that struct ibv_device_attr gives it.", nil,
+		},
+		deviceCompletionVectors: {
+			aboutDevices, "rdma_device_completion_vectors", gauge, "completion vectors",
+			[]string{"device"},
+			"Number of completion vectors of a device.", nil,
+		},
+		portState: {
+			aboutDevices, "rdma_port_state", gauge, "1 or 0",
+			[]string{"device", "port", "state"},
+			"1 for the state that a port was in at the last run, 0 for the others.", nil,
+		},
+
+		probeSuccess: {
+			aboutRuns, "rdma_probe_success", gauge, "1 or 0",
+			[]string{"device", "probe"},
+			"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it did.", nil,
+		},
+		probeSkipped: {
+			aboutRuns, "rdma_probe_skipped", gauge, "always 1",
+			[]string{"device", "probe", "subject", "reason"},
+			"What the last run could not probe, and why; subject is empty for the whole probe.", nil,
+		},
+		probeSizeClamped: {
+			aboutRuns, "rdma_probe_size_clamped", gauge, "always 1",
+			[]string{"device", "probe", "profile", "subject", "attribute", "limit"},
+			"A configured size that the last run cut down to a limit of the device (always 1; the size used is the one requested).", nil,
+		},
+		probeRuns: {
+			aboutRuns, "rdma_probe_runs_total", counter, "runs",
+			[]string{"device", "outcome"},
+			"Finished runs of the probes.", nil,
+		},
+		probeAborts: {
+			aboutRuns, "rdma_probe_aborts_total", counter, "runs",
+			[]string{"device", "outcome", "verb"},
+			"Runs that did not go to their end, by the verb that they were in (none if in none).", nil,
+		},
+		probeLastRun: {
+			aboutRuns, "rdma_probe_last_run_timestamp_seconds", gauge, "seconds since 1970",
+			[]string{"device"},
+			"When the last finished run was started.", nil,
+		},
+		probeLastSuccess: {
+			aboutRuns, "rdma_probe_last_success_timestamp_seconds", gauge, "seconds since 1970",
+			[]string{"device"},
+			"When the last run with outcome ok was started; absent until there is one.", nil,
+		},
+		probeDuration: {
+			aboutRuns, "rdma_probe_duration_seconds", gauge, "seconds",
+			[]string{"device"},
+			"Duration of the last run, from the start of its child process to its end or to the moment it was given up.", nil,
+		},
+		probeChildCPU: {
+			aboutRuns, "rdma_probe_child_cpu_seconds", gauge, "seconds",
+			[]string{"device"},
+			"Processor time, user and system, that the child process of the last run used.", nil,
+		},
+		probeChildMaxResident: {
+			aboutRuns, "rdma_probe_child_max_resident_bytes", gauge, "bytes",
+			[]string{"device"},
+			"The most memory that the child process of the last run had resident.", nil,
+		},
+		probeStuck: {
+			aboutRuns, "rdma_probe_stuck", gauge, "1 or 0",
+			[]string{"device", "verb"},
+			"1 while a killed child process has not ended, with the verb that it is in (empty if in none); 0 otherwise. It outlives the device.", nil,
+		},
+		probeUndestroyed: {
+			aboutRuns, "rdma_probe_undestroyed_objects", gauge, "objects",
+			[]string{"device", "type", "errno"},
+			"Objects that the device refused to destroy to the end of the last run, by the errno of the last refusal.", nil,
+		},
+
+		cqRequested: {
+			aboutSizes, "rdma_probe_cq_entries_requested", gauge, "entries",
+			[]string{"device", "profile"},
+			"Entries asked for of a completion queue.", nil,
+		},
+		cqActual: {
+			aboutSizes, "rdma_probe_cq_entries_actual", gauge, "entries",
+			[]string{"device", "profile"},
+			"Entries that ibv_create_cq gave.", nil,
+		},
+		qpWorkRequestsRequested: {
+			aboutSizes, "rdma_probe_qp_work_requests_requested", gauge, "work requests",
+			[]string{"device", "qp_type", "profile", "queue"},
+			"Outstanding work requests asked for of a queue of a queue pair.", nil,
+		},
+		qpWorkRequestsActual: {
+			aboutSizes, "rdma_probe_qp_work_requests_actual", gauge, "work requests",
+			[]string{"device", "qp_type", "profile", "queue"},
+			"Outstanding work requests that ibv_create_qp gave.", nil,
+		},
+		qpScatterGatherRequested: {
+			aboutSizes, "rdma_probe_qp_scatter_gather_entries_requested", gauge, "entries",
+			[]string{"device", "qp_type", "profile", "queue"},
+			"Scatter/gather entries per work request asked for of a queue of a queue pair.", nil,
+		},
+		qpScatterGatherActual: {
+			aboutSizes, "rdma_probe_qp_scatter_gather_entries_actual", gauge, "entries",
+			[]string{"device", "qp_type", "profile", "queue"},
+			"Scatter/gather entries per work request that ibv_create_qp gave.", nil,
+		},
+		qpInlineRequested: {
+			aboutSizes, "rdma_probe_qp_inline_bytes_requested", gauge, "bytes",
+			[]string{"device", "qp_type", "profile"},
+			"Inline data asked for of a queue pair.", nil,
+		},
+		qpInlineActual: {
+			aboutSizes, "rdma_probe_qp_inline_bytes_actual", gauge, "bytes",
+			[]string{"device", "qp_type", "profile"},
+			"Inline data that ibv_create_qp gave.", nil,
+		},
+		qpMaxInline: {
+			aboutSizes, "rdma_probe_qp_max_inline_bytes", gauge, "bytes",
+			[]string{"device", "qp_type"},
+			"The most inline data that a queue pair can be given, found by search because no verb tells it.", nil,
+		},
+		srqWorkRequestsRequested: {
+			aboutSizes, "rdma_probe_srq_work_requests_requested", gauge, "work requests",
+			[]string{"device", "profile"},
+			"Outstanding work requests asked for of a shared receive queue.", nil,
+		},
+		srqWorkRequestsActual: {
+			aboutSizes, "rdma_probe_srq_work_requests_actual", gauge, "work requests",
+			[]string{"device", "profile"},
+			"Outstanding work requests that ibv_create_srq wrote back.", nil,
+		},
+		srqWorkRequestsQueried: {
+			aboutSizes, "rdma_probe_srq_work_requests_queried", gauge, "work requests",
+			[]string{"device", "profile"},
+			"Outstanding work requests that ibv_query_srq told; absent if that failed.", nil,
+		},
+		srqScatterGatherRequested: {
+			aboutSizes, "rdma_probe_srq_scatter_gather_entries_requested", gauge, "entries",
+			[]string{"device", "profile"},
+			"Scatter/gather entries per work request asked for of a shared receive queue.", nil,
+		},
+		srqScatterGatherActual: {
+			aboutSizes, "rdma_probe_srq_scatter_gather_entries_actual", gauge, "entries",
+			[]string{"device", "profile"},
+			"Scatter/gather entries per work request that ibv_create_srq wrote back.", nil,
+		},
+		srqScatterGatherQueried: {
+			aboutSizes, "rdma_probe_srq_scatter_gather_entries_queried", gauge, "entries",
+			[]string{"device", "profile"},
+			"Scatter/gather entries per work request that ibv_query_srq told; absent if that failed.", nil,
+		},
+		memoryBytes: {
+			aboutSizes, "rdma_probe_memory_bytes", gauge, "bytes",
+			[]string{"device", "object", "profile", "kind"},
+			"What one object costs the process that creates it: address space (virtual) and pinned memory (locked).", nil,
+		},
+
+		callDuration: {
+			aboutVerbs, "rdma_verbs_call_duration_seconds", histogram, "seconds",
+			[]string{"device", "verb"},
+			"Time that calls of a verb took, failed ones too, measured next to the call in the child process.",
+			[]float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10},
+		},
+		callFailures: {
+			aboutVerbs, "rdma_verbs_call_failures_total", counter, "calls",
+			[]string{"device", "verb", "errno"},
+			"Calls of a verb that failed, without those that a probe made fail on purpose.", nil,
+		},
+
+		devices: {
+			aboutExporter, "rdma_devices", gauge, "devices",
+			nil,
+			"Number of RDMA devices that the host has.", nil,
+		},
+		discoverySuccess: {
+			aboutExporter, "rdma_exporter_discovery_success", gauge, "1 or 0",
+			nil,
+			"Whether the devices could be listed the last time.", nil,
+		},
+		droppedSeries: {
+			aboutExporter, "rdma_exporter_dropped_series", gauge, "series",
+			[]string{"device"},
+			"Series of the last run that are not exposed because the run told of more than any sane one.", nil,
+		},
+	}
+}
+
+// labelMeanings returns what each label says, for people.
+func labelMeanings() map[string]string {
+	return map[string]string{
+		"device":         "name of the device, as in `/sys/class/infiniband`",
+		"provider":       "`libibverbs`, or `simulated` for devices that exist only to try the exporter",
+		"transport":      "transport of the device, such as `InfiniBand` or `iWARP`",
+		"fw_version":     "version of the device's firmware",
+		"vendor_id":      "vendor, in hexadecimal such as `0x02c9`",
+		"vendor_part_id": "the vendor's part number, as a decimal number as `ibv_devinfo` prints it",
+		"hw_version":     "version of the hardware, in hexadecimal",
+		"node_guid":      "GUID of the device",
+		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
+		"port":           "number of the port, from 1",
+		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer`",
+		"probe":          "`cq`, `comp_channel`, `srq` or `qp`",
+		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
+		"reason":         "`not_supported`, `not_permitted` or `prerequisite_failed`",
+		"profile":        "name of the configured sizes; empty where size is not a choice",
+		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
+		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
+		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
+		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
+		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp` or `comp_channel`",
+		"qp_type":        "`rc`, `uc`, `ud` or `raw_packet`",
+		"queue":          "`send` or `recv`",
+		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
+		"kind":           "`virtual` or `locked`",
+	}
+}

@@ -1,0 +1,33 @@
+package collector
+
+import (
+	"fmt"
+	"strconv"
+
+	"rdma_exporter/report"
+)
+
+// addDevice adds what a present device says of itself.
+func addDevice(b *builder, provider, name string, info *report.Device) {
+	if info == nil {
+		b.gauge(deviceInfo, 1, name, provider, "", "", "", "", "", "")
+		return
+	}
+	// Numbers look as ibv_devinfo prints them, so that one can be searched for
+	// with the other's output.
+	b.gauge(deviceInfo, 1, name, provider, info.Transport, info.Firmware,
+		fmt.Sprintf("0x%04x", info.VendorID),
+		strconv.FormatUint(uint64(info.VendorPartID), 10),
+		fmt.Sprintf("0x%x", info.HWVersion),
+		info.NodeGUID)
+	b.gauge(deviceCompletionVectors, float64(info.CompletionVectors), name)
+	for _, l := range info.Limits {
+		b.gauge(deviceLimit, float64(l.Value), name, l.Name)
+	}
+	for _, p := range info.Ports {
+		number := strconv.Itoa(p.Number)
+		for _, state := range report.PortStates() {
+			b.truth(portState, p.State == state, name, number, state)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+package collector
+
+// Names returns the names of all metrics.
+func Names() []string {
+	var names []string
+	for _, d := range declarations() {
+		names = append(names, d.name)
+	}
+	return names
+}

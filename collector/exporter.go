@@ -1,0 +1,15 @@
+package collector
+
+import "rdma_exporter/report"
+
+// addExporter adds what is known of the host as a whole.
+func addExporter(b *builder, s *report.Snapshot) {
+	present := 0
+	for i := range s.Devices {
+		if s.Devices[i].Present {
+			present++
+		}
+	}
+	b.gauge(devices, float64(present))
+	b.truth(discoverySuccess, s.DiscoveryError == "")
+}

@@ -1,0 +1,112 @@
+package collector_test
+
+import (
+	"fmt"
+	"time"
+
+	"rdma_exporter/report"
+)
+
+// started is when every run of the fixtures was started.
+func started() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 250e6, time.UTC) }
+
+// info is what a device of the fixtures says of itself: 24 limits and two ports.
+func info() *report.Device {
+	d := &report.Device{
+		Transport: "InfiniBand", Firmware: "16.35.4030",
+		VendorID: 0x2c9, VendorPartID: 4119, HWVersion: 0,
+		NodeGUID: "b83f:d203:0012:3456", CompletionVectors: 8,
+		Ports: []report.Port{
+			{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096},
+			{Number: 2, State: "down", LinkLayer: "Ethernet", ActiveMTU: 1024},
+		},
+	}
+	for i, name := range []string{
+		"max_qp", "max_qp_wr", "max_sge", "max_sge_rd", "max_cq", "max_cqe", "max_mr", "max_mr_size",
+		"max_pd", "max_qp_rd_atom", "max_ee_rd_atom", "max_res_rd_atom", "max_qp_init_rd_atom",
+		"max_ee_init_rd_atom", "max_ee", "max_rdd", "max_mw", "max_raw_ipv6_qp", "max_raw_ethy_qp",
+		"max_mcast_grp", "max_ah", "max_srq", "max_srq_wr", "max_srq_sge",
+	} {
+		d.Limits = append(d.Limits, report.Limit{Name: name, Value: 1 << i})
+	}
+	return d
+}
+
+// run is a successful run on a device with all that a run can tell when nothing
+// goes wrong: three profiles, three types of QP, every verb.
+func run(device string) *report.Run {
+	cq := report.Probe{Name: "cq", Status: report.StatusOK, Duration: 3 * time.Millisecond}
+	channel := report.Probe{
+		Name: "comp_channel", Status: report.StatusOK, Duration: time.Millisecond,
+		Memory: []report.Memory{{Object: "comp_channel"}},
+	}
+	srq := report.Probe{Name: "srq", Status: report.StatusOK, Duration: 2 * time.Millisecond}
+	qp := report.Probe{Name: "qp", Status: report.StatusOK, Duration: 9 * time.Millisecond}
+	for i, profile := range []string{"small", "medium", "large"} {
+		n := int64(16) << (2 * i)
+		cq.CQs = append(cq.CQs, report.CQSize{Profile: profile, Requested: n, Actual: 2*n - 1})
+		cq.Memory = append(cq.Memory, report.Memory{Object: "cq", Profile: profile, Virtual: n * 64, Locked: n * 64})
+		srq.SRQs = append(srq.SRQs, report.SRQSize{
+			Profile:   profile,
+			Requested: report.SRQAttr{WorkRequests: n, ScatterGather: 1},
+			Actual:    report.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
+			Queried:   &report.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
+		})
+		srq.Memory = append(srq.Memory, report.Memory{Object: "srq", Profile: profile, Virtual: n * 96, Locked: n * 96})
+		for _, kind := range []string{"rc", "uc", "ud"} {
+			qp.QPs = append(qp.QPs, report.QPSize{
+				Type: kind, Profile: profile,
+				Requested: report.QPCap{SendWorkRequests: n, RecvWorkRequests: n, SendScatterGather: 1, RecvScatterGather: 1, InlineBytes: 64},
+				Actual:    report.QPCap{SendWorkRequests: n + 1, RecvWorkRequests: n, SendScatterGather: 2, RecvScatterGather: 1, InlineBytes: 96},
+			})
+			qp.Memory = append(qp.Memory, report.Memory{Object: "qp_" + kind, Profile: profile, Virtual: n * 256, Locked: n * 256})
+		}
+	}
+	for _, kind := range []string{"rc", "uc", "ud"} {
+		qp.Inline = append(qp.Inline, report.InlineMax{Type: kind, Bytes: 928})
+	}
+	return &report.Run{
+		Device: device, Started: started(), Duration: 42 * time.Millisecond,
+		Outcome: report.OutcomeOK, Info: info(),
+		Probes: []report.Probe{cq, channel, srq, qp}, Calls: calls(),
+		CPU: 7 * time.Millisecond, MaxRSS: 9 << 20,
+	}
+}
+
+// calls are several calls of each of 20 verbs.
+func calls() []report.Call {
+	var calls []report.Call
+	for i, verb := range []string{
+		"ibv_get_device_list", "ibv_open_device", "ibv_query_device", "ibv_query_port",
+		"ibv_query_gid", "ibv_alloc_pd", "ibv_create_cq", "ibv_resize_cq", "ibv_create_comp_channel",
+		"ibv_create_srq", "ibv_query_srq", "ibv_modify_srq", "ibv_create_qp", "ibv_query_qp",
+		"ibv_destroy_qp", "ibv_destroy_srq", "ibv_destroy_comp_channel", "ibv_destroy_cq",
+		"ibv_dealloc_pd", "ibv_close_device",
+	} {
+		for n := range 9 {
+			calls = append(calls, report.Call{Verb: verb, Duration: time.Duration(i+1) * time.Duration(n+1) * 3 * time.Microsecond})
+		}
+	}
+	return calls
+}
+
+// state is a device whose last run was r.
+func state(r *report.Run) report.DeviceState {
+	s := report.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r}
+	if r.Outcome == report.OutcomeOK {
+		s.LastSuccess = r.Started
+	}
+	return s
+}
+
+// host is a host with n healthy devices.
+func host(n int) (*report.Snapshot, []*report.Run) {
+	s := &report.Snapshot{Provider: "simulated", Ready: true}
+	var runs []*report.Run
+	for i := range n {
+		r := run(fmt.Sprintf("sim%02d", i))
+		runs = append(runs, r)
+		s.Devices = append(s.Devices, state(r))
+	}
+	return s, runs
+}

@@ -1,0 +1,62 @@
+package collector
+
+import (
+	"time"
+
+	"rdma_exporter/report"
+)
+
+// addStuck adds whether a killed child process of a device is still there.
+func addStuck(b *builder, name string, stuck *report.Stuck) {
+	if stuck == nil {
+		b.truth(probeStuck, false, name, "")
+		return
+	}
+	b.truth(probeStuck, true, name, stuck.Verb)
+}
+
+// addRun adds what the last run of a device found.
+func addRun(b *builder, name string, run *report.Run) {
+	addTime(b, probeLastRun, name, run.Started)
+	b.gauge(probeDuration, run.Duration.Seconds(), name)
+	b.gauge(probeChildCPU, run.CPU.Seconds(), name)
+	b.gauge(probeChildMaxResident, float64(run.MaxRSS), name)
+
+	for _, p := range run.Probes {
+		switch p.Status {
+		case report.StatusOK:
+			b.truth(probeSuccess, true, name, p.Name)
+		case report.StatusFailed:
+			b.truth(probeSuccess, false, name, p.Name)
+		case report.StatusSkipped:
+			// Neither success nor failure: its reason is among the skips.
+		}
+		for _, s := range p.Skips {
+			b.gauge(probeSkipped, 1, name, p.Name, s.Subject, string(s.Reason))
+		}
+		for _, c := range p.Clamps {
+			b.gauge(probeSizeClamped, 1, name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
+		}
+		addSizes(b, name, &p)
+	}
+
+	addUndestroyed(b, name, run.Undestroyed)
+}
+
+// addUndestroyed counts the objects that could not be destroyed.
+func addUndestroyed(b *builder, name string, objects []report.Undestroyed) {
+	type key struct{ kind, errno string }
+	counts := make(map[key]int)
+	for _, u := range objects {
+		k := key{clean(u.Type), clean(u.Errno)}
+		counts[k]++
+		b.gauge(probeUndestroyed, float64(counts[k]), name, k.kind, k.errno)
+	}
+}
+
+// addTime adds a moment, unless it is zero.
+func addTime(b *builder, f family, name string, t time.Time) {
+	if !t.IsZero() {
+		b.gauge(f, float64(t.UnixMilli())/1e3, name)
+	}
+}

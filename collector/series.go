@@ -1,0 +1,153 @@
+package collector
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// maxSeries is the most series that the last run of one device may make. A run
+// with the default profiles makes some 200.
+const maxSeries = 4096
+
+// schema is the table of declarations made ready for use. It is not changed
+// after newSchema.
+type schema [familyCount]familySchema
+
+type familySchema struct {
+	declaration
+	desc *prometheus.Desc
+	// order has the indices of labels sorted by name, the order in which series
+	// have them.
+	order []int
+}
+
+func newSchema() *schema {
+	var s schema
+	for f, d := range declarations() {
+		order := make([]int, len(d.labels))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(d.labels[a], d.labels[b]) })
+		s[f] = familySchema{
+			declaration: d,
+			desc:        prometheus.NewDesc(d.name, d.help, d.labels, nil),
+			order:       order,
+		}
+	}
+	return &s
+}
+
+// constLabels returns the labels of a family with their values, for the
+// instruments of client_golang. The values must be clean.
+func (s *schema) constLabels(f family, values []string) prometheus.Labels {
+	labels := make(prometheus.Labels, len(values))
+	for i, name := range s[f].labels {
+		labels[name] = values[i]
+	}
+	return labels
+}
+
+// block is a set of series by family. Once built it is not changed, so that any
+// number of scrapes may share it.
+type block [familyCount][]*dto.Metric
+
+// builder fills a block with gauges. Of a series told twice the last value wins.
+type builder struct {
+	schema *schema
+	block  *block
+	index  map[string]*dto.Gauge
+	// left is how many series may still be added; dropped counts the others.
+	left    int
+	dropped int
+}
+
+func newBuilder(s *schema) *builder {
+	return &builder{schema: s, block: new(block), index: make(map[string]*dto.Gauge, 256), left: maxSeries}
+}
+
+// gauge adds a series. The label values are in the order of the declaration.
+func (b *builder) gauge(f family, value float64, values ...string) {
+	for i, v := range values {
+		values[i] = clean(v)
+	}
+	key := seriesKey(f, values)
+	if g, ok := b.index[key]; ok {
+		g.Value = &value
+		return
+	}
+	if b.left == 0 {
+		b.dropped++
+		return
+	}
+	b.left--
+	g := &dto.Gauge{Value: &value}
+	b.index[key] = g
+	b.block[f] = append(b.block[f], &dto.Metric{Label: b.schema.labelPairs(f, values), Gauge: g})
+}
+
+// truth adds a series with the value 1 or 0.
+func (b *builder) truth(f family, value bool, values ...string) {
+	if value {
+		b.gauge(f, 1, values...)
+	} else {
+		b.gauge(f, 0, values...)
+	}
+}
+
+func (s *schema) labelPairs(f family, values []string) []*dto.LabelPair {
+	fs := &s[f]
+	pairs := make([]*dto.LabelPair, len(fs.order))
+	for i, n := range fs.order {
+		pairs[i] = &dto.LabelPair{Name: &fs.labels[n], Value: &values[n]}
+	}
+	return pairs
+}
+
+// seriesKey identifies a series. Clean values have no byte 0xff, so it tells
+// where one value ends and the next begins.
+func seriesKey(f family, values []string) string {
+	size := 1
+	for _, v := range values {
+		size += len(v) + 1
+	}
+	var sb strings.Builder
+	sb.Grow(size)
+	sb.WriteByte(byte(f))
+	for _, v := range values {
+		sb.WriteString(v)
+		sb.WriteByte(0xff)
+	}
+	return sb.String()
+}
+
+// clean makes a label value valid UTF-8, for Prometheus takes no other.
+func clean(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// series is a finished series as a prometheus.Metric. It is not changed, so it
+// may be read by any number of goroutines.
+type series struct {
+	desc   *prometheus.Desc
+	metric *dto.Metric
+}
+
+// Desc implements prometheus.Metric.
+func (s series) Desc() *prometheus.Desc { return s.desc }
+
+// Write implements prometheus.Metric. What out points to afterwards is shared.
+func (s series) Write(out *dto.Metric) error {
+	out.Label = s.metric.Label
+	out.Gauge = s.metric.Gauge
+	out.Counter = s.metric.Counter
+	out.Histogram = s.metric.Histogram
+	return nil
+}

@@ -1,0 +1,45 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// New returns a handler of all paths that the exporter serves, to GET and HEAD
+// alone. It may be used by any number of goroutines. It returns an error if the
+// configuration is not valid, and panics if Registerer has other metrics of the
+// names that the handler uses.
+func New(c Config) (http.Handler, error) {
+	c, err := c.Validate()
+	if err != nil {
+		return nil, err
+	}
+	page, err := newLanding(c)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", page)
+	mux.Handle("GET "+c.MetricsPath, metrics(c))
+	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
+	mux.Handle("GET "+readyPath, ready(c.Snapshot))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		mux.ServeHTTP(w, r)
+	}), nil
+}
+
+// metrics returns the handler of the metrics. What could be gathered is exposed
+// even if something could not: one broken metric must not hide the others.
+func metrics(c Config) http.Handler {
+	return promhttp.InstrumentMetricHandler(c.Registerer, compress(promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:            slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
+		ErrorHandling:       promhttp.ContinueOnError,
+		Registry:            c.Registerer,
+		DisableCompression:  true, // compress does it.
+		MaxRequestsInFlight: c.MaxRequests,
+		EnableOpenMetrics:   true,
+	})))
+}

@@ -1,0 +1,357 @@
+package web_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/report"
+	"rdma_exporter/web"
+)
+
+func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// config returns a valid configuration of a handler that shows s.
+func config(s *report.Snapshot) web.Config {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "rdma_devices", Help: "Devices."}))
+	return web.Config{
+		Snapshot:   func() *report.Snapshot { return s },
+		Gatherer:   registry,
+		Registerer: registry,
+		Logger:     slog.New(slog.DiscardHandler),
+		Version:    "1.2.3",
+		Now:        now,
+	}
+}
+
+func handler(t *testing.T, c web.Config) http.Handler {
+	t.Helper()
+	h, err := web.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, path, nil))
+	return w
+}
+
+// devices is a snapshot with a device in each state.
+func devices() *report.Snapshot {
+	info := &report.Device{Ports: []report.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}}}
+	return &report.Snapshot{
+		Provider: "libibverbs", Ready: true,
+		Devices: []report.DeviceState{
+			{Name: "mlx5_0", Present: true, Info: info, Last: &report.Run{Outcome: report.OutcomeOK, Started: now().Add(-12 * time.Second)}},
+			{Name: "mlx5_1", Present: true, Info: info, Last: &report.Run{
+				Outcome: report.OutcomeFailed, Error: "qp: ibv_create_qp: ENOMEM", Started: now().Add(-5 * time.Minute),
+			}},
+			{
+				Name: "rxe0", Last: &report.Run{Outcome: report.OutcomeTimeout, Error: "killed", Started: now().Add(-3 * time.Hour)},
+				Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: now().Add(-72 * time.Hour)},
+			},
+			{Name: "rxe1", Present: true},
+		},
+	}
+}
+
+func TestPaths(t *testing.T) {
+	waiting := &report.Snapshot{Devices: []report.DeviceState{
+		{Name: "mlx5_0", Present: true, Last: &report.Run{}},
+		{Name: "mlx5_1", Present: true},
+		{Name: "rxe0", Present: true},
+	}}
+	tests := []struct {
+		name     string
+		snapshot *report.Snapshot
+		method   string
+		path     string
+		code     int
+		body     string
+	}{
+		{"page", devices(), "GET", "/", 200, "<h1>rdma_exporter</h1>"},
+		{"page before discovery", nil, "GET", "/", 200, "have not been listed yet"},
+		{"page without devices", &report.Snapshot{}, "GET", "/", 200, "No RDMA device found"},
+		{"page after failed discovery", &report.Snapshot{DiscoveryError: "EPERM <b>"}, "GET", "/", 200, "could not be listed: EPERM &lt;b&gt;"},
+		{"head of page", devices(), "HEAD", "/", 200, ""},
+		{"post to page", devices(), "POST", "/", 405, ""},
+		{"metrics", devices(), "GET", "/metrics", 200, "rdma_devices 0"},
+		{"own metrics", devices(), "GET", "/metrics", 200, "promhttp_metric_handler_errors_total"},
+		{"delete metrics", devices(), "DELETE", "/metrics", 405, ""},
+		{"healthy", nil, "GET", "/-/healthy", 200, "rdma_exporter is healthy."},
+		{"put healthy", nil, "PUT", "/-/healthy", 405, ""},
+		{"ready", devices(), "GET", "/-/ready", 200, "rdma_exporter is ready."},
+		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
+		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on mlx5_1, rxe0."},
+		{"ready after failed discovery", &report.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed: EPERM"},
+		{"ready in between", &report.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
+		{"unknown", devices(), "GET", "/nothing", 404, ""},
+		{"below metrics", devices(), "GET", "/metrics/x", 404, ""},
+		{"no profiler", devices(), "GET", "/debug/pprof/", 404, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := get(handler(t, config(tt.snapshot)), tt.method, tt.path)
+			if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.body) {
+				t.Errorf("got %d, want %d with %q:\n%s", w.Code, tt.code, tt.body, w.Body)
+			}
+			if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+				t.Errorf("X-Content-Type-Options: %q", got)
+			}
+			if w.Code == http.StatusMethodNotAllowed && w.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("Allow: %q", w.Header().Get("Allow"))
+			}
+		})
+	}
+}
+
+func TestMetricsPath(t *testing.T) {
+	c := config(devices())
+	c.MetricsPath = "/rdma/metrics"
+	h := handler(t, c)
+	if w := get(h, "GET", "/rdma/metrics"); w.Code != 200 {
+		t.Errorf("got %d", w.Code)
+	}
+	if w := get(h, "GET", "/metrics"); w.Code != 404 {
+		t.Errorf("the default path answers %d", w.Code)
+	}
+	if w := get(h, "GET", "/"); !strings.Contains(w.Body.String(), `href="/rdma/metrics"`) {
+		t.Errorf("the page does not lead there:\n%s", w.Body)
+	}
+}
+
+func TestPage(t *testing.T) {
+	body := get(handler(t, config(devices())), "GET", "/").Body.String()
+	for _, want := range []string{
+		"version 1.2.3",
+		">mlx5_0<", "1: active, 2: down", `class="ok">ok<`, ">12 s ago<",
+		`class="error">failed<`, ">5 min ago<", "qp: ibv_create_qp: ENOMEM",
+		">gone<", ">3 h ago<", "process 4711, which was killed, has not ended for 3 days; it is in ibv_destroy_cq",
+		">not probed yet<",
+		`href="/metrics"`, `href="/-/healthy"`, `href="/-/ready"`,
+		`name="viewport"`, "prefers-color-scheme: dark",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "Simulated") {
+		t.Error("real devices are called simulated")
+	}
+}
+
+func TestBanner(t *testing.T) {
+	s := devices()
+	s.Provider = "simulated"
+	body := get(handler(t, config(s)), "GET", "/").Body.String()
+	if !strings.Contains(body, "Simulated devices: nothing on this page was measured on hardware") {
+		t.Errorf("no banner:\n%s", body)
+	}
+}
+
+// TestHostileText makes sure that nothing that a device says becomes part of a
+// page or steers a terminal.
+func TestHostileText(t *testing.T) {
+	const evil = "<script>alert(1)</script>\"'\xff\x1b[31m\u202e{{.}}"
+	s := &report.Snapshot{Provider: "libibverbs", Devices: []report.DeviceState{
+		{
+			Name: evil, Present: true, Info: &report.Device{Ports: []report.Port{{State: evil}}},
+			Last:  &report.Run{Outcome: evil, Error: evil, Started: now().Add(time.Hour)},
+			Stuck: &report.Stuck{Verb: evil},
+		},
+		{Name: evil + "2", Present: true},
+	}}
+	h := handler(t, config(s))
+	for _, path := range []string{"/", "/-/ready"} {
+		w := get(h, "GET", path)
+		body := w.Body.String()
+		if strings.ContainsAny(body, "\x1b\u202e") || strings.ToValidUTF8(body, "") != body {
+			t.Errorf("%s: raw text in\n%q", path, body)
+		}
+		if path == "/" && (strings.Contains(body, "<script") || !strings.Contains(body, "&lt;script&gt;")) {
+			t.Errorf("%s: not escaped:\n%s", path, body)
+		}
+		if path != "/" && !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+			t.Errorf("%s: %s", path, w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// TestContentSecurityPolicy makes sure that the policy allows the page's style
+// and nothing else, and that the page needs nothing else.
+func TestContentSecurityPolicy(t *testing.T) {
+	w := get(handler(t, config(devices())), "GET", "/")
+	body := w.Body.String()
+	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(body)
+	if style == nil {
+		t.Fatalf("no style:\n%s", body)
+	}
+	hash := sha256.Sum256([]byte(style[1]))
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "';"
+	if got := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(got, want) {
+		t.Errorf("got policy %q, want %q", got, want)
+	}
+	for _, unwanted := range []string{"<script", "http:", "https:", "//", "style=", "<img", "<link", "@import", "url("} {
+		if strings.Contains(body, unwanted) {
+			t.Errorf("the page has %q", unwanted)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if _, err := web.New(web.Config{MaxRequests: -1, MetricsPath: "metrics"}); err == nil {
+		t.Error("an empty configuration is taken")
+	} else {
+		for _, want := range []string{"Snapshot", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: lacks %q", err, want)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
+		c := config(nil)
+		c.MetricsPath = path
+		if _, err := web.New(c); err == nil {
+			t.Errorf("metrics path %q is taken", path)
+		}
+	}
+	c := config(nil)
+	if _, err := c.Validate(); err != nil || c.MetricsPath != "" {
+		t.Errorf("%v, or the configuration was changed: %+v", err, c)
+	}
+}
+
+// TestMaxRequests makes sure that scrapes beyond the limit are turned away and
+// not queued.
+func TestMaxRequests(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	c := config(nil)
+	c.MaxRequests = 1
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		close(entered)
+		<-leave
+		return nil, nil
+	})
+	h := handler(t, c)
+	first := make(chan int)
+	go func() { first <- get(h, "GET", "/metrics").Code }()
+	<-entered
+	if w := get(h, "GET", "/metrics"); w.Code != 503 || !strings.Contains(w.Body.String(), "Limit of concurrent requests") {
+		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+	if w := get(h, "GET", "/-/healthy"); w.Code != 200 {
+		t.Errorf("health answers %d meanwhile", w.Code)
+	}
+	// The answer is readable for a client that asks for compression too.
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if body := unzip(t, w); w.Code != 503 || !strings.Contains(body, "Limit of concurrent requests") {
+		t.Errorf("compressed: got %d: %s", w.Code, body)
+	}
+	close(leave)
+	if code := <-first; code != 200 {
+		t.Errorf("the first scrape was answered %d", code)
+	}
+}
+
+// TestBrokenMetric makes sure that a metric that cannot be gathered is logged and
+// hides no other.
+func TestBrokenMetric(t *testing.T) {
+	var log bytes.Buffer
+	c := config(nil)
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	whole := c.Gatherer
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := whole.Gather()
+		return families, errors.Join(err, errors.New("one metric is broken"))
+	})
+	w := get(handler(t, c), "GET", "/metrics")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "rdma_devices 0") {
+		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), "one metric is broken") || !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+func TestFormats(t *testing.T) {
+	h := handler(t, config(nil))
+	for accept, want := range map[string]string{
+		"": "text/plain; version=0.0.4",
+		"application/openmetrics-text;version=1.0.0":                                                        "application/openmetrics-text; version=1.0.0",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9":  "application/vnd.google.protobuf",
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8":                                   "text/plain; version=0.0.4",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/*": "application/vnd.google.protobuf",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); w.Code != 200 || !strings.HasPrefix(got, want) {
+			t.Errorf("Accept %q: got %d, %s", accept, w.Code, got)
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	h := handler(t, config(nil))
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "zstd,gzip": true,
+		"gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=x": false, "deflate": false, "xgzip": false,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
+			t.Errorf("Accept-Encoding %q: compressed %t", accept, got)
+			continue
+		}
+		if !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") {
+			t.Errorf("Accept-Encoding %q: Vary %v", accept, w.Header().Values("Vary"))
+		}
+		body := w.Body.String()
+		if want {
+			body = unzip(t, w)
+		}
+		if !strings.Contains(body, "rdma_devices 0") {
+			t.Errorf("Accept-Encoding %q: %s", accept, body)
+		}
+	}
+}
+
+func unzip(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	if got := w.Header().Get("Content-Encoding"); got != "gzip" {
+		t.Fatalf("Content-Encoding: %q", got)
+	}
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

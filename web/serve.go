@@ -1,0 +1,67 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+)
+
+const (
+	// shutdownTimeout is how long requests in flight may go on after the end was
+	// asked for.
+	shutdownTimeout = 3 * time.Second
+	// closeTimeout is how long closed listeners may take to be given up.
+	closeTimeout = time.Second
+)
+
+// Serve listens as flags say and serves handler until ctx is cancelled. Then it
+// takes no new connections, gives requests in flight 3 seconds to end, cuts those
+// that have not, and returns nil: within 5 seconds in all. If it cannot listen,
+// or listening ends by itself, it returns the error.
+//
+// The files that flags name are read again for each connection and request, so
+// that certificates and passwords can be replaced.
+func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger) error {
+	server := &http.Server{
+		Handler: handler,
+		// A client that is slow, or asks for nothing, must not hold a connection
+		// for long. Writing has longer: a scrape of many devices is megabytes.
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- toolkit.ListenAndServe(server, flags, logger) }()
+
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serve HTTP: %w", err)
+	case <-ctx.Done():
+	}
+
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		logger.Warn("Requests in flight did not end in time and are cut", "err", err)
+		if err := server.Close(); err != nil {
+			logger.Warn("Cannot close all connections", "err", err)
+		}
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
+		}
+	case <-time.After(closeTimeout):
+		logger.Warn("Listening did not end in time")
+	}
+	return nil
+}
