@@ -44,17 +44,17 @@ func newRunner(t *testing.T) runner {
 	}
 	checkout := filepath.Join(t.TempDir(), "a 'checkout', with spaces")
 	r := runner{path: filepath.Join(checkout, "test", "vm", "run"), temp: filepath.Join(t.TempDir(), "tmp, too")}
-	for _, dir := range []string{filepath.Dir(r.path), r.temp} {
+	for _, dir := range []string{filepath.Dir(r.path), filepath.Join(checkout, "tools"), r.temp} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"run", "setup", "init", "guest"} {
-		data, err := os.ReadFile(name)
+	for _, name := range []string{"test/vm/run", "test/vm/setup", "test/vm/init", "test/vm/guest", "tools/packages"} {
+		data, err := os.ReadFile(filepath.Join(here, "..", "..", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(filepath.Dir(r.path), name), data, 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(checkout, name), data, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,0 +1,109 @@
+# Every command installs what it needs: Debian packages by apt, where something
+# is missing; the rest lands in .cache, which git ignores.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+bin := .cache/bin
+exporter := $(bin)/rdma_exporter
+promtool := .cache/prometheus
+vm := '$(CURDIR)/test/vm/run'
+port ?= 10879
+
+golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+gofumpt := mvdan.cc/gofumpt@v0.12.0
+
+info := github.com/prometheus/common/version
+ldflags = -X $(info).Version=$(shell cat VERSION) \
+	-X $(info).Revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
+	-X $(info).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
+
+# What the tests find: the built binary, and promtool.
+test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
+
+.PHONY: build
+build: ## Build the exporter into .cache/bin
+	@tools/packages gcc libc6-dev libibverbs-dev
+	@mkdir -p $(bin)
+	go build -trimpath -ldflags '$(ldflags)' -o $(exporter) ./cmd/rdma_exporter
+
+.PHONY: run
+run: build ## Build and run the exporter on :10879; with simulated devices where the host has none
+	@if [[ -n "$$(ls /sys/class/infiniband 2>/dev/null)" ]]; then \
+		exec $(exporter) --web.listen-address=:$(port) $(flags); \
+	else \
+		echo "This host has no RDMA device (/sys/class/infiniband is empty): running on simulated devices." >&2; \
+		exec $(exporter) --web.listen-address=:$(port) --provider=simulated $(flags); \
+	fi
+
+.PHONY: demo
+demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.1:10879
+	@echo "Real Soft-RoCE devices in a VM: http://127.0.0.1:$(port)/ (end with Ctrl-C)" >&2
+	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
+
+.PHONY: test
+test: test-unit test-vm ## Run every test, those on real devices in the VM included
+
+.PHONY: test-tools
+test-tools: build
+	@tools/packages xz-utils
+	@tools/unpack prometheus $(promtool)
+
+.PHONY: test-unit
+test-unit: test-tools ## Run the tests that need no RDMA device
+	CGO_ENABLED=0 go build ./...
+	$(test_env) go test -race ./...
+
+.PHONY: test-vm
+test-vm: test-tools ## Run the tests of the test bed, and those on real devices in it
+	@test/vm/setup
+	go test -tags vmhost ./test/vm
+	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./test/softroce
+
+.PHONY: bench
+bench: test-tools ## Measure scrapes, child runs and memory
+	@test/vm/setup
+	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
+	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
+
+.PHONY: lint
+lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts and generated files
+	@tools/packages gcc libc6-dev libibverbs-dev shellcheck
+	@unformatted="$$($(bin)/gofumpt -l .)"; \
+		if [[ -n "$$unformatted" ]]; then echo "not formatted (make fmt):" $$unformatted >&2; exit 1; fi
+	go vet ./...
+	go vet -tags vm,vmhost ./...
+	CGO_ENABLED=0 go vet ./...
+	$(bin)/golangci-lint run ./...
+	$(bin)/golangci-lint run --build-tags vm,vmhost ./verbs/ibverbs ./test/...
+	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
+		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
+	shellcheck tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init .ci/run
+	go mod tidy -diff
+
+.PHONY: fmt
+fmt: $(bin)/gofumpt ## Format the code
+	$(bin)/gofumpt -w .
+
+.PHONY: generate
+generate: ## Rewrite what follows from the code: docs/metrics.md and golden files
+	go test ./collector ./test/e2e -update
+
+$(bin)/golangci-lint: Makefile
+	@mkdir -p $(bin)
+	GOBIN='$(CURDIR)/$(bin)' go install $(golangci_lint)
+	@touch $@
+
+$(bin)/gofumpt: Makefile
+	@mkdir -p $(bin)
+	GOBIN='$(CURDIR)/$(bin)' go install $(gofumpt)
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove .cache
+	rm -rf .cache
