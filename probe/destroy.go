@@ -44,11 +44,9 @@ func (r *run) destroyObject(typ string, c closer) error {
 }
 
 // destroy is destroyObject for an object of a probe: a refusal is a failure of
-// the probe. It tells whether the object is gone.
-func (s *step) destroy(subject, typ string, c closer) bool {
+// the probe.
+func (s *step) destroy(subject, typ string, c closer) {
 	if err := s.destroyObject(typ, c); err != nil {
 		s.fail(subject, err)
-		return false
 	}
-	return true
 }

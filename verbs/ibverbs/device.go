@@ -180,7 +180,7 @@ func mtuBytes(mtu uint32) int {
 // mtuEnum is the inverse of mtuBytes, rounding down.
 func mtuEnum(bytes int) C.enum_ibv_mtu {
 	mtu := C.enum_ibv_mtu(C.IBV_MTU_256)
-	for mtu < C.IBV_MTU_4096 && mtuBytes(uint32(mtu)+1) <= bytes {
+	for mtu < C.IBV_MTU_4096 && mtuBytes(mtu+1) <= bytes {
 		mtu++
 	}
 	return mtu
