@@ -1,0 +1,295 @@
+package probe_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/probe"
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// quick is the default configuration with no patience for refused destructions.
+func quick() probe.Config {
+	c := probe.DefaultConfig()
+	c.DestroyTimeout = 20 * time.Millisecond
+	return c
+}
+
+// run probes one device of a profile and returns its report, and the text of it.
+func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (report.Run, string) {
+	t.Helper()
+	var out bytes.Buffer
+	err := probe.Run(t.Context(), probe.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+		Device:   device, Config: c, Out: report.NewWriter(&out),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	r := report.Run{Device: device}
+	if err := report.Read(&out, &r); err != nil {
+		t.Fatalf("the report cannot be read: %v\n%s", err, text)
+	}
+	return r, text
+}
+
+func TestDefaultDevices(t *testing.T) {
+	for _, device := range simulated.Default().Names() {
+		t.Run(device, func(t *testing.T) {
+			r, _ := run(t, simulated.Default(), device, quick())
+			if r.Error != "" || len(r.Undestroyed) > 0 {
+				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
+			}
+			for i := range r.Probes {
+				if r.Probes[i].Duration <= 0 {
+					t.Errorf("probe %s took no time", r.Probes[i].Name)
+				}
+				r.Probes[i].Duration = 0
+			}
+			got, err := json.MarshalIndent(r, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, device+".json", append(got, '\n'))
+		})
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (-update rewrites it), got:\n%s", path, got)
+	}
+}
+
+// TestNamedBeforeCalled looks at the text itself: each call follows its begin.
+func TestNamedBeforeCalled(t *testing.T) {
+	_, text := run(t, simulated.Default(), "sim_rxe0", quick())
+	begun := ""
+	calls := 0
+	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
+		var v struct {
+			Begin string
+			Call  *report.Call
+		}
+		if err := json.Unmarshal([]byte(l), &v); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case v.Begin != "":
+			if begun != "" {
+				t.Errorf("%s begins within %s", v.Begin, begun)
+			}
+			begun = v.Begin
+		case v.Call != nil:
+			if v.Call.Verb != begun {
+				t.Errorf("%s ends, %q began", v.Call.Verb, begun)
+			}
+			begun = ""
+			calls++
+		}
+	}
+	if calls < 50 {
+		t.Errorf("only %d calls", calls)
+	}
+}
+
+// TestFaults breaks one verb of one device at a time.
+func TestFaults(t *testing.T) {
+	type want struct {
+		err         string            // part of Run.Error
+		status      map[string]string // of probes that are not ok
+		failure     string            // part of one failure's message
+		undestroyed string            // types and errnos, in order, without repetition
+		skip        string            // probe, subject and reason
+		unexpected  string            // verb and errno of failures that count
+	}
+	for _, tc := range []struct {
+		name, faults string
+		want         want
+	}{
+		{"open", "{verb: ibv_open_device, errno: EACCES}", want{err: "open the device: ibv_open_device on dev: EACCES", unexpected: "ibv_open_device EACCES"}},
+		{"query device", "{verb: ibv_query_device, errno: EIO}", want{err: "query the device: ibv_query_device on dev: EIO", unexpected: "ibv_query_device EIO"}},
+		{"query port", "{verb: ibv_query_port, errno: EIO}", want{err: "query port 1: ibv_query_port on dev: EIO", unexpected: "ibv_query_port EIO"}},
+		{"create_cq always", "{verb: ibv_create_cq, errno: ENOMEM}", want{status: map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed"}, failure: "ibv_create_cq on dev: ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
+		{"create_cq once", "{verb: ibv_create_cq, errno: ENOMEM, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
+		{"short cq", "{verb: ibv_create_cq, short: 1, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "asked for cqe 16, given 15"}},
+		{"comp_channel", "{verb: ibv_create_comp_channel, errno: EMFILE}", want{status: map[string]string{"comp_channel": "failed"}, failure: "EMFILE", unexpected: "ibv_create_comp_channel EMFILE"}},
+		{"req_notify", "{verb: ibv_req_notify_cq, errno: EIO}", want{status: map[string]string{"comp_channel": "failed"}, failure: "ibv_req_notify_cq on dev: EIO", unexpected: "ibv_req_notify_cq EIO"}},
+		{"srq not supported", "{verb: ibv_create_srq, errno: EOPNOTSUPP}", want{status: map[string]string{"srq": "skipped"}, skip: "srq small not_supported", unexpected: "ibv_create_srq EOPNOTSUPP"}},
+		{"short srq", "{verb: ibv_create_srq, short: 3}", want{status: map[string]string{"srq": "failed"}, failure: "asked for max_wr 16, given 13"}},
+		{"query_srq", "{verb: ibv_query_srq, errno: EIO}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_query_srq", unexpected: "ibv_query_srq EIO"}},
+		{"pd", "{verb: ibv_alloc_pd, errno: ENOMEM}", want{status: map[string]string{"srq": "failed", "qp": "failed"}, failure: "ibv_alloc_pd", unexpected: "ibv_alloc_pd ENOMEM"}},
+		{"create_qp EINVAL", "{verb: ibv_create_qp, errno: EINVAL}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_create_qp on dev: EINVAL", skip: "qp uc not_supported", unexpected: "ibv_create_qp EINVAL"}},
+		{"create_qp EPERM", "{verb: ibv_create_qp, errno: EPERM}", want{status: map[string]string{"qp": "skipped"}, skip: "qp rc not_permitted"}},
+		{"short qp", "{verb: ibv_create_qp, short: 1}", want{status: map[string]string{"qp": "failed"}, failure: "asked for max_send_wr 16, given 15"}},
+		{"modify_qp", "{verb: ibv_modify_qp, errno: EIO}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_modify_qp", unexpected: "ibv_modify_qp EIO"}},
+		{"query_qp", "{verb: ibv_query_qp, errno: EIO}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_query_qp", unexpected: "ibv_query_qp EIO"}},
+		{"destroy_cq twice", "{verb: ibv_destroy_cq, errno: EBUSY, times: 2}", want{unexpected: "ibv_destroy_cq EBUSY"}},
+		{"destroy_cq always", "{verb: ibv_destroy_cq, errno: EBUSY}", want{
+			status:  map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed"},
+			failure: "ibv_destroy_cq on dev: EBUSY", undestroyed: "cq EBUSY, comp_channel EBUSY, cq EBUSY", unexpected: "ibv_destroy_cq EBUSY",
+		}},
+		{"destroy_qp always", "{verb: ibv_destroy_qp, errno: EIO}", want{
+			status: map[string]string{"qp": "failed"}, failure: "ibv_destroy_qp on dev: EIO",
+			undestroyed: "qp EIO, cq EBUSY, pd EBUSY", unexpected: "ibv_destroy_qp EIO",
+		}},
+		{"destroy_srq always", "{verb: ibv_destroy_srq, errno: EBUSY}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_destroy_srq", undestroyed: "srq EBUSY, pd EBUSY", unexpected: "ibv_destroy_srq EBUSY"}},
+		{"destroy channel always", "{verb: ibv_destroy_comp_channel, errno: EBUSY}", want{status: map[string]string{"comp_channel": "failed"}, failure: "ibv_destroy_comp_channel", undestroyed: "comp_channel EBUSY", unexpected: "ibv_destroy_comp_channel EBUSY"}},
+		{"dealloc_pd always", "{verb: ibv_dealloc_pd, errno: EBUSY}", want{status: map[string]string{"srq": "failed", "qp": "failed"}, failure: "ibv_dealloc_pd", undestroyed: "pd EBUSY", unexpected: "ibv_dealloc_pd EBUSY"}},
+		{"close", "{verb: ibv_close_device, errno: EIO}", want{err: "close the device: refused", undestroyed: "ctx EIO", unexpected: "ibv_close_device EIO"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [" + tc.faults + "]}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, _ := run(t, p, "dev", quick())
+			if tc.want.err == "" && r.Error != "" || !strings.Contains(r.Error, tc.want.err) {
+				t.Errorf("error %q, want %q in it", r.Error, tc.want.err)
+			}
+			if r.Verb != "" {
+				t.Errorf("verb %s in flight at the end", r.Verb)
+			}
+			var undestroyed, skips, unexpected []string
+			for _, u := range r.Undestroyed {
+				undestroyed = appendNew(undestroyed, u.Type+" "+u.Errno)
+				if u.Attempts < 1 {
+					t.Errorf("%s after %d attempts", u.Type, u.Attempts)
+				}
+			}
+			if got := strings.Join(undestroyed, ", "); got != tc.want.undestroyed {
+				t.Errorf("undestroyed %q, want %q", got, tc.want.undestroyed)
+			}
+			failures := ""
+			for _, p := range r.Probes {
+				want, ok := tc.want.status[p.Name]
+				if !ok {
+					want = "ok"
+				}
+				if string(p.Status) != want {
+					t.Errorf("probe %s is %s, want %s: %v", p.Name, p.Status, want, p.Failures)
+				}
+				for _, f := range p.Failures {
+					failures += f.Subject + ": " + f.Message + "\n"
+				}
+				for _, s := range p.Skips {
+					skips = append(skips, p.Name+" "+s.Subject+" "+string(s.Reason))
+				}
+			}
+			if !strings.Contains(failures, tc.want.failure) || (tc.want.failure == "") != (failures == "") {
+				t.Errorf("failures %q, want %q", failures, tc.want.failure)
+			}
+			if s := strings.Join(skips, ", "); !strings.Contains(s, tc.want.skip) {
+				t.Errorf("skips %q, want %q", s, tc.want.skip)
+			}
+			for _, c := range r.Calls {
+				if c.Errno != "" && !c.Expected {
+					unexpected = appendNew(unexpected, c.Verb+" "+c.Errno)
+				}
+			}
+			if got := strings.Join(unexpected, ", "); !strings.HasPrefix(got, tc.want.unexpected) || (got == "") != (tc.want.unexpected == "") {
+				t.Errorf("failed calls %q, want %q", got, tc.want.unexpected)
+			}
+		})
+	}
+}
+
+// appendNew appends s unless it is the last element.
+func appendNew(list []string, s string) []string {
+	if len(list) > 0 && list[len(list)-1] == s {
+		return list
+	}
+	return append(list, s)
+}
+
+func TestClamped(t *testing.T) {
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, limits: {max_cqe: 100, max_qp_wr: 64}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := run(t, p, "dev", quick())
+	var got []string
+	for _, p := range r.Probes {
+		if p.Status != report.StatusOK {
+			t.Errorf("probe %s is %s: %v", p.Name, p.Status, p.Failures)
+		}
+		for _, c := range p.Clamps {
+			if c.Used >= c.Configured {
+				t.Errorf("%+v is not cut down", c)
+			}
+			got = append(got, p.Name+" "+c.Profile+" "+c.Attribute+" "+c.Limit)
+		}
+	}
+	const want = "cq medium cqe max_cqe"
+	if s := strings.Join(got, ", "); !strings.Contains(s, want) || !strings.Contains(s, "qp large max_send_wr max_qp_wr") {
+		t.Errorf("clamps %q", s)
+	}
+}
+
+// TestContextEnds: a run whose context ended writes no end, so that nobody takes
+// its report for a whole one.
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	err := probe.Run(ctx, probe.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
+		Device:   "sim_rxe0", Config: quick(), Out: report.NewWriter(&out),
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if err := report.Read(&out, &report.Run{}); !errors.Is(err, report.ErrTruncated) {
+		t.Errorf("the report reads with error %v", err)
+	}
+}
+
+// TestWriterFails: with nobody left to report to, the run ends early.
+func TestWriterFails(t *testing.T) {
+	w := &failingWriter{left: 2000}
+	err := probe.Run(t.Context(), probe.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
+		Device:   "sim_rxe0", Config: quick(), Out: report.NewWriter(w),
+	})
+	if !errors.Is(err, errWrite) {
+		t.Errorf("error %v", err)
+	}
+}
+
+var errWrite = errors.New("nobody reads")
+
+type failingWriter struct{ left int }
+
+func (w *failingWriter) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		return 0, errWrite
+	}
+	return len(b), nil
+}
