@@ -198,7 +198,7 @@ func TestReadRejects(t *testing.T) {
 		name, text string
 		// line is the line that the error names; 0 for none.
 		line int
-		// is is matched by the error, if not nil.
+		// is must be matched by the error, if it is not nil.
 		is error
 	}{
 		{"nothing", "", 0, ErrTruncated},
@@ -273,7 +273,7 @@ func TestReadRejects(t *testing.T) {
 			if tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("error %q does not match %q", err, tt.is)
 			}
-			if errors.Is(err, ErrTruncated) && tt.is != ErrTruncated {
+			if errors.Is(err, ErrTruncated) && !errors.Is(tt.is, ErrTruncated) {
 				t.Errorf("error %q says that the report is truncated", err)
 			}
 			if len(err.Error()) > 1000 {

@@ -1,0 +1,60 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxName is the longest name of a device, in bytes: as long as a file's name
+// can be. The kernel allows 63.
+const maxName = 255
+
+// SysfsDevices returns a function for [Config].Discover which lists the RDMA
+// devices that the kernel shows below sysfsRoot, most often /sys. It reads one
+// folder and touches no device. A folder that is missing, as it is while no RDMA
+// driver is loaded, means no devices; other errors are those of [os.ReadDir].
+func SysfsDevices(sysfsRoot string) func() ([]string, error) {
+	folder := filepath.Join(sysfsRoot, "class", "infiniband")
+	return func() ([]string, error) {
+		entries, err := os.ReadDir(folder)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the RDMA devices: %w", err)
+		}
+		names := make([]string, 0, len(entries))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names, nil
+	}
+}
+
+// sift returns the usable ones of the names that were discovered, sorted and
+// each once, and the others.
+func sift(names []string) (good, bad []string) {
+	for _, n := range names {
+		if isName(n) {
+			good = append(good, n)
+		} else {
+			bad = append(bad, n)
+		}
+	}
+	slices.Sort(good)
+	slices.Sort(bad)
+	return slices.Compact(good), slices.Compact(bad)
+}
+
+// isName reports whether a device can have this name. Everything that a file can
+// be called will do, as long as it can be the value of a label, too.
+func isName(s string) bool {
+	return s != "" && s != "." && s != ".." && len(s) <= maxName &&
+		!strings.ContainsAny(s, "/\x00") && utf8.ValidString(s)
+}

@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipeGrace is how long the pipes of a child that ended may stay open. Only a
+// process that the child left behind can hold them.
+const pipeGrace = 500 * time.Millisecond
+
+// Command says how to start a child.
+type Command struct {
+	// Path is the program's file. It is not searched for.
+	Path string
+	// Args are the arguments, without the program's name. No shell sees them.
+	Args []string
+	// Env is the environment, as in [os.Environ]; nil for that of this process.
+	Env []string
+	// Stdin is what the child can read from its standard input.
+	Stdin []byte
+}
+
+// A process is a child that was started. All methods are safe for concurrent
+// use.
+type process interface {
+	pid() int
+	// output is the child's standard output. Whoever started the child closes
+	// it. A close makes a read that waits return.
+	output() io.ReadCloser
+	// kill sends SIGKILL to the child's process group. It does nothing once the
+	// child has ended, and does not wait for it to end.
+	kill()
+	// done is closed when the child has ended and nothing of it is left.
+	done() <-chan struct{}
+	// exit tells how the child ended, once done is closed.
+	exit() exit
+	// stderr tells what the child wrote to its standard error until now.
+	stderr() stderr
+}
+
+// A launcher starts a child. Tests put another one in its place to have children
+// that cannot be killed.
+type launcher func(Command) (process, error)
+
+// exit tells how a process ended and what it used.
+type exit struct {
+	// status is the exit status, if signal is zero.
+	status int
+	// signal is the signal that ended the process; zero for none.
+	signal syscall.Signal
+	// cpu is user and system time.
+	cpu time.Duration
+	// maxRSS is in bytes.
+	maxRSS int64
+}
+
+// ok reports whether the process ended by itself, with status 0.
+func (e exit) ok() bool { return e.signal == 0 && e.status == 0 }
+
+// String says how the process ended, such as "exit status 3".
+func (e exit) String() string {
+	if e.signal == 0 {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	if name := unix.SignalName(e.signal); name != "" {
+		return "killed by " + name
+	}
+	return fmt.Sprintf("killed by signal %d", int(e.signal))
+}
+
+// execProcess is a process of the operating system.
+type execProcess struct {
+	cmd   *exec.Cmd
+	out   *os.File
+	tail  tail
+	ended chan struct{}
+	// state is set before ended is closed.
+	state exit
+
+	mu sync.Mutex
+	// reapable is set as soon as the child has ended: from then on its id may
+	// become somebody else's.
+	reapable bool
+}
+
+// launch starts a process of the operating system. It returns when the child
+// runs its program.
+func launch(c Command) (process, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("a pipe for the child: %w", err)
+	}
+	p := &execProcess{out: r, ended: make(chan struct{})}
+	p.cmd = &exec.Cmd{
+		Path:   c.Path,
+		Args:   append([]string{c.Path}, c.Args...),
+		Env:    c.Env,
+		Stdout: w,
+		Stderr: &p.tail,
+		// Wait must not wait for what the child left behind.
+		WaitDelay: pipeGrace,
+		SysProcAttr: &syscall.SysProcAttr{
+			// A kill takes whatever the child started, too.
+			Setpgid: true,
+			// No child outlives this process, however this process ends. The kernel
+			// drops this for a program that is set-user-ID or has file capabilities.
+			Pdeathsig: syscall.SIGKILL,
+		},
+	}
+	if len(c.Stdin) != 0 {
+		p.cmd.Stdin = bytes.NewReader(c.Stdin)
+	}
+	started := make(chan error, 1)
+	go p.keep(w, started)
+	if err := <-started; err != nil {
+		_ = r.Close()
+		return nil, fmt.Errorf("start the child: %w", err)
+	}
+	return p, nil
+}
+
+// keep starts the child, waits for its end and reaps it.
+//
+// What the kernel takes for the child's parent, when it looks for whose death is
+// to kill the child, is the thread that forked it. A thread of the Go runtime may
+// end at any time, if a goroutine locked to it ends. So this goroutine keeps its
+// thread to itself for as long as the child lives.
+func (p *execProcess) keep(w *os.File, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	err := p.cmd.Start()
+	_ = w.Close()
+	started <- err
+	if err != nil {
+		return
+	}
+	awaitEnd(p.cmd.Process.Pid)
+	p.mu.Lock()
+	p.reapable = true
+	// The child is not reaped yet, so its process group cannot be anybody else's.
+	p.killGroup()
+	p.mu.Unlock()
+
+	// Wait's error says nothing that the state does not, but that pipes had to be
+	// closed.
+	_ = p.cmd.Wait()
+	p.state = exitOf(p.cmd.ProcessState)
+	close(p.ended)
+}
+
+// awaitEnd waits until a child has ended, and does not reap it.
+func awaitEnd(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+func exitOf(s *os.ProcessState) exit {
+	if s == nil {
+		return exit{status: -1}
+	}
+	e := exit{cpu: s.UserTime() + s.SystemTime()}
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signal() > 0 {
+		e.signal = ws.Signal()
+	} else {
+		e.status = s.ExitCode()
+	}
+	if ru, ok := s.SysUsage().(*syscall.Rusage); ok {
+		e.maxRSS = int64(ru.Maxrss) << 10 //nolint:unconvert // It has 32 bits on some architectures.
+	}
+	return e
+}
+
+// killGroup is called with mu held.
+func (p *execProcess) killGroup() {
+	// It can only fail because nobody of the group is left.
+	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
+}
+
+func (p *execProcess) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reapable {
+		p.killGroup()
+	}
+}
+
+func (p *execProcess) pid() int              { return p.cmd.Process.Pid }
+func (p *execProcess) output() io.ReadCloser { return p.out }
+func (p *execProcess) done() <-chan struct{} { return p.ended }
+func (p *execProcess) exit() exit            { return p.state }
+func (p *execProcess) stderr() stderr        { return p.tail.get() }
