@@ -20,7 +20,9 @@ func addRun(b *builder, name string, run *report.Run) {
 	addTime(b, probeLastRun, name, run.Started)
 	b.gauge(probeDuration, run.Duration.Seconds(), name)
 	b.gauge(probeChildCPU, run.CPU.Seconds(), name)
-	b.gauge(probeChildMaxResident, float64(run.MaxRSS), name)
+	if run.MaxRSS > 0 {
+		b.gauge(probeChildMaxResident, float64(run.MaxRSS), name)
+	}
 
 	for _, p := range run.Probes {
 		switch p.Status {

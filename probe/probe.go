@@ -34,7 +34,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", o.Device, err)
 	}
-	end := report.End{}
+	end := report.End{MaxRSS: maxRSS()}
 	if err != nil {
 		end.Error = err.Error()
 	}

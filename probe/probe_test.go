@@ -59,6 +59,10 @@ func TestDefaultDevices(t *testing.T) {
 				}
 				r.Probes[i].Duration = 0
 			}
+			if r.MaxRSS < 1<<20 {
+				t.Errorf("%d bytes resident", r.MaxRSS)
+			}
+			r.MaxRSS = 0
 			got, err := json.MarshalIndent(r, "", "  ")
 			if err != nil {
 				t.Fatal(err)

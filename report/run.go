@@ -29,9 +29,9 @@ type Run struct {
 	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
-	// MaxRSS is the most memory that the child had resident, in bytes. It is an
-	// upper bound: the kernel counts what the process that started the child had
-	// resident until then as the child's, too.
+	// MaxRSS is the most memory that the child had resident, in bytes, by its own
+	// account: what the parent is told by wait4(2) counts the parent's memory too.
+	// It is 0 for a run that has no whole report.
 	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
 }
 

@@ -30,6 +30,9 @@ type line struct {
 type End struct {
 	// Error says why the probes could not be run at all; empty if they were.
 	Error string `json:"error,omitempty"`
+	// MaxRSS is the most memory that the process had resident, in bytes; 0 if it
+	// is not known.
+	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
 }
 
 // Writer writes the report of a run, line by line, unbuffered: what was written
@@ -271,7 +274,10 @@ func fold(b []byte, run *Run) (end bool, err error) {
 		}
 		run.Undestroyed = append(run.Undestroyed, *l.Undestroyed)
 	case l.End != nil:
-		run.Error = clip(l.End.Error)
+		if l.End.MaxRSS < 0 {
+			return false, fmt.Errorf("%d bytes resident", l.End.MaxRSS)
+		}
+		run.Error, run.MaxRSS = clip(l.End.Error), l.End.MaxRSS
 		return true, nil
 	}
 	return false, nil

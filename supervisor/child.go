@@ -77,7 +77,7 @@ func (s *Supervisor) runChild(ctx context.Context, device string) result {
 	var e exit
 	if res.left == nil {
 		e = p.exit()
-		run.CPU, run.MaxRSS = e.cpu, e.maxRSS
+		run.CPU = e.cpu
 	}
 	if why == endedItself && unusable(readErr) {
 		why = endedGarbage

@@ -114,8 +114,8 @@ func TestRunChild(t *testing.T) {
 			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > maxTail+16 {
 				t.Errorf("%d bytes of stderr %q, want some with %q", len(res.stderr), res.stderr, tt.stderr)
 			}
-			if run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 || run.MaxRSS <= 0 {
-				t.Errorf("device %q, started %v, took %v, MaxRSS %d", run.Device, run.Started, run.Duration, run.MaxRSS)
+			if run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
+				t.Errorf("device %q, started %v, took %v", run.Device, run.Started, run.Duration)
 			}
 			if !strings.HasPrefix(tt.behaviour, "grandchild") || tt.behaviour == "grandchild" || tt.behaviour == "grandchild-hang" {
 				for _, pid := range pidsIn(t, pids) {

@@ -61,8 +61,6 @@ type exit struct {
 	signal syscall.Signal
 	// cpu is user and system time.
 	cpu time.Duration
-	// maxRSS is in bytes.
-	maxRSS int64
 }
 
 // ok reports whether the process ended by itself, with status 0.
@@ -179,9 +177,6 @@ func exitOf(s *os.ProcessState) exit {
 		e.signal = ws.Signal()
 	} else {
 		e.status = s.ExitCode()
-	}
-	if ru, ok := s.SysUsage().(*syscall.Rusage); ok {
-		e.maxRSS = int64(ru.Maxrss) << 10 //nolint:unconvert // It has 32 bits on some architectures.
 	}
 	return e
 }
