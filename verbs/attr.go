@@ -173,10 +173,10 @@ type AHAttr struct {
 	DLID uint16
 	SL   uint8
 	// Global adds a global route header, which RoCE always needs.
-	Global     bool
-	DGID       GID
-	SGIDIndex  int
-	HopLimit   uint8
+	Global    bool
+	DGID      GID
+	SGIDIndex int
+	HopLimit  uint8
 }
 
 func name(i int, names ...string) string {
