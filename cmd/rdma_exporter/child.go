@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/probe"
+	"rdma_exporter/report"
+)
+
+// settings are what a child is told on its standard input. It reads no file, so
+// that one that was changed meanwhile cannot make runs fail.
+type settings struct {
+	Provider string `json:"provider"`
+	// Profile is the text of the profile of simulated devices.
+	Profile []byte       `json:"profile,omitempty"`
+	Probe   probe.Config `json:"probe"`
+}
+
+// maxSettings bounds what is read of a child's standard input, in bytes.
+const maxSettings = 16 << 20
+
+// runProbe is the command probe: one run on one device, reported on standard
+// output.
+func runProbe(ctx context.Context, o *options, std stdio) int {
+	if err := probeOnce(ctx, o.device, std); err != nil {
+		fmt.Fprintf(std.err, "%s: %v\n", programName, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+func probeOnce(ctx context.Context, device string, std stdio) error {
+	if err := endWithParent(); err != nil {
+		return err
+	}
+	// A collection in the middle of a run would move what the probes measure. A
+	// run allocates little; if it does not, memory is still bounded.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
+
+	s, err := readSettings(std.in)
+	if err != nil {
+		return err
+	}
+	provider, err := providerOf(s)
+	if err != nil {
+		return err
+	}
+	return probe.Run(ctx, probe.Options{
+		Provider: provider, Device: device, Config: s.Probe, Out: report.NewWriter(std.out),
+	})
+}
+
+// readSettings reads the settings; with nothing to read, as when a person calls
+// the command by hand, they are the defaults.
+func readSettings(r io.Reader) (settings, error) {
+	s := settings{Provider: providerLibibverbs, Probe: probe.DefaultConfig()}
+	b, err := io.ReadAll(io.LimitReader(r, maxSettings))
+	if err != nil {
+		return s, fmt.Errorf("read the settings from standard input: %w", err)
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("read the settings from standard input: %w", err)
+	}
+	return s, s.Probe.Validate()
+}
+
+// endWithParent makes the kernel kill this process when its parent ends. The
+// parent asks for that too, but the kernel forgets it when a program with file
+// capabilities is started.
+func endWithParent() error {
+	parent := os.Getppid()
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("ask to be ended with the parent process: %w", err)
+	}
+	if os.Getppid() != parent {
+		return fmt.Errorf("the parent process %d has ended", parent)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/probe"
+)
+
+// fileConfig is the configuration file.
+type fileConfig struct {
+	Probe probe.Config `yaml:"probe"`
+}
+
+// loadConfig reads the configuration file and checks it. Without a file, and for
+// what the file leaves out, the defaults hold.
+func loadConfig(path string) (fileConfig, error) {
+	c := fileConfig{Probe: probe.DefaultConfig()}
+	if path == "" {
+		return c, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return c, fmt.Errorf("--config.file: %w", err)
+	}
+	if err := decodeConfig(b, &c); err != nil {
+		return c, fmt.Errorf("--config.file %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// The decoder speaks of Go types; these are what a user is to read instead.
+var rewrites = []struct {
+	pattern *regexp.Regexp
+	text    string
+}{
+	{regexp.MustCompile(`field (\S+) not found in type \S+`), `there is no key "$1"`},
+	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into time.Duration"), "$1 is no duration, such as 2s or 500ms"},
+	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into int"), "$1 is no whole number"},
+	{regexp.MustCompile(`cannot unmarshal !!(?:seq|map) into int`), "a list or mapping is where a whole number belongs"},
+	{regexp.MustCompile(`cannot unmarshal !!seq into \S+`), "a list is where a mapping belongs"},
+	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into \\S+"), "$1 is where a mapping belongs"},
+}
+
+func decodeConfig(b []byte, c *fileConfig) error {
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	var typeErr *yaml.TypeError
+	switch err := dec.Decode(c); {
+	case errors.Is(err, io.EOF):
+		return nil // an empty file changes nothing
+	case errors.As(err, &typeErr):
+		msgs := slices.Clone(typeErr.Errors)
+		for i := range msgs {
+			for _, r := range rewrites {
+				msgs[i] = r.pattern.ReplaceAllString(msgs[i], r.text)
+			}
+		}
+		return fmt.Errorf("%s (docs/configuration.md lists the keys)", strings.Join(msgs, "; "))
+	case err != nil:
+		return err
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document: remove what follows the line ---")
+	}
+	return c.Probe.Validate()
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+
+	"rdma_exporter/supervisor"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/ibverbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// discoverer returns the function that lists the devices to probe, and, if they
+// are simulated, the text of their profile for the children. It touches no
+// device.
+func discoverer(o *options) (discover func() ([]string, error), profile []byte, err error) {
+	if o.provider == providerLibibverbs {
+		if o.simulatedProfile != "" {
+			return nil, nil, fmt.Errorf("--simulated.profile needs --provider=%s", providerSimulated)
+		}
+		if err := ibverbs.Available(); err != nil {
+			return nil, nil, fmt.Errorf("--provider=%s: %w; or use --provider=%s", providerLibibverbs, err, providerSimulated)
+		}
+		// Without an RDMA driver there is no class/infiniband, but sysfs there is.
+		if _, err := os.ReadDir(o.sysfs); err != nil {
+			return nil, nil, fmt.Errorf("--path.sysfs: %w", err)
+		}
+		return filter(supervisor.SysfsDevices(o.sysfs), o.include, o.exclude), nil, nil
+	}
+	p := simulated.Default()
+	if o.simulatedProfile != "" {
+		if p, err = simulated.LoadProfile(o.simulatedProfile); err != nil {
+			return nil, nil, fmt.Errorf("--simulated.profile: %w", err)
+		}
+	}
+	if profile, err = p.Marshal(); err != nil {
+		return nil, nil, fmt.Errorf("encode the simulated profile for the children: %w", err)
+	}
+	names := p.Names()
+	list := func() ([]string, error) { return names, nil }
+	return filter(list, o.include, o.exclude), profile, nil
+}
+
+// filter leaves out the devices that the flags leave out.
+func filter(list func() ([]string, error), include, exclude *regexp.Regexp) func() ([]string, error) {
+	return func() ([]string, error) {
+		all, err := list()
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+			return include != nil && !include.MatchString(name) || exclude != nil && exclude.MatchString(name)
+		}), err
+	}
+}
+
+// whole makes a regular expression match whole names only. An empty one, such as
+// an unset variable leaves, is none.
+func whole(re *regexp.Regexp) *regexp.Regexp {
+	if re == nil || re.String() == "" {
+		return nil
+	}
+	// The expression compiled, so it compiles in parentheses too.
+	return regexp.MustCompile("^(?:" + re.String() + ")$")
+}
+
+// providerOf returns the provider that a child uses.
+func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
+	switch s.Provider {
+	case providerLibibverbs:
+		return ibverbs.New, nil
+	case providerSimulated:
+		p, err := simulated.ParseProfile(s.Profile)
+		if err != nil {
+			return nil, err
+		}
+		return func(t verbs.Tracer) verbs.Provider { return simulated.New(p, t) }, nil
+	default:
+		return nil, fmt.Errorf("there is no provider %q", s.Provider)
+	}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"rdma_exporter/web"
+)
+
+const (
+	programName    = "rdma_exporter"
+	defaultAddress = ":10879"
+
+	commandServe = "serve"
+	commandProbe = "probe"
+
+	providerLibibverbs = "libibverbs"
+	providerSimulated  = "simulated"
+)
+
+// options are the command line, parsed but not yet checked against files.
+type options struct {
+	command string
+
+	configFile       string
+	provider         string
+	simulatedProfile string
+	sysfs            string
+	include, exclude *regexp.Regexp
+
+	interval, timeout, backoff, discovery time.Duration
+	concurrency                           int
+	jitter                                float64
+
+	web                    *toolkit.FlagConfig
+	metricsPath            string
+	maxRequests            int
+	disableExporterMetrics bool
+	log                    *promslog.Config
+
+	// device is that of the command probe.
+	device string
+}
+
+// parse parses the command line. With done, there is nothing left to do but to
+// end with status: help or the version was shown, or an error.
+func parse(args []string, std stdio) (o *options, done bool, status int) {
+	o = &options{log: &promslog.Config{}}
+	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
+	// kingpin shows help and version in the middle of parsing, and goes on.
+	app.Terminate(func(code int) { done, status = true, code })
+	app.UsageWriter(std.out)
+	app.ErrorWriter(std.err)
+	app.UsageTemplate(usageTemplate)
+	app.UsageFuncs(template.FuncMap{"Grouped": groupFlags})
+	app.Version(version.Print(programName))
+	app.HelpFlag.Short('h')
+
+	app.Flag("config.file", "YAML file with the sizes that the probes ask for. See docs/configuration.md.").
+		PlaceHolder("FILE").StringVar(&o.configFile)
+
+	app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
+		PlaceHolder("REGEX").RegexpVar(&o.include)
+	app.Flag("device.exclude", "Do not probe the devices whose whole name matches this regular expression.").
+		PlaceHolder("REGEX").RegexpVar(&o.exclude)
+	app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
+		Default("5s").DurationVar(&o.discovery)
+	app.Flag("path.sysfs", "Where sysfs is mounted.").
+		Default("/sys").StringVar(&o.sysfs)
+	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
+		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
+	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
+		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
+
+	app.Flag("probe.interval", "Time between two runs of the probes on one device.").
+		Default("30s").DurationVar(&o.interval)
+	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
+		Default("10s").DurationVar(&o.timeout)
+	app.Flag("probe.concurrency", "Most devices that are probed at the same time.").
+		Default("2").IntVar(&o.concurrency)
+	app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
+		Default("0.1").Float64Var(&o.jitter)
+	app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
+		Default("5m").DurationVar(&o.backoff)
+
+	o.web = kingpinflag.AddFlags(app, defaultAddress)
+	app.Flag("web.telemetry-path", "Path of the metrics.").
+		Default(web.DefaultMetricsPath).StringVar(&o.metricsPath)
+	app.Flag("web.max-requests", "Most scrapes served at the same time; 0 for no limit.").
+		Default("40").IntVar(&o.maxRequests)
+	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the exporter itself (go_*, process_*, promhttp_*).").
+		BoolVar(&o.disableExporterMetrics)
+
+	promslogflag.AddFlags(app, o.log)
+	o.log.Writer = std.err
+
+	app.Command(commandServe, "Probe the devices and serve the metrics.")
+	probeCmd := app.Command(commandProbe, "Probe one device once and write a report; what the exporter runs for each run.").Hidden()
+	probeCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
+
+	// kingpin's own default command would swallow errors of the flags before it.
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		args = append([]string{commandServe}, args...)
+	}
+	command, err := app.Parse(args)
+	if done {
+		return nil, true, status
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "%s: error: %s%v, try --help\n", programName, culprit(app, args, err), err)
+		return nil, true, exitUsage
+	}
+	o.command = command
+	return o, false, exitOK
+}
+
+// culprit names the flag whose value made parsing fail with err, or returns
+// nothing if it was no value: kingpin tells only what is wrong with the value.
+func culprit(app *kingpin.Application, args []string, err error) string {
+	context, _ := app.ParseContext(args)
+	if context == nil {
+		return ""
+	}
+	for _, e := range context.Elements {
+		flag, ok := e.Clause.(*kingpin.FlagClause)
+		if !ok || e.Value == nil {
+			continue
+		}
+		model := flag.Model()
+		if again := model.Value.Set(*e.Value); again != nil && again.Error() == err.Error() {
+			return "--" + model.Name + ": "
+		}
+	}
+	return ""
+}
+
+// check returns an error that names each flag whose value cannot be used.
+func (o *options) check() error {
+	var errs []error
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"discovery.interval", o.discovery},
+		{"probe.interval", o.interval},
+		{"probe.timeout", o.timeout},
+		{"probe.max-backoff", o.backoff},
+	} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", d.flag, d.value))
+		}
+	}
+	if o.concurrency < 1 {
+		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
+	}
+	if !(o.jitter >= 0 && o.jitter <= 1) { // not a number is neither
+		errs = append(errs, fmt.Errorf("--probe.jitter is %v: use a number from 0 to 1", o.jitter))
+	}
+	if o.maxRequests < 0 {
+		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.maxRequests))
+	}
+	return errors.Join(errs...)
+}
+
+// flagGroup is a part of the help.
+type flagGroup struct {
+	Title string
+	Flags []*kingpin.FlagModel
+}
+
+// groupFlags sorts flags by what they are about, which their first word tells.
+func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
+	groups := []flagGroup{
+		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Web"}, {Title: "Logging"},
+	}
+	of := map[string]int{"device": 1, "discovery": 1, "path": 1, "provider": 1, "simulated": 1, "probe": 2, "web": 3, "log": 4}
+	for _, f := range flags {
+		if f.Hidden {
+			continue
+		}
+		word, _, _ := strings.Cut(f.Name, ".")
+		g := &groups[of[word]]
+		g.Flags = append(g.Flags, f)
+	}
+	return groups
+}
+
+const usageTemplate = `usage: {{.App.Name}} [<flags>]
+
+{{.App.Help|Wrap 0}}
+{{range Grouped .Context.Flags}}{{if .Flags}}{{.Title}}:
+{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}
+{{end}}{{end}}`

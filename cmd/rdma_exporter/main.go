@@ -1,0 +1,51 @@
+// Command rdma_exporter probes the RDMA devices of a host and serves what it
+// finds as Prometheus metrics.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+)
+
+func main() {
+	// The child's probes measure memory, and the main thread is the only one whose
+	// allocator takes no address space of its own in advance.
+	runtime.LockOSThread()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	stop()
+	os.Exit(status)
+}
+
+// stdio are the standard streams.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Exit statuses.
+const (
+	exitOK = iota
+	// exitFailed: what was asked for could not be done.
+	exitFailed
+	// exitUsage: the command line or a file that it names is wrong.
+	exitUsage
+)
+
+// run is the program without the process around it: it parses the arguments and
+// runs the command that they name until it ends or ctx is cancelled.
+func run(ctx context.Context, args []string, std stdio) (status int) {
+	o, done, status := parse(args, std)
+	if done {
+		return status
+	}
+	if o.command == commandProbe {
+		return runProbe(ctx, o, std)
+	}
+	runtime.UnlockOSThread() // serving needs no thread of its own
+	return runServe(ctx, o, std)
+}
