@@ -1,0 +1,403 @@
+package simulated
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"syscall"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// behaviour answers every question about how one device behaves: what it
+// permits, which sizes it gives, when it refuses, signals and notifies. The
+// objects keep the state; what the manual promises about them is decided here.
+// It is immutable.
+type behaviour struct {
+	profile   DeviceProfile
+	attr      verbs.DeviceAttr
+	transport verbs.Transport
+	ports     []port
+	gids      []verbs.GIDEntry
+	types     []verbs.QPType
+}
+
+// port is a port of a device.
+type port struct {
+	attr verbs.PortAttr
+	gids map[int]verbs.GID
+}
+
+func (p port) active() bool { return p.attr.State == verbs.PortActive }
+
+// newBehaviour takes over a valid profile.
+func newBehaviour(p DeviceProfile) *behaviour {
+	guid, _ := parseGUID(p.NodeGUID)
+	b := &behaviour{
+		profile: p,
+		attr: verbs.DeviceAttr{
+			Firmware: p.Firmware, NodeGUID: guid, SysImageGUID: guid,
+			VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
+			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
+		},
+		transport: value(p.Transport, verbs.TransportIB, verbs.TransportUnspecified),
+	}
+	for _, t := range p.QPTypes {
+		b.types = append(b.types, value(t, verbs.RC, verbs.RawPacket))
+	}
+	for _, pp := range p.Ports {
+		made := port{gids: make(map[int]verbs.GID)}
+		made.attr = verbs.PortAttr{
+			State:     value(pp.State, verbs.PortNop, verbs.PortActiveDefer),
+			LinkLayer: value(pp.LinkLayer, verbs.LinkUnspecified, verbs.LinkEthernet),
+			LID:       pp.LID, SMLID: pp.SMLID, ActiveMTU: pp.ActiveMTU, MaxMTU: pp.MaxMTU, PKeys: max(1, pp.PKeys),
+		}
+		for _, g := range pp.GIDs {
+			gid, _ := parseGID(g.GID)
+			made.gids[g.Index] = gid
+			made.attr.GIDs = max(made.attr.GIDs, g.Index+1)
+			b.gids = append(b.gids, verbs.GIDEntry{
+				Port: pp.Number, Index: g.Index, GID: gid, Type: value(g.Type, verbs.GIDTypeIB, verbs.GIDTypeRoCEv2),
+			})
+		}
+		b.ports = append(b.ports, made)
+	}
+	return b
+}
+
+// port returns a port by its number.
+func (b *behaviour) port(number int) (port, bool) {
+	if number < 1 || number > len(b.ports) {
+		return port{}, false
+	}
+	return b.ports[number-1], true
+}
+
+// latency returns the least time that a verb takes.
+func (b *behaviour) latency(v verbs.Verb) time.Duration {
+	if d, ok := b.profile.Latency[v]; ok {
+		return d
+	}
+	switch v {
+	case verbs.PollCQ, verbs.ReqNotifyCQ, verbs.GetCQEvent, verbs.AckCQEvents,
+		verbs.PostSend, verbs.PostRecv, verbs.PostSRQRecv:
+		return 0
+	}
+	return b.profile.DefaultLatency
+}
+
+// cost returns what an object costs. A memory region has its bytes as entries.
+func (b *behaviour) cost(k kind, entries int) verbs.Memory {
+	m := b.profile.Memory
+	c := [kinds]Cost{
+		kindDevice: m.Context, kindPD: m.PD, kindMR: m.MR, kindAH: m.AH,
+		kindChannel: m.CompChannel, kindCQ: m.CQ, kindSRQ: m.SRQ, kindQP: m.QP,
+	}[k]
+	n := uint64(max(0, entries))
+	if k == kindMR {
+		return verbs.Memory{Virtual: c.Virtual + n, Locked: c.Locked + n}
+	}
+	return verbs.Memory{Virtual: c.Virtual + n*c.VirtualPerEntry, Locked: c.Locked + n*c.LockedPerEntry}
+}
+
+// admits decides whether one more object of a kind can be had.
+func (b *behaviour) admits(k kind, live int) *failure {
+	l := b.attr.Limits
+	limit, name := math.MaxInt, ""
+	switch k {
+	case kindPD:
+		limit, name = l.MaxPD, "max_pd"
+	case kindMR:
+		limit, name = l.MaxMR, "max_mr"
+	case kindAH:
+		limit, name = l.MaxAH, "max_ah"
+	case kindCQ:
+		limit, name = l.MaxCQ, "max_cq"
+	case kindSRQ:
+		limit, name = l.MaxSRQ, "max_srq"
+	case kindQP:
+		limit, name = l.MaxQP, "max_qp"
+	}
+	if limit == 0 {
+		return fail(syscall.EOPNOTSUPP, "%s is 0", name)
+	}
+	if live >= limit {
+		return fail(syscall.ENOMEM, "there are %d already, and %s is %d", live, name, limit)
+	}
+	return nil
+}
+
+// refusesDestroy decides whether an object cannot be destroyed.
+func (b *behaviour) refusesDestroy(o *object) *failure {
+	if users := o.usage(); users != "" {
+		return fail(syscall.EBUSY, "the %s is in use (%s)", o.kind, users)
+	}
+	return nil
+}
+
+// refusesDestroyQP decides whether a QP cannot be destroyed.
+func (b *behaviour) refusesDestroyQP(q *qp) *failure {
+	if n := len(q.groups); n > 0 {
+		return fail(syscall.EBUSY, "the QP is attached to %d multicast groups", n)
+	}
+	return nil
+}
+
+// fit rounds a size without exceeding the limit, which it is not above.
+func fit(r Rule, asked, limit int) int {
+	return max(asked, min(r.Apply(asked), limit))
+}
+
+// above reports an attribute that is above its limit.
+func above(what string, asked, limit int) *failure {
+	if asked <= limit {
+		return nil
+	}
+	return fail(syscall.EINVAL, "%s %d is above %d", what, asked, limit)
+}
+
+// first returns the first failure that is one.
+func first(failures ...*failure) *failure {
+	for _, f := range failures {
+		if f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// cq decides over the creation of a CQ and returns how many entries it gets.
+func (b *behaviour) cq(entries, vector int) (int, *failure) {
+	if entries < 1 {
+		return 0, fail(syscall.EINVAL, "cqe %d is below 1", entries)
+	}
+	if vector < 0 || vector >= b.profile.CompletionVectors {
+		return 0, fail(syscall.EINVAL, "comp_vector %d is not from 0 to %d", vector, b.profile.CompletionVectors-1)
+	}
+	if f := above("cqe", entries, b.attr.Limits.MaxCQE); f != nil {
+		return 0, f
+	}
+	return fit(b.profile.Rounding.CQEntries, entries, b.attr.Limits.MaxCQE), nil
+}
+
+// sizes are what is said of an object's sizes and what they are.
+type sizes[T any] struct {
+	created, queried, real T
+}
+
+// srq decides over the creation of an SRQ and returns its sizes. Its limit is
+// that of the queue, not of the request: creation ignores it.
+func (b *behaviour) srq(asked verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *failure) {
+	l, r := b.attr.Limits, b.profile.Rounding
+	if asked.MaxWR == 0 && l.MaxSRQ > 0 {
+		return s, fail(syscall.EINVAL, "max_wr is 0")
+	}
+	if l.MaxSRQ > 0 {
+		f = first(above("max_wr", int(asked.MaxWR), l.MaxSRQWR), above("max_sge", int(asked.MaxSGE), l.MaxSRQSGE))
+		if f != nil {
+			return s, f
+		}
+	}
+	wr := reported(r.SRQWR, asked.MaxWR, l.MaxSRQWR)
+	sge := reported(r.SRQSGE, asked.MaxSGE, l.MaxSRQSGE)
+	s.created = verbs.SRQAttr{MaxWR: wr.created, MaxSGE: sge.created}
+	s.queried = verbs.SRQAttr{MaxWR: wr.queried, MaxSGE: sge.queried}
+	s.real = verbs.SRQAttr{MaxWR: wr.real, MaxSGE: sge.real}
+	return s, nil
+}
+
+// reported rounds a size, for creation and for queries.
+func reported(r ReportedRule, asked uint32, limit int) sizes[uint32] {
+	s := sizes[uint32]{
+		created: uint32(fit(r.Created, int(asked), limit)),
+		queried: uint32(fit(r.Queried, int(asked), limit)),
+	}
+	s.real = max(s.created, s.queried)
+	return s
+}
+
+// qpType decides whether a QP of a type can be had, with an SRQ or without.
+func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
+	// The kernel asks for the permission before it asks the driver.
+	if t == verbs.RawPacket && b.profile.RawPacketNeedsPermission {
+		return fail(syscall.EPERM, "raw packets need CAP_NET_RAW, which a simulated device never grants")
+	}
+	if !slices.Contains(b.types, t) {
+		return fail(syscall.EOPNOTSUPP, "the device has no %s queue pairs", t)
+	}
+	if withSRQ && t != verbs.RC && t != verbs.UD {
+		return fail(syscall.EINVAL, "a %s queue pair cannot have an SRQ", t)
+	}
+	return nil
+}
+
+// qpCap decides over the sizes of a QP. Those of the receive queue do not matter
+// with an SRQ.
+func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap], f *failure) {
+	l, r := b.attr.Limits, b.profile.Rounding
+	if withSRQ {
+		asked.MaxRecvWR, asked.MaxRecvSGE = 0, 0
+	}
+	f = first(
+		above("max_send_wr", int(asked.MaxSendWR), l.MaxQPWR), above("max_recv_wr", int(asked.MaxRecvWR), l.MaxQPWR),
+		above("max_send_sge", int(asked.MaxSendSGE), l.MaxSGE), above("max_recv_sge", int(asked.MaxRecvSGE), l.MaxSGE),
+		above("max_inline_data", int(asked.MaxInlineData), b.profile.MaxInlineData),
+	)
+	if f != nil {
+		return s, f
+	}
+	if r.QPInlineSharesSGE {
+		const sgeSize = 16 // struct ibv_sge
+		room := max(int(asked.MaxSendSGE)*sgeSize, int(asked.MaxInlineData))
+		asked.MaxSendSGE = max(asked.MaxSendSGE, uint32(min(room/sgeSize, l.MaxSGE)))
+		asked.MaxInlineData = max(asked.MaxInlineData, uint32(min(room, b.profile.MaxInlineData)))
+	}
+	sendWR, recvWR := reported(r.QPWR, asked.MaxSendWR, l.MaxQPWR), reported(r.QPWR, asked.MaxRecvWR, l.MaxQPWR)
+	sendSGE, recvSGE := reported(r.QPSGE, asked.MaxSendSGE, l.MaxSGE), reported(r.QPSGE, asked.MaxRecvSGE, l.MaxSGE)
+	inline := reported(r.QPInline, asked.MaxInlineData, b.profile.MaxInlineData)
+	s.created = verbs.QPCap{
+		MaxSendWR: sendWR.created, MaxRecvWR: recvWR.created,
+		MaxSendSGE: sendSGE.created, MaxRecvSGE: recvSGE.created, MaxInlineData: inline.created,
+	}
+	s.queried = verbs.QPCap{
+		MaxSendWR: sendWR.queried, MaxRecvWR: recvWR.queried,
+		MaxSendSGE: sendSGE.queried, MaxRecvSGE: recvSGE.queried, MaxInlineData: inline.queried,
+	}
+	s.real = verbs.QPCap{
+		MaxSendWR: sendWR.real, MaxRecvWR: recvWR.real,
+		MaxSendSGE: sendSGE.real, MaxRecvSGE: recvSGE.real, MaxInlineData: inline.real,
+	}
+	return s, nil
+}
+
+// signals decides whether a send leaves a completion.
+func (b *behaviour) signals(signalAll bool, flags verbs.SendFlags, status verbs.WCStatus) bool {
+	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess
+}
+
+// arming is what a CQ was asked to notify of.
+type arming int
+
+const (
+	unarmed arming = iota
+	armedSolicited
+	armedAny
+)
+
+// arms returns the arming after ibv_req_notify_cq. Asking for less does not take
+// back that any completion was asked for.
+func (b *behaviour) arms(now arming, solicitedOnly bool) arming {
+	if solicitedOnly {
+		return max(now, armedSolicited)
+	}
+	return armedAny
+}
+
+// notifies decides whether a new completion raises an event, and returns the
+// arming afterwards.
+func (b *behaviour) notifies(now arming, solicited bool, status verbs.WCStatus) (bool, arming) {
+	if now == armedAny || now == armedSolicited && (solicited || status != verbs.WCSuccess) {
+		return true, unarmed
+	}
+	return false, now
+}
+
+// event returns what an event of a CQ says, and the channel that it goes to,
+// which may be nil.
+func (b *behaviour) event(c *cq) (*channel, verbs.CQEvent) {
+	return c.channel, verbs.CQEvent{CQ: c, Context: c.context}
+}
+
+// opcode decides whether a QP takes a send work request at all.
+func (b *behaviour) opcode(t verbs.QPType, op verbs.Opcode) *failure {
+	switch {
+	case op == verbs.OpSend:
+		return nil
+	case op == verbs.OpSendWithImm && t != verbs.RawPacket && b.transport != verbs.TransportIWARP:
+		return nil
+	case op == verbs.OpRDMAWrite && (t == verbs.RC || t == verbs.UC):
+		return nil
+	}
+	return fail(syscall.EINVAL, "%s queue pairs of %s have no opcode %d", t, b.transport, op)
+}
+
+// address checks where packets are to go.
+func (b *behaviour) address(a verbs.AHAttr) *failure {
+	p, ok := b.port(a.Port)
+	if !ok {
+		return fail(syscall.EINVAL, "there is no port %d", a.Port)
+	}
+	if a.SGIDIndex < 0 || a.SGIDIndex > math.MaxUint8 {
+		return fail(syscall.EINVAL, "the GID index %d does not fit a byte", a.SGIDIndex)
+	}
+	if b.transport == verbs.TransportIWARP {
+		return nil // TCP carries it; the address is not used
+	}
+	if p.attr.LinkLayer == verbs.LinkEthernet && !a.Global {
+		return fail(syscall.EINVAL, "RoCE needs a global address")
+	}
+	if _, ok := p.gids[a.SGIDIndex]; a.Global && !ok {
+		return fail(syscall.EINVAL, "port %d has no GID with index %d", a.Port, a.SGIDIndex)
+	}
+	return nil
+}
+
+// reaches reports whether packets from a port arrive at a port of this device.
+func (b *behaviour) reaches(a verbs.AHAttr) bool {
+	from, ok := b.port(a.Port)
+	if !ok || !from.active() {
+		return false
+	}
+	if b.transport == verbs.TransportIWARP {
+		return true
+	}
+	for _, p := range b.ports {
+		if !p.active() || p.attr.LinkLayer != from.attr.LinkLayer {
+			continue
+		}
+		if p.attr.LinkLayer == verbs.LinkInfiniBand && a.DLID != 0 {
+			if a.DLID == p.attr.LID {
+				return true
+			}
+			continue
+		}
+		for _, gid := range p.gids {
+			if a.Global && gid == a.DGID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// multicast decides whether a QP can be attached to a group.
+func (b *behaviour) multicast(t verbs.QPType, g group) *failure {
+	if b.attr.Limits.MaxMcastGroup == 0 {
+		return fail(syscall.EOPNOTSUPP, "max_mcast_grp is 0")
+	}
+	if t != verbs.UD {
+		return fail(syscall.EINVAL, "only UD queue pairs can be attached, not %s", t)
+	}
+	if !isMulticast(g.gid) {
+		return fail(syscall.EINVAL, "%s is not a multicast GID", g.gid)
+	}
+	const lowestMLID, highestMLID = 0xc000, 0xfffe
+	for _, p := range b.ports {
+		if p.attr.LinkLayer == verbs.LinkInfiniBand && (g.lid < lowestMLID || g.lid > highestMLID) {
+			return fail(syscall.EINVAL, "%#x is not a multicast LID", g.lid)
+		}
+	}
+	return nil
+}
+
+func isMulticast(gid verbs.GID) bool { return gid[0] == 0xff }
+
+// group is a multicast group.
+type group struct {
+	gid verbs.GID
+	lid uint16
+}
+
+// String names the group in messages.
+func (g group) String() string { return fmt.Sprintf("%s (LID %#x)", g.gid, g.lid) }

@@ -1,0 +1,67 @@
+package simulated
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// failure is why a verb fails.
+type failure struct {
+	errno  syscall.Errno
+	detail error // may be nil
+}
+
+// of returns the failure as the error of a verb on a device.
+func (f *failure) of(v verbs.Verb, device string) error {
+	return &verbs.Error{Verb: v, Device: device, Errno: f.errno, Detail: f.detail}
+}
+
+// fail returns a failure with its reason in words.
+func fail(errno syscall.Errno, format string, args ...any) *failure {
+	return &failure{errno: errno, detail: fmt.Errorf(format, args...)}
+}
+
+// call calls a verb: the tracer is told, time passes, faults act, and only then
+// has the verb its effect, under the lock of the hardware. The effect is told by
+// how much its sizes must come up short.
+func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
+	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faults.next(v), &h.mu, effect)
+}
+
+// run is call for a verb that may have no hardware and no effect.
+func run(
+	tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration,
+	acting []*countedFault, mu *sync.Mutex, effect func(short int) *failure,
+) error {
+	tracer.Begin(v)
+	start := time.Now()
+	if latency > 0 {
+		time.Sleep(latency)
+	}
+	var f *failure
+	errno, short := act(acting)
+	if errno != 0 {
+		f = &failure{errno: errno}
+	} else if effect != nil {
+		f = locked(mu, short, effect)
+	}
+	done := verbs.Call{Verb: v, Duration: time.Since(start)}
+	if f != nil {
+		done.Errno = f.errno
+	}
+	tracer.End(done)
+	if f != nil {
+		return f.of(v, device)
+	}
+	return nil
+}
+
+func locked(mu *sync.Mutex, short int, effect func(int) *failure) *failure {
+	mu.Lock()
+	defer mu.Unlock()
+	return effect(short)
+}

@@ -1,0 +1,40 @@
+package simulated_test
+
+import (
+	"slices"
+	"testing"
+
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/verbstest"
+)
+
+// TestConformance runs the suite on every device of the default profile, and on
+// each once more with its first port down.
+func TestConformance(t *testing.T) {
+	for i, device := range simulated.Default().Devices {
+		for _, down := range []bool{false, true} {
+			profile := simulated.Default()
+			first := &profile.Devices[i].Ports[0]
+			name := device.Name
+			if down {
+				first.State = verbs.PortDown.String()
+				name += " with its port down"
+			}
+			var unsupported []verbs.QPType
+			for _, typ := range verbs.QPTypes() {
+				if !slices.Contains(device.QPTypes, typ.String()) {
+					unsupported = append(unsupported, typ)
+				}
+			}
+			t.Run(name, func(t *testing.T) {
+				verbstest.Run(t, verbstest.Config{
+					New:         func(tracer verbs.Tracer) verbs.Provider { return simulated.New(profile, tracer) },
+					Device:      device.Name,
+					PortActive:  first.State == verbs.PortActive.String(),
+					Unsupported: unsupported,
+				})
+			})
+		}
+	}
+}

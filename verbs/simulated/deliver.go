@@ -1,0 +1,272 @@
+package simulated
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"rdma_exporter/verbs"
+)
+
+// Statuses of a completion that package verbs does not name, as enum
+// ibv_wc_status numbers them.
+const (
+	wcRemAccessErr verbs.WCStatus = 10
+	wcRemOpErr     verbs.WCStatus = 11
+)
+
+const (
+	grhLength    = 40       // bytes before the data of every UD receive
+	multicastQPN = 0xffffff // the QP number of all members of a group
+	rnrForEver   = 7        // the retry count that has no end
+	maxMessage   = 1 << 31  // bytes
+)
+
+// progress executes the sends of a QP as far as it can. The lock of the hardware
+// is held.
+func (h *hardware) progress(q *qp) {
+	for q.state == verbs.RTS && len(q.sends) > 0 {
+		w := q.sends[0]
+		status, broken, wait := h.execute(q, w)
+		if wait {
+			if !slices.Contains(h.stalled, q) {
+				h.stalled = append(h.stalled, q)
+			}
+			return
+		}
+		q.sends = q.sends[1:]
+		q.finishSend(w, status)
+		if status != verbs.WCSuccess {
+			// Datagrams and the unreliable lose their send queue only.
+			if q.typ == verbs.UC || q.typ == verbs.UD {
+				q.enter(verbs.SQE)
+			} else {
+				q.enter(verbs.Err)
+			}
+		}
+		if broken != nil {
+			broken.enter(verbs.Err)
+		}
+	}
+}
+
+// resume goes on with the sends that had to wait. The lock of the hardware is
+// held.
+func (h *hardware) resume() {
+	stalled := h.stalled
+	h.stalled = nil
+	for _, q := range stalled {
+		h.progress(q)
+	}
+}
+
+// execute executes one send. It returns with which status it completes and which
+// receiver, if any, broke over it, or that the receiver is not ready and the send
+// has to wait.
+func (h *hardware) execute(q *qp, w sendWork) (status verbs.WCStatus, broken *qp, wait bool) {
+	data, status := h.gather(q, w)
+	if status != verbs.WCSuccess {
+		return status, nil, false
+	}
+	switch q.typ {
+	case verbs.UD:
+		return h.datagram(q, w, data), nil, false
+	case verbs.RC, verbs.UC:
+		return h.connected(q, w, data)
+	default:
+		return verbs.WCSuccess, nil, false // nobody receives raw packets
+	}
+}
+
+// gather collects the data of a send.
+func (h *hardware) gather(q *qp, w sendWork) ([]byte, verbs.WCStatus) {
+	if w.wr.Flags&verbs.SendInline != 0 {
+		return w.data, verbs.WCSuccess
+	}
+	total := uint64(0)
+	for _, s := range w.wr.SGEs {
+		total += uint64(s.Length)
+	}
+	if total > maxMessage {
+		return nil, verbs.WCLocLenErr
+	}
+	var data []byte
+	for _, s := range w.wr.SGEs {
+		part, ok := h.local(q.pd, s, 0)
+		if !ok {
+			return nil, verbs.WCLocProtErr
+		}
+		if len(w.wr.SGEs) == 1 {
+			return part, verbs.WCSuccess // the usual case needs no copy
+		}
+		data = append(data, part...)
+	}
+	return data, verbs.WCSuccess
+}
+
+// connected delivers a send of an RC or UC queue pair.
+func (h *hardware) connected(q *qp, w sendWork, data []byte) (status verbs.WCStatus, broken *qp, wait bool) {
+	reliable := q.typ == verbs.RC
+	// fails is what the sender learns: on an unreliable connection nothing.
+	fails := func(status verbs.WCStatus) verbs.WCStatus {
+		if reliable {
+			return status
+		}
+		return verbs.WCSuccess
+	}
+	peer := h.qps[q.attr.DestQPN]
+	if peer == nil || !h.connects(q, peer) {
+		return fails(verbs.WCRetryExc), nil, false
+	}
+	if w.wr.Opcode == verbs.OpRDMAWrite {
+		if !h.write(peer, w.wr, data) {
+			if reliable {
+				broken = peer
+			}
+			return fails(wcRemAccessErr), broken, false
+		}
+		return verbs.WCSuccess, nil, false
+	}
+	from := peer.receives()
+	if len(from.posted) == 0 {
+		if reliable && q.attr.RNRRetry == rnrForEver {
+			return 0, nil, true
+		}
+		return fails(verbs.WCRNRRetryExc), nil, false
+	}
+	switch status := h.receive(peer, q.number, w.wr, data, reliable); status {
+	case verbs.WCSuccess:
+		return verbs.WCSuccess, nil, false
+	case verbs.WCLocLenErr:
+		if reliable {
+			broken = peer
+		}
+		return fails(verbs.WCRemInvReq), broken, false
+	default:
+		return fails(wcRemOpErr), peer, false
+	}
+}
+
+// connects reports whether two queue pairs are connected and can communicate.
+func (h *hardware) connects(q, peer *qp) bool {
+	return peer.typ == q.typ && peer.attr.DestQPN == q.number &&
+		(peer.state == verbs.RTR || peer.state == verbs.RTS || peer.state == verbs.SQD || peer.state == verbs.SQE) &&
+		h.behaviour.reaches(q.attr.AH) && h.behaviour.reaches(peer.attr.AH)
+}
+
+// write executes an RDMA write, and reports whether the peer allows it.
+func (h *hardware) write(peer *qp, wr verbs.SendWR, data []byte) bool {
+	if len(data) == 0 {
+		return true
+	}
+	m, ok := h.mrs[wr.RKey]
+	if !ok || m.pd != peer.pd || peer.attr.Access&m.access&verbs.AccessRemoteWrite == 0 {
+		return false
+	}
+	target, ok := m.holds(wr.RemoteAddr, uint32(len(data)))
+	copy(target, data)
+	return ok
+}
+
+// datagram delivers a send of a UD queue pair to whoever listens. The sender
+// never learns whether somebody does.
+func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
+	p, ok := h.behaviour.port(w.to.Port)
+	if ok && len(data) > p.attr.ActiveMTU {
+		return verbs.WCLocLenErr
+	}
+	var receivers []*qp
+	if w.wr.RemoteQPN == multicastQPN {
+		if p.active() && w.to.Global {
+			for g, members := range h.groups {
+				if g.gid == w.to.DGID {
+					receivers = append(receivers, members...)
+				}
+			}
+		}
+	} else if peer := h.qps[w.wr.RemoteQPN]; peer != nil && h.behaviour.reaches(w.to) {
+		receivers = append(receivers, peer)
+	}
+	packet := append(header(p, w.to, len(data)), data...)
+	for _, r := range receivers {
+		listens := r.typ == verbs.UD && r.attr.QKey == w.wr.RemoteQKey &&
+			(r.state == verbs.RTR || r.state == verbs.RTS || r.state == verbs.SQD || r.state == verbs.SQE)
+		if !listens || len(r.receives().posted) == 0 {
+			continue
+		}
+		if h.receive(r, q.number, w.wr, packet, false) == verbs.WCLocProtErr {
+			r.enter(verbs.Err)
+		}
+	}
+	return verbs.WCSuccess
+}
+
+// header returns the global route header of a datagram. Without a global address
+// its bytes mean nothing.
+func header(p port, to verbs.AHAttr, length int) []byte {
+	grh := make([]byte, grhLength, grhLength+length)
+	if !to.Global {
+		return grh
+	}
+	const version6, nextHeader = 6 << 4, 0x1b
+	grh[0] = version6
+	binary.BigEndian.PutUint16(grh[4:], uint16(length))
+	grh[6], grh[7] = nextHeader, to.HopLimit
+	source := p.gids[to.SGIDIndex]
+	copy(grh[8:], source[:])
+	copy(grh[24:], to.DGID[:])
+	return grh
+}
+
+// receives returns the queue from which the QP takes its receives.
+func (q *qp) receives() *recvQueue {
+	if q.srq != nil {
+		return &q.srq.queue
+	}
+	return &q.recvs
+}
+
+// receive puts a message into the next receive of a QP, which must have one, and
+// completes it. The status is that of the receive. A message that does not fit
+// consumes the receive of a reliable connection only.
+func (h *hardware) receive(q *qp, source uint32, wr verbs.SendWR, message []byte, reliable bool) verbs.WCStatus {
+	queue := q.receives()
+	recv := queue.posted[0]
+	room := uint64(0)
+	for _, s := range recv.SGEs {
+		room += uint64(s.Length)
+	}
+	fits := uint64(len(message)) <= room
+	if !fits && !reliable {
+		return verbs.WCLocLenErr
+	}
+	queue.pop()
+	wc := verbs.WC{ID: recv.ID, SrcQP: source}
+	if fits {
+		wc.Status = h.scatter(queue.pd, recv.SGEs, message)
+	} else {
+		wc.Status = verbs.WCLocLenErr
+	}
+	if wc.Status == verbs.WCSuccess {
+		wc.ByteLen = uint32(len(message))
+		if wr.Opcode == verbs.OpSendWithImm {
+			wc.Imm, wc.HasImm = wr.Imm, true
+		}
+	}
+	q.finishRecv(wc, wr.Flags&verbs.SendSolicited != 0)
+	return wc.Status
+}
+
+// scatter copies a message that fits into the elements of a receive.
+func (h *hardware) scatter(p *pd, sges []verbs.SGE, message []byte) verbs.WCStatus {
+	for _, s := range sges {
+		if len(message) == 0 {
+			break
+		}
+		part, ok := h.local(p, s, verbs.AccessLocalWrite)
+		if !ok {
+			return verbs.WCLocProtErr
+		}
+		message = message[copy(part, message):]
+	}
+	return verbs.WCSuccess
+}

@@ -1,0 +1,105 @@
+package simulated
+
+import (
+	"slices"
+	"syscall"
+
+	"rdma_exporter/verbs"
+)
+
+// device implements verbs.Device (struct ibv_context): one opening of the
+// hardware.
+type device struct {
+	object
+	hw *hardware
+}
+
+// Name implements verbs.Device.
+func (d *device) Name() string { return d.hw.name }
+
+// Transport implements verbs.Device (enum ibv_transport_type of struct
+// ibv_device). A closed device's is unknown.
+func (d *device) Transport() verbs.Transport {
+	if d.use() != nil {
+		return verbs.TransportUnknown
+	}
+	defer d.done()
+	return d.hw.behaviour.transport
+}
+
+// CompletionVectors implements verbs.Device (num_comp_vectors). A closed device
+// has none.
+func (d *device) CompletionVectors() int {
+	if d.use() != nil {
+		return 0
+	}
+	defer d.done()
+	return d.hw.behaviour.profile.CompletionVectors
+}
+
+// Query implements verbs.Device (ibv_query_device).
+func (d *device) Query() (verbs.DeviceAttr, error) {
+	if err := d.use(); err != nil {
+		return verbs.DeviceAttr{}, err
+	}
+	defer d.done()
+	if err := d.hw.call(verbs.QueryDevice, nil); err != nil {
+		return verbs.DeviceAttr{}, err
+	}
+	return d.hw.behaviour.attr, nil
+}
+
+// QueryPort implements verbs.Device (ibv_query_port).
+func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
+	if err := d.use(); err != nil {
+		return verbs.PortAttr{}, err
+	}
+	defer d.done()
+	var attr verbs.PortAttr
+	err := d.hw.call(verbs.QueryPort, func(int) *failure {
+		p, ok := d.hw.behaviour.port(number)
+		if !ok {
+			return fail(syscall.EINVAL, "there is no port %d", number)
+		}
+		attr = p.attr
+		return nil
+	})
+	return attr, err
+}
+
+// GIDTable implements verbs.Device (ibv_query_gid_table).
+func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	defer d.done()
+	if err := d.hw.call(verbs.QueryGIDTable, nil); err != nil {
+		return nil, err
+	}
+	return slices.Clone(d.hw.behaviour.gids), nil
+}
+
+// Memory implements verbs.Device: the sum of what all objects of the hardware
+// cost. It calls no verb.
+func (d *device) Memory() (verbs.Memory, error) {
+	if err := d.use(); err != nil {
+		return verbs.Memory{}, err
+	}
+	defer d.done()
+	d.hw.mu.Lock()
+	defer d.hw.mu.Unlock()
+	return d.hw.memory, nil
+}
+
+// Close implements verbs.Device (ibv_close_device).
+func (d *device) Close() error {
+	d.life.Lock()
+	defer d.life.Unlock()
+	d.hw.mu.Lock()
+	f := d.hw.behaviour.refusesDestroy(&d.object)
+	d.hw.mu.Unlock()
+	if f != nil {
+		return f.of(verbs.CloseDevice, d.hw.name)
+	}
+	return d.destroyLocked(verbs.CloseDevice, ending{})
+}

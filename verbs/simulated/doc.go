@@ -1,0 +1,49 @@
+// Package simulated is a provider of RDMA devices that exist in memory only. It
+// needs no hardware, no kernel module and no cgo.
+//
+// A [Profile], usually read from a YAML file, says which devices there are, how
+// they round the sizes that they are asked for, what their objects cost, how
+// long their verbs take and how they fail. The profile of [Default] has three
+// devices; its file, default.yaml, documents every key. [New] makes a
+// [Provider] of a profile.
+//
+// # What is simulated
+//
+// Objects form the tree that libibverbs documents, and their destruction is
+// refused with EBUSY while others use them. Queue pairs follow the state machine
+// of the InfiniBand specification, with its required and optional attributes.
+// Work requests move real bytes between registered memory regions, but only
+// between queue pairs of one device in one process: there is no network. A work
+// request is executed within the call that posts it, or, if it cannot be yet
+// (the queue is in SQD, or the receiver is not ready and may be retried for
+// ever), within the call that makes it possible.
+//
+// Completions, flushing, solicited events, one-shot arming, the steering of
+// events to channels and their acknowledgement are as the man pages have them.
+//
+// What differs from real devices:
+//   - A CQ that is full drops further completions and goes on working. A real
+//     device would raise an asynchronous event; there are none here, not for the
+//     limit of an SRQ either.
+//   - The slot of a signalled send is free again once its completion was polled;
+//     that of an unsignalled one as soon as it is executed.
+//   - RC reports a peer that does not answer at once instead of after its
+//     retries. An RNR retry count of 7 waits for ever, as it should.
+//   - A message that does not fit into the receive of a UC or UD queue pair is
+//     lost without a trace.
+//   - iWARP queue pairs are connected with ibv_modify_qp, by QP number, rather
+//     than by a connection manager.
+//
+// # Faults
+//
+// A fault makes calls of one verb on one device fail, come up short, take long,
+// hang for ever or kill the process. Its calls are counted by each [Provider]
+// for itself, in this process: a child process counts from the start again, and
+// so does a second Provider of the same profile. A verb that hangs keeps the
+// objects it was called on from being closed, but delays no other object.
+//
+// # Concurrency
+//
+// All methods are safe for concurrent use. Each device has a lock of its own,
+// which is held neither while a verb takes its time nor while it hangs.
+package simulated

@@ -1,0 +1,85 @@
+package simulated
+
+import (
+	"sync"
+	"syscall"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// faults counts the calls of one device and says which of them are faulty.
+type faults struct {
+	mu    sync.Mutex
+	calls map[verbs.Verb][]*countedFault
+}
+
+type countedFault struct {
+	Fault
+	errno syscall.Errno
+	seen  int
+}
+
+func newFaults(list []Fault) *faults {
+	f := &faults{calls: make(map[verbs.Verb][]*countedFault)}
+	for _, fault := range list {
+		errno, _ := errnoNumber(fault.Errno)
+		f.calls[fault.Verb] = append(f.calls[fault.Verb], &countedFault{Fault: fault, errno: errno})
+	}
+	return f
+}
+
+// next counts a call and returns the faults that act on it, in their order.
+func (f *faults) next(v verbs.Verb) []*countedFault {
+	list := f.calls[v] // never written after newFaults
+	if len(list) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var acting []*countedFault
+	for _, c := range list {
+		if c.seen >= c.After && (c.Times == 0 || c.seen-c.After < c.Times) {
+			acting = append(acting, c)
+		}
+		c.seen++
+	}
+	return acting
+}
+
+// act lets the faults of one call act. It returns the errno that the call must
+// fail with, and by how much its sizes come up short. It does not return from a
+// hang or a crash.
+func act(acting []*countedFault) (errno syscall.Errno, short int) {
+	for _, c := range acting {
+		switch {
+		case c.Hang:
+			hang()
+		case c.Crash:
+			crash()
+		case c.Delay > 0:
+			time.Sleep(c.Delay)
+		case c.errno != 0:
+			return c.errno, 0
+		default:
+			short += c.Short
+		}
+	}
+	return 0, short
+}
+
+// hang never returns. It sleeps rather than waiting for nothing: the latter
+// would have the runtime end a process without other goroutines as deadlocked.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// less returns n less the number that a fault makes it short by.
+func less[T int | uint32](n T, short int) T {
+	if int64(short) >= int64(n) {
+		return 0
+	}
+	return n - T(short)
+}

@@ -1,0 +1,406 @@
+package simulated_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// childProfile is the variable that makes the test binary a child process, which
+// calls verbs of the profile in it.
+const childProfile = "SIMULATED_TEST_PROFILE"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childProfile); text != "" {
+		child(text)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// announcer is a tracer that prints.
+type announcer struct{}
+
+func (announcer) Begin(v verbs.Verb)  { fmt.Println("begin", v) }
+func (announcer) End(call verbs.Call) { fmt.Println("end", call.Verb) }
+
+// child lives through a device's life once, without tests.
+func child(text string) {
+	p, err := simulated.ParseProfile([]byte(text))
+	if err == nil {
+		_, err = life(simulated.New(p, announcer{}), p.Devices[0].Name)
+	}
+	fmt.Println("done", err)
+}
+
+// life calls every verb. Each call that fails is noted, and tried once more.
+func life(p verbs.Provider, name string) (failed map[verbs.Verb]error, err error) {
+	failed = make(map[verbs.Verb]error)
+	try := func(v verbs.Verb, call func() error) {
+		if err != nil {
+			return
+		}
+		if first := call(); first != nil {
+			failed[v] = first
+			err = call()
+		}
+	}
+	var d verbs.Device
+	var pd verbs.PD
+	var m verbs.MR
+	var a verbs.AH
+	var ch verbs.CompChannel
+	var c verbs.CQ
+	var s verbs.SRQ
+	var q verbs.QP
+	var table []verbs.GIDEntry
+	group := verbs.GID{0: 0xff, 15: 1}
+	const mlid = 0xc001
+	try(verbs.GetDeviceList, func() (e error) { _, e = p.Devices(); return e })
+	try(verbs.OpenDevice, func() (e error) { d, e = p.Open(name); return e })
+	try(verbs.QueryDevice, func() (e error) { _, e = d.Query(); return e })
+	try(verbs.QueryPort, func() (e error) { _, e = d.QueryPort(1); return e })
+	try(verbs.QueryGIDTable, func() (e error) { table, e = d.GIDTable(); return e })
+	try(verbs.AllocPD, func() (e error) { pd, e = d.AllocPD(); return e })
+	try(verbs.RegMR, func() (e error) { m, e = pd.RegMR(100, verbs.AccessLocalWrite); return e })
+	try(verbs.CreateAH, func() (e error) {
+		a, e = pd.CreateAH(verbs.AHAttr{Port: 1, Global: true, DGID: table[0].GID})
+		return e
+	})
+	try(verbs.CreateCompChannel, func() (e error) { ch, e = d.CreateCompChannel(); return e })
+	try(verbs.CreateCQ, func() (e error) {
+		c, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch, Context: 5})
+		return e
+	})
+	try(verbs.ReqNotifyCQ, func() error { return c.ReqNotify(false) })
+	try(verbs.CreateSRQ, func() (e error) { s, e = pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}); return e })
+	try(verbs.QuerySRQ, func() (e error) { _, e = s.Query(); return e })
+	try(verbs.ModifySRQ, func() error { return s.ModifyLimit(1) })
+	try(verbs.PostSRQRecv, func() error { return s.PostRecv(verbs.RecvWR{}) })
+	try(verbs.CreateQP, func() (e error) {
+		q, e = pd.CreateQP(verbs.QPInitAttr{Type: verbs.UD, SendCQ: c, RecvCQ: c, Cap: qpCap})
+		return e
+	})
+	try(verbs.QueryQP, func() (e error) { _, e = q.Query(); return e })
+	try(verbs.AttachMcast, func() error { return q.AttachMulticast(group, mlid) })
+	try(verbs.DetachMcast, func() error { return q.DetachMulticast(group, mlid) })
+	try(verbs.ModifyQP, func() error { return q.Modify(verbs.ToError()) })
+	try(verbs.PostSend, func() error { return q.PostSend(verbs.SendWR{Opcode: verbs.OpSend, AH: a}) })
+	try(verbs.PostRecv, func() error { return q.PostRecv(verbs.RecvWR{}) })
+	try(verbs.PollCQ, func() (e error) { _, e = c.Poll(1); return e })
+	try(verbs.GetCQEvent, func() (e error) { _, e = ch.GetEvent(soon); return e })
+	try(verbs.AckCQEvents, func() error { return c.AckEvents(1) })
+	for _, o := range []struct {
+		verb  verbs.Verb
+		close func() error
+	}{
+		{verbs.DestroyQP, func() error { return q.Close() }},
+		{verbs.DestroySRQ, func() error { return s.Close() }},
+		{verbs.DestroyCQ, func() error { return c.Close() }},
+		{verbs.DestroyCompChannel, func() error { return ch.Close() }},
+		{verbs.DestroyAH, func() error { return a.Close() }},
+		{verbs.DeregMR, func() error { return m.Close() }},
+		{verbs.DeallocPD, func() error { return pd.Close() }},
+		{verbs.CloseDevice, func() error { return d.Close() }},
+	} {
+		try(o.verb, o.close)
+	}
+	return failed, err
+}
+
+// faulty returns a device with faults.
+func faulty(t *testing.T, faults ...simulated.Fault) *simulated.Profile {
+	t.Helper()
+	return like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.Faults = faults })
+}
+
+func TestErrnoOfEveryVerb(t *testing.T) {
+	for _, verb := range verbs.Verbs() {
+		for symbol, errno := range map[string]syscall.Errno{
+			"ENOMEM": syscall.ENOMEM, "EBUSY": syscall.EBUSY, "EPERM": syscall.EPERM, "EOPNOTSUPP": syscall.EOPNOTSUPP,
+		} {
+			t.Run(string(verb)+" "+symbol, func(t *testing.T) {
+				tracer := &calls{}
+				p := simulated.New(faulty(t, simulated.Fault{Verb: verb, Times: 1, Errno: symbol}), tracer)
+				failed, err := life(p, "sim_ib0")
+				if err != nil {
+					t.Fatalf("a second try failed: %v", err)
+				}
+				if len(failed) != 1 {
+					t.Errorf("failures %v, want one of %s", failed, verb)
+				}
+				wantErrno(t, failed[verb], verb, errno)
+				if verb != verbs.GetDeviceList {
+					var e *verbs.Error
+					if errors.As(failed[verb], &e) && e.Device != "sim_ib0" {
+						t.Errorf("error %v is of device %q", e, e.Device)
+					}
+				}
+				if got := tracer.of(verb); len(got) != 2 || got[0].Errno != errno || got[1].Errno != 0 {
+					t.Errorf("traced %+v, want a failure and a success", got)
+				}
+				for _, v := range verbs.Verbs() {
+					if len(tracer.of(v)) == 0 {
+						t.Errorf("%s was never called", v)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestFaultCounts(t *testing.T) {
+	d := open(t, faulty(
+		t,
+		simulated.Fault{Verb: verbs.CreateCQ, After: 2, Times: 3, Errno: "ENOMEM"},
+		simulated.Fault{Verb: verbs.CreateCQ, After: 7, Errno: "EIO"},
+	))
+	want := []syscall.Errno{0, 0, syscall.ENOMEM, syscall.ENOMEM, syscall.ENOMEM, 0, 0, syscall.EIO, syscall.EIO, syscall.EIO}
+	for i, errno := range want {
+		_, err := d.CreateCQ(verbs.CQInitAttr{Entries: 1})
+		got, _ := verbs.ErrnoOf(err)
+		if got != errno {
+			t.Errorf("call %d: %v, want errno %d", i, err, int(errno))
+		}
+	}
+}
+
+func TestFaultsOfOneProviderOnly(t *testing.T) {
+	profile := faulty(t, simulated.Fault{Verb: verbs.OpenDevice, Times: 1, Errno: "EIO"})
+	for range 2 {
+		p := simulated.New(profile, nil)
+		if _, err := p.Open("sim_ib0"); !errors.Is(err, syscall.EIO) {
+			t.Errorf("first call: %v", err)
+		}
+		if _, err := p.Open("sim_ib0"); err != nil {
+			t.Errorf("second call: %v", err)
+		}
+	}
+}
+
+func TestRefusedDestroy(t *testing.T) {
+	d := open(t, faulty(t, simulated.Fault{Verb: verbs.DestroyCQ, Errno: "EBUSY"}))
+	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
+	for range 3 {
+		wantErrno(t, c.Close(), verbs.DestroyCQ, syscall.EBUSY)
+	}
+	ok(t, c.ReqNotify(false))
+	wantErrno(t, d.Close(), verbs.CloseDevice, syscall.EBUSY)
+}
+
+func TestRefusedEventStays(t *testing.T) {
+	profile := faulty(t, simulated.Fault{Verb: verbs.GetCQEvent, Times: 1, Errno: "EINTR"})
+	d := open(t, profile)
+	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
+	pd := must[verbs.PD](t)(d.AllocPD())
+	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch}))
+	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
+	ok(t, q.Modify(verbs.ToError()))
+	ok(t, c.ReqNotify(true))
+	ok(t, q.PostRecv(verbs.RecvWR{}))
+	_, err := ch.GetEvent(soon)
+	wantErrno(t, err, verbs.GetCQEvent, syscall.EINTR)
+	ev := must[verbs.CQEvent](t)(ch.GetEvent(0))
+	if ev.CQ != c {
+		t.Errorf("event of %v", ev.CQ)
+	}
+	ok(t, c.AckEvents(1))
+	wantErrno(t, c.AckEvents(1), verbs.AckCQEvents, syscall.EINVAL)
+}
+
+func TestShort(t *testing.T) {
+	for _, test := range []struct {
+		short                   int
+		cqe                     int
+		srq, srqQueried         verbs.SRQAttr
+		qp, qpQueried           verbs.QPCap
+		withSRQ, withSRQQueried verbs.QPCap
+	}{
+		{
+			5, 11,
+			verbs.SRQAttr{MaxWR: 11},
+			verbs.SRQAttr{MaxWR: 11},
+			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27},
+			verbs.QPCap{MaxSendWR: 3, MaxRecvWR: 3, MaxInlineData: 27},
+			verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
+			verbs.QPCap{MaxSendWR: 3, MaxInlineData: 27},
+		},
+		{1000, 0, verbs.SRQAttr{}, verbs.SRQAttr{}, verbs.QPCap{}, verbs.QPCap{}, verbs.QPCap{}, verbs.QPCap{}},
+	} {
+		var faults []simulated.Fault
+		for _, v := range []verbs.Verb{verbs.CreateCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP} {
+			faults = append(faults, simulated.Fault{Verb: v, Short: test.short})
+		}
+		d := open(t, faulty(t, faults...))
+		pd := must[verbs.PD](t)(d.AllocPD())
+		c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16}))
+		if c.Entries() != test.cqe {
+			t.Errorf("%d entries, want %d", c.Entries(), test.cqe)
+		}
+		s := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}))
+		if s.Created() != test.srq {
+			t.Errorf("SRQ %+v, want %+v", s.Created(), test.srq)
+		}
+		if got := must[verbs.SRQAttr](t)(s.Query()); got != test.srqQueried {
+			t.Errorf("SRQ queried %+v, want %+v", got, test.srqQueried)
+		}
+		q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
+		if q.Created() != test.qp {
+			t.Errorf("QP %+v, want %+v", q.Created(), test.qp)
+		}
+		if got := must[verbs.QPQuery](t)(q.Query()); got.Cap != test.qpQueried {
+			t.Errorf("QP queried %+v, want %+v", got.Cap, test.qpQueried)
+		}
+		q = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: s, Cap: qpCap}))
+		if q.Created() != test.withSRQ {
+			t.Errorf("QP with SRQ %+v, want %+v", q.Created(), test.withSRQ)
+		}
+		if got := must[verbs.QPQuery](t)(q.Query()); got.Cap != test.withSRQQueried {
+			t.Errorf("QP with SRQ queried %+v, want %+v", got.Cap, test.withSRQQueried)
+		}
+	}
+}
+
+func TestDelayAndLatency(t *testing.T) {
+	tracer := &calls{}
+	p := faulty(t, simulated.Fault{Verb: verbs.AllocPD, Times: 1, Delay: moment})
+	p.Devices[0].DefaultLatency = moment / 2
+	p.Devices[0].Latency = map[verbs.Verb]time.Duration{verbs.PollCQ: moment, verbs.CreateCQ: 0}
+	d := must[verbs.Device](t)(simulated.New(p, tracer).Open("sim_ib0"))
+	must[verbs.PD](t)(d.AllocPD())
+	must[verbs.PD](t)(d.AllocPD())
+	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
+	must[[]verbs.WC](t)(c.Poll(1))
+	for verb, least := range map[verbs.Verb]time.Duration{
+		verbs.OpenDevice: moment / 2, verbs.AllocPD: moment + moment/2, verbs.PollCQ: moment,
+	} {
+		if got := tracer.of(verb)[0].Duration; got < least {
+			t.Errorf("%s took %s, want at least %s", verb, got, least)
+		}
+	}
+}
+
+// TestLatencyDelaysNobodyElse has one verb hang and others go on.
+func TestHangDelaysNobodyElse(t *testing.T) {
+	tracer := &calls{}
+	p := faulty(t, simulated.Fault{Verb: verbs.DestroyCQ, After: 1, Times: 1, Hang: true})
+	d := must[verbs.Device](t)(simulated.New(p, tracer).Open("sim_ib0"))
+	ok(t, must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1})).Close())
+	stuck := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
+	go func() { _ = stuck.Close() }() // ends with the process, as the fault wants it
+	for start := time.Now(); len(tracer.of(verbs.DestroyCQ)) < 1 || !hangs(tracer); {
+		if time.Since(start) > soon {
+			t.Fatal("the verb did not begin")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	other := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
+	must[[]verbs.WC](t)(other.Poll(1))
+	ok(t, other.Close())
+}
+
+// hangs reports whether the second ibv_destroy_cq has begun.
+func hangs(c *calls) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, v := range c.begun {
+		if v == verbs.DestroyCQ {
+			n++
+		}
+	}
+	return n == 2
+}
+
+func TestVanish(t *testing.T) {
+	p := simulated.Default()
+	p.Devices[0].Vanish = true
+	provider := simulated.New(p, nil)
+	if names := must[[]string](t)(provider.Devices()); !slices.Contains(names, "sim_rxe0") {
+		t.Errorf("devices %v lack the vanished one", names)
+	}
+	for _, name := range []string{"sim_rxe0", "sim_none", ""} {
+		d, err := provider.Open(name)
+		if d != nil {
+			t.Errorf("Open(%q) returned a device", name)
+		}
+		wantErrno(t, err, verbs.OpenDevice, syscall.ENODEV)
+	}
+}
+
+// runChild runs a child process whose device has a fault until it ends or the
+// context does, and returns what it printed.
+func runChild(ctx context.Context, t *testing.T, fault simulated.Fault, each func(line string)) (lines []string, state *os.ProcessState) {
+	t.Helper()
+	text := must[[]byte](t)(faulty(t, fault).Marshal())
+	cmd := exec.CommandContext(ctx, must[string](t)(os.Executable()))
+	cmd.Env = append(os.Environ(), childProfile+"="+string(text))
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	for scan := bufio.NewScanner(out); scan.Scan(); {
+		lines = append(lines, scan.Text())
+		each(scan.Text())
+	}
+	_ = cmd.Wait() // its state says it all
+	return lines, cmd.ProcessState
+}
+
+func TestCrash(t *testing.T) {
+	for _, verb := range []verbs.Verb{verbs.GetDeviceList, verbs.OpenDevice, verbs.CreateCQ, verbs.PollCQ, verbs.CloseDevice} {
+		t.Run(string(verb), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			lines, state := runChild(ctx, t, simulated.Fault{Verb: verb, Crash: true}, func(string) {})
+			if n := len(lines); n == 0 || lines[n-1] != "begin "+string(verb) {
+				t.Errorf("the child said last %q", lines[max(0, n-1):])
+			}
+			status, isStatus := state.Sys().(syscall.WaitStatus)
+			if !isStatus || !status.Signaled() || status.Signal() != syscall.SIGABRT {
+				t.Errorf("the child ended with %s, want SIGABRT", state)
+			}
+			if isStatus && status.CoreDump() {
+				t.Error("the child left a core file")
+			}
+		})
+	}
+}
+
+func TestHang(t *testing.T) {
+	for _, verb := range []verbs.Verb{verbs.GetDeviceList, verbs.CreateQP, verbs.GetCQEvent, verbs.DestroyCQ} {
+		t.Run(string(verb), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			lines, state := runChild(ctx, t, simulated.Fault{Verb: verb, Hang: true}, func(line string) {
+				if line == "begin "+string(verb) {
+					time.AfterFunc(10*moment, cancel)
+				}
+			})
+			if n := len(lines); n == 0 || lines[n-1] != "begin "+string(verb) {
+				t.Errorf("the child said last %q", lines[max(0, n-1):])
+			}
+			// Had it ended by itself, as of a deadlock, it would not have been killed.
+			if status, isStatus := state.Sys().(syscall.WaitStatus); !isStatus || status.Signal() != syscall.SIGKILL {
+				t.Errorf("the child ended with %s, want to have killed it", state)
+			}
+		})
+	}
+}
+
+func TestChildWithoutFault(t *testing.T) {
+	lines, state := runChild(t.Context(), t, simulated.Fault{Verb: verbs.CreateCQ, After: 99, Crash: true}, func(string) {})
+	if !state.Success() || !strings.HasSuffix(lines[len(lines)-1], "done <nil>") {
+		t.Errorf("%s: %q", state, lines)
+	}
+}

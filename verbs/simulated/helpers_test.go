@@ -1,0 +1,195 @@
+package simulated_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// soon bounds what must happen, moment what must not.
+const (
+	soon   = 10 * time.Second
+	moment = 20 * time.Millisecond
+)
+
+// must returns a function that returns its value, or fails the test.
+func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantErrno checks an error of a verb.
+func wantErrno(t *testing.T, err error, verb verbs.Verb, errno syscall.Errno) {
+	t.Helper()
+	var e *verbs.Error
+	if !errors.As(err, &e) || e.Verb != verb || e.Errno != errno || !errors.Is(err, errno) {
+		t.Errorf("error %v, want %s of %s", err, verbs.ErrnoName(errno), verb)
+	}
+}
+
+// like returns a device of the default profile whose verbs take no time.
+func like(t *testing.T, name string, change func(*simulated.DeviceProfile)) *simulated.Profile {
+	t.Helper()
+	for _, d := range simulated.Default().Devices {
+		if d.Name != name {
+			continue
+		}
+		d.DefaultLatency, d.Latency = 0, nil
+		if change != nil {
+			change(&d)
+		}
+		return &simulated.Profile{Devices: []simulated.DeviceProfile{d}}
+	}
+	t.Fatalf("no device %s", name)
+	return nil
+}
+
+// open opens the first device of a profile.
+func open(t *testing.T, p *simulated.Profile) verbs.Device {
+	t.Helper()
+	return must[verbs.Device](t)(simulated.New(p, nil).Open(p.Devices[0].Name))
+}
+
+// calls is a tracer that remembers.
+type calls struct {
+	mu    sync.Mutex
+	begun []verbs.Verb
+	ended []verbs.Call
+}
+
+func (c *calls) Begin(v verbs.Verb) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = append(c.begun, v)
+}
+
+func (c *calls) End(call verbs.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, call)
+}
+
+// of returns the finished calls of a verb.
+func (c *calls) of(v verbs.Verb) []verbs.Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.ended), func(call verbs.Call) bool { return call.Verb != v })
+}
+
+// began reports whether a verb has begun.
+func (c *calls) began(v verbs.Verb) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.begun, v)
+}
+
+var qpCap = verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}
+
+const allAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
+
+// end is a QP with what belongs to it.
+type end struct {
+	verbs.QP
+	send, recv verbs.CQ
+	mr         verbs.MR
+}
+
+// newEnd returns a QP in RESET.
+func newEnd(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) *end {
+	t.Helper()
+	e := &end{
+		send: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
+		recv: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
+		mr:   must[verbs.MR](t)(pd.RegMR(4096, allAccess)),
+	}
+	e.QP = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: e.send, RecvCQ: e.recv, Cap: qpCap}))
+	return e
+}
+
+// modify calls Modify with what ToInit and the others return.
+func (e *end) modify(t *testing.T, attr verbs.QPAttr, mask verbs.QPAttrMask) {
+	t.Helper()
+	ok(t, e.Modify(attr, mask))
+}
+
+// rtr brings the QP from RESET to RTR, with the peer as its only partner.
+func (e *end) rtr(t *testing.T, d verbs.Device, peer *end) {
+	t.Helper()
+	attr, mask := verbs.ToInit(e.Type(), 1, allAccess)
+	e.modify(t, attr, mask)
+	attr, mask = verbs.ToRTR(e.Type(), verbs.Peer{AH: ahAttr(t, d), QPN: peer.Number(), PathMTU: 1024})
+	e.modify(t, attr, mask)
+}
+
+// rts brings the QP from RTR to RTS.
+func (e *end) rts(t *testing.T) {
+	t.Helper()
+	attr, mask := verbs.ToRTS(e.Type())
+	e.modify(t, attr, mask)
+}
+
+// ahAttr is the address of port 1.
+func ahAttr(t *testing.T, d verbs.Device) verbs.AHAttr {
+	t.Helper()
+	for _, g := range must[[]verbs.GIDEntry](t)(d.GIDTable()) {
+		if g.Port == 1 {
+			return verbs.AHAttr{Port: 1, Global: true, DGID: g.GID, SGIDIndex: g.Index}
+		}
+	}
+	t.Fatal("port 1 has no GID")
+	return verbs.AHAttr{}
+}
+
+// pair returns two queue pairs that are connected to each other.
+func pair(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) (a, b *end) {
+	t.Helper()
+	a, b = newEnd(t, d, pd, typ), newEnd(t, d, pd, typ)
+	a.rtr(t, d, b)
+	b.rtr(t, d, a)
+	a.rts(t)
+	b.rts(t)
+	return a, b
+}
+
+// one polls a CQ that must hold one completion of that status.
+func one(t *testing.T, c verbs.CQ, status verbs.WCStatus) verbs.WC {
+	t.Helper()
+	wcs := must[[]verbs.WC](t)(c.Poll(16))
+	if len(wcs) != 1 || wcs[0].Status != status {
+		t.Fatalf("completions %+v, want one with %s", wcs, status)
+	}
+	return wcs[0]
+}
+
+func none(t *testing.T, c verbs.CQ) {
+	t.Helper()
+	if wcs := must[[]verbs.WC](t)(c.Poll(16)); len(wcs) > 0 {
+		t.Errorf("completions %+v, want none", wcs)
+	}
+}
+
+func (e *end) state(t *testing.T, want verbs.QPState) {
+	t.Helper()
+	if q := must[verbs.QPQuery](t)(e.Query()); q.State != want {
+		t.Errorf("state %s, want %s", q.State, want)
+	}
+}

@@ -1,0 +1,144 @@
+package simulated
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/verbs"
+)
+
+// mr implements verbs.MR (struct ibv_mr).
+type mr struct {
+	object
+	pd     *pd
+	access verbs.Access
+	buf    []byte // from mmap; guarded by life, and kept by hardware.mrs until unmapped
+	addr   uint64
+	key    uint32 // both local and remote
+}
+
+// RegMR implements verbs.PD (ibv_reg_mr). Size and access are checked by the
+// simulated verb, the memory is the host's: if there is none, the error matches
+// syscall.ENOMEM.
+func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
+	if err := p.use(); err != nil {
+		return nil, err
+	}
+	defer p.done()
+	hw := p.dev.hw
+	if size <= 0 {
+		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes", size)
+	}
+	if limit := hw.behaviour.attr.Limits.MaxMRSize; uint64(size) > limit {
+		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes is above max_mr_size %d", size, limit)
+	}
+	// Mapped like the memory of real regions, so that misuse shows here, too: the
+	// buffer is gone after Close.
+	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, &verbs.Error{Verb: verbs.RegMR, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
+	}
+	m := &mr{
+		object: newObject(kindMR, p.dev), pd: p, access: access,
+		buf: buf[:size:size], addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
+	}
+	err = hw.call(verbs.RegMR, func(int) *failure {
+		if access&verbs.AccessRemoteWrite != 0 && access&verbs.AccessLocalWrite == 0 {
+			return fail(syscall.EINVAL, "remote write needs local write")
+		}
+		page := os.Getpagesize()
+		if f := hw.admit(&m.object, (size-1)/page*page+page, &p.dev.object, &p.object); f != nil {
+			return f
+		}
+		hw.lastKey++
+		m.key = hw.lastKey<<8 | 1 // never 0, and unlike an index
+		hw.mrs[m.key] = m
+		return nil
+	})
+	if err != nil {
+		_ = unix.Munmap(buf) // the error that matters is the verb's
+		return nil, err
+	}
+	return m, nil
+}
+
+// Bytes implements verbs.MR. After Close it returns nil.
+func (m *mr) Bytes() []byte {
+	if m.use() != nil {
+		return nil
+	}
+	defer m.done()
+	return m.buf
+}
+
+// LKey implements verbs.MR.
+func (m *mr) LKey() uint32 { return m.key }
+
+// RKey implements verbs.MR.
+func (m *mr) RKey() uint32 { return m.key }
+
+// SGE implements verbs.MR.
+func (m *mr) SGE(offset, length int) verbs.SGE {
+	part := m.Bytes()[offset : offset+length]
+	return verbs.SGE{Addr: m.addr + uint64(offset), Length: uint32(len(part)), LKey: m.key}
+}
+
+// Close implements verbs.MR (ibv_dereg_mr).
+func (m *mr) Close() error {
+	m.life.Lock()
+	defer m.life.Unlock()
+	if m.closed {
+		return nil
+	}
+	hw := m.dev.hw
+	if err := m.destroyLocked(verbs.DeregMR, ending{gone: func() { delete(hw.mrs, m.key) }}); err != nil {
+		return err
+	}
+	buf := m.buf
+	m.buf = nil
+	if err := unix.Munmap(buf[:cap(buf)]); err != nil {
+		return fmt.Errorf("unmap the buffer of a memory region of %s: %w", hw.name, err)
+	}
+	return nil
+}
+
+// holds returns the part of the region at an address, and whether it is within.
+func (m *mr) holds(addr uint64, length uint32) ([]byte, bool) {
+	offset := addr - m.addr
+	if addr < m.addr || offset > uint64(len(m.buf)) || uint64(length) > uint64(len(m.buf))-offset {
+		return nil, false
+	}
+	return m.buf[offset : offset+uint64(length)], true
+}
+
+// local returns the memory of a scatter/gather element, if its key and its range
+// are right for work of a protection domain. The lock of the hardware is held.
+func (h *hardware) local(p *pd, s verbs.SGE, access verbs.Access) ([]byte, bool) {
+	if s.Length == 0 {
+		return nil, true
+	}
+	m, ok := h.mrs[s.LKey]
+	if !ok || m.pd != p || m.access&access != access {
+		return nil, false
+	}
+	return m.holds(s.Addr, s.Length)
+}
+
+// inline returns the memory of an element of inline data, whose key does not
+// count. The simulation reads registered memory only. The lock of the hardware
+// is held.
+func (h *hardware) inline(s verbs.SGE) ([]byte, bool) {
+	if s.Length == 0 {
+		return nil, true
+	}
+	for _, m := range h.mrs {
+		if b, ok := m.holds(s.Addr, s.Length); ok {
+			return b, true
+		}
+	}
+	return nil, false
+}

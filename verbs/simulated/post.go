@@ -1,0 +1,141 @@
+package simulated
+
+import (
+	"slices"
+	"syscall"
+
+	"rdma_exporter/verbs"
+)
+
+// sendWork is a send work request that was accepted.
+type sendWork struct {
+	wr verbs.SendWR
+	// to is where a send on a UD QP goes.
+	to verbs.AHAttr
+	// data are the inline data, which are copied when they are posted.
+	data []byte
+}
+
+// PostSend implements verbs.QP (ibv_post_send).
+func (q *qp) PostSend(wr verbs.SendWR) error {
+	if err := q.alive(); err != nil {
+		return err
+	}
+	w := sendWork{wr: wr}
+	w.wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
+	used := []*object{&q.object}
+	if q.typ == verbs.UD {
+		a, ok := wr.AH.(*ah)
+		if !ok || a.dev != q.dev {
+			return q.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+		}
+		w.to = a.attr
+		used = append(used, &a.object)
+	}
+	done, err := useAll(used...)
+	if err != nil {
+		return err
+	}
+	defer done()
+	hw := q.dev.hw
+	return hw.call(verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
+}
+
+// postSend is the effect of ibv_post_send. The lock of the hardware is held.
+func (h *hardware) postSend(q *qp, w sendWork) *failure {
+	if q.state < verbs.RTS {
+		return fail(syscall.EINVAL, "the QP is in %s", q.state)
+	}
+	if f := h.behaviour.opcode(q.typ, w.wr.Opcode); f != nil {
+		return f
+	}
+	if n := len(w.wr.SGEs); n > int(q.size.real.MaxSendSGE) {
+		return fail(syscall.EINVAL, "%d gather elements are more than %d", n, q.size.real.MaxSendSGE)
+	}
+	if outstanding := len(q.sends) + int(q.held); outstanding >= int(q.size.real.MaxSendWR) {
+		return fail(syscall.ENOMEM, "the send queue is full (%d)", q.size.real.MaxSendWR)
+	}
+	if w.wr.Flags&verbs.SendInline != 0 {
+		var f *failure
+		if w.data, f = h.inlineData(q, w.wr.SGEs); f != nil {
+			return f
+		}
+	}
+	if q.state == verbs.Err || q.state == verbs.SQE {
+		q.finishSend(w, verbs.WCWRFlushErr)
+		return nil
+	}
+	q.sends = append(q.sends, w)
+	h.progress(q)
+	return nil
+}
+
+// inlineData copies the data of an inline send.
+func (h *hardware) inlineData(q *qp, sges []verbs.SGE) ([]byte, *failure) {
+	total := uint64(0)
+	for _, s := range sges {
+		total += uint64(s.Length)
+	}
+	if total > uint64(q.size.real.MaxInlineData) {
+		return nil, fail(syscall.EINVAL, "%d bytes of inline data are more than %d", total, q.size.real.MaxInlineData)
+	}
+	data := make([]byte, 0, total)
+	for _, s := range sges {
+		part, ok := h.inline(s)
+		if !ok {
+			return nil, fail(syscall.EFAULT, "the inline data is in no memory region")
+		}
+		data = append(data, part...)
+	}
+	return data, nil
+}
+
+// PostRecv implements verbs.QP (ibv_post_recv).
+func (q *qp) PostRecv(wr verbs.RecvWR) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	defer q.done()
+	hw := q.dev.hw
+	return hw.call(verbs.PostRecv, func(int) *failure {
+		switch {
+		case q.srq != nil:
+			return fail(syscall.EINVAL, "the QP has an SRQ")
+		case q.state == verbs.Reset:
+			return fail(syscall.EINVAL, "the QP is in %s", q.state)
+		}
+		if f := q.recvs.post(wr); f != nil {
+			return f
+		}
+		if q.state == verbs.Err {
+			q.flushRecvs()
+			return nil
+		}
+		hw.resume()
+		return nil
+	})
+}
+
+// finishSend completes a send. The lock of the hardware is held.
+func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
+	if !q.dev.hw.behaviour.signals(q.signalAll, w.wr.Flags, status) {
+		return
+	}
+	wc := verbs.WC{ID: w.wr.ID, Status: status, Opcode: verbs.WCSend, QPNum: q.number}
+	if w.wr.Opcode == verbs.OpRDMAWrite {
+		wc.Opcode = verbs.WCRDMAWrite
+	}
+	q.held++
+	life := q.resets
+	q.sendCQ.complete(completion{wc: wc, retire: func() {
+		if q.resets == life {
+			q.held--
+		}
+	}}, false)
+}
+
+// finishRecv completes a receive. The lock of the hardware is held.
+func (q *qp) finishRecv(wc verbs.WC, solicited bool) {
+	wc.QPNum, wc.Opcode = q.number, verbs.WCRecv
+	q.recvCQ.complete(completion{wc: wc}, solicited)
+}

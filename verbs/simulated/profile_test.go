@@ -1,0 +1,328 @@
+package simulated_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+func parse(t *testing.T, text string) *simulated.Profile {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestDefault(t *testing.T) {
+	p := simulated.Default()
+	if want := []string{"sim_ib0", "sim_rxe0", "sim_siw0"}; !slices.Equal(p.Names(), want) {
+		t.Errorf("names %v, want %v", p.Names(), want)
+	}
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	p.Devices[0].Ports[0].GIDs[0].GID = "changed"
+	p.Devices[0].Latency[verbs.CreateCQ] = 0
+	if reflect.DeepEqual(p, simulated.Default()) {
+		t.Error("two calls return the same memory")
+	}
+}
+
+func TestDefaultFile(t *testing.T) {
+	p, err := simulated.LoadProfile("default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(p, simulated.Default()) {
+		t.Error("the file is not what is built in")
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	faulty := parse(t, `
+devices:
+  - name: bad
+    like: sim_ib0
+    vanish: true
+    rounding: {srq_wr: {created: {multiple_of: 3}, queried: exact}}
+    faults:
+      - {verb: ibv_create_cq, after: 2, times: 3, errno: ENOMEM}
+      - {verb: ibv_create_srq, short: 5}
+      - {verb: ibv_create_qp, delay: 2s}
+      - {verb: ibv_destroy_cq, hang: true}
+      - {verb: ibv_query_device, crash: true}
+`)
+	for name, p := range map[string]*simulated.Profile{
+		"default": simulated.Default(), "faulty": faulty, "scaled": simulated.Default().Scale(7), "none": parse(t, "devices: []"),
+	} {
+		text, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := simulated.ParseProfile(text)
+		if err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, text)
+		} else if !reflect.DeepEqual(p, again) {
+			t.Errorf("%s: after marshalling and parsing:\n%+v\nwant\n%+v", name, again, p)
+		}
+	}
+}
+
+func TestLike(t *testing.T) {
+	p := parse(t, `
+devices:
+  - name: mine
+    like: sim_ib0
+    fw_version: ""
+    completion_vectors: 1
+    limits: {max_cqe: 100}
+    rounding: {cq_entries: exact}
+`)
+	want := simulated.Default().Devices[2]
+	want.Name, want.Firmware, want.CompletionVectors = "mine", "", 1
+	want.Limits.MaxCQE = 100
+	want.Rounding.CQEntries = simulated.Rule{Name: simulated.RuleExact}
+	if !reflect.DeepEqual(p.Devices[0], want) {
+		t.Errorf("got\n%+v\nwant\n%+v", p.Devices[0], want)
+	}
+}
+
+func TestLikeThroughAnchors(t *testing.T) {
+	p := parse(t, `
+devices:
+  - &first
+    name: one
+    like: sim_rxe0
+    completion_vectors: 7
+  - <<: *first
+    name: two
+`)
+	if n := p.Devices[1].CompletionVectors; n != 7 {
+		t.Errorf("%d completion vectors, want those of the anchor, 7", n)
+	}
+}
+
+func TestScale(t *testing.T) {
+	p := simulated.Default()
+	for _, n := range []int{-1, 0, 1, 3, 64} {
+		scaled := p.Scale(n)
+		if err := scaled.Validate(); err != nil {
+			t.Errorf("Scale(%d): %v", n, err)
+		}
+		if got := len(scaled.Devices); got != max(0, n) {
+			t.Errorf("Scale(%d) has %d devices", n, got)
+		}
+	}
+	if !reflect.DeepEqual(p.Scale(3), p) {
+		t.Error("Scale(3) of three devices changes them")
+	}
+	scaled := p.Scale(7)
+	if want := []string{"sim_ib0", "sim_ib0_1", "sim_rxe0", "sim_rxe0_1", "sim_rxe0_2", "sim_siw0", "sim_siw0_1"}; !slices.Equal(scaled.Names(), want) {
+		t.Errorf("names %v, want %v", scaled.Names(), want)
+	}
+	guids := make(map[string]bool)
+	for _, d := range p.Scale(64).Devices {
+		guids[d.NodeGUID] = true
+	}
+	if len(guids) != 64 {
+		t.Errorf("64 devices have %d GUIDs", len(guids))
+	}
+	// A name that a suffix would give may be taken already.
+	clash := parse(t, "devices: [{name: a, like: sim_ib0}, {name: a_1, like: sim_ib0}]")
+	if err := clash.Scale(12).Validate(); err != nil {
+		t.Error(err)
+	}
+	if n := len((&simulated.Profile{}).Scale(3).Devices); n != 0 {
+		t.Errorf("nothing scaled to 3 has %d devices", n)
+	}
+}
+
+// TestParseErrors has a profile each, and what the error must say.
+func TestParseErrors(t *testing.T) {
+	device := func(lines string) string { return "devices:\n  - name: sim0\n    like: sim_rxe0\n" + lines }
+	fault := func(text string) string { return device("    faults:\n      - " + text + "\n") }
+	for _, test := range []struct {
+		name, profile, want string
+	}{
+		{"empty", "", "profile: the profile is empty; list devices, or write `devices: []` to simulate a host without any"},
+		{"no devices", "devices:\n", "profile:1: devices: devices are missing; list devices"},
+		{"empty mapping", "{}", "profile:1: devices: devices are missing; list devices, or write `devices: []`"},
+		{"syntax", "devices: [", "profile:1: did not find expected node content"},
+		{"two documents", "devices: []\n---\ndevices: []\n", "profile: the profile has more than one document; remove what follows the line ---"},
+		{"not a mapping", "- 1\n", "profile:1: a list is not a mapping; write key: value lines"},
+		{"unknown key", device("    max_inline: 3\n"), `profile:4: unknown key "max_inline"; did you mean max_inline_data?`},
+		{"unknown key of a fault", fault("{verb: ibv_create_cq, errno: EIO, count: 3}"), `profile:5: unknown key "count"; valid are verb, after, times, errno, short, delay, hang, crash`},
+		{"duplicate key", device("    vendor_id: 1\n    vendor_id: 2\n"), `profile:5: mapping key "vendor_id" already defined at line 4`},
+		{"like nobody", "devices: [{name: a, like: sim_rxe}]", `profile:1: devices[0].like: the default profile has no device "sim_rxe"; did you mean sim_rxe0?`},
+		{
+			"duplicate name", "devices:\n  - {name: a, like: sim_ib0}\n  - {name: a, like: sim_ib0}\n",
+			`profile:3: devices[1].name: the name "a" is that of devices[0] already; give each device a name of its own`,
+		},
+		{"no name", "devices:\n  - like: sim_ib0\n", `profile:2: devices[0].name: "" is no name for a device; write up to 63 letters`},
+		{"bad name", "devices: [{name: a/b, like: sim_ib0}]", `profile:1: devices[0].name: "a/b" is no name for a device`},
+		{"transport", device("    transport: Infiniband2\n"), `profile:4: devices[0].transport: unknown transport "Infiniband2"; did you mean InfiniBand?`},
+		{"no transport", "devices: [{name: a}]", "profile:1: devices[0].transport: transport is missing; valid are InfiniBand, iWARP, usNIC, usNIC UDP, unspecified"},
+		{"firmware", device("    fw_version: " + strings.Repeat("x", 64) + "\n"), "profile:4: devices[0].fw_version: the firmware version has 64 bytes, more than 63; shorten it"},
+		{"vendor", device("    vendor_id: -1\n"), `profile:4: "-1" is not a number from 0 to 4294967295`},
+		{"guid", device("    node_guid: 12\n"), `profile:4: devices[0].node_guid: "12" is no GUID; write it like 5254:00ff:fe12:3456`},
+		{"vectors", device("    completion_vectors: 0\n"), "profile:4: devices[0].completion_vectors: 0 is out of range; write a number from 1 to 2147483647"},
+		{"vectors in words", device("    completion_vectors: many\n"), `profile:4: "many" is not a whole number`},
+		{"no ports", device("    ports: []\n"), "profile:4: devices[0].ports: the device has no port; describe at least one port"},
+		{"no types", device("    qp_types: []\n"), "profile:4: devices[0].qp_types: the device has no QP types; list some of RC, UC, UD, RAW_PACKET"},
+		{"unknown type", device("    qp_types: [RC, XRC]\n"), `profile:4: devices[0].qp_types[1]: unknown QP type "XRC"; did you mean RC?`},
+		{"not a list", device("    qp_types: RC\n"), `profile:4: "RC" is not a list; put each element on a line of its own that starts with a dash`},
+		{"flag", device("    vanish: maybe\n"), `profile:4: "maybe" is not true or false`},
+		{"limit", device("    limits:\n      max_qp: 0\n"), "profile:5: devices[0].limits.max_qp: 0 is out of range; write a number from 1 to 2147483647"},
+		{"negative limit", device("    limits: {max_ah: -1}\n"), "profile:4: devices[0].limits.max_ah: -1 is out of range"},
+		{"no size", device("    limits: {max_mr_size: 0}\n"), "profile:4: devices[0].limits.max_mr_size: max_mr_size is missing; write a number of bytes"},
+		{"inline", device("    max_inline_data: -1\n"), "profile:4: devices[0].max_inline_data: -1 is out of range"},
+		{"rule", device("    rounding:\n      cq_entries: power_of_tow\n"), `profile:5: devices[0].rounding.cq_entries: unknown rounding rule "power_of_tow"; did you mean power_of_two?`},
+		{"far from every rule", device("    rounding: {qp_wr: fibonacci}\n"), `unknown rounding rule "fibonacci"; valid are exact, power_of_two, power_of_two_minus_one, {multiple_of: N}`},
+		{"multiple of nothing", device("    rounding: {qp_wr: {multiple_of: 0}}\n"), "profile:4: devices[0].rounding.qp_wr: sizes cannot be multiples of 0; write {multiple_of: N} with N from 1 to 1048576"},
+		{"multiple in words", device("    rounding: {qp_wr: {multiple_of: few}}\n"), "profile:4: multiple_of takes a whole number"},
+		{"rule of a list", device("    rounding: {cq_entries: [exact]}\n"), "profile:4: a rounding rule is a name or {multiple_of: N}"},
+		{"queried of a CQ", device("    rounding: {cq_entries: {created: exact, queried: exact}}\n"), "profile:4: a rounding rule is a name or {multiple_of: N}"},
+		{"created twice", device("    rounding: {srq_wr: {created: exact, asked: exact}}\n"), "profile:4: a rounding rule that queries see otherwise is {created: RULE, queried: RULE}"},
+		{"queried only", device("    rounding: {srq_wr: {queried: exact}}\n"), "profile:4: a rounding rule that queries see otherwise is {created: RULE, queried: RULE}"},
+		{"bad queried", device("    rounding: {srq_wr: {created: exact, queried: exactly}}\n"), `unknown rounding rule "exactly"; did you mean exact?`},
+		{"latency of a verb", device("    latency:\n      ibv_creat_cq: 1s\n"), `profile:5: devices[0].latency.ibv_creat_cq: unknown verb "ibv_creat_cq"; did you mean ibv_create_cq?`},
+		{"negative latency", device("    latency: {ibv_create_cq: -1s}\n"), "profile:4: devices[0].latency.ibv_create_cq: the duration -1s is negative; write how long it takes, like 250ms or 2s"},
+		{"default latency", device("    default_latency: 3\n"), "profile:4: \"3\" is not a duration; write it with its unit, like 250ms or 2s"},
+		{"port number", device("    ports: [{number: 2, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024}]\n"), "profile:4: devices[0].ports[0].number: the port has number 2; number the ports from 1 without gaps; this one is 1"},
+		{"port state", device("    ports: [{number: 1, state: up, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024}]\n"), `devices[0].ports[0].state: unknown port state "up"; did you mean nop?`},
+		{"link layer", device("    ports: [{number: 1, state: down, link_layer: ethernet, active_mtu: 1024, max_mtu: 1024}]\n"), `unknown link layer "ethernet"; did you mean Ethernet?`},
+		{"mtu", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1500, max_mtu: 4096}]\n"), "devices[0].ports[0].active_mtu: 1500 is no MTU; write 256, 512, 1024, 2048 or 4096"},
+		{"mtu above", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 4096, max_mtu: 1024}]\n"), "active_mtu 4096 is above max_mtu 1024; lower it or raise max_mtu"},
+		{"gid", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, gids: [{gid: fe80, type: IB}]}]\n"), `devices[0].ports[0].gids[0].gid: "fe80" is no GID; write it as an IPv6 address`},
+		{"gid zone", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, gids: [{gid: 'fe80::1%eth0', type: IB}]}]\n"), `"fe80::1%eth0" is no GID`},
+		{"gid type", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, gids: [{gid: 'fe80::1', type: RoCE v3}]}]\n"), `unknown GID type "RoCE v3"; did you mean RoCE v1 or RoCE v2?`},
+		{"gid index", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, gids: [{gid: 'fe80::1', type: IB}, {gid: 'fe80::2', type: IB}]}]\n"), "the GID index 0 is taken already; give each GID an index of its own"},
+		{"fault verb", fault("{verb: ibv_creat_cq, errno: ENOMEM}"), `profile:5: devices[0].faults[0].verb: unknown verb "ibv_creat_cq"; did you mean ibv_create_cq?`},
+		{"no fault verb", fault("{errno: ENOMEM}"), "profile:5: devices[0].faults[0].verb: verb is missing; valid are ibv_get_device_list, ibv_open_device,"},
+		{"far from every verb", fault("{verb: rdma_connect, errno: ENOMEM}"), `unknown verb "rdma_connect"; valid are ibv_get_device_list,`},
+		{"fault errno", fault("{verb: ibv_create_cq, errno: ENOMEN}"), `profile:5: devices[0].faults[0].errno: unknown errno symbol "ENOMEN"; did you mean ENOMEM?`},
+		{"errno number", fault("{verb: ibv_create_cq, errno: 12}"), `unknown errno symbol "12"; valid are EACCES, EAGAIN,`},
+		{"no action", fault("{verb: ibv_create_cq}"), "profile:5: devices[0].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"},
+		{"two actions", fault("{verb: ibv_create_cq, errno: EIO, hang: true}"), "profile:5: devices[0].faults[0]: the fault has 2 actions: errno, hang; give exactly one of errno, short, delay, hang and crash, and write a fault for each"},
+		{"after", fault("{verb: ibv_create_cq, after: -1, hang: true}"), "profile:5: devices[0].faults[0].after: -1 is out of range"},
+		{"times", fault("{verb: ibv_create_cq, times: -1, hang: true}"), "profile:5: devices[0].faults[0].times: -1 is out of range"},
+		{"negative short", fault("{verb: ibv_create_cq, short: -1}"), "profile:5: devices[0].faults[0].short: -1 is out of range; write a number from 1 to 2147483647"},
+		{"short of nothing", fault("{verb: ibv_poll_cq, short: 1}"), "profile:5: devices[0].faults[0].short: ibv_poll_cq gives no size that could be short; only these can: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp, ibv_query_qp"},
+		{"negative delay", fault("{verb: ibv_create_cq, delay: -2s}"), "profile:5: devices[0].faults[0].delay: the duration -2s is negative"},
+		{"delay without unit", fault("{verb: ibv_create_cq, delay: 2}"), "profile:5: \"2\" is not a duration; write it with its unit, like 250ms or 2s"},
+		{"delay in words", fault("{verb: ibv_create_cq, delay: long}"), `profile:5: "long" is not a duration; write it with its unit, like 250ms or 2s`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, err := simulated.ParseProfile([]byte(test.profile))
+			if err == nil {
+				t.Fatalf("no error, want %s", test.want)
+			}
+			if p != nil {
+				t.Error("a profile beside the error")
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error\n%v\nwant\n%s", err, test.want)
+			}
+			var problem *simulated.ProfileError
+			if !errors.As(err, &problem) {
+				t.Errorf("the error is a %T, want a ProfileError", err)
+			}
+		})
+	}
+}
+
+func TestParseErrorsTogether(t *testing.T) {
+	_, err := simulated.ParseProfile([]byte("devices:\n  - name: a\n    like: sim_ib0\n    completion_vectors: -1\n    faults: [{verb: x, errno: y}]\n"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, where := range []string{"profile:4: devices[0].completion_vectors", "profile:5: devices[0].faults[0].verb", "profile:5: devices[0].faults[0].errno"} {
+		if !strings.Contains(err.Error(), where) {
+			t.Errorf("error %q does not mention %s", err, where)
+		}
+	}
+}
+
+func TestLoadProfileErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := simulated.LoadProfile(filepath.Join(dir, "absent.yaml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an absent file: %v", err)
+	}
+	file := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(file, []byte("devices:\n- name: x\n  colour: blue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := simulated.LoadProfile(file)
+	if err == nil || !strings.HasPrefix(err.Error(), file+":3: unknown key \"colour\"") {
+		t.Errorf("error %v does not begin with file and line", err)
+	}
+}
+
+func TestInvalidProfile(t *testing.T) {
+	bad := simulated.Default()
+	bad.Devices[1].Faults = []simulated.Fault{{Verb: verbs.CreateCQ}}
+	want := "devices[1].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"
+	if err := bad.Validate(); err == nil || err.Error() != want {
+		t.Errorf("Validate: %v, want %s", err, want)
+	}
+	unresolved := simulated.Default()
+	unresolved.Devices[0].Like = "sim_ib0"
+	for name, p := range map[string]*simulated.Profile{"none": nil, "bad": bad, "like": unresolved} {
+		provider := simulated.New(p, nil)
+		if _, err := provider.Devices(); err == nil {
+			t.Errorf("%s: Devices succeeded", name)
+		}
+		if _, err := provider.Open("sim_ib0"); err == nil {
+			t.Errorf("%s: Open succeeded", name)
+		}
+	}
+}
+
+func FuzzParseProfile(f *testing.F) {
+	text, err := os.ReadFile("default.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("devices: []"))
+	f.Add([]byte("devices: [{name: a, like: sim_rxe0, faults: [{verb: ibv_poll_cq, hang: true}]}]"))
+	f.Add([]byte("devices: [{name: a, like: sim_rxe0, rounding: {srq_wr: {created: {multiple_of: 3}, queried: exact}}}]"))
+	f.Add([]byte("devices: &a [{name: a, like: sim_ib0, <<: {vendor_id: 1}}]\n---\n*a"))
+	f.Add([]byte("devices: [{name: a, latency: {ibv_poll_cq: 1s}, ports: [{gids: [{gid: '::'}]}]}]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := simulated.ParseProfile(data)
+		if err != nil {
+			if p != nil || err.Error() == "" {
+				t.Fatalf("profile %v, error %q", p, err)
+			}
+			return
+		}
+		if err := p.Validate(); err != nil {
+			t.Fatalf("parsed, yet not valid: %v", err)
+		}
+		text, err := p.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := simulated.ParseProfile(text)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		if !slices.Equal(p.Names(), again.Names()) {
+			t.Fatalf("names %v, then %v", p.Names(), again.Names())
+		}
+		// What is valid must be usable.
+		if _, err := simulated.New(p, nil).Open("no such device"); err == nil {
+			t.Fatal("opened a device that does not exist")
+		}
+	})
+}

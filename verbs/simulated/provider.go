@@ -1,0 +1,113 @@
+package simulated
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"rdma_exporter/verbs"
+)
+
+// Provider lists and opens simulated devices. It implements verbs.Provider.
+type Provider struct {
+	err     error // what is wrong with the profile
+	names   []string
+	devices map[string]*hardware
+	tracer  verbs.Tracer
+}
+
+// New returns the provider of the devices of a profile, which it copies. The
+// tracer is told of every verb; it may be nil. If the profile is invalid, which
+// one from ParseProfile never is, every method of the Provider fails.
+func New(p *Profile, tracer verbs.Tracer) *Provider {
+	if tracer == nil {
+		tracer = verbs.NopTracer{}
+	}
+	s := &Provider{tracer: tracer, devices: make(map[string]*hardware)}
+	if p == nil {
+		s.err = errors.New("simulated devices: no profile")
+		return s
+	}
+	if s.err = p.Validate(); s.err != nil {
+		return s
+	}
+	s.names = p.Names()
+	for _, d := range p.Devices {
+		s.devices[d.Name] = newHardware(d.clone(), tracer)
+	}
+	return s
+}
+
+// Devices implements verbs.Provider (ibv_get_device_list).
+func (p *Provider) Devices() ([]string, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	// The list is of no device, yet it is a device of the profile that has the
+	// fault: the faults of all act.
+	var acting []*countedFault
+	for _, name := range p.names {
+		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList)...)
+	}
+	err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(p.names), nil
+}
+
+// Open implements verbs.Provider (ibv_open_device).
+func (p *Provider) Open(name string) (verbs.Device, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	hw, ok := p.devices[name]
+	if !ok {
+		return nil, &verbs.Error{Verb: verbs.OpenDevice, Device: name, Errno: syscall.ENODEV}
+	}
+	d := &device{hw: hw}
+	d.object = newObject(kindDevice, d)
+	err := hw.call(verbs.OpenDevice, func(int) *failure {
+		if hw.behaviour.profile.Vanish {
+			return fail(syscall.ENODEV, "the device is gone")
+		}
+		return hw.admit(&d.object, 0)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// hardware is one device, which may be opened several times.
+type hardware struct {
+	name      string
+	tracer    verbs.Tracer
+	behaviour *behaviour
+	faults    *faults
+
+	serial atomic.Uint64 // that of the newest object
+
+	// mu guards what follows and the state of every object of the device. It is
+	// held while a verb has its effect, but not while it takes its time.
+	mu      sync.Mutex
+	live    [kinds]int
+	memory  verbs.Memory
+	qps     map[uint32]*qp
+	mrs     map[uint32]*mr
+	groups  map[group][]*qp
+	stalled []*qp // with a send that waits for its receiver
+	lastQPN uint32
+	lastKey uint32
+}
+
+func newHardware(p DeviceProfile, tracer verbs.Tracer) *hardware {
+	const firstQPN = 17 // the lower ones are reserved
+	return &hardware{
+		name: p.Name, tracer: tracer, behaviour: newBehaviour(p), faults: newFaults(p.Faults),
+		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr), groups: make(map[group][]*qp),
+		lastQPN: firstQPN - 1,
+	}
+}

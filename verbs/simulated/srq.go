@@ -1,0 +1,113 @@
+package simulated
+
+import (
+	"syscall"
+
+	"rdma_exporter/verbs"
+)
+
+// srq implements verbs.SRQ (struct ibv_srq).
+type srq struct {
+	object
+	pd      *pd
+	asked   verbs.SRQAttr
+	created verbs.SRQAttr
+	queried verbs.SRQAttr
+
+	// Guarded by the lock of the hardware.
+	queue recvQueue
+	limit uint32
+}
+
+// CreateSRQ implements verbs.PD (ibv_create_srq).
+func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
+	if err := p.use(); err != nil {
+		return nil, err
+	}
+	defer p.done()
+	hw := p.dev.hw
+	s := &srq{object: newObject(kindSRQ, p.dev), pd: p, asked: attr}
+	err := hw.call(verbs.CreateSRQ, func(short int) *failure {
+		size, f := hw.behaviour.srq(attr)
+		if f != nil {
+			return f
+		}
+		if short > 0 {
+			size.created = shortSRQ(attr, short)
+			size.real = size.created
+		}
+		if f := hw.admit(&s.object, int(size.real.MaxWR), &p.dev.object, &p.object); f != nil {
+			return f
+		}
+		s.created, s.queried = size.created, size.queried
+		s.queue = recvQueue{pd: p, maxWR: size.real.MaxWR, maxSGE: size.real.MaxSGE}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// shortSRQ returns sizes that are smaller than those that were asked for.
+func shortSRQ(asked verbs.SRQAttr, short int) verbs.SRQAttr {
+	return verbs.SRQAttr{MaxWR: less(asked.MaxWR, short), MaxSGE: less(asked.MaxSGE, short)}
+}
+
+// Created implements verbs.SRQ.
+func (s *srq) Created() verbs.SRQAttr { return s.created }
+
+// Query implements verbs.SRQ (ibv_query_srq).
+func (s *srq) Query() (verbs.SRQAttr, error) {
+	if err := s.use(); err != nil {
+		return verbs.SRQAttr{}, err
+	}
+	defer s.done()
+	var attr verbs.SRQAttr
+	err := s.dev.hw.call(verbs.QuerySRQ, func(short int) *failure {
+		attr = s.queried
+		if short > 0 {
+			attr = shortSRQ(s.asked, short)
+		}
+		attr.Limit = s.limit
+		return nil
+	})
+	return attr, err
+}
+
+// ModifyLimit implements verbs.SRQ (ibv_modify_srq). The event that it arms is
+// not simulated.
+func (s *srq) ModifyLimit(limit uint32) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.done()
+	return s.dev.hw.call(verbs.ModifySRQ, func(int) *failure {
+		if limit > s.queue.maxWR {
+			return fail(syscall.EINVAL, "the limit %d is above max_wr %d", limit, s.queue.maxWR)
+		}
+		s.limit = limit
+		return nil
+	})
+}
+
+// PostRecv implements verbs.SRQ (ibv_post_srq_recv).
+func (s *srq) PostRecv(wr verbs.RecvWR) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	defer s.done()
+	hw := s.dev.hw
+	return hw.call(verbs.PostSRQRecv, func(int) *failure {
+		if f := s.queue.post(wr); f != nil {
+			return f
+		}
+		hw.resume()
+		return nil
+	})
+}
+
+// Close implements verbs.SRQ (ibv_destroy_srq).
+func (s *srq) Close() error {
+	return s.destroy(verbs.DestroySRQ, ending{gone: func() { s.queue.posted = nil }})
+}
