@@ -1,0 +1,67 @@
+package verbstest
+
+import (
+	"bytes"
+	"testing"
+
+	"rdma_exporter/verbs"
+)
+
+// grhSize is the room before each datagram, for its global route header.
+const grhSize = 40
+
+// mustDatagramQP creates a UD QP that is ready to send.
+func (d *device) mustDatagramQP(p *pd, send, recv *cq) *qp {
+	d.b.t.Helper()
+	q := p.mustQP(verbs.UD, send, recv)
+	q.mustModify(verbs.ToInit(verbs.UD, 1, 0))
+	q.mustModify(verbs.ToRTR(verbs.UD, verbs.Peer{}))
+	q.mustModify(verbs.ToRTS(verbs.UD))
+	return q
+}
+
+// datagram tests datagrams between two UD QPs on one port.
+func (s *suite) datagram(t *testing.T) {
+	s.run(t, "send", func(t *testing.T, d *device) {
+		s.requireType(t, verbs.UD)
+		s.requirePort(t)
+		p, way := d.mustPD(), d.mustPath()
+		send, recv := d.mustCQ(16, nil, 0), d.mustCQ(16, nil, 0)
+		from, to := d.mustDatagramQP(p, send, send), d.mustDatagramQP(p, recv, recv)
+		src, dst := p.mustMR(4096), p.mustMR(8192)
+		a, err := p.CreateAH(way.ah)
+		if err != nil {
+			t.Fatalf("CreateAH(%+v): %v", way.ah, err)
+		}
+		for i, size := range []int{1, 8, 100, way.mtu} {
+			id := uint64(i) + 1<<33
+			fill(src.Bytes()[:size], byte(size))
+			clear(dst.Bytes())
+			if err := to.PostRecv(verbs.RecvWR{ID: id, SGEs: []verbs.SGE{dst.SGE(0, 8192)}}); err != nil {
+				t.Fatalf("PostRecv: %v", err)
+			}
+			wr := verbs.SendWR{
+				ID: ^id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{src.SGE(0, size)},
+				AH: a, RemoteQPN: to.raw.Number(), RemoteQKey: verbs.UDQKey,
+			}
+			if size == 100 {
+				wr.Opcode, wr.Imm = verbs.OpSendWithImm, 0x12345678
+			}
+			if err := from.PostSend(wr); err != nil {
+				t.Fatalf("PostSend: %v", err)
+			}
+			wantSent(t, from, send.await(1)[0], ^id, verbs.WCSend)
+			wc := recv.await(1)[0]
+			wantReceived(t, to, wc, id, grhSize+size)
+			if wc.SrcQP != from.raw.Number() {
+				t.Errorf("SrcQP = %d, want %d", wc.SrcQP, from.raw.Number())
+			}
+			if imm := wr.Opcode == verbs.OpSendWithImm; wc.HasImm != imm || imm && wc.Imm != wr.Imm {
+				t.Errorf("HasImm = %t, Imm = %#x; sent: %t, %#x", wc.HasImm, wc.Imm, imm, wr.Imm)
+			}
+			if !bytes.Equal(dst.Bytes()[grhSize:grhSize+size], src.Bytes()[:size]) {
+				t.Errorf("%d bytes did not arrive as they were sent", size)
+			}
+		}
+	})
+}

@@ -1,0 +1,260 @@
+package verbstest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// The types below wrap the objects of the provider under test. Each method
+// checks the form of its error and the trace of its verb; the objects that they
+// create are closed when the subtest ends. Those that are arguments of others
+// implement the interface of package verbs, and are unwrapped on their way.
+
+// device wraps a verbs.Device.
+type device struct {
+	*handle
+	raw verbs.Device
+}
+
+func (d *device) Query() (verbs.DeviceAttr, error) {
+	d.b.t.Helper()
+	return observe(d.b, d.device, verbs.QueryDevice, d.raw.Query)
+}
+
+func (d *device) QueryPort(port int) (verbs.PortAttr, error) {
+	d.b.t.Helper()
+	return observe(d.b, d.device, verbs.QueryPort, func() (verbs.PortAttr, error) { return d.raw.QueryPort(port) })
+}
+
+func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
+	d.b.t.Helper()
+	return observe(d.b, d.device, verbs.QueryGIDTable, d.raw.GIDTable)
+}
+
+func (d *device) AllocPD() (*pd, error) {
+	d.b.t.Helper()
+	raw, err := observe(d.b, d.device, verbs.AllocPD, d.raw.AllocPD)
+	if err != nil {
+		return nil, err
+	}
+	return &pd{handle: d.b.track("PD", d.device, verbs.DeallocPD, raw.Close), d: d, raw: raw}, nil
+}
+
+func (d *device) CreateCompChannel() (*channel, error) {
+	d.b.t.Helper()
+	raw, err := observe(d.b, d.device, verbs.CreateCompChannel, d.raw.CreateCompChannel)
+	if err != nil {
+		return nil, err
+	}
+	return &channel{
+		handle: d.b.track("completion channel", d.device, verbs.DestroyCompChannel, raw.Close), d: d, raw: raw,
+	}, nil
+}
+
+func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
+	d.b.t.Helper()
+	attr.Channel = unwrapChannel(attr.Channel)
+	raw, err := observe(d.b, d.device, verbs.CreateCQ, func() (verbs.CQ, error) { return d.raw.CreateCQ(attr) })
+	if err != nil {
+		return nil, err
+	}
+	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw}
+	c.beforeClose = func() {
+		if n := c.unacked.Load(); n > 0 {
+			_ = c.AckEvents(int(n))
+		}
+	}
+	return c, nil
+}
+
+// pd wraps a verbs.PD.
+type pd struct {
+	*handle
+	d   *device
+	raw verbs.PD
+}
+
+func (p *pd) RegMR(size int, access verbs.Access) (*mr, error) {
+	p.b.t.Helper()
+	raw, err := observe(p.b, p.device, verbs.RegMR, func() (verbs.MR, error) { return p.raw.RegMR(size, access) })
+	if err != nil {
+		return nil, err
+	}
+	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
+}
+
+func (p *pd) CreateAH(attr verbs.AHAttr) (*ah, error) {
+	p.b.t.Helper()
+	raw, err := observe(p.b, p.device, verbs.CreateAH, func() (verbs.AH, error) { return p.raw.CreateAH(attr) })
+	if err != nil {
+		return nil, err
+	}
+	return &ah{handle: p.b.track("AH", p.device, verbs.DestroyAH, raw.Close), raw: raw}, nil
+}
+
+func (p *pd) CreateSRQ(attr verbs.SRQAttr) (*srq, error) {
+	p.b.t.Helper()
+	raw, err := observe(p.b, p.device, verbs.CreateSRQ, func() (verbs.SRQ, error) { return p.raw.CreateSRQ(attr) })
+	if err != nil {
+		return nil, err
+	}
+	return &srq{handle: p.b.track("SRQ", p.device, verbs.DestroySRQ, raw.Close), raw: raw}, nil
+}
+
+func (p *pd) CreateQP(attr verbs.QPInitAttr) (*qp, error) {
+	p.b.t.Helper()
+	attr.SendCQ, attr.RecvCQ, attr.SRQ = unwrapCQ(attr.SendCQ), unwrapCQ(attr.RecvCQ), unwrapSRQ(attr.SRQ)
+	raw, err := observe(p.b, p.device, verbs.CreateQP, func() (verbs.QP, error) { return p.raw.CreateQP(attr) })
+	if err != nil {
+		return nil, err
+	}
+	return &qp{handle: p.b.track("QP", p.device, verbs.DestroyQP, raw.Close), raw: raw}, nil
+}
+
+// mr wraps a verbs.MR.
+type mr struct {
+	*handle
+	verbs.MR
+}
+
+func (m *mr) Close() error {
+	m.b.t.Helper()
+	return m.handle.Close()
+}
+
+// ah wraps a verbs.AH.
+type ah struct {
+	*handle
+	raw verbs.AH
+}
+
+// channel wraps a verbs.CompChannel.
+type channel struct {
+	*handle
+	d   *device
+	raw verbs.CompChannel
+}
+
+func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
+	c.b.t.Helper()
+	ev, err := observe(c.b, c.device, verbs.GetCQEvent, func() (verbs.CQEvent, error) { return c.raw.GetEvent(timeout) })
+	if err == nil && ev.CQ == nil {
+		c.b.t.Fatal("GetEvent: no error and no CQ")
+	}
+	return ev, err
+}
+
+// cq wraps a verbs.CQ.
+type cq struct {
+	*handle
+	d       *device
+	raw     verbs.CQ
+	unacked atomic.Int64
+}
+
+func (c *cq) Entries() int    { return c.raw.Entries() }
+func (c *cq) Context() uint64 { return c.raw.Context() }
+
+func (c *cq) Poll(n int) ([]verbs.WC, error) {
+	c.b.t.Helper()
+	return observe(c.b, c.device, verbs.PollCQ, func() ([]verbs.WC, error) { return c.raw.Poll(n) })
+}
+
+func (c *cq) ReqNotify(solicitedOnly bool) error {
+	c.b.t.Helper()
+	return c.b.call(c.device, verbs.ReqNotifyCQ, func() error { return c.raw.ReqNotify(solicitedOnly) })
+}
+
+func (c *cq) AckEvents(n int) error {
+	c.b.t.Helper()
+	err := c.b.call(c.device, verbs.AckCQEvents, func() error { return c.raw.AckEvents(n) })
+	if err == nil {
+		c.unacked.Add(-int64(n))
+	}
+	return err
+}
+
+// srq wraps a verbs.SRQ.
+type srq struct {
+	*handle
+	raw verbs.SRQ
+}
+
+func (s *srq) Created() verbs.SRQAttr { return s.raw.Created() }
+
+func (s *srq) Query() (verbs.SRQAttr, error) {
+	s.b.t.Helper()
+	return observe(s.b, s.device, verbs.QuerySRQ, s.raw.Query)
+}
+
+func (s *srq) ModifyLimit(limit uint32) error {
+	s.b.t.Helper()
+	return s.b.call(s.device, verbs.ModifySRQ, func() error { return s.raw.ModifyLimit(limit) })
+}
+
+func (s *srq) PostRecv(wr verbs.RecvWR) error {
+	s.b.t.Helper()
+	return s.b.call(s.device, verbs.PostSRQRecv, func() error { return s.raw.PostRecv(wr) })
+}
+
+// qp wraps a verbs.QP.
+type qp struct {
+	*handle
+	raw verbs.QP
+}
+
+func (q *qp) Query() (verbs.QPQuery, error) {
+	q.b.t.Helper()
+	return observe(q.b, q.device, verbs.QueryQP, q.raw.Query)
+}
+
+func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
+	q.b.t.Helper()
+	return q.b.call(q.device, verbs.ModifyQP, func() error { return q.raw.Modify(attr, mask) })
+}
+
+func (q *qp) PostSend(wr verbs.SendWR) error {
+	q.b.t.Helper()
+	if a, ok := wr.AH.(*ah); ok {
+		wr.AH = a.raw
+	}
+	return q.b.call(q.device, verbs.PostSend, func() error { return q.raw.PostSend(wr) })
+}
+
+func (q *qp) PostRecv(wr verbs.RecvWR) error {
+	q.b.t.Helper()
+	return q.b.call(q.device, verbs.PostRecv, func() error { return q.raw.PostRecv(wr) })
+}
+
+func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
+	q.b.t.Helper()
+	return q.b.call(q.device, verbs.AttachMcast, func() error { return q.raw.AttachMulticast(gid, lid) })
+}
+
+func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
+	q.b.t.Helper()
+	return q.b.call(q.device, verbs.DetachMcast, func() error { return q.raw.DetachMulticast(gid, lid) })
+}
+
+func unwrapChannel(c verbs.CompChannel) verbs.CompChannel {
+	if w, ok := c.(*channel); ok {
+		return w.raw
+	}
+	return c
+}
+
+func unwrapCQ(c verbs.CQ) verbs.CQ {
+	if w, ok := c.(*cq); ok {
+		return w.raw
+	}
+	return c
+}
+
+func unwrapSRQ(s verbs.SRQ) verbs.SRQ {
+	if w, ok := s.(*srq); ok {
+		return w.raw
+	}
+	return s
+}

@@ -1,0 +1,160 @@
+package verbstest
+
+import (
+	"math"
+	"regexp"
+	"testing"
+
+	"rdma_exporter/verbs"
+)
+
+var guidFormat = regexp.MustCompile(`^[0-9a-f]{4}(:[0-9a-f]{4}){3}$`)
+
+// query tests what a device says of itself.
+func (s *suite) query(t *testing.T) {
+	s.run(t, "device", func(t *testing.T, d *device) {
+		attr, err := d.Query()
+		if err != nil {
+			t.Fatalf("Query: %v", err)
+		}
+		if attr.Ports < 1 {
+			t.Errorf("Ports = %d", attr.Ports)
+		}
+		for name, limit := range map[string]int{
+			"MaxQP": attr.Limits.MaxQP, "MaxQPWR": attr.Limits.MaxQPWR, "MaxSGE": attr.Limits.MaxSGE,
+			"MaxCQ": attr.Limits.MaxCQ, "MaxCQE": attr.Limits.MaxCQE, "MaxMR": attr.Limits.MaxMR,
+			"MaxPD": attr.Limits.MaxPD, "MaxPKeys": attr.Limits.MaxPKeys,
+		} {
+			if limit < 1 {
+				t.Errorf("%s = %d", name, limit)
+			}
+		}
+		if attr.Limits.MaxMRSize == 0 {
+			t.Error("MaxMRSize = 0")
+		}
+		for name, limit := range map[string]int{
+			"MaxQPRdAtom": attr.Limits.MaxQPRdAtom, "MaxQPInitRdAtom": attr.Limits.MaxQPInitRdAtom,
+			"MaxMW": attr.Limits.MaxMW, "MaxAH": attr.Limits.MaxAH, "MaxSRQ": attr.Limits.MaxSRQ,
+			"MaxSRQWR": attr.Limits.MaxSRQWR, "MaxSRQSGE": attr.Limits.MaxSRQSGE,
+			"MaxMcastGroup": attr.Limits.MaxMcastGroup, "MaxMcastQP": attr.Limits.MaxMcastQP,
+		} {
+			if limit < 0 {
+				t.Errorf("%s = %d", name, limit)
+			}
+		}
+		for name, guid := range map[string]verbs.GUID{"NodeGUID": attr.NodeGUID, "SysImageGUID": attr.SysImageGUID} {
+			if !guidFormat.MatchString(guid.String()) {
+				t.Errorf("%s = %q", name, guid)
+			}
+		}
+		if attr.NodeGUID == (verbs.GUID{}) {
+			t.Error("NodeGUID is zero")
+		}
+		again, err := d.Query()
+		if err != nil || again != attr {
+			t.Errorf("Query again: %+v, %v; want %+v", again, err, attr)
+		}
+		if n := d.raw.CompletionVectors(); n < 1 {
+			t.Errorf("CompletionVectors = %d", n)
+		}
+		if tr := d.raw.Transport(); tr < verbs.TransportUnknown || tr > verbs.TransportUnspecified {
+			t.Errorf("Transport = %d", tr)
+		}
+	})
+	s.run(t, "port", func(t *testing.T, d *device) {
+		attr, err := d.Query()
+		if err != nil {
+			t.Fatalf("Query: %v", err)
+		}
+		for port := 1; port <= attr.Ports; port++ {
+			p, err := d.QueryPort(port)
+			if err != nil {
+				t.Fatalf("QueryPort(%d): %v", port, err)
+			}
+			if p.State < verbs.PortNop || p.State > verbs.PortActiveDefer {
+				t.Errorf("port %d: State = %s", port, p.State)
+			}
+			if p.LinkLayer < verbs.LinkUnspecified || p.LinkLayer > verbs.LinkEthernet {
+				t.Errorf("port %d: LinkLayer = %s", port, p.LinkLayer)
+			}
+			for name, mtu := range map[string]int{"ActiveMTU": p.ActiveMTU, "MaxMTU": p.MaxMTU} {
+				switch mtu {
+				case 256, 512, 1024, 2048, 4096:
+				default:
+					t.Errorf("port %d: %s = %d bytes", port, name, mtu)
+				}
+			}
+			if p.GIDs < 1 || p.PKeys < 0 {
+				t.Errorf("port %d: GIDs = %d, PKeys = %d", port, p.GIDs, p.PKeys)
+			}
+			if port == 1 && (p.State == verbs.PortActive) != s.cfg.PortActive {
+				t.Errorf("port 1 is %s, expected active: %t", p.State, s.cfg.PortActive)
+			}
+		}
+	})
+	s.run(t, "no such port", func(t *testing.T, d *device) {
+		attr, err := d.Query()
+		if err != nil {
+			t.Fatalf("Query: %v", err)
+		}
+		// Those of one byte more would be port 1, were they cut to a byte.
+		for _, port := range []int{0, attr.Ports + 1, -1, 257, -255, math.MaxInt, math.MinInt} {
+			if port >= 1 && port <= attr.Ports {
+				continue
+			}
+			if _, err := d.QueryPort(port); err == nil {
+				t.Errorf("QueryPort(%d) succeeded, the device has %d ports", port, attr.Ports)
+			}
+		}
+		if _, err := d.QueryPort(1); err != nil {
+			t.Errorf("QueryPort(1) afterwards: %v", err)
+		}
+	})
+	s.run(t, "GID table", func(t *testing.T, d *device) {
+		attr, err := d.Query()
+		if err != nil {
+			t.Fatalf("Query: %v", err)
+		}
+		table, err := d.GIDTable()
+		if err != nil {
+			t.Fatalf("GIDTable: %v", err)
+		}
+		if s.cfg.PortActive && len(table) == 0 {
+			t.Error("the port is active, yet no GID is used")
+		}
+		type place struct{ port, index int }
+		seen := make(map[place]bool)
+		for _, e := range table {
+			if e.Port < 1 || e.Port > attr.Ports {
+				t.Errorf("entry %+v: the device has %d ports", e, attr.Ports)
+				continue
+			}
+			p, err := d.QueryPort(e.Port)
+			if err != nil {
+				t.Fatalf("QueryPort(%d): %v", e.Port, err)
+			}
+			if e.Index < 0 || e.Index >= p.GIDs {
+				t.Errorf("entry %+v: the port's table has %d entries", e, p.GIDs)
+			}
+			if e.GID == (verbs.GID{}) {
+				t.Errorf("entry %+v is unused", e)
+			}
+			if e.Type < verbs.GIDTypeIB || e.Type > verbs.GIDTypeRoCEv2 {
+				t.Errorf("entry %+v: unknown type", e)
+			}
+			if seen[place{e.Port, e.Index}] {
+				t.Errorf("entry %+v is there twice", e)
+			}
+			seen[place{e.Port, e.Index}] = true
+		}
+	})
+	s.run(t, "memory", func(t *testing.T, d *device) {
+		m, err := d.raw.Memory()
+		if err != nil {
+			t.Fatalf("Memory: %v", err)
+		}
+		if m.Virtual == 0 {
+			t.Error("Virtual = 0")
+		}
+	})
+}

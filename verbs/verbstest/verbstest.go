@@ -1,0 +1,120 @@
+// Package verbstest holds the one conformance suite that every provider of
+// package verbs must pass: the binding of the system's libibverbs as well as
+// the simulated devices.
+//
+// The suite judges what the interfaces of package verbs promise: lifetimes,
+// errors, tracing, bounded waits, what an argument becomes. It does not judge
+// whether a driver obeys its manual: where drivers differ, either answer is
+// accepted as long as it is coherent, which means an error that names verb,
+// device and errno, or an object that can be used and closed.
+package verbstest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// Config says what to test, and what the caller knows of it beforehand.
+type Config struct {
+	// New returns a new provider that tells the tracer of each verb.
+	New func(verbs.Tracer) verbs.Provider
+	// Device is the name of the device to test. That it is missing is a failure.
+	Device string
+	// PortActive is whether port 1 of the device is active. A port in another
+	// state is a failure; with an active port the loopback tests must run.
+	PortActive bool
+	// Unsupported are the types of QP that the device does not offer. Creating
+	// one must fail; every other type but RawPacket must work. RawPacket needs
+	// no mention, because it also takes a privilege.
+	Unsupported []verbs.QPType
+}
+
+// Bounds of the waits. The devices may be in a slow virtual machine, so what
+// must happen gets much time; what must not happen is waited for briefly.
+const (
+	soon     = 15 * time.Second
+	moment   = 50 * time.Millisecond
+	watchdog = 2 * time.Minute
+)
+
+// suite is one run over one device.
+type suite struct {
+	cfg Config
+}
+
+// Run runs the whole suite on one device.
+func Run(t *testing.T, cfg Config) {
+	t.Helper()
+	if cfg.New == nil || cfg.Device == "" {
+		t.Fatal("verbstest: Config needs New and Device")
+	}
+	s := &suite{cfg: cfg}
+	for _, topic := range []struct {
+		name string
+		test func(*suite, *testing.T)
+	}{
+		{"devices", (*suite).devices},
+		{"query", (*suite).query},
+		{"pd", (*suite).pd},
+		{"mr", (*suite).mr},
+		{"ah", (*suite).ah},
+		{"cq", (*suite).cq},
+		{"channel", (*suite).channel},
+		{"srq", (*suite).srq},
+		{"qp", (*suite).qp},
+		{"raw packet", (*suite).rawPacket},
+		{"loopback", (*suite).loopback},
+		{"datagram", (*suite).datagram},
+		{"multicast", (*suite).multicast},
+		{"lifetime", (*suite).lifetime},
+		{"arguments", (*suite).arguments},
+		{"foreign", (*suite).foreign},
+		{"concurrency", (*suite).concurrency},
+	} {
+		t.Run(topic.name, func(t *testing.T) { topic.test(s, t) })
+	}
+}
+
+// offers reports whether the device is said to offer a type of QP.
+func (s *suite) offers(typ verbs.QPType) bool {
+	return !slices.Contains(s.cfg.Unsupported, typ)
+}
+
+// requireType skips the test if the device does not offer the type.
+func (s *suite) requireType(t *testing.T, typ verbs.QPType) {
+	t.Helper()
+	if !s.offers(typ) {
+		t.Skipf("%s does not offer %s queue pairs", s.cfg.Device, typ)
+	}
+}
+
+// requirePort skips the test if the port is not active.
+func (s *suite) requirePort(t *testing.T) {
+	t.Helper()
+	if !s.cfg.PortActive {
+		t.Skipf("port 1 of %s is not active", s.cfg.Device)
+	}
+}
+
+// run runs a subtest with a device of its own. When it ends, everything that it
+// opened is closed, newest first, and the device with it: all must succeed.
+func (s *suite) run(t *testing.T, name string, test func(t *testing.T, d *device)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		b := newBench(t, s.cfg)
+		test(t, b.open(s.cfg.Device))
+	})
+}
+
+// runConcurrent is run for a test that calls verbs from several goroutines.
+func (s *suite) runConcurrent(t *testing.T, name string, test func(t *testing.T, d *device)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		b := newBench(t, s.cfg)
+		b.rec.setConcurrent()
+		test(t, b.open(s.cfg.Device))
+	})
+}
