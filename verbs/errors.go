@@ -31,7 +31,8 @@ var ErrUnavailable = errors.New("provider not available")
 type Error struct {
 	// Verb is the C function that failed.
 	Verb Verb
-	// Device is the name of the device, as in /sys/class/infiniband.
+	// Device is the name of the device, as in /sys/class/infiniband; empty for a
+	// verb that is on none.
 	Device string
 	// Errno is the positive errno.
 	Errno syscall.Errno
@@ -41,7 +42,11 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	s := fmt.Sprintf("%s on %s: %s (%s)", e.Verb, e.Device, ErrnoName(e.Errno), e.Errno.Error())
+	on := ""
+	if e.Device != "" {
+		on = " on " + e.Device
+	}
+	s := fmt.Sprintf("%s%s: %s (%s)", e.Verb, on, ErrnoName(e.Errno), e.Errno.Error())
 	if e.Detail != nil {
 		s += ": " + e.Detail.Error()
 	}

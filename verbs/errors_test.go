@@ -51,6 +51,13 @@ func TestErrorDetail(t *testing.T) {
 	}
 }
 
+func TestErrorWithoutDevice(t *testing.T) {
+	err := &verbs.Error{Verb: verbs.GetDeviceList, Errno: syscall.ENOSYS}
+	if want := "ibv_get_device_list: ENOSYS (function not implemented)"; err.Error() != want {
+		t.Errorf("%q", err)
+	}
+}
+
 func TestErrnoName(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.EBUSY: "EBUSY", syscall.EOPNOTSUPP: "EOPNOTSUPP", syscall.EAGAIN: "EAGAIN", 4242: "errno 4242", 0: "errno 0",

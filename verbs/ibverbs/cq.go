@@ -38,7 +38,7 @@ func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.adopt()
+	d.adopt(&c.object)
 	return c, nil
 }
 
@@ -146,8 +146,8 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		return nil, err
 	}
 	q.entries = int(q.ptr.cqe)
+	d.adopt(&q.object)
 	d.state.Lock()
-	d.live++
 	d.cqs[q.ptr] = q
 	d.state.Unlock()
 	return q, nil

@@ -26,9 +26,10 @@ type device struct {
 	ctx    *C.struct_ibv_context
 
 	// state guards what follows. It is never held across a verb.
-	state sync.Mutex
-	live  int
-	cqs   map[*C.struct_ibv_cq]*cq
+	state   sync.Mutex
+	live    int
+	created uint64
+	cqs     map[*C.struct_ibv_cq]*cq
 }
 
 func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
@@ -42,9 +43,11 @@ func (d *device) trace(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
 }
 
 // adopt counts a new object of the device.
-func (d *device) adopt() {
+func (d *device) adopt(o *object) {
 	d.state.Lock()
 	d.live++
+	d.created++
+	o.order = d.created
 	d.state.Unlock()
 }
 

@@ -6,7 +6,9 @@ package ibverbs
 import "C"
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -18,6 +20,8 @@ import (
 type object struct {
 	kind string
 	dev  *device
+	// order is when the object was created, among those of its device.
+	order uint64
 
 	mu     sync.RWMutex
 	closed bool
@@ -36,29 +40,26 @@ func (o *object) use() error {
 
 func (o *object) done() { o.mu.RUnlock() }
 
-// useAll is use for several objects at once. One that is given twice is locked
-// once, since a second read lock would wait for ever behind a waiting Close.
+// useAll is use for several objects of one device at once. A read lock waits
+// behind a Close that waits, so an object that is given twice is locked once, and
+// all are locked in the order of their creation: otherwise two callers, each
+// behind the Close of what the other holds, would wait for ever.
 func useAll(objects ...*object) (done func(), err error) {
-	var held []*object
-	release := func() {
-		for _, o := range held {
-			o.done()
-		}
-	}
-next:
-	for _, o := range objects {
-		for _, h := range held {
-			if h == o {
-				continue next
-			}
-		}
+	slices.SortFunc(objects, func(a, b *object) int { return cmp.Compare(a.order, b.order) })
+	objects = slices.Compact(objects)
+	for i, o := range objects {
 		if err := o.use(); err != nil {
-			release()
+			releaseAll(objects[:i])
 			return nil, err
 		}
-		held = append(held, o)
 	}
-	return release, nil
+	return func() { releaseAll(objects) }, nil
+}
+
+func releaseAll(objects []*object) {
+	for _, o := range objects {
+		o.done()
+	}
 }
 
 // destroy closes the object with a verb. If the verb is refused, the object

@@ -34,7 +34,7 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.adopt()
+	d.adopt(&p.object)
 	return p, nil
 }
 
@@ -77,7 +77,7 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 		return nil, err
 	}
 	m.lkey, m.rkey = uint32(m.ptr.lkey), uint32(m.ptr.rkey)
-	p.dev.adopt()
+	p.dev.adopt(&m.object)
 	return m, nil
 }
 
@@ -144,7 +144,7 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.dev.adopt()
+	p.dev.adopt(&a.object)
 	return a, nil
 }
 

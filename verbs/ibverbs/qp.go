@@ -78,7 +78,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	}
 	q.number = uint32(q.ptr.qp_num)
 	q.created = qpCap(c)
-	p.dev.adopt()
+	p.dev.adopt(&q.object)
 	return q, nil
 }
 

@@ -34,7 +34,7 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 		return nil, err
 	}
 	s.created = srqAttr(c)
-	p.dev.adopt()
+	p.dev.adopt(&s.object)
 	return s, nil
 }
 

@@ -150,8 +150,8 @@ func fit(r Rule, asked, limit int) int {
 }
 
 // above reports an attribute that is above its limit.
-func above(what string, asked, limit int) *failure {
-	if asked <= limit {
+func above(what string, asked int64, limit int) *failure {
+	if asked <= int64(limit) {
 		return nil
 	}
 	return fail(syscall.EINVAL, "%s %d is above %d", what, asked, limit)
@@ -175,7 +175,7 @@ func (b *behaviour) cq(entries, vector int) (int, *failure) {
 	if vector < 0 || vector >= b.profile.CompletionVectors {
 		return 0, fail(syscall.EINVAL, "comp_vector %d is not from 0 to %d", vector, b.profile.CompletionVectors-1)
 	}
-	if f := above("cqe", entries, b.attr.Limits.MaxCQE); f != nil {
+	if f := above("cqe", int64(entries), b.attr.Limits.MaxCQE); f != nil {
 		return 0, f
 	}
 	return fit(b.profile.Rounding.CQEntries, entries, b.attr.Limits.MaxCQE), nil
@@ -194,7 +194,7 @@ func (b *behaviour) srq(asked verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *failure
 		return s, fail(syscall.EINVAL, "max_wr is 0")
 	}
 	if l.MaxSRQ > 0 {
-		f = first(above("max_wr", int(asked.MaxWR), l.MaxSRQWR), above("max_sge", int(asked.MaxSGE), l.MaxSRQSGE))
+		f = first(above("max_wr", int64(asked.MaxWR), l.MaxSRQWR), above("max_sge", int64(asked.MaxSGE), l.MaxSRQSGE))
 		if f != nil {
 			return s, f
 		}
@@ -240,9 +240,9 @@ func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap]
 		asked.MaxRecvWR, asked.MaxRecvSGE = 0, 0
 	}
 	f = first(
-		above("max_send_wr", int(asked.MaxSendWR), l.MaxQPWR), above("max_recv_wr", int(asked.MaxRecvWR), l.MaxQPWR),
-		above("max_send_sge", int(asked.MaxSendSGE), l.MaxSGE), above("max_recv_sge", int(asked.MaxRecvSGE), l.MaxSGE),
-		above("max_inline_data", int(asked.MaxInlineData), b.profile.MaxInlineData),
+		above("max_send_wr", int64(asked.MaxSendWR), l.MaxQPWR), above("max_recv_wr", int64(asked.MaxRecvWR), l.MaxQPWR),
+		above("max_send_sge", int64(asked.MaxSendSGE), l.MaxSGE), above("max_recv_sge", int64(asked.MaxRecvSGE), l.MaxSGE),
+		above("max_inline_data", int64(asked.MaxInlineData), b.profile.MaxInlineData),
 	)
 	if f != nil {
 		return s, f

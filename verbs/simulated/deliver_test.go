@@ -421,3 +421,90 @@ func TestPortDown(t *testing.T) {
 	a.state(t, verbs.Err)
 	none(t, b.recv)
 }
+
+// TestDatagrams has UD queue pairs, of which the receiver listens or does not.
+func TestDatagrams(t *testing.T) {
+	const grh = 40
+	group := verbs.GID{0: 0xff, 15: 9}
+	const mlid = 0xc001
+	for _, test := range []struct {
+		name     string
+		send     func(*verbs.SendWR, *end)
+		room     int
+		sent     verbs.WCStatus
+		received bool
+	}{
+		{"arrives", nil, grh + 8, verbs.WCSuccess, true},
+		{"wrong queue key", func(wr *verbs.SendWR, _ *end) { wr.RemoteQKey++ }, grh + 8, verbs.WCSuccess, false},
+		{"to nobody", func(wr *verbs.SendWR, _ *end) { wr.RemoteQPN += 100 }, grh + 8, verbs.WCSuccess, false},
+		{"does not fit", nil, grh + 7, verbs.WCSuccess, false},
+		{"more than a packet", func(wr *verbs.SendWR, e *end) { wr.SGEs = []verbs.SGE{e.mr.SGE(0, 4096), e.mr.SGE(0, 1)} }, grh + 8, verbs.WCLocLenErr, false},
+		{"to the group", func(wr *verbs.SendWR, _ *end) { wr.RemoteQPN = 0xffffff }, grh + 8, verbs.WCSuccess, true},
+		{"no such opcode", func(wr *verbs.SendWR, _ *end) { wr.Opcode = verbs.OpRDMAWrite }, grh + 8, -1, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := open(t, like(t, "sim_ib0", nil))
+			pd := must[verbs.PD](t)(d.AllocPD())
+			a, b := newEnd(t, d, pd, verbs.UD), newEnd(t, d, pd, verbs.UD)
+			a.rtr(t, d, b)
+			b.rtr(t, d, a)
+			a.rts(t)
+			to := ahAttr(t, d)
+			wr := send(a)
+			wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
+			wr.Opcode, wr.Imm = verbs.OpSendWithImm, 0xabcd
+			if test.send != nil {
+				test.send(&wr, a)
+			}
+			if wr.RemoteQPN == 0xffffff {
+				to.DGID, to.DLID = group, mlid
+				ok(t, b.AttachMulticast(group, mlid))
+			}
+			wr.AH = must[verbs.AH](t)(pd.CreateAH(to))
+			copy(a.mr.Bytes(), "datagram")
+			ok(t, b.PostRecv(verbs.RecvWR{ID: 9, SGEs: []verbs.SGE{b.mr.SGE(0, test.room)}}))
+			err := a.PostSend(wr)
+			if test.sent < 0 {
+				wantErrno(t, err, verbs.PostSend, syscall.EINVAL)
+				return
+			}
+			ok(t, err)
+			one(t, a.send, test.sent)
+			if !test.received {
+				none(t, b.recv)
+				return
+			}
+			wc := one(t, b.recv, verbs.WCSuccess)
+			if wc.ByteLen != grh+8 || wc.SrcQP != a.Number() || !wc.HasImm || wc.Imm != 0xabcd || wc.Opcode != verbs.WCRecv {
+				t.Errorf("completion %+v", wc)
+			}
+			buf := b.mr.Bytes()
+			if got := string(buf[grh : grh+8]); got != "datagram" {
+				t.Errorf("received %q", got)
+			}
+			if got := verbs.GID(buf[24:40]); got != to.DGID || buf[0]>>4 != 6 {
+				t.Errorf("header %x", buf[:grh])
+			}
+		})
+	}
+}
+
+// TestBrokenDatagramReceiver has a UD receive whose memory is not valid.
+func TestBrokenDatagramReceiver(t *testing.T) {
+	d := open(t, like(t, "sim_ib0", nil))
+	pd := must[verbs.PD](t)(d.AllocPD())
+	a, b := newEnd(t, d, pd, verbs.UD), newEnd(t, d, pd, verbs.UD)
+	a.rtr(t, d, b)
+	b.rtr(t, d, a)
+	a.rts(t)
+	bad := verbs.RecvWR{SGEs: []verbs.SGE{b.mr.SGE(0, 100)}}
+	bad.SGEs[0].LKey = 0
+	ok(t, b.PostRecv(bad))
+	wr := send(a)
+	wr.AH = must[verbs.AH](t)(pd.CreateAH(ahAttr(t, d)))
+	wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
+	ok(t, a.PostSend(wr))
+	one(t, a.send, verbs.WCSuccess)
+	one(t, b.recv, verbs.WCLocProtErr)
+	b.state(t, verbs.Err)
+}

@@ -291,7 +291,7 @@ func TestDelayAndLatency(t *testing.T) {
 	}
 }
 
-// TestLatencyDelaysNobodyElse has one verb hang and others go on.
+// TestHangDelaysNobodyElse has one verb hang and others go on.
 func TestHangDelaysNobodyElse(t *testing.T) {
 	tracer := &calls{}
 	p := faulty(t, simulated.Fault{Verb: verbs.DestroyCQ, After: 1, Times: 1, Hang: true})

@@ -116,18 +116,18 @@ func (b *behaviour) qpAttr(q *qp, a verbs.QPAttr, mask verbs.QPAttrMask) *failur
 	for _, field := range []struct {
 		mask  verbs.QPAttrMask
 		name  string
-		value int
+		value int64
 		limit int
 	}{
-		{verbs.MaskDestQPN, "dest_qp_num", int(a.DestQPN), bits24},
-		{verbs.MaskRQPSN, "rq_psn", int(a.RQPSN), bits24},
-		{verbs.MaskSQPSN, "sq_psn", int(a.SQPSN), bits24},
-		{verbs.MaskTimeout, "timeout", int(a.Timeout), bits5},
-		{verbs.MaskMinRNRTimer, "min_rnr_timer", int(a.MinRNRTimer), bits5},
-		{verbs.MaskRetryCount, "retry_cnt", int(a.RetryCount), bits3},
-		{verbs.MaskRNRRetry, "rnr_retry", int(a.RNRRetry), bits3},
-		{verbs.MaskMaxRdAtomic, "max_rd_atomic", int(a.MaxRdAtomic), b.attr.Limits.MaxQPInitRdAtom},
-		{verbs.MaskMaxDestRdAtomic, "max_dest_rd_atomic", int(a.MaxDestRdAtomic), b.attr.Limits.MaxQPRdAtom},
+		{verbs.MaskDestQPN, "dest_qp_num", int64(a.DestQPN), bits24},
+		{verbs.MaskRQPSN, "rq_psn", int64(a.RQPSN), bits24},
+		{verbs.MaskSQPSN, "sq_psn", int64(a.SQPSN), bits24},
+		{verbs.MaskTimeout, "timeout", int64(a.Timeout), bits5},
+		{verbs.MaskMinRNRTimer, "min_rnr_timer", int64(a.MinRNRTimer), bits5},
+		{verbs.MaskRetryCount, "retry_cnt", int64(a.RetryCount), bits3},
+		{verbs.MaskRNRRetry, "rnr_retry", int64(a.RNRRetry), bits3},
+		{verbs.MaskMaxRdAtomic, "max_rd_atomic", int64(a.MaxRdAtomic), b.attr.Limits.MaxQPInitRdAtom},
+		{verbs.MaskMaxDestRdAtomic, "max_dest_rd_atomic", int64(a.MaxDestRdAtomic), b.attr.Limits.MaxQPRdAtom},
 	} {
 		if has(field.mask) {
 			if f := above(field.name, field.value, field.limit); f != nil {

@@ -13,7 +13,7 @@ func (s *suite) arguments(t *testing.T) {
 		p := d.mustPD()
 		c := d.mustCQ(4, nil, 0)
 		for _, attr := range []verbs.QPInitAttr{{}, {SendCQ: c}, {RecvCQ: c}} {
-			attr.Type, attr.Cap = verbs.RC, smallCap
+			attr.Type, attr.Cap = verbs.RC, smallCap()
 			_, err := p.CreateQP(attr)
 			wantErrno(t, "CreateQP", err, syscall.EINVAL)
 		}
@@ -22,7 +22,7 @@ func (s *suite) arguments(t *testing.T) {
 		p := d.mustPD()
 		c := d.mustCQ(4, nil, 0)
 		for _, typ := range []verbs.QPType{0, -1, 99, 1 << 32} {
-			_, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap})
+			_, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 			wantErrno(t, "CreateQP", err, syscall.EINVAL)
 		}
 	})

@@ -148,12 +148,18 @@ func (s *suite) concurrency(t *testing.T) {
 			d := d.b.open(d.device)
 			inParallel(func(worker int) {
 				if worker == 0 {
-					for d.Close() != nil {
-						time.Sleep(100 * time.Microsecond)
+					for end := time.Now().Add(soon); ; time.Sleep(100 * time.Microsecond) {
+						err := d.Close()
+						if err == nil {
+							return
+						}
+						if time.Now().After(end) {
+							t.Errorf("Close is still refused after %v: %v", soon, err)
+							return
+						}
 					}
-					return
 				}
-				for end := time.Now().Add(soon); time.Now().Before(end); {
+				for end := time.Now().Add(soon / 2); time.Now().Before(end); {
 					p, err := d.AllocPD()
 					if err != nil {
 						wantClosed(t, "AllocPD", err)
@@ -185,7 +191,7 @@ func (s *suite) concurrency(t *testing.T) {
 					wantErrno(t, "Close of a CQ in use", send.Close(), syscall.EBUSY)
 					continue
 				}
-				q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: send, RecvCQ: recv, Cap: smallCap})
+				q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: send, RecvCQ: recv, Cap: smallCap()})
 				if err != nil {
 					t.Errorf("CreateQP: %v", err)
 					return
@@ -293,7 +299,7 @@ func (s *suite) comeAndGo(t *testing.T, d *device, p *pd, ch *channel, context u
 	if !s.offers(typ) {
 		typ = verbs.UC
 	}
-	q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap})
+	q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 	if err != nil {
 		t.Errorf("CreateQP: %v", err)
 		return

@@ -52,11 +52,11 @@ func (s *suite) foreign(t *testing.T) {
 			"a CQ in disguise":    strangeCQ{own.raw},
 		} {
 			refused(t, d, verbs.CreateQP, what+" for sends", func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: own, Cap: smallCap})
+				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: own, Cap: smallCap()})
 				return err
 			})
 			refused(t, d, verbs.CreateQP, what+" for receives", func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: own, RecvCQ: c, Cap: smallCap})
+				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: own, RecvCQ: c, Cap: smallCap()})
 				return err
 			})
 		}
@@ -73,7 +73,7 @@ func (s *suite) foreign(t *testing.T) {
 			"an SRQ in disguise":   strangeSRQ{own.raw},
 		} {
 			refused(t, d, verbs.CreateQP, what, func() error {
-				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: q, Cap: smallCap})
+				_, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: q, Cap: smallCap()})
 				return err
 			})
 		}

@@ -12,8 +12,10 @@ import (
 // access is what the memory regions and connected QPs of the suite allow.
 const access = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
 
-// smallCap are the sizes of the suite's QPs.
-var smallCap = verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}
+// smallCap returns the sizes of the suite's QPs.
+func smallCap() verbs.QPCap {
+	return verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2}
+}
 
 // mustPD allocates a protection domain.
 func (d *device) mustPD() *pd {
@@ -62,7 +64,7 @@ func (p *pd) mustMR(size int) *mr {
 // mustQP creates a small QP.
 func (p *pd) mustQP(typ verbs.QPType, send, recv *cq) *qp {
 	p.b.t.Helper()
-	q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: send, RecvCQ: recv, Cap: smallCap})
+	q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: send, RecvCQ: recv, Cap: smallCap()})
 	if err != nil {
 		p.b.t.Fatalf("CreateQP(%s): %v", typ, err)
 	}

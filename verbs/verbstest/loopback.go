@@ -63,7 +63,7 @@ func (s *suite) connect(t *testing.T, d *device, l link) (a, b *peer) {
 	s.requirePort(t)
 	way := d.mustPath()
 	p := d.mustPD()
-	sizes := smallCap
+	sizes := smallCap()
 	sizes.MaxInlineData = l.inline
 	newPeer := func() *peer {
 		e := &peer{events: d.mustChannel(), send: d.mustCQ(32, nil, 0)}

@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// multicastGID is a multicast group of link-local scope that nobody uses.
-var multicastGID = verbs.GID{0: 0xff, 1: 0x12, 14: 0x77, 15: 0x01}
+// multicastGID returns a multicast group of link-local scope that nobody uses.
+func multicastGID() verbs.GID { return verbs.GID{0: 0xff, 1: 0x12, 14: 0x77, 15: 0x01} }
 
 // multicastLID is the first LID of multicast groups, which matters on
 // InfiniBand only.
@@ -39,10 +39,10 @@ func (s *suite) multicast(t *testing.T) {
 	s.run(t, "attach and detach", func(t *testing.T, d *device) {
 		q, lid := member(t, d)
 		for range 2 {
-			if err := q.AttachMulticast(multicastGID, lid); err != nil {
+			if err := q.AttachMulticast(multicastGID(), lid); err != nil {
 				t.Fatalf("AttachMulticast: %v", err)
 			}
-			if err := q.DetachMulticast(multicastGID, lid); err != nil {
+			if err := q.DetachMulticast(multicastGID(), lid); err != nil {
 				t.Fatalf("DetachMulticast: %v", err)
 			}
 		}
@@ -50,7 +50,7 @@ func (s *suite) multicast(t *testing.T) {
 	})
 	s.run(t, "detach without attach", func(t *testing.T, d *device) {
 		q, lid := member(t, d)
-		if err := q.DetachMulticast(multicastGID, lid); err == nil {
+		if err := q.DetachMulticast(multicastGID(), lid); err == nil {
 			t.Log("the device detached what was not attached")
 		}
 		q.mustBe(verbs.Init)
@@ -65,11 +65,11 @@ func (s *suite) multicast(t *testing.T) {
 		s.requireType(t, verbs.RC)
 		c := d.mustCQ(16, nil, 0)
 		q := d.mustPD().mustQP(verbs.RC, c, c)
-		wantError(t, "AttachMulticast of an RC QP", q.AttachMulticast(multicastGID, lid))
+		wantError(t, "AttachMulticast of an RC QP", q.AttachMulticast(multicastGID(), lid))
 	})
 	s.run(t, "close while attached", func(t *testing.T, d *device) {
 		q, lid := member(t, d)
-		if err := q.AttachMulticast(multicastGID, lid); err != nil {
+		if err := q.AttachMulticast(multicastGID(), lid); err != nil {
 			t.Fatalf("AttachMulticast: %v", err)
 		}
 		err := q.Close()
@@ -79,7 +79,7 @@ func (s *suite) multicast(t *testing.T) {
 		}
 		wantErrno(t, "Close", err, syscall.EBUSY)
 		q.mustBe(verbs.Init)
-		if err := q.DetachMulticast(multicastGID, lid); err != nil {
+		if err := q.DetachMulticast(multicastGID(), lid); err != nil {
 			t.Errorf("DetachMulticast: %v", err)
 		}
 		q.mustClose()

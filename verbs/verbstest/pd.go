@@ -20,7 +20,7 @@ func (s *suite) pd(t *testing.T) {
 		_, err = p.CreateSRQ(verbs.SRQAttr{MaxWR: 1, MaxSGE: 1})
 		wantClosed(t, "CreateSRQ", err)
 		c := d.mustCQ(4, nil, 0)
-		_, err = p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: smallCap})
+		_, err = p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 		wantClosed(t, "CreateQP", err)
 		other.mustMR(64)
 	})

@@ -15,7 +15,7 @@ func (s *suite) qp(t *testing.T) {
 			if !s.offers(typ) {
 				s.run(t, "not offered", func(t *testing.T, d *device) {
 					c := d.mustCQ(4, nil, 0)
-					_, err := d.mustPD().CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap})
+					_, err := d.mustPD().CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 					wantError(t, "CreateQP", err)
 				})
 				return
@@ -43,7 +43,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 			}
 			got := q.raw.Created()
 			if got.MaxSendWR == 0 || got.MaxRecvWR == 0 || got.MaxSendSGE == 0 || got.MaxRecvSGE == 0 {
-				t.Errorf("Created = %+v, asked %+v", got, smallCap)
+				t.Errorf("Created = %+v, asked %+v", got, smallCap())
 			}
 			now, err := q.Query()
 			if err != nil {
@@ -53,7 +53,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 				t.Errorf("state of a new QP is %s", now.State)
 			}
 			if now.Cap.MaxSendWR == 0 || now.Cap.MaxRecvWR == 0 {
-				t.Errorf("Query: Cap = %+v, asked %+v", now.Cap, smallCap)
+				t.Errorf("Query: Cap = %+v, asked %+v", now.Cap, smallCap())
 			}
 		}
 	})
@@ -70,8 +70,8 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		wantClosed(t, "Modify", q.Modify(verbs.ToError()))
 		wantClosed(t, "PostSend", q.PostSend(verbs.SendWR{Opcode: verbs.OpSend, SGEs: []verbs.SGE{m.SGE(0, 8)}}))
 		wantClosed(t, "PostRecv", q.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{m.SGE(0, 8)}}))
-		wantClosed(t, "AttachMulticast", q.AttachMulticast(multicastGID, 0))
-		wantClosed(t, "DetachMulticast", q.DetachMulticast(multicastGID, 0))
+		wantClosed(t, "AttachMulticast", q.AttachMulticast(multicastGID(), 0))
+		wantClosed(t, "DetachMulticast", q.DetachMulticast(multicastGID(), 0))
 		if q.raw.Number() != number || q.raw.Type() != typ || q.raw.Created() != created {
 			t.Error("Number, Type or Created changed with Close")
 		}
@@ -80,7 +80,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		p := d.mustPD()
 		c := d.mustCQ(16, nil, 0)
 		for _, all := range []bool{false, true} {
-			q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap, SignalAll: all})
+			q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap(), SignalAll: all})
 			if err != nil {
 				t.Fatalf("CreateQP: %v", err)
 			}
@@ -99,7 +99,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 			"MaxRecvSGE":    func(c *verbs.QPCap) { c.MaxRecvSGE = math.MaxUint32 },
 			"MaxInlineData": func(c *verbs.QPCap) { c.MaxInlineData = math.MaxUint32 },
 		} {
-			attr := verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap}
+			attr := verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()}
 			change(&attr.Cap)
 			if _, err := p.CreateQP(attr); err == nil {
 				t.Errorf("CreateQP with %s %d succeeded", name, uint32(math.MaxUint32))
@@ -297,8 +297,8 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 			}
 			ids = append(ids, id)
 		}
-		if len(ids) < int(smallCap.MaxRecvWR) {
-			t.Errorf("%d receives fit into a QP that was asked for %d", len(ids), smallCap.MaxRecvWR)
+		if len(ids) < int(smallCap().MaxRecvWR) {
+			t.Errorf("%d receives fit into a QP that was asked for %d", len(ids), smallCap().MaxRecvWR)
 		}
 		q.mustModify(verbs.ToError())
 		wantFlushed(t, q, c.await(len(ids)), ids...)

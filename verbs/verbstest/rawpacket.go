@@ -13,7 +13,7 @@ import (
 func (s *suite) rawPacket(t *testing.T) {
 	s.run(t, "create", func(t *testing.T, d *device) {
 		c := d.mustCQ(16, nil, 0)
-		q, err := d.mustPD().CreateQP(verbs.QPInitAttr{Type: verbs.RawPacket, SendCQ: c, RecvCQ: c, Cap: smallCap})
+		q, err := d.mustPD().CreateQP(verbs.QPInitAttr{Type: verbs.RawPacket, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 		if err == nil {
 			if got := q.raw.Type(); got != verbs.RawPacket {
 				t.Errorf("Type = %s", got)

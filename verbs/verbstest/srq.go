@@ -103,7 +103,7 @@ func (s *suite) srq(t *testing.T) {
 		p := d.mustPD()
 		shared := p.mustSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1})
 		c := d.mustCQ(16, nil, 0)
-		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap})
+		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()})
 		if err != nil {
 			t.Fatalf("CreateQP with an SRQ: %v", err)
 		}
@@ -124,7 +124,7 @@ func (s *suite) srq(t *testing.T) {
 		shared := p.mustSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1})
 		c := d.mustCQ(16, nil, 0)
 		for _, typ := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
-			q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap})
+			q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()})
 			switch {
 			case err != nil && typ == verbs.RC && s.offers(typ):
 				t.Errorf("CreateQP(%s) with an SRQ: %v", typ, err)
@@ -140,7 +140,7 @@ func (s *suite) srq(t *testing.T) {
 		p := d.mustPD()
 		shared := p.mustSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1})
 		c := d.mustCQ(16, nil, 0)
-		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap})
+		q, err := p.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: shared, Cap: smallCap()})
 		if err != nil {
 			t.Fatalf("CreateQP with an SRQ: %v", err)
 		}
