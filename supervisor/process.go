@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ const pipeGrace = 500 * time.Millisecond
 type Command struct {
 	// Path is the program's file. It is not searched for.
 	Path string
+	// Name is the program's name, as ps shows it; Path if it is empty.
+	Name string
 	// Args are the arguments, without the program's name. No shell sees them.
 	Args []string
 	// Env is the environment, as in [os.Environ]; nil for that of this process.
@@ -102,7 +105,7 @@ func launch(c Command) (process, error) {
 	p := &execProcess{out: r, ended: make(chan struct{})}
 	p.cmd = &exec.Cmd{
 		Path:   c.Path,
-		Args:   append([]string{c.Path}, c.Args...),
+		Args:   append([]string{cmp.Or(c.Name, c.Path)}, c.Args...),
 		Env:    c.Env,
 		Stdout: w,
 		Stderr: &p.tail,

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +21,7 @@ import (
 // that one that was changed meanwhile cannot make runs fail.
 type settings struct {
 	Provider string `json:"provider"`
-	// Profile is the text of the profile of simulated devices.
+	// Profile is the text of the profile of the device, if it is simulated.
 	Profile []byte       `json:"profile,omitempty"`
 	Probe   probe.Config `json:"probe"`
 }
@@ -40,6 +41,9 @@ func runProbe(ctx context.Context, o *options, std stdio) int {
 
 func probeOnce(ctx context.Context, device string, std stdio) error {
 	if err := endWithParent(); err != nil {
+		return err
+	}
+	if err := setName(programName); err != nil {
 		return err
 	}
 	// A collection in the middle of a run would move what the probes measure. A
@@ -75,6 +79,19 @@ func readSettings(r io.Reader) (settings, error) {
 		return s, fmt.Errorf("read the settings from standard input: %w", err)
 	}
 	return s, s.Probe.Validate()
+}
+
+// setName gives the process the name that others see. Started by way of
+// /proc/self/exe it would be called exe.
+func setName(name string) error {
+	b, err := unix.BytePtrFromString(name)
+	if err != nil {
+		return fmt.Errorf("name the process: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(b)), 0, 0, 0); err != nil {
+		return fmt.Errorf("name the process: %w", err)
+	}
+	return nil
 }
 
 // endWithParent makes the kernel kill this process when its parent ends. The

@@ -13,9 +13,9 @@ import (
 )
 
 // discoverer returns the function that lists the devices to probe, and, if they
-// are simulated, the text of their profile for the children. It touches no
+// are simulated, the text of each one's profile for its children. It touches no
 // device.
-func discoverer(o *options) (discover func() ([]string, error), profile []byte, err error) {
+func discoverer(o *options) (discover func() ([]string, error), profiles map[string][]byte, err error) {
 	if o.provider == providerLibibverbs {
 		if o.simulatedProfile != "" {
 			return nil, nil, fmt.Errorf("--simulated.profile needs --provider=%s", providerSimulated)
@@ -35,12 +35,16 @@ func discoverer(o *options) (discover func() ([]string, error), profile []byte, 
 			return nil, nil, fmt.Errorf("--simulated.profile: %w", err)
 		}
 	}
-	if profile, err = p.Marshal(); err != nil {
-		return nil, nil, fmt.Errorf("encode the simulated profile for the children: %w", err)
+	profiles = make(map[string][]byte, len(p.Devices))
+	for _, d := range p.Devices {
+		one := simulated.Profile{Devices: []simulated.DeviceProfile{d}}
+		if profiles[d.Name], err = one.Marshal(); err != nil {
+			return nil, nil, fmt.Errorf("encode the simulated profile for the children: %w", err)
+		}
 	}
 	names := p.Names()
 	list := func() ([]string, error) { return names, nil }
-	return filter(list, o.include, o.exclude), profile, nil
+	return filter(list, o.include, o.exclude), profiles, nil
 }
 
 // filter leaves out the devices that the flags leave out.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -67,11 +66,11 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if config.Probe.DestroyTimeout >= o.timeout {
 		return nil, fmt.Errorf("--probe.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", o.timeout, config.Probe.DestroyTimeout)
 	}
-	discover, profile, err := discoverer(o)
+	discover, profiles, err := discoverer(o)
 	if err != nil {
 		return nil, err
 	}
-	command, err := childCommand(settings{Provider: o.provider, Profile: profile, Probe: config.Probe})
+	command, err := childCommand(settings{Provider: o.provider, Probe: config.Probe}, profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -116,18 +115,38 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
 }
 
+// selfPath is the program that runs, even if its file was replaced meanwhile by
+// one that may not understand this one's settings.
+const selfPath = "/proc/self/exe"
+
 // childCommand returns how to start the child for a device: this same program.
-func childCommand(s settings) (func(device string) supervisor.Command, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program's own file: %w", err)
+// If the device is simulated, its profile is added to the settings.
+func childCommand(s settings, profiles map[string][]byte) (func(device string) supervisor.Command, error) {
+	encode := func(profile []byte) ([]byte, error) {
+		s := s
+		s.Profile = profile
+		stdin, err := json.Marshal(s)
+		if err != nil {
+			return nil, fmt.Errorf("encode the settings of the children: %w", err)
+		}
+		return stdin, nil
 	}
-	stdin, err := json.Marshal(s)
+	common, err := encode(nil)
 	if err != nil {
-		return nil, fmt.Errorf("encode the settings of the children: %w", err)
+		return nil, err
+	}
+	simulated := make(map[string][]byte, len(profiles))
+	for device, profile := range profiles {
+		if simulated[device], err = encode(profile); err != nil {
+			return nil, err
+		}
 	}
 	return func(device string) supervisor.Command {
-		return supervisor.Command{Path: self, Args: []string{commandProbe, "--device=" + device}, Stdin: stdin}
+		stdin, ok := simulated[device]
+		if !ok {
+			stdin = common
+		}
+		return supervisor.Command{Path: selfPath, Name: programName, Args: []string{commandProbe, "--device=" + device}, Stdin: stdin}
 	}, nil
 }
 
