@@ -111,10 +111,9 @@ func (q *qpProbe) states(subject string, qp verbs.QP) {
 	if q.typ != verbs.RawPacket {
 		if err := qp.Modify(verbs.ToInit(q.typ, 1, verbs.AccessLocalWrite)); err != nil {
 			q.fail(subject, err)
+		} else if err := qp.Modify(verbs.ToError()); err != nil {
+			q.fail(subject, err)
 		}
-	}
-	if err := qp.Modify(verbs.ToError()); err != nil {
-		q.fail(subject, err)
 	}
 	if _, err := qp.Query(); err != nil {
 		q.fail(subject, err)

@@ -127,9 +127,10 @@ func ToRTR(t QPType, peer Peer) (QPAttr, QPAttrMask) {
 }
 
 // ToRTS returns the modification RTR→RTS. The timeouts and retries of RC are
-// bounded: about 0.5 s until a lost peer is reported.
+// bounded: a lost peer is reported within seconds. A retry count of 7 would be a
+// number by the specification, but Soft-RoCE takes it for infinite.
 func ToRTS(t QPType) (QPAttr, QPAttrMask) {
-	attr := QPAttr{State: RTS, Timeout: 14, RetryCount: 7, RNRRetry: 6, MaxRdAtomic: 1}
+	attr := QPAttr{State: RTS, Timeout: 14, RetryCount: 6, RNRRetry: 6, MaxRdAtomic: 1}
 	switch t {
 	case RC:
 		return attr, MaskState | MaskTimeout | MaskRetryCount | MaskRNRRetry | MaskSQPSN | MaskMaxRdAtomic
@@ -140,7 +141,7 @@ func ToRTS(t QPType) (QPAttr, QPAttrMask) {
 	}
 }
 
-// ToError returns the modification to ERR, allowed from every state.
+// ToError returns the modification to ERR, allowed from every state but RESET.
 func ToError() (QPAttr, QPAttrMask) { return QPAttr{State: Err}, MaskState }
 
 // ToReset returns the modification to RESET, allowed from every state.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -50,6 +52,7 @@ func probeOnce(ctx context.Context, device string, std stdio) error {
 	// run allocates little; if it does not, memory is still bounded.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
+	startThreads(spareThreads)
 
 	s, err := readSettings(std.in)
 	if err != nil {
@@ -62,6 +65,28 @@ func probeOnce(ctx context.Context, device string, std stdio) error {
 	return probe.Run(ctx, probe.Options{
 		Provider: provider, Device: device, Config: s.Probe, Out: report.NewWriter(std.out),
 	})
+}
+
+// spareThreads is how many threads are started before the probes: more than the
+// runtime uses at any time in a process that does so little.
+const spareThreads = 4
+
+// startThreads makes the runtime start n threads, which it keeps. The stack of one
+// that it started in the middle of a run, 8 MiB of address space, would pass for
+// the cost of the object that is being created.
+func startThreads(n int) {
+	var locked, done sync.WaitGroup
+	locked.Add(n)
+	for range n {
+		done.Go(func() {
+			// All of them at once have a thread of their own.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			locked.Done()
+			locked.Wait()
+		})
+	}
+	done.Wait()
 }
 
 // readSettings reads the settings; with nothing to read, as when a person calls

@@ -180,13 +180,14 @@ func mtuBytes(mtu uint32) int {
 	return 128 << mtu
 }
 
-// mtuEnum is the inverse of mtuBytes, rounding down.
+// mtuEnum is the inverse of mtuBytes; 0 if there is no such MTU.
 func mtuEnum(bytes int) C.enum_ibv_mtu {
-	mtu := C.enum_ibv_mtu(C.IBV_MTU_256)
-	for mtu < C.IBV_MTU_4096 && mtuBytes(mtu+1) <= bytes {
-		mtu++
+	for mtu := C.enum_ibv_mtu(C.IBV_MTU_256); mtu <= C.IBV_MTU_4096; mtu++ {
+		if mtuBytes(mtu) == bytes {
+			return mtu
+		}
 	}
-	return mtu
+	return 0
 }
 
 // GIDTable implements verbs.Device (ibv_query_gid_table).
@@ -232,6 +233,10 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 
 // Memory implements verbs.Device, with what the kernel says of the process.
 func (d *device) Memory() (verbs.Memory, error) {
+	if err := d.use(); err != nil {
+		return verbs.Memory{}, err
+	}
+	defer d.done()
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return verbs.Memory{}, fmt.Errorf("read the memory of this process: %w", err)

@@ -66,7 +66,10 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	}
 	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
-		return nil, fmt.Errorf("map %d bytes for a memory region of %s: %w", size, p.dev.name, err)
+		errno, _ := verbs.ErrnoOf(err)
+		return nil, &verbs.Error{
+			Verb: verbs.RegMR, Device: p.dev.name, Errno: errno, Detail: fmt.Errorf("a buffer of %d bytes", size),
+		}
 	}
 	m := &mr{object: object{kind: "memory region", dev: p.dev}, pd: p, mapping: mapping, buf: mapping[:size:size]}
 	err = p.dev.trace(verbs.RegMR, func(ns *C.int64_t) C.int {
@@ -92,9 +95,9 @@ func (m *mr) RKey() uint32 { return m.rkey }
 
 // SGE implements verbs.MR.
 func (m *mr) SGE(offset, length int) verbs.SGE {
-	part := m.buf[offset : offset+length]
+	_ = m.buf[offset : offset+length]
 	return verbs.SGE{
-		Addr:   uint64(uintptr(unsafe.Pointer(unsafe.SliceData(part)))),
+		Addr:   uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.buf)))) + uint64(offset),
 		Length: uint32(length),
 		LKey:   m.lkey,
 	}

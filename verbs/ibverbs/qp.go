@@ -148,6 +148,9 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 		retry_cnt:          C.uint8_t(attr.RetryCount),
 		rnr_retry:          C.uint8_t(attr.RNRRetry),
 	}
+	if mask&verbs.MaskPathMTU != 0 && c.path_mtu == 0 {
+		return q.dev.invalid(verbs.ModifyQP, "%d bytes is no MTU", attr.PathMTU)
+	}
 	if mask&verbs.MaskAV != 0 {
 		if err := q.dev.setAHAttr(&c.ah_attr, verbs.ModifyQP, attr.AH); err != nil {
 			return err
@@ -172,6 +175,12 @@ func sgeList(sges []verbs.SGE) (*C.struct_ibv_sge, C.int) {
 
 // PostSend implements verbs.QP (ibv_post_send).
 func (q *qp) PostSend(wr verbs.SendWR) error {
+	switch wr.Opcode {
+	case verbs.OpRDMAWrite, verbs.OpSend, verbs.OpSendWithImm:
+	default:
+		// Some drivers take any number.
+		return q.dev.invalid(verbs.PostSend, "%d is not an opcode", wr.Opcode)
+	}
 	used := []*object{&q.object}
 	c := C.struct_shim_send{
 		id:          C.uint64_t(wr.ID),
@@ -187,6 +196,10 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 		// Providers read the address handle without looking.
 		a, ok := wr.AH.(*ah)
 		if !ok || a == nil || a.dev != q.dev {
+			if err := q.use(); err != nil {
+				return err
+			}
+			defer q.done()
 			return q.dev.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
 		}
 		used = append(used, &a.object)
