@@ -24,7 +24,7 @@ test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' PATH='$(CURDIR)/$(promto
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-16s%s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
 
 .PHONY: build
 build: ## Build the exporter into .cache/bin

@@ -37,17 +37,19 @@ func loadConfig(path string) (fileConfig, error) {
 	return c, nil
 }
 
-// The decoder speaks of Go types; these are what a user is to read instead.
-var rewrites = []struct {
-	pattern *regexp.Regexp
-	text    string
-}{
-	{regexp.MustCompile(`field (\S+) not found in type \S+`), `there is no key "$1"`},
-	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into time.Duration"), "$1 is no duration, such as 2s or 500ms"},
-	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into int"), "$1 is no whole number"},
-	{regexp.MustCompile(`cannot unmarshal !!(?:seq|map) into int`), "a list or mapping is where a whole number belongs"},
-	{regexp.MustCompile(`cannot unmarshal !!seq into \S+`), "a list is where a mapping belongs"},
-	{regexp.MustCompile("cannot unmarshal !!\\S+ (`.*`) into \\S+"), "$1 is where a mapping belongs"},
+// readable rewrites a message of the decoder, which speaks of Go types.
+func readable(message string) string {
+	for _, r := range []struct{ pattern, text string }{
+		{`field (\S+) not found in type \S+`, `there is no key "$1"`},
+		{"cannot unmarshal !!\\S+ (`.*`) into time.Duration", "$1 is no duration, such as 2s or 500ms"},
+		{"cannot unmarshal !!\\S+ (`.*`) into int", "$1 is no whole number"},
+		{`cannot unmarshal !!(?:seq|map) into int`, "a list or mapping is where a whole number belongs"},
+		{`cannot unmarshal !!seq into \S+`, "a list is where a mapping belongs"},
+		{"cannot unmarshal !!\\S+ (`.*`) into \\S+", "$1 is where a mapping belongs"},
+	} {
+		message = regexp.MustCompile(r.pattern).ReplaceAllString(message, r.text)
+	}
+	return message
 }
 
 func decodeConfig(b []byte, c *fileConfig) error {
@@ -60,9 +62,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	case errors.As(err, &typeErr):
 		msgs := slices.Clone(typeErr.Errors)
 		for i := range msgs {
-			for _, r := range rewrites {
-				msgs[i] = r.pattern.ReplaceAllString(msgs[i], r.text)
-			}
+			msgs[i] = readable(msgs[i])
 		}
 		return fmt.Errorf("%s (docs/configuration.md lists the keys)", strings.Join(msgs, "; "))
 	case err != nil:

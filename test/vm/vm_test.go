@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -168,8 +169,15 @@ func TestExitStatus(t *testing.T) {
 func TestMisuse(t *testing.T) {
 	r := newRunner(t)
 	for _, args := range [][]string{
-		{}, {"--smp"}, {"--smp", "0", "true"}, {"--memory=all", "true"}, {"--timeout", "-1", "true"},
-		{"--memlock", "some", "true"}, {"--forward", "80:", "true"}, {"--forward=1:2:3", "true"}, {"--no-such-option", "true"},
+		{},
+		{"--smp"},
+		{"--smp", "0", "true"},
+		{"--memory=all", "true"},
+		{"--timeout", "-1", "true"},
+		{"--memlock", "some", "true"},
+		{"--forward", "80:", "true"},
+		{"--forward=1:2:3", "true"},
+		{"--no-such-option", "true"},
 	} {
 		if got := r.run(t, args...); got.status != 2 || got.stdout != "" || !strings.Contains(got.stderr, "--help") {
 			t.Errorf("%q: %+v, want status 2 and a hint on stderr", args, got)
@@ -489,7 +497,7 @@ func TestFails(t *testing.T) { t.Error("as it should") }
 	// The go command splits -exec at spaces; a double-quoted part stays whole.
 	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet --smp 1`, ".")
 	cmd.Dir = dir
-	cmd.Env = append(r.env, "GOFLAGS=")
+	cmd.Env = append(slices.Clone(r.env), "GOFLAGS=")
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if statusOf(t, err) != 1 || !bytes.Contains(out, []byte("--- PASS: TestInside")) || !bytes.Contains(out, []byte("--- FAIL: TestFails")) {
