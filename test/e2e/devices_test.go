@@ -1,0 +1,175 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The sizes of the configuration file are asked for, those that it leaves out
+// stay, and what is beyond a limit of the device is cut down and says so.
+func TestConfiguredSizes(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated", "--device.include=sim_rxe0", "--config.file="+file(t, "config.yaml", `
+probe:
+  cq:
+    small: {entries: 100}
+    large: {entries: 100000}
+  srq:
+    medium: {scatter_gather_entries: 200}
+  qp:
+    small: {send_work_requests: 33, inline_bytes: 10}
+    large: {recv_scatter_gather_entries: 250, inline_bytes: 60000}
+`))
+	e.ready(t)
+	m := e.scrape(t)
+	for _, c := range []struct {
+		value  float64
+		metric string
+		labels []string
+	}{
+		{100, "rdma_probe_cq_entries_requested", []string{"profile", "small"}},
+		{127, "rdma_probe_cq_entries_actual", []string{"profile", "small"}},
+		{256, "rdma_probe_cq_entries_requested", []string{"profile", "medium"}},
+		{511, "rdma_probe_cq_entries_actual", []string{"profile", "medium"}},
+		{32767, "rdma_probe_cq_entries_requested", []string{"profile", "large"}},
+		{1, "rdma_probe_size_clamped", []string{"probe", "cq", "profile", "large", "subject", "cq", "attribute", "cqe", "limit", "max_cqe"}},
+		{256, "rdma_probe_srq_work_requests_requested", []string{"profile", "medium"}},
+		{27, "rdma_probe_srq_scatter_gather_entries_requested", []string{"profile", "medium"}},
+		{1, "rdma_probe_size_clamped", []string{"probe", "srq", "profile", "medium", "subject", "srq", "attribute", "max_sge", "limit", "max_srq_sge"}},
+		{33, "rdma_probe_qp_work_requests_requested", []string{"qp_type", "rc", "profile", "small", "queue", "send"}},
+		{16, "rdma_probe_qp_work_requests_requested", []string{"qp_type", "rc", "profile", "small", "queue", "recv"}},
+		{10, "rdma_probe_qp_inline_bytes_requested", []string{"qp_type", "ud", "profile", "small"}},
+		{32, "rdma_probe_qp_scatter_gather_entries_requested", []string{"qp_type", "uc", "profile", "large", "queue", "recv"}},
+		{512, "rdma_probe_qp_max_inline_bytes", []string{"qp_type", "rc"}},
+		{512, "rdma_probe_qp_inline_bytes_requested", []string{"qp_type", "rc", "profile", "large"}},
+	} {
+		m.want(t, c.value, c.metric, append([]string{"device", "sim_rxe0"}, c.labels...)...)
+	}
+	var clamped []string
+	for _, s := range m["rdma_probe_size_clamped"] {
+		clamped = append(clamped, strings.Join([]string{s.labels["subject"], s.labels["profile"], s.labels["attribute"]}, " "))
+	}
+	slices.Sort(clamped)
+	want := []string{
+		"cq large cqe",
+		"qp_rc large max_inline_data", "qp_rc large max_recv_sge",
+		"qp_uc large max_inline_data", "qp_uc large max_recv_sge",
+		"qp_ud large max_inline_data", "qp_ud large max_recv_sge",
+		"srq medium max_sge",
+	}
+	if !slices.Equal(clamped, want) {
+		t.Errorf("cut down are %q, want %q", clamped, want)
+	}
+}
+
+func TestDeviceFilters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"include", []string{"--device.include=sim_(rxe|siw).*"}, []string{"sim_rxe0", "sim_siw0"}},
+		{"exclude", []string{"--device.exclude=sim_rxe0"}, []string{"sim_ib0", "sim_siw0"}},
+		{"both", []string{"--device.include=sim_(rxe|siw)0", "--device.exclude=.*siw.*"}, []string{"sim_rxe0"}},
+		{"part of a name", []string{"--device.include=rxe"}, nil},
+		{"alternatives are whole names", []string{"--device.include=sim|sim_rxe0"}, []string{"sim_rxe0"}},
+		{"empty is none", []string{"--device.include=", "--device.exclude="}, []string{"sim_ib0", "sim_rxe0", "sim_siw0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, append([]string{"--provider=simulated"}, c.args...)...)
+			e.ready(t)
+			m := e.scrape(t)
+			m.want(t, float64(len(c.want)), "rdma_devices")
+			if got := m.values("rdma_probe_runs_total", "device"); !slices.Equal(got, c.want) {
+				t.Errorf("probed are %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestHostWithoutDevices(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=libibverbs", "--path.sysfs="+t.TempDir())
+	e.ready(t)
+	text, m := e.exposition(t)
+	m.want(t, 0, "rdma_devices")
+	m.want(t, 1, "rdma_exporter_discovery_success")
+	m.absent(t, "rdma_device_info")
+	checkExposition(t, text)
+	_, page := e.get(t, "/")
+	if !strings.Contains(page, "No RDMA device found") {
+		t.Errorf("the page does not say that there is no device:\n%s", page)
+	}
+	if strings.Contains(page, "Simulated") {
+		t.Error("the page speaks of simulated devices")
+	}
+}
+
+// Devices that sysfs lists and libibverbs does not know: their runs fail, and
+// their series come and go with them. Their names may be odd.
+func TestDevicesComeAndGo(t *testing.T) {
+	t.Parallel()
+	const odd = `-<b>"\ x`
+	sysfs := t.TempDir()
+	folder := func(device string) string { return filepath.Join(sysfs, "class", "infiniband", device) }
+	appear := func(device string) {
+		if err := os.MkdirAll(folder(device), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vanish := func(device string) {
+		if err := os.Remove(folder(device)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appear("fake0")
+	e := start(t, "--provider=libibverbs", "--path.sysfs="+sysfs,
+		"--discovery.interval=100ms", "--probe.interval=500ms", "--probe.max-backoff=500ms")
+	failed := func(device string) float64 { return e.scrape(t).runs(device, "failed") }
+
+	eventually(t, "fake0 is probed in vain twice", func() bool { return failed("fake0") >= 2 })
+	text, m := e.exposition(t)
+	checkExposition(t, text)
+	m.want(t, 1, "rdma_devices")
+	m.want(t, 1, "rdma_device_info", "device", "fake0", "provider", "libibverbs", "transport", "")
+	for _, outcome := range []string{"ok", "timeout", "crashed"} {
+		m.want(t, 0, "rdma_probe_runs_total", "device", "fake0", "outcome", outcome)
+	}
+	// A host without RDMA modules cannot list devices; one with them lists others.
+	_, page := e.get(t, "/")
+	unlisted := strings.Contains(page, "ibv_get_device_list") && strings.Contains(page, "ENOSYS")
+	unknown := strings.Contains(page, "ibv_open_device on fake0: ENODEV")
+	if !unlisted && !unknown {
+		t.Errorf("the page tells neither that devices cannot be listed nor that fake0 is unknown:\n%s", page)
+	}
+
+	appear(odd)
+	eventually(t, "another device is found", func() bool { return failed(odd) >= 1 })
+	text, m = e.exposition(t)
+	checkExposition(t, text)
+	m.want(t, 2, "rdma_devices")
+	if _, page := e.get(t, "/"); strings.Contains(page, "<b>") || !strings.Contains(page, "&lt;b&gt;") {
+		t.Errorf("the page does not escape the name of a device:\n%s", page)
+	}
+	vanish(odd)
+
+	vanish("fake0")
+	eventually(t, "no device is left", func() bool { return e.scrape(t).sum("rdma_devices") == 0 })
+	eventually(t, "no series of a device is left", func() bool { return !strings.Contains(e.text(t), `device="`) })
+
+	appear("fake0")
+	eventually(t, "fake0 is probed again", func() bool { return failed("fake0") >= 1 })
+	e.scrape(t).want(t, 1, "rdma_devices")
+}
+
+// text returns the exposition.
+func (e *exporter) text(t *testing.T) string {
+	t.Helper()
+	text, _ := e.exposition(t)
+	return text
+}

@@ -1,0 +1,143 @@
+package e2e_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hangProfile has n devices on which a verb never returns, and three healthy
+// ones.
+func hangProfile(n int, verb string) string {
+	var b strings.Builder
+	b.WriteString("devices:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - {name: hang%d, like: sim_rxe0, faults: [{verb: %s, hang: true}]}\n", i, verb)
+	}
+	for i := range 3 {
+		fmt.Fprintf(&b, "  - {name: healthy%d, like: sim_siw0}\n", i)
+	}
+	return b.String()
+}
+
+// While a child hangs, the other devices are probed on, and SIGTERM ends the
+// exporter and the child.
+func TestHangDelaysNothing(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated",
+		"--simulated.profile="+file(t, "profile.yaml", hangProfile(1, "ibv_destroy_cq")),
+		"--probe.interval=200ms", "--probe.timeout=1h", "--probe.concurrency=2")
+	eventually(t, "the healthy devices are probed thrice", func() bool {
+		m := e.scrape(t)
+		for _, device := range []string{"healthy0", "healthy1", "healthy2"} {
+			if m.runs(device, "ok") < 3 {
+				return false
+			}
+		}
+		return true
+	})
+	m := e.scrape(t)
+	m.absent(t, "rdma_probe_success", "device", "hang0")
+	if n := m.sum("rdma_probe_runs_total", "device", "hang0"); n != 0 {
+		t.Errorf("%v runs on the device that hangs have ended, want none", n)
+	}
+	if status, body := e.get(t, "/-/ready"); status != http.StatusServiceUnavailable {
+		t.Errorf("/-/ready: status %d %q while a device has not been probed once, want 503", status, body)
+	}
+	if status, _ := e.get(t, "/-/healthy"); status != http.StatusOK {
+		t.Errorf("/-/healthy: status %d, want 200", status)
+	}
+
+	if len(e.children(t)) == 0 {
+		t.Error("there is no child that hangs")
+	}
+	took := e.stop(t)
+	t.Logf("from SIGTERM to the end while a child hung: %v", took)
+	// The exporter promises 5 seconds; a busy machine gets as much again.
+	if took >= 10*time.Second {
+		t.Errorf("the exporter took %v to end while a child hung", took)
+	}
+}
+
+// Children that hang take turns with the others when there are more of them than
+// may run at the same time.
+func TestManyHangsStarveNobody(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated",
+		"--simulated.profile="+file(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
+		"--config.file="+file(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
+		"--probe.interval=200ms", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
+	eventually(t, "every device is probed several times", func() bool {
+		m := e.scrape(t)
+		for i := range 3 {
+			if m.sum("rdma_probe_aborts_total", "device", fmt.Sprintf("hang%d", i), "outcome", "timeout", "verb", "ibv_open_device") < 2 {
+				return false
+			}
+		}
+		for i := range 3 {
+			if m.runs(fmt.Sprintf("healthy%d", i), "ok") < 4 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// When the exporter is killed, its children end, too.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated",
+		"--simulated.profile="+file(t, "profile.yaml", hangProfile(3, "ibv_create_cq")),
+		"--probe.interval=1h", "--probe.timeout=1h", "--probe.concurrency=3")
+	eventually(t, "three children hang", func() bool { return len(e.children(t)) == 3 })
+	if err := e.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-e.ended
+	eventually(t, "the children have ended", func() bool { return len(processes(t, e.program)) == 0 })
+}
+
+// Some fifty rounds leave no open file, goroutine or process behind.
+func TestNoLeak(t *testing.T) {
+	t.Parallel()
+	const rounds = 50
+	e := start(t, "--provider=simulated",
+		"--simulated.profile="+file(t, "profile.yaml", `devices:
+  - {name: healthy, like: sim_siw0, default_latency: 0s, latency: {}}
+  - {name: crashing, like: sim_siw0, faults: [{verb: ibv_query_device, crash: true}]}
+`),
+		"--probe.interval=20ms", "--probe.max-backoff=20ms", "--probe.jitter=0")
+	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
+	wait := func(rounds float64) {
+		eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })
+	}
+	// A child that runs at the moment holds some files and goroutines, so the
+	// least of several looks counts.
+	least := func(metric string) float64 {
+		n := e.scrape(t).sum(metric)
+		for range 20 {
+			n = min(n, e.scrape(t).sum(metric))
+		}
+		return n
+	}
+	wait(5)
+	gauges := []string{"process_open_fds", "go_goroutines"}
+	before := make(map[string]float64)
+	for _, g := range gauges {
+		before[g] = least(g)
+	}
+	first := count(e.scrape(t))
+	wait(first + rounds)
+	for _, g := range gauges {
+		after := least(g)
+		t.Logf("%s: %v before and %v after %d rounds", g, before[g], after, rounds)
+		if before[g] == 0 || after > before[g]+3 {
+			t.Errorf("%s was %v and is %v after %d rounds", g, before[g], after, rounds)
+		}
+	}
+	if n := len(e.children(t)); n > 2 {
+		t.Errorf("there are %d children of 2 devices", n)
+	}
+}

@@ -1,0 +1,145 @@
+package e2e_test
+
+import (
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// metrics are the samples of one scrape, by name of their metric. A histogram is
+// there as its _sum and _count.
+type metrics map[string][]sample
+
+type sample struct {
+	labels map[string]string
+	value  float64
+}
+
+// scrape scrapes the exporter.
+func (e *exporter) scrape(t *testing.T) metrics {
+	t.Helper()
+	_, m := e.exposition(t)
+	return m
+}
+
+// exposition is scrape, with the text.
+func (e *exporter) exposition(t *testing.T) (string, metrics) {
+	t.Helper()
+	status, text := e.get(t, "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("GET /metrics: status %d: %.200s", status, text)
+	}
+	return text, parse(t, text)
+}
+
+func parse(t *testing.T, text string) metrics {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		t.Fatalf("parse the exposition: %v", err)
+	}
+	m := make(metrics)
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			labels := make(map[string]string)
+			for _, l := range metric.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			add := func(suffix string, value float64) {
+				m[name+suffix] = append(m[name+suffix], sample{labels, value})
+			}
+			switch family.GetType() {
+			case dto.MetricType_COUNTER:
+				add("", metric.GetCounter().GetValue())
+			case dto.MetricType_GAUGE:
+				add("", metric.GetGauge().GetValue())
+			case dto.MetricType_HISTOGRAM:
+				add("_sum", metric.GetHistogram().GetSampleSum())
+				add("_count", float64(metric.GetHistogram().GetSampleCount()))
+			default: // summaries of the Go runtime
+			}
+		}
+	}
+	return m
+}
+
+// all returns the samples of a metric that have the labels, given as name, value,
+// name, value.
+func (m metrics) all(metric string, labels ...string) []sample {
+	var found []sample
+	for _, s := range m[metric] {
+		matches := true
+		for i := 0; i+1 < len(labels); i += 2 {
+			matches = matches && s.labels[labels[i]] == labels[i+1]
+		}
+		if matches {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// sum returns the sum of the samples that have the labels; 0 if none has.
+func (m metrics) sum(metric string, labels ...string) float64 {
+	total := 0.0
+	for _, s := range m.all(metric, labels...) {
+		total += s.value
+	}
+	return total
+}
+
+// values returns the different values of a label, sorted, in the samples of a
+// metric that have the labels.
+func (m metrics) values(metric, label string, labels ...string) []string {
+	var values []string
+	for _, s := range m.all(metric, labels...) {
+		values = append(values, s.labels[label])
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// runs returns how many runs on a device had an outcome.
+func (m metrics) runs(device, outcome string) float64 {
+	return m.sum("rdma_probe_runs_total", "device", device, "outcome", outcome)
+}
+
+// want makes sure that exactly one sample has the labels, and its value.
+func (m metrics) want(t *testing.T, value float64, metric string, labels ...string) {
+	t.Helper()
+	switch found := m.all(metric, labels...); {
+	case len(found) != 1:
+		t.Errorf("%s%q has %d samples, want 1", metric, labels, len(found))
+	case found[0].value != value:
+		t.Errorf("%s%q is %v, want %v", metric, labels, found[0].value, value)
+	}
+}
+
+// absent makes sure that no sample has the labels.
+func (m metrics) absent(t *testing.T, metric string, labels ...string) {
+	t.Helper()
+	for _, s := range m.all(metric, labels...) {
+		t.Errorf("%s%v is %v, want none", metric, s.labels, s.value)
+	}
+}
+
+// checkExposition has promtool judge an exposition.
+func checkExposition(t *testing.T, text string) {
+	t.Helper()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatalf("promtool is needed to check the metrics: apt-get install prometheus (%v)", err)
+	}
+	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) != 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
