@@ -31,11 +31,11 @@ func (j *journal) run(run *report.Run, stderr string) {
 	if run.Outcome == report.OutcomeOK {
 		switch j.outcome {
 		case report.OutcomeOK:
-			j.log.Debug("the device was probed", attrs...)
+			j.log.Debug("The device was probed", attrs...)
 		case "":
-			j.log.Info("the device was probed for the first time", attrs...)
+			j.log.Info("The device was probed for the first time", attrs...)
 		default:
-			j.log.Info("the device can be probed now", attrs...)
+			j.log.Info("The device can be probed now", attrs...)
 		}
 		j.classes = nil
 	} else {
@@ -47,9 +47,9 @@ func (j *journal) run(run *report.Run, stderr string) {
 			attrs = append(attrs, "stderr", stderr)
 		}
 		if j.known(run) {
-			j.log.Debug("a run on the device failed again", attrs...)
+			j.log.Debug("A run on the device failed again", attrs...)
 		} else {
-			j.log.Warn("a run on the device failed", attrs...)
+			j.log.Warn("A run on the device failed", attrs...)
 		}
 	}
 	j.outcome = run.Outcome
@@ -128,41 +128,41 @@ func (j *journal) note(run *report.Run) {
 	}
 	j.notes = notes
 	if s == "" && c == "" {
-		j.log.Info("the device is probed as configured now")
+		j.log.Info("The device is probed as configured now")
 		return
 	}
-	j.log.Info("the device is not probed as configured", "skipped", s, "cut_down", c)
+	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
 func (j *journal) stuck(s *report.Stuck) {
-	j.log.Warn("a child was killed and does not end; the device is not probed until it has", "pid", s.PID, "verb", s.Verb)
+	j.log.Warn("A child was killed and does not end; the device is not probed until it has", "pid", s.PID, "verb", s.Verb)
 }
 
 func (j *journal) unstuck(s *report.Stuck) {
-	j.log.Info("the child that did not end has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
+	j.log.Info("The child that did not end has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
 }
 
 func (s *Supervisor) logAppeared(name string) {
-	s.cfg.Logger.Info("a device was found", "device", name)
+	s.cfg.Logger.Info("A device was found", "device", name)
 }
 
 func (s *Supervisor) logVanished(name string) {
-	s.cfg.Logger.Info("a device has vanished", "device", name)
+	s.cfg.Logger.Info("A device has vanished", "device", name)
 }
 
 func (s *Supervisor) logRejected(names []string) {
 	if len(names) == 0 {
-		s.cfg.Logger.Info("every device has a usable name now")
+		s.cfg.Logger.Info("Every device has a usable name now")
 		return
 	}
-	s.cfg.Logger.Warn("devices with unusable names are not probed", "names", names)
+	s.cfg.Logger.Warn("Devices with unusable names are not probed", "names", names)
 }
 
 // discoveryFailed keeps and logs why the devices could not be listed. It is
 // called with mu held.
 func (s *Supervisor) discoveryFailed(text string) {
 	if text != s.discoveryError {
-		s.cfg.Logger.Warn("the devices cannot be listed; those that are known are kept", "error", text)
+		s.cfg.Logger.Warn("The devices cannot be listed; those that are known are kept", "error", text)
 	}
 	s.discoveryError = text
 }
@@ -170,7 +170,7 @@ func (s *Supervisor) discoveryFailed(text string) {
 // discoveryWorks is called with mu held.
 func (s *Supervisor) discoveryWorks() {
 	if s.discoveryError != "" {
-		s.cfg.Logger.Info("the devices can be listed again")
+		s.cfg.Logger.Info("The devices can be listed again")
 	}
 	s.discoveryError = ""
 }

@@ -416,8 +416,8 @@ func TestDevicesComeAndGo(t *testing.T) {
 		if n := len(told) - len(slices.DeleteFunc(slices.Clone(told), func(s string) bool { return s == "a forgotten" })); n != 1 {
 			t.Errorf("a was forgotten %d times", n)
 		}
-		wantEqual(t, "found", b.logs("a device was found"), 4)
-		wantEqual(t, "vanished", b.logs("a device has vanished"), 1)
+		wantEqual(t, "found", b.logs("A device was found"), 4)
+		wantEqual(t, "vanished", b.logs("A device has vanished"), 1)
 	})
 }
 
@@ -488,7 +488,7 @@ func TestUnusableNames(t *testing.T) {
 		wantEqual(t, "warnings", b.logs("unusable names"), 1)
 		b.host(nil, "a")
 		b.after(time.Minute)
-		wantEqual(t, "recoveries", b.logs("every device has a usable name"), 1)
+		wantEqual(t, "recoveries", b.logs("Every device has a usable name"), 1)
 		b.end()
 	})
 }
@@ -670,7 +670,7 @@ func TestStartFails(t *testing.T) {
 		if a.Last.Outcome != report.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
-		wantEqual(t, "warnings", b.logs("a run on the device failed"), 1)
+		wantEqual(t, "warnings", b.logs("A run on the device failed"), 1)
 		b.end()
 	})
 }
