@@ -68,7 +68,7 @@ test-vm: test-tools ## Run the tests of the test bed, and those on real devices 
 .PHONY: bench
 bench: test-tools ## Measure scrapes, child runs and memory
 	@test/vm/setup
-	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
+	$(test_env) go test -run '^$$' -bench . -benchmem ./collector
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
 
 .PHONY: lint

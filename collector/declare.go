@@ -301,7 +301,7 @@ func labelMeanings() map[string]string {
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
 		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
 		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
-		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp` or `comp_channel`",
+		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device) or `comp_channel`",
 		"qp_type":        "`rc`, `uc`, `ud` or `raw_packet`",
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",

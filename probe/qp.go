@@ -55,12 +55,12 @@ func smallest(inline int) verbs.QPCap {
 
 // supported tells whether the device has QPs of the type, and notes a skip or a
 // failure if not. No attribute of a device lists its types, so the smallest QP is
-// created. Drivers answer EOPNOTSUPP or EINVAL for a type that they don't have;
-// RC is the one that every device has.
+// created. Drivers answer EOPNOTSUPP or EINVAL for a type that they don't have.
+// RC is the one that every device has and every process may create.
 func (q *qpProbe) supported() bool {
 	absent := func(err error) bool {
-		return verbs.IsNotSupported(err) || errors.Is(err, os.ErrPermission) ||
-			q.typ != verbs.RC && errors.Is(err, syscall.EINVAL)
+		return q.typ != verbs.RC && (verbs.IsNotSupported(err) ||
+			errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EINVAL))
 	}
 	var qp verbs.QP
 	var err error
@@ -70,7 +70,7 @@ func (q *qpProbe) supported() bool {
 		q.done++
 		q.destroy(q.label, "qp", qp)
 		return true
-	case q.skipped(q.label, err):
+	case (absent(err) || verbs.IsNotSupported(err)) && q.skipped(q.label, err):
 		return false
 	case absent(err):
 		q.skip(q.label, report.SkipNotSupported, "not even the smallest QP: %v", err)

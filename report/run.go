@@ -212,8 +212,8 @@ type Call struct {
 
 // Undestroyed is an object whose destruction the device refused to the end.
 type Undestroyed struct {
-	// Type is the kind of object, as rdma(8) names it: pd, mr, cq, srq, qp; or
-	// comp_channel.
+	// Type is the kind of object, as rdma(8) names it: pd, mr, cq, srq, qp, ctx (the
+	// opened device); or comp_channel.
 	Type string `json:"type"`
 	// Errno is the symbol of the last refusal's errno.
 	Errno string `json:"errno"`

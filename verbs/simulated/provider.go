@@ -58,10 +58,11 @@ func (p *Provider) Devices() ([]string, error) {
 	return slices.Clone(p.names), nil
 }
 
-// Open implements verbs.Provider (ibv_open_device).
+// Open implements verbs.Provider (ibv_open_device). As with libibverbs, a device
+// is looked for in the list of devices first (ibv_get_device_list).
 func (p *Provider) Open(name string) (verbs.Device, error) {
-	if p.err != nil {
-		return nil, p.err
+	if _, err := p.Devices(); err != nil {
+		return nil, err
 	}
 	hw, ok := p.devices[name]
 	if !ok {
