@@ -5,6 +5,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
+# The revision is stamped below; asking git fails in a clone of another user.
+export GOFLAGS := $(GOFLAGS) -buildvcs=false
+
 bin := .cache/bin
 exporter := $(bin)/rdma_exporter
 promtool := .cache/prometheus
@@ -68,7 +71,7 @@ test-vm: test-tools ## Run the tests of the test bed, and those on real devices 
 .PHONY: bench
 bench: test-tools ## Measure scrapes, child runs and memory
 	@test/vm/setup
-	$(test_env) go test -run '^$$' -bench . -benchmem ./collector
+	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
 
 .PHONY: lint
@@ -92,7 +95,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: ## Rewrite what follows from the code: docs/metrics.md and golden files
-	go test ./collector ./test/e2e -update
+	go test ./collector ./probe ./test/e2e -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

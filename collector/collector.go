@@ -109,8 +109,20 @@ func (c *Collector) blocks() []*block {
 		blocks = append(blocks, c.exporterBlock(snapshot))
 		blocks = append(blocks, c.deviceBlocks(snapshot)...)
 	}
+	absent := func(device string) bool { return false }
+	if snapshot != nil {
+		present := make(map[string]bool, len(snapshot.Devices))
+		for _, state := range snapshot.Devices {
+			present[clean(state.Name)] = state.Present
+		}
+		absent = func(device string) bool { return !present[device] }
+	}
 	for _, device := range slices.Sorted(maps.Keys(c.histories)) {
-		blocks = append(blocks, c.histories[device].block)
+		// What was counted of a device that vanished is forgotten only when its last
+		// child has ended, which one that is stuck may never.
+		if !absent(device) {
+			blocks = append(blocks, c.histories[device].block)
+		}
 	}
 	return blocks
 }

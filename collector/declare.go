@@ -104,7 +104,7 @@ func declarations() [familyCount]declaration {
 		portState: {
 			aboutDevices, "rdma_port_state", gauge, "1 or 0",
 			[]string{"device", "port", "state"},
-			"1 for the state that a port was in at the last run, 0 for the others.", nil,
+			"1 for the state that a port was in at the last run, 0 for the others. Absent if that run could not ask.", nil,
 		},
 
 		probeSuccess: {

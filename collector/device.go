@@ -24,6 +24,11 @@ func addDevice(b *builder, provider, name string, info *report.Device) {
 	for _, l := range info.Limits {
 		b.gauge(deviceLimit, float64(l.Value), name, l.Name)
 	}
+}
+
+// addPorts adds the states of the ports that the last run found. What an earlier
+// run found is not told: a port that was active may not be any more.
+func addPorts(b *builder, name string, info *report.Device) {
 	for _, p := range info.Ports {
 		number := strconv.Itoa(p.Number)
 		for _, state := range report.PortStates() {

@@ -19,11 +19,17 @@ func addStuck(b *builder, name string, stuck *report.Stuck) {
 func addRun(b *builder, name string, run *report.Run) {
 	addTime(b, probeLastRun, name, run.Started)
 	b.gauge(probeDuration, run.Duration.Seconds(), name)
-	b.gauge(probeChildCPU, run.CPU.Seconds(), name)
+	// What is not known of a child that has not ended.
+	if run.CPU > 0 {
+		b.gauge(probeChildCPU, run.CPU.Seconds(), name)
+	}
 	if run.MaxRSS > 0 {
 		b.gauge(probeChildMaxResident, float64(run.MaxRSS), name)
 	}
 
+	if run.Info != nil {
+		addPorts(b, name, run.Info)
+	}
 	for _, p := range run.Probes {
 		switch p.Status {
 		case report.StatusOK:

@@ -61,7 +61,8 @@ func newHistory(s *schema, device string) *history {
 		errnos:     make(map[string]struct{}),
 		instrument: make(map[string]instrument),
 	}
-	// Series that appear with their first event hide that event from rate().
+	// A series that appears with its first event hides that event from rate().
+	// Here the first run is hidden, but no first failure after it.
 	for _, o := range report.Outcomes() {
 		h.counter(probeRuns, string(o))
 	}

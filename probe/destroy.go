@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	firstPause = 5 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
 )
+
+// errUndestroyed is matched by the error of an object that is left.
+var errUndestroyed = errors.New("not destroyed")
 
 // destroyObject destroys an object of the given type. If the device refuses, it
 // asks again after a pause that doubles, for as long as the run may spend on
@@ -40,7 +44,7 @@ func (r *run) destroyObject(typ string, c closer) error {
 		errno = verbs.ErrnoName(e)
 	}
 	_ = r.out.Undestroyed(report.Undestroyed{Type: typ, Errno: errno, Attempts: attempts})
-	return fmt.Errorf("refused %d times: %w", attempts, err)
+	return fmt.Errorf("%w: refused %d times: %w", errUndestroyed, attempts, err)
 }
 
 // destroy is destroyObject for an object of a probe: a refusal is a failure of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"rdma_exporter/report"
@@ -18,6 +19,9 @@ type Options struct {
 	// Device is the name of the device.
 	Device string
 	Config Config
+	// LocksMemory tells that what the provider locks counts against
+	// RLIMIT_MEMLOCK.
+	LocksMemory bool
 	// Out takes the report.
 	Out *report.Writer
 }
@@ -29,7 +33,7 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
-	r := &run{cfg: o.Config, out: o.Out, rec: &recorder{out: o.Out}}
+	r := &run{cfg: o.Config, out: o.Out, rec: &recorder{out: o.Out}, locksMemory: o.LocksMemory}
 	err := r.device(ctx, o.Provider(r.rec), o.Device)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", o.Device, err)
@@ -52,6 +56,9 @@ type run struct {
 	dev verbs.Device
 	// attr are the device's attributes.
 	attr verbs.DeviceAttr
+	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
+	// mentioned.
+	locksMemory, hinted bool
 	// retried is the time spent so far on repeating refused destructions.
 	retried time.Duration
 	// undestroyed counts the objects that could not be destroyed.
@@ -106,7 +113,7 @@ func (r *run) describe() error {
 	r.attr = attr
 	d := report.Device{
 		Transport:         r.dev.Transport().String(),
-		Firmware:          attr.Firmware,
+		Firmware:          strings.ToValidUTF8(attr.Firmware, "?"),
 		VendorID:          attr.VendorID,
 		VendorPartID:      attr.VendorPartID,
 		HWVersion:         attr.HWVersion,

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,69 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// TestPortStates: package report knows each state that package verbs can tell,
+// and takes the name of any other.
+func TestPortStates(t *testing.T) {
+	var names []string
+	for _, s := range verbs.PortStates() {
+		names = append(names, s.String())
+	}
+	if want := report.PortStates(); !slices.Equal(names, want) {
+		t.Errorf("verbs has %q, report %q", names, want)
+	}
+	var out bytes.Buffer
+	w := report.NewWriter(&out)
+	_ = w.Device(report.Device{
+		Transport: verbs.Transport(77).String(),
+		Ports:     []report.Port{{Number: 1, State: verbs.PortState(77).String(), LinkLayer: verbs.LinkLayer(77).String()}},
+	})
+	_ = w.End(report.End{})
+	if err := report.Read(&out, &report.Run{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInlineSearch: what the search finds is what the profiles are cut down to,
+// and it finds nothing where memory is what is short.
+func TestInlineSearch(t *testing.T) {
+	for _, tc := range []struct {
+		name, device string
+		want         int64 // of each type; negative for nothing
+		status       report.Status
+	}{
+		{"none", "like: sim_ib0, max_inline_data: 0", 0, report.StatusOK},
+		{"odd", "like: sim_ib0, max_inline_data: 173", 173, report.StatusOK},
+		{"large", "like: sim_ib0, max_inline_data: 16384", 16384, report.StatusOK},
+		{"no memory", "like: sim_ib0, faults: [{verb: ibv_create_qp, errno: ENOMEM}]", -1, report.StatusFailed},
+		{"no memory from the third QP on", "like: sim_ib0, faults: [{verb: ibv_create_qp, after: 2, errno: ENOMEM}]", -1, report.StatusFailed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + tc.device + "}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, _ := run(t, p, "dev", quick())
+			qp := r.Probes[len(r.Probes)-1]
+			if qp.Name != "qp" || qp.Status != tc.status {
+				t.Fatalf("probe %s is %s: %v", qp.Name, qp.Status, qp.Failures)
+			}
+			if (tc.want < 0) != (len(qp.Inline) == 0) {
+				t.Errorf("found %v", qp.Inline)
+			}
+			for _, i := range qp.Inline {
+				if i.Bytes != tc.want {
+					t.Errorf("%s: %d bytes, want %d", i.Type, i.Bytes, tc.want)
+				}
+			}
+			for _, q := range qp.QPs {
+				if tc.want >= 0 && q.Requested.InlineBytes > tc.want {
+					t.Errorf("%s %s: asked for %d bytes", q.Type, q.Profile, q.Requested.InlineBytes)
+				}
+			}
+		})
+	}
+}
+
 // TestNamedBeforeCalled looks at the text itself: each call follows its begin.
 func TestNamedBeforeCalled(t *testing.T) {
 	_, text := run(t, simulated.Default(), "sim_rxe0", quick())
@@ -168,7 +232,7 @@ func TestFaults(t *testing.T) {
 		{"destroy_srq always", "{verb: ibv_destroy_srq, errno: EBUSY}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_destroy_srq", undestroyed: "srq EBUSY, pd EBUSY", unexpected: "ibv_destroy_srq EBUSY"}},
 		{"destroy channel always", "{verb: ibv_destroy_comp_channel, errno: EBUSY}", want{status: map[string]string{"comp_channel": "failed"}, failure: "ibv_destroy_comp_channel", undestroyed: "comp_channel EBUSY", unexpected: "ibv_destroy_comp_channel EBUSY"}},
 		{"dealloc_pd always", "{verb: ibv_dealloc_pd, errno: EBUSY}", want{status: map[string]string{"srq": "failed", "qp": "failed"}, failure: "ibv_dealloc_pd", undestroyed: "pd EBUSY", unexpected: "ibv_dealloc_pd EBUSY"}},
-		{"close", "{verb: ibv_close_device, errno: EIO}", want{err: "close the device: refused", undestroyed: "ctx EIO", unexpected: "ibv_close_device EIO"}},
+		{"close", "{verb: ibv_close_device, errno: EIO}", want{err: "close the device: not destroyed: refused", undestroyed: "ctx EIO", unexpected: "ibv_close_device EIO"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [" + tc.faults + "]}]"))

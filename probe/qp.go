@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
@@ -26,11 +27,14 @@ func (r *run) qp(s *step) {
 	defer s.destroy("cq", "cq", cq)
 
 	for _, t := range verbs.QPTypes() {
-		q := qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq}
-		if q.supported() {
-			q.maxInline()
-			q.profiles()
+		q := qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
+		if !q.supported() {
+			continue
 		}
+		if q.works {
+			q.maxInline()
+		}
+		q.profiles()
 	}
 }
 
@@ -41,7 +45,9 @@ type qpProbe struct {
 	label string
 	pd    verbs.PD
 	cq    verbs.CQ
-	// inline is the most inline data that was found; 0 if it is not known.
+	// works tells that the smallest QP could be created.
+	works bool
+	// inline is the most inline data that was found; negative if it is not known.
 	inline int
 }
 
@@ -68,6 +74,7 @@ func (q *qpProbe) supported() bool {
 	switch {
 	case err == nil:
 		q.done++
+		q.works = true
 		q.destroy(q.label, "qp", qp)
 		return true
 	case (absent(err) || verbs.IsNotSupported(err)) && q.skipped(q.label, err):
@@ -130,8 +137,20 @@ func (q *qpProbe) clampAll(profile string, p QPProfile) verbs.QPCap {
 		MaxRecvWR:     clamp("max_recv_wr", p.RecvWorkRequests, "max_qp_wr", l.MaxQPWR),
 		MaxSendSGE:    clamp("max_send_sge", p.SendScatterGather, "max_sge", l.MaxSGE),
 		MaxRecvSGE:    clamp("max_recv_sge", p.RecvScatterGather, "max_sge", l.MaxSGE),
-		MaxInlineData: clamp("max_inline_data", p.InlineBytes, "max_inline_data", q.inline),
+		MaxInlineData: uint32(q.clampInline(profile, p.InlineBytes)),
 	}
+}
+
+// clampInline is clamp for the limit that no verb tells, which may be 0.
+func (q *qpProbe) clampInline(profile string, configured int) int {
+	if q.inline < 0 || configured <= q.inline {
+		return configured
+	}
+	q.cut(report.Clamp{
+		Profile: profile, Subject: "qp_" + q.label, Attribute: "max_inline_data", Limit: "max_inline_data",
+		Configured: int64(configured), Used: int64(q.inline),
+	})
+	return q.inline
 }
 
 func (q *qpProbe) capsAtLeast(subject string, asked, given verbs.QPCap) {
@@ -163,47 +182,52 @@ func qpCap(c verbs.QPCap) report.QPCap {
 // scatter/gather entry can be given. No verb tells it, so it is searched for:
 // doubled until refused, then bisected.
 func (q *qpProbe) maxInline() {
-	subject := q.label + " inline"
 	best, refused := 0, maxInlineBytes+1
+	outOfMemory := false
 	for refused-best > 1 {
 		try := best + (refused-best)/2
 		if refused > maxInlineBytes {
 			try = min(max(2*best, 64), maxInlineBytes)
 		}
-		given, ok, err := q.tryInline(try)
+		given, err := q.tryInline(try)
 		switch {
-		case err != nil:
-			q.fail(subject, err)
-			return
-		case ok:
-			best = max(try, given)
-		default:
+		case err == nil && given >= try:
+			best = given
+		case err == nil || tooMuchInline(err):
 			refused = try
+			outOfMemory = outOfMemory || errors.Is(err, syscall.ENOMEM)
+		default:
+			q.fail(q.label+" inline", err)
+			return
+		}
+	}
+	// Drivers say ENOMEM for too much inline data, and the kernel for too little
+	// memory. In the latter case what was given before is refused now.
+	if outOfMemory {
+		if _, err := q.tryInline(best); err != nil {
+			q.fail(q.label+" inline", fmt.Errorf("%d bytes, given before: %w", best, err))
+			return
 		}
 	}
 	q.inline = best
 	q.Inline = append(q.Inline, report.InlineMax{Type: q.label, Bytes: int64(best)})
 }
 
-// tryInline asks for a QP with n bytes of inline data. It tells how many were
-// given, and whether they were at least n; an error stops the search.
-func (q *qpProbe) tryInline(n int) (given int, ok bool, err error) {
-	tooMuch := func(err error) bool {
-		return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOMEM) ||
-			errors.Is(err, syscall.E2BIG) || verbs.IsNotSupported(err)
-	}
+// tryInline creates a QP with n bytes of inline data, tells how many were given,
+// and destroys it.
+func (q *qpProbe) tryInline(n int) (given int, err error) {
 	var qp verbs.QP
-	q.rec.expecting(tooMuch, func() { qp, err = q.create(smallest(n)) })
-	switch {
-	case err == nil:
-	case tooMuch(err):
-		return 0, false, nil
-	default:
-		return 0, false, err
+	q.rec.expecting(tooMuchInline, func() { qp, err = q.create(smallest(n)) })
+	if err != nil {
+		return 0, err
 	}
 	given = int(min(qp.Created().MaxInlineData, maxInlineBytes))
-	if err := q.destroyObject("qp", qp); err != nil {
-		return 0, false, err
-	}
-	return given, given >= n, nil
+	return given, q.destroyObject("qp", qp)
+}
+
+// tooMuchInline reports whether err can mean that a QP cannot be given that much
+// inline data.
+func tooMuchInline(err error) bool {
+	return !errors.Is(err, errUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
+		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || verbs.IsNotSupported(err))
 }

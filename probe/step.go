@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -47,21 +45,22 @@ func (s *step) fail(subject string, err error) {
 	}
 	if errno, ok := verbs.ErrnoOf(err); ok {
 		f.Errno = verbs.ErrnoName(errno)
-		f.Message += memlockHint(errno)
+		f.Message += s.memlockHint(errno)
 	}
 	s.Failures = append(s.Failures, f)
 }
 
-// memlockHint tells of a limit on locked memory where it can be the cause.
-func memlockHint(errno syscall.Errno) string {
-	if errno != syscall.ENOMEM && errno != syscall.EAGAIN {
+// memlockHint tells once of a limit on locked memory where it can be the cause.
+func (r *run) memlockHint(errno syscall.Errno) string {
+	if errno != syscall.ENOMEM || !r.locksMemory || r.hinted {
 		return ""
 	}
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l) != nil || l.Cur == unix.RLIM_INFINITY {
+	limit, ok := lockedMemoryLimit()
+	if !ok {
 		return ""
 	}
-	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", l.Cur>>10)
+	r.hinted = true
+	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", limit>>10)
 }
 
 // skip notes that something could not be probed, and why.
@@ -89,12 +88,15 @@ func (s *step) clamp(profile, subject, attribute string, configured int, limitNa
 	if limit <= 0 || configured <= limit {
 		return configured
 	}
-	s.Clamps = append(s.Clamps, report.Clamp{
+	s.cut(report.Clamp{
 		Profile: profile, Subject: subject, Attribute: attribute, Limit: limitName,
 		Configured: int64(configured), Used: int64(limit),
 	})
 	return limit
 }
+
+// cut notes a size that was cut down.
+func (s *step) cut(c report.Clamp) { s.Clamps = append(s.Clamps, c) }
 
 // atLeast notes a failure if less was given than asked.
 func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked, given int64) {

@@ -96,6 +96,7 @@ const (
 	// MaxLine is the most bytes of one line.
 	MaxLine = 1 << 20
 
+	maxCalls  = 1 << 14
 	maxLimits = 64
 	maxPorts  = 256
 	maxProbes = 64
@@ -245,6 +246,9 @@ func fold(b []byte, run *Run) (end bool, err error) {
 	case l.Call != nil:
 		if err := l.Call.validate(); err != nil {
 			return false, err
+		}
+		if len(run.Calls) >= maxCalls {
+			return false, fmt.Errorf("%w: more than %d calls", ErrTooLarge, maxCalls)
 		}
 		run.Verb = ""
 		run.Calls = append(run.Calls, *l.Call)

@@ -45,7 +45,7 @@ const (
 // the pipe. If ctx is done it kills the child.
 func (s *Supervisor) runChild(ctx context.Context, device string) result {
 	run := &report.Run{Device: device, Started: time.Now()}
-	p, err := s.launch(s.cfg.Command(device))
+	p, err := s.start(ctx, s.cfg.Command(device))
 	if err != nil {
 		run.Duration = time.Since(run.Started)
 		run.Outcome, run.Error = report.OutcomeCrashed, oneLine(err.Error(), maxError)
@@ -94,6 +94,45 @@ func (s *Supervisor) runChild(ctx context.Context, device string) result {
 	}
 	res.run = run
 	return res
+}
+
+// errNotStarted: the program of the child could not be loaded in time.
+var errNotStarted = errors.New("the child did not start in time")
+
+// start starts a child. That reads its program's file, which can take for ever
+// where the file's server is gone; so it waits no longer than for a whole run. A
+// child that starts later is killed.
+func (s *Supervisor) start(ctx context.Context, c Command) (process, error) {
+	type started struct {
+		p   process
+		err error
+	}
+	ch := make(chan started, 1)
+	go func() {
+		p, err := s.launch(c)
+		ch <- started{p, err}
+	}()
+	deadline := time.NewTimer(s.cfg.Timeout)
+	defer deadline.Stop()
+	select {
+	case got := <-ch:
+		return got.p, got.err
+	case <-deadline.C:
+	case <-ctx.Done():
+		// Mostly the child is about to be there, and is then ended in order.
+		select {
+		case got := <-ch:
+			return got.p, got.err
+		case <-time.After(s.cfg.KillGrace):
+		}
+	}
+	go func() {
+		if got := <-ch; got.err == nil {
+			got.p.kill()
+			_ = got.p.output().Close()
+		}
+	}()
+	return nil, errNotStarted
 }
 
 // await waits until the child has ended or has to be killed. It also tells

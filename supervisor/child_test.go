@@ -61,7 +61,7 @@ func TestRunChild(t *testing.T) {
 		{behaviour: "silent", outcome: report.OutcomeCrashed, errs: []string{"exit status 0", "ends before its last line"}},
 		{behaviour: "long-line", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "line 1"}},
 		{behaviour: "large", outcome: report.OutcomeCrashed, errs: []string{"no report", "text after the end"}},
-		{behaviour: "large-calls", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "more than 16777216 bytes"}},
+		{behaviour: "large-calls", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "more than 16384 calls"}},
 		{behaviour: "trailing", outcome: report.OutcomeCrashed, errs: []string{"text after the end"}},
 		{behaviour: "hang", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_cq", errs: []string{"in ibv_destroy_cq"}},
 		{behaviour: "hang-after-end", timeout: short, outcome: report.OutcomeTimeout, errs: []string{"no end within "}},

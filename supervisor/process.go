@@ -186,8 +186,9 @@ func exitOf(s *os.ProcessState) exit {
 
 // killGroup is called with mu held.
 func (p *execProcess) killGroup() {
-	// It can only fail because nobody of the group is left.
+	// Both fail only if nobody is left. The child may have left its own group.
 	_ = unix.Kill(-p.cmd.Process.Pid, unix.SIGKILL)
+	_ = unix.Kill(p.cmd.Process.Pid, unix.SIGKILL)
 }
 
 func (p *execProcess) kill() {

@@ -21,10 +21,13 @@ var errVanished = errors.New("the device has vanished")
 // Supervisor probes the devices of the host. Create it with New. Its methods are
 // safe for concurrent use.
 type Supervisor struct {
-	cfg      Config
-	launch   launcher
-	random   func() float64
-	slots    *semaphore
+	cfg    Config
+	launch launcher
+	random func() float64
+	slots  *semaphore
+	// suspect is held beside a slot by the run on a device that the last run had
+	// to be killed on: such runs can take up one slot, and no more.
+	suspect  *semaphore
 	started  atomic.Bool
 	snapshot atomic.Pointer[report.Snapshot]
 	// ended tells the goroutine of Run which worker has ended.
@@ -57,6 +60,7 @@ func New(cfg Config) (*Supervisor, error) {
 		launch:  launch,
 		random:  rand.Float64,
 		slots:   newSemaphore(cfg.Concurrency),
+		suspect: newSemaphore(1),
 		ended:   make(chan *worker),
 		workers: make(map[string]*worker),
 		awaited: make(map[string]bool),

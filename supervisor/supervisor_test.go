@@ -135,7 +135,7 @@ func TestRunsFollowInterval(t *testing.T) {
 			!a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 || a.Stuck != nil {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
-		if runs := b.sink.runs("a"); len(runs) != 3 || runs[2] != a.Last {
+		if runs := b.sink.runs("a"); len(runs) != 3 || !runs[2].Started.Equal(a.Last.Started) || a.Last.Calls != nil {
 			t.Errorf("the sink was handed %v", runs)
 		}
 		b.end()
@@ -148,7 +148,8 @@ func TestRunLongerThanInterval(t *testing.T) {
 		b := newBench(t, always(scriptOK(7*time.Second)), func(c *Config) { c.Interval = 5 * time.Second }, "a")
 		b.start()
 		b.after(15 * time.Second)
-		wantEqual(t, "starts", b.kids.startsOf("a"), []time.Duration{0, 7 * time.Second, 14 * time.Second})
+		const pause = 500 * time.Millisecond
+		wantEqual(t, "starts", b.kids.startsOf("a"), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
 		b.end()
 	})
 }
@@ -320,6 +321,63 @@ func TestHungDeviceLeavesRoom(t *testing.T) {
 	})
 }
 
+// However many devices hang, once each has been found to, they leave all slots but
+// one to the others, which are probed as if there were none.
+func TestHungDevicesDelayNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
+		b := newBench(t, func(device string, _ int) script {
+			if device == "good" {
+				return scriptOK(time.Second)
+			}
+			return scriptHang()
+		}, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
+		b.start()
+		b.after(2 * time.Hour)
+		starts := b.kids.startsOf("good")
+		for i := 2; i < len(starts); i++ {
+			if d := starts[i] - starts[i-1]; d != time.Minute {
+				t.Errorf("run %d on the good device started %v after the one before", i, d)
+			}
+		}
+		if b.kids.most != 2 {
+			t.Errorf("%d children at once, want 2", b.kids.most)
+		}
+		for _, d := range hung {
+			if n := b.sink.count(d); n < 5 {
+				t.Errorf("%d runs on %s", n, d)
+			}
+		}
+		b.end()
+	})
+}
+
+// A program that cannot be loaded costs its run, and later nobody anything.
+func TestChildDoesNotStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
+		loaded := make(chan struct{})
+		launch := b.launch
+		b.launch = func(c Command) (process, error) {
+			<-loaded
+			return launch(c)
+		}
+		b.start()
+		a := stateOf(t, b.after(11*time.Second), "a")
+		if a.Last == nil || a.Last.Outcome != report.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
+			t.Errorf("last run %+v", a.Last)
+		}
+		close(loaded)
+		b.after(10 * time.Minute)
+		if n := b.sink.count("a"); n < 5 {
+			t.Errorf("%d runs after the program could be loaded", n)
+		}
+		b.end()
+	})
+}
+
 func TestReady(t *testing.T) {
 	t.Parallel()
 	t.Run("no devices", func(t *testing.T) {
@@ -408,7 +466,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 
 		b.host(nil, "a", "b", "c")
 		a := stateOf(t, b.after(5*time.Second), "a")
-		if n := b.sink.count("a"); n != 2 || a.Last != b.sink.runs("a")[1] {
+		if n := b.sink.count("a"); n != 2 || !a.Last.Started.Equal(b.sink.runs("a")[1].Started) {
 			t.Errorf("%d runs, state %+v", n, a)
 		}
 		b.end()

@@ -11,6 +11,9 @@ import (
 // maxFirstDelay is the longest pause before the first run on a device.
 const maxFirstDelay = 200 * time.Millisecond
 
+// minPause is the part of the interval that at least lies between two runs.
+const minPause = 10
+
 // worker probes one device, one run after the other. It is the only one that
 // calls the sinks for its device.
 type worker struct {
@@ -22,6 +25,8 @@ type worker struct {
 	// counts the runs since the last one that was ok.
 	journal  journal
 	failures int
+	// suspect tells that the last child had to be killed at its deadline.
+	suspect bool
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
@@ -60,9 +65,13 @@ func (w *worker) work(all, own context.Context) {
 // probe runs child after child until own is done. It reports whether every child
 // has ended.
 func (w *worker) probe(all, own context.Context) bool {
-	for delay := w.firstDelay(); pause(own, delay) && w.s.slots.acquire(own) == nil; {
+	for delay := w.firstDelay(); pause(own, delay); {
+		release, err := w.acquire(own)
+		if err != nil {
+			return true
+		}
 		res := w.s.runChild(own, w.name)
-		w.s.slots.release()
+		release()
 		if res.run != nil {
 			w.hand(res)
 		}
@@ -76,9 +85,33 @@ func (w *worker) probe(all, own context.Context) bool {
 	return true
 }
 
+// acquire waits for a slot. Devices that hang use up their whole timeout at each
+// run; however many there are, they leave all slots but one to the others.
+func (w *worker) acquire(ctx context.Context) (release func(), err error) {
+	suspect := w.suspect
+	if suspect {
+		if err := w.s.suspect.acquire(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.s.slots.acquire(ctx); err != nil {
+		if suspect {
+			w.s.suspect.release()
+		}
+		return nil, err
+	}
+	return func() {
+		w.s.slots.release()
+		if suspect {
+			w.s.suspect.release()
+		}
+	}, nil
+}
+
 // hand gives a finished run to the sinks and puts it into the snapshot.
 func (w *worker) hand(res result) {
 	run := res.run
+	w.suspect = run.Outcome == report.OutcomeTimeout
 	if run.Outcome == report.OutcomeOK {
 		w.failures = 0
 	} else {
@@ -95,7 +128,9 @@ func (w *worker) hand(res result) {
 		if w.gone {
 			return
 		}
-		state.Last = run
+		kept := *run
+		kept.Calls = nil // thousands, which only the sinks count
+		state.Last = &kept
 		state.Failures = w.failures
 		if run.Info != nil {
 			state.Info = run.Info
@@ -149,7 +184,8 @@ func (w *worker) nextDelay(res result) time.Duration {
 	cfg := &w.s.cfg
 	jitter := time.Duration(cfg.Jitter * float64(cfg.Interval) * (2*w.s.random() - 1))
 	if w.failures == 0 {
-		return cfg.Interval + jitter - time.Since(res.run.Started)
+		// A run that takes longer than the interval must not follow on itself.
+		return max(cfg.Interval+jitter-time.Since(res.run.Started), cfg.Interval/minPause)
 	}
 	return backoff(cfg.Interval, cfg.Backoff, w.failures) + jitter
 }

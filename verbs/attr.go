@@ -181,7 +181,7 @@ type AHAttr struct {
 
 func name(i int, names ...string) string {
 	if i < 0 || i >= len(names) {
-		return fmt.Sprintf("unknown(%d)", i)
+		return fmt.Sprintf("unknown_%d", i)
 	}
 	return names[i]
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"compress/gzip"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,7 +28,10 @@ func compress(h http.Handler) http.Handler {
 			return
 		}
 		z := pool.Get().(*gzip.Writer)
-		defer pool.Put(z)
+		defer func() {
+			z.Reset(io.Discard) // the pool must not keep the response
+			pool.Put(z)
+		}()
 		z.Reset(w)
 		w.Header().Set("Content-Encoding", "gzip")
 		h.ServeHTTP(&gzipWriter{ResponseWriter: w, z: z}, r)

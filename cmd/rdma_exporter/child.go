@@ -63,7 +63,8 @@ func probeOnce(ctx context.Context, device string, std stdio) error {
 		return err
 	}
 	return probe.Run(ctx, probe.Options{
-		Provider: provider, Device: device, Config: s.Probe, Out: report.NewWriter(std.out),
+		Provider: provider, Device: device, Config: s.Probe,
+		LocksMemory: s.Provider == providerLibibverbs, Out: report.NewWriter(std.out),
 	})
 }
 

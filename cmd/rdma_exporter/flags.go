@@ -145,6 +145,9 @@ func culprit(app *kingpin.Application, args []string, err error) string {
 	return ""
 }
 
+// minInterval keeps a slip of the pen from probing a host without a break.
+const minInterval = 100 * time.Millisecond
+
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
 	var errs []error
@@ -160,6 +163,9 @@ func (o *options) check() error {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", d.flag, d.value))
 		}
+	}
+	if o.interval > 0 && o.interval < minInterval {
+		errs = append(errs, fmt.Errorf("--probe.interval is %s: use a duration from %s", o.interval, minInterval))
 	}
 	if o.concurrency < 1 {
 		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))

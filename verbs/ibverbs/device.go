@@ -219,8 +219,9 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := make([]verbs.GIDEntry, 0, n)
-	for _, e := range entries[:n] {
+	// A broken provider could say that it wrote more than there is room for.
+	var table []verbs.GIDEntry
+	for _, e := range entries[:min(int(n), size)] {
 		table = append(table, verbs.GIDEntry{
 			Port:  int(e.port_num),
 			Index: int(e.gid_index),

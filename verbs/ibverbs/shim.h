@@ -1,5 +1,5 @@
 /*
- * Every call of libibverbs goes through this header. Each helper returns 0 or a
+ * Every verb is called through this header. Each helper returns 0 or a
  * positive errno and writes its results through out-pointers, so that errno is
  * read in the thread and at the moment in which it was set. Each measures the
  * call alone, by CLOCK_MONOTONIC, and writes nanoseconds to *ns.
@@ -27,14 +27,14 @@ static inline int64_t shim_now(void)
 
 /*
  * libibverbs tells of a failure in four ways: a positive errno, a negative one,
- * -1 with errno set, and NULL with errno set. -1 without errno is -EPERM.
+ * -1 with errno set, and NULL with errno set. What tells of none is EIO.
  */
 static inline int shim_errno(int ret)
 {
 	if (ret >= 0)
 		return ret;
 	if (ret == -1)
-		return errno ? errno : EPERM;
+		return errno ? errno : EIO;
 	return -ret;
 }
 
@@ -211,17 +211,14 @@ static inline int shim_req_notify_cq(struct ibv_cq *cq, int solicited_only, int6
 	SHIM_INT(ibv_req_notify_cq(cq, solicited_only));
 }
 
-/* ibv_poll_cq promises no errno: without one a failure is EIO. */
 static inline int shim_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, int *n, int64_t *ns)
 {
 	int ret;
 
 	*n = 0;
 	SHIM_TIMED(ret = ibv_poll_cq(cq, max, wc));
-	if (ret == -1)
-		return errno ? errno : EIO;
 	if (ret < 0)
-		return -ret;
+		return shim_errno(ret);
 	*n = ret;
 	return 0;
 }
