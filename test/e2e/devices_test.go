@@ -168,7 +168,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 }
 
 // text returns the exposition.
-func (e *exporter) text(t *testing.T) string {
+func (e *exporter) text(t testing.TB) string {
 	t.Helper()
 	text, _ := e.exposition(t)
 	return text

@@ -34,12 +34,12 @@ type exporter struct {
 
 // start starts the exporter and waits until it listens. When the test ends, so
 // does the exporter, by SIGTERM and with status 0, and nothing of it may be left.
-func start(t *testing.T, args ...string) *exporter {
+func start(t testing.TB, args ...string) *exporter {
 	t.Helper()
 	return startProgram(t, binary, args...)
 }
 
-func startProgram(t *testing.T, program string, args ...string) *exporter {
+func startProgram(t testing.TB, program string, args ...string) *exporter {
 	t.Helper()
 	dependOnProgram(t)
 	e := &exporter{
@@ -89,7 +89,7 @@ func startProgram(t *testing.T, program string, args ...string) *exporter {
 
 // stop ends the exporter by SIGTERM, unless it has ended before, and makes sure
 // that its status is 0 and nothing of it is left. It returns how long that took.
-func (e *exporter) stop(t *testing.T) time.Duration {
+func (e *exporter) stop(t testing.TB) time.Duration {
 	t.Helper()
 	select {
 	case <-e.ended:
@@ -118,7 +118,7 @@ func (e *exporter) stop(t *testing.T) time.Duration {
 }
 
 // children returns the ids of the exporter's children.
-func (e *exporter) children(t *testing.T) []int {
+func (e *exporter) children(t testing.TB) []int {
 	t.Helper()
 	var children []int
 	for _, pid := range processes(t, e.program) {
@@ -130,7 +130,7 @@ func (e *exporter) children(t *testing.T) []int {
 }
 
 // processes returns the ids of the processes that run a program.
-func processes(t *testing.T, program string) []int {
+func processes(t testing.TB, program string) []int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -152,14 +152,14 @@ func processes(t *testing.T, program string) []int {
 }
 
 // get asks for a path and returns status and body.
-func (e *exporter) get(t *testing.T, path string) (status int, body string) {
+func (e *exporter) get(t testing.TB, path string) (status int, body string) {
 	t.Helper()
 	status, body, _ = e.fetch(t, path, nil)
 	return status, body
 }
 
 // fetch is get with request headers, and with those of the answer.
-func (e *exporter) fetch(t *testing.T, path string, change func(*http.Request)) (status int, body string, header http.Header) {
+func (e *exporter) fetch(t testing.TB, path string, change func(*http.Request)) (status int, body string, header http.Header) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
 	if err != nil {
@@ -181,7 +181,7 @@ func (e *exporter) fetch(t *testing.T, path string, change func(*http.Request)) 
 }
 
 // ready waits until each device has been probed.
-func (e *exporter) ready(t *testing.T) {
+func (e *exporter) ready(t testing.TB) {
 	t.Helper()
 	eventually(t, "the exporter is ready", func() bool {
 		status, _ := e.get(t, "/-/ready")
@@ -190,7 +190,7 @@ func (e *exporter) ready(t *testing.T) {
 }
 
 // eventually waits until a condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -255,7 +255,7 @@ func invoke(t *testing.T, program, dir string, args ...string) result {
 }
 
 // file writes a file and returns its path.
-func file(t *testing.T, name, text string) string {
+func file(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -108,7 +108,7 @@ func TestNoLeak(t *testing.T) {
   - {name: healthy, like: sim_siw0, default_latency: 0s, latency: {}}
   - {name: crashing, like: sim_siw0, faults: [{verb: ibv_query_device, crash: true}]}
 `),
-		"--probe.interval=20ms", "--probe.max-backoff=20ms", "--probe.jitter=0")
+		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0")
 	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
 	wait := func(rounds float64) {
 		eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })

@@ -80,7 +80,7 @@ func build(path string, env ...string) error {
 // dependOnProgram makes the test's result depend on the exporter under test. go
 // test keeps a result until something changes that the test has looked at, and
 // what the compiler looks at is none of that.
-func dependOnProgram(t *testing.T) {
+func dependOnProgram(t testing.TB) {
 	t.Helper()
 	if err := lookAtProgram(); err != nil {
 		t.Fatal(err)

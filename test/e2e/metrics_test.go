@@ -22,14 +22,14 @@ type sample struct {
 }
 
 // scrape scrapes the exporter.
-func (e *exporter) scrape(t *testing.T) metrics {
+func (e *exporter) scrape(t testing.TB) metrics {
 	t.Helper()
 	_, m := e.exposition(t)
 	return m
 }
 
 // exposition is scrape, with the text.
-func (e *exporter) exposition(t *testing.T) (string, metrics) {
+func (e *exporter) exposition(t testing.TB) (string, metrics) {
 	t.Helper()
 	status, text := e.get(t, "/metrics")
 	if status != http.StatusOK {
@@ -38,7 +38,7 @@ func (e *exporter) exposition(t *testing.T) (string, metrics) {
 	return text, parse(t, text)
 }
 
-func parse(t *testing.T, text string) metrics {
+func parse(t testing.TB, text string) metrics {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(text))

@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"rdma_exporter/verbs/simulated"
+)
+
+// BenchmarkScrape scrapes the built exporter, with every device probed, over HTTP
+// and without compression. It also tells how much memory the exporter has
+// resident and how many objects it allocates for one scrape.
+func BenchmarkScrape(b *testing.B) {
+	for _, devices := range []int{3, 64} {
+		b.Run(fmt.Sprintf("devices=%d", devices), func(b *testing.B) {
+			profile, err := simulated.Default().Scale(devices).Marshal()
+			if err != nil {
+				b.Fatal(err)
+			}
+			e := start(b, "--provider=simulated", "--simulated.profile="+file(b, "profile.yaml", string(profile)), "--probe.interval=10m")
+			e.ready(b)
+			before := e.scrape(b)
+			scrapes, bytes := 0, int64(0)
+			var fastest time.Duration
+			for b.Loop() {
+				began := time.Now()
+				bytes = scrapeOnce(b, e)
+				if took := time.Since(began); fastest == 0 || took < fastest {
+					fastest = took
+				}
+				scrapes++
+			}
+			after := e.scrape(b)
+			allocated := func(m metrics) float64 { return m.sum("go_memstats_mallocs_total") }
+			b.ReportMetric(float64(fastest)/1e6, "ms/fastest")
+			b.ReportMetric(float64(bytes), "bytes/scrape")
+			b.ReportMetric((allocated(after)-allocated(before))/float64(scrapes+1), "mallocs/scrape")
+			b.ReportMetric(after.sum("process_resident_memory_bytes")/(1<<20), "MiB-resident")
+			e.stop(b)
+		})
+	}
+}
+
+func scrapeOnce(b *testing.B, e *exporter) int64 {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, e.url+"/metrics", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", "identity")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		b.Fatalf("status %s: %v", resp.Status, err)
+	}
+	return n
+}
