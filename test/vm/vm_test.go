@@ -50,7 +50,7 @@ func newRunner(t *testing.T) runner {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"test/vm/run", "test/vm/setup", "test/vm/init", "test/vm/guest", "tools/packages"} {
+	for _, name := range []string{"test/vm/run", "test/vm/setup", "test/vm/init", "test/vm/guest", "tools/packages", "tools/lib.sh"} {
 		data, err := os.ReadFile(filepath.Join(here, "..", "..", name))
 		if err != nil {
 			t.Fatal(err)
