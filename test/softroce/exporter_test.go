@@ -1,0 +1,246 @@
+//go:build vm
+
+package softroce
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	// patience is how long the tests wait for what must happen some time. It says
+	// nothing of how long it should take.
+	patience = 60 * time.Second
+	// poll is the pause between two looks at it.
+	poll = 100 * time.Millisecond
+)
+
+// exporter is a running exporter.
+type exporter struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	url  string
+	log  *logBuffer
+	done chan struct{}
+	// err is how the process ended, once done is closed.
+	err error
+}
+
+// options say how to start an exporter.
+type options struct {
+	// wrap is a command that starts the one that follows it.
+	wrap []string
+	// binary is the exporter's file if it is not the usual one.
+	binary string
+	// flags replace those that every exporter is started with.
+	flags []string
+}
+
+// start starts an exporter that probes every second and notices devices quickly,
+// and waits until it serves. At the end of the test the exporter is stopped if it
+// still runs, and the kernel must hold what it held at the start.
+func start(t testing.TB, o options) *exporter {
+	t.Helper()
+	before := resources(t)
+	t.Cleanup(func() { awaitResources(t, before) })
+
+	address := freeAddress(t)
+	args := append([]string{}, o.wrap...)
+	if o.binary == "" {
+		o.binary = exporterFile
+	}
+	args = append(args, o.binary, "--web.listen-address="+address)
+	for _, flag := range []string{"--probe.interval=1s", "--probe.jitter=0", "--probe.timeout=30s", "--probe.max-backoff=1s", "--discovery.interval=200ms"} {
+		name, _, _ := strings.Cut(flag, "=")
+		if !slices.ContainsFunc(o.flags, func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
+			args = append(args, flag)
+		}
+	}
+	args = append(args, o.flags...)
+
+	e := &exporter{
+		t: t, cmd: exec.Command(args[0], args[1:]...), url: "http://" + address,
+		log: &logBuffer{}, done: make(chan struct{}),
+	}
+	e.cmd.Stderr = e.log
+	e.cmd.Stdout = e.log
+	// A child that cannot be killed may hold the exporter's standard error.
+	e.cmd.WaitDelay = time.Second
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		e.err = e.cmd.Wait()
+		close(e.done)
+	}()
+	t.Cleanup(func() {
+		if !e.ended() {
+			_ = e.cmd.Process.Kill()
+			<-e.done
+		}
+		if t.Failed() {
+			t.Logf("the exporter's log:\n%s", e.log)
+		}
+	})
+	e.await("the exporter to serve", func() bool {
+		if e.ended() {
+			t.Fatalf("the exporter has ended: %v", e.err)
+		}
+		_, err := e.get("/-/healthy")
+		return err == nil
+	})
+	return e
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func (e *exporter) pid() int { return e.cmd.Process.Pid }
+
+func (e *exporter) ended() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// terminate asks the exporter to end, and makes sure that it does so with status
+// 0. It returns how long that took.
+func (e *exporter) terminate() time.Duration {
+	e.t.Helper()
+	began := time.Now()
+	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		e.t.Fatalf("SIGTERM: %v", err)
+	}
+	select {
+	case <-e.done:
+	case <-time.After(patience):
+		e.t.Fatalf("the exporter has not ended %v after SIGTERM", patience)
+	}
+	took := time.Since(began)
+	if e.err != nil {
+		e.t.Errorf("the exporter ended with %v after SIGTERM", e.err)
+	}
+	return took
+}
+
+// await waits until cond is true.
+func (e *exporter) await(what string, cond func() bool) {
+	e.t.Helper()
+	await(e.t, what, cond)
+}
+
+func await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !cond(); time.Sleep(poll) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain for %s", patience, what)
+		}
+	}
+}
+
+// until scrapes until cond is true of a scrape, which it returns. Every scrape
+// must succeed.
+func (e *exporter) until(what string, cond func(metrics) bool) metrics {
+	e.t.Helper()
+	var m metrics
+	e.await(what, func() bool {
+		m = e.scrape()
+		return cond(m)
+	})
+	return m
+}
+
+var client = &http.Client{Timeout: patience}
+
+func (e *exporter) get(path string) ([]byte, error) {
+	resp, err := client.Get(e.url + path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", resp.Status, b)
+	}
+	return b, err
+}
+
+// scrape returns the metrics, which must be there at any time.
+func (e *exporter) scrape() metrics {
+	e.t.Helper()
+	b, err := e.get("/metrics")
+	if err != nil {
+		if e.ended() {
+			e.t.Fatalf("the exporter has ended: %v", e.err)
+		}
+		e.t.Fatalf("scrape: %v", err)
+	}
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := p.TextToMetricFamilies(bytes.NewReader(b))
+	if err != nil {
+		e.t.Fatalf("parse the metrics: %v", err)
+	}
+	return families
+}
+
+// rounds waits until each of the devices was probed n times more.
+func (e *exporter) rounds(n int, devices ...string) metrics {
+	e.t.Helper()
+	if len(devices) == 0 {
+		devices = []string{active, down}
+	}
+	m := e.scrape()
+	want := make(map[string]float64)
+	for _, d := range devices {
+		want[d] = m.runs(d) + float64(n)
+	}
+	return e.until(fmt.Sprintf("%d more runs on %s", n, strings.Join(devices, " and ")), func(m metrics) bool {
+		for d, n := range want {
+			if m.runs(d) < n {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// logBuffer keeps what a process writes.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

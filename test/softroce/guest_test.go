@@ -1,0 +1,212 @@
+//go:build vm
+
+package softroce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// output runs a command of the machine, which must succeed, and returns what it
+// prints.
+func output(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// kernel tells whether the machine's kernel is of a version such as 6.1.
+func kernel(t testing.TB, version string) bool {
+	t.Helper()
+	release := strings.TrimSpace(output(t, "uname", "-r"))
+	t.Logf("kernel %s", release)
+	return strings.HasPrefix(release, version+".")
+}
+
+// resources returns everything that the kernel says is held of RDMA devices,
+// without what changes when a device is removed and added again.
+func resources(t testing.TB) string {
+	t.Helper()
+	var text strings.Builder
+	dec := json.NewDecoder(strings.NewReader(rawResources(t)))
+	for dec.More() {
+		var list []map[string]any
+		if err := dec.Decode(&list); err != nil {
+			t.Fatalf("rdma -j resource: %v", err)
+		}
+		for _, object := range list {
+			delete(object, "ifindex")
+			delete(object, "local_dma_lkey")
+			b, err := json.Marshal(object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Devices are listed in the order in which they were added.
+			fmt.Fprintf(&text, "%s\n", b)
+		}
+	}
+	return sortedLines(text.String())
+}
+
+// rawResources returns what rdma resource prints, as JSON.
+func rawResources(t testing.TB) string {
+	t.Helper()
+	cmd := exec.Command("rdma", "-j", "-b", "-")
+	cmd.Stdin = strings.NewReader(`resource show
+resource show qp
+resource show cq
+resource show mr
+resource show pd
+resource show srq
+resource show ctx
+resource show cm_id
+`)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("rdma -j resource: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// awaitResources waits until the kernel holds what it held before, and is an
+// error if it never does.
+func awaitResources(t testing.TB, before string) {
+	t.Helper()
+	var now string
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(poll) {
+		if now = resources(t); now == before {
+			return
+		}
+	}
+	t.Errorf("the kernel holds\n%s\nand held before\n%s", now, before)
+}
+
+// proc is a process.
+type proc struct {
+	pid int
+	// device is what a child of the exporter probes; empty before it runs its
+	// program.
+	device string
+}
+
+// children lists the processes that the exporter started and has not reaped.
+func children(t testing.TB, parent int) []proc {
+	t.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
+	if err != nil {
+		t.Fatalf("the exporter is not there: %v", err)
+	}
+	var list []proc
+	for _, task := range tasks {
+		pids, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", parent, task.Name()))
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+		for _, field := range strings.Fields(string(pids)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, proc{pid: pid, device: deviceOf(pid)})
+		}
+	}
+	return list
+}
+
+// deviceOf returns the device that a child of the exporter probes.
+func deviceOf(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	for _, arg := range strings.Split(string(line), "\x00") {
+		if device, ok := strings.CutPrefix(arg, "--device="); ok {
+			return device
+		}
+	}
+	return ""
+}
+
+// stat returns the fields of /proc/PID/stat from the third, the state, on; none
+// if there is no such process.
+func stat(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+}
+
+// isAlive tells whether a process is there and has not ended.
+func isAlive(pid int) bool {
+	fields := stat(pid)
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
+}
+
+// reaped is a number that grows when a process reaps a child: the minor page
+// faults of all children that it waited for.
+func reaped(t testing.TB, pid int) string {
+	t.Helper()
+	fields := stat(pid)
+	if len(fields) < 9 {
+		t.Fatalf("no process %d", pid)
+	}
+	return fields[8]
+}
+
+// child waits for a child that probes the device.
+func (e *exporter) child(device string) proc {
+	e.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for _, c := range children(e.t, e.pid()) {
+			if c.device == device && isAlive(c.pid) {
+				return c
+			}
+		}
+	}
+	e.t.Fatalf("no child that probes %s within %v", device, patience)
+	return proc{}
+}
+
+func signal(t testing.TB, pid int, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatalf("%v for process %d: %v", s, pid, err)
+	}
+}
+
+func sortedLines(s string) string {
+	lines := strings.SplitAfter(s, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// runTime is how long a child takes here and now for a run on the active device,
+// when nothing else runs. Some tests choose intervals and deadlines by it, so that
+// they are quick on a quick machine and do not fail on a slow one.
+func runTime(t testing.TB) time.Duration {
+	t.Helper()
+	var longest time.Duration
+	for range 2 {
+		began := time.Now()
+		probeByHand(t, active)
+		longest = max(longest, time.Since(began))
+	}
+	t.Logf("a run takes %v now", longest)
+	return longest
+}
+
+// spaced is an interval that leaves more time without a child than with one.
+func spaced(t testing.TB) string {
+	t.Helper()
+	return fmt.Sprintf("--probe.interval=%v", max(3*time.Second/2, 5*runTime(t)))
+}

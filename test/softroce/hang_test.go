@@ -1,0 +1,274 @@
+//go:build vm
+
+package softroce
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hurried are flags for an exporter whose children are killed as soon as that is
+// safe on this machine.
+func hurried(t testing.TB) []string {
+	t.Helper()
+	return []string{fmt.Sprintf("--probe.timeout=%v", max(8*time.Second, 15*runTime(t)))}
+}
+
+// stopInVerb stops a child that probes the device while it is in a call of the
+// kernel's RDMA interface. It returns the child and the verb that the call is
+// for; empty if that cannot be told from the call.
+func (e *exporter) stopInVerb(device string) (c proc, verb string) {
+	e.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		c := e.child(device)
+		if syscall.Kill(c.pid, syscall.SIGSTOP) != nil {
+			continue
+		}
+		stopped := false
+		for !stopped && isAlive(c.pid) && time.Now().Before(deadline) {
+			time.Sleep(time.Millisecond)
+			stopped = isStopped(c.pid)
+		}
+		if !stopped {
+			continue
+		}
+		if verb, ok := verbOf(c.pid); ok {
+			return c, verb
+		}
+		_ = syscall.Kill(c.pid, syscall.SIGCONT)
+		time.Sleep(rand.N(30 * time.Millisecond))
+	}
+	for _, c := range children(e.t, e.pid()) {
+		e.t.Logf("child %d, which probes %s:\n%s", c.pid, c.device, threads(c.pid))
+	}
+	e.t.Fatalf("no child that probes %s was caught in a verb within %v", device, patience)
+	return proc{}, ""
+}
+
+// threads tells where in the kernel each thread of a process is.
+func threads(pid int) string {
+	var text strings.Builder
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	for _, task := range files {
+		for _, file := range []string{"stat", "syscall", "stack"} {
+			b, err := os.ReadFile(filepath.Join(task, file))
+			fmt.Fprintf(&text, "%s %s %v\n", file, strings.TrimSpace(string(b)), err)
+		}
+	}
+	return text.String()
+}
+
+func isStopped(pid int) bool {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return false
+	}
+	for _, task := range tasks {
+		id, _ := strconv.Atoi(task.Name())
+		if fields := stat(id); len(fields) == 0 || fields[0] != "T" {
+			return false
+		}
+	}
+	return true
+}
+
+// rdmaVerbsIoctl is RDMA_VERBS_IOCTL of the kernel.
+const rdmaVerbsIoctl = 0xc0181b01
+
+// methods are verbs by the object (enum uverbs_default_objects) and the method
+// of the kernel's call.
+var methods = map[[2]uint16]string{
+	{3, 0}: "ibv_create_cq",
+	{3, 1}: "ibv_destroy_cq",
+	{4, 0}: "ibv_create_qp",
+	{4, 1}: "ibv_destroy_qp",
+	{5, 0}: "ibv_create_srq",
+	{5, 1}: "ibv_destroy_srq",
+}
+
+// verbOf tells whether a stopped process is in a call of the kernel's RDMA
+// interface, and which verb makes that call. This is read from the kernel and
+// from the process's memory, and knows nothing of what the process reports.
+func verbOf(pid int) (verb string, ok bool) {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return "", false
+	}
+	for _, task := range tasks {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/syscall", pid, task.Name()))
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(line))
+		if len(f) < 4 || f[0] != strconv.Itoa(unix.SYS_IOCTL) {
+			continue
+		}
+		var args [3]uint64
+		for i := range args {
+			args[i], _ = strconv.ParseUint(f[1+i], 0, 64)
+		}
+		file, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, args[0]))
+		if err != nil || !strings.HasPrefix(file, "/dev/infiniband/uverbs") || args[1]&0xffffffff != rdmaVerbsIoctl {
+			continue
+		}
+		return methods[methodAt(pid, int64(args[2]))], true
+	}
+	return "", false
+}
+
+// methodAt reads object_id and method_id of the struct ib_uverbs_ioctl_hdr at an
+// address of a process.
+func methodAt(pid int, address int64) [2]uint16 {
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return [2]uint16{}
+	}
+	defer func() { _ = mem.Close() }()
+	var hdr [6]byte
+	if _, err := mem.ReadAt(hdr[:], address); err != nil {
+		return [2]uint16{}
+	}
+	return [2]uint16{binary.NativeEndian.Uint16(hdr[2:]), binary.NativeEndian.Uint16(hdr[4:])}
+}
+
+// abortedIn returns the verbs in which runs were aborted.
+func abortedIn(m metrics, device, outcome string) []string {
+	var verbs []string
+	for _, s := range m.find("rdma_probe_aborts_total", "device", device, "outcome", outcome) {
+		if number(s) > 0 {
+			verbs = append(verbs, label(s, "verb"))
+		}
+	}
+	return verbs
+}
+
+// attributed makes sure that the one aborted run is counted for the verb that the
+// child was in.
+func attributed(t *testing.T, m metrics, device, outcome, verb string) {
+	t.Helper()
+	got := abortedIn(m, device, outcome)
+	switch {
+	case len(got) != 1:
+		t.Errorf("runs with outcome %s by verb: %q, want one verb", outcome, got)
+	case verb == "" && !strings.HasPrefix(got[0], "ibv_"):
+		t.Errorf("the run was in %q, and the child was in a verb", got[0])
+	case verb != "" && got[0] != verb:
+		t.Errorf("the run was in %q, and the child was in %s", got[0], verb)
+	default:
+		t.Logf("%s in %s, as the kernel says (%q)", outcome, got[0], verb)
+	}
+}
+
+// A child that hangs is killed at its deadline, and one that dies is noticed;
+// either costs only its own device that one run.
+func TestChildThatHangsOrDies(t *testing.T) {
+	for _, tt := range []struct {
+		outcome string
+		signal  syscall.Signal
+	}{
+		{"timeout", 0}, // stays stopped
+		{"crashed", syscall.SIGKILL},
+		{"crashed", syscall.SIGSEGV},
+	} {
+		var flags []string
+		if tt.signal == 0 {
+			flags = hurried(t)
+		}
+		t.Run(fmt.Sprintf("%s signal %d", tt.outcome, tt.signal), func(t *testing.T) {
+			e := start(t, options{flags: flags})
+			before := e.rounds(1)
+			c, verb := e.stopInVerb(active)
+			if tt.signal != 0 {
+				// The child must not go on before it dies.
+				signal(t, c.pid, tt.signal)
+				if tt.signal != syscall.SIGKILL {
+					signal(t, c.pid, syscall.SIGCONT)
+				}
+			}
+			m := e.until("the run to be counted", func(m metrics) bool { return m.runs(active, tt.outcome) > 0 })
+			if isAlive(c.pid) {
+				t.Errorf("the child %d is still there", c.pid)
+			}
+			if tt.signal != syscall.SIGSEGV {
+				attributed(t, m, active, tt.outcome, verb)
+			}
+			m.is(t, 0, "rdma_probe_stuck", "device", active)
+			if m.runs(down) < before.runs(down) {
+				t.Errorf("%v runs on %s, which had %v", m.runs(down), down, before.runs(down))
+			}
+			ok := m.runs(active, "ok")
+			e.until("a run that is ok again", func(m metrics) bool { return m.runs(active, "ok") > ok })
+			m = e.rounds(1, down)
+			m.allOK(t, down)
+			m.is(t, 1, "rdma_probe_runs_total", "device", active, "outcome", tt.outcome)
+			e.terminate()
+			if n := strings.Count(e.log.String(), "level=WARN"); n != 1 {
+				t.Errorf("%d warnings, want one:\n%s", n, e.log)
+			}
+			t.Logf("the log:\n%s", e.log)
+		})
+	}
+}
+
+// The children end with the exporter, even if it has no chance to end them.
+func TestExporterIsKilled(t *testing.T) {
+	f := newFreezer(t)
+	before := rawResources(t)
+	e := start(t, options{})
+	t.Cleanup(f.thaw)
+	e.rounds(1)
+	// A child that could go on would end anyway, since nobody reads its report any
+	// more. This one cannot, and must be killed.
+	c, verb := e.stopInVerb(active)
+	f.freeze(c.pid)
+	t.Logf("child %d is frozen in %q", c.pid, verb)
+	if now := rawResources(t); now == before {
+		t.Errorf("the kernel holds nothing for a child in %q", verb)
+	}
+	all := children(t, e.pid())
+	if err := e.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-e.done
+	began := time.Now()
+	for _, other := range all {
+		if other != c {
+			await(t, fmt.Sprintf("child %d to end", other.pid), func() bool { return !isAlive(other.pid) })
+		}
+	}
+	await(t, "SIGKILL to be sent to the frozen child", func() bool { return isKilled(t, c.pid) })
+	f.thaw()
+	await(t, fmt.Sprintf("child %d to end", c.pid), func() bool { return !isAlive(c.pid) })
+	t.Logf("%d children had ended %v after the exporter was killed", len(all), time.Since(began))
+	await(t, "the kernel to hold what it held before", func() bool { return rawResources(t) == before })
+	t.Logf("nothing was held %v after the exporter was killed", time.Since(began))
+}
+
+// isKilled tells whether SIGKILL is pending for a process.
+func isKilled(t *testing.T, pid int) bool {
+	t.Helper()
+	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
+		key, value, _ := strings.Cut(line, ":")
+		if key != "SigPnd" && key != "ShdPnd" {
+			continue
+		}
+		set, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set&(1<<(unix.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}

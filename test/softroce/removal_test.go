@@ -1,0 +1,198 @@
+//go:build vm
+
+package softroce
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// remove removes the active device, and returns how long that took.
+func remove(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	cmd := exec.Command("rdma", "link", "del", active)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("rdma link del %s: %v\n%s", active, err, &out)
+		}
+	case <-time.After(patience):
+		t.Fatalf("rdma link del %s has not returned after %v; the kernel holds\n%s", active, patience, rawResources(t))
+	}
+	return time.Since(began)
+}
+
+// add adds the active device if there is none, and waits until its port is as it
+// was: active, with the address of its network device.
+func add(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(devicePath(active)); err != nil {
+		output(t, "rdma", "link", "add", active, "type", "rxe", "netdev", activeNetdev)
+	}
+	await(t, "the port of "+active+" to be active", func() bool {
+		state, _ := os.ReadFile(devicePath(active) + "/ports/1/state")
+		gid, _ := os.ReadFile(devicePath(active) + "/ports/1/gids/1")
+		return strings.Contains(string(state), "ACTIVE") && strings.Contains(string(gid), ":ffff:")
+	})
+}
+
+func isGone(m metrics) bool { return len(m.of(active)) == 0 }
+
+// stays makes sure that the other device's series are there.
+func stays(t *testing.T, m metrics) {
+	t.Helper()
+	for _, name := range []string{"rdma_device_info", "rdma_port_state", "rdma_probe_runs_total", "rdma_probe_success", "rdma_probe_cq_entries_actual"} {
+		if !slices.Contains(m.of(down), name) {
+			t.Errorf("no %s of %s", name, down)
+		}
+	}
+}
+
+// A device can be removed while the exporter runs; its series go with it and come
+// back with it.
+func TestDeviceRemoval(t *testing.T) {
+	t.Run("between runs", func(t *testing.T) {
+		t.Cleanup(func() { add(t) })
+		e := start(t, options{flags: []string{spaced(t)}})
+		before := e.rounds(2)
+		e.await("a moment without a child", func() bool { return len(children(t, e.pid())) == 0 })
+		t.Logf("rdma link del returned after %v", remove(t))
+		began := time.Now()
+		m := e.until("the series of "+active+" to disappear", isGone)
+		t.Logf("the series were gone %v later", time.Since(began))
+		stays(t, m)
+		m.is(t, 1, "rdma_devices")
+		m = e.rounds(1, down)
+		if !isGone(m) {
+			t.Errorf("series of %s: %v", active, m.of(active))
+		}
+		stays(t, m)
+		add(t)
+		m = e.until("a run on "+active, func(m metrics) bool { return m.runs(active) > 0 })
+		if got, last := m.runs(active), before.runs(active); got >= last {
+			t.Errorf("%v runs on %s, which had %v before it was removed", got, active, last)
+		}
+		m.is(t, 1, "rdma_port_state", "device", active, "state", "active")
+		m.is(t, 2, "rdma_devices")
+		// The same series are there again, or more with a histogram's first failure.
+		for _, name := range before.of(active) {
+			if !slices.Contains(m.of(active), name) {
+				t.Errorf("%s has not come back", name)
+			}
+		}
+		m = e.rounds(1)
+		m.allOK(t, active)
+		m.allOK(t, down)
+		e.terminate()
+	})
+
+	t.Run("at any moment", func(t *testing.T) {
+		t.Cleanup(func() { add(t) })
+		e := start(t, options{})
+		var took []string
+		hit := 0
+		for i := range 10 {
+			m := e.until("a run on both devices", func(m metrics) bool { return m.runs(active) > 0 && m.runs(down) > 0 })
+			stays(t, m)
+			// Every other time, in the middle of a run.
+			if i%2 == 1 {
+				e.child(active)
+			}
+			time.Sleep(rand.N(500 * time.Millisecond))
+			moment := "between runs"
+			if slices.ContainsFunc(children(t, e.pid()), func(c proc) bool { return c.device == active }) {
+				moment = "in a run"
+				hit++
+			}
+			took = append(took, fmt.Sprintf("%v %s", remove(t).Round(time.Millisecond), moment))
+			stays(t, e.until("the series of "+active+" to disappear", isGone))
+			add(t)
+		}
+		m := e.rounds(1)
+		m.allOK(t, down)
+		t.Logf("rdma link del returned after %s", strings.Join(took, ", "))
+		if hit == 0 {
+			t.Error("no removal in the middle of a run")
+		}
+		e.terminate()
+	})
+}
+
+// A device that somebody else keeps from being removed is half there: the kernel
+// lists it and cannot open it any more. That costs nobody else anything.
+func TestDeviceThatIsBeingRemoved(t *testing.T) {
+	t.Cleanup(func() { add(t) })
+	e := start(t, options{})
+	before := e.rounds(1)
+
+	// Another program holds a device that it has opened.
+	holder := exec.Command("ibv_rc_pingpong", "-d", active, "-g", "1")
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held := true
+	release := func() {
+		if held {
+			held = false
+			_ = holder.Process.Kill()
+			_ = holder.Wait()
+		}
+	}
+	t.Cleanup(release)
+	await(t, "the other program to hold a QP", func() bool { return strings.Contains(rawResources(t), "ibv_rc_pingpong") })
+
+	removal := exec.Command("rdma", "link", "del", active)
+	if err := removal.Start(); err != nil {
+		t.Fatal(err)
+	}
+	removed := make(chan error, 1)
+	go func() { removed <- removal.Wait() }()
+	e.until("a run that cannot open "+active, func(m metrics) bool {
+		return m.runs(active, "failed", "crashed", "timeout") > 0
+	})
+	m := e.rounds(2, down)
+	m.allOK(t, down)
+	stays(t, m)
+	t.Logf("runs on %s: %v ok, %v failed, %v crashed, %v timeout; failures %v", active, m.runs(active, "ok"), m.runs(active, "failed"),
+		m.runs(active, "crashed"), m.runs(active, "timeout"), m.find("rdma_verbs_call_failures_total", "device", active))
+	if got := m.runs(active, "ok", "failed"); got != m.runs(active) {
+		t.Errorf("%v of %v runs on %s are ok or failed", got, m.runs(active), active)
+	}
+	if m.runs(active, "ok") < before.runs(active, "ok") {
+		t.Error("the counters went back")
+	}
+	select {
+	case err := <-removed:
+		t.Fatalf("rdma link del returned with %v although another program holds %s", err, active)
+	default:
+	}
+	began := time.Now()
+	release()
+	select {
+	case err := <-removed:
+		if err != nil {
+			t.Fatalf("rdma link del: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatalf("rdma link del has not returned %v after the other program ended", patience)
+	}
+	t.Logf("rdma link del returned %v after the other program ended", time.Since(began))
+	e.until("the series of "+active+" to disappear", isGone)
+	add(t)
+	e.until("a run on "+active, func(m metrics) bool { return m.runs(active, "ok") > 0 })
+	e.terminate()
+}

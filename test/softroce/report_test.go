@@ -1,0 +1,126 @@
+//go:build vm
+
+package softroce
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"rdma_exporter/report"
+)
+
+// probeByHand runs the child's command as a person would.
+func probeByHand(t testing.TB, device string) (*exec.Cmd, []byte) {
+	t.Helper()
+	cmd := exec.Command(exporterFile, "probe", "--device="+device)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", strings.Join(cmd.Args, " "), err, &stdout, &stderr)
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("standard error of the child:\n%s", &stderr)
+	}
+	return cmd, stdout.Bytes()
+}
+
+// The child names each verb before it calls it, its report is whole, and the
+// memory that objects cost is the same each time.
+func TestProbeByHand(t *testing.T) {
+	before := rawResources(t)
+	const times = 5
+	var first map[string]report.Memory
+	for i := range times {
+		_, out := probeByHand(t, active)
+		verbsAreNamed(t, out)
+		var run report.Run
+		if err := report.Read(bytes.NewReader(out), &run); err != nil {
+			t.Fatal(err)
+		}
+		if run.Error != "" || run.Info == nil || len(run.Probes) != 4 || len(run.Undestroyed) != 0 {
+			t.Errorf("the report says %+v", run)
+		}
+		memory := make(map[string]report.Memory)
+		for _, p := range run.Probes {
+			if p.Status != report.StatusOK {
+				t.Errorf("probe %s: %s, %v", p.Name, p.Status, p.Failures)
+			}
+			for _, m := range p.Memory {
+				memory[strings.TrimSpace(m.Object+" "+m.Profile)] = m
+			}
+		}
+		// The kernel allocates 64 or 128 bytes for each entry, and maps them.
+		if m := memory["cq large"]; m.Virtual < 1<<20 {
+			t.Errorf("a CQ of 8191 entries costs %d bytes", m.Virtual)
+		}
+		if i == 0 {
+			first = memory
+			t.Logf("objects cost %v", memory)
+			continue
+		}
+		if !reflect.DeepEqual(memory, first) {
+			t.Errorf("run %d: objects cost\n%v\nand in the first run\n%v", i+1, memory, first)
+		}
+	}
+	if now := rawResources(t); now != before {
+		t.Errorf("the kernel holds\n%s\nand held before\n%s", now, before)
+	}
+}
+
+// verbsAreNamed makes sure that each call was named on a line of its own just
+// before it was made. It tells of the first that was not.
+func verbsAreNamed(t *testing.T, out []byte) {
+	t.Helper()
+	called := make(map[string]int)
+	named := ""
+	for line := range bytes.Lines(out) {
+		var l struct {
+			Begin string
+			Call  *struct{ Verb string }
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		switch {
+		case l.Begin != "":
+			if named != "" {
+				t.Fatalf("%s begins in %s", l.Begin, named)
+			}
+			named = l.Begin
+		case l.Call != nil:
+			if named != l.Call.Verb {
+				t.Fatalf("%s was called, and %q was named", l.Call.Verb, named)
+			}
+			called[named]++
+			named = ""
+		default:
+			if named != "" {
+				t.Fatalf("in %s: %s", named, line)
+			}
+		}
+	}
+	for _, verb := range []string{
+		"ibv_open_device", "ibv_query_device", "ibv_query_port", "ibv_create_cq", "ibv_destroy_cq", "ibv_create_comp_channel",
+		"ibv_req_notify_cq", "ibv_create_srq", "ibv_query_srq", "ibv_create_qp", "ibv_modify_qp", "ibv_query_qp", "ibv_destroy_qp", "ibv_close_device",
+	} {
+		if called[verb] == 0 {
+			t.Errorf("%s was not called", verb)
+		}
+	}
+}
+
+// A device that does not exist is an error in a whole report.
+func TestProbeByHandWithoutDevice(t *testing.T) {
+	_, out := probeByHand(t, "rxe9")
+	var run report.Run
+	if err := report.Read(bytes.NewReader(out), &run); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(run.Error, "ENODEV") || len(run.Probes) != 0 {
+		t.Errorf("the report says %+v", run)
+	}
+}

@@ -1,0 +1,116 @@
+//go:build vm
+
+package softroce
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// devinfo is what ibv_devinfo says of a device, by the name that it gives each
+// attribute.
+type devinfo map[string]string
+
+// askDevinfo asks the witness. Of the ports, it reads the state of the only one.
+func askDevinfo(t *testing.T, device string) devinfo {
+	t.Helper()
+	info := make(devinfo)
+	for line := range strings.Lines(output(t, "ibv_devinfo", "-v", "-d", device)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if _, twice := info[key]; !ok || twice {
+			continue
+		}
+		value = strings.TrimSpace(value)
+		// A number in parentheses repeats the word before it.
+		if word, _, ok := strings.Cut(value, " ("); ok {
+			value = word
+		}
+		info[key] = value
+	}
+	if info["hca_id"] != device {
+		t.Fatalf("ibv_devinfo tells of %q, not of %s", info["hca_id"], device)
+	}
+	return info
+}
+
+// differing are the limits that the exporter tells otherwise than the witness,
+// with what it makes of the witness's number.
+var differing = map[string]func(uint64) uint64{
+	// A report holds limits as int64, and rxe says 2^64 − 1, for no limit.
+	"max_mr_size": func(n uint64) uint64 { return min(n, 1<<63-1) },
+}
+
+// What the exporter says of a device agrees with an independent witness.
+func TestAgreesWithDevinfo(t *testing.T) {
+	e := start(t, options{})
+	m := e.rounds(1)
+	for _, device := range []string{active, down} {
+		t.Run(device, func(t *testing.T) {
+			info := askDevinfo(t, device)
+
+			samples := m.find("rdma_device_limit", "device", device)
+			told := make(map[string]bool)
+			for _, s := range samples {
+				limit := label(s, "limit")
+				told[limit] = true
+				want, err := strconv.ParseUint(info[limit], 0, 64)
+				if err != nil {
+					t.Errorf("the witness says %q of limit %s", info[limit], limit)
+					continue
+				}
+				if change := differing[limit]; change != nil {
+					t.Logf("%s is %v, and %d by the witness", limit, number(s), want)
+					want = change(want)
+				}
+				if number(s) != float64(want) {
+					t.Errorf("limit %s is %v, and %d by the witness", limit, number(s), want)
+				}
+			}
+			for _, limit := range []string{
+				"max_qp", "max_cq", "max_cqe", "max_qp_wr", "max_sge", "max_srq", "max_srq_wr", "max_srq_sge",
+				"max_mr", "max_pd", "max_mw", "max_ah", "max_mcast_grp",
+			} {
+				if !told[limit] {
+					t.Errorf("no limit %s", limit)
+				}
+			}
+			t.Logf("%d limits agree", len(samples))
+			rest := slices.DeleteFunc(slices.Sorted(maps.Keys(info)), func(key string) bool {
+				return !strings.HasPrefix(key, "max_") || told[key]
+			})
+			t.Logf("only the witness tells %s", strings.Join(rest, ", "))
+
+			vectors, err := strconv.ParseFloat(info["num_comp_vectors"], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.is(t, vectors, "rdma_device_completion_vectors", "device", device)
+			t.Logf("%v completion vectors", vectors)
+
+			guid, err := os.ReadFile(devicePath(device) + "/node_guid")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.TrimSpace(string(guid)); got != info["node_guid"] {
+				t.Errorf("node_guid is %s in sysfs, and %s by the witness", got, info["node_guid"])
+			}
+			m.is(t, 1, "rdma_device_info", "device", device, "provider", "libibverbs",
+				"transport", info["transport"], "fw_version", info["fw_ver"], "vendor_id", info["vendor_id"],
+				"vendor_part_id", info["vendor_part_id"], "hw_version", info["hw_ver"], "node_guid", info["node_guid"])
+
+			state := strings.ToLower(strings.TrimPrefix(info["state"], "PORT_"))
+			for _, s := range m.find("rdma_port_state", "device", device) {
+				if got := number(s) == 1; label(s, "port") != "1" || got != (label(s, "state") == state) {
+					t.Errorf("state %s of port %s is %v; the witness says %s of port 1", label(s, "state"), label(s, "port"), got, state)
+				}
+			}
+			if len(m.find("rdma_port_state", "device", device, "state", state)) != 1 {
+				t.Errorf("no series for state %q", state)
+			}
+		})
+	}
+}
