@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bufio"
 	"compress/gzip"
 	"io"
 	"net/http"
@@ -21,10 +22,20 @@ func compress(h http.Handler) http.Handler {
 		}
 		return z
 	}}
+	buffers := &sync.Pool{New: func() any { return bufio.NewWriterSize(io.Discard, bufferSize) }}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Accept-Encoding")
 		if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
-			h.ServeHTTP(w, r)
+			// An exposition is written in pieces of 4 KiB, each a system call.
+			buffer := buffers.Get().(*bufio.Writer)
+			defer func() {
+				buffer.Reset(io.Discard) // the pool must not keep the response
+				buffers.Put(buffer)
+			}()
+			buffer.Reset(w)
+			h.ServeHTTP(&bufferedWriter{ResponseWriter: w, b: buffer}, r)
+			// An error means that the client is gone, and there is nobody to tell.
+			_ = buffer.Flush()
 			return
 		}
 		z := pool.Get().(*gzip.Writer)
@@ -39,6 +50,18 @@ func compress(h http.Handler) http.Handler {
 		_ = z.Close()
 	})
 }
+
+// bufferSize is how much of a response is written at once, in bytes.
+const bufferSize = 64 << 10
+
+// bufferedWriter writes the body of a response in large pieces.
+type bufferedWriter struct {
+	http.ResponseWriter
+	b *bufio.Writer
+}
+
+// Write implements io.Writer.
+func (w *bufferedWriter) Write(b []byte) (int, error) { return w.b.Write(b) }
 
 // gzipWriter compresses the body of a response.
 type gzipWriter struct {
