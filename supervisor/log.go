@@ -98,9 +98,10 @@ func withoutNumbers(s string) string {
 }
 
 // note logs what could not be probed as configured, when that changes. The run
-// of a child that did not come to its end says nothing of it.
+// of a child that did not come to its end, or to no probe, says nothing of it.
 func (j *journal) note(run *report.Run) {
-	if run.Outcome != report.OutcomeOK && run.Outcome != report.OutcomeFailed {
+	failed := run.Outcome == report.OutcomeFailed && len(run.Probes) > 0
+	if run.Outcome != report.OutcomeOK && !failed {
 		return
 	}
 	var skips, clamps []string

@@ -14,6 +14,7 @@ func TestJournal(t *testing.T) {
 	crash := func(err string) *report.Run {
 		return &report.Run{Outcome: report.OutcomeCrashed, Verb: "ibv_create_cq", Error: err}
 	}
+	unopened := func() *report.Run { return &report.Run{Outcome: report.OutcomeFailed, Error: "open the device"} }
 	with := func(p report.Probe) *report.Run {
 		p.Name = "cq"
 		return &report.Run{Outcome: report.OutcomeOK, Probes: []report.Probe{p}}
@@ -46,6 +47,12 @@ func TestJournal(t *testing.T) {
 			"WARN A run on the device failed",
 			"DEBUG A run on the device failed again",
 			"DEBUG A run on the device failed again",
+		}},
+		{"not opened between skips", []*report.Run{with(skip), unopened(), with(skip)}, []string{
+			"INFO The device was probed for the first time",
+			"INFO The device is not probed as configured",
+			"WARN A run on the device failed",
+			"INFO The device can be probed now",
 		}},
 		{"skips and clamps", []*report.Run{with(skip), with(skip), crash("x"), with(skip), with(clamp), ok()}, []string{
 			"INFO The device was probed for the first time",
