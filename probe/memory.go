@@ -1,10 +1,7 @@
 package probe
 
 import (
-	"os"
-	"strconv"
-	"strings"
-
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,18 +23,13 @@ func lockedMemoryLimit() (limit uint64, ok bool) {
 // maxRSS returns the most memory that this process had resident, in bytes
 // (VmHWM), or 0 if the kernel does not tell.
 func maxRSS() int64 {
-	b, err := os.ReadFile("/proc/self/status")
+	self, err := procfs.Self()
 	if err != nil {
 		return 0
 	}
-	for line := range strings.Lines(string(b)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-			if err != nil {
-				return 0
-			}
-			return kib << 10
-		}
+	status, err := self.NewStatus()
+	if err != nil {
+		return 0
 	}
-	return 0
+	return clampInt64(status.VmHWM)
 }

@@ -8,12 +8,11 @@ import "C"
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
+
+	"github.com/prometheus/procfs"
 
 	"rdma_exporter/verbs"
 )
@@ -238,29 +237,15 @@ func (d *device) Memory() (verbs.Memory, error) {
 		return verbs.Memory{}, err
 	}
 	defer d.done()
-	b, err := os.ReadFile("/proc/self/status")
+	self, err := procfs.Self()
+	if err != nil {
+		return verbs.Memory{}, fmt.Errorf("find this process in /proc: %w", err)
+	}
+	status, err := self.NewStatus()
 	if err != nil {
 		return verbs.Memory{}, fmt.Errorf("read the memory of this process: %w", err)
 	}
-	var m verbs.Memory
-	for line := range strings.Lines(string(b)) {
-		key, value, _ := strings.Cut(line, ":")
-		var to *uint64
-		switch key {
-		case "VmSize":
-			to = &m.Virtual
-		case "VmPin":
-			to = &m.Locked
-		default:
-			continue
-		}
-		kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return verbs.Memory{}, fmt.Errorf("read %s of this process: %w", key, err)
-		}
-		*to = kib << 10
-	}
-	return m, nil
+	return verbs.Memory{Virtual: status.VmSize, Locked: status.VmPin}, nil
 }
 
 // Close implements verbs.Device (ibv_close_device).
