@@ -35,6 +35,12 @@ type Device interface {
 	CreateCompChannel() (CompChannel, error)
 	// CreateCQ creates a completion queue (ibv_create_cq).
 	CreateCQ(CQInitAttr) (CQ, error)
+	// Measure takes samples of the time that completions take to reach the
+	// process, each clocked next to the calls. The verbs that it calls are not
+	// traced one by one: what the tracer is told, at most, is the verb that hangs.
+	// The error tells of a verb that failed or of a measurement that cannot be
+	// taken (EINVAL); it comes with the samples until then.
+	Measure(Measurement) (Samples, error)
 	// Memory returns what this process holds now, for measuring what an object
 	// costs as the difference of two readings.
 	Memory() (Memory, error)

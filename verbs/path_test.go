@@ -1,4 +1,4 @@
-package verbstest
+package verbs_test
 
 import (
 	"net/netip"
@@ -55,9 +55,9 @@ func TestToSelf(t *testing.T) {
 		{name: "none", port: ethernet, fails: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := toSelf(tt.port, tt.table)
+			got, err := verbs.ToSelf(1, tt.port, tt.table)
 			if (err != nil) != tt.fails || got != tt.want {
-				t.Errorf("toSelf = %+v, %v; want %+v, fails: %t", got, err, tt.want, tt.fails)
+				t.Errorf("ToSelf = %+v, %v; want %+v, fails: %t", got, err, tt.want, tt.fails)
 			}
 		})
 	}

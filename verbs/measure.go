@@ -1,0 +1,103 @@
+package verbs
+
+import "time"
+
+// A Measurement says how [Device].Measure takes samples of how long a
+// completion needs to reach the process. All its objects are of the device that
+// measures, and nobody else uses them meanwhile.
+//
+// One sample is: a receive is posted (if there is a Receiver), the CQ is armed
+// (if there is a Channel), Send is posted, and the completion is awaited: with a
+// Channel by its event, which is acknowledged before the CQ is polled; without
+// one by polling the CQ without a pause.
+type Measurement struct {
+	// Sender is the QP on which Send is posted. Its ID is the number of the
+	// sample, whatever it is here.
+	Sender QP
+	Send   SendWR
+	// Receiver is the peer of Sender: Recv is posted on it before each sample.
+	// The completion that is measured is then that of the receive. Nil if Send
+	// needs no receive and its own completion is measured.
+	Receiver QP
+	Recv     RecvWR
+	// CQ is where the measured completion arrives. It must be empty.
+	CQ CQ
+	// Other is where the sender's own completion arrives, which is taken after
+	// each sample, outside the measured time. Nil if there is none.
+	Other CQ
+	// Channel is that of CQ. Nil for polling.
+	Channel CompChannel
+	// Bystander is a channel on which no event belongs. It is looked at when an
+	// event does not come. It may be nil.
+	Bystander CompChannel
+	// SolicitedOnly is how the CQ is armed.
+	SolicitedOnly bool
+	// Status is what the measured completions must have.
+	Status WCStatus
+	// Warmup is how many samples are taken first and thrown away, and Samples how
+	// many are kept. What goes wrong is counted in both.
+	Warmup, Samples int
+	// Deadline bounds each wait for an event or a completion.
+	Deadline time.Duration
+	// Budget bounds the time of all samples together: none is begun after it. The
+	// measurement takes no longer than Budget and three times Deadline.
+	Budget time.Duration
+}
+
+// Samples is what a measurement found.
+type Samples struct {
+	// Latency is, of each sample that went well, the time from before
+	// ibv_post_send to after ibv_get_cq_event, or, without a channel, to after the
+	// ibv_poll_cq that returned the completion.
+	Latency []time.Duration
+	// Arm is the time within ibv_req_notify_cq of the samples of Latency; empty
+	// without a channel.
+	Arm []time.Duration
+	// Missed counts the samples whose completion was in the CQ at the deadline
+	// but whose event had not come.
+	Missed int
+	// Spurious counts the events that came when the CQ had no completion.
+	Spurious int
+	// Misdirected counts the events that came on the bystander or that named
+	// another CQ. A sample whose event went astray so is not counted as missed.
+	Misdirected int
+	// Missing counts the completions, measured ones and others, that had not come
+	// by the deadline.
+	Missing int
+	// Unsuccessful are the statuses of the completions that had another than they
+	// should, in order.
+	Unsuccessful []WCStatus
+	// Stopped tells why there are fewer samples than asked for.
+	Stopped Stop
+}
+
+// Stop is why a measurement ended before it had all samples.
+type Stop int
+
+// The reasons to end early.
+const (
+	// StopNone: it did not, or what is lacking was counted as gone wrong.
+	StopNone Stop = iota
+	// StopBudget: the budget was used up.
+	StopBudget
+	// StopMissed: MaxMissed samples had to be waited for to their deadline.
+	StopMissed
+	// StopMissing: a completion did not come. Were it to come later, it would
+	// pass for that of another sample.
+	StopMissing
+	// StopUnsuccessful: a completion had a status that it should not; the QPs
+	// are of no more use.
+	StopUnsuccessful
+)
+
+// String says it in words.
+func (s Stop) String() string {
+	return name(int(s), "", "the time for it was used up", "too many events did not come",
+		"a completion did not come", "a completion was unsuccessful")
+}
+
+// MaxMissed is how many events of a measurement may be missed before it ends.
+const MaxMissed = 3
+
+// MaxSamples is the most samples, warm-up included, that a measurement takes.
+const MaxSamples = 1 << 14
