@@ -1,9 +1,14 @@
 package report
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Run is one run of the probes on one device.
+// Run is one run of the probes, or of the contract audit, on one device.
 type Run struct {
+	// Kind tells what was run.
+	Kind Kind `json:"kind,omitempty"`
 	// Device is the name of the device, as in /sys/class/infiniband.
 	Device string `json:"device"`
 	// Started is when the child process was started.
@@ -24,6 +29,11 @@ type Run struct {
 	Probes []Probe `json:"probes,omitempty"`
 	// Calls are the calls of verbs that returned, in order.
 	Calls []Call `json:"-"`
+	// Contracts are the verdicts of a run of the contract audit, in order.
+	Contracts []Contract `json:"contracts,omitempty"`
+	// Judging is the contract that was being judged when the run ended; empty if
+	// none was.
+	Judging string `json:"judging,omitempty"`
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.
 	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`
@@ -33,6 +43,36 @@ type Run struct {
 	// account: what the parent is told by wait4(2) counts the parent's memory too.
 	// It is 0 for a run that has no whole report.
 	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
+}
+
+// Kind is what was run.
+type Kind string
+
+// The kinds of run.
+const (
+	// KindProbe: the probes.
+	KindProbe Kind = "probe"
+	// KindContract: the contract audit, or a part of it.
+	KindContract Kind = "contract"
+)
+
+// Kinds returns every kind.
+func Kinds() []Kind { return []Kind{KindProbe, KindContract} }
+
+// Kept returns a copy without what only the sinks count: the calls and the
+// samples, of which there are thousands.
+func (r *Run) Kept() *Run {
+	kept := *r
+	kept.Calls = nil
+	kept.Probes = slices.Clone(r.Probes)
+	for i := range kept.Probes {
+		p := &kept.Probes[i]
+		p.Latencies = slices.Clone(p.Latencies)
+		for j := range p.Latencies {
+			p.Latencies[j].Samples, p.Latencies[j].Arms = nil, nil
+		}
+	}
+	return &kept
 }
 
 // Outcome is how a run ended.
@@ -58,7 +98,7 @@ func Outcomes() []Outcome {
 
 // Probe is what one probe found in one run.
 type Probe struct {
-	// Name is cq, comp_channel, srq or qp.
+	// Name is cq, comp_channel, srq, qp or notification.
 	Name string `json:"name"`
 	// Status sums the probe up.
 	Status Status `json:"status"`
@@ -77,6 +117,8 @@ type Probe struct {
 	Inline []InlineMax `json:"inline,omitempty"`
 	// Memory is what objects cost.
 	Memory []Memory `json:"memory,omitempty"`
+	// Latencies are measurements of completions.
+	Latencies []Latency `json:"latencies,omitempty"`
 }
 
 // Status is how a probe ended.
@@ -127,6 +169,14 @@ const (
 	SkipNotPermitted SkipReason = "not_permitted"
 	// SkipNeeds: something that this needs could not be had.
 	SkipNeeds SkipReason = "prerequisite_failed"
+	// SkipPortDown: the port is not active.
+	SkipPortDown SkipReason = "port_down"
+	// SkipBudget: the time for it was used up before its turn came.
+	SkipBudget SkipReason = "budget"
+	// SkipTimeout and SkipCrashed: the process that was at it was killed at its
+	// deadline, or crashed.
+	SkipTimeout SkipReason = "timeout"
+	SkipCrashed SkipReason = "crashed"
 )
 
 // Clamp is a configured size that was cut down to what the device allows.

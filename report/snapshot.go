@@ -24,12 +24,16 @@ type DeviceState struct {
 	Present bool `json:"present"`
 	// Info is what the device last said of itself; nil if it never did.
 	Info *Device `json:"info,omitempty"`
-	// Last is the last finished run; nil before the first.
+	// Last is the last finished run of the probes; nil before the first. It keeps
+	// what Run.Kept does.
 	Last *Run `json:"last,omitempty"`
 	// LastSuccess is when the last run with OutcomeOK was started; zero if none.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	// Failures is the number of runs since the last one with OutcomeOK.
 	Failures int `json:"failures"`
+	// Contracts is how the device keeps the contracts of the man pages; nil before
+	// they were first judged.
+	Contracts *Contracts `json:"contracts,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
 	// none.
 	Stuck *Stuck `json:"stuck,omitempty"`

@@ -16,12 +16,15 @@ import (
 // with one key, ended by a newline. A verb is named before it is called (begin)
 // and again when it has returned (call), so that whatever ends the child, the
 // parent knows the verb in flight: the last one begun, unless a call returned
-// since. The line "end" closes a whole report.
+// since. A contract is named before it is judged, too. The line "end" closes a
+// whole report.
 type line struct {
 	Begin       string       `json:"begin,omitempty"`
 	Call        *Call        `json:"call,omitempty"`
 	Device      *Device      `json:"device,omitempty"`
 	Probe       *Probe       `json:"probe,omitempty"`
+	Judging     string       `json:"judging,omitempty"`
+	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	End         *End         `json:"end,omitempty"`
 }
@@ -58,6 +61,12 @@ func (w *Writer) Device(d Device) error { return w.write(line{Device: &d}) }
 
 // Probe says what a probe found.
 func (w *Writer) Probe(p Probe) error { return w.write(line{Probe: &p}) }
+
+// Judging says that a contract is about to be judged.
+func (w *Writer) Judging(contract string) error { return w.write(line{Judging: contract}) }
+
+// Contract says what the verdict on a contract is.
+func (w *Writer) Contract(c Contract) error { return w.write(line{Contract: &c}) }
 
 // Undestroyed says that an object could not be destroyed.
 func (w *Writer) Undestroyed(u Undestroyed) error { return w.write(line{Undestroyed: &u}) }
@@ -99,10 +108,15 @@ const (
 	maxCalls  = 1 << 14
 	maxLimits = 64
 	maxPorts  = 256
+	maxVector = 1 << 16
 	maxProbes = 64
-	maxItems  = 1024
-	maxText   = 4096
-	maxLabel  = 128
+	// maxContracts is the most verdicts.
+	maxContracts = 256
+	// maxSamples is the most samples of one measurement.
+	maxSamples = 1 << 14
+	maxItems   = 1024
+	maxText    = 4096
+	maxLabel   = 128
 )
 
 var (
@@ -127,7 +141,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d of the report: 
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
-// Calls, Undestroyed, Verb (the verb in flight), and Error from the end line. It
+// Calls, Contracts, Judging (the contract that was being judged), Undestroyed,
+// Verb (the verb in flight), and MaxRSS and Error from the end line. It
 // returns nil for a whole report. Otherwise the error says what is wrong with
 // it, and run holds what was read until there. The error matches ErrTruncated or
 // ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
@@ -269,6 +284,24 @@ func fold(b []byte, run *Run) (end bool, err error) {
 		}
 		l.Probe.clip()
 		run.Probes = append(run.Probes, *l.Probe)
+	case l.Judging != "":
+		if !isLabel(l.Judging) {
+			return false, fmt.Errorf("%.64q is not the name of a contract", l.Judging)
+		}
+		run.Judging = l.Judging
+	case l.Contract != nil:
+		if len(run.Contracts) >= maxContracts {
+			return false, fmt.Errorf("%w: more than %d contracts", ErrTooLarge, maxContracts)
+		}
+		if err := l.Contract.validate(); err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(run.Contracts, func(c Contract) bool { return c.Name == l.Contract.Name }) {
+			return false, fmt.Errorf("contract %s is there twice", l.Contract.Name)
+		}
+		l.Contract.clip()
+		run.Judging = ""
+		run.Contracts = append(run.Contracts, *l.Contract)
 	case l.Undestroyed != nil:
 		if len(run.Undestroyed) >= maxItems {
 			return false, fmt.Errorf("%w: more than %d undestroyed objects", ErrTooLarge, maxItems)
@@ -290,7 +323,10 @@ func fold(b []byte, run *Run) (end bool, err error) {
 // keys counts the keys of a line that say something.
 func (l *line) keys() int {
 	n := 0
-	for _, set := range []bool{l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Undestroyed != nil, l.End != nil} {
+	for _, set := range []bool{
+		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Judging != "", l.Contract != nil,
+		l.Undestroyed != nil, l.End != nil,
+	} {
 		if set {
 			n++
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // What a child reports becomes label values, so a child that is out of its mind
@@ -60,7 +61,7 @@ func (p *Probe) validate() error {
 	if !slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, p.Status) {
 		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
 	}
-	for _, n := range []int{len(p.Failures), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory)} {
+	for _, n := range []int{len(p.Failures), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Latencies)} {
 		if n > maxItems {
 			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
 		}
@@ -93,12 +94,65 @@ func (p *Probe) validate() error {
 	for _, m := range p.Memory {
 		words = append(words, m.Object, m.Profile)
 	}
+	for i := range p.Latencies {
+		if err := p.Latencies[i].validate(); err != nil {
+			return fmt.Errorf("probe %s: %w", p.Name, err)
+		}
+		words = append(words, p.Latencies[i].Unsuccessful...)
+	}
 	for _, w := range words {
 		if w != "" && !isLabel(w) {
 			return fmt.Errorf("probe %s: %.64q is not a word", p.Name, w)
 		}
 	}
 	return p.unique()
+}
+
+func (l *Latency) validate() error {
+	if !slices.Contains(LatencyPaths(), l.Path) || !slices.Contains(LatencyModes(), l.Mode) {
+		return fmt.Errorf("a measurement of path %.64q and mode %.64q", l.Path, l.Mode)
+	}
+	if l.Port < 0 || l.Port > maxPorts || l.Vector < 0 || l.Vector > maxVector {
+		return fmt.Errorf("a measurement on port %d and vector %d", l.Port, l.Vector)
+	}
+	if len(l.Samples) > maxSamples || len(l.Arms) > maxSamples || len(l.Unsuccessful) > maxSamples {
+		return fmt.Errorf("%w: a measurement of %d samples", ErrTooLarge, max(len(l.Samples), len(l.Arms), len(l.Unsuccessful)))
+	}
+	if l.Count != len(l.Samples) {
+		return fmt.Errorf("a measurement of %d samples says that it has %d", len(l.Samples), l.Count)
+	}
+	for _, n := range []int{l.Missed, l.Spurious, l.Misdirected, l.Missing} {
+		if n < 0 {
+			return fmt.Errorf("a measurement counted %d", n)
+		}
+	}
+	for _, list := range [][]time.Duration{l.Samples, l.Arms, {l.P50, l.P99}} {
+		if i := slices.IndexFunc(list, func(d time.Duration) bool { return d < 0 }); i >= 0 {
+			return fmt.Errorf("a sample of %d ns", list[i])
+		}
+	}
+	return nil
+}
+
+func (c *Contract) validate() error {
+	if !isLabel(c.Name) {
+		return fmt.Errorf("%.64q is not the name of a contract", c.Name)
+	}
+	if !slices.Contains(Verdicts(), c.Verdict) || !slices.Contains(Severities(), c.Severity) {
+		return fmt.Errorf("contract %s: verdict %.64q of severity %.64q", c.Name, c.Verdict, c.Severity)
+	}
+	if (c.Verdict == VerdictSkipped) != (c.Reason != "") || c.Reason != "" && !isLabel(string(c.Reason)) {
+		return fmt.Errorf("contract %s: verdict %s with reason %.64q", c.Name, c.Verdict, c.Reason)
+	}
+	if c.Duration < 0 {
+		return fmt.Errorf("contract %s took %d ns", c.Name, c.Duration)
+	}
+	return nil
+}
+
+// clip cuts the texts of a verdict down to what a reader keeps of them.
+func (c *Contract) clip() {
+	c.Asked, c.Expected, c.Observed = clip(c.Asked), clip(c.Expected), clip(c.Observed)
 }
 
 // unique makes sure that no size is told twice: each becomes the value of one
@@ -121,6 +175,9 @@ func (p *Probe) unique() error {
 	for _, m := range p.Memory {
 		keys = append(keys, key{"memory", m.Object, m.Profile})
 	}
+	for _, l := range p.Latencies {
+		keys = append(keys, key{"latencies", fmt.Sprintf("%s %s", l.Path, l.Mode), fmt.Sprintf("port %d vector %d", l.Port, l.Vector)})
+	}
 	seen := make(map[key]bool, len(keys))
 	for _, k := range keys {
 		if seen[k] {
@@ -139,6 +196,9 @@ func (p *Probe) clip() {
 	}
 	for i := range p.Skips {
 		p.Skips[i].Detail = clip(p.Skips[i].Detail)
+	}
+	for i := range p.Latencies {
+		p.Latencies[i].Stopped = clip(p.Latencies[i].Stopped)
 	}
 }
 

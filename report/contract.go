@@ -1,0 +1,64 @@
+package report
+
+import "time"
+
+// Contract is the verdict on one promise of the libibverbs man pages, as one
+// device keeps it.
+type Contract struct {
+	// Name is that of the contract, such as cq_at_least_requested.
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+	Verdict  Verdict  `json:"verdict"`
+	// Reason is why the contract was not judged; empty if it was.
+	Reason SkipReason `json:"reason,omitempty"`
+	// Asked, Expected and Observed are the evidence in words: what was done, what
+	// the manual has follow, and what followed. Of a contract that was skipped,
+	// Observed says what stood in the way.
+	Asked    string `json:"asked,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	Observed string `json:"observed,omitempty"`
+	// Duration is the time that the judgement took.
+	Duration time.Duration `json:"duration_ns"`
+	// Judged is when the run that judged it was started; zero within a run.
+	Judged time.Time `json:"judged,omitzero"`
+}
+
+// Verdict is whether a device keeps a contract.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictHolds    Verdict = "holds"
+	VerdictViolated Verdict = "violated"
+	// VerdictSkipped: it could not be judged. It counts as neither.
+	VerdictSkipped Verdict = "skipped"
+)
+
+// Verdicts returns every verdict.
+func Verdicts() []Verdict { return []Verdict{VerdictHolds, VerdictViolated, VerdictSkipped} }
+
+// Severity is what a violation means to an application.
+type Severity string
+
+// The severities.
+const (
+	// SeverityCritical: a program that relies on it hangs or loses data.
+	SeverityCritical Severity = "critical"
+	// SeverityWarning: a size or a state is told wrongly.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo: the device allows more than the manual does.
+	SeverityInfo Severity = "info"
+)
+
+// Severities returns every severity.
+func Severities() []Severity {
+	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
+}
+
+// Contracts is what is known of how a device keeps the contracts.
+type Contracts struct {
+	// Last is the last finished run of the contract audit, without its verdicts.
+	Last *Run `json:"last,omitempty"`
+	// Verdicts are the latest on each contract, in the order of judgement.
+	Verdicts []Contract `json:"verdicts"`
+}

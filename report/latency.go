@@ -1,0 +1,94 @@
+package report
+
+import (
+	"slices"
+	"time"
+)
+
+// Latency is what one measurement of completions found: the samples that went
+// well, and how many did not.
+type Latency struct {
+	// Port is the number of the port, from 1.
+	Port int         `json:"port"`
+	Path LatencyPath `json:"path"`
+	Mode LatencyMode `json:"mode"`
+	// Vector is the completion vector of the CQ.
+	Vector int `json:"comp_vector"`
+	// Count is the number of samples that went well; P50 and P99 are quantiles of
+	// them, 0 if there are none.
+	Count int           `json:"count"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	// Samples are the times, from before the work request was posted to after the
+	// event was returned or, with ModePoll, the completion. Arms are the times
+	// that asking for the event took. A snapshot keeps neither.
+	Samples []time.Duration `json:"samples_ns,omitempty"`
+	Arms    []time.Duration `json:"arms_ns,omitempty"`
+	// Missed counts the events that had not come by the deadline though their
+	// completions had; Spurious the events without a completion; Misdirected the
+	// events on a wrong channel or for a wrong CQ; Missing the completions that
+	// had not come by the deadline.
+	Missed      int `json:"missed,omitempty"`
+	Spurious    int `json:"spurious,omitempty"`
+	Misdirected int `json:"misdirected,omitempty"`
+	Missing     int `json:"missing,omitempty"`
+	// Unsuccessful are the statuses, such as retry_exc_err, of completions that
+	// should have had another, in order.
+	Unsuccessful []string `json:"unsuccessful,omitempty"`
+	// Stopped says why there are fewer samples than asked for; empty if there are
+	// not.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// LatencyPath is how a completion is brought about.
+type LatencyPath string
+
+// The paths.
+const (
+	// PathLoopback: a message between two connected QPs on the same port, whose
+	// receipt completes.
+	PathLoopback LatencyPath = "loopback"
+	// PathFlush: a work request posted to a QP in the error state, which needs
+	// neither port nor peer.
+	PathFlush LatencyPath = "flush"
+)
+
+// LatencyPaths returns every path.
+func LatencyPaths() []LatencyPath { return []LatencyPath{PathLoopback, PathFlush} }
+
+// LatencyMode is how a completion is awaited.
+type LatencyMode string
+
+// The modes.
+const (
+	// ModeAny: asleep, for the event of any completion.
+	ModeAny LatencyMode = "any"
+	// ModeSolicited: asleep, for the event of a solicited completion.
+	ModeSolicited LatencyMode = "solicited"
+	// ModePoll: awake, by polling without a pause.
+	ModePoll LatencyMode = "poll"
+)
+
+// LatencyModes returns every mode.
+func LatencyModes() []LatencyMode { return []LatencyMode{ModeAny, ModeSolicited, ModePoll} }
+
+// Summarise sets Count, P50 and P99 from Samples.
+func (l *Latency) Summarise() {
+	l.Count = len(l.Samples)
+	sorted := slices.Sorted(slices.Values(l.Samples))
+	l.P50, l.P99 = quantile(sorted, 0.5), quantile(sorted, 0.99)
+}
+
+// quantile returns the q-quantile of sorted values by the nearest rank: a value
+// that occurred.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// Wrong reports whether anything went wrong in the measurement.
+func (l *Latency) Wrong() bool {
+	return l.Missed+l.Spurious+l.Misdirected+l.Missing+len(l.Unsuccessful) > 0
+}
