@@ -177,6 +177,8 @@ func TestMisuse(t *testing.T) {
 		{"--memlock", "some", "true"},
 		{"--forward", "80:", "true"},
 		{"--forward=1:2:3", "true"},
+		{"--kernel", "../trixie", "true"},
+		{"--siw", "--no-devices", "true"},
 		{"--no-such-option", "true"},
 	} {
 		if got := r.run(t, args...); got.status != 2 || got.stdout != "" || !strings.Contains(got.stderr, "--help") {
@@ -254,7 +256,7 @@ func TestArgumentsEnvironmentAndDirectoryArePassed(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	r := newRunner(t)
-	got := r.run(t, "--smp", "3", "--memlock", "64", "bash", "-ec",
+	got := r.run(t, "--smp=3", "--memlock", "64", "bash", "-ec",
 		`ulimit -l; nproc; ibv_devinfo -v; cat /sys/class/infiniband/rxe0/ports/1/gids/1; ls /dev/infiniband; ip -br address; modprobe dummy`)
 	if got.status != 0 {
 		t.Fatalf("status %d; stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
