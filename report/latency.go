@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -79,13 +80,14 @@ func (l *Latency) Summarise() {
 	l.P50, l.P99 = quantile(sorted, 0.5), quantile(sorted, 0.99)
 }
 
-// quantile returns the q-quantile of sorted values by the nearest rank: a value
-// that occurred.
+// quantile returns the q-quantile of sorted values by the nearest rank: the least
+// of them that no less than that part of all does not exceed.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
 // Wrong reports whether anything went wrong in the measurement.

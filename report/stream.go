@@ -24,6 +24,7 @@ type line struct {
 	Device      *Device      `json:"device,omitempty"`
 	Probe       *Probe       `json:"probe,omitempty"`
 	Judging     string       `json:"judging,omitempty"`
+	Presumed    *Contract    `json:"presumed,omitempty"`
 	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	End         *End         `json:"end,omitempty"`
@@ -64,6 +65,10 @@ func (w *Writer) Probe(p Probe) error { return w.write(line{Probe: &p}) }
 
 // Judging says that a contract is about to be judged.
 func (w *Writer) Judging(contract string) error { return w.write(line{Judging: contract}) }
+
+// Presume says what the verdict on the contract that is being judged is, should
+// nothing more of it be said.
+func (w *Writer) Presume(c Contract) error { return w.write(line{Presumed: &c}) }
 
 // Contract says what the verdict on a contract is.
 func (w *Writer) Contract(c Contract) error { return w.write(line{Contract: &c}) }
@@ -141,8 +146,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d of the report: 
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
-// Calls, Contracts, Judging (the contract that was being judged), Undestroyed,
-// Verb (the verb in flight), and MaxRSS and Error from the end line. It
+// Calls, Contracts, Judging (the contract that was being judged) and Presumed,
+// Undestroyed, Verb (the verb in flight), and MaxRSS and Error from the end line. It
 // returns nil for a whole report. Otherwise the error says what is wrong with
 // it, and run holds what was read until there. The error matches ErrTruncated or
 // ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
@@ -288,7 +293,16 @@ func fold(b []byte, run *Run) (end bool, err error) {
 		if !isLabel(l.Judging) {
 			return false, fmt.Errorf("%.64q is not the name of a contract", l.Judging)
 		}
-		run.Judging = l.Judging
+		run.Judging, run.Presumed = l.Judging, nil
+	case l.Presumed != nil:
+		if err := l.Presumed.validate(); err != nil {
+			return false, err
+		}
+		if l.Presumed.Name != run.Judging {
+			return false, fmt.Errorf("the verdict on %s is presumed while %.64q is judged", l.Presumed.Name, run.Judging)
+		}
+		l.Presumed.clip()
+		run.Presumed = l.Presumed
 	case l.Contract != nil:
 		if len(run.Contracts) >= maxContracts {
 			return false, fmt.Errorf("%w: more than %d contracts", ErrTooLarge, maxContracts)
@@ -300,7 +314,7 @@ func fold(b []byte, run *Run) (end bool, err error) {
 			return false, fmt.Errorf("contract %s is there twice", l.Contract.Name)
 		}
 		l.Contract.clip()
-		run.Judging = ""
+		run.Judging, run.Presumed = "", nil
 		run.Contracts = append(run.Contracts, *l.Contract)
 	case l.Undestroyed != nil:
 		if len(run.Undestroyed) >= maxItems {
@@ -324,7 +338,7 @@ func fold(b []byte, run *Run) (end bool, err error) {
 func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
-		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Judging != "", l.Contract != nil,
+		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
 		l.Undestroyed != nil, l.End != nil,
 	} {
 		if set {

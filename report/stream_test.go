@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"reflect"
@@ -44,6 +45,34 @@ func fullRun() *Run {
 				Inline: []InlineMax{{"rc", 828}, {"ud", 0}},
 				Memory: []Memory{{"qp_rc", "small", 4096, 8192}, {"comp_channel", "", 0, -4096}},
 			},
+			{
+				Name: "notification", Status: StatusFailed,
+				Skips: []Skip{{Subject: "port 2", Reason: SkipPortDown}, {Subject: "vector 1", Reason: SkipBudget}},
+				Latencies: []Latency{
+					{
+						Port: 1, Path: PathLoopback, Mode: ModeAny, Vector: 3, Count: 2, P50: 3000, P99: 4000,
+						Samples: []time.Duration{4000, 3000}, Arms: []time.Duration{200, 300},
+					},
+					{
+						Port: 1, Path: PathFlush, Mode: ModeSolicited, Missed: 1, Spurious: 2, Misdirected: 3, Missing: 4,
+						Unsuccessful: []string{"retry_exc_err", "success"}, Stopped: "too many events did not come",
+					},
+					{Port: 1, Path: PathFlush, Mode: ModePoll, Count: 1, P50: 1, P99: 1, Samples: []time.Duration{1}},
+				},
+			},
+		},
+		Contracts: []Contract{
+			{Name: "cq_at_least_requested", Severity: SeverityCritical, Verdict: VerdictHolds, Duration: time.Millisecond},
+			{
+				Name: "qp_reports_actual", Severity: SeverityWarning, Verdict: VerdictViolated,
+				Asked: "a QP", Expected: "what it is", Observed: "what it is not\n<\u2028>",
+			},
+			{Name: "cq_comp_vector_rejected", Severity: SeverityInfo, Verdict: VerdictSkipped, Reason: SkipTimeout, Observed: "killed"},
+			{Name: "notify_any", Severity: SeverityCritical, Verdict: VerdictSkipped, Reason: SkipCrashed},
+		},
+		Judging: "notify_one_shot",
+		Presumed: &Contract{
+			Name: "notify_one_shot", Severity: SeverityInfo, Verdict: VerdictViolated, Observed: "the process came to its end",
 		},
 		Calls: []Call{
 			{Verb: "ibv_open_device", Duration: 1234},
@@ -65,6 +94,15 @@ func write(t testing.TB, w *Writer, run *Run) {
 	}
 	for _, p := range run.Probes {
 		errs = append(errs, w.Probe(p))
+	}
+	for _, c := range run.Contracts {
+		errs = append(errs, w.Judging(c.Name), w.Contract(c))
+	}
+	if run.Judging != "" {
+		errs = append(errs, w.Judging(run.Judging))
+	}
+	if run.Presumed != nil {
+		errs = append(errs, w.Presume(*run.Presumed))
 	}
 	for _, u := range run.Undestroyed {
 		errs = append(errs, w.Undestroyed(u))
@@ -142,7 +180,7 @@ func TestReadTruncatedAnywhere(t *testing.T) {
 		if !errors.Is(err, ErrTruncated) {
 			t.Fatalf("cut off at byte %d: %v", n, err)
 		}
-		if lines := strings.Count(text[:n], "\n"); len(run.Probes) > len(whole.Probes) || lines == 0 && !reflect.DeepEqual(run, Run{}) {
+		if lines := strings.Count(text[:n], "\n"); len(run.Probes) > len(whole.Probes) || len(run.Contracts) > len(whole.Contracts) || lines == 0 && !reflect.DeepEqual(run, Run{}) {
 			t.Fatalf("cut off at byte %d: %+v", n, run)
 		}
 	}
@@ -181,6 +219,50 @@ func TestReadVerbInFlight(t *testing.T) {
 	}
 }
 
+func TestReadJudging(t *testing.T) {
+	t.Parallel()
+	const (
+		judgingA = `{"judging":"notify_any"}` + "\n"
+		verdictA = `{"contract":{"name":"notify_any","severity":"critical","verdict":"holds","duration_ns":1}}` + "\n"
+		judgingB = `{"judging":"notify_one_shot"}` + "\n"
+		presumeA = `{"presumed":{"name":"notify_any","severity":"critical","verdict":"violated","duration_ns":1}}` + "\n"
+		begin    = `{"begin":"ibv_create_cq"}` + "\n"
+	)
+	tests := []struct {
+		name, text, judging, verb string
+		contracts                 int
+		presumed                  bool
+	}{
+		{"before the first", begin, "", "ibv_create_cq", 0, false},
+		{"first", judgingA, "notify_any", "", 0, false},
+		{"first, in a verb", judgingA + begin, "notify_any", "ibv_create_cq", 0, false},
+		{"between", judgingA + verdictA, "", "", 1, false},
+		{"second", judgingA + verdictA + judgingB, "notify_one_shot", "", 1, false},
+		{"named and not yet told whole", judgingA + verdictA + judgingB[:9], "", "", 1, false},
+		{"presumed", judgingA + presumeA + begin, "notify_any", "ibv_create_cq", 0, true},
+		{"presumed and not yet told whole", judgingA + presumeA[:20], "notify_any", "", 0, false},
+		{"presumed and judged", judgingA + presumeA + verdictA, "", "", 1, false},
+		{"presumed of the one before", judgingA + presumeA + judgingB, "notify_one_shot", "", 0, false},
+		{"a verdict out of the blue", verdictA, "", "", 1, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var run Run
+			if err := Read(strings.NewReader(tt.text), &run); !errors.Is(err, ErrTruncated) {
+				t.Errorf("error %v", err)
+			}
+			if run.Judging != tt.judging || run.Verb != tt.verb || len(run.Contracts) != tt.contracts {
+				t.Errorf("judging %q in %q with %d verdicts, want %q, %q and %d",
+					run.Judging, run.Verb, len(run.Contracts), tt.judging, tt.verb, tt.contracts)
+			}
+			if (run.Presumed != nil) != tt.presumed || run.Presumed != nil && run.Presumed.Name != run.Judging {
+				t.Errorf("presumed is %+v", run.Presumed)
+			}
+		})
+	}
+}
+
 func TestReadRejects(t *testing.T) {
 	t.Parallel()
 	many := func(n int, item string) string {
@@ -193,6 +275,22 @@ func TestReadRejects(t *testing.T) {
 			b.WriteString(`{"probe":{"name":"` + strings.Repeat("p", i+1) + `","status":"ok"}}` + "\n")
 		}
 		return b.String()
+	}
+	contracts := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `{"contract":{"name":"c%d","severity":"info","verdict":"holds"}}`+"\n", i)
+		}
+		return b.String()
+	}
+	// latency is a line with a measurement that is sane but for what is given.
+	latency := func(fields string) string {
+		all := map[string]any{"port": 1, "path": "flush", "mode": "any"}
+		if err := json.Unmarshal([]byte("{"+fields+"}"), &all); err != nil {
+			t.Fatal(err)
+		}
+		b := mustJSON(t, all)
+		return `{"probe":{"name":"notification","status":"ok","latencies":[` + string(b) + "]}}\n"
 	}
 	tests := []struct {
 		name, text string
@@ -250,6 +348,54 @@ func TestReadRejects(t *testing.T) {
 		{"QP twice", `{"probe":{"name":"cq","status":"ok","qps":[{"type":"rc","profile":"a"},{"type":"rc","profile":"a"}]}}` + "\n", 1, nil},
 		{"inline twice", `{"probe":{"name":"cq","status":"ok","inline":[{"type":"rc"},{"type":"rc"}]}}` + "\n", 1, nil},
 		{"memory twice", `{"probe":{"name":"cq","status":"ok","memory":[{"object":"cq"},{"object":"cq"}]}}` + "\n", 1, nil},
+		{"port below zero", latency(`"port":-1`), 1, nil},
+		{"port beyond all", latency(`"port":257`), 1, nil},
+		{"path", latency(`"path":"wormhole"`), 1, nil},
+		{"no path", latency(`"path":""`), 1, nil},
+		{"mode", latency(`"mode":"telepathy"`), 1, nil},
+		{"no mode", latency(`"mode":""`), 1, nil},
+		{"vector below zero", latency(`"comp_vector":-1`), 1, nil},
+		{"vector beyond all", latency(`"comp_vector":65537`), 1, nil},
+		{"too many samples", latency(`"samples_ns":` + many(maxSamples+1, "1") + `,"count":16385`), 1, ErrTooLarge},
+		{"too many arms", latency(`"arms_ns":` + many(maxSamples+1, "1")), 1, ErrTooLarge},
+		{"too many statuses", latency(`"unsuccessful":` + many(maxSamples+1, `"success"`)), 1, ErrTooLarge},
+		{"fewer samples than counted", latency(`"samples_ns":[1],"count":2`), 1, nil},
+		{"more samples than counted", latency(`"samples_ns":[1,2],"count":1`), 1, nil},
+		{"count without samples", latency(`"count":1`), 1, nil},
+		{"count below zero", latency(`"count":-1`), 1, nil},
+		{"missed below zero", latency(`"missed":-1`), 1, nil},
+		{"spurious below zero", latency(`"spurious":-1`), 1, nil},
+		{"misdirected below zero", latency(`"misdirected":-1`), 1, nil},
+		{"missing below zero", latency(`"missing":-1`), 1, nil},
+		{"half an event missed", latency(`"missed":0.5`), 1, nil},
+		{"sample below zero", latency(`"samples_ns":[1,-1],"count":2`), 1, nil},
+		{"arm below zero", latency(`"arms_ns":[-1]`), 1, nil},
+		{"median below zero", latency(`"p50_ns":-1`), 1, nil},
+		{"99th percentile below zero", latency(`"p99_ns":-1`), 1, nil},
+		{"status of a completion", latency(`"unsuccessful":["re\"try"]`), 1, nil},
+		{"unknown attribute of a measurement", latency(`"jitter":1`), 1, nil},
+		{"measurement twice", `{"probe":{"name":"n","status":"ok","latencies":` + many(2, `{"path":"flush","mode":"any"}`) + "}}\n", 1, nil},
+		{"too many measurements", `{"probe":{"name":"n","status":"ok","latencies":` + many(maxItems+1, `{}`) + "}}\n", 1, ErrTooLarge},
+		{"judging nothing known", `{"judging":"a\nb"}` + "\n", 1, nil},
+		{"judging a long name", `{"judging":"` + strings.Repeat("x", maxLabel+1) + `"}` + "\n", 1, nil},
+		{"judging and verdict", `{"judging":"c","contract":{"name":"c","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
+		{"presumed of none", `{"presumed":{"name":"c","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
+		{"presumed of another", `{"judging":"a"}` + "\n" + `{"presumed":{"name":"b","severity":"info","verdict":"holds"}}` + "\n", 2, nil},
+		{"presumed of the one before", `{"judging":"a"}` + "\n" + `{"contract":{"name":"a","severity":"info","verdict":"holds"}}` + "\n" + `{"presumed":{"name":"a","severity":"info","verdict":"holds"}}` + "\n", 3, nil},
+		{"presumed verdict", `{"judging":"a"}` + "\n" + `{"presumed":{"name":"a","severity":"info","verdict":"perhaps"}}` + "\n", 2, nil},
+		{"contract without name", `{"contract":{"severity":"info","verdict":"holds"}}` + "\n", 1, nil},
+		{"name of a contract", `{"contract":{"name":"{","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
+		{"no verdict", `{"contract":{"name":"c","severity":"info"}}` + "\n", 1, nil},
+		{"verdict", `{"contract":{"name":"c","severity":"info","verdict":"perhaps"}}` + "\n", 1, nil},
+		{"no severity", `{"contract":{"name":"c","verdict":"holds"}}` + "\n", 1, nil},
+		{"severity", `{"contract":{"name":"c","severity":"mild","verdict":"holds"}}` + "\n", 1, nil},
+		{"skipped without reason", `{"contract":{"name":"c","severity":"info","verdict":"skipped"}}` + "\n", 1, nil},
+		{"held for a reason", `{"contract":{"name":"c","severity":"info","verdict":"holds","reason":"budget"}}` + "\n", 1, nil},
+		{"violated for a reason", `{"contract":{"name":"c","severity":"info","verdict":"violated","reason":"budget"}}` + "\n", 1, nil},
+		{"reason of a contract", `{"contract":{"name":"c","severity":"info","verdict":"skipped","reason":"\""}}` + "\n", 1, nil},
+		{"contract took less than nothing", `{"contract":{"name":"c","severity":"info","verdict":"holds","duration_ns":-1}}` + "\n", 1, nil},
+		{"contract twice", lines(2, `{"contract":{"name":"c","severity":"info","verdict":"holds"}}`), 2, nil},
+		{"too many contracts", contracts(maxContracts + 1), maxContracts + 1, ErrTooLarge},
 		{"undestroyed", `{"undestroyed":{"type":"","errno":"EBUSY"}}` + "\n", 1, nil},
 		{"too many undestroyed", lines(maxItems+1, `{"undestroyed":{"type":"cq","errno":"EBUSY"}}`), maxItems + 1, ErrTooLarge},
 		{"long line without newline", strings.Repeat("x", MaxLine+1), 0, ErrTooLarge},
@@ -313,6 +459,59 @@ func TestReadAtTheBounds(t *testing.T) {
 	}
 }
 
+// The most that is taken is taken.
+func TestReadTakesTheMost(t *testing.T) {
+	t.Parallel()
+	most := Latency{
+		Port: maxPorts, Path: PathLoopback, Mode: ModeAny, Vector: maxVector,
+		Samples: make([]time.Duration, maxSamples), Arms: make([]time.Duration, maxSamples),
+		Unsuccessful: slices.Repeat([]string{"success"}, maxSamples),
+	}
+	most.Summarise()
+	p := Probe{Name: "notification", Status: StatusFailed, Latencies: []Latency{most}}
+	for vector := range maxItems - 1 {
+		p.Latencies = append(p.Latencies, Latency{Path: PathFlush, Mode: ModePoll, Vector: vector})
+	}
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	errs := []error{w.Probe(p)}
+	for i := range maxContracts {
+		errs = append(errs, w.Contract(Contract{Name: fmt.Sprint("c", i), Severity: SeverityInfo, Verdict: VerdictHolds}))
+	}
+	if err := errors.Join(append(errs, w.End(End{}))...); err != nil {
+		t.Fatal(err)
+	}
+	var run Run
+	if err := Read(&b, &run); err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Contracts) != maxContracts || len(run.Probes) != 1 || !reflect.DeepEqual(run.Probes[0], p) {
+		t.Errorf("%d contracts, %d probes", len(run.Contracts), len(run.Probes))
+	}
+}
+
+// One vector may be measured by several paths, modes and ports.
+func TestReadMeasurementsOfOneVector(t *testing.T) {
+	t.Parallel()
+	p := Probe{Name: "notification", Status: StatusOK}
+	for _, path := range LatencyPaths() {
+		for _, mode := range LatencyModes() {
+			for port := range 2 {
+				p.Latencies = append(p.Latencies, Latency{Port: port, Path: path, Mode: mode})
+			}
+		}
+	}
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	if err := errors.Join(w.Probe(p), w.End(End{})); err != nil {
+		t.Fatal(err)
+	}
+	var run Run
+	if err := Read(&b, &run); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadClipsTexts(t *testing.T) {
 	t.Parallel()
 	long := "x" + strings.Repeat("é", maxText)
@@ -320,18 +519,23 @@ func TestReadClipsTexts(t *testing.T) {
 	w := NewWriter(&b)
 	p := Probe{
 		Name: "cq", Status: StatusFailed,
-		Failures: []Failure{{Subject: long, Message: long}},
-		Skips:    []Skip{{Reason: SkipNeeds, Detail: long}},
+		Failures:  []Failure{{Subject: long, Message: long}},
+		Skips:     []Skip{{Reason: SkipNeeds, Detail: long}},
+		Latencies: []Latency{{Path: PathFlush, Mode: ModeAny, Stopped: long}},
 	}
-	if err := errors.Join(w.Probe(p), w.End(End{Error: long})); err != nil {
+	c := Contract{Name: "c", Severity: SeverityInfo, Verdict: VerdictViolated, Asked: long, Expected: long, Observed: long}
+	if err := errors.Join(w.Probe(p), w.Contract(c), w.Judging(c.Name), w.Presume(c), w.End(End{Error: long})); err != nil {
 		t.Fatal(err)
 	}
 	var run Run
 	if err := Read(&b, &run); err != nil {
 		t.Fatal(err)
 	}
-	got := run.Probes[0]
-	for _, s := range []string{run.Error, got.Failures[0].Subject, got.Failures[0].Message, got.Skips[0].Detail} {
+	got, verdict := run.Probes[0], run.Contracts[0]
+	for _, s := range []string{
+		run.Error, got.Failures[0].Subject, got.Failures[0].Message, got.Skips[0].Detail, got.Latencies[0].Stopped,
+		verdict.Asked, verdict.Expected, verdict.Observed, run.Presumed.Asked, run.Presumed.Expected, run.Presumed.Observed,
+	} {
 		if len(s) != maxText-1 || !utf8.ValidString(s) {
 			t.Errorf("a text of %d bytes", len(s))
 		}
@@ -422,6 +626,10 @@ func FuzzRead(f *testing.F) {
 		"", "\n", "{}\n", "null\n", "[", "\xff\xfe\n", "{\"end\":{}}}\n", "{\"begin\":\"ibv_\"}\n",
 		`{"call":{"verb":"ibv_x","ns":1e99}}` + "\n", `{"call":{"verb":"ibv_x","ns":9223372036854775807}}` + "\n",
 		`{"device":{"ports":[{"number":-1,"state":"active"}]}}` + "\n", `{"BEGIN":"ibv_x"}` + "\n",
+		`{"judging":""}` + "\n", `{"judging":"notify_any"}` + "\n" + `{"judging":"notify_one_shot"}` + "\n",
+		`{"contract":{"name":"c","severity":"info","verdict":"skipped","reason":"x","judged":"2026-03-01T12:00:00Z"}}` + "\n",
+		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","samples_ns":[],"arms_ns":null}]}}` + "\n",
+		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","missed":9223372036854775807}]}}` + "\n",
 		`{"end":{"error":"\ud800"}}` + "\n", "panic: runtime error\n\ngoroutine 1 [running]:\n",
 	} {
 		f.Add([]byte(s))
@@ -479,6 +687,53 @@ func check(t *testing.T, run *Run) {
 			t.Fatalf("probe %+v", p)
 		}
 		names[p.Name] = true
+		for _, l := range p.Latencies {
+			checkLatency(t, &l)
+		}
+	}
+	if run.Judging != "" && !isLabel(run.Judging) || len(run.Contracts) > maxContracts {
+		t.Fatalf("judging %q after %d contracts", run.Judging, len(run.Contracts))
+	}
+	checkContracts(t, run.Contracts)
+	if run.Presumed != nil {
+		checkContracts(t, []Contract{*run.Presumed})
+		if run.Presumed.Name != run.Judging {
+			t.Fatalf("judging %q, presumed %+v", run.Judging, run.Presumed)
+		}
+	}
+}
+
+func checkContracts(t *testing.T, contracts []Contract) {
+	t.Helper()
+	judged := make(map[string]bool)
+	for _, c := range contracts {
+		if !isLabel(c.Name) || judged[c.Name] || !slices.Contains(Verdicts(), c.Verdict) || !slices.Contains(Severities(), c.Severity) {
+			t.Fatalf("contract %+v", c)
+		}
+		if (c.Verdict == VerdictSkipped) != isLabel(string(c.Reason)) || c.Duration < 0 {
+			t.Fatalf("contract %+v", c)
+		}
+		judged[c.Name] = true
+	}
+}
+
+func checkLatency(t *testing.T, l *Latency) {
+	t.Helper()
+	if !slices.Contains(LatencyPaths(), l.Path) || !slices.Contains(LatencyModes(), l.Mode) || l.Port < 0 || l.Vector < 0 {
+		t.Fatalf("measurement %+v", l)
+	}
+	if l.Count != len(l.Samples) || min(l.Missed, l.Spurious, l.Misdirected, l.Missing) < 0 {
+		t.Fatalf("measurement %+v", l)
+	}
+	for _, d := range slices.Concat(l.Samples, l.Arms, []time.Duration{l.P50, l.P99}) {
+		if d < 0 {
+			t.Fatalf("measurement %+v", l)
+		}
+	}
+	for _, s := range l.Unsuccessful {
+		if s != "" && !isLabel(s) {
+			t.Fatalf("measurement %+v", l)
+		}
 	}
 }
 
