@@ -21,6 +21,7 @@ type behaviour struct {
 	ports     []port
 	gids      []verbs.GIDEntry
 	types     []verbs.QPType
+	broken    map[string]bool // contracts
 }
 
 // port is a port of a device.
@@ -42,6 +43,10 @@ func newBehaviour(p DeviceProfile) *behaviour {
 			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
 		},
 		transport: value(p.Transport, verbs.TransportIB, verbs.TransportUnspecified),
+		broken:    make(map[string]bool),
+	}
+	for _, contract := range p.Violate {
+		b.broken[contract] = true
 	}
 	for _, t := range p.QPTypes {
 		b.types = append(b.types, value(t, verbs.RC, verbs.RawPacket))
@@ -65,6 +70,9 @@ func newBehaviour(p DeviceProfile) *behaviour {
 	}
 	return b
 }
+
+// breaks reports whether the device breaks a contract.
+func (b *behaviour) breaks(contract string) bool { return b.broken[contract] }
 
 // port returns a port by its number.
 func (b *behaviour) port(number int) (port, bool) {
@@ -130,6 +138,12 @@ func (b *behaviour) admits(k kind, live int) *failure {
 
 // refusesDestroy decides whether an object cannot be destroyed.
 func (b *behaviour) refusesDestroy(o *object) *failure {
+	switch {
+	case o.kind == kindCQ && b.breaks(cqDestroyBusy),
+		o.kind == kindChannel && b.breaks(channelDestroyBusy),
+		o.kind == kindSRQ && b.breaks(srqDestroyBusy):
+		return nil // nothing but the objects of the contract uses one of these
+	}
 	if users := o.usage(); users != "" {
 		return fail(syscall.EBUSY, "the %s is in use (%s)", o.kind, users)
 	}
@@ -138,7 +152,7 @@ func (b *behaviour) refusesDestroy(o *object) *failure {
 
 // refusesDestroyQP decides whether a QP cannot be destroyed.
 func (b *behaviour) refusesDestroyQP(q *qp) *failure {
-	if n := len(q.groups); n > 0 {
+	if n := len(q.groups); n > 0 && !b.breaks(qpDestroyBusyMulticast) {
 		return fail(syscall.EBUSY, "the QP is attached to %d multicast groups", n)
 	}
 	return nil
@@ -167,18 +181,28 @@ func first(failures ...*failure) *failure {
 	return nil
 }
 
-// cq decides over the creation of a CQ and returns how many entries it gets.
-func (b *behaviour) cq(entries, vector int) (int, *failure) {
+// cq decides over the creation of a CQ and returns how many entries it gets. No
+// verb queries a CQ.
+func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
 	if entries < 1 {
-		return 0, fail(syscall.EINVAL, "cqe %d is below 1", entries)
+		return s, fail(syscall.EINVAL, "cqe %d is below 1", entries)
 	}
-	if vector < 0 || vector >= b.profile.CompletionVectors {
-		return 0, fail(syscall.EINVAL, "comp_vector %d is not from 0 to %d", vector, b.profile.CompletionVectors-1)
+	last := b.profile.CompletionVectors - 1
+	switch {
+	case (vector < 0 || vector > last) && !b.breaks(cqCompVectorRejected):
+		return s, fail(syscall.EINVAL, "comp_vector %d is not from 0 to %d", vector, last)
+	case vector == last && b.breaks(cqCompVectorAccepted):
+		return s, fail(syscall.EINVAL, "comp_vector %d is broken", vector)
 	}
 	if f := above("cqe", int64(entries), b.attr.Limits.MaxCQE); f != nil {
-		return 0, f
+		return s, f
 	}
-	return fit(b.profile.Rounding.CQEntries, entries, b.attr.Limits.MaxCQE), nil
+	s.real = fit(b.profile.Rounding.CQEntries, entries, b.attr.Limits.MaxCQE)
+	s.created = s.real
+	if b.breaks(cqAtLeastRequested) {
+		s.created = less(entries, 1)
+	}
+	return s, nil
 }
 
 // sizes are what is said of an object's sizes and what they are.
@@ -199,8 +223,12 @@ func (b *behaviour) srq(asked verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *failure
 			return s, f
 		}
 	}
+	if b.breaks(srqLimitIgnored) && asked.Limit > asked.MaxWR {
+		return s, fail(syscall.EINVAL, "srq_limit %d is above max_wr %d", asked.Limit, asked.MaxWR)
+	}
 	wr := reported(r.SRQWR, asked.MaxWR, l.MaxSRQWR)
 	sge := reported(r.SRQSGE, asked.MaxSGE, l.MaxSRQSGE)
+	b.misreport(&wr, asked.MaxWR, srqAtLeastRequested, srqReportsActual)
 	s.created = verbs.SRQAttr{MaxWR: wr.created, MaxSGE: sge.created}
 	s.queried = verbs.SRQAttr{MaxWR: wr.queried, MaxSGE: sge.queried}
 	s.real = verbs.SRQAttr{MaxWR: wr.real, MaxSGE: sge.real}
@@ -217,6 +245,25 @@ func reported(r ReportedRule, asked uint32, limit int) sizes[uint32] {
 	return s
 }
 
+// misreport has a size reported wrongly, if the device breaks a contract about
+// it. The real size stays, and whether creation and queries say the same does
+// not depend on how much they say.
+func (b *behaviour) misreport(s *sizes[uint32], asked uint32, atLeastRequested, reportsActual string) {
+	if asked == 0 {
+		return
+	}
+	same := s.queried == s.created
+	if b.breaks(atLeastRequested) {
+		s.created = asked - 1
+		if same {
+			s.queried = s.created
+		}
+	}
+	if b.breaks(reportsActual) && same {
+		s.queried = max(asked, s.created) + 1
+	}
+}
+
 // qpType decides whether a QP of a type can be had, with an SRQ or without.
 func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 	// The kernel asks for the permission before it asks the driver.
@@ -226,7 +273,7 @@ func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 	if !slices.Contains(b.types, t) {
 		return fail(syscall.EOPNOTSUPP, "the device has no %s queue pairs", t)
 	}
-	if withSRQ && t != verbs.RC && t != verbs.UD {
+	if withSRQ && t != verbs.RC && t != verbs.UD && !b.breaks(qpSRQTypeRestricted) {
 		return fail(syscall.EINVAL, "a %s queue pair cannot have an SRQ", t)
 	}
 	return nil
@@ -236,7 +283,7 @@ func (b *behaviour) qpType(t verbs.QPType, withSRQ bool) *failure {
 // with an SRQ.
 func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap], f *failure) {
 	l, r := b.attr.Limits, b.profile.Rounding
-	if withSRQ {
+	if withSRQ && !b.breaks(qpRecvCapsIgnoredWithSRQ) {
 		asked.MaxRecvWR, asked.MaxRecvSGE = 0, 0
 	}
 	f = first(
@@ -247,6 +294,9 @@ func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap]
 	if f != nil {
 		return s, f
 	}
+	if withSRQ {
+		asked.MaxRecvWR, asked.MaxRecvSGE = 0, 0
+	}
 	if r.QPInlineSharesSGE {
 		const sgeSize = 16 // struct ibv_sge
 		room := max(int(asked.MaxSendSGE)*sgeSize, int(asked.MaxInlineData))
@@ -256,6 +306,8 @@ func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap]
 	sendWR, recvWR := reported(r.QPWR, asked.MaxSendWR, l.MaxQPWR), reported(r.QPWR, asked.MaxRecvWR, l.MaxQPWR)
 	sendSGE, recvSGE := reported(r.QPSGE, asked.MaxSendSGE, l.MaxSGE), reported(r.QPSGE, asked.MaxRecvSGE, l.MaxSGE)
 	inline := reported(r.QPInline, asked.MaxInlineData, b.profile.MaxInlineData)
+	b.misreport(&sendWR, asked.MaxSendWR, qpAtLeastRequested, qpReportsActual)
+	b.misreport(&recvWR, asked.MaxRecvWR, qpAtLeastRequested, qpReportsActual)
 	s.created = verbs.QPCap{
 		MaxSendWR: sendWR.created, MaxRecvWR: recvWR.created,
 		MaxSendSGE: sendSGE.created, MaxRecvSGE: recvSGE.created, MaxInlineData: inline.created,
@@ -273,40 +325,90 @@ func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap]
 
 // signals decides whether a send leaves a completion.
 func (b *behaviour) signals(signalAll bool, flags verbs.SendFlags, status verbs.WCStatus) bool {
-	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess
+	return signalAll || flags&verbs.SendSignaled != 0 || status != verbs.WCSuccess || b.breaks(qpSQSigAll)
 }
 
-// arming is what a CQ was asked to notify of.
-type arming int
+// request is what a program asked to be notified of.
+type request int
 
 const (
-	unarmed arming = iota
-	armedSolicited
-	armedAny
+	forNothing request = iota
+	forSolicited
+	forAny
 )
+
+// arming is how a CQ is armed.
+type arming struct {
+	now   request
+	spent request // raised the last event, if nothing was asked for since
+	ever  bool    // whether it was armed at any time
+}
 
 // arms returns the arming after ibv_req_notify_cq. Asking for less does not take
 // back that any completion was asked for.
-func (b *behaviour) arms(now arming, solicitedOnly bool) arming {
+func (b *behaviour) arms(a arming, solicitedOnly bool) arming {
+	asked := forAny
 	if solicitedOnly {
-		return max(now, armedSolicited)
+		asked = max(a.now, forSolicited)
 	}
-	return armedAny
+	return arming{now: asked, ever: true}
 }
 
 // notifies decides whether a new completion raises an event, and returns the
 // arming afterwards.
-func (b *behaviour) notifies(now arming, solicited bool, status verbs.WCStatus) (bool, arming) {
-	if now == armedAny || now == armedSolicited && (solicited || status != verbs.WCSuccess) {
-		return true, unarmed
+func (b *behaviour) notifies(a arming, solicited bool, status verbs.WCStatus) (bool, arming) {
+	switch {
+	case b.concerns(a.now, solicited, status):
+		return true, arming{spent: a.now, ever: true}
+	case b.breaks(notifyOneShot) && b.concerns(a.spent, solicited, status),
+		b.breaks(notifyRequiresArming) && !a.ever:
+		return true, a
 	}
-	return false, now
+	return false, a
+}
+
+// concerns decides whether a completion is among those that were asked for.
+func (b *behaviour) concerns(r request, solicited bool, status verbs.WCStatus) bool {
+	failed := status != verbs.WCSuccess
+	switch {
+	case r == forNothing:
+		return false
+	case r == forAny:
+		return failed || solicited || !b.breaks(notifyAny)
+	case failed:
+		return !b.breaks(notifySolicitedDeliversErrors)
+	case solicited:
+		return !b.breaks(notifySolicitedDeliversSolicited)
+	default:
+		return b.breaks(notifySolicitedSkipsUnsolicited)
+	}
 }
 
 // event returns what an event of a CQ says, and the channel that it goes to,
-// which may be nil.
-func (b *behaviour) event(c *cq) (*channel, verbs.CQEvent) {
-	return c.channel, verbs.CQEvent{CQ: c, Context: c.context}
+// which may be nil. The channels are those that there are, oldest first.
+func (b *behaviour) event(c *cq, channels []*channel) (*channel, verbs.CQEvent) {
+	to, says := c.channel, verbs.CQEvent{CQ: c, Context: c.context}
+	if to != nil && b.breaks(channelSteering) {
+		hasCQ := func(o *channel) bool { return o.users[kindCQ] > 0 }
+		if other := newestOther(channels, to, hasCQ); other != nil {
+			to = other
+		}
+	}
+	if b.breaks(notifyIdentifiesCQ) {
+		says.Context = ^says.Context
+	}
+	return to, says
+}
+
+// newestOther returns the newest channel of the same opening of the device as
+// the given one, but not that one, which suits; nil if there is none.
+func newestOther(channels []*channel, than *channel, suits func(*channel) bool) *channel {
+	for _, c := range slices.Backward(channels) {
+		if c != than && c.dev == than.dev && suits(c) {
+			return c
+		}
+	}
+	return nil
 }
 
 // opcode decides whether a QP takes a send work request at all.

@@ -25,6 +25,9 @@ func fail(errno syscall.Errno, format string, args ...any) *failure {
 	return &failure{errno: errno, detail: fmt.Errorf(format, args...)}
 }
 
+// caller calls a verb in one of the ways below.
+type caller func(v verbs.Verb, effect func(short int) *failure) error
+
 // call calls a verb: the tracer is told, time passes, faults act, and only then
 // has the verb its effect, under the lock of the hardware. The effect is told by
 // how much its sizes must come up short.
@@ -64,4 +67,20 @@ func locked(mu *sync.Mutex, short int, effect func(int) *failure) *failure {
 	mu.Lock()
 	defer mu.Unlock()
 	return effect(short)
+}
+
+// quietly is call, but the tracer is told only if a fault acts on the verb, in
+// which it may stay. It returns by how much the profile makes the verb longer,
+// too.
+func (h *hardware) quietly(v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
+	acting, slow := h.faults.next(v), h.behaviour.latency(v)
+	tracer := verbs.Tracer(verbs.NopTracer{})
+	if len(acting) > 0 {
+		tracer = h.tracer
+	}
+	err := run(tracer, h.name, v, slow, acting, &h.mu, effect)
+	for _, c := range acting {
+		slow += c.Delay
+	}
+	return slow, err
 }

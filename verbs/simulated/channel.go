@@ -19,8 +19,9 @@ type channel struct {
 
 // pendingEvent is an event that was not returned yet.
 type pendingEvent struct {
-	from *cq // whose creation and destruction the event depends on
+	from *cq // whose event it is: that acknowledges it, and takes it along when destroyed
 	says verbs.CQEvent
+	late time.Duration // by how much a fault delayed it
 }
 
 // CreateCompChannel implements verbs.Device (ibv_create_comp_channel).
@@ -31,7 +32,11 @@ func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	defer d.done()
 	c := &channel{object: newObject(kindChannel, d), wake: make(chan struct{})}
 	err := d.hw.call(verbs.CreateCompChannel, func(int) *failure {
-		return d.hw.admit(&c.object, 0, &d.object)
+		if f := d.hw.admit(&c.object, 0, &d.object); f != nil {
+			return f
+		}
+		d.hw.channels = append(d.hw.channels, c)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -47,7 +52,20 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 		return verbs.CQEvent{}, err
 	}
 	defer c.done()
-	deadline := time.Now().Add(timeout)
+	hw := c.dev.hw
+	e, ok, err := c.event(time.Now().Add(timeout), hw.call)
+	if err != nil {
+		return verbs.CQEvent{}, err
+	}
+	if !ok {
+		return verbs.CQEvent{}, fmt.Errorf("completion channel of %s: no event within %s: %w", hw.name, timeout, verbs.ErrTimeout)
+	}
+	return e.says, nil
+}
+
+// event waits until the deadline for an event. If there is one, it calls the verb
+// by way of call.
+func (c *channel) event(deadline time.Time, call caller) (e pendingEvent, ok bool, err error) {
 	hw := c.dev.hw
 	for {
 		hw.mu.Lock()
@@ -58,13 +76,13 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 			c.events = c.events[1:]
 			e.from.unacked++
 			hw.mu.Unlock()
-			return c.returnEvent(e)
+			return e, true, c.take(e, call)
 		}
 		wake := c.wake
 		hw.mu.Unlock()
 		left := time.Until(deadline)
 		if left <= 0 {
-			return verbs.CQEvent{}, fmt.Errorf("completion channel of %s: no event within %s: %w", hw.name, timeout, verbs.ErrTimeout)
+			return pendingEvent{}, false, nil
 		}
 		timer := time.NewTimer(left)
 		select {
@@ -75,18 +93,19 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 	}
 }
 
-// returnEvent calls the verb for an event that was taken.
-func (c *channel) returnEvent(e pendingEvent) (verbs.CQEvent, error) {
-	hw := c.dev.hw
-	if err := hw.call(verbs.GetCQEvent, nil); err != nil {
+// take calls the verb for an event that was taken. If it fails, the event is put
+// back.
+func (c *channel) take(e pendingEvent, call caller) error {
+	err := call(verbs.GetCQEvent, nil)
+	if err != nil {
+		hw := c.dev.hw
 		hw.mu.Lock()
 		defer hw.mu.Unlock()
 		e.from.unacked--
 		c.events = slices.Insert(c.events, 0, e)
 		c.awake()
-		return verbs.CQEvent{}, err
 	}
-	return e.says, nil
+	return err
 }
 
 // add adds an event. The lock of the hardware is held.
@@ -103,4 +122,10 @@ func (c *channel) awake() {
 
 // Close implements verbs.CompChannel (ibv_destroy_comp_channel). It waits for a
 // GetEvent that is under way.
-func (c *channel) Close() error { return c.destroy(verbs.DestroyCompChannel, ending{}) }
+func (c *channel) Close() error {
+	hw := c.dev.hw
+	return c.destroy(verbs.DestroyCompChannel, ending{gone: func() {
+		hw.channels = slices.DeleteFunc(hw.channels, func(o *channel) bool { return o == c })
+		c.events = nil
+	}})
+}

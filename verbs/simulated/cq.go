@@ -10,8 +10,10 @@ import (
 // cq implements verbs.CQ (struct ibv_cq).
 type cq struct {
 	object
-	entries int
+	entries int // as the device says
+	room    int // as it is
 	context uint64
+	vector  int
 	channel *channel // may be nil
 
 	// Guarded by the lock of the hardware. What was polled lies before head.
@@ -19,6 +21,7 @@ type cq struct {
 	head    int
 	arming  arming
 	unacked int
+	mute    bool // by a fault: nothing completes any more
 }
 
 // completion is an entry of a CQ.
@@ -29,12 +32,19 @@ type completion struct {
 	retire func()
 }
 
+// leave has the completion leave its CQ. The lock of the hardware is held.
+func (c completion) leave() {
+	if c.retire != nil {
+		c.retire()
+	}
+}
+
 // CreateCQ implements verbs.Device (ibv_create_cq).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	q := &cq{object: newObject(kindCQ, d), context: attr.Context}
+	q := &cq{object: newObject(kindCQ, d), context: attr.Context, vector: attr.Vector}
 	parents := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
@@ -50,15 +60,20 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	}
 	defer done()
 	err = d.hw.call(verbs.CreateCQ, func(short int) *failure {
-		entries, f := d.hw.behaviour.cq(attr.Entries, attr.Vector)
+		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector)
 		if f != nil {
 			return f
 		}
-		q.entries = entries
+		q.entries, q.room = size.created, size.real
 		if short > 0 {
 			q.entries = less(attr.Entries, short)
+			q.room = q.entries
 		}
-		return d.hw.admit(&q.object, q.entries, parents...)
+		if f := d.hw.admit(&q.object, q.room, parents...); f != nil {
+			return f
+		}
+		d.hw.cqs = append(d.hw.cqs, q)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -84,17 +99,12 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	var wcs []verbs.WC
 	err := q.dev.hw.call(verbs.PollCQ, func(int) *failure {
 		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
-		for len(wcs) < n && q.head < len(q.queue) {
-			c := q.queue[q.head]
-			q.queue[q.head] = completion{}
-			q.head++
-			if c.retire != nil {
-				c.retire()
+		for len(wcs) < n {
+			wc, ok := q.next()
+			if !ok {
+				break
 			}
-			wcs = append(wcs, c.wc)
-		}
-		if q.head == len(q.queue) {
-			q.queue, q.head = q.queue[:0], 0
+			wcs = append(wcs, wc)
 		}
 		return nil
 	})
@@ -104,17 +114,39 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	return wcs, nil
 }
 
+// next takes the oldest completion, if there is one. The lock of the hardware is
+// held.
+func (q *cq) next() (verbs.WC, bool) {
+	if q.head == len(q.queue) {
+		return verbs.WC{}, false
+	}
+	c := q.queue[q.head]
+	q.queue[q.head] = completion{}
+	q.head++
+	if q.head == len(q.queue) {
+		q.queue, q.head = q.queue[:0], 0
+	}
+	c.leave()
+	return c.wc, true
+}
+
 // ReqNotify implements verbs.CQ (ibv_req_notify_cq).
 func (q *cq) ReqNotify(solicitedOnly bool) error {
 	if err := q.use(); err != nil {
 		return err
 	}
 	defer q.done()
-	hw := q.dev.hw
-	return hw.call(verbs.ReqNotifyCQ, func(int) *failure {
-		q.arming = hw.behaviour.arms(q.arming, solicitedOnly)
+	return q.dev.hw.call(verbs.ReqNotifyCQ, func(int) *failure {
+		q.arm(solicitedOnly)
 		return nil
 	})
+}
+
+// arm is the effect of ibv_req_notify_cq. The lock of the hardware is held.
+func (q *cq) arm(solicitedOnly bool) {
+	hw := q.dev.hw
+	q.arming = hw.behaviour.arms(q.arming, solicitedOnly)
+	hw.armed(q)
 }
 
 // AckEvents implements verbs.CQ (ibv_ack_cq_events).
@@ -158,9 +190,10 @@ func (q *cq) Close() error {
 		// GetEvent, which uses the channel only, may have returned one meanwhile.
 		refused: q.unacknowledged,
 		gone: func() {
-			if q.channel != nil {
-				q.channel.events = slices.DeleteFunc(q.channel.events, func(e pendingEvent) bool { return e.from == q })
+			for _, c := range hw.channels { // an event may have gone astray
+				c.events = slices.DeleteFunc(c.events, func(e pendingEvent) bool { return e.from == q })
 			}
+			hw.cqs = slices.DeleteFunc(hw.cqs, func(o *cq) bool { return o == q })
 			q.queue, q.head = nil, 0
 		},
 	})
@@ -175,23 +208,25 @@ func (q *cq) unacknowledged() *failure {
 	return fail(syscall.EBUSY, "%d %w", q.unacked, verbs.ErrUnacknowledged)
 }
 
-// complete adds a completion, or drops it if the CQ is full. The lock of the
+// complete adds a completion, or drops it if there is no room. The lock of the
 // hardware is held.
 func (q *cq) complete(c completion, solicited bool) {
-	if len(q.queue)-q.head >= q.entries {
-		if c.retire != nil {
-			c.retire()
-		}
+	if q.gone || q.mute || len(q.queue)-q.head >= q.room {
+		c.leave()
 		return
 	}
-	q.queue = append(q.queue, c)
-	hw := q.dev.hw
+	hw, path := q.dev.hw, pathOf(c.wc.Status)
+	lost := hw.completed(q, &c.wc)
+	if lost || q.mute {
+		c.leave()
+	} else {
+		q.queue = append(q.queue, c)
+	}
+	if q.mute {
+		return
+	}
 	var notify bool
-	notify, q.arming = hw.behaviour.notifies(q.arming, solicited, c.wc.Status)
-	if !notify {
-		return
-	}
-	if to, says := hw.behaviour.event(q); to != nil {
-		to.add(pendingEvent{from: q, says: says})
+	if notify, q.arming = hw.behaviour.notifies(q.arming, solicited, c.wc.Status); notify {
+		hw.notify(q, path)
 	}
 }

@@ -268,6 +268,8 @@ func wanted(goType string) (want, remedy string) {
 		return "a duration", "write it with its unit, like 250ms or 2s"
 	case strings.HasPrefix(goType, "uint"):
 		return "a number from 0 to " + map[string]string{"uint16": "65535", "uint32": "4294967295", "uint64": "18446744073709551615"}[goType], ""
+	case strings.HasPrefix(goType, "float"):
+		return "a number", ""
 	case strings.HasPrefix(goType, "int"):
 		return "a whole number", ""
 	case goType == "bool":

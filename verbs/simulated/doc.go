@@ -21,6 +21,11 @@
 // Completions, flushing, solicited events, one-shot arming, the steering of
 // events to channels and their acknowledgement are as the man pages have them.
 //
+// Measurements ([verbs.Device].Measure) take the same steps as those of real
+// devices. The times that they find are drawn from a distribution of the profile
+// ([CompletionLatency]), since what the simulation takes is that of Go's
+// scheduler; they do pass before the measurement ends.
+//
 // What differs from real devices:
 //   - A CQ that is full drops further completions and goes on working. A real
 //     device would raise an asynchronous event; there are none here, not for the
@@ -41,6 +46,20 @@
 // for itself, in this process: a child process counts from the start again, and
 // so does a second Provider of the same profile. A verb that hangs keeps the
 // objects it was called on from being closed, but delays no other object.
+//
+// A [CompletionFault] has completions or their events go wrong: be lost, come
+// late, go astray, or come where none is due. They are counted likewise.
+//
+// # Broken contracts
+//
+// A device can be made to break what the manual promises: [Contracts] lists the
+// promises, DeviceProfile.Violate those that a device breaks. It breaks them in a
+// way that a program sees which relies on them. Each is broken alone: the others
+// can still be seen to hold, unless what shows them is what is broken. On a device
+// that breaks notify_solicited_delivers_solicited, say, who waits for a solicited
+// event to see something else sees nothing. An unsuccessful completion of a CQ
+// that is armed for any raises an event whatever is broken, and if there is no
+// second channel with a CQ, on the right channel.
 //
 // # Concurrency
 //

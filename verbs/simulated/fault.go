@@ -16,15 +16,29 @@ type faults struct {
 
 type countedFault struct {
 	Fault
+	counter
 	errno syscall.Errno
-	seen  int
+}
+
+// counter counts what a fault may act on.
+type counter struct {
+	after, times, seen int
+}
+
+// next counts one more, and reports whether the fault acts on it.
+func (c *counter) next() bool {
+	acts := c.seen >= c.after && (c.times == 0 || c.seen-c.after < c.times)
+	c.seen++
+	return acts
 }
 
 func newFaults(list []Fault) *faults {
 	f := &faults{calls: make(map[verbs.Verb][]*countedFault)}
 	for _, fault := range list {
 		errno, _ := errnoNumber(fault.Errno)
-		f.calls[fault.Verb] = append(f.calls[fault.Verb], &countedFault{Fault: fault, errno: errno})
+		f.calls[fault.Verb] = append(f.calls[fault.Verb], &countedFault{
+			Fault: fault, counter: counter{after: fault.After, times: fault.Times}, errno: errno,
+		})
 	}
 	return f
 }
@@ -39,10 +53,9 @@ func (f *faults) next(v verbs.Verb) []*countedFault {
 	defer f.mu.Unlock()
 	var acting []*countedFault
 	for _, c := range list {
-		if c.seen >= c.After && (c.Times == 0 || c.seen-c.After < c.Times) {
+		if c.next() {
 			acting = append(acting, c)
 		}
-		c.seen++
 	}
 	return acting
 }

@@ -48,6 +48,7 @@ type object struct {
 	parents []*object
 	users   [kinds]int // how many objects of each kind have this one as a parent
 	cost    verbs.Memory
+	gone    bool // as closed, for what may still refer to the object
 }
 
 // use keeps the object from being destroyed until done is called. It fails if
@@ -130,6 +131,7 @@ func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 
 // dismiss takes the object out of the tree. The lock of the hardware is held.
 func (h *hardware) dismiss(o *object) {
+	o.gone = true
 	h.live[o.kind]--
 	for _, p := range o.parents {
 		p.users[o.kind]--

@@ -21,16 +21,9 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	if err := q.alive(); err != nil {
 		return err
 	}
-	w := sendWork{wr: wr}
-	w.wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
-	used := []*object{&q.object}
-	if q.typ == verbs.UD {
-		a, ok := wr.AH.(*ah)
-		if !ok || a.dev != q.dev {
-			return q.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
-		}
-		w.to = a.attr
-		used = append(used, &a.object)
+	w, used, err := q.work(wr)
+	if err != nil {
+		return err
 	}
 	done, err := useAll(used...)
 	if err != nil {
@@ -39,6 +32,23 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	defer done()
 	hw := q.dev.hw
 	return hw.call(verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
+}
+
+// work returns what a send work request needs to be posted, and the objects that
+// must stay meanwhile.
+func (q *qp) work(wr verbs.SendWR) (sendWork, []*object, error) {
+	w := sendWork{wr: wr}
+	w.wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
+	used := []*object{&q.object}
+	if q.typ == verbs.UD {
+		a, ok := wr.AH.(*ah)
+		if !ok || a == nil || a.dev != q.dev {
+			return w, nil, q.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+		}
+		w.to = a.attr
+		used = append(used, &a.object)
+	}
+	return w, used, nil
 }
 
 // postSend is the effect of ibv_post_send. The lock of the hardware is held.
@@ -97,23 +107,26 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	}
 	defer q.done()
 	hw := q.dev.hw
-	return hw.call(verbs.PostRecv, func(int) *failure {
-		switch {
-		case q.srq != nil:
-			return fail(syscall.EINVAL, "the QP has an SRQ")
-		case q.state == verbs.Reset:
-			return fail(syscall.EINVAL, "the QP is in %s", q.state)
-		}
-		if f := q.recvs.post(wr); f != nil {
-			return f
-		}
-		if q.state == verbs.Err {
-			q.flushRecvs()
-			return nil
-		}
-		hw.resume()
+	return hw.call(verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
+}
+
+// postRecv is the effect of ibv_post_recv. The lock of the hardware is held.
+func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
+	switch {
+	case q.srq != nil:
+		return fail(syscall.EINVAL, "the QP has an SRQ")
+	case q.state == verbs.Reset:
+		return fail(syscall.EINVAL, "the QP is in %s", q.state)
+	}
+	if f := q.recvs.post(wr); f != nil {
+		return f
+	}
+	if q.state == verbs.Err {
+		q.flushRecvs()
 		return nil
-	})
+	}
+	h.resume()
+	return nil
 }
 
 // finishSend completes a send. The lock of the hardware is held.

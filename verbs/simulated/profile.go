@@ -69,11 +69,18 @@ type DeviceProfile struct {
 	DefaultLatency time.Duration `yaml:"default_latency"`
 	// Latency is the least time that a verb takes.
 	Latency map[verbs.Verb]time.Duration `yaml:"latency,omitempty"`
+	// CompletionLatency says how long completions take to reach the process.
+	CompletionLatency CompletionLatency `yaml:"completion_latency,omitempty"`
 	// Vanish makes the device one that is listed but gone: opening it fails with
 	// ENODEV.
 	Vanish bool `yaml:"vanish,omitempty"`
 	// Faults are the ways in which verbs of the device misbehave.
 	Faults []Fault `yaml:"faults,omitempty"`
+	// CompletionFaults are the ways in which completions and events misbehave.
+	CompletionFaults []CompletionFault `yaml:"completion_faults,omitempty"`
+	// Violate names the contracts that the device breaks, each of those that
+	// Contracts returns in a way of its own that leaves the others unbroken.
+	Violate []string `yaml:"violate,omitempty"`
 }
 
 // PortProfile describes a port.
@@ -178,6 +185,47 @@ type Fault struct {
 	Crash bool `yaml:"crash,omitempty"`
 }
 
+// CompletionLatency says which times verbs.Device.Measure finds: those from
+// posting a work request until the process has its completion. They are medians;
+// the times themselves are drawn from a distribution with a long tail, in an
+// order that only depends on the name of the device. Without a median the time is
+// what the simulation really took, mostly that of Go's scheduler. Outside a
+// measurement completions take no time.
+type CompletionLatency struct {
+	// Polled is the time until a completion is polled.
+	Polled time.Duration `yaml:"polled,omitempty"`
+	// Notified is the time until its event is returned.
+	Notified time.Duration `yaml:"notified,omitempty"`
+	// Jitter says how much the times differ, from 0, not at all, to 1: it is the
+	// standard deviation of their logarithm, if the tail is left aside.
+	Jitter float64 `yaml:"jitter,omitempty"`
+	// SlowVectors stands in for Notified for the CQs of some completion vectors. A
+	// vector that the device does not have does not matter.
+	SlowVectors map[int]time.Duration `yaml:"slow_vectors,omitempty"`
+}
+
+// CompletionFault makes completions, or the events that tell of them, misbehave.
+// If several faults act on one, they do so in the order of the profile.
+type CompletionFault struct {
+	// Fault is what goes wrong, one of FaultDropEvent and so on. It says also what
+	// is counted: the events of the device that are due, for FaultSpuriousEvent the
+	// armings of a CQ that has a channel, for the faults of completions all
+	// completions of the device that a CQ has room for.
+	Fault string `yaml:"fault"`
+	// Path, if it is not empty, has the fault count and act on completions of one
+	// path only, PathLoopback or PathFlush, or on their events. FaultSpuriousEvent
+	// takes none.
+	Path string `yaml:"path,omitempty"`
+	// After is the number of those that come first and are not affected.
+	After int `yaml:"after,omitempty"`
+	// Times is the number of those that are affected; 0 means all.
+	Times int `yaml:"times,omitempty"`
+	// Status is the name of the verbs.WCStatus of FaultFailCompletion.
+	Status string `yaml:"status,omitempty"`
+	// Delay is by how much FaultDelayEvent delays.
+	Delay time.Duration `yaml:"delay,omitempty"`
+}
+
 // Default returns a new copy of the built-in profile: sim_rxe0, like Soft-RoCE;
 // sim_siw0, like a software iWARP device; sim_ib0, like an InfiniBand adapter
 // with one active and one inactive port.
@@ -278,5 +326,8 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.QPTypes = slices.Clone(d.QPTypes)
 	d.Latency = maps.Clone(d.Latency)
 	d.Faults = slices.Clone(d.Faults)
+	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
+	d.CompletionFaults = slices.Clone(d.CompletionFaults)
+	d.Violate = slices.Clone(d.Violate)
 	return d
 }

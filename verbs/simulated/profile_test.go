@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -32,6 +33,7 @@ func TestDefault(t *testing.T) {
 	}
 	p.Devices[0].Ports[0].GIDs[0].GID = "changed"
 	p.Devices[0].Latency[verbs.CreateCQ] = 0
+	p.Devices[2].CompletionLatency.SlowVectors[5] = 0
 	if reflect.DeepEqual(p, simulated.Default()) {
 		t.Error("two calls return the same memory")
 	}
@@ -60,6 +62,12 @@ devices:
       - {verb: ibv_create_qp, delay: 2s}
       - {verb: ibv_destroy_cq, hang: true}
       - {verb: ibv_query_device, crash: true}
+    completion_latency: {polled: 1us, notified: 3us, jitter: 0.25, slow_vectors: {3: 1ms, 77: 0s}}
+    completion_faults:
+      - {fault: drop_event, after: 3, times: 4, path: flush}
+      - {fault: delay_event, delay: 2s}
+      - {fault: fail_completion, status: rnr_retry_exc_err}
+    violate: [cq_at_least_requested, notify_any]
 `)
 	for name, p := range map[string]*simulated.Profile{
 		"default": simulated.Default(), "faulty": faulty, "scaled": simulated.Default().Scale(7), "none": parse(t, "devices: []"),
@@ -86,11 +94,13 @@ devices:
     completion_vectors: 1
     limits: {max_cqe: 100}
     rounding: {cq_entries: exact}
+    completion_latency: {jitter: 0, slow_vectors: {}}
 `)
 	want := simulated.Default().Devices[2]
 	want.Name, want.Firmware, want.CompletionVectors = "mine", "", 1
 	want.Limits.MaxCQE = 100
 	want.Rounding.CQEntries = simulated.Rule{Name: simulated.RuleExact}
+	want.CompletionLatency.Jitter, want.CompletionLatency.SlowVectors = 0, map[int]time.Duration{}
 	if !reflect.DeepEqual(p.Devices[0], want) {
 		t.Errorf("got\n%+v\nwant\n%+v", p.Devices[0], want)
 	}
@@ -150,6 +160,8 @@ func TestScale(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	device := func(lines string) string { return "devices:\n  - name: sim0\n    like: sim_rxe0\n" + lines }
 	fault := func(text string) string { return device("    faults:\n      - " + text + "\n") }
+	completion := func(text string) string { return device("    completion_faults:\n      - " + text + "\n") }
+	latency := func(text string) string { return device("    completion_latency:\n      " + text + "\n") }
 	for _, test := range []struct {
 		name, profile, want string
 	}{
@@ -219,6 +231,33 @@ func TestParseErrors(t *testing.T) {
 		{"short of nothing", fault("{verb: ibv_poll_cq, short: 1}"), "profile:5: devices[0].faults[0].short: ibv_poll_cq gives no size that could be short; only these can: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp, ibv_query_qp"},
 		{"negative delay", fault("{verb: ibv_create_cq, delay: -2s}"), "profile:5: devices[0].faults[0].delay: the duration -2s is negative"},
 		{"delay without unit", fault("{verb: ibv_create_cq, delay: 2}"), "profile:5: \"2\" is not a duration; write it with its unit, like 250ms or 2s"},
+		{"unknown key of a completion fault", completion("{fault: drop_event, verb: ibv_poll_cq}"), `profile:5: unknown key "verb"; valid are fault, path, after, times, status, delay`},
+		{"completion fault", completion("{fault: drop_evnt}"), `profile:5: devices[0].completion_faults[0].fault: unknown fault "drop_evnt"; did you mean drop_event?`},
+		{"no completion fault", completion("{times: 1}"), "profile:5: devices[0].completion_faults[0].fault: fault is missing; valid are drop_event, delay_event,"},
+		{"after of a completion fault", completion("{fault: drop_event, after: -1}"), "profile:5: devices[0].completion_faults[0].after: -1 is out of range"},
+		{"times of a completion fault", completion("{fault: drop_event, times: -1}"), "profile:5: devices[0].completion_faults[0].times: -1 is out of range"},
+		{"path", completion("{fault: drop_event, path: flushed}"), `completion_faults[0].path: unknown path "flushed"; did you mean flush?`},
+		{"path of an arming", completion("{fault: spurious_event, path: flush}"), "completion_faults[0].path: spurious_event acts when a CQ is armed, which is on no path; leave it out"},
+		{"status", completion("{fault: fail_completion, status: wr_flush_er}"), `completion_faults[0].status: unknown status "wr_flush_er"; did you mean wr_flush_err?`},
+		{"success", completion("{fault: fail_completion, status: success}"), `completion_faults[0].status: unknown status "success"; valid are loc_len_err,`},
+		{"no status", completion("{fault: fail_completion}"), "completion_faults[0].status: status is missing; valid are loc_len_err, loc_qp_op_err,"},
+		{"status of an event", completion("{fault: drop_event, status: general_err}"), "completion_faults[0].status: only fail_completion takes a status; leave it out"},
+		{"no delay", completion("{fault: delay_event}"), "completion_faults[0].delay: delay is missing; write how long it takes, like 250ms or 2s"},
+		{"negative delay of an event", completion("{fault: delay_event, delay: -1s}"), "completion_faults[0].delay: the duration -1s is negative"},
+		{"delay of what is dropped", completion("{fault: drop_event, delay: 1s}"), "completion_faults[0].delay: only delay_event takes a delay; leave it out"},
+		{"unknown key of latencies", latency("median: 3us"), `profile:5: unknown key "median"; valid are polled, notified, jitter, slow_vectors`},
+		{"negative median", latency("polled: -3us"), "profile:5: devices[0].completion_latency.polled: the duration -3µs is negative"},
+		{"negative median of events", latency("notified: -3us"), "profile:5: devices[0].completion_latency.notified: the duration -3µs is negative"},
+		{"jitter", latency("jitter: 1.5"), "profile:5: devices[0].completion_latency.jitter: 1.5 is out of range; write a number from 0 to 1"},
+		{"jitter that is none", latency("jitter: .nan"), "completion_latency.jitter: NaN is out of range"},
+		{"jitter in words", latency("jitter: much"), `profile:5: "much" is not a number`},
+		{"slow vector", latency("slow_vectors:\n        1: 3us\n        -1: 3us"), "profile:7: devices[0].completion_latency.slow_vectors.-1: there is no completion vector -1; completion vectors count from 0"},
+		{"slow by nothing", latency("slow_vectors: {1: -3us}"), "completion_latency.slow_vectors.1: the duration -3µs is negative"},
+		{"slow vector in words", latency("slow_vectors: {last: 3us}"), `profile:5: "last" is not a whole number`},
+		{"contract", device("    violate:\n      - cq_destroy_busy\n      - notify_oneshot\n"), `profile:6: devices[0].violate[1]: unknown contract "notify_oneshot"; did you mean notify_one_shot?`},
+		{"far from every contract", device("    violate: [everything]\n"), `profile:4: devices[0].violate[0]: unknown contract "everything"; valid are cq_at_least_requested, cq_comp_vector_accepted,`},
+		{"no contract", device("    violate: ['']\n"), `profile:4: devices[0].violate[0]: contract is missing; valid are cq_at_least_requested,`},
+		{"contracts that are no list", device("    violate: notify_any\n"), `profile:4: "notify_any" is not a list`},
 		{"delay in words", fault("{verb: ibv_create_cq, delay: long}"), `profile:5: "long" is not a duration; write it with its unit, like 250ms or 2s`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -294,6 +333,8 @@ func FuzzParseProfile(f *testing.F) {
 	}
 	f.Add(text)
 	f.Add([]byte("devices: []"))
+	f.Add([]byte("devices: [{name: a, like: sim_ib0, violate: [notify_any], completion_latency: {jitter: 1, slow_vectors: {1: 1s}}}]"))
+	f.Add([]byte("devices: [{name: a, like: sim_ib0, completion_faults: [{fault: delay_event, delay: 1s, path: flush}]}]"))
 	f.Add([]byte("devices: [{name: a, like: sim_rxe0, faults: [{verb: ibv_poll_cq, hang: true}]}]"))
 	f.Add([]byte("devices: [{name: a, like: sim_rxe0, rounding: {srq_wr: {created: {multiple_of: 3}, queried: exact}}}]"))
 	f.Add([]byte("devices: &a [{name: a, like: sim_ib0, <<: {vendor_id: 1}}]\n---\n*a"))

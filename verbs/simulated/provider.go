@@ -88,6 +88,7 @@ type hardware struct {
 	tracer    verbs.Tracer
 	behaviour *behaviour
 	faults    *faults
+	times     *times
 
 	serial atomic.Uint64 // that of the newest object
 
@@ -100,14 +101,19 @@ type hardware struct {
 	mrs     map[uint32]*mr
 	groups  map[group][]*qp
 	stalled []*qp // with a send that waits for its receiver
-	lastQPN uint32
-	lastKey uint32
+	// channels and cqs are those that were not destroyed, oldest first.
+	channels         []*channel
+	cqs              []*cq
+	completionFaults completionFaults
+	lastQPN          uint32
+	lastKey          uint32
 }
 
 func newHardware(p DeviceProfile, tracer verbs.Tracer) *hardware {
 	const firstQPN = 17 // the lower ones are reserved
 	return &hardware{
 		name: p.Name, tracer: tracer, behaviour: newBehaviour(p), faults: newFaults(p.Faults),
+		times: newTimes(p.Name, p.CompletionLatency), completionFaults: newCompletionFaults(p.CompletionFaults),
 		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr), groups: make(map[group][]*qp),
 		lastQPN: firstQPN - 1,
 	}

@@ -243,12 +243,18 @@ func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
 			return fail(syscall.EINVAL, "the QP is not attached to %s", g)
 		}
 		q.groups = slices.Delete(q.groups, i, i+1)
-		hw.groups[g] = slices.DeleteFunc(hw.groups[g], func(m *qp) bool { return m == q })
-		if len(hw.groups[g]) == 0 {
-			delete(hw.groups, g)
-		}
+		hw.leave(q, g)
 		return nil
 	})
+}
+
+// leave takes a QP out of the members of a multicast group. The lock of the
+// hardware is held.
+func (h *hardware) leave(q *qp, g group) {
+	h.groups[g] = slices.DeleteFunc(h.groups[g], func(m *qp) bool { return m == q })
+	if len(h.groups[g]) == 0 {
+		delete(h.groups, g)
+	}
 }
 
 // Close implements verbs.QP (ibv_destroy_qp). Work that is outstanding is gone
@@ -260,6 +266,10 @@ func (q *qp) Close() error {
 		gone: func() {
 			q.enter(verbs.Reset)
 			delete(hw.qps, q.number)
+			for _, g := range q.groups { // of a device that lets it go while attached
+				hw.leave(q, g)
+			}
+			q.groups = nil
 			hw.stalled = slices.DeleteFunc(hw.stalled, func(s *qp) bool { return s == q })
 			hw.resume() // a peer may have waited for this one
 		},

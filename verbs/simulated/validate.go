@@ -1,14 +1,17 @@
 package simulated
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -122,8 +125,15 @@ func (v *validator) device(at path, d *DeviceProfile) {
 		v.oneOf(at.to("latency", verb), "verb", string(verb), verbNames())
 		v.duration(at.to("latency", verb), d.Latency[verb])
 	}
+	v.completionLatency(at.to("completion_latency"), d.CompletionLatency)
 	for i, f := range d.Faults {
 		v.fault(at.to("faults", i), f)
+	}
+	for i, f := range d.CompletionFaults {
+		v.completionFault(at.to("completion_faults", i), f)
+	}
+	for i, contract := range d.Violate {
+		v.oneOf(at.to("violate", i), "contract", contract, Contracts())
 	}
 }
 
@@ -241,6 +251,49 @@ func (v *validator) fault(at path, f Fault) {
 	v.duration(at.to("delay"), f.Delay)
 }
 
+func (v *validator) completionLatency(at path, l CompletionLatency) {
+	v.duration(at.to("polled"), l.Polled)
+	v.duration(at.to("notified"), l.Notified)
+	if !(l.Jitter >= 0 && l.Jitter <= 1) { // NaN is neither
+		v.report(at.to("jitter"), "write a number from 0 to 1", "%v is out of range", l.Jitter)
+	}
+	for _, vector := range sortedKeys(l.SlowVectors) {
+		// As a key of a mapping; a number would be an index.
+		key := at.to("slow_vectors", strconv.Itoa(vector))
+		if vector < 0 {
+			v.report(key, "completion vectors count from 0", "there is no completion vector %d", vector)
+		}
+		v.duration(key, l.SlowVectors[vector])
+	}
+}
+
+func (v *validator) completionFault(at path, f CompletionFault) {
+	v.oneOf(at.to("fault"), "fault", f.Fault, completionFaultNames())
+	v.within(at.to("after"), f.After, 0, math.MaxInt32)
+	v.within(at.to("times"), f.Times, 0, math.MaxInt32)
+	switch {
+	case f.Path == "":
+	case f.Fault == FaultSpuriousEvent:
+		v.report(at.to("path"), "leave it out", "%s acts when a CQ is armed, which is on no path", f.Fault)
+	default:
+		v.oneOf(at.to("path"), "path", f.Path, pathNames())
+	}
+	switch {
+	case f.Fault == FaultFailCompletion:
+		v.oneOf(at.to("status"), "status", f.Status, failedStatuses())
+	case f.Status != "":
+		v.report(at.to("status"), "leave it out", "only %s takes a status", FaultFailCompletion)
+	}
+	switch {
+	case f.Fault == FaultDelayEvent && f.Delay == 0:
+		v.report(at.to("delay"), "write how long it takes, like 250ms or 2s", "delay is missing")
+	case f.Fault != FaultDelayEvent && f.Delay != 0:
+		v.report(at.to("delay"), "leave it out", "only %s takes a delay", FaultDelayEvent)
+	default:
+		v.duration(at.to("delay"), f.Delay)
+	}
+}
+
 // sizingVerbs are those that give sizes.
 func sizingVerbs() []verbs.Verb {
 	return []verbs.Verb{verbs.CreateCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP}
@@ -262,14 +315,7 @@ func join(list []verbs.Verb) string {
 	return strings.Join(names, ", ")
 }
 
-func sortedKeys[V any](m map[verbs.Verb]V) []verbs.Verb {
-	keys := make([]verbs.Verb, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // named returns the names of an enumeration from its first value to its last.
 func named[T interface {

@@ -1,0 +1,422 @@
+package simulated_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// client has a device of its own, of which it finds out whether it breaks a
+// contract.
+type client struct {
+	*testing.T
+	d  verbs.Device
+	pd verbs.PD
+}
+
+const multicastLID = 0xc001
+
+func (c client) channel() verbs.CompChannel {
+	c.Helper()
+	return must[verbs.CompChannel](c.T)(c.d.CreateCompChannel())
+}
+
+func (c client) cq(ch verbs.CompChannel) verbs.CQ {
+	c.Helper()
+	return must[verbs.CQ](c.T)(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Context: 0xabc, Channel: ch}))
+}
+
+func (c client) srq() verbs.SRQ {
+	c.Helper()
+	return must[verbs.SRQ](c.T)(c.pd.CreateSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1}))
+}
+
+// failing returns a QP whose work is flushed.
+func (c client) failing(q verbs.CQ) verbs.QP {
+	c.Helper()
+	qp := must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: q, RecvCQ: q, Cap: qpCap}))
+	ok(c.T, qp.Modify(verbs.ToError()))
+	return qp
+}
+
+// flush makes an unsuccessful completion.
+func (c client) flush(qp verbs.QP) {
+	c.Helper()
+	ok(c.T, qp.PostRecv(verbs.RecvWR{ID: 1}))
+}
+
+// receiver is the end of a connection on which messages arrive, and its peer.
+type receiver struct {
+	c        client
+	from, at *end
+	ch       verbs.CompChannel
+	cq       verbs.CQ
+}
+
+// receiver returns one whose receives complete in a CQ with a channel.
+func (c client) receiver() *receiver {
+	c.Helper()
+	r := &receiver{c: c, ch: c.channel()}
+	r.cq = c.cq(r.ch)
+	r.from = newEnd(c.T, c.d, c.pd, verbs.RC)
+	r.at = &end{recv: r.cq, mr: must[verbs.MR](c.T)(c.pd.RegMR(4096, allAccess))}
+	r.at.QP = must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c.cq(nil), RecvCQ: r.cq, Cap: qpCap}))
+	r.from.rtr(c.T, c.d, r.at)
+	r.at.rtr(c.T, c.d, r.from)
+	r.from.rts(c.T)
+	r.at.rts(c.T)
+	return r
+}
+
+// message has a message arrive, and its completion polled.
+func (r *receiver) message(flags verbs.SendFlags) {
+	r.c.Helper()
+	ok(r.c.T, r.at.PostRecv(recv(r.at)))
+	wr := send(r.from)
+	wr.Flags = flags | verbs.SendSignaled
+	ok(r.c.T, r.from.PostSend(wr))
+	one(r.c.T, r.from.send, verbs.WCSuccess)
+	one(r.c.T, r.cq, verbs.WCSuccess)
+}
+
+// notified takes and acknowledges an event, if there is one.
+func (c client) notified(ch verbs.CompChannel) (verbs.CQEvent, bool) {
+	c.Helper()
+	ev, err := ch.GetEvent(0)
+	if errors.Is(err, verbs.ErrTimeout) {
+		return ev, false
+	}
+	ok(c.T, err)
+	ok(c.T, ev.CQ.AckEvents(1))
+	return ev, true
+}
+
+func (r *receiver) notified() bool {
+	r.c.Helper()
+	_, is := r.c.notified(r.ch)
+	return is
+}
+
+// destroyed tries to destroy what is in use, and reports whether it is gone.
+func (c client) destroyed(o interface{ Close() error }) bool { return o.Close() == nil }
+
+// checks find out of each contract whether the device breaks it.
+func checks() map[string]func(client) bool {
+	const vectors = 64
+	vector := func(c client, v int) bool {
+		_, err := c.d.CreateCQ(verbs.CQInitAttr{Entries: 1, Vector: v})
+		return err == nil
+	}
+	withSRQ := func(c client, typ verbs.QPType, asked verbs.QPCap) error {
+		q := c.cq(nil)
+		_, err := c.pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: q, RecvCQ: q, SRQ: c.srq(), Cap: asked})
+		return err
+	}
+	atLeast := func(got, asked verbs.QPCap) bool {
+		return got.MaxSendWR >= asked.MaxSendWR && got.MaxRecvWR >= asked.MaxRecvWR &&
+			got.MaxSendSGE >= asked.MaxSendSGE && got.MaxRecvSGE >= asked.MaxRecvSGE && got.MaxInlineData >= asked.MaxInlineData
+	}
+	return map[string]func(client) bool{
+		"cq_at_least_requested":   func(c client) bool { return c.cq(nil).Entries() < 16 },
+		"cq_comp_vector_accepted": func(c client) bool { return !vector(c, 0) || !vector(c, vectors-1) },
+		"cq_comp_vector_rejected": func(c client) bool { return vector(c, -1) || vector(c, vectors) },
+		"cq_destroy_busy": func(c client) bool {
+			q := c.cq(nil)
+			qp := c.failing(q)
+			gone := c.destroyed(q)
+			c.flush(qp) // must not crash
+			if !gone {
+				one(c.T, q, verbs.WCWRFlushErr)
+			}
+			ok(c.T, qp.Close())
+			ok(c.T, q.Close())
+			return gone
+		},
+		"channel_destroy_busy": func(c client) bool {
+			ch := c.channel()
+			q := c.cq(ch)
+			qp := c.failing(q)
+			ok(c.T, q.ReqNotify(false))
+			gone := c.destroyed(ch)
+			c.flush(qp)
+			one(c.T, q, verbs.WCWRFlushErr)
+			if _, is := c.notifiedUnless(gone, ch); is == gone {
+				c.Errorf("event %t, channel destroyed %t", is, gone)
+			}
+			ok(c.T, qp.Close())
+			ok(c.T, q.Close())
+			ok(c.T, ch.Close())
+			return gone
+		},
+		"channel_steering": func(c client) bool {
+			own, other := c.channel(), c.channel()
+			q := c.cq(own)
+			c.cq(other)
+			c.channel() // without a CQ: nothing arrives there
+			ok(c.T, q.ReqNotify(false))
+			c.flush(c.failing(q))
+			ev, astray := c.notified(other)
+			if _, right := c.notified(own); right == astray {
+				c.Errorf("event on the own channel %t, on the other %t", right, astray)
+			}
+			if astray && ev.CQ != q {
+				c.Error("the event names another CQ")
+			}
+			return astray
+		},
+		"srq_at_least_requested": func(c client) bool { return c.srq().Created().MaxWR < 4 },
+		"srq_reports_actual": func(c client) bool {
+			s := c.srq()
+			return must[verbs.SRQAttr](c.T)(s.Query()) != s.Created()
+		},
+		"srq_limit_ignored": func(c client) bool {
+			_, err := c.pd.CreateSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1, Limit: 5})
+			return err != nil
+		},
+		"srq_destroy_busy": func(c client) bool {
+			s, q := c.srq(), c.cq(nil)
+			qp := must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: q, RecvCQ: q, SRQ: s, Cap: qpCap}))
+			gone := c.destroyed(s)
+			if !gone {
+				ok(c.T, s.PostRecv(verbs.RecvWR{}))
+			}
+			ok(c.T, qp.Modify(verbs.ToError()))
+			ok(c.T, qp.Close())
+			ok(c.T, s.Close())
+			return gone
+		},
+		"qp_at_least_requested": func(c client) bool { return !atLeast(c.failing(c.cq(nil)).Created(), qpCap) },
+		"qp_reports_actual": func(c client) bool {
+			qp := c.failing(c.cq(nil))
+			return must[verbs.QPQuery](c.T)(qp.Query()).Cap != qp.Created()
+		},
+		"qp_srq_type_restricted": func(c client) bool { return withSRQ(c, verbs.UC, qpCap) == nil },
+		"qp_recv_caps_ignored_with_srq": func(c client) bool {
+			return withSRQ(c, verbs.RC, verbs.QPCap{MaxSendWR: 1, MaxRecvWR: math.MaxUint32}) != nil
+		},
+		"qp_sq_sig_all": func(c client) bool {
+			a, b := pair(c.T, c.d, c.pd, verbs.RC)
+			ok(c.T, b.PostRecv(recv(b)))
+			wr := send(a)
+			wr.Flags = 0
+			ok(c.T, a.PostSend(wr))
+			one(c.T, b.recv, verbs.WCSuccess)
+			return len(must[[]verbs.WC](c.T)(a.send.Poll(2))) > 0
+		},
+		"qp_destroy_busy_multicast": func(c client) bool {
+			e := newEnd(c.T, c.d, c.pd, verbs.UD)
+			group := verbs.GID{0: 0xff, 15: 1}
+			ok(c.T, e.AttachMulticast(group, multicastLID))
+			gone := c.destroyed(e)
+			if !gone {
+				ok(c.T, e.DetachMulticast(group, multicastLID))
+				ok(c.T, e.Close())
+			}
+			return gone
+		},
+		"notify_any": func(c client) bool {
+			r := c.receiver()
+			ok(c.T, r.cq.ReqNotify(false))
+			r.message(0)
+			missed := !r.notified()
+			ok(c.T, r.cq.ReqNotify(false))
+			r.message(verbs.SendSolicited)
+			if !r.notified() {
+				c.Error("no event for a solicited completion")
+			}
+			return missed
+		},
+		"notify_one_shot": func(c client) bool {
+			ch := c.channel()
+			q := c.cq(ch)
+			qp := c.failing(q)
+			ok(c.T, q.ReqNotify(false))
+			c.flush(qp)
+			if _, is := c.notified(ch); !is {
+				c.Error("no first event")
+			}
+			c.flush(qp)
+			_, again := c.notified(ch)
+			return again
+		},
+		"notify_requires_arming": func(c client) bool {
+			ch := c.channel()
+			q := c.cq(ch)
+			qp := c.failing(q)
+			c.flush(qp)
+			_, is := c.notified(ch)
+			return is
+		},
+		"notify_solicited_skips_unsolicited": func(c client) bool {
+			r := c.receiver()
+			ok(c.T, r.cq.ReqNotify(true))
+			r.message(0)
+			return r.notified()
+		},
+		"notify_solicited_delivers_solicited": func(c client) bool {
+			r := c.receiver()
+			ok(c.T, r.cq.ReqNotify(true))
+			r.message(verbs.SendSolicited)
+			return !r.notified()
+		},
+		"notify_solicited_delivers_errors": func(c client) bool {
+			ch := c.channel()
+			q := c.cq(ch)
+			qp := c.failing(q)
+			ok(c.T, q.ReqNotify(true))
+			c.flush(qp)
+			_, is := c.notified(ch)
+			return !is
+		},
+		"notify_identifies_cq": func(c client) bool {
+			ch := c.channel()
+			q, other := c.cq(ch), c.cq(ch)
+			qp := c.failing(q)
+			c.failing(other)
+			ok(c.T, q.ReqNotify(false))
+			c.flush(qp)
+			ev, is := c.notified(ch)
+			if !is || ev.CQ != q {
+				c.Errorf("event %t of %v", is, ev.CQ)
+			}
+			return ev.Context != q.Context()
+		},
+	}
+}
+
+// notifiedUnless is notified unless the channel is gone.
+func (c client) notifiedUnless(gone bool, ch verbs.CompChannel) (verbs.CQEvent, bool) {
+	c.Helper()
+	if gone {
+		_, err := ch.GetEvent(0)
+		if !errors.Is(err, verbs.ErrClosed) {
+			c.Errorf("GetEvent on a destroyed channel: %v", err)
+		}
+		return verbs.CQEvent{}, false
+	}
+	return c.notified(ch)
+}
+
+// TestContracts has, for each contract, a device that breaks it: a program sees
+// that, and that it breaks no other.
+func TestContracts(t *testing.T) {
+	all := checks()
+	if len(all) != len(simulated.Contracts()) {
+		t.Errorf("%d checks for %d contracts", len(all), len(simulated.Contracts()))
+	}
+	for _, broken := range append(simulated.Contracts(), "") {
+		t.Run("broken "+broken, func(t *testing.T) {
+			p := like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
+				if broken != "" {
+					d.Violate = []string{broken}
+				}
+			})
+			for _, contract := range simulated.Contracts() {
+				t.Run(contract, func(t *testing.T) {
+					d := open(t, p)
+					c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+					if got, want := all[contract](c), contract == broken; got != want {
+						t.Errorf("broken: %t, want %t", got, want)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestAllContracts has a device that breaks all contracts at once. Some are not
+// to be seen then, but nothing crashes.
+func TestAllContracts(t *testing.T) {
+	d := open(t, like(t, "sim_rxe0", func(d *simulated.DeviceProfile) { d.Violate = simulated.Contracts() }))
+	c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+	ch, other := c.channel(), c.channel()
+	q := c.cq(ch)
+	c.cq(other)
+	qp := c.failing(q)
+	ok(t, q.ReqNotify(false))
+	c.flush(qp)
+	if ev, is := c.notified(other); !is || ev.Context == q.Context() {
+		t.Errorf("event %t, %+v", is, ev)
+	}
+	ok(t, ch.Close())
+	ok(t, q.Close())
+	c.flush(qp)
+	ok(t, qp.Close())
+}
+
+// TestMisreportedOnly has sizes that are said to be smaller than they are.
+func TestMisreportedOnly(t *testing.T) {
+	d := open(t, like(t, "sim_siw0", func(d *simulated.DeviceProfile) {
+		d.Violate = []string{"cq_at_least_requested", "qp_at_least_requested", "qp_reports_actual"}
+	}))
+	pd := must[verbs.PD](t)(d.AllocPD())
+	q := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 4}))
+	qp := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: q, RecvCQ: q, Cap: verbs.QPCap{MaxRecvWR: 4}}))
+	if got := qp.Created().MaxRecvWR; q.Entries() != 3 || got != 3 {
+		t.Errorf("%d entries and %d work requests, want 3", q.Entries(), got)
+	}
+	if got := must[verbs.QPQuery](t)(qp.Query()).Cap; got != (verbs.QPCap{MaxRecvWR: 5}) {
+		t.Errorf("queried %+v, want 5 receives", got)
+	}
+	ok(t, qp.Modify(verbs.ToError()))
+	for range 4 {
+		ok(t, qp.PostRecv(verbs.RecvWR{}))
+	}
+	if wcs := must[[]verbs.WC](t)(q.Poll(8)); len(wcs) != 4 {
+		t.Errorf("%d completions, want 4", len(wcs))
+	}
+}
+
+// TestArmingBeforeTheFirst has a device whose CQs raise events before they are
+// armed, but not after.
+func TestArmingBeforeTheFirst(t *testing.T) {
+	d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.Violate = []string{"notify_requires_arming"} }))
+	c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+	ch := c.channel()
+	q := c.cq(ch)
+	qp := c.failing(q)
+	var got []bool
+	for i := range 5 {
+		if i == 2 {
+			ok(t, q.ReqNotify(true))
+		}
+		c.flush(qp)
+		_, is := c.notified(ch)
+		got = append(got, is)
+	}
+	if want := []bool{true, true, true, false, false}; !slices.Equal(got, want) {
+		t.Errorf("events %v, want %v", got, want)
+	}
+}
+
+// TestOneShotForgets has a device that goes on raising events: of what it was
+// asked for last.
+func TestOneShotForgets(t *testing.T) {
+	d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.Violate = []string{"notify_one_shot"} }))
+	r := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}.receiver()
+	ok(t, r.cq.ReqNotify(false))
+	for i, step := range []struct {
+		arm   bool // for solicited completions
+		flags verbs.SendFlags
+		event bool
+	}{
+		{false, 0, true},
+		{false, 0, true},
+		{true, 0, false},
+		{false, verbs.SendSolicited, true},
+		{false, 0, false},
+		{false, verbs.SendSolicited, true},
+	} {
+		if step.arm {
+			ok(t, r.cq.ReqNotify(true))
+		}
+		r.message(step.flags)
+		if got := r.notified(); got != step.event {
+			t.Errorf("step %d: event %t, want %t", i, got, step.event)
+		}
+	}
+}
