@@ -72,3 +72,16 @@ func samples(text string) int {
 	}
 	return n
 }
+
+// BenchmarkObserve measures the counting of one finished run.
+func BenchmarkObserve(b *testing.B) {
+	for _, r := range []*report.Run{run("sim0"), contractRun("sim0")} {
+		b.Run(string(r.Kind), func(b *testing.B) {
+			c := collectorOf(nil, run("sim0"), contractRun("sim0"))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Observe(r)
+			}
+		})
+	}
+}

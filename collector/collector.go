@@ -40,7 +40,9 @@ type Collector struct {
 type cached struct {
 	provider string
 	state    report.DeviceState
-	block    *block
+	// hidden is how many series the device's history has and does not expose.
+	hidden int
+	block  *block
 }
 
 // New returns a Collector that has observed nothing.
@@ -57,9 +59,13 @@ func New(o Options) *Collector {
 }
 
 // Observe counts a finished run. It is to be called once for each. It keeps
-// nothing of run.
+// nothing of run. A scrape meanwhile does not wait for it.
 func (c *Collector) Observe(run *report.Run) {
-	device := clean(run.Device)
+	c.history(clean(run.Device)).observe(run)
+}
+
+// history returns the history of a device, a new one if there is none.
+func (c *Collector) history(device string) *history {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, ok := c.histories[device]
@@ -67,7 +73,7 @@ func (c *Collector) Observe(run *report.Run) {
 		h = newHistory(c.schema, device)
 		c.histories[device] = h
 	}
-	h.observe(run)
+	return h
 }
 
 // Forget removes all that was counted of a device. A run of it that is observed
@@ -121,7 +127,7 @@ func (c *Collector) blocks() []*block {
 		// What was counted of a device that vanished is forgotten only when its last
 		// child has ended, which one that is stuck may never.
 		if !absent(device) {
-			blocks = append(blocks, c.histories[device].block)
+			blocks = append(blocks, c.histories[device].series.Load().block)
 		}
 	}
 	return blocks
@@ -140,10 +146,13 @@ func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
 	for _, state := range s.Devices {
 		state.Name = clean(state.Name)
 		want := cached{provider: s.Provider, state: state}
+		if h, ok := c.histories[state.Name]; ok {
+			want.hidden = h.series.Load().hidden
+		}
 		got, ok := c.gauges[state.Name]
 		want.block = got.block
 		if !ok || got != want {
-			want.block = c.deviceBlock(s.Provider, &state)
+			want.block = c.deviceBlock(s.Provider, &state, want.hidden)
 		}
 		gauges[state.Name] = want
 	}
@@ -156,18 +165,22 @@ func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *report.DeviceState) *block {
+func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden int) *block {
 	b := newBuilder(c.schema)
 	switch {
 	case s.Present:
 		addStuck(b, s.Name, s.Stuck)
 		addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
 		addDevice(b, provider, s.Name, s.Info)
+		if s.Contracts != nil {
+			addContracts(b, s.Name, s.Contracts)
+		}
 		if s.Last != nil {
 			addRun(b, s.Name, s.Last)
 		}
+		addUndestroyed(b, s)
 		b.left++ // What was dropped must be told even if there is no room.
-		b.gauge(droppedSeries, float64(b.dropped), s.Name)
+		b.gauge(droppedSeries, float64(b.dropped+hidden), s.Name)
 	case s.Stuck != nil:
 		addStuck(b, s.Name, s.Stuck)
 	}

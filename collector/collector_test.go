@@ -145,6 +145,9 @@ func scenes() map[string]scene {
 		Outcome: report.OutcomeCrashed, Error: "signal: segmentation fault",
 	}
 
+	kept := state(run("sim0"))
+	kept.Contracts = contractsOf(contractRun("sim0"))
+
 	return map[string]scene{
 		"unknown": {},
 		"empty":   {snapshot: &report.Snapshot{Provider: "libibverbs", Ready: true}},
@@ -154,7 +157,8 @@ func scenes() map[string]scene {
 		"waiting": {snapshot: &report.Snapshot{
 			Provider: "libibverbs", Devices: []report.DeviceState{{Name: "mlx5_0", Present: true}},
 		}},
-		"healthy":  sceneOf("simulated", state(run("sim0")), run("sim0"), run("sim0")),
+		"healthy":  sceneOf("simulated", kept, run("sim0"), run("sim0"), contractRun("sim0")),
+		"broken":   broken(),
 		"failed":   sceneOf("libibverbs", lastSuccess, failed),
 		"timeout":  sceneOf("libibverbs", state(timedOut), timedOut),
 		"crashed":  sceneOf("libibverbs", state(crashed), crashed),
@@ -174,6 +178,48 @@ func sceneOf(provider string, s report.DeviceState, runs ...*report.Run) scene {
 		snapshot: &report.Snapshot{Provider: provider, Ready: true, Devices: []report.DeviceState{s}},
 		runs:     runs,
 	}
+}
+
+// broken is a device whose completions and contracts go wrong in every way there
+// is, and whose contract audit has to be killed.
+func broken() scene {
+	r := run("mlx5_0")
+	r.Outcome = report.OutcomeFailed
+	p := &r.Probes[4]
+	p.Status = report.StatusFailed
+	p.Latencies = []report.Latency{
+		latency(1, report.PathLoopback, report.ModeAny, 0),
+		{Port: 1, Path: report.PathLoopback, Mode: report.ModeAny, Vector: 1, Missed: 3, Stopped: "too many events did not come"},
+		{Port: 1, Path: report.PathLoopback, Mode: report.ModeSolicited, Spurious: 2, Misdirected: 1},
+		{Port: 1, Path: report.PathLoopback, Mode: report.ModePoll, Missing: 1, Stopped: "a completion did not come"},
+		{Port: 2, Path: report.PathLoopback, Mode: report.ModePoll, Unsuccessful: []string{"retry_exc_err", "wr_flush_err", "retry_exc_err"}},
+		{Port: 2, Path: report.PathFlush, Mode: report.ModePoll, Unsuccessful: []string{"success", "bad_resp_err"}},
+		latency(2, report.PathFlush, report.ModeAny, 7),
+	}
+	p.Skips = []report.Skip{{Subject: "vector 8", Reason: report.SkipBudget}}
+	r.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+
+	audit := contractRun("mlx5_0")
+	audit.Outcome, audit.Verb = report.OutcomeTimeout, "ibv_destroy_cq"
+	audit.Judging = "cq_destroy_busy"
+	audit.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
+	audit.Contracts = []report.Contract{
+		{Name: "cq_at_least_requested", Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Observed: "31 entries"},
+		{Name: "cq_comp_vector_rejected", Severity: report.SeverityInfo, Verdict: report.VerdictHolds},
+		{Name: "srq_reports_actual", Severity: report.SeverityWarning, Verdict: report.VerdictViolated},
+	}
+	s := state(r)
+	s.Contracts = contractsOf(audit)
+	for _, c := range []report.Contract{
+		{Name: "cq_destroy_busy", Reason: report.SkipTimeout},
+		{Name: "channel_steering", Reason: report.SkipCrashed},
+		{Name: "notify_solicited_delivers_solicited", Reason: report.SkipPortDown},
+		{Name: "qp_destroy_busy_multicast", Reason: report.SkipNotSupported},
+	} {
+		c.Severity, c.Verdict = report.SeverityCritical, report.VerdictSkipped
+		s.Contracts.Verdicts = append(s.Contracts.Verdicts, c)
+	}
+	return sceneOf("libibverbs", s, r, audit)
 }
 
 // hostile is what no sane provider or child process would tell: everything twice
@@ -202,16 +248,38 @@ func hostile() scene {
 				Clamps: []report.Clamp{{}, {Used: 1}},
 			},
 			{Name: "\xff", Status: "no such status"},
+			{Latencies: []report.Latency{
+				{Port: -1, Path: report.PathFlush, Mode: report.ModeAny, Vector: -1, Count: 1, Missed: -1, Spurious: -1 << 63, Missing: 1<<63 - 1},
+				{Path: report.PathFlush, Mode: report.ModePoll, Samples: []time.Duration{-1 << 63, 1<<63 - 1}, Unsuccessful: []string{"\xff", ""}},
+				{Path: report.PathFlush, Mode: report.ModeSolicited, Arms: []time.Duration{-1}},
+				{Path: "no such path", Mode: report.ModeAny, Vector: 1, Count: 1},
+				{Path: report.PathFlush, Mode: "no such mode", Vector: 1, Count: 1},
+				{Path: report.PathFlush, Mode: report.ModeAny, Vector: 1 << 62, Count: 1, P50: -1, P99: 1 << 62},
+			}},
 		},
 		Undestroyed: []report.Undestroyed{{Type: "\xff"}, {Type: "\xfe"}},
 	}
 	r.Calls = []report.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
 	crashed := &report.Run{Device: name, Outcome: report.OutcomeCrashed, Verb: "a\xffb"}
-	s := sceneOf("\xff", state(r), r, crashed)
+	// An audit that says how it went wrong in words of its own, and a run of a kind
+	// that there is not.
+	audit := &report.Run{Kind: report.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
+	audit.Contracts = []report.Contract{
+		{Name: "\xff", Severity: "\xff", Verdict: report.VerdictHolds},
+		{Name: "\xfe", Severity: "\xfe", Verdict: report.VerdictViolated},
+		{Verdict: report.VerdictSkipped, Reason: "\xff"},
+		{Verdict: report.VerdictSkipped, Reason: "\xff"},
+		{Verdict: report.VerdictSkipped},
+		{Name: "no such verdict", Verdict: "no such verdict"},
+	}
+	unkind := &report.Run{Kind: "no such kind", Device: name, Outcome: report.OutcomeOK}
+	first := state(r)
+	first.Contracts = contractsOf(audit)
+	s := sceneOf("\xff", first, r, crashed, audit, unkind)
 	// A second device of the same name, and one that is the same once cleaned.
 	twin := state(&report.Run{Device: name, Started: started()})
-	twin.Last = r
-	other := state(r)
+	twin.Last, twin.Contracts = r, first.Contracts
+	other := first
 	other.Name = "evil\xfe\"}\n\\"
 	s.snapshot.Devices = append(s.snapshot.Devices, twin, other, report.DeviceState{Present: true})
 	return s
@@ -370,26 +438,32 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestNativeHistogram makes sure that the histogram has fine buckets beside the
+// TestNativeHistogram makes sure that the histograms have fine buckets beside the
 // classic ones.
 func TestNativeHistogram(t *testing.T) {
 	families, err := pedantic(t, collectorOf(nil, run("sim0"))).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+	buckets := map[string]int{
+		"rdma_verbs_call_duration_seconds": 8, "rdma_notification_latency_seconds": 21, "rdma_completion_latency_seconds": 21,
+	}
 	for _, f := range families {
-		if f.GetName() != "rdma_verbs_call_duration_seconds" {
+		want, ok := buckets[f.GetName()]
+		if !ok {
 			continue
 		}
+		delete(buckets, f.GetName())
 		for _, m := range f.GetMetric() {
 			h := m.GetHistogram()
-			if h.GetSchema() != 3 || len(h.GetPositiveDelta()) == 0 || len(h.GetBucket()) != 8 {
+			if h.GetSchema() != 3 || len(h.GetPositiveDelta()) == 0 || len(h.GetBucket()) != want {
 				t.Errorf("%v", m)
 			}
 		}
-		return
 	}
-	t.Error("there is no histogram")
+	if len(buckets) != 0 {
+		t.Errorf("there is no %v", buckets)
+	}
 }
 
 // TestForget makes sure that nothing stays of a device that is gone, and that
@@ -417,9 +491,15 @@ func TestBounds(t *testing.T) {
 		r.Calls = append(r.Calls, report.Call{Verb: "ibv_" + word, Errno: "E" + word})
 		r.Probes[0].CQs = append(r.Probes[0].CQs, report.CQSize{Profile: word})
 	}
-	s := sceneOf("libibverbs", state(r), r)
-	c := collectorOf(s.snapshot, s.runs...)
+	audit := contractRun("sim0")
 	for i := range 5000 {
+		audit.Contracts = append(audit.Contracts, report.Contract{Name: fmt.Sprint("x", i), Verdict: report.VerdictViolated})
+	}
+	device := state(r)
+	device.Contracts = contractsOf(audit)
+	s := sceneOf("libibverbs", device, r, audit)
+	c := collectorOf(s.snapshot, s.runs...)
+	for i := range 500 {
 		c.Observe(&report.Run{Device: "sim0", Outcome: report.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})
 	}
 	got := expose(t, pedantic(t, c))
@@ -427,7 +507,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d samples of one device", n)
 	}
 	for _, want := range []string{
-		`rdma_probe_aborts_total{device="sim0",outcome="crashed",verb="other"} 5000`,
+		`rdma_probe_aborts_total{device="sim0",outcome="crashed",verb="other"} 500`,
 		`rdma_verbs_call_failures_total{device="sim0",errno="other",verb="other"} 4956`,
 		`rdma_exporter_dropped_series{device="sim0"} `,
 	} {

@@ -45,6 +45,22 @@ const (
 	callDuration
 	callFailures
 
+	notificationLatency
+	completionLatency
+	vectorLatency
+	notificationsMissed
+	notificationsSpurious
+	notificationsMisdirected
+	completionsMissing
+	completionsUnsuccessful
+
+	contractViolated
+	contractSkipped
+	contractRuns
+	contractAborts
+	contractLastRun
+	contractDuration
+
 	devices
 	discoverySuccess
 	droppedSeries
@@ -56,11 +72,13 @@ const (
 type subject string
 
 const (
-	aboutDevices  subject = "Devices"
-	aboutRuns     subject = "Runs of the probes"
-	aboutSizes    subject = "Sizes asked for and given"
-	aboutVerbs    subject = "Calls of verbs"
-	aboutExporter subject = "The exporter itself"
+	aboutDevices      subject = "Devices"
+	aboutRuns         subject = "Runs of the probes"
+	aboutSizes        subject = "Sizes asked for and given"
+	aboutVerbs        subject = "Calls of verbs"
+	aboutNotification subject = "Completions and their notification"
+	aboutContracts    subject = "Contracts"
+	aboutExporter     subject = "The exporter itself"
 )
 
 // declaration is all there is to say of one metric.
@@ -83,6 +101,7 @@ func declarations() [familyCount]declaration {
 	const (
 		gauge     = dto.MetricType_GAUGE
 		counter   = dto.MetricType_COUNTER
+		summary   = dto.MetricType_SUMMARY
 		histogram = dto.MetricType_HISTOGRAM
 	)
 	return [familyCount]declaration{
@@ -165,7 +184,7 @@ func declarations() [familyCount]declaration {
 		probeUndestroyed: {
 			aboutRuns, "rdma_probe_undestroyed_objects", gauge, "objects",
 			[]string{"device", "type", "errno"},
-			"Objects that the device refused to destroy to the end of the last run, by the errno of the last refusal.", nil,
+			"Objects that the device refused to destroy to the end of the last run of the probes or of the contract audit, both added up, by the errno of the last refusal.", nil,
 		},
 
 		cqRequested: {
@@ -261,6 +280,81 @@ func declarations() [familyCount]declaration {
 			"Calls of a verb that failed, without those that a probe made fail on purpose.", nil,
 		},
 
+		notificationLatency: {
+			aboutNotification, "rdma_notification_latency_seconds", histogram, "seconds",
+			[]string{"device", "port", "path", "mode"},
+			"Time from before a work request was posted to after the event of its completion was returned to a process that slept until then.",
+			latencyBuckets(),
+		},
+		completionLatency: {
+			aboutNotification, "rdma_completion_latency_seconds", histogram, "seconds",
+			[]string{"device", "port", "path"},
+			"Time from before a work request was posted to after its completion was seen by polling without a pause.",
+			latencyBuckets(),
+		},
+		// A summary, since promtool lets nothing else have the label quantile.
+		vectorLatency: {
+			aboutNotification, "rdma_notification_vector_latency_seconds", summary, "seconds",
+			[]string{"device", "comp_vector"},
+			"What rdma_notification_latency_seconds of mode any is on one completion vector. The quantiles are of the last run that measured the vector, and absent if nothing went well in it; sum and count are of all runs.", nil,
+		},
+		notificationsMissed: {
+			aboutNotification, "rdma_notifications_missed_total", counter, "completions",
+			[]string{"device", "port", "path", "mode"},
+			"Completions that were there at the deadline although their event had not come.", nil,
+		},
+		notificationsSpurious: {
+			aboutNotification, "rdma_notifications_spurious_total", counter, "events",
+			[]string{"device", "port", "path", "mode"},
+			"Events that came without a completion.", nil,
+		},
+		notificationsMisdirected: {
+			aboutNotification, "rdma_notifications_misdirected_total", counter, "events",
+			[]string{"device", "port", "path", "mode"},
+			"Events that came on another channel or named another completion queue than they should.", nil,
+		},
+		completionsMissing: {
+			aboutNotification, "rdma_completions_missing_total", counter, "completions",
+			[]string{"device", "port", "path", "mode"},
+			"Completions that had not come by the deadline.", nil,
+		},
+		completionsUnsuccessful: {
+			aboutNotification, "rdma_completions_unsuccessful_total", counter, "completions",
+			[]string{"device", "port", "path", "status"},
+			"Completions that had this status and should have had another.", nil,
+		},
+
+		contractViolated: {
+			aboutContracts, "rdma_contract_violated", gauge, "1 or 0",
+			[]string{"device", "contract", "severity"},
+			"1 if the device does not keep a contract, 0 if it does, by the latest verdict. Absent if the contract was not judged.", nil,
+		},
+		contractSkipped: {
+			aboutContracts, "rdma_contract_skipped", gauge, "always 1",
+			[]string{"device", "contract", "reason"},
+			"A contract that could not be judged, and why.", nil,
+		},
+		contractRuns: {
+			aboutContracts, "rdma_contract_runs_total", counter, "runs",
+			[]string{"device", "outcome"},
+			"Finished runs of the contract audit.", nil,
+		},
+		contractAborts: {
+			aboutContracts, "rdma_contract_aborts_total", counter, "runs",
+			[]string{"device", "outcome", "verb"},
+			"Runs of the contract audit that did not go to their end, by the verb that they were in (none if in none).", nil,
+		},
+		contractLastRun: {
+			aboutContracts, "rdma_contract_last_run_timestamp_seconds", gauge, "seconds since 1970",
+			[]string{"device"},
+			"When the last finished run of the contract audit was started.", nil,
+		},
+		contractDuration: {
+			aboutContracts, "rdma_contract_duration_seconds", gauge, "seconds",
+			[]string{"device"},
+			"Duration of the last run of the contract audit, from the start of its child process to its end or to the moment it was given up.", nil,
+		},
+
 		devices: {
 			aboutExporter, "rdma_devices", gauge, "devices",
 			nil,
@@ -274,8 +368,20 @@ func declarations() [familyCount]declaration {
 		droppedSeries: {
 			aboutExporter, "rdma_exporter_dropped_series", gauge, "series",
 			[]string{"device"},
-			"Series of the last run that are not exposed because the run told of more than any sane one.", nil,
+			"Series that are not exposed, because the last runs told of more than any sane ones or the device has more than 256 completion vectors.", nil,
 		},
+	}
+}
+
+// latencyBuckets returns the classic buckets of latencies: dense where real
+// adapters are, from 2 to 20 µs, then a few for virtual machines around 100 µs,
+// and few for trouble.
+func latencyBuckets() []float64 {
+	return []float64{
+		500e-9, 1e-6, 1.5e-6,
+		2e-6, 3e-6, 4e-6, 5e-6, 7e-6, 10e-6, 15e-6, 20e-6,
+		35e-6, 60e-6, 100e-6, 160e-6, 300e-6,
+		1e-3, 3e-3, 10e-3, 100e-3, 1,
 	}
 }
 
@@ -291,11 +397,11 @@ func labelMeanings() map[string]string {
 		"hw_version":     "version of the hardware, in hexadecimal",
 		"node_guid":      "GUID of the device",
 		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
-		"port":           "number of the port, from 1",
+		"port":           "number of the port, from 1; of latencies `other` beyond the first 16 of a device",
 		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer`",
-		"probe":          "`cq`, `comp_channel`, `srq` or `qp`",
+		"probe":          "`cq`, `comp_channel`, `srq`, `qp` or `notification`",
 		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
-		"reason":         "`not_supported`, `not_permitted` or `prerequisite_failed`",
+		"reason":         "`not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed)",
 		"profile":        "name of the configured sizes; empty where size is not a choice",
 		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
@@ -306,5 +412,12 @@ func labelMeanings() map[string]string {
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
 		"kind":           "`virtual` or `locked`",
+		"path":           "how a completion is brought about: `loopback` (a message between two queue pairs of the same port) or `flush` (a work request posted to a queue pair in the error state, which needs neither port nor peer)",
+		"mode":           "how a completion is awaited: `any` (asleep, for the event of any completion), `solicited` (asleep, for that of a solicited one) or `poll` (polling without a pause)",
+		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
+		"comp_vector":    "number of the completion vector, from 0",
+		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
+		"quantile":       "`0.5` or `0.99`",
+		"severity":       "what a violation means to a program that relies on the contract: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual)",
 	}
 }

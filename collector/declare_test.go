@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/report"
 )
 
 // TestDeclarations makes sure that each row of the table is whole.
@@ -30,7 +32,7 @@ func TestDeclarations(t *testing.T) {
 		if strings.ContainsAny(d.help+d.unit, "|\n") {
 			t.Errorf("%s: the text would break the table of docs/metrics.md", d.name)
 		}
-		for _, l := range d.labels {
+		for _, l := range allLabels(&d) {
 			used[l] = true
 			if meanings[l] == "" {
 				t.Errorf("%s: label %s has no meaning", d.name, l)
@@ -70,8 +72,9 @@ func docs() string {
 
 This page follows from the table in ` + "`collector/declare.go`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
-Gauges tell of the last finished run of the probes on a device and are absent
-while there is nothing to tell; a device that vanishes takes its series along.
+Gauges tell of the last finished run of the probes on a device, those of contracts
+of the latest verdicts, and are absent while there is nothing to tell; a device that
+vanishes takes its series along.
 Counters and histograms sum up the runs since the exporter was started or the
 device appeared, whichever was later. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
@@ -83,9 +86,9 @@ device appeared, whichever was later. Beside the metrics below there are
 			last = d.subject
 			fmt.Fprintf(&out, "\n## %s\n\n| metric | type | labels | unit | meaning |\n|---|---|---|---|---|\n", d.subject)
 		}
-		names := make([]string, len(d.labels))
-		for i, l := range d.labels {
-			names[i] = "`" + l + "`"
+		var names []string
+		for _, l := range allLabels(&d) {
+			names = append(names, "`"+l+"`")
 			labels[l] = true
 		}
 		kind := strings.ToLower(d.kind.String())
@@ -93,6 +96,18 @@ device appeared, whichever was later. Beside the metrics below there are
 			kind += " (classic and native)"
 		}
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", d.name, kind, strings.Join(names, ", "), d.unit, d.help)
+	}
+
+	out.WriteString("\n## Buckets\n\nThe upper bounds of the classic buckets of histograms, in seconds, beside the native ones:\n\n")
+	for _, d := range declarations() {
+		if d.buckets == nil {
+			continue
+		}
+		bounds := make([]string, len(d.buckets))
+		for i, b := range d.buckets {
+			bounds[i] = fmt.Sprint(b)
+		}
+		fmt.Fprintf(&out, "- `%s`: %s\n", d.name, strings.Join(bounds, ", "))
 	}
 
 	out.WriteString("\n## Labels\n\n| label | meaning |\n|---|---|\n")
@@ -106,14 +121,96 @@ device appeared, whichever was later. Beside the metrics below there are
 		fmt.Fprintf(&out, "| `%s` | %s |\n", l, meanings[l])
 	}
 
+	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
 	fmt.Fprintf(&out, `
 ## How many series
 
-A device makes some 430 samples with the default profiles, more than half of them
-the buckets of `+"`rdma_verbs_call_duration_seconds`"+`. A child process that tells of
-more than any sane one cannot fill the server: the last run of a device makes at
-most %d series, beyond which `+"`rdma_exporter_dropped_series`"+` counts them, and at
-most %d verbs and %d errnos are told apart.
-`, maxSeries, maxVerbs, maxErrnos)
+With the default profiles a device makes
+
+- some %[1]d samples of itself, its runs and its sizes;
+- %[2]d for each verb that was called, of which the probes of sizes call some 20;
+- %[3]d for each port on which completions were measured by both paths, nearly all of them
+  the buckets of six histograms, or %[4]d if by `+"`flush`"+` alone, as on a port that is down;
+- %[5]d for each completion vector that was ever measured;
+- 1 for each contract, and 2 for the audit.
+
+With 23 contracts, and without the verbs, that is %[6]d for a device with one port and 4
+completion vectors, and %[7]d for one with two ports and 64 vectors.
+
+A child process that tells of more than any sane one cannot fill the server: the
+gauges of the last runs of a device are at most %[8]d series, and at most %[9]d verbs, %[10]d
+errnos, %[11]d ports and %[12]d statuses are told apart. The completion vectors up to number
+%[13]d have series of their own; those beyond count in the histograms only. Gauges and
+series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
+`, plainSamples, len(declarations()[callDuration].buckets)+3,
+		port, latencySamples(1, 0, report.PathFlush), vector,
+		plainSamples+port+4*vector+25, plainSamples+2*port+64*vector+25,
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, maxVectors-1)
 	return out.String()
+}
+
+// plainSamples is how many samples a device makes with the default profiles,
+// about, without verbs, latencies and contracts.
+const plainSamples = 210
+
+// latencySamples returns how many samples a device makes of measurements on so
+// many ports, by all paths unless told otherwise, and of so many vectors.
+func latencySamples(ports, vectors int, paths ...report.LatencyPath) int {
+	if len(paths) == 0 {
+		paths = report.LatencyPaths()
+	}
+	p := report.Probe{Name: "notification"}
+	add := func(l report.Latency) { p.Latencies = append(p.Latencies, l) }
+	for port := 1; port <= ports; port++ {
+		for _, path := range paths {
+			add(report.Latency{Port: port, Path: path, Mode: report.ModePoll})
+			add(report.Latency{Port: port, Path: path, Mode: report.ModeSolicited})
+			// Below all vectors, so that it makes none of their series.
+			add(report.Latency{Port: port, Path: path, Mode: report.ModeAny, Vector: -1})
+			for v := range vectors {
+				add(report.Latency{Port: port, Path: path, Mode: report.ModeAny, Vector: v, Count: 1})
+			}
+		}
+	}
+	c := New(Options{})
+	c.Observe(&report.Run{Device: "rxe0", Probes: []report.Probe{p}})
+	n := 0
+	for f, metrics := range c.histories["rxe0"].series.Load().block {
+		if c.schema[f].subject != aboutNotification {
+			continue
+		}
+		for _, m := range metrics {
+			switch {
+			case m.Histogram != nil:
+				n += len(m.GetHistogram().GetBucket()) + 3
+			case m.Summary != nil:
+				n += len(m.GetSummary().GetQuantile()) + 2
+			default:
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// allLabels returns the labels of a metric, with what its type adds.
+func allLabels(d *declaration) []string {
+	if d.kind == dto.MetricType_SUMMARY {
+		return append(slices.Clone(d.labels), "quantile")
+	}
+	return d.labels
+}
+
+// TestLatencySamples makes sure that series add up by port and vector, as
+// docs/metrics.md says.
+func TestLatencySamples(t *testing.T) {
+	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
+	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, maxVectors}} {
+		if got, want := latencySamples(tc.ports, tc.vectors), tc.ports*port+tc.vectors*vector; got != want {
+			t.Errorf("%d ports and %d vectors make %d samples, want %d", tc.ports, tc.vectors, got, want)
+		}
+	}
+	if got, want := latencySamples(1, maxVectors+1), latencySamples(1, maxVectors); got != want {
+		t.Errorf("one vector too many makes %d samples, want %d", got, want)
+	}
 }

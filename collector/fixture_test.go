@@ -33,7 +33,8 @@ func info() *report.Device {
 }
 
 // run is a successful run on a device with all that a run can tell when nothing
-// goes wrong: three profiles, three types of QP, every verb.
+// goes wrong: three profiles, three types of QP, every verb, four of the eight
+// completion vectors.
 func run(device string) *report.Run {
 	cq := report.Probe{Name: "cq", Status: report.StatusOK, Duration: 3 * time.Millisecond}
 	channel := report.Probe{
@@ -66,11 +67,77 @@ func run(device string) *report.Run {
 		qp.Inline = append(qp.Inline, report.InlineMax{Type: kind, Bytes: 928})
 	}
 	return &report.Run{
-		Device: device, Started: started(), Duration: 42 * time.Millisecond,
+		Kind: report.KindProbe, Device: device, Started: started(), Duration: 42 * time.Millisecond,
 		Outcome: report.OutcomeOK, Info: info(),
-		Probes: []report.Probe{cq, channel, srq, qp}, Calls: calls(),
+		Probes: []report.Probe{cq, channel, srq, qp, notification()}, Calls: calls(),
 		CPU: 7 * time.Millisecond, MaxRSS: 9 << 20,
 	}
+}
+
+// notification is the measurement of the vectors 0 to 3 of port 1, while port 2 is
+// down.
+func notification() report.Probe {
+	p := report.Probe{
+		Name: "notification", Status: report.StatusOK, Duration: 20 * time.Millisecond,
+		Skips: []report.Skip{{Subject: "port 2", Reason: report.SkipPortDown, Detail: "port 2 is down"}},
+	}
+	for _, path := range report.LatencyPaths() {
+		for _, mode := range report.LatencyModes() {
+			for vector := range 4 {
+				p.Latencies = append(p.Latencies, latency(1, path, mode, vector))
+			}
+		}
+	}
+	return p
+}
+
+// latency is a measurement in which nothing goes wrong: 100 samples from 2 µs on,
+// and with polling from 1 µs on.
+func latency(port int, path report.LatencyPath, mode report.LatencyMode, vector int) report.Latency {
+	l := report.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
+	for i := range 100 {
+		sample := time.Duration(1000 + 1000*vector + 50*i)
+		if mode != report.ModePoll {
+			sample += time.Microsecond
+			l.Arms = append(l.Arms, time.Duration(200+10*i))
+		}
+		l.Samples = append(l.Samples, sample)
+	}
+	l.Summarise()
+	return l
+}
+
+// contractRun is a run of the contract audit in which every contract holds.
+func contractRun(device string) *report.Run {
+	r := &report.Run{
+		Kind: report.KindContract, Device: device, Started: started().Add(time.Minute),
+		Duration: 1500 * time.Millisecond, Outcome: report.OutcomeOK, Info: info(), Calls: calls(),
+	}
+	names := map[report.Severity][]string{
+		report.SeverityCritical: {
+			"cq_at_least_requested", "cq_comp_vector_accepted", "cq_destroy_busy", "channel_destroy_busy", "channel_steering",
+			"srq_at_least_requested", "srq_destroy_busy", "qp_at_least_requested", "qp_sq_sig_all", "qp_destroy_busy_multicast",
+			"notify_any", "notify_solicited_delivers_solicited", "notify_solicited_delivers_errors", "notify_identifies_cq",
+		},
+		report.SeverityWarning: {"srq_reports_actual", "srq_limit_ignored", "qp_reports_actual", "qp_recv_caps_ignored_with_srq"},
+		report.SeverityInfo: {
+			"cq_comp_vector_rejected", "qp_srq_type_restricted", "notify_one_shot", "notify_requires_arming",
+			"notify_solicited_skips_unsolicited",
+		},
+	}
+	for _, severity := range report.Severities() {
+		for _, name := range names[severity] {
+			r.Contracts = append(r.Contracts, report.Contract{Name: name, Severity: severity, Verdict: report.VerdictHolds})
+		}
+	}
+	return r
+}
+
+// contractsOf is what is known after a run of the contract audit.
+func contractsOf(r *report.Run) *report.Contracts {
+	last := r.Kept()
+	last.Contracts = nil
+	return &report.Contracts{Last: last, Verdicts: r.Contracts}
 }
 
 // calls are several calls of each of 20 verbs.
@@ -92,21 +159,24 @@ func calls() []report.Call {
 
 // state is a device whose last run was r.
 func state(r *report.Run) report.DeviceState {
-	s := report.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r}
+	s := report.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Kept()}
 	if r.Outcome == report.OutcomeOK {
 		s.LastSuccess = r.Started
 	}
 	return s
 }
 
-// host is a host with n healthy devices.
+// host is a host with n healthy devices: the runs of the probes come first, then
+// those of the contract audit.
 func host(n int) (*report.Snapshot, []*report.Run) {
 	s := &report.Snapshot{Provider: "simulated", Ready: true}
-	var runs []*report.Run
+	runs := make([]*report.Run, 2*n)
 	for i := range n {
-		r := run(fmt.Sprintf("sim%02d", i))
-		runs = append(runs, r)
-		s.Devices = append(s.Devices, state(r))
+		name := fmt.Sprintf("sim%02d", i)
+		runs[i], runs[n+i] = run(name), contractRun(name)
+		device := state(runs[i])
+		device.Contracts = contractsOf(runs[n+i])
+		s.Devices = append(s.Devices, device)
 	}
 	return s, runs
 }

@@ -3,6 +3,7 @@ package collector_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,11 +16,20 @@ func FuzzCollect(f *testing.F) {
 		Snapshot *report.Snapshot
 		Run      report.Run
 		Calls    []report.Call
+		Audit    report.Run
 	}
 	for _, s := range scenes() {
 		in := input{Snapshot: s.snapshot}
 		if len(s.runs) > 0 {
-			in.Run, in.Calls = *s.runs[0], s.runs[0].Calls
+			in.Run, in.Calls = *s.runs[0].Kept(), s.runs[0].Calls
+			in.Audit = *s.runs[len(s.runs)-1].Kept()
+			// A seed that is long keeps the fuzzer busy with making it short.
+			in.Calls = in.Calls[:min(len(in.Calls), 3)]
+			for _, p := range in.Run.Probes {
+				for i := range p.Latencies[:min(len(p.Latencies), 3)] {
+					p.Latencies[i].Samples, p.Latencies[i].Arms = []time.Duration{3000, 2000}, []time.Duration{200}
+				}
+			}
 		}
 		b, err := json.Marshal(in)
 		if err != nil {
@@ -35,13 +45,23 @@ func FuzzCollect(f *testing.F) {
 		// JSON has no invalid UTF-8; what is not decoded from it might.
 		in.Calls = append(in.Calls, report.Call{Verb: raw, Errno: raw})
 		in.Run.Calls = in.Calls
+		in.Run.Probes = append(in.Run.Probes, report.Probe{Name: raw, Latencies: []report.Latency{
+			{Path: report.PathFlush, Mode: report.ModeAny, Unsuccessful: []string{raw}},
+			{Path: report.LatencyPath(raw), Mode: report.LatencyMode(raw)},
+		}})
+		in.Audit.Kind, in.Audit.Verb = report.KindContract, in.Audit.Verb+raw
+		contracts := &report.Contracts{Last: &in.Audit, Verdicts: append(
+			in.Audit.Contracts,
+			report.Contract{Name: raw, Severity: report.Severity(raw), Verdict: report.VerdictHolds},
+			report.Contract{Name: raw, Reason: report.SkipReason(raw), Verdict: report.VerdictSkipped},
+		)}
 		if in.Snapshot != nil {
 			in.Snapshot.Provider += raw
 			in.Snapshot.Devices = append(in.Snapshot.Devices, report.DeviceState{
-				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Stuck: &report.Stuck{Verb: raw},
+				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Contracts: contracts, Stuck: &report.Stuck{Verb: raw},
 			})
 		}
-		c := collectorOf(in.Snapshot, &in.Run)
+		c := collectorOf(in.Snapshot, &in.Run, &in.Audit)
 		expose(t, pedantic(t, c))
 		expose(t, c.Gatherer(prometheus.NewRegistry()))
 		c.Forget(in.Run.Device)

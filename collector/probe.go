@@ -1,10 +1,25 @@
 package collector
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"rdma_exporter/report"
 )
+
+// noVerb stands for a run that was ended while it was in no verb.
+const noVerb = "none"
+
+// observeRun counts a run and, if it did not go to its end, what it was in.
+func (h *history) observeRun(runs, aborts family, run *report.Run) {
+	if slices.Contains(report.Outcomes(), run.Outcome) {
+		h.counter(runs, string(run.Outcome)).Inc()
+	}
+	if run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed {
+		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
+	}
+}
 
 // addStuck adds whether a killed child process of a device is still there.
 func addStuck(b *builder, name string, stuck *report.Stuck) {
@@ -47,18 +62,24 @@ func addRun(b *builder, name string, run *report.Run) {
 		}
 		addSizes(b, name, &p)
 	}
-
-	addUndestroyed(b, name, run.Undestroyed)
 }
 
-// addUndestroyed counts the objects that could not be destroyed.
-func addUndestroyed(b *builder, name string, objects []report.Undestroyed) {
+// addUndestroyed counts the objects that the last runs of each kind could not
+// destroy.
+func addUndestroyed(b *builder, s *report.DeviceState) {
+	var objects []report.Undestroyed
+	if s.Last != nil {
+		objects = s.Last.Undestroyed
+	}
+	if s.Contracts != nil && s.Contracts.Last != nil {
+		objects = slices.Concat(objects, s.Contracts.Last.Undestroyed)
+	}
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
 	for _, u := range objects {
 		k := key{clean(u.Type), clean(u.Errno)}
 		counts[k]++
-		b.gauge(probeUndestroyed, float64(counts[k]), name, k.kind, k.errno)
+		b.gauge(probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// maxSeries is the most series that the last run of one device may make. A run
-// with the default profiles makes some 200.
+// maxSeries is the most gauges that the last runs of one device may make. Runs
+// with the default profiles make some 200.
 const maxSeries = 4096
 
 // schema is the table of declarations made ready for use. It is not changed
@@ -148,6 +148,7 @@ func (s series) Write(out *dto.Metric) error {
 	out.Label = s.metric.Label
 	out.Gauge = s.metric.Gauge
 	out.Counter = s.metric.Counter
+	out.Summary = s.metric.Summary
 	out.Histogram = s.metric.Histogram
 	return nil
 }

@@ -1,0 +1,22 @@
+package collector
+
+import "rdma_exporter/report"
+
+// addContracts adds how a device keeps the contracts of the man pages.
+func addContracts(b *builder, name string, c *report.Contracts) {
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		switch v.Verdict {
+		case report.VerdictHolds:
+			b.truth(contractViolated, false, name, v.Name, string(v.Severity))
+		case report.VerdictViolated:
+			b.truth(contractViolated, true, name, v.Name, string(v.Severity))
+		case report.VerdictSkipped:
+			b.gauge(contractSkipped, 1, name, v.Name, string(v.Reason))
+		}
+	}
+	if c.Last != nil {
+		addTime(b, contractLastRun, name, c.Last.Started)
+		b.gauge(contractDuration, c.Last.Duration.Seconds(), name)
+	}
+}

@@ -1,0 +1,181 @@
+package collector_test
+
+import (
+	"testing"
+	"time"
+
+	"rdma_exporter/report"
+)
+
+// Verdicts become gauges, each by its kind.
+func TestContracts(t *testing.T) {
+	t.Parallel()
+	verdicts := []report.Contract{
+		{Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictHolds},
+		{Name: "qp_reports_actual", Severity: report.SeverityWarning, Verdict: report.VerdictViolated},
+		{Name: "channel_steering", Severity: report.SeverityCritical, Verdict: report.VerdictSkipped, Reason: report.SkipPortDown},
+	}
+	const (
+		holds    = `rdma_contract_violated{contract="notify_any",device="rxe0",severity="critical"}`
+		violated = `rdma_contract_violated{contract="qp_reports_actual",device="rxe0",severity="warning"}`
+		skipped  = `rdma_contract_skipped{contract="channel_steering",device="rxe0",reason="port_down"}`
+		unjudged = `rdma_contract_violated{contract="channel_steering",device="rxe0",severity="critical"}`
+		lastRun  = `rdma_contract_last_run_timestamp_seconds{device="rxe0"}`
+		duration = `rdma_contract_duration_seconds{device="rxe0"}`
+	)
+	last := &report.Run{Kind: report.KindContract, Started: time.Unix(1e9, 0), Duration: 2 * time.Second}
+	for _, tc := range []struct {
+		name  string
+		state report.DeviceState
+		want  map[string]string
+	}{
+		{
+			"before the first audit",
+			report.DeviceState{Present: true},
+			map[string]string{holds: "", violated: "", skipped: "", lastRun: "", duration: ""},
+		},
+		{
+			"after it",
+			report.DeviceState{Present: true, Contracts: &report.Contracts{Last: last, Verdicts: verdicts}},
+			map[string]string{holds: "0", violated: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
+		},
+		{
+			"verdicts before the audit is finished",
+			report.DeviceState{Present: true, Contracts: &report.Contracts{Verdicts: verdicts}},
+			map[string]string{holds: "0", violated: "1", skipped: "1", lastRun: "", duration: ""},
+		},
+		{
+			"no verdict that there is",
+			report.DeviceState{Present: true, Contracts: &report.Contracts{Last: last, Verdicts: []report.Contract{
+				{Name: "notify_any", Severity: report.SeverityCritical, Verdict: "perhaps"},
+			}}},
+			map[string]string{holds: "", lastRun: "1e+09"},
+		},
+		{
+			"a device that vanished",
+			report.DeviceState{Contracts: &report.Contracts{Last: last, Verdicts: verdicts}, Stuck: &report.Stuck{}},
+			map[string]string{holds: "", violated: "", skipped: "", lastRun: "", duration: ""},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.state.Name = "rxe0"
+			compare(t, values(t, collectorOf(sceneOf("simulated", tc.state).snapshot)), tc.want)
+		})
+	}
+}
+
+// A verdict that changed is told at the next scrape.
+func TestContractsChange(t *testing.T) {
+	t.Parallel()
+	const series = `rdma_contract_violated{contract="notify_any",device="sim00",severity="critical"}`
+	snapshot, _ := host(1)
+	c := collectorOf(snapshot)
+	compare(t, values(t, c), map[string]string{series: "0"})
+
+	audit := contractRun("sim00")
+	for i := range audit.Contracts {
+		audit.Contracts[i].Verdict = report.VerdictViolated
+	}
+	snapshot.Devices[0].Contracts = contractsOf(audit)
+	compare(t, values(t, c), map[string]string{series: "1"})
+}
+
+// The runs of each kind are counted apart, and their calls together.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	const (
+		probeOK      = `rdma_probe_runs_total{device="rxe0",outcome="ok"}`
+		probeTimeout = `rdma_probe_runs_total{device="rxe0",outcome="timeout"}`
+		probeAbort   = `rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		auditOK      = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
+		auditTimeout = `rdma_contract_runs_total{device="rxe0",outcome="timeout"}`
+		auditFailed  = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
+		auditCrashed = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
+		auditAbort   = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		calls        = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
+		failures     = `rdma_verbs_call_failures_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
+		expected     = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
+		samples      = `rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="flush",port="1"}`
+	)
+	of := func(kind report.Kind, outcome report.Outcome) *report.Run {
+		r := measured(latency(1, report.PathFlush, report.ModeAny, 0))
+		r.Kind, r.Outcome = kind, outcome
+		r.Calls = []report.Call{{Verb: "ibv_create_cq", Errno: "EIO"}, {Verb: "ibv_create_cq", Errno: "EINVAL", Expected: true}}
+		if outcome == report.OutcomeTimeout {
+			r.Verb = "ibv_poll_cq"
+		}
+		return r
+	}
+	for _, tc := range []struct {
+		name string
+		runs []*report.Run
+		want map[string]string
+	}{
+		{
+			"probes",
+			[]*report.Run{of(report.KindProbe, report.OutcomeOK), of(report.KindProbe, report.OutcomeTimeout)},
+			map[string]string{
+				probeOK: "1", probeTimeout: "1", probeAbort: "1",
+				auditOK: "0", auditTimeout: "0", auditFailed: "0", auditCrashed: "0", auditAbort: "",
+			},
+		},
+		{
+			"a run that does not say its kind",
+			[]*report.Run{of("", report.OutcomeTimeout)},
+			map[string]string{probeTimeout: "1", probeAbort: "1", auditTimeout: "0", auditAbort: ""},
+		},
+		{
+			"the contract audit",
+			[]*report.Run{of(report.KindContract, report.OutcomeOK), of(report.KindContract, report.OutcomeTimeout)},
+			map[string]string{
+				probeOK: "0", probeTimeout: "0", probeAbort: "",
+				auditOK: "1", auditTimeout: "1", auditFailed: "0", auditCrashed: "0", auditAbort: "1",
+			},
+		},
+		{
+			"both",
+			[]*report.Run{of(report.KindContract, report.OutcomeOK), of(report.KindProbe, report.OutcomeOK)},
+			map[string]string{probeOK: "1", auditOK: "1", calls: "4", failures: "2", expected: "", samples: "200"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			compare(t, values(t, collectorOf(nil, tc.runs...)), tc.want)
+		})
+	}
+}
+
+// What the last run of each kind could not destroy is added up.
+func TestUndestroyed(t *testing.T) {
+	t.Parallel()
+	const (
+		cqBusy = `rdma_probe_undestroyed_objects{device="rxe0",errno="EBUSY",type="cq"}`
+		cqIO   = `rdma_probe_undestroyed_objects{device="rxe0",errno="EIO",type="cq"}`
+		qpBusy = `rdma_probe_undestroyed_objects{device="rxe0",errno="EBUSY",type="qp"}`
+	)
+	cq, qp := report.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, report.Undestroyed{Type: "qp", Errno: "EBUSY", Attempts: 3}
+	left := func(objects ...report.Undestroyed) *report.Run { return &report.Run{Undestroyed: objects} }
+	for _, tc := range []struct {
+		name  string
+		state report.DeviceState
+		want  map[string]string
+	}{
+		{"no run", report.DeviceState{}, map[string]string{cqBusy: ""}},
+		{"nothing left", report.DeviceState{Last: left(), Contracts: &report.Contracts{Last: left()}}, map[string]string{cqBusy: ""}},
+		{"by the probes", report.DeviceState{Last: left(cq, cq)}, map[string]string{cqBusy: "2"}},
+		{"by the audit", report.DeviceState{Contracts: &report.Contracts{Last: left(qp)}}, map[string]string{qpBusy: "1"}},
+		{
+			"by both",
+			report.DeviceState{Last: left(cq, cq), Contracts: &report.Contracts{Last: left(qp, cq, report.Undestroyed{Type: "cq", Errno: "EIO"})}},
+			map[string]string{cqBusy: "3", qpBusy: "1", cqIO: "1"},
+		},
+		{"verdicts without a run", report.DeviceState{Last: left(cq), Contracts: &report.Contracts{}}, map[string]string{cqBusy: "1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			tc.state.Name, tc.state.Present = "rxe0", true
+			compare(t, values(t, collectorOf(sceneOf("simulated", tc.state).snapshot)), tc.want)
+		})
+	}
+}

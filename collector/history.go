@@ -1,0 +1,171 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/report"
+)
+
+// A child process that invents names must not fill the server with series, so
+// only so many names are told apart on one device.
+const (
+	maxVerbs    = 64
+	maxErrnos   = 32
+	maxPorts    = 16
+	maxStatuses = 32
+	// otherName stands for the rest of the names.
+	otherName = "other"
+)
+
+// A native histogram has buckets 10 % apart; this bounds how many it may have
+// and how often it may be reset to keep to that.
+const (
+	nativeFactor     = 1.1
+	nativeMaxBuckets = 160
+	nativeMinReset   = time.Hour
+)
+
+// history is what was counted of the runs of one device.
+type history struct {
+	schema *schema
+	device string
+	// series is built when a run is observed, so that a scrape need not, nor wait
+	// for it.
+	series atomic.Pointer[counted]
+
+	// mu serialises runs and guards all below.
+	mu         sync.Mutex
+	verbs      map[string]struct{}
+	errnos     map[string]struct{}
+	ports      map[string]struct{}
+	statuses   map[string]struct{}
+	instrument map[string]instrument
+	vectors    map[int]*vector
+}
+
+// counted are the series of a history. It is not changed.
+type counted struct {
+	block *block
+	// hidden is how many series block lacks because there are too many.
+	hidden int
+}
+
+// instrument is a counter or histogram with the family and the label values that
+// it stands for. Exactly one of counter and histogram is set.
+type instrument struct {
+	family    family
+	values    []string
+	counter   prometheus.Counter
+	histogram prometheus.Histogram
+}
+
+func newHistory(s *schema, device string) *history {
+	h := &history{
+		schema:     s,
+		device:     device,
+		verbs:      make(map[string]struct{}),
+		errnos:     make(map[string]struct{}),
+		ports:      make(map[string]struct{}),
+		statuses:   make(map[string]struct{}),
+		instrument: make(map[string]instrument),
+		vectors:    make(map[int]*vector),
+	}
+	// A series that appears with its first event hides that event from rate().
+	// Here the first run is hidden, but no first failure after it.
+	for _, o := range report.Outcomes() {
+		h.counter(probeRuns, string(o))
+		h.counter(contractRuns, string(o))
+	}
+	h.series.Store(&counted{block: new(block)})
+	return h
+}
+
+// observe counts a finished run.
+func (h *history) observe(run *report.Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch run.Kind {
+	case report.KindContract:
+		h.observeRun(contractRuns, contractAborts, run)
+	default:
+		h.observeRun(probeRuns, probeAborts, run)
+	}
+	h.observeCalls(run.Calls)
+	h.observeLatencies(run)
+	h.series.Store(h.build())
+}
+
+// known returns the name to use for s: s itself, or otherName if there are limit
+// names already.
+func (h *history) known(names map[string]struct{}, limit int, s string) string {
+	s = clean(s)
+	if _, ok := names[s]; !ok {
+		if len(names) >= limit {
+			return otherName
+		}
+		names[s] = struct{}{}
+	}
+	return s
+}
+
+// counter returns the counter of f with the label values after device, which
+// must be clean.
+func (h *history) counter(f family, values ...string) prometheus.Counter {
+	return h.find(f, values, func(i *instrument) {
+		d := &h.schema[f]
+		i.counter = prometheus.NewCounter(prometheus.CounterOpts{
+			Name: d.name, Help: d.help, ConstLabels: h.schema.constLabels(f, i.values),
+		})
+	}).counter
+}
+
+// histogram is counter for histograms.
+func (h *history) histogram(f family, values ...string) prometheus.Histogram {
+	return h.find(f, values, func(i *instrument) {
+		d := &h.schema[f]
+		i.histogram = prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: d.name, Help: d.help, ConstLabels: h.schema.constLabels(f, i.values),
+			Buckets:                         d.buckets,
+			NativeHistogramBucketFactor:     nativeFactor,
+			NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
+			NativeHistogramMinResetDuration: nativeMinReset,
+		})
+	}).histogram
+}
+
+func (h *history) find(f family, values []string, create func(*instrument)) instrument {
+	key := seriesKey(f, values)
+	i, ok := h.instrument[key]
+	if !ok {
+		i = instrument{family: f, values: slices.Concat([]string{h.device}, values)}
+		create(&i)
+		h.instrument[key] = i
+	}
+	return i
+}
+
+// build returns all series, sorted.
+func (h *history) build() *counted {
+	b := new(block)
+	for _, key := range slices.Sorted(maps.Keys(h.instrument)) {
+		i := h.instrument[key]
+		m := &dto.Metric{}
+		var err error
+		if i.counter != nil {
+			err = i.counter.Write(m)
+		} else {
+			err = i.histogram.Write(m)
+		}
+		if err == nil { // Neither kind ever returns an error.
+			b[i.family] = append(b[i.family], m)
+		}
+	}
+	return &counted{block: b, hidden: h.buildVectors(b)}
+}

@@ -1,0 +1,376 @@
+package collector_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rdma_exporter/report"
+)
+
+// values returns what c exposes: the values, by series as text format has them.
+func values(t testing.TB, c prometheus.Collector) map[string]string {
+	t.Helper()
+	got := make(map[string]string)
+	for line := range strings.Lines(expose(t, pedantic(t, c))) {
+		if !strings.HasPrefix(line, "#") {
+			i := strings.LastIndexByte(line, ' ')
+			got[line[:i]] = strings.TrimSpace(line[i:])
+		}
+	}
+	return got
+}
+
+// compare makes sure of the values of some series; of one that is to be absent
+// the value is empty.
+func compare(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for _, series := range slices.Sorted(maps.Keys(want)) {
+		if got[series] != want[series] {
+			t.Errorf("%s is %q, want %q", series, got[series], want[series])
+		}
+	}
+}
+
+// measured is a run on rxe0 that measured completions.
+func measured(latencies ...report.Latency) *report.Run {
+	return &report.Run{
+		Device: "rxe0", Outcome: report.OutcomeOK, Info: &report.Device{CompletionVectors: 8},
+		Probes: []report.Probe{{Name: "notification", Status: report.StatusOK, Latencies: latencies}},
+	}
+}
+
+// Every sample is observed, and whatever goes wrong is counted, each in its
+// place and nowhere else.
+func TestLatencies(t *testing.T) {
+	t.Parallel()
+	µs := time.Microsecond
+	for _, tc := range []struct {
+		name string
+		runs []*report.Run
+		want map[string]string
+	}{
+		{
+			"an event of any completion",
+			[]*report.Run{measured(report.Latency{
+				Port: 1, Path: report.PathLoopback, Mode: report.ModeAny,
+				Samples: []time.Duration{µs, 10 * µs, 11 * µs}, Arms: []time.Duration{µs, µs, 2 * µs},
+			})},
+			map[string]string{
+				`rdma_notification_latency_seconds_bucket{device="rxe0",mode="any",path="loopback",port="1",le="5e-07"}`: "0",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",mode="any",path="loopback",port="1",le="1e-06"}`: "1",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",mode="any",path="loopback",port="1",le="1e-05"}`: "2",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",mode="any",path="loopback",port="1",le="1"}`:     "3",
+				`rdma_notification_latency_seconds_sum{device="rxe0",mode="any",path="loopback",port="1"}`:               "2.2e-05",
+				`rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="loopback",port="1"}`:             "3",
+				`rdma_notification_latency_seconds_count{device="rxe0",mode="solicited",path="loopback",port="1"}`:       "",
+				`rdma_completion_latency_seconds_count{device="rxe0",path="loopback",port="1"}`:                          "",
+				`rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:                         "3",
+				`rdma_verbs_call_duration_seconds_bucket{device="rxe0",verb="ibv_req_notify_cq",le="1e-06"}`:             "2",
+			},
+		},
+		{
+			"polling",
+			[]*report.Run{measured(report.Latency{Port: 2, Path: report.PathFlush, Mode: report.ModePoll, Samples: []time.Duration{µs}, Missed: 1})},
+			map[string]string{
+				`rdma_completion_latency_seconds_count{device="rxe0",path="flush",port="2"}`:                "1",
+				`rdma_notification_latency_seconds_count{device="rxe0",mode="poll",path="flush",port="2"}`:  "",
+				`rdma_notifications_missed_total{device="rxe0",mode="poll",path="flush",port="2"}`:          "",
+				`rdma_notifications_spurious_total{device="rxe0",mode="poll",path="flush",port="2"}`:        "",
+				`rdma_notifications_misdirected_total{device="rxe0",mode="poll",path="flush",port="2"}`:     "",
+				`rdma_completions_missing_total{device="rxe0",mode="poll",path="flush",port="2"}`:           "0",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="2",status="success"}`: "0",
+				`rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:            "",
+			},
+		},
+		{
+			"a first measurement in which nothing happened",
+			[]*report.Run{measured(report.Latency{Port: 1, Path: report.PathLoopback, Mode: report.ModeSolicited})},
+			map[string]string{
+				`rdma_notification_latency_seconds_count{device="rxe0",mode="solicited",path="loopback",port="1"}`:       "0",
+				`rdma_notifications_missed_total{device="rxe0",mode="solicited",path="loopback",port="1"}`:               "0",
+				`rdma_notifications_spurious_total{device="rxe0",mode="solicited",path="loopback",port="1"}`:             "0",
+				`rdma_notifications_misdirected_total{device="rxe0",mode="solicited",path="loopback",port="1"}`:          "0",
+				`rdma_completions_missing_total{device="rxe0",mode="solicited",path="loopback",port="1"}`:                "0",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="loopback",port="1",status="retry_exc_err"}`:     "0",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="loopback",port="1",status="rnr_retry_exc_err"}`: "0",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="loopback",port="1",status="wr_flush_err"}`:      "0",
+				`rdma_completions_missing_total{device="rxe0",mode="any",path="loopback",port="1"}`:                      "",
+				`rdma_notification_vector_latency_seconds_count{comp_vector="0",device="rxe0"}`:                          "",
+			},
+		},
+		{
+			"everything goes wrong, on two vectors and in two runs",
+			[]*report.Run{
+				measured(
+					report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Missed: 1, Spurious: 2, Misdirected: 3, Missing: 4, Unsuccessful: []string{"success"}},
+					report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: 1, Missed: 10, Spurious: 20, Misdirected: 30, Missing: 40},
+				),
+				measured(report.Latency{
+					Port: 1, Path: report.PathFlush, Mode: report.ModeAny,
+					Missed: 100, Spurious: 200, Misdirected: 300, Missing: 400, Unsuccessful: []string{"success", "general_err"},
+				}),
+			},
+			map[string]string{
+				`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="1"}`:               "111",
+				`rdma_notifications_spurious_total{device="rxe0",mode="any",path="flush",port="1"}`:             "222",
+				`rdma_notifications_misdirected_total{device="rxe0",mode="any",path="flush",port="1"}`:          "333",
+				`rdma_completions_missing_total{device="rxe0",mode="any",path="flush",port="1"}`:                "444",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="1",status="success"}`:     "2",
+				`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="1",status="general_err"}`: "1",
+			},
+		},
+		{
+			"counts below zero",
+			[]*report.Run{measured(report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Missed: -1, Spurious: -1, Misdirected: -1, Missing: -1})},
+			map[string]string{
+				`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="1"}`: "0",
+				`rdma_completions_missing_total{device="rxe0",mode="any",path="flush",port="1"}`:  "0",
+			},
+		},
+		{
+			"paths and modes that there are not",
+			[]*report.Run{measured(
+				report.Latency{Port: 1, Path: "wormhole", Mode: report.ModePoll, Samples: []time.Duration{1}},
+				report.Latency{Port: 1, Path: report.PathFlush, Mode: "telepathy", Samples: []time.Duration{1}},
+			)},
+			map[string]string{
+				`rdma_completion_latency_seconds_count{device="rxe0",path="wormhole",port="1"}`:                 "",
+				`rdma_notification_latency_seconds_count{device="rxe0",mode="telepathy",path="flush",port="1"}`: "",
+			},
+		},
+		{
+			"arms in a run whose calls have been told too",
+			[]*report.Run{{
+				Device: "rxe0", Outcome: report.OutcomeOK,
+				Calls:  []report.Call{{Verb: "ibv_req_notify_cq", Duration: µs}},
+				Probes: []report.Probe{{Latencies: []report.Latency{{Path: report.PathFlush, Mode: report.ModeAny, Arms: []time.Duration{µs, µs}}}}},
+			}},
+			map[string]string{`rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`: "3"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			compare(t, values(t, collectorOf(nil, tc.runs...)), tc.want)
+		})
+	}
+}
+
+// The quantiles of a vector are those of the last run that measured it, and of
+// one measurement in that run.
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	// at is a measurement with a median of n seconds; with 0, nothing went well.
+	at := func(vector, port int, path report.LatencyPath, mode report.LatencyMode, n int) report.Latency {
+		l := report.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
+		if n > 0 {
+			l.Samples = []time.Duration{time.Duration(n) * time.Second}
+			l.Summarise()
+		}
+		return l
+	}
+	loopback := func(vector, n int) report.Latency {
+		return at(vector, 1, report.PathLoopback, report.ModeAny, n)
+	}
+	flush := func(vector, n int) report.Latency { return at(vector, 1, report.PathFlush, report.ModeAny, n) }
+	vectors := func(r *report.Run, n int) *report.Run {
+		r.Info = &report.Device{CompletionVectors: n}
+		return r
+	}
+	blind := measured(loopback(0, 7))
+	blind.Info = nil
+	audit := vectors(measured(), 1)
+	audit.Kind = report.KindContract
+	for _, tc := range []struct {
+		name string
+		runs []*report.Run
+		// medians are the medians in seconds, counts the numbers of samples, by vector.
+		medians, counts map[int]string
+	}{
+		{"nothing", []*report.Run{measured()}, nil, nil},
+		{"one vector", []*report.Run{measured(loopback(3, 5))}, map[int]string{3: "5"}, map[int]string{3: "1"}},
+		{
+			"the vectors in turn",
+			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(2, 3), loopback(3, 4)), measured(loopback(0, 5), loopback(1, 6))},
+			map[int]string{0: "5", 1: "6", 2: "3", 3: "4"},
+			map[int]string{0: "2", 1: "2", 2: "1", 3: "1"},
+		},
+		{
+			"a run that measured nothing changes nothing",
+			[]*report.Run{measured(loopback(0, 1)), measured()},
+			map[int]string{0: "1"},
+			map[int]string{0: "1"},
+		},
+		{"flush alone", []*report.Run{measured(flush(0, 2))}, map[int]string{0: "2"}, map[int]string{0: "1"}},
+		{"loopback before flush", []*report.Run{measured(loopback(0, 1), flush(0, 2))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
+		{"loopback after flush", []*report.Run{measured(flush(0, 2), loopback(0, 1))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
+		{
+			"loopback of another port before flush of the lowest",
+			[]*report.Run{measured(flush(0, 2), at(0, 2, report.PathLoopback, report.ModeAny, 3))},
+			map[int]string{0: "3"},
+			map[int]string{0: "1"},
+		},
+		{
+			"the lowest port",
+			[]*report.Run{measured(at(0, 3, report.PathFlush, report.ModeAny, 3), at(0, 2, report.PathFlush, report.ModeAny, 2), at(0, 4, report.PathFlush, report.ModeAny, 4))},
+			map[int]string{0: "2"},
+			map[int]string{0: "1"},
+		},
+		{
+			"flush after the port went down",
+			[]*report.Run{measured(loopback(0, 1)), measured(flush(0, 2))},
+			map[int]string{0: "2"},
+			map[int]string{0: "2"},
+		},
+		{
+			"other modes",
+			[]*report.Run{measured(at(0, 1, report.PathLoopback, report.ModeSolicited, 1), at(1, 1, report.PathLoopback, report.ModePoll, 1))},
+			nil, nil,
+		},
+		{
+			"nothing went well",
+			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(0, 0))},
+			map[int]string{1: "2"},
+			map[int]string{0: "1", 1: "1"},
+		},
+		{
+			"nothing went well where it matters",
+			[]*report.Run{measured(loopback(0, 1)), measured(flush(0, 2), loopback(0, 0))},
+			nil,
+			map[int]string{0: "1"},
+		},
+		{
+			"well again",
+			[]*report.Run{measured(loopback(0, 1)), measured(loopback(0, 0)), measured(loopback(0, 3))},
+			map[int]string{0: "3"},
+			map[int]string{0: "2"},
+		},
+		{"never well", []*report.Run{measured(loopback(0, 0))}, nil, map[int]string{0: "0"}},
+		{
+			"fewer vectors",
+			[]*report.Run{measured(loopback(0, 1), loopback(1, 2), loopback(2, 3)), vectors(measured(), 2)},
+			map[int]string{0: "1", 1: "2"},
+			map[int]string{0: "1", 1: "1"},
+		},
+		{
+			"fewer vectors, as the contract audit finds",
+			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), audit},
+			map[int]string{0: "1"},
+			map[int]string{0: "1"},
+		},
+		{
+			"fewer vectors and more again",
+			[]*report.Run{measured(loopback(1, 2)), vectors(measured(), 1), measured(loopback(1, 3))},
+			map[int]string{1: "3"},
+			map[int]string{1: "1"},
+		},
+		{
+			"a vector that the device says it has not, and one below all",
+			[]*report.Run{measured(loopback(8, 1), loopback(-1, 1))},
+			nil, nil,
+		},
+		{
+			"a device that could not be asked",
+			[]*report.Run{measured(loopback(0, 1), loopback(7, 2)), blind},
+			map[int]string{0: "7", 7: "2"},
+			map[int]string{0: "2", 7: "1"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c := collectorOf(nil, tc.runs...)
+			got := values(t, c)
+			want := make(map[string]string)
+			for v := -1; v < 10; v++ {
+				want[fmt.Sprintf(`rdma_notification_vector_latency_seconds{comp_vector="%d",device="rxe0",quantile="0.5"}`, v)] = tc.medians[v]
+				want[fmt.Sprintf(`rdma_notification_vector_latency_seconds{comp_vector="%d",device="rxe0",quantile="0.99"}`, v)] = tc.medians[v]
+				want[fmt.Sprintf(`rdma_notification_vector_latency_seconds_count{comp_vector="%d",device="rxe0"}`, v)] = tc.counts[v]
+			}
+			compare(t, got, want)
+
+			c.Forget("rxe0")
+			c.Observe(measured())
+			for series := range values(t, c) {
+				if strings.Contains(series, "vector") {
+					t.Errorf("after Forget there is %s", series)
+				}
+			}
+		})
+	}
+}
+
+// The sum of a vector is that of the samples of all runs; the quantiles are not.
+func TestVectorSum(t *testing.T) {
+	t.Parallel()
+	l := report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny}
+	l.Samples = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, 750 * time.Millisecond}
+	l.Summarise()
+	compare(t, values(t, collectorOf(nil, measured(l), measured(l))), map[string]string{
+		`rdma_notification_vector_latency_seconds{comp_vector="0",device="rxe0",quantile="0.5"}`:  "0.5",
+		`rdma_notification_vector_latency_seconds{comp_vector="0",device="rxe0",quantile="0.99"}`: "0.75",
+		`rdma_notification_vector_latency_seconds_sum{comp_vector="0",device="rxe0"}`:             "3",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="0",device="rxe0"}`:           "6",
+	})
+}
+
+// However many vectors, ports and statuses a child tells of, only so many have
+// series, and those of vectors that lack them are counted.
+func TestLatencyBounds(t *testing.T) {
+	t.Parallel()
+	const total = 300
+	r := measured()
+	r.Info.CompletionVectors = total
+	p := &r.Probes[0]
+	for i := range total {
+		p.Latencies = append(p.Latencies, report.Latency{
+			Port: i + 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: i, Count: i % 2,
+			Missed: 1, Unsuccessful: []string{fmt.Sprint("status_", i)},
+		})
+	}
+	s := sceneOf("simulated", state(r), r)
+	c := collectorOf(s.snapshot, s.runs...)
+	got := values(t, c)
+	compare(t, got, map[string]string{
+		// Of the 44 vectors beyond, each other one has quantiles.
+		`rdma_exporter_dropped_series{device="rxe0"}`:                                                   "132",
+		`rdma_notification_vector_latency_seconds{comp_vector="255",device="rxe0",quantile="0.5"}`:      "0",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="256",device="rxe0"}`:               "",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="257",device="rxe0"}`:               "",
+		`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="16"}`:              "1",
+		`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="17"}`:              "",
+		`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="other"}`:           "284",
+		`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="other",status="other"}`:   "269",
+		`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="1",status="status_0"}`:    "1",
+		`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="other",status="success"}`: "0",
+	})
+
+	// With the snapshot unchanged, what the next run changes is told all the same.
+	less := measured()
+	c.Observe(less)
+	compare(t, values(t, c), map[string]string{
+		`rdma_exporter_dropped_series{device="rxe0"}`:                                     "0",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="7",device="rxe0"}`:   "0",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="255",device="rxe0"}`: "",
+	})
+
+	// A child that invents vectors can fill neither the server nor the exporter.
+	mad := measured()
+	mad.Info = nil
+	for i := range 1 << 16 {
+		mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, report.Latency{Path: report.PathFlush, Mode: report.ModeAny, Vector: 1<<16 - i})
+	}
+	mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, report.Latency{Path: report.PathFlush, Mode: report.ModeAny, Vector: 5, Count: 1, P50: time.Second})
+	c.Observe(mad)
+	got = values(t, c)
+	compare(t, got, map[string]string{
+		`rdma_notification_vector_latency_seconds{comp_vector="5",device="rxe0",quantile="0.5"}`: "1",
+	})
+	if n := len(got); n > 8000 {
+		t.Errorf("%d samples of one device", n)
+	}
+}
