@@ -7,7 +7,7 @@ import "rdma_exporter/verbs"
 func (r *run) compChannel(s *step) {
 	var ch verbs.CompChannel
 	err := s.measure("comp_channel", "", func() (err error) {
-		ch, err = r.dev.CreateCompChannel()
+		ch, err = r.Device.CreateCompChannel()
 		return err
 	})
 	if err != nil {
@@ -19,7 +19,7 @@ func (r *run) compChannel(s *step) {
 	s.done++
 	defer s.destroy("destroy", "comp_channel", ch)
 
-	cq, err := r.dev.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.attr.Limits), Channel: ch})
+	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Channel: ch})
 	if err != nil {
 		s.fail("cq with a channel", err)
 		return

@@ -15,6 +15,25 @@ type Config struct {
 	// DestroyTimeout bounds the time that a run spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration `json:"destroy_timeout" yaml:"destroy_timeout"`
+	// Notification is set by flags, not in the file.
+	Notification NotificationConfig `json:"notification" yaml:"-"`
+}
+
+// NotificationConfig says how completion notification is measured.
+type NotificationConfig struct {
+	// Samples is the number of samples of each measurement; 0 leaves the probe
+	// out.
+	Samples int `json:"samples"`
+	// Vectors is the most completion vectors that one run measures.
+	Vectors int `json:"vectors"`
+	// FirstVector is the vector that a run begins with, modulo their number. The
+	// caller moves it on by Vectors from run to run, so that all have their turn.
+	FirstVector int `json:"first_vector"`
+	// Deadline is how long one event or completion is waited for.
+	Deadline time.Duration `json:"deadline"`
+	// Budget is the time that the probe may take in one run, all together. It is
+	// overrun by no more than a few times Deadline.
+	Budget time.Duration `json:"budget"`
 }
 
 // CQProfiles are the sizes of CQ that are asked for.
@@ -70,6 +89,9 @@ func DefaultConfig() Config {
 			Large:  QPProfile{1024, 1024, 4, 4, 220},
 		},
 		DestroyTimeout: 2 * time.Second,
+		Notification: NotificationConfig{
+			Samples: 100, Vectors: 4, Deadline: 500 * time.Millisecond, Budget: 2 * time.Second,
+		},
 	}
 }
 
@@ -81,6 +103,13 @@ const (
 	maxScatterGather  = 256
 	maxInlineBytes    = 1 << 16
 	maxDestroyTimeout = time.Minute
+
+	maxSamples  = 10000
+	maxVectors  = 64
+	minDeadline = 10 * time.Millisecond
+	maxDeadline = 10 * time.Second
+	minBudget   = 10 * time.Millisecond
+	maxBudget   = time.Minute
 )
 
 // Validate returns an error that names each size that cannot be used, and the
@@ -108,6 +137,25 @@ func (c Config) Validate() error {
 	}
 	if c.DestroyTimeout < 0 || c.DestroyTimeout > maxDestroyTimeout {
 		errs = append(errs, fmt.Errorf("probe.destroy_timeout is %s: use a duration from 0s to %s", c.DestroyTimeout, maxDestroyTimeout))
+	}
+	return errors.Join(append(errs, c.Notification.Validate())...)
+}
+
+// Validate returns an error that names each flag whose value cannot be used, and
+// the range that can.
+func (c NotificationConfig) Validate() error {
+	var errs []error
+	check := func(ok bool, flag string, value, low, high any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("--notification.%s is %v: use one from %v to %v", flag, value, low, high))
+		}
+	}
+	check(c.Samples >= 0 && c.Samples <= maxSamples, "samples", c.Samples, 0, maxSamples)
+	check(c.Vectors >= 1 && c.Vectors <= maxVectors, "vectors", c.Vectors, 1, maxVectors)
+	check(c.Deadline >= minDeadline && c.Deadline <= maxDeadline, "deadline", c.Deadline, minDeadline, maxDeadline)
+	check(c.Budget >= minBudget && c.Budget <= maxBudget, "budget", c.Budget, minBudget, maxBudget)
+	if c.FirstVector < 0 {
+		errs = append(errs, fmt.Errorf("the first vector is %d", c.FirstVector))
 	}
 	return errors.Join(errs...)
 }

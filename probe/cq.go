@@ -9,10 +9,10 @@ import (
 // channel.
 func (r *run) cq(s *step) {
 	for _, p := range r.cfg.CQ.all() {
-		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.attr.Limits.MaxCQE)
+		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.Attr.Limits.MaxCQE)
 		var cq verbs.CQ
 		err := s.measure("cq", p.name, func() (err error) {
-			cq, err = r.dev.CreateCQ(verbs.CQInitAttr{Entries: entries})
+			cq, err = r.Device.CreateCQ(verbs.CQInitAttr{Entries: entries})
 			return err
 		})
 		if err != nil {

@@ -1,9 +1,6 @@
 package probe
 
-import (
-	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // lockedMemoryLimit returns the limit on the memory that this process may lock,
 // in bytes, and false if it has none: processes with CAP_IPC_LOCK are exempt.
@@ -18,18 +15,4 @@ func lockedMemoryLimit() (limit uint64, ok bool) {
 		return 0, false
 	}
 	return l.Cur, true
-}
-
-// maxRSS returns the most memory that this process had resident, in bytes
-// (VmHWM), or 0 if the kernel does not tell.
-func maxRSS() int64 {
-	self, err := procfs.Self()
-	if err != nil {
-		return 0
-	}
-	status, err := self.NewStatus()
-	if err != nil {
-		return 0
-	}
-	return clampInt64(status.VmHWM)
 }

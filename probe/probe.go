@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
+	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -33,97 +33,64 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
-	r := &run{cfg: o.Config, out: o.Out, rec: &recorder{out: o.Out}, locksMemory: o.LocksMemory}
-	err := r.device(ctx, o.Provider(r.rec), o.Device)
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("probe %s: %w", o.Device, err)
-	}
-	end := report.End{MaxRSS: maxRSS()}
-	if err != nil {
-		end.Error = err.Error()
-	}
-	if err := o.Out.End(end); err != nil {
-		return fmt.Errorf("probe %s: %w", o.Device, err)
-	}
-	return nil
+	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.Config.DestroyTimeout, Out: o.Out}
+	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
+		r := &run{Session: s, cfg: o.Config, locksMemory: o.LocksMemory}
+		return r.all(ctx)
+	})
 }
 
 // run is one run on one device.
 type run struct {
+	*session.Session
 	cfg Config
-	out *report.Writer
-	rec *recorder
-	dev verbs.Device
-	// attr are the device's attributes.
-	attr verbs.DeviceAttr
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
-	// retried is the time spent so far on repeating refused destructions.
-	retried time.Duration
-	// undestroyed counts the objects that could not be destroyed.
-	undestroyed int
 }
 
-// device opens and describes the device, runs the probes and closes it. Its
-// error is what kept it from doing so; what the probes find is in the report.
-func (r *run) device(ctx context.Context, p verbs.Provider, name string) error {
-	dev, err := p.Open(name)
-	if err != nil {
-		return fmt.Errorf("open the device: %w", err)
-	}
-	r.dev = dev
-	describeErr := r.describe()
-	if r.attr.Ports > 0 {
-		for _, probe := range []struct {
-			name string
-			run  func(*step)
-		}{
-			{"cq", r.cq},
-			{"comp_channel", r.compChannel},
-			{"srq", r.srq},
-			{"qp", r.qp},
-		} {
-			if err := errors.Join(ctx.Err(), r.out.Err()); err != nil {
-				return err
-			}
-			r.step(probe.name, probe.run)
+// all describes the device and runs the probes. Its error is what kept it from
+// doing so; what the probes find is in the report.
+func (r *run) all(ctx context.Context) error {
+	err := r.describe()
+	for _, probe := range []struct {
+		name    string
+		run     func(*step)
+		leftOut bool
+	}{
+		{name: "cq", run: r.cq},
+		{name: "comp_channel", run: r.compChannel},
+		{name: "srq", run: r.srq},
+		{name: "qp", run: r.qp},
+		{name: "notification", run: r.notification, leftOut: r.cfg.Notification.Samples == 0},
+	} {
+		if probe.leftOut {
+			continue
 		}
+		if err := errors.Join(ctx.Err(), r.Out.Err()); err != nil {
+			return err
+		}
+		r.step(probe.name, probe.run)
 	}
-	// While objects are left, libibverbs must not close the device; the end of
-	// the process will.
-	if r.undestroyed > 0 {
-		return describeErr
-	}
-	if err := r.destroyObject("ctx", dev); err != nil {
-		return errors.Join(describeErr, fmt.Errorf("close the device: %w", err))
-	}
-	return describeErr
+	return err
 }
 
 // describe reports what the device says of itself.
 func (r *run) describe() error {
-	attr, err := r.dev.Query()
-	if err != nil {
-		return fmt.Errorf("query the device: %w", err)
-	}
-	if attr.Ports == 0 {
-		return errors.New("query the device: it says that it has no port")
-	}
-	r.attr = attr
+	attr := r.Attr
 	d := report.Device{
-		Transport:         r.dev.Transport().String(),
+		Transport:         r.Device.Transport().String(),
 		Firmware:          strings.ToValidUTF8(attr.Firmware, "?"),
 		VendorID:          attr.VendorID,
 		VendorPartID:      attr.VendorPartID,
 		HWVersion:         attr.HWVersion,
 		NodeGUID:          attr.NodeGUID.String(),
-		CompletionVectors: r.dev.CompletionVectors(),
+		CompletionVectors: r.Device.CompletionVectors(),
 		Limits:            limits(attr.Limits),
 	}
 	var errs []error
 	for number := 1; number <= attr.Ports; number++ {
-		port, err := r.dev.QueryPort(number)
+		port, err := r.Device.QueryPort(number)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("query port %d: %w", number, err))
 			continue
@@ -135,7 +102,7 @@ func (r *run) describe() error {
 			ActiveMTU: port.ActiveMTU,
 		})
 	}
-	_ = r.out.Device(d) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Device(d) // the writer keeps its first error, and Run returns it
 	return errors.Join(errs...)
 }
 
@@ -164,31 +131,3 @@ func limits(l verbs.Limits) []report.Limit {
 }
 
 func clampInt64(v uint64) int64 { return int64(min(v, 1<<63-1)) }
-
-// recorder writes each verb to the report. It is used by one goroutine.
-type recorder struct {
-	out *report.Writer
-	// expected tells which failures are provoked on purpose; nil for none.
-	expected func(error) bool
-}
-
-// Begin implements verbs.Tracer. An error stays with the writer.
-func (r *recorder) Begin(v verbs.Verb) { _ = r.out.Begin(string(v)) }
-
-// End implements verbs.Tracer.
-func (r *recorder) End(c verbs.Call) {
-	call := report.Call{Verb: string(c.Verb), Duration: c.Duration}
-	if c.Errno != 0 {
-		call.Errno = verbs.ErrnoName(c.Errno)
-		call.Expected = r.expected != nil && r.expected(c.Errno)
-	}
-	_ = r.out.Call(call)
-}
-
-// expecting runs f, in which failures for which expected returns true are
-// provoked on purpose.
-func (r *recorder) expecting(expected func(error) bool, f func()) {
-	r.expected = expected
-	f()
-	r.expected = nil
-}

@@ -21,12 +21,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// quick is the default configuration with no patience for refused destructions.
+// quick is the default configuration with fewer samples, all the time for
+// them, and no patience for refused destructions.
 func quick() probe.Config {
 	c := probe.DefaultConfig()
 	c.DestroyTimeout = 20 * time.Millisecond
+	c.Notification.Samples, c.Notification.Budget = quickSamples, 20*time.Second
 	return c
 }
+
+const quickSamples = 10
 
 // run probes one device of a profile and returns its report, and the text of it.
 func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (report.Run, string) {
@@ -59,6 +63,7 @@ func TestDefaultDevices(t *testing.T) {
 					t.Errorf("probe %s took no time", r.Probes[i].Name)
 				}
 				r.Probes[i].Duration = 0
+				untimed(t, r.Probes[i].Latencies)
 			}
 			if r.MaxRSS < 1<<20 {
 				t.Errorf("%d bytes resident", r.MaxRSS)
@@ -70,6 +75,23 @@ func TestDefaultDevices(t *testing.T) {
 			}
 			golden(t, device+".json", append(got, '\n'))
 		})
+	}
+}
+
+// untimed takes the times out of measurements, after a look at whether there are
+// as many as there should be.
+func untimed(t *testing.T, list []report.Latency) {
+	t.Helper()
+	for i := range list {
+		l := &list[i]
+		arms := quickSamples
+		if l.Mode == report.ModePoll {
+			arms = 0
+		}
+		if len(l.Samples) != quickSamples || len(l.Arms) != arms || l.P50 <= 0 || l.P99 < l.P50 {
+			t.Errorf("%s %s: %d samples, %d arms, median %s, p99 %s", l.Path, l.Mode, len(l.Samples), len(l.Arms), l.P50, l.P99)
+		}
+		l.Samples, l.Arms, l.P50, l.P99 = nil, nil, 0, 0
 	}
 }
 
@@ -135,7 +157,7 @@ func TestInlineSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, _ := run(t, p, "dev", quick())
-			qp := r.Probes[len(r.Probes)-1]
+			qp := r.Probes[3]
 			if qp.Name != "qp" || qp.Status != tc.status {
 				t.Fatalf("probe %s is %s: %v", qp.Name, qp.Status, qp.Failures)
 			}
@@ -204,34 +226,34 @@ func TestFaults(t *testing.T) {
 	}{
 		{"open", "{verb: ibv_open_device, errno: EACCES}", want{err: "open the device: ibv_open_device on dev: EACCES", unexpected: "ibv_open_device EACCES"}},
 		{"query device", "{verb: ibv_query_device, errno: EIO}", want{err: "query the device: ibv_query_device on dev: EIO", unexpected: "ibv_query_device EIO"}},
-		{"query port", "{verb: ibv_query_port, errno: EIO}", want{err: "query port 1: ibv_query_port on dev: EIO", unexpected: "ibv_query_port EIO"}},
-		{"create_cq always", "{verb: ibv_create_cq, errno: ENOMEM}", want{status: map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed"}, failure: "ibv_create_cq on dev: ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
+		{"query port", "{verb: ibv_query_port, errno: EIO}", want{err: "query port 1: ibv_query_port on dev: EIO", status: map[string]string{"notification": "failed"}, failure: "query port 1", unexpected: "ibv_query_port EIO"}},
+		{"create_cq always", "{verb: ibv_create_cq, errno: ENOMEM}", want{status: map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_create_cq on dev: ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
 		{"create_cq once", "{verb: ibv_create_cq, errno: ENOMEM, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
 		{"short cq", "{verb: ibv_create_cq, short: 1, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "asked for cqe 16, given 15"}},
-		{"comp_channel", "{verb: ibv_create_comp_channel, errno: EMFILE}", want{status: map[string]string{"comp_channel": "failed"}, failure: "EMFILE", unexpected: "ibv_create_comp_channel EMFILE"}},
-		{"req_notify", "{verb: ibv_req_notify_cq, errno: EIO}", want{status: map[string]string{"comp_channel": "failed"}, failure: "ibv_req_notify_cq on dev: EIO", unexpected: "ibv_req_notify_cq EIO"}},
+		{"comp_channel", "{verb: ibv_create_comp_channel, errno: EMFILE}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "EMFILE", unexpected: "ibv_create_comp_channel EMFILE"}},
+		{"req_notify", "{verb: ibv_req_notify_cq, errno: EIO}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "ibv_req_notify_cq on dev: EIO", unexpected: "ibv_req_notify_cq EIO"}},
 		{"srq not supported", "{verb: ibv_create_srq, errno: EOPNOTSUPP}", want{status: map[string]string{"srq": "skipped"}, skip: "srq small not_supported", unexpected: "ibv_create_srq EOPNOTSUPP"}},
 		{"short srq", "{verb: ibv_create_srq, short: 3}", want{status: map[string]string{"srq": "failed"}, failure: "asked for max_wr 16, given 13"}},
 		{"query_srq", "{verb: ibv_query_srq, errno: EIO}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_query_srq", unexpected: "ibv_query_srq EIO"}},
-		{"pd", "{verb: ibv_alloc_pd, errno: ENOMEM}", want{status: map[string]string{"srq": "failed", "qp": "failed"}, failure: "ibv_alloc_pd", unexpected: "ibv_alloc_pd ENOMEM"}},
-		{"create_qp EINVAL", "{verb: ibv_create_qp, errno: EINVAL}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_create_qp on dev: EINVAL", skip: "qp uc not_supported", unexpected: "ibv_create_qp EINVAL"}},
-		{"create_qp EPERM", "{verb: ibv_create_qp, errno: EPERM}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_create_qp on dev: EPERM", skip: "qp uc not_permitted", unexpected: "ibv_create_qp EPERM"}},
-		{"create_qp EOPNOTSUPP", "{verb: ibv_create_qp, errno: EOPNOTSUPP}", want{status: map[string]string{"qp": "skipped"}, skip: "qp rc not_supported", unexpected: "ibv_create_qp EOPNOTSUPP"}},
-		{"short qp", "{verb: ibv_create_qp, short: 1}", want{status: map[string]string{"qp": "failed"}, failure: "asked for max_send_wr 16, given 15"}},
-		{"modify_qp", "{verb: ibv_modify_qp, errno: EIO}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_modify_qp", unexpected: "ibv_modify_qp EIO"}},
+		{"pd", "{verb: ibv_alloc_pd, errno: ENOMEM}", want{status: map[string]string{"srq": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_alloc_pd", unexpected: "ibv_alloc_pd ENOMEM"}},
+		{"create_qp EINVAL", "{verb: ibv_create_qp, errno: EINVAL}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_create_qp on dev: EINVAL", skip: "qp uc not_supported", unexpected: "ibv_create_qp EINVAL"}},
+		{"create_qp EPERM", "{verb: ibv_create_qp, errno: EPERM}", want{status: map[string]string{"qp": "failed", "notification": "skipped"}, failure: "ibv_create_qp on dev: EPERM", skip: "qp uc not_permitted", unexpected: "ibv_create_qp EPERM"}},
+		{"create_qp EOPNOTSUPP", "{verb: ibv_create_qp, errno: EOPNOTSUPP}", want{status: map[string]string{"qp": "skipped", "notification": "skipped"}, skip: "qp rc not_supported", unexpected: "ibv_create_qp EOPNOTSUPP"}},
+		{"short qp", "{verb: ibv_create_qp, short: 1}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "asked for max_send_wr 16, given 15", unexpected: "ibv_post_recv EINVAL"}},
+		{"modify_qp", "{verb: ibv_modify_qp, errno: EIO}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_modify_qp", unexpected: "ibv_modify_qp EIO"}},
 		{"query_qp", "{verb: ibv_query_qp, errno: EIO}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_query_qp", unexpected: "ibv_query_qp EIO"}},
 		{"destroy_cq twice", "{verb: ibv_destroy_cq, errno: EBUSY, times: 2}", want{unexpected: "ibv_destroy_cq EBUSY"}},
 		{"destroy_cq always", "{verb: ibv_destroy_cq, errno: EBUSY}", want{
-			status:  map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed"},
-			failure: "ibv_destroy_cq on dev: EBUSY", undestroyed: "cq EBUSY, comp_channel EBUSY, cq EBUSY", unexpected: "ibv_destroy_cq EBUSY",
+			status:  map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed", "notification": "failed"},
+			failure: "ibv_destroy_cq on dev: EBUSY", undestroyed: "cq EBUSY, comp_channel EBUSY, cq EBUSY, comp_channel EBUSY", unexpected: "ibv_destroy_cq EBUSY",
 		}},
 		{"destroy_qp always", "{verb: ibv_destroy_qp, errno: EIO}", want{
-			status: map[string]string{"qp": "failed"}, failure: "ibv_destroy_qp on dev: EIO",
-			undestroyed: "qp EIO, cq EBUSY, pd EBUSY", unexpected: "ibv_destroy_qp EIO",
+			status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_destroy_qp on dev: EIO",
+			undestroyed: "qp EIO, cq EBUSY, pd EBUSY, qp EIO, cq EBUSY, pd EBUSY, cq EBUSY, comp_channel EBUSY", unexpected: "ibv_destroy_qp EIO",
 		}},
 		{"destroy_srq always", "{verb: ibv_destroy_srq, errno: EBUSY}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_destroy_srq", undestroyed: "srq EBUSY, pd EBUSY", unexpected: "ibv_destroy_srq EBUSY"}},
-		{"destroy channel always", "{verb: ibv_destroy_comp_channel, errno: EBUSY}", want{status: map[string]string{"comp_channel": "failed"}, failure: "ibv_destroy_comp_channel", undestroyed: "comp_channel EBUSY", unexpected: "ibv_destroy_comp_channel EBUSY"}},
-		{"dealloc_pd always", "{verb: ibv_dealloc_pd, errno: EBUSY}", want{status: map[string]string{"srq": "failed", "qp": "failed"}, failure: "ibv_dealloc_pd", undestroyed: "pd EBUSY", unexpected: "ibv_dealloc_pd EBUSY"}},
+		{"destroy channel always", "{verb: ibv_destroy_comp_channel, errno: EBUSY}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "ibv_destroy_comp_channel", undestroyed: "comp_channel EBUSY", unexpected: "ibv_destroy_comp_channel EBUSY"}},
+		{"dealloc_pd always", "{verb: ibv_dealloc_pd, errno: EBUSY}", want{status: map[string]string{"srq": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_dealloc_pd", undestroyed: "pd EBUSY", unexpected: "ibv_dealloc_pd EBUSY"}},
 		{"close", "{verb: ibv_close_device, errno: EIO}", want{err: "close the device: not destroyed: refused", undestroyed: "ctx EIO", unexpected: "ibv_close_device EIO"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

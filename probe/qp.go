@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 
+	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -13,13 +14,13 @@ import (
 // qp probes ibv_create_qp(3): QPs of each type and profile, and the most inline
 // data that each type can be given.
 func (r *run) qp(s *step) {
-	pd, err := r.dev.AllocPD()
+	pd, err := r.Device.AllocPD()
 	if err != nil {
 		s.fail("protection domain", err)
 		return
 	}
 	defer s.destroy("protection domain", "pd", pd)
-	cq, err := r.dev.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.attr.Limits)})
+	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits)})
 	if err != nil {
 		s.fail("cq", err)
 		return
@@ -70,7 +71,7 @@ func (q *qpProbe) supported() bool {
 	}
 	var qp verbs.QP
 	var err error
-	q.rec.expecting(absent, func() { qp, err = q.create(smallest(0)) })
+	q.Expecting(absent, func() { qp, err = q.create(smallest(0)) })
 	switch {
 	case err == nil:
 		q.done++
@@ -128,7 +129,7 @@ func (q *qpProbe) states(subject string, qp verbs.QP) {
 }
 
 func (q *qpProbe) clampAll(profile string, p QPProfile) verbs.QPCap {
-	l := q.attr.Limits
+	l := q.Attr.Limits
 	clamp := func(attribute string, v int, limit string, most int) uint32 {
 		return uint32(q.clamp(profile, "qp_"+q.label, attribute, v, limit, most))
 	}
@@ -217,17 +218,17 @@ func (q *qpProbe) maxInline() {
 // and destroys it.
 func (q *qpProbe) tryInline(n int) (given int, err error) {
 	var qp verbs.QP
-	q.rec.expecting(tooMuchInline, func() { qp, err = q.create(smallest(n)) })
+	q.Expecting(tooMuchInline, func() { qp, err = q.create(smallest(n)) })
 	if err != nil {
 		return 0, err
 	}
 	given = int(min(qp.Created().MaxInlineData, maxInlineBytes))
-	return given, q.destroyObject("qp", qp)
+	return given, q.Destroy("qp", qp)
 }
 
 // tooMuchInline reports whether err can mean that a QP cannot be given that much
 // inline data.
 func tooMuchInline(err error) bool {
-	return !errors.Is(err, errUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
+	return !errors.Is(err, session.ErrUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || verbs.IsNotSupported(err))
 }

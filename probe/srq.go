@@ -8,12 +8,12 @@ import (
 // srq probes ibv_create_srq(3): an SRQ of each profile. What create wrote back
 // and what ibv_query_srq says are reported apart, since devices differ in it.
 func (r *run) srq(s *step) {
-	l := r.attr.Limits
+	l := r.Attr.Limits
 	if l.MaxSRQ <= 0 {
 		s.skip("", report.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
 		return
 	}
-	pd, err := r.dev.AllocPD()
+	pd, err := r.Device.AllocPD()
 	if err != nil {
 		s.fail("protection domain", err)
 		return

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -33,7 +34,7 @@ func (r *run) step(name string, f func(*step)) {
 	default:
 		s.Status = report.StatusOK
 	}
-	_ = r.out.Probe(s.Probe) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Probe(s.Probe) // the writer keeps its first error, and Run returns it
 }
 
 // fail notes that a verb failed.
@@ -111,11 +112,11 @@ func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked,
 
 // measure calls create and notes what memory it cost the process.
 func (s *step) measure(object, profile string, create func() error) error {
-	before, errBefore := s.dev.Memory()
+	before, errBefore := s.Device.Memory()
 	if err := create(); err != nil {
 		return err
 	}
-	after, errAfter := s.dev.Memory()
+	after, errAfter := s.Device.Memory()
 	if err := errors.Join(errBefore, errAfter); err != nil {
 		s.skip(object, report.SkipNeeds, "memory: %v", err)
 		return nil
@@ -135,4 +136,11 @@ func grown(before, after uint64) int64 {
 		return 0
 	}
 	return clampInt64(after - before)
+}
+
+// destroy destroys an object of a probe: a refusal is a failure of the probe.
+func (s *step) destroy(subject, typ string, c session.Closer) {
+	if err := s.Destroy(typ, c); err != nil {
+		s.fail(subject, err)
+	}
 }

@@ -1,0 +1,98 @@
+package contract
+
+import (
+	"fmt"
+
+	"rdma_exporter/verbs"
+)
+
+func channelDestroyBusy(j *judge) error {
+	j.asks("ibv_destroy_comp_channel of a channel that a CQ is associated with",
+		"it fails; afterwards the CQ can be destroyed, and then the channel")
+	ch, err := j.channel()
+	if err != nil {
+		return err
+	}
+	q, err := j.cq(ch, 0)
+	if err != nil {
+		return err
+	}
+	err = j.refused(ch.Close)
+	j.seeRefused("ibv_destroy_comp_channel", err)
+	if err == nil {
+		return nil
+	}
+	j.presume("arming the CQ and destroying it and its channel")
+	if err := q.ReqNotify(false); err != nil {
+		j.see(false, "afterwards ibv_req_notify_cq: %s", short(err))
+		return nil
+	}
+	if err := q.Close(); err != nil {
+		j.see(false, "afterwards ibv_destroy_cq: %s", short(err))
+		return nil
+	}
+	if err := ch.Close(); err != nil {
+		j.see(false, "afterwards ibv_destroy_comp_channel: %s", short(err))
+		return nil
+	}
+	j.see(true, "afterwards the CQ and the channel could be destroyed")
+	return nil
+}
+
+// channelSteering arms two CQs with a channel each. A completion on one must show
+// on its channel and leave the other silent.
+func channelSteering(j *judge) error {
+	j.asks("two CQs, each armed and with a channel of its own; a completion on one, then on the other",
+		"each event comes on the channel of its own CQ and on no other")
+	var channels [2]verbs.CompChannel
+	var cqs [2]verbs.CQ
+	var completers [2]completer
+	for i := range channels {
+		var err error
+		if channels[i], err = j.channel(); err != nil {
+			return err
+		}
+		if cqs[i], err = j.cq(channels[i], 0); err != nil {
+			return err
+		}
+	}
+	for i := range cqs {
+		var err error
+		if completers[i], err = j.best(cqs[i]); err != nil {
+			return err
+		}
+	}
+	j.remark("by %s", completers[0])
+	for own, q := range cqs {
+		other := 1 - own
+		for _, q := range cqs {
+			if err := q.ReqNotify(false); err != nil {
+				return cannot("arm a CQ", err)
+			}
+		}
+		if err := completers[own].complete(true); err != nil {
+			return err
+		}
+		if _, err := j.await(q, 1); err != nil {
+			return err
+		}
+		_, came, err := j.event(channels[own], patience/4)
+		if err != nil {
+			return err
+		}
+		_, strayed, err := j.event(channels[other], quiet)
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("completion on CQ %d", own+1)
+		switch {
+		case strayed:
+			j.see(false, "%s: an event came on channel %d", what, other+1)
+		case came:
+			j.see(true, "%s: an event came on channel %d alone", what, own+1)
+		default:
+			return fmt.Errorf("%s: no event came on either channel", what)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+// Package contract holds a device to the libibverbs man pages: each promise that
+// event-driven programs rely on is a check with a verdict and its evidence.
+//
+// Each check has objects of its own, so that no earlier arming and no leftover
+// completion decides it. Every wait is bounded: for what should come by patience,
+// for what should not come by quiet. What the device offers no way to find out
+// is skipped, with the reason; it never counts as kept.
+package contract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/probe/session"
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+// Options says which device to judge and where to report.
+type Options struct {
+	// Provider returns the provider of the devices. It is told the tracer through
+	// which each verb is reported.
+	Provider func(verbs.Tracer) verbs.Provider
+	// Device is the name of the device.
+	Device string
+	// Skip are names of contracts that are not to be judged, because an earlier
+	// part of the audit did.
+	Skip []string
+	// DestroyTimeout bounds the time spent on repeating refused destructions, all
+	// together.
+	DestroyTimeout time.Duration
+	// Out takes the report.
+	Out *report.Writer
+}
+
+const (
+	// patience is how long something is waited for that the manual has come. It is
+	// far longer than any device takes, since a host may be busy.
+	patience = 2 * time.Second
+	// quiet is how long something is waited for that the manual has not come.
+	quiet = 150 * time.Millisecond
+)
+
+// Run judges all contracts once and writes a whole report, whose end tells if
+// the device could not be judged at all. It returns an error only if the report
+// could not be written or ctx ended; ctx is looked at between the contracts.
+func Run(ctx context.Context, o Options) error {
+	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.DestroyTimeout, Out: o.Out}
+	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
+		a := audit{Session: s}
+		a.survey()
+		for _, c := range Catalogue() {
+			if err := errors.Join(ctx.Err(), o.Out.Err()); err != nil {
+				return err
+			}
+			if slices.Contains(o.Skip, c.Name) {
+				continue
+			}
+			_ = o.Out.Judging(c.Name)
+			_ = o.Out.Contract(a.judge(c))
+		}
+		return nil
+	})
+}
+
+// audit is what the judgements have in common.
+type audit struct {
+	*session.Session
+	ways ways
+}
+
+// judge judges one contract.
+func (a *audit) judge(c Contract) report.Contract {
+	j := &judge{audit: a, Scope: a.Scope(), contract: c}
+	start := time.Now()
+	err := c.judge(j)
+	j.left = append(j.left, j.Close())
+	v := report.Contract{
+		Name: c.Name, Severity: c.Severity, Verdict: report.VerdictHolds,
+		Asked: j.asked, Expected: j.expected, Duration: time.Since(start),
+	}
+	notes := j.notes
+	switch {
+	case j.violated:
+		v.Verdict = report.VerdictViolated
+	case !j.judged || err != nil:
+		// Half a proof that the contract is kept is none; half a proof of the
+		// contrary is enough.
+		v.Verdict, v.Reason = report.VerdictSkipped, report.SkipNeeds
+		if o := session.ObstacleOf(err); o != nil {
+			v.Reason = o.Reason
+		}
+	}
+	if err != nil {
+		notes = append(notes, "not judged further: "+err.Error())
+	}
+	if left := errors.Join(j.left...); left != nil {
+		notes = append(notes, "left behind: "+strings.ReplaceAll(left.Error(), "\n", "; "))
+	}
+	v.Observed = strings.Join(notes, "; ")
+	return v
+}
+
+// judge is one judgement under way: what was created for it, and what was seen.
+type judge struct {
+	*audit
+	*session.Scope
+	contract Contract
+
+	asked, expected  string
+	notes            []string
+	judged, violated bool
+	// left are the errors of objects that could not be destroyed.
+	left []error
+}
+
+// apart calls f, whose objects are destroyed after it: of two observations in one
+// judgement, neither decides the other.
+func (j *judge) apart(f func() error) error {
+	outer := j.Scope
+	j.Scope = j.audit.Scope()
+	err := f()
+	j.left = append(j.left, j.Close())
+	j.Scope = outer
+	return err
+}
+
+// asks says in words what is done and what the manual has follow.
+func (j *judge) asks(asked, expected string) { j.asked, j.expected = asked, expected }
+
+// see notes an observation on which the verdict rests: ok if it is as the manual
+// has it.
+func (j *judge) see(ok bool, format string, args ...any) {
+	j.judged = true
+	j.violated = j.violated || !ok
+	j.remark(format, args...)
+}
+
+// presume reports the verdict that holds if what follows is the end of the
+// process: the manual has it work, and a driver that breaks the promise of this
+// contract may have freed what it touches. It is called anew before each such
+// step.
+func (j *judge) presume(step string) {
+	_ = j.Out.Presume(report.Contract{
+		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
+		Asked: j.asked, Expected: j.expected,
+		Observed: strings.Join(append(slices.Clone(j.notes), "afterwards "+step+" was the end of the process"), "; "),
+	})
+}
+
+// remark notes an observation that decides nothing.
+func (j *judge) remark(format string, args ...any) {
+	j.notes = append(j.notes, fmt.Sprintf(format, args...))
+}
+
+// refused calls f, whose failure the manual demands, and returns its error.
+func (j *judge) refused(f func() error) error {
+	var err error
+	j.Expecting(func(error) bool { return true }, func() { err = f() })
+	return err
+}
+
+// seeRefused notes whether something was refused, as the manual demands.
+func (j *judge) seeRefused(what string, err error) {
+	if err != nil {
+		j.see(true, "%s: %s", what, short(err))
+		return
+	}
+	j.see(false, "%s: it succeeded", what)
+}
+
+// short names an error by its errno, if it has one.
+func short(err error) string {
+	if errno, ok := verbs.ErrnoOf(err); ok {
+		return verbs.ErrnoName(errno)
+	}
+	return err.Error()
+}
+
+// cannot is the error of a judgement that cannot go on.
+func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
+
+// smallCQ is as many entries as the checks need of a CQ.
+const smallCQ = 16
+
+// cq creates a small CQ on vector 0. The channel may be nil.
+func (j *judge) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
+	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context})
+	if err != nil {
+		return nil, cannot("create a CQ", err)
+	}
+	return q, nil
+}
+
+// channel creates a completion channel.
+func (j *judge) channel() (verbs.CompChannel, error) {
+	c, err := j.CompChannel()
+	if err != nil {
+		return nil, cannot("create a completion channel", err)
+	}
+	return c, nil
+}
+
+// pd allocates a protection domain.
+func (j *judge) pd() (verbs.PD, error) {
+	p, err := j.PD()
+	if err != nil {
+		return nil, cannot("allocate a protection domain", err)
+	}
+	return p, nil
+}
+
+// sge returns a scatter/gather element of some bytes. Work requests without any
+// would do for empty messages, but not every driver takes them.
+func (j *judge) sge(pd verbs.PD) ([]verbs.SGE, error) {
+	const size = 8
+	m, err := j.MR(pd, size, verbs.AccessLocalWrite)
+	if err != nil {
+		return nil, cannot("register memory", err)
+	}
+	return []verbs.SGE{m.SGE(0, size)}, nil
+}
+
+// smallQP are sizes with which a QP serves every check.
+func smallQP() verbs.QPCap {
+	return verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
+}
+
+// qp creates a small QP.
+func (j *judge) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll bool) (verbs.QP, error) {
+	q, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
+	if err != nil {
+		if srq != nil {
+			return nil, cannot(fmt.Sprintf("create a %s QP with an SRQ", t), err)
+		}
+		return nil, cannot(fmt.Sprintf("create a %s QP", t), err)
+	}
+	return q, nil
+}
+
+// srq creates a small SRQ.
+func (j *judge) srq(pd verbs.PD) (verbs.SRQ, error) {
+	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
+		return nil, &session.ObstacleError{Reason: report.SkipNotSupported, Detail: fmt.Sprintf("the device says max_srq %d", n)}
+	}
+	q, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
+	if err != nil {
+		return nil, cannot("create an SRQ", err)
+	}
+	return q, nil
+}

@@ -1,0 +1,246 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+
+	"rdma_exporter/verbs"
+)
+
+// sizes lists sizes, with those around powers of two, at which rounding shows.
+func sizes(most int) []int {
+	var list []int
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1000} {
+		if most <= 0 || n <= most {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// compared collects pairs of sizes for the evidence.
+type compared struct {
+	texts []string
+	wrong []string
+}
+
+// add notes a size and what was given for it.
+func (c *compared) add(ok bool, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.texts = append(c.texts, text)
+	if !ok {
+		c.wrong = append(c.wrong, text)
+	}
+}
+
+// conclude notes the observation: the wrong ones if there are any, else all.
+func (c *compared) conclude(j *judge, what string) {
+	switch {
+	case len(c.wrong) > 0:
+		j.see(false, "%s: %s (wrong are %d of %d)", what, strings.Join(c.wrong, ", "), len(c.wrong), len(c.texts))
+	case len(c.texts) > 0:
+		j.see(true, "%s: %s", what, strings.Join(c.texts, ", "))
+	}
+}
+
+func cqAtLeastRequested(j *judge) error {
+	list := sizes(j.Attr.Limits.MaxCQE)
+	j.asks(fmt.Sprintf("ibv_create_cq with cqe %s", join(list)), "each CQ has at least as many entries (cqe of the CQ)")
+	var c compared
+	var last error
+	for _, n := range list {
+		q, err := j.CQ(verbs.CQInitAttr{Entries: n})
+		if err != nil {
+			last = cannot(fmt.Sprintf("create a CQ of %d", n), err)
+			j.remark("%v", last)
+			continue
+		}
+		c.add(q.Entries() >= n, "%d→%d", n, q.Entries())
+		if err := q.Close(); err != nil {
+			return cannot("destroy a CQ", err)
+		}
+	}
+	if len(c.texts) == 0 {
+		return last
+	}
+	c.conclude(j, "asked→given")
+	return nil
+}
+
+func join(list []int) string {
+	var s []string
+	for _, n := range list {
+		s = append(s, fmt.Sprint(n))
+	}
+	return strings.Join(s, ", ")
+}
+
+// maxVectors is the most vectors that are tried, from both ends of their range.
+const maxVectors = 1024
+
+func cqCompVectorAccepted(j *judge) error {
+	n := j.Device.CompletionVectors()
+	if n <= 0 {
+		return notSupported("the device says num_comp_vectors %d", n)
+	}
+	j.asks(fmt.Sprintf("ibv_create_cq with every comp_vector from 0 to %d", n-1), "each CQ is created")
+	ch, err := j.channel()
+	if err != nil {
+		return err
+	}
+	accepted := 0
+	var refused []string
+	var last error
+	for v := range n {
+		if v == maxVectors/2 && n > maxVectors {
+			j.remark("vectors %d to %d were left out", v, n-maxVectors/2-1)
+		}
+		if n > maxVectors && v >= maxVectors/2 && v < n-maxVectors/2 {
+			continue
+		}
+		var q verbs.CQ
+		err := j.refused(func() (err error) {
+			q, err = j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Vector: v})
+			return err
+		})
+		if err != nil {
+			last = cannot(fmt.Sprintf("create a CQ on vector %d", v), err)
+			refused = append(refused, fmt.Sprintf("%d: %s", v, short(err)))
+			continue
+		}
+		accepted++
+		if err := q.Close(); err != nil {
+			return cannot("destroy a CQ", err)
+		}
+	}
+	if accepted == 0 {
+		return last // then it is not the vector that is refused
+	}
+	if len(refused) > 0 {
+		j.see(false, "%d of %d vectors were refused: %s", len(refused), n, strings.Join(refused[:min(len(refused), 8)], ", "))
+		return nil
+	}
+	j.see(true, "%d vectors accepted", accepted)
+	return nil
+}
+
+func cqCompVectorRejected(j *judge) error {
+	n := j.Device.CompletionVectors()
+	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector -1 and %d (num_comp_vectors)", n), "both fail")
+	// What fails with a good vector proves nothing.
+	if _, err := j.cq(nil, 0); err != nil {
+		return err
+	}
+	for _, v := range []int{-1, n} {
+		err := j.refused(func() error {
+			_, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Vector: v})
+			return err
+		})
+		j.seeRefused(fmt.Sprintf("comp_vector %d", v), err)
+	}
+	return nil
+}
+
+func cqDestroyBusy(j *judge) error {
+	j.asks("ibv_destroy_cq of the send CQ and of the receive CQ of a QP that exists",
+		"both fail; afterwards the QP can be asked for its state, a work request of it completes, and all three can be destroyed")
+	pd, err := j.pd()
+	if err != nil {
+		return err
+	}
+	send, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	recv, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	qp, err := j.qp(pd, verbs.RC, send, recv, nil, true)
+	if err != nil {
+		return err
+	}
+	query := func() error { _, err := qp.Query(); return err }
+	before := j.refused(query)
+	errSend := j.refused(send.Close)
+	j.seeRefused("ibv_destroy_cq of the send CQ", errSend)
+	errRecv := j.refused(recv.Close)
+	j.seeRefused("ibv_destroy_cq of the receive CQ", errRecv)
+	if errSend == nil || errRecv == nil {
+		return nil // nothing of it may be used any more
+	}
+	if !j.stillAnswers(verbs.QueryQP, before, query) {
+		return nil
+	}
+	if err := j.stillCompletes(pd, qp, send, recv); err != nil {
+		return err
+	}
+	for _, o := range []struct {
+		verb   verbs.Verb
+		object interface{ Close() error }
+	}{{verbs.DestroyQP, qp}, {verbs.DestroyCQ, send}, {verbs.DestroyCQ, recv}} {
+		j.presume(string(o.verb))
+		if err := o.object.Close(); err != nil {
+			j.see(false, "afterwards %s: %s", o.verb, short(err))
+			return nil
+		}
+	}
+	j.see(true, "afterwards the QP and the CQs could be destroyed")
+	return nil
+}
+
+// stillAnswers notes whether a query is answered as it was before, and tells
+// whether it is. Not every device has each query.
+func (j *judge) stillAnswers(verb verbs.Verb, before error, query func() error) bool {
+	if before != nil {
+		j.remark("%s is not answered at any time: %s", verb, short(before))
+		return true
+	}
+	j.presume(string(verb))
+	if err := query(); err != nil {
+		j.see(false, "afterwards %s: %s", verb, short(err))
+		return false
+	}
+	return true
+}
+
+// stillCompletes notes whether a QP in RESET can still complete something, if
+// the device flushes anything at all. The QP must be of type RC.
+func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, send, recv verbs.CQ) error {
+	data, err := j.sge(pd)
+	if err != nil {
+		return err
+	}
+	j.presume("completing a work request of the QP")
+	var q verbs.CQ
+	var step string
+	err = qp.Modify(verbs.ToInit(verbs.RC, j.flushPort(), verbs.AccessLocalWrite))
+	switch {
+	case err != nil:
+		step = "ibv_modify_qp to INIT"
+	case j.ways.flushes(flushSend):
+		q, step = send, "a send in the error state"
+		if err = qp.Modify(verbs.ToError()); err == nil {
+			err = qp.PostSend(verbs.SendWR{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: data})
+		}
+	case j.ways.flushes(flushRecv):
+		q, step = recv, "a receive in the error state"
+		if err = qp.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}); err == nil {
+			err = qp.Modify(verbs.ToError())
+		}
+	default:
+		j.remark("no work request is flushed here, so that none could be tried")
+		return nil
+	}
+	if err != nil {
+		j.see(false, "afterwards %s: %s", step, short(err))
+		return nil
+	}
+	wcs, err := j.await(q, 1)
+	if err != nil {
+		j.see(false, "afterwards %s left no completion: %v", step, err)
+		return nil
+	}
+	j.see(true, "afterwards %s completed with %s", step, wcs[0].Status)
+	return nil
+}

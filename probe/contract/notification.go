@@ -1,0 +1,256 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+
+	"rdma_exporter/verbs"
+)
+
+// notified is a CQ with a channel that no other CQ has.
+type notified struct {
+	cq verbs.CQ
+	ch verbs.CompChannel
+}
+
+func (j *judge) notified() (n notified, err error) {
+	if n.ch, err = j.channel(); err != nil {
+		return n, err
+	}
+	n.cq, err = j.cq(n.ch, 0)
+	return n, err
+}
+
+// arm asks for the event of the next completion.
+func (n notified) arm(solicitedOnly bool) error {
+	if err := n.cq.ReqNotify(solicitedOnly); err != nil {
+		return cannot("arm a CQ", err)
+	}
+	return nil
+}
+
+// seeEvent notes whether an event came where one should, or where none should.
+func (j *judge) seeEvent(came, should bool, what string) {
+	if came {
+		j.see(should, "%s: an event came", what)
+		return
+	}
+	wait := patience
+	if !should {
+		wait = quiet
+	}
+	j.see(!should, "%s: no event within %v", what, wait)
+}
+
+// onFresh brings about one completion on a CQ of its own that was armed, and
+// notes whether its event came where it should, or came where it should not.
+func (j *judge) onFresh(
+	create func(verbs.CQ) (completer, error), solicitedOnly, solicited, should bool, what string,
+) error {
+	return j.apart(func() error {
+		n, err := j.notified()
+		if err != nil {
+			return err
+		}
+		c, err := create(n.cq)
+		if err != nil {
+			return err
+		}
+		if err := n.arm(solicitedOnly); err != nil {
+			return err
+		}
+		look := j.completesQuietly
+		if should {
+			look = j.completesWithEvent
+		}
+		came, err := look(c, solicited, n.cq, n.ch)
+		if err != nil {
+			return err
+		}
+		j.seeEvent(came, should, what)
+		return nil
+	})
+}
+
+// eachFlush calls f for each way in which the device flushes work requests.
+func (j *judge) eachFlush(f func(create func(verbs.CQ) (completer, error), what string) error) error {
+	for _, way := range flushWays() {
+		if !j.ways.flushes(way) {
+			continue
+		}
+		create := func(q verbs.CQ) (completer, error) { return j.flusher(q, way) }
+		if err := f(create, way.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func notifyAny(j *judge) error {
+	j.asks("CQs armed with solicited_only 0; a completion on each: of a receive, of a send, of flushed work requests",
+		"an event comes for each")
+	if j.ways.route != nil {
+		if err := j.onFresh(j.receiver, false, false, true, "receive"); err != nil {
+			return err
+		}
+		if err := j.onFresh(j.sender, false, false, true, "send"); err != nil {
+			return err
+		}
+	} else {
+		j.remark("judged by unsuccessful completions alone, for there is no loopback: %v", j.ways.noRoute)
+	}
+	err := j.eachFlush(func(create func(verbs.CQ) (completer, error), what string) error {
+		return j.onFresh(create, false, false, true, what)
+	})
+	if err != nil {
+		return err
+	}
+	if !j.judged {
+		return j.noCompletions()
+	}
+	return nil
+}
+
+// begin returns a CQ with a channel, and the best completer for it.
+func (j *judge) begin() (notified, completer, error) {
+	n, err := j.notified()
+	if err != nil {
+		return n, nil, err
+	}
+	c, err := j.best(n.cq)
+	if err == nil {
+		j.remark("by %s", c)
+	}
+	return n, c, err
+}
+
+func notifyOneShot(j *judge) error {
+	j.asks("a CQ armed once, then three completions", "an event comes for the first and for no other")
+	n, c, err := j.begin()
+	if err != nil {
+		return err
+	}
+	if err := n.arm(false); err != nil {
+		return err
+	}
+	came, err := j.completesWithEvent(c, true, n.cq, n.ch)
+	if err != nil {
+		return err
+	}
+	if !came {
+		return fmt.Errorf("first completion: no event within %v", patience)
+	}
+	j.remark("first completion: an event came")
+	for _, which := range []string{"second", "third"} {
+		came, err := j.completesQuietly(c, true, n.cq, n.ch)
+		if err != nil {
+			return err
+		}
+		j.seeEvent(came, false, which+" completion, not armed again")
+	}
+	return nil
+}
+
+func notifyRequiresArming(j *judge) error {
+	j.asks("a CQ with a channel that was never armed, and two completions", "no event comes")
+	n, c, err := j.begin()
+	if err != nil {
+		return err
+	}
+	for _, which := range []string{"first", "second"} {
+		came, err := j.completesQuietly(c, true, n.cq, n.ch)
+		if err != nil {
+			return err
+		}
+		j.seeEvent(came, false, which+" completion")
+	}
+	return nil
+}
+
+func notifySolicitedSkipsUnsolicited(j *judge) error {
+	j.asks("CQs armed with solicited_only 1; a receive of a message without the solicited event bit, and a successful send",
+		"no event comes for either")
+	if err := j.needRoute(); err != nil {
+		return err
+	}
+	if err := j.onFresh(j.receiver, true, false, false, "receive"); err != nil {
+		return err
+	}
+	return j.onFresh(j.sender, true, false, false, "send")
+}
+
+func notifySolicitedDeliversSolicited(j *judge) error {
+	j.asks("a CQ armed with solicited_only 1; a receive of a message sent with IBV_SEND_SOLICITED", "an event comes")
+	if err := j.needRoute(); err != nil {
+		return err
+	}
+	return j.onFresh(j.receiver, true, true, true, "receive")
+}
+
+func notifySolicitedDeliversErrors(j *judge) error {
+	j.asks("CQs armed with solicited_only 1; an unsuccessful completion on each, of flushed work requests",
+		"an event comes for each: what is unsuccessful counts as solicited")
+	err := j.eachFlush(func(create func(verbs.CQ) (completer, error), what string) error {
+		return j.onFresh(create, true, false, true, what)
+	})
+	if err != nil {
+		return err
+	}
+	if !j.judged {
+		return errors.New(j.noFlushes())
+	}
+	return nil
+}
+
+// notifyIdentifiesCQ puts two CQs on one channel, so that there is somebody to
+// mistake each for.
+func notifyIdentifiesCQ(j *judge) error {
+	contexts := [2]uint64{0x5eed0001, 0x5eed0002}
+	j.asks(fmt.Sprintf("two CQs on one channel with the cq_context %#x and %#x, both armed; a completion on the second, then on the first",
+		contexts[0], contexts[1]), "each event names its CQ and that CQ's cq_context")
+	ch, err := j.channel()
+	if err != nil {
+		return err
+	}
+	var cqs [2]verbs.CQ
+	var completers [2]completer
+	for i, context := range contexts {
+		if cqs[i], err = j.cq(ch, context); err != nil {
+			return err
+		}
+	}
+	for i, q := range cqs {
+		if completers[i], err = j.best(q); err != nil {
+			return err
+		}
+	}
+	j.remark("by %s", completers[0])
+	for _, q := range cqs {
+		if err := q.ReqNotify(false); err != nil {
+			return cannot("arm a CQ", err)
+		}
+	}
+	for _, i := range []int{1, 0} {
+		if err := completers[i].complete(true); err != nil {
+			return err
+		}
+		if _, err := j.await(cqs[i], 1); err != nil {
+			return err
+		}
+		e, came, err := j.event(ch, patience)
+		if err != nil {
+			return err
+		}
+		if !came {
+			return fmt.Errorf("completion on CQ %d: no event within %v", i+1, patience)
+		}
+		named := 0
+		for k, q := range cqs {
+			if e.CQ == q {
+				named = k + 1
+			}
+		}
+		j.see(named == i+1 && e.Context == contexts[i], "completion on CQ %d: the event names CQ %d with %#x", i+1, named, e.Context)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+
+	"rdma_exporter/verbs"
+)
+
+// srqSizes are the sizes of SRQ that are asked for: rounding shows in some of
+// them.
+func srqSizes(l verbs.Limits) []verbs.SRQAttr {
+	var list []verbs.SRQAttr
+	for _, a := range []verbs.SRQAttr{
+		{MaxWR: 1, MaxSGE: 1},
+		{MaxWR: 3, MaxSGE: 1},
+		{MaxWR: 16, MaxSGE: 1},
+		{MaxWR: 31, MaxSGE: 2},
+		{MaxWR: 33, MaxSGE: 3},
+		{MaxWR: 100, MaxSGE: 4},
+		{MaxWR: 256, MaxSGE: 2},
+	} {
+		if l.MaxSRQWR > 0 && a.MaxWR > uint32(l.MaxSRQWR) || l.MaxSRQSGE > 0 && a.MaxSGE > uint32(l.MaxSRQSGE) {
+			continue
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+func srqText(a verbs.SRQAttr) string { return fmt.Sprintf("%d×%d", a.MaxWR, a.MaxSGE) }
+
+// eachSRQ creates an SRQ of each size and lets look at it. It goes on if one
+// cannot be had, unless none can.
+func (j *judge) eachSRQ(look func(asked verbs.SRQAttr, q verbs.SRQ) error) error {
+	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
+		return notSupported("the device says max_srq %d", n)
+	}
+	pd, err := j.pd()
+	if err != nil {
+		return err
+	}
+	var last error
+	created := 0
+	for _, asked := range srqSizes(j.Attr.Limits) {
+		q, err := j.SRQ(pd, asked)
+		if err != nil {
+			last = cannot("create an SRQ of "+srqText(asked), err)
+			j.remark("%v", last)
+			continue
+		}
+		created++
+		if err := look(asked, q); err != nil {
+			return err
+		}
+		if err := q.Close(); err != nil {
+			return cannot("destroy an SRQ", err)
+		}
+	}
+	if created == 0 {
+		return last
+	}
+	return nil
+}
+
+func srqAtLeastRequested(j *judge) error {
+	j.asks("ibv_create_srq with several max_wr×max_sge", "both are written back as at least what was asked for")
+	var c compared
+	err := j.eachSRQ(func(asked verbs.SRQAttr, q verbs.SRQ) error {
+		given := q.Created()
+		c.add(given.MaxWR >= asked.MaxWR && given.MaxSGE >= asked.MaxSGE, "%s→%s", srqText(asked), srqText(given))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.conclude(j, "asked→written back")
+	return nil
+}
+
+func srqReportsActual(j *judge) error {
+	j.asks("ibv_create_srq with several max_wr×max_sge, then ibv_query_srq", "the query tells the sizes that create wrote back")
+	var c compared
+	err := j.eachSRQ(func(asked verbs.SRQAttr, q verbs.SRQ) error {
+		given := q.Created()
+		var told verbs.SRQAttr
+		// Not every device has the query.
+		err := j.refused(func() (err error) {
+			told, err = q.Query()
+			return err
+		})
+		if err != nil {
+			return cannot("query an SRQ", err)
+		}
+		c.add(given.MaxWR == told.MaxWR && given.MaxSGE == told.MaxSGE,
+			"%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c.conclude(j, "asked→written back")
+	return nil
+}
+
+// srqLimitIgnored creates SRQs that differ in srq_limit alone.
+func srqLimitIgnored(j *judge) error {
+	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
+		return notSupported("the device says max_srq %d", n)
+	}
+	const wr = 16
+	limits := []uint32{1, wr / 2, wr, 4 * wr, math.MaxUint32}
+	j.asks(fmt.Sprintf("ibv_create_srq with max_wr %d and srq_limit 0, and then %v", wr, limits),
+		"the SRQs are created all the same, and ibv_query_srq tells the same of each")
+	pd, err := j.pd()
+	if err != nil {
+		return err
+	}
+	plain, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1})
+	if err != nil {
+		return cannot("create an SRQ", err)
+	}
+	var want verbs.SRQAttr
+	noQuery := j.refused(func() (err error) {
+		want, err = plain.Query()
+		return err
+	})
+	if noQuery != nil {
+		j.remark("judged by creation alone: %v", noQuery)
+	} else {
+		j.remark("with srq_limit 0 the query tells srq_limit %d", want.Limit)
+	}
+	for _, limit := range limits {
+		var q verbs.SRQ
+		err := j.refused(func() (err error) {
+			q, err = j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1, Limit: limit})
+			return err
+		})
+		if err != nil {
+			j.see(false, "with %d: %s", limit, short(err))
+			continue
+		}
+		if q.Created().MaxWR != plain.Created().MaxWR || noQuery != nil {
+			j.see(q.Created().MaxWR == plain.Created().MaxWR, "with %d: created with max_wr %d", limit, q.Created().MaxWR)
+			continue
+		}
+		got, err := q.Query()
+		if err != nil {
+			return cannot("query an SRQ", err)
+		}
+		j.see(got.Limit == want.Limit, "with %d: created, the query tells %d", limit, got.Limit)
+	}
+	return nil
+}
+
+func srqDestroyBusy(j *judge) error {
+	j.asks("ibv_destroy_srq of an SRQ that a QP is associated with",
+		"it fails; afterwards the SRQ can be asked for its size and takes a receive, and can be destroyed when the QP is")
+	pd, err := j.pd()
+	if err != nil {
+		return err
+	}
+	srq, err := j.srq(pd)
+	if err != nil {
+		return err
+	}
+	cq, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	qp, err := j.qp(pd, verbs.RC, cq, cq, srq, true)
+	if err != nil {
+		return err
+	}
+	data, err := j.sge(pd)
+	if err != nil {
+		return err
+	}
+	query := func() error { _, err := srq.Query(); return err }
+	before := j.refused(query)
+	err = j.refused(srq.Close)
+	j.seeRefused("ibv_destroy_srq", err)
+	if err == nil || !j.stillAnswers(verbs.QuerySRQ, before, query) {
+		return nil
+	}
+	j.presume("posting a receive to the SRQ and destroying the QP and it")
+	if err := srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
+		j.see(false, "afterwards ibv_post_srq_recv: %s", short(err))
+		return nil
+	}
+	if err := qp.Close(); err != nil {
+		return cannot("destroy the QP", err)
+	}
+	if err := srq.Close(); err != nil {
+		j.see(false, "afterwards, without the QP, ibv_destroy_srq: %s", short(err))
+		return nil
+	}
+	j.see(true, "afterwards it took a receive, and could be destroyed without the QP")
+	return nil
+}

@@ -1,0 +1,245 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/probe/session"
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+const (
+	// maxLoopbackPorts is the most ports whose way to themselves is measured.
+	maxLoopbackPorts = 4
+	// flushPort is the port by way of which the QP of the flush path comes into
+	// the error state. It may be down.
+	flushPort = 1
+	// leastShare is the least time that a measurement is given, if as much is
+	// left: one share of very many would be too short for a single sample.
+	leastShare = 20 * time.Millisecond
+	// The first samples of a batch are thrown away: a tenth as many as are kept,
+	// within these bounds, if there is the time.
+	leastWarmup, mostWarmup = 5, 100
+	// maxRunSamples is the most samples of all measurements together: they are to
+	// fit into one line of the report.
+	maxRunSamples = 1 << 15
+)
+
+// notification measures how long completions take to reach the process: asleep
+// (ibv_req_notify_cq(3), ibv_get_cq_event(3)) and awake (ibv_poll_cq(3)).
+func (r *run) notification(s *step) {
+	n := &notification{step: s, cfg: r.cfg.Notification, start: time.Now()}
+	n.plan = n.measurements()
+	n.samples = n.cfg.Samples
+	if most := maxRunSamples / len(n.plan); n.samples > most {
+		n.cut(report.Clamp{
+			Subject: "measurement", Attribute: "samples", Limit: "samples_per_run",
+			Configured: int64(n.samples), Used: int64(most),
+		})
+		n.samples = most
+	}
+	n.measureAll()
+}
+
+// notification is the probe under way.
+type notification struct {
+	*step
+	cfg   NotificationConfig
+	start time.Time
+	// samples is the number of samples of each measurement.
+	samples int
+	// plan are the measurements to come, in order.
+	plan []measurement
+	// late are the measurements whose time was used up before their first sample.
+	late []measurement
+}
+
+// measurement is one measurement of the plan.
+type measurement struct {
+	path report.LatencyPath
+	mode report.LatencyMode
+	// route is that of the port; on the flush path it has the number only.
+	route  session.Route
+	vector int
+	// combination names path, port and mode.
+	combination string
+}
+
+// subject names the measurement.
+func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.combination, m.vector) }
+
+// measurements returns the plan, the figures that matter most first: should the
+// time not suffice, the others are what is left out.
+func (n *notification) measurements() []measurement {
+	ways := n.loopbacks()
+	ways = slices.Insert(ways, min(1, len(ways)), measurement{path: report.PathFlush, route: session.Route{Port: flushPort}})
+	vectors := n.vectors()
+	var plan []measurement
+	for i, m := range ways {
+		// The vectors differ in which processor is interrupted; one way shows it.
+		of := vectors
+		if i > 0 {
+			of = vectors[:1]
+		}
+		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited} {
+			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
+			if m.path == report.PathLoopback && n.Attr.Ports > 1 {
+				m.combination += fmt.Sprintf(" port %d", m.route.Port)
+			}
+			for _, m.vector = range of {
+				plan = append(plan, m)
+			}
+			of = vectors[:1]
+		}
+	}
+	return plan
+}
+
+// vectors returns the completion vectors of this run.
+func (n *notification) vectors() []int {
+	all := max(n.Device.CompletionVectors(), 1)
+	vectors := make([]int, min(n.cfg.Vectors, all))
+	for i := range vectors {
+		vectors[i] = (n.cfg.FirstVector%all + i) % all
+	}
+	return vectors
+}
+
+// loopbacks returns the ports that reach themselves, as measurements without mode
+// and vector, and notes why others do not.
+func (n *notification) loopbacks() []measurement {
+	var ways []measurement
+	for port := 1; port <= n.Attr.Ports; port++ {
+		subject := fmt.Sprintf("%s port %d", report.PathLoopback, port)
+		if len(ways) == maxLoopbackPorts {
+			n.skip(subject, report.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
+			continue
+		}
+		route, err := n.Loopback(port)
+		if o := session.ObstacleOf(err); o != nil {
+			n.skip(subject, o.Reason, "%s", o.Detail)
+		} else if err != nil {
+			n.fail(subject, err)
+		} else {
+			ways = append(ways, measurement{path: report.PathLoopback, route: route})
+		}
+	}
+	return ways
+}
+
+// measureAll takes the measurements of the plan until the time is used up.
+func (n *notification) measureAll() {
+	for len(n.plan) > 0 && n.left() > 0 {
+		if n.Out.Err() != nil {
+			return
+		}
+		m := n.plan[0]
+		n.plan = n.plan[1:]
+		if errors.Is(n.measure(m), session.ErrUndestroyed) {
+			n.leaveOut(slices.Concat(n.late, n.plan), report.SkipNeeds, "an object of an earlier measurement could not be destroyed")
+			return
+		}
+	}
+	n.leaveOut(slices.Concat(n.late, n.plan), report.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)
+}
+
+// left returns the time that is left for the probe.
+func (n *notification) left() time.Duration { return n.cfg.Budget - time.Since(n.start) }
+
+// leaveOut notes measurements that are not taken: one skip for each combination.
+func (n *notification) leaveOut(list []measurement, reason report.SkipReason, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	for len(list) > 0 {
+		combination := list[0].combination
+		var vectors []string
+		list = slices.DeleteFunc(list, func(m measurement) bool {
+			same := m.combination == combination
+			if same {
+				vectors = append(vectors, strconv.Itoa(m.vector))
+			}
+			return same
+		})
+		n.skip(combination, reason, "vector %s: %s", strings.Join(vectors, ", "), why)
+	}
+}
+
+// measure takes one measurement, with objects of its own, and notes what came of
+// it. The error tells of objects that are left.
+func (n *notification) measure(m measurement) error {
+	scope := n.Scope()
+	o, err := n.objects(scope, m)
+	if err == nil {
+		err = n.sample(m, o)
+	}
+	if o := session.ObstacleOf(err); o != nil {
+		// It is in the way of all vectors.
+		n.skip(m.combination, o.Reason, "%s", o.Detail)
+		n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.combination == m.combination })
+	} else if err != nil {
+		n.fail(m.subject(), err)
+	}
+	err = scope.Close()
+	if err != nil {
+		n.fail(m.subject(), err)
+		f := &n.Failures[len(n.Failures)-1]
+		f.Message = strings.ReplaceAll(f.Message, "\n", "; ") // one line for each object
+	}
+	return err
+}
+
+// sample takes the samples of a measurement and notes what was found. The first
+// sample is taken by the ordinary calls: should a verb hang or crash, the report
+// has named it. The others are taken in one batch, from which the figures are.
+func (n *notification) sample(m measurement, o verbs.Measurement) error {
+	o.Deadline = n.cfg.Deadline
+	found, took, err := n.first(m, o)
+	if err == nil && found.Stopped == verbs.StopNone {
+		left := n.left()
+		o.Budget = min(left, max(left/time.Duration(len(n.plan)+1), leastShare))
+		o.Samples = n.samples
+		// Half of the time at least is for samples that are kept.
+		o.Warmup = min(max(leastWarmup, n.samples/10), mostWarmup, max(0, int(o.Budget/2/took)))
+		spurious := found.Spurious
+		if found.Stopped = verbs.StopBudget; o.Budget > 0 {
+			found, err = n.Device.Measure(o)
+			found.Spurious += spurious
+		}
+	}
+	l := latency(m, found)
+	switch {
+	case l.Count > 0 || l.Wrong():
+		n.Latencies = append(n.Latencies, l)
+		n.tell(m, l)
+	case err == nil:
+		n.late = append(n.late, m)
+	}
+	if l.Count > 0 {
+		n.done++
+	}
+	// What is awaited in vain takes long, and is probably so again.
+	switch {
+	case l.Missing > 0:
+		n.postpone(func(o measurement) bool { return o.path == m.path && o.route.Port == m.route.Port })
+	case l.Missed+l.Misdirected > 0:
+		n.postpone(func(o measurement) bool { return o.combination == m.combination })
+	}
+	return err
+}
+
+// postpone moves measurements to the end of the plan.
+func (n *notification) postpone(which func(measurement) bool) {
+	var now, later []measurement
+	for _, m := range n.plan {
+		if which(m) {
+			later = append(later, m)
+		} else {
+			now = append(now, m)
+		}
+	}
+	n.plan = slices.Concat(now, later)
+}

@@ -1,0 +1,81 @@
+package probe
+
+import (
+	"rdma_exporter/probe/session"
+	"rdma_exporter/report"
+	"rdma_exporter/verbs"
+)
+
+const (
+	// messageSize is the length of a message, in bytes.
+	messageSize = 8
+	// depth is the length of the queues. One message is under way at a time.
+	depth = 4
+)
+
+// objects creates what one measurement needs, and nobody else uses: a message in
+// memory of its own, CQs of the measurement's vector, and a QP that flushes or
+// two QPs that are connected. One who is to sleep has a channel, and beside it a
+// second one on which no event belongs, but which has a CQ like the first: an
+// event that goes astray has somewhere to go.
+func (n *notification) objects(scope *session.Scope, m measurement) (o verbs.Measurement, err error) {
+	if m.mode != report.ModePoll {
+		if o.Channel, err = scope.CompChannel(); err != nil {
+			return o, err
+		}
+		if o.Bystander, err = scope.CompChannel(); err != nil {
+			return o, err
+		}
+		if _, err = scope.CQ(m.cq(o.Bystander)); err != nil {
+			return o, err
+		}
+	}
+	if o.CQ, err = scope.CQ(m.cq(o.Channel)); err != nil {
+		return o, err
+	}
+	pd, err := scope.PD()
+	if err != nil {
+		return o, err
+	}
+	memory, err := scope.MR(pd, 2*messageSize, verbs.AccessLocalWrite)
+	if err != nil {
+		return o, err
+	}
+	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{memory.SGE(0, messageSize)}}
+	if m.mode == report.ModeSolicited {
+		o.SolicitedOnly = true
+		o.Send.Flags |= verbs.SendSolicited
+	}
+	if m.path == report.PathFlush {
+		o.Status = verbs.WCWRFlushErr
+		if o.Sender, err = scope.QP(pd, qpFor(o.CQ, o.CQ)); err != nil {
+			return o, err
+		}
+		return o, session.Break(o.Sender, m.route.Port)
+	}
+	// The sender's completion must not be taken for that of the receipt.
+	if o.Other, err = scope.CQ(m.cq(nil)); err != nil {
+		return o, err
+	}
+	if o.Sender, err = scope.QP(pd, qpFor(o.Other, o.Other)); err != nil {
+		return o, err
+	}
+	if o.Receiver, err = scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
+		return o, err
+	}
+	o.Recv.SGEs = []verbs.SGE{memory.SGE(messageSize, messageSize)}
+	return o, session.Connect(o.Sender, o.Receiver, m.route)
+}
+
+// cq says which CQs the measurement has.
+func (m measurement) cq(ch verbs.CompChannel) verbs.CQInitAttr {
+	return verbs.CQInitAttr{Entries: 2 * depth, Channel: ch, Vector: m.vector}
+}
+
+// qpFor says which QPs a measurement has.
+func qpFor(send, recv verbs.CQ) verbs.QPInitAttr {
+	return verbs.QPInitAttr{
+		Type: verbs.RC, SendCQ: send, RecvCQ: recv,
+		Cap: verbs.QPCap{MaxSendWR: depth, MaxRecvWR: depth, MaxSendSGE: 1, MaxRecvSGE: 1},
+	}
+}
