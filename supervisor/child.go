@@ -13,6 +13,14 @@ import (
 // maxError is the most bytes of a run's error.
 const maxError = 1024
 
+// task is what one child is to do.
+type task struct {
+	device  string
+	kind    report.Kind
+	timeout time.Duration
+	command func() Command
+}
+
 // result is what came of one child.
 type result struct {
 	// run is the finished run; nil if it was given up.
@@ -43,9 +51,9 @@ const (
 // runChild runs one child to its end, or to the moment at which it is given up.
 // It takes no longer than the timeout, the grace after a kill, and the grace for
 // the pipe. If ctx is done it kills the child.
-func (s *Supervisor) runChild(ctx context.Context, device string) result {
-	run := &report.Run{Device: device, Started: time.Now()}
-	p, err := s.start(ctx, s.cfg.Command(device))
+func (s *Supervisor) runChild(ctx context.Context, t task) result {
+	run := &report.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
+	p, err := s.start(ctx, t.command(), t.timeout)
 	if err != nil {
 		run.Duration = time.Since(run.Started)
 		run.Outcome, run.Error = report.OutcomeCrashed, oneLine(err.Error(), maxError)
@@ -55,7 +63,7 @@ func (s *Supervisor) runChild(ctx context.Context, device string) result {
 	read := make(chan error, 1)
 	go func() { read <- report.Read(p.output(), run) }()
 
-	why, hasRead, readErr := s.await(ctx, p, read)
+	why, hasRead, readErr := s.await(ctx, p, read, t.timeout)
 	res := result{killed: time.Now()}
 	if why != endedItself {
 		p.kill()
@@ -86,7 +94,7 @@ func (s *Supervisor) runChild(ctx context.Context, device string) result {
 	case endedGivenUp:
 		return res
 	case endedTimeout:
-		run.Outcome, run.Error = report.OutcomeTimeout, timeoutError(run, s.cfg.Timeout, res.left != nil)
+		run.Outcome, run.Error = report.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 	case endedGarbage:
 		run.Outcome, run.Error = report.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
 	case endedItself:
@@ -102,7 +110,7 @@ var errNotStarted = errors.New("the child did not start in time")
 // start starts a child. That reads its program's file, which can take for ever
 // where the file's server is gone; so it waits no longer than for a whole run. A
 // child that starts later is killed.
-func (s *Supervisor) start(ctx context.Context, c Command) (process, error) {
+func (s *Supervisor) start(ctx context.Context, c Command, timeout time.Duration) (process, error) {
 	type started struct {
 		p   process
 		err error
@@ -112,7 +120,7 @@ func (s *Supervisor) start(ctx context.Context, c Command) (process, error) {
 		p, err := s.launch(c)
 		ch <- started{p, err}
 	}()
-	deadline := time.NewTimer(s.cfg.Timeout)
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	select {
 	case got := <-ch:
@@ -137,8 +145,8 @@ func (s *Supervisor) start(ctx context.Context, c Command) (process, error) {
 
 // await waits until the child has ended or has to be killed. It also tells
 // whether the reader has returned, and with which error.
-func (s *Supervisor) await(ctx context.Context, p process, read <-chan error) (why ending, hasRead bool, readErr error) {
-	deadline := time.NewTimer(s.cfg.Timeout)
+func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, timeout time.Duration) (why ending, hasRead bool, readErr error) {
+	deadline := time.NewTimer(timeout)
 	defer deadline.Stop()
 	for {
 		select {
@@ -240,7 +248,8 @@ func withReason(text string, stderr stderr) string {
 // maxFailures is how many failures the error of a run names.
 const maxFailures = 3
 
-// failure says what failed in a run that went to its end; empty for nothing.
+// failure says what failed in a run that went to its end; empty for nothing. That
+// a device violates a contract is what a run found, and no failure of the run.
 func failure(run *report.Run) string {
 	if run.Error != "" {
 		return run.Error

@@ -23,11 +23,17 @@ func runBehaviour(t *testing.T, cfg Config) result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := s.runChild(t.Context(), "rxe0")
+	res := s.runChild(t.Context(), probeTask(s))
 	if res.left != nil {
 		t.Fatalf("child %d was left", res.left.pid())
 	}
 	return res
+}
+
+// probeTask is what a child does that probes rxe0.
+func probeTask(s *Supervisor) task {
+	w := newWorker(s, "rxe0")
+	return w.task(&w.probes)
 }
 
 func TestRunChild(t *testing.T) {
@@ -114,8 +120,8 @@ func TestRunChild(t *testing.T) {
 			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > maxTail+16 {
 				t.Errorf("%d bytes of stderr %q, want some with %q", len(res.stderr), res.stderr, tt.stderr)
 			}
-			if run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
-				t.Errorf("device %q, started %v, took %v", run.Device, run.Started, run.Duration)
+			if run.Kind != report.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
+				t.Errorf("%s of device %q, started %v, took %v", run.Kind, run.Device, run.Started, run.Duration)
 			}
 			if !strings.HasPrefix(tt.behaviour, "grandchild") || tt.behaviour == "grandchild" || tt.behaviour == "grandchild-hang" {
 				for _, pid := range pidsIn(t, pids) {
@@ -198,7 +204,7 @@ func TestRunChildGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	results := make(chan result, 1)
-	go func() { results <- s.runChild(ctx, "rxe0") }()
+	go func() { results <- s.runChild(ctx, probeTask(s)) }()
 	eventually(t, "child and grandchild run", func() bool { return len(pidsIn(t, pids)) == 2 })
 	cancel()
 	if res := <-results; res.run != nil || res.left != nil {
@@ -343,6 +349,8 @@ func TestFailure(t *testing.T) {
 	}{
 		{"nothing", &report.Run{Probes: []report.Probe{{Name: "cq", Status: report.StatusOK}, {Name: "srq", Status: report.StatusSkipped}}}, ""},
 		{"not at all", &report.Run{Error: "no device"}, "no device"},
+		{"a violated contract is none", &report.Run{Kind: report.KindContract, Contracts: []report.Contract{{Name: "notify_any", Verdict: report.VerdictViolated}}}, ""},
+		{"an audit that left an object", &report.Run{Kind: report.KindContract, Undestroyed: []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
 		{"without a word", failed(), "qp: failed"},
 		{"message names all", failed(report.Failure{Subject: "rc small", Verb: "ibv_create_qp", Errno: "EINVAL", Message: "ibv_create_qp on rxe0: EINVAL (invalid argument)"}), "qp: rc small: ibv_create_qp on rxe0: EINVAL (invalid argument)"},
 		{"wrong result", failed(report.Failure{Subject: "rc small", Message: "got 3 of 4"}), "qp: rc small: got 3 of 4"},

@@ -19,6 +19,9 @@ const (
 	defaultJitter      = 0.1
 	// defaultBackoff is in intervals.
 	defaultBackoff = 8
+
+	defaultContractInterval = time.Hour
+	defaultContractTimeout  = time.Minute
 )
 
 // Config says what a Supervisor does. Provider, Discover and Command must be
@@ -36,6 +39,10 @@ type Config struct {
 	// must not be able to pass for a flag ("--device=" + name). It is called
 	// before each run, by several goroutines at a time, and must not block.
 	Command func(device string) Command
+	// Contract says how the devices are held to their contracts, beside being
+	// probed. All else here is about the probes, but for KillGrace, Concurrency
+	// and Jitter, which are about every run.
+	Contract ContractConfig
 	// Interval is the time from the start of one run on a device to the start of
 	// the next. Default: one minute.
 	Interval time.Duration
@@ -57,13 +64,31 @@ type Config struct {
 	// counted. Default: 2.
 	Concurrency int
 	// Jitter is the most by which the start of a run differs from its schedule,
-	// as a fraction of Interval, from 0 to 1; negative for none. It keeps the
+	// as a fraction of the interval, from 0 to 1; negative for none. It keeps the
 	// hosts of a cluster from probing in step. Default: 0.1.
 	Jitter float64
 	// Sinks are handed each finished run, in this order.
 	Sinks []Sink
 	// Logger is told what changes. Default: nobody is.
 	Logger *slog.Logger
+}
+
+// ContractConfig says when and how the devices are held to their contracts. A
+// device's first contract audit follows its first finished run of the probes. The
+// zero value is for no audit.
+type ContractConfig struct {
+	// Command says how to start the child that judges the contracts of a device,
+	// but for those that the present audit is done with, which it is told in the
+	// order of judgement and may keep. For the rest it is like [Config].Command.
+	// Nil for no audit.
+	Command func(device string, judged []string) Command
+	// Interval is the time from the start of one audit of a device to the start
+	// of the next. Default: one hour.
+	Interval time.Duration
+	// Timeout is the longest that a child may take before it is killed. An audit
+	// has more than one child if one of them is killed or crashes. Default: one
+	// minute.
+	Timeout time.Duration
 }
 
 // A Sink takes what runs found.
@@ -73,8 +98,8 @@ type Config struct {
 // should return at once: while they do not, the device is not probed, a vanished
 // device is not forgotten, and [Supervisor.Run] does not return.
 type Sink interface {
-	// Observe is called once for each finished run, before it is in the
-	// snapshot. The run is shared: neither side changes it any more. A run that
+	// Observe is called once for each finished run, of either kind, before it is
+	// in the snapshot. The run is shared: neither side changes it any more. A run that
 	// was given up because its device vanished or the supervisor ends is not
 	// observed.
 	Observe(run *report.Run)
@@ -99,6 +124,8 @@ func (c Config) Validate() (Config, error) {
 	setDefault(&c.Concurrency, defaultConcurrency)
 	setDefault(&c.Jitter, defaultJitter)
 	c.Jitter = max(c.Jitter, 0)
+	setDefault(&c.Contract.Interval, defaultContractInterval)
+	setDefault(&c.Contract.Timeout, defaultContractTimeout)
 
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -116,6 +143,8 @@ func (c Config) Validate() (Config, error) {
 	check(c.KillGrace > 0, "the grace after a kill %v is not positive", c.KillGrace)
 	check(c.Concurrency > 0, "the concurrency %d is not positive", c.Concurrency)
 	check(c.Jitter <= 1, "the jitter %v is more than 1", c.Jitter)
+	check(c.Contract.Interval > 0, "the interval of the contract audit %v is not positive", c.Contract.Interval)
+	check(c.Contract.Timeout > 0, "the timeout of the contract audit %v is not positive", c.Contract.Timeout)
 	for i, s := range c.Sinks {
 		check(s != nil, "sink %d is nil", i)
 	}

@@ -14,7 +14,8 @@ func TestValidateDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Interval != time.Minute || c.Timeout != 30*time.Second || c.Discovery != 5*time.Second || c.Backoff != 8*time.Minute ||
-		c.KillGrace != 2*time.Second || c.Concurrency != 2 || c.Jitter != 0.1 || c.Logger == nil {
+		c.KillGrace != 2*time.Second || c.Concurrency != 2 || c.Jitter != 0.1 || c.Logger == nil ||
+		c.Contract.Command != nil || c.Contract.Interval != time.Hour || c.Contract.Timeout != time.Minute {
 		t.Errorf("defaults %+v", c)
 	}
 	in.Sinks[0] = nil
@@ -41,6 +42,8 @@ func TestValidateRejects(t *testing.T) {
 		"after a kill -1s":           func(c *Config) { c.KillGrace = -time.Second },
 		"concurrency -1":             func(c *Config) { c.Concurrency = -1 },
 		"jitter 1.5":                 func(c *Config) { c.Jitter = 1.5 },
+		"contract audit -1s":         func(c *Config) { c.Contract.Interval = -time.Second },
+		"contract audit -2s":         func(c *Config) { c.Contract.Timeout = -2 * time.Second },
 		"sink 0 is nil":              func(c *Config) { c.Sinks = []Sink{nil} },
 	}
 	for want, change := range tests {

@@ -44,6 +44,9 @@ func scriptUnkillable() script {
 type fakes struct {
 	begin time.Time
 	next  func(device string, n int) script
+	// audit is next for children that judge contracts. They are counted apart, as
+	// those of auditOf(device).
+	audit func(device string, judged []string, n int) script
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
@@ -67,24 +70,41 @@ func newFakes(next func(device string, n int) script) *fakes {
 	}
 }
 
+// auditOf is under which name the children of a device are counted that judge
+// contracts.
+func auditOf(device string) string { return "audit of " + device }
+
+// auditCommand is a ContractConfig.Command for fake children.
+func auditCommand(device string, judged []string) Command {
+	return Command{Path: device, Name: auditOf(device), Args: judged}
+}
+
 // launch is a launcher. The path of the command is the device's name.
 func (f *fakes) launch(c Command) (process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	device := c.Path
+	device, name := c.Path, c.Path
 	if f.live[device] != 0 {
 		f.errs = append(f.errs, "two children at once on "+device)
 	}
-	n := len(f.starts[device])
-	f.starts[device] = append(f.starts[device], time.Since(f.begin))
-	f.order = append(f.order, device)
+	if c.Name != "" {
+		name = c.Name
+	}
+	n := len(f.starts[name])
+	f.starts[name] = append(f.starts[name], time.Since(f.begin))
+	f.order = append(f.order, name)
 	f.live[device]++
 	f.running++
 	f.most = max(f.most, f.running)
 	r, w := io.Pipe()
 	p := &fakeProcess{
-		f: f, device: device, script: f.next(device, n), id: 1000 + len(f.order),
+		f: f, device: device, name: name, id: 1000 + len(f.order),
 		r: r, w: w, killed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if name == device {
+		p.script = f.next(device, n)
+	} else {
+		p.script = f.audit(device, c.Args, n)
 	}
 	go p.run()
 	return p, nil
@@ -118,6 +138,7 @@ func (f *fakes) check(t *testing.T) {
 type fakeProcess struct {
 	f      *fakes
 	device string
+	name   string
 	script script
 	id     int
 	r      *io.PipeReader
@@ -149,7 +170,7 @@ func (p *fakeProcess) run() {
 	p.f.mu.Lock()
 	p.f.running--
 	p.f.live[p.device]--
-	p.f.ends[p.device] = append(p.f.ends[p.device], time.Since(p.f.begin))
+	p.f.ends[p.name] = append(p.f.ends[p.name], time.Since(p.f.begin))
 	p.f.mu.Unlock()
 	close(p.ended)
 }
@@ -162,7 +183,7 @@ func (p *fakeProcess) stderr() stderr        { return stderr{} }
 func (p *fakeProcess) kill() {
 	p.once.Do(func() {
 		p.f.mu.Lock()
-		p.f.kills[p.device]++
+		p.f.kills[p.name]++
 		p.f.mu.Unlock()
 		close(p.killed)
 	})
@@ -182,8 +203,12 @@ func newRecorder() *recorder {
 func (r *recorder) Observe(run *report.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events = append(r.events, fmt.Sprintf("%s %s", run.Device, run.Outcome))
-	r.all[run.Device] = append(r.all[run.Device], run)
+	name := run.Device
+	if run.Kind != report.KindProbe {
+		name = auditOf(run.Device)
+	}
+	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
+	r.all[name] = append(r.all[name], run)
 }
 
 func (r *recorder) Forget(device string) {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,19 +17,23 @@ const maxClasses = 16
 // for debugging only.
 type journal struct {
 	log *slog.Logger
-	// outcome is that of the last run; empty before the first.
+	// outcome is that of the last run of the probes; empty before the first.
 	outcome report.Outcome
-	// classes are the kinds of failure since the last run that was ok: a device
-	// that fails in two ways by turns is no news each time.
-	classes []string
+	// classes are the kinds of failure since the last run that was ok.
+	classes classes
 	// notes are the skips and clamps of the last whole run.
 	notes string
+	// auditClasses are the kinds of failure since the last audit of which every
+	// run was ok.
+	auditClasses classes
+	// verdicts are those that were logged; nil before the first.
+	verdicts []report.Contract
 }
 
-// run logs a finished run.
+// run logs a finished run of the probes.
 func (j *journal) run(run *report.Run, stderr string) {
-	attrs := []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
 	if run.Outcome == report.OutcomeOK {
+		attrs := runAttrs(run)
 		switch j.outcome {
 		case report.OutcomeOK:
 			j.log.Debug("The device was probed", attrs...)
@@ -39,43 +44,140 @@ func (j *journal) run(run *report.Run, stderr string) {
 		}
 		j.classes = nil
 	} else {
-		attrs = append(attrs, "error", run.Error)
-		if run.Verb != "" {
-			attrs = append(attrs, "verb", run.Verb)
-		}
-		if run.Outcome == report.OutcomeCrashed && stderr != "" {
-			attrs = append(attrs, "stderr", stderr)
-		}
-		if j.known(run) {
-			j.log.Debug("A run on the device failed again", attrs...)
-		} else {
-			j.log.Warn("A run on the device failed", attrs...)
-		}
+		j.failed(run, stderr, &j.classes, "A run on the device failed")
 	}
 	j.outcome = run.Outcome
 	j.note(run)
 }
 
-// known tells whether the last runs included a failure like this one, and
-// remembers it.
-func (j *journal) known(run *report.Run) bool {
-	class := classOf(run)
-	for _, c := range j.classes {
-		if c == class {
-			return true
+// auditRun logs a finished run of the contract audit, but for its verdicts.
+func (j *journal) auditRun(run *report.Run, stderr string) {
+	if run.Outcome == report.OutcomeOK {
+		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
+		return
+	}
+	j.failed(run, stderr, &j.auditClasses, "A run of the contract audit on the device failed")
+}
+
+// auditEnd logs what became of an audit that is over.
+func (j *journal) auditEnd(a *audit) {
+	switch {
+	case !a.failed && len(j.auditClasses) > 0:
+		j.log.Info("The contracts of the device can be judged to the end now")
+		j.auditClasses = nil
+	case a.abandoned && !j.auditClasses.known("abandoned"):
+		j.log.Warn("The contract audit was broken off: too many of its processes were killed or crashed", "processes", maxContinuations+1)
+	}
+	j.judged(a.verdicts)
+}
+
+// judged logs the verdicts that have changed.
+func (j *journal) judged(verdicts []report.Contract) {
+	if len(verdicts) == 0 {
+		return
+	}
+	if len(j.verdicts) == 0 {
+		j.sumUp(verdicts)
+	}
+	for _, c := range verdicts {
+		var before report.Contract
+		for _, b := range j.verdicts {
+			if b.Name == c.Name {
+				before = b
+			}
+		}
+		if before.Verdict != c.Verdict || before.Reason != c.Reason {
+			j.verdict(c, before)
 		}
 	}
-	if len(j.classes) == maxClasses {
-		j.classes = j.classes[1:]
+	j.verdicts = verdicts
+}
+
+// sumUp logs the verdicts of the first audit.
+func (j *journal) sumUp(verdicts []report.Contract) {
+	count := make(map[report.Verdict]int)
+	var violated []string
+	for _, c := range verdicts {
+		count[c.Verdict]++
+		if c.Verdict == report.VerdictViolated {
+			violated = append(violated, c.Name)
+		}
 	}
-	j.classes = append(j.classes, class)
+	attrs := []any{
+		"hold", count[report.VerdictHolds], "violated", count[report.VerdictViolated],
+		"skipped", count[report.VerdictSkipped],
+	}
+	if len(violated) > 0 {
+		attrs = append(attrs, "violations", strings.Join(violated, ", "))
+	}
+	j.log.Info("The contracts of the device were judged for the first time", attrs...)
+}
+
+// verdict logs a verdict that is another than before. Of those of the first
+// audit, whose sum was told, it tells only the violations.
+func (j *journal) verdict(c, before report.Contract) {
+	attrs := []any{"contract", c.Name}
+	if before.Verdict != "" {
+		attrs = append(attrs, "before", before.Verdict)
+	}
+	observed := oneLine(c.Observed, maxError)
+	switch {
+	case c.Verdict == report.VerdictViolated:
+		j.log.Warn("The device violates a contract", append(attrs,
+			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),
+			"expected", oneLine(c.Expected, maxError), "observed", observed)...)
+	case len(j.verdicts) == 0:
+	case c.Verdict == report.VerdictSkipped:
+		j.log.Info("A contract of the device cannot be judged", append(attrs, "reason", c.Reason, "observed", observed)...)
+	default:
+		j.log.Info("The device keeps a contract now", append(attrs, "observed", observed)...)
+	}
+}
+
+// failed logs a run that was not ok: its kind of failure once, until known
+// forgets it.
+func (j *journal) failed(run *report.Run, stderr string, known *classes, message string) {
+	attrs := append(runAttrs(run), "error", run.Error)
+	if run.Judging != "" {
+		attrs = append(attrs, "contract", run.Judging)
+	}
+	if run.Verb != "" {
+		attrs = append(attrs, "verb", run.Verb)
+	}
+	if run.Outcome == report.OutcomeCrashed && stderr != "" {
+		attrs = append(attrs, "stderr", stderr)
+	}
+	if known.known(classOf(run)) {
+		j.log.Debug(message+" again", attrs...)
+	} else {
+		j.log.Warn(message, attrs...)
+	}
+}
+
+func runAttrs(run *report.Run) []any {
+	return []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
+}
+
+// classes are kinds of failure, the oldest first. Several are kept, since a device
+// that fails in two ways by turns is no news each time.
+type classes []string
+
+// known tells whether a kind of failure is among them, and adds it.
+func (c *classes) known(class string) bool {
+	if slices.Contains(*c, class) {
+		return true
+	}
+	if len(*c) == maxClasses {
+		*c = (*c)[1:]
+	}
+	*c = append(*c, class)
 	return false
 }
 
 // classOf tells failures apart, but for the numbers in their errors: a process
 // id or an address makes no other failure.
 func classOf(run *report.Run) string {
-	return string(run.Outcome) + "\x00" + run.Verb + "\x00" + withoutNumbers(run.Error)
+	return strings.Join([]string{string(run.Outcome), run.Judging, run.Verb, withoutNumbers(run.Error)}, "\x00")
 }
 
 func withoutNumbers(s string) string {

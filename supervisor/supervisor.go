@@ -18,15 +18,16 @@ var ErrStarted = errors.New("the supervisor was started before")
 // errVanished is the cause for which a worker ends when its device is no more.
 var errVanished = errors.New("the device has vanished")
 
-// Supervisor probes the devices of the host. Create it with New. Its methods are
+// Supervisor probes the devices of the host and holds them to their contracts.
+// Create it with New. Its methods are
 // safe for concurrent use.
 type Supervisor struct {
 	cfg    Config
 	launch launcher
 	random func() float64
 	slots  *semaphore
-	// suspect is held beside a slot by the run on a device that the last run had
-	// to be killed on: such runs can take up one slot, and no more.
+	// suspect is held beside a slot by the run on a device that the last run of its
+	// kind had to be killed on: such runs can take up one slot, and no more.
 	suspect  *semaphore
 	started  atomic.Bool
 	snapshot atomic.Pointer[report.Snapshot]
@@ -157,6 +158,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // held.
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
+	w.state.Contracts = nil
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

@@ -14,19 +14,31 @@ const maxFirstDelay = 200 * time.Millisecond
 // minPause is the part of the interval that at least lies between two runs.
 const minPause = 10
 
-// worker probes one device, one run after the other. It is the only one that
-// calls the sinks for its device.
+// job is one kind of run on a device.
+type job struct {
+	kind    report.Kind
+	timeout time.Duration
+	// due is when the next run is to start; zero while that is open.
+	due time.Time
+	// suspect tells that the last run of this kind, or a part of the last audit, had
+	// to be killed at its deadline.
+	suspect bool
+}
+
+// worker probes one device and has it audited, one run after the other. It is the
+// only one that calls the sinks for its device.
 type worker struct {
 	s    *Supervisor
 	name string
 	// cancel makes the worker end. It is set when the worker is started.
 	cancel context.CancelCauseFunc
-	// journal and failures are used by the worker's goroutine only. failures
-	// counts the runs since the last one that was ok.
+	// journal, probes, failures and audit are used by the worker's goroutine only.
+	// failures counts the runs of the probes since the last one that was ok; audit
+	// is nil for no audit.
 	journal  journal
+	probes   job
 	failures int
-	// suspect tells that the last child had to be killed at its deadline.
-	suspect bool
+	audit    *audit
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
@@ -36,12 +48,17 @@ type worker struct {
 }
 
 func newWorker(s *Supervisor, name string) *worker {
-	return &worker{
+	w := &worker{
 		s:       s,
 		name:    name,
 		journal: journal{log: s.cfg.Logger.With("device", name)},
+		probes:  job{kind: report.KindProbe, timeout: s.cfg.Timeout},
 		state:   report.DeviceState{Name: name, Present: true},
 	}
+	if s.cfg.Contract.Command != nil {
+		w.audit = newAudit(s.cfg.Contract.Timeout)
+	}
+	return w
 }
 
 // work is the worker's goroutine. It ends when own is done and no child is left,
@@ -49,7 +66,7 @@ func newWorker(s *Supervisor, name string) *worker {
 // device has vanished and when all is done.
 func (w *worker) work(all, own context.Context) {
 	defer w.cancel(nil)
-	ended := w.probe(all, own)
+	ended := w.runAll(all, own)
 	if !ended || !errors.Is(context.Cause(own), errVanished) {
 		return
 	}
@@ -62,35 +79,72 @@ func (w *worker) work(all, own context.Context) {
 	}
 }
 
-// probe runs child after child until own is done. It reports whether every child
+// runAll runs child after child until own is done. It reports whether every child
 // has ended.
-func (w *worker) probe(all, own context.Context) bool {
-	for delay := w.firstDelay(); pause(own, delay); {
-		release, err := w.acquire(own)
-		if err != nil {
+func (w *worker) runAll(all, own context.Context) bool {
+	w.probes.due = time.Now().Add(w.firstDelay())
+	for {
+		j := w.next()
+		if !pause(own, time.Until(j.due)) {
 			return true
 		}
-		res := w.s.runChild(own, w.name)
+		release, err := w.acquire(own, j)
+		if err != nil {
+			if own.Err() != nil {
+				return true
+			}
+			// The probes have become due meanwhile, and go first.
+			j.due = time.Now()
+			continue
+		}
+		res := w.s.runChild(own, w.task(j))
 		release()
 		if res.run != nil {
-			w.hand(res)
+			w.hand(j, res)
 		}
 		if res.left != nil && !w.stuck(all, res) {
 			return false
 		}
 		if res.run != nil {
-			delay = w.nextDelay(res)
+			w.schedule(j, res.run)
 		}
 	}
-	return true
+}
+
+// next returns the job that is due first; of two at once, the probes.
+func (w *worker) next() *job {
+	if a := w.audit; a != nil && !a.due.IsZero() && a.due.Before(w.probes.due) {
+		return &a.job
+	}
+	return &w.probes
+}
+
+// task returns what the child of a job is to do.
+func (w *worker) task(j *job) task {
+	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
+	if j.kind == report.KindContract {
+		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.done()) }
+	} else {
+		t.command = func() Command { return w.s.cfg.Command(w.name) }
+	}
+	return t
 }
 
 // acquire waits for a slot. Devices that hang use up their whole timeout at each
 // run; however many there are, they leave all slots but one to the others.
-func (w *worker) acquire(ctx context.Context) (release func(), err error) {
-	suspect := w.suspect
+//
+// A suspect audit stops waiting when the probes of its device are due, with an
+// error: what the probes measure must not grow old because audits hang elsewhere.
+func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
+	suspect := j.suspect
 	if suspect {
-		if err := w.s.suspect.acquire(ctx); err != nil {
+		patient := ctx
+		if j.kind == report.KindContract {
+			var cancel context.CancelFunc
+			patient, cancel = context.WithDeadline(ctx, w.probes.due)
+			defer cancel()
+		}
+		if err := w.s.suspect.acquire(patient); err != nil {
 			return nil, err
 		}
 	}
@@ -109,15 +163,13 @@ func (w *worker) acquire(ctx context.Context) (release func(), err error) {
 }
 
 // hand gives a finished run to the sinks and puts it into the snapshot.
-func (w *worker) hand(res result) {
+func (w *worker) hand(j *job, res result) {
 	run := res.run
-	w.suspect = run.Outcome == report.OutcomeTimeout
-	if run.Outcome == report.OutcomeOK {
-		w.failures = 0
-	} else {
-		w.failures++
+	take := w.probed
+	if j.kind == report.KindContract {
+		take = w.audited
 	}
-	w.journal.run(run, res.stderr)
+	change := take(res)
 	for _, sink := range w.s.cfg.Sinks {
 		sink.Observe(run)
 	}
@@ -128,18 +180,46 @@ func (w *worker) hand(res result) {
 		if w.gone {
 			return
 		}
-		kept := *run
-		kept.Calls = nil // thousands, which only the sinks count
-		state.Last = &kept
-		state.Failures = w.failures
 		if run.Info != nil {
 			state.Info = run.Info
 		}
+		change(state)
+	})
+}
+
+// probed takes in a run of the probes. It returns how the device's state changes,
+// which is called with Supervisor.mu held.
+func (w *worker) probed(res result) (change func(*report.DeviceState)) {
+	run := res.run
+	w.probes.suspect = run.Outcome == report.OutcomeTimeout
+	if run.Outcome == report.OutcomeOK {
+		w.failures = 0
+	} else {
+		w.failures++
+	}
+	w.journal.run(run, res.stderr)
+	return func(state *report.DeviceState) {
+		state.Last = run.Kept()
+		state.Failures = w.failures
 		if run.Outcome == report.OutcomeOK {
 			state.LastSuccess = run.Started
 		}
 		delete(w.s.awaited, w.name)
-	})
+	}
+}
+
+// audited is probed for a run of the audit. What the run itself did not live to
+// say, the verdict on the contract that ended it, is added to it.
+func (w *worker) audited(res result) (change func(*report.DeviceState)) {
+	a := w.audit
+	a.take(res.run, res.left != nil)
+	w.journal.auditRun(res.run, res.stderr)
+	if !a.goesOn() {
+		w.journal.auditEnd(a)
+	}
+	contracts := &report.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
+	contracts.Last.Contracts = nil
+	return func(state *report.DeviceState) { state.Contracts = contracts }
 }
 
 // stuck waits for the end of a child that was killed and has not ended. Without
@@ -170,24 +250,51 @@ func (w *worker) update(change func(*report.DeviceState)) {
 	w.s.publish()
 }
 
+// schedule says when a job is due again, now that a run of it is over.
+func (w *worker) schedule(j *job, run *report.Run) {
+	now := time.Now()
+	if j.kind == report.KindContract {
+		// What is left of an audit waits for nothing but the probes, if they were
+		// due before.
+		j.due = now
+		if !w.audit.goesOn() {
+			j.due = now.Add(w.regular(w.audit.began, w.s.cfg.Contract.Interval))
+		}
+		return
+	}
+	j.due = now.Add(w.nextDelay(run))
+	if w.audit != nil && w.audit.due.IsZero() {
+		w.audit.due = now
+	}
+}
+
 // firstDelay keeps the devices of a host from starting at the very same moment.
 func (w *worker) firstDelay() time.Duration {
 	most := min(maxFirstDelay, time.Duration(w.s.cfg.Jitter*float64(w.s.cfg.Interval)))
 	return time.Duration(w.s.random() * float64(most))
 }
 
-// nextDelay is the pause from now to the next run. After a run that was ok, the
-// interval counts from that run's start. After any other it is longer and counts
-// from its end, so that a device that uses up its timeout leaves room for the
-// others.
-func (w *worker) nextDelay(res result) time.Duration {
+// nextDelay is the pause from now to the next run of the probes. After a run that
+// was ok, the interval counts from that run's start. After any other it is longer
+// and counts from its end, so that a device that uses up its timeout leaves room
+// for the others.
+func (w *worker) nextDelay(run *report.Run) time.Duration {
 	cfg := &w.s.cfg
-	jitter := time.Duration(cfg.Jitter * float64(cfg.Interval) * (2*w.s.random() - 1))
 	if w.failures == 0 {
-		// A run that takes longer than the interval must not follow on itself.
-		return max(cfg.Interval+jitter-time.Since(res.run.Started), cfg.Interval/minPause)
+		return w.regular(run.Started, cfg.Interval)
 	}
-	return backoff(cfg.Interval, cfg.Backoff, w.failures) + jitter
+	return backoff(cfg.Interval, cfg.Backoff, w.failures) + w.jitter(cfg.Interval)
+}
+
+// regular is the pause from now to the next run if the last one started at began.
+func (w *worker) regular(began time.Time, interval time.Duration) time.Duration {
+	// A run that takes longer than the interval must not follow on itself.
+	return max(interval+w.jitter(interval)-time.Since(began), interval/minPause)
+}
+
+// jitter is by how much a run starts late, or early if it is negative.
+func (w *worker) jitter(interval time.Duration) time.Duration {
+	return time.Duration(w.s.cfg.Jitter * float64(interval) * (2*w.s.random() - 1))
 }
 
 // backoff doubles interval n times, up to most.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/probe"
+	"rdma_exporter/probe/contract"
 	"rdma_exporter/report"
 )
 
@@ -23,25 +24,29 @@ import (
 // that one that was changed meanwhile cannot make runs fail.
 type settings struct {
 	Provider string `json:"provider"`
-	// Profile is the text of the profile of the device, if it is simulated.
+	// Profile is the text of the profile of the device, if it is simulated. Without
+	// one, the device is one of the built-in ones.
 	Profile []byte       `json:"profile,omitempty"`
 	Probe   probe.Config `json:"probe"`
+	// Judged are the contracts that are not to be judged, because an earlier child
+	// of the same audit did.
+	Judged []string `json:"judged,omitempty"`
 }
 
 // maxSettings bounds what is read of a child's standard input, in bytes.
 const maxSettings = 16 << 20
 
-// runProbe is the command probe: one run on one device, reported on standard
-// output.
-func runProbe(ctx context.Context, o *options, std stdio) int {
-	if err := probeOnce(ctx, o.device, std); err != nil {
+// runChild is the commands probe and contract: one run on one device, reported on
+// standard output.
+func runChild(ctx context.Context, o *options, std stdio) int {
+	if err := runOnce(ctx, o, std); err != nil {
 		fmt.Fprintf(std.err, "%s: %v\n", programName, err)
 		return exitFailed
 	}
 	return exitOK
 }
 
-func probeOnce(ctx context.Context, device string, std stdio) error {
+func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err := endWithParent(); err != nil {
 		return err
 	}
@@ -62,9 +67,15 @@ func probeOnce(ctx context.Context, device string, std stdio) error {
 	if err != nil {
 		return err
 	}
+	out := report.NewWriter(std.out)
+	if o.command == commandContract {
+		return contract.Run(ctx, contract.Options{
+			Provider: provider, Device: o.device, Skip: s.Judged, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
+		})
+	}
 	return probe.Run(ctx, probe.Options{
-		Provider: provider, Device: device, Config: s.Probe,
-		LocksMemory: s.Provider == providerLibibverbs, Out: report.NewWriter(std.out),
+		Provider: provider, Device: o.device, Config: s.Probe,
+		LocksMemory: s.Provider == providerLibibverbs, Out: out,
 	})
 }
 

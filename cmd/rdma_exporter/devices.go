@@ -73,9 +73,12 @@ func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 	case providerLibibverbs:
 		return ibverbs.New, nil
 	case providerSimulated:
-		p, err := simulated.ParseProfile(s.Profile)
-		if err != nil {
-			return nil, err
+		p := simulated.Default()
+		if len(s.Profile) != 0 {
+			var err error
+			if p, err = simulated.ParseProfile(s.Profile); err != nil {
+				return nil, err
+			}
 		}
 		return func(t verbs.Tracer) verbs.Provider { return simulated.New(p, t) }, nil
 	default:

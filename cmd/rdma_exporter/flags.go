@@ -15,6 +15,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
+	"rdma_exporter/probe"
 	"rdma_exporter/web"
 )
 
@@ -22,8 +23,9 @@ const (
 	programName    = "rdma_exporter"
 	defaultAddress = ":10879"
 
-	commandServe = "serve"
-	commandProbe = "probe"
+	commandServe    = "serve"
+	commandProbe    = "probe"
+	commandContract = "contract"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
@@ -43,13 +45,16 @@ type options struct {
 	concurrency                           int
 	jitter                                float64
 
+	notification                      probe.NotificationConfig
+	contractInterval, contractTimeout time.Duration
+
 	web                    *toolkit.FlagConfig
 	metricsPath            string
 	maxRequests            int
 	disableExporterMetrics bool
 	log                    *promslog.Config
 
-	// device is that of the command probe.
+	// device is that of the commands probe and contract.
 	device string
 }
 
@@ -87,12 +92,26 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		Default("30s").DurationVar(&o.interval)
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
 		Default("10s").DurationVar(&o.timeout)
-	app.Flag("probe.concurrency", "Most devices that are probed at the same time.").
+	app.Flag("probe.concurrency", "Most devices that are probed or audited at the same time.").
 		Default("2").IntVar(&o.concurrency)
 	app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
 		Default("0.1").Float64Var(&o.jitter)
 	app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
 		Default("5m").DurationVar(&o.backoff)
+
+	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
+		Default("100").IntVar(&o.notification.Samples)
+	app.Flag("notification.vectors", "Most completion vectors that one run measures; the next run measures the next ones.").
+		Default("4").IntVar(&o.notification.Vectors)
+	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
+		Default("500ms").DurationVar(&o.notification.Deadline)
+	app.Flag("notification.budget", "Time that a run may spend on these measurements, all together.").
+		Default("2s").DurationVar(&o.notification.Budget)
+
+	app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
+		Default("1h").DurationVar(&o.contractInterval)
+	app.Flag("contract.timeout", "Longest that a contract audit may take before its process is killed; another one judges the rest.").
+		Default("1m").DurationVar(&o.contractTimeout)
 
 	o.web = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
@@ -108,6 +127,8 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.Command(commandServe, "Probe the devices and serve the metrics.")
 	probeCmd := app.Command(commandProbe, "Probe one device once and write a report; what the exporter runs for each run.").Hidden()
 	probeCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
+	contractCmd := app.Command(commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit.").Hidden()
+	contractCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
 
 	// kingpin's own default command would swallow errors of the flags before it.
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -159,6 +180,7 @@ func (o *options) check() error {
 		{"probe.interval", o.interval},
 		{"probe.timeout", o.timeout},
 		{"probe.max-backoff", o.backoff},
+		{"contract.timeout", o.contractTimeout},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", d.flag, d.value))
@@ -166,6 +188,9 @@ func (o *options) check() error {
 	}
 	if o.interval > 0 && o.interval < minInterval {
 		errs = append(errs, fmt.Errorf("--probe.interval is %s: use a duration from %s", o.interval, minInterval))
+	}
+	if o.contractInterval != 0 && o.contractInterval < minInterval {
+		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
 	}
 	if o.concurrency < 1 {
 		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
@@ -175,6 +200,29 @@ func (o *options) check() error {
 	}
 	if o.maxRequests < 0 {
 		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.maxRequests))
+	}
+	return errors.Join(append(errs, o.notification.Validate())...)
+}
+
+// mostDeadlines is by how many times its deadline the measurement of notification
+// may overrun its budget: it looks at the budget between two samples, and one
+// sample waits for several things, one after the other.
+const mostDeadlines = 5
+
+// checkTime returns an error if the parts of a run whose time is bounded do not
+// fit into the time that the run has.
+func (o *options) checkTime(p probe.Config) error {
+	var errs []error
+	parts, all := fmt.Sprintf("probe.destroy_timeout %s", p.DestroyTimeout), p.DestroyTimeout
+	if n := p.Notification; n.Samples > 0 {
+		all += n.Budget + mostDeadlines*n.Deadline
+		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, which are %s in all", n.Budget, mostDeadlines, n.Deadline, all)
+	}
+	if all >= o.timeout {
+		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", o.timeout, parts))
+	}
+	if o.contractInterval > 0 && p.DestroyTimeout >= o.contractTimeout {
+		errs = append(errs, fmt.Errorf("--contract.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", o.contractTimeout, p.DestroyTimeout))
 	}
 	return errors.Join(errs...)
 }
@@ -188,9 +236,12 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Web"}, {Title: "Logging"},
 	}
-	of := map[string]int{"device": 1, "discovery": 1, "path": 1, "provider": 1, "simulated": 1, "probe": 2, "web": 3, "log": 4}
+	of := map[string]int{
+		"device": 1, "discovery": 1, "path": 1, "provider": 1, "simulated": 1,
+		"probe": 2, "notification": 3, "contract": 4, "web": 5, "log": 6,
+	}
 	for _, f := range flags {
 		if f.Hidden {
 			continue

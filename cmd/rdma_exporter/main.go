@@ -1,5 +1,5 @@
-// Command rdma_exporter probes the RDMA devices of a host and serves what it
-// finds as Prometheus metrics.
+// Command rdma_exporter probes the RDMA devices of a host, holds them to the
+// contracts of the manual, and serves what it finds as Prometheus metrics.
 package main
 
 import (
@@ -43,8 +43,8 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	if done {
 		return status
 	}
-	if o.command == commandProbe {
-		return runProbe(ctx, o, std)
+	if o.command == commandProbe || o.command == commandContract {
+		return runChild(ctx, o, std)
 	}
 	runtime.UnlockOSThread() // serving needs no thread of its own
 	return runServe(ctx, o, std)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,14 +73,15 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config.Probe.DestroyTimeout >= o.timeout {
-		return nil, fmt.Errorf("--probe.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", o.timeout, config.Probe.DestroyTimeout)
+	config.Probe.Notification = o.notification
+	if err := o.checkTime(config.Probe); err != nil {
+		return nil, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
 		return nil, err
 	}
-	command, err := childCommand(settings{Provider: o.provider, Probe: config.Probe}, profiles)
+	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe}, profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,12 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if jitter == 0 {
 		jitter = -1 // the supervisor's word for none
 	}
+	contract := supervisor.ContractConfig{Interval: o.contractInterval, Timeout: o.contractTimeout}
+	if o.contractInterval > 0 {
+		contract.Command = children.contract
+	}
 	s, err = supervisor.New(supervisor.Config{
-		Provider: o.provider, Discover: discover, Command: command,
+		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract,
 		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
 		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
 		Sinks: []supervisor.Sink{c}, Logger: logger,
@@ -124,41 +128,6 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
 	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
-}
-
-// selfPath is the program that runs, even if its file was replaced meanwhile by
-// one that may not understand this one's settings.
-const selfPath = "/proc/self/exe"
-
-// childCommand returns how to start the child for a device: this same program.
-// If the device is simulated, its profile is added to the settings.
-func childCommand(s settings, profiles map[string][]byte) (func(device string) supervisor.Command, error) {
-	encode := func(profile []byte) ([]byte, error) {
-		s := s
-		s.Profile = profile
-		stdin, err := json.Marshal(s)
-		if err != nil {
-			return nil, fmt.Errorf("encode the settings of the children: %w", err)
-		}
-		return stdin, nil
-	}
-	common, err := encode(nil)
-	if err != nil {
-		return nil, err
-	}
-	simulated := make(map[string][]byte, len(profiles))
-	for device, profile := range profiles {
-		if simulated[device], err = encode(profile); err != nil {
-			return nil, err
-		}
-	}
-	return func(device string) supervisor.Command {
-		stdin, ok := simulated[device]
-		if !ok {
-			stdin = common
-		}
-		return supervisor.Command{Path: selfPath, Name: programName, Args: []string{commandProbe, "--device=" + device}, Stdin: stdin}
-	}, nil
 }
 
 // run serves until ctx is cancelled or serving fails. When one of its two parts

@@ -10,9 +10,9 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// BenchmarkScrape scrapes the built exporter, with every device probed, over HTTP
-// and without compression. It also tells how much memory the exporter has
-// resident and how many objects it allocates for one scrape.
+// BenchmarkScrape scrapes the built exporter, with every device probed and
+// audited, over HTTP and without compression. It also tells how much memory the
+// exporter has resident and how many objects it allocates for one scrape.
 func BenchmarkScrape(b *testing.B) {
 	for _, devices := range []int{3, 64} {
 		b.Run(fmt.Sprintf("devices=%d", devices), func(b *testing.B) {
@@ -20,8 +20,12 @@ func BenchmarkScrape(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e := start(b, "--provider=simulated", "--simulated.profile="+file(b, "profile.yaml", string(profile)), "--probe.interval=10m")
+			e := start(b, "--provider=simulated", "--simulated.profile="+file(b, "profile.yaml", string(profile)),
+				"--probe.interval=10m", "--probe.concurrency=16")
 			e.ready(b)
+			eventually(b, "every device is audited", func() bool {
+				return e.scrape(b).sum("rdma_contract_runs_total") >= float64(devices)
+			})
 			before := e.scrape(b)
 			scrapes, bytes := 0, int64(0)
 			var fastest time.Duration

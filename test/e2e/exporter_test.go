@@ -233,11 +233,18 @@ type result struct {
 // invoke runs the exporter to its end, which must come by itself.
 func invoke(t *testing.T, program, dir string, args ...string) result {
 	t.Helper()
+	return invokeWith(t, "", program, dir, args...)
+}
+
+// invokeWith is invoke for one that reads its standard input.
+func invokeWith(t *testing.T, input, program, dir string, args ...string) result {
+	t.Helper()
 	dependOnProgram(t)
 	var stdout, stderr output
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "COLUMNS=80") // for the width of the help
+	cmd.Stdin = strings.NewReader(input)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

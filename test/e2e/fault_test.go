@@ -36,15 +36,30 @@ type verbCase struct {
 	// search tells that the probe takes such a refusal for an answer, not for a
 	// failed call.
 	search bool
+	// measured are the measurements of the probe notification that are skipped
+	// then, while the others go on; nil if it fails then, too.
+	measured []string
+	// leaves are the types and errnos of what cannot be destroyed if the verb fails
+	// at all, and drags the verbs and errnos of the calls that fail for it.
+	leaves, drags []string
 	// short checks what comes of sizes that are 5 less than those asked for; nil
 	// if the verb gives none.
 	short func(*testing.T, metrics, string)
-	// shortFails tells that the probe fails then.
-	shortFails bool
+	// shortFails are the probes that fail then, and shortDrags the verbs and errnos
+	// of calls that do.
+	shortFails, shortDrags []string
 }
 
 // probesInOrder are the probes as a run has them.
-func probesInOrder() []string { return []string{"cq", "comp_channel", "srq", "qp"} }
+func probesInOrder() []string { return []string{"cq", "comp_channel", "srq", "qp", "notification"} }
+
+// measurements are those of the probe notification on a device with one port.
+func measurements() []string { return append(asleep(), "loopback poll", "flush poll") }
+
+// asleep are the measurements that use events.
+func asleep() []string {
+	return []string{"loopback any", "loopback solicited", "flush any", "flush solicited"}
+}
 
 func verbCases() []verbCase {
 	sizes := []string{"small", "medium", "large"}
@@ -52,11 +67,12 @@ func verbCases() []verbCase {
 		{verb: verbs.GetDeviceList, whole: true, alone: true},
 		{verb: verbs.OpenDevice, whole: true, alone: true},
 		{verb: verbs.QueryDevice, whole: true, alone: true},
-		{verb: verbs.QueryPort, whole: true},
+		{verb: verbs.QueryPort, whole: true, always: []string{"notification"}, measured: []string{"loopback port 1"}},
 		{
 			verb: verbs.CreateCQ,
-			once: []string{"cq"}, always: []string{"cq", "comp_channel", "qp"},
-			shortFails: true,
+			once: []string{"cq"}, always: []string{"cq", "comp_channel", "qp", "notification"},
+			measured:   measurements(),
+			shortFails: []string{"cq"},
 			short: func(t *testing.T, m metrics, device string) {
 				m.want(t, 16, "rdma_probe_cq_entries_requested", "device", device, "profile", "small")
 				m.want(t, 11, "rdma_probe_cq_entries_actual", "device", device, "profile", "small")
@@ -64,31 +80,33 @@ func verbCases() []verbCase {
 		},
 		{
 			verb: verbs.DestroyCQ, object: "cq",
-			always: []string{"cq", "comp_channel", "qp"},
+			always: []string{"cq", "comp_channel", "qp", "notification"},
 			holds:  map[string]verbs.Verb{"comp_channel": verbs.DestroyCompChannel},
 		},
 		{
 			verb: verbs.CreateCompChannel, before: 1,
-			once: []string{"comp_channel"}, always: []string{"comp_channel"},
-			probe: "comp_channel", subjects: []string{""},
+			once: []string{"comp_channel"}, always: []string{"comp_channel", "notification"},
+			probe: "comp_channel", subjects: []string{""}, measured: asleep(),
 		},
 		{
 			verb: verbs.ReqNotifyCQ, before: 1,
-			once: []string{"comp_channel"}, always: []string{"comp_channel"},
+			once: []string{"comp_channel"}, always: []string{"comp_channel", "notification"},
+			measured: asleep(),
 		},
 		{
 			verb: verbs.DestroyCompChannel, before: 1, object: "comp_channel",
-			always: []string{"comp_channel"},
+			always: []string{"comp_channel", "notification"},
 		},
 		{
 			verb: verbs.AllocPD, before: 2,
-			once: []string{"srq"}, always: []string{"srq", "qp"},
+			once: []string{"srq"}, always: []string{"srq", "qp", "notification"},
+			measured: measurements(),
 		},
 		{
 			verb: verbs.CreateSRQ, before: 2,
 			once: []string{"srq"}, always: []string{"srq"},
 			probe: "srq", subjects: sizes,
-			shortFails: true,
+			shortFails: []string{"srq"},
 			short: func(t *testing.T, m metrics, device string) {
 				m.want(t, 16, "rdma_probe_srq_work_requests_requested", "device", device, "profile", "small")
 				m.want(t, 11, "rdma_probe_srq_work_requests_actual", "device", device, "profile", "small")
@@ -104,12 +122,15 @@ func verbCases() []verbCase {
 			},
 		},
 		{verb: verbs.DestroySRQ, before: 2, object: "srq", always: []string{"srq"}, holds: map[string]verbs.Verb{"pd": verbs.DeallocPD}},
-		{verb: verbs.DeallocPD, before: 2, object: "pd", always: []string{"srq", "qp"}},
+		{verb: verbs.DeallocPD, before: 2, object: "pd", always: []string{"srq", "qp", "notification"}},
 		{
 			verb: verbs.CreateQP, before: 3,
-			once: []string{"qp"}, always: []string{"qp"},
+			once: []string{"qp"}, always: []string{"qp", "notification"},
 			probe: "qp", subjects: []string{"rc", "uc", "ud", "raw_packet"}, search: true,
-			shortFails: true,
+			measured: measurements(),
+			// The queues of those which notification asks for come out with no room.
+			shortFails: []string{"qp", "notification"},
+			shortDrags: []string{pair(verbs.PostRecv, "EINVAL"), pair(verbs.PostSend, "EINVAL")},
 			short: func(t *testing.T, m metrics, device string) {
 				for _, typ := range []string{"rc", "uc", "ud"} {
 					for _, queue := range []string{"send", "recv"} {
@@ -122,7 +143,8 @@ func verbCases() []verbCase {
 		},
 		{
 			verb: verbs.ModifyQP, before: 3,
-			once: []string{"qp"}, always: []string{"qp"},
+			once: []string{"qp"}, always: []string{"qp", "notification"},
+			measured: measurements(),
 		},
 		{
 			verb: verbs.QueryQP, before: 3,
@@ -132,11 +154,35 @@ func verbCases() []verbCase {
 		},
 		{
 			verb: verbs.DestroyQP, before: 3, object: "qp",
-			always: []string{"qp"},
-			holds:  map[string]verbs.Verb{"cq": verbs.DestroyCQ, "pd": verbs.DeallocPD},
+			always: []string{"qp", "notification"},
+			holds: map[string]verbs.Verb{
+				"cq": verbs.DestroyCQ, "pd": verbs.DeallocPD, "comp_channel": verbs.DestroyCompChannel,
+			},
 		},
-		{verb: verbs.CloseDevice, before: 4, object: "ctx", whole: true},
+		notificationCase(verbCase{verb: verbs.QueryGIDTable, measured: []string{"loopback port 1"}}),
+		notificationCase(verbCase{verb: verbs.RegMR, measured: measurements()}),
+		notificationCase(verbCase{verb: verbs.DeregMR, object: "mr", holds: map[string]verbs.Verb{"pd": verbs.DeallocPD}}),
+		notificationCase(verbCase{verb: verbs.PostSend, measured: measurements()}),
+		notificationCase(verbCase{
+			verb:     verbs.PostRecv,
+			measured: []string{"loopback any", "loopback poll", "loopback solicited"},
+		}),
+		notificationCase(verbCase{verb: verbs.PollCQ, measured: measurements()}),
+		notificationCase(verbCase{verb: verbs.GetCQEvent, measured: asleep()}),
+		// A CQ of which an event was not acknowledged would never be destroyed.
+		notificationCase(verbCase{
+			verb:   verbs.AckCQEvents,
+			leaves: []string{"cq EBUSY", "comp_channel EBUSY"}, drags: []string{pair(verbs.DestroyCompChannel, "EBUSY")},
+		}),
+		{verb: verbs.CloseDevice, before: 5, object: "ctx", whole: true},
 	}
+}
+
+// notificationCase is for a verb that only the probe notification calls.
+func notificationCase(c verbCase) verbCase {
+	c.before = 4
+	c.once, c.always = []string{"notification"}, []string{"notification"}
+	return c
 }
 
 // A cell is one way in which one verb misbehaves, on a device of its own.
@@ -209,35 +255,55 @@ func (c verbCase) onceCell() cell {
 	if c.object != "" {
 		w = want{outcome: "ok", success: allOK()} // it is repeated
 	}
-	w.failures = []string{pair(c.verb, "EBUSY")}
+	w.failures = append([]string{pair(c.verb, "EBUSY")}, c.drags...)
+	w.undestroyed = c.leaves
 	return c.cell("once", "times: 1, errno: EBUSY", w)
 }
 
 // alwaysCell has each call of the verb fail.
 func (c verbCase) alwaysCell(errno string) cell {
 	w := c.result(c.always)
-	w.failures = []string{pair(c.verb, errno)}
+	w.failures = append([]string{pair(c.verb, errno)}, c.drags...)
+	w.undestroyed = slices.Clone(c.leaves)
 	if c.object != "" {
-		w.undestroyed = []string{c.object + " " + errno}
+		w.undestroyed = append(w.undestroyed, c.object+" "+errno)
 		for object, verb := range c.holds {
 			w.undestroyed = append(w.undestroyed, object+" EBUSY")
 			w.failures = append(w.failures, pair(verb, "EBUSY"))
 		}
 	}
-	reason := map[string]string{"EPERM": "not_permitted", "EOPNOTSUPP": "not_supported"}[errno]
-	if reason != "" && c.probe != "" {
-		w.outcome, w.success = "ok", allOK()
-		w.skipped, w.skipReason = map[string][]string{c.probe: c.subjects}, reason
-		if !c.partial {
-			delete(w.success, c.probe)
-		}
-		if c.search && errno == "EPERM" {
-			// Every process may create RC QPs.
-			w.outcome, w.success = "failed", allOK(c.probe)
-			w.skipped = map[string][]string{c.probe: c.subjects[1:]}
-		}
+	w.skipReason = map[string]string{"EPERM": "not_permitted", "EOPNOTSUPP": "not_supported"}[errno]
+	if w.skipReason != "" {
+		c.skip(&w, errno)
 	}
 	return c.cell("always_"+strings.ToLower(errno), "errno: "+errno, w)
+}
+
+// skip says what comes of it that the device does not offer, or the process may
+// not do, what the verb does.
+func (c verbCase) skip(w *want, errno string) {
+	w.skipped = make(map[string][]string)
+	if c.probe != "" {
+		w.skipped[c.probe] = c.subjects
+		w.success[c.probe] = 1
+		switch {
+		case c.search && errno == "EPERM":
+			// Every process may create RC QPs.
+			w.success[c.probe], w.skipped[c.probe] = 0, c.subjects[1:]
+		case !c.partial:
+			delete(w.success, c.probe)
+		}
+	}
+	if c.measured != nil {
+		w.skipped["notification"] = c.measured
+		w.success["notification"] = 1
+		if len(c.measured) == len(measurements()) {
+			delete(w.success, "notification")
+		}
+	}
+	if !c.whole && !slices.Contains(slices.Collect(maps.Values(w.success)), 0) {
+		w.outcome = "ok"
+	}
 }
 
 // delayCell has the first call of the verb take long.
@@ -256,11 +322,8 @@ func (c verbCase) abortCell(fault, outcome string) cell {
 
 // shortCell has the verb give less than it was asked for.
 func (c verbCase) shortCell() cell {
-	w := want{outcome: "ok", success: allOK(), more: c.short}
-	if c.shortFails {
-		w = c.result(c.once)
-		w.more = c.short
-	}
+	w := c.result(c.shortFails)
+	w.failures, w.more = c.shortDrags, c.short
 	return c.cell("short", "short: 5", w)
 }
 
@@ -292,11 +355,11 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		// All hang at the same time, so that the timeout, which has to be long
 		// enough for the healthy devices of a busy machine, passes once.
-		testFaults(t, hanging, "--probe.timeout=8s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
+		testFaults(t, hanging, "--probe.timeout=8s", "--notification.deadline=1s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
 	})
 	t.Run("others", func(t *testing.T) {
 		t.Parallel()
-		testFaults(t, others, "--probe.timeout=1m", "--probe.concurrency=4")
+		testFaults(t, others, "--probe.timeout=1m", "--notification.deadline=5s", "--notification.budget=10s", "--probe.concurrency=4")
 	})
 }
 
@@ -316,7 +379,7 @@ func testFaults(t *testing.T, cells []cell, args ...string) {
 	e := start(t, append([]string{
 		"--provider=simulated", "--simulated.profile=" + file(t, "profile.yaml", profile.String()),
 		"--config.file=" + file(t, "config.yaml", "probe: {destroy_timeout: 200ms}"),
-		"--probe.interval=3s",
+		"--probe.interval=3s", "--contract.interval=0", "--notification.samples=20",
 	}, args...)...)
 	e.ready(t)
 

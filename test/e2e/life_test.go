@@ -62,12 +62,13 @@ func TestHangDelaysNothing(t *testing.T) {
 }
 
 // Children that hang take turns with the others when there are more of them than
-// may run at the same time.
+// may run at the same time; audits as well as probes.
 func TestManyHangsStarveNobody(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated",
 		"--simulated.profile="+file(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
 		"--config.file="+file(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
+		"--contract.interval=1s", "--contract.timeout=4s", "--notification.samples=0",
 		"--probe.interval=200ms", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
 	eventually(t, "every device is probed several times", func() bool {
 		m := e.scrape(t)
@@ -77,7 +78,8 @@ func TestManyHangsStarveNobody(t *testing.T) {
 			}
 		}
 		for i := range 3 {
-			if m.runs(fmt.Sprintf("healthy%d", i), "ok") < 4 {
+			healthy := fmt.Sprintf("healthy%d", i)
+			if m.runs(healthy, "ok") < 4 || m.audits(healthy, "ok") < 1 {
 				return false
 			}
 		}
@@ -108,7 +110,7 @@ func TestNoLeak(t *testing.T) {
   - {name: healthy, like: sim_siw0, default_latency: 0s, latency: {}}
   - {name: crashing, like: sim_siw0, faults: [{verb: ibv_query_device, crash: true}]}
 `),
-		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0")
+		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0", "--contract.interval=10s")
 	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
 	wait := func(rounds float64) {
 		eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })

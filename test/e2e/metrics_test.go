@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// metrics are the samples of one scrape, by name of their metric. A histogram is
-// there as its _sum and _count.
+// metrics are the samples of one scrape, by name of their metric. A histogram or
+// summary is there as its _sum and _count.
 type metrics map[string][]sample
 
 type sample struct {
@@ -63,7 +63,9 @@ func parse(t testing.TB, text string) metrics {
 			case dto.MetricType_HISTOGRAM:
 				add("_sum", metric.GetHistogram().GetSampleSum())
 				add("_count", float64(metric.GetHistogram().GetSampleCount()))
-			default: // summaries of the Go runtime
+			case dto.MetricType_SUMMARY:
+				add("_sum", metric.GetSummary().GetSampleSum())
+				add("_count", float64(metric.GetSummary().GetSampleCount()))
 			}
 		}
 	}
@@ -109,6 +111,11 @@ func (m metrics) values(metric, label string, labels ...string) []string {
 // runs returns how many runs on a device had an outcome.
 func (m metrics) runs(device, outcome string) float64 {
 	return m.sum("rdma_probe_runs_total", "device", device, "outcome", outcome)
+}
+
+// audits returns how many runs of the contract audit on a device had an outcome.
+func (m metrics) audits(device, outcome string) float64 {
+	return m.sum("rdma_contract_runs_total", "device", device, "outcome", outcome)
 }
 
 // want makes sure that exactly one sample has the labels, and its value.

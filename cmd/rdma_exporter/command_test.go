@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"rdma_exporter/probe"
+)
+
+func testCommands(t *testing.T, vectors int) *commands {
+	t.Helper()
+	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig()}
+	s.Probe.Notification.Vectors = vectors
+	c, err := newCommands(s, map[string][]byte{"sim0": []byte("the profile")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func decoded(t *testing.T, stdin []byte) settings {
+	t.Helper()
+	var s settings
+	if err := json.Unmarshal(stdin, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	c := testCommands(t, 4)
+	got := c.probe("sim0")
+	if !slices.Equal(got.Args, []string{"probe", "--device=sim0"}) {
+		t.Errorf("arguments %q", got.Args)
+	}
+	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || s.Probe != c.settings.Probe {
+		t.Errorf("settings %+v", s)
+	}
+	got = c.contract("other", []string{"x", "y"})
+	if !slices.Equal(got.Args, []string{"contract", "--device=other"}) {
+		t.Errorf("arguments %q", got.Args)
+	}
+	if s := decoded(t, got.Stdin); s.Profile != nil || !slices.Equal(s.Judged, []string{"x", "y"}) {
+		t.Errorf("settings %+v", s)
+	}
+}
+
+// Successive runs on a device measure successive vectors, whatever other devices
+// do and however often audits run.
+func TestFirstVector(t *testing.T) {
+	t.Parallel()
+	c := testCommands(t, 3)
+	var wg sync.WaitGroup
+	for _, device := range []string{"a", "b", "c"} {
+		wg.Go(func() {
+			for i := range 50 {
+				c.contract(device, nil)
+				if got := decoded(t, c.probe(device).Stdin).Probe.Notification.FirstVector; got != 3*i {
+					t.Errorf("run %d on %s begins with vector %d, want %d", i, device, got, 3*i)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestFirstVectorIsBounded(t *testing.T) {
+	t.Parallel()
+	c := testCommands(t, 64)
+	c.vectors["a"] = maxFirstVector - 1
+	c.nextVector("a")
+	if got := c.nextVector("a"); got != 63 {
+		t.Errorf("after the last vector comes %d, want 63", got)
+	}
+	for i := range 3 * maxRemembered {
+		c.nextVector(fmt.Sprint(i))
+		if n := len(c.vectors); n > maxRemembered {
+			t.Fatalf("%d devices are remembered", n)
+		}
+	}
+	last := fmt.Sprint(3*maxRemembered - 1)
+	if got := c.nextVector(last); got != 64 {
+		t.Errorf("the second run on the newest device begins with vector %d, want 64", got)
+	}
+}

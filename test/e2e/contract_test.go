@@ -1,0 +1,228 @@
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/probe/contract"
+	"rdma_exporter/report"
+)
+
+// contracts are the names of all contracts, in the order of judgement.
+func contracts() []string {
+	var all []string
+	for _, c := range contract.Catalogue() {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// audited waits until the first audits of devices have ended well.
+func (e *exporter) audited(t testing.TB, devices ...string) metrics {
+	t.Helper()
+	var m metrics
+	eventually(t, "the devices are audited", func() bool {
+		m = e.scrape(t)
+		return !slices.ContainsFunc(devices, func(device string) bool { return m.audits(device, "ok") < 1 })
+	})
+	return m
+}
+
+// wantEachJudged makes sure that each contract is violated, kept or skipped on a
+// device, and only one of these.
+func wantEachJudged(t *testing.T, m metrics, device string) {
+	t.Helper()
+	var got []string
+	for _, metric := range []string{"rdma_contract_violated", "rdma_contract_skipped"} {
+		for _, s := range m.all(metric, "device", device) {
+			got = append(got, s.labels["contract"])
+		}
+	}
+	slices.Sort(got)
+	if want := slices.Sorted(slices.Values(contracts())); !slices.Equal(got, want) {
+		t.Errorf("on %s there is something about\n%q\nbut the contracts are\n%q", device, got, want)
+	}
+}
+
+// violated are the contracts that a device violates.
+func (m metrics) violated(device string) []string {
+	var all []string
+	for _, s := range m.all("rdma_contract_violated", "device", device) {
+		if s.value == 1 {
+			all = append(all, s.labels["contract"])
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Without a word in the flags, each device is audited right after it was probed.
+func TestAuditAtStart(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated")
+	devices := []string{"sim_rxe0", "sim_siw0", "sim_ib0"}
+	e.audited(t, devices...)
+	text, m := e.exposition(t)
+	checkExposition(t, text)
+	for _, device := range devices {
+		wantEachJudged(t, m, device)
+		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
+		for _, outcome := range []string{"failed", "timeout", "crashed"} {
+			m.want(t, 0, "rdma_contract_runs_total", "device", device, "outcome", outcome)
+		}
+		for _, metric := range []string{"rdma_contract_last_run_timestamp_seconds", "rdma_contract_duration_seconds"} {
+			if m.sum(metric, "device", device) <= 0 {
+				t.Errorf("there is no %s of %s", metric, device)
+			}
+		}
+		m.absent(t, "rdma_probe_undestroyed_objects", "device", device)
+	}
+	// The log shows it a moment later than the metrics.
+	eventually(t, "the log sums up each audit", func() bool {
+		return strings.Count(e.log.String(), "The contracts of the device were judged for the first time") == len(devices)
+	})
+}
+
+func TestAuditsFollowTheirInterval(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated", "--device.include=sim_siw0", "--contract.interval=100ms", "--probe.interval=1s", "--notification.samples=0")
+	eventually(t, "three audits and as many runs of the probes", func() bool {
+		m := e.scrape(t)
+		return m.audits("sim_siw0", "ok") >= 3 && m.runs("sim_siw0", "ok") >= 3
+	})
+}
+
+func TestAuditsAreOff(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated", "--contract.interval=0s", "--probe.interval=500ms", "--notification.samples=0")
+	eventually(t, "the devices are probed thrice", func() bool { return e.scrape(t).runs("sim_siw0", "ok") >= 3 })
+	m := e.scrape(t)
+	if n := m.sum("rdma_contract_runs_total"); n != 0 {
+		t.Errorf("%v runs of audits that are switched off", n)
+	}
+	for _, metric := range []string{"rdma_contract_violated", "rdma_contract_skipped", "rdma_contract_duration_seconds"} {
+		m.absent(t, metric)
+	}
+	m.absent(t, "rdma_probe_success", "probe", "notification")
+}
+
+// Each contract that a device breaks is told as violated, with its severity, and
+// the evidence is in the log.
+func TestViolations(t *testing.T) {
+	t.Parallel()
+	var profile strings.Builder
+	profile.WriteString("devices:\n  - {name: good, like: sim_ib0}\n")
+	devices := []string{"good"}
+	for _, c := range contracts() {
+		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, violate: [%s]}\n", c, c)
+		devices = append(devices, c)
+	}
+	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", profile.String()),
+		"--probe.interval=1h", "--probe.timeout=1m", "--contract.timeout=2m", "--probe.concurrency=8", "--notification.samples=0")
+	m := e.audited(t, devices...)
+	for _, device := range devices {
+		wantEachJudged(t, m, device)
+	}
+	if got := m.violated("good"); len(got) != 0 {
+		t.Errorf("the device that keeps every contract violates %q", got)
+	}
+	for _, c := range contract.Catalogue() {
+		if got := m.violated(c.Name); !slices.Equal(got, []string{c.Name}) {
+			t.Errorf("the device that breaks %s violates %q", c.Name, got)
+		}
+		m.want(t, 1, "rdma_contract_violated", "device", c.Name, "contract", c.Name, "severity", string(c.Severity))
+		evidence := []string{
+			"level=WARN", fmt.Sprintf(`msg="The device violates a contract" device=%s contract=%s severity=%s`, c.Name, c.Name, c.Severity),
+			"asked=", "expected=", "observed=",
+		}
+		eventually(t, "the log has the evidence about "+c.Name, func() bool {
+			return slices.ContainsFunc(strings.Split(e.log.String(), "\n"), func(line string) bool { return containsAll(line, evidence) })
+		})
+	}
+}
+
+func containsAll(s string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(s, p) })
+}
+
+// A contract on which the child of an audit hangs or crashes is skipped and says
+// so; the others are judged, and the probes go on.
+func TestAuditIsInterrupted(t *testing.T) {
+	t.Parallel()
+	// Only the audit attaches a queue pair to a multicast group.
+	const culprit = "qp_destroy_busy_multicast"
+	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", `devices:
+  - {name: hanging, like: sim_ib0, faults: [{verb: ibv_attach_mcast, hang: true}]}
+  - {name: crashing, like: sim_ib0, faults: [{verb: ibv_attach_mcast, crash: true}]}
+  - {name: breaking, like: sim_ib0, faults: [{verb: ibv_detach_mcast, crash: true}]}
+`), "--probe.interval=1s", "--probe.concurrency=4", "--contract.timeout=20s", "--notification.samples=0")
+	m := e.audited(t, "hanging", "crashing", "breaking")
+	for device, want := range map[string]string{"hanging": "timeout", "crashing": "crashed"} {
+		wantEachJudged(t, m, device)
+		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", want)
+		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
+		m.want(t, 1, "rdma_contract_skipped", "device", device, "contract", culprit, "reason", want)
+		if got := m.violated(device); len(got) != 0 {
+			t.Errorf("%s violates %q", device, got)
+		}
+		for _, outcome := range []string{"failed", "timeout", "crashed"} {
+			m.want(t, 0, "rdma_probe_runs_total", "device", device, "outcome", outcome)
+		}
+	}
+	// What the manual has work after a destruction that was refused was the end of
+	// the process, which is evidence.
+	wantEachJudged(t, m, "breaking")
+	m.want(t, 1, "rdma_contract_runs_total", "device", "breaking", "outcome", "crashed")
+	if got := m.violated("breaking"); !slices.Equal(got, []string{culprit}) {
+		t.Errorf("breaking violates %q", got)
+	}
+	const failed = "A run of the contract audit on the device failed"
+	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
+		if n := strings.Count(e.log.String(), text); n != want {
+			t.Errorf("the log says %q %d times, want %d:\n%s", text, n, want, e.log.tail(6000))
+		}
+	}
+}
+
+// By hand, the command contract writes a whole report; its settings can name
+// contracts to leave out.
+func TestContractByHand(t *testing.T) {
+	t.Parallel()
+	audit := func(device, settings string) *report.Run {
+		t.Helper()
+		r := invokeWith(t, settings, binary, t.TempDir(), "contract", "--device="+device)
+		if r.status != 0 || r.stderr != "" {
+			t.Errorf("status %d, standard error %q", r.status, r.stderr)
+		}
+		run := new(report.Run)
+		if err := report.Read(strings.NewReader(r.stdout), run); err != nil {
+			t.Errorf("the report: %v", err)
+		}
+		return run
+	}
+	names := func(run *report.Run) []string {
+		var all []string
+		for _, c := range run.Contracts {
+			all = append(all, c.Name)
+		}
+		return all
+	}
+
+	run := audit("sim_ib0", `{"provider": "simulated"}`)
+	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.Judging != "" {
+		t.Errorf("judged are %q, error %q", got, run.Error)
+	}
+	left := contracts()[2:]
+	run = audit("sim_siw0", fmt.Sprintf(`{"provider": "simulated", "judged": ["%s", "%s"]}`, contracts()[0], contracts()[1]))
+	if got := names(run); !slices.Equal(got, left) {
+		t.Errorf("judged are %q, want %q", got, left)
+	}
+	// This host may have no RDMA at all, and certainly no such device.
+	if run = audit("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
+		t.Errorf("of a device that is not there: %+v", run)
+	}
+	r := invokeWith(t, `{"provider": "simulated", "probe": {"destroy_timeout": -1}}`, binary, t.TempDir(), "contract", "--device=sim_ib0")
+	refused(t, r, 1, "", []string{"probe.destroy_timeout is -1ns"})
+}

@@ -1,0 +1,27 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A run measures no more vectors than it may; the runs that follow take their turn
+// with the others.
+func TestVectorsTakeTurns(t *testing.T) {
+	t.Parallel()
+	const vectors, perRun = 64, 16 // sim_ib0 has 64
+	e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--contract.interval=0",
+		"--notification.samples=5", fmt.Sprintf("--notification.vectors=%d", perRun), "--probe.interval=500ms")
+	e.ready(t)
+	first := e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0")
+	if len(first) == 0 || len(first) > perRun {
+		t.Errorf("the first run measured the vectors %q, want at most %d", first, perRun)
+	}
+	seen := make(map[string]bool)
+	eventually(t, "every vector was measured", func() bool {
+		for _, v := range e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0") {
+			seen[v] = true
+		}
+		return len(seen) == vectors
+	})
+}
