@@ -66,13 +66,30 @@ test-unit: test-tools ## Run the tests that need no RDMA device
 test-vm: test-tools ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
-	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./test/softroce
+	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./probe/contract ./test/softroce
+
+.PHONY: test-kernels
+test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)
+	go test -tags vmhost,kernels -run TestSiw ./test/vm
+	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw" ./test/softroce
+	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
+
+runs ?= 1000
+.PHONY: soak
+soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N) on a real device and look for what grows
+	RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' $(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
+		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs)
 
 .PHONY: bench
-bench: test-tools ## Measure scrapes, child runs and memory
+bench: test-tools $(bin)/yardstick ## Measure scrapes, child runs, memory, and latencies beside those of a C program
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
-	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
+	RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' $(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
+
+$(bin)/yardstick: test/yardstick/yardstick.c
+	@tools/packages gcc libc6-dev libibverbs-dev
+	@mkdir -p $(bin)
+	cc -O2 -Wall -Wextra -Werror -pthread -o $@ $< -libverbs
 
 .PHONY: lint
 lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts and generated files
@@ -80,10 +97,10 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts 
 	@unformatted="$$($(bin)/gofumpt -l .)"; \
 		if [[ -n "$$unformatted" ]]; then echo "not formatted (make fmt):" $$unformatted >&2; exit 1; fi
 	go vet ./...
-	go vet -tags vm,vmhost ./...
+	go vet -tags vm,vmhost,kernels,siw ./...
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
-	$(bin)/golangci-lint run --build-tags vm,vmhost ./verbs/ibverbs ./test/...
+	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw ./verbs/ibverbs ./probe/contract ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init .ci/run
@@ -94,8 +111,8 @@ fmt: $(bin)/gofumpt ## Format the code
 	$(bin)/gofumpt -w .
 
 .PHONY: generate
-generate: ## Rewrite what follows from the code: docs/metrics.md and golden files
-	go test ./collector ./probe ./test/e2e -update
+generate: build ## Rewrite what follows from the code: docs/metrics.md, docs/contracts.md and golden files
+	$(test_env) go test ./collector ./probe ./probe/contract ./test/e2e -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

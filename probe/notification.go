@@ -55,6 +55,8 @@ type notification struct {
 	samples int
 	// plan are the measurements to come, in order.
 	plan []measurement
+	// empty tells that no memory can be registered for messages.
+	empty bool
 	// late are the measurements whose time was used up before their first sample.
 	late []measurement
 }

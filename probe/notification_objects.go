@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"syscall"
+
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -37,11 +39,10 @@ func (n *notification) objects(scope *session.Scope, m measurement) (o verbs.Mea
 	if err != nil {
 		return o, err
 	}
-	memory, err := scope.MR(pd, 2*messageSize, verbs.AccessLocalWrite)
-	if err != nil {
+	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
+	if o.Send.SGEs, o.Recv.SGEs, err = n.message(scope, pd); err != nil {
 		return o, err
 	}
-	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{memory.SGE(0, messageSize)}}
 	if m.mode == report.ModeSolicited {
 		o.SolicitedOnly = true
 		o.Send.Flags |= verbs.SendSolicited
@@ -63,8 +64,25 @@ func (n *notification) objects(scope *session.Scope, m measurement) (o verbs.Mea
 	if o.Receiver, err = scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
 		return o, err
 	}
-	o.Recv.SGEs = []verbs.SGE{memory.SGE(messageSize, messageSize)}
 	return o, session.Connect(o.Sender, o.Receiver, m.route)
+}
+
+// message returns where a message is sent from and received to. A process that
+// may not pin memory sends empty ones, which is noted once.
+func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []verbs.SGE, err error) {
+	if n.empty {
+		return nil, nil, nil
+	}
+	memory, err := scope.MR(pd, 2*messageSize, verbs.AccessLocalWrite)
+	switch {
+	case session.MayNotPin(err):
+		n.empty = true
+		n.skip("message", report.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(syscall.ENOMEM))
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return []verbs.SGE{memory.SGE(0, messageSize)}, []verbs.SGE{memory.SGE(messageSize, messageSize)}, nil
 }
 
 // cq says which CQs the measurement has.

@@ -122,6 +122,16 @@ func TestNotificationPlan(t *testing.T) {
 			skips: "loopback any: not_supported, loopback solicited: not_supported, flush any: not_supported, flush solicited: not_supported",
 		},
 		{
+			name: "no memory to pin", device: "like: sim_rxe0, completion_vectors: 1, faults: [{verb: ibv_reg_mr, errno: ENOMEM}]",
+			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush,
+			skips: "message: not_permitted",
+		},
+		{
+			name: "no permission to pin", device: "like: sim_rxe0, completion_vectors: 1, faults: [{verb: ibv_reg_mr, errno: EPERM}]",
+			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush,
+			skips: "message: not_permitted",
+		},
+		{
 			name: "errors are not solicited", device: "like: sim_rxe0, violate: [notify_solicited_delivers_errors]",
 			taken: "loopback any 1/0, loopback any 1/1, loopback poll 1/0, loopback solicited 1/0, flush any 1/0, flush poll 1/0",
 			skips: "flush solicited: not_supported",

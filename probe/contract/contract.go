@@ -214,12 +214,19 @@ func (j *judge) pd() (verbs.PD, error) {
 	return p, nil
 }
 
-// sge returns a scatter/gather element of some bytes. Work requests without any
-// would do for empty messages, but not every driver takes them.
+// sge returns a scatter/gather element of some bytes, or none if the process may
+// not pin memory. Empty messages do as well, but not every driver takes them.
 func (j *judge) sge(pd verbs.PD) ([]verbs.SGE, error) {
 	const size = 8
-	m, err := j.MR(pd, size, verbs.AccessLocalWrite)
-	if err != nil {
+	var m verbs.MR
+	err := j.refused(func() (err error) {
+		m, err = j.MR(pd, size, verbs.AccessLocalWrite)
+		return err
+	})
+	switch {
+	case session.MayNotPin(err):
+		return nil, nil
+	case err != nil:
 		return nil, cannot("register memory", err)
 	}
 	return []verbs.SGE{m.SGE(0, size)}, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -46,6 +47,12 @@ func ObstacleOf(err error) *ObstacleError {
 		return &ObstacleError{Reason: report.SkipNotPermitted, Detail: err.Error()}
 	}
 	return nil
+}
+
+// MayNotPin reports whether the error of registering memory says that the process
+// may not pin any, or no more: by RLIMIT_MEMLOCK, which is EPERM if it is 0.
+func MayNotPin(err error) bool {
+	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, os.ErrPermission)
 }
 
 // Loopback returns how a port reaches itself. The error is an *ObstacleError if there

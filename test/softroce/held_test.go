@@ -14,7 +14,7 @@ func TestHoldsNothingBetweenRuns(t *testing.T) {
 		wantQuiet  = 10
 	)
 	before := rawResources(t)
-	e := start(t, options{flags: []string{spaced(t)}})
+	e := start(t, options{flags: []string{spaced(t), "--contract.interval=1h"}})
 	quiet, busy, shown := 0, 0, 0
 	deadline := time.Now().Add(4 * patience)
 	m := e.scrape()

@@ -20,7 +20,7 @@ func TestProbesBothDevices(t *testing.T) {
 	m.is(t, 2, "rdma_devices")
 	for _, device := range []string{active, down} {
 		m.allOK(t, device)
-		for _, probe := range []string{"cq", "comp_channel", "srq", "qp"} {
+		for _, probe := range []string{"cq", "comp_channel", "srq", "qp", "notification"} {
 			m.is(t, 1, "rdma_probe_success", "device", device, "probe", probe)
 		}
 		m.is(t, 1, "rdma_device_info", "device", device, "provider", "libibverbs")

@@ -173,15 +173,15 @@ func sgeList(sges []verbs.SGE) (*C.struct_ibv_sge, C.int) {
 	return &list[0], C.int(len(list))
 }
 
-// PostSend implements verbs.QP (ibv_post_send).
-func (q *qp) PostSend(wr verbs.SendWR) error {
+// convertSend returns a send work request as C has it, without its
+// scatter/gather elements, and the address handle that it needs; nil if none.
+func (q *qp) convertSend(wr verbs.SendWR) (C.struct_shim_send, *ah, error) {
 	switch wr.Opcode {
 	case verbs.OpRDMAWrite, verbs.OpSend, verbs.OpSendWithImm:
 	default:
 		// Some drivers take any number.
-		return q.dev.invalid(verbs.PostSend, "%d is not an opcode", wr.Opcode)
+		return C.struct_shim_send{}, nil, q.dev.invalid(verbs.PostSend, "%d is not an opcode", wr.Opcode)
 	}
-	used := []*object{&q.object}
 	c := C.struct_shim_send{
 		id:          C.uint64_t(wr.ID),
 		opcode:      C.int(wr.Opcode),
@@ -192,18 +192,31 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 		remote_qpn:  C.uint32_t(wr.RemoteQPN),
 		remote_qkey: C.uint32_t(wr.RemoteQKey),
 	}
-	if q.typ == verbs.UD {
-		// Providers read the address handle without looking.
-		a, ok := wr.AH.(*ah)
-		if !ok || a == nil || a.dev != q.dev {
-			if err := q.use(); err != nil {
-				return err
-			}
-			defer q.done()
-			return q.dev.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+	if q.typ != verbs.UD {
+		return c, nil, nil
+	}
+	// Providers read the address handle without looking.
+	a, ok := wr.AH.(*ah)
+	if !ok || a == nil || a.dev != q.dev {
+		return c, nil, q.dev.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+	}
+	c.ah = a.ptr
+	return c, a, nil
+}
+
+// PostSend implements verbs.QP (ibv_post_send).
+func (q *qp) PostSend(wr verbs.SendWR) error {
+	c, address, err := q.convertSend(wr)
+	if err != nil {
+		if err := q.use(); err != nil {
+			return err
 		}
-		used = append(used, &a.object)
-		c.ah = a.ptr
+		q.done()
+		return err
+	}
+	used := []*object{&q.object}
+	if address != nil {
+		used = append(used, &address.object)
 	}
 	done, err := useAll(used...)
 	if err != nil {

@@ -312,9 +312,9 @@ struct shim_send {
 	uint32_t remote_qkey;
 };
 
-static inline int shim_post_send(struct ibv_qp *qp, const struct shim_send *s, struct ibv_sge *sges, int nsge, int64_t *ns)
+static inline struct ibv_send_wr shim_send_wr(const struct ibv_qp *qp, const struct shim_send *s,
+					      struct ibv_sge *sges, int nsge)
 {
-	struct ibv_send_wr *bad = NULL;
 	struct ibv_send_wr wr = {
 		.wr_id = s->id,
 		.sg_list = sges,
@@ -332,6 +332,14 @@ static inline int shim_post_send(struct ibv_qp *qp, const struct shim_send *s, s
 		wr.wr.rdma.remote_addr = s->remote_addr;
 		wr.wr.rdma.rkey = s->rkey;
 	}
+	return wr;
+}
+
+static inline int shim_post_send(struct ibv_qp *qp, const struct shim_send *s, struct ibv_sge *sges, int nsge, int64_t *ns)
+{
+	struct ibv_send_wr *bad = NULL;
+	struct ibv_send_wr wr = shim_send_wr(qp, s, sges, nsge);
+
 	SHIM_INT(ibv_post_send(qp, &wr, &bad));
 }
 

@@ -53,6 +53,7 @@ type link struct {
 	signalAll bool
 	inline    uint32
 	shared    bool // receive from SRQs
+	tellSent  bool // the send CQs have the peer's channel too
 }
 
 // connect returns two QPs on one port that are each other's peers. It skips the
@@ -66,7 +67,12 @@ func (s *suite) connect(t *testing.T, d *device, l link) (a, b *peer) {
 	sizes := smallCap()
 	sizes.MaxInlineData = l.inline
 	newPeer := func() *peer {
-		e := &peer{events: d.mustChannel(), send: d.mustCQ(32, nil, 0)}
+		e := &peer{events: d.mustChannel()}
+		if l.tellSent {
+			e.send = d.mustCQ(32, e.events, contextB)
+		} else {
+			e.send = d.mustCQ(32, nil, 0)
+		}
 		e.recv = d.mustCQ(32, e.events, contextA)
 		e.buf = p.mustMR(2 * room)
 		attr := verbs.QPInitAttr{

@@ -1,6 +1,8 @@
 package verbstest
 
 import (
+	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,6 +69,36 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 		}
 	}
 	return c, nil
+}
+
+// Measure checks, beside the form of the error, what holds of every result. It
+// must return in time, and tell the tracer of nothing.
+func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
+	d.b.t.Helper()
+	m.Sender, m.Receiver, m.Send.AH = unwrapQP(m.Sender), unwrapQP(m.Receiver), unwrapAH(m.Send.AH)
+	m.CQ, m.Other = unwrapCQ(m.CQ), unwrapCQ(m.Other)
+	m.Channel, m.Bystander = unwrapChannel(m.Channel), unwrapChannel(m.Bystander)
+	mark := d.b.rec.mark()
+	start := time.Now()
+	got, err := d.raw.Measure(m)
+	took := time.Since(start)
+	if n := d.b.rec.mark() - mark; n > 0 && !d.b.rec.isConcurrent() {
+		d.b.t.Errorf("Measure: the tracer was told of %d verbs", n)
+	}
+	if in := d.b.rec.inside(); in != "no verb" && !d.b.rec.isConcurrent() {
+		d.b.t.Errorf("Measure: the tracer was told that %s began", in)
+	}
+	if limit := max(m.Budget, 0) + 3*max(m.Deadline, 0) + prompt; took > limit {
+		d.b.t.Errorf("Measure took %v, want no more than %v", took, limit)
+	}
+	var e *verbs.Error
+	if errors.As(err, &e) && slices.Contains(measuredVerbs(), e.Verb) {
+		d.b.checkError(d.device, e.Verb, err)
+	} else {
+		d.b.checkError(d.device, verbs.PostSend, err)
+	}
+	wantCoherent(d.b.t, m, got, took)
+	return got, err
 }
 
 // pd wraps a verbs.PD.
@@ -205,6 +237,10 @@ type qp struct {
 	raw verbs.QP
 }
 
+func (q *qp) Number() uint32       { return q.raw.Number() }
+func (q *qp) Type() verbs.QPType   { return q.raw.Type() }
+func (q *qp) Created() verbs.QPCap { return q.raw.Created() }
+
 func (q *qp) Query() (verbs.QPQuery, error) {
 	q.b.t.Helper()
 	return observe(q.b, q.device, verbs.QueryQP, q.raw.Query)
@@ -217,9 +253,7 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 func (q *qp) PostSend(wr verbs.SendWR) error {
 	q.b.t.Helper()
-	if a, ok := wr.AH.(*ah); ok {
-		wr.AH = a.raw
-	}
+	wr.AH = unwrapAH(wr.AH)
 	return q.b.call(q.device, verbs.PostSend, func() error { return q.raw.PostSend(wr) })
 }
 
@@ -250,6 +284,20 @@ func unwrapCQ(c verbs.CQ) verbs.CQ {
 		return w.raw
 	}
 	return c
+}
+
+func unwrapQP(q verbs.QP) verbs.QP {
+	if w, ok := q.(*qp); ok {
+		return w.raw
+	}
+	return q
+}
+
+func unwrapAH(a verbs.AH) verbs.AH {
+	if w, ok := a.(*ah); ok {
+		return w.raw
+	}
+	return a
 }
 
 func unwrapSRQ(s verbs.SRQ) verbs.SRQ {

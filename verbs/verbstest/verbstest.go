@@ -68,6 +68,7 @@ func Run(t *testing.T, cfg Config) {
 		{"raw packet", (*suite).rawPacket},
 		{"loopback", (*suite).loopback},
 		{"datagram", (*suite).datagram},
+		{"measure", (*suite).measure},
 		{"multicast", (*suite).multicast},
 		{"lifetime", (*suite).lifetime},
 		{"arguments", (*suite).arguments},

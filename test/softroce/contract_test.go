@@ -1,0 +1,191 @@
+//go:build vm
+
+package softroce
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// violations is a program that shows, by the shortest sequences of verbs, which
+// promises of the manual a device breaks. It shares nothing with the exporter.
+func violations(t testing.TB) string {
+	t.Helper()
+	source, err := filepath.Abs("../yardstick/violations.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "violations")
+	output(t, "cc", "-o", program, source, "-libverbs")
+	return program
+}
+
+// seenBy returns the contracts that the program saw violated.
+func seenBy(t testing.TB, program, device string) []string {
+	t.Helper()
+	var names []string
+	for line := range strings.Lines(output(t, program, device)) {
+		name, what, found := strings.Cut(line, ":")
+		if !found {
+			t.Fatalf("%s: %q", program, line)
+		}
+		t.Logf("%s, by the program: %s:%s", device, name, strings.TrimSpace(what))
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// The verdicts on a real driver: an independent program must come to the same on
+// what is violated, and nothing else may be.
+func TestContracts(t *testing.T) {
+	program := violations(t)
+	e := start(t, options{flags: []string{"--contract.interval=1h"}})
+	m := e.until("the contracts of both devices to be judged", func(m metrics) bool {
+		return len(m.find("rdma_contract_duration_seconds", "device", active)) == 1 &&
+			len(m.find("rdma_contract_duration_seconds", "device", down)) == 1
+	})
+	exact := kernel(t, "6.1")
+	for device, skipped := range map[string][]string{
+		active: {},
+		down:   {"notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all"},
+	} {
+		var violated, got []string
+		judged := 0
+		for _, s := range m.find("rdma_contract_violated", "device", device) {
+			judged++
+			if number(s) == 1 {
+				violated = append(violated, label(s, "contract"))
+			}
+		}
+		slices.Sort(violated)
+		if want := seenBy(t, program, device); !slices.Equal(violated, want) {
+			t.Errorf("%s violates %v, and %v by the program", device, violated, want)
+		}
+		soft := []string{"notify_solicited_delivers_errors", "qp_reports_actual", "qp_srq_type_restricted", "srq_limit_ignored", "srq_reports_actual"}
+		if exact && !slices.Equal(violated, soft) {
+			t.Errorf("%s violates %v, on this kernel always %v", device, violated, soft)
+		}
+		for _, s := range m.find("rdma_contract_skipped", "device", device) {
+			got = append(got, label(s, "contract"))
+			if reason := label(s, "reason"); reason != "port_down" {
+				t.Errorf("%s: %s is skipped: %s", device, label(s, "contract"), reason)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, skipped) {
+			t.Errorf("%s: skipped are %v, want %v", device, got, skipped)
+		}
+		const contracts = 23
+		if judged+len(got) != contracts {
+			t.Errorf("%s: %d judged and %d skipped, of %d", device, judged, len(got), contracts)
+		}
+		m.is(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
+		if n := len(m.find("rdma_probe_undestroyed_objects", "device", device)); n > 0 {
+			t.Errorf("%s: %d kinds of objects are left", device, n)
+		}
+		t.Logf("%s: judged in %.2f s; violated %v; skipped %v", device,
+			m.one(t, "rdma_contract_duration_seconds", "device", device), violated, got)
+		for _, name := range violated {
+			if !strings.Contains(e.log.String(), name) {
+				t.Errorf("%s: the log has no evidence of %s", device, name)
+			}
+		}
+	}
+	e.rounds(1)
+	e.terminate()
+}
+
+// Completions are measured on both paths where the port is active, and on the
+// flush path where it is not; every vector has its turn.
+func TestNotification(t *testing.T) {
+	const wanted = 100 // the default number of samples
+	e := start(t, options{flags: []string{"--notification.vectors=1"}})
+	m := e.rounds(3)
+	type series struct{ name, path, mode string }
+	all := []series{
+		{"rdma_notification_latency_seconds", "loopback", "any"},
+		{"rdma_notification_latency_seconds", "loopback", "solicited"},
+		{"rdma_completion_latency_seconds", "loopback", ""},
+		{"rdma_notification_latency_seconds", "flush", "any"},
+		{"rdma_completion_latency_seconds", "flush", ""},
+	}
+	for device, has := range map[string][]series{active: all, down: all[3:]} {
+		m.allOK(t, device)
+		m.is(t, 1, "rdma_probe_success", "device", device, "probe", "notification")
+		for _, s := range all {
+			labels := []string{"device", device, "path", s.path, "port", "1"}
+			if s.mode != "" {
+				labels = append(labels, "mode", s.mode)
+			}
+			found := m.find(s.name, labels...)
+			if !slices.Contains(has, s) {
+				if len(found) > 0 {
+					t.Errorf("%s%q, though the port is down", s.name, labels)
+				}
+				continue
+			}
+			if len(found) != 1 {
+				t.Errorf("%d series %s%q", len(found), s.name, labels)
+				continue
+			}
+			h := found[0].GetHistogram()
+			if runs := m.runs(device); float64(h.GetSampleCount()) < wanted*(runs-1) {
+				t.Errorf("%s%q: %d samples after %v runs", s.name, labels, h.GetSampleCount(), runs)
+			}
+			t.Logf("%s %s %s: %d samples, mean %.1f µs", device, s.path, s.mode, h.GetSampleCount(), 1e6*h.GetSampleSum()/float64(h.GetSampleCount()))
+		}
+		vectors := make(map[string]bool)
+		for _, s := range m.find("rdma_notification_vector_latency_seconds", "device", device) {
+			vectors[label(s, "comp_vector")] = true
+			for _, q := range s.GetSummary().GetQuantile() {
+				t.Logf("%s vector %s: quantile %v is %.1f µs", device, label(s, "comp_vector"), q.GetQuantile(), 1e6*q.GetValue())
+			}
+		}
+		if want := m.one(t, "rdma_device_completion_vectors", "device", device); float64(len(vectors)) != want {
+			t.Errorf("%s: vectors %v after three runs of one each, want all %v", device, slices.Sorted(maps.Keys(vectors)), want)
+		}
+		for _, name := range []string{
+			"rdma_notifications_missed_total", "rdma_notifications_spurious_total", "rdma_notifications_misdirected_total",
+			"rdma_completions_missing_total", "rdma_completions_unsuccessful_total",
+		} {
+			if n := m.sum(name, "device", device); n != 0 {
+				t.Errorf("%s of %s: %v", name, device, n)
+			}
+		}
+	}
+	m.is(t, 1, "rdma_probe_skipped", "device", down, "probe", "notification", "reason", "port_down")
+	e.terminate()
+}
+
+// TestManyVectors is for machines with more processors than the usual one has.
+func TestManyVectors(t *testing.T) {
+	e := start(t, options{flags: []string{"--notification.samples=20"}})
+	m := e.rounds(1, active)
+	vectors := m.one(t, "rdma_device_completion_vectors", "device", active)
+	const each = 4 // the default number of vectors a run
+	m = e.rounds(int(vectors)/each+1, active)
+	if found := m.find("rdma_notification_vector_latency_seconds", "device", active); float64(len(found)) != vectors {
+		t.Errorf("%d of %v vectors are covered", len(found), vectors)
+	}
+	n := 0
+	for _, family := range m {
+		for _, s := range family.GetMetric() {
+			if label(s, "device") != active {
+				continue
+			}
+			switch {
+			case s.GetHistogram() != nil:
+				n += len(s.GetHistogram().GetBucket()) + 3
+			case s.GetSummary() != nil:
+				n += len(s.GetSummary().GetQuantile()) + 2
+			default:
+				n++
+			}
+		}
+	}
+	t.Logf("%v vectors: %d series of %s", vectors, n, active)
+	e.terminate()
+}

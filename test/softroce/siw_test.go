@@ -1,0 +1,55 @@
+//go:build vm && siw
+
+package softroce
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Software iWARP is another driver with other faults. It connects through a
+// connection manager only and flushes nothing that is posted to a QP in the error
+// state, and the process that polls a CQ after its destruction was refused
+// crashes: each contract has its verdict all the same, and the probes go on.
+func TestSiw(t *testing.T) {
+	const siw = "siw0"
+	e := start(t, options{flags: []string{"--device.include=" + siw, "--contract.interval=1h"}})
+	m := e.until("the contracts to be judged to the end", func(m metrics) bool {
+		return m.sum("rdma_contract_runs_total", "device", siw, "outcome", "ok") > 0
+	})
+	var violated, skipped []string
+	for _, s := range m.find("rdma_contract_violated", "device", siw) {
+		if number(s) == 1 {
+			violated = append(violated, label(s, "contract"))
+		}
+	}
+	for _, s := range m.find("rdma_contract_skipped", "device", siw) {
+		if label(s, "reason") != "not_supported" {
+			t.Errorf("%s is skipped: %s", label(s, "contract"), label(s, "reason"))
+		}
+		skipped = append(skipped, label(s, "contract"))
+	}
+	slices.Sort(violated)
+	slices.Sort(skipped)
+	if want := []string{
+		"cq_destroy_busy", "notify_solicited_delivers_errors", "qp_recv_caps_ignored_with_srq", "qp_reports_actual", "srq_limit_ignored",
+	}; !slices.Equal(violated, want) {
+		t.Errorf("violated are %v, want %v", violated, want)
+	}
+	if want := []string{
+		"notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_destroy_busy_multicast", "qp_sq_sig_all",
+		"qp_srq_type_restricted", "srq_reports_actual",
+	}; !slices.Equal(skipped, want) {
+		t.Errorf("skipped are %v, want %v", skipped, want)
+	}
+	m.is(t, 1, "rdma_contract_aborts_total", "device", siw, "outcome", "crashed", "verb", "ibv_poll_cq")
+	m = e.rounds(2, siw)
+	m.allOK(t, siw)
+	for line := range strings.Lines(e.log.String()) {
+		if strings.Contains(line, "violates a contract") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+	e.terminate()
+}
