@@ -67,6 +67,10 @@ test-vm: test-tools ## Run the tests of the test bed, and those on real devices 
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
 	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./probe/contract ./test/softroce
+# A device has as many completion vectors as the machine has processors.
+	for smp in 4 8; do \
+		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
+	done
 
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)

@@ -26,8 +26,10 @@ type NotificationConfig struct {
 	Samples int `json:"samples"`
 	// Vectors is the most completion vectors that one run measures.
 	Vectors int `json:"vectors"`
-	// FirstVector is the vector that a run begins with, modulo their number. The
-	// caller moves it on by Vectors from run to run, so that all have their turn.
+	// FirstVector is the first of the vectors that a run measures, modulo their
+	// number. The caller moves it on by Vectors from run to run, beyond their number,
+	// so that all have their turn: how often that was done also says with which of
+	// them the run begins.
 	FirstVector int `json:"first_vector"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`

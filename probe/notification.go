@@ -102,14 +102,28 @@ func (n *notification) measurements() []measurement {
 	return plan
 }
 
-// vectors returns the completion vectors of this run.
+// vectors returns the completion vectors of this run, in the order in which they
+// are measured. It matters where the time never suffices for all of a run: each
+// vector has to come first in some run. Runs move on by a group, and after a cycle
+// of them the groups are the same again: from cycle to cycle, each group begins
+// one vector later, and what it began with comes last.
 func (n *notification) vectors() []int {
 	all := max(n.Device.CompletionVectors(), 1)
 	vectors := make([]int, min(n.cfg.Vectors, all))
+	runs, cycle := n.cfg.FirstVector/n.cfg.Vectors, all/gcd(n.cfg.Vectors, all)
+	rotation := runs / cycle % len(vectors)
 	for i := range vectors {
-		vectors[i] = (n.cfg.FirstVector%all + i) % all
+		vectors[i] = (n.cfg.FirstVector%all + (i+rotation)%len(vectors)) % all
 	}
 	return vectors
+}
+
+// gcd returns the greatest common divisor of two numbers above 0.
+func gcd(a, b int) int {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
 }
 
 // loopbacks returns the ports that reach themselves, as measurements without mode

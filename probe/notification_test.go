@@ -112,9 +112,15 @@ func TestNotificationPlan(t *testing.T) {
 		},
 		{
 			name: "vectors wrap around", device: "like: sim_rxe0, completion_vectors: 5",
-			config: func(c *probe.NotificationConfig) { c.Vectors, c.FirstVector = 3, 5*7+4 },
+			config: func(c *probe.NotificationConfig) { c.Vectors, c.FirstVector = 3, 9 },
 			taken: "loopback any 1/4, loopback any 1/0, loopback any 1/1, loopback poll 1/4, loopback solicited 1/4, " +
 				"flush any 1/4, flush poll 1/4, flush solicited 1/4",
+		},
+		{
+			name: "group begins later", device: "like: sim_rxe0, completion_vectors: 5",
+			config: func(c *probe.NotificationConfig) { c.Vectors, c.FirstVector = 3, 2*3*5+9 },
+			taken: "loopback any 1/1, loopback any 1/4, loopback any 1/0, loopback poll 1/1, loopback solicited 1/1, " +
+				"flush any 1/1, flush poll 1/1, flush solicited 1/1",
 		},
 		{
 			name: "no channels", device: "like: sim_rxe0, faults: [{verb: ibv_create_comp_channel, errno: EOPNOTSUPP}]",
@@ -163,22 +169,62 @@ func TestNotificationPlan(t *testing.T) {
 }
 
 // TestNotificationVectors: runs that take up where the last one left measure
-// every vector.
+// every vector, as often as the others.
 func TestNotificationVectors(t *testing.T) {
 	c := quick()
 	times := make(map[int]int)
-	for c.Notification.FirstVector < 12 {
+	first := make(map[int]bool)
+	for c.Notification.FirstVector < 3*12 {
+		n := 0
 		for _, l := range measure(t, "like: sim_rxe0, completion_vectors: 12", c).Latencies {
 			if l.Path == report.PathLoopback && l.Mode == report.ModeAny {
 				times[l.Vector]++
+				if n == 0 {
+					if first[l.Vector] {
+						t.Errorf("vector %d comes first again", l.Vector)
+					}
+					first[l.Vector] = true
+				}
+				n++
 			}
 		}
 		c.Notification.FirstVector += c.Notification.Vectors
 	}
 	for v := range 12 {
-		if times[v] != 1 {
+		if times[v] != 3 {
 			t.Errorf("vector %d was measured %d times", v, times[v])
 		}
+	}
+}
+
+// TestNotificationVectorsInLittleTime: runs that have the time for one vector only
+// measure every vector, too, in as many runs as there are vectors.
+func TestNotificationVectorsInLittleTime(t *testing.T) {
+	for _, tc := range []struct{ vectors, each int }{
+		{1, 4}, {2, 4}, {3, 2}, {3, 5}, {4, 4}, {6, 4}, {8, 4}, {8, 3}, {8, 1}, {4, 64},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", tc.each, tc.vectors), func(t *testing.T) {
+			c := quick()
+			c.Notification.Samples, c.Notification.Vectors, c.Notification.Budget = 1, tc.each, 50*time.Millisecond
+			// The first measurement ends when the time is used up.
+			device := fmt.Sprintf("like: sim_rxe0, completion_vectors: %d, default_latency: 0s, latency: {ibv_dereg_mr: %s}", tc.vectors, c.Notification.Budget)
+			var order []int
+			for range tc.vectors {
+				var list []report.Latency
+				for try := 0; len(list) == 0 && try < 10; try++ { // the host may be busy
+					list = measure(t, device, c).Latencies
+				}
+				if len(list) != 1 {
+					t.Fatalf("taken: %s, want one", taken(list))
+				}
+				order = append(order, list[0].Vector)
+				c.Notification.FirstVector += tc.each
+			}
+			seen := slices.Compact(slices.Sorted(slices.Values(order)))
+			if len(seen) != tc.vectors {
+				t.Errorf("%v were measured, want each vector once", order)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,9 @@
 package verbs
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Measurement says how [Device].Measure takes samples of how long a
 // completion needs to reach the process. All its objects are of the device that
@@ -42,6 +45,22 @@ type Measurement struct {
 	// Budget bounds the time of all samples together: none is begun after it. The
 	// measurement takes no longer than Budget and three times Deadline.
 	Budget time.Duration
+}
+
+// Validate returns an error that says which of Samples, Warmup and Deadline no
+// measurement can have, and the range that can be used; nil if there is none. The
+// first that is wrong is told. The objects and work requests are for the device to
+// judge. Any Budget will do: what is used up before it begins takes no samples.
+func (m Measurement) Validate() error {
+	switch left := MaxSamples - m.Samples; {
+	case m.Samples < 1 || m.Samples > MaxSamples:
+		return fmt.Errorf("%d samples: use a number from 1 to %d", m.Samples, MaxSamples)
+	case m.Warmup < 0 || m.Warmup > left:
+		return fmt.Errorf("%d samples for warming up before %d: use a number from 0 to %d", m.Warmup, m.Samples, left)
+	case m.Deadline <= 0:
+		return fmt.Errorf("a deadline of %s: use a time longer than 0s", m.Deadline)
+	}
+	return nil
 }
 
 // Samples is what a measurement found.

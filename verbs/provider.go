@@ -38,8 +38,9 @@ type Device interface {
 	// Measure takes samples of the time that completions take to reach the
 	// process, each clocked next to the calls. The verbs that it calls are not
 	// traced one by one: what the tracer is told, at most, is the verb that hangs.
-	// The error tells of a verb that failed or of a measurement that cannot be
-	// taken (EINVAL); it comes with the samples until then.
+	// The error tells of a verb that failed, of an event for a CQ that does not
+	// exist (ErrUnknownCQ), or of a measurement that cannot be taken (EINVAL); it
+	// comes with the samples until then.
 	Measure(Measurement) (Samples, error)
 	// Memory returns what this process holds now, for measuring what an object
 	// costs as the difference of two readings.
@@ -99,8 +100,9 @@ type AH interface {
 type CompChannel interface {
 	// GetEvent waits up to the given time for a completion event
 	// (ibv_get_cq_event, called only once the channel's file descriptor is
-	// readable). With no event by then, the error matches ErrTimeout. A timeout
-	// of zero only looks. The caller acknowledges the event with CQ.AckEvents.
+	// readable). With no event by then, the error matches ErrTimeout; with one for
+	// a CQ that does not exist, ErrUnknownCQ. A timeout of zero only looks. The
+	// caller acknowledges the event with CQ.AckEvents.
 	GetEvent(timeout time.Duration) (CQEvent, error)
 	// Close destroys the channel (ibv_destroy_comp_channel). It is refused with
 	// EBUSY while CQs are associated with it.

@@ -54,9 +54,9 @@ func (c *commands) probe(device string) supervisor.Command {
 
 // contract returns how to start a child that judges the contracts of a device
 // that are not judged yet.
-func (c *commands) contract(device string, judged []string) supervisor.Command {
+func (c *commands) contract(device string, leave supervisor.LeaveOut) supervisor.Command {
 	s := c.settings
-	s.Judged = judged
+	s.Judged, s.WithoutCompletions = leave.Judged, leave.Completions
 	return c.child(commandContract, device, s)
 }
 
@@ -69,7 +69,7 @@ func (c *commands) child(command, device string, s settings) supervisor.Command 
 	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{command, "--device=" + device}, Stdin: stdin}
 }
 
-// nextVector returns the completion vector with which a run begins to measure.
+// nextVector returns the first completion vector that a run measures.
 // Runs that follow on each other measure vectors that do; the probe knows how many
 // there are, and takes it modulo that.
 func (c *commands) nextVector(device string) int {

@@ -160,7 +160,8 @@ func TestNotification(t *testing.T) {
 	e.terminate()
 }
 
-// TestManyVectors is for machines with more processors than the usual one has.
+// TestManyVectors is for machines with more processors than the usual one has. The
+// samples are no more than docs/metrics.md says.
 func TestManyVectors(t *testing.T) {
 	e := start(t, options{flags: []string{"--notification.samples=20"}})
 	m := e.rounds(1, active)
@@ -170,22 +171,28 @@ func TestManyVectors(t *testing.T) {
 	if found := m.find("rdma_notification_vector_latency_seconds", "device", active); float64(len(found)) != vectors {
 		t.Errorf("%d of %v vectors are covered", len(found), vectors)
 	}
-	n := 0
-	for _, family := range m {
+	all, latency := 0, 0
+	for name, family := range m {
 		for _, s := range family.GetMetric() {
 			if label(s, "device") != active {
 				continue
 			}
-			switch {
-			case s.GetHistogram() != nil:
-				n += len(s.GetHistogram().GetBucket()) + 3
-			case s.GetSummary() != nil:
-				n += len(s.GetSummary().GetQuantile()) + 2
-			default:
-				n++
+			n := 1
+			if h := s.GetHistogram(); h != nil {
+				n = len(h.GetBucket()) + 2 // that of +Inf is among them
+			} else if q := s.GetSummary(); q != nil {
+				n = len(q.GetQuantile()) + 2
+			}
+			all += n
+			if strings.HasPrefix(name, "rdma_notification") || strings.HasPrefix(name, "rdma_completion") {
+				latency += n
 			}
 		}
 	}
-	t.Logf("%v vectors: %d series of %s", vectors, n, active)
+	t.Logf("%v vectors: %d samples of %s, %d of them of notification", vectors, all, active, latency)
+	const eachPort, eachVector = 166, 4
+	if most := eachPort + eachVector*int(vectors); latency > most || latency <= eachVector*int(vectors) {
+		t.Errorf("%d samples of notification on %v vectors, want no more than %d", latency, vectors, most)
+	}
 	e.terminate()
 }

@@ -90,10 +90,15 @@ func (c *channel) take() (e verbs.CQEvent, ok bool, err error) {
 	q := c.dev.cqs[ptr]
 	c.dev.state.Unlock()
 	if q == nil {
-		return e, false, fmt.Errorf("completion channel of %s: an event for a CQ that does not exist", c.dev.name)
+		return e, false, c.dev.unknownCQ()
 	}
 	q.unacked++
 	return verbs.CQEvent{CQ: q, Context: uint64(context)}, true, nil
+}
+
+// unknownCQ is the error of an event that names a CQ which is not in d.cqs.
+func (d *device) unknownCQ() error {
+	return fmt.Errorf("completion channel of %s: %w", d.name, verbs.ErrUnknownCQ)
 }
 
 // Close implements verbs.CompChannel (ibv_destroy_comp_channel).

@@ -53,9 +53,9 @@ func measured(number uint64) (v verbs.Verb, ok bool) {
 const longest = 365 * 24 * time.Hour
 
 // Measure implements verbs.Device. The whole measurement is one call of C, in a
-// thread of its own. Until it ends, the channels return no event to others, and no CQ of the
-// device is destroyed. A measurement that cannot be taken is told as the failure
-// of ibv_post_send.
+// thread of its own. Until it ends, the channels return no event to others, and no
+// CQ of the device is destroyed. A measurement that cannot be taken is told as the
+// failure of ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	t, used, err := d.measurement(m)
 	if err != nil {
@@ -138,7 +138,7 @@ func (d *device) measureError(s *C.struct_shim_samples, held ...*channel) error 
 		if q != nil && q.channel != nil && slices.Contains(held, q.channel) {
 			q.unacked++
 		}
-		return fmt.Errorf("completion channel of %s: an event for a CQ that does not exist", d.name)
+		return d.unknownCQ()
 	}
 	v, ok := measured(uint64(s.verb))
 	if !ok {
@@ -208,11 +208,8 @@ func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err
 		used = append(used, &t.bystander.object)
 		t.c.bystander = t.bystander.ptr
 	}
-	if m.Samples <= 0 || m.Warmup < 0 || m.Samples > verbs.MaxSamples || m.Warmup > verbs.MaxSamples-m.Samples {
-		return refuse("%d samples after %d for warming up, at most %d together", m.Samples, m.Warmup, verbs.MaxSamples)
-	}
-	if m.Deadline <= 0 {
-		return refuse("a deadline of %v", m.Deadline)
+	if err := m.Validate(); err != nil {
+		return refuse("%w", err)
 	}
 	send, address, err := sender.convertSend(m.Send)
 	if err != nil {

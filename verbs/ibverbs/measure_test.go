@@ -3,6 +3,7 @@
 package ibverbs
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,5 +83,16 @@ func TestWatch(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestUnknownCQ tests what is told of an event that names no CQ of the device.
+func TestUnknownCQ(t *testing.T) {
+	err := (&device{name: "rxe0"}).unknownCQ()
+	if !errors.Is(err, verbs.ErrUnknownCQ) {
+		t.Errorf("%v does not match ErrUnknownCQ", err)
+	}
+	if want := "completion channel of rxe0: an event for a CQ that does not exist"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
 	}
 }

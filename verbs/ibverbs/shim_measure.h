@@ -238,7 +238,8 @@ static inline int shim_tidy(struct shim_run *r, int64_t end)
 
 /*
  * Waits for a sample's event, *seen at *at, and polls for its completion after
- * it, *found. With a completion but no event in time, *seen is 0.
+ * it, *found. With a completion but no event in time, *seen is 0. Events that go
+ * on to name other CQs do not make the wait any longer.
  */
 static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, struct ibv_wc *wc, int *found,
 				int *seen, int64_t *at)
@@ -258,7 +259,7 @@ static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, 
 			r->s->misdirected++;
 			astray = 1;
 		}
-	} while (!*seen);
+	} while (!*seen && *at < until);
 	if (shim_await_completion(r, r->m->cq, id, 0, wc, found, &now))
 		return 1;
 	if (*seen && *found)

@@ -10,8 +10,10 @@ import (
 )
 
 // TestConformance runs the suite on every device of the default profile, and on
-// each once more with its first port down.
+// each once more with its first port down. Side by side: most of it is waiting for
+// what must not come.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for i, device := range simulated.Default().Devices {
 		for _, down := range []bool{false, true} {
 			profile := simulated.Default()
@@ -28,6 +30,7 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				verbstest.Run(t, verbstest.Config{
 					New:         func(tracer verbs.Tracer) verbs.Provider { return simulated.New(profile, tracer) },
 					Device:      device.Name,

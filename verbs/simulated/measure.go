@@ -98,11 +98,8 @@ func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
 			return refuse("the bystander is the completion channel itself")
 		}
 	}
-	if m.Samples <= 0 || m.Warmup < 0 || m.Samples > verbs.MaxSamples || m.Warmup > verbs.MaxSamples-m.Samples {
-		return refuse("%d samples after %d for warming up, at most %d together", m.Samples, m.Warmup, verbs.MaxSamples)
-	}
-	if m.Deadline <= 0 {
-		return refuse("a deadline of %s", m.Deadline)
+	if err := m.Validate(); err != nil {
+		return refuse("%w", err)
 	}
 	send, needed, err := r.sender.work(m.Send)
 	if err != nil {
@@ -118,12 +115,8 @@ func (r *measuring) run() error {
 	defer func() { time.Sleep(r.owed) }()
 	start := time.Now()
 	for i := range r.Warmup + r.Samples {
-		if err := r.tidy(); err != nil {
+		if err := r.tidy(start); err != nil || r.found.Stopped != verbs.StopNone {
 			return err
-		}
-		if time.Since(start)+max(0, r.owed) >= r.Budget {
-			r.found.Stopped = verbs.StopBudget
-			return nil
 		}
 		latency, arm, err := r.sample(uint64(i))
 		if err != nil || r.found.Stopped != verbs.StopNone {
@@ -147,12 +140,17 @@ func (r *measuring) call(v verbs.Verb, effect func(int) *failure) error {
 	return err
 }
 
-// tidy takes the events for which nobody waits.
-func (r *measuring) tidy() error {
-	if r.channel == nil {
-		return nil
-	}
+// tidy takes the events for which nobody waits, and looks at the budget, which
+// began at start: there may be ever more of them.
+func (r *measuring) tidy(start time.Time) error {
 	for {
+		if time.Since(start)+max(0, r.owed) >= r.Budget {
+			r.found.Stopped = verbs.StopBudget
+			return nil
+		}
+		if r.channel == nil {
+			return nil
+		}
 		e, ok, err := r.event(r.channel, time.Time{})
 		if !ok || err != nil {
 			return err
@@ -284,7 +282,11 @@ func (r *measuring) notified(number uint64, deadline time.Time) (outcome, error)
 		if e.says.CQ != r.cq {
 			r.found.Misdirected++
 			astray = true
-			continue
+			if e.at.Before(deadline) {
+				continue
+			}
+			// Others may go on to come for ever.
+			return r.overdue(number, astray)
 		}
 		o, err := r.completion(r.cq, number, time.Time{})
 		if err != nil || o.found {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -388,6 +389,53 @@ func TestMeasureBudget(t *testing.T) {
 	}
 	if took := time.Since(start); took > m.Budget+3*m.Deadline+soon {
 		t.Errorf("took %s", took)
+	}
+}
+
+// TestMeasureAmongOthersEvents has events of another CQ come faster than they can
+// be taken, once a sample waits for its own, which was dropped.
+func TestMeasureAmongOthersEvents(t *testing.T) {
+	b := newBench(t, timed(t, func(d *simulated.DeviceProfile) {
+		d.Latency = map[verbs.Verb]time.Duration{verbs.GetCQEvent: time.Millisecond}
+		d.CompletionFaults = []simulated.CompletionFault{{Fault: "drop_event", Times: 1}}
+	}), nil, 0)
+	m := b.flushes()
+	m.Deadline, m.Budget = 5*moment, 10*moment
+	c := client{T: t, d: b.d, pd: b.pd}
+	other := c.cq(b.ch)
+	qp := c.failing(other)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	end := func() { once.Do(func() { close(stop) }) }
+	go func() {
+		defer close(stopped)
+		time.Sleep(moment) // by then the event of the first sample is dropped
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(100 * time.Microsecond):
+			}
+			for range 3 {
+				_ = other.ReqNotify(false)
+				_ = qp.PostRecv(verbs.RecvWR{ID: 1})
+				_, _ = other.Poll(1)
+			}
+		}
+	}()
+	// Should it not end by itself, it does with the events.
+	late := time.AfterFunc(soon/5, end)
+	start := time.Now()
+	got := b.measure(m)
+	took := time.Since(start)
+	late.Stop()
+	end()
+	<-stopped
+	if most := m.Budget + 3*m.Deadline; took > most+soon/10 {
+		t.Errorf("it took %s, want no more than %s", took, most)
+	}
+	if got.Misdirected == 0 || got.Missed != 0 || got.Stopped != verbs.StopBudget {
+		t.Errorf("found %+v, want events misdirected until the budget was used up", got)
 	}
 }
 

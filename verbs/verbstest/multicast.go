@@ -10,8 +10,7 @@ import (
 // multicastGID returns a multicast group of link-local scope that nobody uses.
 func multicastGID() verbs.GID { return verbs.GID{0: 0xff, 1: 0x12, 14: 0x77, 15: 0x01} }
 
-// multicastLID is the first LID of multicast groups, which matters on
-// InfiniBand only.
+// multicastLID is a LID of multicast groups, which matters on InfiniBand only.
 const multicastLID = 0xc001
 
 // multicast tests joining UD QPs to multicast groups.
