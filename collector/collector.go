@@ -172,11 +172,11 @@ func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden i
 		addStuck(b, s.Name, s.Stuck)
 		addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
 		addDevice(b, provider, s.Name, s.Info)
-		if s.Contracts != nil {
-			addContracts(b, s.Name, s.Contracts)
-		}
 		if s.Last != nil {
 			addRun(b, s.Name, s.Last)
+		}
+		if s.Contracts != nil {
+			addContracts(b, s.Name, s.Contracts)
 		}
 		addUndestroyed(b, s)
 		b.left++ // What was dropped must be told even if there is no room.

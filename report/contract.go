@@ -55,6 +55,22 @@ func Severities() []Severity {
 	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
 }
 
+// Planned is a contract that a run is about to judge.
+type Planned struct {
+	Name     string   `json:"name"`
+	Severity Severity `json:"severity"`
+}
+
+// Presumption is the verdict on the contract that is being judged, should nothing
+// more be heard of it.
+type Presumption struct {
+	Contract Contract `json:"contract"`
+	// Proven tells that the verdict holds whatever ended the process. Otherwise it
+	// holds if the process died of, or hung in, a verb: one that the manual has
+	// work.
+	Proven bool `json:"proven,omitempty"`
+}
+
 // Contracts is what is known of how a device keeps the contracts.
 type Contracts struct {
 	// Last is the last finished run of the contract audit, without its verdicts.

@@ -34,10 +34,11 @@ type Run struct {
 	// Judging is the contract that was being judged when the run ended; empty if
 	// none was.
 	Judging string `json:"judging,omitempty"`
-	// Presumed is the verdict on that contract if what the child was at was its
-	// end: what it did then is nothing that a process should not survive. Nil if
-	// its end would prove nothing.
-	Presumed *Contract `json:"presumed,omitempty"`
+	// Presumed is what the verdict on that contract is then; nil if nothing was
+	// said of it.
+	Presumed *Presumption `json:"presumed,omitempty"`
+	// Planned are the contracts that a run of the audit set out to judge.
+	Planned []Planned `json:"planned,omitempty"`
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.
 	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`

@@ -23,8 +23,9 @@ type line struct {
 	Call        *Call        `json:"call,omitempty"`
 	Device      *Device      `json:"device,omitempty"`
 	Probe       *Probe       `json:"probe,omitempty"`
+	Planned     []Planned    `json:"planned,omitempty"`
 	Judging     string       `json:"judging,omitempty"`
-	Presumed    *Contract    `json:"presumed,omitempty"`
+	Presumed    *Presumption `json:"presumed,omitempty"`
 	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	End         *End         `json:"end,omitempty"`
@@ -63,12 +64,15 @@ func (w *Writer) Device(d Device) error { return w.write(line{Device: &d}) }
 // Probe says what a probe found.
 func (w *Writer) Probe(p Probe) error { return w.write(line{Probe: &p}) }
 
+// Plan says which contracts are about to be judged, in order.
+func (w *Writer) Plan(p []Planned) error { return w.write(line{Planned: p}) }
+
 // Judging says that a contract is about to be judged.
 func (w *Writer) Judging(contract string) error { return w.write(line{Judging: contract}) }
 
 // Presume says what the verdict on the contract that is being judged is, should
 // nothing more of it be said.
-func (w *Writer) Presume(c Contract) error { return w.write(line{Presumed: &c}) }
+func (w *Writer) Presume(p Presumption) error { return w.write(line{Presumed: &p}) }
 
 // Contract says what the verdict on a contract is.
 func (w *Writer) Contract(c Contract) error { return w.write(line{Contract: &c}) }
@@ -115,8 +119,8 @@ const (
 	maxPorts  = 256
 	maxVector = 1 << 16
 	maxProbes = 64
-	// maxContracts is the most verdicts.
-	maxContracts = 256
+	// maxContracts is the most contracts of one run.
+	maxContracts = 128
 	// maxSamples is the most samples of one measurement.
 	maxSamples = 1 << 14
 	maxItems   = 1024
@@ -146,8 +150,9 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d of the report: 
 func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
-// Calls, Contracts, Judging (the contract that was being judged) and Presumed,
-// Undestroyed, Verb (the verb in flight), and MaxRSS and Error from the end line. It
+// Calls, Planned, Contracts, Judging (the contract that was being judged) and
+// Presumed, Undestroyed, Verb (the verb in flight), and MaxRSS and Error from the
+// end line. It
 // returns nil for a whole report. Otherwise the error says what is wrong with
 // it, and run holds what was read until there. The error matches ErrTruncated or
 // ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
@@ -289,19 +294,29 @@ func fold(b []byte, run *Run) (end bool, err error) {
 		}
 		l.Probe.clip()
 		run.Probes = append(run.Probes, *l.Probe)
+	case l.Planned != nil:
+		if len(l.Planned) > maxContracts || run.Planned != nil {
+			return false, fmt.Errorf("%w: a plan of %d contracts, or a second one", ErrTooLarge, len(l.Planned))
+		}
+		for _, p := range l.Planned {
+			if !isLabel(p.Name) || !slices.Contains(Severities(), p.Severity) {
+				return false, fmt.Errorf("%.64q of severity %.64q is planned", p.Name, p.Severity)
+			}
+		}
+		run.Planned = l.Planned
 	case l.Judging != "":
 		if !isLabel(l.Judging) {
 			return false, fmt.Errorf("%.64q is not the name of a contract", l.Judging)
 		}
 		run.Judging, run.Presumed = l.Judging, nil
 	case l.Presumed != nil:
-		if err := l.Presumed.validate(); err != nil {
+		if err := l.Presumed.Contract.validate(); err != nil {
 			return false, err
 		}
-		if l.Presumed.Name != run.Judging {
-			return false, fmt.Errorf("the verdict on %s is presumed while %.64q is judged", l.Presumed.Name, run.Judging)
+		if name := l.Presumed.Contract.Name; name != run.Judging {
+			return false, fmt.Errorf("the verdict on %s is presumed while %.64q is judged", name, run.Judging)
 		}
-		l.Presumed.clip()
+		l.Presumed.Contract.clip()
 		run.Presumed = l.Presumed
 	case l.Contract != nil:
 		if len(run.Contracts) >= maxContracts {
@@ -338,7 +353,7 @@ func fold(b []byte, run *Run) (end bool, err error) {
 func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
-		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
+		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
 		l.Undestroyed != nil, l.End != nil,
 	} {
 		if set {

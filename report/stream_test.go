@@ -70,10 +70,11 @@ func fullRun() *Run {
 			{Name: "cq_comp_vector_rejected", Severity: SeverityInfo, Verdict: VerdictSkipped, Reason: SkipTimeout, Observed: "killed"},
 			{Name: "notify_any", Severity: SeverityCritical, Verdict: VerdictSkipped, Reason: SkipCrashed},
 		},
+		Planned: []Planned{{"cq_at_least_requested", SeverityCritical}, {"notify_one_shot", SeverityInfo}},
 		Judging: "notify_one_shot",
-		Presumed: &Contract{
+		Presumed: &Presumption{Proven: true, Contract: Contract{
 			Name: "notify_one_shot", Severity: SeverityInfo, Verdict: VerdictViolated, Observed: "the process came to its end",
-		},
+		}},
 		Calls: []Call{
 			{Verb: "ibv_open_device", Duration: 1234},
 			{Verb: "ibv_create_qp", Duration: 0, Errno: "ENOMEM", Expected: true},
@@ -94,6 +95,9 @@ func write(t testing.TB, w *Writer, run *Run) {
 	}
 	for _, p := range run.Probes {
 		errs = append(errs, w.Probe(p))
+	}
+	if run.Planned != nil {
+		errs = append(errs, w.Plan(run.Planned))
 	}
 	for _, c := range run.Contracts {
 		errs = append(errs, w.Judging(c.Name), w.Contract(c))
@@ -225,7 +229,7 @@ func TestReadJudging(t *testing.T) {
 		judgingA = `{"judging":"notify_any"}` + "\n"
 		verdictA = `{"contract":{"name":"notify_any","severity":"critical","verdict":"holds","duration_ns":1}}` + "\n"
 		judgingB = `{"judging":"notify_one_shot"}` + "\n"
-		presumeA = `{"presumed":{"name":"notify_any","severity":"critical","verdict":"violated","duration_ns":1}}` + "\n"
+		presumeA = `{"presumed":{"contract":{"name":"notify_any","severity":"critical","verdict":"violated","duration_ns":1}}}` + "\n"
 		begin    = `{"begin":"ibv_create_cq"}` + "\n"
 	)
 	tests := []struct {
@@ -256,7 +260,7 @@ func TestReadJudging(t *testing.T) {
 				t.Errorf("judging %q in %q with %d verdicts, want %q, %q and %d",
 					run.Judging, run.Verb, len(run.Contracts), tt.judging, tt.verb, tt.contracts)
 			}
-			if (run.Presumed != nil) != tt.presumed || run.Presumed != nil && run.Presumed.Name != run.Judging {
+			if (run.Presumed != nil) != tt.presumed || run.Presumed != nil && run.Presumed.Contract.Name != run.Judging {
 				t.Errorf("presumed is %+v", run.Presumed)
 			}
 		})
@@ -379,10 +383,14 @@ func TestReadRejects(t *testing.T) {
 		{"judging nothing known", `{"judging":"a\nb"}` + "\n", 1, nil},
 		{"judging a long name", `{"judging":"` + strings.Repeat("x", maxLabel+1) + `"}` + "\n", 1, nil},
 		{"judging and verdict", `{"judging":"c","contract":{"name":"c","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
-		{"presumed of none", `{"presumed":{"name":"c","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
-		{"presumed of another", `{"judging":"a"}` + "\n" + `{"presumed":{"name":"b","severity":"info","verdict":"holds"}}` + "\n", 2, nil},
-		{"presumed of the one before", `{"judging":"a"}` + "\n" + `{"contract":{"name":"a","severity":"info","verdict":"holds"}}` + "\n" + `{"presumed":{"name":"a","severity":"info","verdict":"holds"}}` + "\n", 3, nil},
-		{"presumed verdict", `{"judging":"a"}` + "\n" + `{"presumed":{"name":"a","severity":"info","verdict":"perhaps"}}` + "\n", 2, nil},
+		{"plan of no name", `{"planned":[{"name":"","severity":"info"}]}` + "\n", 1, nil},
+		{"plan of no severity", `{"planned":[{"name":"a","severity":"grave"}]}` + "\n", 1, nil},
+		{"two plans", `{"planned":[{"name":"a","severity":"info"}]}` + "\n" + `{"planned":[{"name":"b","severity":"info"}]}` + "\n", 2, ErrTooLarge},
+		{"a plan too long", `{"planned":[` + strings.Repeat(`{"name":"a","severity":"info"},`, 128) + `{"name":"a","severity":"info"}]}` + "\n", 1, ErrTooLarge},
+		{"presumed of none", `{"presumed":{"contract":{"name":"c","severity":"info","verdict":"holds"}}}` + "\n", 1, nil},
+		{"presumed of another", `{"judging":"a"}` + "\n" + `{"presumed":{"contract":{"name":"b","severity":"info","verdict":"holds"}}}` + "\n", 2, nil},
+		{"presumed of the one before", `{"judging":"a"}` + "\n" + `{"contract":{"name":"a","severity":"info","verdict":"holds"}}` + "\n" + `{"presumed":{"contract":{"name":"a","severity":"info","verdict":"holds"}}}` + "\n", 3, nil},
+		{"presumed verdict", `{"judging":"a"}` + "\n" + `{"presumed":{"contract":{"name":"a","severity":"info","verdict":"perhaps"}}}` + "\n", 2, nil},
 		{"contract without name", `{"contract":{"severity":"info","verdict":"holds"}}` + "\n", 1, nil},
 		{"name of a contract", `{"contract":{"name":"{","severity":"info","verdict":"holds"}}` + "\n", 1, nil},
 		{"no verdict", `{"contract":{"name":"c","severity":"info"}}` + "\n", 1, nil},
@@ -524,7 +532,7 @@ func TestReadClipsTexts(t *testing.T) {
 		Latencies: []Latency{{Path: PathFlush, Mode: ModeAny, Stopped: long}},
 	}
 	c := Contract{Name: "c", Severity: SeverityInfo, Verdict: VerdictViolated, Asked: long, Expected: long, Observed: long}
-	if err := errors.Join(w.Probe(p), w.Contract(c), w.Judging(c.Name), w.Presume(c), w.End(End{Error: long})); err != nil {
+	if err := errors.Join(w.Probe(p), w.Contract(c), w.Judging(c.Name), w.Presume(Presumption{Contract: c}), w.End(End{Error: long})); err != nil {
 		t.Fatal(err)
 	}
 	var run Run
@@ -534,7 +542,7 @@ func TestReadClipsTexts(t *testing.T) {
 	got, verdict := run.Probes[0], run.Contracts[0]
 	for _, s := range []string{
 		run.Error, got.Failures[0].Subject, got.Failures[0].Message, got.Skips[0].Detail, got.Latencies[0].Stopped,
-		verdict.Asked, verdict.Expected, verdict.Observed, run.Presumed.Asked, run.Presumed.Expected, run.Presumed.Observed,
+		verdict.Asked, verdict.Expected, verdict.Observed, run.Presumed.Contract.Asked, run.Presumed.Contract.Expected, run.Presumed.Contract.Observed,
 	} {
 		if len(s) != maxText-1 || !utf8.ValidString(s) {
 			t.Errorf("a text of %d bytes", len(s))
@@ -696,8 +704,8 @@ func check(t *testing.T, run *Run) {
 	}
 	checkContracts(t, run.Contracts)
 	if run.Presumed != nil {
-		checkContracts(t, []Contract{*run.Presumed})
-		if run.Presumed.Name != run.Judging {
+		checkContracts(t, []Contract{run.Presumed.Contract})
+		if run.Presumed.Contract.Name != run.Judging {
 			t.Fatalf("judging %q, presumed %+v", run.Judging, run.Presumed)
 		}
 	}

@@ -20,8 +20,12 @@ type audit struct {
 	job
 	// began is when the first child of the last audit was started.
 	began time.Time
-	// judged are the contracts that the last audit is done with, in order.
-	judged []string
+	// planned are the contracts that the last audit set out to judge, and judged
+	// those that it is done with, in order.
+	planned []report.Planned
+	judged  []string
+	// completions tells that the last audit leaves them out.
+	completions bool
 	// children counts the children of the audit that goes on; 0 if none does.
 	children int
 	// hung tells that a child of the last audit was killed at its deadline, failed
@@ -33,6 +37,10 @@ type audit struct {
 	verdicts []report.Contract
 }
 
+// maxVerdicts is the most verdicts that are kept of a device, whatever names its
+// children invent.
+const maxVerdicts = 256
+
 func newAudit(timeout time.Duration) *audit {
 	return &audit{
 		job:      job{kind: report.KindContract, timeout: timeout},
@@ -43,47 +51,85 @@ func newAudit(timeout time.Duration) *audit {
 // goesOn reports whether the audit needs another child.
 func (a *audit) goesOn() bool { return a.children > 0 }
 
-// done returns a copy of the contracts that the audit which goes on is done with.
-func (a *audit) done() []string {
+// leaveOut returns what the next child is to leave out.
+func (a *audit) leaveOut() LeaveOut {
 	if !a.goesOn() {
-		return nil
+		return LeaveOut{}
 	}
-	return slices.Clone(a.judged)
+	return LeaveOut{Judged: slices.Clone(a.judged), Completions: a.completions}
 }
 
 // take adds a finished run to the audit. The verdict on the contract that was
-// being judged when the run was ended is added to the run. stuck tells that its
-// child has not ended: then no other can follow.
-func (a *audit) take(run *report.Run, stuck bool) {
+// being judged when the run was ended is added to the run. A child that has not
+// ended cannot be followed by another.
+func (a *audit) take(res result) {
+	run := res.run
 	if !a.goesOn() {
-		a.began, a.judged = run.Started, nil
+		a.began, a.planned, a.judged, a.completions = run.Started, nil, nil, false
 		a.hung, a.failed, a.abandoned = false, false, false
 	}
 	a.children++
 	a.hung = a.hung || run.Outcome == report.OutcomeTimeout
 	a.failed = a.failed || run.Outcome != report.OutcomeOK
 	a.suspect = a.hung
-
-	interrupted := run.Judging != "" && (run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed)
-	if interrupted {
-		run.Contracts = merged(run.Contracts, a.culprit(run))
+	if a.planned == nil {
+		a.planned = run.Planned
 	}
+
+	broken := run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed
+	if broken && run.Judging != "" {
+		run.Contracts = merged(run.Contracts, a.culprit(res))
+	}
+	// Before it judges, a child tries which completions the device gives.
+	if broken && run.Judging == "" && len(run.Planned) > 0 && len(run.Contracts) == 0 {
+		a.completions = true
+	}
+	var latest []report.Contract
 	for _, c := range run.Contracts {
 		c.Judged = run.Started
-		a.verdicts = merged(a.verdicts, c)
+		latest = append(latest, c)
 		if !slices.Contains(a.judged, c.Name) {
 			a.judged = append(a.judged, c.Name)
 		}
 	}
-	a.abandoned = interrupted && a.children > maxContinuations
-	if !interrupted || stuck || a.abandoned {
-		a.children = 0
+	a.verdicts = merged(a.verdicts, latest...)
+	goesOn := broken && (run.Judging != "" || a.completions)
+	a.abandoned = goesOn && a.children > maxContinuations
+	if !goesOn || res.left != nil || a.abandoned {
+		a.end(run)
 	}
+}
+
+// end ends an audit with its last run.
+func (a *audit) end(run *report.Run) {
+	a.children = 0
+	if run.Outcome == report.OutcomeOK {
+		// What is not judged any more is not known any more.
+		a.verdicts = slices.DeleteFunc(slices.Clone(a.verdicts), func(c report.Contract) bool {
+			return !slices.Contains(a.judged, c.Name)
+		})
+		return
+	}
+	reason := report.SkipCrashed
+	if a.hung {
+		reason = report.SkipTimeout
+	}
+	var unknown []report.Contract
+	for _, p := range a.planned {
+		if !slices.ContainsFunc(a.verdicts, func(c report.Contract) bool { return c.Name == p.Name }) {
+			unknown = append(unknown, report.Contract{
+				Name: p.Name, Severity: p.Severity, Verdict: report.VerdictSkipped, Reason: reason, Judged: run.Started,
+				Observed: "the audit did not come to it: " + run.Error,
+			})
+		}
+	}
+	a.verdicts = merged(a.verdicts, unknown...)
 }
 
 // culprit returns the verdict on the contract that was being judged when a run
 // was ended: the one that the run presumed for this case, or that there is none.
-func (a *audit) culprit(run *report.Run) report.Contract {
+func (a *audit) culprit(res result) report.Contract {
+	run := res.run
 	reason, end := report.SkipTimeout, "the process that judged it was killed"
 	if run.Outcome == report.OutcomeCrashed {
 		reason, end = report.SkipCrashed, "the process that judged it crashed"
@@ -92,8 +138,8 @@ func (a *audit) culprit(run *report.Run) report.Contract {
 		}
 	}
 	end += ": " + run.Error
-	if run.Presumed != nil {
-		c := *run.Presumed
+	if p := run.Presumed; p != nil && (p.Proven || res.died) {
+		c := p.Contract
 		c.Observed += "; " + end
 		return c
 	}
@@ -106,18 +152,31 @@ func (a *audit) culprit(run *report.Run) report.Contract {
 			c.Severity = known.Severity
 		}
 	}
+	for _, p := range a.planned {
+		if p.Name == c.Name {
+			c.Severity = p.Severity
+		}
+	}
 	return c
 }
 
-// merged returns a copy of verdicts with c in the place of the one on the same
-// contract, or at the end if there is none.
-func merged(verdicts []report.Contract, c report.Contract) []report.Contract {
+// merged returns a copy of verdicts with each of the others in the place of the
+// one on the same contract, or at the end if there is none.
+func merged(verdicts []report.Contract, others ...report.Contract) []report.Contract {
 	verdicts = slices.Clone(verdicts)
-	for i := range verdicts {
-		if verdicts[i].Name == c.Name {
+	place := make(map[string]int, len(verdicts))
+	for i, c := range verdicts {
+		place[c.Name] = i
+	}
+	for _, c := range others {
+		i, ok := place[c.Name]
+		switch {
+		case ok:
 			verdicts[i] = c
-			return verdicts
+		case len(verdicts) < maxVerdicts:
+			place[c.Name] = len(verdicts)
+			verdicts = append(verdicts, c)
 		}
 	}
-	return append(verdicts, c)
+	return verdicts
 }

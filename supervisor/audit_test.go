@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,14 +49,27 @@ func crashes(contract string, pairs ...string) script {
 }
 
 // presumes has a child that hangs or crashes while it judges y presume before that
-// the contract is violated.
-func presumes(s script) script {
+// the contract is violated, or say that this is proven.
+func presumes(s script, proven bool) script {
 	var b strings.Builder
-	_ = report.NewWriter(&b).Presume(report.Contract{
+	_ = report.NewWriter(&b).Presume(report.Presumption{Proven: proven, Contract: report.Contract{
 		Name: "y", Severity: report.SeverityWarning, Verdict: report.VerdictViolated, Observed: "it was the end of the process",
-	})
+	}})
 	judging := `{"judging":"y"}` + "\n"
 	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
+	return s
+}
+
+// ends is crashes for a child that ends in another way.
+func ends(e exit, contract string, pairs ...string) script {
+	s := crashes(contract, pairs...)
+	s.exit = e
+	return s
+}
+
+// inNoVerb has a child that hangs or crashes do so in no verb.
+func inNoVerb(s script) script {
+	s.output = strings.Replace(s.output, `{"begin":"ibv_get_cq_event"}`+"\n", "", 1)
 	return s
 }
 
@@ -262,16 +276,19 @@ func TestAuditGoesOn(t *testing.T) {
 			[]string{"no report", "hello"},
 			0,
 		},
-		{"after a hang that proves it", presumes(hangs("y", "x", "violated")), "violated", []string{"the end of the process", "no end within 20s"}, 20 * time.Second},
-		{"after a crash that proves it", presumes(crashes("y", "x", "violated")), "violated", []string{"the end of the process", "SIGSEGV"}, time.Second},
+		{"after a hang that proves it", presumes(hangs("y", "x", "violated"), false), "violated", []string{"the end of the process", "no end within 20s"}, 20 * time.Second},
+		{"after a crash that proves it", presumes(crashes("y", "x", "violated"), false), "violated", []string{"the end of the process", "SIGSEGV"}, time.Second},
+		{"after a crash told by the runtime", presumes(ends(exit{status: 2}, "y", "x", "violated"), false), "violated", []string{"the end of the process", "exit status 2"}, time.Second},
+		{"after somebody killed it", presumes(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated"), false), "skipped:crashed", []string{"killed by SIGKILL"}, time.Second},
+		{"after it ended in no verb", presumes(inNoVerb(ends(exit{status: 2}, "y", "x", "violated")), false), "skipped:crashed", []string{"exit status 2"}, time.Second},
+		{"after its time was up in no verb", presumes(inNoVerb(hangs("y", "x", "violated")), false), "skipped:timeout", []string{"no end within 20s"}, 20 * time.Second},
+		{"after it was proven", presumes(inNoVerb(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var told [][]string
-				audit := func(_ string, done []string, n int) script {
-					told = append(told, done)
+				audit := func(_ string, _ []string, n int) script {
 					switch n {
 					case 0:
 						return tt.first
@@ -285,7 +302,7 @@ func TestAuditGoesOn(t *testing.T) {
 				b.start()
 				b.after(30 * time.Second)
 				wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{0, tt.takes})
-				wantEqual(t, "told", told, [][]string{nil, {"x", "y"}})
+				wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
 				contracts := stateOf(t, b.Snapshot(), "a").Contracts
 				y := contracts.Verdicts[1]
@@ -309,7 +326,7 @@ func TestAuditGoesOn(t *testing.T) {
 				// The next audit begins from the start, an hour after this one did.
 				b.after(time.Hour)
 				wantEqual(t, "third child", b.kids.startsOf(auditOf("a"))[2], time.Hour)
-				wantEqual(t, "told", len(told[2]), 0)
+				wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
 				b.end()
 			})
@@ -661,6 +678,101 @@ func TestAuditLogForDebugging(t *testing.T) {
 			`level=DEBUG msg="A run of the contract audit on the device failed again"`:                  2,
 		} {
 			wantEqual(t, text, b.logs(text), n)
+		}
+		b.end()
+	})
+}
+
+// planned is the line with which a child says what it will judge.
+func planned(names ...string) string {
+	var b strings.Builder
+	var plan []report.Planned
+	for _, name := range names {
+		plan = append(plan, report.Planned{Name: name, Severity: report.SeverityInfo})
+	}
+	_ = report.NewWriter(&b).Plan(plan)
+	return b.String()
+}
+
+// A child that hangs while it tries which completions there are costs what needs
+// completions, and nothing else.
+func TestAuditWithoutCompletions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			if n == 0 {
+				return script{output: planned("x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
+			}
+			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(30 * time.Second)
+		wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {withoutCompletions}})
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
+
+		// The next audit tries again.
+		b.after(time.Hour)
+		wantEqual(t, "told", b.kids.toldOf(2), []string(nil))
+		b.end()
+	})
+}
+
+// What an audit that was broken off did not come to says so, unless it is known
+// from before; what is not judged any more is forgotten when an audit is whole.
+func TestAuditThatIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			switch {
+			case n <= maxContinuations:
+				s := crashes(fmt.Sprintf("c%d", n))
+				s.output = planned("c0", "c1", "c2", "c3", "c4", "c5", "c6") + s.output
+				return s
+			case n == maxContinuations+1:
+				return judged(0, "c5", "holds")
+			default:
+				return script{output: planned("c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
+			}
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(time.Minute)
+		want := []string{"c5", "skipped:crashed", "c6", "skipped:crashed"}
+		for i := range maxContinuations + 1 {
+			want = slices.Insert(want, 2*i, fmt.Sprintf("c%d", i), "skipped:crashed")
+		}
+		wantEqual(t, "verdicts", b.verdicts("a"), want)
+		for _, c := range stateOf(t, b.Snapshot(), "a").Contracts.Verdicts {
+			wantEqual(t, "severity of "+c.Name, c.Severity, report.SeverityInfo)
+		}
+		b.after(time.Hour)
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds"})
+		b.after(time.Hour)
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds", "c6", "skipped:crashed"})
+		b.end()
+	})
+}
+
+// Whatever names the children of a device invent, no more than so many verdicts
+// are kept.
+func TestAuditForgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			var pairs []string
+			for i := range 100 {
+				pairs = append(pairs, fmt.Sprintf("c%d.%d", n, i), "holds")
+			}
+			s := judged(0, pairs...)
+			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n") // never whole
+			return s
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(20 * time.Hour)
+		if n := len(stateOf(t, b.Snapshot(), "a").Contracts.Verdicts); n != maxVerdicts {
+			t.Errorf("%d verdicts are kept", n)
 		}
 		b.end()
 	})

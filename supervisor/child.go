@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/report"
@@ -32,6 +34,33 @@ type result struct {
 	// killed is when left was killed, and verb the verb that it is in.
 	killed time.Time
 	verb   string
+	// died tells that the child crashed in a verb, or hung in one: what the verb did
+	// was its end, not what somebody else did to the child.
+	died bool
+}
+
+// hangTime is how long a child must not have been heard of, while in a verb, for it
+// to count as hanging there.
+const hangTime = time.Second
+
+// listener notes when something was last read.
+type listener struct {
+	io.Reader
+	last  atomic.Int64 // since began
+	began time.Time
+}
+
+func (l *listener) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b)
+	if n > 0 {
+		l.last.Store(int64(time.Since(l.began)))
+	}
+	return n, err
+}
+
+// silence is how long nothing had been read at a time.
+func (l *listener) silence(at time.Time) time.Duration {
+	return at.Sub(l.began) - time.Duration(l.last.Load())
 }
 
 // ending is why the supervisor stopped waiting for a child.
@@ -61,7 +90,8 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	}
 	// The reader alone touches run until it has returned.
 	read := make(chan error, 1)
-	go func() { read <- report.Read(p.output(), run) }()
+	heard := &listener{Reader: p.output(), began: run.Started}
+	go func() { read <- report.Read(heard, run) }()
 
 	why, hasRead, readErr := s.await(ctx, p, read, t.timeout)
 	res := result{killed: time.Now()}
@@ -95,10 +125,12 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 		return res
 	case endedTimeout:
 		run.Outcome, run.Error = report.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
+		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
 	case endedGarbage:
 		run.Outcome, run.Error = report.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
 	case endedItself:
 		conclude(run, readErr, e, stderr)
+		res.died = run.Outcome == report.OutcomeCrashed && run.Verb != "" && e.fault()
 	}
 	res.run = run
 	return res

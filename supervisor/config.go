@@ -78,10 +78,9 @@ type Config struct {
 // zero value is for no audit.
 type ContractConfig struct {
 	// Command says how to start the child that judges the contracts of a device,
-	// but for those that the present audit is done with, which it is told in the
-	// order of judgement and may keep. For the rest it is like [Config].Command.
-	// Nil for no audit.
-	Command func(device string, judged []string) Command
+	// but for what it is to leave out. For the rest it is like [Config].Command. Nil
+	// for no audit.
+	Command func(device string, leave LeaveOut) Command
 	// Interval is the time from the start of one audit of a device to the start
 	// of the next. Default: one hour.
 	Interval time.Duration
@@ -89,6 +88,16 @@ type ContractConfig struct {
 	// has more than one child if one of them is killed or crashes. Default: one
 	// minute.
 	Timeout time.Duration
+}
+
+// LeaveOut is what a child of an audit is to leave out, because of what became of
+// the children before it. It belongs to whoever is told.
+type LeaveOut struct {
+	// Judged are the contracts that the audit is done with, in order.
+	Judged []string
+	// Completions are to be left out because a child ended while it tried which of
+	// them the device gives.
+	Completions bool
 }
 
 // A Sink takes what runs found.

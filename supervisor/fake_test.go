@@ -58,6 +58,8 @@ type fakes struct {
 	// live is the number of children of a device that have not ended.
 	live map[string]int
 	errs []string
+	// told is what the children that judge contracts were told to leave out.
+	told [][]string
 }
 
 // newFakes returns children whose script depends on the device and on how many
@@ -75,9 +77,16 @@ func newFakes(next func(device string, n int) script) *fakes {
 func auditOf(device string) string { return "audit of " + device }
 
 // auditCommand is a ContractConfig.Command for fake children.
-func auditCommand(device string, judged []string) Command {
-	return Command{Path: device, Name: auditOf(device), Args: judged}
+func auditCommand(device string, leave LeaveOut) Command {
+	args := leave.Judged
+	if leave.Completions {
+		args = append(args, withoutCompletions)
+	}
+	return Command{Path: device, Name: auditOf(device), Args: args}
 }
+
+// withoutCompletions is how a fake child is told to leave out completions.
+const withoutCompletions = "without completions"
 
 // launch is a launcher. The path of the command is the device's name.
 func (f *fakes) launch(c Command) (process, error) {
@@ -104,10 +113,18 @@ func (f *fakes) launch(c Command) (process, error) {
 	if name == device {
 		p.script = f.next(device, n)
 	} else {
+		f.told = append(f.told, c.Args)
 		p.script = f.audit(device, c.Args, n)
 	}
 	go p.run()
 	return p, nil
+}
+
+// toldOf returns what the n-th child that judges contracts was told to leave out.
+func (f *fakes) toldOf(n int) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.told[n]
 }
 
 func (f *fakes) startsOf(device string) []time.Duration {

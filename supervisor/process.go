@@ -69,6 +69,20 @@ type exit struct {
 // ok reports whether the process ended by itself, with status 0.
 func (e exit) ok() bool { return e.signal == 0 && e.status == 0 }
 
+// fault reports whether the process ended by its own fault: a signal that comes of
+// what a program does, or the status with which Go's runtime ends after one.
+func (e exit) fault() bool {
+	const crashed = 2
+	switch e.signal {
+	case 0:
+		return e.status == crashed
+	case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP:
+		return true
+	default:
+		return false
+	}
+}
+
 // String says how the process ended, such as "exit status 3".
 func (e exit) String() string {
 	if e.signal == 0 {

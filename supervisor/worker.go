@@ -123,7 +123,7 @@ func (w *worker) next() *job {
 func (w *worker) task(j *job) task {
 	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
 	if j.kind == report.KindContract {
-		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.done()) }
+		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.leaveOut()) }
 	} else {
 		t.command = func() Command { return w.s.cfg.Command(w.name) }
 	}
@@ -212,7 +212,7 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 // say, the verdict on the contract that ended it, is added to it.
 func (w *worker) audited(res result) (change func(*report.DeviceState)) {
 	a := w.audit
-	a.take(res.run, res.left != nil)
+	a.take(res)
 	w.journal.auditRun(res.run, res.stderr)
 	if !a.goesOn() {
 		w.journal.auditEnd(a)

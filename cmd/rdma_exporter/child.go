@@ -31,6 +31,8 @@ type settings struct {
 	// Judged are the contracts that are not to be judged, because an earlier child
 	// of the same audit did.
 	Judged []string `json:"judged,omitempty"`
+	// WithoutCompletions leaves out the contracts that need some.
+	WithoutCompletions bool `json:"without_completions,omitempty"`
 }
 
 // maxSettings bounds what is read of a child's standard input, in bytes.
@@ -70,7 +72,8 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	out := report.NewWriter(std.out)
 	if o.command == commandContract {
 		return contract.Run(ctx, contract.Options{
-			Provider: provider, Device: o.device, Skip: s.Judged, DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
+			Provider: provider, Device: o.device, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
+			DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
 		})
 	}
 	return probe.Run(ctx, probe.Options{

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"rdma_exporter/probe"
+
+	"rdma_exporter/supervisor"
 )
 
 func testCommands(t *testing.T, vectors int) *commands {
@@ -40,11 +42,11 @@ func TestCommands(t *testing.T) {
 	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || s.Probe != c.settings.Probe {
 		t.Errorf("settings %+v", s)
 	}
-	got = c.contract("other", []string{"x", "y"})
+	got = c.contract("other", supervisor.LeaveOut{Judged: []string{"x", "y"}, Completions: true})
 	if !slices.Equal(got.Args, []string{"contract", "--device=other"}) {
 		t.Errorf("arguments %q", got.Args)
 	}
-	if s := decoded(t, got.Stdin); s.Profile != nil || !slices.Equal(s.Judged, []string{"x", "y"}) {
+	if s := decoded(t, got.Stdin); s.Profile != nil || !slices.Equal(s.Judged, []string{"x", "y"}) || !s.WithoutCompletions {
 		t.Errorf("settings %+v", s)
 	}
 }
@@ -58,7 +60,7 @@ func TestFirstVector(t *testing.T) {
 	for _, device := range []string{"a", "b", "c"} {
 		wg.Go(func() {
 			for i := range 50 {
-				c.contract(device, nil)
+				c.contract(device, supervisor.LeaveOut{})
 				if got := decoded(t, c.probe(device).Stdin).Probe.Notification.FirstVector; got != 3*i {
 					t.Errorf("run %d on %s begins with vector %d, want %d", i, device, got, 3*i)
 				}

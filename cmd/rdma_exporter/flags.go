@@ -110,7 +110,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 
 	app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
 		Default("1h").DurationVar(&o.contractInterval)
-	app.Flag("contract.timeout", "Longest that a contract audit may take before its process is killed; another one judges the rest.").
+	app.Flag("contract.timeout", "Longest that a process of a contract audit may take before it is killed; another one judges the rest.").
 		Default("1m").DurationVar(&o.contractTimeout)
 
 	o.web = kingpinflag.AddFlags(app, defaultAddress)

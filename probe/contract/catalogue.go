@@ -103,7 +103,7 @@ func Catalogue() []Contract {
 		{
 			Name: "srq_limit_ignored", Severity: report.SeverityWarning, ManPage: manCreateSRQ,
 			Promise:     "The srq_limit in the attributes does not matter to the creation of a shared receive queue.",
-			Judged:      "Queues that differ in srq_limit alone, from 0 to the largest number, must all be created, and ibv_query_srq must tell the same srq_limit of each.",
+			Judged:      "Queues that differ in srq_limit alone, from 0 to the largest number, must all be created with the same sizes, and none may have its limit armed by that, which ibv_query_srq tells. Where the query is not supported, creation alone decides.",
 			Consequence: "A structure that was not cleared makes creation fail, or arms a limit that nobody asked for: an IBV_EVENT_SRQ_LIMIT_REACHED comes unexpectedly.",
 			Remedy:      "Set srq_limit to 0 when creating; arm it with ibv_modify_srq.",
 			judge:       srqLimitIgnored,

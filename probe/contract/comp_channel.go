@@ -17,26 +17,19 @@ func channelDestroyBusy(j *judge) error {
 	if err != nil {
 		return err
 	}
-	err = j.refused(ch.Close)
-	j.seeRefused("ibv_destroy_comp_channel", err)
-	if err == nil {
-		return nil
+	arm := func() error { return q.ReqNotify(false) }
+	before := j.refused(arm)
+	if err := j.seeRefused("ibv_destroy_comp_channel", j.refused(ch.Close)); err != nil || j.violated {
+		return err
 	}
-	j.presume("arming the CQ and destroying it and its channel")
-	if err := q.ReqNotify(false); err != nil {
-		j.see(false, "afterwards ibv_req_notify_cq: %s", short(err))
-		return nil
+	if ok, err := j.stillWorks(verbs.ReqNotifyCQ, before, arm); !ok {
+		return err
 	}
-	if err := q.Close(); err != nil {
-		j.see(false, "afterwards ibv_destroy_cq: %s", short(err))
-		return nil
+	if ok, err := j.seeWorks(verbs.DestroyCQ, q.Close); !ok {
+		return err
 	}
-	if err := ch.Close(); err != nil {
-		j.see(false, "afterwards ibv_destroy_comp_channel: %s", short(err))
-		return nil
-	}
-	j.see(true, "afterwards the CQ and the channel could be destroyed")
-	return nil
+	_, err = j.seeWorks(verbs.DestroyCompChannel, ch.Close)
+	return err
 }
 
 // channelSteering arms two CQs with a channel each. A completion on one must show
@@ -76,6 +69,7 @@ func channelSteering(j *judge) error {
 		if _, err := j.await(q, 1); err != nil {
 			return err
 		}
+		j.presume("taking an event")
 		_, came, err := j.event(channels[own], patience/4)
 		if err != nil {
 			return err

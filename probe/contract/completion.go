@@ -3,7 +3,6 @@ package contract
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"rdma_exporter/probe/session"
@@ -30,6 +29,19 @@ type ways struct {
 	// noFlush tells for each way of flushing why the device does not; nil if it
 	// does.
 	noFlush map[flushWay]error
+	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
+	qpType verbs.QPType
+}
+
+// noWays says that no completion was found because looking for it was the end of
+// a process.
+func noWays() ways {
+	why := errors.New("the process that tried it before did not come to its end")
+	w := ways{noRoute: why, noFlush: make(map[flushWay]error), qpType: verbs.RC}
+	for _, way := range flushWays() {
+		w.noFlush[way] = why
+	}
+	return w
 }
 
 // flushes tells whether the device flushes work requests in a way.
@@ -40,6 +52,7 @@ func (w *ways) flushes(way flushWay) bool { return w.noFlush[way] == nil }
 func (a *audit) survey() {
 	w := &a.ways
 	w.noFlush = make(map[flushWay]error)
+	w.qpType = a.findType()
 	for port := 1; port <= a.Attr.Ports && w.route == nil; port++ {
 		r, err := a.Loopback(port)
 		if err == nil {
@@ -56,6 +69,29 @@ func (a *audit) survey() {
 	for _, way := range flushWays() {
 		w.noFlush[way] = a.try(func(j *judge, q verbs.CQ) (completer, error) { return j.flusher(q, way) })
 	}
+}
+
+// findType returns the type of QP with which to judge what holds for any.
+func (a *audit) findType() verbs.QPType {
+	for _, t := range []verbs.QPType{verbs.RC, verbs.UD} {
+		j := &judge{audit: a, Scope: a.Scope()}
+		err := j.refused(func() error {
+			pd, err := j.pd()
+			if err != nil {
+				return err
+			}
+			cq, err := j.cq(nil, 0)
+			if err != nil {
+				return err
+			}
+			_, err = j.qp(pd, t, cq, cq, nil, false)
+			return err
+		})
+		if errors.Join(err, j.Close()) == nil {
+			return t
+		}
+	}
+	return verbs.RC
 }
 
 // try tells whether a completer leads to a completion.
@@ -113,6 +149,7 @@ func (j *judge) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent
 	if err != nil {
 		return e, false, cannot("get an event", err)
 	}
+	// The event may name another CQ than the one that it is for.
 	if err := e.CQ.AckEvents(1); err != nil {
 		return e, false, cannot("acknowledge an event", err)
 	}
@@ -130,10 +167,12 @@ func (j *judge) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch v
 	if err != nil {
 		return false, err
 	}
-	if _, err := j.await(q, 1); err != nil {
+	if _, err := j.await(q, 1); err != nil || came {
 		return came, err
 	}
-	return came, nil
+	// The completion may have come a moment ago, on a host that stood still.
+	_, came, err = j.event(ch, patience)
+	return came, err
 }
 
 // completesQuietly brings about a completion on a CQ, waits for it, and tells
@@ -174,25 +213,21 @@ func (j *judge) needRoute() error {
 // noCompletions is why nothing can be judged that takes a completion. The
 // obstacle that it stands for, if there is one, is that of the loopback path.
 func (j *judge) noCompletions() error {
-	return fmt.Errorf("no completion can be had: no loopback (%w), and %s", j.ways.noRoute, j.noFlushes())
+	return fmt.Errorf("no completion can be had: no loopback (%w), and %w", j.ways.noRoute, j.noFlushes())
 }
 
-// noFlushes says in words why no work request is flushed.
-func (j *judge) noFlushes() string {
-	var texts []string
-	for _, way := range flushWays() {
-		texts = append(texts, fmt.Sprintf("no flushed %s (%v)", way, j.ways.noFlush[way]))
-	}
-	return strings.Join(texts, ", ")
+// noFlushes is why no work request is flushed.
+func (j *judge) noFlushes() error {
+	ways := flushWays()
+	return fmt.Errorf("no flushed %s (%w), no flushed %s (%w)", ways[0], j.ways.noFlush[ways[0]], ways[1], j.ways.noFlush[ways[1]])
 }
 
 // pair are two RC QPs that are connected on one port.
 type pair struct {
-	j          *judge
-	from, to   verbs.QP
-	sent, rcvd verbs.CQ
-	data       []verbs.SGE
-	posted     uint64
+	j        *judge
+	from, to verbs.QP
+	data     []verbs.SGE
+	posted   uint64
 }
 
 // connect connects a sender and a receiver whose CQs are given; the sender's QP
@@ -210,7 +245,7 @@ func (j *judge) connect(sent, rcvd verbs.CQ, signalAll bool) (*pair, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{j: j, sent: sent, rcvd: rcvd}
+	p := &pair{j: j}
 	if p.data, err = j.sge(pd); err != nil {
 		return nil, err
 	}
@@ -239,64 +274,50 @@ func (p *pair) send(flags verbs.SendFlags) (id uint64, err error) {
 	return p.posted, nil
 }
 
-// receiver is a completer of receives.
-type receiver struct{ *pair }
+// messages is a completer of messages: of their receives, or of their sends.
+type messages struct {
+	*pair
+	// other is the CQ of the side that is not measured.
+	other verbs.CQ
+	text  string
+}
 
 // receiver returns a completer of receives on a CQ.
 func (j *judge) receiver(q verbs.CQ) (completer, error) {
-	sent, err := j.cq(nil, 0)
+	other, err := j.cq(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.connect(sent, q, false)
+	p, err := j.connect(other, q, false)
+	return messages{p, other, "receives of messages (RC, loopback)"}, err
+}
+
+// sender returns a completer of successful sends on a CQ, none of which is
+// solicited.
+func (j *judge) sender(q verbs.CQ) (completer, error) {
+	other, err := j.cq(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	return receiver{p}, nil
+	p, err := j.connect(q, other, false)
+	return messages{p, other, "sends of messages (RC, loopback)"}, err
 }
 
 // complete implements completer.
-func (r receiver) complete(solicited bool) error {
+func (m messages) complete(solicited bool) error {
 	flags := verbs.SendSignaled
 	if solicited {
 		flags |= verbs.SendSolicited
 	}
-	if _, err := r.send(flags); err != nil {
+	if _, err := m.send(flags); err != nil {
 		return err
 	}
-	// The send queue must not fill up.
-	return r.j.successful(r.sent)
+	// The queues must not fill up.
+	return m.j.successful(m.other)
 }
 
 // String implements completer.
-func (r receiver) String() string { return "receives of messages (RC, loopback)" }
-
-// sender is a completer of successful sends.
-type sender struct{ *pair }
-
-// sender returns a completer of sends on a CQ.
-func (j *judge) sender(q verbs.CQ) (completer, error) {
-	rcvd, err := j.cq(nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	p, err := j.connect(q, rcvd, false)
-	if err != nil {
-		return nil, err
-	}
-	return sender{p}, nil
-}
-
-// complete implements completer.
-func (s sender) complete(bool) error {
-	if _, err := s.send(verbs.SendSignaled); err != nil {
-		return err
-	}
-	return s.j.successful(s.rcvd)
-}
-
-// String implements completer.
-func (s sender) String() string { return "sends of messages (RC, loopback)" }
+func (m messages) String() string { return m.text }
 
 // successful awaits one completion, which must be successful.
 func (j *judge) successful(q verbs.CQ) error {
@@ -362,6 +383,9 @@ func (j *judge) flusher(q verbs.CQ, way flushWay) (completer, error) {
 	}
 	f := &flusher{j: j, way: way, pd: pd, cq: q, idle: idle, data: data}
 	if way == flushSend {
+		if j.ways.qpType != verbs.RC {
+			return nil, notSupported("a send on a %s QP needs an address", j.ways.qpType)
+		}
 		if f.qp, err = j.qp(pd, verbs.RC, q, idle, nil, true); err != nil {
 			return nil, err
 		}
@@ -391,11 +415,11 @@ func (f *flusher) complete(bool) error {
 		}
 		return nil
 	}
-	qp, err := f.j.qp(f.pd, verbs.RC, f.idle, f.cq, nil, false)
+	qp, err := f.j.qp(f.pd, f.j.ways.qpType, f.idle, f.cq, nil, false)
 	if err != nil {
 		return err
 	}
-	if err := qp.Modify(verbs.ToInit(verbs.RC, f.j.flushPort(), verbs.AccessLocalWrite)); err != nil {
+	if err := qp.Modify(verbs.ToInit(qp.Type(), f.j.flushPort(), verbs.AccessLocalWrite)); err != nil {
 		return cannot("move a QP to INIT", err)
 	}
 	if err := qp.PostRecv(verbs.RecvWR{ID: f.posted, SGEs: f.data}); err != nil {

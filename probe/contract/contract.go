@@ -11,8 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"rdma_exporter/probe/session"
@@ -30,6 +32,9 @@ type Options struct {
 	// Skip are names of contracts that are not to be judged, because an earlier
 	// part of the audit did.
 	Skip []string
+	// WithoutCompletions leaves out what needs completions, because an earlier part
+	// of the audit ended while it tried which of them the device gives.
+	WithoutCompletions bool
 	// DestroyTimeout bounds the time spent on repeating refused destructions, all
 	// together.
 	DestroyTimeout time.Duration
@@ -45,20 +50,33 @@ const (
 	quiet = 150 * time.Millisecond
 )
 
-// Run judges all contracts once and writes a whole report, whose end tells if
-// the device could not be judged at all. It returns an error only if the report
+// Run judges all contracts once and writes a whole report, which begins with what
+// is to be judged and whose end tells if the device could not be judged at all. It returns an error only if the report
 // could not be written or ctx ended; ctx is looked at between the contracts.
 func Run(ctx context.Context, o Options) error {
 	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.DestroyTimeout, Out: o.Out}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
-		a := audit{Session: s}
-		a.survey()
+		var plan []Contract
+		var planned []report.Planned
 		for _, c := range Catalogue() {
+			if !slices.Contains(o.Skip, c.Name) {
+				plan = append(plan, c)
+				planned = append(planned, report.Planned{Name: c.Name, Severity: c.Severity})
+			}
+		}
+		if len(plan) == 0 {
+			return nil
+		}
+		_ = o.Out.Plan(planned)
+		a := audit{Session: s}
+		if o.WithoutCompletions {
+			a.ways = noWays()
+		} else {
+			a.survey()
+		}
+		for _, c := range plan {
 			if err := errors.Join(ctx.Err(), o.Out.Err()); err != nil {
 				return err
-			}
-			if slices.Contains(o.Skip, c.Name) {
-				continue
 			}
 			_ = o.Out.Judging(c.Name)
 			_ = o.Out.Contract(a.judge(c))
@@ -138,18 +156,30 @@ func (j *judge) see(ok bool, format string, args ...any) {
 	j.judged = true
 	j.violated = j.violated || !ok
 	j.remark(format, args...)
+	if !ok {
+		// To clean up after a driver that breaks a promise may be the end of the
+		// process.
+		_ = j.Out.Presume(report.Presumption{Contract: j.violation(), Proven: true})
+	}
 }
 
-// presume reports the verdict that holds if what follows is the end of the
-// process: the manual has it work, and a driver that breaks the promise of this
-// contract may have freed what it touches. It is called anew before each such
-// step.
+// presume reports the verdict that holds if the process dies of what follows, or
+// hangs in it: the manual has it work, and a driver that breaks the promise of
+// this contract may have freed what it touches. It is called anew before each
+// such step.
 func (j *judge) presume(step string) {
-	_ = j.Out.Presume(report.Contract{
+	if !j.violated {
+		_ = j.Out.Presume(report.Presumption{Contract: j.violation(step + " was the end of the process")})
+	}
+}
+
+// violation returns the verdict that the contract is violated, by what was seen
+// so far and what comes on top.
+func (j *judge) violation(more ...string) report.Contract {
+	return report.Contract{
 		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
-		Asked: j.asked, Expected: j.expected,
-		Observed: strings.Join(append(slices.Clone(j.notes), "afterwards "+step+" was the end of the process"), "; "),
-	})
+		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
+	}
 }
 
 // remark notes an observation that decides nothing.
@@ -164,13 +194,52 @@ func (j *judge) refused(f func() error) error {
 	return err
 }
 
-// seeRefused notes whether something was refused, as the manual demands.
-func (j *judge) seeRefused(what string, err error) {
-	if err != nil {
+// seeRefused notes whether something was refused, as the manual demands. Its
+// error is a refusal that has nothing to do with the manual.
+func (j *judge) seeRefused(what string, err error) error {
+	switch {
+	case err == nil:
+		j.see(false, "%s: it succeeded", what)
+	case isCircumstance(err):
+		return cannot(what, err)
+	default:
 		j.see(true, "%s: %s", what, short(err))
-		return
 	}
-	j.see(false, "%s: it succeeded", what)
+	return nil
+}
+
+// isCircumstance reports whether an error tells of the host or of a device that
+// is gone, rather than of what the device makes of the manual.
+func isCircumstance(err error) bool {
+	for _, errno := range []syscall.Errno{
+		syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENODEV, syscall.EINTR,
+	} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
+}
+
+// insists calls what must succeed by the manual. A refusal is returned only if it
+// repeats while the control, which is nothing special, succeeds: a host that is
+// short of something for a moment, or at a limit, proves nothing. The second
+// error is why nothing can be said.
+func (j *judge) insists(what string, create, control func() error) (refusal, err error) {
+	refusal = j.refused(create)
+	if refusal == nil {
+		return nil, nil
+	}
+	if err := j.refused(control); err != nil {
+		return nil, cannot(what+", and then a plain one", err)
+	}
+	if refusal = j.refused(create); refusal == nil {
+		j.remark("%s: refused at first", what)
+	}
+	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, syscall.EIO) || errors.Is(refusal, os.ErrPermission) {
+		return nil, cannot(what, refusal)
+	}
+	return refusal, nil
 }
 
 // short names an error by its errno, if it has one.

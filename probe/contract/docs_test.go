@@ -75,8 +75,12 @@ verdict changes: what was asked, what the manual has follow, and what was observ
   otherwise), ` + "`prerequisite_failed`" + ` (something else went wrong on the way, such as a completion that did not
   come), ` + "`timeout`" + ` and ` + "`crashed`" + ` (the child process ended while it judged).
 
+What fails is asked for again, beside something plain that should succeed: only a refusal that repeats counts.
+A process that dies of, or hangs in, what must work by the manual, such as polling a completion queue after its
+destruction was refused, is evidence, too; one that was killed from outside is not.
+
 Completions are brought about in one of two ways. On the **loopback** path two connected RC queue pairs
-on the same port exchange empty messages; it needs an active port, and cannot be had on iWARP, which connects
+on the same port exchange messages of 8 bytes, or empty ones where no memory may be pinned; it needs an active port, and cannot be had on iWARP, which connects
 through a connection manager only. On the **flush** path work requests fail on purpose, because their
 queue pair is in the error state, or goes there; it needs neither port nor peer. What should come is waited
 for up to 2 seconds; for what should not come, 150 ms.

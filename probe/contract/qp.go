@@ -1,10 +1,10 @@
 package contract
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
-	"rdma_exporter/probe/session"
-	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
 
@@ -65,6 +65,7 @@ func (j *judge) eachQP(look func(asked verbs.QPCap, q verbs.QP) error) error {
 					j.remark("no %s QP: %s", t, short(err))
 					break
 				}
+				j.remark("no %s QP of %s: %s", t, qpText(asked), short(err))
 				continue
 			}
 			created++
@@ -145,15 +146,17 @@ func qpSRQTypeRestricted(j *judge) error {
 			return err
 		})
 	}
-	if err := create(verbs.RC, srq); err != nil {
-		return cannot("create an RC QP with an SRQ", err)
+	if err := create(j.ways.qpType, srq); err != nil {
+		return cannot(fmt.Sprintf("create a %s QP with an SRQ", j.ways.qpType), err)
 	}
 	for _, t := range []verbs.QPType{verbs.UC, verbs.RawPacket} {
 		if err := create(t, nil); err != nil {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
 			continue
 		}
-		j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq))
+		if err := j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq)); err != nil {
+			return err
+		}
 	}
 	if !j.judged {
 		return notSupported("the device has no QPs but those that may have an SRQ")
@@ -178,11 +181,16 @@ func qpRecvCapsIgnored(j *judge) error {
 		return err
 	}
 	// One that has the sizes that anybody would ask for.
-	if _, err := j.qp(pd, verbs.RC, cq, cq, srq, false); err != nil {
+	typ := j.ways.qpType
+	plain, err := j.qp(pd, typ, cq, cq, srq, false)
+	if err != nil {
 		return err
 	}
-	j.asks(fmt.Sprintf("ibv_create_qp (RC) with an SRQ and with max_recv_wr and max_recv_sge 0, with max_recv_wr %d (max_qp_wr is %d), and with max_recv_sge %d (max_sge is %d)",
-		l.MaxQPWR+1, l.MaxQPWR, l.MaxSGE+1, l.MaxSGE), "the QPs are created all the same")
+	if err := plain.Close(); err != nil {
+		return cannot("destroy a QP", err)
+	}
+	j.asks(fmt.Sprintf("ibv_create_qp (%s) with an SRQ and with max_recv_wr and max_recv_sge 0, with max_recv_wr %d (max_qp_wr is %d), and with max_recv_sge %d (max_sge is %d)",
+		typ, l.MaxQPWR+1, l.MaxQPWR, l.MaxSGE+1, l.MaxSGE), "the QPs are created all the same")
 	for _, t := range []struct {
 		text    string
 		wr, sge int
@@ -193,18 +201,23 @@ func qpRecvCapsIgnored(j *judge) error {
 	} {
 		asked := smallQP()
 		asked.MaxRecvWR, asked.MaxRecvSGE = uint32(t.wr), uint32(t.sge)
-		var q verbs.QP
-		err := j.refused(func() (err error) {
-			q, err = j.QP(pd, verbs.QPInitAttr{Type: verbs.RC, SendCQ: cq, RecvCQ: cq, SRQ: srq, Cap: asked})
-			return err
-		})
-		if err != nil {
-			j.see(false, "%s: %s", t.text, short(err))
-			continue
+		create := func(c verbs.QPCap) func() error {
+			return func() error {
+				q, err := j.QP(pd, verbs.QPInitAttr{Type: typ, SendCQ: cq, RecvCQ: cq, SRQ: srq, Cap: c})
+				if err != nil {
+					return err
+				}
+				return q.Close()
+			}
 		}
-		j.see(true, "%s: created", t.text)
-		if err := q.Close(); err != nil {
-			return cannot("destroy a QP", err)
+		refusal, err := j.insists(t.text, create(asked), create(smallQP()))
+		if err != nil {
+			return err
+		}
+		if refusal != nil {
+			j.see(false, "%s: %s", t.text, short(refusal))
+		} else {
+			j.see(true, "%s: created", t.text)
 		}
 	}
 	return nil
@@ -275,6 +288,14 @@ func (j *judge) seeSends(sent verbs.CQ, all bool, want []uint64) error {
 		}
 		return err
 	}
+	// With 0, the signalled send was the last: what comes before it is too much.
+	for last := want[len(want)-1]; wcs[len(wcs)-1].ID != last && len(wcs) < smallCQ; {
+		more, err := j.await(sent, 1)
+		if err != nil {
+			return err
+		}
+		wcs = append(wcs, more...)
+	}
 	more, err := sent.Poll(smallCQ)
 	if err != nil {
 		return cannot("poll a CQ", err)
@@ -293,8 +314,7 @@ func (j *judge) seeSends(sent verbs.CQ, all bool, want []uint64) error {
 // multicastGID is a multicast group of link-local scope that nobody uses.
 func multicastGID() verbs.GID { return verbs.GID{0: 0xff, 1: 0x12, 14: 0x77, 15: 0x01} }
 
-// multicastLID is the first LID of multicast groups, which matters on InfiniBand
-// only.
+// multicastLID is a LID of multicast groups, which matters on InfiniBand only.
 const multicastLID = 0xc001
 
 func qpDestroyBusyMulticast(j *judge) error {
@@ -312,22 +332,18 @@ func qpDestroyBusyMulticast(j *judge) error {
 	}
 	query := func() error { _, err := qp.Query(); return err }
 	before := j.refused(query)
-	err = j.refused(qp.Close)
-	j.seeRefused("ibv_destroy_qp", err)
-	if err == nil || !j.stillAnswers(verbs.QueryQP, before, query) {
-		return nil
+	if err := j.seeRefused("ibv_destroy_qp", j.refused(qp.Close)); err != nil || j.violated {
+		return err
 	}
-	j.presume("detaching the QP and destroying it")
-	if err := qp.DetachMulticast(multicastGID(), lid); err != nil {
-		j.see(false, "afterwards ibv_detach_mcast: %s", short(err))
-		return nil
+	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {
+		return err
 	}
-	if err := qp.Close(); err != nil {
-		j.see(false, "detached, ibv_destroy_qp: %s", short(err))
-		return nil
+	detach := func() error { return qp.DetachMulticast(multicastGID(), lid) }
+	if ok, err := j.seeWorks(verbs.DetachMcast, detach); !ok {
+		return err
 	}
-	j.see(true, "detached, it could be destroyed")
-	return nil
+	_, err = j.seeWorks(verbs.DestroyQP, qp.Close)
+	return err
 }
 
 // member returns a UD QP that can be attached to a multicast group, and the LID
@@ -350,9 +366,12 @@ func (j *judge) member() (verbs.QP, uint16, error) {
 		qp, err = j.qp(pd, verbs.UD, cq, cq, nil, false)
 		return err
 	})
+	if errors.Is(err, syscall.EINVAL) {
+		// As some drivers say of a type that they do not have.
+		return nil, 0, notSupported("%v", err)
+	}
 	if err != nil {
-		// RC QPs can be had, or nothing could be judged at all.
-		return nil, 0, &session.ObstacleError{Reason: report.SkipNotSupported, Detail: err.Error()}
+		return nil, 0, err
 	}
 	if err := qp.Modify(verbs.ToInit(verbs.UD, j.flushPort(), 0)); err != nil {
 		return nil, 0, cannot("move a UD QP to INIT", err)

@@ -132,23 +132,34 @@ func srqLimitIgnored(j *judge) error {
 	}
 	for _, limit := range limits {
 		var q verbs.SRQ
-		err := j.refused(func() (err error) {
-			q, err = j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1, Limit: limit})
-			return err
-		})
+		create := func(limit uint32) func() error {
+			return func() (err error) {
+				q, err = j.SRQ(pd, verbs.SRQAttr{MaxWR: wr, MaxSGE: 1, Limit: limit})
+				return err
+			}
+		}
+		refusal, err := j.insists(fmt.Sprintf("with %d", limit), create(limit), create(0))
 		if err != nil {
-			j.see(false, "with %d: %s", limit, short(err))
+			return err
+		}
+		if refusal != nil {
+			j.see(false, "with %d: creation is refused: %s", limit, short(refusal))
 			continue
 		}
-		if q.Created().MaxWR != plain.Created().MaxWR || noQuery != nil {
-			j.see(q.Created().MaxWR == plain.Created().MaxWR, "with %d: created with max_wr %d", limit, q.Created().MaxWR)
+		same := q.Created().MaxWR == plain.Created().MaxWR && q.Created().MaxSGE == plain.Created().MaxSGE
+		if !same || noQuery != nil {
+			j.see(same, "with %d: created as %s, like %s", limit, srqText(q.Created()), srqText(plain.Created()))
 			continue
 		}
 		got, err := q.Query()
 		if err != nil {
 			return cannot("query an SRQ", err)
 		}
-		j.see(got.Limit == want.Limit, "with %d: created, the query tells %d", limit, got.Limit)
+		if got.Limit == want.Limit {
+			j.see(true, "with %d: created", limit)
+		} else {
+			j.see(false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
+		}
 	}
 	return nil
 }
@@ -168,7 +179,7 @@ func srqDestroyBusy(j *judge) error {
 	if err != nil {
 		return err
 	}
-	qp, err := j.qp(pd, verbs.RC, cq, cq, srq, true)
+	qp, err := j.qp(pd, j.ways.qpType, cq, cq, srq, true)
 	if err != nil {
 		return err
 	}
@@ -177,24 +188,20 @@ func srqDestroyBusy(j *judge) error {
 		return err
 	}
 	query := func() error { _, err := srq.Query(); return err }
-	before := j.refused(query)
-	err = j.refused(srq.Close)
-	j.seeRefused("ibv_destroy_srq", err)
-	if err == nil || !j.stillAnswers(verbs.QuerySRQ, before, query) {
-		return nil
+	post := func() error { return srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}) }
+	noQuery, noPost := j.refused(query), j.refused(post)
+	if err := j.seeRefused("ibv_destroy_srq", j.refused(srq.Close)); err != nil || j.violated {
+		return err
 	}
-	j.presume("posting a receive to the SRQ and destroying the QP and it")
-	if err := srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
-		j.see(false, "afterwards ibv_post_srq_recv: %s", short(err))
-		return nil
+	if ok, err := j.stillWorks(verbs.QuerySRQ, noQuery, query); !ok {
+		return err
 	}
-	if err := qp.Close(); err != nil {
-		return cannot("destroy the QP", err)
+	if ok, err := j.stillWorks(verbs.PostSRQRecv, noPost, post); !ok {
+		return err
 	}
-	if err := srq.Close(); err != nil {
-		j.see(false, "afterwards, without the QP, ibv_destroy_srq: %s", short(err))
-		return nil
+	if ok, err := j.seeWorks(verbs.DestroyQP, qp.Close); !ok {
+		return err
 	}
-	j.see(true, "afterwards it took a receive, and could be destroyed without the QP")
-	return nil
+	_, err = j.seeWorks(verbs.DestroySRQ, srq.Close)
+	return err
 }
