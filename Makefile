@@ -22,8 +22,9 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 	-X $(info).Revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
 	-X $(info).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
 
-# What the tests find: the built binary, and promtool.
-test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
+# What the tests find: the built binary, the program that it is measured against,
+# and promtool.
+test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
 help: ## Show this list
@@ -63,10 +64,11 @@ test-unit: test-tools ## Run the tests that need no RDMA device
 	$(test_env) go test -race ./...
 
 .PHONY: test-vm
-test-vm: test-tools ## Run the tests of the test bed, and those on real devices in it
+test-vm: test-tools $(bin)/yardstick ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
-	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./probe/contract ./test/softroce
+	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
+	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./test/softroce
 # A device has as many completion vectors as the machine has processors.
 	for smp in 4 8; do \
 		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
@@ -81,14 +83,14 @@ test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads 
 runs ?= 1000
 .PHONY: soak
 soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N) on a real device and look for what grows
-	RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' $(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
+	$(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
 		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs)
 
 .PHONY: bench
 bench: test-tools $(bin)/yardstick ## Measure scrapes, child runs, memory, and latencies beside those of a C program
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
-	RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' $(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
+	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
 
 $(bin)/yardstick: test/yardstick/yardstick.c
 	@tools/packages gcc libc6-dev libibverbs-dev

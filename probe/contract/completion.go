@@ -170,8 +170,8 @@ func (j *judge) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch v
 	if _, err := j.await(q, 1); err != nil || came {
 		return came, err
 	}
-	// The completion may have come a moment ago, on a host that stood still.
-	_, came, err = j.event(ch, patience)
+	// The completion may have come only now, on a host that stood still.
+	_, came, err = j.event(ch, quiet)
 	return came, err
 }
 

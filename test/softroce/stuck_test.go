@@ -125,7 +125,7 @@ func TestStuckChild(t *testing.T) {
 			e := start(t, options{flags: flags})
 			t.Cleanup(f.thaw)
 			e.rounds(1)
-			c, verb := e.stopInVerb(active)
+			c, verb := e.stopHolding(active, before)
 			f.freeze(c.pid)
 			if known {
 				e.until(active+" to be stuck", func(m metrics) bool { return m.sum("rdma_probe_stuck", "device", active) == 1 })
@@ -133,9 +133,6 @@ func TestStuckChild(t *testing.T) {
 			t.Logf("ended %v after SIGTERM, with a child frozen in %q", e.terminate(), verb)
 			if !isAlive(c.pid) {
 				t.Errorf("child %d is not stuck: it has ended", c.pid)
-			}
-			if resources(t) == before {
-				t.Error("the frozen child holds nothing, so this proves nothing")
 			}
 			f.thaw()
 			await(t, "the child to end", func() bool { return !isAlive(c.pid) })
