@@ -329,3 +329,15 @@ func (j *judge) srq(pd verbs.PD) (verbs.SRQ, error) {
 	}
 	return q, nil
 }
+
+// shared creates what a QP with an SRQ needs.
+func (j *judge) shared() (pd verbs.PD, srq verbs.SRQ, cq verbs.CQ, err error) {
+	if pd, err = j.pd(); err != nil {
+		return nil, nil, nil, err
+	}
+	if srq, err = j.srq(pd); err != nil {
+		return nil, nil, nil, err
+	}
+	cq, err = j.cq(nil, 0)
+	return pd, srq, cq, err
+}

@@ -128,15 +128,7 @@ func qpReportsActual(j *judge) error {
 // has them without one.
 func qpSRQTypeRestricted(j *judge) error {
 	j.asks("ibv_create_qp of the types other than RC and UD that the device has (UC, raw packet), with an SRQ", "each fails")
-	pd, err := j.pd()
-	if err != nil {
-		return err
-	}
-	srq, err := j.srq(pd)
-	if err != nil {
-		return err
-	}
-	cq, err := j.cq(nil, 0)
+	pd, srq, cq, err := j.shared()
 	if err != nil {
 		return err
 	}
@@ -168,15 +160,7 @@ func qpSRQTypeRestricted(j *judge) error {
 // SRQ there is no receive queue, and they must not matter.
 func qpRecvCapsIgnored(j *judge) error {
 	l := j.Attr.Limits
-	pd, err := j.pd()
-	if err != nil {
-		return err
-	}
-	srq, err := j.srq(pd)
-	if err != nil {
-		return err
-	}
-	cq, err := j.cq(nil, 0)
+	pd, srq, cq, err := j.shared()
 	if err != nil {
 		return err
 	}

@@ -167,15 +167,7 @@ func srqLimitIgnored(j *judge) error {
 func srqDestroyBusy(j *judge) error {
 	j.asks("ibv_destroy_srq of an SRQ that a QP is associated with",
 		"it fails; afterwards the SRQ can be asked for its size and takes a receive, and can be destroyed when the QP is")
-	pd, err := j.pd()
-	if err != nil {
-		return err
-	}
-	srq, err := j.srq(pd)
-	if err != nil {
-		return err
-	}
-	cq, err := j.cq(nil, 0)
+	pd, srq, cq, err := j.shared()
 	if err != nil {
 		return err
 	}
