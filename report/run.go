@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Run is one run of the probes, or of the contract audit, on one device.
+// Run is one run of the probes, of the contract audit, or of the resource audit,
+// on one device.
 type Run struct {
 	// Kind tells what was run.
 	Kind Kind `json:"kind,omitempty"`
@@ -42,6 +43,14 @@ type Run struct {
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.
 	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`
+	// Context is what the kernel calls the device that the child opened; nil if it
+	// opened none or the kernel does not tell.
+	Context *Context `json:"context,omitempty"`
+	// Summary is how many objects of each type the device has, as a resource audit
+	// finds out first; nil if it did not come that far.
+	Summary []TypeCount `json:"summary,omitempty"`
+	// Inventory is what a resource audit found; nil if it did not come that far.
+	Inventory *Inventory `json:"inventory,omitempty"`
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the most memory that the child had resident, in bytes, by its own
@@ -59,16 +68,18 @@ const (
 	KindProbe Kind = "probe"
 	// KindContract: the contract audit, or a part of it.
 	KindContract Kind = "contract"
+	// KindInventory: the resource audit.
+	KindInventory Kind = "inventory"
 )
 
 // Kinds returns every kind.
-func Kinds() []Kind { return []Kind{KindProbe, KindContract} }
+func Kinds() []Kind { return []Kind{KindProbe, KindContract, KindInventory} }
 
-// Kept returns a copy without what only the sinks count: the calls and the
-// samples, of which there are thousands.
+// Kept returns a copy without what only the sinks count, the calls and the
+// samples, of which there are thousands, and without the inventory.
 func (r *Run) Kept() *Run {
 	kept := *r
-	kept.Calls = nil
+	kept.Calls, kept.Inventory = nil, nil
 	kept.Probes = slices.Clone(r.Probes)
 	for i := range kept.Probes {
 		p := &kept.Probes[i]

@@ -34,9 +34,21 @@ type DeviceState struct {
 	// Contracts is how the device keeps the contracts of the man pages; nil before
 	// they were first judged.
 	Contracts *Contracts `json:"contracts,omitempty"`
+	// Resources are the objects on the device, of whichever process, by the
+	// kernel's account; nil before the first resource audit.
+	Resources *Resources `json:"resources,omitempty"`
+	// Assessment is what all of that amounts to; nil while there is nothing to
+	// assess.
+	Assessment *Assessment `json:"assessment,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
-	// none.
+	// none. Children of the resource audit are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Assessment is what is known of a device, judged.
+type Assessment struct {
+	// Findings have the worst first.
+	Findings []Finding `json:"findings"`
 }
 
 // Stuck is a child process that was killed and has not ended.

@@ -28,6 +28,9 @@ type line struct {
 	Presumed    *Presumption `json:"presumed,omitempty"`
 	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
+	Context     *Context     `json:"context,omitempty"`
+	Summary     []TypeCount  `json:"summary,omitempty"`
+	Inventory   *Inventory   `json:"inventory,omitempty"`
 	End         *End         `json:"end,omitempty"`
 }
 
@@ -79,6 +82,16 @@ func (w *Writer) Contract(c Contract) error { return w.write(line{Contract: &c})
 
 // Undestroyed says that an object could not be destroyed.
 func (w *Writer) Undestroyed(u Undestroyed) error { return w.write(line{Undestroyed: &u}) }
+
+// Context says what the kernel calls the device that was opened.
+func (w *Writer) Context(c Context) error { return w.write(line{Context: &c}) }
+
+// Summary says how many objects of each type the device has. It must not be
+// empty.
+func (w *Writer) Summary(s []TypeCount) error { return w.write(line{Summary: s}) }
+
+// Inventory says what the resource audit found.
+func (w *Writer) Inventory(i Inventory) error { return w.write(line{Inventory: &i}) }
 
 // End closes the report.
 func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
@@ -151,9 +164,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Verb (the verb in flight), and MaxRSS and Error from the
-// end line. It
-// returns nil for a whole report. Otherwise the error says what is wrong with
+// Presumed, Undestroyed, Context, Summary, Inventory, Verb (the verb in flight),
+// and MaxRSS and Error from the end line. It returns nil for a whole report. Otherwise the error says what is wrong with
 // it, and run holds what was read until there. The error matches ErrTruncated or
 // ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
 //
@@ -339,6 +351,28 @@ func fold(b []byte, run *Run) (end bool, err error) {
 			return false, fmt.Errorf("an undestroyed object of type %.64q with errno %.64q", l.Undestroyed.Type, l.Undestroyed.Errno)
 		}
 		run.Undestroyed = append(run.Undestroyed, *l.Undestroyed)
+	case l.Context != nil:
+		if run.Context != nil {
+			return false, errors.New("a second context")
+		}
+		run.Context = l.Context
+	case l.Summary != nil:
+		if run.Summary != nil {
+			return false, errors.New("a second summary")
+		}
+		if err := validateTypes(l.Summary); err != nil {
+			return false, err
+		}
+		run.Summary = l.Summary
+	case l.Inventory != nil:
+		if run.Inventory != nil {
+			return false, errors.New("a second inventory")
+		}
+		if err := l.Inventory.validate(); err != nil {
+			return false, err
+		}
+		l.Inventory.clip()
+		run.Inventory = l.Inventory
 	case l.End != nil:
 		if l.End.MaxRSS < 0 {
 			return false, fmt.Errorf("%d bytes resident", l.End.MaxRSS)
@@ -354,7 +388,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.End != nil,
+		l.Undestroyed != nil, l.Context != nil, l.Summary != nil, l.Inventory != nil, l.End != nil,
 	} {
 		if set {
 			n++

@@ -1,0 +1,277 @@
+package report
+
+import "time"
+
+// Inventory is what the kernel's own tables (restrack) said of the objects on one
+// device, of whichever process: one resource audit of the device.
+type Inventory struct {
+	// Index is the kernel's number of the device. The ids of objects hold for it: a
+	// device of the same name that was added anew has another.
+	Index uint32 `json:"index"`
+	// PIDsVisible tells that the audit ran in the host's pid namespace. If not, an
+	// object without a known owner may have one that cannot be seen.
+	PIDsVisible bool `json:"pids_visible"`
+	// Summary is how many objects of each type the device has by the kernel's own
+	// count, taken first.
+	Summary []TypeCount `json:"summary,omitempty"`
+	// Objects are the objects that were looked at one by one. A type that is
+	// Incomplete has the one entry OwnerUnknown with the count of the summary.
+	Objects []ObjectCount `json:"objects,omitempty"`
+	// QueuePairs are the queue pairs by type and state.
+	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
+	// CQEntries and MRBytes sum up sizes.
+	CQEntries []OwnerSum `json:"cq_entries,omitempty"`
+	MRBytes   []OwnerSum `json:"mr_bytes,omitempty"`
+	// UnfillableCQs are the completion queues that are larger than what uses them
+	// can ever fill; nil if there are none.
+	UnfillableCQs *CQSum `json:"unfillable_cqs,omitempty"`
+	// Owners are those processes that are among the largest owners of any type.
+	Owners []Owner `json:"owners,omitempty"`
+	// Others sum up the other owners, by type.
+	Others []OtherOwners `json:"others,omitempty"`
+	// Ownerless are the user objects whose owner the kernel does not name: it is
+	// dead or, unless PIDsVisible, may be in another pid namespace.
+	Ownerless []TypeCount `json:"ownerless,omitempty"`
+	// Left are the objects that are left of the contexts that were asked for.
+	Left []Left `json:"left,omitempty"`
+	// Cgroups are the uses and limits of the RDMA controller of the owners'
+	// cgroups, for this device.
+	Cgroups []CgroupUse `json:"cgroups,omitempty"`
+	// Incomplete are the types that could not be looked at one by one, and why.
+	Incomplete []Incomplete `json:"incomplete,omitempty"`
+}
+
+// ResourceTypes returns the types of objects that the kernel tracks, as rdma(8)
+// names them.
+func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"} }
+
+// TypeCount counts the objects of one type.
+type TypeCount struct {
+	Type    string `json:"type"`
+	Objects int64  `json:"objects"`
+}
+
+// OwnerKind is on which side of the kernel's border an object is owned.
+type OwnerKind string
+
+// The kinds of owner.
+const (
+	OwnerUser   OwnerKind = "user"
+	OwnerKernel OwnerKind = "kernel"
+	// OwnerUnknown: the objects were only counted.
+	OwnerUnknown OwnerKind = "unknown"
+)
+
+// OwnerKinds returns every kind of owner.
+func OwnerKinds() []OwnerKind { return []OwnerKind{OwnerUser, OwnerKernel, OwnerUnknown} }
+
+// ObjectCount counts the objects of one type and kind of owner.
+type ObjectCount struct {
+	Type    string    `json:"type"`
+	Owner   OwnerKind `json:"owner"`
+	Objects int64     `json:"objects"`
+}
+
+// QueuePairCount counts the queue pairs of one type in one state, both as rdma(8)
+// names them, in lower case: rc, ud, …; reset, init, rtr, rts, sqd, sqe, err.
+type QueuePairCount struct {
+	Type    string `json:"qp_type"`
+	State   string `json:"state"`
+	Objects int64  `json:"objects"`
+}
+
+// OwnerSum is a sum over the objects of one kind of owner.
+type OwnerSum struct {
+	Owner OwnerKind `json:"owner"`
+	Sum   int64     `json:"sum"`
+}
+
+// CQSum sums up some completion queues.
+type CQSum struct {
+	Objects int64 `json:"objects"`
+	Entries int64 `json:"entries"`
+	// Largest is the one with the most entries, and PID its owner; 0 if unknown.
+	Largest int64 `json:"largest_entries"`
+	PID     int   `json:"largest_pid,omitempty"`
+}
+
+// Owner is a process that owns objects.
+type Owner struct {
+	// PID is the process, in the pid namespace of the exporter.
+	PID int `json:"pid"`
+	// Comm is the name of its command; empty if it ended before it could be asked
+	// or may not be asked.
+	Comm string `json:"comm,omitempty"`
+	// Cgroup is the path of its control group. ContainerID and PodUID are what the
+	// path says, if it is that of a container.
+	Cgroup      string `json:"cgroup,omitempty"`
+	ContainerID string `json:"container_id,omitempty"`
+	PodUID      string `json:"pod_uid,omitempty"`
+	// Objects are those types of which it is among the largest owners.
+	Objects []TypeCount `json:"objects"`
+	// Memlock is nil if it could not be asked.
+	Memlock *Memlock `json:"memlock,omitempty"`
+}
+
+// Memlock is the memory that a process holds in place, in bytes. The kernel holds
+// Pinned and Locked against the limit one by one.
+type Memlock struct {
+	// Pinned is what drivers pinned on behalf of the process (VmPin).
+	Pinned int64 `json:"pinned_bytes"`
+	// Locked is what it locked itself, as by mlock(2) (VmLck).
+	Locked int64 `json:"locked_bytes"`
+	// Limit is the soft limit RLIMIT_MEMLOCK; −1 for unlimited.
+	Limit int64 `json:"limit_bytes"`
+}
+
+// OtherOwners sums up the owners of objects of one type that are not among the
+// largest.
+type OtherOwners struct {
+	Type    string `json:"type"`
+	Owners  int64  `json:"owners"`
+	Objects int64  `json:"objects"`
+}
+
+// CgroupUse is the use of one resource of the RDMA controller by one cgroup.
+type CgroupUse struct {
+	Cgroup      string `json:"cgroup"`
+	ContainerID string `json:"container_id,omitempty"`
+	PodUID      string `json:"pod_uid,omitempty"`
+	// Resource is hca_handle (contexts) or hca_object (all else).
+	Resource string `json:"resource"`
+	Current  int64  `json:"current"`
+	// Limit is −1 for no limit.
+	Limit int64 `json:"limit"`
+}
+
+// Context names an opened device in the kernel's tables: everything that the
+// process creates on the device belongs to it. It is not used again while the
+// device is there.
+type Context struct {
+	// Index is the kernel's number of the device.
+	Index uint32 `json:"index"`
+	ID    uint32 `json:"id"`
+}
+
+// Left counts the objects of one type that are left of an opened device.
+type Left struct {
+	Context Context `json:"context"`
+	Type    string  `json:"type"`
+	Objects int64   `json:"objects"`
+}
+
+// Incomplete is a type whose objects could not be looked at one by one.
+type Incomplete struct {
+	Type   string           `json:"type"`
+	Reason IncompleteReason `json:"reason"`
+	// Detail says it in words.
+	Detail string `json:"detail,omitempty"`
+}
+
+// IncompleteReason is why objects were not looked at one by one, or not
+// reliably.
+type IncompleteReason string
+
+// The reasons for an incomplete type.
+const (
+	// IncompleteMaxObjects: there are more than the audit may look at.
+	IncompleteMaxObjects IncompleteReason = "max_objects"
+	// IncompleteTimeout: the time of the audit was up.
+	IncompleteTimeout IncompleteReason = "timeout"
+	// IncompleteInterrupted: the table changed under each attempt to read it.
+	IncompleteInterrupted IncompleteReason = "interrupted"
+	// IncompleteNotSupported: the kernel has no such table.
+	IncompleteNotSupported IncompleteReason = "not_supported"
+	// IncompleteFailed: the kernel refused, or its answer made no sense.
+	IncompleteFailed IncompleteReason = "failed"
+)
+
+// IncompleteReasons returns every reason for an incomplete type.
+func IncompleteReasons() []IncompleteReason {
+	return []IncompleteReason{IncompleteMaxObjects, IncompleteTimeout, IncompleteInterrupted, IncompleteNotSupported, IncompleteFailed}
+}
+
+// Resources is what is known of the objects on one device.
+type Resources struct {
+	// Last is the last finished run of the resource audit. Its Inventory is nil if
+	// it did not come that far.
+	Last *Run `json:"last,omitempty"`
+	// Inventory is the latest inventory, taken by a run that was started at Taken.
+	// It is nil before the first.
+	Inventory *Inventory `json:"inventory,omitempty"`
+	Taken     time.Time  `json:"taken,omitzero"`
+	// Leaked are the objects that are left of children of the exporter which have
+	// ended, as of Taken.
+	Leaked []Leaked `json:"leaked,omitempty"`
+	// OrphanedSince is when the first of an unbroken series of audits that found
+	// ownerless objects was started; zero if the latest found none or PIDs are not
+	// visible.
+	OrphanedSince time.Time `json:"orphaned_since,omitzero"`
+	// Stuck tells of a child that was killed and has not ended; nil if there is
+	// none.
+	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Leaked counts the objects of one type that are left of ended children.
+type Leaked struct {
+	Type    string `json:"type"`
+	Objects int64  `json:"objects"`
+	// Since is when the first of an unbroken series of audits that found some was
+	// started.
+	Since time.Time `json:"since"`
+}
+
+// Finding is one thing about a device that somebody should know of, or do
+// something about.
+type Finding struct {
+	Kind     FindingKind `json:"kind"`
+	Severity Severity    `json:"severity"`
+	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
+	Subject string `json:"subject"`
+	// Message says what was found, with figures.
+	Message string `json:"message"`
+	// Meaning says what it means to those who use the device, and Action what to
+	// do.
+	Meaning string `json:"meaning"`
+	Action  string `json:"action"`
+}
+
+// FindingKind is what a finding is about.
+type FindingKind string
+
+// The kinds of finding.
+const (
+	// FindingNearLimit: of a type of object, nearly as many exist as the device
+	// allows.
+	FindingNearLimit FindingKind = "near_limit"
+	// FindingCgroupNearLimit: a cgroup has used up nearly what it may.
+	FindingCgroupNearLimit FindingKind = "cgroup_near_limit"
+	// FindingMemlock: a process has nearly as much memory in place as it may.
+	FindingMemlock FindingKind = "memlock_near_limit"
+	// FindingOrphaned: objects of processes that are dead.
+	FindingOrphaned FindingKind = "orphaned"
+	// FindingLeaked: objects of children of the exporter that have ended.
+	FindingLeaked FindingKind = "leaked"
+	// FindingUndestroyed: objects that the device refused to destroy in the last
+	// run.
+	FindingUndestroyed FindingKind = "undestroyed"
+	// FindingStuck: a killed child that does not end.
+	FindingStuck FindingKind = "stuck"
+	// FindingQPError: queue pairs in the error state.
+	FindingQPError FindingKind = "qp_error"
+	// FindingCQUnfillable: completion queues larger than what uses them can fill.
+	FindingCQUnfillable FindingKind = "cq_unfillable"
+	// FindingIncomplete: the audit could not look at everything.
+	FindingIncomplete FindingKind = "audit_incomplete"
+	// FindingPIDsInvisible: the owners are in a pid namespace that the exporter
+	// does not see.
+	FindingPIDsInvisible FindingKind = "pids_invisible"
+)
+
+// FindingKinds returns every kind of finding.
+func FindingKinds() []FindingKind {
+	return []FindingKind{
+		FindingNearLimit, FindingCgroupNearLimit, FindingMemlock, FindingOrphaned, FindingLeaked, FindingUndestroyed,
+		FindingStuck, FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible,
+	}
+}
