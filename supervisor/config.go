@@ -22,6 +22,12 @@ const (
 
 	defaultContractInterval = time.Hour
 	defaultContractTimeout  = time.Minute
+
+	defaultInventoryInterval = time.Minute
+	defaultInventoryTimeout  = 10 * time.Second
+	// auditConcurrency is how many devices are taken stock of at the same time: one
+	// that hangs leaves a slot to the others.
+	auditConcurrency = 2
 )
 
 // Config says what a Supervisor does. Provider, Discover and Command must be
@@ -40,9 +46,15 @@ type Config struct {
 	// before each run, by several goroutines at a time, and must not block.
 	Command func(device string) Command
 	// Contract says how the devices are held to their contracts, beside being
-	// probed. All else here is about the probes, but for KillGrace, Concurrency
-	// and Jitter, which are about every run.
-	Contract ContractConfig
+	// probed, and Inventory how stock is taken of them. All else here is about the
+	// probes, but for KillGrace, Backoff and Jitter, which are about every run, and
+	// Concurrency, which is about probes and contracts.
+	Contract  ContractConfig
+	Inventory InventoryConfig
+	// Assess sums up what is known of a device. It is called with each change, by one
+	// goroutine at a time, which waits for it; it must neither block nor keep or
+	// change what it is given. Nil for no assessment.
+	Assess func(*report.DeviceState) *report.Assessment
 	// Interval is the time from the start of one run on a device to the start of
 	// the next. Default: one minute.
 	Interval time.Duration
@@ -90,6 +102,22 @@ type ContractConfig struct {
 	Timeout time.Duration
 }
 
+// InventoryConfig says when and how stock is taken of the devices: the resource
+// audit, of what the kernel tracks. It goes on beside the other runs on a device,
+// even while a child of those is stuck. The zero value is for no audit.
+type InventoryConfig struct {
+	// Command says how to start the child that takes stock of a device. For the rest
+	// it is like [Config].Command. Nil for no audit.
+	Command func(device string, s Stocktaking) Command
+	// Interval is the time from the start of one audit of a device to the start of
+	// the next; a child that was killed or crashed makes it come sooner. Default: one
+	// minute.
+	Interval time.Duration
+	// Timeout is the longest that a child may take before it is killed. Default: 10
+	// seconds.
+	Timeout time.Duration
+}
+
 // LeaveOut is what a child of an audit is to leave out, because of what became of
 // the children before it. It belongs to whoever is told.
 type LeaveOut struct {
@@ -102,12 +130,13 @@ type LeaveOut struct {
 
 // A Sink takes what runs found.
 //
-// Both methods are called by the goroutine that schedules the device's runs: one
-// call at a time for one device, several at a time for different devices. They
+// Both methods are called by the goroutines that schedule the device's runs:
+// Observe by up to two at a time for one device, of which one hands over the runs of
+// KindInventory and the other all else; Forget when neither goes on any more. They
 // should return at once: while they do not, the device is not probed, a vanished
 // device is not forgotten, and [Supervisor.Run] does not return.
 type Sink interface {
-	// Observe is called once for each finished run, of either kind, before it is
+	// Observe is called once for each finished run, of whichever kind, before it is
 	// in the snapshot. The run is shared: neither side changes it any more. A run that
 	// was given up because its device vanished or the supervisor ends is not
 	// observed.
@@ -135,6 +164,8 @@ func (c Config) Validate() (Config, error) {
 	c.Jitter = max(c.Jitter, 0)
 	setDefault(&c.Contract.Interval, defaultContractInterval)
 	setDefault(&c.Contract.Timeout, defaultContractTimeout)
+	setDefault(&c.Inventory.Interval, defaultInventoryInterval)
+	setDefault(&c.Inventory.Timeout, defaultInventoryTimeout)
 
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -154,6 +185,8 @@ func (c Config) Validate() (Config, error) {
 	check(c.Jitter <= 1, "the jitter %v is more than 1", c.Jitter)
 	check(c.Contract.Interval > 0, "the interval of the contract audit %v is not positive", c.Contract.Interval)
 	check(c.Contract.Timeout > 0, "the timeout of the contract audit %v is not positive", c.Contract.Timeout)
+	check(c.Inventory.Interval > 0, "the interval of the resource audit %v is not positive", c.Inventory.Interval)
+	check(c.Inventory.Timeout > 0, "the timeout of the resource audit %v is not positive", c.Inventory.Timeout)
 	for i, s := range c.Sinks {
 		check(s != nil, "sink %d is nil", i)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ type fakes struct {
 	// audit is next for children that judge contracts. They are counted apart, as
 	// those of auditOf(device).
 	audit func(device string, judged []string, n int) script
+	// stock is next for children that take stock. They are counted as those of
+	// stockOf(device), which may live beside others of the device.
+	stock func(device string, n int) script
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
@@ -75,6 +79,9 @@ func newFakes(next func(device string, n int) script) *fakes {
 // auditOf is under which name the children of a device are counted that judge
 // contracts.
 func auditOf(device string) string { return "audit of " + device }
+
+// stockOf is under which name the children of a device are counted that take stock.
+func stockOf(device string) string { return "stock of " + device }
 
 // auditCommand is a ContractConfig.Command for fake children.
 func auditCommand(device string, leave LeaveOut) Command {
@@ -110,9 +117,12 @@ func (f *fakes) launch(c Command) (process, error) {
 		f: f, device: device, name: name, id: 1000 + len(f.order),
 		r: r, w: w, killed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	if name == device {
+	switch of, isStock := strings.CutPrefix(device, stockOf("")); {
+	case isStock:
+		p.script = f.stock(of, n)
+	case name == device:
 		p.script = f.next(device, n)
-	} else {
+	default:
 		f.told = append(f.told, c.Args)
 		p.script = f.audit(device, c.Args, n)
 	}
@@ -221,8 +231,11 @@ func (r *recorder) Observe(run *report.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := run.Device
-	if run.Kind != report.KindProbe {
+	switch run.Kind {
+	case report.KindContract:
 		name = auditOf(run.Device)
+	case report.KindInventory:
+		name = stockOf(run.Device)
 	}
 	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
 	r.all[name] = append(r.all[name], run)

@@ -28,6 +28,8 @@ type journal struct {
 	auditClasses classes
 	// verdicts are those that were logged; nil before the first.
 	verdicts []report.Contract
+	// left is what was left of ended children, as it was logged.
+	left string
 }
 
 // run logs a finished run of the probes.
@@ -237,8 +239,39 @@ func (j *journal) note(run *report.Run) {
 	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
+// stocktaking logs a finished run of the resource audit.
+func (j *journal) stocktaking(run *report.Run, stderr string) {
+	if run.Outcome != report.OutcomeOK {
+		j.failed(run, stderr, &j.classes, "A run of the resource audit on the device failed")
+		return
+	}
+	if len(j.classes) > 0 {
+		j.log.Info("Stock can be taken of the device again")
+		j.classes = nil
+	}
+	j.log.Debug("Stock was taken of the device", runAttrs(run)...)
+}
+
+// leaked logs what is left of ended children, when that changes.
+func (j *journal) leaked(left []report.Leaked) {
+	var parts []string
+	for _, l := range left {
+		parts = append(parts, fmt.Sprintf("%d %s", l.Objects, l.Type))
+	}
+	text := strings.Join(parts, ", ")
+	if text == j.left {
+		return
+	}
+	j.left = text
+	if text == "" {
+		j.log.Info("Nothing is left any more of the children that have ended")
+		return
+	}
+	j.log.Warn("The kernel still holds objects of children that have ended", "objects", text)
+}
+
 func (j *journal) stuck(s *report.Stuck) {
-	j.log.Warn("A child was killed and does not end; the device is not probed until it has", "pid", s.PID, "verb", s.Verb)
+	j.log.Warn("A child was killed and does not end; what it was to do on the device waits until it has", "pid", s.PID, "verb", s.Verb)
 }
 
 func (j *journal) unstuck(s *report.Stuck) {

@@ -64,3 +64,36 @@ func (s *semaphore) give() {
 	close(s.waiting[0])
 	s.waiting = slices.Delete(s.waiting, 0, 1)
 }
+
+// lane bounds how many children of one sort run at the same time. Devices whose
+// last child of that sort had to be killed at its deadline use up the whole time of
+// each; however many there are, they leave all slots but one to the others.
+type lane struct {
+	slots *semaphore
+	// suspect is held beside a slot by such a device.
+	suspect *semaphore
+}
+
+func newLane(n int) *lane { return &lane{slots: newSemaphore(n), suspect: newSemaphore(1)} }
+
+// acquire waits for a slot until ctx is done. A suspect first waits for its turn
+// among the suspects, until patient is done.
+func (l *lane) acquire(ctx, patient context.Context, suspect bool) (release func(), err error) {
+	if suspect {
+		if err := l.suspect.acquire(patient); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.slots.acquire(ctx); err != nil {
+		if suspect {
+			l.suspect.release()
+		}
+		return nil, err
+	}
+	return func() {
+		l.slots.release()
+		if suspect {
+			l.suspect.release()
+		}
+	}, nil
+}

@@ -18,17 +18,16 @@ var ErrStarted = errors.New("the supervisor was started before")
 // errVanished is the cause for which a worker ends when its device is no more.
 var errVanished = errors.New("the device has vanished")
 
-// Supervisor probes the devices of the host and holds them to their contracts.
-// Create it with New. Its methods are
-// safe for concurrent use.
+// Supervisor probes the devices of the host, holds them to their contracts and
+// takes stock of them. Create it with New. Its methods are safe for concurrent use.
 type Supervisor struct {
 	cfg    Config
 	launch launcher
 	random func() float64
-	slots  *semaphore
-	// suspect is held beside a slot by the run on a device that the last run of its
-	// kind had to be killed on: such runs can take up one slot, and no more.
-	suspect  *semaphore
+	// runs is the lane of all children but those of the resource audit, which have
+	// audits: they are never in the way of the others.
+	runs, audits *lane
+
 	started  atomic.Bool
 	snapshot atomic.Pointer[report.Snapshot]
 	// ended tells the goroutine of Run which worker has ended.
@@ -60,8 +59,8 @@ func New(cfg Config) (*Supervisor, error) {
 		cfg:     cfg,
 		launch:  launch,
 		random:  rand.Float64,
-		slots:   newSemaphore(cfg.Concurrency),
-		suspect: newSemaphore(1),
+		runs:    newLane(cfg.Concurrency),
+		audits:  newLane(auditConcurrency),
 		ended:   make(chan *worker),
 		workers: make(map[string]*worker),
 		awaited: make(map[string]bool),
@@ -158,7 +157,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // held.
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
-	w.state.Contracts = nil
+	w.state.Contracts, w.state.Resources, w.state.Assessment = nil, nil, nil
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"rdma_exporter/report"
@@ -25,8 +26,8 @@ type job struct {
 	suspect bool
 }
 
-// worker probes one device and has it audited, one run after the other. It is the
-// only one that calls the sinks for its device.
+// worker probes one device and holds it to its contracts, one run after the other.
+// It and its auditor are the only ones that call the sinks for its device.
 type worker struct {
 	s    *Supervisor
 	name string
@@ -39,6 +40,8 @@ type worker struct {
 	probes   job
 	failures int
 	audit    *audit
+	// auditor takes stock beside all that; nil for nobody.
+	auditor *auditor
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
@@ -58,6 +61,9 @@ func newWorker(s *Supervisor, name string) *worker {
 	if s.cfg.Contract.Command != nil {
 		w.audit = newAudit(s.cfg.Contract.Timeout)
 	}
+	if s.cfg.Inventory.Command != nil {
+		w.auditor = newAuditor(w)
+	}
 	return w
 }
 
@@ -66,8 +72,14 @@ func newWorker(s *Supervisor, name string) *worker {
 // device has vanished and when all is done.
 func (w *worker) work(all, own context.Context) {
 	defer w.cancel(nil)
+	var auditing sync.WaitGroup
+	auditEnded := true
+	if w.auditor != nil {
+		auditing.Go(func() { auditEnded = w.auditor.run(all, own) })
+	}
 	ended := w.runAll(all, own)
-	if !ended || !errors.Is(context.Cause(own), errVanished) {
+	auditing.Wait()
+	if !ended || !auditEnded || !errors.Is(context.Cause(own), errVanished) {
 		return
 	}
 	for _, sink := range w.s.cfg.Sinks {
@@ -105,6 +117,7 @@ func (w *worker) runAll(all, own context.Context) bool {
 		if res.left != nil && !w.stuck(all, res) {
 			return false
 		}
+		w.auditor.childEnded(res.run)
 		if res.run != nil {
 			w.schedule(j, res.run)
 		}
@@ -130,36 +143,16 @@ func (w *worker) task(j *job) task {
 	return t
 }
 
-// acquire waits for a slot. Devices that hang use up their whole timeout at each
-// run; however many there are, they leave all slots but one to the others.
-//
-// A suspect audit stops waiting when the probes of its device are due, with an
+// acquire waits for a slot. A suspect audit stops waiting when the probes of its device are due, with an
 // error: what the probes measure must not grow old because audits hang elsewhere.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
-	suspect := j.suspect
-	if suspect {
-		patient := ctx
-		if j.kind == report.KindContract {
-			var cancel context.CancelFunc
-			patient, cancel = context.WithDeadline(ctx, w.probes.due)
-			defer cancel()
-		}
-		if err := w.s.suspect.acquire(patient); err != nil {
-			return nil, err
-		}
+	patient := ctx
+	if j.kind == report.KindContract {
+		var cancel context.CancelFunc
+		patient, cancel = context.WithDeadline(ctx, w.probes.due)
+		defer cancel()
 	}
-	if err := w.s.slots.acquire(ctx); err != nil {
-		if suspect {
-			w.s.suspect.release()
-		}
-		return nil, err
-	}
-	return func() {
-		w.s.slots.release()
-		if suspect {
-			w.s.suspect.release()
-		}
-	}, nil
+	return w.s.runs.acquire(ctx, patient, j.suspect)
 }
 
 // hand gives a finished run to the sinks and puts it into the snapshot.
@@ -247,7 +240,17 @@ func (w *worker) update(change func(*report.DeviceState)) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	change(&w.state)
+	if assess := w.s.cfg.Assess; assess != nil && w.state.Present {
+		w.state.Assessment = assess(&w.state)
+	}
 	w.s.publish()
+}
+
+// info returns what the device last said of itself; nil if it never did.
+func (w *worker) info() *report.Device {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return w.state.Info
 }
 
 // schedule says when a job is due again, now that a run of it is over.
