@@ -1,0 +1,67 @@
+package owner
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func FuzzDecodeCgroups(f *testing.F) {
+	for _, name := range []string{"v1", "v1-rdma-not-joined", "v2", "hybrid", "hybrid-v2-at-root"} {
+		data, err := os.ReadFile("testdata/cgroup/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add([]byte(strings.ReplaceAll(string(data), "PATH", "/docker/"+strings.Repeat("0a", 32))))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		hs, err := decodeCgroups(data)
+		if err != nil {
+			if hs != nil {
+				t.Errorf("%d lines and the error %v", len(hs), err)
+			}
+			return
+		}
+		// Each line is one hierarchy, and none is lost or made up.
+		if lines := strings.Count(strings.TrimSuffix(string(data), "\n")+"\n", "\n"); len(data) > 0 && lines != len(hs) {
+			t.Errorf("%d lines are %d hierarchies", lines, len(hs))
+		}
+		placed := order(hs)
+		if len(placed) != len(hs) {
+			t.Errorf("%d of %d hierarchies in order", len(placed), len(hs))
+		}
+		if path := pathOf(placed); (len(hs) > 0) != strings.HasPrefix(path, "/") || !strings.Contains(string(data), path) {
+			t.Errorf("%q has the path %q", data, path)
+		}
+		if id, pod, runtime := containerOf(placed); id == "" && pod == "" && runtime != "" {
+			t.Errorf("%q has a runtime %q only", data, runtime)
+		}
+	})
+}
+
+func FuzzDecodeController(f *testing.F) {
+	f.Add([]byte("mlx5_0 hca_handle=2 hca_object=2000 \n"), []byte("mlx5_0 hca_handle=max hca_object=max \n"))
+	f.Add([]byte("a hca_handle=1\nb hca_handle=max"), []byte("b hca_handle=0\nc x=9\n"))
+	f.Add([]byte(""), []byte("a\xff b=1"))
+	f.Fuzz(func(t *testing.T, current, limits []byte) {
+		uses, err := mergeUses(current, limits)
+		if err != nil {
+			if uses != nil {
+				t.Errorf("%d uses and the error %v", len(uses), err)
+			}
+			return
+		}
+		for i, u := range uses {
+			if u.Device == "" || u.Resource == "" || u.Current < 0 || u.Limit < -1 {
+				t.Errorf("%+v", u)
+			}
+			if !utf8.ValidString(u.Device) || !utf8.ValidString(u.Resource) {
+				t.Errorf("%+v is no UTF-8", u)
+			}
+			if i > 0 && (uses[i-1].Device > u.Device || uses[i-1].Device == u.Device && uses[i-1].Resource >= u.Resource) {
+				t.Errorf("%+v comes after %+v", u, uses[i-1])
+			}
+		}
+	})
+}

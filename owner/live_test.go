@@ -1,0 +1,337 @@
+package owner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// childVariable makes the test binary a child of a test.
+const childVariable = "OWNER_TEST_CHILD"
+
+// locked is how much memory the child locks, in bytes.
+const locked = 64 << 10
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(childVariable) {
+	case "":
+		os.Exit(m.Run())
+	case "sleep":
+		child(func() {})
+	case "first thread ends":
+		child(endFirstThread)
+	}
+}
+
+// child locks memory, does what it is for, says so, and waits for the end of its
+// standard input.
+func child(prepare func()) {
+	memory, err := unix.Mmap(-1, 0, locked, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err == nil {
+		err = unix.Mlock(memory)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	done := make(chan struct{})
+	go func() {
+		prepare()
+		fmt.Println("ready")
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		close(done)
+	}()
+	<-done
+	os.Exit(0)
+}
+
+// endFirstThread ends the first thread of this process and no other.
+func endFirstThread() {
+	found := make(chan struct{})
+	for range 64 {
+		go func() {
+			// Those that run on another thread keep it, so that one gets the first.
+			runtime.LockOSThread()
+			if unix.Gettid() == os.Getpid() {
+				close(found)
+				_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+			}
+			select {}
+		}()
+	}
+	<-found
+	for {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", os.Getpid()))
+		if strings.Contains(string(status), "State:\tZ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// start starts a child, and returns it and a function that ends it but does not
+// reap it.
+func start(t *testing.T, kind string) (cmd *exec.Cmd, end func()) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(exe)
+	cmd.Env = append(os.Environ(), childVariable+"="+kind)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	return cmd, func() { _ = stdin.Close() }
+}
+
+func realReader(t *testing.T) *Reader {
+	t.Helper()
+	r, err := New("/proc", "/sys/fs/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSelf(t *testing.T) {
+	r := realReader(t)
+	self := os.Getpid()
+
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cgroup, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := r.Identify(self)
+	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !strings.Contains(string(cgroup), ":"+id.Cgroup+"\n") {
+		t.Errorf("got %+v, %v, of %s", id, err, cgroup)
+	}
+
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {
+		t.Fatal(err)
+	}
+	want := int64(limit.Cur)
+	if limit.Cur == unix.RLIM_INFINITY {
+		want = -1
+	}
+	if m, err := r.Memlock(self); err != nil || m.Limit != want {
+		t.Errorf("got %+v, %v, want the limit %d", m, err, want)
+	}
+
+	// To kill(2), groups of processes.
+	for _, pid := range []int{0, -1, -self} {
+		if _, err := r.Process(pid); !errors.Is(err, ErrGone) {
+			t.Errorf("process %d: got %v, want ErrGone", pid, err)
+		}
+	}
+
+	if _, err := r.RDMAController(id.Cgroup); err != nil && !errors.Is(err, ErrOutside) {
+		t.Errorf("got %v", err)
+	}
+	var ns unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/pid", &ns); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := r.SeesAllPIDs(); err != nil || got != (ns.Ino == initPIDNamespace) {
+		t.Errorf("got %v, %v, and the namespace is %d", got, err, ns.Ino)
+	}
+}
+
+func TestThreadOfSelf(t *testing.T) {
+	// Each goroutine keeps its thread until all have looked, so that one thread at
+	// least is not the first.
+	const threads = 4
+	others := make(chan bool, threads)
+	leave := make(chan struct{})
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			thread := unix.Gettid()
+			r := Reader{procRoot: "/proc", alive: answersSignals}
+			if got, err := r.Process(thread); err != nil || got != os.Getpid() {
+				t.Errorf("thread %d: got %d, %v, want %d", thread, got, err, os.Getpid())
+			}
+			others <- thread != os.Getpid()
+			<-leave
+		}()
+	}
+	seen := false
+	for range threads {
+		seen = <-others || seen
+	}
+	close(leave)
+	if !seen {
+		t.Error("no thread but the first")
+	}
+}
+
+// TestLife follows a process: alive, a zombie, and gone.
+func TestLife(t *testing.T) {
+	r := realReader(t)
+	cmd, end := start(t, "sleep")
+	pid := cmd.Process.Pid
+	alive, err := r.Memlock(pid)
+	if err != nil || alive.Locked != locked {
+		t.Errorf("got %+v, %v, want %d bytes locked", alive, err, locked)
+	}
+	// As if a call was in the middle when the process ends.
+	p, err := r.open(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if _, err := p.read("comm"); err != nil {
+		t.Error(err)
+	}
+
+	end()
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if id, err := r.Identify(pid); err != nil || id.Comm == "" {
+		t.Errorf("a zombie: got %+v, %v", id, err)
+	}
+	if got, err := r.Memlock(pid); err != nil || got != (Memlock{Limit: alive.Limit}) {
+		t.Errorf("a zombie: got %+v, %v", got, err)
+	}
+
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"comm", "cgroup", "status", "limits"} {
+		if _, err := p.read(file); !errors.Is(err, ErrGone) {
+			t.Errorf("%s of a process that has ended: got %v, want ErrGone", file, err)
+		}
+	}
+	if _, err := r.Identify(pid); !errors.Is(err, ErrGone) {
+		t.Errorf("Identify: got %v, want ErrGone", err)
+	}
+	if _, err := r.Memlock(pid); !errors.Is(err, ErrGone) {
+		t.Errorf("Memlock: got %v, want ErrGone", err)
+	}
+	if _, err := r.Process(pid); !errors.Is(err, ErrGone) {
+		t.Errorf("Process: got %v, want ErrGone", err)
+	}
+}
+
+func TestFirstThreadEnded(t *testing.T) {
+	r := realReader(t)
+	cmd, _ := start(t, "first thread ends")
+	if got, err := r.Memlock(cmd.Process.Pid); err != nil || got.Locked != locked {
+		t.Errorf("got %+v, %v, want %d bytes locked", got, err, locked)
+	}
+	if got, err := r.Process(cmd.Process.Pid); err != nil || got != cmd.Process.Pid {
+		t.Errorf("got %d, %v", got, err)
+	}
+}
+
+// TestHidden checks that a process that /proc hides is not taken for dead.
+func TestHidden(t *testing.T) {
+	dir := t.TempDir()
+	var r *Reader
+	for _, self := range []string{"", strconv.Itoa(os.Getpid())} {
+		if self != "" {
+			if err := os.Symlink(self, dir+"/self"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if r, err = New(dir, dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Process(os.Getpid()); !errors.Is(err, ErrGone) {
+			t.Errorf("what is no /proc of this system was taken for one: %v", err)
+		}
+	}
+	r.alive = answersSignals
+	for _, call := range []func() error{
+		func() error { _, err := r.Process(os.Getpid()); return err },
+		func() error { _, err := r.Identify(os.Getpid()); return err },
+		func() error { _, err := r.Memlock(os.Getpid()); return err },
+	} {
+		if err := call(); !errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrGone) {
+			t.Errorf("got %v, want fs.ErrPermission", err)
+		}
+	}
+}
+
+// TestAnswersSignals checks the threads that kill(2) is asked about, which are not
+// always the first of a process.
+func TestAnswersSignals(t *testing.T) {
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		var thread int
+		if _, err := fmt.Sscan(e.Name(), &thread); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat("/proc/self/task/" + e.Name()); err == nil && !answersSignals(thread) {
+			t.Errorf("thread %d does not answer", thread)
+		}
+	}
+	if answersSignals(1 << 30) {
+		t.Error("a thread that cannot be answers")
+	}
+	foreign := make(chan bool)
+	go func() {
+		// The thread is never unlocked, and so ends with its user.
+		runtime.LockOSThread()
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534)
+		foreign <- answersSignals(1)
+	}()
+	if !<-foreign {
+		t.Error("a process of another user does not answer")
+	}
+}
+
+// TestPipe checks that a pipe in place of a file is not waited for.
+func TestPipe(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/7", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(dir+"/7/status", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(dir, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Process(7); !errors.Is(err, errEmpty) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,165 @@
+package owner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// maxThreads is how many threads of a process are asked for its memory if the first
+// has ended.
+const maxThreads = 64
+
+// Memlock is how much memory a process holds in place, and how much it may, in
+// bytes. It is a plain value. The kernel holds Pinned and Locked against the limit
+// one by one, not their sum, and neither if the process has CAP_IPC_LOCK.
+type Memlock struct {
+	// Pinned is what drivers hold in place for the process, as they do for memory
+	// regions and queues: VmPin of proc_pid_status(5).
+	Pinned int64
+	// Locked is what the process locked, as by mlock(2): VmLck.
+	Locked int64
+	// Limit is its soft RLIMIT_MEMLOCK, see getrlimit(2); −1 is unlimited. What does
+	// not fit is math.MaxInt64.
+	Limit int64
+}
+
+// Memlock returns the memory that a process holds in place. Processes without
+// memory of their own, which are threads of the kernel and zombies, hold none. If
+// only the first thread of a process has ended, another is asked.
+//
+// If there is no such process, or if it ended meanwhile, errors.Is(err, ErrGone); if
+// this process may not look, errors.Is(err, fs.ErrPermission). Values that are
+// missing or malformed are an error. With an error the Memlock is zero.
+func (r *Reader) Memlock(pid int) (Memlock, error) {
+	p, err := r.open(pid)
+	if err != nil {
+		return Memlock{}, err
+	}
+	defer p.close()
+
+	status, err := p.read("status")
+	if err != nil {
+		return Memlock{}, err
+	}
+	m, found, err := memoryInPlace(status)
+	if err == nil && !found {
+		m, err = p.askThreads()
+	}
+	if err != nil {
+		return Memlock{}, p.malformed("status", err)
+	}
+	limits, err := p.read("limits")
+	if err != nil {
+		return Memlock{}, err
+	}
+	m.Limit, err = memlockLimit(limits)
+	if err != nil {
+		return Memlock{}, p.malformed("limits", err)
+	}
+	return m, nil
+}
+
+// askThreads returns the memory of the first thread that has any. Threads of a
+// process share it, but one that has ended has let it go.
+func (p *process) askThreads() (Memlock, error) {
+	dir, err := p.dir.Open("task")
+	if err != nil {
+		return Memlock{}, p.explain("task", err)
+	}
+	defer func() { _ = dir.Close() }()
+	// An error is that of the end of the list, or of a process that has ended
+	// since, which reading its limits tells.
+	names, _ := dir.Readdirnames(maxThreads)
+	for _, name := range names {
+		status, err := readFile(p.dir, path.Join("task", name, "status"))
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return Memlock{}, err
+		}
+		m, found, err := memoryInPlace(status)
+		if err != nil || found {
+			return m, err
+		}
+	}
+	return Memlock{}, nil
+}
+
+// memoryInPlace takes VmPin and VmLck out of a status. Neither is found where there
+// is no memory; one without the other is an error. procfs takes what is missing or
+// no number for 0.
+func memoryInPlace(status []byte) (m Memlock, found bool, err error) {
+	pinned, hasPinned, err := kilobytes(status, "VmPin")
+	if err != nil {
+		return Memlock{}, false, err
+	}
+	locked, hasLocked, err := kilobytes(status, "VmLck")
+	if err != nil {
+		return Memlock{}, false, err
+	}
+	if hasPinned != hasLocked {
+		return Memlock{}, false, errors.New("has only one of VmPin and VmLck")
+	}
+	return Memlock{Pinned: pinned, Locked: locked}, hasPinned, nil
+}
+
+// kilobytes returns a value of a status that is in kB, which are 1024 bytes, in
+// bytes.
+func kilobytes(status []byte, key string) (bytes int64, found bool, err error) {
+	value, found, err := statusField(status, key)
+	if err != nil || !found {
+		return 0, false, err
+	}
+	number, unit, _ := strings.Cut(value, " ")
+	n, err := strconv.ParseUint(number, 10, 63-10)
+	if err != nil || unit != "kB" {
+		return 0, false, fmt.Errorf("%s is %q instead of a number of kB", key, value)
+	}
+	return int64(n) << 10, true, nil
+}
+
+// statusField returns the value of a line of a status, without the space around
+// it. The one field that processes choose, Name, has its line breaks escaped, so
+// it cannot pose as another.
+func statusField(status []byte, key string) (value string, found bool, err error) {
+	for line := range strings.Lines(string(status)) {
+		v, ok := strings.CutPrefix(line, key+":")
+		if !ok {
+			continue
+		}
+		if found {
+			return "", false, fmt.Errorf("has two lines %s", key)
+		}
+		value, found = strings.TrimSpace(v), true
+	}
+	return value, found, nil
+}
+
+// memlockLimit takes the soft limit of locked memory out of /proc/[pid]/limits.
+// procfs takes a missing line for a limit of 0.
+func memlockLimit(limits []byte) (int64, error) {
+	for line := range strings.Lines(string(limits)) {
+		rest, ok := strings.CutPrefix(line, "Max locked memory ")
+		if !ok {
+			continue
+		}
+		fields := strings.Fields(rest)
+		if len(fields) != 3 || fields[2] != "bytes" {
+			return 0, fmt.Errorf("%q is not a soft and a hard limit in bytes", line)
+		}
+		if fields[0] == "unlimited" {
+			return -1, nil
+		}
+		n, err := strconv.ParseUint(fields[0], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("the limit of locked memory is %q", fields[0])
+		}
+		return int64(min(n, math.MaxInt64)), nil
+	}
+	return 0, errors.New("has no limit of locked memory")
+}
