@@ -33,6 +33,7 @@ type Collector struct {
 	mu        sync.Mutex
 	histories map[string]*history
 	gauges    map[string]cached
+	owners    cachedOwners
 }
 
 // cached is a block of gauges with all that it was made from. A published
@@ -112,7 +113,7 @@ func (c *Collector) blocks() []*block {
 
 	var blocks []*block
 	if snapshot != nil {
-		blocks = append(blocks, c.exporterBlock(snapshot))
+		blocks = append(blocks, c.exporterBlock(snapshot), c.ownersBlock(snapshot))
 		blocks = append(blocks, c.deviceBlocks(snapshot)...)
 	}
 	absent := func(device string) bool { return false }
@@ -167,24 +168,47 @@ func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
 
 func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden int) *block {
 	b := newBuilder(c.schema)
-	switch {
-	case s.Present:
-		addStuck(b, s.Name, s.Stuck)
-		addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
-		addDevice(b, provider, s.Name, s.Info)
-		if s.Last != nil {
-			addRun(b, s.Name, s.Last)
-		}
-		if s.Contracts != nil {
-			addContracts(b, s.Name, s.Contracts)
-		}
-		addUndestroyed(b, s)
-		b.left++ // What was dropped must be told even if there is no room.
-		b.gauge(droppedSeries, float64(b.dropped+hidden), s.Name)
-	case s.Stuck != nil:
+	if !s.Present {
+		addVanished(b, s)
+		return b.block
+	}
+	addStuck(b, s.Name, s.Stuck)
+	// There are few of these, and nothing that a child tells may take their room.
+	if s.Assessment != nil {
+		addFindings(b, s)
+	}
+	if s.Resources != nil {
+		addAudit(b, s.Name, s.Resources)
+	}
+	addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
+	addDevice(b, provider, s.Name, s.Info)
+	if s.Last != nil {
+		addRun(b, s.Name, s.Last)
+	}
+	if s.Contracts != nil {
+		addContracts(b, s.Name, s.Contracts)
+	}
+	addUndestroyed(b, s)
+	if s.Resources != nil {
+		addResources(b, s.Name, s.Info, s.Resources)
+	}
+	b.left++ // What was dropped must be told even if there is no room.
+	b.gauge(droppedSeries, float64(b.dropped+hidden), s.Name)
+	return b.block
+}
+
+// addVanished adds what is still true of a device that is not present: that children
+// which were at it do not end, and what that was judged to be.
+func addVanished(b *builder, s *report.DeviceState) {
+	if s.Stuck != nil {
 		addStuck(b, s.Name, s.Stuck)
 	}
-	return b.block
+	if s.Resources != nil && s.Resources.Stuck != nil {
+		b.truth(auditStuck, true, s.Name)
+	}
+	if s.Assessment != nil {
+		addFindings(b, s)
+	}
 }
 
 // Gatherer returns a Gatherer of the series of c and of other, in which c must

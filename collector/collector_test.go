@@ -145,6 +145,19 @@ func scenes() map[string]scene {
 		Outcome: report.OutcomeCrashed, Error: "signal: segmentation fault",
 	}
 
+	// An audit that only counted, since it ran into its timeout.
+	counted := auditRun("rxe0")
+	counted.Outcome = report.OutcomeTimeout
+	summary := state(bare("rxe0"))
+	summary.Resources = &report.Resources{Last: counted.Kept()}
+	summary.Assessment = new(report.Assessment)
+
+	invisible := inventory(1)
+	invisible.PIDsVisible = false
+	invisible.Ownerless = []report.TypeCount{{Type: "qp", Objects: 1}}
+	contained := state(bare("rxe0"))
+	contained.Resources = resourcesOf(auditRun("rxe0"), invisible)
+
 	kept := state(run("sim0"))
 	kept.Contracts = contractsOf(contractRun("sim0"))
 
@@ -168,8 +181,23 @@ func scenes() map[string]scene {
 			Name: "rxe0", Info: info(), Last: timedOut, LastSuccess: started(),
 			Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started()},
 		}),
-		"gone":    sceneOf("libibverbs", report.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
-		"hostile": hostile(),
+		"resources": {
+			snapshot: &report.Snapshot{Provider: "simulated", Ready: true, Devices: []report.DeviceState{
+				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(auditRun("sim0"), inventory(2)), Assessment: new(report.Assessment)},
+				// One that was not audited yet, and one that vanished from under an audit.
+				{Name: "sim1", Present: true, Info: info()},
+				{
+					Name: "sim2", Info: info(), Resources: troubled("sim2").Resources,
+					Assessment: &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}},
+				},
+			}},
+			runs: []*report.Run{auditRun("sim0"), auditRun("sim0")},
+		},
+		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted),
+		"summary":   sceneOf("libibverbs", summary, counted),
+		"contained": sceneOf("libibverbs", contained),
+		"gone":      sceneOf("libibverbs", report.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
+		"hostile":   hostile(),
 	}
 }
 
@@ -272,10 +300,29 @@ func hostile() scene {
 		{Verdict: report.VerdictSkipped},
 		{Name: "no such verdict", Verdict: "no such verdict"},
 	}
-	unkind := &report.Run{Kind: "no such kind", Device: name, Outcome: report.OutcomeOK}
+	unkind := &report.Run{Kind: "no such kind", Device: name, Outcome: report.OutcomeOK, Calls: r.Calls}
 	first := state(r)
 	first.Contracts = contractsOf(audit)
-	s := sceneOf("\xff", first, r, crashed, audit, unkind)
+	first.Resources = &report.Resources{
+		Last:  &report.Run{Kind: report.KindInventory, Outcome: "exploded", Duration: -1, Summary: []report.TypeCount{{Type: "\xff", Objects: -1}}},
+		Taken: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		Inventory: &report.Inventory{
+			Objects:    []report.ObjectCount{{Type: "qp", Owner: "user", Objects: -1 << 63}, {Type: "qp", Owner: "user", Objects: 1}, {Type: "\xff", Owner: "\xff"}, {Type: "\xfe", Owner: "\xfe"}},
+			QueuePairs: []report.QueuePairCount{{}, {}, {Type: "\xff", State: "\xff", Objects: -1}},
+			CQEntries:  []report.OwnerSum{{}, {Owner: "\xff", Sum: 1<<63 - 1}}, MRBytes: []report.OwnerSum{{}, {}},
+			Owners: []report.Owner{
+				{PID: -1, Comm: "\xff", Cgroup: "\xff", ContainerID: "\xff", PodUID: "\xff", Objects: []report.TypeCount{{}, {}}, Memlock: &report.Memlock{Pinned: -1, Locked: 1<<63 - 1, Limit: -1 << 63}},
+				{PID: -1, Comm: "a\nb", Objects: []report.TypeCount{{Type: "qp"}}, Memlock: new(report.Memlock)},
+			},
+			Others: []report.OtherOwners{{}, {}}, Ownerless: []report.TypeCount{{}, {}},
+			Cgroups:    []report.CgroupUse{{}, {}, {Cgroup: "\xff", Resource: "\xff", Limit: -1 << 63}},
+			Incomplete: []report.Incomplete{{}, {}, {Type: "\xff", Reason: "\xff"}},
+		},
+		Leaked: []report.Leaked{{}, {}, {Type: "\xff", Objects: -1}},
+	}
+	first.Assessment = &report.Assessment{Findings: []report.Finding{{}, {}, {Kind: "\xff", Severity: "\xff"}, {Kind: "\xfe", Severity: "\xfe"}}}
+	stocktaking := &report.Run{Kind: report.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
+	s := sceneOf("\xff", first, r, crashed, audit, unkind, stocktaking)
 	// A second device of the same name, and one that is the same once cleaned.
 	twin := state(&report.Run{Device: name, Started: started()})
 	twin.Last, twin.Contracts = r, first.Contracts

@@ -93,6 +93,10 @@ func TestKinds(t *testing.T) {
 		auditFailed  = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
 		auditCrashed = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
 		auditAbort   = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		stockOK      = `rdma_audit_runs_total{device="rxe0",outcome="ok"}`
+		stockTimeout = `rdma_audit_runs_total{device="rxe0",outcome="timeout"}`
+		stockFailed  = `rdma_audit_runs_total{device="rxe0",outcome="failed"}`
+		stockCrashed = `rdma_audit_runs_total{device="rxe0",outcome="crashed"}`
 		calls        = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
 		failures     = `rdma_verbs_call_failures_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
 		expected     = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
@@ -137,6 +141,19 @@ func TestKinds(t *testing.T) {
 			"both",
 			[]*report.Run{of(report.KindContract, report.OutcomeOK), of(report.KindProbe, report.OutcomeOK)},
 			map[string]string{probeOK: "1", auditOK: "1", calls: "4", failures: "2", expected: "", samples: "200"},
+		},
+		{
+			"the resource audit",
+			[]*report.Run{of(report.KindInventory, report.OutcomeOK), of(report.KindInventory, report.OutcomeTimeout), of(report.KindInventory, report.OutcomeOK)},
+			map[string]string{
+				stockOK: "2", stockTimeout: "1", stockFailed: "0", stockCrashed: "0",
+				probeOK: "0", probeTimeout: "0", probeAbort: "", auditOK: "0", auditTimeout: "0", auditAbort: "", calls: "", samples: "",
+			},
+		},
+		{
+			"a kind that there is not",
+			[]*report.Run{of("census", report.OutcomeOK), of("census", report.OutcomeTimeout), of(report.KindProbe, report.OutcomeOK)},
+			map[string]string{probeOK: "1", probeTimeout: "0", probeAbort: "", auditOK: "0", stockOK: "0", calls: "2"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -61,6 +61,29 @@ const (
 	contractLastRun
 	contractDuration
 
+	resourceObjects
+	resourceLimit
+	resourceQueuePairs
+	resourceCQEntries
+	resourceMRBytes
+	resourceOwnerObjects
+	resourceOrphaned
+	probeLeaked
+	cgroupObjects
+	cgroupLimit
+	ownerLocked
+	ownerLockedLimit
+
+	auditFindings
+	auditSuccess
+	auditStuck
+	auditRuns
+	auditLastRun
+	auditDuration
+	auditInventory
+	auditIncomplete
+	auditPIDVisibility
+
 	devices
 	discoverySuccess
 	droppedSeries
@@ -78,6 +101,8 @@ const (
 	aboutVerbs        subject = "Calls of verbs"
 	aboutNotification subject = "Completions and their notification"
 	aboutContracts    subject = "Contracts"
+	aboutResources    subject = "Resources"
+	aboutAudit        subject = "The resource audit and its findings"
 	aboutExporter     subject = "The exporter itself"
 )
 
@@ -355,6 +380,113 @@ func declarations() [familyCount]declaration {
 			"Duration of the last run of the contract audit, from the start of its child process to its end or to the moment it was given up.", nil,
 		},
 
+		resourceObjects: {
+			aboutResources, "rdma_resource_objects", gauge, "objects",
+			[]string{"device", "type", "owner"},
+			"Objects on the device by the kernel's account, of whichever process.", nil,
+		},
+		resourceLimit: {
+			aboutResources, "rdma_resource_limit", gauge, "objects",
+			[]string{"device", "type"},
+			"The most objects of a type that the device says it allows; absent if it has no limit.", nil,
+		},
+		resourceQueuePairs: {
+			aboutResources, "rdma_resource_queue_pairs", gauge, "queue pairs",
+			[]string{"device", "qp_type", "state"},
+			"Queue pairs, those of the kernel too, by the state that they were in. Absent if there are none, or if they were only counted.", nil,
+		},
+		resourceCQEntries: {
+			aboutResources, "rdma_resource_cq_entries", gauge, "entries",
+			[]string{"device", "owner"},
+			"Entries of all completion queues.", nil,
+		},
+		resourceMRBytes: {
+			aboutResources, "rdma_resource_mr_bytes", gauge, "bytes",
+			[]string{"device", "owner"},
+			"Length of all memory regions; what is registered twice counts twice.", nil,
+		},
+		resourceOwnerObjects: {
+			aboutResources, "rdma_resource_owner_objects", gauge, "objects",
+			[]string{"device", "type", "pid", "comm", "container_id", "pod_uid"},
+			"Objects of user programs by process, for the largest owners of each type. All other owners are under comm other, those whom the kernel does not name under comm unknown, both with an empty pid: the sum is rdma_resource_objects of owner user.", nil,
+		},
+		resourceOrphaned: {
+			aboutResources, "rdma_resource_orphaned_objects", gauge, "objects",
+			[]string{"device", "type"},
+			"Objects of user programs without a living owner. They pass by when a process ends. Absent if the exporter cannot see the processes of the host, or the objects were only counted.", nil,
+		},
+		probeLeaked: {
+			aboutResources, "rdma_probe_leaked_objects", gauge, "objects",
+			[]string{"device", "type"},
+			"Objects that the kernel still holds of child processes of the exporter that have ended. Absent if they were not looked for.", nil,
+		},
+		cgroupObjects: {
+			aboutResources, "rdma_cgroup_objects", gauge, "objects",
+			[]string{"device", "cgroup", "container_id", "pod_uid", "resource"},
+			"What the RDMA controller counts for the cgroups of the largest owners.", nil,
+		},
+		cgroupLimit: {
+			aboutResources, "rdma_cgroup_limit", gauge, "objects",
+			[]string{"device", "cgroup", "container_id", "pod_uid", "resource"},
+			"The most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", nil,
+		},
+		ownerLocked: {
+			aboutResources, "rdma_owner_locked_bytes", gauge, "bytes",
+			[]string{"pid", "comm", "container_id", "pod_uid", "kind"},
+			"Memory that a process holds in place, on the host as a whole, for those 256 of the largest owners on any device that hold most. The kernel holds both kinds against the limit one by one.", nil,
+		},
+		ownerLockedLimit: {
+			aboutResources, "rdma_owner_locked_limit_bytes", gauge, "bytes",
+			[]string{"pid", "comm", "container_id", "pod_uid"},
+			"The most memory that a process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", nil,
+		},
+
+		auditFindings: {
+			aboutAudit, "rdma_audit_findings", gauge, "findings",
+			[]string{"device", "finding", "severity"},
+			"Findings about the device, at most 12 of a kind. Zero if there are none; absent before there was anything to judge.", nil,
+		},
+		auditSuccess: {
+			aboutAudit, "rdma_audit_success", gauge, "1 or 0",
+			[]string{"device"},
+			"Whether the last run of the resource audit was ok.", nil,
+		},
+		auditStuck: {
+			aboutAudit, "rdma_audit_stuck", gauge, "1 or 0",
+			[]string{"device"},
+			"1 while a killed child process of the resource audit has not ended, 0 otherwise. It outlives the device.", nil,
+		},
+		auditRuns: {
+			aboutAudit, "rdma_audit_runs_total", counter, "runs",
+			[]string{"device", "outcome"},
+			"Finished runs of the resource audit.", nil,
+		},
+		auditLastRun: {
+			aboutAudit, "rdma_audit_last_run_timestamp_seconds", gauge, "seconds since 1970",
+			[]string{"device"},
+			"When the last finished run of the resource audit was started.", nil,
+		},
+		auditDuration: {
+			aboutAudit, "rdma_audit_duration_seconds", gauge, "seconds",
+			[]string{"device"},
+			"Duration of the last run of the resource audit, from the start of its child process to its end or to the moment it was given up.", nil,
+		},
+		auditInventory: {
+			aboutAudit, "rdma_audit_inventory_timestamp_seconds", gauge, "seconds since 1970",
+			[]string{"device"},
+			"When the run was started that took the inventory from which the metrics of resources are: older than the last run if that took none.", nil,
+		},
+		auditIncomplete: {
+			aboutAudit, "rdma_audit_incomplete", gauge, "always 1",
+			[]string{"device", "type", "reason"},
+			"A type of object that could not be looked at one by one, and why: what only that tells is absent for it.", nil,
+		},
+		auditPIDVisibility: {
+			aboutAudit, "rdma_audit_pid_visibility", gauge, "1 or 0",
+			nil,
+			"Whether the exporter sees the processes of the whole host; if not, owners and orphans are not known. By the newest inventory of any device.", nil,
+		},
+
 		devices: {
 			aboutExporter, "rdma_devices", gauge, "devices",
 			nil,
@@ -368,7 +500,7 @@ func declarations() [familyCount]declaration {
 		droppedSeries: {
 			aboutExporter, "rdma_exporter_dropped_series", gauge, "series",
 			[]string{"device"},
-			"Series that are not exposed, because the last runs told of more than any sane ones or the device has more than 256 completion vectors.", nil,
+			"Series that are not exposed, because the last runs told of more than 4096 or the device has more than 256 completion vectors.", nil,
 		},
 	}
 }
@@ -398,26 +530,34 @@ func labelMeanings() map[string]string {
 		"node_guid":      "GUID of the device",
 		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
 		"port":           "number of the port, from 1; of latencies `other` beyond the first 16 of a device",
-		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer`",
+		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer` of a port; `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err` of a queue pair",
 		"probe":          "`cq`, `comp_channel`, `srq`, `qp` or `notification`",
 		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
-		"reason":         "`not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed)",
+		"reason":         "of what was skipped: `not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed). Of what was not looked at one by one: `max_objects` (there are more than the audit may look at), `timeout` (its time was up), `interrupted` (the table changed under each attempt to read it), `not_supported` (the kernel has no such table) or `failed`",
 		"profile":        "name of the configured sizes; empty where size is not a choice",
 		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
 		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
 		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
-		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device) or `comp_channel`",
-		"qp_type":        "`rc`, `uc`, `ud` or `raw_packet`",
+		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device), `cm_id` or `comp_channel`",
+		"qp_type":        "`rc`, `uc`, `ud` or `raw_packet`; of resources any other that rdma(8) knows, such as `gsi`, as well",
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
-		"kind":           "`virtual` or `locked`",
+		"kind":           "of what an object costs: `virtual` or `locked`. Of what a process holds in place: `pinned` (by drivers, on its behalf) or `locked` (by itself)",
 		"path":           "how a completion is brought about: `loopback` (a message between two queue pairs of the same port) or `flush` (a work request posted to a queue pair in the error state, which needs neither port nor peer)",
 		"mode":           "how a completion is awaited: `any` (asleep, for the event of any completion), `solicited` (asleep, for that of a solicited one) or `poll` (polling without a pause)",
 		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
 		"comp_vector":    "number of the completion vector, from 0",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
 		"quantile":       "`0.5` or `0.99`",
-		"severity":       "what a violation means to a program that relies on the contract: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual)",
+		"owner":          "`user`, `kernel`, or `unknown` where objects were only counted",
+		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one",
+		"comm":           "name of the process's command; empty if it ended before it could be asked. Without a pid `other` or `unknown`",
+		"container_id":   "container, as the cgroup's path says; empty if it is that of none",
+		"pod_uid":        "Kubernetes pod, as the cgroup's path says; empty if it is that of none",
+		"cgroup":         "path of the cgroup",
+		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
+		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
+		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
 	}
 }

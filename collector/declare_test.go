@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 
@@ -73,8 +74,9 @@ func docs() string {
 This page follows from the table in ` + "`collector/declare.go`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
 Gauges tell of the last finished run of the probes on a device, those of contracts
-of the latest verdicts, and are absent while there is nothing to tell; a device that
-vanishes takes its series along.
+of the latest verdicts, those of resources of the latest inventory that an audit took.
+They are absent while there is nothing to tell; a device that vanishes takes its
+series along.
 Counters and histograms sum up the runs since the exporter was started or the
 device appeared, whichever was later. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
@@ -122,6 +124,7 @@ device appeared, whichever was later. Beside the metrics below there are
 	}
 
 	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
+	plain := resourceSamples(0, 0)
 	fmt.Fprintf(&out, `
 ## How many series
 
@@ -132,10 +135,26 @@ With the default profiles a device makes
 - %[3]d for each port on which completions were measured by both paths, nearly all of them
   the buckets of six histograms, or %[4]d if by `+"`flush`"+` alone, as on a port that is down;
 - %[5]d for each completion vector that was ever measured;
-- 1 for each contract, and 2 for the audit.
+- 1 for each contract, and 2 for the audit;
+- of the resource audit %[14]d, 1 for each type and state in which there are queue pairs, and
+  1 for each type of which anything is out of the ordinary.
 
 With 23 contracts, and without the verbs, that is %[6]d for a device with one port and 4
-completion vectors, and %[7]d for one with two ports and 64 vectors.
+completion vectors, and %[7]d for one with two ports and 64 vectors, and queue pairs of
+three types in two states each.
+
+On top of that, with N for `+"`--audit.owners`"+`, the owners make
+
+- for each device, at most %[15]d for each of the N largest owners of a type, as there are %[15]d
+  types, and %[15]d for all others: %[15]d (N + 1). The same processes tend to be the largest of each type;
+- for each device and cgroup of those owners, 2 for each of the 2 resources that the RDMA
+  controller knows, where that is on: at most %[16]d N, and 4 N if the same N processes are
+  the largest of each type and each has a cgroup of its own;
+- on the whole host %[17]d for each of those processes, of which the %[18]d that hold most memory
+  are told: at most %[19]d.
+
+With 10 owners that is %[20]d for a device whose 10 owners are the largest of each type, %[21]d if
+they are in cgroups with the RDMA controller on, and 30 on the host.
 
 A child process that tells of more than any sane one cannot fill the server: the
 gauges of the last runs of a device are at most %[8]d series, and at most %[9]d verbs, %[10]d
@@ -144,8 +163,10 @@ errnos, %[11]d ports and %[12]d statuses are told apart. The completion vectors 
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, plainSamples, len(declarations()[callDuration].buckets)+3,
 		port, latencySamples(1, 0, report.PathFlush), vector,
-		plainSamples+port+4*vector+25, plainSamples+2*port+64*vector+25,
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, maxVectors-1)
+		plainSamples+port+4*vector+25+plain+6, plainSamples+2*port+64*vector+25+plain+6,
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, maxVectors-1,
+		plain, len(report.ResourceTypes()), 4*len(report.ResourceTypes()), processSamples(1), maxProcesses, processSamples(maxProcesses+1),
+		resourceSamples(10, 0)-plain, resourceSamples(10, 10)-plain)
 	return out.String()
 }
 
@@ -191,6 +212,87 @@ func latencySamples(ports, vectors int, paths ...report.LatencyPath) int {
 		}
 	}
 	return n
+}
+
+// resourceSamples returns how many samples a device makes of a resource audit that
+// found nothing special, with so many owners that are the largest of every type and so
+// many cgroups of them, without queue pairs by state.
+func resourceSamples(owners, cgroups int) int {
+	i := &report.Inventory{
+		PIDsVisible: true,
+		CQEntries:   []report.OwnerSum{{Owner: report.OwnerUser}, {Owner: report.OwnerKernel}},
+		MRBytes:     []report.OwnerSum{{Owner: report.OwnerUser}, {Owner: report.OwnerKernel}},
+	}
+	info := new(report.Device)
+	for _, kind := range report.ResourceTypes() {
+		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUser}, report.ObjectCount{Type: kind, Owner: report.OwnerKernel})
+		if owners > 0 {
+			i.Others = append(i.Others, report.OtherOwners{Type: kind})
+		}
+		if kind != "ctx" && kind != "cm_id" { // Devices have no limit for those.
+			info.Limits = append(info.Limits, report.Limit{Name: "max_" + kind, Value: 1})
+		}
+	}
+	for n := range owners {
+		o := report.Owner{PID: n + 1}
+		for _, kind := range report.ResourceTypes() {
+			o.Objects = append(o.Objects, report.TypeCount{Type: kind})
+		}
+		i.Owners = append(i.Owners, o)
+	}
+	for n := range cgroups {
+		for _, resource := range []string{"hca_handle", "hca_object"} {
+			i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: fmt.Sprint("/", n), Resource: resource})
+		}
+	}
+	audit := &report.Run{Kind: report.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: report.OutcomeOK}
+	state := report.DeviceState{
+		Name: "rxe0", Present: true, Info: info, Assessment: new(report.Assessment),
+		Resources: &report.Resources{Last: audit, Inventory: i, Taken: audit.Started},
+	}
+	c := New(Options{Snapshot: func() *report.Snapshot { return &report.Snapshot{Devices: []report.DeviceState{state}} }})
+	c.Observe(audit)
+	n := 0
+	for _, b := range c.blocks() {
+		for f, metrics := range b {
+			if s := c.schema[f].subject; (s == aboutResources || s == aboutAudit) && f != int(auditPIDVisibility) {
+				n += len(metrics)
+			}
+		}
+	}
+	return n
+}
+
+// processSamples returns how many samples so many processes make.
+func processSamples(processes int) int {
+	i := new(report.Inventory)
+	for n := range processes {
+		i.Owners = append(i.Owners, report.Owner{PID: n + 1, Memlock: new(report.Memlock)})
+	}
+	b := newBuilder(newSchema())
+	addProcesses(b, []stock{{inventory: i}})
+	return len(b.index) - 1 // Without that of the pid namespace.
+}
+
+// TestResourceSamples makes sure that series add up by owner and cgroup, as
+// docs/metrics.md says.
+func TestResourceSamples(t *testing.T) {
+	t.Parallel()
+	plain, types := resourceSamples(0, 0), len(report.ResourceTypes())
+	for _, owners := range []int{1, 10, 50} {
+		if got, want := resourceSamples(owners, 0), plain+types*(owners+1); got != want {
+			t.Errorf("%d owners make %d samples, want %d", owners, got, want)
+		}
+		if got, want := resourceSamples(owners, owners), plain+types*(owners+1)+4*owners; got != want {
+			t.Errorf("%d owners with cgroups make %d samples, want %d", owners, got, want)
+		}
+		if got, want := processSamples(owners), 3*owners; got != want {
+			t.Errorf("%d processes make %d samples, want %d", owners, got, want)
+		}
+	}
+	if got, want := processSamples(maxProcesses+1), 3*maxProcesses; got != want {
+		t.Errorf("one process too many makes %d samples, want %d", got, want)
+	}
 }
 
 // allLabels returns the labels of a metric, with what its type adds.

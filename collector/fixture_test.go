@@ -2,6 +2,7 @@ package collector_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rdma_exporter/report"
@@ -166,17 +167,125 @@ func state(r *report.Run) report.DeviceState {
 	return s
 }
 
-// host is a host with n healthy devices: the runs of the probes come first, then
-// those of the contract audit.
+// host is a host with n healthy devices, on each of which the same ten processes own
+// objects: the runs of the probes come first, then those of the contract audit, then
+// those of the resource audit.
 func host(n int) (*report.Snapshot, []*report.Run) {
 	s := &report.Snapshot{Provider: "simulated", Ready: true}
-	runs := make([]*report.Run, 2*n)
+	runs := make([]*report.Run, 3*n)
 	for i := range n {
 		name := fmt.Sprintf("sim%02d", i)
-		runs[i], runs[n+i] = run(name), contractRun(name)
+		runs[i], runs[n+i], runs[2*n+i] = run(name), contractRun(name), auditRun(name)
 		device := state(runs[i])
 		device.Contracts = contractsOf(runs[n+i])
+		device.Resources = resourcesOf(runs[2*n+i], inventory(10))
+		device.Assessment = new(report.Assessment)
 		s.Devices = append(s.Devices, device)
 	}
 	return s, runs
+}
+
+// bare is a run of the probes that tells nothing but what the device says of itself,
+// for what is about something else.
+func bare(device string) *report.Run {
+	return &report.Run{Kind: report.KindProbe, Device: device, Started: started(), Outcome: report.OutcomeOK, Info: info()}
+}
+
+// auditRun is a run of the resource audit in which all goes well.
+func auditRun(device string) *report.Run {
+	return &report.Run{
+		Kind: report.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
+		Duration: 15 * time.Millisecond, Outcome: report.OutcomeOK, Summary: inventory(0).Summary,
+	}
+}
+
+// resourcesOf is what is known after a run of the resource audit that took an
+// inventory.
+func resourcesOf(r *report.Run, i *report.Inventory) *report.Resources {
+	return &report.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}
+}
+
+// inventory is what is found where so many processes, each in a container of its own,
+// own objects of every type, and some others do, too.
+func inventory(owners int) *report.Inventory {
+	i := &report.Inventory{
+		Index: 1, PIDsVisible: true,
+		CQEntries: []report.OwnerSum{{Owner: report.OwnerUser, Sum: int64(owners) * 4096}, {Owner: report.OwnerKernel, Sum: 1024}},
+		MRBytes:   []report.OwnerSum{{Owner: report.OwnerUser, Sum: int64(owners) << 30}, {Owner: report.OwnerKernel}},
+		QueuePairs: []report.QueuePairCount{
+			{Type: "gsi", State: "rts", Objects: 1}, {Type: "rc", State: "reset", Objects: 3}, {Type: "rc", State: "rts", Objects: 8*int64(owners) + 2},
+		},
+	}
+	for _, kind := range report.ResourceTypes() {
+		i.Summary = append(i.Summary, report.TypeCount{Type: kind, Objects: 8*int64(owners) + 6})
+		i.Objects = append(i.Objects,
+			report.ObjectCount{Type: kind, Owner: report.OwnerUser, Objects: 8*int64(owners) + 5},
+			report.ObjectCount{Type: kind, Owner: report.OwnerKernel, Objects: 1})
+		i.Others = append(i.Others, report.OtherOwners{Type: kind, Owners: 2, Objects: 5})
+	}
+	for n := range owners {
+		o := report.Owner{
+			PID: 4711 + n, Comm: "trainer", ContainerID: fmt.Sprintf("%064x", n), PodUID: fmt.Sprintf("0f1e2d3c-4b5a-6978-8796-%012x", n),
+			Memlock: &report.Memlock{Pinned: int64(n+1) << 20, Locked: 4096, Limit: -1},
+		}
+		o.Cgroup = "/kubepods.slice/kubepods-pod" + o.PodUID + ".slice/cri-containerd-" + o.ContainerID + ".scope"
+		for _, kind := range report.ResourceTypes() {
+			o.Objects = append(o.Objects, report.TypeCount{Type: kind, Objects: 8})
+		}
+		i.Owners = append(i.Owners, o)
+	}
+	return i
+}
+
+// troubled is a device on which the resource audits found everything that there is to
+// find.
+func troubled(name string) report.DeviceState {
+	i := inventory(2)
+	i.Ownerless = []report.TypeCount{{Type: "qp", Objects: 3}, {Type: "pd", Objects: 1}}
+	for n := range i.Objects {
+		o := &i.Objects[n]
+		switch {
+		case o.Owner != report.OwnerUser:
+		case o.Type == "qp": // Three without an owner, and one of pid 77.
+			o.Objects += 4
+		case o.Type == "pd", o.Type == "cq": // One without an owner, and one of pid 78.
+			o.Objects++
+		}
+	}
+	// Memory regions were only counted.
+	i.Objects = slices.DeleteFunc(i.Objects, func(o report.ObjectCount) bool { return o.Type == "mr" })
+	i.Objects = append(i.Objects, report.ObjectCount{Type: "mr", Owner: report.OwnerUnknown, Objects: 120000})
+	i.Others = slices.DeleteFunc(i.Others, func(o report.OtherOwners) bool { return o.Type == "mr" })
+	i.MRBytes = nil
+	for n := range i.Owners {
+		o := &i.Owners[n]
+		o.Objects = slices.DeleteFunc(o.Objects, func(c report.TypeCount) bool { return c.Type == "mr" })
+		i.Cgroups = append(i.Cgroups,
+			report.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_handle", Current: 1, Limit: int64(n)},
+			report.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_object", Current: 38, Limit: -1})
+	}
+	i.Owners = append(i.Owners,
+		// It ended before it could be asked.
+		report.Owner{PID: 77, Objects: []report.TypeCount{{Type: "qp", Objects: 1}}},
+		report.Owner{PID: 78, Comm: "caf\xe9 \"x\"", Objects: []report.TypeCount{{Type: "cq", Objects: 1}}, Memlock: &report.Memlock{Pinned: 1 << 16, Limit: 1 << 16}})
+	i.Incomplete = []report.Incomplete{{Type: "mr", Reason: report.IncompleteMaxObjects, Detail: "120000 objects"}}
+	i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: "rc", State: "err", Objects: 2})
+	i.UnfillableCQs = &report.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
+
+	last := auditRun(name)
+	last.Outcome, last.Started, last.Duration = report.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second
+	s := state(bare(name))
+	s.Resources = resourcesOf(auditRun(name), i)
+	s.Resources.Last = last.Kept()
+	s.Resources.OrphanedSince = started()
+	s.Resources.Leaked = []report.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
+	s.Resources.Stuck = &report.Stuck{PID: 815, Since: started()}
+	s.Assessment = new(report.Assessment)
+	for _, kind := range report.FindingKinds() {
+		s.Assessment.Findings = append(s.Assessment.Findings, report.Finding{Kind: kind, Severity: report.SeverityWarning})
+	}
+	s.Assessment.Findings = append(s.Assessment.Findings,
+		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityCritical}, report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning},
+		report.Finding{Kind: report.FindingStuck, Severity: report.SeverityCritical})
+	return s
 }

@@ -60,6 +60,15 @@ func FuzzCollect(f *testing.F) {
 			in.Snapshot.Devices = append(in.Snapshot.Devices, report.DeviceState{
 				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Contracts: contracts, Stuck: &report.Stuck{Verb: raw},
 			})
+			for i := range in.Snapshot.Devices {
+				if r := in.Snapshot.Devices[i].Resources; r != nil && r.Inventory != nil {
+					r.Inventory.Owners = append(r.Inventory.Owners, report.Owner{
+						Comm: raw, ContainerID: raw, PodUID: raw, Objects: []report.TypeCount{{Type: raw}}, Memlock: new(report.Memlock),
+					})
+					r.Inventory.Cgroups = append(r.Inventory.Cgroups, report.CgroupUse{Cgroup: raw, ContainerID: raw, PodUID: raw, Resource: raw})
+					r.Leaked = append(r.Leaked, report.Leaked{Type: raw})
+				}
+			}
 		}
 		c := collectorOf(in.Snapshot, &in.Run, &in.Audit)
 		expose(t, pedantic(t, c))

@@ -82,20 +82,30 @@ func newHistory(s *schema, device string) *history {
 	for _, o := range report.Outcomes() {
 		h.counter(probeRuns, string(o))
 		h.counter(contractRuns, string(o))
+		h.counter(auditRuns, string(o))
 	}
 	h.series.Store(&counted{block: new(block)})
 	return h
 }
 
-// observe counts a finished run.
+// observe counts a finished run, one that does not say its kind as one of the probes.
 func (h *history) observe(run *report.Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch run.Kind {
+	case report.KindProbe, "":
+		h.observeRun(probeRuns, run)
+		h.observeAbort(probeAborts, run)
 	case report.KindContract:
-		h.observeRun(contractRuns, contractAborts, run)
+		h.observeRun(contractRuns, run)
+		h.observeAbort(contractAborts, run)
+	case report.KindInventory:
+		// It calls no verb, and measures nothing.
+		h.observeRun(auditRuns, run)
+		h.series.Store(h.build())
+		return
 	default:
-		h.observeRun(probeRuns, probeAborts, run)
+		return
 	}
 	h.observeCalls(run.Calls)
 	h.observeLatencies(run)

@@ -11,11 +11,15 @@ import (
 // noVerb stands for a run that was ended while it was in no verb.
 const noVerb = "none"
 
-// observeRun counts a run and, if it did not go to its end, what it was in.
-func (h *history) observeRun(runs, aborts family, run *report.Run) {
+// observeRun counts a run.
+func (h *history) observeRun(runs family, run *report.Run) {
 	if slices.Contains(report.Outcomes(), run.Outcome) {
 		h.counter(runs, string(run.Outcome)).Inc()
 	}
+}
+
+// observeAbort counts what a run was in that did not go to its end.
+func (h *history) observeAbort(aborts family, run *report.Run) {
 	if run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed {
 		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
 	}

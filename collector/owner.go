@@ -1,0 +1,86 @@
+package collector
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"rdma_exporter/report"
+)
+
+// maxProcesses is how many processes have series of the memory that they hold in
+// place: those that hold most.
+const maxProcesses = 256
+
+// stock is an inventory with the time at which it was taken. A published inventory
+// is never changed, so equal pointers mean equal series.
+type stock struct {
+	inventory *report.Inventory
+	taken     time.Time
+}
+
+// cachedOwners is a block of what inventories say of the host as a whole, with the
+// inventories that it was made from.
+type cachedOwners struct {
+	stocks []stock
+	block  *block
+}
+
+// ownersBlock returns the series of what the inventories of all present devices say
+// of the host as a whole. It is built anew when one of the inventories is new.
+func (c *Collector) ownersBlock(s *report.Snapshot) *block {
+	stocks := make([]stock, 0, len(s.Devices))
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if d.Present && d.Resources != nil && d.Resources.Inventory != nil {
+			stocks = append(stocks, stock{d.Resources.Inventory, d.Resources.Taken})
+		}
+	}
+	if c.owners.block == nil || !slices.Equal(stocks, c.owners.stocks) {
+		b := newBuilder(c.schema)
+		addProcesses(b, stocks)
+		c.owners = cachedOwners{stocks, b.block}
+	}
+	return c.owners.block
+}
+
+// addProcesses adds whether processes can be seen, and what memory they hold in
+// place. A process can own objects on several devices, whose inventories are not
+// taken at the same moment: the newest counts.
+func addProcesses(b *builder, stocks []stock) {
+	if len(stocks) == 0 {
+		return
+	}
+	stocks = slices.Clone(stocks)
+	slices.SortStableFunc(stocks, func(a, b stock) int { return b.taken.Compare(a.taken) })
+	b.truth(auditPIDVisibility, stocks[0].inventory.PIDsVisible)
+
+	seen := make(map[int]bool)
+	var processes []*report.Owner
+	for _, s := range stocks {
+		for i := range s.inventory.Owners {
+			o := &s.inventory.Owners[i]
+			if seen[o.PID] {
+				continue
+			}
+			seen[o.PID] = true
+			if o.Memlock != nil {
+				processes = append(processes, o)
+			}
+		}
+	}
+	slices.SortFunc(processes, func(x, y *report.Owner) int {
+		return cmp.Or(cmp.Compare(held(y.Memlock), held(x.Memlock)), cmp.Compare(x.PID, y.PID))
+	})
+	for _, o := range processes[:min(len(processes), maxProcesses)] {
+		pid := strconv.Itoa(o.PID)
+		b.gauge(ownerLocked, float64(o.Memlock.Pinned), pid, o.Comm, o.ContainerID, o.PodUID, "pinned")
+		b.gauge(ownerLocked, float64(o.Memlock.Locked), pid, o.Comm, o.ContainerID, o.PodUID, "locked")
+		b.gauge(ownerLockedLimit, limitOrInf(o.Memlock.Limit), pid, o.Comm, o.ContainerID, o.PodUID)
+	}
+}
+
+// held returns the memory that a process holds in place against its limit. The
+// kernel counts what is pinned and what is locked apart.
+func held(m *report.Memlock) int64 { return max(m.Pinned, m.Locked) }

@@ -1,0 +1,190 @@
+package collector
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"rdma_exporter/report"
+)
+
+// unknownOwner stands for owners whom the kernel does not name: they are dead, or in
+// another pid namespace.
+const unknownOwner = "unknown"
+
+// addResources adds what the resource audits found on a present device: what sums
+// up first, and what there may be much of last, so that if something has to be
+// dropped it is that.
+func addResources(b *builder, name string, info *report.Device, r *report.Resources) {
+	if info != nil {
+		addResourceLimits(b, name, info)
+	}
+	if r.Inventory == nil {
+		if r.Last != nil {
+			for _, c := range r.Last.Summary {
+				b.gauge(resourceObjects, float64(c.Objects), name, c.Type, string(report.OwnerUnknown))
+			}
+		}
+		addLeaked(b, name, r)
+		return
+	}
+	i := r.Inventory
+	for _, n := range i.Incomplete {
+		b.gauge(auditIncomplete, 1, name, n.Type, string(n.Reason))
+	}
+	for _, o := range i.Objects {
+		b.gauge(resourceObjects, float64(o.Objects), name, o.Type, string(o.Owner))
+	}
+	addLeaked(b, name, r)
+	addOrphaned(b, name, i)
+	for _, s := range i.CQEntries {
+		b.gauge(resourceCQEntries, float64(s.Sum), name, string(s.Owner))
+	}
+	for _, s := range i.MRBytes {
+		b.gauge(resourceMRBytes, float64(s.Sum), name, string(s.Owner))
+	}
+	for _, q := range i.QueuePairs {
+		b.gauge(resourceQueuePairs, float64(q.Objects), name, q.Type, q.State)
+	}
+	addOwners(b, name, i)
+	addCgroups(b, name, i)
+}
+
+// addAudit adds how the last run of the resource audit went.
+func addAudit(b *builder, name string, r *report.Resources) {
+	b.truth(auditStuck, r.Stuck != nil, name)
+	if r.Last != nil {
+		b.truth(auditSuccess, r.Last.Outcome == report.OutcomeOK, name)
+		b.gauge(auditDuration, r.Last.Duration.Seconds(), name)
+		addTime(b, auditLastRun, name, r.Last.Started)
+	}
+	if r.Inventory != nil {
+		addTime(b, auditInventory, name, r.Taken)
+	}
+}
+
+// addResourceLimits adds how many objects of each type the device allows, of those
+// types that it has a limit for. That of 0 means that there is none, or no such
+// type.
+func addResourceLimits(b *builder, name string, info *report.Device) {
+	for _, l := range info.Limits {
+		for _, kind := range report.ResourceTypes() {
+			if l.Name == "max_"+kind && l.Value > 0 {
+				b.gauge(resourceLimit, float64(l.Value), name, kind)
+			}
+		}
+	}
+}
+
+// looked returns the types whose objects were looked at one by one.
+func looked(i *report.Inventory) []string {
+	return slices.DeleteFunc(report.ResourceTypes(), func(kind string) bool {
+		return slices.ContainsFunc(i.Incomplete, func(n report.Incomplete) bool { return n.Type == kind })
+	})
+}
+
+// addLeaked adds what is left of ended children, and zero for what was looked for
+// and not found, so that an alert sees the change.
+func addLeaked(b *builder, name string, r *report.Resources) {
+	if r.Inventory != nil {
+		for _, kind := range looked(r.Inventory) {
+			b.gauge(probeLeaked, 0, name, kind)
+		}
+	}
+	for _, l := range r.Leaked {
+		b.gauge(probeLeaked, float64(l.Objects), name, l.Type)
+	}
+}
+
+// addOrphaned adds the objects without an owner. Where owners cannot be seen they
+// cannot be told from orphans, and of a type that was only counted nothing is known.
+func addOrphaned(b *builder, name string, i *report.Inventory) {
+	if !i.PIDsVisible {
+		return
+	}
+	for _, kind := range looked(i) {
+		var orphans int64
+		for _, c := range i.Ownerless {
+			if c.Type == kind {
+				orphans = c.Objects
+			}
+		}
+		b.gauge(resourceOrphaned, float64(orphans), name, kind)
+	}
+}
+
+// addOwners adds who owns what. All series of a type sum up to its user objects.
+func addOwners(b *builder, name string, i *report.Inventory) {
+	for _, c := range i.Ownerless {
+		b.gauge(resourceOwnerObjects, float64(c.Objects), name, c.Type, "", unknownOwner, "", "")
+	}
+	for _, o := range i.Others {
+		b.gauge(resourceOwnerObjects, float64(o.Objects), name, o.Type, "", otherName, "", "")
+	}
+	for n := range i.Owners {
+		o := &i.Owners[n]
+		pid := strconv.Itoa(o.PID)
+		for _, c := range o.Objects {
+			b.gauge(resourceOwnerObjects, float64(c.Objects), name, c.Type, pid, o.Comm, o.ContainerID, o.PodUID)
+		}
+	}
+}
+
+// addCgroups adds what the RDMA controller counts and allows.
+func addCgroups(b *builder, name string, i *report.Inventory) {
+	for n := range i.Cgroups {
+		g := &i.Cgroups[n]
+		b.gauge(cgroupObjects, float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge(cgroupLimit, limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+	}
+}
+
+// limitOrInf returns a limit of which −1 stands for none.
+func limitOrInf(n int64) float64 {
+	if n < 0 {
+		return math.Inf(1)
+	}
+	return float64(n)
+}
+
+// addFindings counts the findings about a device, which must have been judged. Of a
+// present device there is zero for all others that there could be, so that alerts see
+// the change; of one that is not, there is only what still holds.
+func addFindings(b *builder, s *report.DeviceState) {
+	type key struct {
+		kind     report.FindingKind
+		severity report.Severity
+	}
+	if s.Present {
+		for _, kind := range report.FindingKinds() {
+			for _, severity := range findingSeverities(kind) {
+				b.gauge(auditFindings, 0, s.Name, string(kind), string(severity))
+			}
+		}
+	}
+	counts := make(map[key]int)
+	for n := range s.Assessment.Findings {
+		f := &s.Assessment.Findings[n]
+		k := key{f.Kind, f.Severity}
+		counts[k]++
+		b.gauge(auditFindings, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
+	}
+}
+
+// findingSeverities returns the severities that findings of a kind can have.
+func findingSeverities(kind report.FindingKind) []report.Severity {
+	switch kind {
+	case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingLeaked:
+		return []report.Severity{report.SeverityCritical, report.SeverityWarning}
+	case report.FindingStuck:
+		return []report.Severity{report.SeverityCritical}
+	case report.FindingOrphaned, report.FindingUndestroyed, report.FindingQPError:
+		return []report.Severity{report.SeverityWarning}
+	case report.FindingIncomplete:
+		return []report.Severity{report.SeverityWarning, report.SeverityInfo}
+	case report.FindingCQUnfillable, report.FindingPIDsInvisible:
+		return []report.Severity{report.SeverityInfo}
+	default:
+		return nil
+	}
+}

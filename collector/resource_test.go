@@ -1,0 +1,337 @@
+package collector_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/audit"
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+)
+
+// audited returns the series of a device, of which the last audit took an inventory.
+func audited(t *testing.T, i *report.Inventory, change ...func(*report.DeviceState)) map[string]string {
+	t.Helper()
+	s := state(bare("rxe0"))
+	s.Resources = resourcesOf(auditRun("rxe0"), i)
+	for _, f := range change {
+		f(&s)
+	}
+	return values(t, collectorOf(sceneOf("libibverbs", s).snapshot))
+}
+
+// with returns the names of those series that have a prefix.
+func with(prefix string, all map[string]string) []string {
+	var names []string
+	for name := range all {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// What is not known of objects is not told.
+func TestResourcesAbsent(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(*report.DeviceState)
+		want   map[string]int // prefix to number of series
+	}{
+		{"all goes well", func(*report.DeviceState) {}, map[string]int{
+			"rdma_resource_objects": 14, "rdma_resource_limit": 5, "rdma_resource_queue_pairs": 3, "rdma_resource_cq_entries": 2, "rdma_resource_mr_bytes": 2,
+			"rdma_resource_owner_objects": 14, "rdma_resource_orphaned_objects": 7, "rdma_probe_leaked_objects": 7, "rdma_cgroup": 0,
+			"rdma_owner_locked_bytes": 2, "rdma_owner_locked_limit_bytes": 1, "rdma_audit_success": 1, "rdma_audit_duration_seconds": 1,
+			"rdma_audit_last_run_timestamp_seconds": 1, "rdma_audit_inventory_timestamp_seconds": 1, "rdma_audit_incomplete": 0,
+			"rdma_audit_pid_visibility": 1, "rdma_audit_stuck": 1, "rdma_audit_findings": 0,
+		}},
+		{"before the first audit", func(s *report.DeviceState) { s.Resources = nil }, map[string]int{
+			"rdma_resource": 0, "rdma_audit": 0, "rdma_probe_leaked_objects": 0, "rdma_owner": 0, "rdma_cgroup": 0,
+		}},
+		{"a child that is stuck in the first audit", func(s *report.DeviceState) {
+			s.Resources = &report.Resources{Stuck: new(report.Stuck)}
+		}, map[string]int{
+			"rdma_resource_objects": 0, "rdma_audit_success": 0, "rdma_audit_duration_seconds": 0, "rdma_audit_last_run": 0, "rdma_audit_inventory": 0,
+			"rdma_audit_stuck": 1, "rdma_probe_leaked_objects": 0, "rdma_resource_orphaned_objects": 0, "rdma_audit_pid_visibility": 0,
+		}},
+		{"audits that only counted", func(s *report.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
+			"rdma_resource_objects": 7, "rdma_audit_success": 1, "rdma_audit_inventory": 0, "rdma_probe_leaked_objects": 0,
+			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_audit_pid_visibility": 0,
+		}},
+		{"audits that found nothing", func(s *report.DeviceState) { s.Resources.Inventory, s.Resources.Last.Summary = nil, nil }, map[string]int{
+			"rdma_resource_objects": 0, "rdma_resource_limit": 5, "rdma_audit_success": 1,
+		}},
+		{"owners out of sight", func(s *report.DeviceState) { s.Resources.Inventory.PIDsVisible = false }, map[string]int{
+			"rdma_resource_orphaned_objects": 0, "rdma_probe_leaked_objects": 7, "rdma_audit_pid_visibility": 1,
+		}},
+		{"types that were only counted", func(s *report.DeviceState) {
+			s.Resources.Inventory.Incomplete = []report.Incomplete{{Type: "qp", Reason: report.IncompleteTimeout}, {Type: "mr", Reason: report.IncompleteFailed}}
+			s.Resources.Inventory.Ownerless = []report.TypeCount{{Type: "qp", Objects: 1}}
+		}, map[string]int{
+			"rdma_resource_orphaned_objects": 5, "rdma_probe_leaked_objects": 5, "rdma_audit_incomplete": 2,
+			`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`: 0, `rdma_probe_leaked_objects{device="rxe0",type="mr"}`: 0,
+		}},
+		{"a leak of a type that was only counted", func(s *report.DeviceState) {
+			s.Resources.Inventory.Incomplete = []report.Incomplete{{Type: "qp", Reason: report.IncompleteTimeout}}
+			s.Resources.Leaked = []report.Leaked{{Type: "qp", Objects: 1}}
+		}, map[string]int{`rdma_probe_leaked_objects{device="rxe0",type="qp"}`: 1, "rdma_probe_leaked_objects": 7}},
+		{"a device that was never asked", func(s *report.DeviceState) { s.Info = nil }, map[string]int{"rdma_resource_limit": 0, "rdma_resource_objects": 14}},
+		{"memory that could not be asked for", func(s *report.DeviceState) { s.Resources.Inventory.Owners[0].Memlock = nil }, map[string]int{
+			"rdma_owner": 0, "rdma_resource_owner_objects": 14,
+		}},
+		{"a device that vanished", func(s *report.DeviceState) { s.Present = false }, map[string]int{"rdma_resource": 0, "rdma_audit": 0, "rdma_owner": 0, "rdma_probe_leaked": 0}},
+		{"a device that vanished from under an audit", func(s *report.DeviceState) {
+			s.Present, s.Resources.Stuck = false, new(report.Stuck)
+			s.Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+		}, map[string]int{"rdma_resource": 0, "rdma_audit_stuck": 1, "rdma_audit_findings": 1, "rdma_audit_success": 0, "rdma_owner": 0, "rdma_probe_stuck": 0}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := audited(t, inventory(1), tc.change)
+			for prefix, want := range tc.want {
+				if names := with(prefix, got); len(names) != want {
+					t.Errorf("%d series %s, want %d: %v", len(names), prefix, want, names)
+				}
+			}
+		})
+	}
+}
+
+func TestResources(t *testing.T) {
+	t.Parallel()
+	i := inventory(2)
+	i.Ownerless = []report.TypeCount{{Type: "qp", Objects: 3}}
+	i.Cgroups = []report.CgroupUse{
+		{Cgroup: "/a", ContainerID: "c", PodUID: "p", Resource: "hca_handle", Current: 1, Limit: 2},
+		{Cgroup: "/a", ContainerID: "c", PodUID: "p", Resource: "hca_object", Current: 7, Limit: -1},
+		{Cgroup: "/b", Resource: "hca_object", Current: 0, Limit: 0},
+	}
+	i.Owners[0].Memlock = &report.Memlock{Pinned: 5, Locked: 6, Limit: 7}
+	i.Incomplete = []report.Incomplete{{Type: "cm_id", Reason: report.IncompleteNotSupported}}
+	const first = `comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000"`
+	compare(t, audited(t, i, func(s *report.DeviceState) {
+		s.Info.Limits = []report.Limit{{Name: "max_qp", Value: 100}, {Name: "max_qp_wr", Value: 5}, {Name: "max_srq", Value: 0}, {Name: "max_cq", Value: -1}}
+		s.Resources.Leaked = []report.Leaked{{Type: "mr", Objects: 2}}
+		s.Resources.Last.Outcome = report.OutcomeFailed
+		s.Resources.Last.Started = time.Unix(1e9, 0)
+	}), map[string]string{
+		`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`:              "21",
+		`rdma_resource_objects{device="rxe0",owner="kernel",type="qp"}`:            "1",
+		`rdma_resource_limit{device="rxe0",type="qp"}`:                             "100",
+		`rdma_resource_limit{device="rxe0",type="srq"}`:                            "",
+		`rdma_resource_limit{device="rxe0",type="cq"}`:                             "",
+		`rdma_resource_limit{device="rxe0",type="qp_wr"}`:                          "",
+		`rdma_resource_queue_pairs{device="rxe0",qp_type="rc",state="rts"}`:        "18",
+		`rdma_resource_cq_entries{device="rxe0",owner="user"}`:                     "8192",
+		`rdma_resource_mr_bytes{device="rxe0",owner="user"}`:                       "2.147483648e+09",
+		`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`:                  "3",
+		`rdma_resource_orphaned_objects{device="rxe0",type="pd"}`:                  "0",
+		`rdma_resource_orphaned_objects{device="rxe0",type="cm_id"}`:               "",
+		`rdma_probe_leaked_objects{device="rxe0",type="mr"}`:                       "2",
+		`rdma_probe_leaked_objects{device="rxe0",type="qp"}`:                       "0",
+		`rdma_audit_incomplete{device="rxe0",reason="not_supported",type="cm_id"}`: "1",
+		`rdma_audit_success{device="rxe0"}`:                                        "0",
+		`rdma_audit_last_run_timestamp_seconds{device="rxe0"}`:                     "1e+09",
+		`rdma_audit_inventory_timestamp_seconds{device="rxe0"}`:                    "1.77236652025e+09",
+		`rdma_audit_stuck{device="rxe0"}`:                                          "0",
+
+		`rdma_resource_owner_objects{` + first + `,device="rxe0",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000",type="qp"}`: "8",
+		`rdma_resource_owner_objects{comm="other",container_id="",device="rxe0",pid="",pod_uid="",type="qp"}`:                          "5",
+		`rdma_resource_owner_objects{comm="unknown",container_id="",device="rxe0",pid="",pod_uid="",type="qp"}`:                        "3",
+		`rdma_owner_locked_bytes{` + first + `,kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`:               "5",
+		`rdma_owner_locked_bytes{` + first + `,kind="locked",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`:               "6",
+		`rdma_owner_locked_limit_bytes{` + first + `,pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`:                       "7",
+		`rdma_cgroup_objects{cgroup="/a",container_id="c",device="rxe0",pod_uid="p",resource="hca_handle"}`:                            "1",
+		`rdma_cgroup_limit{cgroup="/a",container_id="c",device="rxe0",pod_uid="p",resource="hca_handle"}`:                              "2",
+		`rdma_cgroup_limit{cgroup="/a",container_id="c",device="rxe0",pod_uid="p",resource="hca_object"}`:                              "+Inf",
+		`rdma_cgroup_limit{cgroup="/b",container_id="",device="rxe0",pod_uid="",resource="hca_object"}`:                                "0",
+	})
+}
+
+// The owners' objects sum up to the user objects, type by type, whoever the owners
+// are.
+func TestOwnersSumUp(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]report.DeviceState{"well": func() report.DeviceState {
+		s := state(run("mlx5_0"))
+		s.Resources = resourcesOf(auditRun("mlx5_0"), inventory(10))
+		return s
+	}(), "troubled": troubled("mlx5_0")} {
+		families, err := collectorOf(sceneOf("libibverbs", s).snapshot).Gatherer(prometheus.NewRegistry()).Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		user, owners := make(map[string]float64), make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				switch {
+				case f.GetName() == "rdma_resource_objects" && label(m, "owner") == "user":
+					user[label(m, "type")] += m.GetGauge().GetValue()
+				case f.GetName() == "rdma_resource_owner_objects":
+					owners[label(m, "type")] += m.GetGauge().GetValue()
+				}
+			}
+		}
+		if len(user) == 0 || !maps.Equal(user, owners) {
+			t.Errorf("%s: the owners have %v, and there are %v", name, owners, user)
+		}
+	}
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// Findings are counted by kind and severity; the others that there could be are zero,
+// and those are all that the audit can make.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	judge := func(findings ...report.Finding) map[string]string {
+		return audited(t, inventory(0), func(s *report.DeviceState) { s.Assessment = &report.Assessment{Findings: findings} })
+	}
+	want := make(map[string]string)
+	for _, e := range audit.Catalogue() {
+		for _, severity := range e.Severities {
+			want[fmt.Sprintf(`rdma_audit_findings{device="rxe0",finding=%q,severity=%q}`, e.Kind, severity)] = "0"
+		}
+	}
+	got := judge()
+	compare(t, got, want)
+	if n := len(with("rdma_audit_findings", got)); n != len(want) {
+		t.Errorf("%d series, want %d", n, len(want))
+	}
+	compare(t, judge(
+		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning}, report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityCritical},
+		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning}, report.Finding{Kind: "unforeseen", Severity: report.SeverityInfo},
+	), map[string]string{
+		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="warning"}`:  "2",
+		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="critical"}`: "1",
+		`rdma_audit_findings{device="rxe0",finding="unforeseen",severity="info"}`:     "1",
+		`rdma_audit_findings{device="rxe0",finding="stuck",severity="critical"}`:      "0",
+	})
+}
+
+// What changed is told at the next scrape.
+func TestResourcesChange(t *testing.T) {
+	t.Parallel()
+	snapshot, _ := host(2)
+	c := collectorOf(snapshot)
+	const (
+		objects  = `rdma_resource_objects{device="sim00",owner="user",type="qp"}`
+		findings = `rdma_audit_findings{device="sim00",finding="stuck",severity="critical"}`
+		stuck    = `rdma_audit_stuck{device="sim00"}`
+		visible  = `rdma_audit_pid_visibility`
+		pinned   = `rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`
+	)
+	compare(t, values(t, c), map[string]string{objects: "85", findings: "0", stuck: "0", visible: "1", pinned: "1.048576e+06"})
+
+	snapshot.Devices[0].Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+	compare(t, values(t, c), map[string]string{objects: "85", findings: "1", stuck: "0"})
+
+	next := *snapshot.Devices[0].Resources
+	next.Stuck = new(report.Stuck)
+	snapshot.Devices[0].Resources = &next
+	compare(t, values(t, c), map[string]string{objects: "85", stuck: "1"})
+
+	later := next
+	later.Inventory, later.Taken, later.Stuck = inventory(1), next.Taken.Add(time.Minute), nil
+	later.Inventory.PIDsVisible = false
+	later.Inventory.Owners[0].Memlock = &report.Memlock{Pinned: 42}
+	snapshot.Devices[0].Resources = &later
+	compare(t, values(t, c), map[string]string{objects: "13", stuck: "0", visible: "0", pinned: "42"})
+
+	// Without the device the other one's inventory is the newest.
+	snapshot.Devices = snapshot.Devices[1:]
+	compare(t, values(t, c), map[string]string{objects: "", visible: "1", pinned: "1.048576e+06"})
+}
+
+// A process that owns objects on several devices is told once, as the newest inventory
+// has it.
+func TestProcessesOnce(t *testing.T) {
+	t.Parallel()
+	device := func(name string, taken time.Time, owners ...report.Owner) report.DeviceState {
+		return report.DeviceState{Name: name, Present: true, Resources: &report.Resources{Inventory: &report.Inventory{Owners: owners}, Taken: taken}}
+	}
+	pinning := func(pid int, comm string, bytes int64) report.Owner {
+		return report.Owner{PID: pid, Comm: comm, Memlock: &report.Memlock{Pinned: bytes, Limit: -1}}
+	}
+	pinned := func(pid int, comm string) string {
+		return fmt.Sprintf(`rdma_owner_locked_bytes{comm=%q,container_id="",kind="pinned",pid="%d",pod_uid=""}`, comm, pid)
+	}
+	at := started()
+	gone := device("rxe3", at.Add(time.Hour), pinning(9, "gone", 1))
+	gone.Present = false
+	snapshot := &report.Snapshot{Devices: []report.DeviceState{
+		device("rxe0", at, pinning(1, "old", 10), pinning(2, "only", 20), pinning(3, "asked", 30)),
+		device("rxe1", at.Add(time.Minute), pinning(1, "new", 11), report.Owner{PID: 3, Comm: "asked"}),
+		device("rxe2", at.Add(-time.Minute), pinning(1, "older", 9)),
+		gone,
+	}}
+	got := values(t, collectorOf(snapshot))
+	compare(t, got, map[string]string{
+		pinned(1, "new"): "11", pinned(1, "old"): "", pinned(1, "older"): "", pinned(2, "only"): "20",
+		// It is dead by now, or may not be asked any more.
+		pinned(3, "asked"): "", pinned(9, "gone"): "",
+		`rdma_owner_locked_limit_bytes{comm="new",container_id="",pid="1",pod_uid=""}`: "+Inf",
+	})
+	if n := len(with("rdma_owner_locked_bytes", got)); n != 4 {
+		t.Errorf("%d series, want 4", n)
+	}
+}
+
+// A host with more owners than anybody wants to see does not fill the server, and what
+// sums up is there all the same.
+func TestResourceBounds(t *testing.T) {
+	t.Parallel()
+	i := inventory(2000)
+	for n := range i.Owners {
+		o := &i.Owners[n]
+		i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: o.Cgroup, Resource: "hca_object", Limit: -1})
+	}
+	r := run("rxe0")
+	for n := range 5000 {
+		r.Probes[0].CQs = append(r.Probes[0].CQs, report.CQSize{Profile: fmt.Sprint("x", n)})
+	}
+	for name, s := range map[string]report.DeviceState{"owners": state(run("rxe0")), "a child gone mad": state(r)} {
+		s.Resources = resourcesOf(auditRun("rxe0"), i)
+		s.Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+		got := values(t, collector.New(collector.Options{Snapshot: func() *report.Snapshot { return sceneOf("libibverbs", s).snapshot }}))
+		if n := len(got); n > 4096+3*256+10 {
+			t.Errorf("%s: %d series of one device", name, n)
+		}
+		want := map[string]string{
+			`rdma_audit_findings{device="rxe0",finding="stuck",severity="critical"}`: "1",
+			`rdma_audit_success{device="rxe0"}`:                                      "1",
+			// Who holds most is told.
+			`rdma_owner_locked_bytes{comm="trainer",container_id="00000000000000000000000000000000000000000000000000000000000007cf",kind="pinned",pid="6710",pod_uid="0f1e2d3c-4b5a-6978-8796-0000000007cf"}`: "2.097152e+09",
+			`rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`: "",
+		}
+		if name == "owners" {
+			want[`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`] = "16005"
+			want[`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`] = "0"
+			want[`rdma_resource_queue_pairs{device="rxe0",qp_type="rc",state="rts"}`] = "16002"
+			want[`rdma_probe_leaked_objects{device="rxe0",type="qp"}`] = "0"
+		}
+		compare(t, got, want)
+		if n := len(with("rdma_owner_locked_bytes", got)); n != 2*256 {
+			t.Errorf("%s: %d series of memory in place, want %d", name, n, 2*256)
+		}
+		if got[`rdma_exporter_dropped_series{device="rxe0"}`] == "0" {
+			t.Errorf("%s: dropped series are not told", name)
+		}
+	}
+}
