@@ -1,0 +1,730 @@
+//go:build vm
+
+package restrack
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// These tests run on real devices: see test/vm/README.md. RDMA_HOLDER names the
+// program that test/holder is built into.
+
+var record = flag.Bool("record", false, "print a recording for testdata/netlink (see TestRecord)")
+
+// readerMode makes the test binary a program that reads tables and prints a
+// reading as JSON, to be measured or run with other rights.
+const readerMode = "RESTRACK_TEST_READER"
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(readerMode); mode != "" {
+		if err := reader(mode); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A reading is what a reader tells of itself.
+type reading struct {
+	Objects map[string]uint64
+	Heap    uint64 // by how many bytes the heap grew at most; only in the mode heap
+	CapEff  string
+}
+
+// reader reads the tables of all devices: of one type, or of all types.
+func reader(mode string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	conn, err := Dial()
+	if err != nil {
+		return err
+	}
+	devices, err := conn.Devices(ctx)
+	if err != nil {
+		return err
+	}
+	result := reading{Objects: map[string]uint64{}}
+	visit := func(o *Object) error { return nil }
+	var base uint64
+	if heap, ok := strings.CutPrefix(mode, "heap "); ok {
+		mode = heap
+		base = heapInUse()
+		seen := 0
+		visit = func(*Object) error {
+			if seen++; seen%100 == 0 {
+				result.Heap = max(result.Heap, heapInUse()-min(base, heapInUse()))
+			}
+			return nil
+		}
+	}
+	for _, device := range devices {
+		for _, t := range Types() {
+			if mode != "all" && mode != t.String() {
+				continue
+			}
+			count := uint64(0)
+			err := conn.Dump(ctx, device.Index, t, func(o *Object) error {
+				count++
+				return visit(o)
+			})
+			if err != nil {
+				return err
+			}
+			result.Objects[t.String()] += count
+		}
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			result.CapEff = strings.TrimSpace(value)
+		}
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// heapInUse is the bytes of all objects, dead ones included.
+func heapInUse() uint64 {
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// start runs a program until the test ends.
+func start(t testing.TB, name string, arguments ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(name, arguments...)
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	return command
+}
+
+// hold runs the holder until the test ends or stop is called, and returns the
+// line that it printed when it was ready.
+func hold(t testing.TB, arguments ...string) (command *exec.Cmd, line string, stop func()) {
+	t.Helper()
+	path := os.Getenv("RDMA_HOLDER")
+	if path == "" {
+		t.Fatal("RDMA_HOLDER does not name the program of test/holder")
+	}
+	command = exec.Command(path, arguments...)
+	command.Stderr = os.Stderr
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = input.Close()
+		_ = command.Wait()
+	}
+	t.Cleanup(stop)
+	line, err = bufio.NewReader(output).ReadString('\n')
+	if err != nil || !strings.HasPrefix(line, "ready") {
+		t.Fatalf("the holder said %q: %v", line, err)
+	}
+	return command, strings.TrimSpace(line), stop
+}
+
+// said returns the number that the holder printed as key=number.
+func said(t *testing.T, line, key string) uint32 {
+	t.Helper()
+	for field := range strings.FieldsSeq(line) {
+		if value, ok := strings.CutPrefix(field, key+"="); ok {
+			number, err := strconv.ParseUint(value, 10, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return uint32(number)
+		}
+	}
+	t.Fatalf("the holder did not say %s: %q", key, line)
+	return 0
+}
+
+// rdma runs rdma(8).
+func rdma(t testing.TB, arguments ...string) []byte {
+	t.Helper()
+	output, err := exec.Command("rdma", append([]string{"-d", "-j", "resource"}, arguments...)...).Output()
+	if err != nil {
+		t.Fatalf("rdma resource %v: %v", arguments, err)
+	}
+	return output
+}
+
+func within(t testing.TB, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func connect(t testing.TB) *Conn {
+	t.Helper()
+	conn, err := Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+// deviceIndex finds a device, which must be there.
+func deviceIndex(t testing.TB, conn *Conn, name string) uint32 {
+	t.Helper()
+	devices, err := conn.Devices(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, device := range devices {
+		if device.Name == name {
+			return device.Index
+		}
+	}
+	t.Fatalf("there is no device %s among %v", name, devices)
+	return 0
+}
+
+// list reads a whole table.
+func list(t testing.TB, conn *Conn, index uint32, kind Type) []Object {
+	t.Helper()
+	var objects []Object
+	err := conn.Dump(within(t, time.Minute), index, kind, func(o *Object) error {
+		objects = append(objects, *o)
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%s of device %d: %v", kind, index, err)
+	}
+	return objects
+}
+
+// await polls until there are as many objects as wanted, or more.
+func await(t testing.TB, conn *Conn, index uint32, kind Type, count int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); len(list(t, conn, index, kind)) < count; {
+		if time.Now().After(deadline) {
+			t.Fatalf("there were never %d objects of the type %s", count, kind)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// holdAll starts programs that hold an object of every type on rxe0.
+func holdAll(t testing.TB, conn *Conn) (index uint32) {
+	t.Helper()
+	index = deviceIndex(t, conn, "rxe0")
+	hold(t, "--qps", "10", "--error", "1", "--init", "2", "--rtr", "1", "--rts", "2",
+		"--pds", "2", "--cqs", "3", "--cq-entries", "100", "--mrs", "3", "--mr-bytes", "12288")
+	hold(t, "--qps", "8", "--rts", "1", "--srqs", "3", "--use-srqs", "--qp-type", "rc")
+	hold(t, "--qps", "2", "--init", "1", "--qp-type", "uc", "--threads", "2")
+	hold(t, "--qps", "3", "--rts", "2", "--qp-type", "ud", "--mrs", "1", "--srqs", "1", "--thread-ends")
+	contexts := len(list(t, conn, index, CTX))
+	start(t, "ibv_rc_pingpong", "-d", "rxe0", "-g", "1")
+	await(t, conn, index, CTX, contexts+1)
+	await(t, conn, index, QP, 10+8+4+3+1+1) // the GSI's one, too
+	start(t, "ib_send_lat", "-R", "-d", "rxe0")
+	await(t, conn, index, CMID, 1)
+	time.Sleep(time.Second) // Let programs come to rest; nothing fails if they don't.
+	return index
+}
+
+func TestTablesAgreeWithRDMA(t *testing.T) {
+	conn := connect(t)
+	held := holdAll(t, conn)
+	devices, err := conn.Devices(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(devices) < 2 {
+		t.Fatalf("devices: %v", devices)
+	}
+	for _, device := range devices {
+		for _, kind := range Types() {
+			// What changes between both is read again.
+			for attempt := 0; ; attempt++ {
+				before := rdma(t, "show", kind.String())
+				got := list(t, conn, device.Index, kind)
+				if after := rdma(t, "show", kind.String()); string(before) != string(after) && attempt < 20 {
+					continue
+				}
+				if device.Index == held && len(got) == 0 {
+					t.Errorf("nothing of the type %s is held", kind)
+				}
+				compare(t, fmt.Sprintf("%s of %s", kind, device.Name), got, rows(t, kind, before, device.Index))
+				break
+			}
+		}
+		counts, err := conn.Summary(within(t, time.Minute), device.Index)
+		if err != nil {
+			t.Error(err)
+		}
+		compareSummary(t, counts, rdma(t), device.Index)
+	}
+}
+
+func TestDevicesAgreeWithSysfs(t *testing.T) {
+	devices, err := connect(t).Devices(within(t, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir("/sys/class/infiniband")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) == 0 || len(devices) != len(entries) {
+		t.Errorf("%d devices, sysfs has %d", len(devices), len(entries))
+	}
+	for _, device := range devices {
+		read := func(name string) string {
+			text, err := os.ReadFile(filepath.Join("/sys/class/infiniband", device.Name, name))
+			if err != nil {
+				t.Error(err)
+			}
+			return strings.TrimSpace(string(text))
+		}
+		if want := read("node_guid"); device.NodeGUID != want {
+			t.Errorf("%s: node GUID %s, sysfs says %s", device.Name, device.NodeGUID, want)
+		}
+		if want := read("sys_image_guid"); device.SysImageGUID != want {
+			t.Errorf("%s: system image GUID %s, sysfs says %s", device.Name, device.SysImageGUID, want)
+		}
+		ports, err := os.ReadDir(filepath.Join("/sys/class/infiniband", device.Name, "ports"))
+		if err != nil || int(device.Ports) != len(ports) {
+			t.Errorf("%s: %d ports, sysfs has %d: %v", device.Name, device.Ports, len(ports), err)
+		}
+		if want := read("node_type"); !strings.HasSuffix(strings.ToLower(want), ": "+device.NodeType) {
+			t.Errorf("%s: node type %s, sysfs says %s", device.Name, device.NodeType, want)
+		}
+		if device.Protocol != "roce" {
+			t.Errorf("%s: protocol %q", device.Name, device.Protocol)
+		}
+	}
+}
+
+func TestGet(t *testing.T) {
+	conn := connect(t)
+	index := holdAll(t, conn)
+	ctx := within(t, time.Minute)
+	for _, kind := range Types() {
+		objects := list(t, conn, index, kind)
+		if len(objects) == 0 {
+			t.Errorf("nothing of the type %s is held", kind)
+		}
+		for _, want := range objects {
+			got, err := conn.Get(ctx, index, kind, want.ID)
+			if err != nil {
+				t.Errorf("%s %d: %v", kind, want.ID, err)
+			} else if got != want {
+				t.Errorf("%s %d:\n got %+v\nwant %+v", kind, want.ID, got, want)
+			}
+		}
+		if got, err := conn.Get(ctx, index, kind, 0xfffff0); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, syscall.ENOENT) {
+			t.Errorf("%s that is not there: %+v, %v", kind, got, err)
+		}
+	}
+
+	_, _, stop := hold(t, "--qps", "1", "--device", "rxe1")
+	other := deviceIndex(t, conn, "rxe1")
+	qps := list(t, conn, other, QP)
+	i := slices.IndexFunc(qps, func(o Object) bool { return !o.Kernel })
+	if i < 0 {
+		t.Fatalf("no QP of the holder among %+v", qps)
+	}
+	if _, err := conn.Get(ctx, other, QP, qps[i].ID); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if got, err := conn.Get(ctx, other, QP, qps[i].ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a QP that is gone: %+v, %v", got, err)
+	}
+}
+
+func TestNoSuchDevice(t *testing.T) {
+	conn, ctx := connect(t), within(t, time.Minute)
+	const nowhere = 4711
+	_, err := conn.Summary(ctx, nowhere)
+	_, errGet := conn.Get(ctx, nowhere, QP, 17)
+	_, errGetPD := conn.Get(ctx, nowhere, PD, 1)
+	for _, err := range []error{
+		err, errGet, errGetPD,
+		conn.Dump(ctx, nowhere, QP, func(*Object) error { return nil }),
+	} {
+		if !errors.Is(err, syscall.ENODEV) || errors.Is(err, ErrNotSupported) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// A command that no kernel knows stands for a table that an old one lacks.
+func TestUnknownCommand(t *testing.T) {
+	conn, ctx := connect(t), within(t, time.Minute)
+	index := deviceIndex(t, conn, "rxe0")
+	for _, dump := range []bool{true, false} {
+		r := request{command: 1000, dump: dump, attributes: appendUint32(nil, attrDeviceIndex, index)}
+		err := conn.explain(ctx, index, r, conn.exchange(ctx, r, func([]byte) error { return nil }))
+		if !errors.Is(err, ErrNotSupported) || !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("dump %t: %v", dump, err)
+		}
+	}
+}
+
+// Objects whose thread, or process, has ended are there without an owner.
+func TestOwnerIsGone(t *testing.T) {
+	conn := connect(t)
+	index := deviceIndex(t, conn, "rxe0")
+	for _, test := range []struct {
+		option string
+		owner  string // by which name the holder tells it
+		owned  bool
+	}{
+		{"--threads=1", "thread", true},
+		{"--thread-ends", "thread", false},
+		{"--pass-fd", "creator", false},
+	} {
+		_, line, stop := hold(t, "--qps", "2", "--mrs", "1", "--srqs", "1", test.option)
+		owner := said(t, line, test.owner)
+		for _, kind := range []Type{PD, CQ, QP, MR, CTX, SRQ} {
+			users := 0
+			for _, o := range list(t, conn, index, kind) {
+				if o.Kernel {
+					continue
+				}
+				users++
+				want := uint32(0)
+				if test.owned {
+					want = owner
+				}
+				if o.Thread != want {
+					t.Errorf("%s: %s %d is of thread %d, want %d (%s)", test.option, kind, o.ID, o.Thread, want, line)
+				}
+			}
+			if users == 0 {
+				t.Errorf("%s: nothing of the type %s", test.option, kind)
+			}
+		}
+		stop()
+		for deadline := time.Now().Add(time.Minute); len(list(t, conn, index, CTX)) > 0; {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the holder's objects stay", test.option)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+// An SRQ's row lists its QPs. If it is too large for any message the kernel
+// begins it again and again.
+func TestRowTooLarge(t *testing.T) {
+	conn := connect(t)
+	index := deviceIndex(t, conn, "rxe0")
+	hold(t, "--qps", "6000", "--srqs", "2", "--use-srqs")
+	err := conn.Dump(within(t, time.Minute), index, SRQ, func(*Object) error { return nil })
+	if !errors.Is(err, syscall.EMSGSIZE) {
+		t.Errorf("dump: %v", err)
+	}
+	if qps := list(t, conn, index, QP); len(qps) < 6000 {
+		t.Errorf("after that, %d QPs", len(qps))
+	}
+}
+
+// A dump that is broken off does not spoil the next one, nor is the driver
+// asked for the rest of it.
+func TestBrokenOff(t *testing.T) {
+	conn := connect(t)
+	index := deviceIndex(t, conn, "rxe0")
+	hold(t, "--qps", "2000")
+	enough := errors.New("enough")
+	for range 3 {
+		seen := 0
+		err := conn.Dump(within(t, time.Minute), index, QP, func(*Object) error {
+			if seen++; seen == 100 {
+				return enough
+			}
+			return nil
+		})
+		if !errors.Is(err, enough) || seen != 100 {
+			t.Errorf("after %d objects: %v", seen, err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		seen = 0
+		err = conn.Dump(ctx, index, QP, func(*Object) error {
+			seen++
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) || seen >= 2000 {
+			t.Errorf("cancelled, after %d objects: %v", seen, err)
+		}
+		if cqs := list(t, conn, index, CQ); len(cqs) != 2 {
+			t.Errorf("CQs: %+v", cqs)
+		}
+		if qps := list(t, conn, index, QP); len(qps) != 2001 {
+			t.Errorf("%d QPs", len(qps))
+		}
+	}
+}
+
+// Nothing is waited for that does not come once the context has ended.
+func TestInterruptedWait(t *testing.T) {
+	s, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, s.interrupt)
+	if n, err := s.receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Another process can send to our socket if it has the right to.
+func TestForeignSender(t *testing.T) {
+	s, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_RDMA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: s.(*kernelSocket).conn.PID()}
+	if err := unix.Sendto(fd, make([]byte, 64), 0, to); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, s.interrupt)
+	if n, err := s.receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("received %d bytes from a process: %v", n, err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// read runs this program as a reader.
+func read(t testing.TB, program, mode string, attributes *syscall.SysProcAttr) reading {
+	t.Helper()
+	command := exec.Command(program)
+	command.Env = append(os.Environ(), readerMode+"="+mode)
+	command.Stderr = os.Stderr
+	command.SysProcAttr = attributes
+	command.Dir = "/"
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("reader %s: %v", mode, err)
+	}
+	var result reading
+	if err := json.Unmarshal(output, &result); err != nil {
+		t.Fatalf("reader %s printed %q: %v", mode, output, err)
+	}
+	return result
+}
+
+func TestWithoutPrivileges(t *testing.T) {
+	conn := connect(t)
+	index := holdAll(t, conn)
+	// The folder of the test binary is closed to others.
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	folder, err := os.MkdirTemp("/dev/shm", "restrack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(folder, "reader")
+	file, err := os.OpenFile(program, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(file, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	got := read(t, program, "all", nobody)
+	if got.CapEff != "0000000000000000" {
+		t.Errorf("capabilities: %s", got.CapEff)
+	}
+	other := deviceIndex(t, conn, "rxe1")
+	for _, kind := range Types() {
+		want := uint64(len(list(t, conn, index, kind)) + len(list(t, conn, other, kind)))
+		if got.Objects[kind.String()] != want {
+			t.Errorf("%s: %d objects, root sees %d", kind, got.Objects[kind.String()], want)
+		}
+	}
+}
+
+// Memory must not grow with the number of objects.
+func TestHeapIsBounded(t *testing.T) {
+	const limit = 4 << 20
+	for _, qps := range []string{"1000", "8000"} {
+		_, _, stop := hold(t, "--qps", qps)
+		got := read(t, "/proc/self/exe", "heap qp", nil)
+		t.Logf("%s QPs: the heap grows by %d bytes", qps, got.Heap)
+		if got.Heap > limit || got.Objects["qp"] < 1000 {
+			t.Errorf("%s QPs: %+v", qps, got)
+		}
+		stop()
+	}
+	// A process whose heap is large collects garbage rarely: there must be none.
+	hold(t, "--qps", "8000")
+	conn := connect(t)
+	index := deviceIndex(t, conn, "rxe0")
+	list(t, conn, index, PD)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	base, grown := heapInUse(), uint64(0)
+	seen := 0
+	err := conn.Dump(within(t, time.Minute), index, QP, func(*Object) error {
+		if seen++; seen%1000 == 0 {
+			grown = max(grown, heapInUse()-base)
+		}
+		return nil
+	})
+	t.Logf("%d objects without garbage collection: %d bytes", seen, grown)
+	if err != nil || seen < 8000 || grown > 64<<10 {
+		t.Errorf("%d objects, %d bytes: %v", seen, grown, err)
+	}
+}
+
+// TestRecord prints a recording for testdata/netlink. From the repository's
+// root, with RDMA_HOLDER set:
+//
+//	go test -tags vm -exec "$PWD/test/vm/run" -v -run TestRecord ./restrack -args -record |
+//	  sed -n '/^# Replies/,/^-- end --$/p' > testdata/netlink/linux-6.1.txt
+func TestRecord(t *testing.T) {
+	conn := connect(t)
+	kept := &recorder{}
+	conn.dial = func() (socket, error) {
+		s, err := dial()
+		kept.socket = s
+		return kept, err
+	}
+	holdAll(t, conn)
+	if err := conn.drop(); err != nil {
+		t.Fatal(err)
+	}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	version, err := exec.Command("rdma", "-V").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "# Replies of NETLINK_RDMA, recorded by TestRecord of restrack/restrack_vm_test.go,\n")
+	fmt.Fprintf(&b, "# and what %s printed at that time.\n", strings.TrimSpace(string(version)))
+	fmt.Fprintf(&b, "# Kernel: Linux %s, rdma_rxe. Held on rxe0: see holdAll there.\n", unix.ByteSliceToString(name.Release[:]))
+	section := func(name string) {
+		fmt.Fprintf(&b, "-- %s --\n", name)
+		for _, datagram := range kept.datagrams {
+			fmt.Fprintf(&b, "%x\n", datagram)
+		}
+		kept.datagrams = nil
+	}
+	ctx := within(t, time.Minute)
+	kept.datagrams = nil
+	devices, err := conn.Devices(ctx)
+	if err != nil || len(devices) < 2 {
+		t.Fatalf("devices: %v, %v", devices, err)
+	}
+	section(sectionName(commandDevice, 0))
+	for _, device := range devices {
+		if _, err := conn.Summary(ctx, device.Index); err != nil {
+			t.Fatal(err)
+		}
+		section(sectionName(commandSummary, device.Index))
+		for _, kind := range Types() {
+			objects := list(t, conn, device.Index, kind)
+			section(sectionName(kind.table().command, device.Index))
+			if len(objects) == 0 {
+				continue
+			}
+			id := objects[0].ID
+			if _, err := conn.Get(ctx, device.Index, kind, id); err != nil {
+				t.Fatal(err)
+			}
+			section(sectionName(kind.table().command, device.Index, id))
+		}
+	}
+	for _, kind := range Types() {
+		fmt.Fprintf(&b, "-- rdma resource show %s --\n%s\n", kind, strings.TrimSpace(string(rdma(t, "show", kind.String()))))
+	}
+	fmt.Fprintf(&b, "-- rdma resource --\n%s\n-- end --\n", strings.TrimSpace(string(rdma(t))))
+	if *record {
+		fmt.Print(b.String())
+	}
+}
+
+// A recorder keeps what a socket receives.
+type recorder struct {
+	socket
+	datagrams [][]byte
+}
+
+func (r *recorder) receive(b []byte) (int, error) {
+	n, err := r.socket.receive(b)
+	if err == nil && n <= len(b) {
+		r.datagrams = append(r.datagrams, slices.Clone(b[:n]))
+	}
+	return n, err
+}
