@@ -144,13 +144,10 @@ func TestNearLimit(t *testing.T) {
 		})
 	}
 
-	t.Run("from the summary", func(t *testing.T) {
+	t.Run("only counted", func(t *testing.T) {
 		t.Parallel()
-		s := device(report.Inventory{}, limit("max_qp", 100))
-		s.Resources.Last.Summary = []report.TypeCount{{Type: "qp", Objects: 97}}
-		check(t, s, audit.Default(), report.FindingNearLimit)
-		s.Resources.Inventory = nil
-		check(t, s, audit.Default(), report.FindingNearLimit, want{critical, "qp", []string{"97 queue pairs"}, nil})
+		i := report.Inventory{Objects: []report.ObjectCount{{Type: "qp", Owner: report.OwnerUnknown, Objects: 97}}}
+		check(t, device(i, limit("max_qp", 100)), audit.Default(), report.FindingNearLimit, want{critical, "qp", []string{"97 queue pairs"}, nil})
 	})
 	t.Run("the device was never asked", func(t *testing.T) {
 		t.Parallel()
@@ -480,7 +477,14 @@ func TestIncomplete(t *testing.T) {
 		s := last(report.OutcomeTimeout)
 		s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
 		check(t, s, audit.Default(), kind, want{w, "the resource audit", []string{"Nothing is known of the objects"}, nil})
-		s.Resources.Last.Summary = []report.TypeCount{{Type: "qp", Objects: 1}}
+	})
+	t.Run("only counted", func(t *testing.T) {
+		t.Parallel()
+		s := last(report.OutcomeTimeout)
+		s.Resources.Taken = s.Resources.Last.Started
+		for _, typ := range report.ResourceTypes() {
+			s.Resources.Inventory.Incomplete = append(s.Resources.Inventory.Incomplete, report.Incomplete{Type: typ, Reason: report.IncompleteTimeout})
+		}
 		check(t, s, audit.Default(), kind, want{w, "the resource audit", []string{"It only counted the objects."}, nil})
 	})
 	t.Run("an inventory nevertheless", func(t *testing.T) {

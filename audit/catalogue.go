@@ -69,9 +69,9 @@ func Catalogue() []Entry {
 		},
 		{
 			Kind: report.FindingOrphaned, Severities: []report.Severity{warning}, Threshold: "orphan_age",
-			Found:   "Every audit for this long found objects of user programs whose owner the kernel does not name, which it does while the owner is alive. It is claimed only where the exporter sees the processes of the whole host.",
-			Meaning: "The processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. They count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",
-			Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. If ending those does not free the objects (`{show}` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
+			Found:   "Every audit for this long found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else of the same opened device. It is claimed only where the exporter sees the processes of the whole host.",
+			Meaning: "Mostly the processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. A program that lives on looks the same if each of its threads that created anything of the opened device has ended. The objects count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",
+			Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. One that is at work is no reason to worry. If none has, or ending those does not free the objects (`{show}` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
 		},
 		{
 			Kind: report.FindingLeaked, Severities: []report.Severity{critical, warning}, Threshold: "orphan_age",
@@ -118,7 +118,7 @@ func Catalogue() []Entry {
 		incomplete(
 			report.IncompleteInterrupted, warning,
 			"The kernel's table of a type changed under each attempt to read it.",
-			"They were only counted. Objects of this type are created and destroyed all the time, which is slow on most devices.",
+			"They were looked at even so, and some may be missing or counted twice. Objects of this type are created and destroyed all the time, which is slow on most devices.",
 			"If it stays, find the program that does so: `{show}`, a few times. Programs should keep their objects, not create them for each transfer.",
 		),
 		incomplete(
@@ -141,7 +141,7 @@ func Catalogue() []Entry {
 		},
 		{
 			Kind: report.FindingPIDsInvisible, Severities: []report.Severity{info},
-			Found:   "There are objects of user programs whose owner the kernel does not name, and the exporter runs in a pid namespace of its own.",
+			Found:   "There are objects of user programs of which the kernel names no thread, and the exporter runs in a pid namespace of its own.",
 			Meaning: "Whether their owners are dead or only out of sight cannot be told: neither owners nor orphans are reported for them.",
 			Action:  "Let the exporter see the processes of the host: `hostPID: true` in the specification of its pod, `--pid=host` for docker and podman.",
 		},

@@ -74,16 +74,6 @@ func (a *assessor) nearLimit() {
 // objects returns how many objects of a type there are, of whichever owner, and how
 // many of them are the kernel's own, as far as that is known.
 func (a *assessor) objects(kind string) (all, kernel int64) {
-	if a.resources.Inventory == nil {
-		if a.resources.Last != nil {
-			for _, c := range a.resources.Last.Summary {
-				if c.Type == kind {
-					all = sum(all, c.Objects)
-				}
-			}
-		}
-		return all, 0
-	}
 	for _, o := range a.inventory.Objects {
 		if o.Type == kind {
 			all = sum(all, o.Objects)

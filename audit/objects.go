@@ -13,7 +13,12 @@ import (
 // ownerless finds the objects of dead processes or, where those cannot be told from
 // such as are out of sight, says so.
 func (a *assessor) ownerless() {
-	counts, objects := total(a.inventory.Ownerless)
+	ownerless := a.inventory.Ownerless
+	if !a.inventory.PIDsVisible {
+		// Of those too, the owners may only be out of sight.
+		ownerless = slices.Concat(ownerless, a.inventory.Untraced)
+	}
+	counts, objects := total(ownerless)
 	if objects == 0 {
 		return
 	}

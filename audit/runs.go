@@ -31,6 +31,10 @@ func (a *assessor) stuck() {
 
 // incomplete finds what the resource audit could not look at.
 func (a *assessor) incomplete() {
+	if a.onlyCounted() {
+		a.lastAudit()
+		return
+	}
 	for _, reason := range report.IncompleteReasons() {
 		var types, sized, details []string
 		var size float64
@@ -53,7 +57,11 @@ func (a *assessor) incomplete() {
 		if len(types) == 0 {
 			continue
 		}
-		message := "Not looked at one by one: " + some(sized, ", ")
+		message := "Not looked at one by one: "
+		if reason == report.IncompleteInterrupted {
+			message = "Looked at while they changed: "
+		}
+		message += some(sized, ", ")
 		if len(details) > 0 {
 			message += " (" + some(details, "; ") + ")"
 		}
@@ -72,6 +80,17 @@ func some(texts []string, separator string) string {
 	return strings.Join(texts[:min(len(texts), len(report.ResourceTypes()))], separator)
 }
 
+// fresh tells that the inventory is that of the last audit.
+func (a *assessor) fresh() bool {
+	return a.resources.Inventory != nil && a.resources.Last != nil && a.resources.Taken.Equal(a.resources.Last.Started)
+}
+
+// onlyCounted tells that the last audit was not ok, and looked at nothing.
+func (a *assessor) onlyCounted() bool {
+	return a.fresh() && a.resources.Last.Outcome != report.OutcomeOK &&
+		!slices.ContainsFunc(report.ResourceTypes(), a.inventory.Looked)
+}
+
 // lastAudit finds that the last resource audit as a whole was not ok, unless it took
 // an inventory that says itself where it is not complete.
 func (a *assessor) lastAudit() {
@@ -79,8 +98,8 @@ func (a *assessor) lastAudit() {
 	if last == nil || last.Outcome == report.OutcomeOK {
 		return
 	}
-	fresh := a.resources.Inventory != nil && a.resources.Taken.Equal(last.Started)
-	if fresh && len(a.inventory.Incomplete) > 0 {
+	fresh := a.fresh()
+	if fresh && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
 		return
 	}
 	outcome := string(last.Outcome)
@@ -92,12 +111,12 @@ func (a *assessor) lastAudit() {
 		message += ": " + word(last.Error)
 	}
 	switch {
+	case a.onlyCounted():
+		message += ". It only counted the objects."
 	case fresh:
 		message += ". It took an inventory nevertheless."
 	case a.resources.Inventory != nil:
 		message += fmt.Sprintf(". What is told of objects is of %s.", moment(a.resources.Taken))
-	case last.Summary != nil:
-		message += ". It only counted the objects."
 	default:
 		message += ". Nothing is known of the objects on the device."
 	}

@@ -149,7 +149,7 @@ func scenes() map[string]scene {
 	counted := auditRun("rxe0")
 	counted.Outcome = report.OutcomeTimeout
 	summary := state(bare("rxe0"))
-	summary.Resources = &report.Resources{Last: counted.Kept()}
+	summary.Resources = resourcesOf(counted, onlyCounted())
 	summary.Assessment = new(report.Assessment)
 
 	invisible := inventory(1)
@@ -304,7 +304,7 @@ func hostile() scene {
 	first := state(r)
 	first.Contracts = contractsOf(audit)
 	first.Resources = &report.Resources{
-		Last:  &report.Run{Kind: report.KindInventory, Outcome: "exploded", Duration: -1, Summary: []report.TypeCount{{Type: "\xff", Objects: -1}}},
+		Last:  &report.Run{Kind: report.KindInventory, Outcome: "exploded", Duration: -1},
 		Taken: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		Inventory: &report.Inventory{
 			Objects:    []report.ObjectCount{{Type: "qp", Owner: "user", Objects: -1 << 63}, {Type: "qp", Owner: "user", Objects: 1}, {Type: "\xff", Owner: "\xff"}, {Type: "\xfe", Owner: "\xfe"}},
@@ -314,7 +314,7 @@ func hostile() scene {
 				{PID: -1, Comm: "\xff", Cgroup: "\xff", ContainerID: "\xff", PodUID: "\xff", Objects: []report.TypeCount{{}, {}}, Memlock: &report.Memlock{Pinned: -1, Locked: 1<<63 - 1, Limit: -1 << 63}},
 				{PID: -1, Comm: "a\nb", Objects: []report.TypeCount{{Type: "qp"}}, Memlock: new(report.Memlock)},
 			},
-			Others: []report.OtherOwners{{}, {}}, Ownerless: []report.TypeCount{{}, {}},
+			Others: []report.TypeCount{{}, {}}, Ownerless: []report.TypeCount{{}, {}},
 			Cgroups:    []report.CgroupUse{{}, {}, {Cgroup: "\xff", Resource: "\xff", Limit: -1 << 63}},
 			Incomplete: []report.Incomplete{{}, {}, {Type: "\xff", Reason: "\xff"}},
 		},

@@ -403,7 +403,7 @@ func declarations() [familyCount]declaration {
 		resourceMRBytes: {
 			aboutResources, "rdma_resource_mr_bytes", gauge, "bytes",
 			[]string{"device", "owner"},
-			"Length of all memory regions; what is registered twice counts twice.", nil,
+			"Length of all memory regions; what is registered twice counts twice. One above 1 TiB, as implicit on-demand paging makes them, counts as that.", nil,
 		},
 		resourceOwnerObjects: {
 			aboutResources, "rdma_resource_owner_objects", gauge, "objects",
@@ -413,7 +413,7 @@ func declarations() [familyCount]declaration {
 		resourceOrphaned: {
 			aboutResources, "rdma_resource_orphaned_objects", gauge, "objects",
 			[]string{"device", "type"},
-			"Objects of user programs without a living owner. They pass by when a process ends. Absent if the exporter cannot see the processes of the host, or the objects were only counted.", nil,
+			"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. Absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", nil,
 		},
 		probeLeaked: {
 			aboutResources, "rdma_probe_leaked_objects", gauge, "objects",

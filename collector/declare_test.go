@@ -227,7 +227,7 @@ func resourceSamples(owners, cgroups int) int {
 	for _, kind := range report.ResourceTypes() {
 		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUser}, report.ObjectCount{Type: kind, Owner: report.OwnerKernel})
 		if owners > 0 {
-			i.Others = append(i.Others, report.OtherOwners{Type: kind})
+			i.Others = append(i.Others, report.TypeCount{Type: kind})
 		}
 		if kind != "ctx" && kind != "cm_id" { // Devices have no limit for those.
 			info.Limits = append(info.Limits, report.Limit{Name: "max_" + kind, Value: 1})

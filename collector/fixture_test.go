@@ -195,7 +195,7 @@ func bare(device string) *report.Run {
 func auditRun(device string) *report.Run {
 	return &report.Run{
 		Kind: report.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
-		Duration: 15 * time.Millisecond, Outcome: report.OutcomeOK, Summary: inventory(0).Summary,
+		Duration: 15 * time.Millisecond, Outcome: report.OutcomeOK,
 	}
 }
 
@@ -217,11 +217,10 @@ func inventory(owners int) *report.Inventory {
 		},
 	}
 	for _, kind := range report.ResourceTypes() {
-		i.Summary = append(i.Summary, report.TypeCount{Type: kind, Objects: 8*int64(owners) + 6})
 		i.Objects = append(i.Objects,
 			report.ObjectCount{Type: kind, Owner: report.OwnerUser, Objects: 8*int64(owners) + 5},
 			report.ObjectCount{Type: kind, Owner: report.OwnerKernel, Objects: 1})
-		i.Others = append(i.Others, report.OtherOwners{Type: kind, Owners: 2, Objects: 5})
+		i.Others = append(i.Others, report.TypeCount{Type: kind, Objects: 5})
 	}
 	for n := range owners {
 		o := report.Owner{
@@ -255,7 +254,7 @@ func troubled(name string) report.DeviceState {
 	// Memory regions were only counted.
 	i.Objects = slices.DeleteFunc(i.Objects, func(o report.ObjectCount) bool { return o.Type == "mr" })
 	i.Objects = append(i.Objects, report.ObjectCount{Type: "mr", Owner: report.OwnerUnknown, Objects: 120000})
-	i.Others = slices.DeleteFunc(i.Others, func(o report.OtherOwners) bool { return o.Type == "mr" })
+	i.Others = slices.DeleteFunc(i.Others, func(o report.TypeCount) bool { return o.Type == "mr" })
 	i.MRBytes = nil
 	for n := range i.Owners {
 		o := &i.Owners[n]
@@ -288,4 +287,14 @@ func troubled(name string) report.DeviceState {
 		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityCritical}, report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning},
 		report.Finding{Kind: report.FindingStuck, Severity: report.SeverityCritical})
 	return s
+}
+
+// onlyCounted is what is known if an audit looked at nothing.
+func onlyCounted() *report.Inventory {
+	i := &report.Inventory{Index: 1, PIDsVisible: true}
+	for n, kind := range report.ResourceTypes() {
+		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUnknown, Objects: int64(10 + n)})
+		i.Incomplete = append(i.Incomplete, report.Incomplete{Type: kind, Reason: report.IncompleteTimeout})
+	}
+	return i
 }

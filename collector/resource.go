@@ -20,11 +20,6 @@ func addResources(b *builder, name string, info *report.Device, r *report.Resour
 		addResourceLimits(b, name, info)
 	}
 	if r.Inventory == nil {
-		if r.Last != nil {
-			for _, c := range r.Last.Summary {
-				b.gauge(resourceObjects, float64(c.Objects), name, c.Type, string(report.OwnerUnknown))
-			}
-		}
 		addLeaked(b, name, r)
 		return
 	}
@@ -78,9 +73,7 @@ func addResourceLimits(b *builder, name string, info *report.Device) {
 
 // looked returns the types whose objects were looked at one by one.
 func looked(i *report.Inventory) []string {
-	return slices.DeleteFunc(report.ResourceTypes(), func(kind string) bool {
-		return slices.ContainsFunc(i.Incomplete, func(n report.Incomplete) bool { return n.Type == kind })
-	})
+	return slices.DeleteFunc(report.ResourceTypes(), func(kind string) bool { return !i.Looked(kind) })
 }
 
 // addLeaked adds what is left of ended children, and zero for what was looked for
@@ -97,12 +90,16 @@ func addLeaked(b *builder, name string, r *report.Resources) {
 }
 
 // addOrphaned adds the objects without an owner. Where owners cannot be seen they
-// cannot be told from orphans, and of a type that was only counted nothing is known.
+// cannot be told from orphans, and of a type that was only counted nothing is known;
+// nor of connection ids, of which the kernel does not tell the opened device.
 func addOrphaned(b *builder, name string, i *report.Inventory) {
 	if !i.PIDsVisible {
 		return
 	}
 	for _, kind := range looked(i) {
+		if kind == "cm_id" {
+			continue
+		}
 		var orphans int64
 		for _, c := range i.Ownerless {
 			if c.Type == kind {
@@ -115,8 +112,10 @@ func addOrphaned(b *builder, name string, i *report.Inventory) {
 
 // addOwners adds who owns what. All series of a type sum up to its user objects.
 func addOwners(b *builder, name string, i *report.Inventory) {
-	for _, c := range i.Ownerless {
-		b.gauge(resourceOwnerObjects, float64(c.Objects), name, c.Type, "", unknownOwner, "", "")
+	unknown := make(map[string]int64)
+	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
+		unknown[c.Type] += c.Objects
+		b.gauge(resourceOwnerObjects, float64(unknown[c.Type]), name, c.Type, "", unknownOwner, "", "")
 	}
 	for _, o := range i.Others {
 		b.gauge(resourceOwnerObjects, float64(o.Objects), name, o.Type, "", otherName, "", "")

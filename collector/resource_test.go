@@ -49,7 +49,7 @@ func TestResourcesAbsent(t *testing.T) {
 	}{
 		{"all goes well", func(*report.DeviceState) {}, map[string]int{
 			"rdma_resource_objects": 14, "rdma_resource_limit": 5, "rdma_resource_queue_pairs": 3, "rdma_resource_cq_entries": 2, "rdma_resource_mr_bytes": 2,
-			"rdma_resource_owner_objects": 14, "rdma_resource_orphaned_objects": 7, "rdma_probe_leaked_objects": 7, "rdma_cgroup": 0,
+			"rdma_resource_owner_objects": 14, "rdma_resource_orphaned_objects": 6, "rdma_probe_leaked_objects": 7, "rdma_cgroup": 0,
 			"rdma_owner_locked_bytes": 2, "rdma_owner_locked_limit_bytes": 1, "rdma_audit_success": 1, "rdma_audit_duration_seconds": 1,
 			"rdma_audit_last_run_timestamp_seconds": 1, "rdma_audit_inventory_timestamp_seconds": 1, "rdma_audit_incomplete": 0,
 			"rdma_audit_pid_visibility": 1, "rdma_audit_stuck": 1, "rdma_audit_findings": 0,
@@ -63,11 +63,11 @@ func TestResourcesAbsent(t *testing.T) {
 			"rdma_resource_objects": 0, "rdma_audit_success": 0, "rdma_audit_duration_seconds": 0, "rdma_audit_last_run": 0, "rdma_audit_inventory": 0,
 			"rdma_audit_stuck": 1, "rdma_probe_leaked_objects": 0, "rdma_resource_orphaned_objects": 0, "rdma_audit_pid_visibility": 0,
 		}},
-		{"audits that only counted", func(s *report.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
-			"rdma_resource_objects": 7, "rdma_audit_success": 1, "rdma_audit_inventory": 0, "rdma_probe_leaked_objects": 0,
-			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_audit_pid_visibility": 0,
+		{"audits that only counted", func(s *report.DeviceState) { s.Resources.Inventory = onlyCounted() }, map[string]int{
+			"rdma_resource_objects": 7, "rdma_audit_success": 1, "rdma_audit_inventory": 1, "rdma_probe_leaked_objects": 0,
+			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_audit_pid_visibility": 1, "rdma_audit_incomplete": 7,
 		}},
-		{"audits that found nothing", func(s *report.DeviceState) { s.Resources.Inventory, s.Resources.Last.Summary = nil, nil }, map[string]int{
+		{"audits that found nothing", func(s *report.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
 			"rdma_resource_objects": 0, "rdma_resource_limit": 5, "rdma_audit_success": 1,
 		}},
 		{"owners out of sight", func(s *report.DeviceState) { s.Resources.Inventory.PIDsVisible = false }, map[string]int{
@@ -77,7 +77,7 @@ func TestResourcesAbsent(t *testing.T) {
 			s.Resources.Inventory.Incomplete = []report.Incomplete{{Type: "qp", Reason: report.IncompleteTimeout}, {Type: "mr", Reason: report.IncompleteFailed}}
 			s.Resources.Inventory.Ownerless = []report.TypeCount{{Type: "qp", Objects: 1}}
 		}, map[string]int{
-			"rdma_resource_orphaned_objects": 5, "rdma_probe_leaked_objects": 5, "rdma_audit_incomplete": 2,
+			"rdma_resource_orphaned_objects": 4, "rdma_probe_leaked_objects": 5, "rdma_audit_incomplete": 2,
 			`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`: 0, `rdma_probe_leaked_objects{device="rxe0",type="mr"}`: 0,
 		}},
 		{"a leak of a type that was only counted", func(s *report.DeviceState) {

@@ -72,7 +72,8 @@ type Reader struct {
 // objects in the terms of whoever asks. Likewise cgroupRoot should have been
 // mounted in the cgroup namespace of this process (cgroup_namespaces(7)).
 //
-// It is an error if procRoot cannot be read. Nothing has to be at cgroupRoot.
+// It is an error if procRoot cannot be read, or is a proc file system of another pid
+// namespace. Nothing has to be at cgroupRoot.
 func New(procRoot, cgroupRoot string) (*Reader, error) {
 	dir, err := os.Open(procRoot)
 	if err != nil {
@@ -83,21 +84,25 @@ func New(procRoot, cgroupRoot string) (*Reader, error) {
 		return nil, fmt.Errorf("the proc file system: %w", err)
 	}
 	r := &Reader{procRoot: procRoot, cgroupRoot: cgroupRoot, alive: func(int) bool { return false }}
-	if isOwnProc(procRoot) {
+	isProc, isOwn := procOf(procRoot)
+	if isProc && !isOwn {
+		return nil, fmt.Errorf("the proc file system: %s is that of another pid namespace than this process is in: use its own, mostly /proc", procRoot)
+	}
+	if isOwn {
 		r.alive = answersSignals
 	}
 	return r, nil
 }
 
-// isOwnProc reports whether a directory is a proc file system whose process ids
-// are those of the system calls of this process.
-func isOwnProc(dir string) bool {
+// procOf reports whether a directory is a proc file system, and one whose process
+// ids are those of the system calls of this process.
+func procOf(dir string) (isProc, isOwn bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil || s.Type != unix.PROC_SUPER_MAGIC {
-		return false
+		return false, false
 	}
 	self, err := os.Readlink(filepath.Join(dir, "self"))
-	return err == nil && self == strconv.Itoa(os.Getpid())
+	return true, err == nil && self == strconv.Itoa(os.Getpid())
 }
 
 // answersSignals reports whether there is a process or thread of that id, by

@@ -22,6 +22,8 @@ type Options struct {
 	// LocksMemory tells that what the provider locks counts against
 	// RLIMIT_MEMLOCK.
 	LocksMemory bool
+	// Opened, if not nil, is called once the device is open.
+	Opened func()
 	// Out takes the report.
 	Out *report.Writer
 }
@@ -33,7 +35,7 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
-	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.Config.DestroyTimeout, Out: o.Out}
+	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		r := &run{Session: s, cfg: o.Config, locksMemory: o.LocksMemory}
 		return r.all(ctx)

@@ -11,11 +11,9 @@ type Inventory struct {
 	// PIDsVisible tells that the audit ran in the host's pid namespace. If not, an
 	// object without a known owner may have one that cannot be seen.
 	PIDsVisible bool `json:"pids_visible"`
-	// Summary is how many objects of each type the device has by the kernel's own
-	// count, taken first.
-	Summary []TypeCount `json:"summary,omitempty"`
-	// Objects are the objects that were looked at one by one. A type that is
-	// Incomplete has the one entry OwnerUnknown with the count of the summary.
+	// Objects are how many objects there are. Of a type that was looked at they are
+	// told apart by owner; of another there is the kernel's own count alone, as
+	// OwnerUnknown, if it has one.
 	Objects []ObjectCount `json:"objects,omitempty"`
 	// QueuePairs are the queue pairs by type and state.
 	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
@@ -27,18 +25,33 @@ type Inventory struct {
 	UnfillableCQs *CQSum `json:"unfillable_cqs,omitempty"`
 	// Owners are those processes that are among the largest owners of any type.
 	Owners []Owner `json:"owners,omitempty"`
-	// Others sum up the other owners, by type.
-	Others []OtherOwners `json:"others,omitempty"`
-	// Ownerless are the user objects whose owner the kernel does not name: it is
-	// dead or, unless PIDsVisible, may be in another pid namespace.
+	// Others sum up the objects of the other owners, by type.
+	Others []TypeCount `json:"others,omitempty"`
+	// Ownerless are the user objects of opened devices of which the kernel names no
+	// living thread that created anything: the owner is dead or, unless PIDsVisible,
+	// may be in another pid namespace.
 	Ownerless []TypeCount `json:"ownerless,omitempty"`
+	// Untraced are the user objects of which the kernel names neither a living thread
+	// nor the opened device that they belong to.
+	Untraced []TypeCount `json:"untraced,omitempty"`
 	// Left are the objects that are left of the contexts that were asked for.
 	Left []Left `json:"left,omitempty"`
 	// Cgroups are the uses and limits of the RDMA controller of the owners'
 	// cgroups, for this device.
 	Cgroups []CgroupUse `json:"cgroups,omitempty"`
-	// Incomplete are the types that could not be looked at one by one, and why.
+	// Incomplete are the types that could not be looked at one by one, or not
+	// reliably, and why.
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
+}
+
+// Looked reports whether the objects of a type were looked at one by one.
+func (i *Inventory) Looked(typ string) bool {
+	for _, n := range i.Incomplete {
+		if n.Type == typ && n.Reason != IncompleteInterrupted {
+			return false
+		}
+	}
+	return true
 }
 
 // ResourceTypes returns the types of objects that the kernel tracks, as rdma(8)
@@ -124,14 +137,6 @@ type Memlock struct {
 	Limit int64 `json:"limit_bytes"`
 }
 
-// OtherOwners sums up the owners of objects of one type that are not among the
-// largest.
-type OtherOwners struct {
-	Type    string `json:"type"`
-	Owners  int64  `json:"owners"`
-	Objects int64  `json:"objects"`
-}
-
 // CgroupUse is the use of one resource of the RDMA controller by one cgroup.
 type CgroupUse struct {
 	Cgroup      string `json:"cgroup"`
@@ -160,7 +165,8 @@ type Left struct {
 	Objects int64   `json:"objects"`
 }
 
-// Incomplete is a type whose objects could not be looked at one by one.
+// Incomplete is a type whose objects could not be looked at one by one, or not
+// reliably.
 type Incomplete struct {
 	Type   string           `json:"type"`
 	Reason IncompleteReason `json:"reason"`
@@ -178,7 +184,8 @@ const (
 	IncompleteMaxObjects IncompleteReason = "max_objects"
 	// IncompleteTimeout: the time of the audit was up.
 	IncompleteTimeout IncompleteReason = "timeout"
-	// IncompleteInterrupted: the table changed under each attempt to read it.
+	// IncompleteInterrupted: the table changed under each attempt to read it. The
+	// objects were looked at even so, and some may be missing or counted twice.
 	IncompleteInterrupted IncompleteReason = "interrupted"
 	// IncompleteNotSupported: the kernel has no such table.
 	IncompleteNotSupported IncompleteReason = "not_supported"
@@ -193,19 +200,18 @@ func IncompleteReasons() []IncompleteReason {
 
 // Resources is what is known of the objects on one device.
 type Resources struct {
-	// Last is the last finished run of the resource audit. Its Inventory is nil if
-	// it did not come that far.
+	// Last is the last finished run of the resource audit, without its inventory.
 	Last *Run `json:"last,omitempty"`
 	// Inventory is the latest inventory, taken by a run that was started at Taken.
 	// It is nil before the first.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	Taken     time.Time  `json:"taken,omitzero"`
 	// Leaked are the objects that are left of children of the exporter which have
-	// ended, as of Taken.
+	// ended, as of the latest inventory that looked at their type.
 	Leaked []Leaked `json:"leaked,omitempty"`
 	// OrphanedSince is when the first of an unbroken series of audits that found
-	// ownerless objects was started; zero if the latest found none or PIDs are not
-	// visible.
+	// ownerless objects was started; zero if the latest that could tell found none, or
+	// PIDs are not visible.
 	OrphanedSince time.Time `json:"orphaned_since,omitzero"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
 	// none.

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -14,7 +15,6 @@ import (
 func inventory() report.Inventory {
 	return report.Inventory{
 		Index: 3, PIDsVisible: true,
-		Summary: []report.TypeCount{{Type: "qp", Objects: 9}, {Type: "cq", Objects: 4}},
 		Objects: []report.ObjectCount{
 			{Type: "qp", Owner: report.OwnerUser, Objects: 8},
 			{Type: "qp", Owner: report.OwnerKernel, Objects: 1},
@@ -29,8 +29,9 @@ func inventory() report.Inventory {
 			Objects: []report.TypeCount{{Type: "qp", Objects: 8}},
 			Memlock: &report.Memlock{Pinned: 4096, Limit: -1},
 		}},
-		Others:     []report.OtherOwners{{Type: "qp", Owners: 2, Objects: 2}},
+		Others:     []report.TypeCount{{Type: "qp", Objects: 2}},
 		Ownerless:  []report.TypeCount{{Type: "qp", Objects: 1}},
+		Untraced:   []report.TypeCount{{Type: "cm_id", Objects: 3}},
 		Left:       []report.Left{{Context: report.Context{Index: 3, ID: 77}, Type: "qp", Objects: 1}},
 		Cgroups:    []report.CgroupUse{{Cgroup: "/kubepods.slice/x", Resource: "hca_object", Current: 12, Limit: -1}},
 		Incomplete: []report.Incomplete{{Type: "mr", Reason: report.IncompleteMaxObjects, Detail: "70 are more than 50"}},
@@ -56,7 +57,7 @@ func TestInventory(t *testing.T) {
 	want := inventory()
 	var run report.Run
 	err := report.Read(stream(t, func(w *report.Writer) error {
-		return errors.Join(w.Context(report.Context{Index: 3, ID: 77}), w.Summary(want.Summary), w.Inventory(want))
+		return errors.Join(w.Context(report.Context{Index: 3, ID: 77}), w.Inventory(report.Inventory{Index: 9}), w.Inventory(want))
 	}), &run)
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +66,11 @@ func TestInventory(t *testing.T) {
 	if !reflect.DeepEqual(*run.Inventory, want) {
 		t.Errorf("read %+v, want %+v", *run.Inventory, want)
 	}
-	if !reflect.DeepEqual(run.Summary, want.Summary) {
-		t.Errorf("read the summary %+v, want %+v", run.Summary, want.Summary)
-	}
 	if run.Context == nil || *run.Context != (report.Context{Index: 3, ID: 77}) {
 		t.Errorf("read the context %+v", run.Context)
 	}
-	if kept := run.Kept(); kept.Inventory != nil || len(kept.Summary) != 2 {
-		t.Errorf("kept %+v and %+v of a run, want no inventory and the summary", kept.Inventory, kept.Summary)
+	if kept := run.Kept(); kept.Inventory != nil || kept.Context == nil {
+		t.Errorf("kept %+v of a run, want all but the inventory", kept)
 	}
 }
 
@@ -85,7 +83,6 @@ func TestInventoryRefused(t *testing.T) {
 		"negative count":       func(i *report.Inventory) { i.Objects[0].Objects = -1 },
 		"count twice":          func(i *report.Inventory) { i.Objects[1] = i.Objects[0] },
 		"huge count":           func(i *report.Inventory) { i.Objects[0].Objects = 1 << 50 },
-		"summary twice":        func(i *report.Inventory) { i.Summary[1] = i.Summary[0] },
 		"odd state":            func(i *report.Inventory) { i.QueuePairs[0].State = "rts\n" },
 		"queue pairs twice":    func(i *report.Inventory) { i.QueuePairs[1] = i.QueuePairs[0] },
 		"unknown sum":          func(i *report.Inventory) { i.CQEntries[0].Owner = "" },
@@ -100,6 +97,7 @@ func TestInventoryRefused(t *testing.T) {
 		"odd limit":            func(i *report.Inventory) { i.Owners[0].Memlock.Limit = -2 },
 		"others of no type":    func(i *report.Inventory) { i.Others[0].Type = "" },
 		"others twice":         func(i *report.Inventory) { i.Others = append(i.Others, i.Others[0]) },
+		"untraced twice":       func(i *report.Inventory) { i.Untraced = append(i.Untraced, i.Untraced[0]) },
 		"ownerless of no type": func(i *report.Inventory) { i.Ownerless[0].Type = "" },
 		"left twice":           func(i *report.Inventory) { i.Left = append(i.Left, i.Left[0]) },
 		"left of no type":      func(i *report.Inventory) { i.Left[0].Type = "ah" },
@@ -125,9 +123,7 @@ func TestInventoryRefused(t *testing.T) {
 		})
 	}
 	twice := map[string]func(w *report.Writer) error{
-		"context":   func(w *report.Writer) error { return w.Context(report.Context{}) },
-		"summary":   func(w *report.Writer) error { return w.Summary([]report.TypeCount{{Type: "qp"}}) },
-		"inventory": func(w *report.Writer) error { return w.Inventory(inventory()) },
+		"context": func(w *report.Writer) error { return w.Context(report.Context{}) },
 	}
 	for name, write := range twice {
 		t.Run("two of "+name, func(t *testing.T) {
@@ -138,5 +134,40 @@ func TestInventoryRefused(t *testing.T) {
 				t.Errorf("read with %v, want an error of line 2", err)
 			}
 		})
+	}
+}
+
+// TestLargestInventory makes sure that what an audit of the largest host can tell is
+// read, in however long names.
+func TestLargestInventory(t *testing.T) {
+	const owners, contexts = 100, 256
+	var i report.Inventory
+	name := strings.Repeat("\u2028", 256/3) // which takes most room of all
+	for pid := range owners * len(report.ResourceTypes()) {
+		o := report.Owner{
+			PID: pid + 1, Comm: strings.Repeat("\uFFFD", 16), Cgroup: name, ContainerID: strings.Repeat("f", 64), PodUID: strings.Repeat("e", 36),
+			Memlock: &report.Memlock{Pinned: 1 << 60, Locked: 1 << 60, Limit: 1 << 60},
+		}
+		for _, typ := range report.ResourceTypes() {
+			o.Objects = append(o.Objects, report.TypeCount{Type: typ, Objects: 1 << 40})
+		}
+		i.Owners = append(i.Owners, o)
+		for _, resource := range []string{"hca_handle", "hca_object"} {
+			i.Cgroups = append(i.Cgroups, report.CgroupUse{
+				Cgroup: fmt.Sprint(name, pid), ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: resource, Current: 1 << 30, Limit: 1 << 30,
+			})
+		}
+	}
+	for id := range contexts {
+		for _, typ := range report.ResourceTypes() {
+			i.Left = append(i.Left, report.Left{Context: report.Context{Index: 1 << 30, ID: 1<<31 + uint32(id)}, Type: typ, Objects: 1 << 40})
+		}
+	}
+	var run report.Run
+	if err := report.Read(stream(t, func(w *report.Writer) error { return w.Inventory(i) }), &run); err != nil {
+		t.Fatal(err)
+	}
+	if len(run.Inventory.Owners) != owners*7 || len(run.Inventory.Left) != contexts*7 {
+		t.Errorf("%d owners, %d left", len(run.Inventory.Owners), len(run.Inventory.Left))
 	}
 }

@@ -46,10 +46,8 @@ type Run struct {
 	// Context is what the kernel calls the device that the child opened; nil if it
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
-	// Summary is how many objects of each type the device has, as a resource audit
-	// finds out first; nil if it did not come that far.
-	Summary []TypeCount `json:"summary,omitempty"`
-	// Inventory is what a resource audit found; nil if it did not come that far.
+	// Inventory is what a resource audit found; nil if it did not come that far. Of
+	// an audit that was killed it may be no more than the kernel's own count.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`

@@ -29,7 +29,6 @@ type line struct {
 	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	Context     *Context     `json:"context,omitempty"`
-	Summary     []TypeCount  `json:"summary,omitempty"`
 	Inventory   *Inventory   `json:"inventory,omitempty"`
 	End         *End         `json:"end,omitempty"`
 }
@@ -86,11 +85,8 @@ func (w *Writer) Undestroyed(u Undestroyed) error { return w.write(line{Undestro
 // Context says what the kernel calls the device that was opened.
 func (w *Writer) Context(c Context) error { return w.write(line{Context: &c}) }
 
-// Summary says how many objects of each type the device has. It must not be
-// empty.
-func (w *Writer) Summary(s []TypeCount) error { return w.write(line{Summary: s}) }
-
-// Inventory says what the resource audit found.
+// Inventory says what the resource audit found so far. A second one takes the place
+// of the first.
 func (w *Writer) Inventory(i Inventory) error { return w.write(line{Inventory: &i}) }
 
 // End closes the report.
@@ -104,8 +100,10 @@ func (w *Writer) Err() error {
 }
 
 func (w *Writer) write(l line) error {
-	b, err := json.Marshal(l)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b) // which ends the line
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l); err != nil {
 		return fmt.Errorf("encode a line of the report: %w", err)
 	}
 	w.mu.Lock()
@@ -113,7 +111,7 @@ func (w *Writer) write(l line) error {
 	if w.err != nil {
 		return w.err
 	}
-	if _, err := w.w.Write(append(b, '\n')); err != nil {
+	if _, err := w.w.Write(b.Bytes()); err != nil {
 		w.err = fmt.Errorf("write the report: %w", err)
 	}
 	return w.err
@@ -124,8 +122,9 @@ func (w *Writer) write(l line) error {
 const (
 	// MaxReport is the most bytes of a report.
 	MaxReport = 16 << 20
-	// MaxLine is the most bytes of one line.
-	MaxLine = 1 << 20
+	// MaxLine is the most bytes of one line. An inventory of a host with hundreds of
+	// owners of long names is the longest.
+	MaxLine = 4 << 20
 
 	maxCalls  = 1 << 14
 	maxLimits = 64
@@ -136,7 +135,7 @@ const (
 	maxContracts = 128
 	// maxSamples is the most samples of one measurement.
 	maxSamples = 1 << 14
-	maxItems   = 1024
+	maxItems   = 2048
 	maxText    = 4096
 	maxLabel   = 128
 )
@@ -164,7 +163,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Context, Summary, Inventory, Verb (the verb in flight),
+// Presumed, Undestroyed, Context, Inventory, Verb (the verb in flight),
 // and MaxRSS and Error from the end line. It returns nil for a whole report. Otherwise the error says what is wrong with
 // it, and run holds what was read until there. The error matches ErrTruncated or
 // ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
@@ -356,18 +355,7 @@ func fold(b []byte, run *Run) (end bool, err error) {
 			return false, errors.New("a second context")
 		}
 		run.Context = l.Context
-	case l.Summary != nil:
-		if run.Summary != nil {
-			return false, errors.New("a second summary")
-		}
-		if err := validateTypes(l.Summary); err != nil {
-			return false, err
-		}
-		run.Summary = l.Summary
 	case l.Inventory != nil:
-		if run.Inventory != nil {
-			return false, errors.New("a second inventory")
-		}
 		if err := l.Inventory.validate(); err != nil {
 			return false, err
 		}
@@ -388,7 +376,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.Context != nil, l.Summary != nil, l.Inventory != nil, l.End != nil,
+		l.Undestroyed != nil, l.Context != nil, l.Inventory != nil, l.End != nil,
 	} {
 		if set {
 			n++

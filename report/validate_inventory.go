@@ -14,14 +14,14 @@ const maxPath = 4096
 
 func (i *Inventory) validate() error {
 	for _, n := range []int{
-		len(i.Objects), len(i.QueuePairs), len(i.CQEntries), len(i.MRBytes), len(i.Owners), len(i.Others),
+		len(i.Objects), len(i.QueuePairs), len(i.CQEntries), len(i.MRBytes), len(i.Owners),
 		len(i.Left), len(i.Cgroups), len(i.Incomplete),
 	} {
 		if n > maxItems {
 			return fmt.Errorf("%w: an inventory has a list of %d", ErrTooLarge, n)
 		}
 	}
-	for _, list := range [][]TypeCount{i.Summary, i.Ownerless} {
+	for _, list := range [][]TypeCount{i.Others, i.Ownerless, i.Untraced} {
 		if err := validateTypes(list); err != nil {
 			return err
 		}
@@ -52,11 +52,6 @@ func (i *Inventory) validate() error {
 	for _, o := range i.Owners {
 		c.err(o.validate())
 		c.once(o.PID)
-	}
-	for _, o := range i.Others {
-		c.word(o.Type, slices.Contains(ResourceTypes(), o.Type))
-		c.count(o.Owners, o.Objects)
-		c.once([2]string{"others", o.Type})
 	}
 	for _, l := range i.Left {
 		c.word(l.Type, slices.Contains(ResourceTypes(), l.Type))

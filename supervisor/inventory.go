@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -78,14 +79,15 @@ func (a *auditor) look() []report.Context {
 	return slices.Clone(a.ended)
 }
 
+// traced reports whether an inventory could tell of each object which context it
+// belongs to.
+func traced(i *report.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
+
 // verified forgets those contexts that were looked for and of which nothing is
 // left.
 func (a *auditor) verified(looked []report.Context, found *report.Inventory) {
-	for _, i := range found.Incomplete {
-		// Every object belongs to a context by way of these.
-		if i.Type == "ctx" || i.Type == "pd" || i.Type == "cq" {
-			return
-		}
+	if !traced(found) {
+		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,17 +97,19 @@ func (a *auditor) verified(looked []report.Context, found *report.Inventory) {
 	})
 }
 
-// run audits until own is done. It reports whether every child has ended.
-func (a *auditor) run(all, own context.Context) bool {
+// run audits until own is done. A child that cannot be killed is left to the
+// supervisor when own is done: what it holds is no object of the device, so that
+// nobody but audits needs to wait for it.
+func (a *auditor) run(own context.Context) {
 	cfg := &a.w.s.cfg
+	if !a.inherit(own) {
+		return
+	}
 	due := time.Now().Add(a.w.firstDelay())
-	for {
-		if !a.pause(own, due) {
-			return true
-		}
+	for pause(own, time.Until(due)) {
 		release, err := a.w.s.audits.acquire(own, own, a.suspect)
 		if err != nil {
-			return true
+			return
 		}
 		looked, started := a.look(), time.Now()
 		res := a.w.s.runChild(own, task{
@@ -118,33 +122,33 @@ func (a *auditor) run(all, own context.Context) bool {
 		if res.run != nil {
 			a.take(res, looked)
 		}
-		if res.left != nil && !a.stuck(all, res) {
-			return false
+		if res.left != nil && !a.stuck(own, res) {
+			return
 		}
-		due = started.Add(cfg.Inventory.Interval).Add(a.w.jitter(cfg.Inventory.Interval))
+		interval := cfg.Inventory.Interval
+		next := a.w.regular(started, interval)
 		if a.failures > 0 {
-			due = time.Now().Add(backoff(cfg.Inventory.Interval, max(cfg.Backoff, cfg.Inventory.Interval), a.failures))
+			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
 		}
+		due = time.Now().Add(next)
+		if !pause(own, interval/minPause) {
+			return
+		}
+		due = a.hurried(own, due)
 	}
 }
 
-// pause waits until an audit is due, or something may have been left behind. It
-// reports false if ctx is done before. However often that is, there is a break
-// between two audits.
-func (a *auditor) pause(ctx context.Context, due time.Time) bool {
-	if !pause(ctx, min(time.Until(due), a.w.s.cfg.Inventory.Interval/minPause)) {
-		return false
-	}
+// hurried waits until an audit is due or something may have been left behind, and
+// returns when the next one is to start.
+func (a *auditor) hurried(ctx context.Context, due time.Time) time.Time {
 	t := time.NewTimer(time.Until(due))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
 	case <-a.hurry:
-		return true
 	case <-ctx.Done():
-		return false
 	}
+	return time.Now()
 }
 
 // take gives a finished audit to the sinks and puts it into the snapshot.
@@ -163,6 +167,8 @@ func (a *auditor) take(res result, looked []report.Context) {
 	for _, sink := range a.w.s.cfg.Sinks {
 		sink.Observe(run)
 	}
+	var left []report.Leaked
+	known := false
 	a.w.update(func(state *report.DeviceState) {
 		if a.w.gone {
 			return
@@ -171,9 +177,11 @@ func (a *auditor) take(res result, looked []report.Context) {
 		if res.left != nil {
 			next.Stuck = stuckState(res)
 		}
-		a.journal.leaked(next.Leaked)
-		state.Resources = next
+		state.Resources, left, known = next, next.Leaked, true
 	})
+	if known {
+		a.journal.leaked(left)
+	}
 }
 
 // resources returns what is known after a run of the audit, of which before is
@@ -189,10 +197,12 @@ func resources(before *report.Resources, run *report.Run) *report.Resources {
 		return &next
 	}
 	next.Inventory, next.Taken = found, run.Started
-	next.Leaked = leaked(before.Leaked, found.Left, run.Started)
+	next.Leaked = leaked(before.Leaked, found, run.Started)
 	switch {
-	case !found.PIDsVisible || len(found.Ownerless) == 0:
+	case !found.PIDsVisible, len(found.Ownerless) == 0 && traced(found):
 		next.OrphanedSince = time.Time{}
+	case len(found.Ownerless) == 0:
+		// It could not tell.
 	case before.OrphanedSince.IsZero():
 		next.OrphanedSince = run.Started
 	}
@@ -200,10 +210,20 @@ func resources(before *report.Resources, run *report.Run) *report.Resources {
 }
 
 // leaked sums up what is left of ended children, by type. What was there before
-// is there since then.
-func leaked(before []report.Leaked, left []report.Left, now time.Time) []report.Leaked {
+// is there since then, and still is if nobody could look.
+func leaked(before []report.Leaked, found *report.Inventory, now time.Time) []report.Leaked {
 	var all []report.Leaked
-	for _, l := range left {
+	for _, l := range before {
+		// What belongs to a domain cannot be told without the table of domains.
+		if !found.Looked(l.Type) || !traced(found) {
+			all = append(all, l)
+		}
+	}
+	kept := len(all)
+	for _, l := range found.Left {
+		if slices.ContainsFunc(all[:kept], func(k report.Leaked) bool { return k.Type == l.Type }) {
+			continue
+		}
 		i := slices.IndexFunc(all, func(k report.Leaked) bool { return k.Type == l.Type })
 		if i < 0 {
 			i = len(all)
@@ -219,28 +239,86 @@ func leaked(before []report.Leaked, left []report.Left, now time.Time) []report.
 	return all
 }
 
-// stuck is worker.stuck for a child of the audit.
-func (a *auditor) stuck(all context.Context, res result) bool {
-	stuck := stuckState(res)
-	a.journal.stuck(stuck)
-	a.setStuck(stuck)
+// stuck waits for the end of a child that was killed and has not ended. If own is
+// done before, it leaves the child to the supervisor, and reports false.
+func (a *auditor) stuck(own context.Context, res result) bool {
+	left := &leftover{process: res.left, stuck: stuckState(res)}
+	a.journal.stuck(left.stuck)
+	if a.waitFor(own, left) {
+		a.journal.unstuck(left.stuck)
+		return true
+	}
+	a.w.s.leave(a.w.name, left, a.journal.log)
+	return false
+}
+
+// inherit waits for the end of a child that the last auditor of a device of this
+// name left. It reports false if own is done before.
+func (a *auditor) inherit(own context.Context) bool {
+	left := a.w.s.leftover(a.w.name)
+	return left == nil || a.waitFor(own, left)
+}
+
+// waitFor waits for the end of a child, and shows it until then. It reports false if
+// own is done before.
+func (a *auditor) waitFor(own context.Context, left *leftover) bool {
+	a.setStuck(left.stuck)
 	select {
-	case <-res.left.done():
-	case <-all.Done():
+	case <-left.process.done():
+		a.setStuck(nil)
+		return true
+	case <-own.Done():
 		return false
 	}
-	a.journal.unstuck(stuck)
-	a.setStuck(nil)
-	return true
 }
 
 func (a *auditor) setStuck(stuck *report.Stuck) {
 	a.w.update(func(state *report.DeviceState) {
-		if a.w.gone || state.Resources == nil {
+		if a.w.gone {
 			return
 		}
-		next := *state.Resources
+		next := new(report.Resources)
+		if state.Resources != nil {
+			*next = *state.Resources
+		}
 		next.Stuck = stuck
-		state.Resources = &next
+		state.Resources = next
+	})
+}
+
+// leftover is a child of the audit that was killed and has not ended, when its
+// device has vanished or the supervisor ends.
+type leftover struct {
+	process process
+	stuck   *report.Stuck
+}
+
+// leftover returns the child that the audit of a device of this name left; nil for
+// none.
+func (s *Supervisor) leftover(name string) *leftover {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leftovers[name]
+}
+
+// leave shows a leftover until it has ended. It is waited for by a goroutine of Run,
+// for as long as that goes on.
+func (s *Supervisor) leave(name string, left *leftover, log *slog.Logger) {
+	s.mu.Lock()
+	s.leftovers[name] = left
+	s.publish()
+	s.mu.Unlock()
+	s.running.Go(func() {
+		select {
+		case <-left.process.done():
+		case <-s.over:
+			return
+		}
+		journal := journal{log: log}
+		journal.unstuck(left.stuck)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.leftovers, name)
+		s.publish()
 	})
 }

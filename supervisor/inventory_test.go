@@ -13,16 +13,25 @@ import (
 func stocked(takes time.Duration, i report.Inventory) script {
 	var b strings.Builder
 	w := report.NewWriter(&b)
-	_ = w.Summary([]report.TypeCount{{Type: "qp", Objects: 7}})
+	_ = w.Inventory(uncounted())
 	_ = w.Inventory(i)
 	_ = w.End(report.End{})
 	return script{output: b.String(), takes: takes}
 }
 
+// uncounted is what an audit tells first.
+func uncounted() report.Inventory {
+	i := report.Inventory{Index: 1, PIDsVisible: true, Objects: []report.ObjectCount{{Type: "qp", Owner: report.OwnerUnknown, Objects: 7}}}
+	for _, typ := range report.ResourceTypes() {
+		i.Incomplete = append(i.Incomplete, report.Incomplete{Type: typ, Reason: report.IncompleteTimeout})
+	}
+	return i
+}
+
 // counted is a child that hangs once it has counted.
 func counted() script {
 	var b strings.Builder
-	_ = report.NewWriter(&b).Summary([]report.TypeCount{{Type: "qp", Objects: 7}})
+	_ = report.NewWriter(&b).Inventory(uncounted())
 	return script{output: b.String(), takes: -1}
 }
 
@@ -140,8 +149,9 @@ func TestStockHangs(t *testing.T) {
 			t.Errorf("%d audits of a device on which they hang, want some 7", n)
 		}
 		r := stateOf(t, b.Snapshot(), "bad1").Resources
-		if r.Last.Outcome != report.OutcomeTimeout || len(r.Last.Summary) != 1 || r.Inventory == nil || !r.Taken.Before(r.Last.Started) {
-			t.Errorf("resources %+v, last %+v; want the first inventory, and a summary", r, r.Last)
+		// What the kernel counts is known even so, and as new.
+		if r.Last.Outcome != report.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
+			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
 		}
 		if n := b.logs("A run of the resource audit on the device failed"); n != 3 {
 			t.Errorf("%d messages on failed audits, want one a device:\n%s", n, b.log)
@@ -161,7 +171,7 @@ func TestLeaked(t *testing.T) {
 			{}, // before any child has ended
 			{Left: []report.Left{left(100, "qp", 2), left(100, "ctx", 1)}},
 			{Left: []report.Left{left(100, "qp", 1), left(101, "qp", 4)}},
-			{Left: []report.Left{left(101, "qp", 4)}, Incomplete: []report.Incomplete{{Type: "pd", Reason: report.IncompleteTimeout}}},
+			{Left: []report.Left{left(101, "ctx", 1)}, Incomplete: []report.Incomplete{{Type: "pd", Reason: report.IncompleteTimeout}}},
 			{},
 			{},
 		}
@@ -187,6 +197,10 @@ func TestLeaked(t *testing.T) {
 		wantEqual(t, "leaked", leaks(), []report.Leaked{{Type: "qp", Objects: 5, Since: minute}})
 		b.after(time.Minute)
 		wantEqual(t, "looked for after three", b.lookedFor(3), []uint32{100, 101, 102})
+		// This one could not look for queue pairs.
+		wantEqual(t, "leaked", leaks(), []report.Leaked{
+			{Type: "qp", Objects: 5, Since: minute}, {Type: "ctx", Objects: 1, Since: began.Add(3 * time.Minute)},
+		})
 		b.after(time.Minute)
 		// What the table of the protection domains would have told was not known.
 		wantEqual(t, "looked for after an audit that could not tell", b.lookedFor(4), []uint32{100, 101, 102, 103})
@@ -267,6 +281,111 @@ func TestStockStuck(t *testing.T) {
 		if r.Stuck != nil || r.Last.Outcome != report.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
+		b.end()
+	})
+}
+
+// TestStockStuckOfVanished makes sure that a child of the audit that cannot be killed
+// keeps nobody but audits from a device that vanishes and comes back, and is shown
+// all the while.
+func TestStockStuckOfVanished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		unkillable := scriptUnkillable()
+		stock := func(_ string, n int) script {
+			if n == 0 {
+				return unkillable
+			}
+			return stocked(0, report.Inventory{Index: 1})
+		}
+		assess := func(d *report.DeviceState) *report.Assessment {
+			if d.Resources == nil || d.Resources.Stuck == nil {
+				return nil
+			}
+			return new(report.Assessment)
+		}
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Assess = assess }, "a")
+		b.start()
+		b.after(2 * time.Minute)
+		shown := func(present bool) {
+			t.Helper()
+			a := stateOf(t, b.Snapshot(), "a")
+			if a.Present != present || a.Resources == nil || a.Resources.Stuck == nil || a.Assessment == nil {
+				t.Errorf("present %t, resources %+v, assessment %+v; want a child that is stuck", a.Present, a.Resources, a.Assessment)
+			}
+		}
+		shown(true)
+		b.host(nil)
+		b.after(time.Minute)
+		shown(false)
+		if events := b.sink.told(); events[len(events)-1] != "a forgotten" {
+			t.Errorf("the sink was told %v, want a forgotten at last", events)
+		}
+		b.host(nil, "a")
+		before := len(b.kids.startsOf("a"))
+		b.after(3 * time.Minute)
+		shown(true)
+		if n := len(b.kids.startsOf("a")) - before; n < 3 {
+			t.Errorf("%d runs on the device that came back in 3 minutes", n)
+		}
+		wantEqual(t, "audits", len(b.kids.startsOf(stockOf("a"))), 1)
+		b.host(nil)
+		b.after(time.Minute)
+		shown(false)
+		b.host(nil, "a")
+		b.after(time.Minute)
+		shown(true)
+		close(unkillable.release)
+		r := stateOf(t, b.after(2*time.Minute), "a").Resources
+		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != report.OutcomeOK {
+			t.Errorf("resources %+v after the end of the child", r)
+		}
+		b.end()
+	})
+}
+
+// TestStockOfVanishedEnds makes sure that a stuck child of a device that vanished and
+// stays away is shown until it has ended, and not waited for at the end.
+func TestStockOfVanishedEnds(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			unkillable := scriptUnkillable()
+			b := newStockBench(t, always(scriptOK(time.Second)), always(unkillable), nil, "a")
+			b.start()
+			b.after(time.Minute)
+			b.host(nil)
+			if got := names(b.after(time.Minute)); len(got) != 1 {
+				t.Errorf("devices %v, want the one whose child is stuck", got)
+			}
+			if ends {
+				close(unkillable.release)
+				if got := names(b.after(time.Minute)); len(got) != 0 {
+					t.Errorf("devices %v when the child has ended", got)
+				}
+				b.end()
+				return
+			}
+			b.stop()
+			if err := <-b.ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			close(unkillable.release)
+			synctest.Wait()
+		})
+	}
+}
+
+// TestStockTakesLong makes sure that there is a break between audits that take
+// longer than their interval.
+func TestStockTakesLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(8*time.Second, report.Inventory{})),
+			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
+		b.start()
+		b.after(18 * time.Second)
+		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
 		b.end()
 	})
 }

@@ -12,6 +12,13 @@ import (
 // Run. The snapshot is shared: nobody changes it, the caller included.
 func (s *Supervisor) Snapshot() *report.Snapshot { return s.snapshot.Load() }
 
+// assess sums up what is known of a device.
+func (s *Supervisor) assess(state *report.DeviceState) {
+	if s.cfg.Assess != nil {
+		state.Assessment = s.cfg.Assess(state)
+	}
+}
+
 // publish makes what is known now the snapshot. It is called with mu held.
 func (s *Supervisor) publish() {
 	snap := &report.Snapshot{
@@ -26,6 +33,14 @@ func (s *Supervisor) publish() {
 		if w.state.Present || w.state.Stuck != nil {
 			snap.Devices = append(snap.Devices, w.state)
 		}
+	}
+	for name, left := range s.leftovers {
+		if _, ok := s.workers[name]; ok {
+			continue // whose auditor shows it
+		}
+		state := report.DeviceState{Name: name, Resources: &report.Resources{Stuck: left.stuck}}
+		s.assess(&state)
+		snap.Devices = append(snap.Devices, state)
 	}
 	slices.SortFunc(snap.Devices, func(a, b report.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)

@@ -37,7 +37,14 @@ type Supervisor struct {
 	// of Run uses it.
 	rejected []string
 
+	// running are the goroutines that Run waits for, and over is closed when they are
+	// to end.
+	running sync.WaitGroup
+	over    <-chan struct{}
+
 	mu sync.Mutex
+	// leftovers are children of audits of vanished devices, by device.
+	leftovers map[string]*leftover
 	// workers are the workers that have not ended, by device. Only the goroutine
 	// of Run adds and removes some.
 	workers map[string]*worker
@@ -56,14 +63,15 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg:     cfg,
-		launch:  launch,
-		random:  rand.Float64,
-		runs:    newLane(cfg.Concurrency),
-		audits:  newLane(auditConcurrency),
-		ended:   make(chan *worker),
-		workers: make(map[string]*worker),
-		awaited: make(map[string]bool),
+		cfg:       cfg,
+		launch:    launch,
+		random:    rand.Float64,
+		runs:      newLane(cfg.Concurrency),
+		audits:    newLane(auditConcurrency),
+		ended:     make(chan *worker),
+		leftovers: make(map[string]*leftover),
+		workers:   make(map[string]*worker),
+		awaited:   make(map[string]bool),
 	}
 	s.publish()
 	return s, nil
@@ -81,12 +89,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
 		return ErrStarted
 	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
+	s.over = ctx.Done()
+	defer s.running.Wait()
 	start := func(w *worker) {
 		own, cancel := context.WithCancelCause(ctx)
 		w.cancel = cancel
-		workers.Go(func() { w.work(ctx, own) })
+		s.running.Go(func() { w.work(ctx, own) })
 	}
 
 	s.discover(start)
@@ -157,7 +165,8 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // held.
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
-	w.state.Contracts, w.state.Resources, w.state.Assessment = nil, nil, nil
+	w.state.Contracts, w.state.Resources = nil, nil
+	s.assess(&w.state)
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

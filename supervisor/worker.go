@@ -73,13 +73,12 @@ func newWorker(s *Supervisor, name string) *worker {
 func (w *worker) work(all, own context.Context) {
 	defer w.cancel(nil)
 	var auditing sync.WaitGroup
-	auditEnded := true
 	if w.auditor != nil {
-		auditing.Go(func() { auditEnded = w.auditor.run(all, own) })
+		auditing.Go(func() { w.auditor.run(own) })
 	}
 	ended := w.runAll(all, own)
 	auditing.Wait()
-	if !ended || !auditEnded || !errors.Is(context.Cause(own), errVanished) {
+	if !ended || !errors.Is(context.Cause(own), errVanished) {
 		return
 	}
 	for _, sink := range w.s.cfg.Sinks {
@@ -240,9 +239,7 @@ func (w *worker) update(change func(*report.DeviceState)) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	change(&w.state)
-	if assess := w.s.cfg.Assess; assess != nil && w.state.Present {
-		w.state.Assessment = assess(&w.state)
-	}
+	w.s.assess(&w.state)
 	w.s.publish()
 }
 

@@ -26,8 +26,9 @@ type settings struct {
 	Provider string `json:"provider"`
 	// Profile is the text of the profile of the device, if it is simulated. Without
 	// one, the device is one of the built-in ones.
-	Profile []byte       `json:"profile,omitempty"`
-	Probe   probe.Config `json:"probe"`
+	Profile   []byte       `json:"profile,omitempty"`
+	Probe     probe.Config `json:"probe"`
+	Inventory stocktaking  `json:"inventory"`
 	// Judged are the contracts that are not to be judged, because an earlier child
 	// of the same audit did.
 	Judged []string `json:"judged,omitempty"`
@@ -38,8 +39,8 @@ type settings struct {
 // maxSettings bounds what is read of a child's standard input, in bytes.
 const maxSettings = 16 << 20
 
-// runChild is the commands probe and contract: one run on one device, reported on
-// standard output.
+// runChild is the commands probe, contract and inventory: one run on one device,
+// reported on standard output.
 func runChild(ctx context.Context, o *options, std stdio) int {
 	if err := runOnce(ctx, o, std); err != nil {
 		fmt.Fprintf(std.err, "%s: %v\n", programName, err)
@@ -55,13 +56,16 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err := setName(programName); err != nil {
 		return err
 	}
+	if o.command == commandInventory {
+		return takeStock(ctx, o, std)
+	}
 	// A collection in the middle of a run would move what the probes measure. A
 	// run allocates little; if it does not, memory is still bounded.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
 	startThreads(spareThreads)
 
-	s, err := readSettings(std.in)
+	s, err := readSettings(o, std.in)
 	if err != nil {
 		return err
 	}
@@ -70,15 +74,16 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := report.NewWriter(std.out)
+	opened := func() { announce(ctx, s, o.device, out) }
 	if o.command == commandContract {
 		return contract.Run(ctx, contract.Options{
 			Provider: provider, Device: o.device, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
-			DestroyTimeout: s.Probe.DestroyTimeout, Out: out,
+			DestroyTimeout: s.Probe.DestroyTimeout, Opened: opened, Out: out,
 		})
 	}
 	return probe.Run(ctx, probe.Options{
 		Provider: provider, Device: o.device, Config: s.Probe,
-		LocksMemory: s.Provider == providerLibibverbs, Out: out,
+		LocksMemory: s.Provider == providerLibibverbs, Opened: opened, Out: out,
 	})
 }
 
@@ -106,8 +111,8 @@ func startThreads(n int) {
 
 // readSettings reads the settings; with nothing to read, as when a person calls
 // the command by hand, they are the defaults.
-func readSettings(r io.Reader) (settings, error) {
-	s := settings{Provider: providerLibibverbs, Probe: probe.DefaultConfig()}
+func readSettings(o *options, r io.Reader) (settings, error) {
+	s := settings{Provider: providerLibibverbs, Probe: probe.DefaultConfig(), Inventory: o.inventory()}
 	b, err := io.ReadAll(io.LimitReader(r, maxSettings))
 	if err != nil {
 		return s, fmt.Errorf("read the settings from standard input: %w", err)

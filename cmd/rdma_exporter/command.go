@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"rdma_exporter/report"
 	"rdma_exporter/supervisor"
 )
 
@@ -58,6 +59,28 @@ func (c *commands) contract(device string, leave supervisor.LeaveOut) supervisor
 	s := c.settings
 	s.Judged, s.WithoutCompletions = leave.Judged, leave.Completions
 	return c.child(commandContract, device, s)
+}
+
+// inventory returns how to start a child that takes stock of a device.
+func (c *commands) inventory(device string, task supervisor.Stocktaking) supervisor.Command {
+	s := c.settings
+	s.Inventory.Look, s.Inventory.MaxFill = task.Look, maxFill(task.Info)
+	return c.child(commandInventory, device, s)
+}
+
+// maxFill returns the most completions that one side of a queue pair can have
+// outstanding; 0 if the device did not say.
+func maxFill(info *report.Device) int64 {
+	if info == nil {
+		return 0
+	}
+	var most int64
+	for _, l := range info.Limits {
+		if l.Name == "max_qp_wr" || l.Name == "max_srq_wr" {
+			most = max(most, l.Value)
+		}
+	}
+	return most
 }
 
 func (c *commands) child(command, device string, s settings) supervisor.Command {

@@ -3,12 +3,14 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"rdma_exporter/probe"
-
+	"rdma_exporter/report"
 	"rdma_exporter/supervisor"
 )
 
@@ -48,6 +50,28 @@ func TestCommands(t *testing.T) {
 	}
 	if s := decoded(t, got.Stdin); s.Profile != nil || !slices.Equal(s.Judged, []string{"x", "y"}) || !s.WithoutCompletions {
 		t.Errorf("settings %+v", s)
+	}
+}
+
+// A child of the resource audit is told what to look for, and how many completions
+// a queue pair of the device can have outstanding.
+func TestInventoryCommand(t *testing.T) {
+	t.Parallel()
+	c := testCommands(t, 4)
+	c.settings.Inventory = stocktaking{Budget: time.Second, MaxObjects: 5, Owners: 3, Procfs: "/proc", Cgroup: "/cg"}
+	look := []report.Context{{Index: 1, ID: 2}}
+	info := &report.Device{Limits: []report.Limit{{Name: "max_qp", Value: 1 << 40}, {Name: "max_qp_wr", Value: 100}, {Name: "max_srq_wr", Value: 300}}}
+	got := c.inventory("other", supervisor.Stocktaking{Look: look, Info: info})
+	if !slices.Equal(got.Args, []string{"inventory", "--device=other"}) {
+		t.Errorf("arguments %q", got.Args)
+	}
+	want := c.settings.Inventory
+	want.Look, want.MaxFill = look, 300
+	if s := decoded(t, got.Stdin).Inventory; !reflect.DeepEqual(s, want) {
+		t.Errorf("settings %+v, want %+v", s, want)
+	}
+	if s := decoded(t, c.inventory("other", supervisor.Stocktaking{}).Stdin).Inventory; s.MaxFill != 0 || s.Look != nil {
+		t.Errorf("settings %+v of a device of which nothing is known", s)
 	}
 }
 

@@ -12,18 +12,20 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rdma_exporter/audit"
 	"rdma_exporter/probe"
 )
 
 // fileConfig is the configuration file.
 type fileConfig struct {
-	Probe probe.Config `yaml:"probe"`
+	Probe probe.Config     `yaml:"probe"`
+	Audit audit.Thresholds `yaml:"audit"`
 }
 
 // loadConfig reads the configuration file and checks it. Without a file, and for
 // what the file leaves out, the defaults hold.
 func loadConfig(path string) (fileConfig, error) {
-	c := fileConfig{Probe: probe.DefaultConfig()}
+	c := fileConfig{Probe: probe.DefaultConfig(), Audit: audit.Default()}
 	if path == "" {
 		return c, nil
 	}
@@ -42,8 +44,10 @@ func readable(message string) string {
 	for _, r := range []struct{ pattern, text string }{
 		{`field (\S+) not found in type \S+`, `there is no key "$1"`},
 		{"cannot unmarshal !!\\S+ (`.*`) into time.Duration", "$1 is no duration, such as 2s or 500ms"},
-		{"cannot unmarshal !!\\S+ (`.*`) into int", "$1 is no whole number"},
-		{`cannot unmarshal !!(?:seq|map) into int`, "a list or mapping is where a whole number belongs"},
+		{"cannot unmarshal !!\\S+ (`.*`) into int(?:64)?", "$1 is no whole number"},
+		{`cannot unmarshal !!(?:seq|map) into int(?:64)?`, "a list or mapping is where a whole number belongs"},
+		{"cannot unmarshal !!\\S+ (`.*`) into float64", "$1 is no number"},
+		{`cannot unmarshal !!(?:seq|map) into float64`, "a list or mapping is where a number belongs"},
 		{`cannot unmarshal !!seq into \S+`, "a list is where a mapping belongs"},
 		{"cannot unmarshal !!\\S+ (`.*`) into \\S+", "$1 is where a mapping belongs"},
 	} {
@@ -71,5 +75,5 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("more than one document: remove what follows the line ---")
 	}
-	return c.Probe.Validate()
+	return errors.Join(c.Probe.Validate(), c.Audit.Validate())
 }

@@ -23,9 +23,10 @@ const (
 	programName    = "rdma_exporter"
 	defaultAddress = ":10879"
 
-	commandServe    = "serve"
-	commandProbe    = "probe"
-	commandContract = "contract"
+	commandServe     = "serve"
+	commandProbe     = "probe"
+	commandContract  = "contract"
+	commandInventory = "inventory"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
@@ -48,13 +49,18 @@ type options struct {
 	notification                      probe.NotificationConfig
 	contractInterval, contractTimeout time.Duration
 
+	auditInterval, auditTimeout time.Duration
+	auditMaxObjects             int64
+	auditOwners                 int
+	procfs, cgroup              string
+
 	web                    *toolkit.FlagConfig
 	metricsPath            string
 	maxRequests            int
 	disableExporterMetrics bool
 	log                    *promslog.Config
 
-	// device is that of the commands probe and contract.
+	// device is that of the commands for one device.
 	device string
 }
 
@@ -81,6 +87,10 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		PlaceHolder("REGEX").RegexpVar(&o.exclude)
 	app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
 		Default("5s").DurationVar(&o.discovery)
+	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
+		Default("/sys/fs/cgroup").StringVar(&o.cgroup)
+	app.Flag("path.procfs", "Where the proc file system is mounted.").
+		Default("/proc").StringVar(&o.procfs)
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
 		Default("/sys").StringVar(&o.sysfs)
 	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
@@ -113,6 +123,15 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.Flag("contract.timeout", "Longest that a process of a contract audit may take before it is killed; another one judges the rest.").
 		Default("1m").DurationVar(&o.contractTimeout)
 
+	app.Flag("audit.interval", "Time between two resource audits of one device, of what the kernel tracks on it for all processes; 0 for none.").
+		Default("1m").DurationVar(&o.auditInterval)
+	app.Flag("audit.timeout", "Longest that a resource audit may take before its process is killed; what is not looked at in four fifths of that is only counted.").
+		Default("10s").DurationVar(&o.auditTimeout)
+	app.Flag("audit.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
+		Default("20000").Int64Var(&o.auditMaxObjects)
+	app.Flag("audit.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
+		Default("10").IntVar(&o.auditOwners)
+
 	o.web = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
 		Default(web.DefaultMetricsPath).StringVar(&o.metricsPath)
@@ -129,6 +148,8 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	probeCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
 	contractCmd := app.Command(commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit.").Hidden()
 	contractCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
+	inventoryCmd := app.Command(commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each resource audit.").Hidden()
+	inventoryCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
 
 	// kingpin's own default command would swallow errors of the flags before it.
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
@@ -169,6 +190,9 @@ func culprit(app *kingpin.Application, args []string, err error) string {
 // minInterval keeps a slip of the pen from probing a host without a break.
 const minInterval = 100 * time.Millisecond
 
+// maxOwners bounds the series of a device: there are seven types of object.
+const maxOwners = 100
+
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
 	var errs []error
@@ -181,6 +205,7 @@ func (o *options) check() error {
 		{"probe.timeout", o.timeout},
 		{"probe.max-backoff", o.backoff},
 		{"contract.timeout", o.contractTimeout},
+		{"audit.timeout", o.auditTimeout},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", d.flag, d.value))
@@ -191,6 +216,15 @@ func (o *options) check() error {
 	}
 	if o.contractInterval != 0 && o.contractInterval < minInterval {
 		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
+	}
+	if o.auditInterval != 0 && o.auditInterval < minInterval {
+		errs = append(errs, fmt.Errorf("--audit.interval is %s: use a duration from %s, or 0s for no audit", o.auditInterval, minInterval))
+	}
+	if o.auditMaxObjects < 0 {
+		errs = append(errs, fmt.Errorf("--audit.max-objects is %d: use a number from 0", o.auditMaxObjects))
+	}
+	if o.auditOwners < 0 || o.auditOwners > maxOwners {
+		errs = append(errs, fmt.Errorf("--audit.owners is %d: use a number from 0 to %d", o.auditOwners, maxOwners))
 	}
 	if o.concurrency < 1 {
 		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
@@ -236,11 +270,11 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Resource audit"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
 		"device": 1, "discovery": 1, "path": 1, "provider": 1, "simulated": 1,
-		"probe": 2, "notification": 3, "contract": 4, "web": 5, "log": 6,
+		"probe": 2, "notification": 3, "contract": 4, "audit": 5, "web": 6, "log": 7,
 	}
 	for _, f := range flags {
 		if f.Hidden {

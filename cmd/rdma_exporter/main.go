@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	if done {
 		return status
 	}
-	if o.command == commandProbe || o.command == commandContract {
+	if o.command != commandServe {
 		return runChild(ctx, o, std)
 	}
 	runtime.UnlockOSThread() // serving needs no thread of its own

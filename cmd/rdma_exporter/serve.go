@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"rdma_exporter/audit"
 	"rdma_exporter/collector"
+	"rdma_exporter/owner"
 	"rdma_exporter/report"
 	"rdma_exporter/supervisor"
 	"rdma_exporter/web"
@@ -81,7 +83,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe}, profiles)
+	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, Inventory: o.inventory()}, profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +99,17 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if o.contractInterval > 0 {
 		contract.Command = children.contract
 	}
+	stock := supervisor.InventoryConfig{Interval: o.auditInterval, Timeout: o.auditTimeout}
+	// The kernel tracks nothing of simulated devices.
+	if o.auditInterval > 0 && o.provider == providerLibibverbs {
+		if _, err := owner.New(o.procfs, o.cgroup); err != nil {
+			return nil, fmt.Errorf("--path.procfs: %w", err)
+		}
+		stock.Command = children.inventory
+	}
 	s, err = supervisor.New(supervisor.Config{
-		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract,
+		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
+		Assess:   func(d *report.DeviceState) *report.Assessment { return audit.Assess(d, config.Audit) },
 		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
 		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
 		Sinks: []supervisor.Sink{c}, Logger: logger,

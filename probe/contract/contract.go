@@ -38,6 +38,8 @@ type Options struct {
 	// DestroyTimeout bounds the time spent on repeating refused destructions, all
 	// together.
 	DestroyTimeout time.Duration
+	// Opened, if not nil, is called once the device is open.
+	Opened func()
 	// Out takes the report.
 	Out *report.Writer
 }
@@ -54,7 +56,7 @@ const (
 // is to be judged and whose end tells if the device could not be judged at all. It returns an error only if the report
 // could not be written or ctx ended; ctx is looked at between the contracts.
 func Run(ctx context.Context, o Options) error {
-	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.DestroyTimeout, Out: o.Out}
+	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Out: o.Out}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		var plan []Contract
 		var planned []report.Planned

@@ -27,6 +27,9 @@ type Options struct {
 	// DestroyTimeout bounds the time that the session spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration
+	// Opened, if not nil, is called once the device is open, before anything else is
+	// done with it.
+	Opened func()
 	// Out takes the report.
 	Out *report.Writer
 }
@@ -73,6 +76,9 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	dev, err := o.Provider(rec).Open(o.Device)
 	if err != nil {
 		return fmt.Errorf("open the device: %w", err)
+	}
+	if o.Opened != nil {
+		o.Opened()
 	}
 	s := &Session{Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout}
 	err = s.query()

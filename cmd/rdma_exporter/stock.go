@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"rdma_exporter/inventory"
+	"rdma_exporter/owner"
+	"rdma_exporter/report"
+	"rdma_exporter/restrack"
+)
+
+// stocktaking is what a child of the resource audit is told.
+type stocktaking struct {
+	Budget     time.Duration    `json:"budget_ns"`
+	MaxObjects int64            `json:"max_objects"`
+	Owners     int              `json:"owners"`
+	MaxFill    int64            `json:"max_fill,omitempty"`
+	Look       []report.Context `json:"look,omitempty"`
+	Procfs     string           `json:"procfs"`
+	Cgroup     string           `json:"cgroup"`
+}
+
+// inventory returns what children of the resource audit are told by the flags.
+func (o *options) inventory() stocktaking {
+	return stocktaking{
+		// The rest is for the end of the report, so that an audit that takes long tells
+		// what it found so far.
+		Budget:     o.auditTimeout / 5 * 4,
+		MaxObjects: o.auditMaxObjects, Owners: o.auditOwners,
+		Procfs: o.procfs, Cgroup: o.cgroup,
+	}
+}
+
+const (
+	// auditNice is how much a child of the resource audit gives way to others on its
+	// processor, the probes among them.
+	auditNice = 10
+	// auditMemory is the memory, in bytes, from which on its garbage is collected at
+	// any price.
+	auditMemory = 64 << 20
+)
+
+// takeStock is the command inventory.
+func takeStock(ctx context.Context, o *options, std stdio) error {
+	debug.SetMemoryLimit(auditMemory)
+	giveWay()
+	s, err := readSettings(o, std.in)
+	if err != nil {
+		return err
+	}
+	tables, err := restrack.Dial()
+	if err != nil {
+		return fmt.Errorf("ask the kernel for its tables: %w", err)
+	}
+	defer func() { _ = tables.Close() }() // nothing was written
+	people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup)
+	if err != nil {
+		return fmt.Errorf("--path.procfs: %w", err)
+	}
+	return inventory.Run(ctx, inventory.Options{
+		Tables: tables, People: people, Device: o.device,
+		Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
+		MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
+	})
+}
+
+// giveWay has this thread, on which the audit runs, give way to others. A process
+// that may not ask for that, or gives way already, goes on as it is.
+func giveWay() {
+	// The system call returns 20 less the niceness.
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil && 20-raw < auditNice {
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, auditNice)
+	}
+}
+
+// announceTime bounds the time for finding out what the kernel calls a device.
+const announceTime = time.Second
+
+// errFound ends the search in a table.
+var errFound = errors.New("found")
+
+// announce tells what the kernel calls the device that this process has opened, so
+// that what is left of it can be found when the process has ended. A kernel that
+// does not tell, or not soon, costs that, and no more.
+func announce(ctx context.Context, s settings, device string, out *report.Writer) {
+	if s.Provider != providerLibibverbs {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	defer cancel()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return
+	}
+	own := make(map[string]bool, len(threads))
+	for _, t := range threads {
+		own[t.Name()] = true
+	}
+	tables, err := restrack.Dial()
+	if err != nil {
+		return
+	}
+	defer func() { _ = tables.Close() }() // nothing was written
+	devices, err := tables.Devices(ctx)
+	if err != nil {
+		return
+	}
+	for _, d := range devices {
+		if d.Name != device {
+			continue
+		}
+		_ = tables.Dump(ctx, d.Index, restrack.CTX, func(o *restrack.Object) error {
+			if o.HasID && own[strconv.FormatUint(uint64(o.Thread), 10)] {
+				_ = out.Context(report.Context{Index: d.Index, ID: o.ID})
+				return errFound
+			}
+			return nil
+		})
+		return
+	}
+}
