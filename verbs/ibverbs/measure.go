@@ -144,6 +144,10 @@ func (d *device) measureError(s *C.struct_shim_samples, held ...*channel) error 
 	if !ok {
 		return fmt.Errorf("wait for an event of %s: %w", d.name, errno)
 	}
+	// What goes well in a measurement is told by its figures alone; a failure is told
+	// like any other, but for its duration, which nobody clocked.
+	d.tracer.Begin(v)
+	d.tracer.End(verbs.Call{Verb: v, Errno: errno})
 	return &verbs.Error{Verb: v, Device: d.name, Errno: errno}
 }
 
