@@ -23,12 +23,13 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 	-X $(info).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
 
 # What the tests find: the built binary, the program that it is measured against,
-# and promtool.
-test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
+# one that holds objects, the library that makes verbs fail, and promtool.
+test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
+	RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
 
 .PHONY: build
 build: ## Build the exporter into .cache/bin
@@ -64,15 +65,37 @@ test-unit: test-tools ## Run the tests that need no RDMA device
 	$(test_env) go test -race ./...
 
 .PHONY: test-vm
-test-vm: test-tools $(bin)/yardstick ## Run the tests of the test bed, and those on real devices in it
+test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
-	$(test_env) go test -tags vm -p 1 -v -exec "$(vm)" ./verbs/ibverbs ./test/softroce
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestPreload$$' -exec "$(vm)" ./verbs/ibverbs ./restrack ./test/softroce
+	$(preload)
 # A device has as many completion vectors as the machine has processors.
 	for smp in 4 8; do \
 		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
 	done
+
+# Every verb with every fault takes longer than all other tests together.
+preload = $(test_env) go test -tags vm -timeout 40m -v -run '^TestPreload$$' -exec "$(vm) --timeout 2100" ./test/softroce
+
+.PHONY: reliability
+reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reliability.md from what is seen on a real device
+	@test/vm/setup
+	$(preload) -preload.print | tee .cache/reliability
+	@awk -v doc=docs/reliability.md ' \
+		/^<!-- What follows/ { on = 1 } \
+		on { table = table $$0 "\n" } \
+		/^<!-- Here ends/ { on = 0 } \
+		END { \
+			if (table == "") exit 1; \
+			while ((getline line < doc) > 0) { \
+				if (line ~ /^<!-- What follows/) { printf "%s", table; skip = 1 } \
+				if (!skip) print line; \
+				if (line ~ /^<!-- Here ends/) skip = 0; \
+			} \
+		}' .cache/reliability >.cache/reliability.md
+	@cp .cache/reliability.md docs/reliability.md
 
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)
@@ -81,21 +104,33 @@ test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads 
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
 
 runs ?= 1000
+minutes ?= 60
 .PHONY: soak
-soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N) on a real device and look for what grows
+soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and audits, on a real device and look for what grows, for an hour at most (minutes=N)
 	$(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
-		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs)
+		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs) -soak.time=$(minutes)m
 
 .PHONY: bench
-bench: test-tools $(bin)/yardstick ## Measure scrapes, child runs, memory, and latencies beside those of a C program
+bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and audits beside rdma(8)
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
+	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --memory 4096" ./restrack
 
 $(bin)/yardstick: test/yardstick/yardstick.c
 	@tools/packages gcc libc6-dev libibverbs-dev
 	@mkdir -p $(bin)
 	cc -O2 -Wall -Wextra -Werror -pthread -o $@ $< -libverbs
+
+$(bin)/holder: test/holder/holder.c
+	@tools/packages gcc libc6-dev libibverbs-dev
+	@mkdir -p $(bin)
+	cc -O2 -Wall -Wextra -Werror -pthread -o $@ $< -libverbs
+
+$(bin)/libfaults.so: test/faults/faults.c
+	@tools/packages gcc libc6-dev libibverbs-dev
+	@mkdir -p $(bin)
+	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
 .PHONY: lint
 lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts and generated files
@@ -106,7 +141,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts 
 	go vet -tags vm,vmhost,kernels,siw ./...
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
-	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw ./verbs/ibverbs ./probe/contract ./test/...
+	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw ./verbs/ibverbs ./probe/contract ./restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init .ci/run
@@ -117,8 +152,8 @@ fmt: $(bin)/gofumpt ## Format the code
 	$(bin)/gofumpt -w .
 
 .PHONY: generate
-generate: build ## Rewrite what follows from the code: docs/metrics.md, docs/contracts.md and golden files
-	$(test_env) go test ./collector ./probe ./probe/contract ./test/e2e -update
+generate: build ## Rewrite what follows from the code: metrics, contracts and findings in docs/, and golden files
+	$(test_env) go test ./audit ./collector ./probe ./probe/contract ./test/e2e -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

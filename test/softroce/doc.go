@@ -4,10 +4,11 @@
 // The tests carry the build tag vm, change the machine that they run on, and
 // put it back as it was:
 //
-//	go build -o .cache/bin/rdma_exporter ./cmd/rdma_exporter
-//	export RDMA_EXPORTER_BINARY=$PWD/.cache/bin/rdma_exporter
+//	make build .cache/bin/holder .cache/bin/libfaults.so
+//	export RDMA_EXPORTER_BINARY=$PWD/.cache/bin/rdma_exporter RDMA_HOLDER=$PWD/.cache/bin/holder
+//	export RDMA_FAULTS_LIBRARY=$PWD/.cache/bin/libfaults.so
 //	go test -tags vm -exec "$PWD/test/vm/run" ./test/softroce
 //
-// Without the binary or without the devices they fail. No test asserts how long
+// Without these files or without the devices they fail. No test asserts how long
 // something takes: the machine is emulated in software.
 package softroce

@@ -49,7 +49,7 @@ type options struct {
 	flags []string
 }
 
-// start starts an exporter that probes every second, audits no contracts, and
+// start starts an exporter that probes every second, audits nothing, and
 // notices devices quickly, and waits until it serves. At the end of the test the exporter is stopped if it
 // still runs, and the kernel must hold what it held at the start.
 func start(t testing.TB, o options) *exporter {
@@ -63,7 +63,7 @@ func start(t testing.TB, o options) *exporter {
 		o.binary = exporterFile
 	}
 	args = append(args, o.binary, "--web.listen-address="+address)
-	for _, flag := range []string{"--probe.interval=1s", "--probe.jitter=0", "--probe.timeout=30s", "--probe.max-backoff=1s", "--discovery.interval=200ms", "--contract.interval=0"} {
+	for _, flag := range []string{"--probe.interval=1s", "--probe.jitter=0", "--probe.timeout=30s", "--probe.max-backoff=1s", "--discovery.interval=200ms", "--contract.interval=0", "--audit.interval=0"} {
 		name, _, _ := strings.Cut(flag, "=")
 		if !slices.ContainsFunc(o.flags, func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 			args = append(args, flag)

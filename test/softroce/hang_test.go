@@ -285,3 +285,26 @@ func isKilled(t *testing.T, pid int) bool {
 	}
 	return false
 }
+
+// Killed at any moment of a run or an audit, the exporter leaves nothing behind.
+func TestExporterIsKilledAtAnyMoment(t *testing.T) {
+	const kills = 10
+	before := resources(t)
+	var took []string
+	for range kills {
+		e := start(t, options{flags: []string{"--probe.interval=200ms", "--audit.interval=300ms"}})
+		e.await("something to be held", func() bool { return resources(t) != before })
+		all := children(t, e.pid())
+		if err := e.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-e.done
+		began := time.Now()
+		for _, c := range all {
+			await(t, fmt.Sprintf("child %d to end", c.pid), func() bool { return !isAlive(c.pid) })
+		}
+		awaitResources(t, before)
+		took = append(took, fmt.Sprintf("%v (%d children)", time.Since(began).Round(time.Millisecond), len(all)))
+	}
+	t.Logf("nothing was left after %s", strings.Join(took, ", "))
+}

@@ -3,6 +3,7 @@
 package softroce
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -195,4 +196,59 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 	add(t)
 	e.until("a run on "+active, func(m metrics) bool { return m.runs(active, "ok") > 0 })
 	e.terminate()
+}
+
+var removals = flag.Int("removals", 10, "how often TestManyRemovals removes the device")
+
+// However often a device is removed in the middle of its runs and audits, nothing
+// of it stays: no series, no goroutine, no file, nothing in the kernel.
+func TestManyRemovals(t *testing.T) {
+	t.Cleanup(func() { add(t) })
+	e := start(t, options{flags: []string{"--probe.interval=200ms", "--probe.max-backoff=200ms", "--discovery.interval=100ms", "--audit.interval=300ms", "--audit.timeout=30s", "--notification.samples=20"}})
+	e.rounds(3)
+	first := e.until("audits", func(m metrics) bool { return m.audits(active) > 2 && m.audits(down) > 2 })
+	files := len(openFiles(t, e.pid()))
+	inRun := 0
+	var longest time.Duration
+	for range *removals {
+		e.child(active)
+		time.Sleep(rand.N(200 * time.Millisecond))
+		if slices.ContainsFunc(children(t, e.pid()), func(c proc) bool { return c.device == active }) {
+			inRun++
+		}
+		longest = max(longest, remove(t))
+		if rand.N(2) == 0 {
+			stays(t, e.until("the series of "+active+" to disappear", isGone))
+		}
+		add(t)
+		e.until("a run on "+active, func(m metrics) bool { return m.runs(active) > 0 })
+	}
+	m := e.rounds(2)
+	m.allOK(t, down)
+	m.is(t, 2, "rdma_devices")
+	m.is(t, 0, "rdma_probe_stuck", "device", active)
+	m = e.until("an audit that is ok", func(m metrics) bool { return m.sum("rdma_audit_success") == 2 })
+	t.Logf("%d removals, %d of them in the middle of a run, the longest took %v; goroutines %v before, %v after; files %d, %d",
+		*removals, inRun, longest.Round(time.Millisecond),
+		first.one(t, "go_goroutines"), m.one(t, "go_goroutines"), files, len(openFiles(t, e.pid())))
+	if inRun == 0 {
+		t.Error("no removal in the middle of a run")
+	}
+	// Between two runs there are as many as ever; in one there are some more.
+	const some = 8
+	limit := first.one(t, "go_goroutines") + some
+	e.until(fmt.Sprintf("at most %v goroutines and %d files", limit, files+some), func(m metrics) bool {
+		return m.sum("go_goroutines") <= limit && len(openFiles(t, e.pid())) <= files+some
+	})
+	e.terminate()
+}
+
+// openFiles returns what a process has open.
+func openFiles(t testing.TB, pid int) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
 }

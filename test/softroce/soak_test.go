@@ -4,7 +4,6 @@ package softroce
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -12,38 +11,38 @@ import (
 	"time"
 )
 
-var soakRuns = flag.Int("soak.runs", 30, "how many runs TestSoak waits for")
+var (
+	soakRuns = flag.Int("soak.runs", 30, "how many runs TestSoak waits for")
+	soakTime = flag.Duration("soak.time", 0, "how long TestSoak waits for them at most; 0 for ever")
+)
 
-// Run after run, nothing grows: neither what the kernel holds, nor the files and
-// the memory of the exporter; and events are missed no more often, roughly, than
+// Run after run and audit after audit, nothing grows: neither what the kernel holds,
+// nor the files, the goroutines and the memory of the exporter; and events are missed no more often, roughly, than
 // by a plain C program, which measures between the runs.
 func TestSoak(t *testing.T) {
 	runs := *soakRuns
 	before := rawResources(t)
 	e := start(t, options{flags: []string{
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--notification.samples=50",
-		"--device.include=" + active,
+		"--audit.interval=500ms", "--device.include=" + active,
 	}})
 	for range max(runs/20, 5) {
 		e.rounds(1, active) // by then it has allocated what it needs
 	}
 	type state struct {
-		files  int
-		memory float64
+		files              int
+		goroutines, memory float64
 	}
 	look := func() state {
-		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", e.pid()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return state{len(entries), memory(t, e.pid(), "VmRSS")}
+		return state{len(openFiles(t, e.pid())), e.scrape().one(t, "go_goroutines"), memory(t, e.pid(), "VmRSS")}
 	}
 	first, most := look(), state{}
 	yardstick, theirs := os.Getenv("RDMA_YARDSTICK"), tally{}
 	m := e.scrape()
-	for next := m.runs(active); m.runs(active) < float64(runs); m = e.scrape() {
+	began := time.Now()
+	for next := m.runs(active); m.runs(active) < float64(runs) && (*soakTime == 0 || time.Since(began) < *soakTime); m = e.scrape() {
 		now := look()
-		most = state{max(most.files, now.files), max(most.memory, now.memory)}
+		most = state{max(most.files, now.files), max(most.goroutines, now.goroutines), max(most.memory, now.memory)}
 		if m.runs(active) >= next && yardstick != "" {
 			next += float64(max(runs/10, 1))
 			out := output(t, yardstick, "-d", active, "-n", "200", "loopback_any")
@@ -59,10 +58,16 @@ func TestSoak(t *testing.T) {
 	last := look()
 	ours := tally{missed: m.sum("rdma_notifications_missed_total")}
 	ours.all = ours.missed + float64(total(m, "rdma_notification_latency_seconds"))
-	t.Logf("%v runs; the yardstick missed %v of %v events; we missed %v of %v",
-		m.runs(active), theirs.missed, theirs.all, ours.missed, ours.all)
-	t.Logf("open files %d at first, %d at most, %d at last; resident %.1f MiB, %.1f, %.1f",
-		first.files, most.files, last.files, first.memory, most.memory, last.memory)
+	t.Logf("%v runs, %v audits in %v; the yardstick missed %v of %v events; we missed %v of %v",
+		m.runs(active), m.audits(active), time.Since(began).Round(time.Second), theirs.missed, theirs.all, ours.missed, ours.all)
+	t.Logf("open files %d at first, %d at most, %d at last; goroutines %v, %v, %v; resident %.1f MiB, %.1f, %.1f",
+		first.files, most.files, last.files, first.goroutines, most.goroutines, last.goroutines, first.memory, most.memory, last.memory)
+	if all, ok := m.audits(active), m.sum("rdma_audit_runs_total", "device", active, "outcome", "ok"); all == 0 || ok != all {
+		t.Errorf("%v of %v audits ended well", ok, all)
+	}
+	if n := m.sum("rdma_probe_leaked_objects"); n != 0 {
+		t.Errorf("%v objects are left of our children", n)
+	}
 	// A run that missed an event has failed.
 	if all, ok := m.runs(active), m.runs(active, "ok"); all-ok > ours.missed {
 		t.Errorf("%v of %v runs ended well, with %v events missed", ok, all, ours.missed)
@@ -70,8 +75,8 @@ func TestSoak(t *testing.T) {
 	if ours.tooMany(theirs) {
 		t.Errorf("missed were %v of %v events, and %v of %v by the yardstick", ours.missed, ours.all, theirs.missed, theirs.all)
 	}
-	const someFiles, someMemory = 8, 8 // connections of scrapes; the collector's rhythm, in MiB
-	if last.files > first.files+someFiles || last.memory > first.memory+someMemory {
+	const someFiles, someGoroutines, someMemory = 8, 12, 8 // connections and scrapes; children that run; the collector's rhythm, in MiB
+	if last.files > first.files+someFiles || last.goroutines > first.goroutines+someGoroutines || last.memory > first.memory+someMemory {
 		t.Errorf("the exporter has grown from %+v to %+v", first, last)
 	}
 	e.terminate()

@@ -1,0 +1,475 @@
+//go:build vm
+
+package softroce
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// holderFile is the program that holds objects.
+var holderFile = os.Getenv("RDMA_HOLDER")
+
+// hold starts the holder, which holds objects until the test ends, and waits until
+// it does. Release ends it.
+func hold(t testing.TB, wrap []string, args ...string) (pid int, release func()) {
+	t.Helper()
+	if holderFile == "" {
+		t.Fatal("RDMA_HOLDER is not set: set it to the absolute path of the built test/holder")
+	}
+	all := slices.Concat(wrap, []string{holderFile, "--device", active}, args)
+	cmd := exec.Command(all[0], all[1:]...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held := true
+	release = func() {
+		if held {
+			held = false
+			_ = in.Close()
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(release)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "ready") {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return cmd.Process.Pid, release
+		}
+	}
+	t.Fatalf("the holder %v ended before it was ready", args)
+	return 0, nil
+}
+
+// background starts a program that is killed at the end of the test.
+func background(t testing.TB, name string, args ...string) int {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+// tracked is one object as rdma -j resource show tells it.
+type tracked struct {
+	Type  string // of the table
+	Name  string `json:"ifname"`
+	PID   int    `json:"pid"`
+	Comm  string `json:"comm"`
+	QP    string `json:"type"`
+	State string `json:"state"`
+	CQE   int64  `json:"cqe"`
+	Len   int64  `json:"mrlen"`
+}
+
+// resourceTypes are the tables of rdma resource.
+func resourceTypes() []string { return []string{"qp", "cq", "mr", "pd", "srq", "ctx", "cm_id"} }
+
+// table returns what rdma -j resource show tells of every object.
+func table(t testing.TB) []tracked {
+	t.Helper()
+	var all []tracked
+	for _, typ := range resourceTypes() {
+		var objects []tracked
+		if err := json.Unmarshal([]byte(output(t, "rdma", "-j", "resource", "show", typ)), &objects); err != nil {
+			t.Fatalf("rdma -j resource show %s: %v", typ, err)
+		}
+		for _, o := range objects {
+			o.Type = typ
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// counts are figures by what they count.
+type counts map[string]float64
+
+// count returns what the metrics of the resource audit are to say of a device that
+// has these objects.
+func count(objects []tracked, device string) counts {
+	c := make(counts)
+	for _, typ := range resourceTypes() {
+		c[typ+" user"], c[typ+" kernel"] = 0, 0
+	}
+	c["entries user"], c["entries kernel"], c["bytes user"], c["bytes kernel"] = 0, 0, 0, 0
+	for _, o := range objects {
+		if o.Name != device {
+			continue
+		}
+		owner := "user"
+		if o.PID == 0 && o.Comm != "" {
+			owner = "kernel"
+		}
+		c[o.Type+" "+owner]++
+		if o.Type == "qp" {
+			c[fmt.Sprintf("qp type %s state %s", strings.ToLower(o.QP), strings.ToLower(o.State))]++
+		}
+		c["entries "+owner] += float64(o.CQE)
+		c["bytes "+owner] += float64(o.Len)
+		if owner == "user" {
+			c[fmt.Sprintf("%s of %d %s", o.Type, o.PID, o.Comm)]++
+		}
+	}
+	return c
+}
+
+// counted is count by the metrics.
+func counted(m metrics, device string) counts {
+	c := make(counts)
+	for _, s := range m.find("rdma_resource_objects", "device", device) {
+		c[label(s, "type")+" "+label(s, "owner")] = number(s)
+	}
+	for _, s := range m.find("rdma_resource_queue_pairs", "device", device) {
+		c[fmt.Sprintf("qp type %s state %s", label(s, "qp_type"), label(s, "state"))] = number(s)
+	}
+	for _, s := range m.find("rdma_resource_cq_entries", "device", device) {
+		c["entries "+label(s, "owner")] = number(s)
+	}
+	for _, s := range m.find("rdma_resource_mr_bytes", "device", device) {
+		c["bytes "+label(s, "owner")] = number(s)
+	}
+	for _, s := range m.find("rdma_resource_owner_objects", "device", device) {
+		c[fmt.Sprintf("%s of %s %s", label(s, "type"), label(s, "pid"), label(s, "comm"))] = number(s)
+	}
+	return c
+}
+
+// differences lists the figures that are not the same.
+func differences(got, want counts) []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if g, ok := got[key]; !ok || g != want[key] {
+			all = append(all, fmt.Sprintf("%s: %v, want %v", key, got[key], want[key]))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[key]; !ok {
+			all = append(all, fmt.Sprintf("%s: %v, want none", key, got[key]))
+		}
+	}
+	return all
+}
+
+// auditing are flags for an exporter that audits often, and probes a device only
+// once.
+func auditing() []string {
+	return []string{"--audit.interval=1s", "--audit.timeout=30s", "--probe.interval=1h", "--probe.max-backoff=1h"}
+}
+
+// audits is the number of finished resource audits of a device.
+func (m metrics) audits(device string) float64 {
+	return m.sum("rdma_audit_runs_total", "device", device)
+}
+
+// audited waits until each device has been probed, no child of a probe is there,
+// and an audit that began after that has ended on each.
+func (e *exporter) audited(devices ...string) metrics {
+	e.t.Helper()
+	if len(devices) == 0 {
+		devices = []string{active, down}
+	}
+	e.until("the first runs", func(m metrics) bool {
+		return !slices.ContainsFunc(devices, func(d string) bool { return m.runs(d) == 0 })
+	})
+	want := make(map[string]float64)
+	for _, d := range devices {
+		// One may have begun before.
+		want[d] = e.scrape().audits(d) + 2
+	}
+	return e.until("audits", func(m metrics) bool {
+		return !slices.ContainsFunc(devices, func(d string) bool { return m.audits(d) < want[d] })
+	})
+}
+
+// What the audit counts is what rdma resource shows at the same moment, while
+// several programs hold objects: by device, type, owner and state.
+func TestAudit(t *testing.T) {
+	holder, _ := hold(t, nil, "--qps", "4000", "--init", "500", "--rts", "200", "--error", "300",
+		"--cqs", "7", "--cq-entries", "100", "--srqs", "3", "--mrs", "20", "--mr-bytes", "8192", "--pds", "5")
+	// pingpong waits for a peer with its objects; of the two ends of send_lat, both
+	// are stopped in the middle.
+	pingpong := background(t, "ibv_rc_pingpong", "-d", active, "-g", "1")
+	send := []string{"-n", "19", "ib_send_lat", "-d", active, "-x", "1", "-p", "18600", "-n", "100000000", "-F"}
+	server := background(t, "nice", send...)
+	await(t, "ib_send_lat to listen", func() bool {
+		const port, listening = ":48A8 ", " 0A " // 18600
+		return slices.ContainsFunc(strings.Split(output(t, "cat", "/proc/net/tcp", "/proc/net/tcp6"), "\n"), func(line string) bool {
+			return strings.Contains(line, port) && strings.Contains(line, listening)
+		})
+	})
+	peer := background(t, "nice", append(send, "10.77.0.1")...)
+	await(t, "all of them to hold objects", func() bool {
+		seen := make(map[int]bool)
+		for _, o := range table(t) {
+			if o.Type == "qp" && (o.PID == pingpong || o.State == "RTS") {
+				seen[o.PID] = true
+			}
+		}
+		return seen[holder] && seen[pingpong] && seen[server] && seen[peer]
+	})
+	for _, pid := range []int{server, peer} {
+		signal(t, pid, syscall.SIGSTOP)
+	}
+
+	e := start(t, options{flags: auditing()})
+	m := e.audited()
+	objects := table(t)
+	if len(objects) < 4000 {
+		t.Fatalf("rdma resource shows %d objects", len(objects))
+	}
+	for _, device := range []string{active, down} {
+		want := count(objects, device)
+		for _, d := range differences(counted(m, device), want) {
+			t.Errorf("%s: %s", device, d)
+		}
+		t.Logf("%s: %d figures agree: %v", device, len(want), want)
+		m.is(t, 1, "rdma_audit_success", "device", device)
+		if n := len(m.find("rdma_audit_incomplete", "device", device)); n != 0 {
+			t.Errorf("%d types of %s could not be looked at", n, device)
+		}
+		for _, limit := range []struct{ typ, limit string }{{"qp", "max_qp"}, {"cq", "max_cq"}, {"pd", "max_pd"}, {"mr", "max_mr"}, {"srq", "max_srq"}} {
+			m.is(t, m.one(t, "rdma_device_limit", "device", device, "limit", limit.limit), "rdma_resource_limit", "device", device, "type", limit.typ)
+		}
+	}
+	m.is(t, 300, "rdma_resource_queue_pairs", "device", active, "qp_type", "rc", "state", "err")
+	m.is(t, 1, "rdma_audit_pid_visibility")
+	m.is(t, 0, "rdma_resource_orphaned_objects", "device", active, "type", "qp")
+	m.is(t, 0, "rdma_probe_leaked_objects", "device", active, "type", "qp")
+	m.is(t, 1, "rdma_audit_findings", "device", active, "finding", "qp_error", "severity", "warning")
+	// What the kernel pinned of the holder's memory is what /proc says.
+	m.is(t, 1024*status(t, holder, "VmPin"), "rdma_owner_locked_bytes", "pid", strconv.Itoa(holder), "kind", "pinned")
+	e.terminate()
+}
+
+// status returns a size from /proc/PID/status, in KiB.
+func status(t testing.TB, pid int, field string) float64 {
+	t.Helper()
+	for line := range strings.Lines(output(t, "cat", fmt.Sprintf("/proc/%d/status", pid))) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("process %d has no %s", pid, field)
+	return 0
+}
+
+// An audit that would be too much counts, and says so; the rest is looked at.
+func TestAuditBudget(t *testing.T) {
+	hold(t, nil, "--qps", "300", "--mrs", "20")
+	e := start(t, options{flags: append(auditing(), "--audit.max-objects=100")})
+	m := e.audited(active)
+	m.is(t, 301, "rdma_resource_objects", "device", active, "type", "qp", "owner", "unknown")
+	m.is(t, 1, "rdma_audit_incomplete", "device", active, "type", "qp", "reason", "max_objects")
+	m.is(t, 20, "rdma_resource_objects", "device", active, "type", "mr", "owner", "user")
+	m.is(t, 1, "rdma_audit_success", "device", active)
+	if n := len(m.find("rdma_resource_queue_pairs", "device", active)); n != 0 {
+		t.Errorf("%d series of queue pairs that were not looked at", n)
+	}
+	e.terminate()
+}
+
+const (
+	podUID      = "2f4a8e1c-93b7-4d0e-8a55-6c1d2e3f4a5b"
+	containerID = "4c01db0b339cd8c1f4d8b5a6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80911"
+)
+
+// The owner's container and pod are told by its cgroup, and so is what the cgroup
+// may use.
+func TestAuditContainer(t *testing.T) {
+	root := t.TempDir()
+	output(t, "mount", "-t", "cgroup2", "none", root)
+	t.Cleanup(func() { output(t, "umount", root) })
+	slice := "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
+	path := root
+	for _, folder := range []string{"kubepods.slice", "kubepods-burstable.slice", slice, "cri-containerd-" + containerID + ".scope"} {
+		if err := os.WriteFile(filepath.Join(path, "cgroup.subtree_control"), []byte("+rdma"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		path = filepath.Join(path, folder)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(path) })
+	}
+	if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" hca_handle=10 hca_object=500\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// What is created counts for the cgroup that its creator is in.
+	pid, _ := hold(t, []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}, "--qps", "50")
+	e := start(t, options{flags: append(auditing(), "--path.cgroup="+root)})
+	m := e.audited(active)
+	owner := []string{"container_id", containerID, "pod_uid", podUID}
+	m.is(t, 50, "rdma_resource_owner_objects", append([]string{"device", active, "type", "qp", "pid", strconv.Itoa(pid), "comm", "holder"}, owner...)...)
+	current := make(map[string]float64)
+	for line := range strings.Lines(output(t, "cat", filepath.Join(path, "rdma.current"))) {
+		for _, field := range strings.Fields(line) {
+			if name, value, ok := strings.Cut(field, "="); ok && strings.HasPrefix(line, active+" ") {
+				current[name], _ = strconv.ParseFloat(value, 64)
+			}
+		}
+	}
+	for resource, limit := range map[string]float64{"hca_handle": 10, "hca_object": 500} {
+		labels := append([]string{"device", active, "resource", resource}, owner...)
+		if current[resource] == 0 {
+			t.Errorf("the cgroup uses no %s: %v", resource, current)
+		}
+		m.is(t, current[resource], "rdma_cgroup_objects", labels...)
+		m.is(t, limit, "rdma_cgroup_limit", labels...)
+	}
+	e.terminate()
+}
+
+// In a pid namespace of its own the audit counts right, sees no owner, and claims no
+// orphan.
+func TestAuditInPIDNamespace(t *testing.T) {
+	hold(t, nil, "--qps", "50")
+	// The first process of the namespace is the exporter, which must not be killed
+	// before it has ended its children.
+	e := start(t, options{
+		wrap:  []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child=TERM"},
+		flags: auditing(),
+	})
+	m := e.audited(active)
+	want := count(table(t), active)
+	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, " of ") })
+	got := counted(m, active)
+	maps.DeleteFunc(got, func(key string, _ float64) bool { return strings.Contains(key, " of ") })
+	for _, d := range differences(got, want) {
+		t.Error(d)
+	}
+	m.is(t, 0, "rdma_audit_pid_visibility")
+	if s := m.find("rdma_resource_orphaned_objects"); len(s) != 0 {
+		t.Errorf("orphans are claimed: %v", s)
+	}
+	for _, s := range m.find("rdma_resource_owner_objects", "device", active) {
+		if label(s, "pid") != "" {
+			t.Errorf("an owner is seen: %v", s)
+		}
+	}
+	m.is(t, 0, "rdma_audit_findings", "device", active, "finding", "orphaned", "severity", "warning")
+	m.is(t, 1, "rdma_audit_findings", "device", active, "finding", "pids_invisible", "severity", "info")
+	// unshare passes the signal on and reports how its child ended.
+	e.stopNamespace()
+}
+
+// stopNamespace ends an exporter that was started by unshare.
+func (e *exporter) stopNamespace() {
+	e.t.Helper()
+	for _, c := range children(e.t, e.pid()) {
+		signal(e.t, c.pid, syscall.SIGTERM)
+	}
+	select {
+	case <-e.done:
+	case <-time.After(patience):
+		e.t.Fatal("the exporter has not ended")
+	}
+	if e.err != nil {
+		e.t.Errorf("the exporter ended with %v", e.err)
+	}
+}
+
+// Objects whose owner is dead while somebody keeps its file open are orphaned, until
+// they are gone.
+func TestAuditOrphans(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.yml")
+	if err := os.WriteFile(config, []byte("audit: {orphan_age: 1s}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t, options{flags: append(auditing(), "--config.file="+config)})
+	e.audited(active)
+	_, release := hold(t, nil, "--qps", "20", "--pass-fd")
+	m := e.until("orphans", func(m metrics) bool {
+		return m.sum("rdma_resource_orphaned_objects", "device", active, "type", "qp") == 20
+	})
+	m.is(t, 1, "rdma_audit_pid_visibility")
+	e.until("the finding", func(m metrics) bool {
+		return m.sum("rdma_audit_findings", "device", active, "finding", "orphaned") > 0
+	})
+	release()
+	e.until("the orphans to be gone", func(m metrics) bool {
+		return len(m.find("rdma_resource_orphaned_objects", "device", active, "type", "qp")) == 1 &&
+			m.sum("rdma_resource_orphaned_objects", "device", active) == 0
+	})
+	e.terminate()
+}
+
+// What is left of a child of the exporter that has ended is found, told and watched
+// until it is gone.
+func TestAuditLeaks(t *testing.T) {
+	dir := t.TempDir()
+	faults, kept := filepath.Join(dir, "faults"), filepath.Join(dir, "kept")
+	// Another process keeps the device open that the child opened, and the child
+	// crashes with all that it holds.
+	for file, text := range map[string]string{kept: "", faults: "ibv_open_device keep while=" + kept + "\nibv_post_send crash\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := start(t, options{
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults},
+		flags: append(auditing(), "--device.include="+active),
+	})
+	m := e.audited(active)
+	m.is(t, 1, "rdma_probe_runs_total", "device", active, "outcome", "crashed")
+	left := make(map[string]float64)
+	for _, o := range table(t) {
+		if o.Name == active && o.PID == 0 && o.Comm == "" {
+			left[o.Type]++
+		}
+	}
+	t.Logf("rdma resource shows %v that belong to nobody", left)
+	if left["ctx"] != 1 || left["qp"] == 0 || left["pd"] == 0 || left["cq"] == 0 {
+		t.Error("the child has left nothing: the test proves nothing")
+	}
+	for _, typ := range []string{"ctx", "pd", "cq", "qp", "mr", "srq"} {
+		m.is(t, left[typ], "rdma_probe_leaked_objects", "device", active, "type", typ)
+	}
+	if m.sum("rdma_audit_findings", "device", active, "finding", "leaked") != 1 {
+		t.Error("the leak is no finding")
+	}
+	m = e.audited(active)
+	m.is(t, left["qp"], "rdma_probe_leaked_objects", "device", active, "type", "qp")
+	if err := os.Remove(kept); err != nil {
+		t.Fatal(err)
+	}
+	m = e.until("nothing to be left", func(m metrics) bool { return m.sum("rdma_probe_leaked_objects") == 0 })
+	m.is(t, 0, "rdma_probe_leaked_objects", "device", active, "type", "qp")
+	e.terminate()
+	for message, want := range map[string]int{"still holds objects of children": 1, "Nothing is left any more": 1} {
+		if n := strings.Count(e.log.String(), message); n != want {
+			t.Errorf("the log says %q %d times, want %d", message, n, want)
+		}
+	}
+}

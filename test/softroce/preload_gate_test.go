@@ -1,0 +1,160 @@
+//go:build vm
+
+package softroce
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// faultsLibrary returns the library of test/faults.
+func faultsLibrary(t *testing.T) string {
+	t.Helper()
+	file := os.Getenv("RDMA_FAULTS_LIBRARY")
+	if !filepath.IsAbs(file) {
+		t.Fatalf("RDMA_FAULTS_LIBRARY is %q: set it to the absolute path of the library of test/faults", file)
+	}
+	// The dynamic loader goes on without a library that is not there.
+	if _, err := os.Stat(file); err != nil {
+		t.Fatalf("RDMA_FAULTS_LIBRARY: %v", err)
+	}
+	return file
+}
+
+// gate is where each child of an exporter waits, before its first verb, to be told
+// its faults. It is the FIFO that the library reads them from. So one child has
+// the faults that are meant for it, and no other; and what the exporter shows
+// while a child waits is what the run before it has found.
+type gate struct {
+	t *testing.T
+	e *exporter
+	// fifo is what the children read, and log has what the library did.
+	fifo, log string
+	// open is the way to the child that waits, and shown what the exporter showed
+	// since it does; nil if none does.
+	open  *os.File
+	shown metrics
+}
+
+// startGated starts an exporter whose children wait at a gate.
+func startGated(t *testing.T, flags ...string) *gate {
+	t.Helper()
+	library := faultsLibrary(t)
+	dir := t.TempDir()
+	g := &gate{t: t, fifo: filepath.Join(dir, "faults"), log: filepath.Join(dir, "log")}
+	if err := syscall.Mkfifo(g.fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.e = start(t, options{
+		wrap: []string{
+			"env", "LD_PRELOAD=" + library, "RDMA_FAULTS=" + g.fifo, "RDMA_FAULTS_LOG=" + g.log,
+		},
+		flags: flags,
+	})
+	t.Cleanup(func() {
+		if g.open != nil {
+			_ = g.open.Close()
+		}
+	})
+	return g
+}
+
+// await waits until a child waits at the gate.
+func (g *gate) await() {
+	g.t.Helper()
+	if g.open != nil {
+		return
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		// Without O_NONBLOCK this would wait for ever if no child came.
+		f, err := os.OpenFile(g.fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			g.open, g.shown = f, g.e.scrape()
+			return
+		}
+		switch {
+		case !errors.Is(err, syscall.ENXIO):
+			g.t.Fatal(err)
+		case g.e.ended():
+			g.t.Fatalf("the exporter has ended: %v", g.e.err)
+		case time.Now().After(deadline):
+			g.t.Fatalf("no child was started within %v", patience)
+		}
+	}
+}
+
+// pass tells the child at the gate its faults and lets it go on. It returns false
+// if the child was killed meanwhile, because this machine is slow: it has a
+// successor.
+func (g *gate) pass(faults []string) bool {
+	g.t.Helper()
+	if err := os.RemoveAll(g.log); err != nil {
+		g.t.Fatal(err)
+	}
+	_, err := g.open.WriteString(strings.Join(faults, "\n") + "\n")
+	err = errors.Join(err, g.open.Close())
+	g.open, g.shown = nil, nil
+	if err != nil && !errors.Is(err, syscall.EPIPE) {
+		g.t.Fatalf("tell a child its faults: %v", err)
+	}
+	return err == nil && g.loaded(len(faults))
+}
+
+// loaded waits until a child has read its faults to the end: until then the FIFO
+// seems to have a child that waits. It returns false if none does.
+func (g *gate) loaded(lines int) bool {
+	g.t.Helper()
+	for deadline := time.Now().Add(patience / 4); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if log := g.logged(); len(log) > 0 {
+			if want := fmt.Sprintf("loaded %d", lines); log[0] != want {
+				g.t.Fatalf("the library says %q, want %q", log[0], want)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// logged are the lines of the library's log, without the process IDs.
+func (g *gate) logged() []string {
+	g.t.Helper()
+	b, err := os.ReadFile(g.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		g.t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(b)) {
+		_, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+// run has one run with these faults, and returns the metrics before and after it,
+// and what the library did in it.
+func (g *gate) run(faults ...string) (before, after metrics, acted []string) {
+	g.t.Helper()
+	const attempts = 5
+	for range attempts {
+		g.await()
+		before = g.shown
+		if !g.pass(faults) {
+			continue
+		}
+		g.await()
+		n := g.shown.runs(active) - before.runs(active)
+		if n == 1 {
+			return before, g.shown, g.logged()[1:]
+		}
+		// The first child was killed at the gate, and the next one took its place.
+		g.t.Logf("%v runs were counted instead of one", n)
+	}
+	g.t.Fatalf("none of %d children had its faults and the time for its run", attempts)
+	return nil, nil, nil
+}

@@ -1,0 +1,79 @@
+//go:build vm
+
+package softroce
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	reliabilityFile = "../../docs/reliability.md"
+	tableBegin      = "<!-- What follows is written by make reliability. -->"
+	tableEnd        = "<!-- Here ends what make reliability writes. -->"
+)
+
+// compareTable makes sure that the documentation has what was seen.
+func compareTable(t *testing.T, cells []preloadCell) {
+	t.Helper()
+	table := tableBegin + "\n" + tableOf(cells) + tableEnd + "\n"
+	if *preloadPrint {
+		fmt.Print(table)
+		return
+	}
+	doc, err := os.ReadFile(reliabilityFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(doc), table) {
+		t.Errorf("%s has another table than\n%s\nIf this is right, run make reliability.", reliabilityFile, table)
+	}
+}
+
+// tableOf returns what was seen, with cells that came out alike in one row.
+func tableOf(cells []preloadCell) string {
+	type row struct{ verb, faults, seen string }
+	var rows []row
+	verbs := make(map[string]bool)
+	for _, c := range cells {
+		verbs[c.verb.verb] = true
+		text := c.columns()
+		i := slices.IndexFunc(rows, func(r row) bool { return r.verb == c.verb.verb && r.seen == text })
+		if i < 0 {
+			rows = append(rows, row{c.verb.verb, c.fault, text})
+		} else {
+			rows[i].faults += ", " + c.fault
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d cells, of %d verbs:\n\n", len(cells), len(verbs))
+	b.WriteString("| verb | fault | outcome | probes that fail | probes that are not judged | what tells of it |\n")
+	b.WriteString("|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.verb, r.faults, r.seen)
+	}
+	return b.String()
+}
+
+// columns are those of what was seen. The errno that was injected is called so,
+// wherever it is.
+func (c preloadCell) columns() string {
+	var signs []string
+	for _, sign := range c.want.signs {
+		name, labels, _ := strings.Cut(sign, " ")
+		if slices.Contains([]string{"EBUSY", "ENOMEM", "EIO"}, c.fault) {
+			for _, own := range []string{callFailure(c.verb.verb, c.fault), undestroyed(c.verb.object, c.fault)} {
+				if sign == own {
+					labels = strings.TrimSuffix(labels, c.fault) + "that errno"
+				}
+			}
+		}
+		signs = append(signs, strings.TrimSuffix("`"+name+"` "+labels, " "))
+	}
+	return strings.Join([]string{
+		c.want.outcome, strings.Join(c.want.failed, ", "), strings.Join(c.want.unjudged, ", "), strings.Join(signs, "; "),
+	}, " | ")
+}
