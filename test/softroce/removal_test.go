@@ -29,12 +29,21 @@ func remove(t *testing.T) time.Duration {
 	select {
 	case err := <-done:
 		if err != nil {
-			t.Fatalf("rdma link del %s: %v\n%s", active, err, &out)
+			// A program that dies in the kernel has mostly taken a part of it along.
+			t.Fatalf("rdma link del %s: %v\n%s\nThe kernel said at last\n%s", active, err, &out, lastWords(t))
 		}
 	case <-time.After(patience):
 		t.Fatalf("rdma link del %s has not returned after %v; the kernel holds\n%s", active, patience, rawResources(t))
 	}
 	return time.Since(began)
+}
+
+// lastWords is what the kernel said at last.
+func lastWords(t testing.TB) string {
+	t.Helper()
+	const lines = 60
+	all := strings.SplitAfter(output(t, "dmesg"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
 // add adds the active device if there is none, and waits until its port is as it
@@ -198,7 +207,7 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 	e.terminate()
 }
 
-var removals = flag.Int("removals", 10, "how often TestManyRemovals removes the device")
+var removals = flag.Int("removals", 5, "how often TestManyRemovals removes the device")
 
 // However often a device is removed in the middle of its runs and audits, nothing
 // of it stays: no series, no goroutine, no file, nothing in the kernel.
