@@ -37,7 +37,8 @@ type Device interface {
 	CreateCQ(CQInitAttr) (CQ, error)
 	// Measure takes samples of the time that completions take to reach the
 	// process, each clocked next to the calls. The verbs that it calls are not
-	// traced one by one: what the tracer is told, at most, is the verb that hangs.
+	// traced one by one: what the tracer is told, at most, is the verb that failed,
+	// with no duration, or the one that hangs.
 	// The error tells of a verb that failed, of an event for a CQ that does not
 	// exist (ErrUnknownCQ), or of a measurement that cannot be taken (EINVAL); it
 	// comes with the samples until then.

@@ -82,8 +82,12 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	start := time.Now()
 	got, err := d.raw.Measure(m)
 	took := time.Since(start)
-	if n := d.b.rec.mark() - mark; n > 0 && !d.b.rec.isConcurrent() {
-		d.b.t.Errorf("Measure: the tracer was told of %d verbs", n)
+	// At most of the one that failed.
+	var failed *verbs.Error
+	if calls := d.b.rec.all(mark); len(calls) > 0 && !d.b.rec.isConcurrent() {
+		if !errors.As(err, &failed) || len(calls) > 1 || calls[0].Verb != failed.Verb || calls[0].Errno != failed.Errno {
+			d.b.t.Errorf("Measure failed with %v, and told the tracer of %+v", err, calls)
+		}
 	}
 	if in := d.b.rec.inside(); in != "no verb" && !d.b.rec.isConcurrent() {
 		d.b.t.Errorf("Measure: the tracer was told that %s began", in)

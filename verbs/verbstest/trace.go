@@ -72,6 +72,13 @@ func (r *recorder) faultf(format string, args ...any) {
 	r.faults = append(r.faults, fmt.Sprintf(format, args...))
 }
 
+// all returns the calls since a mark.
+func (r *recorder) all(mark int) []verbs.Call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls[mark:])
+}
+
 // mark returns the present position in the record, for since.
 func (r *recorder) mark() int {
 	r.mu.Lock()
