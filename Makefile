@@ -69,7 +69,7 @@ test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run th
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestPreload$$' -exec "$(vm)" ./verbs/ibverbs ./restrack ./test/softroce
+	$(test_env) go test -tags vm -p 1 -timeout 25m -v -skip '^TestPreload$$' -exec "$(vm) --timeout 1500" ./verbs/ibverbs ./restrack ./test/softroce
 	$(preload)
 # A device has as many completion vectors as the machine has processors.
 	for smp in 4 8; do \
