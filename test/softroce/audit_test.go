@@ -323,9 +323,16 @@ func TestAuditContainer(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = os.Remove(path) })
 	}
-	if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" hca_handle=10 hca_object=500\n"), 0o644); err != nil {
-		t.Fatal(err)
+	limit := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" "+text+"\n"), 0o644); err != nil {
+			t.Error(err)
+		}
 	}
+	limit("hca_handle=10 hca_object=500")
+	// When a cgroup is removed that has limits, the kernel keeps them, and crashes over
+	// them (free_cg_rpool_locked) when the device is removed.
+	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
 	// What is created counts for the cgroup that its creator is in.
 	pid, _ := hold(t, []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}, "--qps", "50")
 	e := start(t, options{flags: append(auditing(), "--path.cgroup="+root)})
