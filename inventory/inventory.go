@@ -110,9 +110,6 @@ func run(all context.Context, o Options) error {
 			return err
 		}
 	}
-	if err := s.confirm(ctx); err != nil {
-		return err
-	}
 	return o.Out.Inventory(s.inventory(newCensus(o, asking), visible))
 }
 
@@ -207,6 +204,9 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 		return nil
 	}
 	s.tallies = append(s.tallies, got)
+	if t == restrack.CTX {
+		return s.confirm(ctx, got)
+	}
 	return nil
 }
 
@@ -232,18 +232,9 @@ func (s *stock) passedOver(ctx context.Context, got *tally) bool {
 	return false
 }
 
-// confirm asks for each context that is looked for and was not found: while a table
-// changes, a reading of it can pass over a row.
-func (s *stock) confirm(ctx context.Context) error {
-	var contexts *tally
-	for _, t := range s.tallies {
-		if t.typ == restrack.CTX {
-			contexts = t
-		}
-	}
-	if contexts == nil {
-		return nil
-	}
+// confirm asks for each context that is looked for and is not among those that were
+// found: while a table changes, a reading of it can pass over a row.
+func (s *stock) confirm(ctx context.Context, contexts *tally) error {
 	for id := range s.look {
 		if contexts.left[id] > 0 {
 			continue

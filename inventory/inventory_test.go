@@ -90,7 +90,10 @@ func (k *tables) Dump(ctx context.Context, i uint32, t restrack.Type, visit func
 	return nil
 }
 
-func (k *tables) Get(_ context.Context, i uint32, t restrack.Type, id uint32) (restrack.Object, error) {
+func (k *tables) Get(ctx context.Context, i uint32, t restrack.Type, id uint32) (restrack.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return restrack.Object{}, err
+	}
 	if i != index {
 		return restrack.Object{}, fmt.Errorf("asked of device %d", i)
 	}
@@ -362,6 +365,20 @@ func TestLeftIsConfirmed(t *testing.T) {
 	i = take(t, &tables{getErr: syscall.EIO}, new(people), look).Inventory
 	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != report.IncompleteFailed {
 		t.Errorf("incomplete %+v, want the contexts", i.Incomplete)
+	}
+	// An answer that fails is told once, whatever else is known of the table.
+	interrupted := map[restrack.Type]func(int) error{restrack.CTX: func(int) error { return restrack.ErrInterrupted }}
+	i = take(t, &tables{getErr: syscall.EIO, fails: interrupted}, new(people), look).Inventory
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != report.IncompleteFailed {
+		t.Errorf("incomplete %+v of a table that was interrupted, too", i.Incomplete)
+	}
+	// The time that other tables take costs no context its answer.
+	i = take(t, &tables{blocks: restrack.QP}, new(people), func(o *inventory.Options) {
+		look(o)
+		o.Budget = 20 * time.Millisecond
+	}).Inventory
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "qp" {
+		t.Errorf("incomplete %+v, want the queue pairs alone", i.Incomplete)
 	}
 	if run := take(t, &tables{getErr: syscall.ENODEV}, new(people), look); !strings.Contains(run.Error, "context 7: no such device") {
 		t.Errorf("error %q", run.Error)

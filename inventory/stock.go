@@ -90,7 +90,10 @@ func (s *stock) incomplete(t restrack.Type, reason report.IncompleteReason, deta
 	}
 }
 
+// mark notes that a table could not be read, or not reliably, in place of what was
+// noted of it before.
 func (s *stock) mark(t restrack.Type, reason report.IncompleteReason, detail string) {
+	s.marks = slices.DeleteFunc(s.marks, func(m report.Incomplete) bool { return m.Type == t.String() })
 	s.marks = append(s.marks, report.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
