@@ -102,11 +102,10 @@ func (a *auditor) verified(looked []report.Context, found *report.Inventory) {
 // nobody but audits needs to wait for it.
 func (a *auditor) run(own context.Context) {
 	cfg := &a.w.s.cfg
-	if !a.inherit(own) {
+	if !a.inherit(own) || !pause(own, a.w.firstDelay()) {
 		return
 	}
-	due := time.Now().Add(a.w.firstDelay())
-	for pause(own, time.Until(due)) {
+	for {
 		release, err := a.w.s.audits.acquire(own, own, a.suspect)
 		if err != nil {
 			return
@@ -130,25 +129,27 @@ func (a *auditor) run(own context.Context) {
 		if a.failures > 0 {
 			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
 		}
-		due = time.Now().Add(next)
-		if !pause(own, interval/minPause) {
+		// Nothing is so urgent that audits follow on each other.
+		least := interval / minPause
+		if !pause(own, least) || !a.hurried(own, next-least) {
 			return
 		}
-		due = a.hurried(own, due)
 	}
 }
 
-// hurried waits until an audit is due or something may have been left behind, and
-// returns when the next one is to start.
-func (a *auditor) hurried(ctx context.Context, due time.Time) time.Time {
-	t := time.NewTimer(time.Until(due))
+// hurried waits for d, or until something may have been left behind, and reports
+// false if ctx is done before.
+func (a *auditor) hurried(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return true
 	case <-a.hurry:
+		return true
 	case <-ctx.Done():
+		return false
 	}
-	return time.Now()
 }
 
 // take gives a finished audit to the sinks and puts it into the snapshot.
