@@ -1,0 +1,308 @@
+// Package alerts_test checks the rules of this folder, their tests and their runbook.
+package alerts_test
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	recordingFile = "recording.yaml"
+	alertsFile    = "alerts.yaml"
+)
+
+// ruleFile is a file of rules, as Prometheus reads it.
+type ruleFile struct {
+	Groups []struct {
+		Name     string
+		Interval string
+		Rules    []rule
+	}
+}
+
+type rule struct {
+	Record, Alert, Expr, For string
+	Labels, Annotations      map[string]string
+}
+
+// testFile is a file of tests, as promtool reads it.
+type testFile struct {
+	RuleFiles          []string `yaml:"rule_files"`
+	EvaluationInterval string   `yaml:"evaluation_interval"`
+	GroupEvalOrder     []string `yaml:"group_eval_order"`
+	Tests              []testGroup
+}
+
+type testGroup struct {
+	Name, Interval string
+	InputSeries    []struct{ Series, Values string } `yaml:"input_series"`
+	AlertRuleTest  []struct {
+		EvalTime  string `yaml:"eval_time"`
+		Alertname string
+		ExpAlerts []struct {
+			ExpLabels      map[string]string `yaml:"exp_labels"`
+			ExpAnnotations map[string]string `yaml:"exp_annotations"`
+		} `yaml:"exp_alerts"`
+	} `yaml:"alert_rule_test"`
+	PromqlExprTest []struct {
+		Expr       string
+		EvalTime   string `yaml:"eval_time"`
+		ExpSamples []struct {
+			Labels string
+			Value  float64
+		} `yaml:"exp_samples"`
+	} `yaml:"promql_expr_test"`
+}
+
+// metrics returns the names of all metrics for which there is input.
+func (g *testGroup) metrics() map[string]bool {
+	names := make(map[string]bool)
+	for _, s := range g.InputSeries {
+		name, _, _ := strings.Cut(s.Series, "{")
+		names[name] = true
+	}
+	return names
+}
+
+// rules returns the rules of a file, in order.
+func rules(t *testing.T, path string) []rule {
+	t.Helper()
+	var file ruleFile
+	decode(t, path, &file)
+	var all []rule
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s has no rules", path)
+	}
+	return all
+}
+
+// testFiles returns the paths of the tests.
+func testFiles(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("there are no tests: %v", err)
+	}
+	return paths
+}
+
+// testGroups returns the tests of all files.
+func testGroups(t *testing.T) []testGroup {
+	t.Helper()
+	var all []testGroup
+	for _, path := range testFiles(t) {
+		var file testFile
+		decode(t, path, &file)
+		all = append(all, file.Tests...)
+	}
+	return all
+}
+
+func decode(t *testing.T, path string, into any) {
+	t.Helper()
+	d := yaml.NewDecoder(bytes.NewReader(read(t, path)))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestPromtool has promtool judge the rules and run their tests.
+func TestPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatalf("promtool is needed to check the rules: apt-get install prometheus (%v)", err)
+	}
+	run := func(name string, args ...string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
+				t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+		})
+	}
+	run("rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
+	for _, path := range testFiles(t) {
+		run(path, "test", "rules", path)
+	}
+}
+
+// TestGroups makes sure that the groups can be told from those of others, and that the
+// tests evaluate them in order: promtool does so in any.
+func TestGroups(t *testing.T) {
+	groups := make(map[string][]string)
+	seen := make(map[string]bool)
+	for _, path := range []string{recordingFile, alertsFile} {
+		var file ruleFile
+		decode(t, path, &file)
+		for _, g := range file.Groups {
+			if !strings.HasPrefix(g.Name, "rdma_exporter_") || seen[g.Name] {
+				t.Errorf("%s: the group %q is there twice, or not named rdma_exporter_…", path, g.Name)
+			}
+			seen[g.Name] = true
+			groups[path] = append(groups[path], g.Name)
+		}
+	}
+	for _, path := range testFiles(t) {
+		var file testFile
+		decode(t, path, &file)
+		var want []string
+		for _, rules := range file.RuleFiles {
+			want = append(want, groups[filepath.Base(rules)]...)
+		}
+		if !slices.Equal(file.GroupEvalOrder, want) {
+			t.Errorf("%s: the groups are evaluated in the order %q, want %q", path, file.GroupEvalOrder, want)
+		}
+	}
+}
+
+// TestRecordingRules makes sure that each rule is named level:metric:operations, and
+// that a test compares its values.
+func TestRecordingRules(t *testing.T) {
+	level := regexp.MustCompile(`^[a-z]+(_[a-z]+)*:rdma_[a-z_]+:[a-z0-9_]+$`)
+	tests := testGroups(t)
+	for _, r := range rules(t, recordingFile) {
+		if !level.MatchString(r.Record) {
+			t.Errorf("the name %q is not level:metric:operations", r.Record)
+		}
+		tested := slices.ContainsFunc(tests, func(g testGroup) bool {
+			for _, e := range g.PromqlExprTest {
+				if len(e.ExpSamples) > 0 && slices.Contains(parse(e.Expr).metrics(), r.Record) {
+					return true
+				}
+			}
+			return false
+		})
+		if !tested {
+			t.Errorf("no test compares the values of %s", r.Record)
+		}
+	}
+}
+
+// TestAlerts makes sure that each alert has what it needs to be understood.
+func TestAlerts(t *testing.T) {
+	name := regexp.MustCompile(`^RDMA([A-Z][a-z]+)+$`)
+	seen := make(map[string]bool)
+	for _, r := range rules(t, alertsFile) {
+		if !name.MatchString(r.Alert) || seen[r.Alert] {
+			t.Errorf("the alert %q is there twice, or not named RDMA…", r.Alert)
+		}
+		seen[r.Alert] = true
+		if r.For == "" || r.For == "0s" {
+			t.Errorf("%s has no duration for which it must be so", r.Alert)
+		}
+		severities := []string{"critical", "warning", "info", "{{ $labels.severity }}"}
+		if len(r.Labels) != 1 || !slices.Contains(severities, r.Labels["severity"]) {
+			t.Errorf("%s: the labels are %v; want severity alone, one of %q", r.Alert, r.Labels, severities)
+		}
+		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"description", "runbook_url", "summary"}) {
+			t.Errorf("%s has the annotations %q", r.Alert, got)
+		}
+		if got, want := r.Annotations["runbook_url"], "docs/alerts.md#"+strings.ToLower(r.Alert); got != want {
+			t.Errorf("%s: the runbook is %q, want %q", r.Alert, got, want)
+		}
+		for _, text := range []string{r.Annotations["summary"], r.Annotations["description"]} {
+			if text == "" || strings.Contains(text, "\n") {
+				t.Errorf("%s: not one line of text: %q", r.Alert, text)
+			}
+		}
+	}
+}
+
+// TestAlertTests makes sure that there is a test in which each alert fires, and one in
+// which it does not although it has all that it needs, and that what people read is
+// well formed.
+func TestAlertTests(t *testing.T) {
+	expr := make(map[string]string)
+	for _, r := range rules(t, recordingFile) {
+		expr[r.Record] = r.Expr
+	}
+	tests := testGroups(t)
+	for _, r := range rules(t, alertsFile) {
+		var fires, silent bool
+		fed, near := make(map[string]bool), make(map[string]bool)
+		for i := range tests {
+			g := &tests[i]
+			asked, fired := false, false
+			for _, a := range g.AlertRuleTest {
+				if a.Alertname != r.Alert {
+					continue
+				}
+				asked = true
+				for _, e := range a.ExpAlerts {
+					fired = true
+					readable(t, g.Name, e.ExpAnnotations)
+				}
+			}
+			switch {
+			case fired:
+				fires = true
+				maps.Copy(fed, g.metrics())
+			case asked:
+				silent = true
+				maps.Copy(near, g.metrics())
+			}
+			if asked && strings.HasPrefix(g.Name, r.Alert+" ") && strings.HasPrefix(g.Name, r.Alert+" does not") == fired {
+				t.Errorf("the name does not say what is tested: %q", g.Name)
+			}
+		}
+		if !fires || !silent {
+			t.Errorf("%s: there is a test in which it fires: %t, in which it does not: %t", r.Alert, fires, silent)
+			continue
+		}
+		for _, name := range needed(r.Expr, expr) {
+			if fed[name] && !near[name] {
+				t.Errorf("%s: where it does not fire there is no %s at all", r.Alert, name)
+			}
+		}
+	}
+}
+
+// needed returns the metrics of the exporter that an expression comes down to.
+func needed(expression string, recorded map[string]string) []string {
+	var names []string
+	for _, name := range parse(expression).metrics() {
+		if e, ok := recorded[name]; ok {
+			names = append(names, needed(e, recorded)...)
+		} else {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// readable fails the test if annotations show that a template went wrong.
+func readable(t *testing.T, where string, annotations map[string]string) {
+	t.Helper()
+	for key, text := range annotations {
+		for _, wrong := range []string{"<no value>", "<error", "NaN", "Inf", "  ", " .", " ,", "{{", "\n"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s: the %s has %q: %s", where, key, wrong, text)
+			}
+		}
+	}
+	if !strings.HasSuffix(annotations["description"], ".") || strings.HasSuffix(annotations["summary"], ".") {
+		t.Errorf("%s: the description is a sentence, the summary a headline: %v", where, annotations)
+	}
+}

@@ -1,0 +1,96 @@
+package alerts_test
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const runbookFile = "../docs/alerts.md"
+
+// TestRunbook makes sure that each alert has a section in the runbook with its severity
+// and duration, what it means, how to confirm it and what to do; and each section an
+// alert.
+func TestRunbook(t *testing.T) {
+	sections := make(map[string]string)
+	for _, s := range strings.Split(string(read(t, runbookFile)), "\n## ")[1:] {
+		title, text, _ := strings.Cut(s, "\n")
+		if strings.HasPrefix(title, "RDMA") {
+			sections[title] = text
+		}
+	}
+	for _, r := range rules(t, alertsFile) {
+		text, ok := sections[r.Alert]
+		if !ok {
+			t.Errorf("%s has no section for %s", runbookFile, r.Alert)
+			continue
+		}
+		delete(sections, r.Alert)
+		severity := r.Labels["severity"]
+		if strings.HasPrefix(severity, "{{") {
+			severity = "that of the contract"
+		}
+		for _, part := range []string{"Severity: " + severity + ", after " + r.For + ".", "**What it means.** ", "**Confirm by hand.** ", "**What to do.** "} {
+			if !strings.Contains(text, "\n"+part) {
+				t.Errorf("%s: the section %s has no line that begins with %q", runbookFile, r.Alert, part)
+			}
+		}
+	}
+	for title := range sections {
+		t.Errorf("%s has a section for %s, which is no alert", runbookFile, title)
+	}
+}
+
+// TestRunbookNames makes sure that what the runbook names is there: alerts, metrics,
+// flags, and the sections of pages.
+func TestRunbookNames(t *testing.T) {
+	text := string(read(t, runbookFile))
+	known := make(map[string]bool)
+	for _, r := range append(rules(t, recordingFile), rules(t, alertsFile)...) {
+		known[r.Record+r.Alert] = true
+	}
+	for name := range documented(t) {
+		known[name] = true
+	}
+	named := func(pattern string) []string { return regexp.MustCompile(pattern).FindAllString(text, -1) }
+	for _, alert := range named(`RDMA[A-Z][A-Za-z]+`) {
+		if !known[alert] {
+			t.Errorf("%s: there is no alert %s", runbookFile, alert)
+		}
+	}
+	for _, metric := range named(`[a-z_]*:?rdma_[a-z0-9_]+[a-z0-9_:]*`) {
+		// The exporter, its folder and its groups are no metrics.
+		if !known[metric] && metric != "rdma_exporter" && !strings.HasPrefix(metric, "rdma_exporter_") {
+			t.Errorf("%s: there is no metric %s", runbookFile, metric)
+		}
+	}
+	flag := regexp.MustCompile(`--[a-z]+\.[a-z-]+`)
+	flags := flag.FindAllString(string(read(t, "../docs/configuration.md")), -1)
+	for _, name := range flag.FindAllString(text, -1) {
+		if !slices.Contains(flags, name) {
+			t.Errorf("%s: there is no flag %s", runbookFile, name)
+		}
+	}
+	for _, link := range named(`\]\([^)]+\)`) {
+		page, section, _ := strings.Cut(strings.Trim(link, "]()"), "#")
+		path := runbookFile
+		if page != "" {
+			path = filepath.Join(filepath.Dir(runbookFile), page)
+		}
+		target := string(read(t, path))
+		if section != "" && !slices.Contains(anchors(target), section) {
+			t.Errorf("%s: %s has no section #%s", runbookFile, path, section)
+		}
+	}
+}
+
+// anchors returns the anchors of the sections of a page, those of one word or some.
+func anchors(page string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		all = append(all, strings.ToLower(strings.ReplaceAll(m[1], " ", "-")))
+	}
+	return all
+}
