@@ -1,0 +1,454 @@
+package dashboards_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"rdma_exporter/dashboards"
+)
+
+func contains(s, part string) bool { return strings.Contains(s, part) }
+
+// check returns what is wrong with a dashboard.
+func check(d dashboards.Dashboard, all []dashboards.Dashboard, v vocabulary) []string {
+	c := &checker{board: d, all: all, vocabulary: v, variables: make(map[string]dashboards.Variable)}
+	c.head()
+	c.grid()
+	for _, p := range panels(d) {
+		c.panel(p)
+	}
+	for _, e := range expressions(d) {
+		c.expression(e)
+	}
+	return c.problems
+}
+
+type checker struct {
+	board      dashboards.Dashboard
+	all        []dashboards.Dashboard
+	vocabulary vocabulary
+	variables  map[string]dashboards.Variable
+	problems   []string
+}
+
+func (c *checker) problem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+// elements returns the rows and panels of a dashboard, those of collapsed rows too.
+func elements(d dashboards.Dashboard) (rows []dashboards.Row, list []dashboards.Panel) {
+	for _, e := range d.Panels {
+		switch e := e.(type) {
+		case dashboards.Row:
+			rows = append(rows, e)
+			list = append(list, e.Panels...)
+		case dashboards.Panel:
+			list = append(list, e)
+		case *dashboards.Panel: // of a test that changed it
+			list = append(list, *e)
+		}
+	}
+	return rows, list
+}
+
+func panels(d dashboards.Dashboard) []dashboards.Panel {
+	_, list := elements(d)
+	return list
+}
+
+// expression is an expression with the place where it stands.
+type expression struct {
+	place, expr string
+	instant     bool
+}
+
+// expressions returns those of panels, variables and annotations.
+func expressions(d dashboards.Dashboard) []expression {
+	var list []expression
+	for _, p := range panels(d) {
+		for _, t := range p.Targets {
+			list = append(list, expression{fmt.Sprintf("panel %q %s", p.Title, t.RefID), t.Expr, t.Instant})
+		}
+	}
+	for _, v := range d.Templating.List {
+		if q, ok := v.Query.(dashboards.VariableQuery); ok {
+			if m := labelValues().FindStringSubmatch(q.Query); m != nil {
+				list = append(list, expression{"variable " + v.Name, m[1], true})
+			}
+		}
+	}
+	for _, a := range d.Annotations.List {
+		if a.BuiltIn == 0 {
+			list = append(list, expression{fmt.Sprintf("annotation %q", a.Name), a.Expr, false})
+		}
+	}
+	return list
+}
+
+func labelValues() *regexp.Regexp {
+	return regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+}
+
+// head checks what belongs to no panel.
+func (c *checker) head() {
+	d := c.board
+	for _, missing := range []struct {
+		what string
+		is   bool
+	}{
+		{"uid", d.UID == ""},
+		{"title", d.Title == ""},
+		{"description", d.Description == ""},
+		{"tags", len(d.Tags) == 0},
+		{"refresh", d.Refresh == ""},
+		{"annotations", len(d.Annotations.List) < 2},
+	} {
+		if missing.is {
+			c.problem("no %s", missing.what)
+		}
+	}
+	if !d.Editable || d.SchemaVersion == 0 {
+		c.problem("not editable, or no schema version")
+	}
+
+	for i, v := range d.Templating.List {
+		c.variables[v.Name] = v
+		switch v.Type {
+		case "datasource":
+			if v.Query != "prometheus" {
+				c.problem("variable %s is of data sources of the type %v", v.Name, v.Query)
+			}
+		case "query":
+			q, _ := v.Query.(dashboards.VariableQuery)
+			m := labelValues().FindStringSubmatch(q.Query)
+			if m == nil || v.DataSource == nil || v.DataSource.UID != "${datasource}" {
+				c.problem("variable %s is no label_values of the data source", v.Name)
+				continue
+			}
+			for _, used := range variablesIn(m[1]) {
+				if !slices.ContainsFunc(d.Templating.List[:i], func(v dashboards.Variable) bool { return v.Name == used }) {
+					c.problem("variable %s uses %s before it is declared", v.Name, used)
+				}
+			}
+			for _, s := range parse(m[1]).selectors {
+				if !slices.Contains(c.vocabulary.labels[s.metric], m[2]) {
+					c.problem("variable %s: %s has no label %s", v.Name, s.metric, m[2])
+				}
+			}
+		}
+	}
+	for _, name := range []string{"datasource", "job", "instance", "device"} {
+		if _, ok := c.variables[name]; !ok {
+			c.problem("no variable %s", name)
+		}
+	}
+
+	linked := make(map[string]bool)
+	for _, l := range d.Links {
+		c.link("link "+l.Title, l.URL)
+		if !l.KeepTime {
+			c.problem("link %s does not keep the time", l.Title)
+		}
+		if !l.IncludeVars && (!contains(l.URL, "${datasource:queryparam}") || !contains(l.URL, "${job:queryparam}")) {
+			c.problem("link %s does not keep the data source and the job", l.Title)
+		}
+		linked[uidOf(l.URL)] = true
+	}
+	for _, other := range c.all {
+		if other.UID != d.UID && !linked[other.UID] {
+			c.problem("no link to %s", other.UID)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		if a.BuiltIn == 0 && (a.DataSource.UID != "${datasource}" || a.TextFormat == "" || a.IconColor == "") {
+			c.problem("annotation %q lacks data source, text or colour", a.Name)
+		}
+	}
+}
+
+func uidOf(url string) string {
+	uid, _, _ := strings.Cut(strings.TrimPrefix(url, "/d/"), "?")
+	return uid
+}
+
+// link checks that a link leads to a dashboard, and sets variables that it has.
+func (c *checker) link(place, url string) {
+	i := slices.IndexFunc(c.all, func(d dashboards.Dashboard) bool { return d.UID == uidOf(url) })
+	if i < 0 {
+		c.problem("%s: no dashboard %s", place, uidOf(url))
+		return
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`\bvar-(\w+)=|\$\{(\w+):queryparam\}`).FindAllStringSubmatch(url, -1) {
+		names = append(names, m[1]+m[2])
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(c.all[i].Templating.List, func(v dashboards.Variable) bool { return v.Name == name }) {
+			c.problem("%s: %s has no variable %s", place, c.all[i].UID, name)
+		}
+	}
+	for _, name := range variablesIn(url) {
+		if _, ok := c.variables[name]; !ok {
+			c.problem("%s: variable %s is not declared", place, name)
+		}
+	}
+}
+
+// variablesIn returns the variables in a text, but for those of Grafana itself.
+func variablesIn(text string) []string {
+	var names []string
+	for _, m := range regexp.MustCompile(`\$\{?([a-zA-Z_]\w*)`).FindAllStringSubmatch(text, -1) {
+		if !strings.HasPrefix(m[1], "__") {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// grid checks that everything has an id and a place of its own.
+func (c *checker) grid() {
+	rows, list := elements(c.board)
+	type place struct {
+		name string
+		dashboards.GridPos
+	}
+	var open []place
+	ids := make(map[int]bool)
+	id := func(n int) {
+		if ids[n] || n <= 0 {
+			c.problem("id %d twice", n)
+		}
+		ids[n] = true
+	}
+	apart := func(list []place) {
+		for i, p := range list {
+			if p.X < 0 || p.Y < 0 || p.W <= 0 || p.H <= 0 || p.X+p.W > 24 {
+				c.problem("%s is outside of the grid", p.name)
+			}
+			for _, q := range list[:i] {
+				if p.X < q.X+q.W && q.X < p.X+p.W && p.Y < q.Y+q.H && q.Y < p.Y+p.H {
+					c.problem("%s overlaps %s", p.name, q.name)
+				}
+			}
+		}
+	}
+	folded := make(map[int]bool)
+	for _, r := range rows {
+		id(r.ID)
+		open = append(open, place{"row " + r.Title, r.GridPos})
+		if r.Title == "" || r.Collapsed != (len(r.Panels) > 0) {
+			c.problem("row %q has no title, or panels at the wrong place", r.Title)
+		}
+		inside := []place{{"row " + r.Title, r.GridPos}}
+		for _, p := range r.Panels {
+			folded[p.ID] = true
+			inside = append(inside, place{"panel " + p.Title, p.GridPos})
+			if p.GridPos.Y <= r.GridPos.Y {
+				c.problem("panel %q is above its row", p.Title)
+			}
+		}
+		apart(inside)
+	}
+	for _, p := range list {
+		id(p.ID)
+		if !folded[p.ID] {
+			open = append(open, place{"panel " + p.Title, p.GridPos})
+		}
+	}
+	apart(open)
+}
+
+// panel checks what each panel must have.
+func (c *checker) panel(p dashboards.Panel) {
+	problem := func(format string, args ...any) {
+		c.problem("panel %q: %s", p.Title, fmt.Sprintf(format, args...))
+	}
+	defaults := p.FieldConfig.Defaults
+	for _, missing := range []struct {
+		what string
+		is   bool
+	}{
+		{"title", p.Title == ""},
+		{"type", p.Type == ""},
+		{"options", p.Options == nil},
+		{"description", !strings.HasSuffix(p.Description, ".")},
+		{"unit", defaults.Unit == ""},
+		{"thresholds", defaults.Thresholds.Mode != "absolute" || len(defaults.Thresholds.Steps) == 0},
+		{"targets", len(p.Targets) == 0},
+	} {
+		if missing.is {
+			problem("no %s", missing.what)
+		}
+	}
+	steps := defaults.Thresholds.Steps
+	for i, s := range steps {
+		if s.Color == "" || (s.Value == nil) != (i == 0) || i > 1 && s.Value != nil && steps[i-1].Value != nil && *s.Value <= *steps[i-1].Value {
+			problem("thresholds do not rise from none")
+		}
+	}
+	own := dashboards.DataSource{Type: "prometheus", UID: "${datasource}"}
+	if p.DataSource != own {
+		problem("data source %v", p.DataSource)
+	}
+	refs := make(map[string]bool)
+	for _, t := range p.Targets {
+		if refs[t.RefID] || t.RefID == "" {
+			problem("refId %s twice", t.RefID)
+		}
+		refs[t.RefID] = true
+		if t.DataSource != own {
+			problem("data source %v of %s", t.DataSource, t.RefID)
+		}
+		if t.Expr == "" {
+			problem("no expression of %s", t.RefID)
+		}
+		if t.Instant == t.Range {
+			problem("%s is neither instant nor of a range, or both", t.RefID)
+		}
+		known := c.labelsOf(parse(t.Expr))
+		for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(t.LegendFormat, -1) {
+			if !slices.Contains(known, m[1]) {
+				problem("the legend has {{%s}}, which %s has not", m[1], t.RefID)
+			}
+		}
+	}
+	for _, l := range defaults.Links {
+		c.link("panel "+p.Title, l.URL)
+	}
+	for _, o := range p.FieldConfig.Overrides {
+		for _, property := range o.Properties {
+			if links, ok := property.Value.([]dashboards.DataLink); ok {
+				for _, l := range links {
+					c.link("panel "+p.Title, l.URL)
+				}
+			}
+		}
+	}
+	if options, ok := p.Options.(dashboards.TableOptions); ok {
+		c.table(p, options, problem)
+	}
+}
+
+// table checks that the columns of a table are there.
+func (c *checker) table(p dashboards.Panel, options dashboards.TableOptions, problem func(string, ...any)) {
+	var values, labels, titles []string
+	for _, t := range p.Targets {
+		value := "Value"
+		if len(p.Targets) > 1 {
+			value = "Value #" + t.RefID
+		}
+		values = append(values, value)
+		labels = append(labels, c.labelsOf(parse(t.Expr))...)
+	}
+	// The options are of a type that the package keeps to itself.
+	var order struct {
+		IndexByName  map[string]int
+		RenameByName map[string]string
+	}
+	last := p.Transformations[len(p.Transformations)-1]
+	text, err := json.Marshal(last.Options)
+	if err == nil {
+		err = json.Unmarshal(text, &order)
+	}
+	if err != nil || len(order.IndexByName) == 0 {
+		problem("is not put in order at last: %s, %v", last.ID, err)
+	}
+	for field := range order.IndexByName {
+		if !slices.Contains(values, field) && !slices.Contains(labels, field) {
+			problem("nothing has the column %s", field)
+		}
+		titles = append(titles, cmp.Or(order.RenameByName[field], field))
+	}
+	for _, s := range options.SortBy {
+		if !slices.Contains(titles, s.DisplayName) {
+			problem("sorted by %s, which is no column", s.DisplayName)
+		}
+	}
+}
+
+// labelsOf returns the labels that the result of an expression may have.
+func (c *checker) labelsOf(p parsed) []string {
+	labels := slices.Clone(p.made)
+	if len(p.grouped) > 0 {
+		return append(labels, p.grouped...)
+	}
+	for _, s := range p.selectors {
+		labels = append(labels, c.vocabulary.labels[s.metric]...)
+	}
+	return labels
+}
+
+// expression checks the names in an expression.
+func (c *checker) expression(e expression) {
+	problem := func(format string, args ...any) {
+		c.problem("%s: %s in %s", e.place, fmt.Sprintf(format, args...), e.expr)
+	}
+	p := parse(e.expr)
+	var known []string
+	for _, s := range p.selectors {
+		labels, ok := c.vocabulary.labels[s.metric]
+		if !ok {
+			problem("unknown metric %s", s.metric)
+		}
+		known = append(known, labels...)
+		by := make(map[string]matcher)
+		for _, m := range s.matchers {
+			by[m.label] = m
+			if !slices.Contains(labels, m.label) {
+				problem("%s has no label %s", s.metric, m.label)
+			}
+			// Grafana escapes for a regular expression only what can be several.
+			v, ok := c.variables[strings.TrimPrefix(m.value, "$")]
+			if ok && strings.HasPrefix(m.value, "$") && v.Multi != (m.op == "=~") {
+				problem("%s%s%q", m.label, m.op, m.value)
+			}
+		}
+		for _, l := range []string{"job", "instance", "device"} {
+			first := l == "job" && strings.HasPrefix(e.place, "variable job") ||
+				l == "instance" && strings.HasPrefix(e.place, "variable instance") ||
+				l == "device" && strings.HasPrefix(e.place, "variable device") ||
+				l == "instance" && strings.HasPrefix(e.place, "variable job")
+			if slices.Contains(labels, l) && by[l].value != "$"+l && !first {
+				problem("%s is not selected by %s", s.metric, l)
+			}
+		}
+	}
+	known = append(known, p.made...)
+	for _, l := range p.grouped {
+		if !slices.Contains(known, l) {
+			problem("nothing has the label %s", l)
+		}
+	}
+	for _, join := range p.joins {
+		for _, l := range join {
+			if !slices.Contains(known, l) {
+				problem("nothing has the label %s", l)
+			}
+		}
+		if !slices.Contains(join, "job") || !slices.Contains(join, "instance") {
+			problem("joins without job and instance")
+		}
+	}
+	for _, w := range p.windows {
+		switch w.function {
+		case "deriv", "predict_linear":
+			continue // of the past, however much of it is shown
+		case "increase":
+			if w.span == "$__range" && e.instant {
+				continue // the sum of all that is shown
+			}
+		}
+		if w.span != "$__rate_interval" {
+			problem("%s over %s", w.function, w.span)
+		}
+	}
+	for _, name := range variablesIn(e.expr) {
+		if _, ok := c.variables[name]; !ok {
+			problem("variable %s is not declared", name)
+		}
+	}
+}

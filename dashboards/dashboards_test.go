@@ -1,0 +1,188 @@
+package dashboards_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"rdma_exporter/dashboards"
+)
+
+var update = flag.Bool("update", false, "rewrite the JSON files")
+
+// TestFiles compares the JSON files with what is declared.
+func TestFiles(t *testing.T) {
+	var want []string
+	for _, d := range dashboards.All() {
+		path := d.UID + ".json"
+		want = append(want, path)
+		declared, err := d.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(path, declared, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(file) != string(declared) {
+			t.Errorf("%s is not what is declared; go test ./dashboards -update rewrites it", path)
+		}
+	}
+	files, err := filepath.Glob("*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+	if !slices.Equal(files, want) {
+		t.Errorf("there are the files %q, declared are %q", files, want)
+	}
+}
+
+// TestDashboards checks each dashboard by itself.
+func TestDashboards(t *testing.T) {
+	v := readVocabulary(t)
+	all := dashboards.All()
+	for _, d := range all {
+		t.Run(d.UID, func(t *testing.T) {
+			for _, problem := range check(d, all, v) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
+// TestDocs makes sure that docs/dashboards.md tells of each row, and of no other.
+func TestDocs(t *testing.T) {
+	docs, err := os.ReadFile("../docs/dashboards.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told, want []string
+	for _, m := range regexp.MustCompile(`(?m)^- \*\*(.+?)\*\*( \(collapsed\))?: [a-z]`).FindAllStringSubmatch(string(docs), -1) {
+		told = append(told, m[1]+m[2])
+	}
+	for _, d := range dashboards.All() {
+		rows, _ := elements(d)
+		for _, r := range rows {
+			title := r.Title
+			if r.Collapsed {
+				title += " (collapsed)"
+			}
+			want = append(want, title)
+		}
+	}
+	if len(told) < len(want) || !slices.Equal(told[len(told)-len(want):], want) {
+		t.Errorf("docs/dashboards.md tells of the rows %q, there are %q", told, want)
+	}
+}
+
+// TestEveryMetricIsShown makes sure that no metric is forgotten.
+func TestEveryMetricIsShown(t *testing.T) {
+	v := readVocabulary(t)
+	shown := make(map[string]bool)
+	for _, d := range dashboards.All() {
+		for _, e := range expressions(d) {
+			for _, s := range parse(e.expr).selectors {
+				shown[v.base(s.metric)] = true
+			}
+		}
+	}
+	for metric := range v.documented {
+		if !shown[metric] {
+			t.Errorf("%s is on no dashboard", metric)
+		}
+	}
+}
+
+// TestFaultsAreFound breaks a dashboard in every way that the checks are for.
+func TestFaultsAreFound(t *testing.T) {
+	v := readVocabulary(t)
+	all := dashboards.All()
+	deviceBoard := func() dashboards.Dashboard { return dashboards.All()[1] }
+	// first returns the first panel of a type, to be changed in place.
+	first := func(d *dashboards.Dashboard, kind string) *dashboards.Panel {
+		t.Helper()
+		for i, e := range d.Panels {
+			if p, ok := e.(dashboards.Panel); ok && p.Type == kind {
+				d.Panels[i] = &p
+				return &p
+			}
+		}
+		t.Fatalf("no panel of the type %s", kind)
+		return nil
+	}
+	expr := func(e string) func(*dashboards.Dashboard) {
+		return func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].Expr = e }
+	}
+	const device = `job="$job",instance="$instance",device="$device"`
+	for name, test := range map[string]struct {
+		spoil func(*dashboards.Dashboard)
+		want  string
+	}{
+		"no uid":           {func(d *dashboards.Dashboard) { d.UID = "" }, "no uid"},
+		"no tags":          {func(d *dashboards.Dashboard) { d.Tags = nil }, "no tags"},
+		"no refresh":       {func(d *dashboards.Dashboard) { d.Refresh = "" }, "no refresh"},
+		"no title":         {func(d *dashboards.Dashboard) { first(d, "stat").Title = "" }, "no title"},
+		"no description":   {func(d *dashboards.Dashboard) { first(d, "table").Description = "" }, "no description"},
+		"no unit":          {func(d *dashboards.Dashboard) { first(d, "timeseries").FieldConfig.Defaults.Unit = "" }, "no unit"},
+		"no thresholds":    {func(d *dashboards.Dashboard) { first(d, "heatmap").FieldConfig.Defaults.Thresholds.Steps = nil }, "no thresholds"},
+		"thresholds fall":  {func(d *dashboards.Dashboard) { slices.Reverse(first(d, "stat").FieldConfig.Defaults.Thresholds.Steps) }, "thresholds do not rise"},
+		"data source":      {func(d *dashboards.Dashboard) { first(d, "stat").DataSource.UID = "prometheus" }, "data source"},
+		"its data source":  {func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].DataSource.UID = "x" }, "data source"},
+		"no targets":       {func(d *dashboards.Dashboard) { first(d, "stat").Targets = nil }, "no targets"},
+		"no expression":    {expr(""), "no expression"},
+		"refId twice":      {func(d *dashboards.Dashboard) { p := first(d, "table"); p.Targets[1].RefID = p.Targets[0].RefID }, "refId A twice"},
+		"id twice":         {func(d *dashboards.Dashboard) { first(d, "stat").ID = 1 }, "id 1 twice"},
+		"too wide":         {func(d *dashboards.Dashboard) { first(d, "table").GridPos.X = 5 }, "outside of the grid"},
+		"overlap":          {func(d *dashboards.Dashboard) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
+		"unknown metric":   {expr(`rdma_port_states{` + device + `}`), "unknown metric rdma_port_states"},
+		"no such suffix":   {expr(`rdma_port_state_bucket{` + device + `}`), "unknown metric rdma_port_state_bucket"},
+		"unknown matcher":  {expr(`rdma_port_state{` + device + `,verb="x"}`), "has no label verb"},
+		"unknown grouping": {expr(`sum by (verb) (rdma_port_state{` + device + `})`), "nothing has the label verb"},
+		"unknown legend":   {func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
+		"unknown column": {func(d *dashboards.Dashboard) {
+			first(d, "table").Targets[0].Expr = `rdma_port_state{` + device + `}`
+		}, "column provider"},
+		"no job":              {expr(`rdma_port_state{instance="$instance",device="$device"}`), "is not selected by job"},
+		"no instance":         {expr(`rdma_port_state{job="$job",device="$device"}`), "is not selected by instance"},
+		"no device":           {expr(`rdma_port_state{job="$job",instance="$instance"}`), "is not selected by device"},
+		"no selector":         {expr(`sum(rdma_port_state)`), "is not selected by job"},
+		"single with a regex": {expr(`rdma_port_state{job="$job",instance=~"$instance",device="$device"}`), "instance=~"},
+		"fixed window":        {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[5m]))`), "rate over 5m"},
+		"interval as window":  {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[$__interval]))`), "rate over $__interval"},
+		"no such variable":    {expr(`sum(rdma_port_state{` + device + `,port="$port"})`), "variable port"},
+		"join across hosts":   {expr(`rdma_port_state{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
+		"variable used early": {func(d *dashboards.Dashboard) {
+			slices.Reverse(d.Templating.List)
+		}, "before it is declared"},
+		"link to nowhere": {func(d *dashboards.Dashboard) { d.Links[0].URL = "/d/rdma-nowhere" }, "no dashboard rdma-nowhere"},
+		"link loses time": {func(d *dashboards.Dashboard) { d.Links[0].KeepTime = false }, "does not keep the time"},
+		"link loses":      {func(d *dashboards.Dashboard) { d.Links[1].IncludeVars = false }, "does not keep"},
+		"link sets none":  {func(d *dashboards.Dashboard) { d.Links[0].URL = "/d/rdma-fleet?var-port=1&${job:queryparam}" }, "has no variable port"},
+		"no link":         {func(d *dashboards.Dashboard) { d.Links = d.Links[:1] }, "no link to"},
+		"no annotations":  {func(d *dashboards.Dashboard) { d.Annotations.List = d.Annotations.List[:1] }, "no annotations"},
+		"no such query":   {func(d *dashboards.Dashboard) { p := first(d, "table"); p.Targets = p.Targets[:1] }, "Value #B"},
+		"sorted by nothing": {func(d *dashboards.Dashboard) {
+			p := first(d, "table")
+			p.Options = dashboards.TableOptions{SortBy: []dashboards.TableSort{{DisplayName: "port"}}}
+		}, "sorted by port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := deviceBoard()
+			test.spoil(&d)
+			problems := check(d, all, v)
+			if !slices.ContainsFunc(problems, func(p string) bool { return contains(p, test.want) }) {
+				t.Errorf("no problem tells of %q: %q", test.want, problems)
+			}
+		})
+	}
+}

@@ -1,0 +1,307 @@
+package dashboards
+
+import "fmt"
+
+// fleet returns the dashboard of all devices.
+func fleet() Dashboard {
+	s := scope{`job=~"$job"`, `instance=~"$instance"`, `device=~"$device"`}
+	b := newBoard(fleetUID, "RDMA / Fleet",
+		"Which RDMA devices and hosts stand out: failing, stuck, breaking the manual, slower than their like, or short of room.", s)
+	b.dashboard.Templating.List = []Variable{
+		sourceVariable(), jobVariable(many), instanceVariable(s, many), deviceVariable(s, many),
+	}
+	b.row("At a glance", fleetState()...)
+	b.row("Devices that stand out", fleetWorst()...)
+	b.row("Latency of notification, against devices of the same model", fleetLatency()...)
+	b.row("Headroom, lowest first", fleetHeadroom()...)
+	b.row("Contracts and findings", fleetVerdicts()...)
+	b.row("Events and completions gone wrong", fleetEvents()...)
+	b.row("Exporters", fleetExporters()...)
+	return b.dashboard
+}
+
+// The recording rules of alerts/recording.yaml that panels need which would be too
+// costly from the histograms of a whole fleet.
+const (
+	p50Rule    = `instance_device_path:rdma_notification_latency_seconds:p50_rate5m{@device}`
+	p99Rule    = `instance_device_path:rdma_notification_latency_seconds:p99_rate5m{@device}`
+	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
+	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
+	needsRules = " Needs the recording rules of alerts/recording.yaml."
+)
+
+const (
+	// stuck is 1 for devices of which a child process hangs.
+	stuck = `max by (@id) (rdma_probe_stuck{@device} or label_replace(rdma_audit_stuck{@device}, "verb", "audit", "", ""))`
+	// least is what is left of the limit of each type of object.
+	least = `(1 - ` + used + `)`
+	// runAge is for how long devices had no finished run.
+	runAge = `(time() - max by (@id) (rdma_probe_last_run_timestamp_seconds{@device}))`
+)
+
+func fleetState() []Panel {
+	return []Panel{
+		stat(about{
+			tile(), "Devices",
+			"Devices that the exporters see.",
+			count, plain(),
+		}, nil, query{`count(group by (@id) (rdma_device_info{@device}))`, ""}),
+		stat(about{
+			tile(), "Exporters down",
+			"Exporters that Prometheus cannot scrape, or that cannot list their devices. Nothing is known of their hosts.",
+			count, anyIs(critical),
+		}, none(), query{`count(up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0) or vector(0)`, ""}),
+		stat(about{
+			tile(), "Devices failing",
+			"Devices whose last run of the probes was not ok.",
+			count, anyIs(critical),
+		}, none(), query{`sum(` + failing + `) or vector(0)`, ""}),
+		stat(about{
+			tile(), "Devices stuck",
+			"Devices of which a killed child process of the exporter has not ended. Programs on them hang as well.",
+			count, anyIs(critical),
+		}, none(), query{`sum(` + stuck + `) or vector(0)`, ""}),
+		stat(about{
+			tile(), "Devices stale",
+			"Devices without a finished run for more than 10 minutes, although their exporter is up. What is told of them is old.",
+			count, anyIs(warning),
+		}, none(), query{`count(` + runAge + ` > 600) or vector(0)`, ""}),
+		stat(about{
+			tile(), "Events missed",
+			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not in it.",
+			count, anyIs(critical),
+		}, none(), query{`ceil(sum(increase(rdma_notifications_missed_total{@device}[$__range]))) or vector(0)`, ""}),
+		bySeverity(about{
+			tile(), "Violated contracts",
+			"Contracts of the libibverbs manual that devices break, each device counted. Critical: a program hangs or loses data.",
+			count, plain(),
+		}, query{`sum by (severity) (rdma_contract_violated{@device})`, "{{severity}}"}),
+		bySeverity(about{
+			tile(), "Findings",
+			"Findings of the resource audits. Critical: something fails already or is about to.",
+			count, plain(),
+		}, query{`sum by (severity) (rdma_audit_findings{@device})`, "{{severity}}"}),
+	}
+}
+
+func fleetWorst() []Panel {
+	const weights = `sum by (@id) (
+  100 * ` + failing + `
+    or 10 * rdma_audit_findings{@device,severity="critical"}
+    or rdma_audit_findings{@device,severity="warning"}
+    or 10 * rdma_contract_violated{@device,severity="critical"}
+    or rdma_contract_violated{@device,severity="warning"}
+    or 10 * (` + ratioRule + ` > bool 3 and on (@id, path) ` + p99Rule + ` > 150e-6)
+)`
+	bySeverity := func(metric, severity string) query {
+		return query{fmt.Sprintf(`sum by (@id) (%s{@device,severity="%s"})`, metric, severity), ""}
+	}
+	return []Panel{
+		onlyWith("A", table(about{
+			at{24, 10},
+			"Devices in trouble, worst first",
+			"The 25 devices with most trouble: 100 for a run that was not ok, 10 for each critical finding, each critical contract that is violated, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. No rows: no device stands out. Click a device for its dashboards. The latencies need the recording rules of alerts/recording.yaml; the rest does not.",
+			count, plain(),
+		}, "trouble", append(whose(), []column{
+			{field: "A", title: "trouble", width: 80, thresholds: new(rising(step{1, warning}, step{10, critical}))},
+			{field: "B", title: "last run", width: 90, mappings: texts(text{0, "OK", good}, text{1, "not OK", critical})},
+			{field: "C", title: "age", width: 90, unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
+			{field: "D", title: "stuck", width: 80, mappings: yesIs("STUCK")},
+			{field: "E", title: "critical findings", thresholds: new(anyIs(critical))},
+			{field: "F", title: "warning findings", thresholds: new(anyIs(warning))},
+			{field: "G", title: "violated, critical", thresholds: new(anyIs(critical)), empty: "not judged"},
+			{field: "H", title: "violated, warning", thresholds: new(anyIs(warning)), empty: "not judged"},
+			{field: "I", title: "lowest headroom", unit: fraction, thresholds: new(headroom())},
+			{field: "J", title: "p99", unit: seconds, width: 90},
+			{field: "K", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
+		}...),
+			query{`topk(25, ` + weights + `)`, ""},
+			query{`max by (@id) ` + failing, ""},
+			query{runAge, ""},
+			query{stuck, ""},
+			bySeverity("rdma_audit_findings", "critical"),
+			bySeverity("rdma_audit_findings", "warning"),
+			bySeverity("rdma_contract_violated", "critical"),
+			bySeverity("rdma_contract_violated", "warning"),
+			query{`min by (@id) ` + least, ""},
+			query{`max by (@id) (` + p99Rule + `)`, ""},
+			query{`max by (@id) (` + ratioRule + `)`, ""})),
+	}
+}
+
+func fleetLatency() []Panel {
+	return []Panel{
+		onlyWith("A", table(about{
+			at{12, 10},
+			"Slowest devices",
+			"The 25 devices whose p99 is the largest multiple of the median of the devices of the same job and model (provider, vendor and part), by path." + needsRules,
+			seconds, plain(),
+		}, "p99 / median", append(whose(), []column{
+			{field: "path", title: "path", width: 90},
+			{field: "B", title: "p50", width: 90},
+			{field: "C", title: "p99", width: 90},
+			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
+		}...),
+			query{`topk(25, max by (@id, path) (` + ratioRule + `))`, ""},
+			query{`max by (@id, path) (` + p50Rule + `)`, ""},
+			query{`max by (@id, path) (` + p99Rule + `)`, ""})),
+		linked(steps(about{
+			at{12, 10},
+			"p99 of the slowest devices, and the medians",
+			"The 5 devices with the largest p99 of each path at each time, and the median of each model." + needsRules,
+			seconds, plain(),
+		},
+			query{`topk by (path) (5, max by (@id, path) (` + p99Rule + `))`, "{{instance}} {{device}}, {{path}}"},
+			query{medianRule, "median of {{vendor_id}} {{vendor_part_id}} ({{provider}}), {{path}}"}),
+			seriesToDevice()...),
+	}
+}
+
+func fleetHeadroom() []Panel {
+	return []Panel{
+		table(about{
+			at{12, 9},
+			"Objects of devices",
+			"The 20 types of objects of which least is left of what their device allows. At 0 every process on the host is refused.",
+			count, plain(),
+		}, "-headroom", append(whose(), []column{
+			{field: "type", title: "type", width: 75},
+			{field: "A", title: "headroom", width: 220, unit: fraction, bar: true, thresholds: new(headroom())},
+		}...), query{`bottomk(20, ` + least + `)`, ""}),
+		table(about{
+			at{12, 9},
+			"Locked memory of processes",
+			"The 20 processes that have least left of their RLIMIT_MEMLOCK. At 0 they are refused with ENOMEM, unless they have CAP_IPC_LOCK.",
+			count, plain(),
+		}, "-headroom", []column{
+			{field: "job", title: "job", hidden: true},
+			{field: "instance", title: "instance", links: toHost()},
+			{field: "comm", title: "comm"},
+			{field: "pid", title: "pid", width: 85, unit: words},
+			{field: "A", title: "headroom", width: 220, unit: fraction, bar: true, thresholds: new(headroom())},
+		}, query{filled(`bottomk(20, clamp_min(1 - max by (job, instance, pid, comm) (`+lockedUse+`), 0))`, "comm"), ""}),
+	}
+}
+
+func fleetVerdicts() []Panel {
+	count1 := func(by, expr string) string { return fmt.Sprintf(`count by (%s) (%s)`, by, expr) }
+	return []Panel{
+		table(about{
+			at{9, 12},
+			"Contracts",
+			"On how many devices each contract of the libibverbs manual is violated, holds, or could not be judged.",
+			count, plain(),
+		}, "violated", []column{
+			{field: "contract", title: "contract"},
+			{field: "A", title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
+			{field: "B", title: "holds", width: 75, empty: "0"},
+			{field: "C", title: "skipped", width: 80, empty: "0"},
+		},
+			query{count1("contract", `rdma_contract_violated{@device} == 1`), ""},
+			query{count1("contract", `rdma_contract_violated{@device} == 0`), ""},
+			query{count1("contract", `rdma_contract_skipped{@device}`), ""}),
+		table(about{
+			at{15, 12},
+			"Violations by contract and device",
+			"Each contract that a device breaks. Filter by a column to see who else does: one device alone is defective, all of a model tell of its driver or firmware.",
+			count, plain(),
+		}, "-contract", append(whose(), []column{
+			{field: "contract", title: "contract"},
+			{field: "severity", title: "severity", width: 90, mappings: severities()},
+			{field: "A", title: "verdict", width: 100, mappings: texts(text{1, "violated", critical})},
+		}...), query{`max by (@id, contract, severity) (rdma_contract_violated{@device}) == 1`, ""}),
+		table(about{
+			at{9, 10},
+			"Findings",
+			"What the resource audits found, by kind: how often, and on how many devices. No rows: nothing.",
+			count, plain(),
+		}, "devices", []column{
+			{field: "finding", title: "finding"},
+			{field: "severity", title: "severity", width: 90, mappings: severities()},
+			{field: "A", title: "found", width: 80},
+			{field: "B", title: "devices", width: 80},
+		},
+			query{`sum by (finding, severity) (rdma_audit_findings{@device}) > 0`, ""},
+			query{count1("finding, severity", `rdma_audit_findings{@device} > 0`), ""}),
+		stacked(about{
+			at{15, 10},
+			"Findings over time",
+			"Findings of severity critical and warning by kind. A step tells when it began.",
+			count, plain(),
+		}, query{`sum by (finding) (rdma_audit_findings{@device,severity!="info"}) > 0`, "{{finding}}"}),
+	}
+}
+
+func fleetEvents() []Panel {
+	total := func(counter string) string {
+		return fmt.Sprintf(`60 * sum(rate(%s{@device}[$__rate_interval]))`, counter)
+	}
+	perDevice := func(counter string) query {
+		return query{fmt.Sprintf(`ceil(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, counter), ""}
+	}
+	return []Panel{
+		columns(about{
+			at{12, 9},
+			"How often",
+			"Per minute, on all devices. Missed: the event did not come although the completion did; misdirected: it came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had a wrong status.",
+			perMinute, plain(),
+		},
+			query{total("rdma_notifications_missed_total"), "missed"},
+			query{total("rdma_notifications_misdirected_total"), "misdirected"},
+			query{total("rdma_notifications_spurious_total"), "spurious"},
+			query{total("rdma_completions_missing_total"), "missing"},
+			query{total("rdma_completions_unsuccessful_total"), "unsuccessful"}),
+		table(about{
+			at{12, 9},
+			"On which devices",
+			"Devices on which that happened, and how often in the time shown. No rows: none.",
+			count, plain(),
+		}, "missed", append(whose(), []column{
+			{field: "A", title: "missed", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
+			{field: "B", title: "misdirected", width: 100, thresholds: new(anyIs(critical)), empty: "0"},
+			{field: "C", title: "spurious", width: 85, thresholds: new(anyIs(warning)), empty: "0"},
+			{field: "D", title: "missing", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
+			{field: "E", title: "unsuccessful", width: 105, thresholds: new(anyIs(critical)), empty: "0"},
+		}...),
+			perDevice("rdma_notifications_missed_total"),
+			perDevice("rdma_notifications_misdirected_total"),
+			perDevice("rdma_notifications_spurious_total"),
+			perDevice("rdma_completions_missing_total"),
+			perDevice("rdma_completions_unsuccessful_total")),
+	}
+}
+
+func fleetExporters() []Panel {
+	return []Panel{
+		table(about{
+			at{16, 10},
+			"Exporters",
+			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and for how long its worst device had no finished run.",
+			count, plain(),
+		}, "-scraped", []column{
+			{field: "job", title: "job", hidden: true},
+			{field: "instance", title: "instance", links: toHost()},
+			{field: "A", title: "scraped", mappings: texts(text{1, "up", good}, text{0, "DOWN", critical})},
+			{field: "B", title: "lists devices", mappings: okOr("fails"), empty: "unknown"},
+			{field: "C", title: "devices", empty: "unknown"},
+			{field: "D", title: "sees processes", mappings: texts(text{1, "yes", good}, text{0, "no", warning}), empty: "unknown"},
+			{field: "E", title: "oldest run", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical})), empty: "unknown"},
+			{field: "version", title: "version"},
+		},
+			query{`max by (job, instance) (up{@instance})`, ""},
+			query{`max by (job, instance) (rdma_exporter_discovery_success{@instance})`, ""},
+			query{`max by (job, instance) (rdma_devices{@instance})`, ""},
+			query{`max by (job, instance) (rdma_audit_pid_visibility{@instance})`, ""},
+			query{`max by (job, instance) ` + runAge, ""},
+			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
+		steps(about{
+			at{8, 10},
+			"Exporters and devices over time",
+			"How many exporters are up, how many devices they see, and on how many of those the last run was not ok.",
+			count, plain(),
+		},
+			query{`sum(up{@instance})`, "exporters up"},
+			query{`sum(rdma_devices{@instance})`, "devices"},
+			query{`sum(` + failing + `)`, "devices failing"}),
+	}
+}
