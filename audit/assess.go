@@ -9,9 +9,22 @@ import (
 	"rdma_exporter/report"
 )
 
-// maxPerKind is the most findings of one kind. There are eleven kinds, most of which
-// can be found a few times only, so that no host has more than 64 findings.
-const maxPerKind = 12
+const (
+	// maxFindings is the most findings of a device.
+	maxFindings = 64
+	// maxPerKind is the most findings of one kind, so that no kind drives out the
+	// others. There are more contracts than that, and each has a meaning of its own.
+	maxPerKind  = 12
+	maxContract = 32
+)
+
+// most returns the most findings of a kind.
+func most(kind report.FindingKind) int {
+	if kind == report.FindingContract {
+		return maxContract
+	}
+	return maxPerKind
+}
 
 // Assess judges what is known of a device, and returns nil while nothing is known
 // that could be judged. Of a device that is not present, only children that do not
@@ -19,7 +32,7 @@ const maxPerKind = 12
 //
 // Findings have the worst first, and are else in the order of report.FindingKinds,
 // those of one kind with the largest first. Of each kind there are at most 12, of
-// which the last then says how many are left out.
+// contracts 32, and of all together 64; the last then says how many are left out.
 //
 // The state is neither kept nor changed. Assess can be called by any number of
 // goroutines at once. It copes with any state and any thresholds.
@@ -42,6 +55,14 @@ func Assess(state *report.DeviceState, t Thresholds) *report.Assessment {
 
 	a.stuck()
 	if state.Present {
+		a.unusable()
+		a.aborted()
+		a.probes()
+		a.notification()
+		a.unexplained()
+		a.contracts()
+		a.ports()
+		a.slowVectors()
 		a.nearLimit()
 		a.cgroups()
 		a.memlock()
@@ -82,6 +103,7 @@ type observation struct {
 	severity report.Severity
 	subject  string
 	message  string
+	meaning  string // Empty for that of the entry.
 	size     float64
 	// replace has what the words in braces of the action stand for, beside the
 	// device, as strings.NewReplacer takes it.
@@ -94,7 +116,7 @@ func (a *assessor) add(o observation) {
 	for _, e := range Catalogue() {
 		if e.Kind == o.kind && e.Case == o.entry {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
-			f.Meaning = e.Meaning
+			f.Meaning = cmp.Or(o.meaning, e.Meaning)
 			// One pass, so that what is put in is not searched again.
 			f.Action = strings.NewReplacer(append([]string{"{device}", quoted(a.device)}, o.replace...)...).Replace(e.Action)
 		}
@@ -121,14 +143,24 @@ func (a *assessor) sorted() []report.Finding {
 	for _, f := range a.found {
 		told[f.Kind]++
 		switch n := told[f.Kind]; {
-		case n > maxPerKind:
+		case n > most(f.Kind):
 			continue
-		case n == maxPerKind && total[f.Kind] > n:
-			more := total[f.Kind] - n
-			f.Message = fmt.Sprintf("%s And %d more, none of them worse, which are left out here.", f.Message, more)
-			f.Subject = fmt.Sprintf("%s and %d more", f.Subject, more)
+		case n == most(f.Kind):
+			leaveOut(&f.Finding, total[f.Kind]-n)
 		}
 		findings = append(findings, f.Finding)
 	}
+	if more := len(findings) - maxFindings; more > 0 {
+		findings = findings[:maxFindings]
+		leaveOut(&findings[maxFindings-1], more)
+	}
 	return findings
+}
+
+// leaveOut makes a finding say how many others are left out after it.
+func leaveOut(f *report.Finding, more int) {
+	if more > 0 {
+		f.Message = fmt.Sprintf("%s And %d more, none of them worse, which are left out here.", f.Message, more)
+		f.Subject = fmt.Sprintf("%s and %d more", f.Subject, more)
+	}
 }

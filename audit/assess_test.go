@@ -506,10 +506,10 @@ func TestOrder(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject))
 	}
 	want := []string{
-		"critical near_limit qp", "critical cgroup_near_limit container 3f2a1b2c3d4e hca_object", "critical leaked the exporter's own objects",
-		"critical stuck pid 814", "critical stuck pid 815",
-		"warning near_limit pd", "warning cgroup_near_limit cgroup /user.slice/a b hca_handle", "warning memlock_near_limit pid 4711 (trainer)",
-		"warning orphaned user objects", "warning undestroyed cq EBUSY", "warning undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning qp_error qp",
+		"critical stuck pid 814", "critical stuck pid 815", "critical leaked the exporter's own objects",
+		"critical near_limit qp", "critical cgroup_near_limit container 3f2a1b2c3d4e hca_object",
+		"warning undestroyed cq EBUSY", "warning undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning orphaned user objects",
+		"warning near_limit pd", "warning cgroup_near_limit cgroup /user.slice/a b hca_handle", "warning memlock_near_limit pid 4711 (trainer)", "warning qp_error qp",
 		"info cq_unfillable cq", "info audit_incomplete mr", "info audit_incomplete srq",
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -545,6 +545,48 @@ func TestBound(t *testing.T) {
 	i.Owners = i.Owners[:12]
 	if f := of(audit.Assess(s, audit.Default()), report.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
 		t.Errorf("nothing is left out, and yet: %+v", f)
+	}
+}
+
+// Of contracts more are told, and of all kinds together as many as can be read.
+func TestBoundOfAll(t *testing.T) {
+	t.Parallel()
+	s := trouble()
+	violate := func(n int) {
+		s.Contracts.Verdicts = nil
+		for i := range n {
+			s.Contracts.Verdicts = append(s.Contracts.Verdicts, report.Contract{Name: fmt.Sprint("c", i), Severity: report.SeverityInfo, Verdict: report.VerdictViolated})
+		}
+	}
+	violate(23)
+	if n := len(of(audit.Assess(s, audit.Default()), report.FindingContract)); n != 23 {
+		t.Errorf("of 23 contracts %d are told", n)
+	}
+	violate(33)
+	found := of(audit.Assess(s, audit.Default()), report.FindingContract)
+	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, "And 1 more, none of them worse") {
+		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
+	}
+
+	i := s.Resources.Inventory
+	for n := range 100 {
+		i.Owners = append(i.Owners, pinning(n+1, 900, 0, 1000))
+		i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: "/", Resource: "hca_handle", Current: 9, Limit: 10})
+		s.Last.Undestroyed = append(s.Last.Undestroyed, report.Undestroyed{Type: "cq", Errno: fmt.Sprint("errno ", n)})
+	}
+	all := audit.Assess(s, audit.Default()).Findings
+	last := all[len(all)-1]
+	if len(all) != maxFindings || last.Severity != report.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
+		t.Errorf("%d findings, the last is %+v", len(all), last)
+	}
+	kinds := make(map[report.FindingKind]bool)
+	for _, f := range all {
+		kinds[f.Kind] = true
+	}
+	for _, kind := range []report.FindingKind{report.FindingStuck, report.FindingUndestroyed, report.FindingQPError, report.FindingContract} {
+		if !kinds[kind] {
+			t.Errorf("%s was driven out", kind)
+		}
 	}
 }
 

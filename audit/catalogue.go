@@ -1,6 +1,11 @@
 package audit
 
-import "rdma_exporter/report"
+import (
+	"cmp"
+	"slices"
+
+	"rdma_exporter/report"
+)
 
 // Entry is all there is to say of one kind of finding, or of one case of it.
 type Entry struct {
@@ -28,6 +33,8 @@ func Placeholders() map[string]string {
 		"{pid}":      "process, as the exporter sees it",
 		"{cgroup}":   "path of the cgroup, quoted for a shell where that is needed",
 		"{resource}": "`hca_handle` or `hca_object`",
+		"{contract}": "name of the contract",
+		"{remedy}":   "what [the catalogue of contracts](contracts.md) says to do",
 	}
 }
 
@@ -37,6 +44,15 @@ const caseRun = "run"
 
 // Catalogue returns every kind of finding, in the order of report.FindingKinds.
 func Catalogue() []Entry {
+	all, kinds := append(resourceEntries(), runEntries()...), report.FindingKinds()
+	slices.SortStableFunc(all, func(a, b Entry) int {
+		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+	})
+	return all
+}
+
+// resourceEntries are the kinds of finding about resources.
+func resourceEntries() []Entry {
 	const (
 		critical = report.SeverityCritical
 		warning  = report.SeverityWarning

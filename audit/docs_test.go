@@ -59,6 +59,11 @@ func TestCatalogue(t *testing.T) {
 	if !slices.Equal(kinds, report.FindingKinds()) {
 		t.Errorf("got the kinds %v, want %v", kinds, report.FindingKinds())
 	}
+	for _, severity := range report.Severities() {
+		if !cases[[2]string{string(report.FindingContract), string(severity)}] {
+			t.Errorf("contracts of severity %s have no entry", severity)
+		}
+	}
 	for _, reason := range report.IncompleteReasons() {
 		if !cases[[2]string{string(report.FindingIncomplete), string(reason)}] {
 			t.Errorf("the reason %s has no entry", reason)
@@ -84,6 +89,7 @@ func TestEveryFinding(t *testing.T) {
 	for _, reason := range report.IncompleteReasons() {
 		states = append(states, device(report.Inventory{Incomplete: []report.Incomplete{{Type: "qp", Reason: reason}}}))
 	}
+	states = append(states, ill()...)
 
 	type key struct {
 		kind     report.FindingKind
@@ -151,9 +157,11 @@ func TestPlaceholders(t *testing.T) {
 	for name := range unused {
 		t.Errorf("no action has %s", name)
 	}
-	for _, f := range audit.Assess(trouble(), audit.Default()).Findings {
-		if strings.ContainsAny(f.Action, "{}") {
-			t.Errorf("not replaced: %s", f.Action)
+	for _, s := range append(ill(), trouble()) {
+		for _, f := range audit.Assess(s, audit.Default()).Findings {
+			if strings.ContainsAny(f.Action, "{}") {
+				t.Errorf("not replaced: %s", f.Action)
+			}
 		}
 	}
 }
@@ -181,19 +189,20 @@ func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
 
-This page follows from the catalogue in ` + "`audit/catalogue.go`; `go test ./audit -update`" + ` rewrites it.
+This page follows from the catalogue in ` + "`audit/catalogue.go` and `audit/catalogue_runs.go`; `go test ./audit -update`" + ` rewrites it.
 
-With each change of what is known of a device the exporter judges it: the objects that the kernel tracks, of
-whichever process, the limits of the device, of cgroups and of memory in place, what the last runs could not
-destroy, and what is left of them. What somebody should know of is a finding, with a message that has the figures.
-` + "`rdma_audit_findings`" + ` counts them by kind and severity. What has the time of an audit is as of then; nothing is
-remembered beyond that.
+With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
+audit and of the resource audit went and what they found, the objects that the kernel tracks, of whichever process, the
+limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
+somebody should know of, or do something about, is a finding, with a message that has the figures.
+` + "`rdma_audit_findings`" + ` counts them by kind and severity. What has the time of a run is as of then; nothing is
+remembered beyond that. Nothing is told twice: what one finding says of a run, another does not repeat.
 
 The severities: **critical**, something fails already or is about to, and nothing mends itself; **warning**, it
 deserves a look before it gets there; **info**, worth knowing.
 
-Of each kind the 12 worst of a device are told, the last with the number of those that are left out. Of a device that
-has vanished only children that do not end are told.
+Of each kind the 12 worst of a device are told, of contracts 32, and of all together 64; the last has the number of
+those that are left out. Of a device that has vanished only children that do not end are told.
 
 | finding | severity | threshold |
 |---|---|---|

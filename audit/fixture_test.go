@@ -81,12 +81,49 @@ func trouble() *report.DeviceState {
 	return s
 }
 
+// ill returns devices with every kind of finding about runs, and every case of it.
+func ill() []*report.DeviceState {
+	var states []*report.DeviceState
+	for _, errno := range []string{"EACCES", "ENOENT", "ENODEV", "EAGAIN", "EIO"} {
+		states = append(states, failed(report.Run{FailedVerb: "ibv_open_device", Errno: errno, Error: "open the device: " + errno}))
+	}
+	for _, outcome := range []report.Outcome{report.OutcomeTimeout, report.OutcomeCrashed} {
+		states = append(states, failed(report.Run{Outcome: outcome, Verb: "ibv_create_cq"}))
+	}
+	sick := probed(
+		report.Probe{Name: "cq", Failures: []report.Failure{{Verb: "ibv_create_cq", Errno: "ENOMEM", Memlock: new(int64)}}},
+		report.Probe{Name: "srq", Failures: []report.Failure{{Verb: "ibv_create_srq", Errno: "ENOMEM"}}},
+		report.Probe{Name: "qp", Failures: []report.Failure{{Verb: "ibv_create_qp", Message: "asked for max_send_wr 16, given 15"}}},
+		report.Probe{
+			Name: "notification", Failures: []report.Failure{{Verb: "ibv_post_send", Errno: "EIO"}},
+			Skips: []report.Skip{{Subject: "message", Reason: report.SkipNotPermitted}},
+			Latencies: []report.Latency{{
+				Port: 1, Path: report.PathFlush, Mode: report.ModeSolicited,
+				Missed: 1, Misdirected: 1, Missing: 1, Spurious: 1, Unsuccessful: []string{"success"},
+			}},
+		},
+	)
+	sick.Last.Info.Ports = []report.Port{{Number: 1, State: "down"}, {Number: 2, State: "init"}}
+	sick.Contracts = new(report.Contracts)
+	for _, severity := range report.Severities() {
+		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, report.Contract{Name: "c_" + string(severity), Severity: severity, Verdict: report.VerdictViolated})
+	}
+	sick.Notification = &report.Notification{Vectors: []report.VectorLatency{
+		{Latency: report.Latency{Count: 1, P50: time.Microsecond}}, {Latency: report.Latency{Vector: 1, Count: 1, P50: time.Millisecond}},
+	}}
+	half := probed()
+	half.Last.Outcome, half.Last.Info.Ports = report.OutcomeOK, []report.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}, {Number: 3, State: "armed"}}
+	return append(states, sick, half)
+}
+
 // hostile returns a device of which everything is told that no sane host has.
 func hostile() *report.DeviceState {
 	const evil = "\x1b[2J\u202e'; rm -rf /\n{pid}\xff"
 	s := trouble()
 	s.Name = evil
 	i := s.Resources.Inventory
+	var ports []report.Port
+	var vectors []report.VectorLatency
 	for n := range 200 {
 		name := fmt.Sprint(evil, n)
 		o := pinning(n, 1<<62, 1<<62, 1<<62)
@@ -100,7 +137,22 @@ func hostile() *report.DeviceState {
 		i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: name, State: "err", Objects: 1<<63 - 1})
 		s.Resources.Leaked = append(s.Resources.Leaked, report.Leaked{Type: name, Objects: 1<<63 - 1})
 		s.Last.Undestroyed = append(s.Last.Undestroyed, report.Undestroyed{Type: name, Errno: name, Attempts: -n})
+		s.Last.Probes = append(s.Last.Probes, report.Probe{
+			Name:      name,
+			Failures:  []report.Failure{{Subject: name, Verb: name, Errno: name, Message: name}, {Message: strings.Repeat(name, 100)}},
+			Skips:     []report.Skip{{Subject: "message", Reason: report.SkipNotPermitted, Detail: name}},
+			Latencies: []report.Latency{{Port: n, Path: report.LatencyPath(name), Mode: report.LatencyMode(name), Count: -n, Missed: 1<<63 - 1, Unsuccessful: []string{name, evil}}},
+		})
+		s.Contracts.Verdicts = append(s.Contracts.Verdicts, report.Contract{
+			Name: name, Severity: report.Severity(name), Verdict: report.VerdictViolated, Asked: name, Expected: strings.Repeat(name, 100), Observed: name,
+		})
+		ports = append(ports, report.Port{Number: n, State: name, LinkLayer: name})
+		vectors = append(vectors, report.VectorLatency{Latency: report.Latency{Path: report.LatencyPath(name[:4]), Vector: -n, Count: 1, P50: 1 << (n % 63), P99: -1}})
 	}
+	s.Last.Info = &report.Device{Ports: ports}
+	s.Last.Outcome, s.Last.Error, s.Last.FailedVerb, s.Last.Errno = report.OutcomeFailed, evil, evil, evil
+	s.Contracts.Last.Outcome, s.Contracts.Last.Verb, s.Contracts.Last.Judging = report.OutcomeCrashed, evil, evil
+	s.Notification = &report.Notification{Vectors: vectors}
 	i.UnfillableCQs = &report.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
 	s.Resources.Last.Outcome, s.Resources.Last.Error = report.Outcome(evil), evil
 	s.Stuck.Verb = evil

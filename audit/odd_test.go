@@ -78,7 +78,8 @@ func TestOddStates(t *testing.T) {
 func fill(random *rand.Rand, v reflect.Value, depth int) {
 	words := []string{
 		"", "qp", "pd", "mr", "cq", "srq", "max_qp", "max_pd", "err", "sqe", "user", "kernel", "unknown", "ok", "failed", "timeout",
-		"max_objects", "interrupted", "not_supported", "hca_object", "EBUSY", "\xff\x00", "'\n\x1b[31m`{pid}`", "\u202eevil", strings.Repeat("long", 200),
+		"max_objects", "interrupted", "not_supported", "hca_object", "EBUSY", "ENOMEM", "EPERM", "crashed", "ibv_open_device", "ibv_destroy_cq",
+		"loopback", "flush", "any", "loopback any vector 0", "message", "not_permitted", "violated", "critical", "info", "down", "active", "\xff\x00", "'\n\x1b[31m`{pid}`", "\u202eevil", strings.Repeat("long", 200),
 	}
 	numbers := []int64{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 2, 79, 95, 100, 1 << 16, 1 << 48, math.MaxInt64 - 1, math.MaxInt64}
 	if v.Type() == reflect.TypeFor[time.Time]() {
@@ -100,9 +101,6 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 		if random.IntN(20) == 0 && depth < 5 {
 			n = 40
 		}
-		if v.Type() == reflect.TypeFor[[]report.Probe]() {
-			return // Nobody looks at those, and there is a lot to them.
-		}
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
 			fill(random, v.Index(i), depth+1)
@@ -120,7 +118,7 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 
 // FuzzAssess makes sure of the same for states that somebody thought out.
 func FuzzAssess(f *testing.F) {
-	for _, s := range []*report.DeviceState{nil, {}, device(report.Inventory{}), trouble()} {
+	for _, s := range append(ill(), nil, &report.DeviceState{}, device(report.Inventory{}), trouble()) {
 		b, err := json.Marshal(s)
 		if err != nil {
 			f.Fatal(err)
@@ -141,6 +139,11 @@ func FuzzAssess(f *testing.F) {
 			i.Owners = append(i.Owners, report.Owner{PID: 1, Comm: raw, ContainerID: raw, PodUID: raw, Memlock: &report.Memlock{Pinned: 1, Limit: 1}})
 			i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: raw, Resource: raw, Current: 1, Limit: 1})
 			i.Incomplete = append(i.Incomplete, report.Incomplete{Type: raw, Detail: raw, Reason: report.IncompleteFailed})
+		}
+		if s != nil && s.Last != nil {
+			s.Last.Error, s.Last.FailedVerb, s.Last.Errno = s.Last.Error+raw, s.Last.FailedVerb+raw, s.Last.Errno+raw
+			s.Last.Probes = append(s.Last.Probes, report.Probe{Name: raw, Failures: []report.Failure{{Subject: raw, Verb: raw, Errno: raw, Message: raw}}})
+			s.Contracts = &report.Contracts{Verdicts: []report.Contract{{Name: raw, Verdict: report.VerdictViolated, Observed: raw}}}
 		}
 		hold(t, s, thresholds)
 	})

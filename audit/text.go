@@ -13,9 +13,12 @@ import (
 )
 
 const (
-	// maxWord is the longest word from outside, in runes. Paths of cgroups are part of
-	// commands, and so are never cut.
-	maxWord = 200
+	// maxWord is the longest word from outside, and maxProse the longest text, in
+	// runes. Paths of cgroups are part of commands, and so are never cut.
+	maxWord  = 200
+	maxProse = 500
+	// maxFew is how many of many things a message lists.
+	maxFew = 3
 	// shortID is how much of a container's id is told: as much as its runtime prints.
 	shortID = 12
 )
@@ -32,16 +35,37 @@ func printable(s string) string {
 }
 
 // word is printable for what need not be whole.
-func word(s string) string {
-	s = printable(s)
-	n := 0
+func word(s string) string { return cut(printable(s), maxWord) }
+
+// prose is word for texts of several words, which may have had several lines.
+func prose(s string) string { return cut(printable(strings.Join(strings.Fields(s), " ")), maxProse) }
+
+// cut returns no more than n runes of a text.
+func cut(s string, n int) string {
 	for i := range s {
-		if n == maxWord {
+		if n == 0 {
 			return s[:i] + "…"
 		}
-		n++
+		n--
 	}
 	return s
+}
+
+// few joins the first of many texts, and says how many there are beyond.
+func few(texts []string, separator string) string {
+	more := len(texts) - maxFew
+	if more <= 0 {
+		return strings.Join(texts, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:maxFew], separator), separator, more)
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // quoted returns a printable word as a shell takes it for one word.

@@ -444,7 +444,7 @@ func declarations() [familyCount]declaration {
 		auditFindings: {
 			aboutAudit, "rdma_audit_findings", gauge, "findings",
 			[]string{"device", "finding", "severity"},
-			"Findings about the device, at most 12 of a kind. Zero if there are none; absent before there was anything to judge.", nil,
+			"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge.", nil,
 		},
 		auditSuccess: {
 			aboutAudit, "rdma_audit_success", gauge, "1 or 0",

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,7 +22,6 @@ const (
 
 // observeLatencies counts the measurements of completions of a run.
 func (h *history) observeLatencies(run *report.Run) {
-	measured := make(map[int]*report.Latency)
 	for i := range run.Probes {
 		for j := range run.Probes[i].Latencies {
 			l := &run.Probes[i].Latencies[j]
@@ -31,13 +29,10 @@ func (h *history) observeLatencies(run *report.Run) {
 				continue
 			}
 			h.observeLatency(l)
-			if l.Mode == report.ModeAny && l.Vector >= 0 && stands(l, measured[l.Vector]) {
-				measured[l.Vector] = l
-			}
 		}
 	}
-	for number, l := range measured {
-		h.observeVector(number, l)
+	for _, l := range run.Vectors() {
+		h.observeVector(l.Vector, &l)
 	}
 	if run.Info != nil {
 		maps.DeleteFunc(h.vectors, func(number int, _ *vector) bool { return number >= run.Info.CompletionVectors })
@@ -100,18 +95,6 @@ type vector struct {
 	// count and sum are of the samples of all runs, in seconds.
 	count uint64
 	sum   float64
-}
-
-// stands tells whether a measurement, rather than another one of the same run
-// and vector, is what the vector's series show: loopback is nearer to what
-// programs do than flush, and the rest must be decided somehow. That more went
-// well in the other must not matter: it would hide a path that is broken.
-func stands(l, other *report.Latency) bool {
-	if other == nil {
-		return true
-	}
-	rank := func(l *report.Latency) int { return slices.Index(report.LatencyPaths(), l.Path) }
-	return cmp.Or(cmp.Compare(rank(l), rank(other)), cmp.Compare(l.Port, other.Port)) <= 0
 }
 
 // observeVector keeps the measurement that stands for a vector.

@@ -173,15 +173,18 @@ func addFindings(b *builder, s *report.DeviceState) {
 // findingSeverities returns the severities that findings of a kind can have.
 func findingSeverities(kind report.FindingKind) []report.Severity {
 	switch kind {
-	case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingLeaked:
+	case report.FindingContract:
+		return report.Severities()
+	case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingLeaked,
+		report.FindingProbeFailed, report.FindingNotification:
 		return []report.Severity{report.SeverityCritical, report.SeverityWarning}
-	case report.FindingStuck:
+	case report.FindingStuck, report.FindingUnusable, report.FindingRunAborted:
 		return []report.Severity{report.SeverityCritical}
 	case report.FindingOrphaned, report.FindingUndestroyed, report.FindingQPError:
 		return []report.Severity{report.SeverityWarning}
-	case report.FindingIncomplete:
+	case report.FindingIncomplete, report.FindingPortDown:
 		return []report.Severity{report.SeverityWarning, report.SeverityInfo}
-	case report.FindingCQUnfillable, report.FindingPIDsInvisible:
+	case report.FindingCQUnfillable, report.FindingPIDsInvisible, report.FindingSlowVector:
 		return []report.Severity{report.SeverityInfo}
 	default:
 		return nil

@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"syscall"
-
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -77,7 +75,10 @@ func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []
 	switch {
 	case session.MayNotPin(err):
 		n.empty = true
-		n.skip("message", report.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(syscall.ENOMEM))
+		errno, _ := verbs.ErrnoOf(err)
+		limit := n.memlock(verbs.RegMR, errno)
+		n.skip("message", report.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
+		n.Skips[len(n.Skips)-1].Memlock = limit
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, err

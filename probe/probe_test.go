@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -224,7 +225,7 @@ func TestFaults(t *testing.T) {
 		name, faults string
 		want         want
 	}{
-		{"open", "{verb: ibv_open_device, errno: EACCES}", want{err: "open the device: ibv_open_device on dev: EACCES", unexpected: "ibv_open_device EACCES"}},
+		{"open", "{verb: ibv_open_device, errno: EACCES}", want{err: fmt.Sprintf("open the device: ibv_open_device on dev: EACCES (permission denied), as uid %d and gid %d", os.Geteuid(), os.Getegid()), unexpected: "ibv_open_device EACCES"}},
 		{"query device", "{verb: ibv_query_device, errno: EIO}", want{err: "query the device: ibv_query_device on dev: EIO", unexpected: "ibv_query_device EIO"}},
 		{"query port", "{verb: ibv_query_port, errno: EIO}", want{err: "query port 1: ibv_query_port on dev: EIO", status: map[string]string{"notification": "failed"}, failure: "query port 1", unexpected: "ibv_query_port EIO"}},
 		{"create_cq always", "{verb: ibv_create_cq, errno: ENOMEM}", want{status: map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_create_cq on dev: ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
@@ -264,6 +265,13 @@ func TestFaults(t *testing.T) {
 			r, _ := run(t, p, "dev", quick())
 			if tc.want.err == "" && r.Error != "" || !strings.Contains(r.Error, tc.want.err) {
 				t.Errorf("error %q, want %q in it", r.Error, tc.want.err)
+			}
+			failed := ""
+			if tc.want.err != "" {
+				failed = tc.want.unexpected
+			}
+			if got := strings.TrimSpace(r.FailedVerb + " " + r.Errno); got != failed {
+				t.Errorf("the run failed by %q, want %q", got, failed)
 			}
 			if r.Verb != "" {
 				t.Errorf("verb %s in flight at the end", r.Verb)

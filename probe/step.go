@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -46,22 +47,35 @@ func (s *step) fail(subject string, err error) {
 	}
 	if errno, ok := verbs.ErrnoOf(err); ok {
 		f.Errno = verbs.ErrnoName(errno)
-		f.Message += s.memlockHint(errno)
+		f.Memlock = s.memlock(verbs.Verb(f.Verb), errno)
+		f.Message += s.memlockHint(f.Memlock)
 	}
 	s.Failures = append(s.Failures, f)
 }
 
-// memlockHint tells once of a limit on locked memory where it can be the cause.
-func (r *run) memlockHint(errno syscall.Errno) string {
-	if errno != syscall.ENOMEM || !r.locksMemory || r.hinted {
-		return ""
+// memlock returns the limit on locked memory, in bytes, where it can be why a verb
+// failed; nil where it cannot.
+func (r *run) memlock(verb verbs.Verb, errno syscall.Errno) *int64 {
+	if !r.locksMemory || !slices.Contains([]verbs.Verb{verbs.RegMR, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP}, verb) {
+		return nil
 	}
-	limit, ok := lockedMemoryLimit()
-	if !ok {
+	locked, ok := lockedMemoryLimit()
+	limit := clampInt64(locked)
+	// The kernel says EPERM to a process that may lock nothing at all.
+	if !ok || errno != syscall.ENOMEM && (errno != syscall.EPERM || limit > 0) {
+		return nil
+	}
+	return &limit
+}
+
+// memlockHint tells once of a limit on locked memory that can be the cause; nil is
+// none.
+func (r *run) memlockHint(limit *int64) string {
+	if limit == nil || r.hinted {
 		return ""
 	}
 	r.hinted = true
-	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", limit>>10)
+	return fmt.Sprintf(" (RLIMIT_MEMLOCK is %d KiB: raise it if the adapter pins its queues)", *limit>>10)
 }
 
 // skip notes that something could not be probed, and why.

@@ -17,6 +17,10 @@ type Contract struct {
 	Asked    string `json:"asked,omitempty"`
 	Expected string `json:"expected,omitempty"`
 	Observed string `json:"observed,omitempty"`
+	// Consequence is what the violation means to an application, and Remedy what to do
+	// about it; empty if the contract is not violated.
+	Consequence string `json:"consequence,omitempty"`
+	Remedy      string `json:"remedy,omitempty"`
 	// Duration is the time that the judgement took.
 	Duration time.Duration `json:"duration_ns"`
 	// Judged is when the run that judged it was started; zero within a run.

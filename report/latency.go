@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -39,6 +40,15 @@ type Latency struct {
 	// Stopped says why there are fewer samples than asked for; empty if there are
 	// not.
 	Stopped string `json:"stopped,omitempty"`
+	// Bins are how Samples are distributed. A snapshot keeps them in place of the
+	// samples; a report of a child has none.
+	Bins []Bin `json:"-"`
+}
+
+// Bin is how many samples were above From and not above To.
+type Bin struct {
+	From, To time.Duration
+	Samples  int
 }
 
 // LatencyPath is how a completion is brought about.
@@ -90,7 +100,49 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 1), len(sorted))-1]
 }
 
+// binsPerDecade is how many bins there are from one power of ten to the next.
+const binsPerDecade = 8
+
+// Distribution returns how samples are distributed, in bins that are wider the
+// longer the times are, in ascending order. Bins without samples are left out; what
+// took no time is in the first.
+func Distribution(samples []time.Duration) []Bin {
+	counts := make(map[int]int)
+	for _, s := range samples {
+		counts[binOf(s)]++
+	}
+	bins := make([]Bin, 0, len(counts))
+	for _, n := range slices.Sorted(maps.Keys(counts)) {
+		bins = append(bins, Bin{From: binBound(n - 1), To: binBound(n), Samples: counts[n]})
+	}
+	return bins
+}
+
+// binOf returns the number of the bin that a sample is in: that whose upper bound is
+// the least that is not below the sample.
+func binOf(s time.Duration) int {
+	s = max(s, 1)
+	n := int(math.Ceil(math.Log10(float64(s)) * binsPerDecade))
+	// The logarithm of a bound may come out on either side of it.
+	for binBound(n) < s {
+		n++
+	}
+	for binBound(n-1) >= s {
+		n--
+	}
+	return n
+}
+
+// binBound returns the upper bound of a bin, no more than the longest time there is.
+func binBound(n int) time.Duration {
+	bound := math.Pow(10, float64(n)/binsPerDecade)
+	if bound >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(bound)
+}
+
 // Wrong reports whether anything went wrong in the measurement.
 func (l *Latency) Wrong() bool {
-	return l.Missed+l.Spurious+l.Misdirected+l.Missing+len(l.Unsuccessful) > 0
+	return max(l.Missed, l.Spurious, l.Misdirected, l.Missing, len(l.Unsuccessful)) > 0
 }

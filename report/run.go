@@ -21,6 +21,11 @@ type Run struct {
 	Outcome Outcome `json:"outcome"`
 	// Error says in words why Outcome is not OutcomeOK; empty otherwise.
 	Error string `json:"error,omitempty"`
+	// FailedVerb and Errno tell of a run that went to its end, but could not do what
+	// it was to do, which verb was the cause; both are empty if none was. Info is nil
+	// if it was not even possible to open the device and ask what it is.
+	FailedVerb string `json:"failed_verb,omitempty"`
+	Errno      string `json:"errno,omitempty"`
 	// Verb is the verb in which the child was when it was killed or crashed;
 	// empty if it was in none.
 	Verb string `json:"verb,omitempty"`
@@ -74,7 +79,8 @@ const (
 func Kinds() []Kind { return []Kind{KindProbe, KindContract, KindInventory} }
 
 // Kept returns a copy without what only the sinks count, the calls and the
-// samples, of which there are thousands, and without the inventory.
+// samples, of which there are thousands, and without the inventory. In place of
+// the samples it has their distribution.
 func (r *Run) Kept() *Run {
 	kept := *r
 	kept.Calls, kept.Inventory = nil, nil
@@ -83,7 +89,11 @@ func (r *Run) Kept() *Run {
 		p := &kept.Probes[i]
 		p.Latencies = slices.Clone(p.Latencies)
 		for j := range p.Latencies {
-			p.Latencies[j].Samples, p.Latencies[j].Arms = nil, nil
+			l := &p.Latencies[j]
+			if l.Samples != nil {
+				l.Bins = Distribution(l.Samples)
+			}
+			l.Samples, l.Arms = nil, nil
 		}
 	}
 	return &kept
@@ -159,6 +169,9 @@ type Failure struct {
 	Errno string `json:"errno,omitempty"`
 	// Message says it in words.
 	Message string `json:"message"`
+	// Memlock is the limit on the memory that the process may have in place
+	// (RLIMIT_MEMLOCK), in bytes, if that can be the cause; nil otherwise.
+	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
 }
 
 // Skip is one thing that a probe could not do.
@@ -169,6 +182,8 @@ type Skip struct {
 	Reason  SkipReason `json:"reason"`
 	// Detail says it in words.
 	Detail string `json:"detail,omitempty"`
+	// Memlock is as that of a Failure.
+	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
 }
 
 // SkipReason is why something was skipped.

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A kept run is the run without calls and samples, and takes nothing from it.
+// A kept run is the run without calls, and with bins in place of samples. It takes
+// nothing from the run, and of one that was kept as much again is kept.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	run := fullRun()
@@ -22,12 +23,19 @@ func TestKept(t *testing.T) {
 	measurements := 0
 	for _, p := range want.Probes {
 		for i := range p.Latencies {
-			p.Latencies[i].Samples, p.Latencies[i].Arms = nil, nil
-			measurements++
+			l := &p.Latencies[i]
+			if l.Samples != nil {
+				l.Bins = Distribution(l.Samples)
+				measurements++
+			}
+			l.Samples, l.Arms = nil, nil
 		}
 	}
 	if !reflect.DeepEqual(got, want) || measurements == 0 {
 		t.Errorf("got %s\nwant %s", asJSON(t, got), asJSON(t, want))
+	}
+	if again := got.Kept(); !reflect.DeepEqual(again, want) {
+		t.Errorf("of a kept run %s is kept", asJSON(t, again))
 	}
 	if kept := (&Run{}).Kept(); !reflect.DeepEqual(kept, &Run{}) {
 		t.Errorf("of an empty run %+v is kept", kept)

@@ -31,6 +31,9 @@ type DeviceState struct {
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	// Failures is the number of runs since the last one with OutcomeOK.
 	Failures int `json:"failures"`
+	// Notification is how completion notification was last measured; nil before it
+	// was.
+	Notification *Notification `json:"notification,omitempty"`
 	// Contracts is how the device keeps the contracts of the man pages; nil before
 	// they were first judged.
 	Contracts *Contracts `json:"contracts,omitempty"`

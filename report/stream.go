@@ -37,6 +37,9 @@ type line struct {
 type End struct {
 	// Error says why the probes could not be run at all; empty if they were.
 	Error string `json:"error,omitempty"`
+	// Verb and Errno tell which verb was the cause of that; empty if none was.
+	Verb  string `json:"verb,omitempty"`
+	Errno string `json:"errno,omitempty"`
 	// MaxRSS is the most memory that the process had resident, in bytes; 0 if it
 	// is not known.
 	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
@@ -163,10 +166,11 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Context, Inventory, Verb (the verb in flight),
-// and MaxRSS and Error from the end line. It returns nil for a whole report. Otherwise the error says what is wrong with
-// it, and run holds what was read until there. The error matches ErrTruncated or
-// ErrTooLarge, or is a *LineError. Read never panics, whatever it reads.
+// Presumed, Undestroyed, Context, Inventory, Verb (the verb in flight), and
+// MaxRSS, Error, FailedVerb and Errno from the end line. It returns nil for a whole
+// report. Otherwise the error says what is wrong with it, and run holds what was
+// read until there. The error matches ErrTruncated or ErrTooLarge, or is a
+// *LineError. Read never panics, whatever it reads.
 //
 // Read goes on after the end line until r ends, since nothing may follow it; an
 // error of r from there on takes nothing from a whole report. Read keeps no part
@@ -362,10 +366,11 @@ func fold(b []byte, run *Run) (end bool, err error) {
 		l.Inventory.clip()
 		run.Inventory = l.Inventory
 	case l.End != nil:
-		if l.End.MaxRSS < 0 {
-			return false, fmt.Errorf("%d bytes resident", l.End.MaxRSS)
+		if err := l.End.validate(); err != nil {
+			return false, err
 		}
 		run.Error, run.MaxRSS = clip(l.End.Error), l.End.MaxRSS
+		run.FailedVerb, run.Errno = l.End.Verb, l.End.Errno
 		return true, nil
 	}
 	return false, nil

@@ -21,8 +21,9 @@ const endLine = `{"end":{}}` + "\n"
 
 // fullRun is a run with everything in it that a report can carry.
 func fullRun() *Run {
+	limit := int64(1 << 16)
 	return &Run{
-		Error: "so it is",
+		Error: "so it is", FailedVerb: "ibv_query_port", Errno: "EIO", MaxRSS: 1 << 20,
 		Info: &Device{
 			Transport: "InfiniBand", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
 			NodeGUID: "5254:00ff:fe12:3456", CompletionVectors: 4,
@@ -34,8 +35,8 @@ func fullRun() *Run {
 			{Name: "srq", Status: StatusSkipped, Skips: []Skip{{Reason: SkipNotSupported, Detail: "max_srq is 0 <\u2028\">"}}},
 			{
 				Name: "qp", Status: StatusFailed, Duration: time.Second,
-				Failures: []Failure{{Subject: "rc medium", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "no room\nat all"}},
-				Skips:    []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted}},
+				Failures: []Failure{{Subject: "rc medium", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "no room\nat all", Memlock: &limit}},
+				Skips:    []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted, Memlock: new(int64)}},
 				Clamps:   []Clamp{{"large", "qp_rc", "max_send_wr", "max_qp_wr", 1 << 20, 1 << 14}},
 				SRQs:     []SRQSize{{Profile: "small", Requested: SRQAttr{1, 2}, Actual: SRQAttr{3, 4}, Queried: &SRQAttr{5, 6}}},
 				QPs: []QPSize{
@@ -66,6 +67,7 @@ func fullRun() *Run {
 			{
 				Name: "qp_reports_actual", Severity: SeverityWarning, Verdict: VerdictViolated,
 				Asked: "a QP", Expected: "what it is", Observed: "what it is not\n<\u2028>",
+				Consequence: "it is believed\n", Remedy: "ask twice <\u2028>",
 			},
 			{Name: "cq_comp_vector_rejected", Severity: SeverityInfo, Verdict: VerdictSkipped, Reason: SkipTimeout, Observed: "killed"},
 			{Name: "notify_any", Severity: SeverityCritical, Verdict: VerdictSkipped, Reason: SkipCrashed},
@@ -116,12 +118,17 @@ func write(t testing.TB, w *Writer, run *Run) {
 	}
 }
 
+// endOf returns the end of the report of a run.
+func endOf(run *Run) End {
+	return End{Error: run.Error, Verb: run.FailedVerb, Errno: run.Errno, MaxRSS: run.MaxRSS}
+}
+
 func fullReport(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
 	w := NewWriter(&b)
 	write(t, w, fullRun())
-	if err := w.End(End{Error: fullRun().Error}); err != nil || w.Err() != nil {
+	if err := w.End(endOf(fullRun())); err != nil || w.Err() != nil {
 		t.Fatal(err, w.Err())
 	}
 	return b.String()
@@ -404,6 +411,11 @@ func TestReadRejects(t *testing.T) {
 		{"contract took less than nothing", `{"contract":{"name":"c","severity":"info","verdict":"holds","duration_ns":-1}}` + "\n", 1, nil},
 		{"contract twice", lines(2, `{"contract":{"name":"c","severity":"info","verdict":"holds"}}`), 2, nil},
 		{"too many contracts", contracts(maxContracts + 1), maxContracts + 1, ErrTooLarge},
+		{"locked memory of a failure", `{"probe":{"name":"n","status":"failed","failures":[{"subject":"s","message":"m","memlock_limit_bytes":-1}]}}` + "\n", 1, nil},
+		{"locked memory of a skip", `{"probe":{"name":"n","status":"skipped","skips":[{"reason":"budget","memlock_limit_bytes":-1}]}}` + "\n", 1, nil},
+		{"end with less than no memory", `{"end":{"max_rss_bytes":-1}}` + "\n", 1, nil},
+		{"end with no verb", `{"end":{"error":"e","verb":"open"}}` + "\n", 1, nil},
+		{"end with no errno", `{"end":{"error":"e","verb":"ibv_open_device","errno":"\n"}}` + "\n", 1, nil},
 		{"undestroyed", `{"undestroyed":{"type":"","errno":"EBUSY"}}` + "\n", 1, nil},
 		{"too many undestroyed", lines(maxItems+1, `{"undestroyed":{"type":"cq","errno":"EBUSY"}}`), maxItems + 1, ErrTooLarge},
 		{"long line without newline", strings.Repeat("x", MaxLine+1), 0, ErrTooLarge},
@@ -661,7 +673,7 @@ func FuzzRead(f *testing.F) {
 		var text strings.Builder
 		w := NewWriter(&text)
 		write(t, w, &run)
-		if err := w.End(End{Error: run.Error}); err != nil {
+		if err := w.End(endOf(&run)); err != nil {
 			t.Fatal(err)
 		}
 		again := Run{Verb: run.Verb}
@@ -679,6 +691,9 @@ func FuzzRead(f *testing.F) {
 func check(t *testing.T, run *Run) {
 	t.Helper()
 	if run.Verb != "" && !isVerb(run.Verb) || len(run.Error) > maxText || len(run.Probes) > maxProbes || len(run.Undestroyed) > maxItems {
+		t.Fatalf("run %+v", run)
+	}
+	if run.FailedVerb != "" && !isVerb(run.FailedVerb) || run.Errno != "" && !isLabel(run.Errno) || run.MaxRSS < 0 {
 		t.Fatalf("run %+v", run)
 	}
 	if !utf8.Valid(mustJSON(t, run)) {

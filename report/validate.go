@@ -70,11 +70,17 @@ func (p *Probe) validate() error {
 		return fmt.Errorf("probe %s took %d ns", p.Name, p.Duration)
 	}
 	var words []string
+	var limits []*int64
 	for _, f := range p.Failures {
-		words = append(words, f.Verb, f.Errno)
+		words, limits = append(words, f.Verb, f.Errno), append(limits, f.Memlock)
 	}
 	for _, s := range p.Skips {
-		words = append(words, string(s.Reason), s.Subject)
+		words, limits = append(words, string(s.Reason), s.Subject), append(limits, s.Memlock)
+	}
+	for _, l := range limits {
+		if l != nil && *l < 0 {
+			return fmt.Errorf("probe %s: a limit on locked memory of %d bytes", p.Name, *l)
+		}
 	}
 	for _, c := range p.Clamps {
 		words = append(words, c.Profile, c.Subject, c.Attribute, c.Limit)
@@ -150,9 +156,21 @@ func (c *Contract) validate() error {
 	return nil
 }
 
+func (e *End) validate() error {
+	if e.MaxRSS < 0 {
+		return fmt.Errorf("%d bytes resident", e.MaxRSS)
+	}
+	if e.Verb != "" && !isVerb(e.Verb) || e.Errno != "" && !isLabel(e.Errno) {
+		return fmt.Errorf("the end names the verb %.64q and the errno %.64q", e.Verb, e.Errno)
+	}
+	return nil
+}
+
 // clip cuts the texts of a verdict down to what a reader keeps of them.
 func (c *Contract) clip() {
-	c.Asked, c.Expected, c.Observed = clip(c.Asked), clip(c.Expected), clip(c.Observed)
+	for _, text := range []*string{&c.Asked, &c.Expected, &c.Observed, &c.Consequence, &c.Remedy} {
+		*text = clip(*text)
+	}
 }
 
 // unique makes sure that no size is told twice: each becomes the value of one

@@ -106,7 +106,7 @@ func (a *audit) judge(c Contract) report.Contract {
 	notes := j.notes
 	switch {
 	case j.violated:
-		v.Verdict = report.VerdictViolated
+		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, c.Remedy
 	case !j.judged || err != nil:
 		// Half a proof that the contract is kept is none; half a proof of the
 		// contrary is enough.
@@ -181,6 +181,7 @@ func (j *judge) violation(more ...string) report.Contract {
 	return report.Contract{
 		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
 		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
+		Consequence: j.contract.Consequence, Remedy: j.contract.Remedy,
 	}
 }
 

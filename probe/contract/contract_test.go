@@ -109,6 +109,10 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 				t.Errorf("%d verdicts", len(r.Contracts))
 			}
 			for _, c := range r.Contracts {
+				// What to do is told of what is broken.
+				if broken := c.Verdict == report.VerdictViolated; broken != (c.Consequence != "") || broken != (c.Remedy != "") {
+					t.Errorf("%s is %s, of consequence %q and remedy %q", c.Name, c.Verdict, c.Consequence, c.Remedy)
+				}
 				if c.Asked == "" || c.Expected == "" || c.Observed == "" || c.Duration <= 0 {
 					t.Errorf("evidence is lacking: %+v", c)
 				}
@@ -287,7 +291,7 @@ func TestPresumption(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Presumed == nil || r.Presumed.Proven != tt.proven || r.Presumed.Contract.Name != tt.contract ||
-				r.Presumed.Contract.Verdict != report.VerdictViolated || r.Presumed.Contract.Asked == "" {
+				r.Presumed.Contract.Verdict != report.VerdictViolated || r.Presumed.Contract.Asked == "" || r.Presumed.Contract.Remedy == "" {
 				t.Errorf("presumed: %+v", r.Presumed)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -64,6 +65,10 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	end := report.End{MaxRSS: maxRSS()}
 	if err != nil {
 		end.Error = err.Error()
+		var failed *verbs.Error
+		if errors.As(err, &failed) {
+			end.Verb, end.Errno = string(failed.Verb), verbs.ErrnoName(failed.Errno)
+		}
 	}
 	if err := o.Out.End(end); err != nil {
 		return fmt.Errorf("work on %s: %w", o.Device, err)
@@ -74,7 +79,10 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 func run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
 	rec := &recorder{out: o.Out}
 	dev, err := o.Provider(rec).Open(o.Device)
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("open the device: %w, as uid %d and gid %d", err, os.Geteuid(), os.Getegid())
+	case err != nil:
 		return fmt.Errorf("open the device: %w", err)
 	}
 	if o.Opened != nil {
