@@ -61,6 +61,12 @@
 // that is armed for any raises an event whatever is broken, and if there is no
 // second channel with a CQ, on the right channel.
 //
+// # Resources
+//
+// What the kernel would tell of a device to whoever asks, of the objects of all
+// processes, is in the profile, too: DeviceProfile.Resources. This package only
+// checks it. Objects that are made here are not among them.
+//
 // # Concurrency
 //
 // All methods are safe for concurrent use. Each device has a lock of its own,

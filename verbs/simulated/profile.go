@@ -81,6 +81,8 @@ type DeviceProfile struct {
 	// Violate names the contracts that the device breaks, each of those that
 	// Contracts returns in a way of its own that leaves the others unbroken.
 	Violate []string `yaml:"violate,omitempty"`
+	// Resources is what the kernel tells of the objects on the device.
+	Resources Resources `yaml:"resources,omitempty"`
 }
 
 // PortProfile describes a port.
@@ -329,5 +331,6 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
 	d.CompletionFaults = slices.Clone(d.CompletionFaults)
 	d.Violate = slices.Clone(d.Violate)
+	d.Resources = d.Resources.clone()
 	return d
 }

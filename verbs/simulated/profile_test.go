@@ -338,6 +338,7 @@ func FuzzParseProfile(f *testing.F) {
 	f.Add([]byte("devices: [{name: a, like: sim_rxe0, faults: [{verb: ibv_poll_cq, hang: true}]}]"))
 	f.Add([]byte("devices: [{name: a, like: sim_rxe0, rounding: {srq_wr: {created: {multiple_of: 3}, queried: exact}}}]"))
 	f.Add([]byte("devices: &a [{name: a, like: sim_ib0, <<: {vendor_id: 1}}]\n---\n*a"))
+	f.Add([]byte(troubled))
 	f.Add([]byte("devices: [{name: a, latency: {ibv_poll_cq: 1s}, ports: [{gids: [{gid: '::'}]}]}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := simulated.ParseProfile(data)

@@ -135,6 +135,7 @@ func (v *validator) device(at path, d *DeviceProfile) {
 	for i, contract := range d.Violate {
 		v.oneOf(at.to("violate", i), "contract", contract, Contracts())
 	}
+	v.resources(at.to("resources"), &d.Resources)
 }
 
 func (v *validator) port(at path, i int, p *PortProfile) {
