@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/status/statustest"
 	"rdma_exporter/web"
 )
 
@@ -44,5 +46,40 @@ func BenchmarkMetrics(b *testing.B) {
 			}
 			b.ReportMetric(float64(w.Body.Len()), "bytes/scrape")
 		})
+	}
+}
+
+// BenchmarkStatus measures the status page and the JSON of a host with 64 devices of
+// 64 completion vectors each: made anew for each request, and served again while it
+// is fresh, as it was compressed and not.
+func BenchmarkStatus(b *testing.B) {
+	for _, path := range []string{"/", "/api/v1/status"} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			for _, fresh := range []bool{false, true} {
+				c := hostConfig(statustest.Many(64, 64))
+				clock := statustest.Now()
+				c.Now = func() time.Time {
+					if !fresh {
+						clock = clock.Add(time.Second)
+					}
+					return clock
+				}
+				h, err := web.New(c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Run(fmt.Sprintf("path=%s/encoding=%s/fresh=%t", path, encoding, fresh), func(b *testing.B) {
+					r := httptest.NewRequestWithContext(b.Context(), "GET", path, nil)
+					r.Header.Set("Accept-Encoding", encoding)
+					w := httptest.NewRecorder()
+					b.ReportAllocs()
+					for b.Loop() {
+						w.Body.Reset()
+						h.ServeHTTP(w, r)
+					}
+					b.ReportMetric(float64(w.Body.Len()), "bytes/answer")
+				})
+			}
+		}
 	}
 }

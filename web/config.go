@@ -37,8 +37,12 @@ type Config struct {
 	// MaxRequests is the most scrapes that are served at once; further ones are
 	// answered 503. Zero is no limit.
 	MaxRequests int
-	// Version is that of the exporter, for people.
-	Version string
+	// Version is that of the exporter, and Host the name of the host, if it is known:
+	// both for people.
+	Version, Host string
+	// StaleAfter is how old the last run of each kind may be before it is shown to be
+	// stale. For kinds that it lacks, no age is too much.
+	StaleAfter map[report.Kind]time.Duration
 	// Now is the clock by which ages are told; time.Now if nil.
 	Now func() time.Time
 }
@@ -81,7 +85,7 @@ func validateMetricsPath(p string) error {
 	switch {
 	case !strings.HasPrefix(p, "/"):
 		return fmt.Errorf("metrics path %q does not begin with /", p)
-	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/"):
+	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == apiPath():
 		return fmt.Errorf("metrics path %q is taken", p)
 	case path.Clean(p) != p:
 		return fmt.Errorf("metrics path %q is not in its shortest form %q", p, path.Clean(p))

@@ -16,12 +16,13 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := newLanding(c)
+	page, err := newPage(c)
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", page)
+	mux.Handle("GET "+apiPath(), newAPI(c))
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))

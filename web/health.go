@@ -4,9 +4,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode"
 
 	"rdma_exporter/report"
+	"rdma_exporter/status"
 )
 
 // healthy answers as long as the exporter can answer at all. A failing device is
@@ -34,12 +34,12 @@ func waitsFor(s *report.Snapshot) string {
 	case s == nil:
 		return "the devices have not been listed yet"
 	case s.DiscoveryError != "":
-		return "the devices could not be listed: " + printable(s.DiscoveryError)
+		return "the devices could not be listed: " + status.Clean(s.DiscoveryError)
 	}
 	var names []string
 	for i := range s.Devices {
 		if d := &s.Devices[i]; d.Present && d.Last == nil {
-			names = append(names, printable(d.Name))
+			names = append(names, status.Clean(d.Name))
 		}
 	}
 	if len(names) == 0 {
@@ -56,15 +56,4 @@ func respond(w http.ResponseWriter, code int, line string) {
 	w.WriteHeader(code)
 	// An error means that the client is gone, and there is nobody to tell.
 	_, _ = io.WriteString(w, line+"\n")
-}
-
-// printable replaces what is not meant to be seen: bytes that are no text, and
-// characters that steer a terminal or turn the direction of text.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }

@@ -1,0 +1,155 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/report"
+)
+
+// deviceOf returns the status of one device.
+func deviceOf(s *report.DeviceState, o *Options) Device {
+	d := Device{
+		Name:        Clean(s.Name),
+		Present:     s.Present,
+		Findings:    findingsOf(s.Assessment),
+		Identity:    identityOf(s.Info),
+		Run:         runOf(s.Last, report.KindProbe, o),
+		LastSuccess: moment(s.LastSuccess),
+		Failures:    count(s.Failures),
+		Stuck:       stuckOf(s),
+		Contracts:   contractsOf(s.Contracts, o),
+		Resources:   resourcesOf(s.Resources, s.Info, o),
+	}
+	if s.Info != nil {
+		for _, p := range cut(s.Info.Ports) {
+			d.Ports = append(d.Ports, Port{
+				Number: p.Number, State: Clean(p.State), LinkLayer: Clean(p.LinkLayer), ActiveMTU: count(p.ActiveMTU),
+			})
+		}
+		for _, l := range cut(s.Info.Limits) {
+			d.Limits = append(d.Limits, Limit{Name: Clean(l.Name), Value: l.Value})
+		}
+	}
+	if s.Last != nil {
+		for i := range cut(s.Last.Probes) {
+			d.addProbe(&s.Last.Probes[i])
+		}
+		d.Latencies = latenciesOf(s.Last)
+	}
+	if s.Notification != nil {
+		d.Vectors = vectorsOf(s.Notification)
+	}
+	d.Health, d.Headline = d.verdict(o.Now)
+	return d
+}
+
+// verdict sums up how the device is, in a word and in a sentence.
+func (d *Device) verdict(now time.Time) (Health, string) {
+	if len(d.Findings) > 0 {
+		switch worst := d.Findings[0]; worst.Severity {
+		case report.SeverityCritical:
+			return HealthCritical, worst.Message
+		case report.SeverityWarning:
+			return HealthWarning, worst.Message
+		}
+	}
+	switch {
+	case len(d.Stuck) > 0:
+		return HealthCritical, fmt.Sprintf("Process %d, which was killed, has not ended.", d.Stuck[0].PID)
+	case d.Run != nil && d.Run.Outcome != report.OutcomeOK:
+		return HealthWarning, strings.TrimSpace(fmt.Sprintf("The last run of the probes is %s. %s", d.Run.Outcome, d.Run.Error))
+	case !d.Present:
+		return HealthUnknown, "The device is gone."
+	case d.Run == nil:
+		return HealthUnknown, "It has not been probed yet."
+	case d.Run.Stale:
+		return HealthUnknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", ago(now, d.Run.Started))
+	}
+	var skipped []string
+	for i := range d.Probes {
+		if d.Probes[i].Status == report.StatusSkipped {
+			skipped = append(skipped, d.Probes[i].Name)
+		}
+	}
+	if len(skipped) > 0 {
+		return HealthOK, "There is nothing to be done. Could not be probed: " + strings.Join(skipped, ", ") + "."
+	}
+	return HealthOK, "There is nothing to be done."
+}
+
+// findingsOf returns the findings, the worst first.
+func findingsOf(a *report.Assessment) []Finding {
+	if a == nil {
+		return []Finding{}
+	}
+	findings := make([]Finding, 0, len(a.Findings))
+	for i := range cut(a.Findings) {
+		f := &a.Findings[i]
+		findings = append(findings, Finding{
+			Kind: report.FindingKind(Clean(string(f.Kind))), Severity: severityOf(f.Severity), Subject: Clean(f.Subject),
+			Message: Clean(f.Message), Meaning: Clean(f.Meaning), Action: Clean(f.Action),
+		})
+	}
+	slices.SortStableFunc(findings, func(a, b Finding) int { return bySeverity(a.Severity, b.Severity) })
+	return findings
+}
+
+// severityOf returns a severity that there is: one that there is not is taken for a
+// warning.
+func severityOf(s report.Severity) report.Severity {
+	if !slices.Contains(report.Severities(), s) {
+		return report.SeverityWarning
+	}
+	return s
+}
+
+// bySeverity compares two severities; the worse is less.
+func bySeverity(a, b report.Severity) int {
+	return cmp.Compare(slices.Index(report.Severities(), a), slices.Index(report.Severities(), b))
+}
+
+func identityOf(info *report.Device) *Identity {
+	if info == nil {
+		return nil
+	}
+	return &Identity{
+		Transport: Clean(info.Transport), Firmware: Clean(info.Firmware), VendorID: info.VendorID,
+		VendorPartID: info.VendorPartID, HWVersion: info.HWVersion, NodeGUID: Clean(info.NodeGUID),
+		CompletionVectors: count(info.CompletionVectors),
+	}
+}
+
+// runOf returns a run of one kind; nil for none.
+func runOf(r *report.Run, kind report.Kind, o *Options) *Run {
+	if r == nil {
+		return nil
+	}
+	after, ages := o.StaleAfter[kind]
+	return &Run{
+		Started: moment(r.Started), Duration: seconds(r.Duration), Outcome: report.Outcome(Clean(string(r.Outcome))),
+		Error: Clean(r.Error), FailedVerb: Clean(r.FailedVerb), Errno: Clean(r.Errno), Verb: Clean(r.Verb),
+		Stale: ages && o.Now.Sub(r.Started) > after,
+	}
+}
+
+// stuckOf returns the children that have not ended.
+func stuckOf(s *report.DeviceState) []Stuck {
+	var stuck []Stuck
+	add := func(kind report.Kind, c *report.Stuck) {
+		if c != nil {
+			stuck = append(stuck, Stuck{Kind: kind, PID: c.PID, Verb: Clean(c.Verb), Since: moment(c.Since)})
+		}
+	}
+	add(report.KindProbe, s.Stuck)
+	if s.Resources != nil {
+		add(report.KindInventory, s.Resources.Stuck)
+	}
+	return stuck
+}
+
+// seconds returns a duration in seconds, which is never less than none.
+func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }

@@ -1,0 +1,46 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFailedRendering makes sure that what cannot be made is logged, answered with an
+// error alone, and tried again.
+func TestFailedRendering(t *testing.T) {
+	var log bytes.Buffer
+	broken := true
+	r := &rendering{
+		contentType: "text/html; charset=utf-8",
+		render: func(w io.Writer, _ time.Time) error {
+			if _, err := io.WriteString(w, "text"); err != nil {
+				return err
+			}
+			if broken {
+				return errors.New("out of ink")
+			}
+			return nil
+		},
+		now: time.Now, logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
+	if w.Code != 500 || w.Body.String() != "Internal Server Error\n" || w.Header().Get("Content-Type") != "text/plain; charset=utf-8" {
+		t.Errorf("got %d, %v: %s", w.Code, w.Header(), w.Body)
+	}
+	if !strings.Contains(log.String(), "out of ink") || !strings.Contains(log.String(), "path=/x") {
+		t.Errorf("log: %s", log.String())
+	}
+	broken = false
+	w = httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
+	if w.Code != 200 || w.Body.String() != "text" {
+		t.Errorf("then got %d: %s", w.Code, w.Body)
+	}
+}

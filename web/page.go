@@ -1,0 +1,61 @@
+package web
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed device.html
+	deviceHTML string
+	//go:embed page.css
+	pageCSS string
+)
+
+// The least and the most seconds after which a page may be asked to load itself
+// again.
+const (
+	minRefresh = 5
+	maxRefresh = 3600
+)
+
+// newPage returns the handler of the status page, for people.
+func newPage(c Config) (http.Handler, error) {
+	t, err := template.New("page").Funcs(functions()).Parse(pageHTML)
+	if err == nil {
+		_, err = t.Parse(deviceHTML)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("template of the status page: %w", err)
+	}
+	body := &rendering{
+		contentType: "text/html; charset=utf-8",
+		render: func(w io.Writer, now time.Time) error {
+			return t.Execute(w, viewOf(c.status(now), c.MetricsPath))
+		},
+		now: c.Now, logger: c.Logger,
+	}
+	// The policy allows nothing but the page's own style: text from a device could not
+	// do harm even if it got past escaping.
+	hash := sha256.Sum256([]byte(pageCSS))
+	policy := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Referrer-Policy", "no-referrer")
+		if s, err := strconv.Atoi(r.URL.Query().Get("refresh")); err == nil {
+			h.Set("Refresh", strconv.Itoa(min(max(s, minRefresh), maxRefresh)))
+		}
+		body.ServeHTTP(w, r)
+	}), nil
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// freshFor is for how long what was rendered is served again. However many ask, the
+// page of a host with many devices is made no more often.
+const freshFor = time.Second
+
+// rendering serves what is rendered from the state of the devices. It is safe for
+// concurrent use: those who ask while it is being made wait for it together.
+type rendering struct {
+	contentType string
+	render      func(w io.Writer, now time.Time) error
+	now         func() time.Time
+	logger      *slog.Logger
+
+	mu   sync.Mutex
+	made time.Time
+	// zipped is the latest rendering, which nobody changes; nil before the first. It
+	// takes some twentieth of the memory that the text would.
+	zipped []byte
+}
+
+// ServeHTTP implements http.Handler.
+func (r *rendering) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	zipped, err := r.latest()
+	if err != nil {
+		r.logger.Error("Cannot answer", "path", req.URL.Path, "err", err)
+		http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", r.contentType)
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Accept-Encoding")
+	// From here on an error means that the client is gone, and there is nobody to tell.
+	if acceptsGzip(req.Header.Values("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(len(zipped)))
+		_, _ = w.Write(zipped)
+		return
+	}
+	if req.Method == http.MethodHead {
+		return
+	}
+	if z, err := gzip.NewReader(bytes.NewReader(zipped)); err == nil {
+		_, _ = io.Copy(w, z)
+	}
+}
+
+// latest returns the latest rendering, compressed, and makes it if there is none that
+// is fresh. A rendering that failed is not kept.
+func (r *rendering) latest() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if age := now.Sub(r.made); r.zipped != nil && age >= 0 && age < freshFor {
+		return r.zipped, nil
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	if err := r.render(z, now); err != nil {
+		return nil, fmt.Errorf("render: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	r.zipped, r.made = bytes.Clone(b.Bytes()), now
+	return r.zipped, nil
+}
