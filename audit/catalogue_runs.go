@@ -56,7 +56,7 @@ func runEntries() []Entry {
 	}
 	contract := func(severity report.Severity, found, meaning string) Entry {
 		return entry(report.FindingContract, string(severity), severity, found, meaning,
-			"{remedy} Then "+vendor+". docs/contracts.md#{contract} has what the manual promises and how it is judged; rdma_contract_violated shows which other devices do the same.")
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/contracts.md#{contract} has what the manual promises and how it is judged; rdma_contract_violated shows which other devices do the same.")
 	}
 	port := func(name, found, action string) Entry {
 		return Entry{
@@ -119,23 +119,23 @@ func runEntries() []Entry {
 			"If the message names a limit, "+memlock+". If it names none, see `rdma resource show {device}` for mr, and `dmesg`."),
 
 		entry(report.FindingNotification, caseMissed, critical,
-			"In the last run, a completion was there, and no event had come for it by the deadline (`--notification.deadline`).",
+			"When a completion vector was last measured, a completion was there, and no event had come for it by the deadline (`--notification.deadline`).",
 			"A program that sleeps until the event hangs, or goes on with the next event only.",
 			"See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and "+vendor+"."),
 		entry(report.FindingNotification, caseMisdirected, critical,
-			"In the last run, events came on another completion channel, or named another completion queue.",
+			"When a completion vector was last measured, events came on another completion channel, or named another completion queue.",
 			"The thread that sleeps for the event hangs, and another one wakes for nothing.",
 			"Have programs use one channel for all queues, and poll all of them at each event. See the contracts channel_steering and notify_identifies_cq (docs/contracts.md), and "+vendor+"."),
 		entry(report.FindingNotification, caseMissing, critical,
-			"In the last run, a work request was posted, and its completion had not come by the deadline (`--notification.deadline`).",
+			"When a completion vector was last measured, a work request was posted, and its completion had not come by the deadline (`--notification.deadline`).",
 			"The request or its completion was lost, or is very late: a program that waits for it hangs as long.",
 			"See `dmesg`, and the counters of the port: `rdma statistic show link {device}`. Try it by hand: "+pingpong+". If the host is merely busy, raise the deadline; otherwise "+vendor+"."),
 		entry(report.FindingNotification, caseSpurious, warning,
-			"In the last run, events came while the completion queue was empty.",
+			"When a completion vector was last measured, events came while the completion queue was empty.",
 			"A program is woken for nothing, and one that takes it that each event has a completion goes wrong.",
 			"Have programs poll until the queue is empty and then sleep again, whatever they find. If it stays, "+vendor+"."),
 		entry(report.FindingNotification, caseUnsuccessful, warning,
-			"In the last run, completions had another status than they should: success for messages from a port to itself, wr_flush_err for what is posted to a queue pair in the error state.",
+			"When a completion vector was last measured, completions had another status than they should: success for messages from a port to itself, wr_flush_err for what is posted to a queue pair in the error state.",
 			"On the loopback path, messages of the port to itself do not get through, and those to others hardly will. On the flush path, a program cannot tell a request that was given up from one that was done.",
 			"The status tells: retry_exc_err and rnr_retry_exc_err say that nothing answers (see the state and the addresses of the port: `rdma link show {device}/1`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err that memory is not accepted. See `dmesg`."),
 

@@ -114,7 +114,7 @@ func (a *assessor) contracts() {
 		}
 		name := word(c.Name)
 		message := "The device breaks the contract " + name + "."
-		for _, part := range [][2]string{{"Asked", c.Asked}, {"Expected", c.Expected}, {"Observed", c.Observed}} {
+		for _, part := range [][2]string{{"Observed", c.Observed}, {"Expected", c.Expected}, {"Asked", c.Asked}} {
 			if text := prose(part[1]); text != "" {
 				message += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(text, "."))
 			}

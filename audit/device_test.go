@@ -159,8 +159,8 @@ func TestContractViolated(t *testing.T) {
 	), audit.Default(), kind,
 		want{
 			report.SeverityCritical, "notify_any",
-			[]string{"The device breaks the contract notify_any. Asked: an event. Expected: that it comes. Observed: that it does not."},
-			[]string{"Clear it first. Then ", "docs/contracts.md#notify_any has"},
+			[]string{"The device breaks the contract notify_any. Observed: that it does not. Expected: that it comes. Asked: an event."},
+			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any has"},
 		},
 		want{report.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all has"}},
 		want{report.SeverityWarning, "notify_one_shot", nil, nil},

@@ -8,12 +8,41 @@ import (
 	"rdma_exporter/report"
 )
 
-// notification finds what went wrong with events and completions in the last run: one
-// finding for each way to go wrong.
-func (a *assessor) notification() {
-	if a.state.Last == nil {
-		return
+// measurement is a measurement of completions. Of one of an earlier run than the last,
+// earlier is when that was started.
+type measurement struct {
+	*report.Latency
+	earlier time.Time
+}
+
+// measurements returns those of the last run, and of the completion vectors that it did
+// not come to the latest: what is wrong with a vector is wrong until it was measured
+// again.
+func (a *assessor) measurements() []measurement {
+	last := a.state.Last
+	if last == nil {
+		return nil
 	}
+	var all []measurement
+	for i := range last.Probes {
+		for j := range last.Probes[i].Latencies {
+			all = append(all, measurement{Latency: &last.Probes[i].Latencies[j]})
+		}
+	}
+	if a.state.Notification != nil {
+		for i := range a.state.Notification.Vectors {
+			if v := &a.state.Notification.Vectors[i]; v.Measured.Before(last.Started) {
+				all = append(all, measurement{Latency: &v.Latency, earlier: v.Measured})
+			}
+		}
+	}
+	return all
+}
+
+// notification finds what went wrong with events and completions when they were last
+// measured: one finding for each way to go wrong.
+func (a *assessor) notification() {
+	measurements := a.measurements()
 	for _, w := range []struct {
 		entry, subject string
 		// message has the number of them.
@@ -28,21 +57,21 @@ func (a *assessor) notification() {
 	} {
 		var all int64
 		var where []string
-		for i := range a.state.Last.Probes {
-			latencies := a.state.Last.Probes[i].Latencies
-			for j := range latencies {
-				l := &latencies[j]
-				n := w.count(l)
-				if n <= 0 {
-					continue
-				}
-				all = sum(all, int64(n))
-				text := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(l.Path)), word(string(l.Mode)), l.Port, l.Vector, n)
-				if w.entry == caseUnsuccessful {
-					text += " (" + statuses(l.Unsuccessful) + ")"
-				}
-				where = append(where, text+fmt.Sprintf(", while %s went well", plural(l.Count, "sample")))
+		for _, m := range measurements {
+			n := w.count(m.Latency)
+			if n <= 0 {
+				continue
 			}
+			all = sum(all, int64(n))
+			text := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
+			if w.entry == caseUnsuccessful {
+				text += " (" + statuses(m.Unsuccessful) + ")"
+			}
+			text += fmt.Sprintf(", while %s went well", plural(m.Count, "sample"))
+			if !m.earlier.IsZero() {
+				text += ", last measured at " + moment(m.earlier)
+			}
+			where = append(where, text)
 		}
 		if all == 0 {
 			continue

@@ -60,6 +60,20 @@ func TestNotification(t *testing.T) {
 			want{c, "missed events", []string{"had: 10. By measurement: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
 			want{w, "spurious events", []string{"completion: 5. By measurement: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
 	})
+	t.Run("a vector that the last run did not come to", func(t *testing.T) {
+		t.Parallel()
+		s := state(latency(func(*report.Latency) {}))
+		s.Last.Outcome = report.OutcomeOK
+		broken := latency(func(l *report.Latency) { l.Vector, l.Missed = 5, 2 })
+		vector := func(measured time.Time) *report.Notification {
+			return &report.Notification{Vectors: []report.VectorLatency{{Latency: broken, Measured: measured}}}
+		}
+		s.Notification = vector(s.Last.Started.Add(-time.Minute))
+		check(t, s, audit.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples went well, last measured at 20"}, nil})
+		// What the last run measured is told from the run.
+		s.Notification = vector(s.Last.Started)
+		check(t, s, audit.Default(), kind)
+	})
 	t.Run("what cannot be counted", func(t *testing.T) {
 		t.Parallel()
 		odd := latency(func(l *report.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
