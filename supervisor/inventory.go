@@ -106,26 +106,18 @@ func (a *auditor) run(own context.Context) {
 		return
 	}
 	for {
-		release, err := a.w.s.audits.acquire(own, own, a.suspect)
+		res, err := a.takeStock(own)
 		if err != nil {
 			return
-		}
-		looked, started := a.look(), time.Now()
-		res := a.w.s.runChild(own, task{
-			device: a.w.name, kind: report.KindInventory, timeout: cfg.Inventory.Timeout,
-			command: func() Command {
-				return cfg.Inventory.Command(a.w.name, Stocktaking{Look: looked, Info: a.w.info()})
-			},
-		})
-		release()
-		if res.run != nil {
-			a.take(res, looked)
 		}
 		if res.left != nil && !a.stuck(own, res) {
 			return
 		}
+		if res.run == nil {
+			return // It was given up, since own is done.
+		}
 		interval := cfg.Inventory.Interval
-		next := a.w.regular(started, interval)
+		next := a.w.regular(res.run.Started, interval)
 		if a.failures > 0 {
 			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
 		}
@@ -135,6 +127,28 @@ func (a *auditor) run(own context.Context) {
 			return
 		}
 	}
+}
+
+// takeStock audits once: it waits for a slot and for the end of the child, or until
+// own is done, which is an error if there was no slot before.
+func (a *auditor) takeStock(own context.Context) (result, error) {
+	cfg := &a.w.s.cfg.Inventory
+	release, err := a.w.s.audits.acquire(own, own, a.suspect)
+	if err != nil {
+		return result{}, err
+	}
+	looked := a.look()
+	res := a.w.s.runChild(own, task{
+		device: a.w.name, kind: report.KindInventory, timeout: cfg.Timeout,
+		command: func() Command {
+			return cfg.Command(a.w.name, Stocktaking{Look: looked, Info: a.w.info()})
+		},
+	})
+	release()
+	if res.run != nil {
+		a.take(res, looked)
+	}
+	return res, nil
 }
 
 // hurried waits for d, or until something may have been left behind, and reports

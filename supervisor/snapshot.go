@@ -30,7 +30,7 @@ func (s *Supervisor) publish() {
 	for _, w := range s.workers {
 		// A stuck child holds its device in the kernel, so it matters even if the
 		// device has vanished.
-		if w.state.Present || w.state.Stuck != nil {
+		if w.state.Present || w.state.Stuck != nil || w.kept {
 			snap.Devices = append(snap.Devices, w.state)
 		}
 	}

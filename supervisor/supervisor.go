@@ -165,7 +165,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // held.
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
-	w.state.Contracts, w.state.Resources = nil, nil
+	w.state.Contracts, w.state.Resources, w.state.Notification = nil, nil, nil
 	s.assess(&w.state)
 	w.gone = true
 	w.cancel(errVanished)

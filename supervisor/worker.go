@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +50,9 @@ type worker struct {
 	// for.
 	state report.DeviceState
 	gone  bool
+	// kept tells that the device stays in the snapshot if it vanishes. It does not
+	// change once the worker is there for others.
+	kept bool
 }
 
 func newWorker(s *Supervisor, name string) *worker {
@@ -192,12 +197,46 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 	w.journal.run(run, res.stderr)
 	return func(state *report.DeviceState) {
 		state.Last = run.Kept()
+		state.Notification = latestVectors(state.Notification, run)
 		state.Failures = w.failures
 		if run.Outcome == report.OutcomeOK {
 			state.LastSuccess = run.Started
 		}
 		delete(w.s.awaited, w.name)
 	}
+}
+
+// maxVectors is the most completion vectors, from 0 on, whose latest measurement is
+// kept.
+const maxVectors = 256
+
+// latestVectors returns the latest measurement of each completion vector after a run,
+// of which before is what was known; nil for nothing. It changes neither.
+func latestVectors(before *report.Notification, run *report.Run) *report.Notification {
+	most := maxVectors
+	if run.Info != nil {
+		most = min(most, run.Info.CompletionVectors)
+	}
+	latest := make(map[int]report.VectorLatency)
+	if before != nil {
+		for _, v := range before.Vectors {
+			latest[v.Vector] = v
+		}
+	}
+	for _, l := range run.Vectors() {
+		l.Bins = report.Distribution(l.Samples)
+		l.Samples, l.Arms = nil, nil
+		latest[l.Vector] = report.VectorLatency{Latency: l, Measured: run.Started}
+	}
+	maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= most })
+	if len(latest) == 0 {
+		return nil
+	}
+	after := new(report.Notification)
+	for _, n := range slices.Sorted(maps.Keys(latest)) {
+		after.Vectors = append(after.Vectors, latest[n])
+	}
+	return after
 }
 
 // audited is probed for a run of the audit. What the run itself did not live to

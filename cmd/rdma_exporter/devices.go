@@ -73,15 +73,20 @@ func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 	case providerLibibverbs:
 		return ibverbs.New, nil
 	case providerSimulated:
-		p := simulated.Default()
-		if len(s.Profile) != 0 {
-			var err error
-			if p, err = simulated.ParseProfile(s.Profile); err != nil {
-				return nil, err
-			}
+		p, err := profileOf(s)
+		if err != nil {
+			return nil, err
 		}
 		return func(t verbs.Tracer) verbs.Provider { return simulated.New(p, t) }, nil
 	default:
 		return nil, fmt.Errorf("there is no provider %q", s.Provider)
 	}
+}
+
+// profileOf returns the profile of the simulated devices that a child is told of.
+func profileOf(s settings) (*simulated.Profile, error) {
+	if len(s.Profile) == 0 {
+		return simulated.Default(), nil
+	}
+	return simulated.ParseProfile(s.Profile)
 }

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -24,6 +26,7 @@ const (
 	defaultAddress = ":10879"
 
 	commandServe     = "serve"
+	commandAudit     = "audit"
 	commandProbe     = "probe"
 	commandContract  = "contract"
 	commandInventory = "inventory"
@@ -62,6 +65,9 @@ type options struct {
 
 	// device is that of the commands for one device.
 	device string
+
+	// format, output and failOn are of the command audit.
+	format, output, failOn string
 }
 
 // parse parses the command line. With done, there is nothing left to do but to
@@ -74,19 +80,69 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.UsageWriter(std.out)
 	app.ErrorWriter(std.err)
 	app.UsageTemplate(usageTemplate)
-	app.UsageFuncs(template.FuncMap{"Grouped": groupFlags})
+	app.UsageFuncs(template.FuncMap{"Grouped": groupFlags, "CommandsToTwoColumns": listCommands})
 	app.Version(version.Print(programName))
 	app.HelpFlag.Short('h')
 
-	app.Flag("config.file", "YAML file with the sizes that the probes ask for. See docs/configuration.md.").
+	args = withCommand(args)
+	// What is done once has no schedule, and serves nothing.
+	o.addFlags(app, std, args[0] == commandAudit)
+	o.addCommands(app)
+	command, err := app.Parse(args)
+	if done {
+		return nil, true, status
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "%s: error: %s%v, try --help\n", programName, culprit(app, args, err), err)
+		return nil, true, exitUsage
+	}
+	o.command = command
+	return o, false, exitOK
+}
+
+// withCommand returns arguments that begin with a command. kingpin's own default
+// command would swallow errors of the flags before it, and its command help would
+// show the flags of another one.
+func withCommand(args []string) []string {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		args = append([]string{commandServe}, args...)
+	}
+	return args
+}
+
+// addCommands adds the commands, with the flags that only they have.
+func (o *options) addCommands(app *kingpin.Application) {
+	app.Command(commandServe, "Probe the devices, again and again, and serve the metrics. This is what is done if no command is given.")
+	o.addAudit(app)
+	for _, c := range []struct{ name, help string }{
+		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
+		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit."},
+		{commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each resource audit."},
+	} {
+		app.Command(c.name, c.help).Hidden().
+			Flag("device", "Name of the device.").Required().StringVar(&o.device)
+	}
+}
+
+// addFlags adds the flags of all commands or, if all is done once, of the command
+// audit.
+func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
+	app.Flag("config.file", "YAML file with the sizes that the probes ask for, and with what counts as a finding. See docs/configuration.md.").
 		PlaceHolder("FILE").StringVar(&o.configFile)
 
-	app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
-		PlaceHolder("REGEX").RegexpVar(&o.include)
+	if !once {
+		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
+			PlaceHolder("REGEX").RegexpVar(&o.include)
+	}
 	app.Flag("device.exclude", "Do not probe the devices whose whole name matches this regular expression.").
 		PlaceHolder("REGEX").RegexpVar(&o.exclude)
-	app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
-		Default("5s").DurationVar(&o.discovery)
+	if !once {
+		app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
+			Default("5s").DurationVar(&o.discovery)
+	}
 	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
 		Default("/sys/fs/cgroup").StringVar(&o.cgroup)
 	app.Flag("path.procfs", "Where the proc file system is mounted.").
@@ -98,39 +154,58 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
 		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
 
-	app.Flag("probe.interval", "Time between two runs of the probes on one device.").
-		Default("30s").DurationVar(&o.interval)
+	if !once {
+		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
+			Default("30s").DurationVar(&o.interval)
+	}
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
 		Default("10s").DurationVar(&o.timeout)
 	app.Flag("probe.concurrency", "Most devices that are probed or audited at the same time.").
 		Default("2").IntVar(&o.concurrency)
-	app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
-		Default("0.1").Float64Var(&o.jitter)
-	app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
-		Default("5m").DurationVar(&o.backoff)
+	if !once {
+		app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
+			Default("0.1").Float64Var(&o.jitter)
+		app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
+			Default("5m").DurationVar(&o.backoff)
+	}
 
+	budget := "2s"
 	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
 		Default("100").IntVar(&o.notification.Samples)
-	app.Flag("notification.vectors", "Most completion vectors that one run measures; the next run measures the next ones.").
-		Default("4").IntVar(&o.notification.Vectors)
+	if once {
+		// No further run measures the other vectors.
+		app.Flag("notification.vectors", "Most completion vectors that are measured.").
+			Default("64").IntVar(&o.notification.Vectors)
+		budget = "4s"
+	} else {
+		app.Flag("notification.vectors", "Most completion vectors that one run measures; the next run measures the next ones.").
+			Default("4").IntVar(&o.notification.Vectors)
+	}
 	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
 		Default("500ms").DurationVar(&o.notification.Deadline)
 	app.Flag("notification.budget", "Time that a run may spend on these measurements, all together.").
-		Default("2s").DurationVar(&o.notification.Budget)
+		Default(budget).DurationVar(&o.notification.Budget)
 
-	app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
-		Default("1h").DurationVar(&o.contractInterval)
+	if !once {
+		app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
+			Default("1h").DurationVar(&o.contractInterval)
+	}
 	app.Flag("contract.timeout", "Longest that a process of a contract audit may take before it is killed; another one judges the rest.").
 		Default("1m").DurationVar(&o.contractTimeout)
 
-	app.Flag("audit.interval", "Time between two resource audits of one device, of what the kernel tracks on it for all processes; 0 for none.").
-		Default("1m").DurationVar(&o.auditInterval)
+	if !once {
+		app.Flag("audit.interval", "Time between two resource audits of one device, of what the kernel tracks on it for all processes; 0 for none.").
+			Default("1m").DurationVar(&o.auditInterval)
+	}
 	app.Flag("audit.timeout", "Longest that a resource audit may take before its process is killed; what is not looked at in four fifths of that is only counted.").
 		Default("10s").DurationVar(&o.auditTimeout)
 	app.Flag("audit.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
 		Default("20000").Int64Var(&o.auditMaxObjects)
 	app.Flag("audit.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
 		Default("10").IntVar(&o.auditOwners)
+	if once {
+		return
+	}
 
 	o.web = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
@@ -142,29 +217,6 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 
 	promslogflag.AddFlags(app, o.log)
 	o.log.Writer = std.err
-
-	app.Command(commandServe, "Probe the devices and serve the metrics.")
-	probeCmd := app.Command(commandProbe, "Probe one device once and write a report; what the exporter runs for each run.").Hidden()
-	probeCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
-	contractCmd := app.Command(commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit.").Hidden()
-	contractCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
-	inventoryCmd := app.Command(commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each resource audit.").Hidden()
-	inventoryCmd.Flag("device", "Name of the device.").Required().StringVar(&o.device)
-
-	// kingpin's own default command would swallow errors of the flags before it.
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		args = append([]string{commandServe}, args...)
-	}
-	command, err := app.Parse(args)
-	if done {
-		return nil, true, status
-	}
-	if err != nil {
-		fmt.Fprintf(std.err, "%s: error: %s%v, try --help\n", programName, culprit(app, args, err), err)
-		return nil, true, exitUsage
-	}
-	o.command = command
-	return o, false, exitOK
 }
 
 // culprit names the flag whose value made parsing fail with err, or returns
@@ -195,30 +247,13 @@ const maxOwners = 100
 
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
-	var errs []error
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"discovery.interval", o.discovery},
-		{"probe.interval", o.interval},
-		{"probe.timeout", o.timeout},
-		{"probe.max-backoff", o.backoff},
-		{"contract.timeout", o.contractTimeout},
-		{"audit.timeout", o.auditTimeout},
-	} {
-		if d.value <= 0 {
-			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", d.flag, d.value))
-		}
-	}
-	if o.interval > 0 && o.interval < minInterval {
-		errs = append(errs, fmt.Errorf("--probe.interval is %s: use a duration from %s", o.interval, minInterval))
-	}
-	if o.contractInterval != 0 && o.contractInterval < minInterval {
-		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
-	}
-	if o.auditInterval != 0 && o.auditInterval < minInterval {
-		errs = append(errs, fmt.Errorf("--audit.interval is %s: use a duration from %s, or 0s for no audit", o.auditInterval, minInterval))
+	errs := positive(map[string]time.Duration{
+		"probe.timeout":    o.timeout,
+		"contract.timeout": o.contractTimeout,
+		"audit.timeout":    o.auditTimeout,
+	})
+	if o.command != commandAudit {
+		errs = append(errs, o.checkServe()...)
 	}
 	if o.auditMaxObjects < 0 {
 		errs = append(errs, fmt.Errorf("--audit.max-objects is %d: use a number from 0", o.auditMaxObjects))
@@ -229,13 +264,43 @@ func (o *options) check() error {
 	if o.concurrency < 1 {
 		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
 	}
+	return errors.Join(append(errs, o.notification.Validate())...)
+}
+
+// checkServe checks the flags that the command audit does not have.
+func (o *options) checkServe() []error {
+	errs := positive(map[string]time.Duration{
+		"discovery.interval": o.discovery,
+		"probe.interval":     o.interval,
+		"probe.max-backoff":  o.backoff,
+	})
+	if o.interval > 0 && o.interval < minInterval {
+		errs = append(errs, fmt.Errorf("--probe.interval is %s: use a duration from %s", o.interval, minInterval))
+	}
+	if o.contractInterval != 0 && o.contractInterval < minInterval {
+		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
+	}
+	if o.auditInterval != 0 && o.auditInterval < minInterval {
+		errs = append(errs, fmt.Errorf("--audit.interval is %s: use a duration from %s, or 0s for no audit", o.auditInterval, minInterval))
+	}
 	if !(o.jitter >= 0 && o.jitter <= 1) { // not a number is neither
 		errs = append(errs, fmt.Errorf("--probe.jitter is %v: use a number from 0 to 1", o.jitter))
 	}
 	if o.maxRequests < 0 {
 		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.maxRequests))
 	}
-	return errors.Join(append(errs, o.notification.Validate())...)
+	return errs
+}
+
+// positive returns an error for each flag whose duration is not above zero.
+func positive(flags map[string]time.Duration) []error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if d := flags[name]; d <= 0 {
+			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", name, d))
+		}
+	}
+	return errs
 }
 
 // mostDeadlines is by how many times its deadline the measurement of notification
@@ -255,7 +320,7 @@ func (o *options) checkTime(p probe.Config) error {
 	if all >= o.timeout {
 		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", o.timeout, parts))
 	}
-	if o.contractInterval > 0 && p.DestroyTimeout >= o.contractTimeout {
+	if o.judges() && p.DestroyTimeout >= o.contractTimeout {
 		errs = append(errs, fmt.Errorf("--contract.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", o.contractTimeout, p.DestroyTimeout))
 	}
 	return errors.Join(errs...)
@@ -270,11 +335,12 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Resource audit"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Resource audit"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
-		"device": 1, "discovery": 1, "path": 1, "provider": 1, "simulated": 1,
-		"probe": 2, "notification": 3, "contract": 4, "audit": 5, "web": 6, "log": 7,
+		"fail-on": 1, "format": 1, "output": 1,
+		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
+		"probe": 3, "notification": 4, "contract": 5, "audit": 6, "web": 7, "log": 8,
 	}
 	for _, f := range flags {
 		if f.Hidden {
@@ -282,14 +348,40 @@ func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 		}
 		word, _, _ := strings.Cut(f.Name, ".")
 		g := &groups[of[word]]
+		if f.Name == "device" {
+			// kingpin lists the flags of a command after those of the program.
+			g.Flags = slices.Insert(g.Flags, 0, f)
+			continue
+		}
 		g.Flags = append(g.Flags, f)
 	}
 	return groups
 }
 
-const usageTemplate = `usage: {{.App.Name}} [<flags>]
+// listCommands returns the names and the help of the commands that people call.
+func listCommands(commands []*kingpin.CmdModel) [][2]string {
+	var rows [][2]string
+	for _, c := range commands {
+		if !c.Hidden && c.Name != "help" {
+			rows = append(rows, [2]string{c.Name, c.Help})
+		}
+	}
+	return rows
+}
+
+// usageTemplate shows the usage of the command; of serve, which needs no name, as
+// that of the program.
+const usageTemplate = `{{$command := .Context.SelectedCommand -}}
+{{if and $command (ne $command.Name "serve") -}}
+usage: {{.App.Name}} {{$command.Name}} [<flags>]
+
+{{or $command.HelpLong $command.Help|Wrap 0}}
+{{else -}}
+usage: {{.App.Name}} [<command>] [<flags>]
 
 {{.App.Help|Wrap 0}}
-{{range Grouped .Context.Flags}}{{if .Flags}}{{.Title}}:
+Commands, with --help for what each of them does:
+{{.App.Commands|CommandsToTwoColumns|FormatTwoColumns}}
+{{end}}{{range Grouped .Context.Flags}}{{if .Flags}}{{.Title}}:
 {{.Flags|FlagsToTwoColumns|FormatTwoColumns}}
 {{end}}{{end}}`

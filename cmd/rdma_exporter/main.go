@@ -27,7 +27,7 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// Exit statuses.
+// Exit statuses. The command audit has its own but for the first.
 const (
 	exitOK = iota
 	// exitFailed: what was asked for could not be done.
@@ -43,9 +43,14 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	if done {
 		return status
 	}
-	if o.command != commandServe {
+	switch o.command {
+	case commandServe:
+		runtime.UnlockOSThread() // serving needs no thread of its own
+		return runServe(ctx, o, std)
+	case commandAudit:
+		runtime.UnlockOSThread()
+		return runAudit(ctx, o, std)
+	default:
 		return runChild(ctx, o, std)
 	}
-	runtime.UnlockOSThread() // serving needs no thread of its own
-	return runServe(ctx, o, std)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -17,9 +18,7 @@ import (
 	"github.com/prometheus/common/version"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"rdma_exporter/audit"
 	"rdma_exporter/collector"
-	"rdma_exporter/owner"
 	"rdma_exporter/report"
 	"rdma_exporter/supervisor"
 	"rdma_exporter/web"
@@ -70,20 +69,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
 		}
 	}
-	o.include, o.exclude = whole(o.include), whole(o.exclude)
-	config, err := loadConfig(o.configFile)
-	if err != nil {
-		return nil, err
-	}
-	config.Probe.Notification = o.notification
-	if err := o.checkTime(config.Probe); err != nil {
-		return nil, err
-	}
-	discover, profiles, err := discoverer(o)
-	if err != nil {
-		return nil, err
-	}
-	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, Inventory: o.inventory()}, profiles)
+	config, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
@@ -91,29 +77,8 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
 	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }})
-	jitter := o.jitter
-	if jitter == 0 {
-		jitter = -1 // the supervisor's word for none
-	}
-	contract := supervisor.ContractConfig{Interval: o.contractInterval, Timeout: o.contractTimeout}
-	if o.contractInterval > 0 {
-		contract.Command = children.contract
-	}
-	stock := supervisor.InventoryConfig{Interval: o.auditInterval, Timeout: o.auditTimeout}
-	// The kernel tracks nothing of simulated devices.
-	if o.auditInterval > 0 && o.provider == providerLibibverbs {
-		if _, err := owner.New(o.procfs, o.cgroup); err != nil {
-			return nil, fmt.Errorf("--path.procfs: %w", err)
-		}
-		stock.Command = children.inventory
-	}
-	s, err = supervisor.New(supervisor.Config{
-		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
-		Assess:   func(d *report.DeviceState) *report.Assessment { return audit.Assess(d, config.Audit) },
-		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
-		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
-		Sinks: []supervisor.Sink{c}, Logger: logger,
-	})
+	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
+	s, err = supervisor.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +96,27 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 			return nil, fmt.Errorf("register the exporter's own metrics: %w", err)
 		}
 	}
+	host, _ := os.Hostname() // The page does without.
 	w, err := web.Config{
 		Snapshot: s.Snapshot, Gatherer: c.Gatherer(registry), Registerer: handlerMetrics,
-		Logger: logger, MetricsPath: o.metricsPath, MaxRequests: o.maxRequests, Version: version.Version,
+		Logger: logger, MetricsPath: o.metricsPath, MaxRequests: o.maxRequests,
+		Version: version.Version, Host: host, StaleAfter: staleAfter(&config),
 	}.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
 	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
+}
+
+// staleAfter returns how old the last run of each kind can become while all goes as
+// it should, with time to spare.
+func staleAfter(c *supervisor.Config) map[report.Kind]time.Duration {
+	probes := 2*c.Backoff + c.Timeout + c.Contract.Timeout
+	return map[report.Kind]time.Duration{
+		report.KindProbe:     probes,
+		report.KindContract:  2*c.Contract.Interval + probes,
+		report.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
+	}
 }
 
 // run serves until ctx is cancelled or serving fails. When one of its two parts

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rdma_exporter/inventory"
+	simulatedhost "rdma_exporter/inventory/simulated"
 	"rdma_exporter/owner"
 	"rdma_exporter/report"
 	"rdma_exporter/restrack"
@@ -55,6 +56,19 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return err
 	}
+	take := inventory.Options{
+		Device: o.device, Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
+		MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
+	}
+	if s.Provider == providerSimulated {
+		profile, err := profileOf(s)
+		if err != nil {
+			return err
+		}
+		host := simulatedhost.New(profile, o.device, time.Now(), s.Inventory.Look)
+		take.Tables, take.People = host, host
+		return inventory.Run(ctx, take)
+	}
 	tables, err := restrack.Dial()
 	if err != nil {
 		return fmt.Errorf("ask the kernel for its tables: %w", err)
@@ -64,11 +78,8 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("--path.procfs: %w", err)
 	}
-	return inventory.Run(ctx, inventory.Options{
-		Tables: tables, People: people, Device: o.device,
-		Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
-		MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
-	})
+	take.Tables, take.People = tables, people
+	return inventory.Run(ctx, take)
 }
 
 // giveWay has this thread, on which the audit runs, give way to others. A process
@@ -88,9 +99,11 @@ var errFound = errors.New("found")
 
 // announce tells what the kernel calls the device that this process has opened, so
 // that what is left of it can be found when the process has ended. A kernel that
-// does not tell, or not soon, costs that, and no more.
+// does not tell, or not soon, costs that, and no more. A simulated device has a name
+// at once.
 func announce(ctx context.Context, s settings, device string, out *report.Writer) {
-	if s.Provider != providerLibibverbs {
+	if s.Provider == providerSimulated {
+		_ = out.Context(simulatedhost.Context(os.Getpid()))
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTime)

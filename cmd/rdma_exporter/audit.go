@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/version"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+	"rdma_exporter/status"
+	"rdma_exporter/supervisor"
+	"rdma_exporter/terminal"
+)
+
+// The formats of a report.
+const (
+	formatText       = "text"
+	formatJSON       = "json"
+	formatPrometheus = "prometheus"
+)
+
+// Exit statuses of the command audit.
+const (
+	// exitFindings: there are findings as severe as --fail-on says, or worse.
+	exitFindings = 1
+	// exitNoAudit: the devices could not be audited, or nobody be told.
+	exitNoAudit = 2
+)
+
+// addAudit adds the command audit with the flags that only it has.
+func (o *options) addAudit(app *kingpin.Application) {
+	audit := app.Command(commandAudit, "Audit the devices once, write a report, and end: with status 1 if something is wrong.").
+		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, judges how it keeps the contracts of the manual, and takes stock of the objects that the kernel tracks on it. Nothing of that is left when it ends.
+
+It ends with status 0 if there are no findings as severe as --fail-on says, with 1 if there are some, and with 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
+	audit.Flag("format", "Format of the report: text, json (as at /api/v1/status) or prometheus (for the textfile collector of node_exporter).").
+		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
+	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").
+		PlaceHolder("FILE").StringVar(&o.output)
+	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
+		Default(string(report.SeverityWarning)).EnumVar(&o.failOn, string(report.SeverityWarning), string(report.SeverityCritical))
+	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
+		PlaceHolder("REGEX").RegexpVar(&o.include)
+}
+
+// runAudit is the command audit.
+func runAudit(ctx context.Context, o *options, std stdio) int {
+	s, err := audited(ctx, o, std)
+	if err != nil {
+		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+		return exitNoAudit
+	}
+	if fails(s, report.Severity(o.failOn)) {
+		return exitFindings
+	}
+	return exitOK
+}
+
+// audited audits the devices, writes the report, and returns what it is of. It is an
+// error if that could not be done, or there was nothing to audit.
+func audited(ctx context.Context, o *options, std stdio) (*status.Status, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if err := checkOutput(o.output); err != nil {
+		return nil, err
+	}
+	config, err := o.supervise()
+	if err != nil {
+		return nil, err
+	}
+	assess := config.Assess
+	config.Assess = func(d *report.DeviceState) *report.Assessment { return withVanished(d, assess(d)) }
+
+	var s *supervisor.Supervisor
+	metrics := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }})
+	config.Sinks = append(config.Sinks, metrics)
+	progress := terminal.Detect(file(std.err), os.Getenv)
+	if progress.Terminal {
+		config.Sinks = append(config.Sinks, terminal.NewProgress(std.err, progress, func() int { return len(s.Snapshot().Devices) }))
+	}
+	if s, err = supervisor.New(config); err != nil {
+		return nil, err
+	}
+	err = s.RunOnce(ctx)
+	if progress.Terminal {
+		fmt.Fprintln(std.err)
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil, errors.New("interrupted: there is no report")
+	} else if err != nil {
+		return nil, err
+	}
+
+	snapshot := s.Snapshot()
+	if err := matching(o, snapshot); err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // Without a name, the report has none.
+	found := status.Of(snapshot, status.Options{Now: time.Now(), Version: version.Version, Host: host})
+	text, err := rendered(o, std, found, metrics)
+	if err != nil {
+		return nil, err
+	}
+	if err := write(o.output, text, std); err != nil {
+		return nil, err
+	}
+	if p := found.Problem; p != nil {
+		return nil, errors.New(p.Message)
+	}
+	return found, nil
+}
+
+// file returns the file that a stream is; nil if it is none.
+func file(stream any) *os.File {
+	f, _ := stream.(*os.File)
+	return f
+}
+
+// matching returns an error if the host has devices and the flags leave all of them
+// out.
+func matching(o *options, found *report.Snapshot) error {
+	if len(found.Devices) > 0 || found.DiscoveryError != "" || o.include == nil && o.exclude == nil {
+		return nil
+	}
+	all := *o
+	all.include, all.exclude = nil, nil
+	discover, _, err := discoverer(&all)
+	if err != nil {
+		return err
+	}
+	names, err := discover()
+	if err != nil || len(names) == 0 {
+		return nil // for which the flags are not to blame
+	}
+	slices.Sort(names)
+	return fmt.Errorf("--device and --device.exclude leave no device: the whole name must match, and there are %s", quotedList(names))
+}
+
+// quotedList joins names as a terminal can show them.
+func quotedList(names []string) string {
+	const most = 20
+	var quoted []string
+	for _, name := range names[:min(len(names), most)] {
+		quoted = append(quoted, fmt.Sprintf("%q", name))
+	}
+	if more := len(names) - most; more > 0 {
+		quoted = append(quoted, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// withVanished adds to an assessment that a device has vanished since it was found.
+// Who calls it looks at devices that were there.
+func withVanished(d *report.DeviceState, a *report.Assessment) *report.Assessment {
+	if d.Present {
+		return a
+	}
+	vanished := report.Finding{
+		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device",
+		Message: "The device was there when the audit began, and had vanished when it ended.",
+		Meaning: "Programs that had it open have lost their connections. What the audit found of it may be due to that.",
+		Action:  "Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back.",
+	}
+	all := &report.Assessment{Findings: []report.Finding{vanished}}
+	if a != nil {
+		all.Findings = append(all.Findings, a.Findings...)
+	}
+	return all
+}
+
+// fails tells whether a status is as bad as a severity, or worse.
+func fails(s *status.Status, least report.Severity) bool {
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		switch {
+		case d.Health == status.HealthCritical:
+			return true
+		case d.Health != status.HealthOK && least == report.SeverityWarning:
+			return true // A device of which too little is known is not known to be well.
+		}
+	}
+	return false
+}
+
+// rendered returns the report in the format that was asked for.
+func rendered(o *options, std stdio, s *status.Status, metrics *collector.Collector) ([]byte, error) {
+	var b bytes.Buffer
+	switch o.format {
+	case formatJSON:
+		e := json.NewEncoder(&b)
+		e.SetIndent("", "  ")
+		if err := e.Encode(s); err != nil {
+			return nil, fmt.Errorf("encode the report: %w", err)
+		}
+	case formatPrometheus:
+		if err := expose(&b, metrics); err != nil {
+			return nil, err
+		}
+	default:
+		screen := terminal.Detect(file(std.out), os.Getenv)
+		if o.output != "" {
+			screen = terminal.Detect(nil, os.Getenv)
+		}
+		if err := terminal.Write(&b, s, screen); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// expose writes the metrics of the devices, and which exporter it was, as text. It
+// leaves out those of this process, which has no past, and of whose names
+// node_exporter has its own.
+func expose(b *bytes.Buffer, metrics *collector.Collector) error {
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(versioncollector.NewCollector(programName)); err != nil {
+		return fmt.Errorf("register the exporter's own metrics: %w", err)
+	}
+	families, err := metrics.Gatherer(registry).Gather()
+	if err != nil {
+		return fmt.Errorf("gather the metrics: %w", err)
+	}
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(b, f); err != nil {
+			return fmt.Errorf("write the metric %s: %w", f.GetName(), err)
+		}
+	}
+	return nil
+}

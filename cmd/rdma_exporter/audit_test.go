@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/report"
+	"rdma_exporter/status"
+)
+
+// A device that is there is assessed as ever; one that has vanished is a finding,
+// the worst.
+func TestWithVanished(t *testing.T) {
+	t.Parallel()
+	known := &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+	if got := withVanished(&report.DeviceState{Present: true}, known); got != known {
+		t.Errorf("of one that is there: %+v", got)
+	}
+	if got := withVanished(&report.DeviceState{Present: true}, nil); got != nil {
+		t.Errorf("of one of which nothing is known: %+v", got)
+	}
+	for _, before := range []*report.Assessment{nil, known} {
+		got := withVanished(&report.DeviceState{}, before)
+		f := got.Findings[0]
+		if f.Kind != report.FindingUnusable || f.Severity != report.SeverityCritical || f.Subject == "" || f.Message == "" || f.Meaning == "" || f.Action == "" {
+			t.Errorf("the finding is %+v", f)
+		}
+		if before != nil && !slices.Equal(got.Findings[1:], known.Findings) {
+			t.Errorf("the others are %+v", got.Findings[1:])
+		}
+	}
+	if len(known.Findings) != 1 {
+		t.Error("the assessment was changed")
+	}
+}
+
+func TestFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		healths           []status.Health
+		warning, critical bool
+	}{
+		{nil, false, false},
+		{[]status.Health{status.HealthOK}, false, false},
+		{[]status.Health{status.HealthOK, status.HealthWarning}, true, false},
+		{[]status.Health{status.HealthWarning, status.HealthCritical}, true, true},
+		{[]status.Health{status.HealthUnknown}, true, false},
+	} {
+		var s status.Status
+		for _, h := range c.healths {
+			s.Devices = append(s.Devices, status.Device{Health: h})
+		}
+		if got := fails(&s, report.SeverityWarning); got != c.warning {
+			t.Errorf("%v from warning on: %v", c.healths, got)
+		}
+		if got := fails(&s, report.SeverityCritical); got != c.critical {
+			t.Errorf("%v from critical on: %v", c.healths, got)
+		}
+	}
+}
+
+func TestQuotedList(t *testing.T) {
+	t.Parallel()
+	if got := quotedList([]string{"a", "b\x1b"}); got != `"a", "b\x1b"` {
+		t.Error(got)
+	}
+	if got := quotedList(slices.Repeat([]string{"a"}, 33)); !strings.HasSuffix(got, `"a", 13 more`) {
+		t.Error(got)
+	}
+}
+
+// names are what a folder has.
+func names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a*b.prom") // A star has no meaning in it.
+	for _, text := range []string{"one", "", strings.Repeat("two", 1<<20)} {
+		if err := replace(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("%v: %.10q", err, got)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != outputMode {
+			t.Errorf("%v: %v", err, info)
+		}
+		if got := names(t, dir); !slices.Equal(got, []string{"a*b.prom"}) {
+			t.Errorf("the folder has %q", got)
+		}
+	}
+}
+
+// What cannot be replaced stays, and nothing else is left.
+func TestReplaceFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	full := filepath.Join(dir, "folder")
+	if err := os.MkdirAll(filepath.Join(full, "file"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{
+		full:                               syscall.EEXIST, // as it is of a directory
+		filepath.Join(dir, "none", "file"): fs.ErrNotExist,
+		filepath.Join(dir, strings.Repeat("x", 255)):            syscall.ENAMETOOLONG,
+		filepath.Join(full, "file", strings.Repeat("x/", 4096)): syscall.ENAMETOOLONG,
+	} {
+		if err := replace(path, []byte("text")); !errors.Is(err, want) {
+			t.Errorf("%.100s: %v, want %v", path, err, want)
+		}
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"folder"}) {
+		t.Errorf("the folder has %q", got)
+	}
+	if got := names(t, full); !slices.Equal(got, []string{"file"}) {
+		t.Errorf("the folder in it has %q", got)
+	}
+}

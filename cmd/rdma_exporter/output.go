@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// outputMode is the mode of a report's file. Whoever collects it is mostly another
+// user, and nothing in it is a secret: it is what /metrics would tell anybody.
+const outputMode = 0o644
+
+// checkOutput returns an error if it is clear beforehand that a report cannot be
+// written to a file of this name; empty for standard output.
+func checkOutput(path string) error {
+	if path == "" {
+		return nil
+	}
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("--output: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("--output %s: it is a directory: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("--output %s: it is no regular file, and would be replaced by one: leave out --output and redirect standard output", path)
+	}
+	folder := filepath.Dir(path)
+	if err := unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Errorf("--output %s: a file in %s cannot be written: %w", path, folder, err)
+	}
+	return nil
+}
+
+// write writes a report to a file or, without a name for one, to standard output.
+func write(path string, text []byte, std stdio) error {
+	if path != "" {
+		if err := replace(path, text); err != nil {
+			return fmt.Errorf("--output %s: %w; what was there before is unchanged", path, err)
+		}
+		return nil
+	}
+	if _, err := std.out.Write(text); err != nil {
+		return fmt.Errorf("write the report to standard output: %w", err)
+	}
+	return nil
+}
+
+// replace replaces a file, or a symbolic link to one, by another one with this text,
+// at once and for good: whoever reads it at any moment, or after a power cut, has
+// either the old text or the new. After an error the old file is as it was, and
+// nothing else is left.
+func replace(path string, text []byte) (err error) {
+	// Nobody takes a file whose name begins with a dot and has a number at its end for
+	// the report.
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // It may be closed already.
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	if err := f.Chmod(outputMode); err != nil { // whatever the umask is
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return nil
+}

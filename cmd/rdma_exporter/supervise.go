@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+
+	"rdma_exporter/audit"
+	"rdma_exporter/owner"
+	"rdma_exporter/report"
+	"rdma_exporter/supervisor"
+)
+
+// supervise checks everything that was configured about the devices, and returns
+// what a supervisor needs to know of them: all but its sinks and its logger. It
+// starts nothing.
+func (o *options) supervise() (supervisor.Config, error) {
+	o.include, o.exclude = whole(o.include), whole(o.exclude)
+	config, err := loadConfig(o.configFile)
+	if err != nil {
+		return supervisor.Config{}, err
+	}
+	config.Probe.Notification = o.notification
+	if err := o.checkTime(config.Probe); err != nil {
+		return supervisor.Config{}, err
+	}
+	discover, profiles, err := discoverer(o)
+	if err != nil {
+		return supervisor.Config{}, err
+	}
+	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, Inventory: o.inventory()}, profiles)
+	if err != nil {
+		return supervisor.Config{}, err
+	}
+	jitter := o.jitter
+	if jitter == 0 {
+		jitter = -1 // the supervisor's word for none
+	}
+	contract := supervisor.ContractConfig{Interval: o.contractInterval, Timeout: o.contractTimeout}
+	if o.judges() {
+		contract.Command = children.contract
+	}
+	stock := supervisor.InventoryConfig{Interval: o.auditInterval, Timeout: o.auditTimeout}
+	if o.takesStock() {
+		stock.Command = children.inventory
+	}
+	// Who holds objects of simulated devices is told by their profile.
+	if o.takesStock() && o.provider == providerLibibverbs {
+		if _, err := owner.New(o.procfs, o.cgroup); err != nil {
+			return supervisor.Config{}, fmt.Errorf("--path.procfs: %w", err)
+		}
+	}
+	return supervisor.Config{
+		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
+		Assess:   func(d *report.DeviceState) *report.Assessment { return audit.Assess(d, config.Audit) },
+		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
+		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
+	}, nil
+}
+
+// judges tells whether the contracts are judged. What is done once leaves out
+// nothing.
+func (o *options) judges() bool { return o.command == commandAudit || o.contractInterval > 0 }
+
+// takesStock is judges for the resource audit.
+func (o *options) takesStock() bool { return o.command == commandAudit || o.auditInterval > 0 }

@@ -1,0 +1,810 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/report"
+	"rdma_exporter/status"
+)
+
+// auditing is an exporter that audits once.
+type auditing struct {
+	// program is a name of the binary that only this exporter and its children run.
+	program        string
+	cmd            *exec.Cmd
+	stdout, stderr output
+}
+
+// newAudit returns an exporter that is to audit simulated devices, of a profile unless
+// it is empty, and has not been started. Change is mostly nil.
+func newAudit(t testing.TB, profile string, change func(*exec.Cmd), args ...string) *auditing {
+	t.Helper()
+	dependOnProgram(t)
+	a := &auditing{program: filepath.Join(t.TempDir(), programName)}
+	if err := clone(binary, a.program); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"audit"}
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--path.sysfs=") }) {
+		all = append(all, "--provider=simulated")
+	}
+	if profile != "" {
+		all = append(all, "--simulated.profile="+file(t, "profile.yaml", profile))
+	}
+	a.cmd = exec.Command(a.program, append(all, args...)...)
+	a.cmd.Env = append(os.Environ(), "LC_ALL=C", "TERM=xterm", "COLUMNS=", "NO_COLOR=")
+	a.cmd.Stdout, a.cmd.Stderr = &a.stdout, &a.stderr
+	if change != nil {
+		change(a.cmd)
+	}
+	t.Cleanup(func() {
+		if a.cmd.Process != nil {
+			_ = a.cmd.Process.Kill()
+			_ = a.cmd.Wait()
+		}
+		for _, pid := range processes(t, a.program) {
+			t.Errorf("process %d is left and is killed", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return a
+}
+
+// run runs it to its end. Nothing of it may be left then.
+func (a *auditing) run(t testing.TB) result {
+	t.Helper()
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return a.end(t)
+}
+
+// end waits for the end.
+func (a *auditing) end(t testing.TB) result {
+	t.Helper()
+	overdue := time.AfterFunc(patience, func() { _ = a.cmd.Process.Kill() })
+	err := a.cmd.Wait()
+	if !overdue.Stop() {
+		t.Fatalf("it did not end by itself:\n%s", a.stderr.tail(2000))
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if left := processes(t, a.program); len(left) > 0 {
+		t.Errorf("processes %v are left when it has ended", left)
+	}
+	r := result{status: a.cmd.ProcessState.ExitCode(), stdout: a.stdout.String(), stderr: a.stderr.String()}
+	if strings.Contains(r.stderr, "panic") || strings.Contains(r.stderr, "goroutine ") {
+		t.Errorf("standard error says\n%s", r.stderr)
+	}
+	return r
+}
+
+// children waits until it has so many children.
+func (a *auditing) children(t testing.TB, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d children run", n), func() bool {
+		return len(slices.DeleteFunc(processes(t, a.program), func(pid int) bool { return pid == a.cmd.Process.Pid })) == n
+	})
+}
+
+// alone is a profile with one device.
+func alone(device string) string { return "devices:\n  - {name: " + device + "}\n" }
+
+const (
+	healthyDevice = "sim0, like: sim_siw0"
+	// hangingDevice hangs in the verb that it is mostly used with.
+	hangingDevice = "sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, hang: true}]"
+)
+
+// What was found decides the exit status, and the report says it first.
+func TestAuditStatus(t *testing.T) {
+	t.Parallel()
+	hasty := []string{"--config.file=FILE", "--probe.timeout=1s", "--contract.timeout=1s"}
+	for _, c := range []struct {
+		name    string
+		profile string
+		args    []string
+		// warning and critical are the statuses with that as --fail-on.
+		warning, critical int
+		want              []string
+	}{
+		{"healthy", alone(healthyDevice), nil, 0, 0, []string{": OK\n", "1 device (1 ok), 0 findings.", "There is nothing to be done."}},
+		{"info", alone("sim0, like: sim_ib0"), nil, 0, 0, []string{": OK\n", "INFO      sim0: port 2 (port_down)", "To do: "}},
+		{
+			"violated warning",
+			alone("sim0, like: sim_siw0, violate: [channel_destroy_busy]"),
+			nil, 1, 0,
+			[]string{": WARNING\n", "WARNING   sim0: channel_destroy_busy (contract_violated)", "17 hold, 1 violated, 5 skipped", "violated: channel_destroy_busy (warning)", "asked: ", "expected: ", "observed: "},
+		},
+		{
+			"violated critical",
+			alone("sim0, like: sim_siw0, violate: [cq_destroy_busy]"),
+			nil, 1, 1,
+			[]string{": CRITICAL\n", "CRITICAL  sim0: cq_destroy_busy (contract_violated)", "violated: cq_destroy_busy (critical)"},
+		},
+		{"hang", alone(hangingDevice), hasty, 1, 1, []string{": CRITICAL\n", "(run_aborted)", "Probes     timeout in ", "in ibv_create_qp"}},
+		{"crash", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, crash: true}]"), nil, 1, 1, []string{": CRITICAL\n", "Probes     crashed in ", "ibv_create_srq"}},
+		{"verb fails", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, errno: ENOMEM}]"), nil, 1, -1, []string{"(probe_failed)", "ibv_create_srq", "ENOMEM", "failed: srq"}},
+		{"not there", alone("sim0, like: sim_siw0, vanish: true"), nil, 1, 1, []string{": CRITICAL\n", "(device_unusable)", "ibv_open_device"}},
+		{
+			"leaks", alone("sim0, like: sim_siw0, resources: {holders: [], leak: {objects: {qp: 2}}}"), nil, 1, 0,
+			[]string{": WARNING\n", "(leaked)", "Left of children of the exporter that have ended", "4 leaked"},
+		},
+		{
+			"memlock", alone("sim0, like: sim_siw0, resources: {holders: [{pid: 4711, comm: trainer, objects: {mr: 1}, memlock: {pinned: 999, limit: 1000}}]}"), nil, 1, 1,
+			[]string{": CRITICAL\n", "(memlock_near_limit)", "pid 4711 (trainer)", "prlimit"},
+		},
+		{"thresholds of the file", alone("sim0, like: sim_siw0, resources: {holders: [{pid: 4711, objects: {mr: 1}, memlock: {pinned: 500, limit: 1000}}]}"), []string{"--config.file=LOW"}, 1, 0, []string{"(memlock_near_limit)"}},
+		{"orphans", alone("sim0, like: sim_siw0, resources: {holders: [{dead: true, objects: {qp: 2}}]}"), nil, 0, 0, []string{"2 orphaned"}},
+		{"orphans at once", alone("sim0, like: sim_siw0, resources: {holders: [{dead: true, objects: {qp: 2}}]}"), []string{"--config.file=LOW"}, 1, 0, []string{"(orphaned)", "2 orphaned"}},
+		{
+			"one of several", "devices:\n  - {name: " + healthyDevice + "}\n  - {name: sim1, like: sim_siw0, vanish: true}\n", nil, 1, 1,
+			[]string{"2 devices (1 critical, 1 ok)", "CRITICAL  sim1: ", "sim0    ok ", "sim1    critical "},
+		},
+		{
+			"the other one", "devices:\n  - {name: " + healthyDevice + "}\n  - {name: sim1, like: sim_siw0, vanish: true}\n",
+			[]string{"--device=sim0"},
+			0, 0,
+			[]string{": OK\n", "1 device (1 ok)"},
+		},
+		{
+			"all but one", "devices:\n  - {name: " + healthyDevice + "}\n  - {name: sim1, like: sim_siw0, vanish: true}\n",
+			[]string{"--device.exclude=.*1"},
+			0, 0,
+			[]string{": OK\n", "1 device (1 ok)"},
+		},
+	} {
+		for failOn, want := range map[string]int{"warning": c.warning, "critical": c.critical} {
+			if want < 0 {
+				continue // It depends on what else is found.
+			}
+			t.Run(c.name+" "+failOn, func(t *testing.T) {
+				t.Parallel()
+				args := quickly("--fail-on=" + failOn)
+				for _, arg := range c.args {
+					arg = strings.ReplaceAll(arg, "FILE", file(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n"))
+					args = append(args, strings.ReplaceAll(arg, "LOW", file(t, "low.yaml", "audit: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
+				}
+				r := newAudit(t, c.profile, nil, args...).run(t)
+				if r.status != want || r.stderr != "" {
+					t.Errorf("status %d, standard error %q, want %d", r.status, r.stderr, want)
+				}
+				for _, w := range c.want {
+					if !strings.Contains(r.stdout, w) {
+						t.Errorf("the report does not say %q:\n%s", w, r.stdout)
+					}
+				}
+				for line := range strings.Lines(r.stdout) {
+					if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsPrint(r) }) {
+						t.Errorf("the line %q has more than ASCII", line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Without a word about it, warnings count.
+func TestAuditDefault(t *testing.T) {
+	t.Parallel()
+	r := newAudit(t, "", nil, quickly("--device=sim_(rxe|siw)0")...).run(t)
+	if r.status != 1 || !strings.Contains(r.stdout, "2 devices (1 warning, 1 ok)") {
+		t.Errorf("status %d:\n%s", r.status, r.stdout)
+	}
+}
+
+// What cannot be done is status 2, with what is wrong and what to do.
+func TestAuditRefused(t *testing.T) {
+	t.Parallel()
+	notFolder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(notFolder, "class"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(notFolder, "class", "infiniband"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		profile string
+		args    []string
+		// report tells that there is a report nevertheless.
+		report bool
+		want   []string
+	}{
+		{"no such device", "", []string{"--device=rxe0"}, false, []string{"--device", "whole name", `"sim_ib0", "sim_rxe0", "sim_siw0"`}},
+		{"part of a name", "", []string{"--device=rxe"}, false, []string{"whole name"}},
+		{"all excluded", "", []string{"--device.exclude=.*"}, false, []string{"--device.exclude", `"sim_ib0"`}},
+		{"no devices", "devices: []\n", nil, true, []string{"No simulated device was found."}},
+		{"no devices, though one is asked for", "devices: []\n", []string{"--device=rxe0"}, true, []string{"No simulated device was found."}},
+		{"no hardware", "", []string{"--path.sysfs=" + t.TempDir()}, true, []string{"No RDMA device was found."}},
+		{"discovery fails", "", []string{"--path.sysfs=" + notFolder}, true, []string{"could not be listed", "not a directory"}},
+		{"sysfs", "", []string{"--path.sysfs=/no/such/folder"}, false, []string{"--path.sysfs", "no such file"}},
+
+		{"format", "", []string{"--format=xml"}, false, []string{"--format", "text,json,prometheus", "xml"}},
+		{"fail on", "", []string{"--fail-on=info"}, false, []string{"--fail-on", "warning,critical"}},
+		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
+		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
+		{"interval", "", []string{"--audit.interval=1s"}, false, []string{"--audit.interval"}},
+		{"argument", "", []string{"sim_rxe0"}, false, []string{"sim_rxe0"}},
+		{"timeout", "", []string{"--probe.timeout=1s"}, false, []string{"--probe.timeout 1s", "destroy_timeout"}},
+		{"contract timeout", "", []string{"--contract.timeout=1s"}, false, []string{"--contract.timeout 1s", "destroy_timeout"}},
+		{"numbers", "", []string{"--probe.timeout=0s", "--audit.owners=-1", "--probe.concurrency=0", "--notification.vectors=65"}, false, []string{
+			"--probe.timeout is 0s", "--audit.owners is -1", "--probe.concurrency is 0", "--notification.vectors is 65",
+		}},
+		{"config file", "", []string{"--config.file=nope.yaml"}, false, []string{"--config.file", "no such file"}},
+		{"profile", "devices: nonsense\n", nil, false, []string{"--simulated.profile"}},
+
+		{"output a folder", "", []string{"--output=" + t.TempDir()}, false, []string{"--output", "is a directory", "name a file in it"}},
+		{"output a link to a folder", "", []string{"--output=" + link}, false, []string{"--output", "is a directory"}},
+		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "no regular file", "redirect standard output"}},
+		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "no regular file"}},
+		{"output nowhere", "", []string{"--output=/no/such/folder/rdma.prom"}, false, []string{"--output", "no such file"}},
+		{"output below a file", "", []string{"--output=/etc/passwd/rdma.prom"}, false, []string{"--output", "not a directory"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newAudit(t, c.profile, nil, c.args...).run(t)
+			if r.status != 2 || !strings.HasPrefix(r.stderr, programName+": error: ") {
+				t.Errorf("status %d, standard error %q", r.status, r.stderr)
+			}
+			for _, w := range c.want {
+				if !strings.Contains(r.stderr, w) {
+					t.Errorf("standard error does not say %q: %s", w, r.stderr)
+				}
+			}
+			if c.report != strings.Contains(r.stdout, "To do: ") || !c.report && r.stdout != "" {
+				t.Errorf("the report is %q", r.stdout)
+			}
+			if strings.Contains(r.stderr, "supervisor") {
+				t.Errorf("standard error speaks of the inside: %s", r.stderr)
+			}
+		})
+	}
+}
+
+func TestAuditHelp(t *testing.T) {
+	t.Parallel()
+	golden := filepath.Join("testdata", "help_audit.txt")
+	for _, args := range [][]string{{"audit", "--help"}, {"audit", "-h"}, {"help", "audit"}} {
+		r := invoke(t, binary, t.TempDir(), args...)
+		if r.status != 0 || r.stderr != "" {
+			t.Errorf("%v: status %d, standard error %q", args, r.status, r.stderr)
+		}
+		if *update {
+			if err := os.WriteFile(golden, []byte(r.stdout), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.stdout != string(want) {
+			t.Errorf("%v differs from %s; if it is as it should be: go test ./test/e2e -run TestAuditHelp -update\n%s", args, golden, r.stdout)
+		}
+	}
+	if r := invoke(t, binary, t.TempDir(), "--help"); !strings.Contains(r.stdout, "\n  audit  ") {
+		t.Errorf("the help does not speak of the command:\n%s", r.stdout)
+	}
+}
+
+func TestAuditJSON(t *testing.T) {
+	t.Parallel()
+	r := newAudit(t, "", nil, "--format=json", "--notification.samples=5").run(t)
+	if r.status != 1 || r.stderr != "" {
+		t.Errorf("status %d, standard error %q", r.status, r.stderr)
+	}
+	dec := json.NewDecoder(strings.NewReader(r.stdout))
+	dec.DisallowUnknownFields()
+	var s status.Status
+	if err := dec.Decode(&s); err != nil {
+		t.Fatalf("%v\n%s", err, r.stdout)
+	}
+	if dec.More() || !strings.Contains(r.stdout, "\n  \"devices\": [\n") {
+		t.Error("it is not one value, or not indented")
+	}
+	if s.Version != status.Version || !s.Simulated || !s.Ready || s.Health != status.HealthWarning || s.Problem != nil || len(s.Devices) != 3 {
+		t.Errorf("status %+v", s)
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if d.Run == nil || d.Contracts == nil || d.Contracts.Run == nil || d.Resources == nil || d.Resources.Taken.IsZero() ||
+			d.Contracts.Run.Started.Before(d.Run.Started) || d.Resources.Taken.Before(d.Contracts.Run.Started) {
+			t.Errorf("device %+v", d)
+		}
+		if want := min(d.Identity.CompletionVectors, 64); len(d.Vectors) != want {
+			t.Errorf("%s has %d vectors, want %d", d.Name, len(d.Vectors), want)
+		}
+		if d.Contracts.Run.Stale || d.Run.Stale || d.Resources.Run.Stale {
+			t.Errorf("%s is stale", d.Name)
+		}
+	}
+}
+
+// The metrics are those that the exporter serves, without those of its own process.
+func TestAuditPrometheus(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "rdma.prom")
+	r := newAudit(t, "", nil, "--format=prometheus", "--output="+path, "--notification.samples=5").run(t)
+	if r.status != 1 || r.stdout != "" || r.stderr != "" {
+		t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	checkExposition(t, text)
+	m := parse(t, text)
+	m.want(t, 3, "rdma_devices")
+	if n := len(m.all("rdma_exporter_build_info")); n != 1 {
+		t.Errorf("%d samples of rdma_exporter_build_info", n)
+	}
+	for _, device := range []string{"sim_rxe0", "sim_siw0", "sim_ib0"} {
+		m.want(t, 1, "rdma_probe_runs_total", "device", device, "outcome", "ok")
+		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
+		m.want(t, 1, "rdma_audit_runs_total", "device", device, "outcome", "ok")
+		m.want(t, 1, "rdma_audit_success", "device", device)
+		m.want(t, 0, "rdma_probe_stuck", "device", device, "verb", "")
+		wantEachJudged(t, m, device)
+	}
+	if got := m.violated("sim_rxe0"); !slices.Equal(got, []string{"qp_reports_actual", "srq_reports_actual"}) {
+		t.Errorf("violated are %q", got)
+	}
+	// node_exporter refuses files with timestamps, and has these names itself.
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "go_") || strings.HasPrefix(line, "process_") || strings.HasPrefix(line, "promhttp_") {
+			t.Errorf("a metric of the process: %s", line)
+		}
+		if _, value, _ := strings.Cut(line[strings.LastIndexByte(line, '}')+1:], " "); !strings.HasPrefix(line, "#") && strings.Contains(strings.TrimSpace(value), " ") {
+			t.Errorf("a timestamp: %s", line)
+		}
+	}
+
+	e := start(t, "--provider=simulated")
+	e.audited(t, "sim_rxe0", "sim_siw0", "sim_ib0")
+	served := e.stocked(t, "sim_rxe0", "sim_siw0", "sim_ib0")
+	for name := range served {
+		if own := strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_"); !own && m[name] == nil {
+			t.Errorf("%s is served, but not in the file", name)
+		}
+	}
+}
+
+// A host without devices has a report, too: a collector would else show for ever what
+// was there before.
+func TestAuditPrometheusWithoutDevices(t *testing.T) {
+	t.Parallel()
+	path := file(t, "rdma.prom", "rdma_devices 3\n")
+	r := newAudit(t, "", nil, "--path.sysfs="+t.TempDir(), "--format=prometheus", "--output="+path).run(t)
+	b, err := os.ReadFile(path)
+	if err != nil || r.status != 2 {
+		t.Fatalf("status %d, %v", r.status, err)
+	}
+	checkExposition(t, string(b))
+	parse(t, string(b)).want(t, 0, "rdma_devices")
+}
+
+// folder returns what is in a folder.
+func folder(t testing.TB, path string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// quickly leaves out what takes time.
+func quickly(args ...string) []string { return append([]string{"--notification.samples=0"}, args...) }
+
+// A report replaces what was there before, whatever the umask, and nothing else.
+func TestAuditOutput(t *testing.T) {
+	t.Parallel()
+	for _, before := range []string{"none", "file", "link"} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			dir, other := t.TempDir(), file(t, "other", "something else")
+			path := filepath.Join(dir, "rdma.prom")
+			switch before {
+			case "file":
+				if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			case "link":
+				if err := os.Symlink(other, path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a := newAudit(t, alone(healthyDevice), nil, quickly("--format=prometheus", "--output="+path)...)
+			a.cmd = exec.Command("sh", append([]string{"-c", `umask 077; exec "$@"`, "sh"}, a.cmd.Args...)...)
+			if r := a.run(t); r.status != 0 || r.stdout != "" {
+				t.Errorf("status %d, standard output %q", r.status, r.stdout)
+			}
+			info, err := os.Lstat(path)
+			if err != nil || info.Mode() != 0o644 {
+				t.Fatalf("%v, mode %v", err, info.Mode())
+			}
+			if b, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(b), "# HELP") {
+				t.Errorf("%v: %.40q", err, b)
+			}
+			if got := folder(t, dir); !slices.Equal(got, []string{"rdma.prom"}) {
+				t.Errorf("the folder has %q", got)
+			}
+			if b, err := os.ReadFile(other); err != nil || string(b) != "something else" {
+				t.Errorf("%v: the other file has %q", err, b)
+			}
+		})
+	}
+}
+
+// Whoever reads the file at any time has a whole report.
+func TestAuditOutputIsNeverPartial(t *testing.T) {
+	t.Parallel()
+	path := file(t, "rdma.prom", "rdma_devices 1\n")
+	a := newAudit(t, alone(healthyDevice), nil, quickly("--format=prometheus", "--output="+path)...)
+	old, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = old.Close() })
+	if r := a.run(t); r.status != 0 {
+		t.Fatalf("status %d: %s", r.status, r.stderr)
+	}
+	// Who had opened it before reads on what was there.
+	b := make([]byte, 100)
+	if n, _ := old.Read(b); string(b[:n]) != "rdma_devices 1\n" {
+		t.Errorf("the old file has %q", b[:n])
+	}
+}
+
+// If the report cannot be written, the old one stays as it was, and nothing else is
+// left.
+func TestAuditOutputFails(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		// prepare returns the folder to write to.
+		prepare func(t *testing.T) string
+		change  func(*exec.Cmd)
+	}{
+		{"full disk", "no space left on device", func(t *testing.T) string {
+			if os.Getuid() != 0 {
+				t.Skip("only root can mount a file system that is full")
+			}
+			dir := t.TempDir()
+			if err := unix.Mount("none", dir, "tmpfs", 0, "size=16k"); err != nil {
+				t.Fatalf("mount a small file system: %v", err)
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(dir, 0); err != nil {
+					t.Error(err)
+				}
+			})
+			return dir
+		}, nil},
+		{"no permission", "permission denied", func(t *testing.T) string {
+			if os.Getuid() != 0 {
+				t.Skip("only root can run it as another user")
+			}
+			// Below a folder of the tests nobody else gets at anything.
+			dir, err := os.MkdirTemp("", programName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			return dir
+		}, func(cmd *exec.Cmd) {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := c.prepare(t)
+			path := filepath.Join(dir, "rdma.prom")
+			if err := os.WriteFile(path, []byte("old"), 0o640); err != nil {
+				t.Fatal(err)
+			}
+			a := newAudit(t, "", nil, quickly("--device=sim_siw0", "--format=prometheus", "--output="+path)...)
+			if c.change != nil {
+				// The program has to be where another user finds it.
+				public, err := os.MkdirTemp("", programName)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = os.RemoveAll(public) })
+				a.program = filepath.Join(public, programName)
+				if err := errors.Join(os.Chmod(public, 0o755), clone(binary, a.program), os.Chmod(a.program, 0o755)); err != nil {
+					t.Fatal(err)
+				}
+				a.cmd.Path = a.program
+				c.change(a.cmd)
+			}
+			r := a.run(t)
+			if r.status != 2 || r.stdout != "" || !strings.Contains(r.stderr, "--output") || !strings.Contains(r.stderr, c.want) {
+				t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
+			}
+			if b, err := os.ReadFile(path); err != nil || string(b) != "old" {
+				t.Errorf("%v: the file has %q", err, b)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
+				t.Errorf("%v: %v", err, info)
+			}
+			if got := folder(t, dir); !slices.Equal(got, []string{"rdma.prom"}) {
+				t.Errorf("the folder has %q", got)
+			}
+		})
+	}
+}
+
+// Standard output may be full, or its reader gone.
+func TestAuditStandardOutput(t *testing.T) {
+	t.Parallel()
+	t.Run("full", func(t *testing.T) {
+		t.Parallel()
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = full.Close() }()
+		r := newAudit(t, alone(healthyDevice), func(cmd *exec.Cmd) { cmd.Stdout = full }, quickly()...).run(t)
+		if r.status != 2 || !strings.Contains(r.stderr, "standard output") || !strings.Contains(r.stderr, "no space left on device") {
+			t.Errorf("status %d, standard error %q", r.status, r.stderr)
+		}
+	})
+	t.Run("gone", func(t *testing.T) {
+		t.Parallel()
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newAudit(t, alone(healthyDevice), func(cmd *exec.Cmd) { cmd.Stdout = writer }, quickly()...)
+		if err := errors.Join(a.cmd.Start(), reader.Close(), writer.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r := a.end(t)
+		if ws := a.cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != syscall.SIGPIPE || r.stderr != "" {
+			t.Errorf("it ended with %v, standard error %q, want SIGPIPE and nothing", a.cmd.ProcessState, r.stderr)
+		}
+	})
+	t.Run("head", func(t *testing.T) {
+		t.Parallel()
+		a := newAudit(t, "", nil, quickly()...)
+		a.cmd.Args[0] = a.program
+		a.cmd = exec.Command("bash", append([]string{"-c", `"$@" | head -1; exit ${PIPESTATUS[1]}`, "bash"}, a.cmd.Args...)...)
+		a.cmd.Stdout, a.cmd.Stderr = &a.stdout, &a.stderr
+		if r := a.run(t); r.status != 0 || !strings.HasPrefix(r.stdout, "RDMA devices") || strings.Count(r.stdout, "\n") != 1 || r.stderr != "" {
+			t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
+		}
+	})
+}
+
+// A signal ends it with its children, and neither a report nor half of one is left.
+func TestAuditInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, signal := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "rdma.prom")
+			if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			a := newAudit(t, hangProfile(3, "ibv_create_cq"), nil, "--device=hang.*", "--probe.timeout=1h", "--output="+path)
+			if err := a.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			a.children(t, 2)
+			if err := a.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			r := a.end(t)
+			if r.status != 2 || r.stdout != "" || r.stderr != programName+": error: interrupted: there is no report\n" {
+				t.Errorf("status %d, standard output %q, standard error %q", r.status, r.stdout, r.stderr)
+			}
+			if b, err := os.ReadFile(path); err != nil || string(b) != "old" || len(folder(t, dir)) != 1 {
+				t.Errorf("%v: the file has %q, the folder %q", err, b, folder(t, dir))
+			}
+		})
+	}
+	t.Run("SIGKILL", func(t *testing.T) {
+		t.Parallel()
+		a := newAudit(t, hangProfile(3, "ibv_create_cq"), nil, "--device=hang.*", "--probe.timeout=1h")
+		if err := a.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		a.children(t, 2)
+		_ = a.cmd.Process.Kill()
+		_ = a.cmd.Wait()
+		eventually(t, "the children have ended", func() bool { return len(processes(t, a.program)) == 0 })
+	})
+}
+
+// newTerminal returns both sides of a terminal: what a person has, and what a program
+// is given.
+func newTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetUint32(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100}); err != nil {
+		t.Fatal(err)
+	}
+	return person, program
+}
+
+// A person in front of a terminal sees how it gets on, in colours unless they are not
+// wanted; nobody else does.
+func TestAuditOnTerminal(t *testing.T) {
+	t.Parallel()
+	const colour = "\x1b[1m"
+	for _, c := range []struct {
+		name           string
+		stdout, stderr bool // whether it is the terminal
+		env            []string
+		progress       bool
+		colour         bool
+	}{
+		{"both", true, true, nil, true, true},
+		{"NO_COLOR", true, true, []string{"NO_COLOR=1"}, true, false},
+		{"TERM=dumb", true, true, []string{"TERM=dumb"}, true, false},
+		{"standard output only", true, false, nil, false, true},
+		{"standard error only", false, true, nil, true, true},
+		{"none", false, false, nil, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			person, program := newTerminal(t)
+			a := newAudit(t, alone("sim0, like: sim_siw0, violate: [cq_destroy_busy]"), func(cmd *exec.Cmd) {
+				if c.stdout {
+					cmd.Stdout = program
+				}
+				if c.stderr {
+					cmd.Stderr = program
+				}
+				cmd.Env = append(cmd.Env, c.env...)
+			}, quickly()...)
+			var seen bytes.Buffer
+			read := make(chan struct{})
+			go func() {
+				defer close(read)
+				_, _ = seen.ReadFrom(person) // EIO is its end
+			}()
+			err := a.cmd.Start()
+			_ = program.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := a.end(t)
+			<-read // when nobody has the other side any more
+			if r.status != 1 {
+				t.Errorf("status %d", r.status)
+			}
+			text := strings.ReplaceAll(seen.String(), "\r\n", "\n")
+			if got := strings.Contains(text, colour); got != c.colour {
+				t.Errorf("colours: %v, want %v:\n%q", got, c.colour, text)
+			}
+			if strings.Contains(r.stdout+r.stderr, "\x1b") {
+				t.Errorf("there are colours in what is no terminal:\n%q\n%q", r.stdout, r.stderr)
+			}
+			plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
+			steps := regexp.MustCompile(`(?m)^(probes|contracts|resource audit) +1/1 sim0 +ok +\S+ \S+$`).FindAllString(plain, -1)
+			if want := map[bool]int{true: 3}[c.progress]; len(steps) != want {
+				t.Errorf("%d steps, want %d:\n%s", len(steps), want, plain)
+			}
+			if c.stdout != strings.Contains(plain, "RDMA devices") || c.stdout == strings.Contains(r.stdout, "RDMA devices") {
+				t.Errorf("the report is not where it should be:\n%s\n%s", plain, r.stdout)
+			}
+			if !c.stderr && r.stderr != "" {
+				t.Errorf("standard error has %q", r.stderr)
+			}
+			// The terminal has 100 columns.
+			if c.stdout && !strings.Contains(plain, strings.Repeat("=", 80)) {
+				t.Errorf("the report is narrow:\n%s", plain)
+			}
+		})
+	}
+}
+
+// A device may be called anything, and nothing of it steers the terminal.
+func TestAuditHostileNames(t *testing.T) {
+	t.Parallel()
+	const odd = "-<b>\"'\\ \x1b]0;owned\a\u009b31m\u202e\n"
+	sysfs := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband", odd), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "json", "prometheus"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			r := newAudit(t, "", func(cmd *exec.Cmd) { cmd.Env = append(cmd.Env, "LC_ALL=C.UTF-8") }, "--path.sysfs="+sysfs, "--format="+format).run(t)
+			if r.status != 1 || r.stderr != "" {
+				t.Errorf("status %d, standard error %q", r.status, r.stderr)
+			}
+			switch format {
+			case "text":
+				if strings.ContainsFunc(strings.ReplaceAll(r.stdout, "\n", ""), func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("the report has control characters: %q", r.stdout)
+				}
+			case "json":
+				var s status.Status
+				if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || len(s.Devices) != 1 || s.Devices[0].Health != status.HealthCritical {
+					t.Errorf("%v: %s", err, r.stdout)
+				}
+			case "prometheus":
+				checkExposition(t, r.stdout)
+				parse(t, r.stdout).want(t, 1, "rdma_probe_runs_total", "device", odd, "outcome", "failed")
+			}
+		})
+	}
+	r := newAudit(t, "", nil, "--path.sysfs="+sysfs, "--device=other").run(t)
+	if r.status != 2 || strings.ContainsFunc(strings.TrimSuffix(r.stderr, "\n"), func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("status %d, standard error %q", r.status, r.stderr)
+	}
+}
+
+// However many devices hang, the others have their turn, and all are told of.
+func TestAuditManyDevices(t *testing.T) {
+	t.Parallel()
+	config := file(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n")
+	r := newAudit(t, hangProfile(3, "ibv_open_device"), nil, quickly(
+		"--format=json", "--config.file="+config, "--probe.timeout=1s", "--contract.timeout=1s", "--probe.concurrency=3",
+	)...).run(t)
+	var s status.Status
+	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || r.status != 1 {
+		t.Fatalf("status %d, %v: %s", r.status, err, r.stderr)
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		want := report.OutcomeOK
+		if strings.HasPrefix(d.Name, "hang") {
+			want = report.OutcomeTimeout
+		}
+		if d.Run == nil || d.Run.Outcome != want || d.Contracts == nil || d.Contracts.Run.Outcome != want || d.Resources == nil || d.Resources.Run.Outcome != report.OutcomeOK {
+			t.Errorf("%s: %+v", d.Name, d)
+		}
+	}
+	if len(s.Devices) != 6 {
+		t.Errorf("%d devices", len(s.Devices))
+	}
+}

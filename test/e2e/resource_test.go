@@ -1,0 +1,159 @@
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/report"
+)
+
+// stocked waits until a resource audit of each device was ok, and returns a scrape
+// from then.
+func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
+	t.Helper()
+	var m metrics
+	eventually(t, "each device is audited", func() bool {
+		m = e.scrape(t)
+		return !slices.ContainsFunc(devices, func(device string) bool {
+			return m.sum("rdma_audit_runs_total", "device", device, "outcome", "ok") < 1
+		})
+	})
+	return m
+}
+
+// found returns the kinds of finding about the resources of a device, sorted.
+// Others, of what its probes find, are left out.
+func (m metrics) found(device string) []string {
+	kinds := []string{}
+	for _, s := range m.all("rdma_audit_findings", "device", device) {
+		switch kind := report.FindingKind(s.labels["finding"]); kind {
+		case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingOrphaned, report.FindingLeaked,
+			report.FindingQPError, report.FindingCQUnfillable, report.FindingIncomplete, report.FindingPIDsInvisible:
+			if s.value > 0 {
+				kinds = append(kinds, string(kind))
+			}
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// Without a word in the flags, the resources of simulated devices are audited like
+// those of real ones: who owns what, of how much, and nothing is wrong.
+func TestResources(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated", "--contract.interval=0s", "--notification.samples=0")
+	devices := []string{"sim_rxe0", "sim_siw0", "sim_ib0"}
+	e.stocked(t, devices...)
+	e.ready(t) // what limits there are is known from the probes
+	text, m := e.exposition(t)
+	checkExposition(t, text)
+	m.want(t, 1, "rdma_audit_pid_visibility")
+	for _, device := range devices {
+		m.want(t, 1, "rdma_audit_success", "device", device)
+		m.absent(t, "rdma_audit_incomplete", "device", device)
+		for _, typ := range []string{"pd", "cq", "qp", "mr"} {
+			for _, owner := range []string{"user", "kernel"} {
+				n, limit := m.sum("rdma_resource_objects", "device", device, "type", typ, "owner", owner), m.sum("rdma_resource_limit", "device", device, "type", typ)
+				if n < 0 || limit <= n || n == 0 && (owner == "user" || typ == "pd") {
+					t.Errorf("%s has %v of %v %s of owner %s", device, n, limit, typ, owner)
+				}
+			}
+		}
+		if found := m.found(device); len(found) != 0 || len(m.all("rdma_audit_findings", "device", device)) == 0 {
+			t.Errorf("%s has the findings %q", device, found)
+		}
+	}
+	m.want(t, 1026, "rdma_resource_owner_objects", "device", "sim_ib0", "type", "qp", "pid", "30411", "comm", "python3",
+		"pod_uid", "7e41b9a8-03cd-4d5f-8a16-c2f9e0d7b354")
+	m.want(t, 10, "rdma_resource_queue_pairs", "device", "sim_siw0", "qp_type", "rc", "state", "rts")
+}
+
+// What profiles say is wrong with resources is found, and nothing else.
+func TestResourceTrouble(t *testing.T) {
+	t.Parallel()
+	// Each device is named after what is found, with the reason if that is not all.
+	const profile = `devices:
+  - {name: none, like: sim_rxe0, resources: {holders: []}}
+  - {name: near_limit, like: sim_rxe0, limits: {max_pd: 100}, resources: {holders: [{pid: 7, comm: greedy, objects: {pd: 96}}]}}
+  - {name: cgroup_near_limit, like: sim_rxe0, resources: {holders: [{pid: 7, cgroup: /a, objects: {pd: 1}, rdma_max: {hca_handle: 1}}]}}
+  - {name: memlock_near_limit, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {mr: 9}, memlock: {limit: 40000}}]}}
+  - {name: orphaned, like: sim_rxe0, resources: {holders: [{dead: true, objects: {qp: 3}}]}}
+  - {name: leaked, like: sim_rxe0, resources: {holders: [], leak: {objects: {qp: 1}, times: 2}}}
+  - {name: qp_error, like: sim_rxe0, resources: {holders: [{pid: 7, queue_pairs: [{type: rc, state: err, objects: 5}]}]}}
+  - {name: cq_unfillable, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {cq: 1}, cq_entries: 65536}]}}
+  - {name: audit_incomplete, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {srq: 2}}], incomplete: {srq: not_supported}}}
+  - {name: audit_incomplete.hang, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 2}}], incomplete: {qp: hang}}}
+  - {name: audit_incomplete.gone, like: sim_rxe0, vanish: true}
+  - {name: pids_invisible, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 1}}], pids_invisible: true}}
+`
+	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", profile),
+		"--config.file="+file(t, "config.yaml", "audit: {orphan_age: 1ms}"),
+		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=1s", "--probe.max-backoff=1s", "--probe.concurrency=4",
+		"--audit.interval=500ms", "--audit.timeout=5s")
+	var devices []string
+	for line := range strings.Lines(profile) {
+		if rest, ok := strings.CutPrefix(line, "  - {name: "); ok {
+			name, _, _ := strings.Cut(rest, ",")
+			devices = append(devices, name)
+		}
+	}
+	wanted := func(device string) []string {
+		kind, _, _ := strings.Cut(device, ".")
+		switch kind {
+		case "none":
+			return []string{}
+		case "leaked":
+			// Nobody owns what is left, either.
+			return []string{"leaked", "orphaned"}
+		}
+		return []string{kind}
+	}
+	eventually(t, "each device has been found out", func() bool {
+		m := e.scrape(t)
+		return !slices.ContainsFunc(devices, func(device string) bool {
+			return len(m.all("rdma_audit_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
+		})
+	})
+	text, m := e.exposition(t)
+	checkExposition(t, text)
+	// Two children each left a queue pair and what that cannot be without.
+	eventually(t, "two children have left something", func() bool {
+		m = e.scrape(t)
+		return m.sum("rdma_probe_leaked_objects", "device", "leaked", "type", "qp") == 2
+	})
+	eventually(t, "more children have left nothing more", func() bool {
+		m = e.scrape(t)
+		return m.runs("leaked", "ok") >= 4
+	})
+	for _, typ := range []string{"ctx", "pd", "cq", "qp"} {
+		m.want(t, 2, "rdma_probe_leaked_objects", "device", "leaked", "type", typ)
+	}
+	if n := m.sum("rdma_probe_leaked_objects", "device", "none"); n != 0 {
+		t.Errorf("%v objects are left on the device that leaks nothing", n)
+	}
+	// The kernel's count is known even where the rest hangs.
+	m.want(t, 2, "rdma_resource_objects", "device", "audit_incomplete.hang", "type", "qp", "owner", "unknown")
+	if m.sum("rdma_audit_runs_total", "device", "audit_incomplete.hang", "outcome", "timeout") == 0 {
+		t.Error("the audit that hangs was not killed")
+	}
+}
+
+// By hand, the command inventory writes a whole report of a simulated device.
+func TestInventoryByHand(t *testing.T) {
+	t.Parallel()
+	r := invokeWith(t, `{"provider": "simulated"}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
+	if r.status != 0 || r.stderr != "" {
+		t.Errorf("status %d, standard error %q", r.status, r.stderr)
+	}
+	run := new(report.Run)
+	if err := report.Read(strings.NewReader(r.stdout), run); err != nil || run.Error != "" {
+		t.Fatalf("the report: %v, %s", err, run.Error)
+	}
+	if i := run.Inventory; i == nil || len(i.Owners) != 1 || i.Owners[0].PID != 942 || i.Owners[0].Comm != "diod" {
+		t.Errorf("inventory %+v", run.Inventory)
+	}
+	r = invokeWith(t, `{"provider": "simulated", "profile": "ZGV2aWNlczogMw=="}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
+	refused(t, r, 1, "", []string{`"3" is not a list`})
+}

@@ -1,0 +1,322 @@
+//go:build vm
+
+package softroce
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"rdma_exporter/report"
+	whole "rdma_exporter/status"
+)
+
+// asNobody runs the command that follows it without any right.
+func asNobody() []string {
+	return []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"}
+}
+
+// patient are flags with which the probes come to their end on a machine that is
+// emulated in software.
+func patient() []string {
+	return []string{"--probe.timeout=2m", "--contract.timeout=4m", "--audit.timeout=1m", "--notification.budget=20s"}
+}
+
+// startAudit starts the command audit.
+func startAudit(t *testing.T, o options) (e *exporter, stdout *bytes.Buffer) {
+	t.Helper()
+	if o.binary == "" {
+		o.binary = exporterFile
+	}
+	args := append(append([]string{}, o.wrap...), o.binary, "audit")
+	if len(o.flags) == 0 || !strings.HasPrefix(o.flags[0], "--probe.timeout") {
+		args = append(args, patient()...)
+	}
+	args = append(args, o.flags...)
+	e = &exporter{t: t, cmd: exec.Command(args[0], args[1:]...), log: &logBuffer{}, done: make(chan struct{})}
+	stdout = new(bytes.Buffer)
+	e.cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "COLUMNS=100")
+	e.cmd.Stdout, e.cmd.Stderr = stdout, e.log
+	// A child that cannot be killed may hold its output.
+	e.cmd.WaitDelay = time.Second
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		e.err = e.cmd.Wait()
+		close(e.done)
+	}()
+	t.Cleanup(func() {
+		if !e.ended() {
+			_ = e.cmd.Process.Kill()
+			<-e.done
+		}
+	})
+	return e, stdout
+}
+
+// exit waits for the end, and returns the exit status.
+func (e *exporter) exit() int {
+	e.t.Helper()
+	select {
+	case <-e.done:
+	case <-time.After(8 * patience):
+		e.t.Fatalf("the audit has not ended within %v", 8*patience)
+	}
+	if exit := (*exec.ExitError)(nil); e.err != nil && !errors.As(e.err, &exit) && !errors.Is(e.err, exec.ErrWaitDelay) {
+		e.t.Fatal(e.err)
+	}
+	return e.cmd.ProcessState.ExitCode()
+}
+
+// audit runs the command audit, which must end with a status and say all of want. The
+// kernel must hold what it held before.
+func audit(t *testing.T, status int, o options, want ...string) string {
+	t.Helper()
+	before := resources(t)
+	defer awaitResources(t, before)
+	return auditBeside(t, status, o, want...)
+}
+
+// auditBeside is audit while others hold this and that.
+func auditBeside(t *testing.T, status int, o options, want ...string) string {
+	t.Helper()
+	e, stdout := startAudit(t, o)
+	if got := e.exit(); got != status {
+		t.Errorf("the status is %d, want %d; standard error:\n%s", got, status, e.log)
+	}
+	// Words, wherever the lines end.
+	text := strings.Join(strings.Fields(stdout.String()), " ")
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the report does not say %q", w)
+		}
+	}
+	t.Logf("rdma_exporter audit %s ended with status %d and said\n%s%s", strings.Join(o.flags, " "), e.cmd.ProcessState.ExitCode(), stdout, e.log)
+	return stdout.String()
+}
+
+// The device whose port is active and the one whose port is down, as text.
+func TestAuditCommand(t *testing.T) {
+	t.Run("active", func(t *testing.T) {
+		text := audit(t, 1, options{flags: []string{"--device=" + active}},
+			": CRITICAL", "1 device (1 critical)", "CRITICAL "+active+": notify_solicited_delivers_errors (contract_violated)",
+			"WARNING "+active+": srq_reports_actual (contract_violated)", "To do: ", "══ "+active+": critical", "Port 1 active, Ethernet", "Probes ok in ", "notification ok", "Contracts ok in ",
+			"cq entries 16→31", "1 loopback any ", "1 loopback poll ", "Completion vectors: ", "Objects type used limit", "Queue pairs: ")
+		if strings.Contains(text, "leaked") || strings.Contains(text, "orphaned") || strings.Contains(text, "\x1b") {
+			t.Errorf("it says that something leaked, or has colours")
+		}
+	})
+	// Soft-RoCE breaks a contract of that severity.
+	t.Run("critical only", func(t *testing.T) {
+		audit(t, 1, options{flags: []string{"--device=" + active, "--fail-on=critical"}}, ": CRITICAL")
+	})
+	t.Run("port down", func(t *testing.T) {
+		text := audit(t, 1, options{flags: []string{"--device=" + down}},
+			": CRITICAL", "WARNING "+down+": port 1 ("+string(report.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
+		if strings.Contains(text, "1     loopback") {
+			t.Error("it tells of messages by way of a port that is down")
+		}
+	})
+	t.Run("none of that name", func(t *testing.T) {
+		e, stdout := startAudit(t, options{flags: []string{"--device=rxe"}})
+		if got := e.exit(); got != 2 || stdout.Len() > 0 || !strings.Contains(e.log.String(), fmt.Sprintf("there are %q, %q", active, down)) {
+			t.Errorf("status %d, %q, %s", got, stdout, e.log)
+		}
+	})
+}
+
+// Both devices, for programs.
+func TestAuditCommandFormats(t *testing.T) {
+	dir := t.TempDir()
+	for _, format := range []string{"json", "prometheus"} {
+		path := filepath.Join(dir, format)
+		if text := audit(t, 1, options{flags: []string{"--format=" + format, "--output=" + path}}); text != "" {
+			t.Errorf("standard output has %q", text)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch format {
+		case "json":
+			var s whole.Status
+			if err := json.Unmarshal(b, &s); err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Devices) != 2 || s.Simulated || s.Health != whole.HealthCritical {
+				t.Fatalf("status %+v", s)
+			}
+			for i := range s.Devices {
+				d := &s.Devices[i]
+				if d.Run.Outcome != report.OutcomeOK || d.Contracts.Run.Outcome != report.OutcomeOK || d.Resources.Run.Outcome != report.OutcomeOK {
+					t.Errorf("%s: %+v, %+v, %+v", d.Name, d.Run, d.Contracts.Run, d.Resources.Run)
+				}
+				for _, typ := range d.Resources.Types {
+					if typ.Leaked != 0 || typ.Orphaned != nil && *typ.Orphaned != 0 {
+						t.Errorf("%s: %+v", d.Name, typ)
+					}
+				}
+			}
+		case "prometheus":
+			p := expfmt.NewTextParser(model.LegacyValidation)
+			families, err := p.TextToMetricFamilies(bytes.NewReader(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := metrics(families)
+			m.is(t, 2, "rdma_devices")
+			m.allOK(t, active)
+			m.allOK(t, down)
+			m.is(t, 1, "rdma_contract_violated", "device", active, "contract", "srq_reports_actual")
+			m.is(t, 1, "rdma_port_state", "device", down, "port", "1", "state", "down")
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v: the folder has %v", err, entries)
+	}
+}
+
+// Ctrl-C in the middle of each step leaves nothing in the kernel.
+func TestAuditCommandInterrupted(t *testing.T) {
+	before := resources(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
+		for _, step := range []string{"probe", "contract"} {
+			t.Run(fmt.Sprintf("%v in %s", sig, step), func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "rdma.prom")
+				if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				e, stdout := startAudit(t, options{flags: []string{"--device=" + active, "--output=" + path}})
+				held := false
+				e.await("a child that holds something, in "+step, func() bool {
+					if e.ended() {
+						t.Fatalf("it has ended:\n%s", e.log)
+					}
+					time.Sleep(rand.N(20 * time.Millisecond))
+					held = commandOf(t, e.pid()) == step && resources(t) != before
+					return held
+				})
+				signal(t, e.pid(), sig)
+				began := time.Now()
+				got := e.exit()
+				t.Logf("ended %v after the signal, with status %d: %s", time.Since(began), got, e.log)
+				if sig == syscall.SIGKILL {
+					if got != -1 {
+						t.Errorf("status %d", got)
+					}
+				} else if got != 2 || stdout.Len() > 0 || !strings.Contains(e.log.String(), "interrupted: there is no report") {
+					t.Errorf("status %d, %q, %s", got, stdout, e.log)
+				}
+				awaitResources(t, before)
+				entries, err := os.ReadDir(dir)
+				if b, _ := os.ReadFile(path); err != nil || string(b) != "old" || len(entries) != 1 {
+					t.Errorf("%v: the file has %q, the folder %v", err, b, entries)
+				}
+			})
+		}
+	}
+}
+
+// commandOf returns the command of the only child of a process; empty if there is
+// none.
+func commandOf(t *testing.T, parent int) string {
+	t.Helper()
+	for _, c := range children(t, parent) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pid))
+		if args := strings.Split(string(line), "\x00"); len(args) > 1 {
+			return args[1]
+		}
+	}
+	return ""
+}
+
+// Who may not open the device, or not lock memory, is told so and what to do.
+func TestAuditCommandWithoutPrivileges(t *testing.T) {
+	program := publicBinary(t)
+	t.Run("nobody", func(t *testing.T) {
+		// The kernel does not say of the queue pairs what it says to root, but nothing
+		// fails.
+		audit(t, 1, options{binary: program, wrap: asNobody(), flags: []string{"--device=" + active}}, ": CRITICAL", "Probes ok in ", "Contracts ok in ", "Resources ok in ")
+	})
+	t.Run("device node", func(t *testing.T) {
+		nodes, err := filepath.Glob("/dev/infiniband/uverbs*")
+		if err != nil || len(nodes) == 0 {
+			t.Fatalf("%v: there are no device nodes", err)
+		}
+		for _, node := range nodes {
+			info, err := os.Stat(node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := os.Chmod(node, info.Mode().Perm()); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := os.Chmod(node, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		audit(t, 1, options{binary: program, wrap: asNobody(), flags: []string{"--device=" + active}},
+			": CRITICAL", "("+string(report.FindingUnusable)+")", "ibv_open_device", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
+	})
+	t.Run("memlock", func(t *testing.T) {
+		wrap := append([]string{"prlimit", "--memlock=0:0"}, asNobody()...)
+		audit(t, 1, options{binary: program, wrap: wrap, flags: []string{"--device=" + active}},
+			"WARNING "+active+": notification message ("+string(report.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
+	})
+}
+
+// An exporter that probes meanwhile is in nobody's way.
+func TestAuditCommandBesideExporter(t *testing.T) {
+	e := start(t, options{flags: []string{"--contract.interval=1s", "--audit.interval=1s"}})
+	e.rounds(1)
+	auditBeside(t, 1, options{flags: []string{"--device=" + active}}, ": CRITICAL", "Probes ok in ", "Contracts ok in ", "Resources ok in ")
+	m := e.rounds(1)
+	m.allOK(t, active)
+	m.allOK(t, down)
+	e.terminate()
+}
+
+// A child that cannot be killed is told of, and the audit ends.
+func TestAuditCommandStuck(t *testing.T) {
+	f := newFreezer(t)
+	before := resources(t)
+	e, stdout := startAudit(t, options{flags: []string{hurried(t)[0], "--device=" + active}})
+	t.Cleanup(f.thaw)
+	c, verb := e.stopHolding(active, before)
+	f.freeze(c.pid)
+	if got := e.exit(); got != 1 {
+		t.Errorf("status %d: %s", got, e.log)
+	}
+	text := strings.Join(strings.Fields(stdout.String()), " ")
+	for _, want := range []string{
+		": CRITICAL", fmt.Sprintf("CRITICAL %s: pid %d (stuck)", active, c.pid), "To do: ", fmt.Sprintf("Stuck process %d of the probes was killed", c.pid),
+		"Probes timeout in ", "the child cannot be killed", "Contracts not run", "Resources ok in ", "in " + verb,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the report does not say %q", want)
+		}
+	}
+	t.Logf("with a child frozen in %q it said\n%s", verb, stdout)
+	if !isAlive(c.pid) {
+		t.Errorf("child %d is not stuck: it has ended", c.pid)
+	}
+	f.thaw()
+	await(t, "the child to end", func() bool { return !isAlive(c.pid) })
+	awaitResources(t, before)
+}
