@@ -400,6 +400,12 @@ func TestQPError(t *testing.T) {
 	check(t, qps(count("ud", "sqe", 2)), audit.Default(), report.FindingQPError,
 		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
 	thresholds := audit.Default()
+	passing := qps(count("rc", "err", 2), count("ud", "sqe", 1))
+	passing.Resources.Inventory.PassingErrors = 2
+	check(t, passing, audit.Default(), report.FindingQPError,
+		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
+	passing.Resources.Inventory.PassingErrors = 3
+	check(t, passing, audit.Default(), report.FindingQPError)
 	thresholds.QPErrors = 5
 	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, report.FindingQPError)
 	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, report.FindingQPError,

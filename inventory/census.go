@@ -80,6 +80,24 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 	return others
 }
 
+// passing returns how many of the objects, given how many each thread created, are
+// those of the exporter, or of processes that have ended meanwhile.
+func (c *census) passing(threads map[uint32]int64) (objects int64) {
+	for _, thread := range largest(threads) {
+		if time.Now().After(c.until) {
+			return objects // of the rest nothing can be told
+		}
+		pid := c.process(thread)
+		if pid != 0 {
+			if id, err := c.o.People.Identify(pid); err == nil && (c.o.Own == "" || id.Comm != c.o.Own) || err != nil && !errors.Is(err, owner.ErrGone) {
+				continue
+			}
+		}
+		objects += threads[thread]
+	}
+	return objects
+}
+
 // largest returns the keys, that of the largest value first.
 func largest[K cmp.Ordered](m map[K]int64) []K {
 	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {

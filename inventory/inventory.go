@@ -50,6 +50,9 @@ type Options struct {
 	// send or the receive side of a queue pair, can have outstanding on this device;
 	// 0 if that is not known.
 	MaxFill int64
+	// Own is the name of the processes of the exporter: the children that probe devices
+	// break queue pairs on purpose.
+	Own string
 	// Look are opened devices of which nothing should be left.
 	Look []report.Context
 	// Out takes the report.

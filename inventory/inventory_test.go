@@ -218,6 +218,25 @@ func host() (*tables, *people) {
 	return k, p
 }
 
+// A queue pair that the exporter broke itself, or whose owner is just ending, is no
+// sign of trouble.
+func TestPassingErrors(t *testing.T) {
+	k, p := host()
+	p.all[50] = owner.Identity{PID: 50, Comm: "rdma_exporter"}
+	broken := func(thread uint32, state string) restrack.Object {
+		return restrack.Object{Thread: thread, QPType: "rc", QPState: state}
+	}
+	kernel := restrack.Object{Kernel: true, QPType: "rc", QPState: "err"}
+	k.objects[restrack.QP] = append(k.objects[restrack.QP],
+		broken(50, "err"), broken(1050, "sqe"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
+	for own, want := range map[string]int64{"rdma_exporter": 3, "": 1, "storage": 3} {
+		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
+		if run.Inventory == nil || run.Inventory.PassingErrors != want {
+			t.Errorf("own %q: got %+v, want %d passing errors", own, run.Inventory, want)
+		}
+	}
+}
+
 func TestInventory(t *testing.T) {
 	k, p := host()
 	run := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 2048 })

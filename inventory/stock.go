@@ -41,10 +41,13 @@ type stock struct {
 
 // tally counts the objects of one table.
 type tally struct {
-	typ                restrack.Type
-	objects            int64
-	user, kernel       int64
-	queuePairs         map[[2]string]int64
+	typ          restrack.Type
+	objects      int64
+	user, kernel int64
+	queuePairs   map[[2]string]int64
+	// broken counts the queue pairs of user programs in an error state by the thread
+	// that created them.
+	broken             map[uint32]int64
 	userSum, kernelSum int64
 	unfillable         report.CQSum
 	largestThread      uint32
@@ -77,7 +80,7 @@ func newStock(o Options, index uint32, summary map[string]int64) *stock {
 
 func newTally(t restrack.Type) *tally {
 	return &tally{
-		typ: t, queuePairs: make(map[[2]string]int64),
+		typ: t, queuePairs: make(map[[2]string]int64), broken: make(map[uint32]int64),
 		byThread: make(map[uint32]int64), byContext: make(map[uint32]int64), left: make(map[uint32]int64),
 	}
 }
@@ -128,6 +131,9 @@ func (s *stock) take(to *tally, obj *restrack.Object) {
 	}
 	switch {
 	case obj.Thread != 0:
+		if obj.Type == restrack.QP && (obj.QPState == "err" || obj.QPState == "sqe") && len(to.broken) < maxTracked {
+			to.broken[obj.Thread]++
+		}
 		if _, seen := s.threads[context]; known && !seen && len(s.threads) < maxTracked {
 			s.threads[context] = obj.Thread
 		}
@@ -198,6 +204,8 @@ func (s *stock) inventory(people *census, visible bool) report.Inventory {
 			i.CQEntries = sums
 		case restrack.MR:
 			i.MRBytes = sums
+		case restrack.QP:
+			i.PassingErrors = people.passing(t.broken)
 		}
 		for key, n := range t.queuePairs {
 			i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: key[0], State: key[1], Objects: n})

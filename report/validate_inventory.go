@@ -39,6 +39,7 @@ func (i *Inventory) validate() error {
 		c.count(q.Objects)
 		c.once([3]string{"queue pairs", q.Type, q.State})
 	}
+	c.count(i.PassingErrors)
 	for name, sums := range map[string][]OwnerSum{"cq_entries": i.CQEntries, "mr_bytes": i.MRBytes} {
 		for _, s := range sums {
 			c.word(string(s.Owner), slices.Contains(OwnerKinds(), s.Owner))

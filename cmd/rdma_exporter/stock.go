@@ -58,7 +58,7 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	}
 	take := inventory.Options{
 		Device: o.device, Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
-		MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
+		Own: programName, MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
 		profile, err := profileOf(s)
