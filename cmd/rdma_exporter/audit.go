@@ -51,6 +51,8 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 		PlaceHolder("FILE").StringVar(&o.output)
 	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
 		Default(string(report.SeverityWarning)).EnumVar(&o.failOn, string(report.SeverityWarning), string(report.SeverityCritical))
+	audit.Flag("accept", "Finding that does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated.").
+		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
 		PlaceHolder("REGEX").RegexpVar(&o.include)
 }
@@ -62,7 +64,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
 		return exitNoAudit
 	}
-	if fails(s, report.Severity(o.failOn)) {
+	if fails(s, report.Severity(o.failOn), o.accept) {
 		return exitFindings
 	}
 	return exitOK
@@ -75,6 +77,9 @@ func audited(ctx context.Context, o *options, std stdio) (*status.Status, error)
 		return nil, err
 	}
 	if err := checkOutput(o.output); err != nil {
+		return nil, err
+	}
+	if err := checkAccepted(o.accept); err != nil {
 		return nil, err
 	}
 	config, err := o.supervise()
@@ -181,15 +186,42 @@ func withVanished(d *report.DeviceState, a *report.Assessment) *report.Assessmen
 	return all
 }
 
-// fails tells whether a status is as bad as a severity, or worse.
-func fails(s *status.Status, least report.Severity) bool {
+// checkAccepted returns an error if something is to be accepted that no finding can be.
+func checkAccepted(accepted []string) error {
+	for _, a := range accepted {
+		kind, _, _ := strings.Cut(a, "/")
+		if !slices.Contains(report.FindingKinds(), report.FindingKind(kind)) {
+			return fmt.Errorf("--accept is %q: there is no finding %q; docs/findings.md lists them", a, kind)
+		}
+	}
+	return nil
+}
+
+// fails tells whether a status is as bad as a severity, or worse, but for what is
+// accepted.
+func fails(s *status.Status, least report.Severity, accepted []string) bool {
+	counts := []report.Severity{report.SeverityCritical}
+	if least == report.SeverityWarning {
+		counts = append(counts, report.SeverityWarning)
+	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
+		explained := false
+		for _, f := range d.Findings {
+			explained = explained || f.Severity == report.SeverityCritical || f.Severity == report.SeverityWarning
+			known := slices.Contains(accepted, string(f.Kind)) || slices.Contains(accepted, string(f.Kind)+"/"+f.Subject)
+			if slices.Contains(counts, f.Severity) && !known {
+				return true
+			}
+		}
 		switch {
-		case d.Health == status.HealthCritical:
+		case d.Health == status.HealthUnknown:
+			// A device of which too little is known is not known to be well.
+			if least == report.SeverityWarning {
+				return true
+			}
+		case !explained && slices.Contains(counts, report.Severity(d.Health)):
 			return true
-		case d.Health != status.HealthOK && least == report.SeverityWarning:
-			return true // A device of which too little is known is not known to be well.
 		}
 	}
 	return false

@@ -40,6 +40,37 @@ func TestWithVanished(t *testing.T) {
 	}
 }
 
+// What is accepted does not decide, and hides nothing else.
+func TestFailsAccepted(t *testing.T) {
+	t.Parallel()
+	contract := status.Finding{Kind: report.FindingContract, Severity: report.SeverityCritical, Subject: "notify_any"}
+	port := status.Finding{Kind: report.FindingPortDown, Severity: report.SeverityWarning, Subject: "port 1"}
+	for _, c := range []struct {
+		name              string
+		health            status.Health
+		findings          []status.Finding
+		accepted          []string
+		warning, critical bool
+	}{
+		{"nothing accepted", status.HealthCritical, []status.Finding{contract}, nil, true, true},
+		{"the finding", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
+		{"the kind", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated"}, false, false},
+		{"another one", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated/notify_one_shot"}, true, true},
+		{"one of two", status.HealthCritical, []status.Finding{contract, port}, []string{"contract_violated"}, true, false},
+		{"both", status.HealthCritical, []status.Finding{contract, port}, []string{"contract_violated", "port_down/port 1"}, false, false},
+		{"critical without a finding", status.HealthCritical, nil, []string{"contract_violated"}, true, true},
+		{"unknown nevertheless", status.HealthUnknown, []status.Finding{contract}, []string{"contract_violated"}, true, false},
+	} {
+		s := status.Status{Devices: []status.Device{{Health: c.health, Findings: c.findings}}}
+		if got := fails(&s, report.SeverityWarning, c.accepted); got != c.warning {
+			t.Errorf("%s, from warning on: %v", c.name, got)
+		}
+		if got := fails(&s, report.SeverityCritical, c.accepted); got != c.critical {
+			t.Errorf("%s, from critical on: %v", c.name, got)
+		}
+	}
+}
+
 func TestFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -56,10 +87,10 @@ func TestFails(t *testing.T) {
 		for _, h := range c.healths {
 			s.Devices = append(s.Devices, status.Device{Health: h})
 		}
-		if got := fails(&s, report.SeverityWarning); got != c.warning {
+		if got := fails(&s, report.SeverityWarning, nil); got != c.warning {
 			t.Errorf("%v from warning on: %v", c.healths, got)
 		}
-		if got := fails(&s, report.SeverityCritical); got != c.critical {
+		if got := fails(&s, report.SeverityCritical, nil); got != c.critical {
 			t.Errorf("%v from critical on: %v", c.healths, got)
 		}
 	}

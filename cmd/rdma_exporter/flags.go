@@ -66,8 +66,9 @@ type options struct {
 	// device is that of the commands for one device.
 	device string
 
-	// format, output and failOn are of the command audit.
+	// format, output, failOn and accept are of the command audit.
 	format, output, failOn string
+	accept                 []string
 }
 
 // parse parses the command line. With done, there is nothing left to do but to

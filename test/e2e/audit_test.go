@@ -138,6 +138,13 @@ func TestAuditStatus(t *testing.T) {
 			nil, 1, 1,
 			[]string{": CRITICAL\n", "CRITICAL  sim0: cq_destroy_busy (contract_violated)", "violated: cq_destroy_busy (critical)"},
 		},
+		{
+			"accepted",
+			alone("sim0, like: sim_siw0, violate: [cq_destroy_busy, channel_destroy_busy]"),
+			[]string{"--accept=contract_violated/cq_destroy_busy", "--accept=contract_violated/channel_destroy_busy"},
+			0, 0,
+			[]string{": CRITICAL\n", "CRITICAL  sim0: cq_destroy_busy (contract_violated)"},
+		},
 		{"hang", alone(hangingDevice), hasty, 1, 1, []string{": CRITICAL\n", "(run_aborted)", "Probes     timeout in ", "in ibv_create_qp"}},
 		{"crash", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, crash: true}]"), nil, 1, 1, []string{": CRITICAL\n", "Probes     crashed in ", "ibv_create_srq"}},
 		{"verb fails", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, errno: ENOMEM}]"), nil, 1, -1, []string{"(probe_failed)", "ibv_create_srq", "ENOMEM", "failed: srq"}},
@@ -246,6 +253,7 @@ func TestAuditRefused(t *testing.T) {
 
 		{"format", "", []string{"--format=xml"}, false, []string{"--format", "text,json,prometheus", "xml"}},
 		{"fail on", "", []string{"--fail-on=info"}, false, []string{"--fail-on", "warning,critical"}},
+		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
 		{"interval", "", []string{"--audit.interval=1s"}, false, []string{"--audit.interval"}},
