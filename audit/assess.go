@@ -86,6 +86,8 @@ type assessor struct {
 	resources *report.Resources
 	inventory *report.Inventory
 	found     []found
+	// wrongNow tells that events or completions of the last run are among them.
+	wrongNow bool
 }
 
 // found is a finding with what puts it in order.

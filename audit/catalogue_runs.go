@@ -89,13 +89,17 @@ func runEntries() []Entry {
 			"See whether `ibv_devinfo -d {device}` fails, too, and what the driver says in `dmesg`: with EIO or EBUSY the device is being reset or removed. If it stays, reload the driver or reset the device."),
 
 		entry(report.FindingRunAborted, string(report.OutcomeTimeout), critical,
-			"The last run of the probes, or the last process of the contract audit, was killed at its deadline: `--probe.timeout`, `--contract.timeout`.",
+			"The last run of the probes, or a process of the last contract audit, was killed at its deadline: `--probe.timeout`, `--contract.timeout`. Of the audit it is told until the contract is judged.",
 			"The verb that the message names did not return, or all of them together took too long. A program that calls it waits as long. What was to come after it is not known.",
 			"See `dmesg` for what the driver or the firmware waits for, and rdma_verbs_call_duration_seconds for whether verbs became slower before. See whether other programs hang as well: `ibv_devinfo -d {device}`, and "+pingpong+". In ibv_open_device, libibverbs waits 5 seconds for a node that it may not open: see device_unusable. If the host is only busy, raise the timeout. If it stays, "+vendor+"."),
 		entry(report.FindingRunAborted, string(report.OutcomeCrashed), critical,
-			"The last run of the probes, or the last process of the contract audit, ended without a whole report.",
+			"The last run of the probes, or a process of the last contract audit, ended without a whole report. Of the audit it is told until the contract is judged.",
 			"If the message names a verb, the library of the provider crashed in it, and so will any program that calls it. If it names none, the process was killed from outside, could not be started, or crashed in a measurement, where verbs are not told one by one.",
 			"The log of the exporter has what the process wrote last; `dmesg` tells of a crash (segfault) and of the OOM killer. Check that libibverbs, the libraries of the providers and the driver are of one release (`ibv_devinfo -d {device}` crashes as well if it is the provider), then "+vendor+"."),
+		entry(report.FindingRunAborted, string(report.OutcomeFailed), warning,
+			"The last run of the contract audit went wrong as a whole, and nothing else says why.",
+			"How the device keeps the contracts of the manual is not known, or was judged before.",
+			"The message has what failed. See the log of the exporter, and whether `ibv_devinfo -d {device}` works as the user that the exporter runs as."),
 
 		entry(report.FindingProbeFailed, caseMemlock, critical,
 			"In the last run, a probe was refused what pins memory with ENOMEM, or with EPERM where none may be pinned, and RLIMIT_MEMLOCK of the exporter's processes is finite.",
@@ -137,7 +141,7 @@ func runEntries() []Entry {
 		entry(report.FindingNotification, caseUnsuccessful, warning,
 			"When a completion vector was last measured, completions had another status than they should: success for messages from a port to itself, wr_flush_err for what is posted to a queue pair in the error state.",
 			"On the loopback path, messages of the port to itself do not get through, and those to others hardly will. On the flush path, a program cannot tell a request that was given up from one that was done.",
-			"The status tells: retry_exc_err and rnr_retry_exc_err say that nothing answers (see the state and the addresses of the port: `rdma link show {device}/1`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err that memory is not accepted. See `dmesg`."),
+			"The status tells: retry_exc_err and rnr_retry_exc_err say that nothing answers (see the state and the addresses of the port: `rdma link show {device}`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err that memory is not accepted. See `dmesg`."),
 
 		contract(critical,
 			"By its latest verdict the device breaks a contract of this severity.",

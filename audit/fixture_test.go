@@ -104,7 +104,7 @@ func ill() []*report.DeviceState {
 		},
 	)
 	sick.Last.Info.Ports = []report.Port{{Number: 1, State: "down"}, {Number: 2, State: "init"}}
-	sick.Contracts = new(report.Contracts)
+	sick.Contracts = &report.Contracts{Last: &report.Run{Outcome: report.OutcomeFailed, Error: "query the device: EIO"}}
 	for _, severity := range report.Severities() {
 		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, report.Contract{Name: "c_" + string(severity), Severity: severity, Verdict: report.VerdictViolated})
 	}

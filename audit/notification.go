@@ -63,6 +63,7 @@ func (a *assessor) notification() {
 				continue
 			}
 			all = sum(all, int64(n))
+			a.wrongNow = a.wrongNow || m.earlier.IsZero()
 			text := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == caseUnsuccessful {
 				text += " (" + statuses(m.Unsuccessful) + ")"

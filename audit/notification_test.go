@@ -39,7 +39,7 @@ func TestNotification(t *testing.T) {
 		{"spurious", func(l *report.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"without a completion: 5. By"}, []string{"until the queue is empty"}}},
 		{"unsuccessful", func(l *report.Latency) {
 			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
-		}, want{w, "unsuccessful completions", []string{"wrong status: 3. By", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0/1`"}}},
+		}, want{w, "unsuccessful completions", []string{"wrong status: 3. By", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,17 @@ func (a *assessor) ownerless() {
 		// Of those too, the owners may only be out of sight.
 		ownerless = slices.Concat(ownerless, a.inventory.Untraced)
 	}
+	if a.inventory.PIDsVisible {
+		// What is left of the exporter's own children has no owner either.
+		ownerless = slices.Clone(ownerless)
+		for i := range ownerless {
+			for _, l := range a.resources.Leaked {
+				if l.Type == ownerless[i].Type {
+					ownerless[i].Objects = max(ownerless[i].Objects-max(l.Objects, 0), 0)
+				}
+			}
+		}
+	}
 	counts, objects := total(ownerless)
 	if objects == 0 {
 		return

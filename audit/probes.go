@@ -9,12 +9,36 @@ import (
 	"rdma_exporter/report"
 )
 
-// aborted finds that the last run of the probes, or of the contract audit, did not
-// come to its end. Of a child that has not ended at all, stuck tells.
+// aborted finds that the last run of the probes, or a process of the last contract
+// audit, did not come to its end. Of a child that has not ended at all, stuck tells.
 func (a *assessor) aborted() {
 	if a.state.Stuck != nil {
 		return
 	}
+	a.ended()
+	c := a.state.Contracts
+	if c == nil {
+		return
+	}
+	for i := range c.Verdicts {
+		v := &c.Verdicts[i]
+		ended := map[report.SkipReason]report.Outcome{
+			report.SkipTimeout: report.OutcomeTimeout, report.SkipCrashed: report.OutcomeCrashed,
+		}[v.Reason]
+		// The last process has been told of, with what the audit did not come to. After an
+		// earlier one another process judged the rest.
+		if v.Verdict != report.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != report.OutcomeOK && !v.Judged.Before(c.Last.Started) {
+			continue
+		}
+		a.add(observation{
+			kind: report.FindingRunAborted, entry: string(ended), subject: "the contract audit, at " + word(v.Name),
+			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
+		})
+	}
+}
+
+// ended finds how the last run of the probes, and that of the contract audit, ended.
+func (a *assessor) ended() {
 	find := func(run *report.Run, whose string) {
 		ended := ""
 		if run != nil {
@@ -40,9 +64,24 @@ func (a *assessor) aborted() {
 		a.add(observation{kind: report.FindingRunAborted, entry: string(run.Outcome), subject: subject, message: message + "."})
 	}
 	find(a.state.Last, "the probes")
-	if c := a.state.Contracts; c != nil && !condemned(c) {
-		find(c.Last, "the contract audit")
+	c := a.state.Contracts
+	if c == nil || c.Last == nil || condemned(c) {
+		return
 	}
+	find(c.Last, "the contract audit")
+	// Whoever cannot use the device is told so by the probes, and what is left behind is
+	// told as undestroyed.
+	if c.Last.Outcome == report.OutcomeFailed && !a.has(report.FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
+		a.add(observation{
+			kind: report.FindingRunAborted, entry: string(report.OutcomeFailed), severity: report.SeverityWarning, subject: "the contract audit",
+			message: fmt.Sprintf("The last run of the contract audit, started at %s, failed: %s.", moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
+		})
+	}
+}
+
+// has tells whether there is a finding of a kind already.
+func (a *assessor) has(kind report.FindingKind) bool {
+	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
 }
 
 // condemned tells whether what ended the last run of the contract audit is told as the
@@ -179,12 +218,15 @@ func failureText(f *report.Failure) string {
 // failed run passes for a good one.
 func (a *assessor) unexplained() {
 	run := a.state.Last
-	if run == nil || run.Outcome != report.OutcomeFailed || len(run.Undestroyed) > 0 {
+	if run == nil || run.Outcome != report.OutcomeFailed || a.wrongNow {
+		return
+	}
+	if len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
 		return
 	}
 	if slices.ContainsFunc(a.found, func(f found) bool {
 		switch f.Kind {
-		case report.FindingUnusable, report.FindingNotification:
+		case report.FindingUnusable:
 			return true
 		case report.FindingProbeFailed:
 			return f.Severity == report.SeverityCritical // Empty messages make no run fail.

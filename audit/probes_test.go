@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"testing"
+	"time"
 
 	"rdma_exporter/audit"
 	"rdma_exporter/report"
@@ -113,10 +114,57 @@ func TestRunAborted(t *testing.T) {
 		for _, outcome := range []report.Outcome{report.OutcomeOK, report.OutcomeFailed, "odd"} {
 			run := hung
 			run.Outcome = outcome
-			s := audited(run)
+			s := audited(crashed)
+			s.Contracts = nil
 			s.Last = failed(run).Last
 			check(t, s, audit.Default(), kind)
 		}
+	})
+	t.Run("an earlier process of the contract audit", func(t *testing.T) {
+		t.Parallel()
+		verdict := report.Contract{
+			Name: "qp_destroy_busy_multicast", Severity: c, Verdict: report.VerdictSkipped, Reason: report.SkipTimeout,
+			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
+		}
+		good := report.Run{Outcome: report.OutcomeOK, Started: taken()}
+		s := audited(good, verdict)
+		check(t, s, audit.Default(), kind, want{
+			c, "the contract audit, at qp_destroy_busy_multicast",
+			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01T11:59:00Z: the process that judged it was killed."},
+			nil,
+		})
+		alone(t, s, kind)
+		verdict.Reason = report.SkipCrashed
+		check(t, audited(good, verdict), audit.Default(), kind, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
+		check(t, audited(crashed, verdict), audit.Default(), kind,
+			want{c, "the contract audit", nil, nil}, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, nil})
+		// What the last process ended at, or did not come to, is told with it.
+		verdict.Judged = taken()
+		check(t, audited(crashed, verdict), audit.Default(), kind, want{c, "the contract audit", nil, nil})
+		for _, reason := range []report.SkipReason{report.SkipNotSupported, report.SkipPortDown, report.SkipNeeds} {
+			verdict.Reason = reason
+			check(t, audited(good, verdict), audit.Default(), kind)
+		}
+	})
+	t.Run("a contract audit that failed", func(t *testing.T) {
+		t.Parallel()
+		run := report.Run{Outcome: report.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
+		s := audited(run)
+		check(t, s, audit.Default(), kind, want{report.SeverityWarning, "the contract audit", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
+		alone(t, s, kind)
+		// What it left behind is told as that, unless something else went wrong.
+		run.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+		check(t, audited(run), audit.Default(), kind, want{report.SeverityWarning, "the contract audit", nil, nil})
+		run.FailedVerb = "ibv_destroy_cq"
+		check(t, audited(run), audit.Default(), kind)
+		alone(t, audited(run), report.FindingUndestroyed)
+		// Neither can the probes use the device.
+		run.FailedVerb, run.Undestroyed = "ibv_open_device", nil
+		s = audited(run)
+		s.Last = failed(run).Last
+		s.Last.Info = nil
+		check(t, s, audit.Default(), kind)
+		alone(t, s, report.FindingUnusable)
 	})
 }
 
@@ -272,4 +320,24 @@ func TestEmptyMessages(t *testing.T) {
 	s := state(skip)
 	s.Last.Outcome = report.OutcomeFailed
 	check(t, s, audit.Default(), kind, want{report.SeverityCritical, "the probes", nil, nil}, want{report.SeverityWarning, "notification message", nil, nil})
+}
+
+// An old measurement explains no failure of the last run, and what was left behind
+// only failures to destroy.
+func TestUnexplained(t *testing.T) {
+	t.Parallel()
+	const kind = report.FindingProbeFailed
+	s := failed(report.Run{Info: new(report.Device), Error: "a reason of its own", Started: taken()})
+	s.Notification = &report.Notification{Vectors: []report.VectorLatency{
+		{Latency: report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Spurious: 1}, Measured: taken().Add(-time.Hour)},
+	}}
+	told := want{report.SeverityCritical, "the probes", []string{"The last run of the probes failed: a reason of its own."}, nil}
+	check(t, s, audit.Default(), kind, told)
+	s.Notification = nil
+	s.Last.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 2}}
+	check(t, s, audit.Default(), kind)
+	alone(t, s, report.FindingUndestroyed)
+	s.Last.FailedVerb = "ibv_query_port"
+	s.Last.Info = nil
+	check(t, s, audit.Default(), report.FindingUnusable, want{report.SeverityCritical, "ibv_query_port", nil, nil})
 }

@@ -70,6 +70,8 @@ func plural(n int, thing string) string {
 
 // quoted returns a printable word as a shell takes it for one word.
 func quoted(s string) string {
+	// A backtick would end the command in the text around it.
+	s = strings.ReplaceAll(s, "`", string(unicode.ReplacementChar))
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/_.:@%+-", r)
 	}

@@ -176,9 +176,9 @@ func findingSeverities(kind report.FindingKind) []report.Severity {
 	case report.FindingContract:
 		return report.Severities()
 	case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingLeaked,
-		report.FindingProbeFailed, report.FindingNotification:
+		report.FindingRunAborted, report.FindingProbeFailed, report.FindingNotification:
 		return []report.Severity{report.SeverityCritical, report.SeverityWarning}
-	case report.FindingStuck, report.FindingUnusable, report.FindingRunAborted:
+	case report.FindingStuck, report.FindingUnusable:
 		return []report.Severity{report.SeverityCritical}
 	case report.FindingOrphaned, report.FindingUndestroyed, report.FindingQPError:
 		return []report.Severity{report.SeverityWarning}

@@ -32,6 +32,8 @@ type audit struct {
 	// that one did not end well, and abandoned that too many were killed or
 	// crashed.
 	hung, failed, abandoned bool
+	// undestroyed are the objects that the children of the last audit could not destroy.
+	undestroyed []report.Undestroyed
 	// verdicts are the latest on each contract, in the order in which they were
 	// first judged. They are shared: a change makes a new slice.
 	verdicts []report.Contract
@@ -66,12 +68,13 @@ func (a *audit) take(res result) {
 	run := res.run
 	if !a.goesOn() {
 		a.began, a.planned, a.judged, a.completions = run.Started, nil, nil, false
-		a.hung, a.failed, a.abandoned = false, false, false
+		a.hung, a.failed, a.abandoned, a.undestroyed = false, false, false, nil
 	}
 	a.children++
 	a.hung = a.hung || run.Outcome == report.OutcomeTimeout
 	a.failed = a.failed || run.Outcome != report.OutcomeOK
 	a.suspect = a.hung
+	a.undestroyed = slices.Concat(a.undestroyed, run.Undestroyed)
 	if a.planned == nil {
 		a.planned = run.Planned
 	}

@@ -777,3 +777,29 @@ func TestAuditForgets(t *testing.T) {
 		b.end()
 	})
 }
+
+// What an earlier child of an audit could not destroy is not forgotten because a later
+// one had nothing to say of it; the next audit begins anew.
+func TestAuditKeepsUndestroyed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := crashes("y", "x", "holds")
+		first.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + first.output
+		audit := func(_ string, _ []string, n int) script {
+			if n == 0 {
+				return first
+			}
+			return judged(time.Second, "z", "holds")
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
+		b.start()
+		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
+		if got.Outcome != report.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
+			t.Errorf("after both children: %+v", got)
+		}
+		if got := stateOf(t, b.after(10*time.Minute), "a").Contracts.Last; len(got.Undestroyed) != 0 {
+			t.Errorf("after the next audit: %+v", got)
+		}
+		b.end()
+	})
+}

@@ -249,7 +249,8 @@ func (w *worker) audited(res result) (change func(*report.DeviceState)) {
 		w.journal.auditEnd(a)
 	}
 	contracts := &report.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
-	contracts.Last.Contracts = nil
+	// What an earlier child of the audit could not destroy was not destroyed in it.
+	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
 	return func(state *report.DeviceState) { state.Contracts = contracts }
 }
 

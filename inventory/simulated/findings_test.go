@@ -101,7 +101,7 @@ func TestFindings(t *testing.T) {
 		// Nobody owns what is left, either.
 		"left for long": {
 			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child, age: time.Hour,
-			want: []report.FindingKind{report.FindingLeaked, report.FindingOrphaned}, severity: report.SeverityCritical, message: "4 objects",
+			want: []report.FindingKind{report.FindingLeaked}, severity: report.SeverityCritical, message: "4 objects",
 		},
 		"queue pairs in error": {
 			resources: "holders: [{pid: 1, queue_pairs: [{type: rc, state: err, objects: 3}]}]",
