@@ -20,7 +20,8 @@ type Snapshot struct {
 type DeviceState struct {
 	Name string `json:"name"`
 	// Present tells that the host has the device now. A device that is not
-	// present is listed only while a child that was to probe it does not end.
+	// present is listed only while a child that was to probe it does not end, or, where
+	// everything is done once, if it vanished meanwhile.
 	Present bool `json:"present"`
 	// Info is what the device last said of itself; nil if it never did.
 	Info *Device `json:"info,omitempty"`

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -63,6 +64,15 @@ const (
 	slowExcess = 20 * time.Microsecond
 )
 
+// SlowFrom returns the median from which a vector is slow, where u is usual. It stays at
+// the longest time that there can be, from which nothing is.
+func SlowFrom(u time.Duration) time.Duration {
+	if u > (math.MaxInt64-slowExcess)/slowFactor {
+		return math.MaxInt64
+	}
+	return max(slowFactor*u, u+slowExcess)
+}
+
 // SlowVectors returns which of the measured vectors of one device are slow beside
 // the others, by their numbers. They are held to what is usual, as [UsualLatency] has
 // it.
@@ -81,8 +91,7 @@ func SlowVectors(vectors []VectorLatency) []int {
 			u = UsualLatency(vectors, v.Path, v.Port)
 			usual[w] = u
 		}
-		// Written so that no time is too long for it.
-		if v.Count > 0 && u > 0 && v.P50/slowFactor >= u && v.P50-u >= slowExcess {
+		if from := SlowFrom(u); v.Count > 0 && u > 0 && v.P50 >= from && from < math.MaxInt64 {
 			slow = append(slow, v.Vector)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"rdma_exporter/report"
 )
@@ -43,25 +45,29 @@ func deviceOf(s *report.DeviceState, o *Options) Device {
 	if s.Notification != nil {
 		d.Vectors = vectorsOf(s.Notification)
 	}
-	d.Health, d.Headline = d.verdict(o.Now)
+	health, headline := d.verdict(o.Now)
+	d.Health, d.Headline = health, Clean(headline)
 	return d
 }
+
+// NothingToDo is the headline of a device of which there is nothing else to say.
+const NothingToDo = "There is nothing to be done."
 
 // verdict sums up how the device is, in a word and in a sentence.
 func (d *Device) verdict(now time.Time) (Health, string) {
 	if len(d.Findings) > 0 {
 		switch worst := d.Findings[0]; worst.Severity {
 		case report.SeverityCritical:
-			return HealthCritical, worst.Message
+			return HealthCritical, headlineOf(&worst)
 		case report.SeverityWarning:
-			return HealthWarning, worst.Message
+			return HealthWarning, headlineOf(&worst)
 		}
 	}
 	switch {
 	case len(d.Stuck) > 0:
 		return HealthCritical, fmt.Sprintf("Process %d, which was killed, has not ended.", d.Stuck[0].PID)
 	case d.Run != nil && d.Run.Outcome != report.OutcomeOK:
-		return HealthWarning, strings.TrimSpace(fmt.Sprintf("The last run of the probes is %s. %s", d.Run.Outcome, d.Run.Error))
+		return HealthWarning, strings.TrimSpace("The last run of the probes " + ended(d.Run.Outcome) + ". " + d.Run.Error)
 	case !d.Present:
 		return HealthUnknown, "The device is gone."
 	case d.Run == nil:
@@ -69,16 +75,60 @@ func (d *Device) verdict(now time.Time) (Health, string) {
 	case d.Run.Stale:
 		return HealthUnknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", ago(now, d.Run.Started))
 	}
-	var skipped []string
+	return HealthOK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
+}
+
+// headlineOf returns what a finding found, in a sentence. The evidence against a
+// contract is left out, and of what is long, all beyond the first sentence.
+func headlineOf(f *Finding) string {
+	const long = 120
+	if f.Kind != report.FindingContract && utf8.RuneCountInString(f.Message) <= long {
+		return f.Message
+	}
+	for end := range f.Message {
+		// What goes on with a small letter may be after an abbreviation.
+		if rest, ends := strings.CutPrefix(f.Message[end:], ". "); ends {
+			if next, _ := utf8.DecodeRuneInString(rest); unicode.IsUpper(next) {
+				return f.Message[:end+1]
+			}
+		}
+	}
+	return f.Message
+}
+
+// ended says how a run ended that was not ok.
+func ended(o report.Outcome) string {
+	switch o {
+	case report.OutcomeFailed, report.OutcomeCrashed:
+		return string(o)
+	case report.OutcomeTimeout:
+		return "timed out"
+	default:
+		return fmt.Sprintf("ended with %q", o)
+	}
+}
+
+// gaps returns what is not known of a device that is ok otherwise, in sentences.
+func (d *Device) gaps(now time.Time) []string {
+	var gaps, skipped, old []string
 	for i := range d.Probes {
 		if d.Probes[i].Status == report.StatusSkipped {
 			skipped = append(skipped, d.Probes[i].Name)
 		}
 	}
 	if len(skipped) > 0 {
-		return HealthOK, "There is nothing to be done. Could not be probed: " + strings.Join(skipped, ", ") + "."
+		gaps = append(gaps, "Could not be probed: "+strings.Join(skipped, ", ")+".")
 	}
-	return HealthOK, "There is nothing to be done."
+	if c := d.Contracts; c != nil && c.Run != nil && c.Run.Stale {
+		old = append(old, "the contract audit, started "+ago(now, c.Run.Started))
+	}
+	if r := d.Resources; r != nil && r.Run != nil && r.Run.Stale {
+		old = append(old, "the resource audit, started "+ago(now, r.Run.Started))
+	}
+	if len(old) > 0 {
+		gaps = append(gaps, "Old: "+strings.Join(old, ", and ")+".")
+	}
+	return gaps
 }
 
 // findingsOf returns the findings, the worst first.

@@ -34,6 +34,20 @@ func TestHealth(t *testing.T) {
 	aged := func(age time.Duration) report.DeviceState {
 		return changed(func(d *report.DeviceState) { d.Last.Started = statustest.Now().Add(-age) })
 	}
+	ended := func(o report.Outcome) report.DeviceState {
+		return changed(func(d *report.DeviceState) { d.Last.Outcome = o })
+	}
+	says := func(kind report.FindingKind, message string) report.DeviceState {
+		return changed(func(d *report.DeviceState) {
+			d.Assessment.Findings = []report.Finding{{Kind: kind, Severity: report.SeverityCritical, Message: message}}
+		})
+	}
+	old := func(contracts, audit time.Duration) report.DeviceState {
+		return changed(func(d *report.DeviceState) {
+			d.Contracts.Last.Started, d.Resources.Last.Started = statustest.Now().Add(-contracts), statustest.Now().Add(-audit)
+		})
+	}
+	long := strings.Repeat("long ", 30) + "end."
 	tests := []struct {
 		name     string
 		device   report.DeviceState
@@ -51,7 +65,20 @@ func TestHealth(t *testing.T) {
 		{"young", aged(10 * time.Minute), status.HealthOK, "There is nothing to be done."},
 		{"old", aged(10*time.Minute + 1), status.HealthUnknown, "What is known is old: the last run of the probes was started 10 min ago."},
 		{"of the future", aged(-time.Hour), status.HealthOK, "There is nothing to be done."},
-		{"failed", changed(func(d *report.DeviceState) { d.Last.Outcome, d.Last.Error = report.OutcomeFailed, "no ink" }), status.HealthWarning, "The last run of the probes is failed. no ink"},
+		{"failed", changed(func(d *report.DeviceState) { d.Last.Outcome, d.Last.Error = report.OutcomeFailed, "no ink" }), status.HealthWarning, "The last run of the probes failed. no ink"},
+		{"timeout", ended(report.OutcomeTimeout), status.HealthWarning, "The last run of the probes timed out."},
+		{"crashed", ended(report.OutcomeCrashed), status.HealthWarning, "The last run of the probes crashed."},
+		{"unheard of outcome", ended("lost"), status.HealthWarning, `The last run of the probes ended with "lost".`},
+		{"contract", says(report.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), status.HealthCritical, "The device breaks the contract c."},
+		{"short finding", says(report.FindingPortDown, "Port 1 is down. So is port 2."), status.HealthCritical, "Port 1 is down. So is port 2."},
+		{"long finding", says(report.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), status.HealthCritical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
+		{"long sentence", says(report.FindingUnusable, long), status.HealthCritical, long},
+		{"old contracts", old(3*time.Hour, time.Minute), status.HealthOK, "There is nothing to be done. Old: the contract audit, started 3 h ago."},
+		{"old audit", old(time.Hour, 6*time.Minute), status.HealthOK, "There is nothing to be done. Old: the resource audit, started 6 min ago."},
+		{"old audits", changed(func(d *report.DeviceState) {
+			*d = old(49*time.Hour, 6*time.Minute)
+			d.Last.Probes[2].Status = report.StatusSkipped
+		}), status.HealthOK, "There is nothing to be done. Could not be probed: srq. Old: the contract audit, started 2 days ago, and the resource audit, started 6 min ago."},
 		{"stuck", changed(func(d *report.DeviceState) { d.Stuck = &report.Stuck{PID: 7} }), status.HealthCritical, "Process 7, which was killed, has not ended."},
 		{"stuck audit", changed(func(d *report.DeviceState) { d.Resources.Stuck = &report.Stuck{PID: 8} }), status.HealthCritical, "Process 8, which was killed, has not ended."},
 		{"skipped", changed(func(d *report.DeviceState) {
@@ -180,14 +207,14 @@ func TestSizes(t *testing.T) {
 		}}
 	})
 	want := []status.Size{
-		{Object: "cq", Profile: "small", Attribute: "entries", Configured: number(100), Limit: "max_cqe", Requested: 4, Actual: 7},
+		{Object: "cq", Profile: "small", Attribute: "entries", Configured: number(100), LimitName: "max_cqe", Requested: 4, Actual: 7},
 		{Object: "srq", Profile: "small", Attribute: "work_requests", Requested: 1, Actual: 3, Queried: number(5)},
-		{Object: "srq", Profile: "small", Attribute: "scatter_gather_entries", Configured: number(101), Limit: "max_srq_sge", Requested: 2, Actual: 4, Queried: number(6)},
+		{Object: "srq", Profile: "small", Attribute: "scatter_gather_entries", Configured: number(101), LimitName: "max_srq_sge", Requested: 2, Actual: 4, Queried: number(6)},
 		{Object: "qp_rc", Profile: "small", Attribute: "send_work_requests", Requested: 1, Actual: 6},
 		{Object: "qp_rc", Profile: "small", Attribute: "recv_work_requests", Requested: 2, Actual: 7},
 		{Object: "qp_rc", Profile: "small", Attribute: "send_scatter_gather_entries", Requested: 3, Actual: 8},
-		{Object: "qp_rc", Profile: "small", Attribute: "recv_scatter_gather_entries", Configured: number(102), Limit: "max_sge", Requested: 4, Actual: 9},
-		{Object: "qp_rc", Profile: "small", Attribute: "inline_bytes", Configured: number(103), Limit: "max_inline_data", Requested: 5, Actual: 10},
+		{Object: "qp_rc", Profile: "small", Attribute: "recv_scatter_gather_entries", Configured: number(102), LimitName: "max_sge", Requested: 4, Actual: 9},
+		{Object: "qp_rc", Profile: "small", Attribute: "inline_bytes", Configured: number(103), LimitName: "max_inline_data", Requested: 5, Actual: 10},
 	}
 	if got := of(d).Sizes; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -207,7 +234,7 @@ func TestVectors(t *testing.T) {
 		}}
 	})
 	want := status.Vector{
-		Number: 2, Port: 1, Path: report.PathFlush, Samples: 5, P50: 100e-6, P99: 200e-6, Slow: true, Measured: statustest.Now(),
+		Number: 2, Port: 1, Path: report.PathFlush, Samples: 5, P50: 100e-6, P99: 200e-6, Usual: 11e-6, Slow: true, Measured: statustest.Now(),
 	}
 	got := of(d).Vectors
 	if len(got) != 4 || got[2] != want || got[1].Wrong != 10 || got[0].Slow || got[0].Number != 0 {
@@ -288,14 +315,20 @@ func TestResources(t *testing.T) {
 		t.Errorf("cgroups %+v", c)
 	}
 
+	if got.PIDsVisible == nil || !*got.PIDsVisible {
+		t.Error("the processes are not visible")
+	}
 	d.Resources.Inventory.PIDsVisible = false
+	if v := of(d).Resources.PIDsVisible; v == nil || *v {
+		t.Error("the processes are visible")
+	}
 	for _, one := range of(d).Resources.Types {
 		if one.Orphaned != nil {
 			t.Errorf("%s: orphans of owners that cannot be seen", one.Type)
 		}
 	}
 	d.Resources.Inventory = nil
-	if got := of(d).Resources; len(got.Types) != 1 || got.Types[0].Leaked != 2 || !got.Taken.IsZero() {
+	if got := of(d).Resources; len(got.Types) != 1 || got.Types[0].Leaked != 2 || !got.Taken.IsZero() || got.PIDsVisible != nil {
 		t.Errorf("without an inventory: %+v", got)
 	}
 }

@@ -27,11 +27,11 @@ The exporter serves a page for people at ` + "`/`" + `. It shows what is known a
 metrics; to look at it touches no device. It needs no scripts and loads nothing from anywhere, and may be looked at on
 a phone, in dark mode, and on paper. From the top:
 
-- **How the host is**, in a word: critical, warning, unknown (a device has not been probed yet, or not for long) or ok;
+- **How the host is**, in a word: critical, warning, unknown (a device has not been probed yet, or not lately) or ok;
   how many devices and findings there are; and a banner if the devices are [simulated](configuration.md). If no device
   was found, or they could not be listed, what to do about that.
 - **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, the worst first, each
-  with a link to its device. What is the same on several devices is told once.
+  with a link to its device. What is the same on several devices, and has the same remedy, is told once.
 - **Devices**: one line each, with health, ports, and the last run of the probes, its outcome and its age.
 - **Device by device**: of a few devices all, of many only those in trouble are shown in full, if those are few; the
   others by a click on their name. The link ` + "`/#device-NAME`" + ` leads to one. Each has its findings, those of severity
@@ -74,7 +74,9 @@ The answer is 200 whatever the health; ` + "`/-/healthy` and `/-/ready`" + ` are
 
 Times are RFC 3339 in UTC, durations in seconds. A field marked optional is absent if there is nothing to tell. Text that
 comes from a device, a driver or another process is valid UTF-8 without control characters, and harmless nowhere else:
-escape it where you show it. No list has more than 4096 items, and no text much more than 4096 bytes.
+escape it where you show it. No list has more than 4096 items, and no text much more than 4096 bytes. Numbers are integers
+up to 2^63-1, but for seconds: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
+beyond 2^53.
 
 `
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"rdma_exporter/report"
 )
@@ -116,14 +117,23 @@ func vectorsOf(n *report.Notification) []Vector {
 	for _, number := range report.SlowVectors(vectors) {
 		slow[number] = true
 	}
+	type way struct {
+		path report.LatencyPath
+		port int
+	}
+	usual := make(map[way]time.Duration)
 	list := make([]Vector, 0, len(vectors))
 	for i := range vectors {
 		v := &vectors[i]
+		w := way{v.Path, v.Port}
+		if _, known := usual[w]; !known {
+			usual[w] = report.UsualLatency(vectors, v.Path, v.Port)
+		}
 		list = append(list, Vector{
 			Number: v.Vector, Port: v.Port, Path: report.LatencyPath(Clean(string(v.Path))),
 			Samples: count(v.Count), P50: seconds(v.P50), P99: seconds(v.P99),
 			Wrong: plus(plus(plus(count(v.Missed), v.Spurious), plus(count(v.Misdirected), v.Missing)), len(v.Unsuccessful)),
-			Slow:  slow[v.Vector], Measured: moment(v.Measured),
+			Usual: seconds(usual[w]), Slow: slow[v.Vector], Measured: moment(v.Measured),
 		})
 	}
 	slices.SortStableFunc(list, func(a, b Vector) int { return cmp.Compare(a.Number, b.Number) })

@@ -60,7 +60,7 @@ func of(s *report.Snapshot, o *Options, problem *Problem) *Status {
 	}
 	slices.SortStableFunc(status.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
 	for _, severity := range report.Severities() {
-		status.Findings = append(status.Findings, SeverityCount{Severity: severity, Findings: counts[severity]})
+		status.FindingCounts = append(status.FindingCounts, SeverityCount{Severity: severity, Count: counts[severity]})
 	}
 	return status
 }

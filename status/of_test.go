@@ -91,8 +91,8 @@ func flaw(s *status.Status) error {
 	if err := json.Unmarshal(b, &again); err != nil {
 		return fmt.Errorf("cannot be read back: %w", err)
 	}
-	if s.Devices == nil || len(s.Findings) != len(report.Severities()) {
-		return fmt.Errorf("devices %v, findings %v", s.Devices, s.Findings)
+	if s.Devices == nil || len(s.FindingCounts) != len(report.Severities()) {
+		return fmt.Errorf("devices %v, findings %v", s.Devices, s.FindingCounts)
 	}
 	found := make(map[report.Severity]int)
 	for i := range s.Devices {
@@ -109,9 +109,9 @@ func flaw(s *status.Status) error {
 			}
 		}
 	}
-	for _, c := range s.Findings {
-		if found[c.Severity] != c.Findings {
-			return fmt.Errorf("%d findings of severity %s, want %d", c.Findings, c.Severity, found[c.Severity])
+	for _, c := range s.FindingCounts {
+		if found[c.Severity] != c.Count {
+			return fmt.Errorf("%d findings of severity %s, want %d", c.Count, c.Severity, found[c.Severity])
 		}
 	}
 	return walk(reflect.ValueOf(*s), "status")
@@ -131,7 +131,7 @@ func walk(v reflect.Value, path string) error {
 	switch v.Kind() {
 	case reflect.String:
 		s := v.String()
-		if !utf8.ValidString(s) || len(s) > 3*4096+512 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if !utf8.ValidString(s) || len(s) > 4096+512 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			return fmt.Errorf("%s is %.60q, %d bytes", path, s, len(s))
 		}
 	case reflect.Float64:
@@ -292,6 +292,13 @@ func TestClean(t *testing.T) {
 	}
 	if got := status.Clean(strings.Repeat("\x80", 9000)); utf8.RuneCountInString(got) > 4097 {
 		t.Errorf("%d characters", utf8.RuneCountInString(got))
+	}
+	for _, grows := range []string{"\x01", "\x80", "\u202e", "a\x01"} {
+		for _, n := range []int{1366, 2048, 4096, 9000} {
+			if got := status.Clean(strings.Repeat(grows, n)); len(got) > 4096+len("…") || !utf8.ValidString(got) {
+				t.Errorf("%q %d times: %d bytes", grows, n, len(got))
+			}
+		}
 	}
 }
 

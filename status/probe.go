@@ -46,7 +46,7 @@ func (d *Device) addSizes(p *report.Probe) {
 			Requested: requested, Actual: actual, Queried: queried,
 		}
 		if c := clamps[key{profile, object, name}]; c != nil {
-			size.Configured, size.Limit = new(c.Configured), Clean(c.Limit)
+			size.Configured, size.LimitName = new(c.Configured), Clean(c.Limit)
 		}
 		d.Sizes = append(d.Sizes, size)
 	}

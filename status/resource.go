@@ -27,7 +27,7 @@ func resourcesOf(r *report.Resources, info *report.Device, o *Options) *Resource
 }
 
 func (r *Resources) addInventory(i *report.Inventory) {
-	r.PIDsVisible = i.PIDsVisible
+	r.PIDsVisible = new(i.PIDsVisible)
 	for _, q := range cut(i.QueuePairs) {
 		r.QueuePairs = append(r.QueuePairs, QueuePairs{Type: Clean(q.Type), State: Clean(q.State), Objects: count(q.Objects)})
 	}
@@ -36,10 +36,10 @@ func (r *Resources) addInventory(i *report.Inventory) {
 		o := &i.Owners[n]
 		owner := Owner{
 			PID: o.PID, Comm: Clean(o.Comm), ContainerID: Clean(o.ContainerID), PodUID: Clean(o.PodUID),
-			Objects: make([]TypeCount, 0, len(o.Objects)),
+			Types: make([]TypeCount, 0, len(o.Objects)),
 		}
 		for _, c := range cut(o.Objects) {
-			owner.Objects = append(owner.Objects, TypeCount{Type: Clean(c.Type), Objects: count(c.Objects)})
+			owner.Types = append(owner.Types, TypeCount{Type: Clean(c.Type), Objects: count(c.Objects)})
 			all[o.PID] = plus(all[o.PID], c.Objects)
 		}
 		if m := o.Memlock; m != nil {

@@ -8,6 +8,8 @@
 // seconds. Text that comes from a device, a driver or another process is free of
 // control characters and valid UTF-8, and harmless nowhere else: whoever renders it
 // escapes it. No list has more than 4096 items, and no text much more than 4096 bytes.
+// Numbers are integers up to 2^63-1, of which a reader that takes them for
+// floating-point keeps no more than the first 53 bits.
 //
 // docs/status-page.md follows from the comments of the types.
 package status
@@ -43,7 +45,7 @@ type Status struct {
 	// What is wrong with the host rather than with a device; absent if nothing is.
 	Problem *Problem `json:"problem,omitempty"`
 	// How many findings there are on all devices, by severity: each severity once.
-	Findings []SeverityCount `json:"findings"`
+	FindingCounts []SeverityCount `json:"finding_counts"`
 	// The devices, sorted by name.
 	Devices []Device `json:"devices"`
 }
@@ -55,7 +57,7 @@ type Health string
 const (
 	// HealthOK: there is nothing to be done. Findings of severity info do not count.
 	HealthOK Health = "ok"
-	// HealthUnknown: it has not been probed yet, or not for long, or is gone.
+	// HealthUnknown: it has not been probed yet, or not lately, or is gone.
 	HealthUnknown Health = "unknown"
 	// HealthWarning: the worst finding is a warning, or the last run failed.
 	HealthWarning Health = "warning"
@@ -103,7 +105,7 @@ type SeverityCount struct {
 	// The severity.
 	Severity report.Severity `json:"severity"`
 	// How many findings there are of it.
-	Findings int `json:"findings"`
+	Count int `json:"count"`
 }
 
 // Device is what is known of one device.
@@ -115,8 +117,9 @@ type Device struct {
 	Present bool `json:"present"`
 	// How it is, in a word.
 	Health Health `json:"health"`
-	// How it is, in a sentence: what its worst finding found, or that there is nothing
-	// to be done.
+	// How it is, in a sentence or two: what its worst finding found, without what is said
+	// beyond the first sentence if that is long, or that there is nothing to be done, and
+	// then what could not be probed and which runs are old.
 	Headline string `json:"headline"`
 	// What somebody should know of, the worst first.
 	Findings []Finding `json:"findings"`
@@ -204,16 +207,16 @@ type Port struct {
 // Limit is the most that a device says it allows of something.
 type Limit struct {
 	// The name that struct ibv_device_attr gives it, such as max_qp.
-	Name string `json:"limit"`
-	// The most.
+	Name string `json:"name"`
+	// The most. Of max_mr_size, devices tell up to 2^63-1.
 	Value int64 `json:"value"`
 }
 
 // Run is a run of a child process on a device: of the probes, of the contract audit
 // or of the resource audit.
 type Run struct {
-	// When it was started.
-	Started time.Time `json:"started"`
+	// When it was started; absent if that is not known.
+	Started time.Time `json:"started,omitzero"`
 	// How long it took.
 	Duration float64 `json:"duration_seconds"`
 	// How it ended.
@@ -240,8 +243,8 @@ type Stuck struct {
 	PID int `json:"pid"`
 	// The verb that it is in; absent if it is in none.
 	Verb string `json:"verb,omitempty"`
-	// When it was killed.
-	Since time.Time `json:"since"`
+	// When it was killed; absent if that is not known.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Probe is how one probe did.
@@ -298,8 +301,8 @@ type Size struct {
 	// What was configured, if it was cut down to a limit of the device; absent
 	// otherwise.
 	Configured *int64 `json:"configured,omitempty"`
-	// The limit that it was cut down to; absent if it was not.
-	Limit string `json:"limit,omitempty"`
+	// The name of the limit that it was cut down to, such as max_cqe; absent if it was not.
+	LimitName string `json:"limit_name,omitempty"`
 	// What was asked for.
 	Requested int64 `json:"requested"`
 	// What the creating verb wrote back.
@@ -373,7 +376,7 @@ type Bin struct {
 // vector, with mode any.
 type Vector struct {
 	// The number of the vector, from 0.
-	Number int `json:"comp_vector"`
+	Number int `json:"number"`
 	// The port.
 	Port int `json:"port"`
 	// How the completions were brought about.
@@ -384,12 +387,15 @@ type Vector struct {
 	P50 float64 `json:"p50_seconds"`
 	// The 99th percentile of the samples; 0 without samples.
 	P99 float64 `json:"p99_seconds"`
+	// What is usual: the median of the medians of all vectors that were measured on the
+	// same port and path; absent if fewer than two were.
+	Usual float64 `json:"usual_seconds,omitempty"`
 	// How many events and completions went wrong.
 	Wrong int `json:"wrong"`
 	// Whether notification takes much longer than on the other vectors.
 	Slow bool `json:"slow"`
-	// When the run was started that measured it.
-	Measured time.Time `json:"measured"`
+	// When the run was started that measured it; absent if that is not known.
+	Measured time.Time `json:"measured,omitzero"`
 }
 
 // Contracts is how the device keeps the contracts of the manual.
@@ -410,7 +416,7 @@ type Contracts struct {
 // Contract is the verdict on one contract. docs/contracts.md has every contract.
 type Contract struct {
 	// Name of the contract, such as cq_at_least_requested.
-	Name string `json:"contract"`
+	Name string `json:"name"`
 	// What a violation means to an application.
 	Severity report.Severity `json:"severity"`
 	// Whether the device keeps it.
@@ -439,8 +445,9 @@ type Resources struct {
 	// When the run was started that took the inventory of which all else is; absent if
 	// none did.
 	Taken time.Time `json:"taken,omitzero"`
-	// Whether the exporter sees the processes of the whole host.
-	PIDsVisible bool `json:"pids_visible"`
+	// Whether the exporter sees the processes of the whole host; absent without an
+	// inventory.
+	PIDsVisible *bool `json:"pids_visible,omitempty"`
 	// The objects by type.
 	Types []Type `json:"types,omitempty"`
 	// The queue pairs by type and state.
@@ -502,7 +509,7 @@ type Owner struct {
 	PodUID string `json:"pod_uid,omitempty"`
 	// The types of which it is among the largest owners, and how many objects it has of
 	// them.
-	Objects []TypeCount `json:"objects"`
+	Types []TypeCount `json:"types"`
 	// The memory that it holds in place; absent if that is not known.
 	Memlock *Memlock `json:"memlock,omitempty"`
 }

@@ -17,14 +17,9 @@ const (
 // are no text, and characters that steer a terminal or turn the direction of text,
 // become U+FFFD, and every kind of space becomes a space. What is too long is cut.
 func Clean(s string) string {
-	if len(s) > maxText {
-		end := maxText
-		for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
-			end--
-		}
-		s = s[:end] + "…"
-	}
-	return strings.Map(func(r rune) rune {
+	// It is cut before, so that no text costs much, and after: what becomes U+FFFD grows.
+	short := head(s)
+	all := strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
@@ -33,7 +28,25 @@ func Clean(s string) string {
 		default:
 			return r
 		}
-	}, s)
+	}, short)
+	clean := head(all)
+	if len(short) < len(s) || len(clean) < len(all) {
+		clean += "…"
+	}
+	return clean
+}
+
+// head returns the whole characters that a text begins with, as many as a status may
+// have of it.
+func head(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
 }
 
 // cut returns no more items of a list than a status may have.

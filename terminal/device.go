@@ -191,7 +191,7 @@ func (p *page) audit(r *status.Resources) {
 	var more []span
 	if r.Taken.IsZero() {
 		more = append(more, p.of(odd, "; nothing is known of the objects on the device"))
-	} else if !r.PIDsVisible {
+	} else if r.PIDsVisible != nil && !*r.PIDsVisible {
 		more = append(more, p.of(odd, "; the processes of the host cannot be seen, and so neither owners nor orphans be told"))
 	}
 	p.run("Resources", r.Run, more...)

@@ -31,11 +31,11 @@ func of(devices ...status.Device) *status.Status {
 		for i := range devices {
 			for _, f := range devices[i].Findings {
 				if f.Severity == severity {
-					count.Findings++
+					count.Count++
 				}
 			}
 		}
-		s.Findings = append(s.Findings, count)
+		s.FindingCounts = append(s.FindingCounts, count)
 	}
 	for i := range devices {
 		if rank(devices[i].Health) > rank(s.Health) {
@@ -67,7 +67,7 @@ func healthy(name string) status.Device {
 			{Object: "srq", Profile: "small", Attribute: "work_requests", Requested: 16, Actual: 16, Queried: new(int64(31))},
 			{Object: "srq", Profile: "large", Attribute: "work_requests", Requested: 4096, Actual: 4096, Queried: new(int64(4096))},
 			{Object: "qp_rc", Profile: "small", Attribute: "send_work_requests", Requested: 16, Actual: 16},
-			{Object: "qp_rc", Profile: "large", Attribute: "send_work_requests", Configured: new(int64(99999)), Limit: "max_qp_wr", Requested: 32768, Actual: 32768},
+			{Object: "qp_rc", Profile: "large", Attribute: "send_work_requests", Configured: new(int64(99999)), LimitName: "max_qp_wr", Requested: 32768, Actual: 32768},
 			{Object: "qp_ud", Profile: "small", Attribute: "send_work_requests", Requested: 16, Actual: 16},
 			{Object: "qp_ud", Profile: "large", Attribute: "send_work_requests", Requested: 32768, Actual: 32768},
 			{Object: "qp_rc", Profile: "small", Attribute: "inline_bytes", Requested: 64, Actual: 64},
@@ -87,7 +87,7 @@ func healthy(name string) status.Device {
 			}, {Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictHolds}},
 		},
 		Resources: &status.Resources{
-			Run: &status.Run{Started: began(), Duration: 0.0113, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: true,
+			Run: &status.Run{Started: began(), Duration: 0.0113, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: new(true),
 			Types: []status.Type{
 				{Type: "pd", Objects: 3, User: 2, Kernel: 1, Limit: new(int64(8388608)), Orphaned: new(int64)},
 				{Type: "cq", Objects: 66, User: 64, Kernel: 2, Limit: new(int64(16777216)), Orphaned: new(int64)},
@@ -97,7 +97,7 @@ func healthy(name string) status.Device {
 			QueuePairs: []status.QueuePairs{{Type: "rc", State: "rts", Objects: 35}, {Type: "gsi", State: "rts", Objects: 2}},
 			Owners: []status.Owner{{
 				PID: 4711, Comm: "trainer", ContainerID: "b81f6a2e9d3c47058e1f2a3b", PodUID: "7e41b9a8-03cd-4d5f-8a16-c2f9e0d7b354",
-				Objects: []status.TypeCount{{Type: "cq", Objects: 64}, {Type: "qp", Objects: 35}, {Type: "pd", Objects: 2}, {Type: "ctx", Objects: 1}},
+				Types:   []status.TypeCount{{Type: "cq", Objects: 64}, {Type: "qp", Objects: 35}, {Type: "pd", Objects: 2}, {Type: "ctx", Objects: 1}},
 				Memlock: &status.Memlock{Pinned: 96 << 20, Limit: new(int64(1 << 30))},
 			}},
 			Cgroups: []status.Cgroup{
@@ -188,7 +188,7 @@ func denied() status.Device {
 	d := status.Device{Name: "rxe0", Present: true, Failures: 1}
 	d.Run = &status.Run{Started: began(), Duration: 0.012, Outcome: report.OutcomeFailed, Error: "the device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied)"}
 	d.Contracts = &status.Contracts{Run: &status.Run{Started: began(), Duration: 0.011, Outcome: report.OutcomeFailed, Error: d.Run.Error}}
-	d.Resources = &status.Resources{Run: &status.Run{Started: began(), Duration: 0.01, Outcome: report.OutcomeOK}, Taken: began(), Types: healthy("").Resources.Types[:1]}
+	d.Resources = &status.Resources{Run: &status.Run{Started: began(), Duration: 0.01, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: new(false), Types: healthy("").Resources.Types[:1]}
 	return ill(d, status.Finding{
 		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device",
 		Message: "The device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied).",
@@ -231,7 +231,7 @@ func hostile() status.Device {
 	}
 	for i := range d.Sizes {
 		s := &d.Sizes[i]
-		s.Object, s.Profile, s.Attribute, s.Limit = evil, evil, evil, evil
+		s.Object, s.Profile, s.Attribute, s.LimitName = evil, evil, evil, evil
 	}
 	d.MaxInline[0].Type = evil
 	for i := range d.Latencies {
@@ -253,7 +253,7 @@ func hostile() status.Device {
 	}
 	r.QueuePairs[0] = status.QueuePairs{Type: evil, State: evil, Objects: 1}
 	o := &r.Owners[0]
-	o.Comm, o.ContainerID, o.PodUID, o.Objects[0].Type = evil, evil, evil, evil
+	o.Comm, o.ContainerID, o.PodUID, o.Types[0].Type = evil, evil, evil, evil
 	for i := range r.Cgroups {
 		r.Cgroups[i] = status.Cgroup{Cgroup: evil, ContainerID: evil, PodUID: evil, Resource: evil}
 	}

@@ -83,10 +83,10 @@ func (p *page) title(s *status.Status) {
 	}
 	all := 0
 	parts = nil
-	for _, c := range s.Findings {
-		all += c.Findings
-		if c.Findings > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c.Findings, c.Severity))
+	for _, c := range s.FindingCounts {
+		all += c.Count
+		if c.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
 	}
 	text += ", " + plural(all, "finding")

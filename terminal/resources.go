@@ -91,7 +91,7 @@ func (p *page) owners(r *status.Resources) {
 			name += " (" + o.Comm + ")"
 		}
 		var counts []string
-		for _, c := range o.Objects {
+		for _, c := range o.Types {
 			counts = append(counts, fmt.Sprintf("%d %s", c.Objects, c.Type))
 		}
 		text := strings.Join(counts, ", ")

@@ -92,7 +92,7 @@ func sizeNotes(s *status.Size) []string {
 		notes = append(notes, fmt.Sprintf("Less than asked for: %s, %d of %d.", name, s.Actual, s.Requested))
 	}
 	if s.Configured != nil {
-		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %d, for %s says no more than %d.", name, *s.Configured, s.Limit, s.Requested))
+		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %d, for %s says no more than %d.", name, *s.Configured, s.LimitName, s.Requested))
 	}
 	if s.Queried != nil && *s.Queried != s.Actual {
 		notes = append(notes, fmt.Sprintf("Told otherwise by a query: %s, %d.", name, *s.Queried))

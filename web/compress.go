@@ -60,8 +60,12 @@ type bufferedWriter struct {
 	b *bufio.Writer
 }
 
-// Write implements io.Writer.
-func (w *bufferedWriter) Write(b []byte) (int, error) { return w.b.Write(b) }
+// Write implements io.Writer. It hides that the client is gone: promhttp would log
+// that for each of the metrics that are left, and there is nobody to tell.
+func (w *bufferedWriter) Write(b []byte) (int, error) {
+	_, _ = w.b.Write(b)
+	return len(b), nil
+}
 
 // gzipWriter compresses the body of a response.
 type gzipWriter struct {
@@ -78,8 +82,11 @@ func (w *gzipWriter) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Write implements io.Writer.
-func (w *gzipWriter) Write(b []byte) (int, error) { return w.z.Write(b) }
+// Write implements io.Writer, as that of bufferedWriter.
+func (w *gzipWriter) Write(b []byte) (int, error) {
+	_, _ = w.z.Write(b)
+	return len(b), nil
+}
 
 // acceptsGzip tells whether the values of Accept-Encoding allow gzip.
 func acceptsGzip(values []string) bool {

@@ -12,13 +12,16 @@ import (
 )
 
 // TestFailedRendering makes sure that what cannot be made is logged, answered with an
-// error alone, and tried again.
+// error alone, and tried again, though no sooner than what can be made.
 func TestFailedRendering(t *testing.T) {
 	var log bytes.Buffer
-	broken := true
+	broken, tries := true, 0
+	clock := time.Unix(1e9, 0)
 	r := &rendering{
 		contentType: "text/html; charset=utf-8",
 		render: func(w io.Writer, _ time.Time) error {
+			tries++
+			clock = clock.Add(time.Minute)
 			if _, err := io.WriteString(w, "text"); err != nil {
 				return err
 			}
@@ -27,7 +30,7 @@ func TestFailedRendering(t *testing.T) {
 			}
 			return nil
 		},
-		now: time.Now, logger: slog.New(slog.NewTextHandler(&log, nil)),
+		now: func() time.Time { return clock }, logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
@@ -38,6 +41,12 @@ func TestFailedRendering(t *testing.T) {
 		t.Errorf("log: %s", log.String())
 	}
 	broken = false
+	w = httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
+	if w.Code != 500 || tries != 1 {
+		t.Errorf("at once after that got %d: %s, tried %d times", w.Code, w.Body, tries)
+	}
+	clock = clock.Add(time.Second)
 	w = httptest.NewRecorder()
 	r.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/x", nil))
 	if w.Code != 200 || w.Body.String() != "text" {

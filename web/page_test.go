@@ -218,7 +218,7 @@ func TestGlance(t *testing.T) {
 		"slow_vector":       {"critical", "had not come by the deadline", "vector 3: 7", "/proc/interrupts"},
 		"permission_denied": {"critical", "The device needs attention", "permission denied", "<code>ls -l /dev/infiniband</code>"},
 		"memlock_too_small": {"critical", "The device needs attention", "ENOMEM", "may lock 64 KiB", "LimitMEMLOCK=infinity"},
-		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not for long", "The first round of probes is not complete"},
+		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not lately", "The first round of probes is not complete"},
 		"hostile":           {"critical", "&lt;script&gt;"},
 	}
 	for _, host := range statustest.Hosts() {
@@ -283,7 +283,7 @@ func TestManyDevices(t *testing.T) {
 	for _, err := range flaws(body) {
 		t.Error(err)
 	}
-	opened := regexp.MustCompile(`<details class="device \w+" open="">\n<summary><h3>(\w+)</h3>`).FindAllStringSubmatch(body, -1)
+	opened := regexp.MustCompile(`<details class="device \w+" id="device-\w+" open="">\n<summary><h3>(\w+)</h3>`).FindAllStringSubmatch(body, -1)
 	var names []string
 	for _, o := range opened {
 		names = append(names, o[1])
@@ -324,7 +324,9 @@ func TestAnchors(t *testing.T) {
 	for _, err := range flaws(body) {
 		t.Error(err)
 	}
-	for _, want := range []string{`href="#device-mlx5_0"`, `id="device-mlx5_0"`, `id="device-rxe-0.1"`, `id="device-.1"`} {
+	for _, want := range []string{
+		`href="#device-mlx5_0"`, `<details class="device unknown" id="device-mlx5_0"`, `id="device-rxe-0.1"`, `id="device-.1"`,
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)
 		}

@@ -17,18 +17,21 @@ import (
 const freshFor = time.Second
 
 // rendering serves what is rendered from the state of the devices. It is safe for
-// concurrent use: those who ask while it is being made wait for it together.
+// concurrent use: those who ask while it is being made wait for it together, and get
+// the same, however long it takes.
 type rendering struct {
 	contentType string
 	render      func(w io.Writer, now time.Time) error
 	now         func() time.Time
 	logger      *slog.Logger
 
-	mu   sync.Mutex
+	mu sync.Mutex
+	// made is when the latest rendering was done, or had failed; zero before the first.
 	made time.Time
-	// zipped is the latest rendering, which nobody changes; nil before the first. It
+	// zipped is the latest rendering, which nobody changes; nil if it failed with err. It
 	// takes some twentieth of the memory that the text would.
 	zipped []byte
+	err    error
 }
 
 // ServeHTTP implements http.Handler.
@@ -59,14 +62,21 @@ func (r *rendering) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // latest returns the latest rendering, compressed, and makes it if there is none that
-// is fresh. A rendering that failed is not kept.
+// is fresh. That it failed is kept for as long: what fails may take long as well.
 func (r *rendering) latest() ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
-	if age := now.Sub(r.made); r.zipped != nil && age >= 0 && age < freshFor {
-		return r.zipped, nil
+	if age := now.Sub(r.made); !r.made.IsZero() && age >= 0 && age < freshFor {
+		return r.zipped, r.err
 	}
+	r.zipped, r.err = r.make(now)
+	r.made = r.now()
+	return r.zipped, r.err
+}
+
+// make makes a rendering, compressed.
+func (r *rendering) make(now time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	if err != nil {
@@ -78,6 +88,5 @@ func (r *rendering) latest() ([]byte, error) {
 	if err := z.Close(); err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
-	r.zipped, r.made = bytes.Clone(b.Bytes()), now
-	return r.zipped, nil
+	return bytes.Clone(b.Bytes()), nil
 }

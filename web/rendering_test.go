@@ -18,10 +18,12 @@ import (
 // more than once a second each.
 func TestRendering(t *testing.T) {
 	for _, path := range []string{"/", "/api/v1/status"} {
-		var made, seconds atomic.Int64
+		// What is asked for, in half seconds, and what each rendering takes.
+		var made, seconds, takes atomic.Int64
 		c := hostConfig(nil)
 		c.Snapshot = func() *report.Snapshot {
 			made.Add(1)
+			seconds.Add(takes.Load())
 			return statustest.Many(2, 8)
 		}
 		c.Now = func() time.Time { return statustest.Now().Add(time.Duration(seconds.Load()) * time.Second / 2) }
@@ -48,6 +50,14 @@ func TestRendering(t *testing.T) {
 		ask(2)
 		seconds.Store(-100) // a clock that was set back
 		ask(3)
+		takes.Store(10) // longer than what was made is served again
+		seconds.Store(0)
+		ask(4)
+		ask(4)
+		seconds.Add(1)
+		ask(4)
+		seconds.Add(1)
+		ask(5)
 	}
 }
 

@@ -116,7 +116,7 @@ func sizeCell(s *status.Size) template.HTML {
 		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+number(*s.Queried)+`</b>`)
 	}
 	if s.Configured != nil {
-		add("note", "of "+number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.Limit)+")")
+		add("note", "of "+number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.LimitName)+")")
 	}
 	return template.HTML(b.String())
 }

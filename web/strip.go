@@ -3,15 +3,17 @@ package web
 import (
 	"fmt"
 	"html/template"
-	"slices"
+	"math"
+	"time"
 
+	"rdma_exporter/report"
 	"rdma_exporter/status"
 )
 
 // The measures of the strip of completion vectors.
 const (
 	stripColumns = 32
-	// maxCells is the most vectors that are shown.
+	// maxCells is the most vectors that are drawn, as many as the measurements of are kept.
 	maxCells              = 256
 	stripLeft, stripWidth = 28.0, 10.0
 	// stripHigh is the height of the highest cell, stripGap what lies below it, and
@@ -28,8 +30,9 @@ type vectorsView struct {
 	Odd []status.Vector
 	// Each are those that were measured.
 	Each []status.Vector
-	// Usual is the median of the medians, and Full what a cell of full height stands
-	// for, in seconds.
+	// Usual is what is usual by report.UsualLatency, if it is known and all vectors were
+	// measured on one port and path: else there is no one figure. Full is what a cell of
+	// full height stands for. Both are in seconds.
 	Usual, Full float64
 }
 
@@ -39,35 +42,62 @@ func vectorsOf(d *status.Device) *vectorsView {
 		return nil
 	}
 	v := &vectorsView{Measured: len(d.Vectors), Each: d.Vectors}
-	var medians []float64
+	type way struct {
+		port int
+		path report.LatencyPath
+	}
+	ways := make(map[way]float64)
 	for _, one := range d.Vectors {
 		v.All = max(v.All, one.Number+1)
 		if one.Slow || one.Wrong > 0 {
 			v.Odd = append(v.Odd, one)
 		}
 		if one.Samples > 0 {
-			medians = append(medians, one.P50)
+			ways[way{one.Port, one.Path}] = one.Usual
 		}
+		// Vectors that are about as quick as each other have low cells: one that is slow
+		// stands out, and none stands out that is not.
+		v.Full = max(v.Full, one.P50, slowFrom(one.Usual))
 	}
 	if d.Identity != nil {
 		v.All = max(v.All, d.Identity.CompletionVectors)
 	}
-	if len(medians) > 0 {
-		slices.Sort(medians)
-		v.Usual = medians[(len(medians)-1)/2]
+	if len(ways) == 1 {
+		for _, usual := range ways {
+			v.Usual = usual
+		}
 	}
 	v.Strip = v.strip()
 	return v
 }
 
+// slowFrom returns from which median on a vector is slow where some time is usual; 0
+// where none is.
+func slowFrom(usual float64) float64 {
+	if usual <= 0 {
+		return 0
+	}
+	const longest = float64(math.MaxInt64 / int64(time.Second))
+	return report.SlowFrom(time.Duration(min(usual, longest) * float64(time.Second))).Seconds()
+}
+
+// Undrawn says which vectors the strip leaves out; empty if none.
+func (v *vectorsView) Undrawn() string {
+	switch {
+	case v.All <= maxCells:
+		return ""
+	case v.All == maxCells+1:
+		return fmt.Sprintf("Vector %d is not drawn.", maxCells)
+	default:
+		return fmt.Sprintf("Vectors %d to %d are not drawn.", maxCells, v.All-1)
+	}
+}
+
 // strip draws one cell for each vector, the higher the longer notification takes.
 func (v *vectorsView) strip() template.HTML {
 	byNumber := make(map[int]*status.Vector, len(v.Each))
-	// A cell of full height is slow, even if all vectors are about as quick.
-	v.Full = 3 * v.Usual
 	for i := range v.Each {
 		byNumber[v.Each[i].Number] = &v.Each[i]
-		v.Full = max(v.Full, v.Each[i].P50)
 	}
 	cells := min(v.All, maxCells)
 	rows := (cells + stripColumns - 1) / stripColumns

@@ -30,7 +30,7 @@ type pageView struct {
 	// is made of.
 	Title, Verdict, Counts string
 	Troubles               []trouble
-	// MoreTroubles is how many are left out.
+	// MoreTroubles is in how many cases there is trouble that is left out.
 	MoreTroubles int
 	Devices      []deviceView
 	// The paths are relative, so that a proxy may serve the page somewhere else.
@@ -43,7 +43,9 @@ type trouble struct {
 	Kind     report.FindingKind
 	Meaning  string
 	Action   string
-	Places   []place
+	// For is the device that the action names, if it is of several.
+	For    string
+	Places []place
 	// MorePlaces is how many are left out.
 	MorePlaces int
 }
@@ -144,7 +146,7 @@ func verdictOf(s *status.Status, troubled, unknown int) string {
 	case s.Health == status.HealthOK:
 		return "All is well. There is nothing to be done"
 	case s.Health == status.HealthUnknown:
-		return fmt.Sprintf("%d of %s not probed yet, or not for long", unknown, devices)
+		return fmt.Sprintf("%d of %s not probed yet, or not lately", unknown, devices)
 	case len(s.Devices) == 1:
 		return "The device needs attention"
 	default:
@@ -165,9 +167,9 @@ func countsOf(s *status.Status, healths map[status.Health]int) string {
 		return ""
 	}
 	words := some(len(s.Devices), "device", "devices") + ": " + strings.Join(of, ", ")
-	for _, c := range s.Findings {
-		if c.Findings > 0 {
-			findings = append(findings, fmt.Sprintf("%d %s", c.Findings, c.Severity))
+	for _, c := range s.FindingCounts {
+		if c.Count > 0 {
+			findings = append(findings, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
 	}
 	if len(findings) > 0 {
@@ -180,13 +182,16 @@ func countsOf(s *status.Status, healths map[status.Health]int) string {
 // if the same is to be done about it.
 func (v *pageView) addTroubles() {
 	type key struct {
-		severity        report.Severity
-		kind            report.FindingKind
-		meaning, action string
+		severity                 report.Severity
+		kind                     report.FindingKind
+		subject, meaning, action string
 	}
 	known := make(map[key]int)
 	add := func(d *deviceView, f status.Finding) {
-		k := key{f.Severity, f.Kind, f.Meaning, f.Action}
+		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anyDevice(f.Action, d.Name)}
+		if f.Kind == report.FindingContract {
+			k.subject = f.Subject
+		}
 		i, ok := known[k]
 		if !ok {
 			i = len(v.Troubles)
@@ -194,6 +199,9 @@ func (v *pageView) addTroubles() {
 			v.Troubles = append(v.Troubles, trouble{Severity: f.Severity, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
 		}
 		t := &v.Troubles[i]
+		if ok && t.Places[0].Anchor != d.Anchor && k.action != t.Action {
+			t.For = t.Places[0].Device
+		}
 		if len(t.Places) >= maxPlaces {
 			t.MorePlaces++
 			return
@@ -219,8 +227,22 @@ func (v *pageView) addTroubles() {
 	slices.SortStableFunc(v.Troubles, func(a, b trouble) int {
 		return cmp.Compare(slices.Index(report.Severities(), a.Severity), slices.Index(report.Severities(), b.Severity))
 	})
-	v.MoreTroubles = max(0, len(v.Troubles)-maxTroubles)
-	v.Troubles = v.Troubles[:len(v.Troubles)-v.MoreTroubles]
+	shown := min(len(v.Troubles), maxTroubles)
+	for _, t := range v.Troubles[shown:] {
+		v.MoreTroubles += len(t.Places) + t.MorePlaces
+	}
+	v.Troubles = v.Troubles[:shown]
+}
+
+// anyDevice returns what is to be done on a device as it is on any: with a sign that no
+// text has for its name, which a shell may need in quotes.
+func anyDevice(action, name string) string {
+	if name == "" {
+		return action
+	}
+	const anyName = "\x00"
+	quoted := "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	return strings.NewReplacer(quoted, anyName, name, anyName).Replace(action)
 }
 
 // viewOfDevice returns the view of a device.
@@ -266,6 +288,37 @@ func typeOf(t status.Type, findings []status.Finding) typeView {
 		v.Bar = bar(t.Objects, *t.Limit, v.Level)
 	}
 	return v
+}
+
+// Quiet tells that there is nothing to be said of the device beyond its health.
+func (v deviceView) Quiet() bool {
+	return v.Health == status.HealthOK && v.Headline == status.NothingToDo
+}
+
+// Kept says at a glance whether the device keeps the contracts, of which it has
+// verdicts. It is praised only if they were judged lately and any was.
+func (v deviceView) Kept() template.HTML {
+	c := v.Contracts
+	switch {
+	case c.Violated > 0:
+		return badgeLike(fmt.Sprintf("%d violated", c.Violated), string(status.HealthCritical))
+	case c.Run == nil:
+		return badgeLike("none known to be violated so far", string(status.HealthUnknown))
+	case c.Run.Outcome != report.OutcomeOK:
+		return badgeLike("none known to be violated: the last audit was not ok", string(status.HealthUnknown))
+	case c.Holds == 0:
+		return badgeLike("none could be judged", string(status.HealthUnknown))
+	case c.Run.Stale:
+		return badgeLike("none known to be violated: the last audit is old", string(status.HealthUnknown))
+	default:
+		return badgeLike("none violated", string(status.HealthOK))
+	}
+}
+
+// Blind tells that the inventory was taken without sight of the processes of the host.
+func (v deviceView) Blind() bool {
+	r := v.Resources
+	return r != nil && r.PIDsVisible != nil && !*r.PIDsVisible
 }
 
 // Outdated tells that what is known of objects is not of the last audit.

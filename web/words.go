@@ -70,7 +70,7 @@ func lookOf(word string) look {
 		return look{"info", "i"}
 	case string(status.HealthUnknown), string(report.StatusSkipped):
 		return look{"unknown", "–"}
-	case string(status.HealthCritical), string(report.OutcomeTimeout), string(report.OutcomeCrashed):
+	case string(status.HealthCritical), string(report.OutcomeFailed), string(report.OutcomeTimeout), string(report.OutcomeCrashed):
 		return look{"critical", "✕"}
 	default:
 		return look{"warning", "▲"}

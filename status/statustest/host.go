@@ -83,12 +83,12 @@ func violate(d *report.DeviceState) {
 	d.Last = &run
 	find(d, report.Finding{
 		Kind: report.FindingContract, Severity: report.SeverityCritical, Subject: "notify_any",
-		Message: "The device breaks the contract. Asked: a completion on an armed queue. Expected: an event. Observed: no event within 2s; the completion was there when the queue was polled.",
+		Message: "The device breaks the contract notify_any. Observed: no event within 2s; the completion was there when the queue was polled. Expected: an event. Asked: a completion on an armed queue.",
 		Meaning: "A program that relies on this promise of the libibverbs manual hangs or loses data.",
 		Action:  "See docs/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	}, report.Finding{
 		Kind: report.FindingContract, Severity: report.SeverityWarning, Subject: "srq_reports_actual",
-		Message: "The device breaks the contract. Asked: shared receive queues of several sizes. Expected: ibv_query_srq tells what was written back. Observed: large: created with 1024 work requests, ibv_query_srq tells 1023.",
+		Message: "The device breaks the contract srq_reports_actual. Observed: large: created with 1024 work requests, ibv_query_srq tells 1023. Expected: ibv_query_srq tells what was written back. Asked: shared receive queues of several sizes.",
 		Meaning: "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
 		Action:  "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	})
