@@ -153,9 +153,7 @@ func (c *checker) head() {
 		if !l.KeepTime {
 			c.problem("link %s does not keep the time", l.Title)
 		}
-		if !l.IncludeVars && (!contains(l.URL, "${datasource:queryparam}") || !contains(l.URL, "${job:queryparam}")) {
-			c.problem("link %s does not keep the data source and the job", l.Title)
-		}
+		c.keeps(l)
 		linked[uidOf(l.URL)] = true
 	}
 	for _, other := range c.all {
@@ -163,9 +161,35 @@ func (c *checker) head() {
 			c.problem("no link to %s", other.UID)
 		}
 	}
+	pastUnless := regexp.MustCompile(`unless .*offset`)
+	known := regexp.MustCompile(`up\{[^}]*\} offset \$__rate_interval == 1`)
 	for _, a := range d.Annotations.List {
+		if pastUnless.MatchString(a.Expr) && !known.MatchString(a.Expr) {
+			c.problem("annotation %q marks what was not known before", a.Name)
+		}
 		if a.BuiltIn == 0 && (a.DataSource.UID != "${datasource}" || a.TextFormat == "" || a.IconColor == "") {
 			c.problem("annotation %q lacks data source, text or colour", a.Name)
+		}
+	}
+}
+
+// keeps checks what a link in the head keeps of what was chosen: the data source, the
+// job if as many can be chosen there, and nothing that is more than can be chosen
+// there, which leaves its panels empty.
+func (c *checker) keeps(l dashboards.DashboardLink) {
+	i := slices.IndexFunc(c.all, func(d dashboards.Dashboard) bool { return d.UID == uidOf(l.URL) })
+	if i < 0 {
+		return // told by link
+	}
+	for _, v := range c.all[i].Templating.List {
+		own, ok := c.variables[v.Name]
+		kept := ok && (l.IncludeVars || contains(l.URL, "${"+v.Name+":queryparam}"))
+		wider := own.Multi && !v.Multi || own.IncludeAll && !v.IncludeAll
+		switch {
+		case kept && wider:
+			c.problem("link %s keeps %s, of which only one can be chosen there", l.Title, v.Name)
+		case !kept && (v.Name == "datasource" || v.Name == "job" && !wider):
+			c.problem("link %s does not keep %s", l.Title, v.Name)
 		}
 	}
 }
@@ -331,6 +355,21 @@ func (c *checker) panel(p dashboards.Panel) {
 	if options, ok := p.Options.(dashboards.TableOptions); ok {
 		c.table(p, options, problem)
 	}
+	if p.Type == "stat" && !slices.ContainsFunc(defaults.Mappings, func(m dashboards.Mapping) bool { return m.Type == "special" }) {
+		problem("has the colour of the lowest values where nothing is known")
+	}
+	custom, _ := defaults.Custom.(dashboards.TableField)
+	if custom.Filterable != contains(p.Description, "Filter by a column") {
+		problem("can be filtered and does not say so, or the other way round")
+	}
+	limited := func(t dashboards.Target) bool { return regexp.MustCompile(`\b(topk|bottomk)\(`).MatchString(t.Expr) }
+	if p.Type == "table" && slices.ContainsFunc(p.Targets, limited) {
+		for _, t := range p.Targets {
+			if !limited(t) {
+				problem("%s has all rows, not only those of the others", t.RefID)
+			}
+		}
+	}
 }
 
 // table checks that the columns of a table are there.
@@ -422,6 +461,30 @@ func (c *checker) expression(e expression) {
 		if !slices.Contains(known, l) {
 			problem("nothing has the label %s", l)
 		}
+	}
+	for _, word := range p.raw {
+		problem("joins with %s, of which there may be two series", word)
+	}
+	if slices.Contains(p.functions, "ceil") {
+		problem("rounds up what is extrapolated: one event would be two")
+	}
+	if slices.Contains(p.functions, "vector") {
+		problem("has a value where nothing is known")
+	}
+	nearest := regexp.MustCompile(`\b(max|topk|bottomk)\(`)
+	if contains(e.expr, "rdma_owner_locked_limit_bytes") && nearest.MatchString(e.expr) && !contains(e.expr, "<= 1") {
+		problem("counts processes that no limit binds")
+	}
+	if c.variables["instance"].Multi && strings.HasPrefix(e.place, "panel") && !e.instant {
+		for _, s := range p.selectors {
+			labels := c.vocabulary.labels[s.metric]
+			if slices.Contains(labels, "device") && (slices.Contains(labels, "finding") || slices.Contains(labels, "contract")) {
+				problem("reads each %s of a whole fleet over time, which needs a recording rule", s.metric)
+			}
+		}
+	}
+	if contains(e.expr, "3600 *") && slices.ContainsFunc(p.windows, func(w window) bool { return w.function == "rate" }) {
+		problem("tells of an hour by a few minutes")
 	}
 	for _, join := range p.joins {
 		for _, l := range join {

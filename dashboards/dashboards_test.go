@@ -161,6 +161,42 @@ func TestFaultsAreFound(t *testing.T) {
 		"interval as window":  {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[$__interval]))`), "rate over $__interval"},
 		"no such variable":    {expr(`sum(rdma_port_state{` + device + `,port="$port"})`), "variable port"},
 		"join across hosts":   {expr(`rdma_port_state{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
+		"join of targets":     {expr(`rdma_port_state{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
+		"rounded up":          {expr(`ceil(sum(increase(rdma_probe_runs_total{` + device + `}[$__range])))`), "one event would be two"},
+		"well if not known":   {expr(`sum(rdma_probe_stuck{` + device + `}) or vector(0)`), "where nothing is known"},
+		"colour of nothing":   {func(d *dashboards.Dashboard) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
+		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "an hour by a few minutes"},
+		"not bound": {
+			expr(`max(rdma_owner_locked_bytes{job="$job",instance="$instance"} / ignoring (kind) rdma_owner_locked_limit_bytes{job="$job",instance="$instance"})`),
+			"no limit binds",
+		},
+		"a fleet over time": {func(d *dashboards.Dashboard) {
+			*d = dashboards.All()[0]
+			first(d, "timeseries").Targets[0].Expr = `sum(rdma_audit_findings{job=~"$job",instance=~"$instance",device=~"$device"})`
+		}, "needs a recording rule"},
+		"restart as news": {func(d *dashboards.Dashboard) {
+			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`
+		}, "not known before"},
+		"no filter": {func(d *dashboards.Dashboard) { first(d, "table").Description += " Filter by a column." }, "can be filtered"},
+		"filter not told": {func(d *dashboards.Dashboard) {
+			first(d, "table").FieldConfig.Defaults.Custom = dashboards.TableField{Filterable: true}
+		}, "can be filtered"},
+		"one query limited": {func(d *dashboards.Dashboard) {
+			p := first(d, "table")
+			p.Targets[0].Expr = "topk(5, " + p.Targets[0].Expr + ")"
+		}, "B has all rows"},
+		"link keeps several": {func(d *dashboards.Dashboard) {
+			*d = dashboards.All()[0]
+			d.Links[0].IncludeVars = true
+		}, "keeps device, of which only one"},
+		"link keeps all": {func(d *dashboards.Dashboard) {
+			*d = dashboards.All()[2]
+			d.Links[1].URL += "&${device:queryparam}"
+		}, "keeps device, of which only one"},
+		"link loses job": {func(d *dashboards.Dashboard) {
+			*d = dashboards.All()[2]
+			d.Links[1].URL = "/d/rdma-device?${datasource:queryparam}"
+		}, "does not keep job"},
 		"variable used early": {func(d *dashboards.Dashboard) {
 			slices.Reverse(d.Templating.List)
 		}, "before it is declared"},

@@ -23,8 +23,16 @@ func device() Dashboard {
 	return b.dashboard
 }
 
-// failing is 1 for devices whose last run was not ok, 0 for the others.
-const failing = `(rdma_probe_last_run_timestamp_seconds{@device} > bool (rdma_probe_last_success_timestamp_seconds{@device} or 0 * rdma_probe_last_run_timestamp_seconds{@device}))`
+const (
+	// failing is 1 for devices whose last run was not ok, 0 for the others. Like all that
+	// compares series, it takes one of each device: while a label of a target changes, as
+	// that of its pod, there are two.
+	failing = `(` + lastRun + ` > bool (max by (@id) (rdma_probe_last_success_timestamp_seconds{@device}) or 0 * ` + lastRun + `))`
+	lastRun = `max by (@id) (rdma_probe_last_run_timestamp_seconds{@device})`
+	// eachVerdict and eachFinding are what each device is said to do wrong.
+	eachVerdict = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
+	eachFinding = `max by (@id, finding, severity) (rdma_audit_findings{@device})`
+)
 
 // tile is the size of a stat in the first row.
 func tile() at {
@@ -42,7 +50,7 @@ func deviceState() []Panel {
 			tile(), "Last run was",
 			"For how long there was no finished run. After runs that failed the exporter waits, by default for up to 5 minutes.",
 			seconds, rising(step{600, warning}, step{1800, critical}),
-		}, nil, query{`time() - rdma_probe_last_run_timestamp_seconds{@device}`, ""}),
+		}, nil, query{`time() - ` + lastRun, ""}),
 		stat(about{
 			tile(), "Stuck",
 			"Whether a killed child process has not ended, and the verb that it is in. What it was to do on the device does not go on until it ends.",
@@ -60,17 +68,17 @@ func deviceState() []Panel {
 			tile(), "Violated contracts",
 			"Contracts of the libibverbs manual that the device breaks. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
 			count, plain(),
-		}, query{`sum by (severity) (rdma_contract_violated{@device})`, "{{severity}}"}),
+		}, query{`sum by (severity) (` + eachVerdict + `)`, "{{severity}}"}),
 		bySeverity(about{
 			tile(), "Findings",
 			"Findings of the resource audit about this device. Critical: something fails already or is about to.",
 			count, plain(),
-		}, query{`sum by (severity) (rdma_audit_findings{@device})`, "{{severity}}"}),
+		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 		stat(about{
 			tile(), "Missed events",
 			"Completions that were there at the deadline although their event had not come, in the time shown: a program that sleeps would hang. Those of the very first run are not in it.",
 			count, anyIs(critical),
-		}, none(), query{`ceil(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
+		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
 		stat(about{
 			tile(), "Notification p99",
 			"99 of 100 events of completions come within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with its like.",
@@ -98,7 +106,7 @@ func deviceState() []Panel {
 			{field: "node_guid", title: "node GUID"},
 			{field: "B", title: "completion vectors", unit: count},
 		},
-			query{`rdma_device_info{@device}`, ""},
+			query{`max by (@id, provider, transport, fw_version, vendor_id, vendor_part_id, hw_version, node_guid) (rdma_device_info{@device})`, ""},
 			query{`max by (@id) (rdma_device_completion_vectors{@device})`, ""}),
 	}
 }
@@ -128,7 +136,7 @@ func deviceTrouble() []Panel {
 			{field: "finding", title: "finding"},
 			{field: "severity", title: "severity", width: 90, mappings: severities()},
 			{field: "A", title: "found", width: 80},
-		}, query{`sum by (finding, severity) (rdma_audit_findings{@device}) > 0`, ""}),
+		}, query{`sum by (finding, severity) (` + eachFinding + `) > 0`, ""}),
 		table(about{
 			at{7, 10},
 			"Aborted runs",
@@ -240,8 +248,8 @@ func deviceNotification() []Panel {
 					` / scalar(quantile(0.5, rdma_notification_vector_latency_seconds{@device,quantile="0.99"}))`, "",
 			},
 			query{
-				vector(`rdma_notification_vector_latency_seconds_sum{@device}`) + " / " +
-					vector(`rdma_notification_vector_latency_seconds_count{@device}`) + " >= 0", "",
+				`sum by (comp_vector) (rdma_notification_vector_latency_seconds_sum{@device})` + " / " +
+					`sum by (comp_vector) (rdma_notification_vector_latency_seconds_count{@device})` + " >= 0", "",
 			}),
 		steps(about{
 			at{15, 9},
@@ -284,9 +292,9 @@ func deviceNotification() []Panel {
 	}
 }
 
-// vector sums up the one series that each completion vector has.
+// vector is the one series that each completion vector has.
 func vector(selector string) string {
-	return "sum by (comp_vector) (" + selector + ")"
+	return "max by (comp_vector) (" + selector + ")"
 }
 
 // perMinuteOf is the rate of a counter of the chosen devices, by labels.
@@ -443,15 +451,15 @@ func deviceRuns() []Panel {
 		painted(columns(about{
 			at{8, 8},
 			"Runs of the contract audit",
-			"Finished runs per hour, by outcome. By default there is one each hour.",
-			perHour, plain(),
-		}, query{`3600 * sum by (outcome) (rate(rdma_contract_runs_total{@device}[$__rate_interval]))`, "{{outcome}}"}), outcomes...),
+			"Runs that finished in the minutes before each bar, by outcome. By default there is one each hour. The very first of an outcome is not in it.",
+			count, plain(),
+		}, query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
 		stat(about{
 			at{8, 8},
 			"Verdicts are from",
 			"How long ago the last run of the contract audit was started. Verdicts of a run that was broken off may be older.",
 			seconds, rising(step{10800, warning}, step{86400, critical}),
-		}, nil, query{`time() - rdma_contract_last_run_timestamp_seconds{@device}`, ""}),
+		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
 		stat(about{
 			at{8, 8},
 			"Series not exposed",

@@ -27,7 +27,9 @@ const (
 	p99Rule    = `instance_device_path:rdma_notification_latency_seconds:p99_rate5m{@device}`
 	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
-	needsRules = " Needs the recording rules of alerts/recording.yaml."
+	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
+	findingsRule = `job_finding_severity:rdma_audit_findings:sum{@job,severity!="info"}`
+	needsRules   = " Needs the recording rules of alerts/recording.yaml."
 )
 
 const (
@@ -36,7 +38,12 @@ const (
 	// least is what is left of the limit of each type of object.
 	least = `(1 - ` + used + `)`
 	// runAge is for how long devices had no finished run.
-	runAge = `(time() - max by (@id) (rdma_probe_last_run_timestamp_seconds{@device}))`
+	runAge = `(time() - ` + lastRun + `)`
+	// stale are the devices of the alert RDMAProbesStale, with those that it waits for.
+	stale = `((` + runAge + ` > 600 or max by (@id) (rdma_probe_stuck{@device}) unless on (@id) rdma_probe_last_run_timestamp_seconds{@device}) unless on (@id) rdma_probe_stuck{@device} == 1)`
+	// noDevice is 0 if any device is known, and nothing otherwise: what is not known must
+	// not look well.
+	noDevice = ` or 0 * count(rdma_device_info{@device})`
 )
 
 func fleetState() []Panel {
@@ -50,57 +57,68 @@ func fleetState() []Panel {
 			tile(), "Exporters down",
 			"Exporters that Prometheus cannot scrape, or that cannot list their devices. Nothing is known of their hosts.",
 			count, anyIs(critical),
-		}, none(), query{`count(up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0) or vector(0)`, ""}),
+		}, none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
 		stat(about{
 			tile(), "Devices failing",
 			"Devices whose last run of the probes was not ok.",
 			count, anyIs(critical),
-		}, none(), query{`sum(` + failing + `) or vector(0)`, ""}),
+		}, none(), query{`sum(` + failing + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Devices stuck",
 			"Devices of which a killed child process of the exporter has not ended. Programs on them hang as well.",
 			count, anyIs(critical),
-		}, none(), query{`sum(` + stuck + `) or vector(0)`, ""}),
+		}, none(), query{`sum(` + stuck + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Devices stale",
-			"Devices without a finished run for more than 10 minutes, although their exporter is up. What is told of them is old.",
+			"Devices without a finished run for more than 10 minutes, or without any since they are there, although their exporter is up. What is told of them is old. Stuck ones are counted beside this.",
 			count, anyIs(warning),
-		}, none(), query{`count(` + runAge + ` > 600) or vector(0)`, ""}),
+		}, none(), query{`count(` + stale + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Events missed",
 			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not in it.",
 			count, anyIs(critical),
-		}, none(), query{`ceil(sum(increase(rdma_notifications_missed_total{@device}[$__range]))) or vector(0)`, ""}),
+		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
 		bySeverity(about{
 			tile(), "Violated contracts",
 			"Contracts of the libibverbs manual that devices break, each device counted. Critical: a program hangs or loses data.",
 			count, plain(),
-		}, query{`sum by (severity) (rdma_contract_violated{@device})`, "{{severity}}"}),
+		}, query{`sum by (severity) (` + eachVerdict + `)`, "{{severity}}"}),
 		bySeverity(about{
 			tile(), "Findings",
 			"Findings of the resource audits. Critical: something fails already or is about to.",
 			count, plain(),
-		}, query{`sum by (severity) (rdma_audit_findings{@device})`, "{{severity}}"}),
+		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 	}
 }
 
 func fleetWorst() []Panel {
-	const weights = `sum by (@id) (
-  100 * ` + failing + `
-    or 10 * rdma_audit_findings{@device,severity="critical"}
-    or rdma_audit_findings{@device,severity="warning"}
-    or 10 * rdma_contract_violated{@device,severity="critical"}
-    or rdma_contract_violated{@device,severity="warning"}
-    or 10 * (` + ratioRule + ` > bool 3 and on (@id, path) ` + p99Rule + ` > 150e-6)
-)`
-	bySeverity := func(metric, severity string) query {
-		return query{fmt.Sprintf(`sum by (@id) (%s{@device,severity="%s"})`, metric, severity), ""}
+	// A contract that is violated is a finding, too, and so is what makes a run go wrong or
+	// hang: those are counted once. Where the last run was ok, what an earlier one or the
+	// contract audit met with is counted as a finding.
+	const (
+		bad     = `(` + failing + ` == 1 or ` + stuck + ` == 1)`
+		weights = `(sum by (@id) (
+  100 * ` + bad + `
+    or 10 * max by (@id, finding) (rdma_audit_findings{@device,severity="critical",finding!~"contract_violated|device_unusable|notification_failed|probe_failed|run_aborted|stuck"})
+    or 10 * max by (@id, finding) (rdma_audit_findings{@device,severity="critical",finding=~"device_unusable|notification_failed|probe_failed|run_aborted"} unless on (@id) ` + bad + `)
+    or max by (@id, finding, severity) (rdma_audit_findings{@device,severity="warning",finding!="contract_violated"})
+    or 10 * max by (@id, contract) (rdma_contract_violated{@device,severity="critical"})
+    or max by (@id, contract, severity) (rdma_contract_violated{@device,severity="warning"})
+    or 10 * max by (@id, path) (` + ratioRule + ` > bool 3 and on (@id, path) ` + p99Rule + ` > 150e-6)
+) > 0)`
+		worst = `topk(25, ` + weights + `)`
+	)
+	ofWorst := func(expr string) query {
+		return query{expr + ` and on (@id) ` + worst, ""}
+	}
+	bySeverity := func(metric, kind, severity string) query {
+		return ofWorst(fmt.Sprintf(`sum by (@id) (max by (@id, %s) (%s{@device,severity="%s"}))`, kind, metric, severity))
 	}
 	return []Panel{
 		onlyWith("A", table(about{
 			at{24, 10},
 			"Devices in trouble, worst first",
-			"The 25 devices with most trouble: 100 for a run that was not ok, 10 for each critical finding, each critical contract that is violated, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. No rows: no device stands out. Click a device for its dashboards. The latencies need the recording rules of alerts/recording.yaml; the rest does not.",
+			"The 25 devices with most trouble: 100 if the last run was not ok or a child process is stuck; 10 for each further critical finding, each critical contract that is violated, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. Nothing is counted twice: findings that tell of violated contracts, or critical ones that tell why the run was not ok, are left out. No rows: no device stands out. Click a device for its dashboards. The latencies need the recording rules of alerts/recording.yaml; the rest does not.",
 			count, plain(),
 		}, "trouble", append(whose(), []column{
 			{field: "A", title: "trouble", width: 80, thresholds: new(rising(step{1, warning}, step{10, critical}))},
@@ -115,21 +133,22 @@ func fleetWorst() []Panel {
 			{field: "J", title: "p99", unit: seconds, width: 90},
 			{field: "K", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
 		}...),
-			query{`topk(25, ` + weights + `)`, ""},
-			query{`max by (@id) ` + failing, ""},
-			query{runAge, ""},
-			query{stuck, ""},
-			bySeverity("rdma_audit_findings", "critical"),
-			bySeverity("rdma_audit_findings", "warning"),
-			bySeverity("rdma_contract_violated", "critical"),
-			bySeverity("rdma_contract_violated", "warning"),
-			query{`min by (@id) ` + least, ""},
-			query{`max by (@id) (` + p99Rule + `)`, ""},
-			query{`max by (@id) (` + ratioRule + `)`, ""})),
+			query{worst, ""},
+			ofWorst(failing),
+			ofWorst(runAge),
+			ofWorst(stuck),
+			bySeverity("rdma_audit_findings", "finding", "critical"),
+			bySeverity("rdma_audit_findings", "finding", "warning"),
+			bySeverity("rdma_contract_violated", "contract", "critical"),
+			bySeverity("rdma_contract_violated", "contract", "warning"),
+			ofWorst(`min by (@id) `+least),
+			ofWorst(`max by (@id) (`+p99Rule+`)`),
+			ofWorst(`max by (@id) (`+ratioRule+`)`))),
 	}
 }
 
 func fleetLatency() []Panel {
+	const slowest = `topk(25, max by (@id, path) (` + ratioRule + `))`
 	return []Panel{
 		onlyWith("A", table(about{
 			at{12, 10},
@@ -142,9 +161,9 @@ func fleetLatency() []Panel {
 			{field: "C", title: "p99", width: 90},
 			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
 		}...),
-			query{`topk(25, max by (@id, path) (` + ratioRule + `))`, ""},
-			query{`max by (@id, path) (` + p50Rule + `)`, ""},
-			query{`max by (@id, path) (` + p99Rule + `)`, ""})),
+			query{slowest, ""},
+			query{`max by (@id, path) (` + p50Rule + `) and on (@id, path) ` + slowest, ""},
+			query{`max by (@id, path) (` + p99Rule + `) and on (@id, path) ` + slowest, ""})),
 		linked(steps(about{
 			at{12, 10},
 			"p99 of the slowest devices, and the medians",
@@ -171,7 +190,7 @@ func fleetHeadroom() []Panel {
 		table(about{
 			at{12, 9},
 			"Locked memory of processes",
-			"The 20 processes that have least left of their RLIMIT_MEMLOCK. At 0 they are refused with ENOMEM, unless they have CAP_IPC_LOCK.",
+			"The 20 processes that have least left of their RLIMIT_MEMLOCK. At 0 they are refused with ENOMEM. Those that are above it are left out: they have CAP_IPC_LOCK, and no limit binds them.",
 			count, plain(),
 		}, "-headroom", []column{
 			{field: "job", title: "job", hidden: true},
@@ -179,7 +198,7 @@ func fleetHeadroom() []Panel {
 			{field: "comm", title: "comm"},
 			{field: "pid", title: "pid", width: 85, unit: words},
 			{field: "A", title: "headroom", width: 220, unit: fraction, bar: true, thresholds: new(headroom())},
-		}, query{filled(`bottomk(20, clamp_min(1 - max by (job, instance, pid, comm) (`+lockedUse+`), 0))`, "comm"), ""}),
+		}, query{filled(`bottomk(20, 1 - max by (job, instance, pid, comm) (`+boundUse+`))`, "comm"), ""}),
 	}
 }
 
@@ -197,19 +216,19 @@ func fleetVerdicts() []Panel {
 			{field: "B", title: "holds", width: 75, empty: "0"},
 			{field: "C", title: "skipped", width: 80, empty: "0"},
 		},
-			query{count1("contract", `rdma_contract_violated{@device} == 1`), ""},
-			query{count1("contract", `rdma_contract_violated{@device} == 0`), ""},
-			query{count1("contract", `rdma_contract_skipped{@device}`), ""}),
-		table(about{
+			query{count1("contract", eachVerdict+` == 1`), ""},
+			query{count1("contract", eachVerdict+` == 0`), ""},
+			query{count1("contract", `group by (@id, contract) (rdma_contract_skipped{@device})`), ""}),
+		filterable(table(about{
 			at{15, 12},
 			"Violations by contract and device",
-			"Each contract that a device breaks. Filter by a column to see who else does: one device alone is defective, all of a model tell of its driver or firmware.",
+			"Each contract that a device breaks, 200 of them at most. Filter by a column to see who else does: one device alone is defective, all of a model tell of its driver or firmware.",
 			count, plain(),
 		}, "-contract", append(whose(), []column{
 			{field: "contract", title: "contract"},
 			{field: "severity", title: "severity", width: 90, mappings: severities()},
 			{field: "A", title: "verdict", width: 100, mappings: texts(text{1, "violated", critical})},
-		}...), query{`max by (@id, contract, severity) (rdma_contract_violated{@device}) == 1`, ""}),
+		}...), query{`topk(200, ` + eachVerdict + ` == 1)`, ""})),
 		table(about{
 			at{9, 10},
 			"Findings",
@@ -221,14 +240,14 @@ func fleetVerdicts() []Panel {
 			{field: "A", title: "found", width: 80},
 			{field: "B", title: "devices", width: 80},
 		},
-			query{`sum by (finding, severity) (rdma_audit_findings{@device}) > 0`, ""},
-			query{count1("finding, severity", `rdma_audit_findings{@device} > 0`), ""}),
+			query{`sum by (finding, severity) (` + eachFinding + `) > 0`, ""},
+			query{count1("finding, severity", eachFinding+` > 0`), ""}),
 		stacked(about{
 			at{15, 10},
 			"Findings over time",
-			"Findings of severity critical and warning by kind. A step tells when it began.",
+			"Findings of severity critical and warning by kind. A step tells when it began. Of all devices of the job, whichever instances and devices are chosen." + needsRules,
 			count, plain(),
-		}, query{`sum by (finding) (rdma_audit_findings{@device,severity!="info"}) > 0`, "{{finding}}"}),
+		}, query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
 	}
 }
 
@@ -237,7 +256,7 @@ func fleetEvents() []Panel {
 		return fmt.Sprintf(`60 * sum(rate(%s{@device}[$__rate_interval]))`, counter)
 	}
 	perDevice := func(counter string) query {
-		return query{fmt.Sprintf(`ceil(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, counter), ""}
+		return query{fmt.Sprintf(`round(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, counter), ""}
 	}
 	return []Panel{
 		columns(about{

@@ -1,8 +1,8 @@
 package dashboards
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 )
 
 // chosen says how many values of a variable can be chosen.
@@ -87,14 +87,23 @@ func choice(name, label, description string, values ...string) Variable {
 	return v
 }
 
-// links returns the links from a dashboard to the others. They keep the time and what
-// was chosen; the way back to the fleet leaves instance and device behind, since the
-// fleet of one device tells nothing.
+// links returns the links from a dashboard to the others. They keep the time, and of
+// what was chosen as much as can be chosen there: All, or several, says nothing to a
+// variable of one value. The way back to the fleet leaves instance and device behind,
+// since the fleet of one device tells nothing.
 func links(from string) []DashboardLink {
 	all := []DashboardLink{
 		{Title: "Fleet", Tooltip: "Which devices stand out", URL: "/d/" + fleetUID + "?${datasource:queryparam}&${job:queryparam}"},
-		{Title: "Device", Tooltip: "One device in detail", URL: "/d/" + deviceUID, IncludeVars: true},
-		{Title: "Resources", Tooltip: "Who holds what on the devices of a host", URL: "/d/" + resourcesUID, IncludeVars: true},
+		{Title: "Device", Tooltip: "One device in detail", URL: "/d/" + deviceUID + "?${datasource:queryparam}"},
+		{Title: "Resources", Tooltip: "Who holds what on the devices of a host", URL: "/d/" + resourcesUID},
+	}
+	switch from {
+	case fleetUID:
+		all[2].URL += "?${datasource:queryparam}"
+	case deviceUID:
+		all[2].IncludeVars = true
+	case resourcesUID:
+		all[1].URL += "&${job:queryparam}&${instance:queryparam}"
 	}
 	own := map[string]int{fleetUID: 0, deviceUID: 1, resourcesUID: 2}
 	all = slices.Delete(all, own[from], own[from]+1)
@@ -147,7 +156,8 @@ func whose() []column {
 
 // annotations returns the marks on the time axes of a dashboard. On that of the fleet
 // they would be too many, so that there only exporters that restart are marked unless
-// the reader asks for more.
+// the reader asks for more. What is not known of the time before, as before an exporter
+// was started, is no news.
 func annotations(s scope, uid string) Annotations {
 	enable := uid != fleetUID
 	mark := func(name, colour, expr, text string, enable bool) Annotation {
@@ -166,11 +176,10 @@ func annotations(s scope, uid string) Annotations {
 	restarted := mark("Exporter restarted", unknown,
 		`process_start_time_seconds{@instance} * 1000`, "{{instance}}", true)
 	restarted.UseValueForTime = true
-	failing := func(offset string) string {
-		return fmt.Sprintf("(rdma_probe_last_run_timestamp_seconds{@device}%[1]s unless "+
-			"rdma_probe_last_success_timestamp_seconds{@device}%[1]s == rdma_probe_last_run_timestamp_seconds{@device}%[1]s)", offset)
-	}
 	const before = " offset $__rate_interval"
+	past := func(expr string) string {
+		return strings.ReplaceAll(expr, "{@device}", "{@device}"+before)
+	}
 	return Annotations{[]Annotation{
 		{
 			Name:       "Annotations & Alerts",
@@ -182,20 +191,19 @@ func annotations(s scope, uid string) Annotations {
 			BuiltIn:    1,
 		},
 		mark("Contract violated", critical,
-			`rdma_contract_violated{@device} == 1 unless rdma_contract_violated{@device} offset $__rate_interval == 1`,
+			eachVerdict+" == 1 and "+past(eachVerdict)+" == 0",
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Contract holds again", good,
-			`rdma_contract_violated{@device} offset $__rate_interval == 1 and rdma_contract_violated{@device} == 0`,
+			past(eachVerdict)+" == 1 and "+eachVerdict+" == 0",
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Probes fail", warning,
-			failing("")+" unless "+failing(before),
+			failing+" == 1 and "+past(failing)+" == 0",
 			"{{instance}} {{device}}", enable),
 		mark("Probes succeed again", good,
-			"rdma_probe_last_success_timestamp_seconds{@device} == rdma_probe_last_run_timestamp_seconds{@device} and "+
-				failing(before),
+			past(failing)+" == 1 and "+failing+" == 0",
 			"{{instance}} {{device}}", enable),
 		mark("Device appeared", neutral,
-			`group by (@id) (rdma_device_info{@device}) unless group by (@id) (rdma_device_info{@device} offset $__rate_interval)`,
+			`group by (@id) (rdma_device_info{@device}) unless group by (@id) (rdma_device_info{@device} offset $__rate_interval) and on (job, instance) up{@instance} offset $__rate_interval == 1`,
 			"{{device}} on {{instance}}", enable),
 		mark("Device vanished", unknown,
 			`group by (@id) (rdma_device_info{@device} offset $__rate_interval) unless group by (@id) (rdma_device_info{@device}) and on (job, instance) up{@instance} == 1`,

@@ -209,10 +209,17 @@ type Threshold struct {
 	Value *float64 `json:"value"`
 }
 
-// Mapping shows values as texts, by value.
+// Mapping shows values as texts. Options are a map[string]Mapped, by value, of the
+// type value, and a SpecialMapping of the type special.
 type Mapping struct {
-	Type    string            `json:"type"`
-	Options map[string]Mapped `json:"options"`
+	Type    string `json:"type"`
+	Options any    `json:"options"`
+}
+
+// SpecialMapping shows what is no value as a text; Match is null where there is none.
+type SpecialMapping struct {
+	Match  string `json:"match"`
+	Result Mapped `json:"result"`
 }
 
 // Mapped is the text that stands for a value.

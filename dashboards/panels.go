@@ -77,13 +77,12 @@ func panel(kind string, a about) Panel {
 }
 
 // stat returns a panel with the present figure of each series, on the colour that
-// its thresholds give it. What is mapped has a text in place of its figure.
+// its thresholds give it, or on grey if there is none. What is mapped has a text in
+// place of its figure.
 func stat(a about, mappings []Mapping, queries ...query) Panel {
 	p := panel("stat", a)
 	p.Targets = data("time_series", true, queries)
-	if mappings != nil {
-		p.FieldConfig.Defaults.Mappings = mappings
-	}
+	p.FieldConfig.Defaults.Mappings = slices.Concat(mappings, []Mapping{noData()})
 	options := StatOptions{
 		ReduceOptions: lastValue(),
 		Orientation:   "auto",
@@ -327,6 +326,14 @@ func onlyWith(letter string, p Panel) Panel {
 		}},
 	}
 	p.Transformations = slices.Insert(p.Transformations, 1, Transformation{"filterByValue", filter})
+	return p
+}
+
+// filterable lets the reader filter a table by its columns.
+func filterable(p Panel) Panel {
+	field, _ := p.FieldConfig.Defaults.Custom.(TableField)
+	field.Filterable = true
+	p.FieldConfig.Defaults.Custom = field
 	return p
 }
 

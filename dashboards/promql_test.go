@@ -103,6 +103,8 @@ type parsed struct {
 	joins     [][]string // labels of each on
 	made      []string   // labels that label_replace makes
 	windows   []window
+	functions []string // aggregations and keywords, too
+	raw       []string // what stands behind the on of an operator that needs one series, and is no aggregation
 }
 
 // selector is a metric with its matchers.
@@ -177,6 +179,9 @@ func parse(expr string) parsed {
 			switch name {
 			case "on":
 				p.joins = append(p.joins, labels)
+				if !slices.Contains([]string{"and", "or", "unless"}, last) {
+					p.raw = append(p.raw, unaggregated(list[i+1:])...)
+				}
 			case "by", "group_left":
 				p.grouped = append(p.grouped, labels...)
 			}
@@ -186,6 +191,7 @@ func parse(expr string) parsed {
 				p.made = append(p.made, madeLabel(list[i:]))
 			}
 			last = name
+			p.functions = append(p.functions, name)
 			continue
 		case word.MatchString(name):
 			s := selector{metric: name}
@@ -203,6 +209,26 @@ func parse(expr string) parsed {
 		last = ""
 	}
 	return p
+}
+
+// unaggregated returns the name that the right side of a join begins with, unless it
+// is an aggregation.
+func unaggregated(list []token) []string {
+	inLabels := false
+	for _, t := range list {
+		switch {
+		case t.text == "group_left" || t.text == "group_right":
+			inLabels = true
+		case t.text == ")":
+			inLabels = false
+		case inLabels || t.text == "(":
+		case slices.Contains([]string{"max", "min", "sum", "avg", "count", "group", "quantile"}, t.text):
+			return nil
+		default:
+			return []string{t.text}
+		}
+	}
+	return nil
 }
 
 // madeLabel is the second argument of label_replace, its first string that stands

@@ -6,7 +6,7 @@ import (
 )
 
 // used is which part of its limit each type of object has used.
-const used = `(sum by (@id, type) (rdma_resource_objects{@device}) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}))`
+const used = `(sum by (@id, type) (max by (@id, type, owner) (rdma_resource_objects{@device})) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}))`
 
 // nearLimit are the thresholds of what is used of a limit, those of the findings by
 // default.
@@ -54,9 +54,9 @@ func resourceState() []Panel {
 		dial(about{
 			at{4, 5},
 			"Lowest headroom of locked memory",
-			"What is left of RLIMIT_MEMLOCK to the process that is nearest to it, on the host as a whole. At 0 registering memory and creating queues fail with ENOMEM.",
+			"What is left of RLIMIT_MEMLOCK to the process that is nearest to it, on the host as a whole. At 0 registering memory and creating queues fail with ENOMEM. A process that is above it does not count: it has CAP_IPC_LOCK, and no limit binds it.",
 			fraction, headroom(),
-		}, query{`clamp_min(1 - max(` + lockedUse + `), 0)`, ""}),
+		}, query{`1 - max(` + boundUse + `)`, ""}),
 		stat(about{
 			at{4, 5},
 			"Orphaned objects",
@@ -223,7 +223,11 @@ func resourceLeftovers() []Panel {
 
 // lockedUse is which part of its limit the memory has used that each process holds in
 // place: what drivers pinned for it, or what it locked itself, whichever is more.
-const lockedUse = `(max without (kind) (rdma_owner_locked_bytes{@instance}) / rdma_owner_locked_limit_bytes{@instance})`
+// boundUse leaves out those above their limit: it does not bind them.
+const (
+	lockedUse = `(max without (kind) (rdma_owner_locked_bytes{@instance}) / rdma_owner_locked_limit_bytes{@instance})`
+	boundUse  = `(` + lockedUse + ` <= 1)`
+)
 
 func resourceMemory() []Panel {
 	by := func(expr string) query {
@@ -251,9 +255,9 @@ func resourceMemory() []Panel {
 		steps(about{
 			at{10, 9},
 			"Used of the limit of locked memory",
-			"The processes that are nearest to their RLIMIT_MEMLOCK.",
+			"The processes that are nearest to their RLIMIT_MEMLOCK. Those that are above it, with CAP_IPC_LOCK, are left out.",
 			fraction, nearLimit(),
-		}, query{`topk($top, max by (pid, comm) (` + lockedUse + `)) > 0`, "{{comm}} ({{pid}})"}),
+		}, query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} ({{pid}})"}),
 		stacked(about{
 			at{12, 8},
 			"Registered memory",

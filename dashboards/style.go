@@ -74,6 +74,12 @@ func texts(list ...text) []Mapping {
 	return []Mapping{{"value", options}}
 }
 
+// noData is grey: otherwise Grafana gives what is not known the colour of the lowest
+// values, which mostly is that of what is well.
+func noData() Mapping {
+	return Mapping{"special", SpecialMapping{"null", Mapped{"No data", unknown, 9}}}
+}
+
 // none shows 0 as "none", and leaves other figures as they are.
 func none() []Mapping {
 	return texts(text{0, "none", good})
