@@ -102,7 +102,7 @@ func TestHostWithoutDevices(t *testing.T) {
 	m.absent(t, "rdma_device_info")
 	checkExposition(t, text)
 	_, page := e.get(t, "/")
-	if !strings.Contains(page, "No RDMA device found") {
+	if !strings.Contains(page, "No RDMA device was found") {
 		t.Errorf("the page does not say that there is no device:\n%s", page)
 	}
 	if strings.Contains(page, "Simulated") {
@@ -153,7 +153,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 	text, m = e.exposition(t)
 	checkExposition(t, text)
 	m.want(t, 2, "rdma_devices")
-	if _, page := e.get(t, "/"); strings.Contains(page, "<b>") || !strings.Contains(page, "&lt;b&gt;") {
+	if _, page := e.get(t, "/"); strings.Contains(page, "-<b>") || !strings.Contains(page, "-&lt;b&gt;") {
 		t.Errorf("the page does not escape the name of a device:\n%s", page)
 	}
 	vanish(odd)
