@@ -31,6 +31,7 @@ type ruleFile struct {
 
 type rule struct {
 	Record, Alert, Expr, For string
+	KeepFiringFor            string `yaml:"keep_firing_for"`
 	Labels, Annotations      map[string]string
 }
 
@@ -225,6 +226,24 @@ func TestAlerts(t *testing.T) {
 		for _, text := range []string{r.Annotations["summary"], r.Annotations["description"]} {
 			if text == "" || strings.Contains(text, "\n") {
 				t.Errorf("%s: not one line of text: %q", r.Alert, text)
+			}
+		}
+	}
+}
+
+// TestKeepFiring makes sure that alerts about devices of which somebody is notified go
+// on while the exporter is restarted. What a restart may mend ends with it.
+func TestKeepFiring(t *testing.T) {
+	var file ruleFile
+	decode(t, alertsFile, &file)
+	for _, g := range file.Groups {
+		for _, r := range g.Rules {
+			want := ""
+			if (g.Name != "rdma_exporter_itself" || r.Alert == "RDMAAuditFailing") && r.Labels["severity"] != "info" {
+				want = "10m"
+			}
+			if r.KeepFiringFor != want {
+				t.Errorf("%s goes on firing for %q, want %q", r.Alert, r.KeepFiringFor, want)
 			}
 		}
 	}

@@ -7,7 +7,11 @@ import (
 	"testing"
 )
 
-const metricsFile = "../docs/metrics.md"
+const (
+	metricsFile = "../docs/metrics.md"
+	// processStart is, of the metrics of the process, the one that alerts need.
+	processStart = "process_start_time_seconds"
+)
 
 // selection is a metric of an expression, with the labels that its matchers name.
 type selection struct {
@@ -65,7 +69,7 @@ func parse(text string) expression {
 			for i < len(tokens) && tokens[i] != ")" {
 				i++
 			}
-		case word == "up" || strings.HasPrefix(word, "rdma_") || strings.Contains(word, ":"):
+		case isMetric(word):
 			s := selection{metric: word}
 			if next == "{" {
 				s.labels = labels(i + 1)
@@ -79,6 +83,12 @@ func parse(text string) expression {
 		}
 	}
 	return e
+}
+
+// isMetric tells that a name is one of a metric: of the exporter, of a rule, or one that
+// every exporter has.
+func isMetric(name string) bool {
+	return name == "up" || name == processStart || strings.HasPrefix(name, "rdma_") || strings.Contains(name, ":")
 }
 
 // isName tells that a token can be the name of a metric, label or function.
@@ -110,7 +120,7 @@ func documented(t *testing.T) map[string][]string {
 	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| ([a-z]+)[^|]*\\|([^|]*)\\|")
 	name := regexp.MustCompile("`([a-z_]+)`")
 	target := []string{"job", "instance"}
-	all := map[string][]string{"up": target}
+	all := map[string][]string{"up": target, processStart: target}
 	for _, m := range row.FindAllStringSubmatch(string(read(t, metricsFile)), -1) {
 		labels := slices.Clone(target)
 		for _, l := range name.FindAllStringSubmatch(m[3], -1) {
@@ -169,7 +179,7 @@ func TestNames(t *testing.T) {
 	words := []string{
 		"absent", "and", "bool", "changes", "count", "count_over_time", "histogram_quantile", "increase", "max",
 		"max_over_time", "min_over_time", "offset", "or", "predict_linear", "quantile", "quantile_over_time", "rate",
-		"sum", "time", "unless",
+		"sum", "time", "topk", "unless",
 	}
 	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"(rdma_[a-z_]+\{[^}]*\}[^"]*)"`)
 	for _, r := range all {
@@ -201,8 +211,9 @@ func TestNames(t *testing.T) {
 	}
 	for _, g := range testGroups(t) {
 		for _, s := range g.InputSeries {
-			// Of the labels that a target may have besides, the tests use rack.
-			selects(g.Name, parse(s.Series), "rack")
+			// Of the labels that a target may have besides, the tests use two: one that
+			// stays, and one that changes.
+			selects(g.Name, parse(s.Series), "rack", "pod")
 		}
 	}
 }
