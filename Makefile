@@ -29,7 +29,7 @@ test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR
 
 .PHONY: help
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | awk -F'|' '{ printf "%-24s%s\n", $$1, $$2 }'
 
 .PHONY: build
 build: ## Build the exporter into .cache/bin
@@ -52,7 +52,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
 .PHONY: test
-test: test-unit test-vm ## Run every test, those on real devices in the VM included
+test: test-unit test-browser test-vm ## Run every test, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build
@@ -64,10 +64,16 @@ test-unit: test-tools ## Run the tests that need no RDMA device
 	CGO_ENABLED=0 go build ./...
 	$(test_env) go test -race ./...
 
+.PHONY: test-browser
+test-browser: build ## Look at the status page in a browser; what it showed is in .cache/screenshots
+	@tools/packages chromium fonts-dejavu-core
+	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
+
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
+	$(prometheus) '^TestVM$$'
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
 	$(test_env) go test -tags vm -p 1 -timeout 25m -v -skip '^TestPreload$$' -exec "$(vm) --timeout 1500" ./verbs/ibverbs ./restrack ./test/softroce
 	$(preload)
@@ -75,6 +81,14 @@ test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run th
 	for smp in 4 8; do \
 		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
 	done
+
+# A real Prometheus is on this machine; the exporter may be in the VM.
+prometheus = $(test_env) go test -tags vmhost -v ./test/prometheus -run
+
+.PHONY: test-prometheus
+test-prometheus: test-tools $(bin)/holder ## Ask a real Prometheus each expression of dashboards and rules, of simulated and of real devices
+	@test/vm/setup
+	$(prometheus) .
 
 # Every verb with every fault takes longer than all other tests together.
 preload = $(test_env) go test -tags vm -timeout 40m -v -run '^TestPreload$$' -exec "$(vm) --timeout 2100" ./test/softroce
@@ -138,13 +152,13 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts 
 	@unformatted="$$($(bin)/gofumpt -l .)"; \
 		if [[ -n "$$unformatted" ]]; then echo "not formatted (make fmt):" $$unformatted >&2; exit 1; fi
 	go vet ./...
-	go vet -tags vm,vmhost,kernels,siw ./...
+	go vet -tags vm,vmhost,kernels,siw,browser ./...
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
-	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw ./verbs/ibverbs ./probe/contract ./restrack ./test/...
+	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw,browser ./verbs/ibverbs ./probe/contract ./restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
-	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init .ci/run
+	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
 	go mod tidy -diff
 
 .PHONY: fmt
@@ -152,8 +166,8 @@ fmt: $(bin)/gofumpt ## Format the code
 	$(bin)/gofumpt -w .
 
 .PHONY: generate
-generate: build ## Rewrite what follows from the code: metrics, contracts and findings in docs/, and golden files
-	$(test_env) go test ./audit ./collector ./probe ./probe/contract ./test/e2e -update
+generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
+	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/e2e -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)

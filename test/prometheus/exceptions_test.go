@@ -1,0 +1,83 @@
+package prometheus_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// exceptions are the ids of expressions of which not all is true that is true of the
+// others, by the reason.
+type exceptions struct {
+	// Empty return nothing.
+	Empty map[string][]string `yaml:"empty"`
+	// Either return data or nothing, as chance has it.
+	Either map[string][]string `yaml:"either"`
+	// Healthy are alerts that find something on healthy instances too.
+	Healthy map[string][]string `yaml:"healthy"`
+}
+
+// readExceptions reads the exceptions in a file of testdata.
+func readExceptions(t testing.TB, name string) exceptions {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e exceptions
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&e); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return e
+}
+
+// reason returns why an expression is listed, empty if it is not.
+func reason(list map[string][]string, e *expression) string {
+	for reason, ids := range list {
+		if slices.Contains(ids, e.id()) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// check makes sure that the exceptions are expressions that there are, each listed
+// once and with a reason.
+func (x exceptions) check(t testing.TB, all []*expression) {
+	t.Helper()
+	known := make(map[string]kind)
+	for _, e := range all {
+		known[e.id()] = e.kind
+	}
+	seen := make(map[string]bool)
+	for _, list := range []map[string][]string{x.Empty, x.Either, x.Healthy} {
+		for reason, ids := range list {
+			for _, id := range ids {
+				if _, ok := known[id]; !ok {
+					t.Errorf("the list of exceptions has %s, which is no expression", id)
+				}
+				if seen[id] {
+					t.Errorf("%s is listed more than once", id)
+				}
+				seen[id] = true
+				if strings.TrimSpace(reason) == "" {
+					t.Errorf("%s is listed without a reason", id)
+				}
+			}
+		}
+	}
+	for _, ids := range x.Healthy {
+		for _, id := range ids {
+			if known[id] != kindAlert {
+				t.Errorf("the list of those that find something on healthy instances has %s, which is no alert", id)
+			}
+		}
+	}
+}

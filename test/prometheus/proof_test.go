@@ -1,0 +1,287 @@
+package prometheus_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// kind is what an expression is for.
+type kind string
+
+const (
+	kindPanel      kind = "panel"
+	kindVariable   kind = "variable"
+	kindAnnotation kind = "annotation"
+	kindRecording  kind = "recording rule"
+	kindRecorded   kind = "recorded series"
+	kindAlert      kind = "alert"
+)
+
+// expression is one that Prometheus is to answer.
+type expression struct {
+	// file is the name of the file that it is in, name what it is called there.
+	file, name string
+	kind       kind
+	text       string
+	// instant and ranged are how it is asked: at a time, over time, or both.
+	instant, ranged bool
+
+	// The rest is there in dashboards only. step is the distance of points of an
+	// annotation; legends are texts that are filled with labels.
+	dashboard *dashboard
+	panel     each
+	target    target
+	variable  string
+	step      string
+	legends   []string
+
+	// labels are those that any of its series ever had, nil before it returned any.
+	labels map[string]bool
+	// found are the series that it returned when it was last asked.
+	found []series
+}
+
+// id names the expression in lists and messages.
+func (e *expression) id() string { return e.file + "/" + e.name }
+
+// proof is what is to be proven: that each expression returns data.
+type proof struct {
+	api         *api
+	dashboards  []*dashboard
+	expressions []*expression
+	exceptions  exceptions
+	// troubled and healthy are the instances on which alerts must and must not find
+	// anything. Without any it does not matter where they do.
+	troubled, healthy []string
+	// patience is how long an expression may take to return data.
+	patience time.Duration
+}
+
+// newProof collects the expressions of dashboards and rules. Each file must have
+// some.
+func newProof(t testing.TB, dashboards []*dashboard, rules []ruleFile) *proof {
+	t.Helper()
+	p := &proof{dashboards: dashboards, patience: patience}
+	add := func(file string, some []*expression) {
+		if len(some) == 0 {
+			t.Errorf("%s has no expression", file)
+		}
+		p.expressions = append(p.expressions, some...)
+	}
+	for _, d := range dashboards {
+		add(d.file, d.expressions(t))
+	}
+	for _, f := range rules {
+		add(f.name, f.expressions(t))
+	}
+	seen := make(map[string]bool)
+	for _, e := range p.expressions {
+		if seen[e.id()] {
+			t.Errorf("two expressions are called %s", e.id())
+		}
+		seen[e.id()] = true
+		if e.kind != kindVariable && !e.instant && !e.ranged {
+			t.Errorf("%s is never asked", e.id())
+		}
+	}
+	return p
+}
+
+// prove asks Prometheus until each expression has returned data that is to, and then
+// makes sure that those that are not to return none, that alerts find nothing on
+// healthy instances, that nothing fails whatever the reader chooses, and, where there
+// is trouble, that the labels exist that anything is named after.
+func (p *proof) prove(t testing.TB) {
+	t.Helper()
+	p.exceptions.check(t, p.expressions)
+	missing := slices.DeleteFunc(slices.Clone(p.expressions), func(e *expression) bool {
+		return reason(p.exceptions.Empty, e)+reason(p.exceptions.Either, e) != ""
+	})
+	began := time.Now()
+	for deadline := began.Add(p.patience); ; time.Sleep(10 * pause) {
+		p.api.running(t)
+		missing = p.ask(t, missing, false)
+		if t.Failed() || len(missing) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, e := range missing {
+		t.Errorf("%s returns nothing:\n%s", e.id(), e.text)
+	}
+	if t.Failed() {
+		return
+	}
+
+	t.Logf("each expression had returned data after %v", time.Since(began).Round(time.Second))
+
+	began = time.Now()
+	empty := p.ask(t, p.expressions, true)
+	for _, e := range p.expressions {
+		if why := reason(p.exceptions.Empty, e); why != "" && !slices.Contains(empty, e) {
+			t.Errorf("%s returns data, although it is listed as empty because: %s", e.id(), why)
+		}
+		p.checkHealthy(t, e)
+	}
+	// Without trouble there are labels that no series has.
+	if len(p.troubled) > 0 {
+		p.checkNames(t)
+		p.checkLinks(t)
+	}
+	t.Logf("all expressions, with each choice of variables, took %v", time.Since(began).Round(time.Second))
+	p.report(t, empty)
+}
+
+// ask evaluates expressions, and returns those that returned no data. Thorough, it
+// evaluates them with each choice that the reader of a dashboard has.
+func (p *proof) ask(t testing.TB, some []*expression, thorough bool) (empty []*expression) {
+	t.Helper()
+	g := grafana{api: p.api, now: time.Now()}
+	choices := make(map[*dashboard][]scope)
+	for _, d := range p.dashboards {
+		all, err := g.situations(d)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		choices[d] = all
+	}
+	var askers sync.WaitGroup
+	room := make(chan struct{}, 4)
+	for _, e := range some {
+		situations := choices[e.dashboard]
+		if e.dashboard == nil {
+			situations = []scope{{}}
+		}
+		room <- struct{}{}
+		askers.Go(func() {
+			defer func() { <-room }()
+			if err := p.askOne(g, e, situations, thorough); err != nil {
+				t.Errorf("%s: %v", e.id(), err)
+			}
+		})
+	}
+	askers.Wait()
+	return slices.DeleteFunc(slices.Clone(some), func(e *expression) bool { return p.has(e) })
+}
+
+// askOne evaluates an expression in situations, until it returns data or, thorough,
+// in each.
+func (p *proof) askOne(g grafana, e *expression, situations []scope, thorough bool) error {
+	e.found = nil
+	// What fails with one choice of the reader does so at any time.
+	once := thorough && reason(p.exceptions.Empty, e) == ""
+	for i, s := range situations {
+		found, err := p.evaluate(g, e, s, once)
+		if err == nil && thorough && i == 0 && e.dashboard != nil {
+			_, err = p.evaluate(g, e, s.single(), once)
+		}
+		if err != nil {
+			return err
+		}
+		e.remember(found)
+		if !thorough && p.has(e) {
+			break
+		}
+	}
+	return nil
+}
+
+func (p *proof) evaluate(g grafana, e *expression, s scope, once bool) ([]series, error) {
+	if e.dashboard != nil {
+		return g.evaluate(e, s, once)
+	}
+	return p.api.query(e.text, g.now)
+}
+
+// has reports whether the expression found what it is to find: an alert is to find
+// trouble where it is.
+func (p *proof) has(e *expression) bool {
+	return slices.ContainsFunc(e.found, func(s series) bool {
+		instance := s.labels["instance"]
+		return s.hasNumber() && (e.kind != kindAlert || instance == "" || len(p.troubled) == 0 || slices.Contains(p.troubled, instance))
+	})
+}
+
+func (e *expression) remember(found []series) {
+	e.found = append(e.found, found...)
+	for _, s := range found {
+		if e.labels == nil {
+			e.labels = make(map[string]bool)
+		}
+		for name := range s.labels {
+			e.labels[name] = true
+		}
+	}
+}
+
+// checkHealthy makes sure that an alert finds nothing on healthy instances.
+func (p *proof) checkHealthy(t testing.TB, e *expression) {
+	t.Helper()
+	if e.kind != kindAlert {
+		return
+	}
+	why, fires := reason(p.exceptions.Healthy, e), false
+	for _, s := range e.found {
+		if !slices.Contains(p.healthy, s.labels["instance"]) {
+			continue
+		}
+		fires = true
+		if why == "" {
+			t.Errorf("%s finds something on a healthy instance: %v", e.id(), s.labels)
+		}
+	}
+	if why != "" && !fires {
+		t.Errorf("%s finds nothing on healthy instances, although it is listed as finding something because: %s", e.id(), why)
+	}
+}
+
+// report prints how many expressions there were. Those that returned nothing when they
+// were last asked count as having returned data if they did before, as each has that
+// is not listed.
+func (p *proof) report(t testing.TB, empty []*expression) {
+	t.Helper()
+	type row struct{ all, data, empty, either int }
+	byFile, byKind := make(map[string]*row), make(map[kind]*row)
+	var total row
+	for _, e := range p.expressions {
+		if byFile[e.file] == nil {
+			byFile[e.file] = new(row)
+		}
+		if byKind[e.kind] == nil {
+			byKind[e.kind] = new(row)
+		}
+		for _, r := range []*row{byFile[e.file], byKind[e.kind], &total} {
+			r.all++
+			isEmpty, isEither := reason(p.exceptions.Empty, e) != "", reason(p.exceptions.Either, e) != ""
+			if isEmpty {
+				r.empty++
+			}
+			if isEither {
+				r.either++
+			}
+			if !isEmpty && (!isEither || !slices.Contains(empty, e)) {
+				r.data++
+			}
+		}
+	}
+	var text strings.Builder
+	line := func(what string, r *row) {
+		fmt.Fprintf(&text, "%-24s%8d%16d%18d%20d\n", what, r.all, r.data, r.empty, r.either)
+	}
+	fmt.Fprintf(&text, "%-24s%8s%16s%18s%20s\n", "expressions", "run", "returned data", "listed as empty", "listed as either")
+	for _, file := range slices.Sorted(maps.Keys(byFile)) {
+		line(file, byFile[file])
+	}
+	text.WriteString("\n")
+	for _, k := range slices.Sorted(maps.Keys(byKind)) {
+		line(string(k), byKind[k])
+	}
+	text.WriteString("\n")
+	line("all", &total)
+	t.Logf("\n%s", text.String())
+}

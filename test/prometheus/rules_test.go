@@ -1,0 +1,116 @@
+package prometheus_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ruleFile is a file of rules.
+type ruleFile struct {
+	// name is that of the file, without its folder.
+	name string
+	text []byte
+}
+
+type rule struct {
+	Record string            `yaml:"record"`
+	Alert  string            `yaml:"alert"`
+	Expr   string            `yaml:"expr"`
+	Labels map[string]string `yaml:"labels"`
+}
+
+// readRules reads the files of rules in a folder, not those of their tests.
+func readRules(t testing.TB, folder string) []ruleFile {
+	t.Helper()
+	var files []ruleFile
+	for _, path := range list(t, folder, "*.yaml") {
+		if strings.HasSuffix(path, "_test.yaml") {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, ruleFile{name: filepath.Base(path), text: text})
+	}
+	return files
+}
+
+// list returns the paths of the files in a folder, of which there must be any.
+func list(t testing.TB, folder, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		t.Fatalf("there is no %s in %s", pattern, folder)
+	}
+	return paths
+}
+
+// rules returns the rules of the file.
+func (f ruleFile) rules(t testing.TB) []rule {
+	t.Helper()
+	var content struct {
+		Groups []struct {
+			Rules []rule `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	if err := yaml.Unmarshal(f.text, &content); err != nil {
+		t.Fatalf("%s: %v", f.name, err)
+	}
+	var all []rule
+	for _, group := range content.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// hurried returns the file's text without the intervals of its groups: the test has
+// no minutes to wait.
+func (f ruleFile) hurried(t testing.TB) string {
+	t.Helper()
+	var content map[string]any
+	if err := yaml.Unmarshal(f.text, &content); err != nil {
+		t.Fatalf("%s: %v", f.name, err)
+	}
+	groups, ok := content["groups"].([]any)
+	if !ok {
+		t.Fatalf("%s has no groups", f.name)
+	}
+	for _, group := range groups {
+		if group, ok := group.(map[string]any); ok {
+			delete(group, "interval")
+		}
+	}
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// expressions returns what is to be asked: the expression of each rule, and beside
+// that of a recording rule the series that it records.
+func (f ruleFile) expressions(t testing.TB) []*expression {
+	t.Helper()
+	var all []*expression
+	for _, r := range f.rules(t) {
+		switch {
+		case r.Record != "":
+			all = append(all,
+				&expression{file: f.name, name: r.Record, kind: kindRecording, text: r.Expr, instant: true},
+				&expression{file: f.name, name: r.Record + "/recorded", kind: kindRecorded, text: r.Record, instant: true})
+		case r.Alert != "":
+			all = append(all, &expression{file: f.name, name: r.Alert, kind: kindAlert, text: r.Expr, instant: true})
+		default:
+			t.Errorf("%s has a rule that is neither record nor alert", f.name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,137 @@
+package prometheus_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// job is the name of the job that the alerts expect.
+const job = "rdma_exporter"
+
+// startPrometheus starts a Prometheus that scrapes the targets and evaluates rules at
+// an interval, whatever the groups of the rules ask for, and waits until it answers.
+func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targets ...string) *api {
+	t.Helper()
+	dir := t.TempDir()
+	config := map[string]any{
+		"global": map[string]any{
+			"scrape_interval":     scrapes.String(),
+			"scrape_timeout":      scrapes.String(),
+			"evaluation_interval": scrapes.String(),
+		},
+		"scrape_configs": []any{map[string]any{
+			"job_name":       job,
+			"static_configs": []any{map[string]any{"targets": targets}},
+		}},
+	}
+	var files []string
+	for _, rules := range rules {
+		files = append(files, file(t, rules.name, rules.hurried(t)))
+	}
+	config["rule_files"] = files
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := launch(
+		t, "Prometheus", find(t, "prometheus"),
+		"--config.file="+file(t, "prometheus.yml", string(text)),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address=127.0.0.1:0",
+		"--log.level=info",
+	)
+	a := &api{process: p, url: "http://" + p.listening(t), scrapes: scrapes}
+	eventually(t, "Prometheus is ready", func() bool {
+		p.running(t)
+		_, err := a.get("/-/ready", nil)
+		return err == nil
+	})
+	return a
+}
+
+// settled waits until each target was scraped, or refused it, as is expected of it,
+// and each rule was evaluated. No rule may fail.
+func (a *api) settled(t testing.TB, up, down []string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d targets are up and %d are down", len(up), len(down)), func() bool {
+		a.running(t)
+		results, err := a.query("up", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := make(map[string]float64)
+		for _, r := range results {
+			state[r.labels["instance"]] = r.samples[0]
+		}
+		for _, instance := range up {
+			if state[instance] != 1 {
+				return false
+			}
+		}
+		for _, instance := range down {
+			if value, ok := state[instance]; !ok || value != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	eventually(t, "each rule is evaluated", func() bool {
+		a.running(t)
+		evaluated, err := a.rulesEvaluated()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return evaluated
+	})
+}
+
+// returns waits until an expression returns data.
+func (a *api) returns(t testing.TB, expression string) {
+	t.Helper()
+	eventually(t, expression+" returns data", func() bool {
+		a.running(t)
+		found, err := a.query(expression, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found) > 0
+	})
+}
+
+// checkAlerts makes sure that the texts of the alerts that are pending or fire could
+// be made.
+func (a *api) checkAlerts(t testing.TB) {
+	t.Helper()
+	alerts, err := a.alerts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(alerts) == 0 {
+		t.Error("no alert is pending")
+	}
+	for _, alert := range alerts {
+		for name, text := range alert.Annotations {
+			for _, bad := range []string{"<error expanding template", "<no value>", "%!"} {
+				if strings.Contains(text, bad) {
+					t.Errorf("%s: %s says %q", alert.Labels["alertname"], name, text)
+				}
+			}
+		}
+	}
+}
+
+// checkLog makes sure that Prometheus has not complained, as of samples that it could
+// not take.
+func (a *api) checkLog(t testing.TB) {
+	t.Helper()
+	for line := range strings.Lines(a.log.String()) {
+		if strings.Contains(line, "level=warn") || strings.Contains(line, "level=error") {
+			t.Errorf("Prometheus says: %s", line)
+		}
+	}
+}

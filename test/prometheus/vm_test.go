@@ -1,0 +1,81 @@
+//go:build vmhost
+
+package prometheus_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// TestVM has Prometheus, on this machine, scrape an exporter of real Soft-RoCE devices
+// in the virtual machine that test/vm/run boots: one whose port is active and that
+// programs use, one whose port is down, and one that goes away.
+func TestVM(t *testing.T) {
+	rules := readRules(t, filepath.Join(repository, "alerts"))
+	p := newProof(t, readDashboards(t, filepath.Join(repository, "dashboards")), rules)
+	p.exceptions = readExceptions(t, "empty-vm.yaml")
+
+	holder := os.Getenv("RDMA_HOLDER")
+	if !filepath.IsAbs(holder) {
+		t.Fatalf("RDMA_HOLDER is %q: set it to the absolute path of the built test/holder", holder)
+	}
+	readable(t, "testdata/guest")
+	// The machine is emulated in software, and all takes its time there.
+	port, trigger := freePort(t), freePort(t)
+	vm := launch(
+		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
+		"--smp", "2", "--timeout", "600", "--forward", port+":10879", "--forward", trigger+":10880",
+		filepath.Join("testdata", "guest"), holder,
+		binary, "--config.file=testdata/config-vm.yaml",
+		"--probe.interval=5s", "--probe.timeout=1m", "--probe.max-backoff=5s", "--probe.concurrency=3",
+		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
+		"--contract.timeout=2m", "--audit.interval=5s", "--audit.timeout=30s", "--audit.max-objects=40",
+	)
+	e := &exporter{process: vm, address: "127.0.0.1:" + port}
+	e.ready(t)
+
+	p.api = startPrometheus(t, rules, 5*time.Second, e.address)
+	p.api.settled(t, []string{e.address}, nil)
+	// Seen for longer than is between two points of an annotation.
+	p.api.returns(t, `rdma_device_info{device="rxe2"} offset `+seconds(6*p.api.scrapes))
+	connection, err := net.Dial("tcp4", "127.0.0.1:"+trigger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = connection.Close()
+
+	p.prove(t)
+	p.api.checkAlerts(t)
+	p.api.checkLog(t)
+	e.checkExposition(t)
+}
+
+// ready waits until the exporter answers and has probed each device.
+func (e *exporter) ready(t testing.TB) {
+	t.Helper()
+	client := &http.Client{Timeout: 5 * time.Second}
+	eventually(t, e.name+" is ready", func() bool {
+		e.running(t)
+		response, err := client.Get("http://" + e.address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+}
