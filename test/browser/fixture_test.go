@@ -1,0 +1,116 @@
+//go:build browser
+
+package browser
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rdma_exporter/audit"
+	"rdma_exporter/report"
+	"rdma_exporter/status/statustest"
+	"rdma_exporter/web"
+)
+
+// server serves a snapshot by the handler of the exporter, and takes down what it
+// is asked for.
+type server struct {
+	url string
+
+	mu    sync.Mutex
+	asked []string
+}
+
+// serve serves a snapshot until the test ends.
+func serve(t *testing.T, s *report.Snapshot) *server {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	handler, err := web.New(web.Config{
+		Snapshot: func() *report.Snapshot { return s }, Gatherer: registry, Registerer: registry,
+		Logger: slog.New(slog.DiscardHandler), Version: "0.0.0", Host: "node17", Now: statustest.Now, StaleAfter: statustest.StaleAfter(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listen(t, handler)
+}
+
+// listen serves by a handler until the test ends.
+func listen(t *testing.T, handler http.Handler) *server {
+	t.Helper()
+	f := new(server)
+	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		f.asked = append(f.asked, r.URL.Path)
+		f.mu.Unlock()
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(listener.Close)
+	f.url = listener.URL
+	return f
+}
+
+// serveText serves a page of its own.
+func serveText(t *testing.T, html string) *server {
+	t.Helper()
+	return listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, html)
+	}))
+}
+
+// requests returns the paths that were asked for, in order.
+func (f *server) requests() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked)
+}
+
+// assessed has the devices of a snapshot assessed as the exporter does it.
+func assessed(s *report.Snapshot) *report.Snapshot {
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		d.Assessment = audit.Assess(d, audit.Default())
+	}
+	return s
+}
+
+// host returns the host of statustest with a name.
+func host(name string) *report.Snapshot {
+	for _, h := range statustest.Hosts() {
+		if h.Name == name {
+			return h.Snapshot
+		}
+	}
+	panic("statustest has no host " + name)
+}
+
+// vanished is a host whose device was taken out while a child on it did not end.
+func vanished() *report.Snapshot {
+	s := host("stuck")
+	d := &s.Devices[0]
+	d.Present, d.Contracts, d.Resources, d.Notification = false, nil, nil, nil
+	s.Devices = s.Devices[:1]
+	return s
+}
+
+// pinning is a host on which a program may hardly pin any more memory.
+func pinning() *report.Snapshot {
+	s := host("healthy")
+	s.Devices = s.Devices[:1]
+	s.Devices[0].Resources.Inventory.Owners[1].Memlock = &report.Memlock{Pinned: 63 << 20, Limit: 64 << 20}
+	return s
+}
+
+// hostileText is what no device should be called: markup that sets what inspect.js
+// looks for, quotes, ends of lines, what steers a terminal, what turns the direction
+// of text, bytes that are no text, and a long word.
+const hostileText = `<script>window.hostile=1;alert(1)</script><img src=x onerror="window.hostile=1">"'` + "`</style></title></svg>\n\r\t\x1b[31m\u202e\u2066\x00\xff\xfe&amp;{{.}}" +
+	"AWordWithoutAnyPlaceToBreakItThatGoesOnAndOnAndOnAndOnAndOnAndOnAndOnAndOnAndOn"

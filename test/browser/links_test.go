@@ -1,0 +1,92 @@
+//go:build browser
+
+package browser
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"rdma_exporter/status/statustest"
+)
+
+// TestLinks follows the links of the page to the other things that the exporter
+// serves.
+func TestLinks(t *testing.T) {
+	url := startExporter(t, "notify_identifies_cq", profile("healthy")...)
+	b := open(t, url+"/", views()[1])
+	links := inspect(t, b).Links
+	for path, has := range map[string]string{
+		"/metrics":       "rdma_device_info{",
+		"/api/v1/status": `"sim_well0"`,
+		"/-/healthy":     "rdma_exporter is healthy",
+		"/-/ready":       "rdma_exporter is ready",
+	} {
+		if !slices.Contains(links, url+path) {
+			t.Errorf("no link to %s: %q", path, links)
+			continue
+		}
+		if err := chromedp.Do(b.ctx, chromedp.Navigate(url+"/")); err != nil {
+			t.Fatal(err)
+		}
+		evaluate[int](t, b, unfold)
+		response, err := chromedp.RunResponse(b.ctx, chromedp.Tap(chromedp.CSS(`nav a[href$="`+path+`"]`)))
+		if err != nil {
+			t.Errorf("tap on %s: %v", path, err)
+			continue
+		}
+		text := evaluate[string](t, b, "document.body.innerText")
+		if response.URL != url+path || response.Status != http.StatusOK || !strings.Contains(text, has) {
+			t.Errorf("the link to %s leads to %s, status %d, which does not show %q:\n%.500s", path, response.URL, response.Status, has, text)
+		}
+	}
+	for _, link := range links {
+		if !strings.HasPrefix(link, url+"/") {
+			t.Errorf("a link leads elsewhere: %s", link)
+		}
+	}
+	// Of what is no page, the browser asks for a picture for its tab.
+	_, noise := b.noted()
+	noise = slices.DeleteFunc(noise, func(s string) bool { return strings.Contains(s, "/favicon.ico") })
+	complain(t, "the browser complains", noise)
+}
+
+// TestDeviceLink follows a link from the list of many devices to one that is folded.
+func TestDeviceLink(t *testing.T) {
+	t.Parallel()
+	f := serve(t, assessed(statustest.Many(64, 64)))
+	b := open(t, f.url+"/", views()[1])
+	const where = `(() => {
+		const heading = document.querySelector('[id="device-mlx5_30"]').closest('details').querySelector('h4');
+		const r = heading.getBoundingClientRect();
+		return heading.checkVisibility() && r.height > 0 && r.top >= 0 && r.top < innerHeight;
+	})()`
+	if evaluate[bool](t, b, where) {
+		t.Fatal("the device is shown at first")
+	}
+	if err := chromedp.Do(b.ctx, chromedp.Tap(chromedp.CSS(`a[href="#device-mlx5_30"]`))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](where)); err != nil {
+		t.Errorf("the link does not show the device: %v", err)
+	}
+	b.shoot(t, "device-link", false)
+}
+
+// TestRefresh makes sure that the page comes again by itself if it is asked to.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	f := serve(t, assessed(host("healthy")))
+	b := open(t, f.url+"/?refresh=1", views()[3])
+	for deadline := time.Now().Add(patience); len(f.requests()) < 2; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v it has not come again", patience)
+		}
+	}
+	_, noise := b.noted()
+	complain(t, "the browser complains", noise)
+}

@@ -1,0 +1,250 @@
+//go:build browser
+
+package browser
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rdma_exporter/report"
+	"rdma_exporter/status/statustest"
+)
+
+// state is a state of a host in which somebody opens the page.
+type state struct {
+	name string
+	// start serves it and returns the address of the page. asked returns the paths
+	// that were asked for so far; it is nil where that is not known.
+	start func(t *testing.T) (url string, asked func() []string)
+	// verdict is what everybody must read at the first glance, in any window.
+	verdict string
+	// says is what is wrong, and advises what to do: the first glance has both, save
+	// in the smallest window.
+	says, advises []string
+	// shows is what is somewhere on the page.
+	shows []string
+	// folded keeps it as it comes: it has too much to unfold. The other states have
+	// each part of it.
+	folded bool
+	// never is what the whole page must not say.
+	never []string
+}
+
+// built is a state of the built exporter, with some flags. shows is what the page
+// has once the state is reached.
+func built(shows string, flags ...string) func(*testing.T) (string, func() []string) {
+	return func(t *testing.T) (string, func() []string) {
+		return startExporter(t, shows, flags...), nil
+	}
+}
+
+// made is a state that is put into a snapshot.
+func made(s *report.Snapshot) func(*testing.T) (string, func() []string) {
+	return func(t *testing.T) (string, func() []string) {
+		f := serve(t, s)
+		return f.url, f.requests
+	}
+}
+
+const calm = "There is nothing to be done"
+
+// states returns the states that the page is looked at in.
+func states() []state {
+	return []state{
+		{
+			name:    "healthy",
+			verdict: "All is well",
+			start:   built("notify_identifies_cq", profile("healthy")...),
+			says:    []string{"Simulated devices", "sim_well0", calm},
+			never:   []string{"critical finding", "NaN", "+Inf"},
+		},
+		{
+			name:    "healthy-real",
+			verdict: "All is well",
+			start:   made(assessed(host("healthy"))),
+			says:    []string{"mlx5_0", calm},
+			never:   []string{"Simulated", "NaN", "+Inf"},
+		},
+		{
+			name:    "stuck",
+			verdict: "critical",
+			start:   made(assessed(host("stuck"))),
+			says:    []string{"mlx5_0", "81433", "ibv_destroy_cq"},
+			advises: []string{"cat /proc/81433/stack"},
+		},
+		{
+			name:    "stuck-gone",
+			verdict: "critical",
+			start:   made(assessed(vanished())),
+			says:    []string{"mlx5_0", "81433", "ibv_destroy_cq"},
+			advises: []string{"cat /proc/81433/stack"},
+		},
+		{
+			name:    "timeout",
+			verdict: "critical",
+			start:   built("ibv_destroy_cq", append(profile("timeout"), "--probe.timeout=4s", "--notification.samples=0", "--contract.interval=0s")...),
+			says:    []string{"sim_hung0", "ibv_destroy_cq"},
+			advises: []string{"dmesg"},
+		},
+		{
+			name:    "contract",
+			verdict: "critical",
+			start:   built("Kept: 22", profile("contract")...),
+			says:    []string{"sim_loose0", "cq_destroy_busy"},
+			advises: []string{"update the driver"},
+			never:   []string{calm},
+		},
+		{
+			name:    "deaf",
+			verdict: "critical",
+			start:   built("notify_identifies_cq", profile("deaf")...),
+			says:    []string{"sim_deaf0", "missed events"},
+			advises: []string{"/proc/interrupts"},
+			shows:   []string{"notify_any"},
+			never:   []string{calm},
+		},
+		{
+			name:    "leaks",
+			verdict: "critical",
+			start:   built("--device.exclude=sim_leaky0", append(profile("leak"), "--contract.interval=0s", "--audit.interval=1s", "--config.file="+filepath.Join("testdata", "impatient.yaml"))...),
+			says:    []string{"sim_leaky0", "1 qp"},
+			advises: []string{"--device.exclude=sim_leaky0", "dmesg"},
+			shows:   []string{"fuser -v /dev/infiniband/uverbs*"},
+			never:   []string{calm},
+		},
+		{
+			name:    "leaks-real",
+			verdict: "critical",
+			start:   made(assessed(host("leaks"))),
+			says:    []string{"mlx5_0", "Left of children of the exporter"},
+			advises: []string{"--device.exclude=mlx5_0"},
+			shows:   []string{"ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
+		},
+		{
+			name:    "none",
+			verdict: "No simulated device was found",
+			start:   built("No simulated device", profile("none")...),
+			says:    []string{"No simulated device was found"},
+			advises: []string{"--simulated.profile"},
+		},
+		{
+			name:    "none-real",
+			verdict: "No RDMA device was found",
+			start: func(t *testing.T) (string, func() []string) {
+				sysfs := t.TempDir()
+				if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband"), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				return startExporter(t, "No RDMA device", "--path.sysfs="+sysfs), nil
+			},
+			says:    []string{"No RDMA device was found"},
+			advises: []string{"ls /sys/class/infiniband", "lspci"},
+			never:   []string{"Simulated devices"},
+		},
+		{
+			name:    "permission",
+			verdict: "critical",
+			start:   built("EACCES", append(profile("permission"), "--contract.interval=0s")...),
+			says:    []string{"sim_shut0", "ibv_open_device", "EACCES"},
+			advises: []string{"/dev/infiniband"},
+			never:   []string{calm},
+		},
+		{
+			name:    "permission-real",
+			verdict: "critical",
+			start:   made(assessed(host("permission_denied"))),
+			says:    []string{"mlx5_0", "ibv_open_device", "permission denied"},
+			advises: []string{"/dev/infiniband"},
+			never:   []string{calm},
+		},
+		{
+			name:    "memlock-real",
+			verdict: "critical",
+			start:   made(assessed(host("memlock_too_small"))),
+			says:    []string{"mlx5_0", "ibv_create_cq", "ENOMEM", "64 KiB"},
+			advises: []string{"LimitMEMLOCK=infinity"},
+			never:   []string{calm},
+		},
+		{
+			name:    "memlock",
+			verdict: "warning",
+			start:   built("ENOMEM", append(profile("memlock"), "--contract.interval=0s")...),
+			says:    []string{"sim_tight0", "ibv_reg_mr", "ENOMEM"},
+			advises: []string{"ulimit -l"},
+			never:   []string{calm},
+		},
+		{
+			name:    "memlock-owner",
+			verdict: "critical",
+			start:   made(assessed(pinning())),
+			says:    []string{"mlx5_0", "ibacm", "98"},
+			advises: []string{"prlimit"},
+			never:   []string{calm},
+		},
+		{
+			name:    "slow",
+			verdict: "All is well",
+			start:   built("notify_identifies_cq", append(profile("slow"), "--notification.vectors=16")...),
+			says:    []string{"sim_slow0"},
+			shows:   []string{"Vector 5: median", "slow", "down"},
+		},
+		{
+			name:    "slow-real",
+			verdict: "critical",
+			start:   made(assessed(host("slow_vector"))),
+			says:    []string{"mlx5_0", "missed events"},
+			advises: []string{"/proc/interrupts"},
+			shows:   []string{"Vector 3: median", "Vector 13: median", "slow"},
+		},
+		{
+			name:    "mixed",
+			verdict: "not probed yet",
+			start:   made(assessed(host("simulated"))),
+			says:    []string{"Simulated devices", "sim_new"},
+		},
+		{
+			name:    "starting",
+			verdict: "have not been listed yet",
+			start:   made(nil),
+			says:    []string{"have not been listed yet", "Wait"},
+		},
+		{
+			name:    "before-first-run",
+			verdict: "not probed yet",
+			start:   built("not been probed yet", append(profile("timeout"), "--probe.timeout=1h")...),
+			says:    []string{"sim_hung0", "not been probed yet"},
+			never:   []string{calm},
+		},
+		{
+			name:    "not-listed",
+			verdict: "could not be listed",
+			start:   made(host("discovery_failed")),
+			says:    []string{"could not be listed", "permission denied"},
+			advises: []string{"ls -l /sys/class/infiniband"},
+			never:   []string{calm, "No RDMA device"},
+		},
+		{
+			name:    "fleet",
+			verdict: "critical",
+			folded:  true,
+			start:   made(assessed(statustest.Many(64, 64))),
+			says:    []string{"3 of 64 devices need attention", "mlx5_07", "missed events"},
+			advises: []string{"/proc/interrupts"},
+			shows:   []string{"mlx5_42", "81433", "ibv_destroy_cq", "cat /proc/81433/stack", "mlx5_23", "notify_any"},
+		},
+		{
+			name:    "hostile",
+			verdict: "critical",
+			start:   made(statustest.Hostile(hostileText)),
+			says:    []string{"<script>window.hostile=1"},
+		},
+		{
+			name:    "hostile-firmware",
+			verdict: "All is well",
+			start:   built(">667<", append(profile("hostile"), "--contract.interval=0s")...),
+			says:    []string{"sim_hostile0"},
+			shows:   []string{"<script>window.hostile=1</script><b id=x>", "666", "<b>\"'`", "667"},
+		},
+	}
+}
