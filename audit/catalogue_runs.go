@@ -74,7 +74,7 @@ func runEntries() []Entry {
 		unusable(caseNoNode,
 			"The last run of the probes did not find the node of the device (ENOENT), or found nothing behind it (ENXIO).",
 			"The kernel has the device, and the exporter has no way to it; nor has any other program that sees the same /dev.",
-			"In a container, pass the nodes in: `--device=/dev/infiniband` for docker and podman, a device plugin or a privileged container in Kubernetes; one that was passed in by name only goes stale when the driver is reloaded. A node that is there and may not be opened is told as ENOENT, too, where there is no /dev/char, as in most containers: check its owner, its mode and the device cgroup. On the host, see `ls -l /dev/infiniband` and `rdma link show`; `modprobe ib_uverbs` makes the nodes."),
+			"In a container, pass the nodes in: `--device=/dev/infiniband` for docker and podman, a device plugin or a privileged container in Kubernetes; one that was passed in by name only goes stale when the driver is reloaded. On the host, see `ls -l /dev/infiniband` and `rdma link show`; `modprobe ib_uverbs` makes the nodes."),
 		unusable(caseNotListed,
 			"The kernel has the device, and libibverbs did not list it in the last run of the probes (ENODEV), or found no support for any (ENOSYS).",
 			"Every program that uses the same libibverbs fails to find it.",

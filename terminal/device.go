@@ -40,7 +40,7 @@ func (p *page) device(d *status.Device, top told) {
 	p.sizes(d)
 	p.latencies(d.Latencies)
 	p.vectors(d)
-	p.resources(d.Resources)
+	p.resources(d.Resources, d.Identity != nil)
 }
 
 // heading writes the name of a device across the page.

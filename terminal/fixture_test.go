@@ -189,6 +189,7 @@ func denied() status.Device {
 	d.Run = &status.Run{Started: began(), Duration: 0.012, Outcome: report.OutcomeFailed, Error: "the device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied)"}
 	d.Contracts = &status.Contracts{Run: &status.Run{Started: began(), Duration: 0.011, Outcome: report.OutcomeFailed, Error: d.Run.Error}}
 	d.Resources = &status.Resources{Run: &status.Run{Started: began(), Duration: 0.01, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: new(false), Types: healthy("").Resources.Types[:1]}
+	d.Resources.Types[0].Limit = nil // which the device tells, and it could not be asked
 	return ill(d, status.Finding{
 		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device",
 		Message: "The device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied).",

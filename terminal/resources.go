@@ -8,8 +8,8 @@ import (
 )
 
 // resources writes what the kernel holds of the device: for each type how near it is
-// to its limit, then who has it.
-func (p *page) resources(r *status.Resources) {
+// to its limit, then who has it. Of a device that never described itself no limit is known.
+func (p *page) resources(r *status.Resources, described bool) {
 	if r == nil || len(r.Types) == 0 {
 		return
 	}
@@ -22,6 +22,9 @@ func (p *page) resources(r *status.Resources) {
 	for i := range r.Types {
 		n := &r.Types[i]
 		limit, bar, full := "none", span{}, ""
+		if !described {
+			limit = "?"
+		}
 		if n.Limit != nil {
 			used := part(n.Objects, *n.Limit)
 			limit, bar, full = fmt.Sprint(*n.Limit), p.gauge(used), percent(used)

@@ -272,7 +272,7 @@ func TestAuditCommandWithoutPrivileges(t *testing.T) {
 			}
 		}
 		audit(t, 1, options{binary: program, wrap: asNobody(), flags: []string{"--device=" + active}},
-			": CRITICAL", "("+string(report.FindingUnusable)+")", "ibv_open_device", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
+			": CRITICAL", "("+string(report.FindingUnusable)+")", "ibv_open_device", "EACCES", "as uid 65534", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
 	})
 	t.Run("memlock", func(t *testing.T) {
 		wrap := append([]string{"prlimit", "--memlock=0:0"}, asNobody()...)

@@ -13,9 +13,11 @@
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static inline int64_t shim_now(void)
 {
@@ -77,9 +79,31 @@ static inline struct ibv_device *shim_device_at(struct ibv_device **list, int i)
 	return list[i];
 }
 
+/*
+ * A node that may not be opened makes libibverbs look for the same device in
+ * /dev/char. Where that is missing, as in most containers, the refusal becomes
+ * ENOENT; the node itself tells it from a node that is not there.
+ */
+static inline int shim_refusal(const struct ibv_device *dev, int err)
+{
+	char path[sizeof("/dev/infiniband/") + IBV_SYSFS_NAME_MAX];
+	int fd;
+
+	if (err != ENOENT)
+		return err;
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", dev->dev_name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		close(fd);
+		return err;
+	}
+	return errno == EACCES || errno == EPERM ? errno : err;
+}
+
 static inline int shim_open_device(struct ibv_device *dev, struct ibv_context **ctx, int64_t *ns)
 {
-	SHIM_PTR(ctx, ibv_open_device(dev));
+	SHIM_TIMED(*ctx = ibv_open_device(dev));
+	return *ctx ? 0 : shim_refusal(dev, shim_null_errno(*ctx));
 }
 
 static inline int shim_close_device(struct ibv_context *ctx, int64_t *ns)
