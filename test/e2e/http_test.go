@@ -76,7 +76,7 @@ func TestTelemetryPath(t *testing.T) {
 	if status, _ := e.get(t, "/metrics"); status != http.StatusNotFound {
 		t.Errorf("/metrics: status %d, want 404", status)
 	}
-	if _, page := e.get(t, "/"); !strings.Contains(page, `href="/of/rdma"`) {
+	if _, page := e.get(t, "/"); !strings.Contains(page, `href="./of/rdma"`) {
 		t.Error("the page does not lead to /of/rdma")
 	}
 	status, text := e.get(t, "/of/rdma")
