@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"slices"
+
+	"rdma_exporter/report"
 )
 
 // RunOnce finds the devices and does once on each what [Supervisor.Run] does again
@@ -60,11 +62,8 @@ func (s *Supervisor) missing(found []*worker) {
 
 // once does everything once.
 func (w *worker) once(ctx context.Context) {
-	if w.runOnce(ctx, &w.probes) && w.audit != nil {
-		// What is left of an audit whose child was killed takes another child.
-		for w.runOnce(ctx, &w.audit.job) && w.audit.goesOn() {
-		}
-	}
+	left := w.runsOnce(ctx)
+	defer w.endedSince(left)
 	if w.auditor == nil {
 		return
 	}
@@ -73,14 +72,40 @@ func (w *worker) once(ctx context.Context) {
 	}
 }
 
+// endedSince takes back that a child is stuck, if it was one that is slow to end.
+func (w *worker) endedSince(left process) {
+	if left == nil {
+		return
+	}
+	select {
+	case <-left.done():
+		w.update(func(state *report.DeviceState) { state.Stuck = nil })
+	default:
+	}
+}
+
+// runsOnce runs the probes and the contract audit once, and returns the child that
+// has not ended, after which none may follow; nil if there is none.
+func (w *worker) runsOnce(ctx context.Context) (left process) {
+	goesOn, left := w.runOnce(ctx, &w.probes)
+	if !goesOn || w.audit == nil {
+		return left
+	}
+	// What is left of an audit whose child was killed takes another child.
+	for goesOn, left = w.runOnce(ctx, &w.audit.job); goesOn && w.audit.goesOn(); {
+		goesOn, left = w.runOnce(ctx, &w.audit.job)
+	}
+	return left
+}
+
 // runOnce runs one child. It reports whether another one may follow, which one that
-// does not end forbids.
-func (w *worker) runOnce(ctx context.Context, j *job) bool {
+// does not end, and is then returned, forbids.
+func (w *worker) runOnce(ctx context.Context, j *job) (goesOn bool, left process) {
 	// Every device has to have its turn before the end comes: none of them need give
 	// way to others because it hangs.
 	release, err := w.s.runs.acquire(ctx, ctx, false)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	res := w.s.runChild(ctx, w.task(j))
 	release()
@@ -89,8 +114,8 @@ func (w *worker) runOnce(ctx context.Context, j *job) bool {
 	}
 	if res.left != nil {
 		w.journal.stuck(stuckState(res))
-		return false
+		return false, res.left
 	}
 	w.auditor.childEnded(res.run)
-	return res.run != nil
+	return res.run != nil, nil
 }

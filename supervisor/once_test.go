@@ -210,6 +210,28 @@ func TestOnceStuck(t *testing.T) {
 	}
 }
 
+// A child that ends at last while the rest goes on is not told to be stuck.
+func TestOnceSlowToEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes, audit, stock := onceOK(time.Second)
+		s := scriptUnkillable()
+		b := newOnceBench(t, onlyOn("bad", s, probes), audit, func(device string, n int) script {
+			// By now the probes of the device have been given up.
+			close(s.release)
+			return stock(device, n)
+		}, nil, "bad")
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		state := stateOf(t, b.Snapshot(), "bad")
+		if state.Stuck != nil || state.Last == nil || state.Last.Outcome != report.OutcomeTimeout {
+			t.Errorf("stuck is %+v, the last run %+v", state.Stuck, state.Last)
+		}
+		b.kids.check(t)
+	})
+}
+
 // onlyOn returns a child for one device, and others for the rest.
 func onlyOn(device string, s script, others func(string, int) script) func(string, int) script {
 	return func(d string, n int) script {

@@ -119,7 +119,7 @@ func audited(ctx context.Context, o *options, std stdio) (*status.Status, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := write(o.output, text, std); err != nil {
+	if err := write(ctx, o.output, text, std); err != nil {
 		return nil, err
 	}
 	if p := found.Problem; p != nil {

@@ -16,6 +16,8 @@ func main() {
 	// allocator takes no address space of its own in advance.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process whatever it waits for.
+	context.AfterFunc(ctx, stop)
 	status := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(status)

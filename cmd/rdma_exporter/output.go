@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +21,11 @@ const outputMode = 0o644
 func checkOutput(path string) error {
 	if path == "" {
 		return nil
+	}
+	// A link such as /dev/stdout leads to wherever standard output goes, and would be
+	// replaced for every program there is.
+	if target, err := os.Readlink(path); err == nil && (strings.HasPrefix(target, "/proc/") || strings.HasPrefix(target, "/dev/")) {
+		return fmt.Errorf("--output %s: it is a link to %s, and would be replaced by a file: leave out --output and redirect standard output", path, target)
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -36,18 +43,30 @@ func checkOutput(path string) error {
 	return nil
 }
 
-// write writes a report to a file or, without a name for one, to standard output.
-func write(path string, text []byte, std stdio) error {
+// write writes a report to a file or, without a name for one, to standard output. It
+// does not wait longer than ctx for somebody to read that.
+func write(ctx context.Context, path string, text []byte, std stdio) error {
 	if path != "" {
 		if err := replace(path, text); err != nil {
 			return fmt.Errorf("--output %s: %w; what was there before is unchanged", path, err)
 		}
 		return nil
 	}
-	if _, err := std.out.Write(text); err != nil {
-		return fmt.Errorf("write the report to standard output: %w", err)
+	// If nobody reads, this lasts until the process ends, which it is about to.
+	written := make(chan error, 1)
+	go func() {
+		_, err := std.out.Write(text)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		if err != nil {
+			return fmt.Errorf("write the report to standard output: %w", err)
+		}
+		return nil
+	case <-ctx.Done():
+		return errors.New("interrupted while standard output was not read: the report is not whole")
 	}
-	return nil
 }
 
 // replace replaces a file, or a symbolic link to one, by another one with this text,

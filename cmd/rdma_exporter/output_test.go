@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A link to wherever standard output goes is not what a report may replace, whatever
+// it leads to at the moment.
+func TestOutputLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, target := range []string{"/proc/self/fd/1", "/proc/self/exe", "/dev/null"} {
+		link := filepath.Join(dir, filepath.Base(target))
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := checkOutput(link); err == nil || !strings.Contains(err.Error(), target) {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	file := filepath.Join(dir, "report")
+	if err := os.Symlink(filepath.Join(dir, "old"), file); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkOutput(file); err != nil {
+		t.Errorf("a link to a file: %v", err)
+	}
+}
+
+// Who is not read does not wait longer than it may.
+func TestWriteUnread(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	t.Cleanup(func() { _ = r.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := write(ctx, "", []byte("report"), stdio{out: w}); err == nil || !strings.Contains(err.Error(), "not read") {
+		t.Errorf("got %v", err)
+	}
+}
