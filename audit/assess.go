@@ -115,7 +115,7 @@ type observation struct {
 // add adds a finding.
 func (a *assessor) add(o observation) {
 	f := report.Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message}
-	for _, e := range Catalogue() {
+	for _, e := range entries() {
 		if e.Kind == o.kind && e.Case == o.entry {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)

@@ -44,12 +44,16 @@ const caseRun = "run"
 
 // Catalogue returns every kind of finding, in the order of report.FindingKinds.
 func Catalogue() []Entry {
-	all, kinds := append(resourceEntries(), runEntries()...), report.FindingKinds()
+	all, kinds := entries(), report.FindingKinds()
 	slices.SortStableFunc(all, func(a, b Entry) int {
 		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
 	})
 	return all
 }
+
+// entries is Catalogue without the order, which who looks for one of them can do
+// without.
+func entries() []Entry { return append(resourceEntries(), runEntries()...) }
 
 // resourceEntries are the kinds of finding about resources.
 func resourceEntries() []Entry {

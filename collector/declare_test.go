@@ -164,7 +164,7 @@ series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_
 `, plainSamples, len(declarations()[callDuration].buckets)+3,
 		port, latencySamples(1, 0, report.PathFlush), vector,
 		plainSamples+port+4*vector+25+plain+6, plainSamples+2*port+64*vector+25+plain+6,
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, maxVectors-1,
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors-1,
 		plain, len(report.ResourceTypes()), 4*len(report.ResourceTypes()), processSamples(1), maxProcesses, processSamples(maxProcesses+1),
 		resourceSamples(10, 0)-plain, resourceSamples(10, 10)-plain)
 	return out.String()
@@ -307,12 +307,12 @@ func allLabels(d *declaration) []string {
 // docs/metrics.md says.
 func TestLatencySamples(t *testing.T) {
 	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
-	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, maxVectors}} {
+	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, report.MaxVectors}} {
 		if got, want := latencySamples(tc.ports, tc.vectors), tc.ports*port+tc.vectors*vector; got != want {
 			t.Errorf("%d ports and %d vectors make %d samples, want %d", tc.ports, tc.vectors, got, want)
 		}
 	}
-	if got, want := latencySamples(1, maxVectors+1), latencySamples(1, maxVectors); got != want {
+	if got, want := latencySamples(1, report.MaxVectors+1), latencySamples(1, report.MaxVectors); got != want {
 		t.Errorf("one vector too many makes %d samples, want %d", got, want)
 	}
 }

@@ -12,13 +12,8 @@ import (
 	"rdma_exporter/report"
 )
 
-const (
-	// maxVectors is how many completion vectors of a device, from 0 on, have
-	// series of their own.
-	maxVectors = 256
-	// armVerb is the verb that asks for an event.
-	armVerb = "ibv_req_notify_cq"
-)
+// armVerb is the verb that asks for an event.
+const armVerb = "ibv_req_notify_cq"
 
 // observeLatencies counts the measurements of completions of a run.
 func (h *history) observeLatencies(run *report.Run) {
@@ -102,7 +97,7 @@ func (h *history) observeVector(number int, l *report.Latency) {
 	v, ok := h.vectors[number]
 	if !ok {
 		// Vectors that have no series are kept too, to tell how many there are.
-		if number >= maxVectors && len(h.vectors) >= maxSeries {
+		if number >= report.MaxVectors && len(h.vectors) >= maxSeries {
 			return
 		}
 		v = new(vector)
@@ -120,7 +115,7 @@ func (h *history) observeVector(number int, l *report.Latency) {
 func (h *history) buildVectors(b *block) (hidden int) {
 	for _, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		s := h.vectors[number].summary()
-		if number >= maxVectors {
+		if number >= report.MaxVectors {
 			hidden += len(s.Quantile) + 2 // sum and count
 			continue
 		}

@@ -87,15 +87,20 @@ func (c *census) passing(threads map[uint32]int64) (objects int64) {
 		if time.Now().After(c.until) {
 			return objects // of the rest nothing can be told
 		}
-		pid := c.process(thread)
-		if pid != 0 {
-			if id, err := c.o.People.Identify(pid); err == nil && (c.o.Own == "" || id.Comm != c.o.Own) || err != nil && !errors.Is(err, owner.ErrGone) {
-				continue
-			}
+		if pid := c.process(thread); pid == 0 || c.passes(pid) {
+			objects += threads[thread]
 		}
-		objects += threads[thread]
 	}
 	return objects
+}
+
+// passes reports whether a process is one of the exporter, or has ended meanwhile.
+func (c *census) passes(pid int) bool {
+	id, err := c.o.People.Identify(pid)
+	if err != nil {
+		return errors.Is(err, owner.ErrGone)
+	}
+	return c.o.Own != "" && id.Comm == c.o.Own
 }
 
 // largest returns the keys, that of the largest value first.

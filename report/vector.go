@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// MaxVectors is how many completion vectors of a device, from 0 on, are told apart.
+const MaxVectors = 256
+
 // Notification is how completion notification was last measured on a device.
 type Notification struct {
 	// Vectors are the latest measurements on each completion vector that was measured,

@@ -195,9 +195,10 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 		w.failures++
 	}
 	w.journal.run(run, res.stderr)
+	kept := run.Kept()
 	return func(state *report.DeviceState) {
-		state.Last = run.Kept()
-		state.Notification = latestVectors(state.Notification, run)
+		state.Last = kept
+		state.Notification = latestVectors(state.Notification, kept)
 		state.Failures = w.failures
 		if run.Outcome == report.OutcomeOK {
 			state.LastSuccess = run.Started
@@ -206,14 +207,10 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 	}
 }
 
-// maxVectors is the most completion vectors, from 0 on, whose latest measurement is
-// kept.
-const maxVectors = 256
-
-// latestVectors returns the latest measurement of each completion vector after a run,
-// of which before is what was known; nil for nothing. It changes neither.
+// latestVectors returns the latest measurement of each completion vector after a run
+// that is kept, of which before is what was known; nil for nothing. It changes neither.
 func latestVectors(before *report.Notification, run *report.Run) *report.Notification {
-	most := maxVectors
+	most := report.MaxVectors
 	if run.Info != nil {
 		most = min(most, run.Info.CompletionVectors)
 	}
@@ -224,8 +221,6 @@ func latestVectors(before *report.Notification, run *report.Run) *report.Notific
 		}
 	}
 	for _, l := range run.Vectors() {
-		l.Bins = report.Distribution(l.Samples)
-		l.Samples, l.Arms = nil, nil
 		latest[l.Vector] = report.VectorLatency{Latency: l, Measured: run.Started}
 	}
 	maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= most })

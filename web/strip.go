@@ -12,9 +12,7 @@ import (
 
 // The measures of the strip of completion vectors.
 const (
-	stripColumns = 32
-	// maxCells is the most vectors that are drawn, as many as the measurements of are kept.
-	maxCells              = 256
+	stripColumns          = 32
 	stripLeft, stripWidth = 28.0, 10.0
 	// stripHigh is the height of the highest cell, stripGap what lies below it, and
 	// stripMarks above, if there are any marks.
@@ -84,12 +82,12 @@ func slowFrom(usual float64) float64 {
 // Undrawn says which vectors the strip leaves out; empty if none.
 func (v *vectorsView) Undrawn() string {
 	switch {
-	case v.All <= maxCells:
+	case v.All <= report.MaxVectors:
 		return ""
-	case v.All == maxCells+1:
-		return fmt.Sprintf("Vector %d is not drawn.", maxCells)
+	case v.All == report.MaxVectors+1:
+		return fmt.Sprintf("Vector %d is not drawn.", report.MaxVectors)
 	default:
-		return fmt.Sprintf("Vectors %d to %d are not drawn.", maxCells, v.All-1)
+		return fmt.Sprintf("Vectors %d to %d are not drawn.", report.MaxVectors, v.All-1)
 	}
 }
 
@@ -99,7 +97,7 @@ func (v *vectorsView) strip() template.HTML {
 	for i := range v.Each {
 		byNumber[v.Each[i].Number] = &v.Each[i]
 	}
-	cells := min(v.All, maxCells)
+	cells := min(v.All, report.MaxVectors)
 	rows := (cells + stripColumns - 1) / stripColumns
 	rowHeight := stripHigh + stripGap
 	if len(v.Odd) > 0 {
