@@ -132,12 +132,15 @@ func TestNoLeak(t *testing.T) {
 	}
 	first := count(e.scrape(t))
 	wait(first + rounds)
+	// What leaked never goes back, while a look at a moment when children run, as
+	// nearly always on a busy machine, may be followed by another.
 	for _, g := range gauges {
-		after := least(g)
+		var after float64
+		eventually(t, fmt.Sprintf("%s is near what it was before %d rounds, %v", g, rounds, before[g]), func() bool {
+			after = e.scrape(t).sum(g)
+			return before[g] > 0 && after <= before[g]+rounds/10
+		})
 		t.Logf("%s: %v before and %v after %d rounds", g, before[g], after, rounds)
-		if before[g] == 0 || after > before[g]+3 {
-			t.Errorf("%s was %v and is %v after %d rounds", g, before[g], after, rounds)
-		}
 	}
 	if n := len(e.children(t)); n > 2 {
 		t.Errorf("there are %d children of 2 devices", n)
