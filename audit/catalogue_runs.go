@@ -78,7 +78,7 @@ func runEntries() []Entry {
 		unusable(caseNotListed,
 			"The kernel has the device, and libibverbs did not list it in the last run of the probes (ENODEV), or found no support for any (ENOSYS).",
 			"Every program that uses the same libibverbs fails to find it.",
-			"Compare `ibv_devices`, where the exporter runs, with `rdma link show`. Mostly the library of the provider is missing there: install ibverbs-providers (Debian, Ubuntu), rdma-core (Red Hat) or that of the vendor's OFED, in the image of the container if it is one, in a version that fits the driver; `IBV_SHOW_WARNINGS=1 ibv_devices` names the devices without one. Otherwise `modprobe ib_uverbs`, or the device has vanished meanwhile: see `dmesg`."),
+			"Where the exporter runs, see that `ls /dev/infiniband` has the node of the device (in a container, pass it in), that `rdma system show` does not say `netns exclusive` of a network namespace that the device is not in, and compare `ibv_devices` with `rdma link show`. If the node is there, mostly the library of the provider is missing: install ibverbs-providers (Debian, Ubuntu), rdma-core (Red Hat) or that of the vendor's OFED, in the image of the container if it is one, in a version that fits the driver; `IBV_SHOW_WARNINGS=1 ibv_devices` names the devices without one. Otherwise `modprobe ib_uverbs`, or the device has vanished meanwhile: see `dmesg`."),
 		unusable(caseNoRoom,
 			"The last run of the probes was refused the device with EAGAIN or ENOMEM.",
 			"Other programs may be refused it as well.",
