@@ -1,0 +1,259 @@
+package check_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestStarts: the real exporter takes the arguments and the files that the pods give it,
+// and its health checks succeed.
+func TestStarts(t *testing.T) {
+	for _, v := range values {
+		t.Run(v.name, func(t *testing.T) {
+			objects := chartObjects(t, v.name)
+			c := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Containers[0]
+			files := make(map[string]string)
+			for _, arg := range c.Args {
+				name, file, _ := strings.Cut(arg, "=")
+				switch name {
+				case "--config.file":
+					mounted := c.VolumeMounts[slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == file })]
+					of := every[*corev1.ConfigMap](objects)
+					configs := of[slices.IndexFunc(of, func(m *corev1.ConfigMap) bool { return m.Name == "fabric-exporter" })]
+					files[file] = configs.Data[mounted.SubPath]
+				case "--web.config.file":
+					files[file] = webConfig
+					files[path.Join(path.Dir(file), "tls.crt")], files[path.Join(path.Dir(file), "tls.key")] = certificate(t)
+				}
+			}
+			runExporter(t, c.Args, files, c.LivenessProbe.Exec.Command, c.ReadinessProbe.Exec.Command)
+		})
+	}
+}
+
+// webConfig is what a Secret may hold.
+const webConfig = `
+tls_server_config: {cert_file: tls.crt, key_file: tls.key}
+basic_auth_users: {prometheus: $2a$10$b1xfXdmzL57EHyWETnkYQOnl18rSbws8V.ugnVxQhFboIg43CAoRy}
+`
+
+// certificate makes a certificate and its key.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"rdma-exporter"}, NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
+}
+
+// runExporter runs the exporter with the arguments of a container, on simulated devices
+// and a port of its own, until each of the probes has succeeded. files are what is
+// mounted, by their paths.
+func runExporter(t *testing.T, args []string, files map[string]string, probes ...[]string) {
+	t.Helper()
+	dir := t.TempDir()
+	args = slices.Clone(args)
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "="+name, "="+file)
+		}
+	}
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "$$(", "$(") // as the kubelet does
+	}
+	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--web.listen-address=") })
+	args = append(args, "--web.listen-address=127.0.0.1:0")
+	if !slices.Contains(args, "--provider=simulated") {
+		args = append(args, "--provider=simulated")
+	}
+
+	cmd := exec.Command(exporter, args...)
+	log := new(output)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	alive := true
+	tick := func() {
+		t.Helper()
+		select {
+		case err := <-ended:
+			alive = false
+			t.Fatalf("the exporter ended with %v:\n%s", err, log)
+		case <-ctx.Done():
+			t.Fatalf("nothing came of it within %s:\n%s", patience, log)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	defer func() {
+		if !alive {
+			return
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Errorf("signal the exporter: %v", err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the exporter ended after SIGTERM with %v", err)
+			}
+		case <-time.After(patience):
+			t.Errorf("the exporter did not end within %s", patience)
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	}()
+
+	address := ""
+	for address == "" {
+		tick()
+		if m := listening.FindStringSubmatch(log.String()); m != nil {
+			address = m[1]
+		}
+	}
+	for _, probe := range probes {
+		if probe[0] != "/usr/bin/rdma_exporter" {
+			t.Fatalf("the probe runs %q", probe)
+		}
+		check := slices.Clone(probe[1:])
+		for i := range check {
+			if strings.HasPrefix(check[i], "--url=") {
+				check[i] = "--url=http://" + address
+			}
+		}
+		for {
+			out, err := exec.CommandContext(ctx, exporter, check...).CombinedOutput()
+			if err == nil {
+				t.Logf("%s: %s", strings.Join(probe[1:], " "), strings.TrimSpace(string(out)))
+				break
+			}
+			// Status 1 is not well yet; 2 would be a wrong command line.
+			var failed *exec.ExitError
+			if !errors.As(err, &failed) || failed.ExitCode() != 1 {
+				t.Fatalf("%q: %v\n%s", check, err, out)
+			}
+			tick()
+		}
+	}
+}
+
+// listening is what the exporter logs with its address, in either format.
+var listening = regexp.MustCompile(`Listening on",? ?"?address"?[=:]"?(127\.0\.0\.1:[0-9]+)`)
+
+// output keeps what is written to it.
+type output struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all.String()
+}
+
+// TestFlags: the schema knows each flag of the exporter but those that other values
+// decide on, or that have no place in a pod.
+func TestFlags(t *testing.T) {
+	help, err := exec.Command(exporter, "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, help)
+	}
+	var want []string
+	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z][a-z.-]*)(?:=\S+)?(?: |$)`).FindAllStringSubmatch(string(help), -1) {
+		switch m[1] {
+		case "help", "version":
+			// They print something, and end.
+		case "config.file", "web.config.file", "web.listen-address":
+			// They follow from config and web.
+		case "web.systemd-socket":
+			// There is no systemd in a container.
+		case "path.cgroup", "path.procfs", "path.sysfs":
+			// Those of the container are right: the exporter reads what is of its own
+			// pid, network and cgroup namespaces.
+		case "simulated.profile":
+			// The built-in devices do for a try.
+		default:
+			want = append(want, m[1])
+		}
+	}
+
+	type node struct {
+		Properties map[string]node
+	}
+	var schema node
+	if err := json.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for name, group := range schema.Properties["flags"].Properties {
+		if group.Properties == nil {
+			got = append(got, name)
+		}
+		for member := range group.Properties {
+			got = append(got, name+"."+member)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the schema has the flags\n%v, and the exporter has\n%v", got, want)
+	}
+
+	// And the file that is rendered with everything sets each of them.
+	c := only[*appsv1.DaemonSet](t, chartObjects(t, "everything")).Spec.Template.Spec.Containers[0]
+	for _, name := range want {
+		if !slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") }) {
+			t.Errorf("--%s is not among the arguments %q", name, c.Args)
+		}
+	}
+}

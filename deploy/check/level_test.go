@@ -1,0 +1,65 @@
+package check_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+// TestPodSecurityLevel: the tightest Pod Security level that lets the pods in, by the
+// code that admits them in a cluster.
+func TestPodSecurityLevel(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(level api.Level, meta *metav1.ObjectMeta, spec *corev1.PodSpec) string {
+		result := policy.AggregateCheckResults(evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, meta, spec))
+		if result.Allowed {
+			return ""
+		}
+		return result.ForbiddenDetail()
+	}
+	pods := func(name string, args ...string) *corev1.PodTemplateSpec {
+		return &only[*appsv1.DaemonSet](t, chartObjects(t, name, args...)).Spec.Template
+	}
+	sidecar := only[*corev1.Pod](t, decode(t, read(t, "deploy/kubernetes/sidecar.yaml")))
+
+	for _, test := range []struct {
+		name string
+		pod  *corev1.PodTemplateSpec
+		// baseline and restricted are why these levels refuse it; empty if they don't.
+		baseline, restricted string
+	}{
+		{
+			"defaults", pods("defaults"),
+			"host namespaces (hostPID=true)",
+			"host namespaces (hostPID=true)",
+		},
+		{
+			"host-network", pods("host-network"),
+			"host namespaces (hostNetwork=true, hostPID=true)",
+			"host namespaces (hostNetwork=true, hostPID=true)",
+		},
+		{
+			"host-path", pods("restricted", "--set", "devices.hostPath=true"),
+			"hostPath volumes (volume \"infiniband\")",
+			"restricted volume types (volume \"infiniband\" uses restricted volume type \"hostPath\")",
+		},
+		{"restricted", pods("restricted"), "", ""},
+		{"sidecar", &corev1.PodTemplateSpec{ObjectMeta: sidecar.ObjectMeta, Spec: sidecar.Spec}, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for level, want := range map[api.Level]string{api.LevelPrivileged: "", api.LevelBaseline: test.baseline, api.LevelRestricted: test.restricted} {
+				got := refused(level, &test.pod.ObjectMeta, &test.pod.Spec)
+				if got != want {
+					t.Errorf("%s refuses the pod for %q, want %q", level, got, want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package check_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// ruleFiles are those of the repository, by the names of the objects.
+func ruleFiles(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"rdma-exporter-recording": read(t, "alerts/recording.yaml"),
+		"rdma-exporter-alerts":    read(t, "alerts/alerts.yaml"),
+	}
+}
+
+// checkRules compares the rendered groups with those of the files.
+func checkRules(t *testing.T, want map[string]string, objects []object) {
+	t.Helper()
+	rules := every[*monitoringv1.PrometheusRule](objects)
+	if len(rules) != len(want) {
+		t.Fatalf("%d rule objects", len(rules))
+	}
+	for _, rule := range rules {
+		var spec monitoringv1.PrometheusRuleSpec
+		if err := yaml.UnmarshalStrict([]byte(want[rule.Name]), &spec); err != nil {
+			t.Fatal(err)
+		}
+		if len(spec.Groups) == 0 || !reflect.DeepEqual(rule.Spec, spec) {
+			t.Errorf("%s has other groups than the file in alerts/", rule.Name)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	checkRules(t, ruleFiles(t), chartObjects(t, "service-monitor"))
+}
+
+// TestRulesAdapted: the rules about the exporter itself follow the label job, and the
+// runbook has an address.
+func TestRulesAdapted(t *testing.T) {
+	want := ruleFiles(t)
+	n := 0
+	for name, rules := range want {
+		n += strings.Count(rules, `{job="rdma_exporter"}`)
+		rules = strings.ReplaceAll(rules, `{job="rdma_exporter"}`, `{job="cluster-1"}`)
+		want[name] = strings.ReplaceAll(rules, "runbook_url: ", "runbook_url: https://git.example/")
+	}
+	if n == 0 {
+		t.Error("no rule goes by the name of the job, so there is nothing to adapt")
+	}
+	checkRules(t, want, chartObjects(t, "service-monitor", "--set", "monitor.job=cluster-1,prometheusRule.runbookURL=https://git.example/"))
+}
+
+// TestDashboards: each dashboard is in a ConfigMap of its own, as it is.
+func TestDashboards(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "dashboards", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boards := make(map[string]string)
+	for _, board := range every[*corev1.ConfigMap](chartObjects(t, "service-monitor")) {
+		if board.Labels["grafana_dashboard"] != "1" || board.Annotations["grafana_folder"] != "RDMA" {
+			t.Errorf("%s has the labels %v and the annotations %v", board.Name, board.Labels, board.Annotations)
+		}
+		for name, content := range board.Data {
+			boards[name] = content
+		}
+	}
+	if len(files) == 0 || len(boards) != len(files) {
+		t.Errorf("%d dashboards in %d ConfigMaps", len(files), len(boards))
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		var got, want any
+		if err := json.Unmarshal([]byte(boards[name]), &got); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := json.Unmarshal([]byte(read(t, "dashboards/"+name)), &want); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s in the ConfigMap differs from the file", name)
+		}
+	}
+}
+
+// TestCopies: a chart holds only what is in its folder, so it has copies.
+func TestCopies(t *testing.T) {
+	for _, kind := range []string{"alerts/*.yaml", "dashboards/*.json"} {
+		sources, err := filepath.Glob(filepath.Join(root, kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies, err := filepath.Glob(filepath.Join(chart, "files", kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(sources) == 0 || len(sources) != len(copies) {
+			t.Errorf("%d files %s, and %d copies: run make generate", len(sources), kind, len(copies))
+		}
+		for _, source := range sources {
+			path := filepath.Join(filepath.Dir(kind), filepath.Base(source))
+			if read(t, path) != read(t, filepath.Join("deploy/helm/rdma-exporter/files", path)) {
+				t.Errorf("the chart's copy of %s differs: run make generate", path)
+			}
+		}
+	}
+}
