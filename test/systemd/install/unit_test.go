@@ -1,0 +1,108 @@
+//go:build vmhost
+
+package install_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mostExposure is what systemd 252 says of the unit, ten times: 0 is best, 100
+// worst. What is loose has its reason in docs/systemd.md.
+const mostExposure = 16
+
+// analyser is the program of systemd that judges units.
+const analyser = "systemd-analyze" //nolint:misspell // that is its name
+
+// judge runs the analyser on the installed service, with drop-ins.
+func judge(t *testing.T, p place, dropIns []string, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	// Its program is where the unit says only on the host.
+	unit := strings.ReplaceAll(p.read(t, "usr/local/lib/systemd/system/rdma_exporter.service"), "/usr/local/bin/rdma_exporter", exporter)
+	copies := map[string]string{
+		"rdma_exporter.service": unit,
+		"rdma_exporter.socket":  p.read(t, "usr/local/lib/systemd/system/rdma_exporter.socket"),
+	}
+	for _, name := range dropIns {
+		copies["rdma_exporter.service.d/"+name] = p.read(t, "usr/local/share/rdma_exporter/examples/"+name)
+	}
+	for name, text := range copies {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), analyser, args...)
+	cmd.Dir = dir
+	// With the colon at the end the units of this machine are found as well.
+	cmd.Env = append(os.Environ(), "SYSTEMD_UNIT_PATH="+dir+":", "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+func TestVerify(t *testing.T) {
+	p := folder(t)
+	p.mustMake(t, "install")
+	all := []string{"addresses.conf", "group.conf", "raw-packet.conf", "tls.conf"}
+	examples, err := filepath.Glob(filepath.Join(repository, "deploy/systemd/examples/*.conf"))
+	if err != nil || len(examples) != len(all)+1 { // rdma-group.conf is for sysusers.d
+		t.Errorf("there are other drop-ins than are tried here: %v %v", examples, err)
+	}
+	for _, dropIns := range [][]string{nil, all} {
+		// What it does not know, or cannot use, it says on standard error.
+		if said := judge(t, p, dropIns, "verify", "--man=no", "./rdma_exporter.service", "./rdma_exporter.socket"); said != "" {
+			t.Errorf("with %v:\n%s", dropIns, said)
+		}
+	}
+}
+
+func TestExposure(t *testing.T) {
+	p := folder(t)
+	p.mustMake(t, "install")
+	said := judge(t, p, nil, "security", "--offline=true", "--no-pager", "./rdma_exporter.service")
+	figure := regexp.MustCompile(`Overall exposure level for rdma_exporter.service: ([0-9.]+)`).FindStringSubmatch(said)
+	if figure == nil {
+		t.Fatalf("no figure:\n%s", said)
+	}
+	level, err := strconv.ParseFloat(figure[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "✗") || strings.HasPrefix(line, "→") {
+			t.Log(strings.Join(strings.Fields(line), " "))
+		}
+	}
+	if level*10 > mostExposure {
+		t.Errorf("the exposure level is %v, above %v:\n%s", level, mostExposure/10.0, said)
+	}
+}
+
+// The units can be enabled where they were installed.
+func TestEnable(t *testing.T) {
+	p := folder(t)
+	p.mustMake(t, "install")
+	cmd := exec.CommandContext(t.Context(), "systemctl", "--root="+p.dest, "enable", "rdma_exporter.service", "rdma_exporter.socket")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("systemctl enable: %v\n%s", err, out)
+	}
+	for link, target := range map[string]string{
+		"multi-user.target.wants/rdma_exporter.service": "/usr/local/lib/systemd/system/rdma_exporter.service",
+		"sockets.target.wants/rdma_exporter.socket":     "/usr/local/lib/systemd/system/rdma_exporter.socket",
+	} {
+		if got, err := os.Readlink(filepath.Join(p.dest, "etc/systemd/system", link)); err != nil || got != target {
+			t.Errorf("%s is %q, want %q (%v)", link, got, target, err)
+		}
+	}
+}

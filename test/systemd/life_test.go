@@ -1,0 +1,123 @@
+//go:build vm
+
+package systemd
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// busy has a child at work whenever somebody looks.
+const busy = "--probe.interval=100ms --probe.jitter=0 --probe.timeout=90s --contract.interval=0s --audit.interval=0s"
+
+// children waits until the service has processes besides the main one, and returns
+// them.
+func children(t *testing.T) []string {
+	t.Helper()
+	main := property(t, "MainPID")
+	var list []string
+	await(t, "a child", func() bool {
+		list = slices.DeleteFunc(processes(t), func(pid string) bool { return pid == main })
+		return len(list) > 0
+	})
+	return list
+}
+
+// gone waits until none of the processes exists.
+func gone(t *testing.T, pids []string) {
+	t.Helper()
+	await(t, "the children to be gone", func() bool {
+		return !slices.ContainsFunc(pids, func(pid string) bool {
+			_, err := os.Stat("/proc/" + pid)
+			return err == nil
+		})
+	})
+}
+
+func TestStop(t *testing.T) {
+	configure(t, busy)
+	start(t, service)
+	pids := children(t)
+	began := time.Now()
+	run(t, "systemctl", "stop", service)
+	t.Logf("systemctl stop took %v", time.Since(began).Round(time.Millisecond))
+	// Killed after TimeoutStopSec it would have failed, with the result timeout.
+	for name, want := range map[string]string{"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0", "MainPID": "0"} {
+		if got := property(t, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	if left := processes(t); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+	gone(t, pids)
+}
+
+func TestKill(t *testing.T) {
+	configure(t, busy, "RestartSec=100ms")
+	start(t, service)
+	pids := children(t)
+	main := property(t, "MainPID")
+	run(t, "kill", "-KILL", main)
+	await(t, "another main process", func() bool {
+		again := property(t, "MainPID")
+		return again != main && again != "0"
+	})
+	gone(t, pids)
+	await(t, "the exporter to serve", func() bool {
+		_, err := get("http://" + address + "/-/healthy")
+		return err == nil
+	})
+	if n := property(t, "NRestarts"); n != "1" {
+		t.Errorf("%s restarts", n)
+	}
+}
+
+// A process that the kernel kills for want of memory is no reason to stop the
+// service.
+func TestOutOfMemory(t *testing.T) {
+	configure(t, quick, "MemoryMax=64M")
+	start(t, service)
+	main := property(t, "MainPID")
+	greedy := exec.Command("sh", "-c", "echo 1000 >/proc/self/oom_score_adj; echo 0 >/sys/fs/cgroup/system.slice/"+service+"/cgroup.procs && exec tail /dev/zero")
+	if out, err := greedy.CombinedOutput(); err == nil || greedy.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the process that takes all memory was not killed: %v\n%s", err, out)
+	}
+	events := read(t, "/sys/fs/cgroup/system.slice/"+service+"/memory.events")
+	if !strings.Contains(events, "oom_kill 1\n") {
+		t.Errorf("not one process was killed for want of memory:\n%s", events)
+	}
+	done(t, active).ok(t, active)
+	for name, want := range map[string]string{"ActiveState": "active", "MainPID": main, "NRestarts": "0"} {
+		if got := property(t, name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestSocket(t *testing.T) {
+	configure(t, quick+" --web.systemd-socket")
+	t.Cleanup(func() { run(t, "systemctl", "stop", service) })
+	start(t, "rdma_exporter.socket")
+	if state := property(t, "ActiveState"); state != "inactive" {
+		t.Fatalf("the service is %s before anybody asked", state)
+	}
+	// The first request starts the service, and is answered.
+	if _, err := get("http://" + address + "/-/healthy"); err != nil {
+		t.Fatal(err)
+	}
+	if state := property(t, "ActiveState"); state != "active" {
+		t.Errorf("the service is %s", state)
+	}
+	done(t, active).ok(t, active)
+	// While it restarts, requests wait.
+	run(t, "systemctl", "kill", "--signal=KILL", service)
+	if _, err := get("http://" + address + "/-/healthy"); err != nil {
+		t.Error(err)
+	}
+}
