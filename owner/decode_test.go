@@ -1,7 +1,9 @@
 package owner
 
 import (
+	"math"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -62,6 +64,65 @@ func FuzzDecodeController(f *testing.F) {
 			if i > 0 && (uses[i-1].Device > u.Device || uses[i-1].Device == u.Device && uses[i-1].Resource >= u.Resource) {
 				t.Errorf("%+v comes after %+v", u, uses[i-1])
 			}
+		}
+	})
+}
+
+func FuzzDecodeStatus(f *testing.F) {
+	for _, name := range []string{"status", "status-kernel", "status-thread", "status-zombie"} {
+		data, err := os.ReadFile("testdata/proc/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("Name:\tx\\nVmPin:\t9 kB\nVmPin:\t1 kB\nVmLck:\t9007199254740991 kB\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, found, err := memoryInPlace(data)
+		if err != nil && (found || m != (Memlock{})) || !found && m != (Memlock{}) {
+			t.Errorf("%+v, %t and the error %v", m, found, err)
+		}
+		if m.Pinned < 0 || m.Locked < 0 || m.Pinned%1024 != 0 || m.Locked%1024 != 0 {
+			t.Errorf("%+v is in no kB", m)
+		}
+		// A value is what stands behind the one line that begins with its key.
+		for _, key := range []string{"Tgid", "VmPin"} {
+			value, found, err := statusField(data, key)
+			lines := 0
+			for line := range strings.Lines(string(data)) {
+				if strings.HasPrefix(line, key+":") {
+					lines++
+				}
+			}
+			if found != (lines == 1) || (err != nil) != (lines > 1) || err != nil && value != "" || !strings.Contains(string(data), value) {
+				t.Errorf("%s on %d lines is %q, %t, %v", key, lines, value, found, err)
+			}
+		}
+	})
+}
+
+func FuzzDecodeLimits(f *testing.F) {
+	for _, name := range []string{"limits", "limits-unlimited"} {
+		data, err := os.ReadFile("testdata/proc/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("Max locked memory 18446744073709551615 0 bytes"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		limit, err := memlockLimit(data)
+		if limit < -1 || err != nil && limit != 0 {
+			t.Errorf("%d and the error %v", limit, err)
+		}
+		if err == nil && !strings.Contains(string(data), "Max locked memory ") {
+			t.Errorf("%d was made up", limit)
+		}
+		if limit == -1 && !strings.Contains(string(data), "unlimited") {
+			t.Errorf("unlimited was made up")
+		}
+		if 0 < limit && limit < math.MaxInt64 && !strings.Contains(string(data), strconv.FormatInt(limit, 10)) {
+			t.Errorf("%d was made up", limit)
 		}
 	})
 }

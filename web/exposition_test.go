@@ -2,13 +2,24 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 )
 
 // goneClient is a client that has hung up.
@@ -39,4 +50,280 @@ func TestClientGone(t *testing.T) {
 			t.Errorf("%s: the log says\n%s", encoding, log.String())
 		}
 	}
+}
+
+// gate is a gatherer whose gathers wait until they are let through, one by one.
+type gate struct {
+	leave chan struct{}
+	// gathers is how many were begun.
+	gathers atomic.Int32
+}
+
+func newGate() *gate {
+	return &gate{leave: make(chan struct{})}
+}
+
+// Gather implements prometheus.Gatherer. The metric tells which gather it is of.
+func (g *gate) Gather() ([]*dto.MetricFamily, error) {
+	n := float64(g.gathers.Add(1))
+	<-g.leave
+	gauge := func(name string) *dto.MetricFamily {
+		return &dto.MetricFamily{Name: &name, Type: dto.MetricType_GAUGE.Enum(), Metric: []*dto.Metric{{Gauge: &dto.Gauge{Value: &n}}}}
+	}
+	return []*dto.MetricFamily{gauge("rdma_a"), gauge("rdma_b")}, nil
+}
+
+// scraper is a request in the background.
+type scraper struct {
+	w    *httptest.ResponseRecorder
+	done chan struct{}
+}
+
+func scrape(ctx context.Context, h http.Handler, target, encoding, accept string) *scraper {
+	s := &scraper{w: httptest.NewRecorder(), done: make(chan struct{})}
+	r := httptest.NewRequestWithContext(ctx, "GET", target, nil)
+	r.Header.Set("Accept-Encoding", encoding)
+	r.Header.Set("Accept", accept)
+	go func() {
+		defer close(s.done)
+		defer func() {
+			if recover() != nil {
+				s.w.Code = 0
+			}
+		}()
+		h.ServeHTTP(s.w, r)
+	}()
+	return s
+}
+
+// TestSharedAnswers makes sure that however many ask for the same, it is made once for
+// all who ask before it is begun, and never for those who ask after.
+func TestSharedAnswers(t *testing.T) { synctest.Test(t, testSharedAnswers) }
+
+func testSharedAnswers(t *testing.T) {
+	g := newGate()
+	c := config(nil)
+	c.Gatherer = g
+	c.MaxRequests = 3
+	h := handler(t, c)
+	first := scrape(t.Context(), h, "/metrics", "identity", "")
+	synctest.Wait()
+	var same []*scraper
+	for range 50 {
+		same = append(same, scrape(t.Context(), h, "/metrics", "identity", ""))
+	}
+	synctest.Wait()
+	one := scrape(t.Context(), h, "/metrics?name[]=rdma_b", "identity", "")
+	synctest.Wait()
+
+	// That makes three answers; what would be a fourth is refused, what is one of them
+	// is not.
+	for _, other := range []struct{ target, encoding, accept string }{
+		{"/metrics", "gzip", ""},
+		{"/metrics", "identity", "application/openmetrics-text;version=1.0.0"},
+		{"/metrics", "identity", "text/plain;version=0.0.4;escaping=dots"},
+		{"/metrics?name[]=rdma_a", "identity", ""},
+	} {
+		s := scrape(t.Context(), h, other.target, other.encoding, other.accept)
+		<-s.done
+		if s.w.Code != 503 {
+			t.Errorf("%+v: got %d", other, s.w.Code)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := scrape(ctx, h, "/metrics?name[]=rdma_b&name[]=rdma_b", "identity", "text/html")
+	synctest.Wait()
+	cancel()
+	<-gone.done
+
+	for range 3 {
+		g.leave <- struct{}{}
+	}
+	for name, s := range map[string]struct {
+		scrapers []*scraper
+		want     string
+	}{
+		"first": {[]*scraper{first}, "rdma_a 1\n"},
+		"same":  {same, "rdma_a 2\n"},
+		"one":   {[]*scraper{one}, "rdma_b 3\n"},
+	} {
+		for _, s2 := range s.scrapers {
+			<-s2.done
+			if body := s2.w.Body.String(); s2.w.Code != 200 || !strings.Contains(body, s.want) || s2.w.Header().Get("Content-Length") != strconv.Itoa(len(body)) {
+				t.Errorf("%s: got %d, %v, want %q: %s", name, s2.w.Code, s2.w.Header(), s.want, body)
+			}
+		}
+	}
+	if strings.Contains(one.w.Body.String(), "rdma_a") {
+		t.Errorf("got what was not asked for: %s", one.w.Body)
+	}
+	if n := g.gathers.Load(); n != 3 {
+		t.Errorf("gathered %d times", n)
+	}
+}
+
+// stuckWriter is a client that reads nothing.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+	writes, leave chan struct{}
+}
+
+// Write implements io.Writer.
+func (w *stuckWriter) Write(b []byte) (int, error) {
+	close(w.writes)
+	<-w.leave
+	return len(b), nil
+}
+
+// TestSlowReaders makes sure that clients that do not read their answers keep nobody
+// from being served, even if they are more than may be served at once.
+func TestSlowReaders(t *testing.T) {
+	c := config(nil)
+	c.MaxRequests = 1
+	h := handler(t, c)
+	for _, encoding := range []string{"identity", "gzip"} {
+		leave := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 5 {
+			w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}), leave}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+			r.Header.Set("Accept-Encoding", encoding)
+			wg.Go(func() { h.ServeHTTP(w, r) })
+			<-w.writes
+		}
+		if w := get(h, "GET", "/metrics"); w.Code != 200 || !strings.Contains(w.Body.String(), "rdma_devices 0") {
+			t.Errorf("%s: while others do not read, got %d: %s", encoding, w.Code, w.Body)
+		}
+		close(leave)
+		wg.Wait()
+	}
+}
+
+// TestPanic makes sure that a gather that panics harms nobody but those who wait for
+// it, and they are told.
+func TestPanic(t *testing.T) { synctest.Test(t, testPanic) }
+
+func testPanic(t *testing.T) {
+	g := newGate()
+	broken := true
+	c := config(nil)
+	whole := c.Gatherer
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		if broken {
+			_, _ = g.Gather()
+			panic("broken")
+		}
+		return whole.Gather()
+	})
+	h := handler(t, c)
+	first := scrape(t.Context(), h, "/metrics", "identity", "")
+	synctest.Wait()
+	second := scrape(t.Context(), h, "/metrics", "identity", "")
+	third := scrape(t.Context(), h, "/metrics", "identity", "")
+	synctest.Wait()
+	g.leave <- struct{}{}
+	g.leave <- struct{}{}
+	<-first.done
+	<-second.done
+	<-third.done
+	if first.w.Code != 0 || second.w.Code+third.w.Code != 500 {
+		t.Errorf("got %d, %d and %d", first.w.Code, second.w.Code, third.w.Code)
+	}
+	broken = false
+	if w := get(h, "GET", "/metrics"); w.Code != 200 {
+		t.Errorf("then got %d", w.Code)
+	}
+}
+
+// TestManyNames makes sure that thousands of names are as good as one.
+func TestManyNames(t *testing.T) {
+	h := handler(t, config(nil))
+	many := "/metrics?name[]=rdma_devices" + strings.Repeat("&name[]=x", 3500)
+	if w := get(h, "GET", many); w.Code != 200 || !strings.Contains(w.Body.String(), "rdma_devices 0") || strings.Contains(w.Body.String(), "promhttp") {
+		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+	for _, odd := range []string{"name[]=", "name[]", "name%5B%5D=rdma_devices&%zz", "name[]=a;name[]=b", "name[]=%ff%00%0a"} {
+		if w := get(h, "GET", "/metrics?"+odd); w.Code != 200 {
+			t.Errorf("%s: got %d: %s", odd, w.Code, w.Body)
+		}
+	}
+}
+
+// unread is a body that nobody may read.
+type unread struct{ t *testing.T }
+
+// Read implements io.Reader.
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, io.EOF
+}
+
+// TestBodies makes sure that the body of a request is neither read nor waited for.
+func TestBodies(t *testing.T) {
+	h := handler(t, config(nil))
+	for _, method := range []string{"GET", "POST"} {
+		for _, path := range []string{"/", "/metrics", "/-/healthy", "/nothing"} {
+			for _, length := range []int64{-1, 1, 1 << 40} {
+				r := httptest.NewRequestWithContext(t.Context(), method, path, unread{t})
+				r.ContentLength = length
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if got := w.Header().Get("Connection"); got != "close" {
+					t.Errorf("%s %s with a body of %d: Connection %q", method, path, length, got)
+				}
+			}
+		}
+	}
+	if got := get(h, "GET", "/metrics").Header().Get("Connection"); got != "" {
+		t.Errorf("without a body: Connection %q", got)
+	}
+}
+
+// FuzzMetrics makes sure that whatever is asked for, the answer is what it says that it
+// is, and has no metric that was not named.
+func FuzzMetrics(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"", "", ""},
+		{"name[]=rdma_devices", "application/openmetrics-text;version=1.0.0,text/plain;q=0.5", "gzip"},
+		{"name[]=a&name[]=rdma_devices&%zz;", "text/plain;version=0.0.4;escaping=allow-utf-8", "gzip;q=0"},
+		{"name%5b%5d=rdma_devices", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited", "br, gzip;q=x"},
+		{"\xff", ";;=,q", ",;gzip"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, query, accept, encoding string) {
+		h := handler(t, config(nil))
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		r.URL.RawQuery = query
+		r.Header["Accept"], r.Header["Accept-Encoding"] = []string{accept}, []string{encoding}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) {
+			t.Fatalf("got %d, %v", w.Code, w.Header())
+		}
+		if w.Header().Get("Content-Encoding") == "gzip" {
+			w.Body = bytes.NewBufferString(unzip(t, w))
+		}
+		decoder := expfmt.NewDecoder(w.Body, expfmt.ResponseFormat(w.Header()))
+		if strings.HasPrefix(w.Header().Get("Content-Type"), "application/openmetrics-text") {
+			if !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+				t.Fatalf("cut off: %s", w.Body)
+			}
+			return // Nothing here decodes it.
+		}
+		names := r.URL.Query()["name[]"]
+		for {
+			var family dto.MetricFamily
+			err := decoder.Decode(&family)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(names) > 0 && !slices.Contains(names, family.GetName()) {
+				t.Fatalf("%s was not named", family.GetName())
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -28,6 +29,13 @@ func New(c Config) (http.Handler, error) {
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.ContentLength != 0 {
+			// No path takes a body. net/http would wait for it before the answer, to use the
+			// connection again, and after it, to have the client read the answer. What does
+			// not take a deadline is no connection.
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(0, 0))
+		}
 		mux.ServeHTTP(w, r)
 	}), nil
 }
@@ -35,12 +43,11 @@ func New(c Config) (http.Handler, error) {
 // metrics returns the handler of the metrics. What could be gathered is exposed
 // even if something could not: one broken metric must not hide the others.
 func metrics(c Config) http.Handler {
-	return promhttp.InstrumentMetricHandler(c.Registerer, compress(promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
-		ErrorHandling:       promhttp.ContinueOnError,
-		Registry:            c.Registerer,
-		DisableCompression:  true, // compress does it.
-		MaxRequestsInFlight: c.MaxRequests,
-		EnableOpenMetrics:   true,
-	})))
+	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:           slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
+		ErrorHandling:      promhttp.ContinueOnError,
+		Registry:           c.Registerer,
+		DisableCompression: true, // exposition does it.
+		EnableOpenMetrics:  true,
+	}), c.MaxRequests))
 }

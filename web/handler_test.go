@@ -36,7 +36,7 @@ func config(s *report.Snapshot) web.Config {
 	}
 }
 
-func handler(t *testing.T, c web.Config) http.Handler {
+func handler(t testing.TB, c web.Config) http.Handler {
 	t.Helper()
 	h, err := web.New(c)
 	if err != nil {
@@ -101,12 +101,19 @@ func TestPaths(t *testing.T) {
 		{"put healthy", nil, "PUT", "/-/healthy", 405, ""},
 		{"ready", devices(), "GET", "/-/ready", 200, "rdma_exporter is ready."},
 		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
-		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on mlx5_1, rxe0."},
-		{"ready after failed discovery", &report.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed: EPERM"},
+		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
+		{"ready after failed discovery", &report.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
 		{"ready in between", &report.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
 		{"unknown", devices(), "GET", "/nothing", 404, ""},
 		{"below metrics", devices(), "GET", "/metrics/x", 404, ""},
 		{"no profiler", devices(), "GET", "/debug/pprof/", 404, ""},
+		{"no goroutines", devices(), "GET", "/debug/pprof/goroutine?debug=2", 404, ""},
+		{"no variables", devices(), "GET", "/debug/vars", 404, ""},
+		{"no traces", devices(), "GET", "/debug/requests", 404, ""},
+		{"options", devices(), "OPTIONS", "/metrics", 405, ""},
+		{"trace", devices(), "TRACE", "/metrics", 405, ""},
+		{"method of one's own", devices(), "SCRAPE", "/metrics", 405, ""},
+		{"climbing", devices(), "GET", "/-/../metrics", 307, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,17 +146,33 @@ func TestMetricsPath(t *testing.T) {
 	}
 }
 
-// TestReadyText makes sure that nothing that a device says steers a terminal.
-func TestReadyText(t *testing.T) {
-	const evil = "<b>\xff\x1b[31m\u202e\n"
-	s := &report.Snapshot{Devices: []report.DeviceState{{Name: evil, Present: true}}}
-	for _, s := range []*report.Snapshot{s, {DiscoveryError: evil}} {
-		w := get(handler(t, config(s)), "GET", "/-/ready")
-		if got := w.Body.String(); !strings.Contains(got, "<b>\ufffd\ufffd[31m\ufffd .\n") {
-			t.Errorf("got %q", got)
-		}
-		if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
-			t.Errorf("Content-Type: %s", got)
+// TestHealthTellsNothing makes sure that the paths for orchestrators tell nothing of
+// what the others do.
+func TestHealthTellsNothing(t *testing.T) {
+	const name = "mlx5_bond_7"
+	d := report.DeviceState{Name: name, Present: true}
+	probed := d
+	probed.Last = &report.Run{Outcome: report.OutcomeFailed, Error: name}
+	for _, s := range []*report.Snapshot{
+		{Provider: name, Devices: []report.DeviceState{d}},
+		{DiscoveryError: "open /sys/class/infiniband/" + name, Devices: []report.DeviceState{d}},
+		{Ready: true, Devices: []report.DeviceState{probed}},
+	} {
+		c := config(s)
+		c.Host, c.Version = name, name
+		for _, path := range []string{"/-/healthy", "/-/ready"} {
+			w := get(handler(t, c), "GET", path)
+			if strings.Contains(w.Body.String(), name) || w.Body.Len() > 120 {
+				t.Errorf("%s: %q", path, w.Body)
+			}
+			for header, values := range w.Header() {
+				if strings.Contains(strings.Join(values, ""), name) {
+					t.Errorf("%s: %s: %q", path, header, values)
+				}
+			}
+			if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+				t.Errorf("Content-Type: %s", got)
+			}
 		}
 	}
 }
@@ -203,8 +226,8 @@ func TestMaxRequests(t *testing.T) {
 	r.Header.Set("Accept-Encoding", "gzip")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	if body := unzip(t, w); w.Code != 503 || !strings.Contains(body, "Limit of concurrent requests") {
-		t.Errorf("compressed: got %d: %s", w.Code, body)
+	if w.Code != 503 || w.Header().Get("Content-Encoding") != "" || !strings.Contains(w.Body.String(), "Limit of concurrent requests") {
+		t.Errorf("for a client that takes gzip: got %d, %v: %s", w.Code, w.Header(), w.Body)
 	}
 	close(leave)
 	if code := <-first; code != 200 {

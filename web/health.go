@@ -3,10 +3,8 @@ package web
 import (
 	"io"
 	"net/http"
-	"strings"
 
 	"rdma_exporter/report"
-	"rdma_exporter/status"
 )
 
 // healthy answers as long as the exporter can answer at all. A failing device is
@@ -16,7 +14,8 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ready answers 200 once each device found at first has been probed, and until
-// then 503 with what it waits for.
+// then 503 with what it waits for, in numbers: these paths are shown to whom the
+// others are not, and name neither devices nor files.
 func ready(snapshot func() *report.Snapshot) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s := snapshot()
@@ -34,18 +33,18 @@ func waitsFor(s *report.Snapshot) string {
 	case s == nil:
 		return "the devices have not been listed yet"
 	case s.DiscoveryError != "":
-		return "the devices could not be listed: " + status.Clean(s.DiscoveryError)
+		return "the devices could not be listed; the status page and the log say why"
 	}
-	var names []string
+	waiting := 0
 	for i := range s.Devices {
 		if d := &s.Devices[i]; d.Present && d.Last == nil {
-			names = append(names, status.Clean(d.Name))
+			waiting++
 		}
 	}
-	if len(names) == 0 {
+	if waiting == 0 {
 		return "the first round of probes is not complete"
 	}
-	return "waiting for the first run on " + strings.Join(names, ", ")
+	return "waiting for the first run on " + some(waiting, "device", "devices")
 }
 
 // respond answers with a line of text. It must not be cached: what it says may

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -199,6 +200,29 @@ func FuzzPage(f *testing.F) {
 		}
 		if body := get(h, "GET", "/api/v1/status").Body.Bytes(); !utf8.Valid(body) || bytes.ContainsAny(body, "\x1b\u202e<>&") {
 			t.Errorf("the JSON has raw text")
+		}
+	})
+}
+
+// FuzzRefresh makes sure that nobody makes a page load itself again without a pause, or
+// puts anything else into the answer.
+func FuzzRefresh(f *testing.F) {
+	for _, query := range []string{"", "refresh=10", "refresh=-1", "refresh=999999999", "refresh=5;url=http://x", "refresh=1e3", "refresh=%0d%0aX:+y", "refresh=7&refresh=x", "%zz"} {
+		f.Add(query)
+	}
+	h := handler(f, hostConfig(statustest.Many(1, 1)))
+	f.Fuzz(func(t *testing.T, query string) {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Errorf("got %d", w.Code)
+		}
+		if got := w.Header().Get("Refresh"); got != "" {
+			if s, err := strconv.Atoi(got); err != nil || s < 5 || s > 3600 {
+				t.Errorf("Refresh: %q", got)
+			}
 		}
 	})
 }

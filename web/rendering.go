@@ -46,18 +46,18 @@ func (r *rendering) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.Set("Content-Type", r.contentType)
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Accept-Encoding")
-	// From here on an error means that the client is gone, and there is nobody to tell.
+	var text io.Reader = bytes.NewReader(zipped)
 	if acceptsGzip(req.Header.Values("Accept-Encoding")) {
 		h.Set("Content-Encoding", "gzip")
 		h.Set("Content-Length", strconv.Itoa(len(zipped)))
-		_, _ = w.Write(zipped)
-		return
+	} else if text, err = gzip.NewReader(text); err != nil {
+		return // It was made here, and is compressed.
 	}
 	if req.Method == http.MethodHead {
 		return
 	}
-	if z, err := gzip.NewReader(bytes.NewReader(zipped)); err == nil {
-		_, _ = io.Copy(w, z)
+	if _, err := io.Copy(w, text); err != nil {
+		clientOf(req.Context()).gone(req)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"log/slog"
 	"net/http"
 	"time"
@@ -26,17 +27,29 @@ const (
 //
 // The files that flags name are read again for each connection and request, so
 // that certificates and passwords can be replaced.
+//
+// Connections, and what is kept for clients that do not read it, are bounded: those
+// that are beyond a limit cost others, not the exporter and not who comes next.
 func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger) error {
+	log := &warnings{logger: logger, now: time.Now}
+	clients := newClients(log.warn)
 	server := &http.Server{
-		Handler: handler,
-		// A client that is slow, or asks for nothing, must not hold a connection
-		// for long. Writing has longer: a scrape of many devices is megabytes.
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		Handler:           clients.watch(handler),
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreams,
+			MaxReadFrameSize:              maxFrame,
+			MaxReceiveBufferPerConnection: connectionReceives,
+			MaxReceiveBufferPerStream:     streamReceives,
+			WriteByteTimeout:              stallTimeout,
+		},
+		ConnContext: clients.connContext,
+		ConnState:   clients.connState,
+		ErrorLog:    stdlog.New(log, "", 0),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- toolkit.ListenAndServe(server, flags, logger) }()

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"rdma_exporter/audit"
+	"rdma_exporter/probe"
+)
+
+// FuzzConfigFile makes sure that a configuration file is refused, or leaves a
+// configuration that can be used.
+func FuzzConfigFile(f *testing.F) {
+	doc, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, block := range strings.Split(string(doc), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		f.Add([]byte(text))
+	}
+	for _, s := range []string{
+		"", "---\n---\n", "probe: {cq: {large: {entries: 99999999999999999999}}}", "probe: {destroy_timeout: -1s}", "audit: {near_limit: {warning: .nan}}",
+		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "audit: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c := fileConfig{Probe: probe.DefaultConfig(), Audit: audit.Default()}
+		if err := decodeConfig(data, &c); err != nil {
+			if s := err.Error(); s == "" || utf8.Valid(data) && !utf8.ValidString(s) {
+				t.Errorf("the error is %q", s)
+			}
+			return
+		}
+		if err := c.Probe.Validate(); err != nil {
+			t.Error(err)
+		}
+		if err := c.Audit.Validate(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzSettings makes sure that a child refuses what it is told, or can use it.
+func FuzzSettings(f *testing.F) {
+	for _, s := range []string{
+		"", " \n", "null", "{}", `{"provider":"simulated","judged":["notify_any"]}`, `{"profile":"ZGV2aWNlczogW10="}`, `{"profile":"?"}`,
+		`{"probe":{"notification":{"samples":-1,"vectors":9223372036854775807}}}`, `{"inventory":{"max_objects":1e99}}`, "[", "\xff",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := readSettings(&options{}, strings.NewReader(text))
+		if err == nil {
+			err = s.Probe.Validate()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,370 @@
+package e2e_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// authority issues certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	// pem is its own certificate.
+	pem []byte
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &authority{cert: cert, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+// issue issues a certificate for 127.0.0.1 and a name, for servers and clients.
+func (a *authority) issue(t *testing.T, name string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// pair is issue for a client.
+func (a *authority) pair(t *testing.T, name string) *tls.Certificate {
+	t.Helper()
+	cert, key := a.issue(t, name)
+	p, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &p
+}
+
+// pool trusts the authority.
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// secured is a folder with what a web configuration names.
+type secured struct {
+	dir string
+	ca  *authority
+}
+
+// newSecured returns a folder with the files cert.pem, key.pem and ca.pem.
+func newSecured(t *testing.T) *secured {
+	t.Helper()
+	s := &secured{dir: t.TempDir(), ca: newAuthority(t)}
+	s.renew(t, s.ca)
+	s.write(t, "ca.pem", string(s.ca.pem))
+	return s
+}
+
+// renew writes another certificate for the server.
+func (s *secured) renew(t *testing.T, ca *authority) {
+	t.Helper()
+	cert, key := ca.issue(t, "server")
+	s.write(t, "cert.pem", string(cert))
+	s.write(t, "key.pem", string(key))
+}
+
+// write puts a file into the folder at once, as one that is read meanwhile should be.
+func (s *secured) write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// start starts an exporter with a web configuration, and with a client that speaks TLS
+// as config says.
+func (s *secured) start(t *testing.T, webConfig string, config *tls.Config, args ...string) *exporter {
+	t.Helper()
+	if args == nil {
+		args = []string{"--provider=simulated"}
+	}
+	e := start(t, append(args, "--web.config.file="+s.write(t, "web.yaml", webConfig))...)
+	e.url = strings.Replace(e.url, "http:", "https:", 1)
+	e.speak(config)
+	return e
+}
+
+// speak makes the client speak TLS as config says, HTTP/2 if the server does, on a
+// connection of its own for each request.
+func (e *exporter) speak(config *tls.Config) {
+	e.client.Transport = &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: config}
+}
+
+// try asks for a path and returns the status, or the error if there was no answer.
+func (e *exporter) try(t *testing.T, path, user, password string) (int, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" || password != "" {
+		r.SetBasicAuth(user, password)
+	}
+	response, err := e.client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
+// everyPath are all paths that the exporter serves, and some that it does not.
+func everyPath() []string {
+	return []string{"/", "/metrics", "/metrics?name[]=rdma_devices", "/api/v1/status", "/-/healthy", "/-/ready", "/nope", "/debug/pprof/"}
+}
+
+func hash(t *testing.T, password string) string {
+	t.Helper()
+	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(h)
+}
+
+// Without the right password there is nothing to be had, on no path, by no protocol.
+func TestPasswordOnEveryPath(t *testing.T) {
+	t.Parallel()
+	users := fmt.Sprintf("basic_auth_users: {alice: %s, bob: %s}\n", hash(t, "open sesame"), hash(t, "b"))
+	for _, protocol := range []string{"plain", "HTTP/1.1", "HTTP/2"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			s := newSecured(t)
+			var e *exporter
+			if protocol == "plain" {
+				e = start(t, "--provider=simulated", "--web.config.file="+s.write(t, "web.yaml", users))
+			} else {
+				e = s.start(t, fmt.Sprintf("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nhttp_server_config: {http2: %t}\n", protocol == "HTTP/2")+users, &tls.Config{RootCAs: s.ca.pool()})
+			}
+			for _, path := range everyPath() {
+				for _, c := range []struct {
+					user, password string
+					right          bool
+				}{
+					{},
+					{user: "alice"},
+					{user: "alice", password: "Open sesame"},
+					{user: "alice", password: "b"},
+					{user: "carol", password: "open sesame"},
+					{password: "open sesame"},
+					{user: "alice", password: hash(t, "open sesame")},
+					{user: "alice", password: "open sesame", right: true},
+					{user: "bob", password: "b", right: true},
+				} {
+					status, body, header := e.fetch(t, path, func(r *http.Request) {
+						if c.user != "" || c.password != "" {
+							r.SetBasicAuth(c.user, c.password)
+						}
+					})
+					if refused := status == http.StatusUnauthorized; refused == c.right {
+						t.Errorf("%s as %q with %q: status %d", path, c.user, c.password, status)
+					}
+					if !c.right && (body != http.StatusText(http.StatusUnauthorized)+"\n" || header.Get("WWW-Authenticate") == "") {
+						t.Errorf("%s as %q with %q: %q, %v", path, c.user, c.password, body, header)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Where a client certificate is asked for, no other client gets an answer.
+func TestMutualTLS(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	other := newAuthority(t)
+	e := s.start(t, `tls_server_config:
+  cert_file: cert.pem
+  key_file: key.pem
+  client_auth_type: RequireAndVerifyClientCert
+  client_ca_file: ca.pem
+  client_allowed_sans: [prometheus]
+`, nil)
+	for _, c := range []struct {
+		name string
+		cert *tls.Certificate
+		ok   bool
+	}{
+		{"no certificate", nil, false},
+		{"that of another authority", other.pair(t, "prometheus"), false},
+		{"one with another name", s.ca.pair(t, "grafana"), false},
+		{"the right one", s.ca.pair(t, "prometheus"), true},
+	} {
+		for _, http2 := range []bool{false, true} {
+			config := &tls.Config{RootCAs: s.ca.pool()}
+			if c.cert != nil {
+				// Sent whatever the server says that it takes.
+				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.cert, nil }
+			}
+			e.client.Transport = &http.Transport{DisableKeepAlives: true, ForceAttemptHTTP2: http2, TLSClientConfig: config}
+			for _, path := range everyPath() {
+				status, err := e.try(t, path, "", "")
+				if (err == nil) != c.ok || c.ok && status == 0 {
+					t.Errorf("%s, %s: status %d, %v", c.name, path, status, err)
+				}
+			}
+		}
+	}
+	// The server must be the right one, too: else the client is of no use here.
+	e.speak(&tls.Config{RootCAs: other.pool(), Certificates: []tls.Certificate{*s.ca.pair(t, "prometheus")}})
+	if status, err := e.try(t, "/metrics", "", ""); err == nil {
+		t.Errorf("a client that trusts another authority: status %d", status)
+	}
+}
+
+// TLS before 1.2 is not spoken, nor any below what the configuration asks for.
+func TestTLSVersions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config string
+		least  uint16
+	}{
+		{"", tls.VersionTLS12},
+		{", min_version: TLS13", tls.VersionTLS13},
+	} {
+		s := newSecured(t)
+		e := s.start(t, "tls_server_config: {cert_file: cert.pem, key_file: key.pem"+c.config+"}\n", nil)
+		for _, version := range []uint16{tls.VersionTLS10, tls.VersionTLS11, tls.VersionTLS12, tls.VersionTLS13} {
+			e.speak(&tls.Config{RootCAs: s.ca.pool(), MinVersion: version, MaxVersion: version})
+			status, err := e.try(t, "/-/healthy", "", "")
+			if ok := err == nil && status == http.StatusOK; ok != (version >= c.least) {
+				t.Errorf("%q, %s: status %d, %v", c.config, tls.VersionName(version), status, err)
+			}
+		}
+	}
+}
+
+// What is wrong with a web configuration is told at start, as with all other files.
+// TestBadInput has more.
+func TestBadWebConfig(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	cert, _ := s.ca.issue(t, "other")
+	s.write(t, "other.pem", string(cert))
+	s.write(t, "empty.pem", "")
+	for text, want := range map[string]string{
+		"tls_server_config: {cert_file: other.pem, key_file: key.pem}\n":                                                               "private key does not match",
+		"tls_server_config: {cert_file: empty.pem, key_file: key.pem}\n":                                                               "failed to find any PEM data",
+		"tls_server_config: {cert_file: cert.pem}\n":                                                                                   "key_file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem}\n":                                        "without a Client Auth Policy",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: Require}\n":                                     "invalid ClientAuth: Require",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: x}": "no such file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS9}\n":                                             "unknown TLS version: TLS9",
+		"http_server_config: {headers: {X-Anything: y}}\n":                                                                             "X-Anything",
+		"tls_server_config:\n\tcert_file: x\n":                                                                                         "line 2",
+	} {
+		file := s.write(t, "web.yaml", text)
+		refused(t, invoke(t, binary, s.dir, "--provider=simulated", "--web.config.file="+file), 2, file, []string{"--web.config.file " + file + ": ", want})
+	}
+}
+
+// A web configuration that breaks while the exporter runs locks everybody out; none
+// gets in that should not. Once it is mended, all is as it says, without a restart.
+func TestWebConfigWhileRunning(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	config := func(password string) string {
+		return "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {alice: " + hash(t, password) + "}\n"
+	}
+	e := s.start(t, config("one"), &tls.Config{RootCAs: s.ca.pool()})
+	want := func(when, password string, want int) {
+		t.Helper()
+		for _, path := range everyPath()[:6] {
+			if got, err := e.try(t, path, "alice", password); got != want && (want != http.StatusOK || got != http.StatusServiceUnavailable) || (err != nil) != (want == 0) {
+				t.Errorf("%s, %s with %q: status %d, %v, want %d", when, path, password, got, err, want)
+			}
+		}
+	}
+	want("at first", "one", http.StatusOK)
+	want("at first", "two", http.StatusUnauthorized)
+
+	s.write(t, "web.yaml", config("two"))
+	want("with another password", "one", http.StatusUnauthorized)
+	want("with another password", "two", http.StatusOK)
+
+	// A connection that is there already is not let in either.
+	e.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.pool()}}
+	want("on a connection", "two", http.StatusOK)
+	s.write(t, "web.yaml", "basic_auth: {}\n")
+	want("with a broken file, on the same connection", "two", http.StatusInternalServerError)
+	if log := e.log.String(); !strings.Contains(log, "Unable to parse configuration") || !strings.Contains(log, "basic_auth") {
+		t.Error("the log does not say what is wrong with the file")
+	}
+	e.client.CloseIdleConnections()
+	want("with a broken file", "two", 0)
+	if err := os.Remove(filepath.Join(s.dir, "web.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	want("without the file", "two", 0)
+	s.write(t, "web.yaml", config("two"))
+	want("mended", "two", http.StatusOK)
+	e.client.CloseIdleConnections()
+
+	// Certificates are replaced likewise.
+	other := newAuthority(t)
+	s.renew(t, other)
+	want("with the certificate of another authority", "two", 0)
+	e.speak(&tls.Config{RootCAs: other.pool()})
+	want("trusting that one", "two", http.StatusOK)
+	s.write(t, "key.pem", "")
+	want("with a broken key", "two", 0)
+	s.renew(t, other)
+	want("with another key", "two", http.StatusOK)
+}

@@ -1,0 +1,217 @@
+//go:build load
+
+package load
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/verbs/simulated"
+)
+
+// patience is how long the test waits for what must happen at some time: longer than
+// two minutes, after which Go collects garbage in any case.
+const patience = 150 * time.Second
+
+// exporter is a running exporter of simulated devices.
+type exporter struct {
+	address string
+	pid     int
+	// interval is that of the probes.
+	interval time.Duration
+	log      output
+}
+
+// start starts an exporter and waits until it is ready. When the test ends, so does
+// it.
+func start(t *testing.T, devices int, interval time.Duration) *exporter {
+	t.Helper()
+	profile, err := simulated.Default().Scale(devices).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "profile.yaml")
+	if err := os.WriteFile(file, profile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &exporter{interval: interval}
+	// What runs seldom would come in the midst of one kind of load and not of another.
+	cmd := exec.Command(binary, "--web.listen-address=127.0.0.1:0", "--provider=simulated", "--simulated.profile="+file,
+		"--probe.interval="+interval.String(), "--probe.jitter=0", "--probe.concurrency=4",
+		"--notification.samples=10", "--contract.interval=0s", "--audit.interval=10m")
+	cmd.Stdout, cmd.Stderr = &e.log, &e.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	e.pid = cmd.Process.Pid
+	t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			t.Errorf("the exporter ended with %v", err)
+		}
+	})
+	listening := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+	eventually(t, "the exporter listens", func() bool {
+		m := listening.FindStringSubmatch(e.log.String())
+		if m != nil {
+			e.address = m[1]
+		}
+		return m != nil
+	})
+	eventually(t, "the exporter is ready", func() bool {
+		_, err := e.get(t.Context(), "/-/ready")
+		return err == nil
+	})
+	return e
+}
+
+// get asks for a path, on a connection of its own.
+func (e *exporter) get(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.address+path, nil)
+	if err != nil {
+		return "", err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	b, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", response.Status, b)
+	}
+	return string(b), err
+}
+
+// values returns the values of metrics, by the whole of what stands before each: name
+// and labels.
+func (e *exporter) values(ctx context.Context, names ...string) (map[string]float64, error) {
+	text, err := e.get(ctx, "/metrics?name[]="+strings.Join(names, "&name[]="))
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]float64)
+	for line := range strings.Lines(text) {
+		i := strings.LastIndexByte(line, ' ')
+		if i < 0 || line[0] == '#' {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(line[i:]), 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		values[line[:i]] = v
+	}
+	return values, nil
+}
+
+// state is what an exporter holds.
+type state struct {
+	// resident is in KiB, and peak the most since it was reset.
+	resident, peak    int
+	files, goroutines int
+	// cpu is what it used since its start, without its children.
+	cpu time.Duration
+}
+
+// look returns what the exporter holds.
+func (e *exporter) look(t *testing.T) state {
+	t.Helper()
+	var s state
+	values, err := e.values(t.Context(), "go_goroutines")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.goroutines = int(values["go_goroutines"])
+	status := e.file(t, "status")
+	s.resident, s.peak = kilobytes(t, status, "VmRSS:"), kilobytes(t, status, "VmHWM:")
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", e.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.files = len(files)
+	// The fields after the name of the command, see proc_pid_stat(5): utime and stime
+	// are the 12th and 13th, in ticks, of which Linux tells user programs 100 a second.
+	stat := e.file(t, "stat")
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	for _, f := range fields[11:13] {
+		ticks, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.cpu += time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return s
+}
+
+// resetPeak makes the peak count from now on.
+func (e *exporter) resetPeak(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", e.pid), []byte("5"), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *exporter) file(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", e.pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func kilobytes(t *testing.T, status, key string) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(status, "\n"+key)
+	n, err := strconv.Atoi(strings.Fields(rest + " ?")[0])
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return n
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v not yet: %s", patience, what)
+		}
+	}
+}
+
+// output keeps what a process writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}

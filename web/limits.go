@@ -1,0 +1,45 @@
+package web
+
+import "time"
+
+// What a client may hold, and for how long: docs/configuration.md tells users.
+const (
+	// headerTimeout is how long a TLS handshake, and then the header of a request, may
+	// take. A connection on which nothing comes at first is cut after as long.
+	headerTimeout = 5 * time.Second
+	// readTimeout is how long a whole request may take. Bodies are not even read.
+	readTimeout = 10 * time.Second
+	// writeTimeout is how long reading the answer may take, from the end of the
+	// request's header. An answer of many devices is megabytes.
+	writeTimeout = 30 * time.Second
+	// stallTimeout is how long an HTTP/2 client may take nothing of what is sent.
+	stallTimeout = 10 * time.Second
+	// idleTimeout is how long a connection is kept between two requests: longer than
+	// what is common between two scrapes.
+	idleTimeout = 2 * time.Minute
+
+	// maxHeaderBytes is the most that the header of a request may have. net/http adds
+	// 4 KiB. It bounds the path and its parameters as well.
+	maxHeaderBytes = 32 << 10
+	// maxConnections is the most connections that are open. Each has a goroutine and a
+	// file descriptor; children that probe need some, too.
+	maxConnections = 512
+	// maxUnsent is how many bytes of metrics are kept for clients that have not read
+	// them yet. An answer that many wait for counts once.
+	maxUnsent = 32 << 20
+	// sendBuffer is how many bytes the kernel keeps for a connection at the exporter's
+	// end. Left alone, it goes up to megabytes, which count as memory of the container.
+	sendBuffer = 256 << 10
+
+	// Of HTTP/2: the most requests at once on a connection; the most of their bodies
+	// that may be on its way, which is the least that there is; and the largest frame.
+	maxStreams         = 8
+	connectionReceives = 64 << 10
+	streamReceives     = 16 << 10
+	maxFrame           = 16 << 10
+
+	// maxWarnings is how many messages about connections are logged in each of
+	// warningsPeriod. Whoever can connect can cause them.
+	maxWarnings    = 10
+	warningsPeriod = time.Minute
+)

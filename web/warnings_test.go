@@ -1,0 +1,39 @@
+package web
+
+import (
+	"bytes"
+	"log"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWarnings makes sure that clients cannot fill the log, and that it tells of what
+// it leaves out.
+func TestWarnings(t *testing.T) {
+	var text bytes.Buffer
+	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	w := &warnings{logger: slog.New(slog.NewTextHandler(&text, nil)), now: func() time.Time { return now }}
+	server := log.New(w, "", 0)
+	lines := func(part string) int { return strings.Count(text.String(), part) }
+	for range 1000 {
+		server.Println("http: TLS handshake error")
+	}
+	if got := lines("level=WARN msg=\"http: TLS handshake error\"\n"); got != maxWarnings || lines("\n") != maxWarnings {
+		t.Errorf("%d messages: %s", got, text.String())
+	}
+	now = now.Add(warningsPeriod)
+	w.warn("cut", "client", "x")
+	if lines("left out") != 1 || lines("messages=990") != 1 || lines("msg=cut client=x") != 1 {
+		t.Errorf("after a period: %s", text.String())
+	}
+	// A clock that is set back begins another period.
+	now = now.Add(-time.Hour)
+	for range 2 * maxWarnings {
+		w.warn("back")
+	}
+	if lines("msg=back") != maxWarnings || lines("left out") != 1 {
+		t.Errorf("with a clock set back: %s", text.String())
+	}
+}
