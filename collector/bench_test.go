@@ -75,7 +75,7 @@ func samples(text string) int {
 
 // BenchmarkObserve measures the counting of one finished run.
 func BenchmarkObserve(b *testing.B) {
-	for _, r := range []*report.Run{run("sim0"), contractRun("sim0")} {
+	for _, r := range []*report.Run{run("sim0"), contractRun("sim0"), {Kind: report.KindInventory, Device: "sim0", Outcome: report.OutcomeOK}} {
 		b.Run(string(r.Kind), func(b *testing.B) {
 			c := collectorOf(nil, run("sim0"), contractRun("sim0"))
 			b.ReportAllocs()

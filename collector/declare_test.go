@@ -123,56 +123,33 @@ device appeared, whichever was later. Beside the metrics below there are
 		fmt.Fprintf(&out, "| `%s` | %s |\n", l, meanings[l])
 	}
 
-	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
-	plain := resourceSamples(0, 0)
+	types := len(report.ResourceTypes())
 	fmt.Fprintf(&out, `
 ## How many series
 
-With the default profiles a device makes
+[scaling.md](scaling.md#series-of-a-node) has the sum over what a node has, and what a device
+makes at most. Of those that grow with the host:
 
-- some %[1]d samples of itself, its runs and its sizes;
-- %[2]d for each verb that was called, of which the probes of sizes call some 20;
-- %[3]d for each port on which completions were measured by both paths, nearly all of them
-  the buckets of six histograms, or %[4]d if by `+"`flush`"+` alone, as on a port that is down;
-- %[5]d for each completion vector that was ever measured;
-- 1 for each contract, and 2 for the audit;
-- of the resource audit %[14]d, 1 for each type and state in which there are queue pairs, and
-  1 for each type of which anything is out of the ordinary.
-
-With 23 contracts, and without the verbs, that is %[6]d for a device with one port and 4
-completion vectors, and %[7]d for one with two ports and 64 vectors, and queue pairs of
-three types in two states each.
-
-On top of that, with N for `+"`--audit.owners`"+`, the owners make
-
-- for each device, at most %[15]d for each of the N largest owners of a type, as there are %[15]d
-  types, and %[15]d for all others: %[15]d (N + 1). The same processes tend to be the largest of each type;
-- for each device and cgroup of those owners, 2 for each of the 2 resources that the RDMA
-  controller knows, where that is on: at most %[16]d N, and 4 N if the same N processes are
-  the largest of each type and each has a cgroup of its own;
-- on the whole host %[17]d for each of those processes, of which the %[18]d that hold most memory
-  are told: at most %[19]d.
-
-With 10 owners that is %[20]d for a device whose 10 owners are the largest of each type, %[21]d if
-they are in cgroups with the RDMA controller on, and 30 on the host.
+- %[1]d for each port on which completions were measured by both paths, or %[2]d if by
+  `+"`flush`"+` alone, as on a port that is down;
+- %[3]d for each completion vector that was ever measured;
+- %[4]d for each verb that was called;
+- with N for `+"`--audit.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
+  %[5]d types the N largest, `+"`other` and `unknown`"+`; and %[6]d for each of their cgroups for which
+  the RDMA controller counts;
+- on the whole host %[7]d for each process among those owners, at most %[8]d.
 
 A child process that tells of more than any sane one cannot fill the server: the
-gauges of the last runs of a device are at most %[8]d series, and at most %[9]d verbs, %[10]d
-errnos, %[11]d ports and %[12]d statuses are told apart. The completion vectors up to number
-%[13]d have series of their own; those beyond count in the histograms only. Gauges and
+gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d
+errnos, %[12]d ports and %[13]d statuses are told apart. The completion vectors up to number
+%[14]d have series of their own; those beyond count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
-`, plainSamples, len(declarations()[callDuration].buckets)+3,
-		port, latencySamples(1, 0, report.PathFlush), vector,
-		plainSamples+port+4*vector+25+plain+6, plainSamples+2*port+64*vector+25+plain+6,
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors-1,
-		plain, len(report.ResourceTypes()), 4*len(report.ResourceTypes()), processSamples(1), maxProcesses, processSamples(maxProcesses+1),
-		resourceSamples(10, 0)-plain, resourceSamples(10, 10)-plain)
+`, latencySamples(1, 0), latencySamples(1, 0, report.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
+		len(declarations()[callDuration].buckets)+3,
+		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors-1)
 	return out.String()
 }
-
-// plainSamples is how many samples a device makes with the default profiles,
-// about, without verbs, latencies and contracts.
-const plainSamples = 210
 
 // latencySamples returns how many samples a device makes of measurements on so
 // many ports, by all paths unless told otherwise, and of so many vectors.
@@ -228,6 +205,7 @@ func resourceSamples(owners, cgroups int) int {
 		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUser}, report.ObjectCount{Type: kind, Owner: report.OwnerKernel})
 		if owners > 0 {
 			i.Others = append(i.Others, report.TypeCount{Type: kind})
+			i.Ownerless = append(i.Ownerless, report.TypeCount{Type: kind})
 		}
 		if kind != "ctx" && kind != "cm_id" { // Devices have no limit for those.
 			info.Limits = append(info.Limits, report.Limit{Name: "max_" + kind, Value: 1})
@@ -280,10 +258,10 @@ func TestResourceSamples(t *testing.T) {
 	t.Parallel()
 	plain, types := resourceSamples(0, 0), len(report.ResourceTypes())
 	for _, owners := range []int{1, 10, 50} {
-		if got, want := resourceSamples(owners, 0), plain+types*(owners+1); got != want {
+		if got, want := resourceSamples(owners, 0), plain+types*(owners+2); got != want {
 			t.Errorf("%d owners make %d samples, want %d", owners, got, want)
 		}
-		if got, want := resourceSamples(owners, owners), plain+types*(owners+1)+4*owners; got != want {
+		if got, want := resourceSamples(owners, owners), plain+types*(owners+2)+4*owners; got != want {
 			t.Errorf("%d owners with cgroups make %d samples, want %d", owners, got, want)
 		}
 		if got, want := processSamples(owners), 3*owners; got != want {

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,8 +45,10 @@ type history struct {
 	errnos     map[string]struct{}
 	ports      map[string]struct{}
 	statuses   map[string]struct{}
-	instrument map[string]instrument
-	vectors    map[int]*vector
+	instrument map[string]*instrument
+	// keys are those of instrument, sorted.
+	keys    []string
+	vectors map[int]*vector
 }
 
 // counted are the series of a history. It is not changed.
@@ -64,6 +65,9 @@ type instrument struct {
 	values    []string
 	counter   prometheus.Counter
 	histogram prometheus.Histogram
+	// metric is the series as it was built last, which is shared; nil if it may have
+	// changed since.
+	metric *dto.Metric
 }
 
 func newHistory(s *schema, device string) *history {
@@ -74,7 +78,7 @@ func newHistory(s *schema, device string) *history {
 		errnos:     make(map[string]struct{}),
 		ports:      make(map[string]struct{}),
 		statuses:   make(map[string]struct{}),
-		instrument: make(map[string]instrument),
+		instrument: make(map[string]*instrument),
 		vectors:    make(map[int]*vector),
 	}
 	// A series that appears with its first event hides that event from rate().
@@ -150,32 +154,46 @@ func (h *history) histogram(f family, values ...string) prometheus.Histogram {
 	}).histogram
 }
 
-func (h *history) find(f family, values []string, create func(*instrument)) instrument {
+// find returns an instrument that is about to be changed.
+func (h *history) find(f family, values []string, create func(*instrument)) *instrument {
 	key := seriesKey(f, values)
 	i, ok := h.instrument[key]
 	if !ok {
-		i = instrument{family: f, values: slices.Concat([]string{h.device}, values)}
-		create(&i)
+		i = &instrument{family: f, values: slices.Concat([]string{h.device}, values)}
+		create(i)
 		h.instrument[key] = i
+		at, _ := slices.BinarySearch(h.keys, key)
+		h.keys = slices.Insert(h.keys, at, key)
 	}
+	i.metric = nil
 	return i
 }
 
-// build returns all series, sorted.
+// build returns all series, sorted. Only those that may have changed are written
+// anew: of the runs of a device, those that take stock change hardly any.
 func (h *history) build() *counted {
 	b := new(block)
-	for _, key := range slices.Sorted(maps.Keys(h.instrument)) {
+	for _, key := range h.keys {
 		i := h.instrument[key]
-		m := &dto.Metric{}
-		var err error
-		if i.counter != nil {
-			err = i.counter.Write(m)
-		} else {
-			err = i.histogram.Write(m)
+		if i.metric == nil && !i.write() {
+			continue
 		}
-		if err == nil { // Neither kind ever returns an error.
-			b[i.family] = append(b[i.family], m)
-		}
+		b[i.family] = append(b[i.family], i.metric)
 	}
 	return &counted{block: b, hidden: h.buildVectors(b)}
+}
+
+// write builds the series, and reports whether it could.
+func (i *instrument) write() bool {
+	m := &dto.Metric{}
+	var err error
+	if i.counter != nil {
+		err = i.counter.Write(m)
+	} else {
+		err = i.histogram.Write(m)
+	}
+	if err == nil { // Neither kind ever returns an error.
+		i.metric = m
+	}
+	return err == nil
 }

@@ -113,6 +113,7 @@ func (h *history) observeVector(number int, l *report.Latency) {
 // buildVectors adds the series of the completion vectors to a block, and returns
 // how many it left out.
 func (h *history) buildVectors(b *block) (hidden int) {
+	shared := make(pairs)
 	for _, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		s := h.vectors[number].summary()
 		if number >= report.MaxVectors {
@@ -120,7 +121,7 @@ func (h *history) buildVectors(b *block) (hidden int) {
 			continue
 		}
 		b[vectorLatency] = append(b[vectorLatency], &dto.Metric{
-			Label:   h.schema.labelPairs(vectorLatency, []string{h.device, strconv.Itoa(number)}),
+			Label:   shared.labels(&h.schema[vectorLatency], []string{h.device, strconv.Itoa(number)}),
 			Summary: s,
 		})
 	}

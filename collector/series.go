@@ -61,13 +61,24 @@ type builder struct {
 	schema *schema
 	block  *block
 	index  map[string]*dto.Gauge
+	pairs  pairs
 	// left is how many series may still be added; dropped counts the others.
 	left    int
 	dropped int
 }
 
+// gaugeSeries is a gauge in one piece: there are thousands.
+type gaugeSeries struct {
+	metric dto.Metric
+	gauge  dto.Gauge
+	value  float64
+}
+
 func newBuilder(s *schema) *builder {
-	return &builder{schema: s, block: new(block), index: make(map[string]*dto.Gauge, 256), left: maxSeries}
+	return &builder{
+		schema: s, block: new(block), index: make(map[string]*dto.Gauge, 256),
+		pairs: make(pairs), left: maxSeries,
+	}
 }
 
 // gauge adds a series. The label values are in the order of the declaration.
@@ -85,9 +96,11 @@ func (b *builder) gauge(f family, value float64, values ...string) {
 		return
 	}
 	b.left--
-	g := &dto.Gauge{Value: &value}
-	b.index[key] = g
-	b.block[f] = append(b.block[f], &dto.Metric{Label: b.schema.labelPairs(f, values), Gauge: g})
+	g := &gaugeSeries{value: value}
+	g.gauge.Value, g.metric.Gauge = &g.value, &g.gauge
+	g.metric.Label = b.pairs.labels(&b.schema[f], values)
+	b.index[key] = &g.gauge
+	b.block[f] = append(b.block[f], &g.metric)
 }
 
 // truth adds a series with the value 1 or 0.
@@ -99,13 +112,26 @@ func (b *builder) truth(f family, value bool, values ...string) {
 	}
 }
 
-func (s *schema) labelPairs(f family, values []string) []*dto.LabelPair {
-	fs := &s[f]
-	pairs := make([]*dto.LabelPair, len(fs.order))
-	for i, n := range fs.order {
-		pairs[i] = &dto.LabelPair{Name: &fs.labels[n], Value: &values[n]}
+// pairs are labels that series share.
+type pairs map[label]*dto.LabelPair
+
+// label is a label with its value.
+type label struct{ name, value string }
+
+// labels returns the labels of a series of a family.
+func (p pairs) labels(f *familySchema, values []string) []*dto.LabelPair {
+	labels := make([]*dto.LabelPair, len(f.order))
+	for i, n := range f.order {
+		key := label{f.labels[n], values[n]}
+		pair, ok := p[key]
+		if !ok {
+			own := key // the key itself need not outlive this
+			pair = &dto.LabelPair{Name: &own.name, Value: &own.value}
+			p[own] = pair
+		}
+		labels[i] = pair
 	}
-	return pairs
+	return labels
 }
 
 // seriesKey identifies a series. Clean values have no byte 0xff, so it tells

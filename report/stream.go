@@ -58,10 +58,20 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Begin says that a verb is about to be called.
-func (w *Writer) Begin(verb string) error { return w.write(line{Begin: verb}) }
+func (w *Writer) Begin(verb string) error {
+	if b, ok := appendBegin(nil, verb); ok {
+		return w.send(b)
+	}
+	return w.write(line{Begin: verb})
+}
 
 // Call says that a verb returned.
-func (w *Writer) Call(c Call) error { return w.write(line{Call: &c}) }
+func (w *Writer) Call(c Call) error {
+	if b, ok := appendCall(nil, &c); ok {
+		return w.send(b)
+	}
+	return w.write(line{Call: &c})
+}
 
 // Device says what the device said of itself.
 func (w *Writer) Device(d Device) error { return w.write(line{Device: &d}) }
@@ -109,12 +119,17 @@ func (w *Writer) write(l line) error {
 	if err := enc.Encode(l); err != nil {
 		return fmt.Errorf("encode a line of the report: %w", err)
 	}
+	return w.send(b.Bytes())
+}
+
+// send writes a line.
+func (w *Writer) send(b []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return w.err
 	}
-	if _, err := w.w.Write(b.Bytes()); err != nil {
+	if _, err := w.w.Write(b); err != nil {
 		w.err = fmt.Errorf("write the report: %w", err)
 	}
 	return w.err
@@ -265,6 +280,14 @@ func tooLarge(lines *lines, limited *io.LimitedReader) error {
 
 // fold adds one line to run and tells whether it was the last.
 func fold(b []byte, run *Run) (end bool, err error) {
+	if foldShort(b, run) {
+		return false, nil
+	}
+	return foldJSON(b, run)
+}
+
+// foldJSON is fold for every line.
+func foldJSON(b []byte, run *Run) (end bool, err error) {
 	var l line
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()

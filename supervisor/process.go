@@ -96,8 +96,10 @@ func (e exit) String() string {
 
 // execProcess is a process of the operating system.
 type execProcess struct {
-	cmd   *exec.Cmd
-	out   *os.File
+	cmd *exec.Cmd
+	out *outputPipe
+	// pidfd refers to the child; -1 where the kernel has no such thing.
+	pidfd int
 	tail  tail
 	ended chan struct{}
 	// state is set before ended is closed.
@@ -112,11 +114,12 @@ type execProcess struct {
 // launch starts a process of the operating system. It returns when the child
 // runs its program.
 func launch(c Command) (process, error) {
-	r, w, err := os.Pipe()
+	p := &execProcess{ended: make(chan struct{})}
+	r, w, err := newOutputPipe(p.ended)
 	if err != nil {
-		return nil, fmt.Errorf("a pipe for the child: %w", err)
+		return nil, err
 	}
-	p := &execProcess{out: r, ended: make(chan struct{})}
+	p.out = r
 	p.cmd = &exec.Cmd{
 		Path:   c.Path,
 		Args:   append([]string{cmp.Or(c.Name, c.Path)}, c.Args...),
@@ -131,13 +134,18 @@ func launch(c Command) (process, error) {
 			// No child outlives this process, however this process ends. The kernel
 			// drops this for a program that is set-user-ID or has file capabilities.
 			Pdeathsig: syscall.SIGKILL,
+			PidFD:     &p.pidfd,
 		},
 	}
-	if len(c.Stdin) != 0 {
+	files := []io.Closer{w}
+	if in := inputPipe(c.Stdin); in != nil {
+		p.cmd.Stdin = in
+		files = append(files, in)
+	} else {
 		p.cmd.Stdin = bytes.NewReader(c.Stdin)
 	}
 	started := make(chan error, 1)
-	go p.keep(w, started)
+	go p.keep(files, started)
 	if err := <-started; err != nil {
 		_ = r.Close()
 		return nil, fmt.Errorf("start the child: %w", err)
@@ -145,23 +153,26 @@ func launch(c Command) (process, error) {
 	return p, nil
 }
 
-// keep starts the child, waits for its end and reaps it.
+// keep starts the child, closes the files that were for it alone, waits for its end
+// and reaps it.
 //
 // What the kernel takes for the child's parent, when it looks for whose death is
 // to kill the child, is the thread that forked it. A thread of the Go runtime may
 // end at any time, if a goroutine locked to it ends. So this goroutine keeps its
 // thread to itself for as long as the child lives.
-func (p *execProcess) keep(w *os.File, started chan<- error) {
+func (p *execProcess) keep(files []io.Closer, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
 	err := p.cmd.Start()
-	_ = w.Close()
+	for _, f := range files {
+		_ = f.Close()
+	}
 	started <- err
 	if err != nil {
 		return
 	}
-	awaitEnd(p.cmd.Process.Pid)
+	awaitEnd(p.cmd.Process.Pid, p.pidfd)
 	p.mu.Lock()
 	p.reapable = true
 	// The child is not reaped yet, so its process group cannot be anybody else's.
@@ -175,14 +186,43 @@ func (p *execProcess) keep(w *os.File, started chan<- error) {
 	close(p.ended)
 }
 
-// awaitEnd waits until a child has ended, and does not reap it.
-func awaitEnd(pid int) {
+// awaitEnd waits until a child has ended, and does not reap it. It closes pidfd.
+//
+// A thread that waits in the kernel without the runtime knowing for how long has the
+// runtime look after it, some fifty times for each child; so the runtime's poller waits
+// where the kernel has pidfds.
+func awaitEnd(pid, pidfd int) {
+	if pidfd >= 0 && awaitReadable(pidfd) {
+		return
+	}
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
 			return
 		}
 	}
+}
+
+// awaitReadable waits until there is something to read from fd, and closes it. It
+// returns false if it could not wait.
+func awaitReadable(fd int) bool {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return false
+	}
+	file := os.NewFile(uintptr(fd), "pidfd")
+	defer func() { _ = file.Close() }() // nothing was written
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ready := false
+	err = conn.Read(func(fd uintptr) bool {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		ready = n > 0
+		return ready
+	})
+	return err == nil && ready
 }
 
 func exitOf(s *os.ProcessState) exit {

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"unicode"
@@ -56,6 +58,24 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 	t.kept = append(t.kept, b...)
 	return n, nil
+}
+
+// ReadFrom implements io.ReaderFrom. Most children write nothing, and io.Copy would
+// have a buffer of 32 KiB for each.
+func (t *tail) ReadFrom(r io.Reader) (int64, error) {
+	var all int64
+	b := make([]byte, 1<<10)
+	for {
+		n, err := r.Read(b)
+		all += int64(n)
+		_, _ = t.Write(b[:n]) // which takes everything
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return all, err
+		}
+	}
 }
 
 // scan looks for the fatal line.

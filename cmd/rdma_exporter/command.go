@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 
 	"rdma_exporter/report"
@@ -19,6 +22,8 @@ type commands struct {
 	settings settings
 	// profiles are the texts of the profiles of the simulated devices.
 	profiles map[string][]byte
+	// env is the environment of the children.
+	env []string
 
 	mu sync.Mutex
 	// vectors is the completion vector with which the next run on a device begins
@@ -37,7 +42,7 @@ const (
 // newCommands returns commands for children with these settings and, if their
 // device is simulated, its profile.
 func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
-	c := &commands{settings: s, profiles: profiles, vectors: make(map[string]int)}
+	c := &commands{settings: s, profiles: profiles, env: childEnv(os.Environ()), vectors: make(map[string]int)}
 	// What changes from run to run is numbers and names, so that what can be
 	// encoded once always can.
 	if _, err := json.Marshal(s); err != nil {
@@ -89,7 +94,19 @@ func (c *commands) child(command, device string, s settings) supervisor.Command 
 	if err != nil {
 		stdin = []byte(err.Error()) // which no child takes for settings
 	}
-	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{command, "--device=" + device}, Stdin: stdin}
+	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{command, "--device=" + device}, Env: c.env, Stdin: stdin}
+}
+
+// childEnv returns the environment of the children of a process that has env. A child
+// does one thing after the other. Unless it is told so before it starts, Go's runtime
+// makes ready to run on every processor of the host, and looks for its cgroup, which
+// is a good part of what it costs to start a child.
+func childEnv(env []string) []string {
+	const processors = "GOMAXPROCS="
+	if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, processors) }) {
+		return env
+	}
+	return append(slices.Clone(env), processors+"1")
 }
 
 // nextVector returns the first completion vector that a run measures.

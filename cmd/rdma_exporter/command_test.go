@@ -113,3 +113,17 @@ func TestFirstVectorIsBounded(t *testing.T) {
 		t.Errorf("the second run on the newest device begins with vector %d, want 64", got)
 	}
 }
+
+// A child runs on one processor, unless somebody said how many there are to be.
+func TestChildEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ env, want []string }{
+		{nil, []string{"GOMAXPROCS=1"}},
+		{[]string{"A=GOMAXPROCS=2"}, []string{"A=GOMAXPROCS=2", "GOMAXPROCS=1"}},
+		{[]string{"GOMAXPROCS=3", "A=b"}, []string{"GOMAXPROCS=3", "A=b"}},
+	} {
+		if got := childEnv(tt.env); !slices.Equal(got, tt.want) {
+			t.Errorf("the children of a process with %q have %q", tt.env, got)
+		}
+	}
+}

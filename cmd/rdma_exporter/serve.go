@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -35,6 +36,11 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	if err != nil {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
 		return exitUsage
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		// One processor is more than enough, and a runtime with more of them wakes more
+		// threads for the same work.
+		runtime.GOMAXPROCS(1)
 	}
 	if os.Getenv("GOGC") == "" {
 		// The exporter allocates in bursts, at scrapes: the host's memory is worth

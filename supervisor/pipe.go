@@ -1,0 +1,119 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookEvery is how often it is looked for what a child that lives has written.
+const lookEvery = 50 * time.Millisecond
+
+// outputPipe is the reading end of a child's standard output. A child writes
+// hundreds of short lines, each as soon as it is true, and nobody needs them before
+// it has ended or is to be killed: so nothing wakes this process when one is written,
+// as it would at each write if the runtime waited for the pipe. It is looked at again
+// and again, and once more when the child has ended.
+type outputPipe struct {
+	// ended is closed when the child has ended; only the reader uses it.
+	ended <-chan struct{}
+	// closed is closed with the pipe.
+	closed chan struct{}
+
+	mu sync.Mutex
+	fd int // -1 once closed
+}
+
+// newOutputPipe returns a pipe of whose reader ended is, and its end for the child,
+// which the caller closes.
+func newOutputPipe(ended <-chan struct{}) (*outputPipe, *os.File, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("a pipe for the child: %w", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		_ = unix.Close(fds[0])
+		_ = unix.Close(fds[1])
+		return nil, nil, fmt.Errorf("a pipe for the child: %w", err)
+	}
+	return &outputPipe{ended: ended, closed: make(chan struct{}), fd: fds[0]}, os.NewFile(uintptr(fds[1]), "the child's standard output"), nil
+}
+
+// Read implements io.Reader. It waits until there is something, until nobody can write
+// any more, or until the pipe is closed. Only one goroutine may call it at a time.
+func (p *outputPipe) Read(b []byte) (int, error) {
+	var pause *time.Timer
+	for {
+		n, err := p.read(b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case !errors.Is(err, unix.EAGAIN):
+			return n, err
+		}
+		if pause == nil {
+			pause = time.NewTimer(lookEvery)
+			defer pause.Stop()
+		} else {
+			pause.Reset(lookEvery)
+		}
+		select {
+		case <-pause.C:
+		case <-p.ended:
+			p.ended = nil // What the child left behind may hold the pipe.
+		case <-p.closed:
+		}
+	}
+}
+
+// read takes what is there now.
+func (p *outputPipe) read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fd < 0 {
+		return 0, os.ErrClosed
+	}
+	n, err := unix.Read(p.fd, b)
+	switch {
+	case err != nil:
+		return 0, err
+	case n == 0 && len(b) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// Close implements io.Closer. A read that waits returns with os.ErrClosed.
+func (p *outputPipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fd < 0 {
+		return os.ErrClosed
+	}
+	err := unix.Close(p.fd)
+	p.fd = -1
+	close(p.closed)
+	return err
+}
+
+// inputPipe returns a pipe from which b can be read, and then nothing more; nil if b
+// does not fit into one. The caller closes it.
+func inputPipe(b []byte) *os.File {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil
+	}
+	defer func() { _ = unix.Close(fds[1]) }()
+	if err := unix.SetNonblock(fds[1], true); err == nil {
+		if n, err := unix.Write(fds[1], b); err == nil && n == len(b) {
+			return os.NewFile(uintptr(fds[0]), "the child's standard input")
+		}
+	}
+	_ = unix.Close(fds[0])
+	return nil
+}

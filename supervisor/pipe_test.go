@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A reader of a child's output gets all that was written, and then the end, even if it
+// waits all the while.
+func TestOutputPipe(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	r, w, err := newOutputPipe(ended)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read)
+	go func() {
+		b, err := io.ReadAll(r)
+		done <- read{b, err}
+	}()
+	for _, part := range []string{"one ", "two ", "three"} {
+		if _, err := w.WriteString(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(ended)
+	select {
+	case got := <-done:
+		t.Fatalf("the reader got %q, %v while somebody could still write", got.text, got.err)
+	default:
+	}
+	// What the child left behind may write.
+	if _, err := w.WriteString(" four"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-done; string(got.text) != "one two three four" || got.err != nil {
+		t.Errorf("the reader got %q, %v", got.text, got.err)
+	}
+}
+
+// To close a pipe makes a read return that waits, whoever can still write.
+func TestOutputPipeClosed(t *testing.T) {
+	t.Parallel()
+	r, w, err := newOutputPipe(make(chan struct{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	done := make(chan error)
+	go func() {
+		_, err := r.Read(make([]byte, 1))
+		done <- err
+	}()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the read that waited returned %v", err)
+	}
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("a later read returned %v", err)
+	}
+	if err := r.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("another close returned %v", err)
+	}
+}
+
+// What fits into a pipe is there to be read, with an end; the rest is left to others.
+func TestInputPipe(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{"", "settings"} {
+		r := inputPipe([]byte(want))
+		if r == nil {
+			t.Fatalf("no pipe for %q", want)
+		}
+		got, err := io.ReadAll(r)
+		if string(got) != want || err != nil {
+			t.Errorf("%q, %v came out of a pipe for %q", got, err, want)
+		}
+		_ = r.Close()
+	}
+	if r := inputPipe(make([]byte, 4<<20)); r != nil {
+		_ = r.Close()
+		t.Error("4 MiB are to fit into a pipe")
+	}
+}
+
+// A child can be told more than fits into a pipe.
+func TestLargeInput(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("0123456789abcdef", 1<<16)
+	p, err := launch(Command{Path: "/bin/cat", Stdin: []byte(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(p.output())
+	if string(got) != text || err != nil {
+		t.Errorf("the child was told %d bytes of %d, %v", len(got), len(text), err)
+	}
+	<-p.done()
+	if e := p.exit(); !e.ok() {
+		t.Errorf("the child ended with %v", e)
+	}
+}
+
+// The standard error is kept whichever way it is copied.
+func TestTailReadFrom(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("x", 5000) + "\npanic: why\n"
+	var tl tail
+	n, err := tl.ReadFrom(bytes.NewReader([]byte(text)))
+	if int(n) != len(text) || err != nil {
+		t.Errorf("read %d bytes of %d, %v", n, len(text), err)
+	}
+	if got := tl.get(); got.tail != text || got.fatal != "panic: why" {
+		t.Errorf("kept %d bytes and the line %q", len(got.tail), got.fatal)
+	}
+}

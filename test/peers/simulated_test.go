@@ -1,0 +1,35 @@
+//go:build vm
+
+package peers
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestSimulatedDevices measures on this machine: the exporter on simulated devices,
+// beside node_exporter on files such as sysfs would have for as many devices.
+func TestSimulatedDevices(t *testing.T) {
+	for _, c := range []struct {
+		devices, vectors int
+		own              bool
+	}{{8, 2, false}, {8, 64, false}, {64, 2, false}, {64, 64, false}, {8, 2, true}} {
+		name := fmt.Sprintf("%d devices, %d vectors", c.devices, c.vectors)
+		flags := []string{withoutOwn}
+		if c.own {
+			name, flags = name+", with the metrics of the exporters themselves", nil
+		}
+		compareScrapes(t, comparison{
+			table: all.table("Scrapes, simulated devices on the machine itself", "node_exporter"), situation: name, devices: c.devices, contracts: true,
+			ours: append(append([]string{
+				"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, c.devices, c.vectors), "--contract.interval=1h", "--probe.concurrency=16",
+			}, onceFlags...), flags...),
+			theirs:  append(append([]string{"--path.sysfs=" + sysfsOf(t, c.devices)}, nodeExporterFlags...), flags...),
+			scrapes: 400,
+		})
+	}
+	table := all.table("CPU over time, simulated devices on the machine itself", "node_exporter")
+	measureIdle(t, table, "8 devices, 2 vectors", 8,
+		[]string{"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, 8, 2)},
+		append([]string{"--path.sysfs=" + sysfsOf(t, 8)}, nodeExporterFlags...))
+}
