@@ -1,0 +1,65 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	// metric is a word that has the form of a metric's name.
+	metric = regexp.MustCompile(`\brdma_(?:device|devices|port|probe|verbs|notification|notifications|completion|completions|contract|resource|cgroup|owner|audit|exporter)_[a-z_]+[a-z]\b`)
+	// ruleName is the name of a group of rules.
+	ruleName = regexp.MustCompile(`(?m)^ *- name: (rdma_[a-z_]+)$`)
+	// metricRow is a row of a table of docs/metrics.md.
+	metricRow = regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\|")
+)
+
+// TestMetrics makes sure that the metrics that pages name are there.
+func TestMetrics(t *testing.T) {
+	table, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := []string{"rdma_exporter_build_info"}
+	for _, m := range metricRow.FindAllSubmatch(table, -1) {
+		known = append(known, string(m[1]))
+	}
+	if len(known) < 50 {
+		t.Fatalf("docs/metrics.md has only %v", known)
+	}
+	for _, file := range []string{"alerts/recording.yaml", "alerts/alerts.yaml"} {
+		rules, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range ruleName.FindAllSubmatch(rules, -1) {
+			known = append(known, string(m[1]))
+		}
+	}
+	for _, p := range pages(t) {
+		// The one tells of metrics that there were, the other is held to the rules by a
+		// test of theirs.
+		if p.path == "CHANGELOG.md" || p.path == "docs/alerts.md" {
+			continue
+		}
+		for i, line := range strings.Split(p.text, "\n") {
+			for _, at := range metric.FindAllStringIndex(line, -1) {
+				name := line[at[0]:at[1]]
+				// rdma_contract_* and the like stand for all that begin so.
+				if rest := line[at[1]:]; strings.HasPrefix(rest, "_*") || strings.HasPrefix(rest, "*") || strings.HasPrefix(rest, "_…") {
+					continue
+				}
+				if !slices.ContainsFunc([]string{"", "_bucket", "_sum", "_count"}, func(suffix string) bool {
+					base, ok := strings.CutSuffix(name, suffix)
+					return ok && slices.Contains(known, base)
+				}) {
+					t.Errorf("%s:%d: there is no metric %s", p.path, i+1, name)
+				}
+			}
+		}
+	}
+}
