@@ -1,0 +1,195 @@
+package scale_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+)
+
+// seriesOf returns how many series of the text format a metric of a family is.
+func seriesOf(m *dto.Metric) int {
+	switch {
+	case m.GetHistogram() != nil:
+		return len(m.GetHistogram().GetBucket()) + 3 // +Inf, _sum and _count
+	case m.GetSummary() != nil:
+		return len(m.GetSummary().GetQuantile()) + 2
+	}
+	return 1
+}
+
+// excess returns runs of a device that tell of more of everything than any sane one.
+func excess() []*report.Run {
+	numbered := func(n int, format string) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(format, i)
+		}
+		return all
+	}
+	info := &report.Device{CompletionVectors: 1000}
+	for _, name := range numbered(5000, "max_%d") {
+		info.Limits = append(info.Limits, report.Limit{Name: name, Value: 1})
+	}
+	r := &report.Run{Kind: report.KindProbe, Device: "sim0", Outcome: report.OutcomeOK, Info: info}
+	for _, verb := range numbered(80, "ibv_%d") {
+		for _, errno := range numbered(40, "E%d") {
+			r.Calls = append(r.Calls, report.Call{Verb: verb, Errno: errno})
+		}
+	}
+	var probe report.Probe
+	statuses := append([]string{"success", "retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}, numbered(40, "status_%d")...)
+	for _, path := range report.LatencyPaths() {
+		for _, mode := range report.LatencyModes() {
+			for port := range 20 {
+				probe.Latencies = append(probe.Latencies, report.Latency{Port: 1 + port, Path: path, Mode: mode, Vector: port, Count: 1, Unsuccessful: statuses})
+			}
+			for vector := range 300 {
+				probe.Latencies = append(probe.Latencies, report.Latency{Port: 1, Path: path, Mode: mode, Vector: vector, Count: 1})
+			}
+		}
+	}
+	r.Probes = []report.Probe{probe}
+	// The counters of runs first, while there is little else to count.
+	var runs []*report.Run
+	for _, kind := range []report.Kind{report.KindProbe, report.KindContract} {
+		for _, outcome := range []report.Outcome{report.OutcomeTimeout, report.OutcomeCrashed} {
+			for _, verb := range numbered(80, "ibv_%d") {
+				runs = append(runs, &report.Run{Kind: kind, Device: "sim0", Outcome: outcome, Verb: verb})
+			}
+		}
+	}
+	return append(runs, r)
+}
+
+// TestMost compares the largest numbers of series of one device with what the collector
+// makes of runs that tell of more than any sane one.
+func TestMost(t *testing.T) {
+	t.Parallel()
+	runs := excess()
+	last := runs[len(runs)-1]
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot {
+		return &report.Snapshot{Devices: []report.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
+	}})
+	for _, r := range runs {
+		c.Observe(r)
+	}
+	families, err := c.Gatherer(prometheus.NewRegistry()).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, gauges, all := make(map[string]int), 0, 0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetType() == dto.MetricType_GAUGE && len(m.GetLabel()) > 0 {
+				gauges++
+			} else {
+				found[f.GetName()] += seriesOf(m)
+			}
+		}
+	}
+	sum := 0
+	for _, cells := range table(t, readPage(t), "metrics of one device", "at most", "because") {
+		want, err := strconv.Atoi(strings.ReplaceAll(cells[1], " ", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		switch cells[0] {
+		case "all gauges":
+			got = gauges
+		case "all":
+			if want != sum {
+				t.Errorf("docs/scaling.md: one device makes %d series at most, want the sum %d", want, sum)
+			}
+			all = want
+			continue
+		default:
+			for _, name := range quoted(cells[0]) {
+				got += found[name]
+				delete(found, name)
+			}
+		}
+		sum += want
+		if got != want {
+			t.Errorf("docs/scaling.md: %s are at most %d, and the collector makes %d", cells[0], want, got)
+		}
+	}
+	delete(found, "rdma_devices")
+	delete(found, "rdma_exporter_discovery_success")
+	for name, n := range found {
+		t.Errorf("%s, of which there are %d, is not in the table of docs/scaling.md", name, n)
+	}
+	if all == 0 {
+		t.Error("docs/scaling.md has no sum of what one device makes at most")
+	}
+}
+
+// TestFormulaOfTrouble makes sure that of devices on which things go wrong there are no
+// more series than the formula says, beside those of failures.
+func TestFormulaOfTrouble(t *testing.T) {
+	t.Parallel()
+	text := readPage(t)
+	f := readFormula(t, text)
+	_, composed := documented(t)
+	s := shape{name: "trouble", devices: times(5, adapter(4)), owners: 10}
+	faults := []string{
+		"faults: [{verb: ibv_query_srq, errno: EIO}, {verb: ibv_create_cq, after: 3, times: 2, errno: ENOMEM}]",
+		"faults: [{verb: ibv_create_srq, after: 1, crash: true}]",
+		"faults: [{verb: ibv_destroy_srq, errno: EBUSY}]",
+		"completion_faults: [{fault: fail_completion, status: retry_exc_err, times: 3}, {fault: fail_completion, status: loc_prot_err, after: 30, times: 3}]",
+		"violate: [cq_destroy_busy, notify_one_shot]",
+	}
+	profile := s.profile()
+	for i, fault := range faults {
+		like := fmt.Sprintf("  - name: sim%d\n", i)
+		profile = strings.Replace(profile, like, like+"    "+fault+"\n", 1)
+	}
+	p := launch(t, s.name, binary, append(s.flags(), "--simulated.profile="+file(t, "trouble.yaml", profile))...)
+	var exposition string
+	eventually(t, "each device is gone through", func() bool {
+		p.running(t)
+		body, err := p.get("/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exposition = string(body)
+		return strings.Count(exposition, "\nrdma_contract_duration_seconds{") == len(faults) &&
+			strings.Count(exposition, "\nrdma_audit_inventory_timestamp_seconds{") == len(faults)
+	})
+	found := make(map[string]int)
+	for _, s := range parseExposition(t, exposition) {
+		found[s.family(composed)]++
+	}
+	counts := s.counts(readVerbs(t, text))
+	failures := 0
+	for _, r := range f.rows {
+		got, ofFailures := 0, false
+		for metric, n := range found {
+			if r.has(metric) {
+				got += n
+			}
+		}
+		for symbol := range r.series {
+			ofFailures = ofFailures || slices.Contains([]string{"K", "J", "Y", "Z", "A", "U", "R", "I"}, symbol)
+		}
+		if ofFailures {
+			failures += got
+		} else if most := r.total().value(counts); got > most && !strings.HasSuffix(r.metrics[0], "*") {
+			t.Errorf("%s: %d series, which is more than %d", strings.Join(r.metrics, ", "), got, most)
+		}
+	}
+	for _, metric := range []string{"rdma_verbs_call_failures_total", "rdma_probe_aborts_total", "rdma_probe_undestroyed_objects", "rdma_completions_unsuccessful_total"} {
+		if found[metric] == 0 {
+			t.Errorf("%s has no series: nothing went wrong", metric)
+		}
+	}
+	t.Logf("%d series, %d of them of failures", len(parseExposition(t, exposition)), failures)
+}

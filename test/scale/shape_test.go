@@ -1,0 +1,190 @@
+package scale_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// device is a kind of simulated device.
+type device struct {
+	// like is the device of the built-in profile that it takes all else from.
+	like string
+	// active and down are how many ports it has of each state.
+	active, down int
+	vectors      int
+	// noSRQ and noMulticast tell what it lacks.
+	noSRQ, noMulticast bool
+	// owners are the processes that hold objects of every type on it, the same ones as
+	// on other devices, each with a limit of the RDMA controller.
+	owners int
+}
+
+// shape is a host with simulated devices, and how its exporter is configured.
+type shape struct {
+	name    string
+	devices []device
+	// noContracts, noAudits, noMeasurements and noOwnMetrics tell what is switched off.
+	noContracts, noAudits, noMeasurements, noOwnMetrics bool
+	// owners is --audit.owners.
+	owners int
+}
+
+// times returns n devices of a kind.
+func times(n int, d device) []device {
+	all := make([]device, n)
+	for i := range all {
+		all[i] = d
+	}
+	return all
+}
+
+// adapter is like one port of a hardware adapter.
+func adapter(vectors int) device {
+	return device{like: "sim_ib0", active: 1, vectors: vectors, owners: 2}
+}
+
+// shapes returns the hosts whose number of series is computed, and counted.
+func shapes() []shape {
+	twoPorts := device{like: "sim_ib0", active: 1, down: 1, vectors: 64, owners: 4}
+	return []shape{
+		{name: "64 devices, 64 vectors, without contracts", devices: times(64, adapter(64)), owners: 10, noContracts: true},
+		{name: "1 device, 300 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 300}}, owners: 10},
+		{name: "1 device, 2 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 2}}, owners: 10},
+		{name: typicalName, devices: times(8, adapter(16)), owners: 10},
+		{name: "8 devices, 64 vectors", devices: times(8, adapter(64)), owners: 10},
+		{name: "2 devices, 2 ports each of which one is down, 64 vectors", devices: times(2, twoPorts), owners: 10},
+		{name: "1 device, 30 owners of which 20 are named", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 30}}, owners: 20},
+		{
+			name: "4 devices that lack something",
+			devices: []device{
+				{like: "sim_siw0", active: 1, vectors: 4, owners: 1},
+				{like: "sim_rxe0", down: 1, vectors: 4},
+				{like: "sim_rxe0", active: 1, vectors: 4, noSRQ: true},
+				{like: "sim_ib0", active: 3, vectors: 4, noMulticast: true},
+			},
+			owners: 10,
+		},
+		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noAudits: true, noMeasurements: true, noOwnMetrics: true},
+		{name: "2 devices, without measurements", devices: times(2, adapter(16)), owners: 10, noMeasurements: true},
+		{name: "2 devices, without resource audits", devices: times(2, adapter(16)), noAudits: true},
+	}
+}
+
+// flags returns the flags of the exporter beside the profile. It is in a hurry.
+func (s shape) flags() []string {
+	flags := []string{
+		"--provider=simulated", "--web.listen-address=127.0.0.1:0",
+		"--probe.concurrency=4", "--notification.vectors=64", "--notification.budget=30s", "--probe.timeout=1m", "--audit.timeout=1m",
+		"--audit.owners=" + strconv.Itoa(max(s.owners, 1)),
+	}
+	for flag, on := range map[string]bool{
+		withoutContracts:           s.noContracts,
+		withoutAudits:              s.noAudits,
+		withoutOwn:                 s.noOwnMetrics,
+		"--notification.samples=0": s.noMeasurements,
+		"--notification.samples=2": !s.noMeasurements,
+	} {
+		if on {
+			flags = append(flags, flag)
+		}
+	}
+	for _, d := range s.devices {
+		if d.vectors > 64 {
+			// One run does not measure all.
+			return append(flags, "--probe.interval=100ms")
+		}
+	}
+	if !s.noAudits {
+		flags = append(flags, "--audit.interval=10m")
+	}
+	return append(flags, "--probe.interval=10m")
+}
+
+// profile returns the simulated devices.
+func (s shape) profile() string {
+	var b strings.Builder
+	b.WriteString("devices:\n")
+	for i, d := range s.devices {
+		fmt.Fprintf(&b, "  - name: sim%d\n    like: %s\n    completion_vectors: %d\n", i, d.like, d.vectors)
+		if d.like != "sim_siw0" {
+			b.WriteString("    ports:\n")
+			for port := 1; port <= d.active+d.down; port++ {
+				state := "active"
+				if port > d.active {
+					state = "down"
+				}
+				fmt.Fprintf(&b, "      - {number: %d, state: %s, link_layer: InfiniBand, lid: %d, sm_lid: 1, active_mtu: 4096, max_mtu: 4096, pkeys: 1, gids: [{index: 0, gid: \"fe80::%x:%x\", type: IB}]}\n", port, state, 2*i+port, i+1, port)
+			}
+		}
+		var limits []string
+		if d.noSRQ {
+			limits = append(limits, "max_srq: 0")
+		}
+		if d.noMulticast {
+			limits = append(limits, "max_mcast_grp: 0")
+		}
+		if len(limits) > 0 {
+			fmt.Fprintf(&b, "    limits: {%s}\n", strings.Join(limits, ", "))
+		}
+		b.WriteString("    resources:\n      holders:")
+		if d.owners == 0 {
+			b.WriteString(" []")
+		}
+		b.WriteByte('\n')
+		for n := range d.owners {
+			// No two hold the same number, so that it is clear who are the largest.
+			fmt.Fprintf(&b, "        - {pid: %d, comm: owner%d, cgroup: /jobs/%d, rdma_max: {hca_handle: 8, hca_object: 5000}, objects: {", 1000+n, n, n)
+			for i, kind := range []string{"ctx", "pd", "cq", "qp", "mr", "srq", "cm_id"} {
+				if i > 0 {
+					b.WriteString(", ")
+				}
+				fmt.Fprintf(&b, "%s: %d", kind, 1+d.owners-n)
+			}
+			b.WriteString("}}\n")
+		}
+	}
+	return b.String()
+}
+
+// counts returns what the symbols of the formula stand for, by symbol.
+func (s shape) counts(verbs verbSets) map[string]int {
+	c := map[string]int{"D": len(s.devices)}
+	processes := 0
+	for _, d := range s.devices {
+		types, loopback := 3, d.active
+		if d.like == "sim_siw0" {
+			types, loopback = 1, 0 // It connects in another way.
+			c["J"]++               // A size above its limit.
+		}
+		c["P"] += d.active + d.down
+		c["T"] += types
+		c["K"] += 4 - types
+		if d.noSRQ {
+			c["K"]++
+		} else {
+			c["S"]++
+		}
+		if !s.noMeasurements {
+			c["F"]++
+			c["L"] += loopback
+			c["K"] += d.active + d.down - loopback
+			c["V"] += min(d.vectors, 256)
+		}
+		c["B"] += verbs.called(s, d, loopback)
+		if !s.noAudits {
+			named := min(d.owners, s.owners)
+			c["O"] += 7 * named
+			if named < d.owners {
+				c["O"] += 7
+			}
+			c["G"] += named
+			if d.owners > 0 {
+				c["X"]++
+			}
+			processes = max(processes, named)
+		}
+	}
+	c["M"] = processes
+	return c
+}
