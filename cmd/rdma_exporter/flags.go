@@ -31,6 +31,8 @@ const (
 	commandContract  = "contract"
 	commandInventory = "inventory"
 
+	commandHealthcheck = "healthcheck"
+
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
 )
@@ -69,6 +71,8 @@ type options struct {
 	// format, output, failOn and accept are of the command audit.
 	format, output, failOn string
 	accept                 []string
+
+	health healthcheck
 }
 
 // parse parses the command line. With done, there is nothing left to do but to
@@ -86,8 +90,10 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.HelpFlag.Short('h')
 
 	args = withCommand(args)
-	// What is done once has no schedule, and serves nothing.
-	o.addFlags(app, std, args[0] == commandAudit)
+	if name := commandOf(args); name != commandHealthcheck { // which has no use for devices
+		// What is done once has no schedule, and serves nothing.
+		o.addFlags(app, std, name == commandAudit)
+	}
 	o.addCommands(app)
 	command, err := app.Parse(args)
 	if done {
@@ -108,16 +114,30 @@ func withCommand(args []string) []string {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") && args[0] != completionFlag {
 		args = append([]string{commandServe}, args...)
 	}
 	return args
+}
+
+// completionFlag is the flag of kingpin with which a shell asks what may come next.
+// The words that were typed so far follow, and they may have no command yet.
+const completionFlag = "--completion-bash"
+
+// commandOf returns the command that arguments begin with, or those that are being
+// typed.
+func commandOf(args []string) string {
+	if args[0] == completionFlag && len(args) > 1 {
+		return args[1]
+	}
+	return args[0]
 }
 
 // addCommands adds the commands, with the flags that only they have.
 func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices, again and again, and serve the metrics. This is what is done if no command is given.")
 	o.addAudit(app)
+	o.health.add(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
 		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit."},

@@ -52,6 +52,9 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	case commandAudit:
 		runtime.UnlockOSThread()
 		return runAudit(ctx, o, std)
+	case commandHealthcheck:
+		runtime.UnlockOSThread()
+		return o.health.run(ctx, std)
 	default:
 		return runChild(ctx, o, std)
 	}

@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// healthy runs the command healthcheck against an exporter.
+func (e *exporter) healthy(t *testing.T, args ...string) result {
+	t.Helper()
+	return invoke(t, binary, t.TempDir(), append([]string{"healthcheck", "--url=" + e.url}, args...)...)
+}
+
+// says fails the test unless a process ended with a status and wrote one line: what
+// begins and ends as told, to standard output if it was good and else to standard
+// error.
+func (r result) says(t *testing.T, status int, prefix, suffix string) {
+	t.Helper()
+	line, silent := r.stdout, r.stderr
+	if status != 0 {
+		line, silent = r.stderr, r.stdout
+		prefix = programName + ": error: " + prefix
+	}
+	if r.status != status || silent != "" || strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, prefix) || !strings.HasSuffix(line, suffix+"\n") {
+		t.Errorf("status %d, output %q, errors %q; want status %d and %q … %q", r.status, r.stdout, r.stderr, status, prefix, suffix)
+	}
+}
+
+func TestHealthcheck(t *testing.T) {
+	t.Parallel()
+	e := start(t, "--provider=simulated")
+	e.ready(t)
+	e.healthy(t).says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
+	e.healthy(t, "--ready").says(t, 0, e.url+"/-/ready: 200 OK: ", "rdma_exporter is ready.")
+
+	// A process that the kernel does not let run listens, but does not answer.
+	if err := e.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	hung := e.healthy(t, "--timeout=500ms")
+	if err := e.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	hung.says(t, 1, e.url+"/-/healthy: ", "no answer within 500ms")
+	e.healthy(t, "--timeout=1m").says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
+
+	e.stop(t)
+	e.healthy(t).says(t, 1, e.url+"/-/healthy: ", "listens elsewhere (--url)")
+}
+
+// An exporter is healthy, and not ready, while a device hangs in its first run.
+func TestHealthcheckNotReady(t *testing.T) {
+	t.Parallel()
+	profile := file(t, "profile.yaml", `
+devices:
+  - name: sim_hung0
+    like: sim_rxe0
+    faults: [{verb: ibv_create_cq, hang: true}]
+`)
+	e := start(t, "--provider=simulated", "--simulated.profile="+profile, "--probe.timeout=10m", "--contract.interval=0s")
+	e.healthy(t).says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
+	e.healthy(t, "--ready").says(t, 1, e.url+"/-/ready: 503 Service Unavailable: rdma_exporter is not ready: ", ".")
+}
+
+// What asks for a password or for a client certificate is asked without one.
+func TestHealthcheckWithoutSecret(t *testing.T) {
+	t.Parallel()
+	hash, err := bcrypt.GenerateFromPassword([]byte("open sesame"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := "basic_auth_users: {alice: " + string(hash) + "}\n"
+	for _, c := range []struct{ name, config, scheme, says string }{
+		{"password", password, "http", "it wants a password"},
+		{"TLS", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "https", ""},
+		{"TLS and password", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n" + password, "https", "it wants a password"},
+		{"client certificate", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: cert.pem, client_auth_type: RequireAndVerifyClientCert}\n" + password, "https", "it wants a client certificate"},
+		{"client certificate, TLS 1.2", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, max_version: TLS12}\n", "https", "it wants a client certificate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			certificate(t, dir)
+			config := filepath.Join(dir, "web.yaml")
+			if err := os.WriteFile(config, []byte(c.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e := start(t, "--provider=simulated", "--web.config.file="+config)
+			url := c.scheme + strings.TrimPrefix(e.url, "http")
+			if c.says == "" {
+				e.healthy(t).says(t, 0, url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
+				return
+			}
+			e.healthy(t).says(t, 0, url+"/-/healthy: ", ": "+c.says+", so it lives")
+			e.healthy(t, "--ready").says(t, 1, url+"/-/ready: ", ": "+c.says+", so that whether it is ready cannot be known from here; that it lives can, without --ready")
+		})
+	}
+}
