@@ -16,6 +16,7 @@ port ?= 10879
 
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 gofumpt := mvdan.cc/gofumpt@v0.12.0
+node_exporter := github.com/prometheus/node_exporter@v1.12.1
 
 info := github.com/prometheus/common/version
 ldflags = -X $(info).Version=$(shell cat VERSION) \
@@ -52,7 +53,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
 .PHONY: test
-test: test-unit test-browser test-vm ## Run every test, those on real devices in the VM included
+test: test-unit test-fuzz test-browser test-deploy test-vm ## Run every test, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build
@@ -75,12 +76,28 @@ test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run th
 	go test -tags vmhost ./test/vm
 	$(prometheus) '^TestVM$$'
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
-	$(test_env) go test -tags vm -p 1 -timeout 25m -v -skip '^TestPreload$$' -exec "$(vm) --timeout 1500" ./verbs/ibverbs ./restrack ./test/softroce
-	$(preload)
+# Two machines at a time: each mostly waits.
+	@tools/packages $(systemd_packages) $(image_packages)
+	$(MAKE) --no-print-directory -j 2 --output-sync=target test-devices test-preload test-systemd test-image
 # A device has as many completion vectors as the machine has processors.
 	for smp in 4 8; do \
 		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
 	done
+
+.PHONY: test-devices test-preload
+test-devices:
+	$(test_env) go test -tags vm -p 1 -timeout 25m -v -skip '^TestPreload$$' -exec "$(vm) --timeout 1500" ./verbs/ibverbs ./restrack ./test/softroce
+test-preload:
+	$(preload)
+
+systemd_packages = systemd udev openssl bash zsh fish
+
+.PHONY: test-systemd
+test-systemd: build $(bin)/holder ## Install in a folder, try units and completions, and run the service under systemd in the VM
+	@tools/packages $(systemd_packages)
+	$(test_env) go test -tags vmhost -v ./test/systemd/install
+	@test/vm/setup
+	$(test_env) go test -tags vm -timeout 25m -v -exec "$(vm) --systemd --timeout 1500" ./test/systemd
 
 # A real Prometheus is on this machine; the exporter may be in the VM.
 prometheus = $(test_env) go test -tags vmhost -v ./test/prometheus -run
@@ -111,11 +128,61 @@ reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reliabi
 		}' .cache/reliability >.cache/reliability.md
 	@cp .cache/reliability.md docs/reliability.md
 
+.PHONY: privileges
+privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/privileges.md from what is seen on a real device
+	@test/vm/setup
+	$(test_env) go test -tags vm -v -run '^TestPrivileges$$' -exec "$(vm)" ./test/softroce -privileges.print | tee .cache/privileges
+	@tools/splice docs/privileges.md .cache/privileges
+
+# Helm and the types of Kubernetes are the business of a module of its own.
+chart := deploy/helm/rdma-exporter
+
+.PHONY: test-deploy
+test-deploy: build $(bin)/helm $(bin)/golangci-lint ## Lint and render the Helm chart, decode each object strictly, and start the exporter as it says
+	cd deploy/check && go vet . && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...
+	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(bin)/helm' go test -count=1 -v .
+
+$(bin)/helm: deploy/check/go.mod
+	@mkdir -p $(bin)
+	cd deploy/check && go build -o '$(CURDIR)/$@' helm.sh/helm/v3/cmd/helm
+	@touch $@
+
+.PHONY: image
+image: ## Build the container image without a registry, into .cache/image (as root)
+	@tools/image
+
+# As a container it runs in the VM, where podman can start one.
+image_packages = buildah mmdebstrap podman crun conmon
+image_env = RDMA_IMAGE='$(CURDIR)/.cache/image' $(test_env)
+
+.PHONY: test-image
+test-image: build image $(bin)/holder ## Look at the image, run it with simulated devices, and in the VM as a container on real ones
+	@tools/packages $(image_packages)
+	@test/vm/setup
+	$(image_env) go test -tags image -count 1 -v ./test/image
+	$(image_env) go test -tags imagevm -count 1 -timeout 20m -v -exec "$(vm)" ./test/image
+
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)
 	go test -tags vmhost,kernels -run TestSiw ./test/vm
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw" ./test/softroce
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
+
+time ?= 60s
+.PHONY: fuzz
+fuzz: ## Fuzz everything that reads what comes from outside, for a minute each (time=T)
+	@tools/packages gcc libc6-dev libibverbs-dev
+	tools/fuzz $(time)
+
+.PHONY: test-fuzz
+test-fuzz: ## The same, for 3 seconds each
+	@tools/packages gcc libc6-dev libibverbs-dev
+	tools/fuzz 3s
+
+seconds ?= 60
+.PHONY: load
+load: build ## Scrape simulated exporters a hundredfold, with 200 slow clients besides, four times a minute (seconds=N)
+	$(test_env) go test -tags load -timeout 0 -count 1 -v -run TestLoad ./test/load -load.time=$(seconds)s
 
 runs ?= 1000
 minutes ?= 60
@@ -130,6 +197,30 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
 	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --memory 4096" ./restrack
+
+.PHONY: bench-peers
+bench-peers: runs = 3
+bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
+	@test/vm/setup
+	$(peers) 'TestTable|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
+	$(peers) TestRealDevices -exec "$(vm) --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
+
+peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run
+
+$(bin)/node_exporter: Makefile
+	@mkdir -p $(bin)
+	GOBIN='$(CURDIR)/$(bin)' go install $(node_exporter)
+	@touch $@
+
+nodes ?= 200
+devices ?= 8
+vectors ?= 16
+scrape ?= 30s
+for ?= 10m
+.PHONY: bench-scale
+bench-scale: test-tools ## Have a real Prometheus scrape 200 exporters (nodes=N) of 8 devices each (devices=N) every 30 s (scrape=D) for 10 minutes (for=D): what that, the rules and the dashboards cost
+	$(test_env) go test -run '^$$' -bench '^BenchmarkFleet$$' -benchtime 1x -timeout 0 ./test/scale \
+		-scale.nodes=$(nodes) -scale.devices=$(devices) -scale.vectors=$(vectors) -scale.interval=$(scrape) -scale.for=$(for)
 
 $(bin)/yardstick: test/yardstick/yardstick.c
 	@tools/packages gcc libc6-dev libibverbs-dev
@@ -146,16 +237,18 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
+tags := vm,vmhost,kernels,siw,browser,load,image,imagevm
+
 .PHONY: lint
 lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts and generated files
 	@tools/packages gcc libc6-dev libibverbs-dev shellcheck
 	@unformatted="$$($(bin)/gofumpt -l .)"; \
 		if [[ -n "$$unformatted" ]]; then echo "not formatted (make fmt):" $$unformatted >&2; exit 1; fi
 	go vet ./...
-	go vet -tags vm,vmhost,kernels,siw,browser ./...
+	go vet -tags $(tags) ./...
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
-	$(bin)/golangci-lint run --build-tags vm,vmhost,kernels,siw,browser ./verbs/ibverbs ./probe/contract ./restrack ./test/...
+	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./probe/contract ./restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
@@ -167,7 +260,9 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/e2e -update
+	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/e2e ./test/scale ./test/security -update
+	cp alerts/*.yaml $(chart)/files/alerts/
+	cp dashboards/*.json $(chart)/files/dashboards/
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)
@@ -178,6 +273,15 @@ $(bin)/gofumpt: Makefile
 	@mkdir -p $(bin)
 	GOBIN='$(CURDIR)/$(bin)' go install $(gofumpt)
 	@touch $@
+
+# As root by way of sudo, what the user built is installed; nothing is built by root.
+.PHONY: install
+install: $(if $(SUDO_USER),,build) ## Install exporter, units, completions and docs in PREFIX (/usr/local), for a package in DESTDIR
+	@tools/install $(exporter)
+
+.PHONY: uninstall
+uninstall: ## Remove what was installed there
+	@tools/install --remove
 
 .PHONY: clean
 clean: ## Remove .cache

@@ -177,8 +177,8 @@ func TestNames(t *testing.T) {
 		}
 	}
 	words := []string{
-		"absent", "and", "bool", "changes", "count", "count_over_time", "histogram_quantile", "increase", "max",
-		"max_over_time", "min_over_time", "offset", "or", "predict_linear", "quantile", "quantile_over_time", "rate",
+		"absent", "and", "bool", "changes", "count", "count_over_time", "histogram_quantile", "increase",
+		"last_over_time", "max", "max_over_time", "min", "min_over_time", "offset", "or", "predict_linear", "quantile", "quantile_over_time", "rate",
 		"sum", "time", "topk", "unless",
 	}
 	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"(rdma_[a-z_]+\{[^}]*\}[^"]*)"`)

@@ -29,7 +29,9 @@ const (
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
 	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
 	findingsRule = `job_finding_severity:rdma_audit_findings:sum{@job,severity!="info"}`
-	needsRules   = " Needs the recording rules of alerts/recording.yaml."
+	// troubleRule is how much is wrong with each device with which anything is.
+	troubleRule = `instance_device:rdma_trouble:sum{@device}`
+	needsRules  = " Needs the recording rules of alerts/recording.yaml."
 )
 
 const (
@@ -92,22 +94,7 @@ func fleetState() []Panel {
 }
 
 func fleetWorst() []Panel {
-	// A contract that is violated is a finding, too, and so is what makes a run go wrong or
-	// hang: those are counted once. Where the last run was ok, what an earlier one or the
-	// contract audit met with is counted as a finding.
-	const (
-		bad     = `(` + failing + ` == 1 or ` + stuck + ` == 1)`
-		weights = `(sum by (@id) (
-  100 * ` + bad + `
-    or 10 * max by (@id, finding) (rdma_audit_findings{@device,severity="critical",finding!~"contract_violated|device_unusable|notification_failed|probe_failed|run_aborted|stuck"})
-    or 10 * max by (@id, finding) (rdma_audit_findings{@device,severity="critical",finding=~"device_unusable|notification_failed|probe_failed|run_aborted"} unless on (@id) ` + bad + `)
-    or max by (@id, finding, severity) (rdma_audit_findings{@device,severity="warning",finding!="contract_violated"})
-    or 10 * max by (@id, contract) (rdma_contract_violated{@device,severity="critical"})
-    or max by (@id, contract, severity) (rdma_contract_violated{@device,severity="warning"})
-    or 10 * max by (@id, path) (` + ratioRule + ` > bool 3 and on (@id, path) ` + p99Rule + ` > 150e-6)
-) > 0)`
-		worst = `topk(25, ` + weights + `)`
-	)
+	const worst = `topk(25, ` + troubleRule + `)`
 	ofWorst := func(expr string) query {
 		return query{expr + ` and on (@id) ` + worst, ""}
 	}
@@ -118,7 +105,7 @@ func fleetWorst() []Panel {
 		onlyWith("A", table(about{
 			at{24, 10},
 			"Devices in trouble, worst first",
-			"The 25 devices with most trouble: 100 if the last run was not ok or a child process is stuck; 10 for each further critical finding, each critical contract that is violated, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. Nothing is counted twice: findings that tell of violated contracts, or critical ones that tell why the run was not ok, are left out. No rows: no device stands out. Click a device for its dashboards. The latencies need the recording rules of alerts/recording.yaml; the rest does not.",
+			"The 25 devices with most trouble: 100 if the last run was not ok or a child process is stuck; 10 for each further critical finding, each critical contract that is violated, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. Nothing is counted twice: findings that tell of violated contracts, or critical ones that tell why the run was not ok, are left out. No rows: no device stands out. Click a device for its dashboards." + needsRules,
 			count, plain(),
 		}, "trouble", append(whose(), []column{
 			{field: "A", title: "trouble", width: 80, thresholds: new(rising(step{1, warning}, step{10, critical}))},
