@@ -78,7 +78,7 @@ const (
 )
 
 // runChild runs one child to its end, or to the moment at which it is given up.
-// It takes no longer than the timeout, the grace after a kill, and the grace for
+// It takes no longer than the timeout, the grace after a kill, and the graces for
 // the pipe. If ctx is done it kills the child.
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	run := &report.Run{Kind: t.kind, Device: t.device, Started: time.Now()}

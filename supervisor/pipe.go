@@ -14,6 +14,13 @@ import (
 // lookEvery is how often it is looked for what a child that lives has written.
 const lookEvery = 50 * time.Millisecond
 
+// lookSoon is how soon it is looked again if the child wrote so much that it may wait
+// for room.
+const lookSoon = time.Millisecond
+
+// leastPipe is the capacity of a pipe, in bytes, of a user who has many.
+const leastPipe = 4096
+
 // outputPipe is the reading end of a child's standard output. A child writes
 // hundreds of short lines, each as soon as it is true, and nobody needs them before
 // it has ended or is to be killed: so nothing wakes this process when one is written,
@@ -24,6 +31,9 @@ type outputPipe struct {
 	ended <-chan struct{}
 	// closed is closed with the pipe.
 	closed chan struct{}
+	// full is how much, found at one look, means that the child may wait for room, and
+	// found is how much was there; only the reader uses them.
+	full, found int
 
 	mu sync.Mutex
 	fd int // -1 once closed
@@ -41,34 +51,50 @@ func newOutputPipe(ended <-chan struct{}) (*outputPipe, *os.File, error) {
 		_ = unix.Close(fds[1])
 		return nil, nil, fmt.Errorf("a pipe for the child: %w", err)
 	}
-	return &outputPipe{ended: ended, closed: make(chan struct{}), fd: fds[0]}, os.NewFile(uintptr(fds[1]), "the child's standard output"), nil
+	full := leastPipe / 2
+	if n, err := unix.FcntlInt(uintptr(fds[0]), unix.F_GETPIPE_SZ, 0); err == nil {
+		full = n / 2
+	}
+	return &outputPipe{ended: ended, closed: make(chan struct{}), full: full, fd: fds[0]}, os.NewFile(uintptr(fds[1]), "the child's standard output"), nil
 }
 
 // Read implements io.Reader. It waits until there is something, until nobody can write
 // any more, or until the pipe is closed. Only one goroutine may call it at a time.
 func (p *outputPipe) Read(b []byte) (int, error) {
-	var pause *time.Timer
+	var timer *time.Timer
 	for {
 		n, err := p.read(b)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case !errors.Is(err, unix.EAGAIN):
+			p.found += n
 			return n, err
 		}
-		if pause == nil {
-			pause = time.NewTimer(lookEvery)
-			defer pause.Stop()
+		wait := p.pause()
+		if timer == nil {
+			timer = time.NewTimer(wait)
+			defer timer.Stop()
 		} else {
-			pause.Reset(lookEvery)
+			timer.Reset(wait)
 		}
 		select {
-		case <-pause.C:
+		case <-timer.C:
 		case <-p.ended:
 			p.ended = nil // What the child left behind may hold the pipe.
 		case <-p.closed:
 		}
 	}
+}
+
+// pause returns how long to wait until the next look, after one that found nothing more.
+func (p *outputPipe) pause() time.Duration {
+	full := p.found >= p.full
+	p.found = 0
+	if full {
+		return lookSoon
+	}
+	return lookEvery
 }
 
 // read takes what is there now.

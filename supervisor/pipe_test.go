@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -127,5 +128,50 @@ func TestTailReadFrom(t *testing.T) {
 	}
 	if got := tl.get(); got.tail != text || got.fatal != "panic: why" {
 		t.Errorf("kept %d bytes and the line %q", len(got.tail), got.fatal)
+	}
+}
+
+// A child that fills its pipe is not held up until the next look of those that are far
+// between: after a look at a full pipe the next one follows soon.
+func TestOutputPipeFull(t *testing.T) {
+	t.Parallel()
+	r, w, err := newOutputPipe(make(chan struct{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	size := 2 * r.full
+	if _, err := w.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(r, make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if r.pause() != lookSoon {
+		t.Error("the next look at a pipe that was full is not soon")
+	}
+	if r.pause() != lookEvery {
+		t.Error("one at a pipe that was empty is")
+	}
+}
+
+// The end of a child is awaited, and leaves it to be reaped.
+func TestAwaitEnd(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "/bin/cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(cmd.Process.Pid)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the end of the child was awaited, and it cannot be reaped: %v", err)
 	}
 }

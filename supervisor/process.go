@@ -96,10 +96,8 @@ func (e exit) String() string {
 
 // execProcess is a process of the operating system.
 type execProcess struct {
-	cmd *exec.Cmd
-	out *outputPipe
-	// pidfd refers to the child; -1 where the kernel has no such thing.
-	pidfd int
+	cmd   *exec.Cmd
+	out   *outputPipe
 	tail  tail
 	ended chan struct{}
 	// state is set before ended is closed.
@@ -134,7 +132,6 @@ func launch(c Command) (process, error) {
 			// No child outlives this process, however this process ends. The kernel
 			// drops this for a program that is set-user-ID or has file capabilities.
 			Pdeathsig: syscall.SIGKILL,
-			PidFD:     &p.pidfd,
 		},
 	}
 	files := []io.Closer{w}
@@ -172,7 +169,7 @@ func (p *execProcess) keep(files []io.Closer, started chan<- error) {
 	if err != nil {
 		return
 	}
-	awaitEnd(p.cmd.Process.Pid, p.pidfd)
+	awaitEnd(p.cmd.Process.Pid)
 	p.mu.Lock()
 	p.reapable = true
 	// The child is not reaped yet, so its process group cannot be anybody else's.
@@ -186,14 +183,16 @@ func (p *execProcess) keep(files []io.Closer, started chan<- error) {
 	close(p.ended)
 }
 
-// awaitEnd waits until a child has ended, and does not reap it. It closes pidfd.
+// awaitEnd waits until a child has ended, and does not reap it.
 //
 // A thread that waits in the kernel without the runtime knowing for how long has the
 // runtime look after it, some fifty times for each child; so the runtime's poller waits
-// where the kernel has pidfds.
-func awaitEnd(pid, pidfd int) {
-	if pidfd >= 0 && awaitReadable(pidfd) {
-		return
+// where the kernel has pidfds. Whether it has ended says waitid alone: a pidfd can be
+// read before a child that is traced may be reaped, and at any time where there is no
+// polling of them.
+func awaitEnd(pid int) {
+	if pidfd, err := unix.PidfdOpen(pid, 0); err == nil { // not reaped: the number is the child's
+		awaitReadable(pidfd)
 	}
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -203,26 +202,24 @@ func awaitEnd(pid, pidfd int) {
 	}
 }
 
-// awaitReadable waits until there is something to read from fd, and closes it. It
-// returns false if it could not wait.
-func awaitReadable(fd int) bool {
+// awaitReadable waits until there is something to read from fd, if it can, and closes
+// it.
+func awaitReadable(fd int) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
-		return false
+		return
 	}
 	file := os.NewFile(uintptr(fd), "pidfd")
 	defer func() { _ = file.Close() }() // nothing was written
 	conn, err := file.SyscallConn()
 	if err != nil {
-		return false
+		return
 	}
-	ready := false
-	err = conn.Read(func(fd uintptr) bool {
+	// An error means that it cannot be waited for.
+	_ = conn.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		ready = n > 0
-		return ready
+		return n > 0
 	})
-	return err == nil && ready
 }
 
 func exitOf(s *os.ProcessState) exit {

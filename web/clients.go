@@ -73,12 +73,18 @@ func (s *clients) connContext(ctx context.Context, conn net.Conn) context.Contex
 		// A socket that does not take it keeps its own size.
 		_ = b.SetWriteBuffer(sendBuffer)
 	}
+	// The log may block, and nobody else is to wait for it: so it is deferred to the end.
+	var worst *client
+	defer func() {
+		if worst != nil {
+			s.warn("Too many connections: the one that does least was cut", "limit", s.maxConnections, "client", worst.conn.RemoteAddr())
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) >= s.maxConnections {
-		if c := s.worst(); c != nil {
-			s.warn("Too many connections: the one that does least was cut", "limit", s.maxConnections, "client", c.conn.RemoteAddr())
-			s.cut(c)
+		if worst = s.worst(); worst != nil {
+			s.cut(worst)
 		}
 	}
 	s.events++
@@ -146,6 +152,12 @@ func (c *client) hold(a *answer) (release func()) {
 		return func() {}
 	}
 	s := c.of
+	var slow int
+	defer func() {
+		if slow > 0 {
+			s.warn("Too many bytes wait for slow clients: the slowest were cut", "limit", s.maxUnsent, "clients", slow)
+		}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.unsent[a]
@@ -153,7 +165,7 @@ func (c *client) hold(a *answer) (release func()) {
 		s.events++
 		d = &delivery{since: s.events, to: make(map[*client]int)}
 		s.unsent[a] = d
-		s.unsentBytes += len(a.body)
+		s.unsentBytes += cap(a.body)
 	}
 	d.to[c]++
 	for s.unsentBytes > s.maxUnsent {
@@ -161,7 +173,7 @@ func (c *client) hold(a *answer) (release func()) {
 		if oldest == nil {
 			break
 		}
-		s.giveUp(oldest)
+		slow += s.giveUp(oldest)
 	}
 	return func() {
 		s.mu.Lock()
@@ -172,7 +184,7 @@ func (c *client) hold(a *answer) (release func()) {
 		if len(d.to) == 0 {
 			delete(s.unsent, a)
 			if !d.given {
-				s.unsentBytes -= len(a.body)
+				s.unsentBytes -= cap(a.body)
 			}
 		}
 	}
@@ -192,23 +204,33 @@ func (s *clients) oldest(but *answer) *answer {
 
 // giveUp cuts all to whom an answer is being sent. They let go of it when their writes
 // fail, which is at once.
-func (s *clients) giveUp(a *answer) {
+func (s *clients) giveUp(a *answer) (clients int) {
 	d := s.unsent[a]
 	d.given = true
-	s.unsentBytes -= len(a.body)
-	s.warn("Too many bytes wait for slow clients: the slowest were cut", "limit", s.maxUnsent, "clients", len(d.to))
+	s.unsentBytes -= cap(a.body)
 	for c := range d.to {
 		s.cut(c)
 	}
+	return len(d.to)
 }
 
 // worst returns the connection that is missed least: one on which no request came that
-// may be served, else one that waits for its next request, else one whose client takes
-// long over its answer; of several the one that was longest without an event. It
-// returns nil if there is no connection.
+// may be served, if there are many of these, else one that waits for its next request,
+// else one whose client takes long over its answer; of several the one that was longest
+// without an event. It returns nil if there is no connection.
 func (s *clients) worst() *client {
+	fresh := 0
+	for _, c := range s.open {
+		if !c.asked {
+			fresh++
+		}
+	}
+	// Who comes is given time to ask, unless there are too many who do not.
+	spare := fresh <= s.maxConnections/4
 	rank := func(c *client) int {
 		switch {
+		case !c.asked && spare:
+			return 3
 		case !c.asked:
 			return 0
 		case c.serving == 0:

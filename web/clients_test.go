@@ -212,3 +212,37 @@ func TestServeTimeout(t *testing.T) {
 		t.Errorf("cut %v", c.closed())
 	}
 }
+
+// Who has just come is not cut for who comes next, while others idle.
+func TestNewcomerStays(t *testing.T) {
+	c := newCrowd(4, 0)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		c.opens(name)
+		c.asks(name)
+		c.reads(name)
+	}
+	c.opens("scraper")
+	c.opens("next")
+	if got, want := c.closed(), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("%v were cut, want %v", got, want)
+	}
+}
+
+// TestSmallAnswerIsSmall makes sure that an answer keeps no more memory than it counts
+// for: that of a few metrics not the memory of all.
+func TestSmallAnswerIsSmall(t *testing.T) {
+	e := newExposition(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "" {
+			_, _ = w.Write(make([]byte, 1<<20))
+		}
+	}), 0)
+	ask := func(target string) *answer {
+		return e.answer(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	}
+	if full := ask("/metrics"); len(full.body) != 1<<20 {
+		t.Fatalf("the whole answer has %d bytes", len(full.body))
+	}
+	if one := ask("/metrics?name[]=x"); cap(one.body) > 1<<16 {
+		t.Errorf("an answer of %d bytes keeps %d", len(one.body), cap(one.body))
+	}
+}

@@ -69,9 +69,8 @@ func (e *exposition) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	a := e.answer(r)
 	if a == nil {
-		if r.Context().Err() == nil {
-			http.Error(w, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", e.most), http.StatusServiceUnavailable)
-		}
+		// Also to who seems to have gone: it may have closed one direction only.
+		http.Error(w, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", e.most), http.StatusServiceUnavailable)
 		return
 	}
 	a.send(w, r)
@@ -132,7 +131,10 @@ func (e *exposition) make(a *answer, r *http.Request, zipped bool) {
 	if zipped {
 		last = &e.lastZipped
 	}
-	body := bytes.NewBuffer(make([]byte, 0, last.Load()+last.Load()/8))
+	body := new(bytes.Buffer)
+	if len(r.URL.RawQuery) == 0 {
+		body.Grow(int(last.Load() + last.Load()/8))
+	}
 	rec := recorder{header: make(http.Header), body: body}
 	if zipped {
 		z := e.zips.Get().(*gzip.Writer)

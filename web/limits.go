@@ -33,7 +33,7 @@ const (
 
 	// Of HTTP/2: the most requests at once on a connection; the most of their bodies
 	// that may be on its way, which is the least that there is; and the largest frame.
-	maxStreams         = 8
+	maxStreams         = 2
 	connectionReceives = 64 << 10
 	streamReceives     = 16 << 10
 	maxFrame           = 16 << 10
