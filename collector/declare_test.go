@@ -130,8 +130,8 @@ device appeared, whichever was later. Beside the metrics below there are
 [scaling.md](scaling.md#series-of-a-node) has the sum over what a node has, and what a device
 makes at most. Of those that grow with the host:
 
-- %[1]d for each port on which completions were measured by both paths, or %[2]d if by
-  `+"`flush`"+` alone, as on a port that is down;
+- %[2]d for each device on which completions were measured, and %[1]d for each of its ports
+  that reach themselves, as active ones do, four at most;
 - %[3]d for each completion vector that was ever measured;
 - %[4]d for each verb that was called;
 - with N for `+"`--audit.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
@@ -144,7 +144,7 @@ gauges of the last runs of a device are at most %[9]d series, and at most %[10]d
 errnos, %[12]d ports and %[13]d statuses are told apart. The completion vectors up to number
 %[14]d have series of their own; those beyond count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
-`, latencySamples(1, 0), latencySamples(1, 0, report.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
+`, latencySamples(1, 0)-latencySamples(1, 0, report.PathFlush), latencySamples(1, 0, report.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
 		len(declarations()[callDuration].buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
 		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors-1)

@@ -44,6 +44,7 @@ func TestRefused(t *testing.T) {
 		{"monitor.interval=30", "interval"},
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},
 		{"prometheusRule.runbookURL=wiki", "runbookURL"},
+		{"web.config.tlsSecret=certificate", "secret"},
 	} {
 		t.Run(test.value, func(t *testing.T) {
 			_, err := render(t, "--set", test.value)

@@ -119,29 +119,36 @@ func modules(packages []pkg) (of map[string]module, importers map[string][]strin
 	return of, importers
 }
 
-// licence returns the SPDX expression of the licences that a module comes with. An
-// error tells that there is none, or one that is not known here.
+// licence returns the SPDX expression of the licences that a module comes with, those
+// of what it has taken in from elsewhere too. An error tells that there is none, or one
+// that is not known here.
 func licence(m module) (string, error) {
-	entries, err := os.ReadDir(m.Dir)
-	if err != nil {
-		return "", err
-	}
+	name := regexp.MustCompile(`(?i)^(licen[cs]e|copying)`)
 	found := make(map[string]bool)
-	for _, e := range entries {
-		if !regexp.MustCompile(`(?i)^(licen[cs]e|copying)`).MatchString(e.Name()) {
-			continue
+	err := filepath.WalkDir(m.Dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && e.Name() == "testdata":
+			return fs.SkipDir
+		case e.IsDir() || !name.MatchString(e.Name()) || filepath.Ext(path) == ".go":
+			return nil
 		}
-		b, err := os.ReadFile(filepath.Join(m.Dir, e.Name()))
+		b, err := os.ReadFile(path)
 		if err != nil {
-			return "", err
+			return err
 		}
 		in := licencesIn(string(b))
 		if len(in) == 0 {
-			return "", fmt.Errorf("%s of %s is of no licence that is known here: teach licencesIn about it, and see whether it goes with ours", e.Name(), m.Path)
+			return fmt.Errorf("%s of %s is of no licence that is known here: teach licencesIn about it, and see whether it goes with ours", e.Name(), m.Path)
 		}
 		for _, l := range in {
 			found[l] = true
 		}
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	if len(found) == 0 {
 		return "", fmt.Errorf("%s has no licence", m.Path)

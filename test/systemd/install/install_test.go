@@ -152,6 +152,37 @@ func TestEnvironmentFile(t *testing.T) {
 	}
 }
 
+// Paths with slashes at their end are the paths without, and an environment file is
+// known by its name, whatever the variables say at the end.
+func TestSlashes(t *testing.T) {
+	p := folder(t, "PREFIX=/usr/local/", "SYSCONFDIR=//etc/")
+	p.mustMake(t, "install")
+	const edited = "ARGS=--log.level=debug\n"
+	p.write(t, environment, edited)
+	p.vars = []string{"SYSCONFDIR=/opt/etc"}
+	p.mustMake(t, "uninstall")
+	if got := p.files(t); !slices.Equal(got, []string{"0644 " + environment}) || p.read(t, environment) != edited {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// What an installation that failed has left can be removed.
+func TestHalf(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "rdma_exporter")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := folder(t, "exporter="+broken)
+	out, err := p.make(t, "install")
+	if err == nil || !strings.Contains(out, "cannot be made") {
+		t.Fatalf("it was installed: %v\n%s", err, out)
+	}
+	p.mustMake(t, "uninstall")
+	if got := p.files(t); len(got) > 0 {
+		t.Errorf("left: %v", got)
+	}
+}
+
 // An upgrade removes what only the earlier version had.
 func TestUpgrade(t *testing.T) {
 	p := folder(t)
