@@ -321,7 +321,12 @@ func TestAuditContainer(t *testing.T) {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = os.Remove(path) })
+		created := path
+		t.Cleanup(func() {
+			if err := os.Remove(created); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	limit := func(text string) {
 		t.Helper()
