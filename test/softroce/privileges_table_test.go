@@ -42,6 +42,7 @@ func TestPrivileges(t *testing.T) {
 		}
 	}
 	t.Run("shared", run(false))
+	h.lookAgain(t, all, found)
 	t.Run("exclusive", func(t *testing.T) {
 		keepDevices(t)
 		// No device can be moved, since the driver cannot take contexts away from their
@@ -57,6 +58,31 @@ func TestPrivileges(t *testing.T) {
 	if !t.Failed() {
 		compareSights(t, all, found)
 	}
+}
+
+// lookAgain looks once more into situations in which something else was found than the
+// documentation has. Rarely, when many network namespaces come and go, the kernel shows
+// no device in one for a while.
+func (h *privilegedHost) lookAgain(t *testing.T, all []situation, found []sight) {
+	t.Helper()
+	if *privilegesPrint || t.Failed() {
+		return
+	}
+	page, err := os.ReadFile(privilegesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range all {
+		if row := rowOf(s, found[i]); !s.exclusive && !strings.Contains(string(page), row) {
+			t.Logf("not as documented, so it is looked at again: %s", row)
+			found[i] = h.look(t, s)
+		}
+	}
+}
+
+// rowOf returns a row of the tables.
+func rowOf(s situation, found sight) string {
+	return fmt.Sprintf("| %s | %s |\n", s.name, strings.Join(found.cells(), " | "))
 }
 
 // keepDevices keeps each device to one network namespace until the end of the test. The
@@ -83,7 +109,7 @@ func compareSights(t *testing.T, all []situation, found []sight) {
 		if i == 0 || s.group != all[i-1].group {
 			fmt.Fprintf(&b, "\n### %s\n\n| the exporter | %s |\n|%s\n", s.group, strings.Join(sightColumns(), " | "), strings.Repeat("---|", len(sightColumns())+1))
 		}
-		fmt.Fprintf(&b, "| %s | %s |\n", s.name, strings.Join(found[i].cells(), " | "))
+		b.WriteString(rowOf(s, found[i]))
 	}
 	b.WriteString("\n" + privilegesEnd + "\n")
 	if *privilegesPrint {
