@@ -99,6 +99,7 @@ func TestValuesUsed(t *testing.T) {
 		"prometheusRule.enabled": false,
 		"monitor.kind":           "ServiceMonitor",
 		"updateStrategy.type":    "OnDelete",
+		"web.config.secret":      "another", // which tlsSecret needs
 	}
 	// What is overruled by another value, which is taken back for both.
 	overruled := map[string]string{"image.tag": "image.digest", "nameOverride": "fullnameOverride"}
