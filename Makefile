@@ -114,19 +114,7 @@ preload = $(test_env) go test -tags vm -timeout 40m -v -run '^TestPreload$$' -ex
 reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reliability.md from what is seen on a real device
 	@test/vm/setup
 	$(preload) -preload.print | tee .cache/reliability
-	@awk -v doc=docs/reliability.md ' \
-		/^<!-- What follows/ { on = 1 } \
-		on { table = table $$0 "\n" } \
-		/^<!-- Here ends/ { on = 0 } \
-		END { \
-			if (table == "") exit 1; \
-			while ((getline line < doc) > 0) { \
-				if (line ~ /^<!-- What follows/) { printf "%s", table; skip = 1 } \
-				if (!skip) print line; \
-				if (line ~ /^<!-- Here ends/) skip = 0; \
-			} \
-		}' .cache/reliability >.cache/reliability.md
-	@cp .cache/reliability.md docs/reliability.md
+	@tools/splice docs/reliability.md .cache/reliability
 
 .PHONY: privileges
 privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/privileges.md from what is seen on a real device

@@ -3,24 +3,24 @@
 package browser
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // startExporter starts the built exporter and returns its address, without a slash
 // at the end, once its page has a text. It ends with the test.
 func startExporter(t *testing.T, shows string, args ...string) (url string) {
 	t.Helper()
-	log := new(logBuffer)
+	log := new(running.Output)
 	// A run ends at once or never, so that the page is the same whenever it is
 	// looked at.
 	args = append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h", "--probe.jitter=0", "--discovery.interval=1h"}, args...)
@@ -93,23 +93,4 @@ func get(t *testing.T, client *http.Client, url string) string {
 // testdata/NAME.yaml.
 func profile(name string) []string {
 	return []string{"--provider=simulated", "--simulated.profile=" + filepath.Join("testdata", name+".yaml")}
-}
-
-// logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -20,6 +20,7 @@ import (
 
 	"rdma_exporter/report"
 	"rdma_exporter/status"
+	"rdma_exporter/test/running"
 )
 
 // auditing is an exporter that audits once.
@@ -27,7 +28,7 @@ type auditing struct {
 	// program is a name of the binary that only this exporter and its children run.
 	program        string
 	cmd            *exec.Cmd
-	stdout, stderr output
+	stdout, stderr running.Output
 }
 
 // newAudit returns an exporter that is to audit simulated devices, of a profile unless
@@ -80,7 +81,7 @@ func (a *auditing) end(t testing.TB) result {
 	overdue := time.AfterFunc(patience, func() { _ = a.cmd.Process.Kill() })
 	err := a.cmd.Wait()
 	if !overdue.Stop() {
-		t.Fatalf("it did not end by itself:\n%s", a.stderr.tail(2000))
+		t.Fatalf("it did not end by itself:\n%s", a.stderr.Tail(2000))
 	}
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

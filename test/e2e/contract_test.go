@@ -181,7 +181,7 @@ func TestAuditIsInterrupted(t *testing.T) {
 	const failed = "A run of the contract audit on the device failed"
 	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
 		if n := strings.Count(e.log.String(), text); n != want {
-			t.Errorf("the log says %q %d times, want %d:\n%s", text, n, want, e.log.tail(6000))
+			t.Errorf("the log says %q %d times, want %d:\n%s", text, n, want, e.log.Tail(6000))
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -11,10 +10,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // exporter is a running exporter.
@@ -26,7 +26,7 @@ type exporter struct {
 	url    string
 	client *http.Client
 	cmd    *exec.Cmd
-	log    output
+	log    running.Output
 	// ended is closed when the process has ended; err is set before.
 	ended chan struct{}
 	err   error
@@ -67,7 +67,7 @@ func startProgram(t testing.TB, program string, args ...string) *exporter {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", strings.Join(args, " "), e.log.tail(6000))
+			t.Logf("log of %s:\n%s", strings.Join(args, " "), e.log.Tail(6000))
 		}
 	})
 
@@ -75,7 +75,7 @@ func startProgram(t testing.TB, program string, args ...string) *exporter {
 	eventually(t, "the exporter listens", func() bool {
 		select {
 		case <-e.ended:
-			t.Fatalf("the exporter ended before it listened: %v\n%s", e.err, e.log.tail(6000))
+			t.Fatalf("the exporter ended before it listened: %v\n%s", e.err, e.log.Tail(6000))
 		default:
 		}
 		m := listening.FindStringSubmatch(e.log.String())
@@ -199,31 +199,6 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-// tail returns the last n bytes at most.
-func (o *output) tail(n int) string {
-	s := o.String()
-	return s[max(0, len(s)-n):]
-}
-
 // result is what a process that ended left.
 type result struct {
 	status         int
@@ -240,7 +215,7 @@ func invoke(t *testing.T, program, dir string, args ...string) result {
 func invokeWith(t *testing.T, input, program, dir string, args ...string) result {
 	t.Helper()
 	dependOnProgram(t)
-	var stdout, stderr output
+	var stdout, stderr running.Output
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "COLUMNS=80") // for the width of the help
@@ -252,7 +227,7 @@ func invokeWith(t *testing.T, input, program, dir string, args ...string) result
 	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !overdue.Stop() {
-		t.Fatalf("%s did not end by itself:\n%s", strings.Join(args, " "), stderr.tail(2000))
+		t.Fatalf("%s did not end by itself:\n%s", strings.Join(args, " "), stderr.Tail(2000))
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -3,7 +3,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,11 +14,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -33,7 +32,7 @@ type exporter struct {
 	pid     int
 	// interval is that of the probes.
 	interval time.Duration
-	log      output
+	log      running.Output
 }
 
 // start starts an exporter and waits until it is ready. When the test ends, so does
@@ -195,23 +194,4 @@ func eventually(t *testing.T, what string, condition func() bool) {
 			t.Fatalf("after %v not yet: %s", patience, what)
 		}
 	}
-}
-
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
 }

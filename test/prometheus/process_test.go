@@ -1,22 +1,22 @@
 package prometheus_test
 
 import (
-	"bytes"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // process is a program that runs beside the test, in a process group of its own.
 type process struct {
 	name string
 	cmd  *exec.Cmd
-	log  output
+	log  running.Output
 	// ended is closed when the process has ended; err is set before.
 	ended chan struct{}
 	err   error
@@ -49,7 +49,7 @@ func launch(t testing.TB, name, program string, args ...string) *process {
 	t.Cleanup(func() {
 		p.stop(t)
 		if t.Failed() {
-			t.Logf("log of %s, %s:\n%s", name, strings.Join(args, " "), p.log.tail(6000))
+			t.Logf("log of %s, %s:\n%s", name, strings.Join(args, " "), p.log.Tail(6000))
 		}
 	})
 	return p
@@ -108,29 +108,4 @@ func (p *process) running(t testing.TB) {
 	if p.hasEnded() {
 		t.Fatalf("%s has ended: %v", p.name, p.err)
 	}
-}
-
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-// tail returns the last n bytes at most.
-func (o *output) tail(n int) string {
-	s := o.String()
-	return s[max(0, len(s)-n):]
 }

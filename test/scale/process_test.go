@@ -1,7 +1,6 @@
 package scale_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,17 +9,18 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // process is a program that runs beside the test, in a process group of its own.
 type process struct {
 	name string
 	cmd  *exec.Cmd
-	log  output
+	log  running.Output
 	// address is where it listens.
 	address string
 	// ended is closed when the process has ended; err is set before.
@@ -56,7 +56,7 @@ func launch(t testing.TB, name, program string, args ...string) *process {
 	t.Cleanup(func() {
 		p.stop(t)
 		if t.Failed() {
-			t.Logf("log of %s, %s:\n%s", name, strings.Join(args, " "), p.log.tail(4000))
+			t.Logf("log of %s, %s:\n%s", name, strings.Join(args, " "), p.log.Tail(4000))
 		}
 	})
 	listens := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
@@ -134,29 +134,4 @@ func (p *process) do(method, path string, header ...string) ([]byte, error) {
 		return body, fmt.Errorf("%s answers %s to %s", p.name, response.Status, path)
 	}
 	return body, nil
-}
-
-// output keeps what a process writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-// tail returns the last n bytes at most.
-func (o *output) tail(n int) string {
-	s := o.String()
-	return s[max(0, len(s)-n):]
 }

@@ -21,6 +21,7 @@ import (
 
 	"rdma_exporter/report"
 	whole "rdma_exporter/status"
+	"rdma_exporter/test/running"
 )
 
 // asNobody runs the command that follows it without any right.
@@ -45,7 +46,7 @@ func startAudit(t *testing.T, o options) (e *exporter, stdout *bytes.Buffer) {
 		args = append(args, patient()...)
 	}
 	args = append(args, o.flags...)
-	e = &exporter{t: t, cmd: exec.Command(args[0], args[1:]...), log: &logBuffer{}, done: make(chan struct{})}
+	e = &exporter{t: t, cmd: exec.Command(args[0], args[1:]...), log: &running.Output{}, done: make(chan struct{})}
 	stdout = new(bytes.Buffer)
 	e.cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "COLUMNS=100")
 	e.cmd.Stdout, e.cmd.Stderr = stdout, e.log

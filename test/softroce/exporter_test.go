@@ -11,13 +11,14 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -33,7 +34,7 @@ type exporter struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	url  string
-	log  *logBuffer
+	log  *running.Output
 	done chan struct{}
 	// err is how the process ended, once done is closed.
 	err error
@@ -73,7 +74,7 @@ func start(t testing.TB, o options) *exporter {
 
 	e := &exporter{
 		t: t, cmd: exec.Command(args[0], args[1:]...), url: "http://" + address,
-		log: &logBuffer{}, done: make(chan struct{}),
+		log: &running.Output{}, done: make(chan struct{}),
 	}
 	e.cmd.Stderr = e.log
 	e.cmd.Stdout = e.log
@@ -226,22 +227,4 @@ func (e *exporter) rounds(n int, devices ...string) metrics {
 		}
 		return true
 	})
-}
-
-// logBuffer keeps what a process writes.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

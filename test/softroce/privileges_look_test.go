@@ -23,6 +23,7 @@ import (
 
 	"rdma_exporter/report"
 	whole "rdma_exporter/status"
+	"rdma_exporter/test/running"
 )
 
 // A sight is what an exporter finds in a situation.
@@ -57,7 +58,7 @@ func (h *privilegedHost) look(t *testing.T, s situation) sight {
 		"--probe.interval=1h", "--probe.timeout=2m", "--contract.interval=" + contracts, "--contract.timeout=4m",
 		"--audit.interval=1h", "--audit.timeout=1m", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s",
 	})
-	log := &logBuffer{}
+	log := &running.Output{}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.WaitDelay = time.Second

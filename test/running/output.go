@@ -1,0 +1,34 @@
+// Package running is what tests that run programs have in common.
+package running
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Output keeps what a process writes. The zero value is empty and ready for use; it is
+// safe for concurrent use.
+type Output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+// String returns all that was written.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// Tail returns the last n bytes at most.
+func (o *Output) Tail(n int) string {
+	s := o.String()
+	return s[max(0, len(s)-n):]
+}
