@@ -5,13 +5,9 @@ package browser
 import (
 	"io"
 	"net/http"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"rdma_exporter/test/running"
 )
@@ -20,54 +16,17 @@ import (
 // at the end, once its page has a text. It ends with the test.
 func startExporter(t *testing.T, shows string, args ...string) (url string) {
 	t.Helper()
-	log := new(running.Output)
 	// A run ends at once or never, so that the page is the same whenever it is
 	// looked at.
-	args = append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h", "--probe.jitter=0", "--discovery.interval=1h"}, args...)
-	cmd := exec.Command(exporterFile, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("log of the exporter:\n%s", log)
-		}
+	p := running.Launch(t, "the exporter", exporterFile,
+		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h", "--probe.jitter=0", "--discovery.interval=1h"}, args...)...)
+	url = "http://" + p.Listening(t)
+	client := &http.Client{Timeout: running.Patience}
+	running.Eventually(t, "the page shows "+shows, func() bool {
+		p.MustRun(t)
+		return strings.Contains(get(t, client, url+"/"), shows)
 	})
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(patience):
-			t.Errorf("the exporter has not ended %v after SIGTERM", patience)
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-	})
-
-	listening := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-	client := &http.Client{Timeout: patience}
-	var body string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("the exporter has ended: %v", err)
-		default:
-		}
-		m := listening.FindStringSubmatch(log.String())
-		if m == nil {
-			continue
-		}
-		url = "http://" + m[1]
-		if body = get(t, client, url+"/"); strings.Contains(body, shows) {
-			return url
-		}
-	}
-	t.Fatalf("after %v the page does not show %q:\n%s", patience, shows, body)
-	return ""
+	return url
 }
 
 // get returns what is at an address.

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"rdma_exporter/status/statustest"
+	"rdma_exporter/test/running"
 )
 
 // TestLinks follows the links of the page to the other things that the exporter
@@ -82,9 +83,9 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	f := serve(t, assessed(host("healthy")))
 	b := open(t, f.url+"/?refresh=1", views()[3])
-	for deadline := time.Now().Add(patience); len(f.requests()) < 2; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(running.Patience); len(f.requests()) < 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v it has not come again", patience)
+			t.Fatalf("after %v it has not come again", running.Patience)
 		}
 	}
 	_, noise := b.noted()

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -18,10 +17,6 @@ import (
 const (
 	envExporter = "RDMA_EXPORTER_BINARY"
 	envChromium = "RDMA_CHROMIUM"
-
-	// patience is how long a test waits for what must happen at some time. It is
-	// no measure of how long that may take.
-	patience = 2 * time.Minute
 )
 
 var (

@@ -20,6 +20,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"rdma_exporter/test/running"
 )
 
 // view is how the page is looked at.
@@ -72,7 +74,7 @@ func open(t *testing.T, url string, v view, before ...chromedp.Action[chromedp.V
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("open a tab: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, running.Patience)
 	t.Cleanup(cancel)
 	b := &tab{ctx: ctx, view: v}
 	t.Cleanup(b.answering.Wait)

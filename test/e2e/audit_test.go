@@ -35,7 +35,7 @@ type auditing struct {
 // it is empty, and has not been started. Change is mostly nil.
 func newAudit(t testing.TB, profile string, change func(*exec.Cmd), args ...string) *auditing {
 	t.Helper()
-	dependOnProgram(t)
+	running.DependOn(t, binary)
 	a := &auditing{program: filepath.Join(t.TempDir(), programName)}
 	if err := clone(binary, a.program); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func newAudit(t testing.TB, profile string, change func(*exec.Cmd), args ...stri
 		all = append(all, "--provider=simulated")
 	}
 	if profile != "" {
-		all = append(all, "--simulated.profile="+file(t, "profile.yaml", profile))
+		all = append(all, "--simulated.profile="+running.File(t, "profile.yaml", profile))
 	}
 	a.cmd = exec.Command(a.program, append(all, args...)...)
 	a.cmd.Env = append(os.Environ(), "LC_ALL=C", "TERM=xterm", "COLUMNS=", "NO_COLOR=")
@@ -78,7 +78,7 @@ func (a *auditing) run(t testing.TB) result {
 // end waits for the end.
 func (a *auditing) end(t testing.TB) result {
 	t.Helper()
-	overdue := time.AfterFunc(patience, func() { _ = a.cmd.Process.Kill() })
+	overdue := time.AfterFunc(running.Patience, func() { _ = a.cmd.Process.Kill() })
 	err := a.cmd.Wait()
 	if !overdue.Stop() {
 		t.Fatalf("it did not end by itself:\n%s", a.stderr.Tail(2000))
@@ -99,7 +99,7 @@ func (a *auditing) end(t testing.TB) result {
 // children waits until it has so many children.
 func (a *auditing) children(t testing.TB, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d children run", n), func() bool {
+	running.Eventually(t, fmt.Sprintf("%d children run", n), func() bool {
 		return len(slices.DeleteFunc(processes(t, a.program), func(pid int) bool { return pid == a.cmd.Process.Pid })) == n
 	})
 }
@@ -186,8 +186,8 @@ func TestAuditStatus(t *testing.T) {
 				t.Parallel()
 				args := quickly("--fail-on=" + failOn)
 				for _, arg := range c.args {
-					arg = strings.ReplaceAll(arg, "FILE", file(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n"))
-					args = append(args, strings.ReplaceAll(arg, "LOW", file(t, "low.yaml", "audit: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
+					arg = strings.ReplaceAll(arg, "FILE", running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n"))
+					args = append(args, strings.ReplaceAll(arg, "LOW", running.File(t, "low.yaml", "audit: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
 				}
 				r := newAudit(t, c.profile, nil, args...).run(t)
 				if r.status != want || r.stderr != "" {
@@ -408,7 +408,7 @@ func TestAuditPrometheus(t *testing.T) {
 // was there before.
 func TestAuditPrometheusWithoutDevices(t *testing.T) {
 	t.Parallel()
-	path := file(t, "rdma.prom", "rdma_devices 3\n")
+	path := running.File(t, "rdma.prom", "rdma_devices 3\n")
 	r := newAudit(t, "", nil, "--path.sysfs="+t.TempDir(), "--format=prometheus", "--output="+path).run(t)
 	b, err := os.ReadFile(path)
 	if err != nil || r.status != 2 {
@@ -441,7 +441,7 @@ func TestAuditOutput(t *testing.T) {
 	for _, before := range []string{"none", "file", "link"} {
 		t.Run(before, func(t *testing.T) {
 			t.Parallel()
-			dir, other := t.TempDir(), file(t, "other", "something else")
+			dir, other := t.TempDir(), running.File(t, "other", "something else")
 			path := filepath.Join(dir, "rdma.prom")
 			switch before {
 			case "file":
@@ -478,7 +478,7 @@ func TestAuditOutput(t *testing.T) {
 // Whoever reads the file at any time has a whole report.
 func TestAuditOutputIsNeverPartial(t *testing.T) {
 	t.Parallel()
-	path := file(t, "rdma.prom", "rdma_devices 1\n")
+	path := running.File(t, "rdma.prom", "rdma_devices 1\n")
 	a := newAudit(t, alone(healthyDevice), nil, quickly("--format=prometheus", "--output="+path)...)
 	old, err := os.Open(path)
 	if err != nil {
@@ -653,7 +653,7 @@ func TestAuditInterrupted(t *testing.T) {
 		a.children(t, 2)
 		_ = a.cmd.Process.Kill()
 		_ = a.cmd.Wait()
-		eventually(t, "the children have ended", func() bool { return len(processes(t, a.program)) == 0 })
+		running.Eventually(t, "the children have ended", func() bool { return len(processes(t, a.program)) == 0 })
 	})
 }
 
@@ -795,7 +795,7 @@ func TestAuditHostileNames(t *testing.T) {
 // However many devices hang, the others have their turn, and all are told of.
 func TestAuditManyDevices(t *testing.T) {
 	t.Parallel()
-	config := file(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n")
+	config := running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n")
 	r := newAudit(t, hangProfile(3, "ibv_open_device"), nil, quickly(
 		"--format=json", "--config.file="+config, "--probe.timeout=1s", "--contract.timeout=1s", "--probe.concurrency=3",
 	)...).run(t)

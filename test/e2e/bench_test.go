@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -20,10 +21,10 @@ func BenchmarkScrape(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e := start(b, "--provider=simulated", "--simulated.profile="+file(b, "profile.yaml", string(profile)),
+			e := start(b, "--provider=simulated", "--simulated.profile="+running.File(b, "profile.yaml", string(profile)),
 				"--probe.interval=10m", "--probe.concurrency=16")
 			e.ready(b)
-			eventually(b, "every device is audited", func() bool {
+			running.Eventually(b, "every device is audited", func() bool {
 				return e.scrape(b).sum("rdma_contract_runs_total") >= float64(devices)
 			})
 			before := e.scrape(b)

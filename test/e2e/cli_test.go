@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 func TestHelp(t *testing.T) {
@@ -51,7 +53,7 @@ func TestVersion(t *testing.T) {
 func TestWithoutCgo(t *testing.T) {
 	t.Parallel()
 	pure := filepath.Join(t.TempDir(), programName)
-	if err := build(pure, "CGO_ENABLED=0"); err != nil {
+	if err := running.Build(pure, "CGO_ENABLED=0"); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("libibverbs", func(t *testing.T) {

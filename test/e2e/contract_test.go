@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/probe/contract"
 	"rdma_exporter/report"
+	"rdma_exporter/test/running"
 )
 
 // contracts are the names of all contracts, in the order of judgement.
@@ -23,7 +24,7 @@ func contracts() []string {
 func (e *exporter) audited(t testing.TB, devices ...string) metrics {
 	t.Helper()
 	var m metrics
-	eventually(t, "the devices are audited", func() bool {
+	running.Eventually(t, "the devices are audited", func() bool {
 		m = e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool { return m.audits(device, "ok") < 1 })
 	})
@@ -80,15 +81,15 @@ func TestAuditAtStart(t *testing.T) {
 		m.absent(t, "rdma_probe_undestroyed_objects", "device", device)
 	}
 	// The log shows it a moment later than the metrics.
-	eventually(t, "the log sums up each audit", func() bool {
-		return strings.Count(e.log.String(), "The contracts of the device were judged for the first time") == len(devices)
+	running.Eventually(t, "the log sums up each audit", func() bool {
+		return strings.Count(e.Log.String(), "The contracts of the device were judged for the first time") == len(devices)
 	})
 }
 
 func TestAuditsFollowTheirInterval(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--device.include=sim_siw0", "--contract.interval=100ms", "--probe.interval=1s", "--notification.samples=0")
-	eventually(t, "three audits and as many runs of the probes", func() bool {
+	running.Eventually(t, "three audits and as many runs of the probes", func() bool {
 		m := e.scrape(t)
 		return m.audits("sim_siw0", "ok") >= 3 && m.runs("sim_siw0", "ok") >= 3
 	})
@@ -97,7 +98,7 @@ func TestAuditsFollowTheirInterval(t *testing.T) {
 func TestAuditsAreOff(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--contract.interval=0s", "--probe.interval=500ms", "--notification.samples=0")
-	eventually(t, "the devices are probed thrice", func() bool { return e.scrape(t).runs("sim_siw0", "ok") >= 3 })
+	running.Eventually(t, "the devices are probed thrice", func() bool { return e.scrape(t).runs("sim_siw0", "ok") >= 3 })
 	m := e.scrape(t)
 	if n := m.sum("rdma_contract_runs_total"); n != 0 {
 		t.Errorf("%v runs of audits that are switched off", n)
@@ -119,7 +120,7 @@ func TestViolations(t *testing.T) {
 		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, violate: [%s]}\n", c, c)
 		devices = append(devices, c)
 	}
-	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", profile.String()),
+	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile.String()),
 		"--probe.interval=1h", "--probe.timeout=1m", "--contract.timeout=2m", "--probe.concurrency=8", "--notification.samples=0")
 	m := e.audited(t, devices...)
 	for _, device := range devices {
@@ -137,8 +138,8 @@ func TestViolations(t *testing.T) {
 			"level=WARN", fmt.Sprintf(`msg="The device violates a contract" device=%s contract=%s severity=%s`, c.Name, c.Name, c.Severity),
 			"asked=", "expected=", "observed=",
 		}
-		eventually(t, "the log has the evidence about "+c.Name, func() bool {
-			return slices.ContainsFunc(strings.Split(e.log.String(), "\n"), func(line string) bool { return containsAll(line, evidence) })
+		running.Eventually(t, "the log has the evidence about "+c.Name, func() bool {
+			return slices.ContainsFunc(strings.Split(e.Log.String(), "\n"), func(line string) bool { return containsAll(line, evidence) })
 		})
 	}
 }
@@ -153,7 +154,7 @@ func TestAuditIsInterrupted(t *testing.T) {
 	t.Parallel()
 	// Only the audit attaches a queue pair to a multicast group.
 	const culprit = "qp_destroy_busy_multicast"
-	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", `devices:
+	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", `devices:
   - {name: hanging, like: sim_ib0, faults: [{verb: ibv_attach_mcast, hang: true}]}
   - {name: crashing, like: sim_ib0, faults: [{verb: ibv_attach_mcast, crash: true}]}
   - {name: breaking, like: sim_ib0, faults: [{verb: ibv_detach_mcast, crash: true}]}
@@ -180,8 +181,8 @@ func TestAuditIsInterrupted(t *testing.T) {
 	}
 	const failed = "A run of the contract audit on the device failed"
 	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
-		if n := strings.Count(e.log.String(), text); n != want {
-			t.Errorf("the log says %q %d times, want %d:\n%s", text, n, want, e.log.Tail(6000))
+		if n := strings.Count(e.Log.String(), text); n != want {
+			t.Errorf("the log says %q %d times, want %d:\n%s", text, n, want, e.Log.Tail(6000))
 		}
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // The sizes of the configuration file are asked for, those that it leaves out
 // stay, and what is beyond a limit of the device is cut down and says so.
 func TestConfiguredSizes(t *testing.T) {
 	t.Parallel()
-	e := start(t, "--provider=simulated", "--device.include=sim_rxe0", "--config.file="+file(t, "config.yaml", `
+	e := start(t, "--provider=simulated", "--device.include=sim_rxe0", "--config.file="+running.File(t, "config.yaml", `
 probe:
   cq:
     small: {entries: 100}
@@ -132,7 +134,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 		"--discovery.interval=100ms", "--probe.interval=500ms", "--probe.max-backoff=500ms")
 	failed := func(device string) float64 { return e.scrape(t).runs(device, "failed") }
 
-	eventually(t, "fake0 is probed in vain twice", func() bool { return failed("fake0") >= 2 })
+	running.Eventually(t, "fake0 is probed in vain twice", func() bool { return failed("fake0") >= 2 })
 	text, m := e.exposition(t)
 	checkExposition(t, text)
 	m.want(t, 1, "rdma_devices")
@@ -149,23 +151,23 @@ func TestDevicesComeAndGo(t *testing.T) {
 	}
 
 	appear(odd)
-	eventually(t, "another device is found", func() bool { return failed(odd) >= 1 })
+	running.Eventually(t, "another device is found", func() bool { return failed(odd) >= 1 })
 	text, m = e.exposition(t)
 	checkExposition(t, text)
 	m.want(t, 2, "rdma_devices")
 	// The page is made once a second at most.
-	eventually(t, "the page escapes the name of a device", func() bool {
+	running.Eventually(t, "the page escapes the name of a device", func() bool {
 		_, page := e.get(t, "/")
 		return !strings.Contains(page, "-<b>") && strings.Contains(page, "-&lt;b&gt;")
 	})
 	vanish(odd)
 
 	vanish("fake0")
-	eventually(t, "no device is left", func() bool { return e.scrape(t).sum("rdma_devices") == 0 })
-	eventually(t, "no series of a device is left", func() bool { return !strings.Contains(e.text(t), `device="`) })
+	running.Eventually(t, "no device is left", func() bool { return e.scrape(t).sum("rdma_devices") == 0 })
+	running.Eventually(t, "no series of a device is left", func() bool { return !strings.Contains(e.text(t), `device="`) })
 
 	appear("fake0")
-	eventually(t, "fake0 is probed again", func() bool { return failed("fake0") >= 1 })
+	running.Eventually(t, "fake0 is probed again", func() bool { return failed("fake0") >= 1 })
 	e.scrape(t).want(t, 1, "rdma_devices")
 }
 

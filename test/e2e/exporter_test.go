@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,17 +18,13 @@ import (
 
 // exporter is a running exporter.
 type exporter struct {
+	*running.Process
 	// program is a name of the binary that only this exporter and its children
 	// run, so that they can be told from others.
 	program string
 	// url is where it listens, without a slash at the end.
 	url    string
 	client *http.Client
-	cmd    *exec.Cmd
-	log    running.Output
-	// ended is closed when the process has ended; err is set before.
-	ended chan struct{}
-	err   error
 }
 
 // start starts the exporter and waits until it listens. When the test ends, so
@@ -41,49 +36,24 @@ func start(t testing.TB, args ...string) *exporter {
 
 func startProgram(t testing.TB, program string, args ...string) *exporter {
 	t.Helper()
-	dependOnProgram(t)
+	running.DependOn(t, program)
 	e := &exporter{
 		program: filepath.Join(t.TempDir(), programName),
-		client:  &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}},
-		ended:   make(chan struct{}),
+		client:  &http.Client{Timeout: running.Patience, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 	if err := clone(program, e.program); err != nil {
 		t.Fatal(err)
 	}
-	e.cmd = exec.Command(e.program, append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
-	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		e.err = e.cmd.Wait()
-		close(e.ended)
-	}()
 	t.Cleanup(func() {
-		e.stop(t)
 		// Nobody else runs a program of this name, so these are this test's.
 		for _, pid := range processes(t, e.program) {
 			t.Errorf("process %d is left and is killed", pid)
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		if t.Failed() {
-			t.Logf("log of %s:\n%s", strings.Join(args, " "), e.log.Tail(6000))
-		}
 	})
-
-	listening := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-	eventually(t, "the exporter listens", func() bool {
-		select {
-		case <-e.ended:
-			t.Fatalf("the exporter ended before it listened: %v\n%s", e.err, e.log.Tail(6000))
-		default:
-		}
-		m := listening.FindStringSubmatch(e.log.String())
-		if m != nil {
-			e.url = "http://" + m[1]
-		}
-		return m != nil
-	})
+	e.Process = running.Launch(t, "the exporter", e.program, append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
+	t.Cleanup(func() { e.stop(t) })
+	e.url = "http://" + e.Listening(t)
 	return e
 }
 
@@ -92,24 +62,15 @@ func startProgram(t testing.TB, program string, args ...string) *exporter {
 func (e *exporter) stop(t testing.TB) time.Duration {
 	t.Helper()
 	select {
-	case <-e.ended:
+	case <-e.Ended():
 		return 0
 	default:
 	}
 	began := time.Now()
-	if err := e.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("signal the exporter: %v", err)
-	}
-	select {
-	case <-e.ended:
-	case <-time.After(patience):
-		t.Errorf("the exporter did not end within %v after SIGTERM", patience)
-		_ = e.cmd.Process.Kill()
-		<-e.ended
-	}
+	e.Stop(t)
 	took := time.Since(began)
-	if e.err != nil {
-		t.Errorf("the exporter ended after SIGTERM with %v, want status 0", e.err)
+	if err := e.Err(); err != nil {
+		t.Errorf("the exporter ended after SIGTERM with %v, want status 0", err)
 	}
 	if left := processes(t, e.program); len(left) > 0 {
 		t.Errorf("processes %v are left when the exporter has ended", left)
@@ -122,7 +83,7 @@ func (e *exporter) children(t testing.TB) []int {
 	t.Helper()
 	var children []int
 	for _, pid := range processes(t, e.program) {
-		if pid != e.cmd.Process.Pid {
+		if pid != e.PID() {
 			children = append(children, pid)
 		}
 	}
@@ -183,20 +144,10 @@ func (e *exporter) fetch(t testing.TB, path string, change func(*http.Request)) 
 // ready waits until each device has been probed.
 func (e *exporter) ready(t testing.TB) {
 	t.Helper()
-	eventually(t, "the exporter is ready", func() bool {
+	running.Eventually(t, "the exporter is ready", func() bool {
 		status, _ := e.get(t, "/-/ready")
 		return status == http.StatusOK
 	})
-}
-
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v not yet: %s", patience, what)
-		}
-	}
 }
 
 // result is what a process that ended left.
@@ -214,7 +165,7 @@ func invoke(t *testing.T, program, dir string, args ...string) result {
 // invokeWith is invoke for one that reads its standard input.
 func invokeWith(t *testing.T, input, program, dir string, args ...string) result {
 	t.Helper()
-	dependOnProgram(t)
+	running.DependOn(t, program)
 	var stdout, stderr running.Output
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
@@ -224,7 +175,7 @@ func invokeWith(t *testing.T, input, program, dir string, args ...string) result
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	overdue := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	overdue := time.AfterFunc(running.Patience, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	if !overdue.Stop() {
 		t.Fatalf("%s did not end by itself:\n%s", strings.Join(args, " "), stderr.Tail(2000))
@@ -234,14 +185,4 @@ func invokeWith(t *testing.T, input, program, dir string, args ...string) result
 		t.Fatal(err)
 	}
 	return result{status: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
-}
-
-// file writes a file and returns its path.
-func file(t testing.TB, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 )
 
@@ -386,15 +387,15 @@ func testFaults(t *testing.T, cells []cell, args ...string) {
 		device(c.device, "sim_rxe0", c.fault)
 	}
 	e := start(t, append([]string{
-		"--provider=simulated", "--simulated.profile=" + file(t, "profile.yaml", profile.String()),
-		"--config.file=" + file(t, "config.yaml", "probe: {destroy_timeout: 200ms}"),
+		"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", profile.String()),
+		"--config.file=" + running.File(t, "config.yaml", "probe: {destroy_timeout: 200ms}"),
 		"--probe.interval=3s", "--contract.interval=0", "--notification.samples=20",
 	}, args...)...)
 	e.ready(t)
 
 	var text string
 	var m metrics
-	eventually(t, "the healthy devices are probed again", func() bool {
+	running.Eventually(t, "the healthy devices are probed again", func() bool {
 		text, m = e.exposition(t)
 		for name := range healthy {
 			if m.runs(name, "ok") < 2 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"rdma_exporter/test/running"
 )
 
 // healthy runs the command healthcheck against an exporter.
@@ -39,11 +41,11 @@ func TestHealthcheck(t *testing.T) {
 	e.healthy(t, "--ready").says(t, 0, e.url+"/-/ready: 200 OK: ", "rdma_exporter is ready.")
 
 	// A process that the kernel does not let run listens, but does not answer.
-	if err := e.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := e.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	hung := e.healthy(t, "--timeout=500ms")
-	if err := e.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := e.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	hung.says(t, 1, e.url+"/-/healthy: ", "no answer within 500ms")
@@ -56,7 +58,7 @@ func TestHealthcheck(t *testing.T) {
 // An exporter is healthy, and not ready, while a device hangs in its first run.
 func TestHealthcheckNotReady(t *testing.T) {
 	t.Parallel()
-	profile := file(t, "profile.yaml", `
+	profile := running.File(t, "profile.yaml", `
 devices:
   - name: sim_hung0
     like: sim_rxe0

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"rdma_exporter/test/running"
 )
 
 // Without a file of its own, the exporter shows its three simulated devices, and
@@ -99,7 +101,7 @@ func TestMaxRequests(t *testing.T) {
 	e := start(t, "--provider=simulated", "--web.max-requests=1")
 	e.ready(t)
 	var served, refused atomic.Int32
-	eventually(t, "of many scrapes at once, some are refused", func() bool {
+	running.Eventually(t, "of many scrapes at once, some are refused", func() bool {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
@@ -123,7 +125,7 @@ func TestMaxRequests(t *testing.T) {
 		wg.Wait()
 		return t.Failed() || served.Load() > 0 && refused.Load() > 0
 	})
-	eventually(t, "a scrape alone is served", func() bool {
+	running.Eventually(t, "a scrape alone is served", func() bool {
 		status, _ := e.get(t, "/metrics")
 		return status == http.StatusOK
 	})

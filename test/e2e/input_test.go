@@ -4,6 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // What is wrong with the command line or a file that it names is refused at
@@ -149,7 +151,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			path := file(t, "it.yaml", c.text)
+			path := running.File(t, "it.yaml", c.text)
 			args := make([]string, len(c.args))
 			for i, a := range c.args {
 				args[i] = strings.ReplaceAll(a, "FILE", path)

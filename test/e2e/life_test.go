@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // hangProfile has n devices on which a verb never returns, and three healthy
@@ -27,9 +30,9 @@ func hangProfile(n int, verb string) string {
 func TestHangDelaysNothing(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated",
-		"--simulated.profile="+file(t, "profile.yaml", hangProfile(1, "ibv_destroy_cq")),
+		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(1, "ibv_destroy_cq")),
 		"--probe.interval=200ms", "--probe.timeout=1h", "--probe.concurrency=2")
-	eventually(t, "the healthy devices are probed thrice", func() bool {
+	running.Eventually(t, "the healthy devices are probed thrice", func() bool {
 		m := e.scrape(t)
 		for _, device := range []string{"healthy0", "healthy1", "healthy2"} {
 			if m.runs(device, "ok") < 3 {
@@ -66,11 +69,11 @@ func TestHangDelaysNothing(t *testing.T) {
 func TestManyHangsStarveNobody(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated",
-		"--simulated.profile="+file(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
-		"--config.file="+file(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
+		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
+		"--config.file="+running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
 		"--contract.interval=1s", "--contract.timeout=4s", "--notification.samples=0",
 		"--probe.interval=200ms", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
-	eventually(t, "every device is probed several times", func() bool {
+	running.Eventually(t, "every device is probed several times", func() bool {
 		m := e.scrape(t)
 		for i := range 3 {
 			if m.sum("rdma_probe_aborts_total", "device", fmt.Sprintf("hang%d", i), "outcome", "timeout", "verb", "ibv_open_device") < 2 {
@@ -91,14 +94,14 @@ func TestManyHangsStarveNobody(t *testing.T) {
 func TestKill(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated",
-		"--simulated.profile="+file(t, "profile.yaml", hangProfile(3, "ibv_create_cq")),
+		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_create_cq")),
 		"--probe.interval=1h", "--probe.timeout=1h", "--probe.concurrency=3")
-	eventually(t, "three children hang", func() bool { return len(e.children(t)) == 3 })
-	if err := e.cmd.Process.Kill(); err != nil {
+	running.Eventually(t, "three children hang", func() bool { return len(e.children(t)) == 3 })
+	if err := e.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-e.ended
-	eventually(t, "the children have ended", func() bool { return len(processes(t, e.program)) == 0 })
+	<-e.Ended()
+	running.Eventually(t, "the children have ended", func() bool { return len(processes(t, e.program)) == 0 })
 }
 
 // Some fifty rounds leave no open file, goroutine or process behind.
@@ -106,14 +109,14 @@ func TestNoLeak(t *testing.T) {
 	t.Parallel()
 	const rounds = 50
 	e := start(t, "--provider=simulated",
-		"--simulated.profile="+file(t, "profile.yaml", `devices:
+		"--simulated.profile="+running.File(t, "profile.yaml", `devices:
   - {name: healthy, like: sim_siw0, default_latency: 0s, latency: {}}
   - {name: crashing, like: sim_siw0, faults: [{verb: ibv_query_device, crash: true}]}
 `),
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0", "--contract.interval=10s")
 	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
 	wait := func(rounds float64) {
-		eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })
+		running.Eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })
 	}
 	// A child that runs at the moment holds some files and goroutines, so the
 	// least of several looks counts.
@@ -136,7 +139,7 @@ func TestNoLeak(t *testing.T) {
 	// nearly always on a busy machine, may be followed by another.
 	for _, g := range gauges {
 		var after float64
-		eventually(t, fmt.Sprintf("%s is near what it was before %d rounds, %v", g, rounds, before[g]), func() bool {
+		running.Eventually(t, fmt.Sprintf("%s is near what it was before %d rounds, %v", g, rounds, before[g]), func() bool {
 			after = e.scrape(t).sum(g)
 			return before[g] > 0 && after <= before[g]+rounds/10
 		})

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -28,7 +29,7 @@ func manyDevices(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return []string{
-		"--provider=simulated", "--simulated.profile=" + file(t, "profile.yaml", string(profile)),
+		"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", string(profile)),
 		"--probe.interval=1h", "--contract.interval=0s", "--notification.samples=2", "--notification.vectors=2", "--probe.concurrency=8",
 	}
 }
@@ -47,7 +48,7 @@ func (e *exporter) connect(t *testing.T) net.Conn {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(running.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -59,7 +60,7 @@ func send(conn net.Conn, text string) { _, _ = io.WriteString(conn, text) }
 // isCut waits until a connection is cut, and returns what came before.
 func isCut(t *testing.T, conn net.Conn) string {
 	t.Helper()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(running.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
@@ -93,7 +94,7 @@ func (e *exporter) settles(t *testing.T, before metrics) {
 	t.Helper()
 	for _, gauge := range []string{"process_open_fds", "go_goroutines"} {
 		want := before.sum(gauge)
-		eventually(t, fmt.Sprintf("%s is what it was, %v", gauge, want), func() bool {
+		running.Eventually(t, fmt.Sprintf("%s is what it was, %v", gauge, want), func() bool {
 			_, text := e.get(t, "/metrics?name[]="+gauge)
 			// A child that runs at the moment holds some, and so does a connection.
 			return want > 0 && parse(t, text).sum(gauge) <= want+10
@@ -228,7 +229,7 @@ func TestManyConnections(t *testing.T) {
 
 	// A scraper that keeps its connection.
 	reused := 0
-	keeping := &http.Client{Timeout: patience, Transport: &http.Transport{}}
+	keeping := &http.Client{Timeout: running.Patience, Transport: &http.Transport{}}
 	defer keeping.CloseIdleConnections()
 	keep := func() {
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
@@ -264,13 +265,13 @@ func TestManyConnections(t *testing.T) {
 	if reused != connections/200 {
 		t.Errorf("the scraper that keeps its connection could use it %d times of %d", reused, connections/200)
 	}
-	if !strings.Contains(e.log.String(), "Too many connections") {
+	if !strings.Contains(e.Log.String(), "Too many connections") {
 		t.Error("the log does not say that connections were cut")
 	}
-	if n := strings.Count(e.log.String(), "\n"); n > 100 {
+	if n := strings.Count(e.Log.String(), "\n"); n > 100 {
 		t.Errorf("the log has %d lines", n)
 	}
-	eventually(t, "the devices are probed on", func() bool { return runs(e.scrape(t)) >= runs(m)+6 })
+	running.Eventually(t, "the devices are probed on", func() bool { return runs(e.scrape(t)) >= runs(m)+6 })
 	for _, conn := range open {
 		if said := isCut(t, conn); said != "" {
 			t.Errorf("silence was answered %q", said)

@@ -9,25 +9,15 @@ package e2e_test
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
-	"time"
+
+	"rdma_exporter/test/running"
 )
 
-const (
-	programName = "rdma_exporter"
-	envBinary   = "RDMA_EXPORTER_BINARY"
-
-	// patience is how long a test waits for what must happen at some time. It is
-	// no measure of how long that may take.
-	patience = 2 * time.Minute
-)
+// programName is what the exporter is called.
+const programName = "rdma_exporter"
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
@@ -36,70 +26,8 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m))
+	os.Exit(running.Exporter(m, &binary))
 }
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rdma_exporter-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	binary = filepath.Join(dir, programName)
-	if err := provide(binary); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
-}
-
-// provide puts the exporter under test at path.
-func provide(path string) error {
-	built := os.Getenv(envBinary)
-	if built == "" {
-		return build(path)
-	}
-	if !filepath.IsAbs(built) {
-		return fmt.Errorf("%s is %q: set it to an absolute path, or unset it to have the exporter built", envBinary, built)
-	}
-	return clone(built, path)
-}
-
-// build builds the exporter as it is in this module.
-func build(path string, env ...string) error {
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/"+programName)
-	cmd.Dir = filepath.Join("..", "..")
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the exporter (it needs gcc and libibverbs-dev): %w\n%s", err, out)
-	}
-	return nil
-}
-
-// dependOnProgram makes the test's result depend on the exporter under test. go
-// test keeps a result until something changes that the test has looked at, and
-// what the compiler looks at is none of that.
-func dependOnProgram(t testing.TB) {
-	t.Helper()
-	if err := lookAtProgram(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-var lookAtProgram = sync.OnceValue(func() error {
-	if built := os.Getenv(envBinary); built != "" {
-		_, err := os.Stat(built)
-		return err
-	}
-	return filepath.WalkDir(filepath.Join("..", ".."), func(_ string, entry fs.DirEntry, err error) error {
-		name := entry.Name()
-		if err == nil && entry.IsDir() && (name == "test" || len(name) > 2 && name[0] == '.') {
-			return fs.SkipDir
-		}
-		return err
-	})
-})
 
 // clone gives a program another name, without a copy if it can be had.
 func clone(from, to string) (err error) {

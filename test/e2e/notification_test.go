@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"fmt"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // A run measures no more vectors than it may; the runs that follow take their turn
@@ -18,7 +20,7 @@ func TestVectorsTakeTurns(t *testing.T) {
 		t.Errorf("the first run measured the vectors %q, want at most %d", first, perRun)
 	}
 	seen := make(map[string]bool)
-	eventually(t, "every vector was measured", func() bool {
+	running.Eventually(t, "every vector was measured", func() bool {
 		for _, v := range e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0") {
 			seen[v] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/report"
+	"rdma_exporter/test/running"
 )
 
 // stocked waits until a resource audit of each device was ok, and returns a scrape
@@ -13,7 +14,7 @@ import (
 func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 	t.Helper()
 	var m metrics
-	eventually(t, "each device is audited", func() bool {
+	running.Eventually(t, "each device is audited", func() bool {
 		m = e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return m.sum("rdma_audit_runs_total", "device", device, "outcome", "ok") < 1
@@ -88,8 +89,8 @@ func TestResourceTrouble(t *testing.T) {
   - {name: audit_incomplete.gone, like: sim_rxe0, vanish: true}
   - {name: pids_invisible, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 1}}], pids_invisible: true}}
 `
-	e := start(t, "--provider=simulated", "--simulated.profile="+file(t, "profile.yaml", profile),
-		"--config.file="+file(t, "config.yaml", "audit: {orphan_age: 1ms}"),
+	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
+		"--config.file="+running.File(t, "config.yaml", "audit: {orphan_age: 1ms}"),
 		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=1s", "--probe.max-backoff=1s", "--probe.concurrency=4",
 		"--audit.interval=500ms", "--audit.timeout=5s")
 	var devices []string
@@ -106,7 +107,7 @@ func TestResourceTrouble(t *testing.T) {
 		}
 		return []string{kind}
 	}
-	eventually(t, "each device has been found out", func() bool {
+	running.Eventually(t, "each device has been found out", func() bool {
 		m := e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return len(m.all("rdma_audit_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
@@ -115,11 +116,11 @@ func TestResourceTrouble(t *testing.T) {
 	text, m := e.exposition(t)
 	checkExposition(t, text)
 	// Two children each left a queue pair and what that cannot be without.
-	eventually(t, "two children have left something", func() bool {
+	running.Eventually(t, "two children have left something", func() bool {
 		m = e.scrape(t)
 		return m.sum("rdma_probe_leaked_objects", "device", "leaked", "type", "qp") == 2
 	})
-	eventually(t, "more children have left nothing more", func() bool {
+	running.Eventually(t, "more children have left nothing more", func() bool {
 		m = e.scrape(t)
 		return m.runs("leaked", "ok") >= 4
 	})

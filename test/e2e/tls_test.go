@@ -344,7 +344,7 @@ func TestWebConfigWhileRunning(t *testing.T) {
 	want("on a connection", "two", http.StatusOK)
 	s.write(t, "web.yaml", "basic_auth: {}\n")
 	want("with a broken file, on the same connection", "two", http.StatusInternalServerError)
-	if log := e.log.String(); !strings.Contains(log, "Unable to parse configuration") || !strings.Contains(log, "basic_auth") {
+	if log := e.Log.String(); !strings.Contains(log, "Unable to parse configuration") || !strings.Contains(log, "basic_auth") {
 		t.Error("the log does not say what is wrong with the file")
 	}
 	e.client.CloseIdleConnections()

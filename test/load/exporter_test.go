@@ -4,17 +4,12 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,17 +17,12 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// patience is how long the test waits for what must happen at some time: longer than
-// two minutes, after which Go collects garbage in any case.
-const patience = 150 * time.Second
-
 // exporter is a running exporter of simulated devices.
 type exporter struct {
+	*running.Process
 	address string
-	pid     int
 	// interval is that of the probes.
 	interval time.Duration
-	log      running.Output
 }
 
 // start starts an exporter and waits until it is ready. When the test ends, so does
@@ -43,34 +33,19 @@ func start(t *testing.T, devices int, interval time.Duration) *exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "profile.yaml")
-	if err := os.WriteFile(file, profile, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := &exporter{interval: interval}
 	// What runs seldom would come in the midst of one kind of load and not of another.
-	cmd := exec.Command(binary, "--web.listen-address=127.0.0.1:0", "--provider=simulated", "--simulated.profile="+file,
+	p := running.Launch(t, "the exporter", binary, "--web.listen-address=127.0.0.1:0", "--provider=simulated",
+		"--simulated.profile="+running.File(t, "profile.yaml", string(profile)),
 		"--probe.interval="+interval.String(), "--probe.jitter=0", "--probe.concurrency=4",
 		"--notification.samples=10", "--contract.interval=0s", "--audit.interval=10m")
-	cmd.Stdout, cmd.Stderr = &e.log, &e.log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	e.pid = cmd.Process.Pid
 	t.Cleanup(func() {
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		p.Stop(t)
+		if err := p.Err(); err != nil {
 			t.Errorf("the exporter ended with %v", err)
 		}
 	})
-	listening := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-	eventually(t, "the exporter listens", func() bool {
-		m := listening.FindStringSubmatch(e.log.String())
-		if m != nil {
-			e.address = m[1]
-		}
-		return m != nil
-	})
-	eventually(t, "the exporter is ready", func() bool {
+	e := &exporter{Process: p, address: p.Listening(t), interval: interval}
+	running.Eventually(t, "the exporter is ready", func() bool {
 		_, err := e.get(t.Context(), "/-/ready")
 		return err == nil
 	})
@@ -140,7 +115,7 @@ func (e *exporter) look(t *testing.T) state {
 	s.goroutines = int(values["go_goroutines"])
 	status := e.file(t, "status")
 	s.resident, s.peak = kilobytes(t, status, "VmRSS:"), kilobytes(t, status, "VmHWM:")
-	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", e.pid))
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", e.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +137,14 @@ func (e *exporter) look(t *testing.T) state {
 // resetPeak makes the peak count from now on.
 func (e *exporter) resetPeak(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", e.pid), []byte("5"), 0); err != nil {
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", e.PID()), []byte("5"), 0); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (e *exporter) file(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", e.pid, name))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", e.PID(), name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,14 +159,4 @@ func kilobytes(t *testing.T, status, key string) int {
 		t.Fatalf("%s: %v", key, err)
 	}
 	return n
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %v not yet: %s", patience, what)
-		}
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // TestLoad puts each kind of load on an exporter of few devices and one of many, and
@@ -103,7 +105,7 @@ func measure(t *testing.T, e *exporter, pause time.Duration) *row {
 		return r.after.files <= r.before.files+10 && r.after.goroutines <= r.before.goroutines+10 &&
 			r.after.resident <= r.before.resident+r.before.resident/10+2<<10
 	}
-	for !settled() && time.Since(began) < patience {
+	for !settled() && time.Since(began) < running.Patience {
 		time.Sleep(time.Second)
 	}
 	r.settled = time.Since(began)

@@ -4,14 +4,12 @@ package load
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
-)
 
-const envBinary = "RDMA_EXPORTER_BINARY"
+	"rdma_exporter/test/running"
+)
 
 var duration = flag.Duration("load.time", time.Minute, "how long each kind of load lasts")
 
@@ -20,10 +18,5 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	binary = os.Getenv(envBinary)
-	if !filepath.IsAbs(binary) {
-		fmt.Fprintf(os.Stderr, "%s is %q: set it to the absolute path of the built exporter (make load does)\n", envBinary, binary)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	os.Exit(running.Exporter(m, &binary))
 }

@@ -10,11 +10,13 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // api asks a running Prometheus.
 type api struct {
-	*process
+	*running.Process
 	// url is where it listens, without a slash at the end.
 	url string
 	// scrapes is how often it scrapes.
@@ -69,7 +71,7 @@ func unwrap(body []byte, data any) error {
 
 // get asks for a path. The body comes with the error, too.
 func (a *api) get(path string, values url.Values) ([]byte, error) {
-	client := http.Client{Timeout: patience}
+	client := http.Client{Timeout: running.Patience}
 	response, err := client.Get(a.url + path + "?" + values.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus: %w", err)

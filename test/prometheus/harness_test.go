@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // recorder is a test that notes failures and goes on.
@@ -113,7 +115,7 @@ func (s *stand) prove(t *testing.T) (*proof, []string) {
 
 	r := &recorder{TB: t}
 	p := newProof(r, []*dashboard{d}, []ruleFile{{name: "rules.yaml", text: []byte(s.rules)}})
-	p.api = &api{process: &process{ended: make(chan struct{})}, url: server.URL, scrapes: 2 * time.Second}
+	p.api = &api{Process: &running.Process{}, url: server.URL, scrapes: 2 * time.Second}
 	p.exceptions, p.troubled, p.healthy = s.exceptions, []string{"bad:1"}, []string{"good:1"}
 	p.patience = time.Millisecond
 	if !r.Failed() {

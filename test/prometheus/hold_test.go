@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
 )
 
 // hold has a child process of the exporter that works on a device not end when it is
@@ -35,13 +37,13 @@ func hold(t testing.TB, e *exporter, command, device string) {
 			select {
 			case <-release:
 				return
-			case <-time.After(pause / 10):
+			case <-time.After(10 * time.Millisecond):
 			}
 		}
 		<-release
 	}()
 	if err := <-held; err != nil {
-		t.Fatalf("hold the child of %s, command %s, for %s: %v", e.name, command, device, err)
+		t.Fatalf("hold the child of %s, command %s, for %s: %v", e.Name, command, device, err)
 	}
 	t.Cleanup(func() {
 		close(release)
@@ -52,7 +54,7 @@ func hold(t testing.TB, e *exporter, command, device string) {
 // seize begins to trace the child of the exporter that runs a command for a device,
 // as soon as there is one, and returns its process id.
 func (e *exporter) seize(command, device string) (int, error) {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(pause / 10) {
+	for deadline := time.Now().Add(running.Patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if pid := e.child(command, device); pid != 0 {
 			// One that has just ended is followed by another.
 			if err := unix.PtraceSeize(pid); !errors.Is(err, unix.ESRCH) {
@@ -99,7 +101,7 @@ func (e *exporter) child(command, device string) int {
 		}
 		dir := filepath.Dir(path)
 		status, err := os.ReadFile(filepath.Join(dir, "status"))
-		if err == nil && strings.Contains(string(status), "\nPPid:\t"+strconv.Itoa(e.cmd.Process.Pid)+"\n") {
+		if err == nil && strings.Contains(string(status), "\nPPid:\t"+strconv.Itoa(e.PID())+"\n") {
 			pid, _ := strconv.Atoi(filepath.Base(dir))
 			return pid
 		}

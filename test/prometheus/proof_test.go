@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // kind is what an expression is for.
@@ -66,7 +68,7 @@ type proof struct {
 // some.
 func newProof(t testing.TB, dashboards []*dashboard, rules []ruleFile) *proof {
 	t.Helper()
-	p := &proof{dashboards: dashboards, patience: patience}
+	p := &proof{dashboards: dashboards, patience: running.Patience}
 	add := func(file string, some []*expression) {
 		if len(some) == 0 {
 			t.Errorf("%s has no expression", file)
@@ -103,8 +105,8 @@ func (p *proof) prove(t testing.TB) {
 		return reason(p.exceptions.Empty, e)+reason(p.exceptions.Either, e) != ""
 	})
 	began := time.Now()
-	for deadline := began.Add(p.patience); ; time.Sleep(10 * pause) {
-		p.api.running(t)
+	for deadline := began.Add(p.patience); ; time.Sleep(time.Second) {
+		p.api.MustRun(t)
 		missing = p.ask(t, missing, false)
 		if t.Failed() || len(missing) == 0 || time.Now().After(deadline) {
 			break

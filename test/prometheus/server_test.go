@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/test/running"
 )
 
 // job is the name of the job that the alerts expect.
@@ -31,23 +33,23 @@ func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targ
 	}
 	var files []string
 	for _, rules := range rules {
-		files = append(files, file(t, rules.name, rules.hurried(t)))
+		files = append(files, running.File(t, rules.name, rules.hurried(t)))
 	}
 	config["rule_files"] = files
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := launch(
-		t, "Prometheus", find(t, "prometheus"),
-		"--config.file="+file(t, "prometheus.yml", string(text)),
+	p := running.Launch(
+		t, "Prometheus", running.FindPrometheus(t, "prometheus"),
+		"--config.file="+running.File(t, "prometheus.yml", string(text)),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address=127.0.0.1:0",
 		"--log.level=info",
 	)
-	a := &api{process: p, url: "http://" + p.listening(t), scrapes: scrapes}
-	eventually(t, "Prometheus is ready", func() bool {
-		p.running(t)
+	a := &api{Process: p, url: "http://" + p.Listening(t), scrapes: scrapes}
+	running.Eventually(t, "Prometheus is ready", func() bool {
+		p.MustRun(t)
 		_, err := a.get("/-/ready", nil)
 		return err == nil
 	})
@@ -58,8 +60,8 @@ func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targ
 // and each rule was evaluated. No rule may fail.
 func (a *api) settled(t testing.TB, up, down []string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d targets are up and %d are down", len(up), len(down)), func() bool {
-		a.running(t)
+	running.Eventually(t, fmt.Sprintf("%d targets are up and %d are down", len(up), len(down)), func() bool {
+		a.MustRun(t)
 		results, err := a.query("up", time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +82,8 @@ func (a *api) settled(t testing.TB, up, down []string) {
 		}
 		return true
 	})
-	eventually(t, "each rule is evaluated", func() bool {
-		a.running(t)
+	running.Eventually(t, "each rule is evaluated", func() bool {
+		a.MustRun(t)
 		evaluated, err := a.rulesEvaluated()
 		if err != nil {
 			t.Fatal(err)
@@ -93,8 +95,8 @@ func (a *api) settled(t testing.TB, up, down []string) {
 // returns waits until an expression returns data.
 func (a *api) returns(t testing.TB, expression string) {
 	t.Helper()
-	eventually(t, expression+" returns data", func() bool {
-		a.running(t)
+	running.Eventually(t, expression+" returns data", func() bool {
+		a.MustRun(t)
 		found, err := a.query(expression, time.Now())
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +131,7 @@ func (a *api) checkAlerts(t testing.TB) {
 // not take.
 func (a *api) checkLog(t testing.TB) {
 	t.Helper()
-	for line := range strings.Lines(a.log.String()) {
+	for line := range strings.Lines(a.Log.String()) {
 		if strings.Contains(line, "level=warn") || strings.Contains(line, "level=error") {
 			t.Errorf("Prometheus says: %s", line)
 		}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // TestVM has Prometheus, on this machine, scrape an exporter of real Soft-RoCE devices
@@ -27,7 +29,7 @@ func TestVM(t *testing.T) {
 	readable(t, "testdata/guest")
 	// The machine is emulated in software, and all takes its time there.
 	port, trigger := freePort(t), freePort(t)
-	vm := launch(
+	vm := running.Launch(
 		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
 		"--smp", "2", "--timeout", "600", "--forward", port+":10879", "--forward", trigger+":10880",
 		filepath.Join("testdata", "guest"), holder,
@@ -36,7 +38,7 @@ func TestVM(t *testing.T) {
 		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
 		"--contract.timeout=2m", "--audit.interval=5s", "--audit.timeout=30s", "--audit.max-objects=40",
 	)
-	e := &exporter{process: vm, address: "127.0.0.1:" + port}
+	e := &exporter{Process: vm, address: "127.0.0.1:" + port}
 	e.ready(t)
 
 	p.api = startPrometheus(t, rules, 5*time.Second, e.address)
@@ -59,8 +61,8 @@ func TestVM(t *testing.T) {
 func (e *exporter) ready(t testing.TB) {
 	t.Helper()
 	client := &http.Client{Timeout: 5 * time.Second}
-	eventually(t, e.name+" is ready", func() bool {
-		e.running(t)
+	running.Eventually(t, e.Name+" is ready", func() bool {
+		e.MustRun(t)
 		response, err := client.Get("http://" + e.address + "/-/ready")
 		if err != nil {
 			return false

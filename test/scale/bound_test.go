@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/report"
+	"rdma_exporter/test/running"
 )
 
 // seriesOf returns how many series of the text format a metric of a family is.
@@ -152,10 +153,10 @@ func TestFormulaOfTrouble(t *testing.T) {
 		like := fmt.Sprintf("  - name: sim%d\n", i)
 		profile = strings.Replace(profile, like, like+"    "+fault+"\n", 1)
 	}
-	p := launch(t, s.name, binary, append(s.flags(), "--simulated.profile="+file(t, "trouble.yaml", profile))...)
+	p := launch(t, s.name, binary, append(s.flags(), "--simulated.profile="+running.File(t, "trouble.yaml", profile))...)
 	var exposition string
-	eventually(t, "each device is gone through", func() bool {
-		p.running(t)
+	running.Eventually(t, "each device is gone through", func() bool {
+		p.MustRun(t)
 		body, err := p.get("/metrics")
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/test/running"
 )
 
 // What BenchmarkFleet is told.
@@ -92,8 +94,8 @@ func affordable(b *testing.B, nodes, series int) int {
 // startExporters starts the exporters, and waits until each has gone through its devices.
 func (f *fleet) startExporters(b *testing.B, s shape, nodes int) {
 	b.Helper()
-	healthy := file(b, "healthy.yaml", s.profile())
-	sick := file(b, "sick.yaml", strings.Replace(s.profile(), "completion_vectors:",
+	healthy := running.File(b, "healthy.yaml", s.profile())
+	sick := running.File(b, "sick.yaml", strings.Replace(s.profile(), "completion_vectors:",
 		"violate: [notify_one_shot]\n    completion_faults: [{fault: drop_event, after: 20, times: 2}]\n    completion_vectors:", 1))
 	for i := range nodes {
 		profile := healthy
@@ -118,8 +120,8 @@ func (f *fleet) startExporters(b *testing.B, s shape, nodes int) {
 // gone waits until an exporter has gone through all its devices.
 func (f *fleet) gone(b *testing.B, p *process) {
 	b.Helper()
-	eventually(b, p.name+" has gone through its devices", func() bool {
-		p.running(b)
+	running.Eventually(b, p.Name+" has gone through its devices", func() bool {
+		p.MustRun(b)
 		text, err := p.get("/metrics")
 		if err != nil {
 			b.Fatal(err)
@@ -161,8 +163,8 @@ func (f *fleet) startPrometheus(b *testing.B) {
 		b.Fatal(err)
 	}
 	f.since = time.Now()
-	f.prometheus = launch(b, "Prometheus", find(b, "prometheus"),
-		"--config.file="+file(b, "prometheus.yml", string(config)), "--storage.tsdb.path="+f.data,
+	f.prometheus = launch(b, "Prometheus", running.FindPrometheus(b, "prometheus"),
+		"--config.file="+running.File(b, "prometheus.yml", string(config)), "--storage.tsdb.path="+f.data,
 		"--web.listen-address="+address, "--web.enable-admin-api", "--log.level=info")
 }
 
@@ -185,7 +187,7 @@ func (f *fleet) measure(b *testing.B) {
 	time.Sleep(time.Until(f.since.Add(warm)))
 	server, exporters, wal, began := f.prometheus.cpu(b), f.exportersCPU(b), size(b, f.data, "wal"), time.Now()
 	time.Sleep(time.Until(f.since.Add(*fleetFor)))
-	f.prometheus.running(b)
+	f.prometheus.MustRun(b)
 	took := time.Since(began).Seconds()
 	server, exporters, wal = f.prometheus.cpu(b)-server, f.exportersCPU(b)-exporters, size(b, f.data, "wal")-wal
 
@@ -305,7 +307,7 @@ func (f *fleet) exportersCPU(b *testing.B) float64 {
 	b.Helper()
 	sum := 0.0
 	for _, p := range f.exporters {
-		p.running(b)
+		p.MustRun(b)
 		sum += p.cpu(b)
 	}
 	return sum
@@ -315,7 +317,7 @@ func (f *fleet) exportersCPU(b *testing.B) float64 {
 // seconds.
 func (p *process) cpu(b *testing.B) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -335,7 +337,7 @@ func (p *process) cpu(b *testing.B) float64 {
 // resident returns the resident memory of the process, in bytes.
 func (p *process) resident(b *testing.B) float64 {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.PID()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -429,7 +431,7 @@ func (f *fleet) values(b *testing.B, expr string) []float64 {
 // version returns the version of Prometheus.
 func version(b *testing.B) string {
 	b.Helper()
-	out, err := exec.Command(find(b, "prometheus"), "--version").CombinedOutput()
+	out, err := exec.Command(running.FindPrometheus(b, "prometheus"), "--version").CombinedOutput()
 	fields := strings.Fields(string(out))
 	if err != nil || len(fields) < 3 {
 		b.Fatalf("prometheus --version: %v: %s", err, out)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // documented returns the metrics of docs/metrics.md, and which of them are composed of
@@ -76,12 +78,12 @@ func scrapeHosts(t *testing.T, text string) []*host {
 	var hosts []*host
 	finish := func(h *host) {
 		h.scrape(t)
-		h.exporter.stop(t)
+		h.exporter.Stop(t)
 	}
 	for i, s := range shapes() {
 		h := &host{shape: s, counts: s.counts(verbs)}
 		h.want = f.series(s, h.counts)
-		h.exporter = launch(t, s.name, binary, append(s.flags(), "--simulated.profile="+file(t, "profile.yaml", s.profile()))...)
+		h.exporter = launch(t, s.name, binary, append(s.flags(), "--simulated.profile="+running.File(t, "profile.yaml", s.profile()))...)
 		hosts = append(hosts, h)
 		if i >= window {
 			finish(hosts[i-window])
@@ -98,8 +100,8 @@ func scrapeHosts(t *testing.T, text string) []*host {
 func (h *host) scrape(t *testing.T) {
 	t.Helper()
 	const openMetrics, long = "application/openmetrics-text;version=1.0.0", 20 * time.Second
-	for last, since := 0, time.Now(); ; time.Sleep(5 * pause) {
-		h.exporter.running(t)
+	for last, since := 0, time.Now(); ; time.Sleep(500 * time.Millisecond) {
+		h.exporter.MustRun(t)
 		text, err := h.exporter.get("/metrics", "Accept", openMetrics)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // follows compares parts of the page, between the comments that name them, with what
@@ -190,7 +192,7 @@ func blocks(text string) []string {
 // TestConfigurations has promtool judge the configurations of Prometheus on the page.
 func TestConfigurations(t *testing.T) {
 	t.Parallel()
-	promtool := find(t, "promtool")
+	promtool := running.FindPrometheus(t, "promtool")
 	all := blocks(readPage(t))
 	if len(all) < 4 {
 		t.Fatalf("docs/scaling.md has %d blocks of YAML", len(all))

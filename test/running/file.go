@@ -1,0 +1,30 @@
+package running
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// File writes a file that only its owner may read, in a folder of its own that goes with
+// the test, and returns its path.
+func File(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// FindPrometheus returns the path of a program that comes with Prometheus, without which
+// nothing can be proven.
+func FindPrometheus(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatalf("%s is needed; make test-tools unpacks it, and puts it into the PATH of the tests that make runs: %v", program, err)
+	}
+	return path
+}
