@@ -100,7 +100,9 @@ func TestKill(t *testing.T) {
 	if err := e.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-e.Ended()
+	if err := e.Err(); err == nil {
+		t.Error("the exporter was killed, and ended with status 0")
+	}
 	running.Eventually(t, "the children have ended", func() bool { return len(processes(t, e.program)) == 0 })
 }
 

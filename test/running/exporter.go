@@ -1,10 +1,13 @@
 package running
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -43,14 +46,53 @@ func Exporter(m *testing.M, binary *string) int {
 }
 
 // DependOn makes the test's result depend on a program that it runs. The go command keeps
-// the result of a test until something changes that the test looked at, and what
-// TestMain or the compiler looks at is none of that.
+// the result of a test until something changes that the test looks at inside the
+// module, and what TestMain or the compiler looks at is none of that.
 func DependOn(t testing.TB, program string) {
 	t.Helper()
-	_ = os.Getenv(EnvBinary)
 	if _, err := os.Stat(program); err != nil {
 		t.Fatal(err)
 	}
+	if os.Getenv(EnvBinary) != "" {
+		return
+	}
+	// Outside the module, where it was built, nobody would notice.
+	if err := lookAtSources(); err != nil {
+		t.Fatalf("look at the sources of the exporter: %v", err)
+	}
+}
+
+// lookAtSources looks at each file of the module that may be part of the exporter.
+func lookAtSources() error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for !exists(filepath.Join(root, "go.mod")) {
+		if root == filepath.Dir(root) {
+			return errors.New("no folder above has a go.mod")
+		}
+		root = filepath.Dir(root)
+	}
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := path != root && strings.HasPrefix(entry.Name(), ".")
+		if entry.IsDir() && (hidden || path == filepath.Join(root, "test")) {
+			return fs.SkipDir
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		_, err = os.Stat(path)
+		return err
+	})
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // Build builds the exporter of this module into a file, with more environment variables

@@ -1,11 +1,13 @@
 package running
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,13 +23,20 @@ type Process struct {
 	Log Output
 
 	cmd *exec.Cmd
-	// ended is closed when the process has ended; err is set before.
+	// ended is closed when the process has ended; err is set before, and so is left,
+	// which says that there were others in its group, which were killed.
 	ended chan struct{}
 	err   error
+	left  bool
+	// known says that the test expects the end.
+	known atomic.Bool
 }
 
 // Launch starts a program, whose name is what messages call it. When the test ends, so
-// does the program; its log is shown if the test failed.
+// does the program, see [Process.Stop]; its log is shown if the test failed. One that
+// has ended by itself, and whose end the test has not asked for by [Process.Stop] or
+// awaited by [Process.Err], has crashed: that is a failure. So is it to leave processes
+// of its group; the exporter's children, which are in groups of their own, are not seen.
 func Launch(t testing.TB, name, program string, args ...string) *Process {
 	t.Helper()
 	DependOn(t, program)
@@ -46,6 +55,9 @@ func Launch(t testing.TB, name, program string, args ...string) *Process {
 		started <- err
 		if err == nil {
 			p.err = p.cmd.Wait()
+			// Whoever is in the group now is what the process left. Later the
+			// group may be somebody else's.
+			p.left = syscall.Kill(-p.PID(), syscall.SIGKILL) == nil
 			close(p.ended)
 		}
 	}()
@@ -53,7 +65,17 @@ func Launch(t testing.TB, name, program string, args ...string) *Process {
 		t.Fatalf("start %s: %v", name, err)
 	}
 	t.Cleanup(func() {
+		select {
+		case <-p.ended:
+			if !p.known.Load() {
+				t.Errorf("%s has ended by itself: %v", name, p.err)
+			}
+		default:
+		}
 		p.Stop(t)
+		if p.left {
+			t.Errorf("%s left processes, which were killed", name)
+		}
 		if t.Failed() {
 			t.Logf("log of %s, %s:\n%s", name, strings.Join(args, " "), p.Log.Tail(6000))
 		}
@@ -72,6 +94,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Err waits for the end, and returns how it was: nil is status 0. See [exec.Cmd.Wait].
 func (p *Process) Err() error {
+	p.known.Store(true)
 	<-p.ended
 	return p.err
 }
@@ -86,29 +109,23 @@ func (p *Process) MustRun(t testing.TB) {
 	}
 }
 
-// Stop ends the process by SIGTERM, unless it has ended before, and makes sure that
-// nothing of its group is left. What does not end within [Patience] is killed, and the
-// test fails.
+// Stop ends the process by SIGTERM, unless it has ended before. If it does not end
+// within [Patience], it is killed, and the test fails. How it ended is for the test to
+// judge, see [Process.Err].
 func (p *Process) Stop(t testing.TB) {
 	t.Helper()
-	select {
-	case <-p.ended:
-		return
-	default:
-	}
-	if err := p.Signal(syscall.SIGTERM); err != nil {
+	p.known.Store(true)
+	// One that has ended may not have been waited for yet.
+	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("signal %s: %v", p.Name, err)
 	}
 	select {
 	case <-p.ended:
 	case <-time.After(Patience):
-		t.Errorf("%s did not end within %v after SIGTERM", p.Name, Patience)
+		t.Errorf("%s did not end within %v after SIGTERM, and is killed", p.Name, Patience)
+		_ = p.Signal(syscall.SIGKILL)
+		<-p.ended
 	}
-	// When the process has ended, the group is what it left.
-	if err := syscall.Kill(-p.PID(), syscall.SIGKILL); err == nil {
-		t.Errorf("%s left processes, which are killed", p.Name)
-	}
-	<-p.ended
 }
 
 // Listening waits until the process says, in the words that exporters and Prometheus
