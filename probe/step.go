@@ -135,21 +135,12 @@ func (s *step) measure(object, profile string, create func() error) error {
 		s.skip(object, report.SkipNeeds, "memory: %v", err)
 		return nil
 	}
+	cost := after.Since(before)
 	s.Memory = append(s.Memory, report.Memory{
 		Object: object, Profile: profile,
-		Virtual: grown(before.Virtual, after.Virtual),
-		Locked:  grown(before.Locked, after.Locked),
+		Virtual: clampInt64(cost.Virtual), Locked: clampInt64(cost.Locked),
 	})
 	return nil
-}
-
-// grown returns how much more after is than before, and 0 if it is less: the
-// allocator gave something back meanwhile.
-func grown(before, after uint64) int64 {
-	if after <= before {
-		return 0
-	}
-	return clampInt64(after - before)
 }
 
 // destroy destroys an object of a probe: a refusal is a failure of the probe.

@@ -44,19 +44,11 @@ type Device interface {
 	// comes with the samples until then.
 	Measure(Measurement) (Samples, error)
 	// Memory returns what this process holds now, for measuring what an object
-	// costs as the difference of two readings.
+	// costs as the difference of two readings ([Memory.Since]).
 	Memory() (Memory, error)
 	// Close closes the device (ibv_close_device). It fails with EBUSY, without
 	// asking libibverbs, while any object of the device is open.
 	Close() error
-}
-
-// Memory is what a process holds, in bytes.
-type Memory struct {
-	// Virtual is the size of the address space (VmSize).
-	Virtual uint64
-	// Locked is the memory pinned by the kernel on the process's behalf (VmPin).
-	Locked uint64
 }
 
 // A PD is a protection domain (struct ibv_pd).

@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/prometheus/procfs"
-
 	"rdma_exporter/verbs"
 )
 
@@ -229,23 +227,6 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 		})
 	}
 	return table, nil
-}
-
-// Memory implements verbs.Device, with what the kernel says of the process.
-func (d *device) Memory() (verbs.Memory, error) {
-	if err := d.use(); err != nil {
-		return verbs.Memory{}, err
-	}
-	defer d.done()
-	self, err := procfs.Self()
-	if err != nil {
-		return verbs.Memory{}, fmt.Errorf("find this process in /proc: %w", err)
-	}
-	status, err := self.NewStatus()
-	if err != nil {
-		return verbs.Memory{}, fmt.Errorf("read the memory of this process: %w", err)
-	}
-	return verbs.Memory{Virtual: status.VmSize, Locked: status.VmPin}, nil
 }
 
 // Close implements verbs.Device (ibv_close_device).
