@@ -105,7 +105,7 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	}
 	duration := time.Since(run.Started)
 	if !hasRead {
-		readErr = finishReading(p, heard, read, res.left == nil)
+		readErr = finishReading(p, read, res.left == nil)
 	}
 	_ = p.output().Close()
 
@@ -205,31 +205,24 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 }
 
 // finishReading makes the reader return. If the child has ended, what it wrote
-// is still to be read, but a process that it left behind may hold its output
-// open for ever, or write to it.
-func finishReading(p process, heard *listener, read <-chan error, ended bool) error {
+// is still to be read; that is soon done, unless a process that it left behind goes
+// on writing, or nobody lets the reader run.
+func finishReading(p process, read <-chan error, ended bool) error {
 	if ended {
-		t := time.NewTicker(pipeGrace)
+		t := time.NewTimer(readGrace)
 		defer t.Stop()
-		for range maxGraces {
-			before := heard.last.Load()
-			select {
-			case err := <-read:
-				return err
-			case <-t.C:
-			}
-			if heard.last.Load() == before {
-				break
-			}
+		select {
+		case err := <-read:
+			return err
+		case <-t.C:
 		}
 	}
 	_ = p.output().Close()
 	return <-read
 }
 
-// maxGraces is how many times pipeGrace the output of a child that ended is read
-// on while something is in it.
-const maxGraces = 10
+// readGrace is how long the output of a child that has ended may take to be read.
+const readGrace = 5 * time.Second
 
 // within waits for done, for no longer than d, and reports whether it is.
 func within(d time.Duration, done <-chan struct{}) bool {

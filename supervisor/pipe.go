@@ -31,6 +31,9 @@ type outputPipe struct {
 	ended <-chan struct{}
 	// closed is closed with the pipe.
 	closed chan struct{}
+	// last says that ended is closed, so that what is there now is all; only the reader
+	// uses it.
+	last bool
 	// full is how much, found at one look, means that the child may wait for room, and
 	// found is how much was there; only the reader uses them.
 	full, found int
@@ -58,8 +61,9 @@ func newOutputPipe(ended <-chan struct{}) (*outputPipe, *os.File, error) {
 	return &outputPipe{ended: ended, closed: make(chan struct{}), full: full, fd: fds[0]}, os.NewFile(uintptr(fds[1]), "the child's standard output"), nil
 }
 
-// Read implements io.Reader. It waits until there is something, until nobody can write
-// any more, or until the pipe is closed. Only one goroutine may call it at a time.
+// Read implements io.Reader. It waits until there is something, until the child has ended
+// or nobody can write any more, which is io.EOF, or until the pipe is closed. Only one
+// goroutine may call it at a time.
 func (p *outputPipe) Read(b []byte) (int, error) {
 	var timer *time.Timer
 	for {
@@ -70,6 +74,8 @@ func (p *outputPipe) Read(b []byte) (int, error) {
 		case !errors.Is(err, unix.EAGAIN):
 			p.found += n
 			return n, err
+		case p.last:
+			return 0, io.EOF
 		}
 		wait := p.pause()
 		if timer == nil {
@@ -81,7 +87,7 @@ func (p *outputPipe) Read(b []byte) (int, error) {
 		select {
 		case <-timer.C:
 		case <-p.ended:
-			p.ended = nil // What the child left behind may hold the pipe.
+			p.last = true
 		case <-p.closed:
 		}
 	}

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-// A reader of a child's output gets all that was written, and then the end, even if it
-// waits all the while.
+// A reader of a child's output gets all that was written before the child ended, and
+// then the end, whoever may still write.
 func TestOutputPipe(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
@@ -35,20 +37,57 @@ func TestOutputPipe(t *testing.T) {
 		}
 	}
 	close(ended)
-	select {
-	case got := <-done:
-		t.Fatalf("the reader got %q, %v while somebody could still write", got.text, got.err)
-	default:
-	}
-	// What the child left behind may write.
-	if _, err := w.WriteString(" four"); err != nil {
-		t.Fatal(err)
+	if got := <-done; string(got.text) != "one two three" || got.err != nil {
+		t.Errorf("the reader got %q, %v", got.text, got.err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-done; string(got.text) != "one two three four" || got.err != nil {
-		t.Errorf("the reader got %q, %v", got.text, got.err)
+}
+
+// silent is a child that has ended and whose output nobody reads.
+type silent struct {
+	process
+	closed chan struct{}
+}
+
+func (s silent) output() io.ReadCloser { return s }
+
+func (s silent) Read([]byte) (int, error) { panic("nobody reads") }
+
+func (s silent) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// A reader that a busy machine does not let run for a time has its report all the same;
+// one that never comes to an end is made to.
+func TestFinishReading(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		late time.Duration
+		want error
+	}{
+		{name: "late", late: readGrace - time.Millisecond},
+		{name: "never", late: readGrace + time.Millisecond, want: os.ErrClosed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				child := silent{closed: make(chan struct{})}
+				read := make(chan error, 1)
+				go func() {
+					select {
+					case <-time.After(test.late):
+						read <- nil
+					case <-child.closed:
+						read <- os.ErrClosed
+					}
+				}()
+				if err := finishReading(child, read, true); !errors.Is(err, test.want) {
+					t.Errorf("finishReading: %v, want %v", err, test.want)
+				}
+			})
+		})
 	}
 }
 
