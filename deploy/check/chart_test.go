@@ -360,24 +360,31 @@ func TestNotes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const noDevice, level, open, unknown = "NO DEVICE CAN BE OPENED", "Pod Security level privileged", "reads the metrics", "Nothing tells Prometheus"
+	const (
+		noDevice = "NO DEVICE CAN BE OPENED"
+		level    = "Pod Security level privileged"
+		open     = "reads the metrics"
+		unknown  = "Nothing tells Prometheus"
+		scheme   = "scraped by http"
+	)
 	for _, test := range []struct {
-		name string
-		want []string
+		name, set string
+		want      []string
 	}{
-		{"defaults", []string{noDevice, level, unknown}},
-		{"host-network", []string{level, open}},
-		{"secured", []string{level}},
-		{"service-monitor", []string{level}},
-		{"restricted", []string{unknown}},
-		{"everything", []string{level}},
+		{"defaults", "", []string{noDevice, level, unknown}},
+		{"host-network", "", []string{level, open}},
+		{"secured", "", []string{level}},
+		{"secured", "monitor.scheme=http", []string{level, scheme}},
+		{"service-monitor", "", []string{level}},
+		{"restricted", "", []string{unknown}},
+		{"everything", "", []string{level}},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			out, err := runHelm(t, "template", "rdma-exporter", dir, kubeVersion, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name))
+		t.Run(test.name+" "+test.set, func(t *testing.T) {
+			out, err := runHelm(t, "template", "rdma-exporter", dir, kubeVersion, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, words := range []string{noDevice, level, open, unknown} {
+			for _, words := range []string{noDevice, level, open, unknown, scheme} {
 				if got, want := strings.Contains(out, words), slices.Contains(test.want, words); got != want {
 					t.Errorf("%q is in the notes: %t, want %t:\n%s", words, got, want, out)
 				}

@@ -16,12 +16,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -47,7 +49,7 @@ func TestStarts(t *testing.T) {
 					files[path.Join(path.Dir(file), "tls.crt")], files[path.Join(path.Dir(file), "tls.key")] = certificate(t)
 				}
 			}
-			runExporter(t, c.Args, files, c.LivenessProbe.Exec.Command, c.ReadinessProbe.Exec.Command)
+			runExporter(t, &c, files)
 		})
 	}
 }
@@ -78,13 +80,111 @@ func certificate(t *testing.T) (cert, key string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 
-// runExporter runs the exporter with the arguments of a container, on simulated devices
-// and a port of its own, until each of the probes has succeeded. files are what is
-// mounted, by their paths.
-func runExporter(t *testing.T, args []string, files map[string]string, probes ...[]string) {
+// TestMetricsPath: the schema takes those paths of the metrics that the exporter does.
+func TestMetricsPath(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"/rdma", "/a/b.c", "/-a", "/a/-/b", "/.a", "/a..b", "/a:", "/!$&'()*+,;=:@[]^_|~<>\"`", "/api/v1", "/api/v1/status/x",
+		"", "/", "//", "a", "/a/", "/a//b", "/.", "/..", "/a/..", "/a/./b", "/-", "/-/healthy", "/-/x", "/api/v1/status",
+		"/a b", "/a: b", "/a #b", "/a#b", "/a?b", "/a%20b", "/{a}", "/a\\b", "/ä", "/a\tb",
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			out, err := renderWith(t, map[string]any{
+				"flags":   map[string]any{"web": map[string]any{"telemetry-path": path}},
+				"monitor": map[string]any{"kind": "PodMonitor"},
+			})
+			if err != nil {
+				if !strings.Contains(err.Error(), "schema") {
+					t.Errorf("it is not the schema that refuses it: %v", err)
+				}
+				// Nobody can listen there, which is found out after flags were looked at.
+				out, _ := exec.Command(exporter, "--provider=simulated", "--web.listen-address=127.0.0.1:99999", "--web.telemetry-path="+path).CombinedOutput()
+				// Nothing is the default to the exporter, and could be left out.
+				if path != "" && !strings.Contains(string(out), "--web.telemetry-path: ") {
+					t.Errorf("the schema refuses what the exporter takes:\n%s", out)
+				}
+				return
+			}
+			objects := decode(t, out)
+			if e := only[*monitoringv1.PodMonitor](t, objects).Spec.PodMetricsEndpoints[0]; e.Path != path {
+				t.Errorf("scraped is %q", e.Path)
+			}
+			runExporter(t, &only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Containers[0], nil)
+		})
+	}
+}
+
+// defaultPort is the exporter's, and that which its command healthcheck asks.
+const defaultPort = "10879"
+
+// checkPort checks that the port that a container names, and that its probes ask, is the
+// one that the exporter serves on.
+func checkPort(t *testing.T, c *corev1.Container) {
 	t.Helper()
+	port := defaultPort
+	for _, arg := range c.Args {
+		if address, found := strings.CutPrefix(arg, "--web.listen-address="); found {
+			port = strings.TrimPrefix(address, ":")
+		}
+	}
+	if len(c.Ports) != 1 || strconv.Itoa(int(c.Ports[0].ContainerPort)) != port {
+		t.Errorf("the ports are %v, served on is %s", c.Ports, port)
+	}
+	for _, probe := range probes(t, c) {
+		asked := "http://127.0.0.1:" + defaultPort
+		for _, arg := range probe {
+			if url, found := strings.CutPrefix(arg, "--url="); found {
+				asked = url
+			}
+		}
+		if asked != "http://127.0.0.1:"+port {
+			t.Errorf("%q asks %s, served on is the port %s", probe, asked, port)
+		}
+	}
+}
+
+// probes returns the commands of the probes of a container, which must have one that
+// tells whether it is alive.
+func probes(t *testing.T, c *corev1.Container) [][]string {
+	t.Helper()
+	if c.LivenessProbe == nil {
+		t.Error("there is no liveness probe")
+	}
+	var commands [][]string
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe == nil {
+			continue
+		}
+		if probe.Exec == nil || len(probe.Exec.Command) == 0 || probe.Exec.Command[0] != "/usr/bin/rdma_exporter" {
+			t.Fatalf("the probe is %v", probe)
+		}
+		commands = append(commands, probe.Exec.Command)
+	}
+	return commands
+}
+
+// expanded returns arguments as the kubelet gives them to a process.
+func expanded(t *testing.T, args []string) []string {
+	t.Helper()
+	all := make([]string, len(args))
+	for i, arg := range args {
+		if strings.Contains(strings.ReplaceAll(arg, "$$", ""), "$(") {
+			t.Errorf("%q has a variable", arg)
+		}
+		all[i] = strings.ReplaceAll(arg, "$$", "$")
+	}
+	return all
+}
+
+// runExporter runs the exporter with the arguments of a container, on simulated devices
+// and a port of its own, until each of the container's probes has succeeded. files are
+// what is mounted, by their paths.
+func runExporter(t *testing.T, c *corev1.Container, files map[string]string) {
+	t.Helper()
+	checkPort(t, c)
 	dir := t.TempDir()
-	args = slices.Clone(args)
+	args := expanded(t, c.Args)
 	for name, content := range files {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -96,9 +196,6 @@ func runExporter(t *testing.T, args []string, files map[string]string, probes ..
 		for i := range args {
 			args[i] = strings.ReplaceAll(args[i], "="+name, "="+file)
 		}
-	}
-	for i := range args {
-		args[i] = strings.ReplaceAll(args[i], "$$(", "$(") // as the kubelet does
 	}
 	args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--web.listen-address=") })
 	args = append(args, "--web.listen-address=127.0.0.1:0")
@@ -154,16 +251,9 @@ func runExporter(t *testing.T, args []string, files map[string]string, probes ..
 			address = m[1]
 		}
 	}
-	for _, probe := range probes {
-		if probe[0] != "/usr/bin/rdma_exporter" {
-			t.Fatalf("the probe runs %q", probe)
-		}
-		check := slices.Clone(probe[1:])
-		for i := range check {
-			if strings.HasPrefix(check[i], "--url=") {
-				check[i] = "--url=http://" + address
-			}
-		}
+	for _, probe := range probes(t, c) {
+		check := slices.DeleteFunc(slices.Clone(probe[1:]), func(arg string) bool { return strings.HasPrefix(arg, "--url=") })
+		check = append(check, "--url=http://"+address)
 		for {
 			out, err := exec.CommandContext(ctx, exporter, check...).CombinedOutput()
 			if err == nil {

@@ -17,12 +17,17 @@ func TestPodSecurityLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(level api.Level, meta *metav1.ObjectMeta, spec *corev1.PodSpec) string {
-		result := policy.AggregateCheckResults(evaluator.EvaluatePod(api.LevelVersion{Level: level, Version: api.LatestVersion()}, meta, spec))
+	refused := func(level api.LevelVersion, meta *metav1.ObjectMeta, spec *corev1.PodSpec) string {
+		result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, meta, spec))
 		if result.Allowed {
 			return ""
 		}
 		return result.ForbiddenDetail()
+	}
+	// From the least version that the chart is for.
+	versions := []api.Version{api.LatestVersion()}
+	for minor := 25; minor <= 37; minor++ {
+		versions = append(versions, api.MajorMinorVersion(1, minor))
 	}
 	pods := func(name string, args ...string) *corev1.PodTemplateSpec {
 		return &only[*appsv1.DaemonSet](t, chartObjects(t, name, args...)).Spec.Template
@@ -55,9 +60,11 @@ func TestPodSecurityLevel(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for level, want := range map[api.Level]string{api.LevelPrivileged: "", api.LevelBaseline: test.baseline, api.LevelRestricted: test.restricted} {
-				got := refused(level, &test.pod.ObjectMeta, &test.pod.Spec)
-				if got != want {
-					t.Errorf("%s refuses the pod for %q, want %q", level, got, want)
+				for _, version := range versions {
+					level := api.LevelVersion{Level: level, Version: version}
+					if got := refused(level, &test.pod.ObjectMeta, &test.pod.Spec); got != want {
+						t.Errorf("%s refuses the pod for %q, want %q", level, got, want)
+					}
 				}
 			}
 		})

@@ -39,5 +39,5 @@ func TestSidecar(t *testing.T) {
 			t.Errorf("the label %s is left to the operator", label)
 		}
 	}
-	runExporter(t, sidecar.Args, nil)
+	runExporter(t, &sidecar, nil)
 }

@@ -4,16 +4,20 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -45,6 +49,29 @@ func TestRefused(t *testing.T) {
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},
 		{"prometheusRule.runbookURL=wiki", "runbookURL"},
 		{"web.config.tlsSecret=certificate", "secret"},
+		{"web.port=443,hostNetwork=true", "port"},
+		{"flags.web.telemetry-path=/a: b", "telemetry-path"},
+		{"fullnameOverride=9a", "fullnameOverride"},
+		{"fullnameOverride=a.b", "fullnameOverride"},
+		{"nameOverride=a.b", "nameOverride"},
+		{"priorityClassName=a..b", "priorityClassName"},
+		{"web.config.secret=a-.b", "secret"},
+		{"dashboards.namespace=a.b", "namespace"},
+		{"podLabels.a_/b=c", "podLabels"},
+		{"podLabels.a=b c", "podLabels"},
+		{"nodeSelector.a=-", "nodeSelector"},
+		{"monitor.labels.a=-", "labels"},
+		{"prometheusRule.labels.a=-", "labels"},
+		{"dashboards.labels.a=-", "labels"},
+		{"podAnnotations.a b=c", "podAnnotations"},
+		{"serviceAccount.annotations.a b=c", "annotations"},
+		{"resources.limits.memory=much", "memory"},
+		{"livenessProbe.successThreshold=2", "successThreshold"},
+		{"updateStrategy.rollingUpdate.maxSurge=1", "maxSurge"},
+		{"updateStrategy.rollingUpdate.maxUnavailable=0", "maxUnavailable"},
+		{"updateStrategy.rollingUpdate.maxUnavailable=0%", "maxUnavailable"},
+		{"updateStrategy.rollingUpdate.maxUnavailable=101%", "maxUnavailable"},
+		{"monitor.interval=1s1m", "interval"},
 	} {
 		t.Run(test.value, func(t *testing.T) {
 			_, err := render(t, "--set", test.value)
@@ -56,6 +83,172 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFails: what the schema cannot see is refused by the templates.
+func TestFails(t *testing.T) {
+	for _, test := range []struct{ release, values, want string }{
+		{"r", "monitor.kind=PodMonitor,monitor.interval=5s", "scrapeTimeout 10s is longer than monitor.interval 5s"},
+		{"r", "monitor.kind=PodMonitor,monitor.interval=1m30s,monitor.scrapeTimeout=90001ms", "scrapeTimeout"},
+		{"r", "monitor.kind=PodMonitor,monitor.interval=1m30s,monitor.scrapeTimeout=90000ms", ""},
+		{"r", "monitor.kind=PodMonitor,monitor.interval=5s,monitor.scrapeTimeout=null", ""},
+		{"r", "monitor.kind=PodMonitor,monitor.interval=null", ""},
+		{"r", "monitor.interval=5s", ""}, // There is no monitor.
+		{"2024", "monitor.kind=ServiceMonitor", "fullnameOverride"},
+		{"a.b", "monitor.kind=ServiceMonitor", "fullnameOverride"},
+		{"a.b", "monitor.kind=ServiceMonitor,fullnameOverride=a-b", ""},
+	} {
+		t.Run(test.release+" "+test.values, func(t *testing.T) {
+			out, err := runHelm(t, "template", test.release, chart, kubeVersion, "--set", test.values)
+			switch {
+			case test.want == "" && err != nil:
+				t.Error(err)
+			case test.want == "":
+				decode(t, out)
+			case err == nil:
+				t.Error("it was taken")
+			case !strings.Contains(err.Error(), test.want):
+				t.Errorf("the message is %v", err)
+			}
+		})
+	}
+}
+
+// TestNames: whatever the release, its namespace and the overrides are called, the names
+// and labels that are made of them are valid.
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ release, namespace, values string }{
+		{"2024", "123", ""},
+		{"1e3", "1e3", "nameOverride=e3,dashboards.namespace=123"},
+		{"true", "n", "fullnameOverride=true,nameOverride=null"},
+		{"a.b." + strings.Repeat("c", 35) + ".d", "ns", ""},
+		{strings.Repeat("a", 38) + "--b", "ns", ""},
+		{"r", "ns", "fullnameOverride=" + strings.Repeat("a", 38) + "--b"},
+	} {
+		t.Run(test.release+" "+test.namespace+" "+test.values, func(t *testing.T) {
+			out, err := runHelm(t, "template", test.release, chart, kubeVersion, "--namespace", test.namespace, "--set-string", test.values,
+				"--set", "monitor.kind=PodMonitor,prometheusRule.enabled=true,dashboards.enabled=true,config.audit.qp_errors=3")
+			if err != nil {
+				t.Fatal(err)
+			}
+			decode(t, out)
+		})
+	}
+}
+
+// TestKeysOfChart: labels and annotations that the user chooses do not take those that
+// selectors go by, or make one twice.
+func TestKeysOfChart(t *testing.T) {
+	keys := map[string]string{
+		"app.kubernetes.io/name": "x", "app.kubernetes.io/instance": "x", "app.kubernetes.io/version": "x",
+		"app.kubernetes.io/managed-by": "x", "helm.sh/chart": "x", "checksum/config": "x",
+		"kubectl.kubernetes.io/default-container": "x", "mine": "x",
+	}
+	values := parse(t, valuesFile("everything"))
+	for _, name := range []string{"podLabels", "podAnnotations", "serviceAccount.annotations", "monitor.labels", "prometheusRule.labels", "dashboards.labels", "dashboards.annotations"} {
+		values = with(values, name, keys)
+	}
+	objects := decode(t, renderedWith(t, values))
+	ds := only[*appsv1.DaemonSet](t, objects)
+	if pods := ds.Spec.Template; !matches(ds.Spec.Selector.MatchLabels, pods.Labels) || pods.Labels["mine"] != "x" ||
+		pods.Annotations["checksum/config"] == "x" || pods.Annotations["mine"] != "x" {
+		t.Errorf("the pods have the labels %v and the annotations %v", pods.Labels, pods.Annotations)
+	}
+	for _, o := range objects {
+		labels := o.GetLabels()
+		if labels["app.kubernetes.io/name"] == "x" || labels["helm.sh/chart"] == "x" {
+			t.Errorf("%s has the labels %v", o.GetName(), labels)
+		}
+		switch o.(type) {
+		case *monitoringv1.PodMonitor, *monitoringv1.PrometheusRule:
+			if labels["mine"] != "x" {
+				t.Errorf("%s has the labels %v", o.GetName(), labels)
+			}
+		}
+	}
+}
+
+// TestNull: a value or a group of them that is taken away with null, as Helm has it, is
+// either missing to the schema or not needed.
+func TestNull(t *testing.T) {
+	t.Parallel()
+	names := leaves("", parse(t, filepath.Join(chart, "values.yaml")))
+	maps.Copy(names, leaves("", parse(t, valuesFile("everything"))))
+	for name := range maps.Clone(names) {
+		for i, c := range name {
+			if c == '.' {
+				names[name[:i]] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, err := render(t, "--values", valuesFile("everything"), "--set", name+"=null")
+			if err == nil {
+				decode(t, out)
+			} else if !strings.Contains(err.Error(), "schema") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOddStrings: a string that YAML, or a template, would take for something else is
+// either refused by the schema or gets into the objects as it is.
+func TestOddStrings(t *testing.T) {
+	t.Parallel()
+	everything := parse(t, valuesFile("everything"))
+	place := regexp.MustCompile(`(?m)^ *- at '([^']*)'`)
+	for _, odd := range []string{"true", "12", "1e3", "null", "~", "", " ", "a: b", "a #b", "# a", "- a", `a"b`, "a\nb", "[a", "{{ a }}", "$(HOME)", "$$(HOME)", "%s"} {
+		t.Run(odd, func(t *testing.T) {
+			t.Parallel()
+			keep := make(map[string]bool)
+			_, err := renderWith(t, oddly("", everything, odd, keep).(map[string]any))
+			if err == nil || !strings.Contains(err.Error(), "schema") {
+				t.Fatalf("the schema refuses nothing, not even the kind of monitor: %v", err)
+			}
+			for _, m := range place.FindAllStringSubmatch(err.Error(), -1) {
+				keep[m[1]] = true
+			}
+			objects := decode(t, renderedWith(t, oddly("", everything, odd, keep).(map[string]any)))
+			t.Logf("refused: %v", slices.Sorted(maps.Keys(keep)))
+			if got := only[*appsv1.DaemonSet](t, objects).Spec.Template.Annotations["example.com/team"]; got != odd {
+				t.Errorf("the annotation is %q", got)
+			}
+			if e := only[*monitoringv1.PodMonitor](t, objects).Spec.PodMetricsEndpoints[0]; !keep["/flags/web/telemetry-path"] && e.Path != odd {
+				t.Errorf("the path is %q", e.Path)
+			}
+			args := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec.Containers[0].Args
+			if want := "--device.include=" + odd; !keep["/flags/device/include"] && !slices.Contains(expanded(t, args), want) {
+				t.Errorf("%q is not among the arguments %q", want, args)
+			}
+		})
+	}
+}
+
+// oddly returns the value with another one instead of each string in it, but for those
+// whose places, as the schema names them, are to be kept.
+func oddly(place string, value any, odd string, keep map[string]bool) any {
+	switch value := value.(type) {
+	case map[string]any:
+		all := make(map[string]any)
+		for name, member := range value {
+			all[name] = oddly(place+"/"+strings.ReplaceAll(name, "/", "~1"), member, odd, keep)
+		}
+		return all
+	case []any:
+		var all []any
+		for i, member := range value {
+			all = append(all, oddly(fmt.Sprintf("%s/%d", place, i), member, odd, keep))
+		}
+		return all
+	case string:
+		if !keep[place] {
+			return odd
+		}
+	}
+	return value
 }
 
 // TestConfigKeys: the whole configuration file, as the documentation has it, is taken,
@@ -104,25 +297,14 @@ func TestValuesUsed(t *testing.T) {
 	// What is overruled by another value, which is taken back for both.
 	overruled := map[string]string{"image.tag": "image.digest", "nameOverride": "fullnameOverride"}
 
-	output := func(values map[string]any) string {
-		content, err := yaml.Marshal(values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "values.yaml")
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return rendered(t, "--values", file)
-	}
 	names := leaves("", defaults)
 	maps.Copy(names, leaves("", everything))
-	before := output(everything)
+	before := renderedWith(t, everything)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		base, than := everything, before
 		if by := overruled[name]; by != "" {
 			base = with(base, by, at(defaults, by))
-			than = output(base)
+			than = renderedWith(t, base)
 		}
 		value, found := other[name]
 		if !found {
@@ -135,10 +317,34 @@ func TestValuesUsed(t *testing.T) {
 		if set, isText := at(base, name).(string); isText && !strings.Contains(than, set) {
 			t.Errorf("%s is %s, which is nowhere in the output", name, set)
 		}
-		if output(with(base, name, value)) == than {
+		if renderedWith(t, with(base, name, value)) == than {
 			t.Errorf("with %s %v instead of %v the output is the same", name, value, at(base, name))
 		}
 	}
+}
+
+// renderWith renders the chart with values.
+func renderWith(t *testing.T, values map[string]any) (string, error) {
+	t.Helper()
+	var args []string
+	for name, value := range values {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--set-json", name+"="+string(encoded))
+	}
+	return render(t, args...)
+}
+
+// renderedWith is renderWith where it has to succeed.
+func renderedWith(t *testing.T, values map[string]any) string {
+	t.Helper()
+	out, err := renderWith(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // parse parses a file of values.

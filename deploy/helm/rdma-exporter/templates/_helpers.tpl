@@ -2,21 +2,22 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* The full name leaves room for what the names of dashboards add. */}}
+{{- /* The full name leaves room for what the names of dashboards add. A release may have
+dots in its name. */}}
 {{- define "rdma-exporter.fullname" -}}
 {{- $name := include "rdma-exporter.name" . }}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | trunc 40 | trimAll "-." }}
 {{- else if contains $name .Release.Name }}
-{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- .Release.Name | trunc 40 | trimAll "-." }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimAll "-." }}
 {{- end }}
 {{- end }}
 
 {{- define "rdma-exporter.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "rdma-exporter.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "rdma-exporter.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "rdma-exporter.labels" -}}
@@ -24,6 +25,18 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "rdma-exporter.podAnnotations" -}}
+kubectl.kubernetes.io/default-container: rdma-exporter
+# The file is read once, at start, so a change has to restart the pods.
+checksum/config: {{ .Values.config | default dict | toJson | sha256sum }}
+{{- end }}
+
+{{- /* Labels or annotations, of a list of the chart's and the user's. A key that both
+have is the chart's: selectors go by it. */}}
+{{- define "rdma-exporter.merged" -}}
+{{- merge (index . 0 | fromYaml) (index . 1 | default dict) | toYaml }}
 {{- end }}
 
 {{- define "rdma-exporter.serviceAccountName" -}}
@@ -45,8 +58,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{- /* One flag, of a list of its name and value. Numbers come as floating-point ones,
-of which large ones would be written with an exponent. What looks like a variable to
-Kubernetes is none. */}}
+of which large ones would be written with an exponent. Kubernetes takes two dollars for
+one, and replaces variables after a single one. */}}
 {{- define "rdma-exporter.flag" -}}
 {{- $name := index . 0 }}
 {{- $value := index . 1 }}
@@ -58,7 +71,7 @@ Kubernetes is none. */}}
 {{- if and (kindIs "float64" $value) (eq (floor $value) $value) }}
 {{- $value = int64 $value }}
 {{- end }}
-- {{ printf "--%s=%v" $name $value | replace "$(" "$$(" | toJson }}
+- {{ printf "--%s=%v" $name $value | replace "$" "$$" | toJson }}
 {{- end }}
 {{- end }}
 
@@ -89,13 +102,32 @@ Kubernetes is none. */}}
 - --url=http://127.0.0.1:{{ .Values.web.port }}
 {{- end }}
 
+{{- /* A duration of Prometheus in milliseconds. */}}
+{{- define "rdma-exporter.milliseconds" -}}
+{{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 }}
+{{- $sum := 0 }}
+{{- range regexFindAll "[0-9]+[a-z]+" . -1 }}
+{{- $sum = add $sum (mul (regexFind "[0-9]+" . | int64) (get $units (regexFind "[a-z]+" .))) }}
+{{- end }}
+{{- $sum }}
+{{- end }}
+
 {{- /* What both kinds of monitor say of the endpoint. */}}
 {{- define "rdma-exporter.endpoint" -}}
 port: metrics
-path: {{ dig "web" "telemetry-path" "/metrics" .Values.flags }}
+path: {{ dig "web" "telemetry-path" "/metrics" (.Values.flags | default dict) | quote }}
 {{- with .Values.monitor }}
-interval: {{ .interval }}
-scrapeTimeout: {{ .scrapeTimeout }}
+{{- if and .interval .scrapeTimeout }}
+{{- if gt (include "rdma-exporter.milliseconds" .scrapeTimeout | int64) (include "rdma-exporter.milliseconds" .interval | int64) }}
+{{- fail (printf "monitor.scrapeTimeout %s is longer than monitor.interval %s, which the prometheus-operator refuses" .scrapeTimeout .interval) }}
+{{- end }}
+{{- end }}
+{{- with .interval }}
+interval: {{ . }}
+{{- end }}
+{{- with .scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
 scheme: {{ .scheme }}
 {{- with .tlsConfig }}
 tlsConfig:
