@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -16,7 +17,7 @@ type clients struct {
 	// serveTimeout is how long one request on HTTP/2 may take; the connection is cut
 	// then. net/http bounds only requests on HTTP/1 in any case.
 	serveTimeout time.Duration
-	warn         func(message string, args ...any)
+	logger       *slog.Logger
 
 	mu sync.Mutex
 	// events counts what happened on all connections; it is the clock by which the one
@@ -59,9 +60,9 @@ func clientOf(ctx context.Context) *client {
 	return c
 }
 
-func newClients(warn func(message string, args ...any)) *clients {
+func newClients(logger *slog.Logger) *clients {
 	return &clients{
-		maxConnections: maxConnections, maxUnsent: maxUnsent, serveTimeout: writeTimeout + stallTimeout, warn: warn,
+		maxConnections: maxConnections, maxUnsent: maxUnsent, serveTimeout: writeTimeout + stallTimeout, logger: logger,
 		open: make(map[net.Conn]*client), unsent: make(map[*answer]*delivery),
 	}
 }
@@ -69,15 +70,19 @@ func newClients(warn func(message string, args ...any)) *clients {
 // connContext takes a connection that was accepted: the ConnContext of a server. If
 // there are too many then, it cuts another one.
 func (s *clients) connContext(ctx context.Context, conn net.Conn) context.Context {
-	if b, ok := socketOf(conn).(interface{ SetWriteBuffer(bytes int) error }); ok {
-		// A socket that does not take it keeps its own size.
-		_ = b.SetWriteBuffer(sendBuffer)
+	if b, ok := socketOf(conn).(interface {
+		SetReadBuffer(bytes int) error
+		SetWriteBuffer(bytes int) error
+	}); ok {
+		// A socket that does not take a size keeps its own.
+		_ = b.SetReadBuffer(socketBuffer)
+		_ = b.SetWriteBuffer(socketBuffer)
 	}
 	// The log may block, and nobody else is to wait for it: so it is deferred to the end.
 	var worst *client
 	defer func() {
 		if worst != nil {
-			s.warn("Too many connections: the one that does least was cut", "limit", s.maxConnections, "client", worst.conn.RemoteAddr())
+			s.logger.Warn("Too many connections: the one that does least was cut", "limit", s.maxConnections, "client", worst.conn.RemoteAddr())
 		}
 	}()
 	s.mu.Lock()
@@ -155,7 +160,7 @@ func (c *client) hold(a *answer) (release func()) {
 	var slow int
 	defer func() {
 		if slow > 0 {
-			s.warn("Too many bytes wait for slow clients: the slowest were cut", "limit", s.maxUnsent, "clients", slow)
+			s.logger.Warn("Too many bytes wait for slow clients: the slowest were cut", "limit", s.maxUnsent, "clients", slow)
 		}
 	}()
 	s.mu.Lock()

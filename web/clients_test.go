@@ -1,12 +1,18 @@
 package web
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -34,7 +40,7 @@ type crowd struct {
 	contexts map[string]context.Context
 	leave    map[string]chan struct{}
 	left     map[string]chan struct{}
-	warned   int
+	log      bytes.Buffer
 }
 
 func newCrowd(maxConnections, maxUnsent int) *crowd {
@@ -42,7 +48,7 @@ func newCrowd(maxConnections, maxUnsent int) *crowd {
 		conns: make(map[string]*fakeConn), contexts: make(map[string]context.Context),
 		leave: make(map[string]chan struct{}), left: make(map[string]chan struct{}),
 	}
-	c.clients = newClients(func(string, ...any) { c.warned++ })
+	c.clients = newClients(slog.New(slog.NewTextHandler(&c.log, nil)))
 	c.maxConnections, c.maxUnsent = maxConnections, maxUnsent
 	return c
 }
@@ -137,8 +143,9 @@ func TestConnectionLimit(t *testing.T) {
 			c.opens("b")
 			c.opens("c")
 			tt.do(c)
-			if got := c.closed(); !slices.Equal(got, tt.want) || c.warned != len(tt.want) || len(c.open) > 3 {
-				t.Errorf("cut %v with %d warnings, %d are open; want %v", got, c.warned, len(c.open), tt.want)
+			warned := strings.Count(c.log.String(), "level=WARN")
+			if got := c.closed(); !slices.Equal(got, tt.want) || warned != len(tt.want) || len(c.open) > 3 {
+				t.Errorf("cut %v with %d warnings, %d are open; want %v", got, warned, len(c.open), tt.want)
 			}
 		})
 	}
@@ -245,4 +252,51 @@ func TestSmallAnswerIsSmall(t *testing.T) {
 	if one := ask("/metrics?name[]=x"); cap(one.body) > 1<<16 {
 		t.Errorf("an answer of %d bytes keeps %d", len(one.body), cap(one.body))
 	}
+}
+
+// TestSocketBuffers makes sure that what the kernel keeps for as many connections as
+// there may be is no more than docs/configuration.md says, by the kernel's own account.
+func TestSocketBuffers(t *testing.T) {
+	const most = 64 << 20
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for name, wrap := range map[string]func(net.Conn) net.Conn{
+		"plain": func(conn net.Conn) net.Conn { return conn },
+		"TLS":   func(conn net.Conn) net.Conn { return tls.Server(conn, nil) },
+	} {
+		var dialer net.Dialer
+		client, err := dialer.DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		newClients(slog.New(slog.DiscardHandler)).connContext(t.Context(), wrap(conn))
+		if kept := bufferOf(t, conn, syscall.SO_SNDBUF) + bufferOf(t, conn, syscall.SO_RCVBUF); kept*maxConnections > most {
+			t.Errorf("%s: %d bytes for each of %d connections are %d MiB", name, kept, maxConnections, kept*maxConnections>>20)
+		}
+	}
+}
+
+// bufferOf returns the size of a buffer of a connection, in bytes.
+func bufferOf(t *testing.T, conn net.Conn, option int) (size int) {
+	t.Helper()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { size, failed = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, option) })
+	if err := errors.Join(err, failed); err != nil {
+		t.Fatal(err)
+	}
+	return size
 }

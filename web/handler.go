@@ -17,6 +17,8 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	// What fails, fails for each who asks.
+	c.Logger = bounded(c.Logger, c.Now)
 	page, err := newPage(c)
 	if err != nil {
 		return nil, err

@@ -255,6 +255,29 @@ func TestBrokenMetric(t *testing.T) {
 	}
 }
 
+// TestFailuresDoNotFillTheLog makes sure that what fails for each who asks is logged
+// some times in a minute, however often it is asked for.
+func TestFailuresDoNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	c := config(nil)
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("it is broken") })
+	clock := time.Unix(1e9, 0)
+	c.Now = func() time.Time { return clock }
+	h := handler(t, c)
+	for range 100 {
+		get(h, "GET", "/metrics")
+	}
+	if n := strings.Count(log.String(), "\n"); n != 10 {
+		t.Errorf("of 100 failures %d are logged", n)
+	}
+	clock = clock.Add(time.Minute)
+	get(h, "GET", "/metrics")
+	if !strings.Contains(log.String(), `msg="Messages were left out" messages=90`) || strings.Count(log.String(), "\n") != 12 {
+		t.Errorf("a minute later: %s", log.String())
+	}
+}
+
 func TestFormats(t *testing.T) {
 	h := handler(t, config(nil))
 	for accept, want := range map[string]string{

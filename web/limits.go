@@ -27,9 +27,10 @@ const (
 	// maxUnsent is how many bytes of metrics are kept for clients that have not read
 	// them yet. An answer that many wait for counts once.
 	maxUnsent = 32 << 20
-	// sendBuffer is how many bytes the kernel keeps for a connection at the exporter's
-	// end. Left alone, it goes up to megabytes, which count as memory of the container.
-	sendBuffer = 256 << 10
+	// socketBuffer is how many bytes the kernel is asked to keep for a connection at the
+	// exporter's end, in each direction. It takes twice that, for what it needs itself. Left
+	// alone, it goes up to megabytes, which count as memory of the container.
+	socketBuffer = 32 << 10
 
 	// Of HTTP/2: the most requests at once on a connection; the most of their bodies
 	// that may be on its way, which is the least that there is; and the largest frame.
@@ -38,8 +39,8 @@ const (
 	streamReceives     = 16 << 10
 	maxFrame           = 16 << 10
 
-	// maxWarnings is how many messages about connections are logged in each of
-	// warningsPeriod. Whoever can connect can cause them.
+	// maxWarnings is how many messages that clients can cause are logged in each of
+	// warningsPeriod: about connections, about the web configuration, about answers.
 	maxWarnings    = 10
 	warningsPeriod = time.Minute
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	stdlog "log"
 	"log/slog"
 	"net/http"
 	"time"
@@ -31,8 +30,8 @@ const (
 // Connections, and what is kept for clients that do not read it, are bounded: those
 // that are beyond a limit cost others, not the exporter and not who comes next.
 func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger) error {
-	log := &warnings{logger: logger, now: time.Now}
-	clients := newClients(log.warn)
+	connections := bounded(logger, time.Now)
+	clients := newClients(connections)
 	server := &http.Server{
 		Handler:           clients.watch(handler),
 		ReadHeaderTimeout: headerTimeout,
@@ -49,10 +48,12 @@ func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig,
 		},
 		ConnContext: clients.connContext,
 		ConnState:   clients.connState,
-		ErrorLog:    stdlog.New(log, "", 0),
+		ErrorLog:    slog.NewLogLogger(connections.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- toolkit.ListenAndServe(server, flags, logger) }()
+	// The toolkit has a count of its own: what it says of the configuration is not to be
+	// lost among messages about connections.
+	go func() { ended <- toolkit.ListenAndServe(server, flags, bounded(logger, time.Now)) }()
 
 	select {
 	case err := <-ended:

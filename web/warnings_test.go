@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"log"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,8 +13,8 @@ import (
 func TestWarnings(t *testing.T) {
 	var text bytes.Buffer
 	now := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	w := &warnings{logger: slog.New(slog.NewTextHandler(&text, nil)), now: func() time.Time { return now }}
-	server := log.New(w, "", 0)
+	logger := bounded(slog.New(slog.NewTextHandler(&text, nil)), func() time.Time { return now })
+	server := slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
 	lines := func(part string) int { return strings.Count(text.String(), part) }
 	for range 1000 {
 		server.Println("http: TLS handshake error")
@@ -24,14 +23,21 @@ func TestWarnings(t *testing.T) {
 		t.Errorf("%d messages: %s", got, text.String())
 	}
 	now = now.Add(warningsPeriod)
-	w.warn("cut", "client", "x")
+	logger.Warn("cut", "client", "x")
 	if lines("left out") != 1 || lines("messages=990") != 1 || lines("msg=cut client=x") != 1 {
 		t.Errorf("after a period: %s", text.String())
+	}
+	// What clients do not cause is no part of it.
+	for range 2 * maxWarnings {
+		logger.Info("else")
+	}
+	if lines("msg=else") != 2*maxWarnings {
+		t.Errorf("at level info: %s", text.String())
 	}
 	// A clock that is set back begins another period.
 	now = now.Add(-time.Hour)
 	for range 2 * maxWarnings {
-		w.warn("back")
+		logger.With("a", "b").WithGroup("c").Error("back")
 	}
 	if lines("msg=back") != maxWarnings || lines("left out") != 1 {
 		t.Errorf("with a clock set back: %s", text.String())

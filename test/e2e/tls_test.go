@@ -315,6 +315,62 @@ func TestBadWebConfig(t *testing.T) {
 	}
 }
 
+// A name that is taken from those that are allowed is refused on connections that begin
+// anew. One that is open goes on, and so does who resumes an earlier session of TLS, until
+// the exporter is started again: SECURITY.md and docs/configuration.md say so. The
+// authority is checked in any case.
+func TestAllowedNameTakenAway(t *testing.T) {
+	t.Parallel()
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		t.Run(tls.VersionName(version), func(t *testing.T) {
+			t.Parallel()
+			s := newSecured(t)
+			config := func(name string) string {
+				return "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: ca.pem, client_allowed_sans: [" + name + "]}\n"
+			}
+			client := &tls.Config{RootCAs: s.ca.pool(), MaxVersion: version, Certificates: []tls.Certificate{*s.ca.pair(t, "prometheus")}}
+			resuming := client.Clone()
+			resuming.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+			e := s.start(t, config("prometheus"), resuming)
+			want := func(when string, config *tls.Config, ok bool) {
+				t.Helper()
+				e.speak(config)
+				if status, err := e.try(t, "/-/healthy", "", ""); (err == nil && status == http.StatusOK) != ok {
+					t.Errorf("%s: status %d, %v", when, status, err)
+				}
+			}
+			want("at first", resuming, true) // It is given a ticket.
+			kept := &http.Transport{TLSClientConfig: client}
+			defer kept.CloseIdleConnections()
+			e.client.Transport = kept
+			if status, err := e.try(t, "/-/healthy", "", ""); err != nil || status != http.StatusOK {
+				t.Errorf("on a connection that is kept: status %d, %v", status, err)
+			}
+
+			s.write(t, "web.yaml", config("grafana"))
+			if status, err := e.try(t, "/-/healthy", "", ""); err != nil || status != http.StatusOK {
+				t.Errorf("without the name, on the same connection: status %d, %v", status, err)
+			}
+			// Each session that is resumed can be resumed again.
+			for range 3 {
+				want("without the name, resuming a session", resuming, true)
+			}
+			want("without the name, anew", client, false)
+
+			// Another authority counts at once.
+			s.write(t, "ca.pem", string(newAuthority(t).pem))
+			want("without the authority, resuming a session", resuming, false)
+			s.write(t, "ca.pem", string(s.ca.pem))
+			want("with it again, anew", client, false)
+
+			again := s.start(t, config("grafana"), resuming)
+			if status, err := again.try(t, "/-/healthy", "", ""); err == nil {
+				t.Errorf("started again, resuming a session: status %d", status)
+			}
+		})
+	}
+}
+
 // A web configuration that breaks while the exporter runs locks everybody out; none
 // gets in that should not. Once it is mended, all is as it says, without a restart.
 func TestWebConfigWhileRunning(t *testing.T) {
@@ -346,6 +402,12 @@ func TestWebConfigWhileRunning(t *testing.T) {
 	want("with a broken file, on the same connection", "two", http.StatusInternalServerError)
 	if log := e.Log.String(); !strings.Contains(log, "Unable to parse configuration") || !strings.Contains(log, "basic_auth") {
 		t.Error("the log does not say what is wrong with the file")
+	}
+	for range 10 {
+		want("again and again", "two", http.StatusInternalServerError)
+	}
+	if n := strings.Count(e.Log.String(), "Unable to parse configuration"); n > 10 {
+		t.Errorf("the log says %d times what is wrong with the file", n)
 	}
 	e.client.CloseIdleConnections()
 	want("with a broken file", "two", 0)

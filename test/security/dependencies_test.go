@@ -73,6 +73,20 @@ func exporter(t *testing.T) []pkg {
 	return list(t, "./cmd/rdma_exporter")
 }
 
+// tags returns all build tags of this module, as make lint has them, with commas between.
+func tags(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^tags := (\S+)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("the Makefile has no line that begins with \"tags := \"")
+	}
+	return string(line[1])
+}
+
 // dependOnSource makes the test's result depend on the source of this module. go test
 // keeps a result until something changes that the test has looked at, and what go list
 // looks at is none of that.
@@ -206,7 +220,7 @@ func TestModules(t *testing.T) {
 		}
 		row(of[path], strings.Join(from, ", "))
 	}
-	tests, _ := modules(list(t, "-test", "-tags", "vm,vmhost,kernels,siw,browser,load", "./..."))
+	tests, _ := modules(list(t, "-test", "-tags", tags(t), "./..."))
 	table.WriteString("\n| module of tests only | version | licence | |\n|---|---|---|---|\n")
 	for _, path := range slices.Sorted(maps.Keys(tests)) {
 		if _, ok := of[path]; !ok {

@@ -1,0 +1,77 @@
+package security_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFuzzScript makes sure that tools/fuzz passes over nothing: neither an input that
+// hangs, if the time is too short for Go to notice, nor targets that cannot be listed.
+func TestFuzzScript(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(filepath.Join(root, "tools", "fuzz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fine = "func FuzzFine(f *testing.F) {\n\tf.Fuzz(func(*testing.T, []byte) {})\n}\n"
+	for name, c := range map[string]struct {
+		code, time string
+		status     int
+		says       string
+	}{
+		"nothing is found": {fine, "1s", 0, "fuzz: 1 targets, 1s each, nothing found\n"},
+		"a failure": {
+			"func FuzzBad(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) { t.Error(b) })\n}\n",
+			"1s", 1, "fuzz: tried FuzzBad failed\n",
+		},
+		"an input that hangs": {
+			"func FuzzHang(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(_ *testing.T, b []byte) {\n\t\tfor string(b) != \"seed\" {\n\t\t\ttime.Sleep(time.Second)\n\t\t}\n\t})\n}\n",
+			"1s", 1, "fuzz: tried FuzzHang failed\n",
+		},
+		"a list that is empty": {
+			fine + "func TestMain(*testing.M) { os.Exit(0) }\n",
+			"1s", 1, "fuzz: tried has 1 targets, but lists these:\n",
+		},
+		"a list that fails": {
+			fine + "func TestMain(*testing.M) { os.Exit(3) }\n",
+			"1s", 1, "fuzz: tried has 1 targets, but lists these:\n",
+		},
+		"a package that cannot be listed": {fine + "import \"C\" // too late\n", "1s", 1, "imports must appear before other declarations"},
+		"no target":                       {"", "1s", 1, "fuzz: no target was found\n"},
+		"a time that is none":             {fine, "soon", 2, "fuzz: the time is a number with s, m or h, not soon\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "tools"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for path, text := range map[string]string{
+				"tools/fuzz": string(script), "go.mod": "module tried\n",
+				"tried_test.go": "package tried\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _, _ = os.Args, testing.Short, time.Now\n\n" + c.code,
+			} {
+				if err := os.WriteFile(filepath.Join(dir, path), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			out, err := exec.CommandContext(ctx, "bash", filepath.Join(dir, "tools", "fuzz"), c.time).CombinedOutput()
+			status := 0
+			if exit := new(exec.ExitError); errors.As(err, &exit) {
+				status = exit.ExitCode()
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if status != c.status || !strings.Contains(string(out), c.says) {
+				t.Errorf("status %d, want %d, and to be told %q: %s", status, c.status, c.says, out)
+			}
+		})
+	}
+}
