@@ -53,7 +53,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
 .PHONY: test
-test: test-unit test-fuzz test-browser test-deploy test-vm ## Run every test, those on real devices in the VM included
+test: test-unit test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build

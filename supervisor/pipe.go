@@ -25,7 +25,8 @@ const leastPipe = 4096
 // hundreds of short lines, each as soon as it is true, and nobody needs them before
 // it has ended or is to be killed: so nothing wakes this process when one is written,
 // as it would at each write if the runtime waited for the pipe. It is looked at again
-// and again, and once more when the child has ended.
+// and again, and once more when the child has ended: all that it wrote is there then,
+// and what it left behind may hold the pipe open for ever.
 type outputPipe struct {
 	// ended is closed when the child has ended; only the reader uses it.
 	ended <-chan struct{}

@@ -214,7 +214,7 @@ func (f *fleet) measure(b *testing.B) {
 	heading("figure", "value")
 	line("series of a node, by the formula", "%d", f.series)
 	line("nodes with exactly so many", "%d of %d; every %dth has a device with trouble", exact, len(samples), sickEvery)
-	line("interval of scrapes and of rules", "%v", *fleetScrape)
+	line("interval of scrapes, and of rules that have none of their own", "%v", *fleetScrape)
 	line("series in the head", "%.0f", series)
 	line("of these recorded by rules", "%.0f", f.one(b, `count({__name__=~".+:.+"})`))
 	line("alerts, pending or firing", "%.0f", f.one(b, `count(ALERTS) or vector(0)`))
@@ -232,11 +232,12 @@ func (f *fleet) measure(b *testing.B) {
 	line("resident memory of an exporter, on average", "%.1f MiB", resident/float64(len(f.exporters))/(1<<20))
 
 	fmt.Println()
-	heading("group of rules", "on average, ms", "most, ms")
+	heading("group of rules", "every, s", "on average, ms", "most, ms")
 	for _, r := range f.query(b, "avg_over_time(prometheus_rule_group_last_duration_seconds"+within+")") {
 		most := f.one(b, fmt.Sprintf("max_over_time(prometheus_rule_group_last_duration_seconds{rule_group=%q}%s)", r.Metric["rule_group"], within))
 		_, name, _ := strings.Cut(r.Metric["rule_group"], ";")
-		fmt.Printf("| %s | %.1f | %.1f |\n", name, 1e3*r.value(), 1e3*most)
+		every := f.one(b, fmt.Sprintf("prometheus_rule_group_interval_seconds{rule_group=%q}", r.Metric["rule_group"]))
+		fmt.Printf("| %s | %.0f | %.1f | %.1f |\n", name, every, 1e3*r.value(), 1e3*most)
 	}
 	f.timeDashboards(b)
 	f.disk(b)

@@ -190,5 +190,6 @@ func TestFormula(t *testing.T) {
 		"looks":      looks(t, typical(hosts)),
 		"drops":      drops(t, text, typical(hosts)),
 		"projection": projection(t, text, f),
+		"evaluation": evaluation(t, text),
 	})
 }

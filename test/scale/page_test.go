@@ -180,6 +180,38 @@ func projection(t *testing.T, text string, f formula) string {
 	return tableOf([]string{"nodes", "each with", "series, millions", "scraped every", "samples in a second", "memory, GiB", "processors", "disk for a day, GB"}, rows)
 }
 
+// evaluation returns how long the groups of rules take for larger fleets: what was
+// measured, times the number of nodes.
+func evaluation(t *testing.T, text string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^\| nodes with exactly so many \| \d+ of (\d+);`).FindStringSubmatch(text)
+	groups := regexp.MustCompile(`(?m)^\| (rdma_exporter_[a-z]+) \| (\d+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(text, -1)
+	if m == nil || len(groups) < 5 {
+		t.Fatal("docs/scaling.md does not have the table of the groups of rules")
+	}
+	number := func(s string) float64 {
+		n, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	nodes := number(m[1])
+	var rows [][]string
+	for _, g := range groups {
+		every, average, most := number(g[2]), number(g[3])/1e3/nodes, number(g[4])/1e3/nodes
+		// To a hundred: it is no more exact.
+		ceiling := "more"
+		if n := 100 * int(every/most/100); n <= 50000 {
+			ceiling = thousands(n)
+		}
+		rows = append(rows, []string{
+			"`" + g[1] + "`", g[2] + " s", fmt.Sprintf("%.1f s", 1000*average), fmt.Sprintf("%.0f s", 10000*average), ceiling,
+		})
+	}
+	return tableOf([]string{"group of rules", "every", "1 000 nodes", "10 000 nodes", "its slowest takes as long as its interval at, nodes"}, rows)
+}
+
 // blocks returns the blocks of YAML of the page.
 func blocks(text string) []string {
 	var all []string

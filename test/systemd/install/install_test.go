@@ -28,6 +28,8 @@ func expected(t *testing.T, prefix, units, config string) []string {
 		"0644 " + share + "/rdma_exporter/rdma_exporter.default",
 		"0644 " + share + "/doc/rdma_exporter/LICENSE",
 		"0644 " + share + "/doc/rdma_exporter/README.md",
+		"0644 " + share + "/doc/rdma_exporter/CHANGELOG.md",
+		"0644 " + share + "/doc/rdma_exporter/SECURITY.md",
 	}
 	for pattern, to := range map[string]string{
 		"docs/*.md":                 "/doc/rdma_exporter/docs/",

@@ -1,0 +1,58 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"rdma_exporter/test/running"
+)
+
+var (
+	// span is code within a line.
+	span = regexp.MustCompile("`([^`]+)`")
+	// query is what an expression of PromQL has, and no other code of the pages: a
+	// metric with labels or an operator, or a function of one.
+	query = regexp.MustCompile(`^(rdma_[a-z_]+|[a-z_:]+:rdma_[a-z_:]+)( *[{<>=/]| (\*|or|unless) )|^(sum|avg|max|min|count|topk|rate|increase|histogram_quantile)( by \([a-z_, ]+\))? ?\(.+\)`)
+)
+
+// TestQueries makes sure that Prometheus understands each expression of the pages.
+func TestQueries(t *testing.T) {
+	promtool := running.FindPrometheus(t, "promtool")
+	// A group is one expression, and its name says where it stands.
+	type rule struct {
+		Record string `json:"record"`
+		Expr   string `json:"expr"`
+	}
+	type group struct {
+		Name  string `json:"name"`
+		Rules []rule `json:"rules"`
+	}
+	var all struct {
+		Groups []group `json:"groups"`
+	}
+	for _, p := range pages(t) {
+		for i, line := range p.prose() {
+			for j, m := range span.FindAllStringSubmatch(line, -1) {
+				if query.MatchString(m[1]) && !strings.HasPrefix(m[1], "rdma_exporter ") {
+					all.Groups = append(all.Groups, group{fmt.Sprintf("%s:%d, code %d", p.path, i+1, j+1), []rule{{"x", m[1]}}})
+				}
+			}
+		}
+	}
+	if len(all.Groups) < 40 {
+		t.Errorf("only %d expressions were found", len(all.Groups))
+	}
+	// YAML takes JSON.
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := running.File(t, "rules.yaml", string(text))
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=none", file).CombinedOutput(); err != nil {
+		t.Errorf("promtool check rules: %v\n%s", err, out)
+	}
+}
