@@ -75,8 +75,8 @@ func (s *clients) connContext(ctx context.Context, conn net.Conn) context.Contex
 		SetWriteBuffer(bytes int) error
 	}); ok {
 		// A socket that does not take a size keeps its own.
-		_ = b.SetReadBuffer(socketBuffer)
-		_ = b.SetWriteBuffer(socketBuffer)
+		_ = b.SetReadBuffer(receiveBuffer)
+		_ = b.SetWriteBuffer(sendBuffer)
 	}
 	// The log may block, and nobody else is to wait for it: so it is deferred to the end.
 	var worst *client

@@ -27,10 +27,13 @@ const (
 	// maxUnsent is how many bytes of metrics are kept for clients that have not read
 	// them yet. An answer that many wait for counts once.
 	maxUnsent = 32 << 20
-	// socketBuffer is how many bytes the kernel is asked to keep for a connection at the
-	// exporter's end, in each direction. It takes twice that, for what it needs itself. Left
-	// alone, it goes up to megabytes, which count as memory of the container.
-	socketBuffer = 32 << 10
+	// receiveBuffer and sendBuffer are how many bytes the kernel is asked to keep for a
+	// connection at the exporter's end. It takes twice that, for what it needs itself. Left
+	// alone, it goes up to megabytes, which count as memory of the container. Less than one
+	// segment of the loopback device, which has 64 KiB, would have each wait until the one
+	// before is acknowledged, which takes 40 ms.
+	receiveBuffer = 16 << 10
+	sendBuffer    = 64 << 10
 
 	// Of HTTP/2: the most requests at once on a connection; the most of their bodies
 	// that may be on its way, which is the least that there is; and the largest frame.

@@ -62,9 +62,12 @@ func compareAudits(t *testing.T) {
 				}
 			}
 			wall, cpu := milliseconds(ours)
-			for peer, costs := range map[string][]cost{"7 commands": apart, "one batch": together} {
-				theirWall, theirCPU := milliseconds(costs)
-				situation := fmt.Sprintf("%d objects held, %s", objects, peer)
+			for _, peer := range []struct {
+				name  string
+				costs []cost
+			}{{"7 commands", apart}, {"one batch", together}} {
+				theirWall, theirCPU := milliseconds(peer.costs)
+				situation := fmt.Sprintf("%d objects held, %s", objects, peer.name)
 				table.add(situation, "time", "ms", wall, theirWall)
 				table.add(situation, "CPU", "ms", cpu, theirCPU)
 			}
@@ -150,6 +153,7 @@ func sendLatency(t *testing.T) cost {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = server.Process.Kill() }) // it is gone if the client came
 	// To connect to it would be its only connection.
 	await(t, "ib_send_lat to listen", func() bool { return listens(port) })
 	client := run(t, "", "ib_send_lat", append(args, "10.77.0.1")...)
