@@ -19,17 +19,21 @@ func TestSimulatedDevices(t *testing.T) {
 		if c.own {
 			name, flags = name+", with the metrics of the exporters themselves", nil
 		}
-		compareScrapes(t, comparison{
-			table: all.table("Scrapes, simulated devices on the machine itself", "node_exporter"), situation: name, devices: c.devices, contracts: true,
-			ours: append(append([]string{
-				"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, c.devices, c.vectors), "--contract.interval=1h", "--probe.concurrency=16",
-			}, onceFlags...), flags...),
-			theirs:  append(append([]string{"--path.sysfs=" + sysfsOf(t, c.devices)}, nodeExporterFlags...), flags...),
-			scrapes: 400,
+		t.Run(name, func(t *testing.T) {
+			compareScrapes(t, comparison{
+				table: all.table("Scrapes, simulated devices on the machine itself", "node_exporter"), situation: name, devices: c.devices, contracts: true,
+				ours: append(append([]string{
+					"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, c.devices, c.vectors), "--contract.interval=1h", "--probe.concurrency=16",
+				}, onceFlags...), flags...),
+				theirs:  append(append([]string{"--path.sysfs=" + sysfsOf(t, c.devices)}, nodeExporterFlags...), flags...),
+				scrapes: 400,
+			})
 		})
 	}
-	table := all.table("CPU over time, simulated devices on the machine itself", "node_exporter")
-	measureIdle(t, table, "8 devices, 2 vectors", 8,
-		[]string{"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, 8, 2)},
-		append([]string{"--path.sysfs=" + sysfsOf(t, 8)}, nodeExporterFlags...))
+	t.Run("over time", func(t *testing.T) {
+		table := all.table("CPU over time, simulated devices on the machine itself", "node_exporter")
+		measureIdle(t, table, "8 devices, 2 vectors", 8,
+			[]string{"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, 8, 2)},
+			append([]string{"--path.sysfs=" + sysfsOf(t, 8)}, nodeExporterFlags...))
+	})
 }
