@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -131,10 +133,7 @@ func read(t *testing.T, path string) []byte {
 
 // TestPromtool has promtool judge the rules and run their tests.
 func TestPromtool(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Fatalf("promtool is needed to check the rules: apt-get install prometheus (%v)", err)
-	}
+	promtool := running.FindPrometheus(t, "promtool")
 	run := func(name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

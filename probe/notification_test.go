@@ -1,17 +1,16 @@
 package probe_test
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"rdma_exporter/probe"
 	"rdma_exporter/report"
+	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -584,7 +583,7 @@ func TestNotificationHang(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var out text
+			var out running.Output
 			go func() { // stays for ever
 				_ = probe.Run(t.Context(), probe.Options{
 					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
@@ -604,22 +603,4 @@ func TestNotificationHang(t *testing.T) {
 			}
 		})
 	}
-}
-
-// text is a text that is read while it is written.
-type text struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (t *text) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.Write(b)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.buf.String()
 }

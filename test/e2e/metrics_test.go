@@ -10,6 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/test/running"
 )
 
 // metrics are the samples of one scrape, by name of their metric. A histogram or
@@ -140,11 +142,7 @@ func (m metrics) absent(t *testing.T, metric string, labels ...string) {
 // checkExposition has promtool judge an exposition.
 func checkExposition(t *testing.T, text string) {
 	t.Helper()
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Fatalf("promtool is needed to check the metrics: apt-get install prometheus (%v)", err)
-	}
-	cmd := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	cmd := exec.CommandContext(t.Context(), running.FindPrometheus(t, "promtool"), "check", "metrics")
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("promtool check metrics: %v\n%s", err, out)
