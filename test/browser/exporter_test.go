@@ -3,9 +3,11 @@
 package browser
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +15,8 @@ import (
 )
 
 // startExporter starts the built exporter and returns its address, without a slash
-// at the end, once its page has a text. It ends with the test.
-func startExporter(t *testing.T, shows string, args ...string) (url string) {
+// at the end, once its page has each of some texts. It ends with the test.
+func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 	t.Helper()
 	// A run ends at once or never, so that the page is the same whenever it is
 	// looked at.
@@ -22,9 +24,10 @@ func startExporter(t *testing.T, shows string, args ...string) (url string) {
 		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h", "--probe.jitter=0", "--discovery.interval=1h"}, args...)...)
 	url = "http://" + p.Listening(t)
 	client := &http.Client{Timeout: running.Patience}
-	running.Eventually(t, "the page shows "+shows, func() bool {
+	running.Eventually(t, fmt.Sprintf("the page shows %q", shows), func() bool {
 		p.MustRun(t)
-		return strings.Contains(get(t, client, url+"/"), shows)
+		page := get(t, client, url+"/")
+		return !slices.ContainsFunc(shows, func(text string) bool { return !strings.Contains(page, text) })
 	})
 	return url
 }

@@ -18,7 +18,7 @@ import (
 // TestLinks follows the links of the page to the other things that the exporter
 // serves.
 func TestLinks(t *testing.T) {
-	url := startExporter(t, "notify_identifies_cq", profile("healthy")...)
+	url := startExporter(t, []string{"notify_identifies_cq"}, profile("healthy")...)
 	b := open(t, url+"/", views()[1])
 	links := inspect(t, b).Links
 	for path, has := range map[string]string{

@@ -31,9 +31,11 @@ type state struct {
 	never []string
 }
 
-// built is a state of the built exporter, with some flags. shows is what the page
-// has once the state is reached.
-func built(shows string, flags ...string) func(*testing.T) (string, func() []string) {
+// built is a state of the built exporter, with some flags. The state is reached once
+// the page shows each of some texts: one of each run that the state is of, for the
+// probes and the resource audit do not wait for each other. The contract audit comes
+// after the probes.
+func built(shows []string, flags ...string) func(*testing.T) (string, func() []string) {
 	return func(t *testing.T) (string, func() []string) {
 		return startExporter(t, shows, flags...), nil
 	}
@@ -55,7 +57,7 @@ func states() []state {
 		{
 			name:    "healthy",
 			verdict: "All is well",
-			start:   built("notify_identifies_cq", profile("healthy")...),
+			start:   built([]string{"notify_identifies_cq"}, profile("healthy")...),
 			says:    []string{"Simulated devices", "sim_well0", calm},
 			never:   []string{"critical finding", "NaN", "+Inf"},
 		},
@@ -83,14 +85,14 @@ func states() []state {
 		{
 			name:    "timeout",
 			verdict: "critical",
-			start:   built("ibv_destroy_cq", append(profile("timeout"), "--probe.timeout=4s", "--notification.samples=0", "--contract.interval=0s")...),
+			start:   built([]string{"ibv_destroy_cq"}, append(profile("timeout"), "--probe.timeout=4s", "--notification.samples=0", "--contract.interval=0s")...),
 			says:    []string{"sim_hung0", "ibv_destroy_cq"},
 			advises: []string{"dmesg"},
 		},
 		{
 			name:    "contract",
 			verdict: "critical",
-			start:   built("Kept: 22", profile("contract")...),
+			start:   built([]string{"Kept: 22"}, profile("contract")...),
 			says:    []string{"sim_loose0", "cq_destroy_busy"},
 			advises: []string{"update the driver"},
 			never:   []string{calm},
@@ -98,7 +100,7 @@ func states() []state {
 		{
 			name:    "deaf",
 			verdict: "critical",
-			start:   built("notify_identifies_cq", profile("deaf")...),
+			start:   built([]string{"notify_identifies_cq"}, profile("deaf")...),
 			says:    []string{"sim_deaf0", "missed events"},
 			advises: []string{"/proc/interrupts"},
 			shows:   []string{"notify_any"},
@@ -107,7 +109,7 @@ func states() []state {
 		{
 			name:    "leaks",
 			verdict: "critical",
-			start:   built("--device.exclude=sim_leaky0", append(profile("leak"), "--contract.interval=0s", "--audit.interval=1s", "--config.file="+filepath.Join("testdata", "impatient.yaml"))...),
+			start:   built([]string{"--device.exclude=sim_leaky0"}, append(profile("leak"), "--contract.interval=0s", "--audit.interval=1s", "--config.file="+filepath.Join("testdata", "impatient.yaml"))...),
 			says:    []string{"sim_leaky0", "1 qp"},
 			advises: []string{"--device.exclude=sim_leaky0", "dmesg"},
 			shows:   []string{"fuser -v /dev/infiniband/uverbs*"},
@@ -124,7 +126,7 @@ func states() []state {
 		{
 			name:    "none",
 			verdict: "No simulated device was found",
-			start:   built("No simulated device", profile("none")...),
+			start:   built([]string{"No simulated device"}, profile("none")...),
 			says:    []string{"No simulated device was found"},
 			advises: []string{"--simulated.profile"},
 		},
@@ -136,7 +138,7 @@ func states() []state {
 				if err := os.MkdirAll(filepath.Join(sysfs, "class", "infiniband"), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				return startExporter(t, "No RDMA device", "--path.sysfs="+sysfs), nil
+				return startExporter(t, []string{"No RDMA device"}, "--path.sysfs="+sysfs), nil
 			},
 			says:    []string{"No RDMA device was found"},
 			advises: []string{"ls /sys/class/infiniband", "lspci"},
@@ -145,7 +147,7 @@ func states() []state {
 		{
 			name:    "permission",
 			verdict: "critical",
-			start:   built("EACCES", append(profile("permission"), "--contract.interval=0s")...),
+			start:   built([]string{"EACCES"}, append(profile("permission"), "--contract.interval=0s")...),
 			says:    []string{"sim_shut0", "ibv_open_device", "EACCES"},
 			advises: []string{"/dev/infiniband"},
 			never:   []string{calm},
@@ -169,7 +171,7 @@ func states() []state {
 		{
 			name:    "memlock",
 			verdict: "warning",
-			start:   built("ENOMEM", append(profile("memlock"), "--contract.interval=0s")...),
+			start:   built([]string{"ENOMEM"}, append(profile("memlock"), "--contract.interval=0s")...),
 			says:    []string{"sim_tight0", "ibv_reg_mr", "ENOMEM"},
 			advises: []string{"ulimit -l"},
 			never:   []string{calm},
@@ -185,7 +187,7 @@ func states() []state {
 		{
 			name:    "slow",
 			verdict: "All is well",
-			start:   built("notify_identifies_cq", append(profile("slow"), "--notification.vectors=16")...),
+			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16")...),
 			says:    []string{"sim_slow0"},
 			shows:   []string{"Vector 5: median", "slow", "down"},
 		},
@@ -212,7 +214,7 @@ func states() []state {
 		{
 			name:    "before-first-run",
 			verdict: "not probed yet",
-			start:   built("not been probed yet", append(profile("timeout"), "--probe.timeout=1h")...),
+			start:   built([]string{"not been probed yet"}, append(profile("timeout"), "--probe.timeout=1h")...),
 			says:    []string{"sim_hung0", "not been probed yet"},
 			never:   []string{calm},
 		},
@@ -242,7 +244,7 @@ func states() []state {
 		{
 			name:    "hostile-firmware",
 			verdict: "All is well",
-			start:   built(">667<", append(profile("hostile"), "--contract.interval=0s")...),
+			start:   built([]string{"All is well", ">667<"}, append(profile("hostile"), "--contract.interval=0s")...),
 			says:    []string{"sim_hostile0"},
 			shows:   []string{"<script>window.hostile=1</script><b id=x>", "666", "<b>\"'`", "667"},
 		},
