@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"rdma_exporter/test/running"
 )
 
 const (
@@ -84,6 +86,7 @@ func prepare() (end func(), err error) {
 		chromedp.Flag("lang", "en-GB"),
 		chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("disable-gpu", true),
+		chromedp.WSURLReadTimeout(running.Patience),
 	)
 	allocator, freeAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, closeBrowser := chromedp.NewContext(allocator)

@@ -85,7 +85,7 @@ func states() []state {
 		{
 			name:    "timeout",
 			verdict: "critical",
-			start:   built([]string{"ibv_destroy_cq"}, append(profile("timeout"), "--probe.timeout=4s", "--notification.samples=0", "--contract.interval=0s")...),
+			start:   built([]string{"ibv_destroy_cq"}, append(profile("timeout"), "--probe.timeout=10s", "--notification.samples=0", "--contract.interval=0s")...),
 			says:    []string{"sim_hung0", "ibv_destroy_cq"},
 			advises: []string{"dmesg"},
 		},
@@ -187,7 +187,7 @@ func states() []state {
 		{
 			name:    "slow",
 			verdict: "All is well",
-			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16")...),
+			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16", "--notification.budget=1m", "--probe.timeout=2m")...),
 			says:    []string{"sim_slow0"},
 			shows:   []string{"Vector 5: median", "slow", "down"},
 		},

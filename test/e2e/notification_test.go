@@ -15,9 +15,11 @@ func TestVectorsTakeTurns(t *testing.T) {
 	e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--contract.interval=0",
 		"--notification.samples=5", fmt.Sprintf("--notification.vectors=%d", perRun), "--probe.interval=500ms")
 	e.ready(t)
-	first := e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0")
-	if len(first) == 0 || len(first) > perRun {
-		t.Errorf("the first run measured the vectors %q, want at most %d", first, perRun)
+	// There may have been another run since the first.
+	m := e.scrape(t)
+	first, runs := m.values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0"), int(m.runs("sim_ib0", "ok"))
+	if len(first) == 0 || len(first) > runs*perRun {
+		t.Errorf("%d runs measured the vectors %q, want at most %d each", runs, first, perRun)
 	}
 	seen := make(map[string]bool)
 	running.Eventually(t, "every vector was measured", func() bool {

@@ -43,7 +43,7 @@ func Launch(t testing.TB, name, program string, args ...string) *Process {
 	p := &Process{Name: name, cmd: exec.Command(program, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.Log, &p.Log
 	// Somebody who outlives the process may hold its standard error.
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = 10 * time.Second
 	// Should the test be killed, the process is too.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)

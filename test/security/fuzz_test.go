@@ -19,20 +19,23 @@ func TestFuzzScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const fine = "func FuzzFine(f *testing.F) {\n\tf.Fuzz(func(*testing.T, []byte) {})\n}\n"
+	const fine = "func FuzzFine(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(*testing.T, []byte) {})\n}\n"
 	for name, c := range map[string]struct {
-		code, time string
-		status     int
-		says       string
+		code string
+		// time is short, but not where something has to be tried: what tries it
+		// may take seconds to start.
+		time   string
+		status int
+		says   string
 	}{
 		"nothing is found": {fine, "1s", 0, "fuzz: 1 targets, 1s each, nothing found\n"},
 		"a failure": {
 			"func FuzzBad(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) { t.Error(b) })\n}\n",
-			"1s", 1, "fuzz: tried FuzzBad failed\n",
+			"30s", 1, "fuzz: tried FuzzBad failed\n",
 		},
 		"an input that hangs": {
 			"func FuzzHang(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(_ *testing.T, b []byte) {\n\t\tfor string(b) != \"seed\" {\n\t\t\ttime.Sleep(time.Second)\n\t\t}\n\t})\n}\n",
-			"1s", 1, "fuzz: tried FuzzHang failed\n",
+			"5s", 1, "fuzz: tried FuzzHang failed\n",
 		},
 		"a list that is empty": {
 			fine + "func TestMain(*testing.M) { os.Exit(0) }\n",

@@ -24,10 +24,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// patience bounds what should take a few seconds on a busy machine.
-const patience = 2 * time.Minute
+	"rdma_exporter/test/running"
+)
 
 // A runner is a copy of the runner in a directory of its own, whose path is
 // unpleasant, with the temporary files in another.
@@ -73,7 +72,7 @@ func newRunner(t *testing.T) runner {
 // command prepares a run that ends with the test at the latest.
 func (r runner) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, r.path, args...)
 	cmd.Env = r.env
@@ -387,8 +386,8 @@ func TestSignalThatIsIgnoredEndsTheMachine(t *testing.T) {
 	if status := statusOf(t, cmd.Wait()); status != 128+int(syscall.SIGTERM) {
 		t.Errorf("status %d, want 143", status)
 	}
-	if took := time.Since(began); took < 9*time.Second || took > 30*time.Second {
-		t.Errorf("ended after %v, want the 10 s of grace", took)
+	if took := time.Since(began); took < 9*time.Second {
+		t.Errorf("ended after %v, want at least the 10 s of grace", took)
 	}
 	r.checkClean(t)
 }
@@ -404,11 +403,7 @@ func TestKilledRunnerLeavesNoMachine(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, stdout)
 	_ = cmd.Wait()
-	for deadline := time.Now().Add(10 * time.Second); len(r.machines(t)) > 0; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("QEMU outlives the runner")
-		}
-	}
+	running.Eventually(t, "QEMU has ended, as the runner has", func() bool { return len(r.machines(t)) == 0 })
 	r.checkClean(t)
 }
 
@@ -447,7 +442,7 @@ func TestForward(t *testing.T) {
 	r := newRunner(t)
 	cmd, _ := r.start(t, "--no-devices", "--forward", port+":8080", "bash", "-c",
 		`busybox httpd -p 8080 -h "$1"; echo ready; sleep 1000`, "-", dir)
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: running.Patience}
 	response, err := client.Get("http://127.0.0.1:" + port + "/page")
 	if err != nil {
 		t.Fatal(err)
@@ -494,7 +489,7 @@ func TestFails(t *testing.T) { t.Error("as it should") }
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
 	defer cancel()
 	// The go command splits -exec at spaces; a double-quoted part stays whole.
 	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet --smp 1`, ".")
@@ -508,15 +503,11 @@ func TestFails(t *testing.T) { t.Error("as it should") }
 	r.checkClean(t)
 }
 
-func TestWarmSetupIsQuickAndSilent(t *testing.T) {
+func TestWarmSetupIsSilent(t *testing.T) {
 	r := newRunner(t)
 	setup := filepath.Join(filepath.Dir(r.path), "setup")
-	began := time.Now()
 	out, err := exec.CommandContext(t.Context(), setup).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("%v, %q; want no word", err, out)
-	}
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("took %v", took)
 	}
 }
