@@ -16,7 +16,8 @@ import (
 )
 
 // measure probes one device, of which the profile has these keys, and returns
-// what the notification probe found. Whatever it finds, nothing may be left.
+// what the notification probe found, while time stands still as in runStill.
+// Whatever it finds, nothing may be left.
 func measure(t *testing.T, device string, c probe.Config) report.Probe {
 	t.Helper()
 	if !strings.Contains(device, "latency:") {
@@ -26,7 +27,7 @@ func measure(t *testing.T, device string, c probe.Config) report.Probe {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _ := run(t, p, "dev", c)
+	r := runStill(t, p, "dev", c)
 	if r.Error != "" || len(r.Undestroyed) > 0 {
 		t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
 	}
@@ -209,10 +210,7 @@ func TestNotificationVectorsInLittleTime(t *testing.T) {
 			device := fmt.Sprintf("like: sim_rxe0, completion_vectors: %d, default_latency: 0s, latency: {ibv_dereg_mr: %s}", tc.vectors, c.Notification.Budget)
 			var order []int
 			for range tc.vectors {
-				var list []report.Latency
-				for try := 0; len(list) == 0 && try < 10; try++ { // the host may be busy
-					list = measure(t, device, c).Latencies
-				}
+				list := measure(t, device, c).Latencies
 				if len(list) != 1 {
 					t.Fatalf("taken: %s, want one", taken(list))
 				}
@@ -240,7 +238,7 @@ func TestNotificationLeftOut(t *testing.T) {
 // be read.
 func TestNotificationSamplesFit(t *testing.T) {
 	c := quick()
-	c.Notification.Samples, c.Notification.Vectors, c.Notification.Budget = 10000, 64, time.Minute
+	c.Notification.Samples, c.Notification.Vectors = 10000, 64
 	p := measure(t, "like: sim_ib0", c)
 	if len(p.Clamps) != 1 || p.Clamps[0].Configured != 10000 || len(p.Latencies) == 0 {
 		t.Fatalf("%d measurements, clamps %+v", len(p.Latencies), p.Clamps)
@@ -279,7 +277,8 @@ func TestNotificationBudget(t *testing.T) {
 			if len(p.Latencies) < tc.atLeast || tc.atLeast == 0 && len(p.Latencies) > 0 {
 				t.Errorf("taken: %s", taken(p.Latencies))
 			}
-			if p.Duration > tc.budget+time.Second {
+			// The time is looked at between measurements, which create two CQs or three.
+			if p.Duration > tc.budget+100*time.Millisecond {
 				t.Errorf("it took %s", p.Duration)
 			}
 		})
@@ -397,10 +396,9 @@ func TestNotificationFaults(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := quick()
 			c.Notification.Deadline, c.Notification.Budget = deadline, budget
-			start := time.Now()
 			p := measure(t, "like: sim_rxe0, completion_faults: ["+tc.faults+"]", c)
-			if took := time.Since(start); took > budget+5*deadline+2*time.Second {
-				t.Errorf("it took %s", took)
+			if p.Duration > budget+5*deadline {
+				t.Errorf("it took %s", p.Duration)
 			}
 			failures := ""
 			for _, f := range p.Failures {
@@ -444,7 +442,6 @@ func TestNotificationFaults(t *testing.T) {
 func TestNotificationLate(t *testing.T) {
 	const delay = 3 * time.Millisecond
 	c := quick()
-	c.Notification.Deadline = 5 * time.Second // the host may be busy
 	p := measure(t, "like: sim_rxe0, completion_faults: [{fault: delay_event, delay: 3ms}]", c)
 	if p.Status != report.StatusOK || len(p.Latencies) != 7 {
 		t.Fatalf("status %s: %v, taken: %s", p.Status, p.Failures, taken(p.Latencies))
@@ -491,13 +488,17 @@ func TestNotificationEnds(t *testing.T) {
 			c := quick()
 			c.Notification.Samples, c.Notification.Vectors = 1000, 64
 			c.Notification.Deadline, c.Notification.Budget = 100*time.Millisecond, 300*time.Millisecond
-			p := measure(t, "like: sim_ib0, completion_faults: [{"+fault+"}]", c)
-			if most := c.Notification.Budget + 5*c.Notification.Deadline + time.Second; p.Duration > most {
+			// Where nothing is waited for in vain, the objects take up the budget.
+			p := measure(t, "like: sim_ib0, latency: {ibv_create_cq: 5ms}, completion_faults: [{"+fault+"}]", c)
+			if most := c.Notification.Budget + 5*c.Notification.Deadline; p.Duration > most {
 				t.Errorf("it took %s, more than %s", p.Duration, most)
 			}
-			// An event that is merely late is missed only if the host is busy, too.
-			if p.Status != report.StatusFailed && !strings.Contains(fault, "delay") {
-				t.Errorf("status %s", p.Status)
+			want := report.StatusFailed
+			if strings.Contains(fault, "delay") {
+				want = report.StatusOK // what is merely late is not missed
+			}
+			if p.Status != want {
+				t.Errorf("status %s, want %s", p.Status, want)
 			}
 			if !strings.Contains(skips(p.Skips), ": budget") {
 				t.Errorf("skips %q", skips(p.Skips))
@@ -593,11 +594,12 @@ func TestNotificationHang(t *testing.T) {
 			name, _, _ := strings.Cut(verb, ",")
 			last := `{"begin":"` + name + `"}` + "\n"
 			// Twice, since an arming of the comp_channel probe ends with the same line.
-			for seen, wait := 0, 0; seen < 2; wait++ {
-				time.Sleep(50 * time.Millisecond)
+			const pause = 50 * time.Millisecond
+			for seen, waited := 0, time.Duration(0); seen < 2; waited += pause {
+				time.Sleep(pause)
 				if strings.HasSuffix(out.String(), last) {
 					seen++
-				} else if seen = 0; wait > 200 {
+				} else if seen = 0; waited > 2*time.Minute {
 					t.Fatalf("the report ends otherwise: %q", out.String())
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -514,6 +515,11 @@ func TestNoReply(t *testing.T) {
 }
 
 func TestContext(t *testing.T) {
+	// However busy the host is, the time is not up before all replies are handled.
+	synctest.Test(t, contexts)
+}
+
+func contexts(t *testing.T) {
 	conn, sockets := fake(t, func(m netlink.Message) [][]byte { return [][]byte{reply(m, 2, pds(1))} })
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)

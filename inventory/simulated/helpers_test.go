@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/inventory"
@@ -33,8 +34,9 @@ func parse(t testing.TB, resources string) *profile.Profile {
 	return p
 }
 
-// take returns the run that taking stock of a host's device reports.
-func take(t testing.TB, h *simulated.Host, device string, change func(*inventory.Options)) *report.Run {
+// take returns the run that taking stock of a host's device reports. Of its budget
+// only waits take any, however busy the host of the test is.
+func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *report.Run {
 	t.Helper()
 	var out strings.Builder
 	o := inventory.Options{
@@ -44,9 +46,11 @@ func take(t testing.TB, h *simulated.Host, device string, change func(*inventory
 	if change != nil {
 		change(&o)
 	}
-	if err := inventory.Run(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := inventory.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	})
 	run := new(report.Run)
 	if err := report.Read(strings.NewReader(out.String()), run); err != nil {
 		t.Fatalf("the report cannot be read: %v\n%s", err, out.String())
@@ -55,7 +59,7 @@ func take(t testing.TB, h *simulated.Host, device string, change func(*inventory
 }
 
 // stock is take, of the device sim0 at noon.
-func stock(t testing.TB, resources string, look ...report.Context) *report.Inventory {
+func stock(t *testing.T, resources string, look ...report.Context) *report.Inventory {
 	t.Helper()
 	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.Look = look })
 	if run.Error != "" || run.Inventory == nil {

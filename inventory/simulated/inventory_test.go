@@ -221,11 +221,15 @@ func TestIncomplete(t *testing.T) {
 				continue // for ever
 			}
 			p := parse(t, holders+"incomplete: {"+typ+": "+reason+"}\n")
-			i := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) {
+			run := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) {
 				if reason == profile.TableTimeout {
 					o.Budget = duration(t, "20ms")
 				}
-			}).Inventory
+			})
+			i := run.Inventory
+			if i == nil {
+				t.Fatalf("%s of %s: error %q", reason, typ, run.Error)
+			}
 			if len(i.Incomplete) == 0 || i.Incomplete[0].Type != typ || string(i.Incomplete[0].Reason) != reason {
 				t.Errorf("%s of %s: incomplete %+v", reason, typ, i.Incomplete)
 				continue

@@ -12,9 +12,9 @@ import (
 	"rdma_exporter/verbs/simulated"
 )
 
-// soon bounds what must happen, moment what must not.
+// soon bounds what must happen, on the busiest of hosts; moment what must not.
 const (
-	soon   = 10 * time.Second
+	soon   = 2 * time.Minute
 	moment = 20 * time.Millisecond
 )
 

@@ -10,9 +10,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// prompt is how long a call that must not block may take at most.
-const prompt = 5 * time.Second
-
 // Two contexts that need all their bits.
 const (
 	contextA = 0xfedcba9876543210
@@ -45,7 +42,7 @@ func (s *suite) channel(t *testing.T) {
 			if took < timeout {
 				t.Errorf("GetEvent(%v) returned after %v", timeout, took)
 			}
-			if took > timeout+prompt && timeout >= 0 || took > prompt && timeout < 0 {
+			if took > max(timeout, 0)+soon {
 				t.Errorf("GetEvent(%v) took %v", timeout, took)
 			}
 		}
@@ -163,11 +160,7 @@ func (s *suite) channel(t *testing.T) {
 		ch.awaitEvent(c)
 		c.await(1)
 		q.mustClose()
-		start := time.Now()
-		err := c.Close()
-		if took := time.Since(start); took > prompt {
-			t.Errorf("Close took %v", took)
-		}
+		err := c.Close() // the verb would wait for ever
 		wantErrno(t, "Close", err, syscall.EBUSY)
 		if !errors.Is(err, verbs.ErrUnacknowledged) {
 			t.Errorf("Close: %v, want ErrUnacknowledged", err)

@@ -92,7 +92,7 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	if in := d.b.rec.inside(); in != "no verb" && !d.b.rec.isConcurrent() {
 		d.b.t.Errorf("Measure: the tracer was told that %s began", in)
 	}
-	if limit := max(m.Budget, 0) + 3*max(m.Deadline, 0) + prompt; took > limit {
+	if limit := max(m.Budget, 0) + 3*max(m.Deadline, 0) + soon; took > limit {
 		d.b.t.Errorf("Measure took %v, want no more than %v", took, limit)
 	}
 	var e *verbs.Error
