@@ -119,7 +119,7 @@ reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reliabi
 .PHONY: privileges
 privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/privileges.md from what is seen on a real device
 	@test/vm/setup
-	$(test_env) go test -tags vm -v -run '^TestPrivileges$$' -exec "$(vm)" ./test/softroce -privileges.print | tee .cache/privileges
+	$(test_env) go test -tags vm -v -run '^TestPrivileges$$' -exec "$(vm) --timeout 1200" ./test/softroce -privileges.print | tee .cache/privileges
 	@tools/splice docs/privileges.md .cache/privileges
 
 # Helm and the types of Kubernetes are the business of a module of its own.
@@ -148,7 +148,7 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 	@tools/packages $(image_packages)
 	@test/vm/setup
 	$(image_env) go test -tags image -count 1 -v ./test/image
-	$(image_env) go test -tags imagevm -count 1 -timeout 20m -v -exec "$(vm)" ./test/image
+	$(image_env) go test -tags imagevm -count 1 -timeout 20m -v -exec "$(vm) --timeout 1100" ./test/image
 
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)

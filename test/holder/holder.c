@@ -297,6 +297,9 @@ static void create_in_threads(struct set *sets, const struct options *o)
 				die(error, "pthread_create");
 			if ((error = pthread_join(thread, NULL)))
 				die(error, "pthread_join");
+			/* The kernel is not done with a thread when it can be joined. */
+			while (syscall(SYS_tgkill, getpid(), sets[i].thread, 0) == 0)
+				usleep(1000);
 		}
 		return;
 	}

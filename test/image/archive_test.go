@@ -15,7 +15,7 @@ import (
 
 // patience is how long a test waits for what must happen at some time. It is no
 // measure of how long that may take.
-const patience = 3 * time.Minute
+const patience = 5 * time.Minute
 
 // configuration is what an image says of how it is run, as docker writes it.
 type configuration struct {

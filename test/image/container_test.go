@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,9 +31,13 @@ import (
 const devices = 2
 
 // flags are those of every exporter here. Each device is probed and judged once, so
-// that later audits find nothing of the exporter's own children; and the deadline is
-// one that a virtual machine without help of the processor keeps.
-var flags = []string{"--probe.interval=1h", "--probe.timeout=40s", "--probe.max-backoff=1h", "--notification.deadline=5s", "--audit.interval=1s"}
+// that later audits find nothing of the exporter's own children; and what is given up,
+// left out or killed after a time is not to be in a virtual machine without help of the
+// processor.
+var flags = []string{
+	"--probe.interval=1h", "--probe.timeout=2m", "--probe.max-backoff=1h", "--notification.deadline=5s", "--notification.budget=20s",
+	"--contract.timeout=4m", "--audit.interval=1s", "--audit.timeout=1m",
+}
 
 // difference is in what a container may, or must, differ from the plain program.
 type difference struct {
@@ -186,11 +191,13 @@ func podman(t *testing.T, args ...string) string {
 // container is removed at the end of the test.
 func run(t *testing.T, options ...string) *container {
 	t.Helper()
-	name := read(t).manifest.RepoTags[0]
+	archive := read(t)
+	name := archive.manifest.RepoTags[0]
 	if podman(t, "images", "--quiet", name) == "" {
 		podman(t, "load", "--quiet", "--input", built(t, "rdma_exporter.tar"))
 	}
 	args := append([]string{"run", "--detach"}, options...)
+	args = append(args, healthcheck(t, archive.Config.Healthcheck.Test)...)
 	args = append(args, "--device=/dev/infiniband", "--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges", name)
 	c := &container{id: podman(t, append(args, flags...)...), address: "127.0.0.1:10879"}
 	t.Cleanup(func() {
@@ -201,6 +208,20 @@ func run(t *testing.T, options ...string) *container {
 	})
 	c.pid = podman(t, "inspect", "--format", "{{.State.Pid}}", c.id)
 	return c
+}
+
+// healthcheck returns the options for the image's own check of health, with more time
+// than the image gives it. Without the command podman ignores the time.
+func healthcheck(t *testing.T, test []string) []string {
+	t.Helper()
+	if len(test) < 2 || test[0] != "CMD" {
+		t.Fatalf("the image is checked by %q, want a command", test)
+	}
+	check, err := json.Marshal(test[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--health-cmd=" + string(check), "--health-timeout=2m"}
 }
 
 // hardened makes sure that the container runs as it should.

@@ -197,15 +197,14 @@ func (e *exporter) audited(devices ...string) metrics {
 		devices = []string{active, down}
 	}
 	e.until("the first runs", func(m metrics) bool {
-		return !slices.ContainsFunc(devices, func(d string) bool { return m.runs(d) == 0 })
+		return !slices.ContainsFunc(devices, func(d string) bool { return !m.probed(d) })
 	})
-	want := make(map[string]float64)
-	for _, d := range devices {
-		// One may have begun before.
-		want[d] = e.scrape().audits(d) + 2
-	}
+	since := float64(time.Now().UnixNano()) / 1e9
 	return e.until("audits", func(m metrics) bool {
-		return !slices.ContainsFunc(devices, func(d string) bool { return m.audits(d) < want[d] })
+		// It tells of the same audit as what was found, which is counted a moment before.
+		return !slices.ContainsFunc(devices, func(d string) bool {
+			return m.sum("rdma_audit_last_run_timestamp_seconds", "device", d) <= since
+		})
 	})
 }
 
@@ -453,6 +452,8 @@ func TestAuditLeaks(t *testing.T) {
 		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults},
 		flags: append(auditing(), "--device.include="+active),
 	})
+	// An audit knows of the children that had ended when it was about to begin.
+	e.audited(active)
 	m := e.audited(active)
 	m.is(t, 1, "rdma_probe_runs_total", "device", active, "outcome", "crashed")
 	left := make(map[string]float64)

@@ -30,9 +30,9 @@ func asNobody() []string {
 }
 
 // patient are flags with which the probes come to their end on a machine that is
-// emulated in software.
+// emulated in software, and may stand still for a while.
 func patient() []string {
-	return []string{"--probe.timeout=2m", "--contract.timeout=4m", "--audit.timeout=1m", "--notification.budget=20s"}
+	return append(unhurried(), "--notification.deadline=5s", "--contract.timeout=4m", "--audit.timeout=1m")
 }
 
 // startAudit starts the command audit.
@@ -73,8 +73,8 @@ func (e *exporter) exit() int {
 	e.t.Helper()
 	select {
 	case <-e.done:
-	case <-time.After(8 * patience):
-		e.t.Fatalf("the audit has not ended within %v", 8*patience)
+	case <-time.After(2 * patience):
+		e.t.Fatalf("the audit has not ended within %v", 2*patience)
 	}
 	if exit := (*exec.ExitError)(nil); e.err != nil && !errors.As(e.err, &exit) && !errors.Is(e.err, exec.ErrWaitDelay) {
 		e.t.Fatal(e.err)
@@ -297,7 +297,7 @@ func TestAuditCommandBesideExporter(t *testing.T) {
 func TestAuditCommandStuck(t *testing.T) {
 	f := newFreezer(t)
 	before := resources(t)
-	e, stdout := startAudit(t, options{flags: []string{hurried(t)[0], "--device=" + active}})
+	e, stdout := startAudit(t, options{flags: append(hurried(t), "--device="+active)})
 	t.Cleanup(f.thaw)
 	c, verb := e.stopHolding(active, before)
 	f.freeze(c.pid)

@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// contracts is how many there are.
+const contracts = 23
+
 // violations is a program that shows, by the shortest sequences of verbs, which
 // promises of the manual a device breaks. It shares nothing with the exporter.
 func violations(t testing.TB) string {
@@ -78,7 +81,6 @@ func TestContracts(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, skipped) {
 			t.Errorf("%s: skipped are %v, want %v", device, got, skipped)
 		}
-		const contracts = 23
 		if judged+len(got) != contracts {
 			t.Errorf("%s: %d judged and %d skipped, of %d", device, judged, len(got), contracts)
 		}
@@ -102,7 +104,7 @@ func TestContracts(t *testing.T) {
 // flush path where it is not; every vector has its turn.
 func TestNotification(t *testing.T) {
 	const wanted = 100 // the default number of samples
-	e := start(t, options{flags: []string{"--notification.vectors=1"}})
+	e := start(t, options{flags: append(unhurried(), "--notification.vectors=1")})
 	m := e.rounds(3)
 	type series struct{ name, path, mode string }
 	all := []series{
@@ -163,7 +165,7 @@ func TestNotification(t *testing.T) {
 // TestManyVectors is for machines with more processors than the usual one has. The
 // samples are no more than docs/metrics.md says.
 func TestManyVectors(t *testing.T) {
-	e := start(t, options{flags: []string{"--notification.samples=20"}})
+	e := start(t, options{flags: append(unhurried(), "--notification.samples=20")})
 	m := e.rounds(1, active)
 	vectors := m.one(t, "rdma_device_completion_vectors", "device", active)
 	const each = 4 // the default number of vectors a run

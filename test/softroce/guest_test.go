@@ -190,23 +190,38 @@ func sortedLines(s string) string {
 	return strings.Join(lines, "")
 }
 
-// runTime is how long a child takes here and now for a run on the active device,
-// when nothing else runs. Some tests choose intervals and deadlines by it, so that
+// runTimes are how long children take here and now for a run on the active device,
+// when nothing else runs. Some tests choose intervals and deadlines by them, so that
 // they are quick on a quick machine and do not fail on a slow one.
-func runTime(t testing.TB) time.Duration {
+func runTimes(t testing.TB) (shortest, longest time.Duration) {
 	t.Helper()
-	var longest time.Duration
-	for range 2 {
+	for i := range 2 {
 		began := time.Now()
 		probeByHand(t, active)
-		longest = max(longest, time.Since(began))
+		took := time.Since(began)
+		longest = max(longest, took)
+		if shortest = min(shortest, took); i == 0 {
+			shortest = took
+		}
 	}
-	t.Logf("a run takes %v now", longest)
+	t.Logf("a run takes %v to %v now", shortest, longest)
+	return shortest, longest
+}
+
+// runTime is the longest that a run may well take.
+func runTime(t testing.TB) time.Duration {
+	t.Helper()
+	_, longest := runTimes(t)
 	return longest
 }
 
-// spaced is an interval that leaves more time without a child than with one.
-func spaced(t testing.TB) string {
+// spacing is an interval that mostly leaves more time without a child than with one.
+// A run beside which the machine stood still for a while does not make it any longer.
+func spacing(t testing.TB) time.Duration {
 	t.Helper()
-	return fmt.Sprintf("--probe.interval=%v", max(3*time.Second/2, 5*runTime(t)))
+	shortest, _ := runTimes(t)
+	return max(3*time.Second/2, 5*shortest)
 }
+
+// spaced is the flag for an interval.
+func spaced(interval time.Duration) string { return fmt.Sprintf("--probe.interval=%v", interval) }

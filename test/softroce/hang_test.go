@@ -18,10 +18,13 @@ import (
 )
 
 // hurried are flags for an exporter whose children are killed as soon as that is
-// safe on this machine.
+// safe on this machine. The time must be more than what the deadline and the budget
+// can come to.
 func hurried(t testing.TB) []string {
 	t.Helper()
-	return []string{fmt.Sprintf("--probe.timeout=%v", max(8*time.Second, 15*runTime(t)))}
+	return []string{
+		fmt.Sprintf("--probe.timeout=%v", max(15*time.Second, 15*runTime(t))), "--notification.deadline=2s", "--notification.budget=2s",
+	}
 }
 
 // stopInVerb stops a child that probes the device while it is in a call of the

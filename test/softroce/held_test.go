@@ -14,9 +14,10 @@ func TestHoldsNothingBetweenRuns(t *testing.T) {
 		wantQuiet  = 10
 	)
 	before := rawResources(t)
-	e := start(t, options{flags: []string{spaced(t), "--contract.interval=1h"}})
+	interval := spacing(t)
+	e := start(t, options{flags: []string{spaced(interval), "--contract.interval=1h"}})
 	quiet, busy, shown := 0, 0, 0
-	deadline := time.Now().Add(4 * patience)
+	deadline := time.Now().Add(patience + 2*wantRounds*interval)
 	m := e.scrape()
 	for quiet < wantQuiet || shown == 0 || min(m.runs(active), m.runs(down)) < wantRounds {
 		if time.Now().After(deadline) {

@@ -82,6 +82,12 @@ func (m metrics) runs(device string, outcomes ...string) float64 {
 	return n
 }
 
+// probed tells whether a device was probed, and what was found is shown: a run is
+// counted a moment before.
+func (m metrics) probed(device string) bool {
+	return m.runs(device) > 0 && len(m.find("rdma_probe_last_run_timestamp_seconds", "device", device)) > 0
+}
+
 // of lists the metrics that tell of a device.
 func (m metrics) of(device string) []string {
 	var names []string

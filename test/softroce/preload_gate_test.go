@@ -110,7 +110,7 @@ func (g *gate) pass(faults []string) bool {
 // seems to have a child that waits. It returns false if none does.
 func (g *gate) loaded(lines int) bool {
 	g.t.Helper()
-	for deadline := time.Now().Add(patience / 4); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience / 20); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if log := g.logged(); len(log) > 0 {
 			if want := fmt.Sprintf("loaded %d", lines); log[0] != want {
 				g.t.Fatalf("the library says %q, want %q", log[0], want)

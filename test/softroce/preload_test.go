@@ -486,9 +486,11 @@ const preloadAttempts = 5
 
 // excused tells whether a run that came out otherwise than it should is to be
 // repeated: Soft-RoCE loses an event now and then, also for a plain C program, and
-// where the machine is busy a run may not end in time, or leave measurements out.
+// where the machine is busy a run may not end in time, wait in vain for an event or
+// a completion that comes later, or leave measurements out.
 func (s seen) excused() bool {
-	return s.outcome == "timeout" || s.late || slices.Contains(s.signs, "rdma_notifications_missed_total")
+	return s.outcome == "timeout" || s.late || slices.Contains(s.signs, "rdma_notifications_missed_total") ||
+		slices.Contains(s.signs, "rdma_completions_missing_total")
 }
 
 // healthy has a run without faults, which must be ok, and show nothing that first

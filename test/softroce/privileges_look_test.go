@@ -48,15 +48,14 @@ func (s sight) cells() []string {
 // look starts an exporter in a situation, and tells what it finds.
 func (h *privilegedHost) look(t *testing.T, s situation) sight {
 	t.Helper()
-	address := freeAddress(t)
 	contracts := "0"
 	if s.contracts {
 		contracts = "1h"
 	}
 	args := slices.Concat(s.wrap, []string{
-		h.exporter, "--web.listen-address=" + address, "--device.include=" + active, "--config.file=" + h.config,
+		h.exporter, anyPort, "--device.include=" + active, "--config.file=" + h.config,
 		"--probe.interval=1h", "--probe.timeout=2m", "--contract.interval=" + contracts, "--contract.timeout=4m",
-		"--audit.interval=1h", "--audit.timeout=1m", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s",
+		"--audit.interval=1h", "--audit.timeout=1m", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s", "--notification.deadline=5s",
 	})
 	log := &running.Output{}
 	cmd := exec.Command(args[0], args[1:]...)
@@ -92,9 +91,13 @@ func (h *privilegedHost) look(t *testing.T, s situation) sight {
 	}
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialerIn(pid), DisableKeepAlives: true}}
 	var seen whole.Status
-	for deadline := time.Now().Add(4 * patience); ; time.Sleep(5 * poll) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * poll) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the exporter has not come to its end: %+v", seen)
+		}
+		address := listening(log)
+		if address == "" {
+			continue
 		}
 		var err error
 		if seen, err = statusFrom(client, "http://"+address); err == nil && hasLooked(seen, s.contracts) {

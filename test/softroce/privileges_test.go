@@ -72,7 +72,7 @@ func TestWithoutPrivileges(t *testing.T) {
 					m.find("rdma_probe_skipped", "device", device), m.find("rdma_verbs_call_failures_total", "device", device))
 			}
 			// The audit leaves nothing unsaid either.
-			if n := len(m.find("rdma_contract_violated", "device", active)); n != 23 {
+			if n := len(m.find("rdma_contract_violated", "device", active)); n != contracts {
 				t.Errorf("%d contracts were judged", n)
 			}
 			// rxe pins no memory for its queues, only for messages, and needs no privilege but for raw

@@ -77,7 +77,7 @@ func stays(t *testing.T, m metrics) {
 func TestDeviceRemoval(t *testing.T) {
 	t.Run("between runs", func(t *testing.T) {
 		t.Cleanup(func() { add(t) })
-		e := start(t, options{flags: []string{spaced(t)}})
+		e := start(t, options{flags: []string{spaced(spacing(t))}})
 		before := e.rounds(2)
 		e.await("a moment without a child", func() bool { return len(children(t, e.pid())) == 0 })
 		t.Logf("rdma link del returned after %v", remove(t))
@@ -92,7 +92,7 @@ func TestDeviceRemoval(t *testing.T) {
 		}
 		stays(t, m)
 		add(t)
-		m = e.until("a run on "+active, func(m metrics) bool { return m.runs(active) > 0 })
+		m = e.until("a run on "+active, func(m metrics) bool { return m.probed(active) })
 		if got, last := m.runs(active), before.runs(active); got >= last {
 			t.Errorf("%v runs on %s, which had %v before it was removed", got, active, last)
 		}
@@ -116,7 +116,7 @@ func TestDeviceRemoval(t *testing.T) {
 		var took []string
 		hit := 0
 		for i := range 10 {
-			m := e.until("a run on both devices", func(m metrics) bool { return m.runs(active) > 0 && m.runs(down) > 0 })
+			m := e.until("a run on both devices", func(m metrics) bool { return m.probed(active) && m.probed(down) })
 			stays(t, m)
 			// Every other time, in the middle of a run.
 			if i%2 == 1 {

@@ -30,9 +30,13 @@ const (
 	// address is where the exporter serves.
 	address = "127.0.0.1:10879"
 
-	// once has each thing done once, so that what is seen is of one run. What is
-	// killed after a time is not to be on a machine that is emulated in software.
-	once = "--probe.interval=1h --audit.interval=1h --probe.jitter=0 --probe.timeout=90s --audit.timeout=90s --contract.timeout=3m"
+	// probing has each device probed once, so that what is seen is of one run. What is
+	// killed, given up or left out after a time is not to be on a machine that is
+	// emulated in software.
+	probing = "--probe.interval=1h --probe.jitter=0 --probe.timeout=90s --audit.timeout=90s --contract.timeout=3m" +
+		" --notification.deadline=5s --notification.budget=20s"
+	// once has it audited once, too.
+	once = probing + " --audit.interval=1h"
 	// quick leaves out what takes long.
 	quick = once + " --notification.samples=0 --contract.interval=0s --device.include=" + active
 )
