@@ -13,10 +13,12 @@ import (
 	"rdma_exporter/report"
 )
 
-// probeByHand runs the child's command as a person would.
+// probeByHand runs the child's command as a person would, but for the deadline of 5 s
+// for events, so that none is missed while the machine stands still.
 func probeByHand(t testing.TB, device string) (*exec.Cmd, []byte) {
 	t.Helper()
 	cmd := exec.Command(exporterFile, "probe", "--device="+device)
+	cmd.Stdin = strings.NewReader(`{"probe": {"notification": {"deadline": 5000000000}}}`)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
