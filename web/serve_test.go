@@ -40,31 +40,18 @@ func start(t *testing.T, h http.Handler, configFile string) *server {
 	ctx, cancel := context.WithCancel(t.Context())
 	s.stop = cancel
 	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &configFile}
-	says := make(listening, 1)
-	go func() { s.ended <- web.Serve(ctx, h, flags, slog.New(says)) }()
-	select {
-	case s.address = <-says:
-	case err := <-s.ended:
-		t.Fatal(err)
-	}
+	log := new(running.Output)
+	go func() { s.ended <- web.Serve(ctx, h, flags, slog.New(slog.NewTextHandler(log, nil))) }()
+	running.Eventually(t, "somebody listens", func() bool {
+		select {
+		case err := <-s.ended:
+			t.Fatal(err)
+		default:
+		}
+		s.address = log.Listening()
+		return s.address != ""
+	})
 	return s
-}
-
-// listening is a log of which only the address counts that is listened on.
-type listening chan string
-
-func (listening) Enabled(context.Context, slog.Level) bool { return true }
-func (l listening) WithAttrs([]slog.Attr) slog.Handler     { return l }
-func (l listening) WithGroup(string) slog.Handler          { return l }
-
-func (l listening) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "Listening on" {
-		r.Attrs(func(a slog.Attr) bool {
-			l <- a.Value.String()
-			return false
-		})
-	}
-	return nil
 }
 
 func listen(t *testing.T) net.Listener {

@@ -3,6 +3,7 @@ package running
 
 import (
 	"bytes"
+	"regexp"
 	"sync"
 )
 
@@ -31,4 +32,14 @@ func (o *Output) String() string {
 func (o *Output) Tail(n int) string {
 	s := o.String()
 	return s[max(0, len(s)-n):]
+}
+
+// Listening returns where the writer says, in the words that exporters and Prometheus
+// have in common, that it listens: host and port; nothing before it has said so.
+func (o *Output) Listening() string {
+	m := regexp.MustCompile(`msg="Listening on" address=(\S+)\s`).FindStringSubmatch(o.String())
+	if m == nil {
+		return ""
+	}
+	return m[1]
 }

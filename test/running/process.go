@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -128,17 +127,14 @@ func (p *Process) Stop(t testing.TB) {
 	}
 }
 
-// Listening waits until the process says, in the words that exporters and Prometheus
-// have in common, where it listens, and returns the address: host and port.
+// Listening waits until the process says where it listens, see [Output.Listening], and
+// returns that.
 func (p *Process) Listening(t testing.TB) string {
 	t.Helper()
-	says := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
 	var address string
 	Eventually(t, p.Name+" listens", func() bool {
 		p.MustRun(t)
-		if m := says.FindStringSubmatch(p.Log.String()); m != nil {
-			address = m[1]
-		}
+		address = p.Log.Listening()
 		return address != ""
 	})
 	return address

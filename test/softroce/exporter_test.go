@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -116,7 +115,7 @@ func start(t testing.TB, o options) *exporter {
 		if e.ended() {
 			t.Fatalf("the exporter has ended: %v", e.err)
 		}
-		address := listening(e.log)
+		address := e.log.Listening()
 		if address == "" {
 			return false
 		}
@@ -129,15 +128,6 @@ func start(t testing.TB, o options) *exporter {
 
 // anyPort has an exporter listen where nobody else does.
 const anyPort = "--web.listen-address=127.0.0.1:0"
-
-// listening returns where an exporter says that it listens; nothing before it does.
-func listening(log *running.Output) string {
-	m := regexp.MustCompile(`msg="Listening on" address=(\S+)\n`).FindStringSubmatch(log.String())
-	if m == nil {
-		return ""
-	}
-	return m[1]
-}
 
 func (e *exporter) pid() int { return e.cmd.Process.Pid }
 

@@ -95,7 +95,7 @@ func (h *privilegedHost) look(t *testing.T, s situation) sight {
 		if time.Now().After(deadline) {
 			t.Fatalf("the exporter has not come to its end: %+v", seen)
 		}
-		address := listening(log)
+		address := log.Listening()
 		if address == "" {
 			continue
 		}
