@@ -126,16 +126,15 @@ func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked,
 
 // measure calls create and notes what memory it cost the process.
 func (s *step) measure(object, profile string, create func() error) error {
-	before, errBefore := s.Device.Memory()
-	if err := create(); err != nil {
-		return err
+	var created error
+	cost, err := s.Device.Cost(func() { created = create() })
+	if created != nil {
+		return created
 	}
-	after, errAfter := s.Device.Memory()
-	if err := errors.Join(errBefore, errAfter); err != nil {
+	if err != nil {
 		s.skip(object, report.SkipNeeds, "memory: %v", err)
 		return nil
 	}
-	cost := after.Since(before)
 	s.Memory = append(s.Memory, report.Memory{
 		Object: object, Profile: profile,
 		Virtual: clampInt64(cost.Virtual), Locked: clampInt64(cost.Locked),

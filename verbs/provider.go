@@ -43,9 +43,13 @@ type Device interface {
 	// exist (ErrUnknownCQ), or of a measurement that cannot be taken (EINVAL); it
 	// comes with the samples until then.
 	Measure(Measurement) (Samples, error)
-	// Memory returns what this process holds now, for measuring what an object
-	// costs as the difference of two readings ([Memory.Since]).
-	Memory() (Memory, error)
+	// Cost calls create, and returns what the verbs that are called on the device
+	// meanwhile cost this process, by any goroutine: the sum of what the process
+	// holds more after each than just before it. What a verb gives back is not
+	// subtracted. One call waits for the end of another; create must not call Cost.
+	// The error tells that the process could not be measured; create was called all
+	// the same, unless the device is closed.
+	Cost(create func()) (Memory, error)
 	// Close closes the device (ibv_close_device). It fails with EBUSY, without
 	// asking libibverbs, while any object of the device is open.
 	Close() error

@@ -22,10 +22,14 @@ type device struct {
 	tracer verbs.Tracer
 	ctx    *C.struct_ibv_context
 
+	// costs makes calls of Cost wait for each other.
+	costs sync.Mutex
+
 	// state guards what follows. It is never held across a verb.
 	state   sync.Mutex
 	live    int
 	created uint64
+	meter   *meter // of the Cost under way; nil if none is
 	cqs     map[*C.struct_ibv_cq]*cq
 }
 
@@ -36,7 +40,16 @@ func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *dev
 }
 
 func (d *device) trace(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
-	return trace(d.tracer, d.name, v, call)
+	d.state.Lock()
+	m := d.meter
+	d.state.Unlock()
+	if m == nil {
+		return trace(d.tracer, d.name, v, call)
+	}
+	return trace(d.tracer, d.name, v, func(ns *C.int64_t) (errno C.int) {
+		m.measure(func() { errno = call(ns) })
+		return errno
+	})
 }
 
 // adopt counts a new object of the device.

@@ -3,55 +3,131 @@
 package ibverbs
 
 import (
+	"cmp"
 	"fmt"
-	"runtime/metrics"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/verbs"
 )
 
-// Memory implements verbs.Device, with what the kernel and the Go runtime say of the
-// process.
-func (d *device) Memory() (verbs.Memory, error) {
+// Cost implements verbs.Device with what the kernel says of the process right before
+// and right after each verb.
+func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err
 	}
-	defer d.done()
-	return processMemory()
+	// Not for as long as create takes: its uses would wait behind a Close that waits.
+	d.done()
+	d.costs.Lock()
+	defer d.costs.Unlock()
+	m, err := newMeter()
+	if err != nil {
+		create()
+		return verbs.Memory{}, err
+	}
+	defer m.close()
+	d.setMeter(m)
+	defer d.setMeter(nil)
+	create()
+	return m.cost()
 }
 
-func processMemory() (verbs.Memory, error) {
+func (d *device) setMeter(m *meter) {
+	d.state.Lock()
+	d.meter = m
+	d.state.Unlock()
+}
+
+// meter sums what calls cost this process.
+type meter struct {
+	self procfs.Proc
+	// statm is /proc/self/statm, and fd its descriptor.
+	statm *os.File
+	fd    int
+
+	mu  sync.Mutex // guards what follows; it is not held across a call
+	sum verbs.Memory
+	err error // the first
+}
+
+// newMeter opens what the kernel says of this process. The caller closes the meter, once
+// no call is under way.
+func newMeter() (*meter, error) {
 	self, err := procfs.Self()
 	if err != nil {
-		return verbs.Memory{}, fmt.Errorf("find this process in /proc: %w", err)
+		return nil, fmt.Errorf("find this process in /proc: %w", err)
 	}
-	status, err := self.NewStatus()
+	statm, err := os.Open("/proc/self/statm")
 	if err != nil {
-		return verbs.Memory{}, fmt.Errorf("read the memory of this process: %w", err)
+		return nil, fmt.Errorf("open the memory of this process: %w", err)
 	}
-	return verbs.Memory{Virtual: status.VmSize, Locked: status.VmPin, Runtime: runtimeTables()}, nil
+	return &meter{self: self, statm: statm, fd: int(statm.Fd())}, nil
 }
 
-// runtimeTables returns how many bytes the Go runtime has mapped for other things than
-// heap and stacks, whose address space it has reserved long before it uses it.
-func runtimeTables() uint64 {
-	samples := []metrics.Sample{
-		{Name: "/memory/classes/metadata/mcache/free:bytes"},
-		{Name: "/memory/classes/metadata/mcache/inuse:bytes"},
-		{Name: "/memory/classes/metadata/mspan/free:bytes"},
-		{Name: "/memory/classes/metadata/mspan/inuse:bytes"},
-		{Name: "/memory/classes/metadata/other:bytes"},
-		{Name: "/memory/classes/other:bytes"},
-		{Name: "/memory/classes/profiling/buckets:bytes"},
+func (m *meter) close() { _ = m.statm.Close() } // nothing was written
+
+// statmRoom is more than the seven numbers of proc_pid_statm(5) can take.
+const statmRoom = 256
+
+// measure calls f and adds what it cost. The address space of a Go process grows at
+// moments of its own, by tables of the runtime or by a piece of the heap, and that
+// when something is allocated. Therefore nothing is between the two readings of the
+// address space, unless by f; whatever else there is to read comes before and after.
+func (m *meter) measure(f func()) {
+	textBefore, textAfter := make([]byte, statmRoom), make([]byte, statmRoom)
+	lockedBefore, err1 := m.locked()
+
+	n, err2 := unix.Pread(m.fd, textBefore, 0)
+	f()
+	k, err3 := unix.Pread(m.fd, textAfter, 0)
+
+	lockedAfter, err4 := m.locked()
+	before, err2 := addressSpace(textBefore, n, err2)
+	after, err3 := addressSpace(textAfter, k, err3)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = cmp.Or(m.err, err1, err2, err3, err4)
+	// A process has less than before where an allocator gave something back meanwhile.
+	m.sum.Virtual += after - min(before, after)
+	m.sum.Locked += lockedAfter - min(lockedBefore, lockedAfter)
+}
+
+// locked returns how many bytes the kernel pinned for the process.
+func (m *meter) locked() (uint64, error) {
+	status, err := m.self.NewStatus()
+	if err != nil {
+		return 0, fmt.Errorf("read the memory that is pinned for this process: %w", err)
 	}
-	metrics.Read(samples)
-	var sum uint64
-	for _, s := range samples {
-		// A version of Go that does not know one of them has none of it.
-		if s.Value.Kind() == metrics.KindUint64 {
-			sum += s.Value.Uint64()
-		}
+	return status.VmPin, nil
+}
+
+// addressSpace returns the bytes of address space that a statm tells, of which n bytes
+// were read, or why it was not read.
+func addressSpace(statm []byte, n int, err error) (uint64, error) {
+	if err != nil {
+		return 0, fmt.Errorf("read /proc/self/statm: %w", err)
 	}
-	return sum
+	text := string(statm[:n])
+	pages, rest, _ := strings.Cut(text, " ")
+	size, err := strconv.ParseUint(pages, 10, 48)
+	if err != nil || !strings.HasSuffix(rest, "\n") {
+		return 0, fmt.Errorf("/proc/self/statm says %q, which does not begin with a number of pages or is cut short", text)
+	}
+	return size * uint64(os.Getpagesize()), nil
+}
+
+// cost returns what the calls cost that were measured.
+func (m *meter) cost() (verbs.Memory, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return verbs.Memory{}, m.err
+	}
+	return m.sum, nil
 }

@@ -99,12 +99,12 @@ func (b *behaviour) latency(v verbs.Verb) time.Duration {
 func (b *behaviour) cost(k kind, entries int) verbs.Memory {
 	m := b.profile.Memory
 	c := [kinds]Cost{
-		kindDevice: m.Context, kindPD: m.PD, kindMR: m.MR, kindAH: m.AH,
+		kindPD: m.PD, kindMR: m.MR, kindAH: m.AH,
 		kindChannel: m.CompChannel, kindCQ: m.CQ, kindSRQ: m.SRQ, kindQP: m.QP,
 	}[k]
 	n := uint64(max(0, entries))
 	if k == kindMR {
-		return verbs.Memory{Virtual: c.Virtual + n, Locked: c.Locked + n}
+		return verbs.Memory{Virtual: c.Virtual, Locked: c.Locked + n}
 	}
 	return verbs.Memory{Virtual: c.Virtual + n*c.VirtualPerEntry, Locked: c.Locked + n*c.LockedPerEntry}
 }

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"slices"
+	"sync"
 	"syscall"
 
 	"rdma_exporter/verbs"
@@ -12,6 +13,9 @@ import (
 type device struct {
 	object
 	hw *hardware
+
+	costs sync.Mutex   // makes calls of Cost wait for each other
+	spent verbs.Memory // by all objects so far; guarded by hw.mu
 }
 
 // Name implements verbs.Device.
@@ -79,16 +83,26 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 	return slices.Clone(d.hw.behaviour.gids), nil
 }
 
-// Memory implements verbs.Device: the sum of what all objects of the hardware
-// cost. It calls no verb.
-func (d *device) Memory() (verbs.Memory, error) {
+// Cost implements verbs.Device with what the profile says of the objects that are
+// created meanwhile.
+func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err
 	}
-	defer d.done()
+	// Not for as long as create takes: its uses would wait behind a Close that waits.
+	d.done()
+	d.costs.Lock()
+	defer d.costs.Unlock()
+	before := d.spentSoFar()
+	create()
+	after := d.spentSoFar()
+	return verbs.Memory{Virtual: after.Virtual - before.Virtual, Locked: after.Locked - before.Locked}, nil
+}
+
+func (d *device) spentSoFar() verbs.Memory {
 	d.hw.mu.Lock()
 	defer d.hw.mu.Unlock()
-	return d.hw.memory, nil
+	return d.spent
 }
 
 // Close implements verbs.Device (ibv_close_device).

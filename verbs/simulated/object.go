@@ -47,8 +47,7 @@ type object struct {
 	// The rest is guarded by the lock of the hardware.
 	parents []*object
 	users   [kinds]int // how many objects of each kind have this one as a parent
-	cost    verbs.Memory
-	gone    bool // as closed, for what may still refer to the object
+	gone    bool       // as closed, for what may still refer to the object
 }
 
 // use keeps the object from being destroyed until done is called. It fails if
@@ -110,7 +109,8 @@ func (o *object) invalid(v verbs.Verb, format string, args ...any) error {
 	return fail(syscall.EINVAL, format, args...).of(v, o.dev.hw.name)
 }
 
-// admit gives a new object its place in the tree and counts what it costs,
+// admit gives a new object its place in the tree and counts what it costs, but for a
+// device, whose cost nobody could ask for,
 // unless the device has too many of its kind. The lock of the hardware is held.
 func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 	if f := h.behaviour.admits(o.kind, h.live[o.kind]); f != nil {
@@ -123,9 +123,11 @@ func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 			p.users[o.kind]++
 		}
 	}
-	o.cost = h.behaviour.cost(o.kind, entries)
-	h.memory.Virtual += o.cost.Virtual
-	h.memory.Locked += o.cost.Locked
+	if o.kind != kindDevice {
+		cost := h.behaviour.cost(o.kind, entries)
+		o.dev.spent.Virtual += cost.Virtual
+		o.dev.spent.Locked += cost.Locked
+	}
 	return nil
 }
 
@@ -136,8 +138,6 @@ func (h *hardware) dismiss(o *object) {
 	for _, p := range o.parents {
 		p.users[o.kind]--
 	}
-	h.memory.Virtual -= o.cost.Virtual
-	h.memory.Locked -= o.cost.Locked
 }
 
 // ending is what is special about the end of an object. Both functions may be

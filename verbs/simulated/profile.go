@@ -138,9 +138,8 @@ type Limits struct {
 }
 
 // Costs say what each object of a kind costs. Those of a memory region come on
-// top of its buffer, which counts as virtual and as locked memory in whole pages.
+// top of its buffer, which was mapped before and counts as locked memory in whole pages.
 type Costs struct {
-	Context     Cost `yaml:"context"`
 	PD          Cost `yaml:"pd"`
 	MR          Cost `yaml:"mr"`
 	AH          Cost `yaml:"ah"`

@@ -96,7 +96,6 @@ type hardware struct {
 	// held while a verb has its effect, but not while it takes its time.
 	mu      sync.Mutex
 	live    [kinds]int
-	memory  verbs.Memory
 	qps     map[uint32]*qp
 	mrs     map[uint32]*mr
 	groups  map[group][]*qp

@@ -294,40 +294,48 @@ func TestLimits(t *testing.T) {
 func TestMemory(t *testing.T) {
 	p := like(t, "sim_ib0", func(p *simulated.DeviceProfile) {
 		p.Memory = simulated.Costs{
-			Context: simulated.Cost{Virtual: 1000, Locked: 1},
-			PD:      simulated.Cost{Virtual: 10},
-			MR:      simulated.Cost{Virtual: 20},
-			CQ:      simulated.Cost{Virtual: 100, Locked: 50, VirtualPerEntry: 2, LockedPerEntry: 1},
-			SRQ:     simulated.Cost{VirtualPerEntry: 3},
-			QP:      simulated.Cost{LockedPerEntry: 4},
+			PD:  simulated.Cost{Virtual: 10},
+			MR:  simulated.Cost{Virtual: 20},
+			CQ:  simulated.Cost{Virtual: 100, Locked: 50, VirtualPerEntry: 2, LockedPerEntry: 1},
+			SRQ: simulated.Cost{VirtualPerEntry: 3},
+			QP:  simulated.Cost{LockedPerEntry: 4},
 		}
 	})
 	d := open(t, p)
-	want := func(what string, virtual, locked uint64) {
+	want := func(what string, virtual, locked uint64, create func()) {
 		t.Helper()
-		if got := must[verbs.Memory](t)(d.Memory()); got.Virtual != virtual || got.Locked != locked {
+		if got := must[verbs.Memory](t)(d.Cost(create)); got != (verbs.Memory{Virtual: virtual, Locked: locked}) {
 			t.Errorf("%s: %+v, want %d and %d", what, got, virtual, locked)
 		}
 	}
-	want("opened", 1000, 1)
-	pd := must[verbs.PD](t)(d.AllocPD())
-	want("with PD", 1010, 1)
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})) // gets 31
-	want("with CQ", 1010+162, 1+81)
-	s := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 7}))
-	want("with SRQ", 1172+21, 82)
-	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 8}}))
-	want("with QP", 1193, 82+48)
-	ok(t, q.Close())
-	ok(t, s.Close())
-	ok(t, c.Close())
-	want("without them", 1010, 1)
-	m := must[verbs.MR](t)(pd.RegMR(1, 0))
-	page := uint64(syscall.Getpagesize())
-	want("with MR", 1030+page, 1+page)
+	var (
+		pd verbs.PD
+		c  verbs.CQ
+		s  verbs.SRQ
+		q  verbs.QP
+		m  verbs.MR
+	)
+	want("PD", 10, 0, func() { pd = must[verbs.PD](t)(d.AllocPD()) })
+	want("CQ", 162, 81, func() { c = must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})) }) // gets 31
+	want("SRQ", 21, 0, func() { s = must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 7})) })
+	want("QP", 0, 48, func() {
+		q = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 8}}))
+	})
+	want("end of all", 0, 0, func() {
+		ok(t, q.Close())
+		ok(t, s.Close())
+		ok(t, c.Close())
+	})
+	want("MR", 20, uint64(syscall.Getpagesize()), func() { m = must[verbs.MR](t)(pd.RegMR(1, 0)) })
 	ok(t, m.Close())
-	want("without it", 1010, 1)
-	_, err := d.CreateCQ(verbs.CQInitAttr{Entries: -1})
-	wantErrno(t, err, verbs.CreateCQ, syscall.EINVAL)
-	want("after a failure", 1010, 1)
+	want("failure", 0, 0, func() {
+		_, err := d.CreateCQ(verbs.CQInitAttr{Entries: -1})
+		wantErrno(t, err, verbs.CreateCQ, syscall.EINVAL)
+	})
+	want("two", 20, 0, func() {
+		ok(t, must[verbs.PD](t)(d.AllocPD()).Close())
+		ok(t, must[verbs.PD](t)(d.AllocPD()).Close())
+	})
+	other := open(t, p)
+	want("another device", 0, 0, func() { ok(t, must[verbs.PD](t)(other.AllocPD()).Close()) })
 }

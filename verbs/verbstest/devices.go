@@ -77,8 +77,8 @@ func (s *suite) devices(t *testing.T) {
 		wantClosed(t, "CreateCompChannel", err)
 		_, err = d.CreateCQ(verbs.CQInitAttr{Entries: 1})
 		wantClosed(t, "CreateCQ", err)
-		_, err = d.raw.Memory()
-		wantClosed(t, "Memory", err)
+		_, err = d.raw.Cost(func() { t.Error("Cost called its function after Close") })
+		wantClosed(t, "Cost", err)
 		if got := d.raw.Name(); got != s.cfg.Device {
 			t.Errorf("Name after Close = %q", got)
 		}

@@ -148,13 +148,44 @@ func (s *suite) query(t *testing.T) {
 			seen[place{e.Port, e.Index}] = true
 		}
 	})
-	s.run(t, "memory", func(t *testing.T, d *device) {
-		m, err := d.raw.Memory()
-		if err != nil {
-			t.Fatalf("Memory: %v", err)
+	s.run(t, "cost", func(t *testing.T, d *device) {
+		cost := func(create func()) verbs.Memory {
+			t.Helper()
+			m, err := d.raw.Cost(create)
+			if err != nil {
+				t.Errorf("Cost: %v", err)
+			}
+			return m
 		}
-		if m.Virtual == 0 {
-			t.Error("Virtual = 0")
+		if m := cost(func() {}); m != (verbs.Memory{}) {
+			t.Errorf("no verb costs %+v", m)
 		}
+		// More than what an allocator has at hand.
+		const entries = 4000
+		var q *cq
+		one := cost(func() { q = d.mustCQ(entries, nil, 0) })
+		if one.Virtual == 0 {
+			t.Error("a CQ costs no address space")
+		}
+		if m := cost(func() {
+			d.mustCQ(entries, nil, 0).mustClose()
+			q.mustClose()
+		}); m.Virtual < one.Virtual {
+			t.Errorf("a CQ costs %+v, and %+v as another is destroyed besides", one, m)
+		}
+		d.mustCQ(entries, nil, 0).mustClose()
+		if m := cost(func() {}); m != (verbs.Memory{}) {
+			t.Errorf("no verb costs %+v, after one that nobody asked about", m)
+		}
+	})
+	s.runConcurrent(t, "cost of each", func(t *testing.T, d *device) {
+		inParallel(func(int) {
+			for range 10 {
+				m, err := d.raw.Cost(func() { d.mustCQ(4000, nil, 0).mustClose() })
+				if err != nil || m.Virtual == 0 {
+					t.Errorf("Cost: %+v, %v", m, err)
+				}
+			}
+		})
 	})
 }
