@@ -97,7 +97,7 @@ func (f *firstSample) take(grace time.Duration) error {
 	if err := f.Sender.PostSend(f.Send); err != nil {
 		return err
 	}
-	wc, err := f.await(posted.Add(grace), posted.Add(f.Deadline))
+	wc, err := f.await(grace)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (f *firstSample) take(grace time.Duration) error {
 	f.judge(wc, f.Status)
 	if f.Other != nil {
 		// Also if the receipt did not come: the sender may have been told why.
-		if wc, err = poll(f.Other, time.Now().Add(f.Deadline)); err != nil {
+		if wc, err = poll(f.Other, verbs.NewWait(f.Deadline)); err != nil {
 			return err
 		}
 		f.judge(wc, verbs.WCSuccess)
@@ -124,18 +124,18 @@ func (f *firstSample) judge(wc *verbs.WC, status verbs.WCStatus) {
 }
 
 // await waits for the measured completion, by its event if there is a channel:
-// for either until the first time, without a completion until the second. It
+// for either as long as grace, without a completion as long as the deadline. It
 // returns nil if the completion did not come.
-func (f *firstSample) await(grace, deadline time.Time) (*verbs.WC, error) {
+func (f *firstSample) await(grace time.Duration) (*verbs.WC, error) {
 	if f.Channel == nil {
-		return poll(f.CQ, deadline)
+		return poll(f.CQ, verbs.NewWait(f.Deadline))
 	}
-	for _, until := range []time.Time{grace, deadline} {
-		notified, err := f.awaitEvent(until)
+	for _, length := range []time.Duration{grace, f.Deadline - grace} {
+		notified, err := f.awaitEvent(verbs.NewWait(length))
 		if err != nil {
 			return nil, err
 		}
-		wc, err := poll(f.CQ, time.Time{})
+		wc, err := poll(f.CQ, verbs.NewWait(0))
 		switch {
 		case err != nil:
 			return nil, err
@@ -146,16 +146,16 @@ func (f *firstSample) await(grace, deadline time.Time) (*verbs.WC, error) {
 		case notified:
 			f.found.Spurious++
 			f.owed = true
-			return poll(f.CQ, deadline)
+			return poll(f.CQ, verbs.NewWait(f.Deadline))
 		}
 	}
-	return poll(f.CQ, deadline)
+	return nil, nil
 }
 
 // awaitEvent waits for an event of the CQ, and tells whether one came.
-func (f *firstSample) awaitEvent(until time.Time) (bool, error) {
+func (f *firstSample) awaitEvent(w *verbs.Wait) (bool, error) {
 	for range maxStray {
-		came, own, err := f.event(f.Channel, until)
+		came, own, err := f.event(f.Channel, w)
 		if !came || own || err != nil {
 			return came, err
 		}
@@ -171,7 +171,7 @@ func (f *firstSample) unnotified() error {
 	if f.found.Misdirected > 0 {
 		return nil // that was it: it named another CQ
 	}
-	astray, _, err := f.event(f.Bystander, time.Time{})
+	astray, _, err := f.event(f.Bystander, verbs.NewWait(0))
 	switch {
 	case err != nil:
 		return err
@@ -191,7 +191,7 @@ func (f *firstSample) drain() error {
 	}
 	for _, ch := range []verbs.CompChannel{f.Channel, f.Bystander} {
 		for range maxStray {
-			came, own, err := f.event(ch, time.Time{})
+			came, own, err := f.event(ch, verbs.NewWait(0))
 			if err != nil {
 				return err
 			}
@@ -211,10 +211,10 @@ func (f *firstSample) drain() error {
 	return nil
 }
 
-// event takes and acknowledges an event, waiting for it until the given time,
-// and tells whether one came and whether it names the measured CQ.
-func (f *firstSample) event(ch verbs.CompChannel, until time.Time) (came, own bool, err error) {
-	e, err := ch.GetEvent(max(0, time.Until(until)))
+// event takes and acknowledges an event, which it waits for, and tells whether one
+// came and whether it names the measured CQ.
+func (f *firstSample) event(ch verbs.CompChannel, w *verbs.Wait) (came, own bool, err error) {
+	e, err := w.Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
 		return false, false, nil
 	}
@@ -224,10 +224,11 @@ func (f *firstSample) event(ch verbs.CompChannel, until time.Time) (came, own bo
 	return true, e.CQ == f.CQ, e.CQ.AckEvents(1)
 }
 
-// poll looks for a completion until the given time, and at least once. It returns
-// nil if there is none.
-func poll(q verbs.CQ, until time.Time) (*verbs.WC, error) {
+// poll waits for a completion, and looks at least once. It returns nil if there is
+// none.
+func poll(q verbs.CQ, w *verbs.Wait) (*verbs.WC, error) {
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		left := w.Left()
 		wcs, err := q.Poll(1)
 		if err != nil {
 			return nil, err
@@ -235,10 +236,9 @@ func poll(q verbs.CQ, until time.Time) (*verbs.WC, error) {
 		if len(wcs) > 0 {
 			return &wcs[0], nil
 		}
-		left := time.Until(until)
 		if left <= 0 {
 			return nil, nil
 		}
-		time.Sleep(min(pause, left))
+		time.Sleep(w.Pause(pause))
 	}
 }

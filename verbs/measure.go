@@ -40,7 +40,7 @@ type Measurement struct {
 	// Warmup is how many samples are taken first and thrown away, and Samples how
 	// many are kept. What goes wrong is counted in both.
 	Warmup, Samples int
-	// Deadline bounds each wait for an event or a completion.
+	// Deadline bounds each wait for an event or a completion ([Wait]).
 	Deadline time.Duration
 	// Budget bounds the time of all samples together: none is begun after it. The
 	// measurement takes no longer than Budget and three times Deadline.

@@ -123,9 +123,10 @@ var errNoCompletion = errors.New("the completion did not come")
 // await waits until a CQ has had n completions, and returns them.
 func (j *judge) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 	var got []verbs.WC
-	start := time.Now()
+	w := verbs.NewWait(patience)
 	// Each look is a line of the report, so there are ever fewer.
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		left := w.Left()
 		wcs, err := q.Poll(n - len(got))
 		if err != nil {
 			return got, cannot("poll a CQ", err)
@@ -133,16 +134,16 @@ func (j *judge) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 		if got = append(got, wcs...); len(got) >= n {
 			return got, nil
 		}
-		if time.Since(start) > patience {
+		if left <= 0 {
 			return got, fmt.Errorf("%d of %d within %v: %w", len(got), n, patience, errNoCompletion)
 		}
-		time.Sleep(pause)
+		time.Sleep(w.Pause(pause))
 	}
 }
 
 // event waits for an event and acknowledges it. Without one, ok is false.
 func (j *judge) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent, ok bool, err error) {
-	e, err = ch.GetEvent(wait)
+	e, err = verbs.NewWait(wait).Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
 		return e, false, nil
 	}

@@ -117,15 +117,42 @@ static inline int shim_stopped(struct shim_run *r, int stop)
 	return 1;
 }
 
-/* Waits until the channel has an event or the time has come; looks at least once. */
-static inline int shim_await_event(struct shim_run *r, struct ibv_comp_channel *ch, int64_t until, int *ready)
+/*
+ * A bound on waiting that a host which stands still does not use up: verbs.Wait,
+ * of which this is the C.
+ */
+struct shim_wait {
+	int64_t left, share, asked;
+};
+
+static inline struct shim_wait shim_wait_for(int64_t length)
+{
+	return (struct shim_wait){ .left = length, .share = length / 10 + 1, .asked = shim_now() };
+}
+
+/* Returns what is left now, which is 0 for a wait that is NULL. */
+static inline int64_t shim_left(struct shim_wait *w, int64_t now)
+{
+	int64_t passed;
+
+	if (!w)
+		return 0;
+	passed = now - w->asked;
+	w->asked = now;
+	w->left -= passed < w->share ? passed : w->share;
+	return w->left;
+}
+
+/* Waits until the channel has an event or the wait is over; looks at least once. */
+static inline int shim_await_event(struct shim_run *r, struct ibv_comp_channel *ch, struct shim_wait *w, int *ready)
 {
 	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
 
 	for (;;) {
-		int64_t left = until - shim_now();
+		int64_t left = shim_left(w, shim_now());
+		int64_t pause = left > 0 && w->share < left ? w->share : left;
 		/* Rounded up, so that the last millisecond is not spent spinning. */
-		int64_t ms = left > 0 ? left / 1000000 + 1 : 0;
+		int64_t ms = left > 0 ? pause / 1000000 + 1 : 0;
 		int ret = poll(&p, 1, ms > INT_MAX ? INT_MAX : (int)ms);
 
 		if (ret < 0 && errno != EINTR)
@@ -166,13 +193,15 @@ static inline int shim_take_event(struct shim_run *r, struct ibv_comp_channel *c
 
 /*
  * Polls without a pause until the completion of a sample was found, at *at, or
- * the time has come; looks at least once. Completions of other samples are late
- * ones, and dropped: after that time as well, but no more than the CQ can hold.
+ * the wait is over; looks at least once. Completions of other samples are late
+ * ones, and dropped: after the wait as well, but no more than the CQ can hold.
  */
-static inline int shim_await_completion(struct shim_run *r, struct ibv_cq *cq, uint64_t id, int64_t until,
+static inline int shim_await_completion(struct shim_run *r, struct ibv_cq *cq, uint64_t id, struct shim_wait *w,
 					struct ibv_wc *wc, int *found, int64_t *at)
 {
 	int late = cq->cqe;
+	/* Asked before the last look, with the time of the look before it. */
+	int64_t left = shim_left(w, shim_now());
 
 	*found = 0;
 	for (;;) {
@@ -186,8 +215,9 @@ static inline int shim_await_completion(struct shim_run *r, struct ibv_cq *cq, u
 			*found = 1;
 			return 0;
 		}
-		if (*at >= until && (n == 0 || late-- <= 0))
+		if (left <= 0 && (n == 0 || late-- <= 0))
 			return 0;
+		left = shim_left(w, *at);
 	}
 }
 
@@ -200,7 +230,7 @@ static inline int shim_look_aside(struct shim_run *r, int *astray)
 	*astray = 0;
 	if (!r->m->bystander)
 		return 0;
-	if (shim_await_event(r, r->m->bystander, 0, astray))
+	if (shim_await_event(r, r->m->bystander, NULL, astray))
 		return 1;
 	if (!*astray)
 		return 0;
@@ -221,7 +251,7 @@ static inline int shim_tidy(struct shim_run *r, int64_t end)
 			return shim_stopped(r, SHIM_STOP_BUDGET);
 		if (!r->m->channel)
 			return 0;
-		if (shim_await_event(r, r->m->channel, 0, &ready))
+		if (shim_await_event(r, r->m->channel, NULL, &ready))
 			return 1;
 		if (!ready)
 			return 0;
@@ -241,7 +271,7 @@ static inline int shim_tidy(struct shim_run *r, int64_t end)
  * it, *found. With a completion but no event in time, *seen is 0. Events that go
  * on to name other CQs do not make the wait any longer.
  */
-static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, struct ibv_wc *wc, int *found,
+static inline int shim_notified(struct shim_run *r, uint64_t id, struct shim_wait *w, struct ibv_wc *wc, int *found,
 				int *seen, int64_t *at)
 {
 	int ready, astray = 0;
@@ -249,7 +279,7 @@ static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, 
 
 	*seen = 0;
 	do {
-		if (shim_await_event(r, r->m->channel, until, &ready))
+		if (shim_await_event(r, r->m->channel, w, &ready))
 			return 1;
 		if (!ready)
 			break;
@@ -259,8 +289,8 @@ static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, 
 			r->s->misdirected++;
 			astray = 1;
 		}
-	} while (!*seen && *at < until);
-	if (shim_await_completion(r, r->m->cq, id, 0, wc, found, &now))
+	} while (!*seen && shim_left(w, *at) > 0);
+	if (shim_await_completion(r, r->m->cq, id, NULL, wc, found, &now))
 		return 1;
 	if (*seen && *found)
 		return 0;
@@ -272,7 +302,7 @@ static inline int shim_notified(struct shim_run *r, uint64_t id, int64_t until, 
 		*seen = 0;
 		if (!r->owed)
 			r->s->spurious++;
-		return shim_await_completion(r, r->m->cq, id, until, wc, found, &now);
+		return shim_await_completion(r, r->m->cq, id, w, wc, found, &now);
 	}
 	if (!astray && shim_look_aside(r, &astray))
 		return 1;
@@ -309,6 +339,7 @@ static inline int shim_sample(struct shim_run *r, struct ibv_send_wr *send, stru
 	struct ibv_recv_wr *bad_recv = NULL;
 	struct ibv_wc wc = { 0 };
 	int64_t arm = 0, t0, t1 = 0, now;
+	struct shim_wait wait;
 	int ret, found, good;
 
 	if (m->receiver) {
@@ -330,18 +361,20 @@ static inline int shim_sample(struct shim_run *r, struct ibv_send_wr *send, stru
 	SHIM_IN(r, SHIM_POST_SEND, ret = ibv_post_send(m->sender, send, &bad_send));
 	if (ret)
 		return shim_failed(r, SHIM_POST_SEND, shim_errno(ret));
+	wait = shim_wait_for(m->deadline);
 	if (m->channel) {
-		if (shim_notified(r, send->wr_id, t0 + m->deadline, &wc, &found, &good, &t1))
+		if (shim_notified(r, send->wr_id, &wait, &wc, &found, &good, &t1))
 			return 1;
 	} else {
-		if (shim_await_completion(r, m->cq, send->wr_id, t0 + m->deadline, &wc, &found, &t1))
+		if (shim_await_completion(r, m->cq, send->wr_id, &wait, &wc, &found, &t1))
 			return 1;
 		good = found;
 	}
 	if (shim_judge(r, found, &wc, m->status))
 		return 1;
 	if (m->other) {
-		if (shim_await_completion(r, m->other, send->wr_id, shim_now() + m->deadline, &wc, &found, &now))
+		wait = shim_wait_for(m->deadline);
+		if (shim_await_completion(r, m->other, send->wr_id, &wait, &wc, &found, &now))
 			return 1;
 		if (shim_judge(r, found, &wc, IBV_WC_SUCCESS))
 			return 1;

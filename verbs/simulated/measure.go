@@ -337,6 +337,8 @@ func (r *measuring) overdue(number uint64, astray bool) (outcome, error) {
 // dropped.
 func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (outcome, error) {
 	for {
+		// Whatever was in the CQ when the time had come is seen once more.
+		over := !time.Now().Before(deadline)
 		var o outcome
 		var some bool
 		err := r.call(verbs.PollCQ, func(int) *failure {
@@ -354,7 +356,7 @@ func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (outcom
 		if some {
 			continue
 		}
-		if !time.Now().Before(deadline) {
+		if over {
 			return outcome{}, nil
 		}
 		time.Sleep(pollPause)

@@ -162,16 +162,20 @@ func (s *suite) query(t *testing.T) {
 		}
 		// More than what an allocator has at hand.
 		const entries = 4000
+		// The least of several: an allocator or the runtime may take more at times.
+		one := uint64(math.MaxUint64)
 		var q *cq
-		one := cost(func() { q = d.mustCQ(entries, nil, 0) })
-		if one.Virtual == 0 {
+		for range 3 {
+			one = min(one, cost(func() { q = d.mustCQ(entries, nil, 0) }).Virtual)
+		}
+		if one == 0 {
 			t.Error("a CQ costs no address space")
 		}
 		if m := cost(func() {
 			d.mustCQ(entries, nil, 0).mustClose()
 			q.mustClose()
-		}); m.Virtual < one.Virtual {
-			t.Errorf("a CQ costs %+v, and %+v as another is destroyed besides", one, m)
+		}); m.Virtual < one {
+			t.Errorf("a CQ costs %d bytes, and %+v as another is destroyed besides", one, m)
 		}
 		d.mustCQ(entries, nil, 0).mustClose()
 		if m := cost(func() {}); m != (verbs.Memory{}) {
