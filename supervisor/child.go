@@ -224,14 +224,25 @@ func finishReading(p process, read <-chan error, ended bool) error {
 // readGrace is how long the output of a child that has ended may take to be read.
 const readGrace = 5 * time.Second
 
-// within waits for done, for no longer than d, and reports whether it is.
+// within waits for done, for no longer than d, and reports whether it is. However long
+// this process is not let run at a time, that counts for no more than a tenth of d: who
+// is to see that it is done is held up, too.
 func within(d time.Duration, done <-chan struct{}) bool {
-	t := time.NewTimer(d)
+	const parts = 10
+	t := time.NewTimer(d / parts)
 	defer t.Stop()
+	for range parts {
+		select {
+		case <-done:
+			return true
+		case <-t.C:
+			t.Reset(d / parts)
+		}
+	}
 	select {
 	case <-done:
 		return true
-	case <-t.C:
+	default:
 		return false
 	}
 }

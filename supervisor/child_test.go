@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +40,8 @@ func probeTask(s *Supervisor) task {
 func TestRunChild(t *testing.T) {
 	t.Parallel()
 	// The timeout comes true in each child that hangs, so it starts short. It must
-	// be long enough for the child to begin its verb, which nobody can promise:
-	// where it was not, the test tries again with a longer one.
+	// be long enough for the child to start, and to begin its verb, which nobody can
+	// promise: where it was not, the test tries again with a longer one.
 	const short = time.Second
 	tests := []struct {
 		behaviour string
@@ -95,7 +96,7 @@ func TestRunChild(t *testing.T) {
 			t.Cleanup(func() { killAll(pidsIn(t, pids)) })
 			begin := time.Now()
 			res := runBehaviour(t, cfg)
-			for res.run != nil && res.run.Outcome == report.OutcomeTimeout && res.run.Verb != tt.verb && cfg.Timeout < patience {
+			for cfg.Timeout < patience && tooShort(res.run, tt.verb) {
 				cfg.Timeout *= 4
 				res = runBehaviour(t, cfg)
 			}
@@ -132,12 +133,55 @@ func TestRunChild(t *testing.T) {
 	}
 }
 
+// tooShort reports whether a run was killed before it came to a verb, or to its start.
+func tooShort(run *report.Run, verb string) bool {
+	return run != nil && (run.Outcome == report.OutcomeTimeout && run.Verb != verb || run.Error == errNotStarted.Error())
+}
+
 // killAll ends what escaped from its process group on purpose.
 func killAll(pids []int) {
 	for _, pid := range pids {
 		if lives(pid) {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	const grace = 2500 * time.Millisecond
+	for _, test := range []struct {
+		after, waits time.Duration
+		want         bool
+	}{
+		{after: 0, waits: 0, want: true},
+		{after: grace - time.Nanosecond, waits: grace - time.Nanosecond, want: true},
+		{after: grace + time.Nanosecond, waits: grace, want: false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			done := make(chan struct{})
+			go func() {
+				time.Sleep(test.after)
+				close(done)
+			}()
+			synctest.Wait()
+			began := time.Now()
+			if got := within(grace, done); got != test.want || time.Since(began) != test.waits {
+				t.Errorf("done after %v: %t after %v, want %t after %v", test.after, got, time.Since(began), test.want, test.waits)
+			}
+			<-done
+		})
+	}
+}
+
+// A supervisor that is held up itself takes no child for one that does not end.
+func TestWithinAfterStall(t *testing.T) {
+	t.Parallel()
+	// The process that is held up is one of its own.
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envBehaviour+"=stalled")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

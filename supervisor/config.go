@@ -69,8 +69,8 @@ type Config struct {
 	// follows. It is not less than Interval. Default: 8 times Interval.
 	Backoff time.Duration
 	// KillGrace is how long a child may take to end after it was killed before
-	// it counts as stuck; half a second is added for its pipes. Default: 2
-	// seconds.
+	// it counts as stuck; half a second is added for its pipes. A time in which this
+	// process is not let run counts for a tenth of that at most. Default: 2 seconds.
 	KillGrace time.Duration
 	// Concurrency is the most children that run at the same time, stuck ones not
 	// counted. Default: 2.

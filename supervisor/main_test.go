@@ -193,6 +193,8 @@ func behave(behaviour string) int {
 		return hang()
 	case "supervisor":
 		return supervise()
+	case "stalled":
+		return stalled()
 	default:
 		fmt.Fprintln(os.Stderr, "unknown behaviour", behaviour)
 		return 99
@@ -249,6 +251,39 @@ func supervise() int {
 		return 1
 	}
 	if err := s.Run(context.Background()); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// stalled waits for what is soon done, and is stopped meanwhile for longer than it is to
+// wait.
+func stalled() int {
+	const grace = defaultKillGrace + pipeGrace
+	wake := exec.Command("/bin/sh", "-c", "while sleep 3; do kill -CONT $PPID; done")
+	wake.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := wake.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		_ = wake.Process.Kill()
+		_ = wake.Wait()
+	}()
+	done := make(chan struct{})
+	go func() {
+		time.Sleep(10 * time.Millisecond) // most likely it is waited for now
+		before := time.Now()
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		// This takes a little when the process goes on.
+		for time.Since(before) < grace {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(20 * time.Millisecond)
+		close(done)
+	}()
+	if !within(grace, done) {
+		fmt.Fprintln(os.Stderr, "what was soon done was not waited for")
 		return 1
 	}
 	return 0

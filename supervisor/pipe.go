@@ -21,6 +21,10 @@ const lookSoon = time.Millisecond
 // leastPipe is the capacity of a pipe, in bytes, of a user who has many.
 const leastPipe = 4096
 
+// mostPipe is the most, in bytes, that a process without privileges can make of it,
+// unless the host was told to allow more.
+const mostPipe = 1 << 20
+
 // outputPipe is the reading end of a child's standard output. A child writes
 // hundreds of short lines, each as soon as it is true, and nobody needs them before
 // it has ended or is to be killed: so nothing wakes this process when one is written,
@@ -132,6 +136,52 @@ func (p *outputPipe) Close() error {
 	p.fd = -1
 	close(p.closed)
 	return err
+}
+
+// errorPipe is the reading end of a child's standard error: nothing is written to most.
+type errorPipe struct{ *os.File }
+
+// newErrorPipe returns a pipe, and its end for the child, which the caller closes.
+func newErrorPipe() (*errorPipe, *os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("a pipe for the child: %w", err)
+	}
+	return &errorPipe{r}, w, nil
+}
+
+// end tells that the child has ended, and does not wait for anything.
+func (p *errorPipe) end() {
+	// A read that waits returns. Every pipe can have a deadline.
+	_ = p.SetReadDeadline(time.Unix(0, 0))
+}
+
+// copyTo copies until nobody can write any more, or the child has ended and all that was
+// written until then is copied, however late that is: what the child left behind may
+// hold the pipe open for ever, and write to it.
+func (p *errorPipe) copyTo(t *tail) {
+	if _, err := t.ReadFrom(p.File); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	conn, err := p.SyscallConn()
+	if err != nil {
+		return
+	}
+	// A read of the file would wait again. An error means that there is nothing more.
+	_ = conn.Control(func(fd uintptr) {
+		b := make([]byte, 1<<10)
+		for left := mostPipe; left > 0; {
+			n, err := unix.Read(int(fd), b) // the file does not block
+			switch {
+			case errors.Is(err, unix.EINTR):
+				continue
+			case err != nil || n == 0:
+				return
+			}
+			_, _ = t.Write(b[:n]) // which takes everything
+			left -= n
+		}
+	})
 }
 
 // inputPipe returns a pipe from which b can be read, and then nothing more; nil if b

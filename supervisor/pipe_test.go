@@ -118,6 +118,28 @@ func TestOutputPipeClosed(t *testing.T) {
 	}
 }
 
+// What a child left behind may write to its standard error without end, and holds up
+// nobody.
+func TestErrorPipeFlooded(t *testing.T) {
+	t.Parallel()
+	r, w, err := newErrorPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	flooded := make(chan struct{})
+	go func() {
+		defer close(flooded)
+		for err := error(nil); err == nil; _, err = w.Write(make([]byte, leastPipe)) {
+		}
+	}()
+	r.end()
+	var tl tail
+	r.copyTo(&tl)
+	_ = r.Close()
+	<-flooded
+	_ = w.Close()
+}
+
 // What fits into a pipe is there to be read, with an end; the rest is left to others.
 func TestInputPipe(t *testing.T) {
 	t.Parallel()

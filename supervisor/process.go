@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeGrace is how long the pipes of a child that ended may stay open. Only a
-// process that the child left behind can hold them.
+// pipeGrace is how long what is written to a child may stay unread once the child has
+// ended. Only a process that it left behind can have it so.
 const pipeGrace = 500 * time.Millisecond
 
 // Command says how to start a child.
@@ -98,6 +98,7 @@ func (e exit) String() string {
 type execProcess struct {
 	cmd   *exec.Cmd
 	out   *outputPipe
+	errs  *errorPipe
 	tail  tail
 	ended chan struct{}
 	// state is set before ended is closed.
@@ -117,13 +118,19 @@ func launch(c Command) (process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.out = r
+	errs, errsW, err := newErrorPipe()
+	if err != nil {
+		_ = r.Close()
+		_ = w.Close()
+		return nil, err
+	}
+	p.out, p.errs = r, errs
 	p.cmd = &exec.Cmd{
 		Path:   c.Path,
 		Args:   append([]string{cmp.Or(c.Name, c.Path)}, c.Args...),
 		Env:    c.Env,
 		Stdout: w,
-		Stderr: &p.tail,
+		Stderr: errsW,
 		// Wait must not wait for what the child left behind.
 		WaitDelay: pipeGrace,
 		SysProcAttr: &syscall.SysProcAttr{
@@ -134,7 +141,7 @@ func launch(c Command) (process, error) {
 			Pdeathsig: syscall.SIGKILL,
 		},
 	}
-	files := []io.Closer{w}
+	files := []io.Closer{w, errsW}
 	if in := inputPipe(c.Stdin); in != nil {
 		p.cmd.Stdin = in
 		files = append(files, in)
@@ -145,6 +152,7 @@ func launch(c Command) (process, error) {
 	go p.keep(files, started)
 	if err := <-started; err != nil {
 		_ = r.Close()
+		_ = errs.Close()
 		return nil, fmt.Errorf("start the child: %w", err)
 	}
 	return p, nil
@@ -169,6 +177,11 @@ func (p *execProcess) keep(files []io.Closer, started chan<- error) {
 	if err != nil {
 		return
 	}
+	copied := make(chan struct{})
+	go func() {
+		p.errs.copyTo(&p.tail)
+		close(copied)
+	}()
 	awaitEnd(p.cmd.Process.Pid)
 	p.mu.Lock()
 	p.reapable = true
@@ -179,6 +192,9 @@ func (p *execProcess) keep(files []io.Closer, started chan<- error) {
 	// Wait's error says nothing that the state does not, but that pipes had to be
 	// closed.
 	_ = p.cmd.Wait()
+	p.errs.end()
+	<-copied
+	_ = p.errs.Close()
 	p.state = exitOf(p.cmd.ProcessState)
 	close(p.ended)
 }
