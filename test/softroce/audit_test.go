@@ -181,7 +181,7 @@ func differences(got, want counts) []string {
 // auditing are flags for an exporter that audits often, and probes a device only
 // once.
 func auditing() []string {
-	return []string{"--audit.interval=1s", "--audit.timeout=30s", "--probe.interval=1h", "--probe.max-backoff=1h"}
+	return []string{"--audit.interval=1s", "--probe.interval=1h", "--probe.max-backoff=1h"}
 }
 
 // audits is the number of finished resource audits of a device.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,13 +30,8 @@ func asNobody() []string {
 	return []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"}
 }
 
-// patient are flags with which the probes come to their end on a machine that is
-// emulated in software, and may stand still for a while.
-func patient() []string {
-	return append(unhurried(), "--notification.deadline=5s", "--contract.timeout=4m", "--audit.timeout=1m")
-}
-
-// startAudit starts the command audit.
+// startAudit starts the command audit, which is patient if its first flag is not of
+// the probes' time.
 func startAudit(t *testing.T, o options) (e *exporter, stdout *bytes.Buffer) {
 	t.Helper()
 	if o.binary == "" {
@@ -51,7 +47,7 @@ func startAudit(t *testing.T, o options) (e *exporter, stdout *bytes.Buffer) {
 	e.cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "COLUMNS=100")
 	e.cmd.Stdout, e.cmd.Stderr = stdout, e.log
 	// A child that cannot be killed may hold its output.
-	e.cmd.WaitDelay = time.Second
+	e.cmd.WaitDelay = outputDelay
 	if err := e.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,14 +197,20 @@ func TestAuditCommandInterrupted(t *testing.T) {
 				if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-				e, stdout := startAudit(t, options{flags: []string{"--device=" + active, "--output=" + path}})
+				flags := []string{"--device=" + active, "--output=" + path}
+				if step == "probe" {
+					// It goes on for as long as it may.
+					flags = append(flags, "--notification.samples=10000")
+				}
+				e, stdout := startAudit(t, options{flags: flags})
 				held := false
 				e.await("a child that holds something, in "+step, func() bool {
 					if e.ended() {
 						t.Fatalf("it has ended:\n%s", e.log)
 					}
 					time.Sleep(rand.N(20 * time.Millisecond))
-					held = commandOf(t, e.pid()) == step && resources(t) != before
+					inStep := func(c proc) bool { return c.command == step }
+					held = slices.ContainsFunc(children(t, e.pid()), inStep) && resources(t) != before
 					return held
 				})
 				signal(t, e.pid(), sig)
@@ -230,19 +232,6 @@ func TestAuditCommandInterrupted(t *testing.T) {
 			})
 		}
 	}
-}
-
-// commandOf returns the command of the only child of a process; empty if there is
-// none.
-func commandOf(t *testing.T, parent int) string {
-	t.Helper()
-	for _, c := range children(t, parent) {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pid))
-		if args := strings.Split(string(line), "\x00"); len(args) > 1 {
-			return args[1]
-		}
-	}
-	return ""
 }
 
 // Who may not open the device, or not lock memory, is told so and what to do.
@@ -297,9 +286,23 @@ func TestAuditCommandBesideExporter(t *testing.T) {
 func TestAuditCommandStuck(t *testing.T) {
 	f := newFreezer(t)
 	before := resources(t)
-	e, stdout := startAudit(t, options{flags: append(hurried(t), "--device="+active)})
+	// There is only one run: its child waits in a verb, with what it holds, to be frozen.
+	const verb = "ibv_query_qp"
+	faults := running.File(t, "faults", verb+" hang\n")
+	log := filepath.Join(t.TempDir(), "log")
+	e, stdout := startAudit(t, options{
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults, "RDMA_FAULTS_LOG=" + log},
+		flags: append(hurried(t), "--audit.timeout=1m", "--device="+active),
+	})
 	t.Cleanup(f.thaw)
-	c, verb := e.stopHolding(active, before)
+	c := e.child(active)
+	await(t, "the child to hang", func() bool {
+		b, _ := os.ReadFile(log)
+		return strings.Contains(string(b), verb)
+	})
+	if resources(t) == before {
+		t.Error("the child holds nothing")
+	}
 	f.freeze(c.pid)
 	if got := e.exit(); got != 1 {
 		t.Errorf("status %d: %s", got, e.log)

@@ -104,7 +104,7 @@ func TestContracts(t *testing.T) {
 // flush path where it is not; every vector has its turn.
 func TestNotification(t *testing.T) {
 	const wanted = 100 // the default number of samples
-	e := start(t, options{flags: append(unhurried(), "--notification.vectors=1")})
+	e := start(t, options{flags: []string{"--notification.vectors=1"}})
 	m := e.rounds(3)
 	type series struct{ name, path, mode string }
 	all := []series{
@@ -165,7 +165,7 @@ func TestNotification(t *testing.T) {
 // TestManyVectors is for machines with more processors than the usual one has. The
 // samples are no more than docs/metrics.md says.
 func TestManyVectors(t *testing.T) {
-	e := start(t, options{flags: append(unhurried(), "--notification.samples=20")})
+	e := start(t, options{flags: []string{"--notification.samples=20"}})
 	m := e.rounds(1, active)
 	vectors := m.one(t, "rdma_device_completion_vectors", "device", active)
 	const each = 4 // the default number of vectors a run

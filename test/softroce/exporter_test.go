@@ -26,6 +26,9 @@ const (
 	patience = 5 * time.Minute
 	// poll is the pause between two looks at it.
 	poll = 100 * time.Millisecond
+	// outputDelay is how long the output of an exporter that has ended is waited for.
+	// Only one that another process holds takes that long.
+	outputDelay = time.Minute
 )
 
 // exporter is a running exporter.
@@ -52,18 +55,21 @@ type options struct {
 // standing are the flags of every exporter that has no others of these names: it
 // probes every second, audits nothing, and notices devices quickly. An event is
 // waited for so long that it is not missed while the machine stands still for want
-// of a processor, and a run may take as long as that can make it.
+// of a processor, each measurement comes to its end, and a run or an audit may take as
+// long as that can make it.
 func standing() []string {
-	return []string{
-		"--probe.interval=1s", "--probe.jitter=0", "--probe.timeout=30s", "--probe.max-backoff=1s", "--notification.deadline=5s",
+	return append(
+		patient(), "--probe.interval=1s", "--probe.jitter=0", "--probe.max-backoff=1s",
 		"--discovery.interval=200ms", "--contract.interval=0", "--audit.interval=0",
-	}
+	)
 }
 
-// unhurried are flags for an exporter that comes to the end of each measurement of
-// completion notification, on a machine that is emulated in software too.
-func unhurried() []string {
-	return []string{"--probe.timeout=2m", "--notification.budget=20s"}
+// patient are the flags of these that bound what may take long. Where nothing hangs,
+// nothing takes that long, on a machine that is emulated in software neither.
+func patient() []string {
+	return []string{
+		"--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=20s", "--contract.timeout=4m", "--audit.timeout=1m",
+	}
 }
 
 // start starts an exporter with the standing flags and its own, and waits until it
@@ -94,7 +100,7 @@ func start(t testing.TB, o options) *exporter {
 	e.cmd.Stderr = e.log
 	e.cmd.Stdout = e.log
 	// A child that cannot be killed may hold the exporter's standard error.
-	e.cmd.WaitDelay = time.Second
+	e.cmd.WaitDelay = outputDelay
 	if err := e.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -84,9 +84,15 @@ resource show cm_id
 // error if it never does.
 func awaitResources(t testing.TB, before string) {
 	t.Helper()
+	awaitHeld(t, before, resources)
+}
+
+// awaitHeld is awaitResources by what a function returns.
+func awaitHeld(t testing.TB, before string, held func(testing.TB) string) {
+	t.Helper()
 	var now string
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(poll) {
-		if now = resources(t); now == before {
+		if now = held(t); now == before {
 			return
 		}
 	}
@@ -96,10 +102,13 @@ func awaitResources(t testing.TB, before string) {
 // proc is a process.
 type proc struct {
 	pid int
-	// device is what a child of the exporter probes; empty before it runs its
-	// program.
-	device string
+	// command is that of a child of the exporter, and device what the command is for.
+	// Before it runs its program they are those of the exporter, if it has any.
+	command, device string
 }
+
+// probes tells whether a process is a child of the exporter that probes the device.
+func (p proc) probes(device string) bool { return p.command == "probe" && p.device == device }
 
 // children lists the processes that the exporter started and has not reaped.
 func children(t testing.TB, parent int) []proc {
@@ -119,21 +128,24 @@ func children(t testing.TB, parent int) []proc {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, proc{pid: pid, device: deviceOf(pid)})
+			list = append(list, procOf(pid))
 		}
 	}
 	return list
 }
 
-// deviceOf returns the device that a child of the exporter probes.
-func deviceOf(pid int) string {
+// procOf returns what the command line of a process tells.
+func procOf(pid int) proc {
+	p := proc{pid: pid}
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	for _, arg := range strings.Split(string(line), "\x00") {
+	for i, arg := range strings.Split(string(line), "\x00") {
 		if device, ok := strings.CutPrefix(arg, "--device="); ok {
-			return device
+			p.device = device
+		} else if i == 1 {
+			p.command = arg
 		}
 	}
-	return ""
+	return p
 }
 
 // stat returns the fields of /proc/PID/stat from the third, the state, on; none
@@ -168,7 +180,7 @@ func (e *exporter) child(device string) proc {
 	e.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		for _, c := range children(e.t, e.pid()) {
-			if c.device == device && isAlive(c.pid) {
+			if c.probes(device) && isAlive(c.pid) {
 				return c
 			}
 		}
@@ -190,37 +202,28 @@ func sortedLines(s string) string {
 	return strings.Join(lines, "")
 }
 
-// runTimes are how long children take here and now for a run on the active device,
-// when nothing else runs. Some tests choose intervals and deadlines by them, so that
-// they are quick on a quick machine and do not fail on a slow one.
-func runTimes(t testing.TB) (shortest, longest time.Duration) {
-	t.Helper()
-	for i := range 2 {
-		began := time.Now()
-		probeByHand(t, active)
-		took := time.Since(began)
-		longest = max(longest, took)
-		if shortest = min(shortest, took); i == 0 {
-			shortest = took
-		}
-	}
-	t.Logf("a run takes %v to %v now", shortest, longest)
-	return shortest, longest
-}
-
-// runTime is the longest that a run may well take.
+// runTime is how long a child takes here and now for a run on the active device, when
+// nothing else runs: the shortest of some times, since a run beside which the machine
+// stood still for a while says nothing of others. Some tests choose intervals and
+// deadlines by it, so that they are quick on a quick machine and do not fail on a slow
+// one.
 func runTime(t testing.TB) time.Duration {
 	t.Helper()
-	_, longest := runTimes(t)
-	return longest
+	const runs = 2
+	took := make([]time.Duration, runs)
+	for i := range took {
+		began := time.Now()
+		probeByHand(t, active)
+		took[i] = time.Since(began)
+	}
+	t.Logf("runs take %v now", took)
+	return slices.Min(took)
 }
 
 // spacing is an interval that mostly leaves more time without a child than with one.
-// A run beside which the machine stood still for a while does not make it any longer.
 func spacing(t testing.TB) time.Duration {
 	t.Helper()
-	shortest, _ := runTimes(t)
-	return max(3*time.Second/2, 5*shortest)
+	return max(3*time.Second/2, 5*runTime(t))
 }
 
 // spaced is the flag for an interval.

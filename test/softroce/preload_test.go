@@ -389,45 +389,52 @@ func others() []preloadCell {
 // leak has a run after which the kernel still holds what the child held, because
 // another process has the device open: an artificial leak. It costs the exporter
 // nothing, and ends with that process.
-func (g *gate) leak(baseline string) {
+func (g *gate) leak(baseline string, healthy metrics) {
 	g.t.Helper()
 	kept := filepath.Join(g.t.TempDir(), "kept")
-	if err := os.WriteFile(kept, nil, 0o600); err != nil {
-		g.t.Fatal(err)
-	}
 	rules := []string{"ibv_open_device keep while=" + kept, "ibv_post_send crash"}
-	before, after, acted := g.run(rules...)
-	held := resources(g.t)
-	if err := os.Remove(kept); err != nil {
-		g.t.Fatal(err)
-	}
-	if after.runs(active, "crashed") != before.runs(active, "crashed")+1 || !slices.Equal(acted, rules) {
-		g.t.Errorf("%v runs crashed, and %v before; injected was %q", after.runs(active, "crashed"), before.runs(active, "crashed"), acted)
-	}
-	for _, key := range []string{`"cqn"`, `"lqpn"`, `"pdn"`, `"mrn"`, `"ctxn"`} {
-		if most := strings.Count(baseline, key); strings.Count(held, key) <= most {
-			g.t.Errorf("no more than %d objects have the key %s, although the device is kept open:\n%s", most, key, held)
+	for attempt := 1; ; attempt++ {
+		if err := os.WriteFile(kept, nil, 0o600); err != nil {
+			g.t.Fatal(err)
 		}
+		before, after, acted := g.run(rules...)
+		held := resources(g.t)
+		if err := os.Remove(kept); err != nil {
+			g.t.Fatal(err)
+		}
+		s := see(healthy, before, after)
+		right := s.outcome == "crashed" && slices.Equal(acted, rules)
+		if !right && s.excused() && attempt < preloadAttempts {
+			g.t.Logf("to be repeated: %v; injected was %q", s, acted)
+			awaitResources(g.t, baseline)
+			continue
+		}
+		if !right {
+			g.t.Errorf("%v, want a crash; injected was %q", s, acted)
+		}
+		for _, key := range []string{`"cqn"`, `"lqpn"`, `"pdn"`, `"mrn"`, `"ctxn"`} {
+			if most := strings.Count(baseline, key); strings.Count(held, key) <= most {
+				g.t.Errorf("no more than %d objects have the key %s, although the device is kept open:\n%s", most, key, held)
+			}
+		}
+		awaitResources(g.t, baseline)
+		return
 	}
-	awaitResources(g.t, baseline)
 }
 
 // preloadFlags are flags for an exporter that has one run after the other, and
-// gives up soon, but not too soon for this machine.
+// gives up soon, but not too soon for this machine. Some 40 runs wait until it does, so
+// that there is a bound; one that it gives up too soon is repeated.
 func preloadFlags(t *testing.T) []string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("probe: {destroy_timeout: 100ms}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The shortest of some: they take longer at first, and where something else runs.
-	shortest := runTime(t)
-	for range 2 {
-		shortest = min(shortest, runTime(t))
-	}
+	timeout := min(max(5*time.Second, 8*runTime(t)), 10*time.Second)
 	return []string{
 		"--device.include=" + active, "--config.file=" + config, "--probe.interval=100ms", "--probe.max-backoff=100ms",
-		fmt.Sprintf("--probe.timeout=%v", max(5*time.Second, 8*shortest)),
+		fmt.Sprintf("--probe.timeout=%v", timeout),
 		"--notification.samples=5", "--notification.vectors=1", "--notification.deadline=200ms", "--notification.budget=2s",
 	}
 }
@@ -461,7 +468,7 @@ func TestPreload(t *testing.T) {
 
 	t.Run("keep", func(t *testing.T) {
 		defer g.in(t)()
-		g.leak(baseline)
+		g.leak(baseline, first)
 		g.healthy(first)
 	})
 
@@ -515,6 +522,15 @@ func (g *gate) healthy(first metrics) metrics {
 	}
 }
 
+// early tells whether a run that came out otherwise than the cell wants is to be
+// repeated, because the fault came before the batch: where the machine is busy, the
+// ordinary calls before it poll more often for a completion than the cell allows for.
+func (c preloadCell) early(s seen) bool {
+	named := c.want
+	named.signs = []string{aborted(c.verb.verb)}
+	return slices.Equal(c.want.signs, []string{aborted("none")}) && s.equal(named)
+}
+
 // cell has a run with the faults of a cell, which must come out as the cell wants
 // and leave nothing in the kernel, and returns what was seen.
 func (g *gate) cell(baseline string, healthy metrics, c preloadCell) seen {
@@ -525,7 +541,7 @@ func (g *gate) cell(baseline string, healthy metrics, c preloadCell) seen {
 		awaitResources(g.t, baseline)
 		s := see(healthy, before, after)
 		injected := slices.Equal(acted, c.rules)
-		if right := s.equal(c.want) && injected; !right && s.excused() && attempt < preloadAttempts {
+		if right := s.equal(c.want) && injected; !right && (s.excused() || c.early(s)) && attempt < preloadAttempts {
 			g.t.Logf("to be repeated: %v; injected was %q", s, acted)
 			continue
 		}

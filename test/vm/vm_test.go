@@ -76,7 +76,7 @@ func (r runner) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, r.path, args...)
 	cmd.Env = r.env
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	return cmd
 }
 
@@ -495,7 +495,7 @@ func TestFails(t *testing.T) { t.Error("as it should") }
 	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet --smp 1`, ".")
 	cmd.Dir = dir
 	cmd.Env = append(slices.Clone(r.env), "GOFLAGS=")
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if statusOf(t, err) != 1 || !bytes.Contains(out, []byte("--- PASS: TestInside")) || !bytes.Contains(out, []byte("--- FAIL: TestFails")) {
 		t.Errorf("%v, want TestInside to pass and TestFails to fail:\n%s", err, out)
