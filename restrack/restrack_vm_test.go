@@ -273,8 +273,32 @@ func holdAll(t testing.TB, conn *Conn) (index uint32) {
 	await(t, conn, index, QP, 10+8+4+3+1+1) // the GSI's one, too
 	start(t, "ib_send_lat", "-R", "-d", "rxe0")
 	await(t, conn, index, CMID, 1)
-	time.Sleep(time.Second) // Let programs come to rest; nothing fails if they don't.
+	rest(t)
 	return index
+}
+
+// rest waits until programs have come to rest: until the tables are the same twice.
+func rest(t testing.TB) {
+	t.Helper()
+	tables := func() string {
+		var all strings.Builder
+		for _, kind := range Types() {
+			all.Write(rdma(t, "show", kind.String()))
+		}
+		return all.String()
+	}
+	before := tables()
+	for deadline := time.Now().Add(time.Minute); ; {
+		time.Sleep(200 * time.Millisecond)
+		after := tables()
+		if after == before {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the programs never came to rest: %s", after)
+		}
+		before = after
+	}
 }
 
 func TestTablesAgreeWithRDMA(t *testing.T) {
@@ -303,11 +327,18 @@ func TestTablesAgreeWithRDMA(t *testing.T) {
 				break
 			}
 		}
-		counts, err := conn.Summary(within(t, time.Minute), device.Index)
-		if err != nil {
-			t.Error(err)
+		for attempt := 0; ; attempt++ {
+			before := rdma(t)
+			counts, err := conn.Summary(within(t, time.Minute), device.Index)
+			if err != nil {
+				t.Error(err)
+			}
+			if after := rdma(t); string(before) != string(after) && attempt < 20 {
+				continue
+			}
+			compareSummary(t, counts, before, device.Index)
+			break
 		}
-		compareSummary(t, counts, rdma(t), device.Index)
 	}
 }
 
@@ -355,17 +386,26 @@ func TestGet(t *testing.T) {
 	index := holdAll(t, conn)
 	ctx := within(t, time.Minute)
 	for _, kind := range Types() {
-		objects := list(t, conn, index, kind)
-		if len(objects) == 0 {
-			t.Errorf("nothing of the type %s is held", kind)
-		}
-		for _, want := range objects {
-			got, err := conn.Get(ctx, index, kind, want.ID)
-			if err != nil {
-				t.Errorf("%s %d: %v", kind, want.ID, err)
-			} else if got != want {
-				t.Errorf("%s %d:\n got %+v\nwant %+v", kind, want.ID, got, want)
+		// What changes between both is read again.
+		for attempt := 0; ; attempt++ {
+			objects := list(t, conn, index, kind)
+			if len(objects) == 0 {
+				t.Errorf("nothing of the type %s is held", kind)
 			}
+			var wrong []string
+			for _, want := range objects {
+				got, err := conn.Get(ctx, index, kind, want.ID)
+				if err != nil || got != want {
+					wrong = append(wrong, fmt.Sprintf("%s %d: %v\n got %+v\nwant %+v", kind, want.ID, err, got, want))
+				}
+			}
+			if len(wrong) > 0 && attempt < 20 && !slices.Equal(list(t, conn, index, kind), objects) {
+				continue
+			}
+			for _, text := range wrong {
+				t.Error(text)
+			}
+			break
 		}
 		if got, err := conn.Get(ctx, index, kind, 0xfffff0); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, syscall.ENOENT) {
 			t.Errorf("%s that is not there: %+v, %v", kind, got, err)

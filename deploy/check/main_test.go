@@ -30,7 +30,7 @@ const (
 
 	// patience is how long a test waits for what must happen at some time. It is
 	// no measure of how long that may take.
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 // helm and exporter are the programs that are run, by their absolute paths.

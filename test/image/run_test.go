@@ -71,7 +71,7 @@ func TestImageRuns(t *testing.T) {
 
 	for _, args := range [][]string{{"healthcheck", "--url=http://" + address}, {"healthcheck", "--ready", "--url=http://" + address}} {
 		for {
-			out, err := command(ctx, t, args...).CombinedOutput()
+			out, err := command(ctx, t, append(args, "--timeout=2m")...).CombinedOutput()
 			if err == nil {
 				t.Logf("%s", out)
 				break

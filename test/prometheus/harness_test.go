@@ -65,6 +65,8 @@ func newStand() *stand {
 			"sum(a)":                                good,
 			"b":                                     good,
 			"a > 1":                                 good,
+			"up":                                    `[{"metric":{"instance":"good:1"},"value":[1,"1"]}]`,
+			"timestamp(up)":                         `[{"metric":{"instance":"good:1"},"value":[1,"9999999999"]}]`,
 			"label/device/values":                   `["rxe0","rxe.1"]`,
 		},
 	}
@@ -151,6 +153,24 @@ func TestHarnessLetsPass(t *testing.T) {
 		if _, failures := s.prove(t); len(failures) > 0 {
 			t.Errorf("with %s: %q", answer, failures)
 		}
+	}
+}
+
+// What an alert finds on a healthy instance, and what Prometheus is asked then if scrapes
+// may have failed.
+const (
+	badAndGood = `[{"metric":{"instance":"bad:1"},"value":[1,"2"]},{"metric":{"instance":"good:1"},"value":[1,"2"]}]`
+	alwaysUp   = `min_over_time(up{instance="good:1"}[1h]) == 1`
+)
+
+// Scrapes that failed excuse an alert that is listed.
+func TestHarnessLetsPassUnscraped(t *testing.T) {
+	t.Parallel()
+	s := newStand()
+	s.exceptions.Unscraped = map[string][]string{"why": {"rules.yaml/Bad"}}
+	s.answers["a > 1"], s.answers[alwaysUp] = badAndGood, "[]"
+	if _, failures := s.prove(t); len(failures) > 0 {
+		t.Errorf("%q", failures)
 	}
 }
 
@@ -285,7 +305,7 @@ func TestHarnessFails(t *testing.T) {
 		},
 		"alert on a healthy instance": {
 			func(s *stand) {
-				s.answers["a > 1"] = `[{"metric":{"instance":"bad:1"},"value":[1,"2"]},{"metric":{"instance":"good:1"},"value":[1,"2"]}]`
+				s.answers["a > 1"] = badAndGood
 			},
 			"rules.yaml/Bad finds something on a healthy instance: map[instance:good:1]",
 		},
@@ -296,6 +316,14 @@ func TestHarnessFails(t *testing.T) {
 		"exception of a healthy instance": {
 			func(s *stand) { s.exceptions.Healthy = map[string][]string{"why": {"rules.yaml/Bad"}} },
 			"rules.yaml/Bad finds nothing on healthy instances",
+		},
+		"alert on a healthy instance whose scrapes succeeded": {
+			func(s *stand) {
+				s.exceptions.Unscraped = map[string][]string{"why": {"rules.yaml/Bad"}}
+				s.answers["a > 1"] = badAndGood
+				s.answers[alwaysUp] = s.answers["up"]
+			},
+			"rules.yaml/Bad finds something on a healthy instance: map[instance:good:1]",
 		},
 		"file without expressions": {
 			func(s *stand) { s.rules = "groups: []" },
@@ -317,5 +345,25 @@ func TestHarnessFails(t *testing.T) {
 				t.Errorf("the failures are\n%s, want\n%s", text, c.want)
 			}
 		})
+	}
+}
+
+// Prometheus may complain of what a stall brings about, if it counted one.
+func TestEvaluatedAgain(t *testing.T) {
+	t.Parallel()
+	const again = `level=warn component="rule manager" file=/tmp/a.yaml group=fleet name=a:b index=0 msg="Error on ingesting results from rule evaluation with different value but same timestamp" numDropped=5`
+	for _, c := range []struct {
+		line, missed string
+		want         bool
+	}{
+		{again, `{rule_group="/tmp/a.yaml;fleet"} 3`, true},
+		{again, `{rule_group="/tmp/a.yaml;fleet"} 0`, false},
+		{again, `{rule_group="/tmp/a.yaml;other"} 3`, false},
+		{`level=warn group=fleet msg="Evaluating rule failed"`, `{rule_group="/tmp/a.yaml;fleet"} 3`, false},
+	} {
+		metrics := "a 1\nprometheus_rule_group_iterations_missed_total" + c.missed + "\nb 1\n"
+		if got := evaluatedAgain(c.line, metrics); got != c.want {
+			t.Errorf("%s, with %s: %t, want %t", c.line, c.missed, got, c.want)
+		}
 	}
 }

@@ -60,7 +60,7 @@ type proof struct {
 	// troubled and healthy are the instances on which alerts must and must not find
 	// anything. Without any it does not matter where they do.
 	troubled, healthy []string
-	// patience is how long an expression may take to return data.
+	// patience is how long the expressions may take to return data.
 	patience time.Duration
 }
 
@@ -68,7 +68,8 @@ type proof struct {
 // some.
 func newProof(t testing.TB, dashboards []*dashboard, rules []ruleFile) *proof {
 	t.Helper()
-	p := &proof{dashboards: dashboards, patience: running.Patience}
+	// All are waited for together, and some only after others.
+	p := &proof{dashboards: dashboards, patience: 10 * time.Minute}
 	add := func(file string, some []*expression) {
 		if len(some) == 0 {
 			t.Errorf("%s has no expression", file)
@@ -107,7 +108,7 @@ func (p *proof) prove(t testing.TB) {
 	began := time.Now()
 	for deadline := began.Add(p.patience); ; time.Sleep(time.Second) {
 		p.api.MustRun(t)
-		missing = p.ask(t, missing, false)
+		missing = p.ask(t, missing, time.Now(), false)
 		if t.Failed() || len(missing) == 0 || time.Now().After(deadline) {
 			break
 		}
@@ -122,12 +123,13 @@ func (p *proof) prove(t testing.TB) {
 	t.Logf("each expression had returned data after %v", time.Since(began).Round(time.Second))
 
 	began = time.Now()
-	empty := p.ask(t, p.expressions, true)
+	now := p.scraped(t)
+	empty := p.ask(t, p.expressions, now, true)
 	for _, e := range p.expressions {
 		if why := reason(p.exceptions.Empty, e); why != "" && !slices.Contains(empty, e) {
 			t.Errorf("%s returns data, although it is listed as empty because: %s", e.id(), why)
 		}
-		p.checkHealthy(t, e)
+		p.checkHealthy(t, e, now)
 	}
 	// Without trouble there are labels that no series has.
 	if len(p.troubled) > 0 {
@@ -138,11 +140,30 @@ func (p *proof) prove(t testing.TB) {
 	p.report(t, empty)
 }
 
-// ask evaluates expressions, and returns those that returned no data. Thorough, it
-// evaluates them with each choice that the reader of a dashboard has.
-func (p *proof) ask(t testing.TB, some []*expression, thorough bool) (empty []*expression) {
+// scraped returns a time before which the last scrape of each healthy instance had
+// succeeded: where all stands still for some seconds, now and then one fails.
+func (p *proof) scraped(t testing.TB) time.Time {
 	t.Helper()
-	g := grafana{api: p.api, now: time.Now()}
+	var now time.Time
+	running.Eventually(t, fmt.Sprintf("scrapes of %v succeed", p.healthy), func() bool {
+		now = time.Now()
+		running.Eventually(t, fmt.Sprintf("more scrapes of %v", p.healthy), func() bool {
+			// What comes of a scrape is told when it ends, as of its begin: with this one
+			// all is known of the time before it.
+			last := p.api.byInstance(t, "timestamp(up)", time.Now())
+			return !slices.ContainsFunc(p.healthy, func(instance string) bool { return last[instance] <= float64(now.UnixMilli())/1000 })
+		})
+		up := p.api.byInstance(t, "up", now)
+		return !slices.ContainsFunc(p.healthy, func(instance string) bool { return up[instance] != 1 })
+	})
+	return now
+}
+
+// ask evaluates expressions at a time, and returns those that returned no data.
+// Thorough, it evaluates them with each choice that the reader of a dashboard has.
+func (p *proof) ask(t testing.TB, some []*expression, now time.Time, thorough bool) (empty []*expression) {
+	t.Helper()
+	g := grafana{api: p.api, now: now}
 	choices := make(map[*dashboard][]scope)
 	for _, d := range p.dashboards {
 		all, err := g.situations(d)
@@ -221,25 +242,37 @@ func (e *expression) remember(found []series) {
 	}
 }
 
-// checkHealthy makes sure that an alert finds nothing on healthy instances.
-func (p *proof) checkHealthy(t testing.TB, e *expression) {
+// checkHealthy makes sure that an alert, asked at a time, found nothing on healthy
+// instances.
+func (p *proof) checkHealthy(t testing.TB, e *expression, now time.Time) {
 	t.Helper()
 	if e.kind != kindAlert {
 		return
 	}
 	why, fires := reason(p.exceptions.Healthy, e), false
 	for _, s := range e.found {
-		if !slices.Contains(p.healthy, s.labels["instance"]) {
+		instance := s.labels["instance"]
+		if !slices.Contains(p.healthy, instance) {
 			continue
 		}
 		fires = true
-		if why == "" {
+		if why == "" && (reason(p.exceptions.Unscraped, e) == "" || p.alwaysUp(t, instance, now)) {
 			t.Errorf("%s finds something on a healthy instance: %v", e.id(), s.labels)
 		}
 	}
 	if why != "" && !fires {
 		t.Errorf("%s finds nothing on healthy instances, although it is listed as finding something because: %s", e.id(), why)
 	}
+}
+
+// alwaysUp reports whether no scrape of an instance had failed at a time.
+func (p *proof) alwaysUp(t testing.TB, instance string, now time.Time) bool {
+	t.Helper()
+	found, err := p.api.query(fmt.Sprintf("min_over_time(up{instance=%q}[1h]) == 1", instance), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found) > 0
 }
 
 // report prints how many expressions there were. Those that returned nothing when they

@@ -3,6 +3,8 @@
 package prometheus_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +15,9 @@ import (
 
 	"rdma_exporter/test/running"
 )
+
+// lowest is above the ports that programs are known to have.
+const lowest = 12000
 
 // TestVM has Prometheus, on this machine, scrape an exporter of real Soft-RoCE devices
 // in the virtual machine that test/vm/run boots: one whose port is active and that
@@ -72,12 +77,30 @@ func (e *exporter) ready(t testing.TB) {
 	})
 }
 
+// freePort returns a port that nobody listens on, of those that the kernel gives to
+// nobody who does not ask for them: until the virtual machine has it, it stays free.
 func freePort(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	var first, last int
+	if _, err := fmt.Sscan(string(text), &first, &last); err != nil {
+		t.Fatalf("the kernel gives the ports %q: %v", text, err)
+	}
+	for range 100 {
+		port := 0 // any, where all are given
+		if first > lowest {
+			port = lowest + rand.IntN(first-lowest)
+		}
+		listener, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+		if err != nil {
+			continue
+		}
+		_ = listener.Close()
+		return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	}
+	t.Fatalf("no port from %d to %d is free", lowest, first-1)
+	return ""
 }

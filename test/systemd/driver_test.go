@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -33,7 +34,14 @@ func TestDriverLoadedLater(t *testing.T) {
 	for _, device := range []string{active, down} {
 		run(t, "rdma", "link", "del", device)
 	}
-	run(t, "modprobe", "-r", "rdma_rxe", "rdma_ucm", "ib_umad", "ib_uverbs")
+	// A device that was deleted may be in use for a moment.
+	await(t, "the driver to be unloaded", func() bool {
+		out, err := exec.Command("modprobe", "-r", "rdma_rxe", "rdma_ucm", "ib_umad", "ib_uverbs").CombinedOutput()
+		if err != nil {
+			t.Logf("modprobe -r: %v\n%s", err, out)
+		}
+		return err == nil
+	})
 	if _, err := os.Stat("/sys/class/infiniband_verbs"); !os.IsNotExist(err) {
 		t.Fatalf("the driver is still there: %v", err)
 	}

@@ -5,8 +5,8 @@ package systemd
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,7 +40,7 @@ func gone(t *testing.T, pids []string) {
 }
 
 func TestStop(t *testing.T) {
-	configure(t, busy)
+	configure(t, busy, "TimeoutStopSec=2min")
 	start(t, service)
 	pids := children(t)
 	began := time.Now()
@@ -89,8 +89,10 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatalf("the process that takes all memory was not killed: %v\n%s", err, out)
 	}
 	events := read(t, "/sys/fs/cgroup/system.slice/"+service+"/memory.events")
-	if !strings.Contains(events, "oom_kill 1\n") {
-		t.Errorf("not one process was killed for want of memory:\n%s", events)
+	// A child of the exporter may have asked for memory just then. Below it is seen that
+	// the exporter itself was not killed.
+	if !regexp.MustCompile(`(?m)^oom_kill [1-9]`).MatchString(events) {
+		t.Errorf("no process was killed for want of memory:\n%s", events)
 	}
 	done(t, active).ok(t, active)
 	for name, want := range map[string]string{"ActiveState": "active", "MainPID": main, "NRestarts": "0"} {

@@ -131,7 +131,7 @@ func await(t testing.TB, what string, condition func() bool) {
 
 // client has no connections that outlive a request, and takes any certificate.
 var client = &http.Client{
-	Timeout:   30 * time.Second,
+	Timeout:   patience,
 	Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
 }
 
