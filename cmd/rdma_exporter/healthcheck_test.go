@@ -9,10 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // healthchecked is what the command healthcheck left.
@@ -21,8 +24,11 @@ type healthchecked struct {
 	out, err string
 }
 
-// check runs the command healthcheck.
+// check runs the command healthcheck, without haste unless a timeout is given.
 func check(ctx context.Context, args ...string) healthchecked {
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--timeout=") }) {
+		args = append(args, "--timeout=1m")
+	}
 	var out, errs bytes.Buffer
 	status := run(ctx, append([]string{"healthcheck"}, args...), stdio{in: strings.NewReader(""), out: &out, err: &errs})
 	return healthchecked{status, out.String(), errs.String()}
@@ -233,9 +239,8 @@ func TestHealthcheckGone(t *testing.T) {
 	t.Parallel()
 	cut := serving(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, (*httptest.Server).Start)
 	check(t.Context(), "--url="+cut.URL).want(t, exitFailed, cut.URL+"/-/healthy: EOF\n")
-	gone := serving(t, answering(200, ""), (*httptest.Server).Start)
-	gone.Close()
-	check(t.Context(), "--url="+gone.URL).want(t, exitFailed, gone.URL+"/-/healthy: ", "connection refused", "--url")
+	gone := "http://" + running.Refusing(t)
+	check(t.Context(), "--url="+gone).want(t, exitFailed, gone+"/-/healthy: ", "connection refused", "--url")
 }
 
 // headers of any length are not read.

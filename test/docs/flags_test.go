@@ -37,7 +37,7 @@ func flags(t *testing.T) []string {
 	}
 	var all []string
 	for _, c := range commands() {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		out, err := exec.CommandContext(ctx, binary, c, "--help").CombinedOutput()
 		cancel()
 		if err != nil {

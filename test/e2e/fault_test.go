@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
@@ -391,7 +392,7 @@ func testFaults(t *testing.T, cells []cell, args ...string) {
 		"--config.file=" + running.File(t, "config.yaml", "probe: {destroy_timeout: 200ms}"),
 		"--probe.interval=3s", "--contract.interval=0", "--notification.samples=20",
 	}, args...)...)
-	e.ready(t)
+	e.readyWithin(t, 10*time.Minute)
 
 	var text string
 	var m metrics

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
@@ -105,20 +104,15 @@ func TestMaxRequests(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				response, err := e.client.Get(e.url + "/metrics")
-				if err != nil {
+				switch status, err := e.try(t, "/metrics", "", ""); {
+				case err != nil:
 					t.Errorf("scrape: %v", err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-				switch response.StatusCode {
-				case http.StatusOK:
+				case status == http.StatusOK:
 					served.Add(1)
-				case http.StatusServiceUnavailable:
+				case status == http.StatusServiceUnavailable:
 					refused.Add(1)
 				default:
-					t.Errorf("scrape: status %d", response.StatusCode)
+					t.Errorf("scrape: status %d", status)
 				}
 			})
 		}

@@ -17,9 +17,15 @@ const pause = 50 * time.Millisecond
 // goroutine of the test, which calls the condition too.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !condition(); time.Sleep(pause) {
+	Within(t, Patience, what, condition)
+}
+
+// Within is [Eventually] for what may need longer than others.
+func Within(t testing.TB, patience time.Duration, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v not yet: %s", Patience, what)
+			t.Fatalf("after %v not yet: %s", patience, what)
 		}
 	}
 }

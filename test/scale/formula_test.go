@@ -2,9 +2,11 @@ package scale_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,8 +97,38 @@ func scrapeHosts(t *testing.T, text string) []*host {
 	return hosts
 }
 
+// round are the metrics that count the runs of each kind, by outcome.
+var round = regexp.MustCompile(`(?m)^rdma_(probe|contract|audit)_runs_total\{device="([^"]+)",outcome="[^"]+"\} (\S+)$`)
+
+// complete tells whether an exposition is of an exporter that has done with each device
+// all that it does, well or not: no other series come then.
+func (h *host) complete(t *testing.T, text []byte) bool {
+	t.Helper()
+	ended := make(map[string]float64)
+	for _, m := range round.FindAllStringSubmatch(string(text), -1) {
+		runs, err := strconv.ParseFloat(m[3], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended[m[1]+" "+m[2]] += runs
+	}
+	for i, d := range h.devices {
+		for kind, want := range map[string]int{
+			"probe":    (d.vectors + mostVectors - 1) / mostVectors,
+			"contract": map[bool]int{false: 1}[h.noContracts],
+			"audit":    map[bool]int{false: 1}[h.noAudits],
+		} {
+			if ended[fmt.Sprintf("%s sim%d", kind, i)] < float64(want) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // scrape scrapes the exporter as Prometheus does, when it has as many series as are
-// expected, or has had as many as it has for so long that no others come.
+// expected, or when it has done all it does and has had as many as it has for so long that
+// no others come.
 func (h *host) scrape(t *testing.T) {
 	t.Helper()
 	const openMetrics, long = "application/openmetrics-text;version=1.0.0", 20 * time.Second
@@ -110,7 +142,11 @@ func (h *host) scrape(t *testing.T) {
 		if n != last {
 			last, since = n, time.Now()
 		}
-		if n == h.want || time.Since(since) > long {
+		patience := running.Patience
+		if h.complete(t, text) {
+			patience = long
+		}
+		if n == h.want || time.Since(since) > patience {
 			h.samples, h.plain = parseExposition(t, string(text)), len(text)
 			break
 		}

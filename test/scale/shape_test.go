@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"rdma_exporter/test/running"
 )
 
 // device is a kind of simulated device.
@@ -19,6 +21,9 @@ type device struct {
 	// on other devices, each with a limit of the RDMA controller.
 	owners int
 }
+
+// mostVectors is how many vectors one run measures.
+const mostVectors = 64
 
 // shape is a host with simulated devices, and how its exporter is configured.
 type shape struct {
@@ -71,12 +76,12 @@ func shapes() []shape {
 	}
 }
 
-// flags returns the flags of the exporter beside the profile. It is in a hurry.
+// flags returns the flags of the exporter beside the profile. It is in a hurry, and its
+// runs are not: one that is killed adds series.
 func (s shape) flags() []string {
 	flags := []string{
 		"--provider=simulated", "--web.listen-address=127.0.0.1:0",
-		"--probe.concurrency=4", "--notification.vectors=64", "--notification.budget=30s", "--probe.timeout=1m", "--audit.timeout=1m",
-		"--audit.owners=" + strconv.Itoa(max(s.owners, 1)),
+		"--probe.concurrency=4", "--notification.vectors=" + strconv.Itoa(mostVectors), "--notification.budget=30s", "--audit.owners=" + strconv.Itoa(max(s.owners, 1)),
 	}
 	for flag, on := range map[string]bool{
 		withoutContracts:           s.noContracts,
@@ -90,15 +95,15 @@ func (s shape) flags() []string {
 		}
 	}
 	for _, d := range s.devices {
-		if d.vectors > 64 {
+		if d.vectors > mostVectors {
 			// One run does not measure all.
-			return append(flags, "--probe.interval=100ms")
+			return running.Unhurried(append(flags, "--probe.interval=100ms")...)
 		}
 	}
 	if !s.noAudits {
 		flags = append(flags, "--audit.interval=10m")
 	}
-	return append(flags, "--probe.interval=10m")
+	return running.Unhurried(append(flags, "--probe.interval=10m")...)
 }
 
 // profile returns the simulated devices.

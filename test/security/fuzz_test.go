@@ -12,7 +12,8 @@ import (
 )
 
 // TestFuzzScript makes sure that tools/fuzz passes over nothing: neither an input that
-// hangs, if the time is too short for Go to notice, nor targets that cannot be listed.
+// hangs, if the time is too short for Go to notice, nor a seed that does, nor targets that
+// cannot be listed; and that it bears a machine that stands still once.
 func TestFuzzScript(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(filepath.Join(root, "tools", "fuzz"))
@@ -36,6 +37,14 @@ func TestFuzzScript(t *testing.T) {
 		"an input that hangs": {
 			"func FuzzHang(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(_ *testing.T, b []byte) {\n\t\tfor string(b) != \"seed\" {\n\t\t\ttime.Sleep(time.Second)\n\t\t}\n\t})\n}\n",
 			"5s", 1, "fuzz: tried FuzzHang failed\n",
+		},
+		"a seed that hangs": {
+			"func FuzzHang(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(*testing.T, []byte) { time.Sleep(time.Hour) })\n}\n",
+			"30s", 1, "fuzz: tried FuzzHang failed\n",
+		},
+		"a seed that hung once": {
+			"func FuzzOnce(f *testing.F) {\n\tf.Add([]byte(\"seed\"))\n\tf.Fuzz(func(*testing.T, []byte) {\n\t\tif os.Mkdir(\"hung\", 0o700) == nil {\n\t\t\ttime.Sleep(time.Hour)\n\t\t}\n\t})\n}\n",
+			"12s", 0, "fuzz: 1 targets, 12s each, nothing found\n",
 		},
 		"a list that is empty": {
 			fine + "func TestMain(*testing.M) { os.Exit(0) }\n",
