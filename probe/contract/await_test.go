@@ -3,30 +3,13 @@ package contract
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/verbstest"
 )
-
-// standingStill is a CQ that has a completion for the second look, before which the
-// host stands still.
-type standingStill struct {
-	verbs.CQ
-	looks int
-}
-
-func (q *standingStill) Poll(int) ([]verbs.WC, error) {
-	q.looks++
-	if q.looks > 1 {
-		return []verbs.WC{{ID: 5}}, nil
-	}
-	time.Sleep(time.Hour)
-	return nil, nil
-}
 
 func TestAwaitStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wcs, err := new(judge).await(&standingStill{}, 1)
+		wcs, err := new(judge).await(new(verbstest.Stalled), 1)
 		if err != nil || len(wcs) != 1 || wcs[0].ID != 5 {
 			t.Errorf("got %v, %v", wcs, err)
 		}
