@@ -7,6 +7,8 @@
 // whether a driver obeys its manual: where drivers differ, either answer is
 // accepted as long as it is coherent, which means an error that names verb,
 // device and errno, or an object that can be used and closed.
+//
+// Beside it there is a CQ for tests of those who wait ([Stalled]).
 package verbstest
 
 import (
