@@ -4,14 +4,15 @@ package ibverbs
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"rdma_exporter/verbs"
 )
@@ -46,18 +47,16 @@ func (d *device) setMeter(m *meter) {
 
 // meter sums what calls cost this process.
 type meter struct {
-	self procfs.Proc
-	// statm is /proc/self/statm, and fd its descriptor.
-	statm *os.File
-	fd    int
+	self  procfs.Proc
+	statm *os.File // /proc/self/statm
 
 	mu  sync.Mutex // guards what follows; it is not held across a call
 	sum verbs.Memory
 	err error // the first
 }
 
-// newMeter opens what the kernel says of this process. The caller closes the meter, once
-// no call is under way.
+// newMeter opens what the kernel says of this process. The caller closes the meter. What
+// is under way then, by another goroutine, is not measured.
 func newMeter() (*meter, error) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -67,7 +66,7 @@ func newMeter() (*meter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the memory of this process: %w", err)
 	}
-	return &meter{self: self, statm: statm, fd: int(statm.Fd())}, nil
+	return &meter{self: self, statm: statm}, nil
 }
 
 func (m *meter) close() { _ = m.statm.Close() } // nothing was written
@@ -83,9 +82,9 @@ func (m *meter) measure(f func()) {
 	textBefore, textAfter := make([]byte, statmRoom), make([]byte, statmRoom)
 	lockedBefore, err1 := m.locked()
 
-	n, err2 := unix.Pread(m.fd, textBefore, 0)
+	n, err2 := m.statm.ReadAt(textBefore, 0)
 	f()
-	k, err3 := unix.Pread(m.fd, textAfter, 0)
+	k, err3 := m.statm.ReadAt(textAfter, 0)
 
 	lockedAfter, err4 := m.locked()
 	before, err2 := addressSpace(textBefore, n, err2)
@@ -108,9 +107,9 @@ func (m *meter) locked() (uint64, error) {
 }
 
 // addressSpace returns the bytes of address space that a statm tells, of which n bytes
-// were read, or why it was not read.
+// were read until the error, which is io.EOF unless it could not be read.
 func addressSpace(statm []byte, n int, err error) (uint64, error) {
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("read /proc/self/statm: %w", err)
 	}
 	text := string(statm[:n])

@@ -3,6 +3,9 @@
 package ibverbs
 
 import (
+	"errors"
+	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -83,6 +86,18 @@ func TestMeterSum(t *testing.T) {
 	}
 }
 
+// A call that outlasts the meter, as one of another goroutine may, harms nobody.
+func TestMeterClosed(t *testing.T) {
+	m, err := newMeter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.measure(m.close)
+	if got, err := m.cost(); !errors.Is(err, os.ErrClosed) || got != (verbs.Memory{}) {
+		t.Errorf("it costs %+v, %v", got, err)
+	}
+}
+
 func TestAddressSpace(t *testing.T) {
 	page := uint64(syscall.Getpagesize())
 	for _, test := range []struct {
@@ -92,10 +107,10 @@ func TestAddressSpace(t *testing.T) {
 		want       uint64
 		wantErr    string
 	}{
-		{name: "whole", text: "309 100 50 5 0 70 0\n", n: -1, want: 309 * page},
+		{name: "whole", text: "309 100 50 5 0 70 0\n", n: -1, err: io.EOF, want: 309 * page},
 		{name: "not read", text: "309 100 50 5 0 70 0\n", n: -1, err: syscall.EIO, wantErr: "read /proc/self/statm: input/output error"},
 		{name: "of an error", text: "309 100 50 5 0 70 0\n", n: -1, err: syscall.EBADF, wantErr: "read /proc/self/statm: bad file descriptor"},
-		{name: "empty", wantErr: `/proc/self/statm says "", which does not begin with a number of pages or is cut short`},
+		{name: "empty", err: io.EOF, wantErr: `/proc/self/statm says "", which does not begin with a number of pages or is cut short`},
 		{name: "cut short", text: "309 100 50 5 0 70 0\n", n: 3, wantErr: `/proc/self/statm says "309", which does not begin with a number of pages or is cut short`},
 		{name: "no number", text: "- 100\n", n: -1, wantErr: `/proc/self/statm says "- 100\n", which does not begin with a number of pages or is cut short`},
 		{name: "too large", text: "281474976710656 0\n", n: -1, wantErr: `/proc/self/statm says "281474976710656 0\n", which does not begin with a number of pages or is cut short`},
