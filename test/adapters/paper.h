@@ -50,6 +50,7 @@ void paper_unpin(struct paper_mem *mem);
 
 struct paper_ucontext {
 	struct ib_ucontext ib;
+	struct list_head traps;
 	unsigned long priv[8]; /* the vendor's */
 };
 
@@ -82,6 +83,7 @@ struct paper_cq {
 	u32 solicited_pi; /* pi after the last solicited or unsuccessful one */
 	enum paper_arm arm;
 	u32 arm_ci; /* an event is due for what was written from here on */
+	u32 events; /* raised, ever */
 	bool dead; /* it overflowed */
 	struct list_head entry;
 	unsigned long priv[8]; /* the vendor's */
@@ -157,6 +159,7 @@ struct paper_qp {
 	u32 sq_ci, rq_ci; /* requests taken, ever; 0 again in RESET */
 	struct paper_wr *pending; /* a send under way, if busy */
 	bool busy;
+	bool flushed; /* it is in ERR, and LAST_WQE_REACHED was raised */
 	unsigned long retry_at; /* in jiffies; when to give up on the pending send */
 	struct list_head entry;
 	struct list_head groups;
@@ -198,7 +201,7 @@ struct paper_vendor {
 	int (*create_srq)(struct paper_srq *srq, struct ib_srq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata);
 	/* May change attr->cap: what is written back; sets qp->cap: what is queried. */
 	int (*create_qp)(struct paper_qp *qp, struct ib_qp_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata);
-	/* Called with the lock of the device held, before the attributes take effect. */
+	/* Called before the attributes are checked and take effect, with no lock held. */
 	int (*modify_qp)(struct paper_qp *qp, const struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
 	/* What create_* made beyond the memory that the core unpins. */
 	void (*destroy_cq)(struct paper_cq *cq);
@@ -252,6 +255,7 @@ struct paper_dev {
 	struct list_head cq_list, srq_list, qp_list;
 	struct task_struct *thread;
 	wait_queue_head_t wake;
+	struct paper_wr receive; /* the one that the thread works on */
 	atomic64_t counts[PAPER_COUNTS];
 	unsigned long *vectors; /* those that a CQ was ever created on */
 	struct page *page; /* what stores to doorbells go to */
@@ -292,15 +296,17 @@ void paper_arm(struct paper_cq *cq, enum paper_arm arm, u32 ci);
 void paper_wake(struct paper_dev *dev);
 
 /* Answers the process: as much of the response as it has room for, as drivers do. */
-int paper_respond(struct ib_udata *udata, const void *resp, size_t len);
+int paper_respond(struct ib_udata *udata, void *resp, size_t len);
 /* Reads a request: what the process did not send is 0. -EINVAL if it has fewer than least bytes. */
 int paper_request(struct ib_udata *udata, void *req, size_t len, size_t least);
 
-void paper_data_pass(struct paper_dev *dev);
-void paper_flush_soon(struct paper_dev *dev);
+/* data.c, for the core */
+int paper_data_thread(void *dev);
 int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
 int paper_detach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
 void paper_forget_groups(struct paper_qp *qp);
+/* trap.c, for the core: after it no store of the process reaches the context. */
+void paper_forget_traps(struct paper_ucontext *ctx);
 
 extern const struct paper_vendor paper_mlx5;
 
