@@ -105,7 +105,7 @@ static int bnxt_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
 static int bnxt_alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
 	/* Where the doorbell page is: the library maps it when it has its first PD. */
-	const struct bnxt_re_pd_resp resp = { .pdid = pd->num, .dpi = 1, .dbr = PAGE_SIZE };
+	struct bnxt_re_pd_resp resp = { .pdid = pd->num, .dpi = 1, .dbr = PAGE_SIZE };
 
 	return paper_respond(udata, &resp, sizeof(resp));
 }
@@ -189,7 +189,7 @@ static int bnxt_create_any_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr,
 
 static int bnxt_create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
-	const struct bnxt_re_srq_resp resp = { .srqid = srq->num };
+	struct bnxt_re_srq_resp resp = { .srqid = srq->num };
 	struct bnxt_re_srq_req req;
 	int err;
 
@@ -249,7 +249,7 @@ static int bnxt_create_any_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, st
 
 static int bnxt_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
-	const struct bnxt_re_qp_resp resp = { .qpid = qp->num };
+	struct bnxt_re_qp_resp resp = { .qpid = qp->num };
 	size_t entry = WQE_SIZE + (qp->type == IB_QPT_RC ? PSN_SIZE : 0);
 	struct bnxt_re_qp_req req;
 	int err;
