@@ -28,6 +28,7 @@ MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 static const struct paper_vendor *const vendors[] = {
 	&paper_mlx5,
 	&paper_bnxt_re,
+	&paper_qedr,
 };
 
 static LIST_HEAD(devices);
