@@ -27,6 +27,8 @@ MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
 	&paper_mlx5,
+	&paper_bnxt_re,
+	&paper_qedr,
 };
 
 /* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */
@@ -217,7 +219,7 @@ static int paper_alloc_ucontext(struct ib_ucontext *ib, struct ib_udata *udata)
 	return to_paper_dev(ib->device)->vendor->alloc_ucontext(ctx, udata);
 }
 
-static void paper_dealloc_ucontext(struct ib_ucontext *ib)
+void paper_dealloc_ucontext(struct ib_ucontext *ib)
 {
 	paper_forget_traps(to_paper_ucontext(ib));
 }
@@ -264,7 +266,7 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
+int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_ah *ah = to_paper_ah(ib);
@@ -288,7 +290,7 @@ static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
 	return 0;
 }
 
-static struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
+struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_mr *mr;
@@ -401,7 +403,7 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
+int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct ib_device_attr *limits = &dev->vendor->limits;
@@ -479,7 +481,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct paper_vendor *vendor = dev->vendor;
@@ -608,7 +610,7 @@ unlock:
 	return err;
 }
 
-static int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
+int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_qp *qp = to_paper_qp(ib);
