@@ -339,8 +339,8 @@ static int paper_destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&cq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->cqs, cq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_cq)
 		dev->vendor->destroy_cq(cq);
 	paper_unpin(&cq->buf);
@@ -389,8 +389,8 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&srq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->srqs, srq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_srq)
 		dev->vendor->destroy_srq(srq);
 	paper_unpin(&srq->buf);
