@@ -26,8 +26,9 @@ module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
-	&paper_mlx5,
 	&paper_bnxt_re,
+	&paper_hns,
+	&paper_mlx5,
 	&paper_qedr,
 };
 
@@ -344,8 +345,8 @@ static int paper_destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&cq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->cqs, cq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_cq)
 		dev->vendor->destroy_cq(cq);
 	paper_unpin(&cq->buf);
@@ -394,8 +395,8 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&srq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->srqs, srq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_srq)
 		dev->vendor->destroy_srq(srq);
 	paper_unpin(&srq->buf);

@@ -581,8 +581,11 @@ static void flush(struct paper_dev *dev, struct paper_qp *qp)
 	unsigned int i;
 
 	for (i = 0; i < TURN; i++) {
-		if (!qp->busy && !dev->vendor->next_send(qp, qp->pending))
-			break;
+		if (!qp->busy) {
+			if (!dev->vendor->next_send(qp, qp->pending))
+				break;
+			qp->sq_ci++;
+		}
 		end_send(dev, qp, IB_WC_WR_FLUSH_ERR);
 	}
 	if (qp->srq) /* what is in there is everybody's */

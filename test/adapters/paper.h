@@ -316,6 +316,9 @@ void paper_forget_groups(struct paper_qp *qp);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
-extern const struct paper_vendor paper_bnxt_re, paper_mlx5, paper_qedr;
+extern const struct paper_vendor paper_bnxt_re;
+extern const struct paper_vendor paper_hns;
+extern const struct paper_vendor paper_mlx5;
+extern const struct paper_vendor paper_qedr;
 
 #endif
