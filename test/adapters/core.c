@@ -27,6 +27,8 @@ MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
 	&paper_mlx5,
+	&paper_efa,
+	&paper_efa_eq,
 };
 
 static LIST_HEAD(devices);

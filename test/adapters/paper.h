@@ -314,5 +314,6 @@ void paper_forget_groups(struct paper_qp *qp);
 void paper_forget_traps(struct paper_ucontext *ctx);
 
 extern const struct paper_vendor paper_mlx5;
+extern const struct paper_vendor paper_efa, paper_efa_eq;
 
 #endif
