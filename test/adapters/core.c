@@ -31,6 +31,9 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_efa_eq,
 };
 
+/* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */
+#define FIRST_KEY 0x1000
+
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock);
 static struct dentry *debugfs;
@@ -311,7 +314,7 @@ static struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, 
 	mr->iova = virt;
 	mr->access = access;
 	mr->ib.pd = ib;
-	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(1, 0xfffffe), GFP_KERNEL);
+	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(FIRST_KEY, 0xfffffe), GFP_KERNEL);
 	if (err)
 		goto unpin;
 	mr->ib.lkey = mr->ib.rkey = num << 8;
