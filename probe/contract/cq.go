@@ -18,18 +18,50 @@ func sizes(most int) []int {
 	return list
 }
 
+// size is one size of an object, as two tell it: who asked and who gave, or who gave
+// and who was asked later.
+type size struct {
+	name       string
+	one, other int64
+}
+
+// shortfalls returns which sizes are less than was asked for.
+func shortfalls(sizes ...size) []breach {
+	var b []breach
+	for _, s := range sizes {
+		if s.other < s.one {
+			b = append(b, breach{way: s.name, less: s.one - s.other})
+		}
+	}
+	return b
+}
+
+// differences returns which sizes are told differently.
+func differences(sizes ...size) []breach {
+	var b []breach
+	for _, s := range sizes {
+		if s.other != s.one {
+			b = append(b, breach{way: s.name})
+		}
+	}
+	return b
+}
+
 // compared collects pairs of sizes for the evidence.
 type compared struct {
 	texts []string
 	wrong []string
+	// breaches are what is wrong with them.
+	breaches []breach
 }
 
 // add notes a size and what was given for it.
-func (c *compared) add(ok bool, format string, args ...any) {
+func (c *compared) add(breaches []breach, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.texts = append(c.texts, text)
-	if !ok {
+	if len(breaches) > 0 {
 		c.wrong = append(c.wrong, text)
+		c.breaches = append(c.breaches, breaches...)
 	}
 }
 
@@ -37,7 +69,7 @@ func (c *compared) add(ok bool, format string, args ...any) {
 func (c *compared) conclude(j *judge, what string) {
 	switch {
 	case len(c.wrong) > 0:
-		j.see(false, "%s: %s (wrong are %d of %d)", what, strings.Join(c.wrong, ", "), len(c.wrong), len(c.texts))
+		j.note(c.breaches, "%s: %s (wrong are %d of %d)", what, strings.Join(c.wrong, ", "), len(c.wrong), len(c.texts))
 	case len(c.texts) > 0:
 		j.see(true, "%s: %s", what, strings.Join(c.texts, ", "))
 	}
@@ -55,7 +87,7 @@ func cqAtLeastRequested(j *judge) error {
 			j.remark("%v", last)
 			continue
 		}
-		c.add(q.Entries() >= n, "%d→%d", n, q.Entries())
+		c.add(shortfalls(size{"cqe", int64(n), int64(q.Entries())}), "%d→%d", n, q.Entries())
 		if err := q.Close(); err != nil {
 			return cannot("destroy a CQ", err)
 		}

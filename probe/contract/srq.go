@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/verbs"
 )
 
@@ -26,6 +27,14 @@ func srqSizes(l verbs.Limits) []verbs.SRQAttr {
 		list = append(list, a)
 	}
 	return list
+}
+
+// srqPairs are the sizes of an SRQ as two tell them.
+func srqPairs(one, other verbs.SRQAttr) []size {
+	return []size{
+		{"max_wr", int64(one.MaxWR), int64(other.MaxWR)},
+		{"max_sge", int64(one.MaxSGE), int64(other.MaxSGE)},
+	}
 }
 
 func srqText(a verbs.SRQAttr) string { return fmt.Sprintf("%d×%d", a.MaxWR, a.MaxSGE) }
@@ -68,7 +77,7 @@ func srqAtLeastRequested(j *judge) error {
 	var c compared
 	err := j.eachSRQ(func(asked verbs.SRQAttr, q verbs.SRQ) error {
 		given := q.Created()
-		c.add(given.MaxWR >= asked.MaxWR && given.MaxSGE >= asked.MaxSGE, "%s→%s", srqText(asked), srqText(given))
+		c.add(shortfalls(srqPairs(asked, given)...), "%s→%s", srqText(asked), srqText(given))
 		return nil
 	})
 	if err != nil {
@@ -92,7 +101,7 @@ func srqReportsActual(j *judge) error {
 		if err != nil {
 			return cannot("query an SRQ", err)
 		}
-		c.add(given.MaxWR == told.MaxWR && given.MaxSGE == told.MaxSGE,
+		c.add(differences(srqPairs(given, told)...),
 			"%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
 		return nil
 	})
@@ -143,7 +152,7 @@ func srqLimitIgnored(j *judge) error {
 			return err
 		}
 		if refusal != nil {
-			j.see(false, "with %d: creation is refused: %s", limit, short(refusal))
+			j.seeIn(known.WayRefused, false, "with %d: creation is refused: %s", limit, short(refusal))
 			continue
 		}
 		same := q.Created().MaxWR == plain.Created().MaxWR && q.Created().MaxSGE == plain.Created().MaxSGE
@@ -158,7 +167,7 @@ func srqLimitIgnored(j *judge) error {
 		if got.Limit == want.Limit {
 			j.see(true, "with %d: created", limit)
 		} else {
-			j.see(false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
+			j.seeIn(known.WayArmed, false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
 		}
 	}
 	return nil
