@@ -8,6 +8,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (a *audit) judge(c Contract) report.Contract {
 	notes := j.notes
 	switch {
 	case j.violated:
-		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, c.Remedy
+		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, cmp.Or(j.remedy, c.Remedy)
 		tell(&v, j.fact, j.unexpected)
 	case !j.judged || err != nil:
 		// Half a proof that the contract is kept is none; half a proof of the
@@ -148,6 +149,9 @@ type judge struct {
 	// unexpected tells that it is not known for all of that.
 	fact       *known.Fact
 	unexpected bool
+	// remedy is what to do about the violation that was seen; empty for what the
+	// catalogue says.
+	remedy string
 	// left are the errors of objects that could not be destroyed.
 	left []error
 }
@@ -238,7 +242,7 @@ func (j *judge) violation(more ...string) report.Contract {
 	return report.Contract{
 		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
 		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
-		Consequence: j.contract.Consequence, Remedy: j.contract.Remedy,
+		Consequence: j.contract.Consequence, Remedy: cmp.Or(j.remedy, j.contract.Remedy),
 	}
 }
 
@@ -254,18 +258,36 @@ func (j *judge) refused(f func() error) error {
 	return err
 }
 
-// seeRefused notes whether something was refused, as the manual demands. Its
-// error is a refusal that has nothing to do with the manual.
-func (j *judge) seeRefused(what string, err error) error {
-	switch {
-	case err == nil:
+// seeRefused notes whether a call is refused, as the manual demands. Which errno it is
+// proves nothing, for some drivers have one for everything: what does is that the
+// control, which is the like of it and nothing that the manual forbids, succeeds. The
+// error is why nothing can be said.
+func (j *judge) seeRefused(what string, call, control func() error) error {
+	err := j.refused(call)
+	if err != nil {
+		if err := j.refused(control); err != nil {
+			return cannot(what+", and then a plain one", err)
+		}
+	}
+	if isCircumstance(err) {
+		// It may have been for a moment.
+		err = j.refused(call)
+	}
+	if err == nil {
 		j.seeIn(known.WayAccepted, false, "%s: it succeeded", what)
-	case isCircumstance(err):
-		return cannot(what, err)
-	default:
+	} else {
 		j.see(true, "%s: %s", what, short(err))
 	}
 	return nil
+}
+
+// plainCQ creates and destroys a CQ of which nothing is special.
+func (j *judge) plainCQ() error {
+	q, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	return q.Close()
 }
 
 // isCircumstance reports whether an error tells of the host or of a device that
@@ -296,7 +318,7 @@ func (j *judge) insists(what string, create, control func() error) (refusal, err
 	if refusal = j.refused(create); refusal == nil {
 		j.remark("%s: refused at first", what)
 	}
-	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, syscall.EIO) || errors.Is(refusal, os.ErrPermission) {
+	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, os.ErrPermission) {
 		return nil, cannot(what, refusal)
 	}
 	return refusal, nil

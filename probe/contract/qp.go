@@ -142,21 +142,25 @@ func qpSRQTypeRestricted(j *judge) error {
 	if err != nil {
 		return err
 	}
-	create := func(t verbs.QPType, with verbs.SRQ) error {
-		return j.refused(func() error {
+	create := func(t verbs.QPType, with verbs.SRQ) func() error {
+		return func() error {
 			_, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, SRQ: with, Cap: smallQP()})
 			return err
-		})
+		}
 	}
-	if err := create(j.ways.qpType, srq); err != nil {
+	if err := j.refused(create(j.ways.qpType, srq)); err != nil {
 		return cannot(fmt.Sprintf("create a %s QP with an SRQ", j.ways.qpType), err)
 	}
 	for _, t := range []verbs.QPType{verbs.UC, verbs.RawPacket} {
-		if err := create(t, nil); err != nil {
+		if err := j.refused(create(t, nil)); err != nil {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
 			continue
 		}
-		if err := j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq)); err != nil {
+		// The type without an SRQ, and another with one, are had.
+		control := func() error {
+			return errors.Join(create(t, nil)(), create(j.ways.qpType, srq)())
+		}
+		if err := j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq), control); err != nil {
 			return err
 		}
 	}
@@ -326,7 +330,14 @@ func qpDestroyBusyMulticast(j *judge) error {
 	}
 	query := func() error { _, err := qp.Query(); return err }
 	before := j.refused(query)
-	if err := j.seeRefused("ibv_destroy_qp", j.refused(qp.Close)); err != nil || j.violated {
+	plain := func() error {
+		q, _, err := j.member()
+		if err != nil {
+			return err
+		}
+		return q.Close()
+	}
+	if err := j.seeRefused("ibv_destroy_qp", qp.Close, plain); err != nil || j.violated {
 		return err
 	}
 	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {

@@ -155,7 +155,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "siw", Contract: cqDestroyBusy, Ways: []string{WayEnd},
-			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
+			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq or ibv_poll_cq ends the process.",
 			Source: "rdma-core: siw_destroy_cq in providers/siw/siw.c",
 		},
 		{
