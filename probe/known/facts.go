@@ -150,7 +150,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "rxe", Contract: notifiesErrors,
-			What:   "Flushed work requests complete as if they were not solicited.",
+			What:   "Flushed sends complete as if they were not solicited; with newer kernels, flushed receives do, too.",
 			Source: "Linux: do_complete (6.1) and flush_send_wqe (6.12) in drivers/infiniband/sw/rxe/rxe_comp.c, flush_recv_wqe (6.12) in rxe_resp.c, which give rxe_cq_post 0 for solicited",
 		},
 		{
