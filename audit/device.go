@@ -98,14 +98,15 @@ func (a *assessor) ports() {
 	}
 }
 
-// contracts finds the contracts that the device breaks.
+// contracts finds the contracts that the device breaks, though its driver is not known
+// to.
 func (a *assessor) contracts() {
 	if a.state.Contracts == nil {
 		return
 	}
 	for i := range a.state.Contracts.Verdicts {
 		c := &a.state.Contracts.Verdicts[i]
-		if c.Verdict != report.VerdictViolated {
+		if c.Verdict != report.VerdictViolated || c.Known {
 			continue
 		}
 		severity := c.Severity

@@ -150,6 +150,9 @@ func TestContractViolated(t *testing.T) {
 		verdict("notify_one_shot", report.SeverityWarning, report.VerdictSkipped),
 		verdict("cq_destroy_busy", report.SeverityCritical, ""),
 	), audit.Default(), kind)
+	known := verdict("cq_destroy_busy", report.SeverityCritical, report.VerdictViolated)
+	known.Known = true
+	check(t, state(known), audit.Default(), kind)
 	check(t, state(
 		verdict("cq_comp_vector_rejected", report.SeverityInfo, report.VerdictViolated),
 		verdict("notify_any", report.SeverityCritical, report.VerdictViolated),

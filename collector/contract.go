@@ -1,6 +1,10 @@
 package collector
 
-import "rdma_exporter/report"
+import (
+	"strconv"
+
+	"rdma_exporter/report"
+)
 
 // addContracts adds how a device keeps the contracts of the man pages.
 func addContracts(b *builder, name string, c *report.Contracts) {
@@ -8,9 +12,9 @@ func addContracts(b *builder, name string, c *report.Contracts) {
 		v := &c.Verdicts[i]
 		switch v.Verdict {
 		case report.VerdictHolds:
-			b.truth(contractViolated, false, name, v.Name, string(v.Severity))
+			b.truth(contractViolated, false, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
 		case report.VerdictViolated:
-			b.truth(contractViolated, true, name, v.Name, string(v.Severity))
+			b.truth(contractViolated, true, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
 		case report.VerdictSkipped:
 			b.gauge(contractSkipped, 1, name, v.Name, string(v.Reason))
 		}

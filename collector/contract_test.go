@@ -13,13 +13,15 @@ func TestContracts(t *testing.T) {
 	verdicts := []report.Contract{
 		{Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictHolds},
 		{Name: "qp_reports_actual", Severity: report.SeverityWarning, Verdict: report.VerdictViolated},
+		{Name: "srq_limit_ignored", Severity: report.SeverityWarning, Verdict: report.VerdictViolated, Known: true},
 		{Name: "channel_steering", Severity: report.SeverityCritical, Verdict: report.VerdictSkipped, Reason: report.SkipPortDown},
 	}
 	const (
-		holds    = `rdma_contract_violated{contract="notify_any",device="rxe0",severity="critical"}`
-		violated = `rdma_contract_violated{contract="qp_reports_actual",device="rxe0",severity="warning"}`
+		holds    = `rdma_contract_violated{contract="notify_any",device="rxe0",known="false",severity="critical"}`
+		violated = `rdma_contract_violated{contract="qp_reports_actual",device="rxe0",known="false",severity="warning"}`
+		known    = `rdma_contract_violated{contract="srq_limit_ignored",device="rxe0",known="true",severity="warning"}`
 		skipped  = `rdma_contract_skipped{contract="channel_steering",device="rxe0",reason="port_down"}`
-		unjudged = `rdma_contract_violated{contract="channel_steering",device="rxe0",severity="critical"}`
+		unjudged = `rdma_contract_violated{contract="channel_steering",device="rxe0",known="false",severity="critical"}`
 		lastRun  = `rdma_contract_last_run_timestamp_seconds{device="rxe0"}`
 		duration = `rdma_contract_duration_seconds{device="rxe0"}`
 	)
@@ -32,17 +34,17 @@ func TestContracts(t *testing.T) {
 		{
 			"before the first audit",
 			report.DeviceState{Present: true},
-			map[string]string{holds: "", violated: "", skipped: "", lastRun: "", duration: ""},
+			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
 		},
 		{
 			"after it",
 			report.DeviceState{Present: true, Contracts: &report.Contracts{Last: last, Verdicts: verdicts}},
-			map[string]string{holds: "0", violated: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
+			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
 		},
 		{
 			"verdicts before the audit is finished",
 			report.DeviceState{Present: true, Contracts: &report.Contracts{Verdicts: verdicts}},
-			map[string]string{holds: "0", violated: "1", skipped: "1", lastRun: "", duration: ""},
+			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", lastRun: "", duration: ""},
 		},
 		{
 			"no verdict that there is",
@@ -54,7 +56,7 @@ func TestContracts(t *testing.T) {
 		{
 			"a device that vanished",
 			report.DeviceState{Contracts: &report.Contracts{Last: last, Verdicts: verdicts}, Stuck: &report.Stuck{}},
-			map[string]string{holds: "", violated: "", skipped: "", lastRun: "", duration: ""},
+			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -68,7 +70,7 @@ func TestContracts(t *testing.T) {
 // A verdict that changed is told at the next scrape.
 func TestContractsChange(t *testing.T) {
 	t.Parallel()
-	const series = `rdma_contract_violated{contract="notify_any",device="sim00",severity="critical"}`
+	const series = `rdma_contract_violated{contract="notify_any",device="sim00",known="false",severity="critical"}`
 	snapshot, _ := host(1)
 	c := collectorOf(snapshot)
 	compare(t, values(t, c), map[string]string{series: "0"})

@@ -351,8 +351,8 @@ func declarations() [familyCount]declaration {
 
 		contractViolated: {
 			aboutContracts, "rdma_contract_violated", gauge, "1 or 0",
-			[]string{"device", "contract", "severity"},
-			"1 if the device does not keep a contract, 0 if it does, by the latest verdict. Absent if the contract was not judged.", nil,
+			[]string{"device", "contract", "severity", "known"},
+			"1 if the device does not keep a contract, 0 if it does, by the latest verdict. Absent if the contract was not judged. What is known of the driver is nothing to act on: known=\"false\" has what is.", nil,
 		},
 		contractSkipped: {
 			aboutContracts, "rdma_contract_skipped", gauge, "always 1",
@@ -558,6 +558,7 @@ func labelMeanings() map[string]string {
 		"cgroup":         "path of the cgroup",
 		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
+		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known, or `false`",
 		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
 	}
 }

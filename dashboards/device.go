@@ -29,8 +29,10 @@ const (
 	// that of its pod, there are two.
 	failing = `(` + lastRun + ` > bool (max by (@id) (rdma_probe_last_success_timestamp_seconds{@device}) or 0 * ` + lastRun + `))`
 	lastRun = `max by (@id) (rdma_probe_last_run_timestamp_seconds{@device})`
-	// eachVerdict and eachFinding are what each device is said to do wrong.
+	// eachVerdict and eachFinding are what each device is said to do wrong, and
+	// unexpected what of the contracts its driver is not known for.
 	eachVerdict = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
+	unexpected  = `max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"})`
 	eachFinding = `max by (@id, finding, severity) (rdma_audit_findings{@device})`
 )
 
@@ -66,9 +68,9 @@ func deviceState() []Panel {
 			query{`max by (port) (rdma_port_state{@device,state="active"})`, "port {{port}}"}),
 		bySeverity(about{
 			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that the device breaks. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
+			"Contracts of the libibverbs manual that the device breaks, but for what its driver is known for. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
 			count, plain(),
-		}, query{`sum by (severity) (` + eachVerdict + `)`, "{{severity}}"}),
+		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
 		bySeverity(about{
 			tile(), "Findings",
 			"Findings of the resource audit about this device. Critical: something fails already or is about to.",
@@ -116,7 +118,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 10},
 			"Contracts",
-			"Each contract of the libibverbs manual: violated ones first, then those that could not be judged with the reason, then those that hold. docs/contracts.md says what each means and what to do.",
+			"Each contract of the libibverbs manual: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold. docs/contracts.md says what each means and what to do.",
 			count, plain(),
 		}, "verdict", []column{
 			{field: "contract", title: "contract"},
@@ -124,9 +126,9 @@ func deviceTrouble() []Panel {
 			{field: "reason", title: "reason", width: 150},
 			{
 				field: "A", title: "verdict", width: 100,
-				mappings: texts(text{2, "violated", critical}, text{1, "skipped", unknown}, text{0, "holds", good}),
+				mappings: texts(text{3, "violated", critical}, text{2, "skipped", unknown}, text{1, "known", neutral}, text{0, "holds", good}),
 			},
-		}, query{`2 * max by (contract, severity) (rdma_contract_violated{@device}) or max by (contract, reason) (rdma_contract_skipped{@device})`, ""}),
+		}, query{`3 * max by (contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (contract, reason) (rdma_contract_skipped{@device})`, ""}),
 		table(about{
 			at{7, 10},
 			"Findings",

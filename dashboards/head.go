@@ -178,7 +178,7 @@ func annotations(s scope, uid string) Annotations {
 	restarted.UseValueForTime = true
 	const before = " offset $__rate_interval"
 	past := func(expr string) string {
-		return strings.ReplaceAll(expr, "{@device}", "{@device}"+before)
+		return strings.NewReplacer("{@device}", "{@device}"+before, `{@device,known!="true"}`, `{@device,known!="true"}`+before).Replace(expr)
 	}
 	return Annotations{[]Annotation{
 		{
@@ -191,10 +191,10 @@ func annotations(s scope, uid string) Annotations {
 			BuiltIn:    1,
 		},
 		mark("Contract violated", critical,
-			eachVerdict+" == 1 and "+past(eachVerdict)+" == 0",
+			unexpected+" == 1 and "+past(eachVerdict)+" == 0",
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Contract holds again", good,
-			past(eachVerdict)+" == 1 and "+eachVerdict+" == 0",
+			past(unexpected)+" == 1 and "+eachVerdict+" == 0",
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Probes fail", warning,
 			failing+" == 1 and "+past(failing)+" == 0",

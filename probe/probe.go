@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -18,6 +19,9 @@ type Options struct {
 	Provider func(verbs.Tracer) verbs.Provider
 	// Device is the name of the device.
 	Device string
+	// Driver is the driver of the device. What it is known for is not held against the
+	// device.
+	Driver known.Driver
 	Config Config
 	// LocksMemory tells that what the provider locks counts against
 	// RLIMIT_MEMLOCK.
@@ -37,7 +41,7 @@ type Options struct {
 func Run(ctx context.Context, o Options) error {
 	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
-		r := &run{Session: s, cfg: o.Config, locksMemory: o.LocksMemory}
+		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory}
 		return r.all(ctx)
 	})
 }
@@ -45,7 +49,8 @@ func Run(ctx context.Context, o Options) error {
 // run is one run on one device.
 type run struct {
 	*session.Session
-	cfg Config
+	driver known.Driver
+	cfg    Config
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
@@ -81,6 +86,7 @@ func (r *run) all(ctx context.Context) error {
 func (r *run) describe() error {
 	attr := r.Attr
 	d := report.Device{
+		Driver:            r.driver.Name,
 		Transport:         r.Device.Transport().String(),
 		Firmware:          strings.ToValidUTF8(attr.Firmware, "?"),
 		VendorID:          attr.VendorID,

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/probe"
+	"rdma_exporter/probe/known"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -40,7 +41,7 @@ func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (rep
 	var out bytes.Buffer
 	err := probe.Run(t.Context(), probe.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   device, Config: c, Out: report.NewWriter(&out),
+		Device:   device, Driver: driverOf(p, device), Config: c, Out: report.NewWriter(&out),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +52,15 @@ func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (rep
 		t.Fatalf("the report cannot be read: %v\n%s", err, text)
 	}
 	return r, text
+}
+
+// driverOf returns the driver that a device of a profile is said to have.
+func driverOf(p *simulated.Profile, device string) known.Driver {
+	i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
+	if i < 0 {
+		return known.Driver{}
+	}
+	return known.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}
 }
 
 // runStill is run while no time passes but that of pauses and waits, so that the

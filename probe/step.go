@@ -113,15 +113,23 @@ func (s *step) clamp(profile, subject, attribute string, configured int, limitNa
 // cut notes a size that was cut down.
 func (s *step) cut(c report.Clamp) { s.Clamps = append(s.Clamps, c) }
 
-// atLeast notes a failure if less was given than asked.
+// atLeast notes a failure if less was given than asked, unless the driver is known for
+// that.
 func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked, given int64) {
 	if given >= asked {
 		return
 	}
-	s.Failures = append(s.Failures, report.Failure{
-		Subject: subject, Verb: string(verb),
-		Message: fmt.Sprintf("asked for %s %d, given %d", attribute, asked, given),
-	})
+	message := fmt.Sprintf("asked for %s %d, given %d", attribute, asked, given)
+	promise := map[verbs.Verb]string{
+		verbs.CreateCQ: "cq_at_least_requested", verbs.CreateSRQ: "srq_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
+	}[verb]
+	if fact, ok := s.driver.Explains(promise, attribute, asked-given); ok {
+		s.Known = append(s.Known, report.KnownShortfall{
+			Subject: subject, Message: message, Contract: promise, Fact: fact.What, Source: fact.Source,
+		})
+		return
+	}
+	s.Failures = append(s.Failures, report.Failure{Subject: subject, Verb: string(verb), Message: message})
 }
 
 // measure calls create and notes what memory it cost the process.

@@ -21,6 +21,12 @@ type Contract struct {
 	// about it; empty if the contract is not violated.
 	Consequence string `json:"consequence,omitempty"`
 	Remedy      string `json:"remedy,omitempty"`
+	// Known tells that the driver of the device is known to break the contract: if it
+	// is violated, in each of the ways that were seen. Fact is then what the driver
+	// does, and Source where that is written.
+	Known  bool   `json:"known,omitempty"`
+	Fact   string `json:"fact,omitempty"`
+	Source string `json:"source,omitempty"`
 	// Duration is the time that the judgement took.
 	Duration time.Duration `json:"duration_ns"`
 	// Judged is when the run that judged it was started; zero within a run.

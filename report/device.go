@@ -2,6 +2,9 @@ package report
 
 // Device is what a device says of itself.
 type Device struct {
+	// Driver is the name of its driver, such as mlx5 or bnxt_re; empty if it is not
+	// known.
+	Driver            string  `json:"driver,omitempty"`
 	Transport         string  `json:"transport"`
 	Firmware          string  `json:"fw_version"`
 	VendorID          uint32  `json:"vendor_id"`

@@ -130,6 +130,8 @@ type Probe struct {
 	Duration time.Duration `json:"duration_ns"`
 	// Failures are what went wrong, in order.
 	Failures []Failure `json:"failures,omitempty"`
+	// Known are the shortfalls that the driver is known for. They fail nothing.
+	Known []KnownShortfall `json:"known,omitempty"`
 	// Skips are what could not be probed, and why.
 	Skips []Skip `json:"skips,omitempty"`
 	// Clamps are the sizes that were cut down to a limit of the device.
@@ -172,6 +174,20 @@ type Failure struct {
 	// Memlock is the limit on the memory that the process may have in place
 	// (RLIMIT_MEMLOCK), in bytes, if that can be the cause; nil otherwise.
 	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
+}
+
+// KnownShortfall is a size that came out less than was asked for, as the driver of
+// the device is known to do.
+type KnownShortfall struct {
+	// Subject is what was being probed, such as "rc medium".
+	Subject string `json:"subject"`
+	// Message says in words what was asked for and given.
+	Message string `json:"message"`
+	// Contract is the name of the contract that the driver breaks by that, Fact what
+	// the driver does, and Source where that is written.
+	Contract string `json:"contract"`
+	Fact     string `json:"fact"`
+	Source   string `json:"source"`
 }
 
 // Skip is one thing that a probe could not do.

@@ -28,6 +28,9 @@ func (d *Device) validate() error {
 	if len(d.Limits) > maxLimits || len(d.Ports) > maxPorts {
 		return fmt.Errorf("%w: %d limits, %d ports", ErrTooLarge, len(d.Limits), len(d.Ports))
 	}
+	if d.Driver != "" && !isLabel(d.Driver) {
+		return fmt.Errorf("%.64q is not the name of a driver", d.Driver)
+	}
 	for _, s := range []string{d.Transport, d.Firmware, d.NodeGUID} {
 		if len(s) > maxLabel {
 			return fmt.Errorf("%w: an attribute of %d bytes", ErrTooLarge, len(s))
@@ -61,7 +64,7 @@ func (p *Probe) validate() error {
 	if !slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, p.Status) {
 		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
 	}
-	for _, n := range []int{len(p.Failures), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Latencies)} {
+	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Latencies)} {
 		if n > maxItems {
 			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
 		}
@@ -73,6 +76,12 @@ func (p *Probe) validate() error {
 	var limits []*int64
 	for _, f := range p.Failures {
 		words, limits = append(words, f.Verb, f.Errno), append(limits, f.Memlock)
+	}
+	for _, k := range p.Known {
+		words = append(words, k.Contract)
+		if k.Contract == "" || k.Fact == "" || k.Source == "" {
+			return fmt.Errorf("probe %s: a shortfall is said to be known: contract %.64q, fact %.64q, source %.64q", p.Name, k.Contract, k.Fact, k.Source)
+		}
 	}
 	for _, s := range p.Skips {
 		words, limits = append(words, string(s.Reason), s.Subject), append(limits, s.Memlock)
@@ -150,6 +159,9 @@ func (c *Contract) validate() error {
 	if (c.Verdict == VerdictSkipped) != (c.Reason != "") || c.Reason != "" && !isLabel(string(c.Reason)) {
 		return fmt.Errorf("contract %s: verdict %s with reason %.64q", c.Name, c.Verdict, c.Reason)
 	}
+	if c.Known != (c.Fact != "" && c.Source != "") || c.Known && c.Verdict == VerdictSkipped {
+		return fmt.Errorf("contract %s: verdict %s, known %t, with fact %.64q and source %.64q", c.Name, c.Verdict, c.Known, c.Fact, c.Source)
+	}
 	if c.Duration < 0 {
 		return fmt.Errorf("contract %s took %d ns", c.Name, c.Duration)
 	}
@@ -168,7 +180,7 @@ func (e *End) validate() error {
 
 // clip cuts the texts of a verdict down to what a reader keeps of them.
 func (c *Contract) clip() {
-	for _, text := range []*string{&c.Asked, &c.Expected, &c.Observed, &c.Consequence, &c.Remedy} {
+	for _, text := range []*string{&c.Asked, &c.Expected, &c.Observed, &c.Consequence, &c.Remedy, &c.Fact, &c.Source} {
 		*text = clip(*text)
 	}
 }

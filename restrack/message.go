@@ -133,6 +133,15 @@ func appendUint32(b []byte, kind uint16, value uint32) []byte {
 	return binary.NativeEndian.AppendUint32(b, value)
 }
 
+// appendText appends an attribute that is a string to a request.
+func appendText(b []byte, kind uint16, value string) []byte {
+	length := attributeHeader + len(value) + 1
+	b = binary.NativeEndian.AppendUint16(b, uint16(length))
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	b = append(b, value...)
+	return append(b, make([]byte, 1+align(length)-length)...)
+}
+
 // A visitError marks what a visitor returned, which is no fault of the message.
 type visitError struct{ err error }
 

@@ -18,6 +18,7 @@ const (
 	commandCQ      = 12
 	commandMR      = 13
 	commandPD      = 14
+	commandChardev = 15
 	commandCTX     = 22
 	commandSRQ     = 23
 )
@@ -40,6 +41,8 @@ func commandName(command uint16) string {
 		return "RES_MR_GET"
 	case commandPD:
 		return "RES_PD_GET"
+	case commandChardev:
+		return "GET_CHARDEV"
 	case commandCTX:
 		return "RES_CTX_GET"
 	case commandSRQ:
@@ -90,6 +93,8 @@ const (
 	attrCMIDN          = 63
 	attrCTXN           = 64
 	attrProtocol       = 67
+	attrChardevType    = 69
+	attrDriverID       = 73
 	attrCTXs           = 86
 	attrCTX            = 87
 	attrSRQs           = 88
@@ -183,6 +188,10 @@ func attributeName(kind uint16) string {
 		return "RES_CTXN"
 	case attrProtocol:
 		return "DEV_PROTOCOL"
+	case attrChardevType:
+		return "CHARDEV_TYPE"
+	case attrDriverID:
+		return "UVERBS_DRIVER_ID"
 	case attrCTXs:
 		return "RES_CTX"
 	case attrCTX:

@@ -145,3 +145,14 @@ func nodeType(number uint8) string {
 	}
 	return ""
 }
+
+// driverName names an enum rdma_driver_id.
+func driverName(number uint32) string {
+	names := [...]string{
+		1: "mlx5", "mlx4", "cxgb3", "cxgb4", "mthca", "bnxt_re", "ocrdma", "nes", "irdma", "vmw_pvrdma", "qedr", "hns", "usnic", "rxe", "hfi1", "qib", "efa", "siw", "erdma", "mana", "ionic",
+	}
+	if uint64(number) < uint64(len(names)) {
+		return names[number]
+	}
+	return ""
+}

@@ -24,6 +24,7 @@ func deviceOf(s *report.DeviceState, o *Options) Device {
 		Failures:    count(s.Failures),
 		Stuck:       stuckOf(s),
 		Contracts:   contractsOf(s.Contracts, o),
+		Known:       knownOf(s),
 		Resources:   resourcesOf(s.Resources, s.Info, o),
 	}
 	if s.Info != nil {
@@ -40,6 +41,7 @@ func deviceOf(s *report.DeviceState, o *Options) Device {
 		for i := range cut(s.Last.Probes) {
 			d.addProbe(&s.Last.Probes[i])
 		}
+		d.markKnown()
 		d.Latencies = latenciesOf(s.Last)
 	}
 	if s.Notification != nil {
@@ -167,7 +169,7 @@ func identityOf(info *report.Device) *Identity {
 		return nil
 	}
 	return &Identity{
-		Transport: Clean(info.Transport), Firmware: Clean(info.Firmware), VendorID: info.VendorID,
+		Driver: Clean(info.Driver), Transport: Clean(info.Transport), Firmware: Clean(info.Firmware), VendorID: info.VendorID,
 		VendorPartID: info.VendorPartID, HWVersion: info.HWVersion, NodeGUID: Clean(info.NodeGUID),
 		CompletionVectors: count(info.CompletionVectors),
 	}

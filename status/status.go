@@ -152,6 +152,9 @@ type Device struct {
 	Vectors []Vector `json:"vectors,omitempty"`
 	// How the device keeps the contracts of the manual; absent before they were judged.
 	Contracts *Contracts `json:"contracts,omitempty"`
+	// What is known of its driver: promises of the manual that it breaks, whether they
+	// were seen broken or kept. There is nothing to be done about them.
+	Known []Known `json:"known,omitempty"`
 	// The objects on the device, of whichever process; absent before the first resource
 	// audit.
 	Resources *Resources `json:"resources,omitempty"`
@@ -176,6 +179,8 @@ type Finding struct {
 
 // Identity is what a device says it is.
 type Identity struct {
+	// Name of its driver, such as mlx5; absent if it is not known.
+	Driver string `json:"driver,omitempty"`
 	// Its transport, such as InfiniBand or iWARP.
 	Transport string `json:"transport"`
 	// Version of its firmware; may be empty.
@@ -309,6 +314,9 @@ type Size struct {
 	Actual int64 `json:"actual"`
 	// What the querying verb told; absent if it was not asked.
 	Queried *int64 `json:"queried,omitempty"`
+	// Whether it is known of the driver that less is given than was asked for, or
+	// something else told when queried, whichever is the case.
+	Known bool `json:"known,omitempty"`
 }
 
 // MaxInline is the most inline data that a queue pair of one type can be given.
@@ -406,10 +414,12 @@ type Contracts struct {
 	Holds int `json:"holds"`
 	// How many are violated.
 	Violated int `json:"violated"`
+	// How many of the violated ones the driver is known to break.
+	KnownViolated int `json:"known_violated"`
 	// How many could not be judged.
 	Skipped int `json:"skipped"`
-	// The verdicts: the violated ones first, the worst of them first, then those that
-	// were skipped.
+	// The verdicts: the violated ones first, of them those that are not known of the
+	// driver, the worst first, then those that were skipped.
 	Verdicts []Contract `json:"verdicts"`
 }
 
@@ -433,8 +443,29 @@ type Contract struct {
 	Consequence string `json:"consequence,omitempty"`
 	// What to do about the violation; absent if the contract is not violated.
 	Remedy string `json:"remedy,omitempty"`
+	// Whether the driver of the device is known to break it: if it is violated, in each
+	// of the ways that were seen.
+	Known bool `json:"known,omitempty"`
+	// What the driver does; absent if it is not known to break the contract.
+	Fact string `json:"fact,omitempty"`
+	// Where that is written.
+	Source string `json:"source,omitempty"`
 	// When the run was started that judged it.
 	Judged time.Time `json:"judged,omitzero"`
+}
+
+// Known is one promise of the manual that the driver of a device is known to break.
+type Known struct {
+	// The contract that has the promise.
+	Contract string `json:"contract"`
+	// Whether the device was seen to break it: violated or holds.
+	Verdict report.Verdict `json:"verdict"`
+	// What was seen.
+	Observed string `json:"observed,omitempty"`
+	// What the driver does.
+	Fact string `json:"fact"`
+	// Where that is written: functions and files of rdma-core and Linux.
+	Source string `json:"source"`
 }
 
 // Resources are the objects on a device by the kernel's account, of whichever

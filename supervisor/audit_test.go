@@ -16,14 +16,21 @@ import (
 )
 
 // judging returns the report of a child that judges contracts, given as name and
-// verdict, and has not come to its end. The reason of a skip follows a colon.
+// verdict, and has not come to its end. The reason of a skip follows a colon; what is
+// known of the driver begins with that.
 func judging(pairs ...string) string {
 	var b strings.Builder
 	w := report.NewWriter(&b)
 	for i := 0; i < len(pairs); i += 2 {
 		verdict, reason, _ := strings.Cut(pairs[i+1], ":")
+		verdict, known := strings.CutPrefix(verdict, "known ")
+		fact, source := "", ""
+		if known {
+			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
+		}
 		_ = w.Judging(pairs[i])
 		_ = w.Contract(report.Contract{
+			Known: known, Fact: fact, Source: source,
 			Name: pairs[i], Severity: report.SeverityCritical, Verdict: report.Verdict(verdict), Reason: report.SkipReason(reason),
 			Asked: "asked of " + pairs[i], Expected: "expected of " + pairs[i], Observed: "observed of " + pairs[i],
 		})
@@ -605,14 +612,16 @@ func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		audit := auditOnly(
-			judged(0, "x", "violated", "y", "holds", "z", "skipped:port_down"),
-			judged(0, "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			judged(0, "x", "holds", "y", "violated", "z", "holds"),
 			hangs("y", "x", "holds"), judged(0, "z", "holds"),
 			hangs("y", "x", "holds"), judged(0, "z", "holds"),
 			judged(0, "x", "holds", "y", "holds", "z", "holds"),
 			scriptFail(),
 			judged(0, "x", "holds", "y", "holds", "z", "holds"),
+			judged(0, "x", "known violated", "y", "holds", "z", "known holds"),
+			judged(0, "x", "violated", "y", "holds", "z", "known holds"),
 		)
 		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
 		b.start()
@@ -642,7 +651,8 @@ func TestAuditLog(t *testing.T) {
 			}
 		}
 		next(time.Minute,
-			`INFO msg="The contracts of the device were judged for the first time" … hold=1 violated=1 skipped=1 violations=x`,
+			`INFO msg="The contracts of the device were judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
+			`INFO msg="The device violates a contract as its driver is known to" … contract=w fact="fact of w" source="source of w"`,
 			`WARN msg="The device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
 		next(time.Hour)
 		next(time.Hour,
@@ -658,6 +668,8 @@ func TestAuditLog(t *testing.T) {
 			`INFO msg="The device keeps a contract now" … contract=y before=skipped`)
 		next(time.Hour, `WARN msg="A run of the contract audit on the device failed" … outcome=failed … error="no luck"`)
 		next(time.Hour, `INFO msg="The contracts of the device can be judged to the end now"`)
+		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" source="source of x" observed="observed of x"`)
+		next(time.Hour, `WARN msg="The device violates a contract" … contract=x before=violated severity=critical`)
 		next(time.Hour)
 		b.end()
 	})

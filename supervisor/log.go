@@ -88,7 +88,7 @@ func (j *journal) judged(verdicts []report.Contract) {
 				before = b
 			}
 		}
-		if before.Verdict != c.Verdict || before.Reason != c.Reason {
+		if before.Verdict != c.Verdict || before.Reason != c.Reason || c.Verdict == report.VerdictViolated && before.Known != c.Known {
 			j.verdict(c, before)
 		}
 	}
@@ -98,10 +98,14 @@ func (j *journal) judged(verdicts []report.Contract) {
 // sumUp logs the verdicts of the first audit.
 func (j *journal) sumUp(verdicts []report.Contract) {
 	count := make(map[report.Verdict]int)
-	var violated []string
+	var violated, known []string
 	for _, c := range verdicts {
 		count[c.Verdict]++
-		if c.Verdict == report.VerdictViolated {
+		switch {
+		case c.Verdict != report.VerdictViolated:
+		case c.Known:
+			known = append(known, c.Name)
+		default:
 			violated = append(violated, c.Name)
 		}
 	}
@@ -111,6 +115,9 @@ func (j *journal) sumUp(verdicts []report.Contract) {
 	}
 	if len(violated) > 0 {
 		attrs = append(attrs, "violations", strings.Join(violated, ", "))
+	}
+	if len(known) > 0 {
+		attrs = append(attrs, "known", strings.Join(known, ", "))
 	}
 	j.log.Info("The contracts of the device were judged for the first time", attrs...)
 }
@@ -124,6 +131,9 @@ func (j *journal) verdict(c, before report.Contract) {
 	}
 	observed := oneLine(c.Observed, maxError)
 	switch {
+	case c.Verdict == report.VerdictViolated && c.Known:
+		j.log.Info("The device violates a contract as its driver is known to", append(attrs,
+			"fact", oneLine(c.Fact, maxError), "source", oneLine(c.Source, maxError), "observed", observed)...)
 	case c.Verdict == report.VerdictViolated:
 		j.log.Warn("The device violates a contract", append(attrs,
 			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),

@@ -36,6 +36,7 @@ func (p *page) device(d *status.Device, top told) {
 	}
 	p.probes(d)
 	p.contracts(d.Contracts)
+	p.known(d)
 	p.audit(d.Resources)
 	p.sizes(d)
 	p.latencies(d.Latencies)
@@ -72,14 +73,17 @@ func kindName(k report.Kind) string {
 // identity writes what the device says of itself.
 func (p *page) identity(d *status.Device) {
 	if i := d.Identity; i != nil {
-		firmware, guid := "no firmware", ""
+		firmware, guid, driver := "no firmware", "", ""
+		if i.Driver != "" {
+			driver = "driver " + i.Driver
+		}
 		if i.Firmware != "" {
 			firmware = "firmware " + i.Firmware
 		}
 		if i.NodeGUID != "" {
 			guid = "GUID " + i.NodeGUID
 		}
-		p.labelled("Device", p.of(plain, joined(", ", i.Transport, firmware,
+		p.labelled("Device", p.of(plain, joined(", ", driver, i.Transport, firmware,
 			fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
 			plural(i.CompletionVectors, "completion vector"))))
 	}
@@ -159,10 +163,13 @@ func (p *page) contracts(c *status.Contracts) {
 		return
 	}
 	p.run("Contracts", c.Run, p.of(plain, "; "), p.of(plain, fmt.Sprintf("%d hold", c.Holds)), p.of(plain, ", "),
-		p.of(violatedStyle(c), fmt.Sprintf("%d violated", c.Violated)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
+		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
 	for _, v := range c.Verdicts {
 		switch v.Verdict {
 		case report.VerdictViolated:
+			if v.Known {
+				continue
+			}
 			p.labelled("", p.of(severityStyle(v.Severity), "violated: "), p.of(strong, v.Name), p.of(plain, fmt.Sprintf(" (%s)", v.Severity)))
 			for _, line := range []struct{ label, text string }{{"asked: ", v.Asked}, {"expected: ", v.Expected}, {"observed: ", v.Observed}} {
 				if line.text != "" {
@@ -176,10 +183,35 @@ func (p *page) contracts(c *status.Contracts) {
 }
 
 func violatedStyle(c *status.Contracts) style {
-	if c.Violated > 0 {
+	if unexpected(c) > 0 {
 		return odd
 	}
 	return plain
+}
+
+// unexpected is how many contracts are violated that the driver is not known to break.
+func unexpected(c *status.Contracts) int { return c.Violated - c.KnownViolated }
+
+// knownViolated says how many contracts the driver is known to break, and does.
+func knownViolated(c *status.Contracts) string {
+	if c.KnownViolated == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d violated as known of the driver", c.KnownViolated)
+}
+
+// known writes what is known of the driver, in short: there is nothing to be done about
+// it.
+func (p *page) known(d *status.Device) {
+	label := "Known"
+	for _, k := range d.Known {
+		text := k.Fact
+		if k.Verdict == report.VerdictHolds {
+			text = "kept here, though it is known of the driver: " + text
+		}
+		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text), p.of(faint, " ("+k.Source+")"))
+		label = ""
+	}
 }
 
 // audit writes how the resource audit went.

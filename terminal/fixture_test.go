@@ -108,6 +108,29 @@ func healthy(name string) status.Device {
 	}
 }
 
+// knowing returns a device that breaks contracts as its driver is known to, and no
+// others.
+func knowing() status.Device {
+	d := healthy("hns_0")
+	d.Identity.Driver = "hns"
+	d.Contracts.Holds, d.Contracts.Violated, d.Contracts.KnownViolated = 21, 1, 1
+	d.Contracts.Verdicts = append([]status.Contract{{
+		Name: "cq_at_least_requested", Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Observed: "asked→given: 256→255",
+		Known: true, Fact: "cqe is the index of the last entry: one less than the queue has.", Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c",
+	}}, d.Contracts.Verdicts...)
+	d.Known = []status.Known{
+		{
+			Contract: "cq_at_least_requested", Verdict: report.VerdictViolated, Observed: "asked→given: 256→255",
+			Fact: "cqe is the index of the last entry: one less than the queue has.", Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c",
+		},
+		{
+			Contract: "qp_recv_caps_ignored_with_srq", Verdict: report.VerdictHolds, Observed: "both 0: created",
+			Fact: "The sizes of the receive queue are held against the limits.", Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
+		},
+	}
+	return d
+}
+
 // bins returns bins that have these samples, from one bound on.
 func bins(from float64, samples ...int) []status.Bin {
 	const ratio = 1.333521432 // 8 bins to a power of ten

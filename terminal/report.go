@@ -237,8 +237,8 @@ func (p *page) contractsCell(c *status.Contracts) []span {
 	switch {
 	case c == nil:
 		return p.cell(faint, "not judged")
-	case c.Violated > 0:
-		return p.cell(odd, fmt.Sprintf("%d violated", c.Violated))
+	case unexpected(c) > 0:
+		return p.cell(odd, fmt.Sprintf("%d violated", unexpected(c)))
 	default:
 		return p.cell(plain, fmt.Sprintf("%d hold", c.Holds))
 	}

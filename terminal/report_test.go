@@ -41,7 +41,7 @@ func cases() map[string]*status.Status {
 	simulated := of(healthy("sim_ib0"), violated())
 	simulated.Simulated, simulated.Host = true, ""
 	return map[string]*status.Status{
-		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()),
+		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
 		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
 		"unknown": of(status.Device{Name: "mlx5_0", Present: true, Health: status.HealthUnknown, Headline: "It has not been probed yet."}),

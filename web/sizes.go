@@ -105,6 +105,8 @@ func sizeCell(s *status.Size) template.HTML {
 	}
 	add("", number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
 	switch {
+	case s.Actual < s.Requested && s.Known:
+		add("more", `<b>`+number(s.Actual)+`</b> less, as known of the driver`)
 	case s.Actual < s.Requested:
 		add("text critical", `<b>`+number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
 	case s.Actual > s.Requested:
@@ -112,7 +114,11 @@ func sizeCell(s *status.Size) template.HTML {
 	default:
 		add("", number(s.Actual))
 	}
-	if s.Queried != nil && *s.Queried != s.Actual {
+	switch {
+	case s.Queried == nil || *s.Queried == s.Actual:
+	case s.Known:
+		add("note", `queried: `+number(*s.Queried)+`, as known of the driver`)
+	default:
 		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+number(*s.Queried)+`</b>`)
 	}
 	if s.Configured != nil {

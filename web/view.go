@@ -259,6 +259,9 @@ func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
 		for _, one := range d.Contracts.Verdicts {
 			switch one.Verdict {
 			case report.VerdictViolated:
+				if one.Known {
+					continue
+				}
 				v.Violated = append(v.Violated, one)
 			case report.VerdictSkipped:
 				v.Skipped = append(v.Skipped, one)
@@ -300,8 +303,8 @@ func (v deviceView) Quiet() bool {
 func (v deviceView) Kept() template.HTML {
 	c := v.Contracts
 	switch {
-	case c.Violated > 0:
-		return badgeLike(fmt.Sprintf("%d violated", c.Violated), string(status.HealthCritical))
+	case c.Violated > c.KnownViolated:
+		return badgeLike(fmt.Sprintf("%d violated", c.Violated-c.KnownViolated), string(status.HealthCritical))
 	case c.Run == nil:
 		return badgeLike("none known to be violated so far", string(status.HealthUnknown))
 	case c.Run.Outcome != report.OutcomeOK:
@@ -310,6 +313,8 @@ func (v deviceView) Kept() template.HTML {
 		return badgeLike("none could be judged", string(status.HealthUnknown))
 	case c.Run.Stale:
 		return badgeLike("none known to be violated: the last audit is old", string(status.HealthUnknown))
+	case c.KnownViolated > 0:
+		return badgeLike("none violated but as known of the driver", string(status.HealthOK))
 	default:
 		return badgeLike("none violated", string(status.HealthOK))
 	}

@@ -73,16 +73,20 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return err
 	}
+	driver, err := driverOf(ctx, s, o.device)
+	if err != nil {
+		return err
+	}
 	out := report.NewWriter(std.out)
 	opened := func() { announce(ctx, s, o.device, out) }
 	if o.command == commandContract {
 		return contract.Run(ctx, contract.Options{
-			Provider: provider, Device: o.device, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
+			Provider: provider, Device: o.device, Driver: driver, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
 			DestroyTimeout: s.Probe.DestroyTimeout, Opened: opened, Out: out,
 		})
 	}
 	return probe.Run(ctx, probe.Options{
-		Provider: provider, Device: o.device, Config: s.Probe,
+		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
 		LocksMemory: s.Provider == providerLibibverbs, Opened: opened, Out: out,
 	})
 }

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/probe/known"
+	"rdma_exporter/restrack"
 	"rdma_exporter/supervisor"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"
@@ -89,4 +94,27 @@ func profileOf(s settings) (*simulated.Profile, error) {
 		return simulated.Default(), nil
 	}
 	return simulated.ParseProfile(s.Profile)
+}
+
+// driverOf returns the driver of a device, as far as that can be told.
+func driverOf(ctx context.Context, s settings, device string) (known.Driver, error) {
+	if s.Provider == providerSimulated {
+		p, err := profileOf(s)
+		if err != nil {
+			return known.Driver{}, err
+		}
+		i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
+		if i < 0 {
+			return known.Driver{}, nil // to open it will fail
+		}
+		return known.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	defer cancel()
+	d := known.Driver{Name: restrack.Driver(ctx, device)}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err == nil {
+		d.Kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	return d, nil
 }

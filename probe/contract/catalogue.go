@@ -55,7 +55,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_comp_vector_rejected", Severity: report.SeverityInfo, ManPage: manCreateCQ,
 			Promise:     "A completion vector below 0 or not below num_comp_vectors is not valid, and creating a queue on it fails.",
-			Judged:      "Queues on vector -1 and on vector num_comp_vectors are asked for; both must fail where one on vector 0 succeeds.",
+			Judged:      "Queues on vector -1 and on vector num_comp_vectors are asked for; both must fail, whatever the errno, while one on vector 0 succeeds.",
 			Consequence: "A mistake in the choice of vectors goes unseen: the events come by some other vector, or by none.",
 			Remedy:      "Check the range in the application; the device does not.",
 			judge:       cqCompVectorRejected,
@@ -63,7 +63,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_destroy_busy", Severity: report.SeverityCritical, ManPage: manCreateCQ,
 			Promise:     "A completion queue cannot be destroyed while a queue pair uses it. Being refused changes nothing.",
-			Judged:      "The send queue's and the receive queue's CQ of an existing RC queue pair are to be destroyed. Afterwards the queue pair must answer a query and complete a work request, and all three must be destroyable.",
+			Judged:      "The send queue's and the receive queue's CQ of an existing RC queue pair, both with a channel, are to be destroyed, beside one that nobody uses, which must be. Afterwards the queue pair must answer a query, an armed queue must get the event of a work request that completes, and all four must be destroyable. Where no event comes for such a completion anyway, there is no channel.",
 			Consequence: "The device may write completions into memory that was given back, or a refused destruction leaves objects that cannot be used or destroyed any more.",
 			Remedy:      "Destroy queue pairs before their completion queues; update the driver.",
 			judge:       cqDestroyBusy,
@@ -95,9 +95,9 @@ func Catalogue() []Contract {
 		{
 			Name: "srq_reports_actual", Severity: report.SeverityWarning, ManPage: manCreateSRQ,
 			Promise:     "Creating a shared receive queue writes back the sizes that the queue really has.",
-			Judged:      "Shared receive queues of several sizes are created; what was written back is compared with what ibv_query_srq then tells.",
-			Consequence: "A program that trusts what was written back uses less than it has, or believes to have more.",
-			Remedy:      "Take the sizes from ibv_query_srq.",
+			Judged:      "Shared receive queues of several sizes are created; what was written back is compared with what ibv_query_srq then tells. Where the two differ and either is at most 128, receives are posted until one is refused: the evidence says which of the two is true.",
+			Consequence: "A program that trusts the wrong one of the two uses less than it has, or believes to have more.",
+			Remedy:      "Post no more than the smaller of the two, or take the one that the evidence says is true.",
 			judge:       srqReportsActual,
 		},
 		{

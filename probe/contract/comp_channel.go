@@ -19,7 +19,14 @@ func channelDestroyBusy(j *judge) error {
 	}
 	arm := func() error { return q.ReqNotify(false) }
 	before := j.refused(arm)
-	if err := j.seeRefused("ibv_destroy_comp_channel", j.refused(ch.Close)); err != nil || j.violated {
+	plain := func() error {
+		ch, err := j.channel()
+		if err != nil {
+			return err
+		}
+		return ch.Close()
+	}
+	if err := j.seeRefused("ibv_destroy_comp_channel", ch.Close, plain); err != nil || j.violated {
 		return err
 	}
 	if ok, err := j.stillWorks(verbs.ReqNotifyCQ, before, arm); !ok {

@@ -8,6 +8,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -29,6 +31,9 @@ type Options struct {
 	Provider func(verbs.Tracer) verbs.Provider
 	// Device is the name of the device.
 	Device string
+	// Driver is the driver of the device. What it is known for is not held against the
+	// device.
+	Driver known.Driver
 	// Skip are names of contracts that are not to be judged, because an earlier
 	// part of the audit did.
 	Skip []string
@@ -70,7 +75,7 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		}
 		_ = o.Out.Plan(planned)
-		a := audit{Session: s}
+		a := audit{Session: s, driver: o.Driver}
 		if o.WithoutCompletions {
 			a.ways = noWays()
 		} else {
@@ -90,7 +95,8 @@ func Run(ctx context.Context, o Options) error {
 // audit is what the judgements have in common.
 type audit struct {
 	*session.Session
-	ways ways
+	driver known.Driver
+	ways   ways
 }
 
 // judge judges one contract.
@@ -106,13 +112,18 @@ func (a *audit) judge(c Contract) report.Contract {
 	notes := j.notes
 	switch {
 	case j.violated:
-		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, c.Remedy
+		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, cmp.Or(j.remedy, c.Remedy)
+		tell(&v, j.fact, j.unexpected)
 	case !j.judged || err != nil:
 		// Half a proof that the contract is kept is none; half a proof of the
 		// contrary is enough.
 		v.Verdict, v.Reason = report.VerdictSkipped, report.SkipNeeds
 		if o := session.ObstacleOf(err); o != nil {
 			v.Reason = o.Reason
+		}
+	default:
+		if facts := a.driver.Of(c.Name); len(facts) > 0 {
+			tell(&v, &facts[0], false)
 		}
 	}
 	if err != nil {
@@ -134,6 +145,13 @@ type judge struct {
 	asked, expected  string
 	notes            []string
 	judged, violated bool
+	// fact is what the driver is known for, of what was seen of a violation, and
+	// unexpected tells that it is not known for all of that.
+	fact       *known.Fact
+	unexpected bool
+	// remedy is what to do about the violation that was seen; empty for what the
+	// catalogue says.
+	remedy string
 	// left are the errors of objects that could not be destroyed.
 	left []error
 }
@@ -154,14 +172,52 @@ func (j *judge) asks(asked, expected string) { j.asked, j.expected = asked, expe
 
 // see notes an observation on which the verdict rests: ok if it is as the manual
 // has it.
-func (j *judge) see(ok bool, format string, args ...any) {
-	j.judged = true
-	j.violated = j.violated || !ok
-	j.remark(format, args...)
+func (j *judge) see(ok bool, format string, args ...any) { j.seeIn("", ok, format, args...) }
+
+// seeIn is see, with the way in which the contract is broken if the observation is
+// not ok: one that known.Fact tells apart.
+func (j *judge) seeIn(way string, ok bool, format string, args ...any) {
+	var breaches []breach
 	if !ok {
+		breaches = []breach{{way: way}}
+	}
+	j.note(breaches, format, args...)
+}
+
+// breach is one way in which a contract is broken, and by how much a size is less than
+// was asked for, if it is one.
+type breach struct {
+	way  string
+	less int64
+}
+
+// note notes an observation on which the verdict rests; without breaches it is as the
+// manual has it.
+func (j *judge) note(breaches []breach, format string, args ...any) {
+	j.judged = true
+	for _, b := range breaches {
+		j.violated = true
+		if fact, ok := j.driver.Explains(j.contract.Name, b.way, b.less); !ok {
+			j.unexpected = true
+		} else if j.fact == nil {
+			j.fact = &fact
+		}
+	}
+	j.remark(format, args...)
+	if len(breaches) > 0 {
 		// To clean up after a driver that breaks a promise may be the end of the
 		// process.
-		_ = j.Out.Presume(report.Presumption{Contract: j.violation(), Proven: true})
+		v := j.violation()
+		tell(&v, j.fact, j.unexpected)
+		_ = j.Out.Presume(report.Presumption{Contract: v, Proven: true})
+	}
+}
+
+// tell adds to a verdict that the driver is known for it, unless it is not for all of
+// it.
+func tell(v *report.Contract, fact *known.Fact, unexpected bool) {
+	if fact != nil && !unexpected {
+		v.Known, v.Fact, v.Source = true, fact.What, fact.Source
 	}
 }
 
@@ -170,9 +226,14 @@ func (j *judge) see(ok bool, format string, args ...any) {
 // this contract may have freed what it touches. It is called anew before each
 // such step.
 func (j *judge) presume(step string) {
-	if !j.violated {
-		_ = j.Out.Presume(report.Presumption{Contract: j.violation(step + " was the end of the process")})
+	if j.violated {
+		return
 	}
+	v := j.violation(step + " was the end of the process")
+	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
+		tell(&v, &fact, false)
+	}
+	_ = j.Out.Presume(report.Presumption{Contract: v})
 }
 
 // violation returns the verdict that the contract is violated, by what was seen
@@ -181,7 +242,7 @@ func (j *judge) violation(more ...string) report.Contract {
 	return report.Contract{
 		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
 		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
-		Consequence: j.contract.Consequence, Remedy: j.contract.Remedy,
+		Consequence: j.contract.Consequence, Remedy: cmp.Or(j.remedy, j.contract.Remedy),
 	}
 }
 
@@ -197,18 +258,36 @@ func (j *judge) refused(f func() error) error {
 	return err
 }
 
-// seeRefused notes whether something was refused, as the manual demands. Its
-// error is a refusal that has nothing to do with the manual.
-func (j *judge) seeRefused(what string, err error) error {
-	switch {
-	case err == nil:
-		j.see(false, "%s: it succeeded", what)
-	case isCircumstance(err):
-		return cannot(what, err)
-	default:
+// seeRefused notes whether a call is refused, as the manual demands. Which errno it is
+// proves nothing, for some drivers have one for everything: what does is that the
+// control, which is the like of it and nothing that the manual forbids, succeeds. The
+// error is why nothing can be said.
+func (j *judge) seeRefused(what string, call, control func() error) error {
+	err := j.refused(call)
+	if err != nil {
+		if err := j.refused(control); err != nil {
+			return cannot(what+", and then a plain one", err)
+		}
+	}
+	if isCircumstance(err) {
+		// It may have been for a moment.
+		err = j.refused(call)
+	}
+	if err == nil {
+		j.seeIn(known.WayAccepted, false, "%s: it succeeded", what)
+	} else {
 		j.see(true, "%s: %s", what, short(err))
 	}
 	return nil
+}
+
+// plainCQ creates and destroys a CQ of which nothing is special.
+func (j *judge) plainCQ() error {
+	q, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	return q.Close()
 }
 
 // isCircumstance reports whether an error tells of the host or of a device that
@@ -239,7 +318,7 @@ func (j *judge) insists(what string, create, control func() error) (refusal, err
 	if refusal = j.refused(create); refusal == nil {
 		j.remark("%s: refused at first", what)
 	}
-	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, syscall.EIO) || errors.Is(refusal, os.ErrPermission) {
+	if errors.Is(refusal, syscall.ENODEV) || errors.Is(refusal, os.ErrPermission) {
 		return nil, cannot(what, refusal)
 	}
 	return refusal, nil

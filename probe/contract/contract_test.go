@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/probe/contract"
+	"rdma_exporter/probe/known"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -37,7 +38,7 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r report.Run) {
 		start := time.Now()
 		err := contract.Run(t.Context(), contract.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   r.Device, Skip: skip, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
+			Device:   r.Device, Driver: driverOf(p), Skip: skip, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -51,6 +52,11 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r report.Run) {
 		}
 	})
 	return r
+}
+
+// driverOf returns the driver that the device of a profile is said to have.
+func driverOf(p *simulated.Profile) known.Driver {
+	return known.Driver{Name: p.Devices[0].Driver, Kernel: p.Devices[0].Kernel}
 }
 
 // verdicts returns the names of the contracts with a verdict.
@@ -282,10 +288,12 @@ func TestPresumption(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, judging, _ := strings.Cut(out.String(), `{"judging"`)
-			before, _, found := strings.Cut(judging, tt.last)
-			if !found {
+			// Controls call the like before.
+			end := strings.LastIndex(judging, tt.last)
+			if end < 0 {
 				t.Fatalf("no line %s in\n%s", tt.last, judging)
 			}
+			before := judging[:end]
 			var r report.Run
 			if err := report.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, report.ErrTruncated) {
 				t.Fatal(err)

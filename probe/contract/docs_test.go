@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/probe/contract"
+	"rdma_exporter/probe/known"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -65,7 +66,7 @@ The man pages of libibverbs make promises that event-driven programs rely on. At
 each ` + "`--contract.interval`" + `, the exporter holds each device to them, in a child process like that of the
 probes. Each contract is judged with small objects of its own, on the device alone: no peer, no traffic
 beyond the port. ` + "`rdma_contract_violated`" + ` is 1 for a contract that the device breaks and 0 for one that it
-keeps; ` + "`rdma_contract_skipped`" + ` says which could not be judged, and why. The log has the evidence when a
+keeps, with the label ` + "`known`" + ` for whether its [driver is known for that](#known-of-drivers); ` + "`rdma_contract_skipped`" + ` says which could not be judged, and why. The log has the evidence when a
 verdict changes: what was asked, what the manual has follow, and what was observed.
 
 - **holds**: all that was looked at was as the manual has it.
@@ -93,6 +94,28 @@ state is told wrongly; **info**, the device allows more than the manual does.
 `)
 	for _, c := range contract.Catalogue() {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.Name, c.Name, c.Severity, c.ManPage)
+	}
+	b.WriteString(`
+## Known of drivers
+
+Drivers break some contracts whatever the device. What is known of a driver is told as a fact about it, in a
+section of its own on the status page and in the report of the command ` + "`audit`" + `, at info: it is no finding, raises no alert,
+decides no exit status, and a size that comes short by it fails no probe. A violation in another way than the one that is known, or by more,
+is one like any other. A contract that a device keeps although its driver is known to break it is simply told.
+
+Which driver a device has is asked of the kernel, over netlink, and of sysfs where the driver does not let that
+tell (hns, mthca), never taken from the name of the device. Each row was read in rdma-core 44 and its master of
+early 2026, and in Linux 6.1 and 6.12; those of rxe and siw were seen on devices, too. The table is in ` + "`probe/known/facts.go`" + `.
+
+| driver | contract | what it does | mended by Linux | source |
+|---|---|---|---|---|
+`)
+	for _, f := range known.Facts() {
+		mended := f.Mended
+		if mended == "" {
+			mended = "–"
+		}
+		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, mended, f.Source)
 	}
 	for _, c := range contract.Catalogue() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s (%s)\n\n- **Severity:** %s\n- **Judged by:** %s\n- **If violated:** %s\n- **What to do:** %s\n",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/verbs"
 )
 
@@ -34,6 +35,17 @@ func qpSizes(l verbs.Limits) []verbs.QPCap {
 // elements, and inline bytes.
 func qpText(c verbs.QPCap) string {
 	return fmt.Sprintf("%d×%d/%d×%d/%d", c.MaxSendWR, c.MaxSendSGE, c.MaxRecvWR, c.MaxRecvSGE, c.MaxInlineData)
+}
+
+// qpPairs are the sizes of a QP as two tell them.
+func qpPairs(one, other verbs.QPCap) []size {
+	return []size{
+		{"max_send_wr", int64(one.MaxSendWR), int64(other.MaxSendWR)},
+		{"max_recv_wr", int64(one.MaxRecvWR), int64(other.MaxRecvWR)},
+		{"max_send_sge", int64(one.MaxSendSGE), int64(other.MaxSendSGE)},
+		{"max_recv_sge", int64(one.MaxRecvSGE), int64(other.MaxRecvSGE)},
+		{"max_inline_data", int64(one.MaxInlineData), int64(other.MaxInlineData)},
+	}
 }
 
 const qpTextMeans = "send WR×SGE/receive WR×SGE/inline bytes"
@@ -88,9 +100,7 @@ func qpAtLeastRequested(j *judge) error {
 	var c compared
 	err := j.eachQP(func(asked verbs.QPCap, q verbs.QP) error {
 		g := q.Created()
-		c.add(g.MaxSendWR >= asked.MaxSendWR && g.MaxRecvWR >= asked.MaxRecvWR && g.MaxSendSGE >= asked.MaxSendSGE &&
-			g.MaxRecvSGE >= asked.MaxRecvSGE && g.MaxInlineData >= asked.MaxInlineData,
-			"%s %s→%s", q.Type(), qpText(asked), qpText(g))
+		c.add(shortfalls(qpPairs(asked, g)...), "%s %s→%s", q.Type(), qpText(asked), qpText(g))
 		return nil
 	})
 	if err != nil {
@@ -114,7 +124,7 @@ func qpReportsActual(j *judge) error {
 		if err != nil {
 			return cannot("query a QP", err)
 		}
-		c.add(told.Cap == q.Created(), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(q.Created()), qpText(told.Cap))
+		c.add(differences(qpPairs(q.Created(), told.Cap)...), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(q.Created()), qpText(told.Cap))
 		return nil
 	})
 	if err != nil {
@@ -132,21 +142,25 @@ func qpSRQTypeRestricted(j *judge) error {
 	if err != nil {
 		return err
 	}
-	create := func(t verbs.QPType, with verbs.SRQ) error {
-		return j.refused(func() error {
+	create := func(t verbs.QPType, with verbs.SRQ) func() error {
+		return func() error {
 			_, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: cq, RecvCQ: cq, SRQ: with, Cap: smallQP()})
 			return err
-		})
+		}
 	}
-	if err := create(j.ways.qpType, srq); err != nil {
+	if err := j.refused(create(j.ways.qpType, srq)); err != nil {
 		return cannot(fmt.Sprintf("create a %s QP with an SRQ", j.ways.qpType), err)
 	}
 	for _, t := range []verbs.QPType{verbs.UC, verbs.RawPacket} {
-		if err := create(t, nil); err != nil {
+		if err := j.refused(create(t, nil)); err != nil {
 			j.remark("no %s QP even without an SRQ: %s", t, short(err))
 			continue
 		}
-		if err := j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq)); err != nil {
+		// The type without an SRQ, and another with one, are had.
+		control := func() error {
+			return errors.Join(create(t, nil)(), create(j.ways.qpType, srq)())
+		}
+		if err := j.seeRefused(fmt.Sprintf("%s QP with an SRQ", t), create(t, srq), control); err != nil {
 			return err
 		}
 	}
@@ -176,12 +190,12 @@ func qpRecvCapsIgnored(j *judge) error {
 	j.asks(fmt.Sprintf("ibv_create_qp (%s) with an SRQ and with max_recv_wr and max_recv_sge 0, with max_recv_wr %d (max_qp_wr is %d), and with max_recv_sge %d (max_sge is %d)",
 		typ, l.MaxQPWR+1, l.MaxQPWR, l.MaxSGE+1, l.MaxSGE), "the QPs are created all the same")
 	for _, t := range []struct {
-		text    string
-		wr, sge int
+		way, text string
+		wr, sge   int
 	}{
-		{"both 0", 0, 0},
-		{fmt.Sprintf("max_recv_wr %d", l.MaxQPWR+1), l.MaxQPWR + 1, 1},
-		{fmt.Sprintf("max_recv_sge %d", l.MaxSGE+1), 1, l.MaxSGE + 1},
+		{known.WayRefused, "both 0", 0, 0},
+		{"max_recv_wr", fmt.Sprintf("max_recv_wr %d", l.MaxQPWR+1), l.MaxQPWR + 1, 1},
+		{"max_recv_sge", fmt.Sprintf("max_recv_sge %d", l.MaxSGE+1), 1, l.MaxSGE + 1},
 	} {
 		asked := smallQP()
 		asked.MaxRecvWR, asked.MaxRecvSGE = uint32(t.wr), uint32(t.sge)
@@ -199,7 +213,7 @@ func qpRecvCapsIgnored(j *judge) error {
 			return err
 		}
 		if refusal != nil {
-			j.see(false, "%s: %s", t.text, short(refusal))
+			j.seeIn(t.way, false, "%s: %s", t.text, short(refusal))
 		} else {
 			j.see(true, "%s: created", t.text)
 		}
@@ -316,7 +330,14 @@ func qpDestroyBusyMulticast(j *judge) error {
 	}
 	query := func() error { _, err := qp.Query(); return err }
 	before := j.refused(query)
-	if err := j.seeRefused("ibv_destroy_qp", j.refused(qp.Close)); err != nil || j.violated {
+	plain := func() error {
+		q, _, err := j.member()
+		if err != nil {
+			return err
+		}
+		return q.Close()
+	}
+	if err := j.seeRefused("ibv_destroy_qp", qp.Close, plain); err != nil || j.violated {
 		return err
 	}
 	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {

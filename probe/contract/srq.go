@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/verbs"
 )
 
@@ -28,11 +29,19 @@ func srqSizes(l verbs.Limits) []verbs.SRQAttr {
 	return list
 }
 
+// srqPairs are the sizes of an SRQ as two tell them.
+func srqPairs(one, other verbs.SRQAttr) []size {
+	return []size{
+		{"max_wr", int64(one.MaxWR), int64(other.MaxWR)},
+		{"max_sge", int64(one.MaxSGE), int64(other.MaxSGE)},
+	}
+}
+
 func srqText(a verbs.SRQAttr) string { return fmt.Sprintf("%d×%d", a.MaxWR, a.MaxSGE) }
 
 // eachSRQ creates an SRQ of each size and lets look at it. It goes on if one
 // cannot be had, unless none can.
-func (j *judge) eachSRQ(look func(asked verbs.SRQAttr, q verbs.SRQ) error) error {
+func (j *judge) eachSRQ(look func(pd verbs.PD, asked verbs.SRQAttr, q verbs.SRQ) error) error {
 	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
 		return notSupported("the device says max_srq %d", n)
 	}
@@ -50,7 +59,7 @@ func (j *judge) eachSRQ(look func(asked verbs.SRQAttr, q verbs.SRQ) error) error
 			continue
 		}
 		created++
-		if err := look(asked, q); err != nil {
+		if err := look(pd, asked, q); err != nil {
 			return err
 		}
 		if err := q.Close(); err != nil {
@@ -66,9 +75,9 @@ func (j *judge) eachSRQ(look func(asked verbs.SRQAttr, q verbs.SRQ) error) error
 func srqAtLeastRequested(j *judge) error {
 	j.asks("ibv_create_srq with several max_wr×max_sge", "both are written back as at least what was asked for")
 	var c compared
-	err := j.eachSRQ(func(asked verbs.SRQAttr, q verbs.SRQ) error {
+	err := j.eachSRQ(func(_ verbs.PD, asked verbs.SRQAttr, q verbs.SRQ) error {
 		given := q.Created()
-		c.add(given.MaxWR >= asked.MaxWR && given.MaxSGE >= asked.MaxSGE, "%s→%s", srqText(asked), srqText(given))
+		c.add(shortfalls(srqPairs(asked, given)...), "%s→%s", srqText(asked), srqText(given))
 		return nil
 	})
 	if err != nil {
@@ -78,10 +87,22 @@ func srqAtLeastRequested(j *judge) error {
 	return nil
 }
 
+// maxFilled is the most receives that an SRQ may say it has room for if it is to be
+// filled, and fillBeyond by how many more are tried than either figure says.
+const (
+	maxFilled  = 128
+	fillBeyond = 1
+)
+
+// srqReportsActual compares what was written back with what the query tells. Where they
+// differ, receives are posted until they are refused: that tells which is true.
 func srqReportsActual(j *judge) error {
-	j.asks("ibv_create_srq with several max_wr×max_sge, then ibv_query_srq", "the query tells the sizes that create wrote back")
+	j.asks("ibv_create_srq with several max_wr×max_sge, then ibv_query_srq; where they differ, ibv_post_srq_recv until it is refused",
+		"the query tells the sizes that create wrote back")
 	var c compared
-	err := j.eachSRQ(func(asked verbs.SRQAttr, q verbs.SRQ) error {
+	// Which of the two figures as many receives fit as it says, each time so far.
+	createTrue, queryTrue, filled := true, true, 0
+	err := j.eachSRQ(func(pd verbs.PD, asked verbs.SRQAttr, q verbs.SRQ) error {
 		given := q.Created()
 		var told verbs.SRQAttr
 		// Not every device has the query.
@@ -92,15 +113,63 @@ func srqReportsActual(j *judge) error {
 		if err != nil {
 			return cannot("query an SRQ", err)
 		}
-		c.add(given.MaxWR == told.MaxWR && given.MaxSGE == told.MaxSGE,
-			"%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
+		text := fmt.Sprintf("%s→%s, query %s", srqText(asked), srqText(given), srqText(told))
+		if given.MaxWR != told.MaxWR && min(given.MaxWR, told.MaxWR) <= maxFilled {
+			fits, refusal, err := j.fill(pd, q, max(given.MaxWR, told.MaxWR)+fillBeyond)
+			switch {
+			case err != nil:
+				return err
+			case fits == 0:
+				text += fmt.Sprintf(" (no receive can be posted: %s)", short(refusal))
+			case refusal == nil:
+				text += fmt.Sprintf(" (%d receives fit and maybe more)", fits)
+			default:
+				text += fmt.Sprintf(" (%d receives fit, then %s)", fits, short(refusal))
+			}
+			if fits > 0 {
+				filled++
+				createTrue = createTrue && fits == given.MaxWR && refusal != nil
+				queryTrue = queryTrue && fits == told.MaxWR && refusal != nil
+			}
+		}
+		c.add(differences(srqPairs(given, told)...), "%s", text)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	c.conclude(j, "asked→written back")
+	what := "asked→written back"
+	switch {
+	case filled == 0:
+	case createTrue:
+		what = "what was written back is true, the query is not; " + what
+		j.remedy = "Take the sizes that ibv_create_srq wrote back, not those from ibv_query_srq."
+	case queryTrue:
+		what = "what the query tells is true, what was written back is not; " + what
+		j.remedy = "Take the sizes from ibv_query_srq, not those that ibv_create_srq wrote back."
+	default:
+		what = "neither figure is true each time; " + what
+	}
+	c.conclude(j, what)
 	return nil
+}
+
+// fill posts receives to an SRQ until one is refused, but no more than most, and tells
+// how many were taken and how the next was refused; nil if none was.
+func (j *judge) fill(pd verbs.PD, q verbs.SRQ, most uint32) (fits uint32, refusal, err error) {
+	// Who sizes are wrong for may be told of too many.
+	most = min(most, 2*(2*maxFilled+fillBeyond))
+	data, err := j.sge(pd)
+	if err != nil {
+		return 0, nil, err
+	}
+	for fits < most && refusal == nil {
+		refusal = j.refused(func() error { return q.PostRecv(verbs.RecvWR{ID: uint64(fits), SGEs: data}) })
+		if refusal == nil {
+			fits++
+		}
+	}
+	return fits, refusal, nil
 }
 
 // srqLimitIgnored creates SRQs that differ in srq_limit alone.
@@ -143,7 +212,7 @@ func srqLimitIgnored(j *judge) error {
 			return err
 		}
 		if refusal != nil {
-			j.see(false, "with %d: creation is refused: %s", limit, short(refusal))
+			j.seeIn(known.WayRefused, false, "with %d: creation is refused: %s", limit, short(refusal))
 			continue
 		}
 		same := q.Created().MaxWR == plain.Created().MaxWR && q.Created().MaxSGE == plain.Created().MaxSGE
@@ -158,7 +227,7 @@ func srqLimitIgnored(j *judge) error {
 		if got.Limit == want.Limit {
 			j.see(true, "with %d: created", limit)
 		} else {
-			j.see(false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
+			j.seeIn(known.WayArmed, false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
 		}
 	}
 	return nil
@@ -182,7 +251,14 @@ func srqDestroyBusy(j *judge) error {
 	query := func() error { _, err := srq.Query(); return err }
 	post := func() error { return srq.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}) }
 	noQuery, noPost := j.refused(query), j.refused(post)
-	if err := j.seeRefused("ibv_destroy_srq", j.refused(srq.Close)); err != nil || j.violated {
+	plain := func() error {
+		q, err := j.srq(pd)
+		if err != nil {
+			return err
+		}
+		return q.Close()
+	}
+	if err := j.seeRefused("ibv_destroy_srq", srq.Close, plain); err != nil || j.violated {
 		return err
 	}
 	if ok, err := j.stillWorks(verbs.QuerySRQ, noQuery, query); !ok {

@@ -27,6 +27,7 @@ func Hosts() []Host {
 		{"healthy", host(Device("mlx5_0", 16), Device("mlx5_1", 16))},
 		{"stuck", host(changed(hang), Device("mlx5_1", 16))},
 		{"contract_violated", host(changed(violate), Device("mlx5_1", 16))},
+		{"known_of_driver", host(changed(know))},
 		{"leaks", host(changed(leak), Device("mlx5_1", 16))},
 		{"slow_vector", host(changed(func(d *report.DeviceState) { slow(d, 13) }), Device("mlx5_1", 16))},
 		{"permission_denied", host(denied())},
@@ -92,6 +93,37 @@ func violate(d *report.DeviceState) {
 		Meaning: "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
 		Action:  "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	})
+}
+
+// know has a device break and keep contracts that its driver is known to break, and come
+// short of sizes as it is known to.
+func know(d *report.DeviceState) {
+	const source = "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c"
+	info := *d.Info
+	info.Driver = "hns"
+	d.Info = &info
+	c := *d.Contracts
+	c.Verdicts = append([]report.Contract(nil), c.Verdicts...)
+	for i, v := range []report.Contract{
+		{Verdict: report.VerdictViolated, Observed: "asked→given: 256→255", Fact: "cqe is the index of the last entry: one less than the queue has.", Source: source},
+		{Verdict: report.VerdictHolds, Observed: "EBUSY", Fact: "A queue in use can be destroyed.", Source: source},
+		{Verdict: report.VerdictViolated, Observed: "large: created with 1024 work requests, ibv_query_srq tells 1023", Fact: "The query tells one less.", Source: source},
+	} {
+		o := &c.Verdicts[i]
+		o.Verdict, o.Observed, o.Known, o.Fact, o.Source = v.Verdict, v.Observed, true, v.Fact, v.Source
+	}
+	d.Contracts = &c
+	run := *d.Last
+	run.Info, run.Probes = &info, probes()
+	run.Probes[0].CQs[1].Actual = run.Probes[0].CQs[1].Requested - 1
+	run.Probes[0].Known = []report.KnownShortfall{
+		{Subject: "medium", Message: "asked for cqe 256, given 255", Contract: "cq_at_least_requested", Fact: c.Verdicts[0].Fact, Source: source},
+	}
+	run.Probes[2].SRQs[2].Queried.WorkRequests = 1023
+	run.Probes[3].Known = []report.KnownShortfall{
+		{Subject: "rc large", Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter has is cut down to that, and not refused.", Source: source},
+	}
+	d.Last = &run
 }
 
 // leak leaves objects on a device: of the exporter, and of a program that died. It is

@@ -62,6 +62,9 @@ func TestContracts(t *testing.T) {
 			judged++
 			if number(s) == 1 {
 				violated = append(violated, label(s, "contract"))
+				if label(s, "known") != "true" {
+					t.Errorf("%s violates %s, and nothing is known of it", device, label(s, "contract"))
+				}
 			}
 		}
 		slices.Sort(violated)

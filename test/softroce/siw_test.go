@@ -10,7 +10,7 @@ import (
 
 // Software iWARP is another driver with other faults. It connects through a
 // connection manager only and flushes nothing that is posted to a QP in the error
-// state, and the process that polls a CQ after its destruction was refused
+// state, and the process that arms a CQ after its destruction was refused
 // crashes: each contract has its verdict all the same, and the probes go on.
 func TestSiw(t *testing.T) {
 	const siw = "siw0"
@@ -24,6 +24,9 @@ func TestSiw(t *testing.T) {
 	for _, s := range m.find("rdma_contract_violated", "device", siw) {
 		if number(s) == 1 {
 			violated = append(violated, label(s, "contract"))
+			if label(s, "known") != "true" {
+				t.Errorf("%s is violated, and nothing is known of it", label(s, "contract"))
+			}
 		}
 	}
 	for _, s := range m.find("rdma_contract_skipped", "device", siw) {
@@ -45,7 +48,7 @@ func TestSiw(t *testing.T) {
 	}; !slices.Equal(skipped, want) {
 		t.Errorf("skipped are %v, want %v", skipped, want)
 	}
-	m.is(t, 1, "rdma_contract_aborts_total", "device", siw, "outcome", "crashed", "verb", "ibv_poll_cq")
+	m.is(t, 1, "rdma_contract_aborts_total", "device", siw, "outcome", "crashed", "verb", "ibv_req_notify_cq")
 	m = e.rounds(2, siw)
 	m.allOK(t, siw)
 	for line := range strings.Lines(e.log.String()) {

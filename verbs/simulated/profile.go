@@ -34,6 +34,11 @@ type DeviceProfile struct {
 	// file leaves out is taken. ParseProfile resolves and clears it; in a profile
 	// made otherwise it must be empty.
 	Like string `yaml:"like,omitempty"`
+	// Driver is the name of the driver that the device is said to have, such as mlx5,
+	// and Kernel the release of the kernel, such as 6.1, that it is said to be of. What
+	// the driver is known for is not held against the device. Both may be empty.
+	Driver string `yaml:"driver,omitempty"`
+	Kernel string `yaml:"kernel,omitempty"`
 	// Transport is the name of a verbs.Transport.
 	Transport string `yaml:"transport"`
 	// Firmware is fw_ver, at most 63 bytes.

@@ -96,6 +96,12 @@ func (v *validator) device(at path, d *DeviceProfile) {
 	if d.Like != "" {
 		v.report(at.to("like"), "only ParseProfile resolves it", "like is %q", d.Like)
 	}
+	if !regexp.MustCompile(`^[a-z0-9_]{0,32}$`).MatchString(d.Driver) {
+		v.report(at.to("driver"), "write up to 32 small letters, digits and underscores, as in bnxt_re", "%q is no name for a driver", d.Driver)
+	}
+	if !regexp.MustCompile(`^([0-9]+\.[0-9]+[0-9A-Za-z.+~_-]{0,56})?$`).MatchString(d.Kernel) {
+		v.report(at.to("kernel"), "write it like 6.1 or 6.1.0-13-amd64, in quotes", "%q is no release of a kernel", d.Kernel)
+	}
 	v.oneOf(at.to("transport"), "transport", d.Transport, transports())
 	if len(d.Firmware) > 63 {
 		v.report(at.to("fw_version"), "shorten it", "the firmware version has %d bytes, more than 63", len(d.Firmware))

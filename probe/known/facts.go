@@ -1,0 +1,192 @@
+package known
+
+// What the checks of the contracts tell apart, beside the names of sizes.
+const (
+	// WayAccepted: what must be refused is accepted.
+	WayAccepted = "accepted"
+	// WayRefused: what must be accepted is refused.
+	WayRefused = "refused"
+	// WayArmed: the limit of an SRQ is armed by its creation.
+	WayArmed = "armed"
+	// WayEnd: the process died of, or hung in, what must work.
+	WayEnd = "end"
+)
+
+// Facts returns everything that is known, by driver. Each row was read in the source
+// that it names: rdma-core 44 and its master of early 2026, Linux 6.1 and 6.12. Those of
+// rxe and siw were seen on devices, too.
+func Facts() []Fact {
+	const (
+		cqAtLeast      = "cq_at_least_requested"
+		cqDestroyBusy  = "cq_destroy_busy"
+		srqActual      = "srq_reports_actual"
+		srqLimit       = "srq_limit_ignored"
+		qpAtLeast      = "qp_at_least_requested"
+		qpActual       = "qp_reports_actual"
+		qpSRQType      = "qp_srq_type_restricted"
+		qpRecvCaps     = "qp_recv_caps_ignored_with_srq"
+		notifiesErrors = "notify_solicited_delivers_errors"
+	)
+	return []Fact{
+		{
+			Driver: "bnxt_re", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			What:   "On adapters with toggle pages (Thor2), the library unmaps that of the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq ends the process.",
+			Source: "rdma-core, later than 44: bnxt_re_destroy_cq in providers/bnxt_re/verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: srqActual,
+			What:   "Creation leaves max_wr as it was asked for; the query tells the slots of the queue, of which there is at least one more.",
+			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: qpActual,
+			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the slots of the queues.",
+			Source: "Linux: bnxt_re_init_rq_attr, bnxt_re_init_sq_attr and bnxt_re_query_qp in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			What:   "The sizes of the receive queue are held against the limits whether there is one or not.",
+			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
+		},
+		{
+			Driver: "erdma", Contract: qpActual,
+			What:   "Creation leaves the sizes as they were asked for; the query tells those of the queues, and always the same inline size.",
+			Source: "Linux: erdma_create_qp and erdma_query_qp in drivers/infiniband/hw/erdma/erdma_verbs.c",
+		},
+		{
+			Driver: "hns", Contract: cqAtLeast, Ways: []string{"cqe"}, Most: 1,
+			What:   "cqe is the index of the last entry: one less than the queue has.",
+			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "hns", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			What:   "More inline data than the adapter has is cut down to that, and not refused.",
+			Source: "rdma-core: get_max_inline_data in providers/hns/hns_roce_u_verbs.c",
+		},
+		{
+			Driver: "hns", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
+		},
+		{
+			Driver: "ionic", Contract: qpActual, Ways: []string{"max_recv_sge"},
+			What:   "The query works out the receive scatter/gather elements by the formula for sends.",
+			Source: "rdma-core, later than 44: ionic_create_qp_ex and ionic_query_qp in providers/ionic/ionic_verbs.c",
+		},
+		{
+			Driver: "irdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
+			What:   "With the older of two ABIs, the query tells the whole queues, and creation what a program may use of them.",
+			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
+		},
+		{
+			Driver: "mana", Contract: cqAtLeast, Ways: []string{"cqe"},
+			What:   "The kernel does not say how many entries a queue has: cqe is 0.",
+			Source: "Linux: mana_ib_create_cq in drivers/infiniband/hw/mana/cq.c (6.12); rdma-core, later than 44: mana_create_cq in providers/mana/cq.c",
+		},
+		{
+			Driver: "mlx4", Contract: qpSRQType, Ways: []string{WayAccepted},
+			What:   "A UC queue pair with a shared receive queue is created.",
+			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c; Linux: create_qp_common in drivers/infiniband/hw/mlx4/qp.c, neither of which looks",
+		},
+		{
+			Driver: "mlx4", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
+		},
+		{
+			Driver: "mlx5", Contract: srqActual, Ways: []string{"max_wr"},
+			What:   "Creation writes back what a program can post; the query counts the entries of the library's wait queue, too.",
+			Source: "rdma-core: mlx5_create_srq in providers/mlx5/verbs.c and mlx5_alloc_srq_buf in srq.c; Linux: mlx5_ib_query_srq in drivers/infiniband/hw/mlx5/srq.c",
+		},
+		{
+			Driver: "mlx5", Contract: qpRecvCaps, Ways: []string{"max_recv_wr"},
+			What:   "max_recv_wr is held against the limit whether there is a receive queue or not.",
+			Source: "rdma-core: mlx5_calc_rq_size in providers/mlx5/verbs.c; Linux: set_rq_size in drivers/infiniband/hw/mlx5/qp.c",
+		},
+		{
+			Driver: "ocrdma", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
+			What:   "Creation arms an srq_limit other than 0.",
+			Source: "Linux: ocrdma_create_srq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
+		},
+		{
+			Driver: "ocrdma", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
+			What:   "max_recv_sge is held against the limit whether there is a receive queue or not.",
+			Source: "Linux: ocrdma_check_qp_params in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
+		},
+		{
+			Driver: "qedr", Contract: srqActual,
+			What:   "The query tells the maxima of the device, whatever the queue has.",
+			Source: "Linux: qedr_query_srq in drivers/infiniband/hw/qedr/verbs.c",
+		},
+		{
+			Driver: "qedr", Contract: qpActual, Ways: []string{"max_inline_data"},
+			What:   "The query tells the most inline data of the device, whatever the queue pair has.",
+			Source: "Linux: qedr_query_qp in drivers/infiniband/hw/qedr/verbs.c",
+		},
+		{
+			Driver: "qedr", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
+			What:   "max_recv_sge is held against the limit whether there is a receive queue or not.",
+			Source: "Linux: qedr_check_qp_attrs in drivers/infiniband/hw/qedr/verbs.c",
+		},
+		{
+			Driver: "rxe", Contract: srqActual, Ways: []string{"max_wr"}, Mended: "6.12",
+			What:   "Creation leaves max_wr as it was asked for; the query tells the real size.",
+			Source: "Linux 6.1: rxe_srq_from_init in drivers/infiniband/sw/rxe/rxe_srq.c, rxe_query_srq in rxe_verbs.c; 6.12 writes it back",
+		},
+		{
+			Driver: "rxe", Contract: srqLimit, Ways: []string{WayArmed},
+			What:   "Creation arms srq_limit.",
+			Source: "Linux: rxe_srq_from_init in drivers/infiniband/sw/rxe/rxe_srq.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "rxe", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"}, Mended: "6.12",
+			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the real sizes.",
+			Source: "Linux 6.1: rxe_qp_init_req, rxe_qp_init_resp and rxe_qp_to_init in drivers/infiniband/sw/rxe/rxe_qp.c; 6.12 writes them back",
+		},
+		{
+			Driver: "rxe", Contract: qpSRQType, Ways: []string{WayAccepted},
+			What:   "A UC queue pair with a shared receive queue is created.",
+			Source: "Linux: rxe_qp_chk_init in drivers/infiniband/sw/rxe/rxe_qp.c, which does not look (6.1 and 6.12)",
+		},
+		{
+			Driver: "rxe", Contract: notifiesErrors,
+			What:   "Flushed sends complete as if they were not solicited; with newer kernels, flushed receives do, too.",
+			Source: "Linux: do_complete (6.1) and flush_send_wqe (6.12) in drivers/infiniband/sw/rxe/rxe_comp.c, flush_recv_wqe (6.12) in rxe_resp.c, which give rxe_cq_post 0 for solicited",
+		},
+		{
+			Driver: "siw", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq or ibv_poll_cq ends the process.",
+			Source: "rdma-core: siw_destroy_cq in providers/siw/siw.c",
+		},
+		{
+			Driver: "siw", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
+			What:   "Creation arms srq_limit, and fails if it is above max_wr.",
+			Source: "Linux: siw_create_srq in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "siw", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr", "max_inline_data"},
+			What:   "Creation leaves the sizes as they were asked for; the query tells the real ones, and always the same inline size.",
+			Source: "Linux: siw_create_qp and siw_query_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "siw", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			Source: "Linux: siw_create_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "siw", Contract: notifiesErrors,
+			What:   "No completion of a receive counts as solicited, and none of a send that does not ask for it.",
+			Source: "Linux: siw_rqe_complete, siw_sqe_complete and siw_cq_notify_now in drivers/infiniband/sw/siw/siw_qp.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "vmw_pvrdma", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			What:   "Inline data is not refused, and max_inline_data is written back as 0.",
+			Source: "Linux: pvrdma_create_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12)",
+		},
+		{
+			Driver: "vmw_pvrdma", Contract: qpActual,
+			What:   "The query tells no sizes of the receive queue before the queue pair leaves RESET.",
+			Source: "Linux: pvrdma_query_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12); rdma-core: pvrdma_query_qp in providers/vmw_pvrdma/qp.c, which puts in those of the send queue alone",
+		},
+	}
+}
