@@ -16,7 +16,7 @@ func (r *run) cq(s *step) {
 			return err
 		})
 		if err != nil {
-			s.fail(p.name, err)
+			s.cannot(p.name, err)
 			continue
 		}
 		s.done++

@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"rdma_exporter/probe/session"
@@ -92,9 +91,9 @@ func (r *run) describe() error {
 	}
 	var errs []error
 	for number := 1; number <= attr.Ports; number++ {
-		port, err := r.Device.QueryPort(number)
+		port, err := r.Port(number)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("query port %d: %w", number, err))
+			errs = append(errs, err)
 			continue
 		}
 		d.Ports = append(d.Ports, report.Port{

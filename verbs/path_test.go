@@ -56,8 +56,14 @@ func TestToSelf(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := verbs.ToSelf(1, tt.port, tt.table)
-			if (err != nil) != tt.fails || got != tt.want {
-				t.Errorf("ToSelf = %+v, %v; want %+v, fails: %t", got, err, tt.want, tt.fails)
+			if tt.fails {
+				if err == nil {
+					t.Errorf("ToSelf = %+v; want an error", got)
+				}
+				return
+			}
+			if err != nil || len(got) == 0 || got[0] != tt.want {
+				t.Errorf("ToSelf = %+v, %v; want first %+v", got, err, tt.want)
 			}
 		})
 	}

@@ -172,7 +172,7 @@ func TestParseErrors(t *testing.T) {
 		{"two documents", "devices: []\n---\ndevices: []\n", "profile: the profile has more than one document; remove what follows the line ---"},
 		{"not a mapping", "- 1\n", "profile:1: a list is not a mapping; write key: value lines"},
 		{"unknown key", device("    max_inline: 3\n"), `profile:4: unknown key "max_inline"; did you mean max_inline_data?`},
-		{"unknown key of a fault", fault("{verb: ibv_create_cq, errno: EIO, count: 3}"), `profile:5: unknown key "count"; valid are verb, after, times, errno, short, delay, hang, crash`},
+		{"unknown key of a fault", fault("{verb: ibv_create_cq, errno: EIO, count: 3}"), `profile:5: unknown key "count"; valid are verb, when, after, times, errno, short, ignore, delay, hang, crash`},
 		{"duplicate key", device("    vendor_id: 1\n    vendor_id: 2\n"), `profile:5: mapping key "vendor_id" already defined at line 4`},
 		{"like nobody", "devices: [{name: a, like: sim_rxe}]", `profile:1: devices[0].like: the default profile has no device "sim_rxe"; did you mean sim_rxe0?`},
 		{
@@ -223,8 +223,8 @@ func TestParseErrors(t *testing.T) {
 		{"far from every verb", fault("{verb: rdma_connect, errno: ENOMEM}"), `unknown verb "rdma_connect"; valid are ibv_get_device_list,`},
 		{"fault errno", fault("{verb: ibv_create_cq, errno: ENOMEN}"), `profile:5: devices[0].faults[0].errno: unknown errno symbol "ENOMEN"; did you mean ENOMEM?`},
 		{"errno number", fault("{verb: ibv_create_cq, errno: 12}"), `unknown errno symbol "12"; valid are EACCES, EAGAIN,`},
-		{"no action", fault("{verb: ibv_create_cq}"), "profile:5: devices[0].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"},
-		{"two actions", fault("{verb: ibv_create_cq, errno: EIO, hang: true}"), "profile:5: devices[0].faults[0]: the fault has 2 actions: errno, hang; give exactly one of errno, short, delay, hang and crash, and write a fault for each"},
+		{"no action", fault("{verb: ibv_create_cq}"), "profile:5: devices[0].faults[0]: the fault does nothing; give exactly one of errno, short, ignore, delay, hang and crash"},
+		{"two actions", fault("{verb: ibv_create_cq, errno: EIO, hang: true}"), "profile:5: devices[0].faults[0]: the fault has 2 actions: errno, hang; give exactly one of errno, short, ignore, delay, hang and crash, and write a fault for each"},
 		{"after", fault("{verb: ibv_create_cq, after: -1, hang: true}"), "profile:5: devices[0].faults[0].after: -1 is out of range"},
 		{"times", fault("{verb: ibv_create_cq, times: -1, hang: true}"), "profile:5: devices[0].faults[0].times: -1 is out of range"},
 		{"negative short", fault("{verb: ibv_create_cq, short: -1}"), "profile:5: devices[0].faults[0].short: -1 is out of range; write a number from 1 to 2147483647"},
@@ -309,7 +309,7 @@ func TestLoadProfileErrors(t *testing.T) {
 func TestInvalidProfile(t *testing.T) {
 	bad := simulated.Default()
 	bad.Devices[1].Faults = []simulated.Fault{{Verb: verbs.CreateCQ}}
-	want := "devices[1].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"
+	want := "devices[1].faults[0]: the fault does nothing; give exactly one of errno, short, ignore, delay, hang and crash"
 	if err := bad.Validate(); err == nil || err.Error() != want {
 		t.Errorf("Validate: %v, want %s", err, want)
 	}
