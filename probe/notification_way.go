@@ -188,12 +188,12 @@ func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 		// it does not take, or never knew of, is none of its business.
 		tells = failed[len(failed)-1]
 		for _, t := range failed {
-			if t.lost() && t.flush != session.FlushRecv {
+			if t.lost() && t.flush.BeenReady() {
 				tells = t
 				break
 			}
 		}
-		if !tells.lost() || tells.flush == session.FlushRecv {
+		if !tells.lost() || !tells.flush.BeenReady() {
 			m.none = &session.ObstacleError{Reason: report.SkipNotSupported, Detail: "no work request is flushed: " + n.reasons(m, failed)}
 			tells.err = m.none
 			return tells

@@ -30,7 +30,9 @@ func (r *run) srq(s *step) {
 			return err
 		})
 		if err != nil {
-			s.cannot(p.name, err)
+			if !s.skipped(p.name, err) {
+				s.fail(p.name, err)
+			}
 			continue
 		}
 		s.done++

@@ -100,7 +100,9 @@ func (s *step) skipped(subject string, err error) bool {
 // cannot notes that something could not be had: a skip if it is not offered, else
 // a failure.
 func (s *step) cannot(subject string, err error) {
-	if !s.skipped(subject, err) {
+	if verbs.IsNotSupported(err) {
+		s.skip(subject, report.SkipNotSupported, "%v", err)
+	} else {
 		s.fail(subject, err)
 	}
 }

@@ -24,13 +24,16 @@ const (
 	// FlushRC is the same with an RC QP. It was connected to itself, by a port that
 	// reaches itself.
 	FlushRC
+	// FlushInit: sends are posted to an RC QP that went to the error state from INIT.
+	// It needs neither an address nor a port, but many devices do not know it.
+	FlushInit
 	// FlushRecv: receives are posted to a QP in INIT, which then goes to the error
 	// state. That is for devices that take no sends in that state.
 	FlushRecv
 )
 
 // Flushes returns every way, the best first.
-func Flushes() []Flush { return []Flush{FlushUD, FlushRC, FlushRecv} }
+func Flushes() []Flush { return []Flush{FlushUD, FlushRC, FlushInit, FlushRecv} }
 
 // String says what is flushed.
 func (f Flush) String() string {
@@ -39,10 +42,16 @@ func (f Flush) String() string {
 		return "sends posted to a UD QP in the error state"
 	case FlushRC:
 		return "sends posted to an RC QP in the error state"
+	case FlushInit:
+		return "sends posted to an RC QP that never was ready, in the error state"
 	default:
 		return "receives of a QP that goes into the error state"
 	}
 }
+
+// BeenReady tells whether the QP has been in RTS. A device that took a work request
+// of such a QP has to complete it; of others it need not know.
+func (f Flush) BeenReady() bool { return f == FlushUD || f == FlushRC }
 
 // RefusedError is the error of a way that the device does not go: it has no such
 // QP, or refuses the work request at once. It is no failure of the device.
@@ -116,6 +125,8 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 		err = f.datagrams()
 	case FlushRC:
 		err = f.connected()
+	case FlushInit:
+		err = f.unready()
 	default:
 		err = f.receives(flushed, idle)
 	}
@@ -204,6 +215,25 @@ func (f *Flushing) connected() error {
 		}
 	}
 	return refused(err)
+}
+
+// unready creates the QP of FlushInit.
+func (f *Flushing) unready() error {
+	// Drivers of iWARP map their queues into the process, and do not look at what is
+	// posted there after the error.
+	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
+		return refused(obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t))
+	}
+	if _, err := f.at(); f.route.Port == 0 {
+		return refused(err)
+	}
+	if err := f.create(verbs.RC); err != nil {
+		return err
+	}
+	if err := f.change(f.route.toInit(verbs.RC)); err != nil {
+		return err
+	}
+	return f.change(verbs.ToError())
 }
 
 // selfRoutes returns the routes of the first port that has any.
