@@ -183,6 +183,9 @@ func (n *notification) use(m measurement, t *trial, failed []*trial) {
 // the trial that tells of it.
 func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 	tells := failed[0]
+	if m.path == report.PathLoopback && len(failed) > 1 {
+		n.Ways = append(n.Ways, report.Way{Port: m.port, Path: m.path, InsteadOf: n.reasons(m, failed)})
+	}
 	if m.path == report.PathFlush {
 		// A device that takes a request of a QP that it knows is to complete it. What
 		// it does not take, or never knew of, is none of its business.

@@ -48,6 +48,8 @@ type run struct {
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
+	// noCQs tells that the device offers no completion queues.
+	noCQs bool
 }
 
 // all describes the device and runs the probes. Its error is what kept it from
@@ -65,7 +67,7 @@ func (r *run) all(ctx context.Context) error {
 		{name: "qp", run: r.qp},
 		{name: "notification", run: r.notification, leftOut: r.cfg.Notification.Samples == 0},
 	} {
-		if probe.leftOut {
+		if probe.leftOut || r.noCQs {
 			continue
 		}
 		if err := errors.Join(ctx.Err(), r.Out.Err()); err != nil {

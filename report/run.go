@@ -153,7 +153,7 @@ type Way struct {
 	Port int         `json:"port"`
 	Path LatencyPath `json:"path"`
 	// By says it in words: the address by which the port reached itself, or what was
-	// flushed in which state.
+	// flushed in which state. It is empty if none of several ways did.
 	By string `json:"by"`
 	// InsteadOf tells of the better ways that did not do, and why; empty if none was
 	// tried.

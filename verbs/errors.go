@@ -84,10 +84,10 @@ func ErrnoOf(err error) (syscall.Errno, bool) {
 }
 
 // ErrnoName returns the symbol of an errno ("EBUSY"), or "errno 4242" for a
-// number that has none; NoErrno is "none".
+// number that has none; NoErrno is "no_errno".
 func ErrnoName(errno syscall.Errno) string {
 	if errno == NoErrno {
-		return "none"
+		return "no_errno"
 	}
 	// Linux has two names for 95; the kernel and its manuals use this one.
 	if errno == syscall.EOPNOTSUPP {

@@ -179,7 +179,7 @@ type Fault struct {
 	// Times is the number of calls that are affected; 0 means all.
 	Times int `yaml:"times,omitempty"`
 	// Errno is the symbol ("ENOMEM") of the error with which the verb fails. It
-	// then does nothing else: what it should destroy stays. "none" is a verb that
+	// then does nothing else: what it should destroy stays. "no_errno" is a verb that
 	// fails and sets no errno.
 	Errno string `yaml:"errno,omitempty"`
 	// Short makes each size that the verb gives smaller, by so many, than the one
