@@ -42,11 +42,21 @@ type facts struct {
 	pd        bool
 }
 
-// holds tells whether the condition, which may be nil, is met.
-func (c *Condition) holds(f facts) bool {
-	if c == nil {
-		return true
+// clone returns a copy that shares nothing with c.
+func (c Condition) clone() Condition {
+	c.QPTypes, c.States, c.To = slices.Clone(c.QPTypes), slices.Clone(c.States), slices.Clone(c.To)
+	c.Ports, c.GIDs = slices.Clone(c.Ports), slices.Clone(c.GIDs)
+	for _, b := range []**bool{&c.BeenRTS, &c.Channel, &c.Solicited, &c.PD} {
+		if *b != nil {
+			is := **b
+			*b = &is
+		}
 	}
+	return c
+}
+
+// holds tells whether the condition is met.
+func (c *Condition) holds(f facts) bool {
 	in := func(list []string, s *verbs.QPState) bool {
 		return list == nil || s != nil && slices.Contains(list, s.String())
 	}

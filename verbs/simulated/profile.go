@@ -171,9 +171,9 @@ type Fault struct {
 	// Verb is the verb whose calls count. A fault of ibv_get_device_list acts on
 	// the list of all devices.
 	Verb verbs.Verb `yaml:"verb"`
-	// When says which calls are counted; nil: all. Devices differ in what they refuse
+	// When says which calls are counted; the zero value: all. Devices differ in what they refuse
 	// in which state: that is told by this.
-	When *Condition `yaml:"when,omitempty"`
+	When Condition `yaml:"when,omitempty"`
 	// After is the number of calls that come first and are not affected.
 	After int `yaml:"after,omitempty"`
 	// Times is the number of calls that are affected; 0 means all.
@@ -341,6 +341,9 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.QPTypes = slices.Clone(d.QPTypes)
 	d.Latency = maps.Clone(d.Latency)
 	d.Faults = slices.Clone(d.Faults)
+	for i := range d.Faults {
+		d.Faults[i].When = d.Faults[i].When.clone()
+	}
 	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
 	d.CompletionFaults = slices.Clone(d.CompletionFaults)
 	d.Violate = slices.Clone(d.Violate)

@@ -256,12 +256,10 @@ func (v *validator) fault(at path, f Fault) {
 		v.report(at.to("ignore"), "only these can: "+join(ignorable()), "%s gives something, and cannot be ignored", f.Verb)
 	}
 	v.duration(at.to("delay"), f.Delay)
-	if f.When != nil {
-		v.condition(at.to("when"), f.When)
-	}
+	v.condition(at.to("when"), f.When)
 }
 
-func (v *validator) condition(at path, c *Condition) {
+func (v *validator) condition(at path, c Condition) {
 	for _, list := range []struct {
 		key, what    string
 		words, valid []string
