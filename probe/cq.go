@@ -16,6 +16,12 @@ func (r *run) cq(s *step) {
 			return err
 		})
 		if err != nil {
+			if s.done == 0 && verbs.IsNotSupported(err) {
+				// Whatever the size: without CQs there is nothing else to probe.
+				s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
+				r.noCQs = true
+				return
+			}
 			s.fail(p.name, err)
 			continue
 		}

@@ -16,9 +16,6 @@ import (
 const (
 	// maxLoopbackPorts is the most ports whose way to themselves is measured.
 	maxLoopbackPorts = 4
-	// flushPort is the port by way of which the QP of the flush path comes into
-	// the error state. It may be down.
-	flushPort = 1
 	// leastShare is the least time that a measurement is given, if as much is
 	// left: one share of very many would be too short for a single sample.
 	leastShare = 20 * time.Millisecond
@@ -63,10 +60,8 @@ type notification struct {
 
 // measurement is one measurement of the plan.
 type measurement struct {
-	path report.LatencyPath
-	mode report.LatencyMode
-	// route is that of the port; on the flush path it has the number only.
-	route  session.Route
+	*way
+	mode   report.LatencyMode
 	vector int
 	// combination names path, port and mode.
 	combination string
@@ -79,10 +74,11 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
 	ways := n.loopbacks()
-	ways = slices.Insert(ways, min(1, len(ways)), measurement{path: report.PathFlush, route: session.Route{Port: flushPort}})
+	ways = slices.Insert(ways, min(1, len(ways)), flushes())
 	vectors := n.vectors()
 	var plan []measurement
-	for i, m := range ways {
+	for i, w := range ways {
+		m := measurement{way: w}
 		// The vectors differ in which processor is interrupted; one way shows it.
 		of := vectors
 		if i > 0 {
@@ -91,7 +87,7 @@ func (n *notification) measurements() []measurement {
 		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited} {
 			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
 			if m.path == report.PathLoopback && n.Attr.Ports > 1 {
-				m.combination += fmt.Sprintf(" port %d", m.route.Port)
+				m.combination += fmt.Sprintf(" port %d", m.port)
 			}
 			for _, m.vector = range of {
 				plan = append(plan, m)
@@ -126,23 +122,26 @@ func gcd(a, b int) int {
 	return a
 }
 
-// loopbacks returns the ports that reach themselves, as measurements without mode
-// and vector, and notes why others do not.
-func (n *notification) loopbacks() []measurement {
-	var ways []measurement
+// loopbacks returns the ports that may reach themselves, and notes why others do not.
+func (n *notification) loopbacks() []*way {
+	var ways []*way
 	for port := 1; port <= n.Attr.Ports; port++ {
 		subject := fmt.Sprintf("%s port %d", report.PathLoopback, port)
 		if len(ways) == maxLoopbackPorts {
 			n.skip(subject, report.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
 			continue
 		}
-		route, err := n.Loopback(port)
+		routes, err := n.Routes(port)
 		if o := session.ObstacleOf(err); o != nil {
 			n.skip(subject, o.Reason, "%s", o.Detail)
 		} else if err != nil {
 			n.fail(subject, err)
 		} else {
-			ways = append(ways, measurement{path: report.PathLoopback, route: route})
+			w := &way{path: report.PathLoopback, port: port}
+			for _, r := range routes {
+				w.candidates = append(w.candidates, candidate{route: r})
+			}
+			ways = append(ways, w)
 		}
 	}
 	return ways
@@ -187,19 +186,34 @@ func (n *notification) leaveOut(list []measurement, reason report.SkipReason, fo
 // measure takes one measurement, with objects of its own, and notes what came of
 // it. The error tells of objects that are left.
 func (n *notification) measure(m measurement) error {
-	scope := n.Scope()
-	o, err := n.objects(scope, m)
-	if err == nil {
-		err = n.sample(m, o)
+	if m.none != nil {
+		n.leaveAside(m, m.none)
+		return nil
 	}
-	if o := session.ObstacleOf(err); o != nil {
-		// It is in the way of all vectors.
-		n.skip(m.combination, o.Reason, "%s", o.Detail)
-		n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.combination == m.combination })
-	} else if err != nil {
-		n.fail(m.subject(), err)
+	t, err := n.trial(m)
+	if err != nil {
+		return err
 	}
-	err = scope.Close()
+	if t.err == nil {
+		t.err = n.sample(m, t)
+	}
+	if o := session.ObstacleOf(t.err); o != nil {
+		n.leaveAside(m, o)
+	} else if t.err != nil {
+		n.fail(m.subject(), t.err)
+	}
+	return n.close(m, t)
+}
+
+// leaveAside notes an obstacle, which is in the way of all vectors.
+func (n *notification) leaveAside(m measurement, o *session.ObstacleError) {
+	n.skip(m.combination, o.Reason, "%s", o.Detail)
+	n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.combination == m.combination })
+}
+
+// close destroys the objects of a trial. The error tells of those that are left.
+func (n *notification) close(m measurement, t *trial) error {
+	err := t.scope.Close()
 	if err != nil {
 		n.fail(m.subject(), err)
 		f := &n.Failures[len(n.Failures)-1]
@@ -208,22 +222,33 @@ func (n *notification) measure(m measurement) error {
 	return err
 }
 
+// maxRenewals is the most samples of a measurement that takes its QP through all
+// its states for each: those are commands to the firmware of an adapter.
+const maxRenewals = 10
+
 // sample takes the samples of a measurement and notes what was found. The first
-// sample is taken by the ordinary calls: should a verb hang or crash, the report
+// sample was taken by the ordinary calls: should a verb hang or crash, the report
 // has named it. The others are taken in one batch, from which the figures are.
-func (n *notification) sample(m measurement, o verbs.Measurement) error {
-	o.Deadline = n.cfg.Deadline
-	found, took, err := n.first(m, o)
-	if err == nil && found.Stopped == verbs.StopNone {
+func (n *notification) sample(m measurement, t *trial) error {
+	o, found := t.o, t.found
+	var err error
+	if found.Stopped == verbs.StopNone {
 		left := n.left()
 		o.Budget = min(left, max(left/time.Duration(len(n.plan)+1), leastShare))
 		o.Samples = n.samples
+		if o.Init != nil {
+			o.Samples = min(o.Samples, maxRenewals)
+		}
 		// Half of the time at least is for samples that are kept.
-		o.Warmup = min(max(leastWarmup, n.samples/10), mostWarmup, max(0, int(o.Budget/2/took)))
+		o.Warmup = min(max(leastWarmup, o.Samples/10), mostWarmup, max(0, int(o.Budget/2/t.took)))
 		spurious := found.Spurious
 		if found.Stopped = verbs.StopBudget; o.Budget > 0 {
 			found, err = n.Device.Measure(o)
 			found.Spurious += spurious
+		}
+		var failed *verbs.Error
+		if errors.As(err, &failed) && failed.Verb == verbs.ModifyQP && len(found.Latency) == 0 {
+			return session.NotFlushed(fmt.Errorf("%s: the QP cannot be used again: %w", session.FlushRecv, err))
 		}
 	}
 	l := latency(m, found)
@@ -240,7 +265,7 @@ func (n *notification) sample(m measurement, o verbs.Measurement) error {
 	// What is awaited in vain takes long, and is probably so again.
 	switch {
 	case l.Missing > 0:
-		n.postpone(func(o measurement) bool { return o.path == m.path && o.route.Port == m.route.Port })
+		n.postpone(func(o measurement) bool { return o.way == m.way })
 	case l.Missed+l.Misdirected > 0:
 		n.postpone(func(o measurement) bool { return o.combination == m.combination })
 	}

@@ -12,7 +12,7 @@ import (
 // latency returns what a measurement found as the report has it.
 func latency(m measurement, s verbs.Samples) report.Latency {
 	l := report.Latency{
-		Port: m.route.Port, Path: m.path, Mode: m.mode, Vector: m.vector,
+		Port: m.port, Path: m.path, Mode: m.mode, Vector: m.vector,
 		Samples: s.Latency, Arms: s.Arm,
 		Missed: s.Missed, Spurious: s.Spurious, Misdirected: s.Misdirected, Missing: s.Missing,
 		Stopped: s.Stopped.String(),

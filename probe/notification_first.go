@@ -34,20 +34,7 @@ func (n *notification) first(m measurement, o verbs.Measurement) (found verbs.Sa
 	if unsure {
 		grace = min(grace, errorGrace)
 	}
-	// Software iWARP maps its queues into the process and does not look at what is
-	// posted there after the error.
-	blind := flush && n.Device.Transport() == verbs.TransportIWARP
-	if blind {
-		f.Deadline = min(o.Deadline, errorGrace)
-		grace = f.Deadline
-	}
 	err = f.take(grace)
-	if blind && err == nil && f.found.Missing > 0 {
-		return found, 0, &session.ObstacleError{
-			Reason: report.SkipNotSupported,
-			Detail: "nothing completes that is posted to a QP in the error state, as with other iWARP drivers",
-		}
-	}
 	if unsure && err == nil && f.found.Missed > 0 {
 		return found, 0, &session.ObstacleError{
 			Reason: report.SkipNotSupported,
@@ -81,10 +68,15 @@ type firstSample struct {
 // take takes the sample, as verbs.Measurement has it. The event is waited for no
 // longer than grace if the completion is there by then.
 func (f *firstSample) take(grace time.Duration) error {
+	if f.Init != nil {
+		if err := f.Receiver.Modify(f.Init.Attr, f.Init.Mask); err != nil {
+			return f.refused(err)
+		}
+	}
 	if f.Receiver != nil {
 		f.Recv.ID = firstID
 		if err := f.Receiver.PostRecv(f.Recv); err != nil {
-			return err
+			return f.refused(err)
 		}
 	}
 	if f.Channel != nil {
@@ -94,8 +86,8 @@ func (f *firstSample) take(grace time.Duration) error {
 	}
 	f.Send.ID = firstID
 	posted := time.Now()
-	if err := f.Sender.PostSend(f.Send); err != nil {
-		return err
+	if err := f.trigger(); err != nil {
+		return f.refused(err)
 	}
 	wc, err := f.await(grace)
 	if err != nil {
@@ -112,6 +104,18 @@ func (f *firstSample) take(grace time.Duration) error {
 	}
 	return f.drain()
 }
+
+// trigger does what leads to the completion.
+func (f *firstSample) trigger() error {
+	if f.Init != nil {
+		return f.Receiver.Modify(verbs.ToError())
+	}
+	return f.Sender.PostSend(f.Send)
+}
+
+// refused makes a refusal of the error of a work request: another way may do
+// better.
+func (f *firstSample) refused(err error) error { return &session.RefusedError{Err: err} }
 
 // judge counts what is wrong about a completion, or that there is none.
 func (f *firstSample) judge(wc *verbs.WC, status verbs.WCStatus) {

@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"errors"
+
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -13,56 +15,82 @@ const (
 	depth = 4
 )
 
-// objects creates what one measurement needs, and nobody else uses: a message in
-// memory of its own, CQs of the measurement's vector, and a QP that flushes or
-// two QPs that are connected. One who is to sleep has a channel, and beside it a
-// second one on which no event belongs, but which has a CQ like the first: an
-// event that goes astray has somewhere to go.
-func (n *notification) objects(scope *session.Scope, m measurement) (o verbs.Measurement, err error) {
+// objects creates what a trial needs, and nobody else uses: a message in memory of
+// its own, CQs of the measurement's vector, and a QP that flushes or two QPs that
+// are connected. One who is to sleep has a channel, and beside it a second one on
+// which no event belongs, but which has a CQ like the first: an event that goes
+// astray has somewhere to go.
+func (n *notification) objects(t *trial, m measurement) (err error) {
+	o, scope := &t.o, t.scope
+	t.whatever = true
+	pd, err := n.PD()
+	if err != nil {
+		return err
+	}
 	if m.mode != report.ModePoll {
 		if o.Channel, err = scope.CompChannel(); err != nil {
-			return o, err
+			return err
 		}
 		if o.Bystander, err = scope.CompChannel(); err != nil {
-			return o, err
+			return err
 		}
 		if _, err = scope.CQ(m.cq(o.Bystander)); err != nil {
-			return o, err
+			return err
 		}
 	}
 	if o.CQ, err = scope.CQ(m.cq(o.Channel)); err != nil {
-		return o, err
-	}
-	pd, err := scope.PD()
-	if err != nil {
-		return o, err
+		return err
 	}
 	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
 	if o.Send.SGEs, o.Recv.SGEs, err = n.message(scope, pd); err != nil {
-		return o, err
+		return err
+	}
+	if m.path == report.PathFlush {
+		err = n.flushing(t)
+		var refused *session.RefusedError
+		t.whatever = err != nil && !errors.As(err, &refused)
+	} else {
+		err = n.connected(t, m, pd)
 	}
 	if m.mode == report.ModeSolicited {
 		o.SolicitedOnly = true
 		o.Send.Flags |= verbs.SendSolicited
 	}
-	if m.path == report.PathFlush {
-		o.Status = verbs.WCWRFlushErr
-		if o.Sender, err = scope.QP(pd, qpFor(o.CQ, o.CQ)); err != nil {
-			return o, err
-		}
-		return o, session.Break(o.Sender, m.route.Port)
+	return err
+}
+
+// flushing creates the QP of the flush path.
+func (n *notification) flushing(t *trial) error {
+	t.o.Status = verbs.WCWRFlushErr
+	f, err := t.scope.Flushing(t.flush, t.o.CQ, t.o.CQ, t.o.Send.SGEs)
+	if err != nil {
+		return err
 	}
+	t.port = f.Port
+	if t.flush == session.FlushRecv {
+		init := f.Init()
+		t.o.Receiver, t.o.Recv, t.o.Init = f.QP, f.Recv, &init
+	} else {
+		t.o.Sender, t.o.Send = f.QP, f.Send
+	}
+	return nil
+}
+
+// connected creates and connects the QPs of the loopback path.
+func (n *notification) connected(t *trial, m measurement, pd verbs.PD) (err error) {
+	o := &t.o
 	// The sender's completion must not be taken for that of the receipt.
-	if o.Other, err = scope.CQ(m.cq(nil)); err != nil {
-		return o, err
+	if o.Other, err = t.scope.CQ(m.cq(nil)); err != nil {
+		return err
 	}
-	if o.Sender, err = scope.QP(pd, qpFor(o.Other, o.Other)); err != nil {
-		return o, err
+	if o.Sender, err = t.scope.QP(pd, qpFor(o.Other, o.Other)); err != nil {
+		return err
 	}
-	if o.Receiver, err = scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
-		return o, err
+	if o.Receiver, err = t.scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
+		return err
 	}
-	return o, session.Connect(o.Sender, o.Receiver, m.route)
+	t.whatever = false
+	return session.Connect(o.Sender, o.Receiver, t.route)
 }
 
 // message returns where a message is sent from and received to. A process that

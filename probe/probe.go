@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"rdma_exporter/probe/known"
@@ -54,6 +53,8 @@ type run struct {
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
+	// noCQs tells that the device offers no completion queues.
+	noCQs bool
 }
 
 // all describes the device and runs the probes. Its error is what kept it from
@@ -71,7 +72,7 @@ func (r *run) all(ctx context.Context) error {
 		{name: "qp", run: r.qp},
 		{name: "notification", run: r.notification, leftOut: r.cfg.Notification.Samples == 0},
 	} {
-		if probe.leftOut {
+		if probe.leftOut || r.noCQs {
 			continue
 		}
 		if err := errors.Join(ctx.Err(), r.Out.Err()); err != nil {
@@ -98,9 +99,9 @@ func (r *run) describe() error {
 	}
 	var errs []error
 	for number := 1; number <= attr.Ports; number++ {
-		port, err := r.Device.QueryPort(number)
+		port, err := r.Port(number)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("query port %d: %w", number, err))
+			errs = append(errs, err)
 			continue
 		}
 		d.Ports = append(d.Ports, report.Port{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"rdma_exporter/probe/session"
@@ -14,22 +15,27 @@ import (
 // qp probes ibv_create_qp(3): QPs of each type and profile, and the most inline
 // data that each type can be given.
 func (r *run) qp(s *step) {
-	pd, err := r.Device.AllocPD()
+	pd, err := r.PD()
 	if err != nil {
-		s.fail("protection domain", err)
+		s.cannot("protection domain", err)
 		return
 	}
-	defer s.destroy("protection domain", "pd", pd)
 	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits)})
 	if err != nil {
-		s.fail("cq", err)
+		s.cannot("cq", err)
 		return
 	}
 	defer s.destroy("cq", "cq", cq)
 
+	var probes []*qpProbe
 	for _, t := range verbs.QPTypes() {
-		q := qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
-		if !q.supported() {
+		q := &qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
+		q.smallest()
+		probes = append(probes, q)
+	}
+	works := slices.ContainsFunc(probes, func(q *qpProbe) bool { return q.works })
+	for _, q := range probes {
+		if !q.offered(works) {
 			continue
 		}
 		if q.works {
@@ -46,8 +52,9 @@ type qpProbe struct {
 	label string
 	pd    verbs.PD
 	cq    verbs.CQ
-	// works tells that the smallest QP could be created.
+	// works tells that the smallest QP could be created, and err why not.
 	works bool
+	err   error
 	// inline is the most inline data that was found; negative if it is not known.
 	inline int
 }
@@ -60,33 +67,41 @@ func smallest(inline int) verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: 1, MaxRecvWR: 1, MaxSendSGE: 1, MaxRecvSGE: 1, MaxInlineData: uint32(inline)}
 }
 
-// supported tells whether the device has QPs of the type, and notes a skip or a
-// failure if not. No attribute of a device lists its types, so the smallest QP is
-// created. Drivers answer EOPNOTSUPP or EINVAL for a type that they don't have.
-// RC is the one that every device has and every process may create.
-func (q *qpProbe) supported() bool {
-	absent := func(err error) bool {
-		return q.typ != verbs.RC && (verbs.IsNotSupported(err) ||
-			errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EINVAL))
-	}
+// smallest creates the smallest QP of the type, which tells whether the device has
+// the type: no attribute lists them.
+func (q *qpProbe) smallest() {
 	var qp verbs.QP
-	var err error
-	q.Expecting(absent, func() { qp, err = q.create(smallest(0)) })
-	switch {
-	case err == nil:
+	q.Expecting(q.absent, func() { qp, q.err = q.create(smallest(0)) })
+	if q.err == nil {
 		q.done++
 		q.works = true
 		q.destroy(q.label, "qp", qp)
-		return true
-	case (absent(err) || verbs.IsNotSupported(err)) && q.skipped(q.label, err):
-		return false
-	case absent(err):
-		q.skip(q.label, report.SkipNotSupported, "not even the smallest QP: %v", err)
-		return false
-	default:
-		q.fail(q.label, err)
-		return true
 	}
+}
+
+// absent reports whether the smallest QP was refused because there is no such type.
+// What is not told apart from a mistake is taken for a refusal of RC only if the
+// device has other types: nearly every device has RC.
+func (q *qpProbe) absent(err error) bool {
+	return session.Absent(err) && (q.typ != verbs.RC || verbs.IsNotSupported(err))
+}
+
+// offered tells whether to go on with the type, and notes a skip or a failure if its
+// smallest QP could not be had. Works tells whether that of any type could.
+func (q *qpProbe) offered(works bool) bool {
+	switch {
+	case q.err == nil:
+		return true
+	case !q.absent(q.err) && (!session.Absent(q.err) || !works || errors.Is(q.err, os.ErrPermission)):
+		q.fail(q.label, q.err)
+		return true
+	case !q.skipped(q.label, q.err):
+		q.skip(q.label, report.SkipNotSupported, "not even the smallest QP: %v", q.err)
+	}
+	if !errors.Is(q.err, os.ErrPermission) {
+		q.Lacks(q.typ, q.err)
+	}
+	return false
 }
 
 // profiles creates a QP of each profile.
@@ -124,7 +139,7 @@ func (q *qpProbe) states(subject string, qp verbs.QP) {
 		}
 	}
 	if _, err := qp.Query(); err != nil {
-		q.fail(subject, err)
+		q.cannot(subject+" query", err)
 	}
 }
 

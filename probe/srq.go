@@ -13,12 +13,11 @@ func (r *run) srq(s *step) {
 		s.skip("", report.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
 		return
 	}
-	pd, err := r.Device.AllocPD()
+	pd, err := r.PD()
 	if err != nil {
-		s.fail("protection domain", err)
+		s.cannot("protection domain", err)
 		return
 	}
-	defer s.destroy("protection domain", "pd", pd)
 
 	for _, p := range r.cfg.SRQ.all() {
 		asked := verbs.SRQAttr{

@@ -97,6 +97,16 @@ func (s *step) skipped(subject string, err error) bool {
 	return true
 }
 
+// cannot notes that something could not be had: a skip if it is not offered, else
+// a failure.
+func (s *step) cannot(subject string, err error) {
+	if verbs.IsNotSupported(err) {
+		s.skip(subject, report.SkipNotSupported, "%v", err)
+	} else {
+		s.fail(subject, err)
+	}
+}
+
 // clamp returns the configured size, or the device's limit if that is less, and
 // notes it. A limit of zero or less says nothing.
 func (s *step) clamp(profile, subject, attribute string, configured int, limitName string, limit int) int {

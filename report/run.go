@@ -143,8 +143,23 @@ type Probe struct {
 	Inline []InlineMax `json:"inline,omitempty"`
 	// Memory is what objects cost.
 	Memory []Memory `json:"memory,omitempty"`
+	// Ways are those by which completions were brought about, one for each path and
+	// port.
+	Ways []Way `json:"ways,omitempty"`
 	// Latencies are measurements of completions.
 	Latencies []Latency `json:"latencies,omitempty"`
+}
+
+// Way is how the completions of a path were brought about on a port.
+type Way struct {
+	Port int         `json:"port"`
+	Path LatencyPath `json:"path"`
+	// By says it in words: the address by which the port reached itself, or what was
+	// flushed in which state. It is empty if none of several ways did.
+	By string `json:"by"`
+	// InsteadOf tells of the better ways that did not do, and why; empty if none was
+	// tried.
+	InsteadOf string `json:"instead_of,omitempty"`
 }
 
 // Status is how a probe ended.

@@ -64,7 +64,7 @@ func (p *Probe) validate() error {
 	if !slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, p.Status) {
 		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
 	}
-	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Latencies)} {
+	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Ways), len(p.Latencies)} {
 		if n > maxItems {
 			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
 		}
@@ -108,6 +108,11 @@ func (p *Probe) validate() error {
 	}
 	for _, m := range p.Memory {
 		words = append(words, m.Object, m.Profile)
+	}
+	for _, w := range p.Ways {
+		if !slices.Contains(LatencyPaths(), w.Path) || w.Port < 0 || w.Port > maxPorts {
+			return fmt.Errorf("probe %s: a way of path %.64q on port %d", p.Name, w.Path, w.Port)
+		}
 	}
 	for i := range p.Latencies {
 		if err := p.Latencies[i].validate(); err != nil {
@@ -205,6 +210,9 @@ func (p *Probe) unique() error {
 	for _, m := range p.Memory {
 		keys = append(keys, key{"memory", m.Object, m.Profile})
 	}
+	for _, w := range p.Ways {
+		keys = append(keys, key{"ways", string(w.Path), fmt.Sprintf("port %d", w.Port)})
+	}
 	for _, l := range p.Latencies {
 		keys = append(keys, key{"latencies", fmt.Sprintf("%s %s", l.Path, l.Mode), fmt.Sprintf("port %d vector %d", l.Port, l.Vector)})
 	}
@@ -226,6 +234,10 @@ func (p *Probe) clip() {
 	}
 	for i := range p.Skips {
 		p.Skips[i].Detail = clip(p.Skips[i].Detail)
+	}
+	for i := range p.Ways {
+		w := &p.Ways[i]
+		w.By, w.InsteadOf = clip(w.By), clip(w.InsteadOf)
 	}
 	for i := range p.Latencies {
 		p.Latencies[i].Stopped = clip(p.Latencies[i].Stopped)

@@ -25,7 +25,10 @@ func (d *Device) addProbe(p *report.Probe) {
 			Object: Clean(m.Object), Profile: Clean(m.Profile), Virtual: count(m.Virtual), Locked: count(m.Locked),
 		})
 	}
-	d.MaxInline, d.Memory = cut(d.MaxInline), cut(d.Memory)
+	for _, w := range cut(p.Ways) {
+		d.Ways = append(d.Ways, Way{Port: w.Port, Path: report.LatencyPath(Clean(string(w.Path))), By: Clean(w.By), InsteadOf: Clean(w.InsteadOf)})
+	}
+	d.MaxInline, d.Memory, d.Ways = cut(d.MaxInline), cut(d.Memory), cut(d.Ways)
 }
 
 // addSizes adds what was asked for and what was given.

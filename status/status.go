@@ -145,6 +145,8 @@ type Device struct {
 	MaxInline []MaxInline `json:"max_inline,omitempty"`
 	// What objects cost in the last run.
 	Memory []Memory `json:"memory,omitempty"`
+	// How the completions of each path and port were brought about in the last run.
+	Ways []Way `json:"ways,omitempty"`
 	// How long completions took in the last run, by port, path and mode.
 	Latencies []Latency `json:"latencies,omitempty"`
 	// The latest measurement of completion notification on each completion vector that
@@ -337,6 +339,19 @@ type Memory struct {
 	Virtual int64 `json:"virtual_bytes"`
 	// Memory held in place, in bytes.
 	Locked int64 `json:"locked_bytes"`
+}
+
+// Way is how the completions of a path were brought about on a port.
+type Way struct {
+	// The port.
+	Port int `json:"port"`
+	// The path.
+	Path report.LatencyPath `json:"path"`
+	// The way in words: the address by which the port reached itself, or what was
+	// flushed in which state. Absent if none of several ways did.
+	By string `json:"by,omitempty"`
+	// The better ways that did not do, and why; absent if the best one did.
+	InsteadOf string `json:"instead_of,omitempty"`
 }
 
 // Latency is how long completions took on one port in one way, over all completion

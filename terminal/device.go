@@ -40,6 +40,7 @@ func (p *page) device(d *status.Device, top told) {
 	p.audit(d.Resources)
 	p.sizes(d)
 	p.latencies(d.Latencies)
+	p.ways(d.Ways)
 	p.vectors(d)
 	p.resources(d.Resources, d.Identity != nil)
 }

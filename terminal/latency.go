@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -33,6 +34,17 @@ func (p *page) latencies(all []status.Latency) {
 		)
 	}
 	p.table(t)
+}
+
+// ways writes how completions were brought about.
+func (p *page) ways(all []status.Way) {
+	for _, w := range all {
+		text := w.By
+		if w.InsteadOf != "" {
+			text = joined(", not ", cmp.Or(text, "by no way"), w.InsteadOf)
+		}
+		p.labelled("", p.of(faint, fmt.Sprintf("%s port %d: ", w.Path, w.Port)), p.of(plain, text))
+	}
 }
 
 // wrong says what went wrong in a measurement.

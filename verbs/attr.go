@@ -85,6 +85,19 @@ func (t GIDType) String() string {
 	return name(int(t), "IB", "RoCE v1", "RoCE v2")
 }
 
+// PKey is a partition key: what partition a port is in, and how.
+type PKey uint16
+
+// IsFull reports whether the port is a full member of a partition. One that is a
+// limited member reaches full members only, and so not itself.
+func (k PKey) IsFull() bool {
+	const full = 1 << 15
+	return k&full != 0 && k != full
+}
+
+// String formats a key as sysfs does: 0xffff.
+func (k PKey) String() string { return fmt.Sprintf("0x%04x", uint16(k)) }
+
 // PortAttr are the attributes of a port (struct ibv_port_attr).
 type PortAttr struct {
 	State     PortState
@@ -96,6 +109,9 @@ type PortAttr struct {
 	MaxMTU    int
 	GIDs      int
 	PKeys     int
+	// GRHRequired tells that each packet of the port needs a global route header
+	// (IBV_QPF_GRH_REQUIRED).
+	GRHRequired bool
 }
 
 // PortState is the logical state of a port.

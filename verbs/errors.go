@@ -31,6 +31,11 @@ var ErrUnknownCQ = errors.New("an event for a CQ that does not exist")
 // host cannot offer.
 var ErrUnavailable = errors.New("provider not available")
 
+// NoErrno stands in for the errno of a verb that failed and set none, as some
+// providers do where they refuse without asking the kernel. It is above each
+// number that the kernel gives an errno, and is no other errno.
+const NoErrno syscall.Errno = 4095
+
 // Error is the failure of one verb on one device. It is comparable to its
 // errno: errors.Is(err, syscall.EBUSY) holds for a destroy that was refused
 // because the object is in use.
@@ -40,7 +45,7 @@ type Error struct {
 	// Device is the name of the device, as in /sys/class/infiniband; empty for a
 	// verb that is on none.
 	Device string
-	// Errno is the positive errno.
+	// Errno is the positive errno; NoErrno if the verb set none.
 	Errno syscall.Errno
 	// Detail tells more where the errno alone would mislead; may be nil.
 	Detail error
@@ -52,7 +57,11 @@ func (e *Error) Error() string {
 	if e.Device != "" {
 		on = " on " + e.Device
 	}
-	s := fmt.Sprintf("%s%s: %s (%s)", e.Verb, on, ErrnoName(e.Errno), e.Errno.Error())
+	meaning := e.Errno.Error()
+	if e.Errno == NoErrno {
+		meaning = "it failed and set no errno"
+	}
+	s := fmt.Sprintf("%s%s: %s (%s)", e.Verb, on, ErrnoName(e.Errno), meaning)
 	if e.Detail != nil {
 		s += ": " + e.Detail.Error()
 	}
@@ -75,8 +84,11 @@ func ErrnoOf(err error) (syscall.Errno, bool) {
 }
 
 // ErrnoName returns the symbol of an errno ("EBUSY"), or "errno 4242" for a
-// number that has none.
+// number that has none; NoErrno is "no_errno".
 func ErrnoName(errno syscall.Errno) string {
+	if errno == NoErrno {
+		return "no_errno"
+	}
 	// Linux has two names for 95; the kernel and its manuals use this one.
 	if errno == syscall.EOPNOTSUPP {
 		return "EOPNOTSUPP"

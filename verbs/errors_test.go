@@ -13,7 +13,7 @@ import (
 
 // TestErrorIs crosses every verb with errnos that verbs fail with.
 func TestErrorIs(t *testing.T) {
-	errnos := []syscall.Errno{syscall.EBUSY, syscall.ENOMEM, syscall.EIO, syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.ENOSYS, syscall.EAGAIN}
+	errnos := []syscall.Errno{syscall.EBUSY, syscall.ENOMEM, syscall.EIO, syscall.EINVAL, syscall.EPERM, syscall.EACCES, syscall.ENODEV, syscall.EOPNOTSUPP, syscall.ENOSYS, syscall.EAGAIN, verbs.NoErrno}
 	for _, v := range verbs.Verbs() {
 		for _, errno := range errnos {
 			err := fmt.Errorf("wrapped: %w", &verbs.Error{Verb: v, Device: "dev", Errno: errno})
@@ -58,9 +58,16 @@ func TestErrorWithoutDevice(t *testing.T) {
 	}
 }
 
+func TestErrorWithoutErrno(t *testing.T) {
+	err := &verbs.Error{Verb: verbs.CreateQP, Device: "dev", Errno: verbs.NoErrno}
+	if want := "ibv_create_qp on dev: no_errno (it failed and set no errno)"; err.Error() != want {
+		t.Errorf("%q", err)
+	}
+}
+
 func TestErrnoName(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
-		syscall.EBUSY: "EBUSY", syscall.EOPNOTSUPP: "EOPNOTSUPP", syscall.EAGAIN: "EAGAIN", 4242: "errno 4242", 0: "errno 0",
+		syscall.EBUSY: "EBUSY", syscall.EOPNOTSUPP: "EOPNOTSUPP", syscall.EAGAIN: "EAGAIN", 4242: "errno 4242", 0: "errno 0", verbs.NoErrno: "no_errno",
 	} {
 		if got := verbs.ErrnoName(errno); got != want {
 			t.Errorf("%d is %q, want %q", int(errno), got, want)
@@ -106,7 +113,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 33 {
+	if len(seen) != 34 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -23,6 +23,11 @@ type Measurement struct {
 	// needs no receive and its own completion is measured.
 	Receiver QP
 	Recv     RecvWR
+	// Init, if not nil, has no message sent: receives are flushed. Before each
+	// sample Receiver goes to RESET, from there to INIT by this change, and takes
+	// Recv; in place of posting Send it goes to the error state. Sender and Other
+	// are nil.
+	Init *QPChange
 	// CQ is where the measured completion arrives. It must be empty.
 	CQ CQ
 	// Other is where the sender's own completion arrives, which is taken after
@@ -47,6 +52,12 @@ type Measurement struct {
 	Budget time.Duration
 }
 
+// QPChange is a modification of a QP: what [QP].Modify takes.
+type QPChange struct {
+	Attr QPAttr
+	Mask QPAttrMask
+}
+
 // Validate returns an error that says which of Samples, Warmup and Deadline no
 // measurement can have, and the range that can be used; nil if there is none. The
 // first that is wrong is told. The objects and work requests are for the device to
@@ -66,7 +77,7 @@ func (m Measurement) Validate() error {
 // Samples is what a measurement found.
 type Samples struct {
 	// Latency is, of each sample that went well, the time from before
-	// ibv_post_send to after ibv_get_cq_event, or, without a channel, to after the
+	// ibv_post_send (with Init: the ibv_modify_qp that flushes) to after ibv_get_cq_event, or, without a channel, to after the
 	// ibv_poll_cq that returned the completion.
 	Latency []time.Duration
 	// Arm is the time within ibv_req_notify_cq of the samples of Latency; empty

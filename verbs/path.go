@@ -1,34 +1,49 @@
 package verbs
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // hopLimit lets a packet pass some routers; on the way to itself it meets none.
 const hopLimit = 64
 
-// ToSelf returns the address of a port as the port itself sees it, for a
-// connection from the port to itself: its LID on InfiniBand; elsewhere the best
-// of its GIDs in the table, RoCE v2 before v1, IPv4-mapped before others,
-// link-local last. The error says what the port lacks.
-func ToSelf(number int, port PortAttr, table []GIDEntry) (AHAttr, error) {
+// ToSelf returns the addresses of a port as the port itself sees it, for a
+// connection from the port to itself, the best first: on InfiniBand its LID, unless
+// it has none or wants a global route header; then each of its GIDs in the table,
+// RoCE v2 before v1, IPv4-mapped before others, link-local last. Which of them
+// leads anywhere has to be tried: a GID can be that of a VLAN, or of a network
+// device that is down. The error says what the port lacks.
+func ToSelf(number int, port PortAttr, table []GIDEntry) ([]AHAttr, error) {
+	var list []AHAttr
+	at := AHAttr{Port: number}
 	if port.LinkLayer == LinkInfiniBand {
-		if port.LID == 0 {
-			return AHAttr{}, fmt.Errorf("port %d has no LID", number)
+		at.DLID = port.LID
+		if port.LID != 0 && !port.GRHRequired {
+			list = append(list, at)
 		}
-		return AHAttr{Port: number, DLID: port.LID}, nil
 	}
-	best, bestRank := GIDEntry{}, 0
+	var own []GIDEntry
 	for _, e := range table {
-		if e.Port != number {
-			continue
-		}
-		if rank := e.rank(); rank > bestRank {
-			best, bestRank = e, rank
+		if e.Port == number && e.GID != (GID{}) {
+			own = append(own, e)
 		}
 	}
-	if bestRank == 0 {
-		return AHAttr{}, fmt.Errorf("none of %d GIDs belongs to port %d", len(table), number)
+	slices.SortStableFunc(own, func(a, b GIDEntry) int { return cmp.Compare(b.rank(), a.rank()) })
+	at.Global, at.HopLimit = true, hopLimit
+	for _, e := range own {
+		at.DGID, at.SGIDIndex = e.GID, e.Index
+		list = append(list, at)
 	}
-	return AHAttr{Port: number, Global: true, DGID: best.GID, SGIDIndex: best.Index, HopLimit: hopLimit}, nil
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case port.LinkLayer == LinkInfiniBand && port.LID == 0:
+		return nil, fmt.Errorf("port %d has no LID, and none of %d GIDs belongs to it", number, len(table))
+	default:
+		return nil, fmt.Errorf("none of %d GIDs belongs to port %d", len(table), number)
+	}
 }
 
 // rank returns how well a GID suits, from 1 up.

@@ -26,8 +26,12 @@ type Device interface {
 	// QueryPort returns a port's attributes (ibv_query_port). Ports count from 1.
 	QueryPort(port int) (PortAttr, error)
 	// GIDTable returns the used entries of the GID tables of all ports
-	// (ibv_query_gid_table).
+	// (ibv_query_gid_table). Ports that were not queried before are; one that does
+	// not answer costs the others nothing.
 	GIDTable() ([]GIDEntry, error)
+	// PKey returns an entry of a port's partition key table (ibv_query_pkey), in host byte
+	// order. Indices count from 0.
+	PKey(port, index int) (PKey, error)
 	// AllocPD allocates a protection domain (ibv_alloc_pd).
 	AllocPD() (PD, error)
 	// CreateCompChannel creates a completion event channel

@@ -16,6 +16,7 @@ const (
 	QueryDevice        Verb = "ibv_query_device"
 	QueryPort          Verb = "ibv_query_port"
 	QueryGIDTable      Verb = "ibv_query_gid_table"
+	QueryPKey          Verb = "ibv_query_pkey"
 	AllocPD            Verb = "ibv_alloc_pd"
 	DeallocPD          Verb = "ibv_dealloc_pd"
 	RegMR              Verb = "ibv_reg_mr"
@@ -49,7 +50,7 @@ const (
 // life.
 func Verbs() []Verb {
 	return []Verb{
-		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable,
+		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, RegMR, CreateAH, CreateCompChannel,
 		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ,
 		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,

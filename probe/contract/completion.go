@@ -26,8 +26,9 @@ type ways struct {
 	// noRoute.
 	route   *session.Route
 	noRoute error
-	// noFlush tells for each way of flushing why the device does not; nil if it
-	// does.
+	// send is how sends are flushed. noFlush tells of sends and of receives why the
+	// device does not flush them; nil if it does.
+	send    session.Flush
 	noFlush map[flushWay]error
 	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
 	qpType verbs.QPType
@@ -53,22 +54,60 @@ func (a *audit) survey() {
 	w := &a.ways
 	w.noFlush = make(map[flushWay]error)
 	w.qpType = a.findType()
-	for port := 1; port <= a.Attr.Ports && w.route == nil; port++ {
-		r, err := a.Loopback(port)
-		if err == nil {
-			w.route, w.noRoute = &r, nil
-		} else if w.noRoute == nil {
+	a.findRoute()
+	for _, way := range flushWays() {
+		w.noFlush[way] = a.findFlush(way)
+	}
+}
+
+// maxSearch is the most time that is spent on ways that lead nowhere.
+const maxSearch = 10 * time.Second
+
+// findRoute looks for a way by which a port reaches itself.
+func (a *audit) findRoute() {
+	w := &a.ways
+	start := time.Now()
+	for port := 1; port <= a.Attr.Ports; port++ {
+		routes, err := a.Routes(port)
+		for _, r := range routes {
+			w.route = &r
+			if err = a.try((*judge).receiver); err == nil {
+				w.noRoute = nil
+				return
+			}
+			w.route = nil
+			err = fmt.Errorf("no message goes from port %d to itself by %s: %w", port, r, err)
+			if time.Since(start) > maxSearch {
+				break
+			}
+		}
+		if w.noRoute == nil {
 			w.noRoute = err
 		}
-	}
-	if w.route != nil {
-		if err := a.try((*judge).receiver); err != nil {
-			w.route, w.noRoute = nil, fmt.Errorf("no message goes from port %d to itself: %w", w.route.Port, err)
+		if time.Since(start) > maxSearch {
+			return
 		}
 	}
-	for _, way := range flushWays() {
-		w.noFlush[way] = a.try(func(j *judge, q verbs.CQ) (completer, error) { return j.flusher(q, way) })
+}
+
+// findFlush looks for a way by which the device flushes sends, or receives, and
+// returns why there is none.
+func (a *audit) findFlush(way flushWay) error {
+	var errs []error
+	for _, f := range session.Flushes() {
+		if (f == session.FlushRecv) != (way == flushRecv) {
+			continue
+		}
+		if way == flushSend {
+			a.ways.send = f
+		}
+		err := a.try(func(j *judge, q verbs.CQ) (completer, error) { return j.flusher(q, way) })
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", f, err))
 	}
+	return session.NotFlushed(errs...)
 }
 
 // findType returns the type of QP with which to judge what holds for any.
@@ -219,8 +258,15 @@ func (j *judge) noCompletions() error {
 
 // noFlushes is why no work request is flushed.
 func (j *judge) noFlushes() error {
-	ways := flushWays()
-	return fmt.Errorf("no flushed %s (%w), no flushed %s (%w)", ways[0], j.ways.noFlush[ways[0]], ways[1], j.ways.noFlush[ways[1]])
+	return errors.Join(j.ways.noFlush[flushSend], j.ways.noFlush[flushRecv])
+}
+
+// by says how work requests are flushed.
+func (w *ways) by(way flushWay) session.Flush {
+	if way == flushSend {
+		return w.send
+	}
+	return session.FlushRecv
 }
 
 // pair are two RC QPs that are connected on one port.
@@ -332,39 +378,19 @@ func (j *judge) successful(q verbs.CQ) error {
 	return nil
 }
 
-// flushWay is a way to have work requests flushed, which completes them without
-// success and needs neither a port nor a peer.
+// flushWay is which work requests are flushed. Devices differ in which they flush.
 type flushWay int
 
-// The ways. Devices differ in which they know: iWARP drivers that map their
-// queues into the process do not look at what is posted after the error.
 const (
-	// flushSend: a send is posted to a QP in the error state.
 	flushSend flushWay = iota
-	// flushRecv: a receive is posted, and then the QP goes into the error state.
 	flushRecv
 )
-
-// String says what is flushed.
-func (w flushWay) String() string {
-	if w == flushSend {
-		return "sends posted to a QP in the error state"
-	}
-	return "receives of a QP that goes into the error state"
-}
 
 func flushWays() []flushWay { return []flushWay{flushSend, flushRecv} }
 
 // flusher is a completer of flushed work requests.
 type flusher struct {
-	j   *judge
-	way flushWay
-	pd  verbs.PD
-	// cq is the CQ that the completions go to, and idle the QPs' other one.
-	cq, idle verbs.CQ
-	// qp is in the error state; nil for flushRecv, which needs a QP each time.
-	qp     verbs.QP
-	data   []verbs.SGE
+	*session.Flushing
 	posted uint64
 }
 
@@ -382,58 +408,21 @@ func (j *judge) flusher(q verbs.CQ, way flushWay) (completer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flusher{j: j, way: way, pd: pd, cq: q, idle: idle, data: data}
-	if way == flushSend {
-		if j.ways.qpType != verbs.RC {
-			return nil, notSupported("a send on a %s QP needs an address", j.ways.qpType)
-		}
-		if f.qp, err = j.qp(pd, verbs.RC, q, idle, nil, true); err != nil {
-			return nil, err
-		}
-		if err := session.Break(f.qp, j.flushPort()); err != nil {
-			return nil, err
-		}
-	}
-	return f, nil
-}
-
-// flushPort is the port by which a QP gets into the error state; it need not be
-// active.
-func (j *judge) flushPort() int {
-	if j.ways.route != nil {
-		return j.ways.route.Port
-	}
-	return 1
+	f, err := j.Flushing(j.ways.by(way), q, idle, data)
+	return &flusher{Flushing: f}, err
 }
 
 // complete implements completer.
 func (f *flusher) complete(bool) error {
 	f.posted++
-	if f.way == flushSend {
-		err := f.qp.PostSend(verbs.SendWR{ID: f.posted, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: f.data})
-		if err != nil {
-			return cannot("post a send to a QP in the error state", err)
-		}
-		return nil
-	}
-	qp, err := f.j.qp(f.pd, f.j.ways.qpType, f.idle, f.cq, nil, false)
-	if err != nil {
-		return err
-	}
-	if err := qp.Modify(verbs.ToInit(qp.Type(), f.j.flushPort(), verbs.AccessLocalWrite)); err != nil {
-		return cannot("move a QP to INIT", err)
-	}
-	if err := qp.PostRecv(verbs.RecvWR{ID: f.posted, SGEs: f.data}); err != nil {
-		return cannot("post a receive", err)
-	}
-	if err := qp.Modify(verbs.ToError()); err != nil {
-		return cannot("move a QP with a receive to ERR", err)
+	if err := f.Post(f.posted); err != nil {
+		return cannot("have a work request flushed", err)
 	}
 	return nil
 }
 
 // String implements completer.
-func (f *flusher) String() string { return f.way.String() + " (flushed)" }
+func (f *flusher) String() string { return f.Way.String() + " (flushed)" }
 
 // notSupported is an obstacle in words.
 func notSupported(format string, args ...any) error {

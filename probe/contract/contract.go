@@ -338,8 +338,12 @@ func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, er
 // smallCQ is as many entries as the checks need of a CQ.
 const smallCQ = 16
 
-// cq creates a small CQ on vector 0. The channel may be nil.
+// cq creates a small CQ on vector 0. The channel may be nil. Of some devices a CQ
+// cannot be armed before there is a protection domain.
 func (j *judge) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
+	if _, err := j.pd(); err != nil {
+		return nil, err
+	}
 	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context})
 	if err != nil {
 		return nil, cannot("create a CQ", err)
@@ -356,9 +360,9 @@ func (j *judge) channel() (verbs.CompChannel, error) {
 	return c, nil
 }
 
-// pd allocates a protection domain.
+// pd returns the protection domain.
 func (j *judge) pd() (verbs.PD, error) {
-	p, err := j.PD()
+	p, err := j.audit.PD()
 	if err != nil {
 		return nil, cannot("allocate a protection domain", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rdma_exporter/probe/session"
 	"rdma_exporter/verbs"
 )
 
@@ -222,7 +223,7 @@ func cqDestroyBusy(j *judge) error {
 	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {
 		return err
 	}
-	if err := j.stillCompletes(pd, qp, send, recv, ch); err != nil || j.violated {
+	if err := j.stillCompletes(pd, qp, recv, ch); err != nil || j.violated {
 		return err
 	}
 	type step struct {
@@ -244,8 +245,7 @@ func cqDestroyBusy(j *judge) error {
 // notifies returns a channel, if the device has an event come for a completion such as
 // stillCompletes brings about; otherwise the error says why it does not.
 func (j *judge) notifies() (verbs.CompChannel, error) {
-	way, ok := j.flushes()
-	if !ok {
+	if !j.ways.flushes(flushRecv) {
 		return nil, j.noFlushes()
 	}
 	var err error
@@ -256,7 +256,7 @@ func (j *judge) notifies() (verbs.CompChannel, error) {
 			if err != nil {
 				return err
 			}
-			c, err := j.flusher(n.cq, way)
+			c, err := j.flusher(n.cq, flushRecv)
 			if err != nil {
 				return err
 			}
@@ -265,7 +265,7 @@ func (j *judge) notifies() (verbs.CompChannel, error) {
 			}
 			came, err := j.completesWithEvent(c, false, n.cq, n.ch)
 			if err == nil && !came {
-				err = fmt.Errorf("%s: no event within %v", way, patience)
+				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, patience)
 			}
 			return err
 		})
@@ -274,17 +274,6 @@ func (j *judge) notifies() (verbs.CompChannel, error) {
 		return nil, err
 	}
 	return j.channel()
-}
-
-// flushes returns the way in which stillCompletes brings about a completion; false if
-// the device flushes nothing.
-func (j *judge) flushes() (flushWay, bool) {
-	for _, way := range flushWays() {
-		if j.ways.flushes(way) {
-			return way, true
-		}
-	}
-	return 0, false
 }
 
 // stillWorks notes whether a verb works as it did before, when it failed with
@@ -319,42 +308,26 @@ func (j *judge) seeWorks(verb verbs.Verb, call func() error) (bool, error) {
 }
 
 // stillCompletes notes whether a QP in RESET can still complete something, and, if its
-// CQs have a channel, whether an event comes for it; if the device flushes anything at
-// all.
-func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, send, recv verbs.CQ, ch verbs.CompChannel) error {
-	way, ok := j.flushes()
-	if !ok {
-		j.remark("no work request is flushed here, so that none could be tried")
+// CQs have a channel, whether an event comes for it; if the device flushes receives, as
+// most do.
+func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
+	if !j.ways.flushes(flushRecv) {
+		j.remark("no receive is flushed here, so that none could be tried")
 		return nil
 	}
 	data, err := j.sge(pd)
 	if err != nil {
 		return err
 	}
-	q, what := send, "a send in the error state"
-	if way == flushRecv {
-		q, what = recv, "a receive in the error state"
-	}
 	if ch != nil {
-		if ok, err := j.seeWorks(verbs.ReqNotifyCQ, func() error { return q.ReqNotify(false) }); !ok {
+		if ok, err := j.seeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) }); !ok {
 			return err
 		}
 	}
 	// It worked for another QP a moment ago.
 	j.presume("completing a work request of the QP afterwards")
-	if err := qp.Modify(verbs.ToInit(qp.Type(), j.flushPort(), verbs.AccessLocalWrite)); err != nil {
-		return cannot("move the QP to INIT", err)
-	}
-	if way == flushSend {
-		if err = qp.Modify(verbs.ToError()); err == nil {
-			err = qp.PostSend(verbs.SendWR{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: data})
-		}
-	} else {
-		if err = qp.PostRecv(verbs.RecvWR{ID: 1, SGEs: data}); err == nil {
-			err = qp.Modify(verbs.ToError())
-		}
-	}
-	if err != nil {
+	const what = "a receive in the error state"
+	if err := j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
 		return cannot("bring about "+what, err)
 	}
 	came := false
@@ -363,7 +336,7 @@ func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, send, recv verbs.CQ, ch
 			return err
 		}
 	}
-	wcs, err := j.await(q, 1)
+	wcs, err := j.await(recv, 1)
 	if err != nil {
 		j.see(false, "afterwards %s left no completion: %v", what, err)
 		return nil

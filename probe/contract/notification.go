@@ -79,7 +79,7 @@ func (j *judge) eachFlush(f func(create func(verbs.CQ) (completer, error), what 
 			continue
 		}
 		create := func(q verbs.CQ) (completer, error) { return j.flusher(q, way) }
-		if err := f(create, way.String()); err != nil {
+		if err := f(create, j.ways.by(way).String()); err != nil {
 			return err
 		}
 	}

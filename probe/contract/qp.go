@@ -354,7 +354,7 @@ func qpDestroyBusyMulticast(j *judge) error {
 // member returns a UD QP that can be attached to a multicast group, and the LID
 // to attach it to.
 func (j *judge) member() (verbs.QP, uint16, error) {
-	port, err := j.Device.QueryPort(j.flushPort())
+	number, port, err := j.AnyPort()
 	if err != nil {
 		return nil, 0, cannot("query a port", err)
 	}
@@ -378,7 +378,7 @@ func (j *judge) member() (verbs.QP, uint16, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := qp.Modify(verbs.ToInit(verbs.UD, j.flushPort(), 0)); err != nil {
+	if err := qp.Modify(verbs.ToInit(verbs.UD, number, 0)); err != nil {
 		return nil, 0, cannot("move a UD QP to INIT", err)
 	}
 	if port.LinkLayer == verbs.LinkInfiniBand {

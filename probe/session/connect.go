@@ -10,14 +10,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// Route is how a port reaches itself.
-type Route struct {
-	Port int
-	AH   verbs.AHAttr
-	// MTU is in bytes.
-	MTU int
-}
-
 // ObstacleError is the error that says that something cannot be had on this device,
 // and why; it is no failure of the device.
 type ObstacleError struct {
@@ -55,59 +47,35 @@ func MayNotPin(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, os.ErrPermission)
 }
 
-// Loopback returns how a port reaches itself. The error is an *ObstacleError if there
-// is no way.
-func (s *Session) Loopback(number int) (Route, error) {
-	if t := s.Device.Transport(); t == verbs.TransportIWARP {
-		return Route{}, obstacle(report.SkipNotSupported, "%s connects through a connection manager only", t)
-	}
-	port, err := s.Device.QueryPort(number)
-	if err != nil {
-		return Route{}, fmt.Errorf("query port %d: %w", number, err)
-	}
-	if port.State != verbs.PortActive {
-		return Route{}, obstacle(report.SkipPortDown, "port %d is %s", number, port.State)
-	}
-	table, err := s.Device.GIDTable()
-	if err != nil {
-		return Route{}, fmt.Errorf("query the GID table: %w", err)
-	}
-	ah, err := verbs.ToSelf(number, port, table)
-	if err != nil {
-		return Route{}, obstacle(report.SkipNeeds, "no way from port %d to itself: %v", number, err)
-	}
-	return Route{Port: number, AH: ah, MTU: port.ActiveMTU}, nil
-}
-
-// Connect takes two RC QPs from RESET to RTS, each as the other's peer.
+// Connect takes two RC QPs from RESET to RTS, each as the other's peer. They may be
+// the same.
 func Connect(a, b verbs.QP, r Route) error {
-	for _, q := range []verbs.QP{a, b} {
-		if err := q.Modify(verbs.ToInit(verbs.RC, r.Port, verbs.AccessLocalWrite)); err != nil {
-			return fmt.Errorf("connect two QPs: to INIT: %w", err)
+	list := []struct{ self, peer verbs.QP }{{a, b}, {b, a}}
+	if a == b {
+		list = list[:1]
+	}
+	for _, q := range list {
+		if err := q.self.Modify(r.toInit(verbs.RC)); err != nil {
+			return fmt.Errorf("connect QPs: to INIT: %w", err)
 		}
 	}
-	for _, q := range []struct{ self, peer verbs.QP }{{a, b}, {b, a}} {
+	for _, q := range list {
 		peer := verbs.Peer{AH: r.AH, QPN: q.peer.Number(), PathMTU: r.MTU}
 		if err := q.self.Modify(verbs.ToRTR(verbs.RC, peer)); err != nil {
-			return fmt.Errorf("connect two QPs: to RTR: %w", err)
+			return fmt.Errorf("connect QPs: to RTR: %w", err)
 		}
 	}
-	for _, q := range []verbs.QP{a, b} {
-		if err := q.Modify(verbs.ToRTS(verbs.RC)); err != nil {
-			return fmt.Errorf("connect two QPs: to RTS: %w", err)
+	for _, q := range list {
+		if err := q.self.Modify(verbs.ToRTS(verbs.RC)); err != nil {
+			return fmt.Errorf("connect QPs: to RTS: %w", err)
 		}
 	}
 	return nil
 }
 
-// Break takes a QP of the given type from RESET to ERR, by way of INIT on a port,
-// which need not be active: what is posted then completes as flushed.
-func Break(q verbs.QP, port int) error {
-	if err := q.Modify(verbs.ToInit(q.Type(), port, verbs.AccessLocalWrite)); err != nil {
-		return fmt.Errorf("bring a QP into the error state: to INIT: %w", err)
-	}
-	if err := q.Modify(verbs.ToError()); err != nil {
-		return fmt.Errorf("bring a QP into the error state: %w", err)
-	}
-	return nil
+// toInit is verbs.ToInit in the partition of the route.
+func (r Route) toInit(t verbs.QPType) (verbs.QPAttr, verbs.QPAttrMask) {
+	attr, mask := verbs.ToInit(t, r.Port, verbs.AccessLocalWrite)
+	attr.PKeyIndex = r.PKeyIndex
+	return attr, mask
 }

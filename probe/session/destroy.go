@@ -76,12 +76,6 @@ func add[T Closer](sc *Scope, typ string, object T, err error) (T, error) {
 	return object, err
 }
 
-// PD allocates a protection domain.
-func (sc *Scope) PD() (verbs.PD, error) {
-	pd, err := sc.s.Device.AllocPD()
-	return add(sc, "pd", pd, err)
-}
-
 // CompChannel creates a completion channel.
 func (sc *Scope) CompChannel() (verbs.CompChannel, error) {
 	c, err := sc.s.Device.CreateCompChannel()
@@ -100,8 +94,17 @@ func (sc *Scope) SRQ(pd verbs.PD, attr verbs.SRQAttr) (verbs.SRQ, error) {
 	return add(sc, "srq", q, err)
 }
 
-// QP creates a queue pair.
+// AH creates an address handle.
+func (sc *Scope) AH(pd verbs.PD, attr verbs.AHAttr) (verbs.AH, error) {
+	a, err := pd.CreateAH(attr)
+	return add(sc, "ah", a, err)
+}
+
+// QP creates a queue pair. Of a type that the device lacks it creates none.
 func (sc *Scope) QP(pd verbs.PD, attr verbs.QPInitAttr) (verbs.QP, error) {
+	if err := sc.s.lacks[attr.Type]; err != nil {
+		return nil, &ObstacleError{Reason: report.SkipNotSupported, Detail: err.Error()}
+	}
 	q, err := pd.CreateQP(attr)
 	return add(sc, "qp", q, err)
 }

@@ -45,7 +45,18 @@ type Session struct {
 	// errors of its methods need no look.
 	Out *report.Writer
 
-	rec            *recorder
+	rec *recorder
+	pd  verbs.PD // nil until it is needed
+	// ports are those that were asked.
+	ports map[int]*port
+	gids  struct {
+		asked bool
+		table []verbs.GIDEntry
+		err   error
+	}
+	// lacks are the types of QP that the device does not have, and why it is said so.
+	lacks map[verbs.QPType]error
+
 	destroyTimeout time.Duration
 	// retried is the time spent so far on repeating refused destructions.
 	retried time.Duration
@@ -93,6 +104,7 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	if err == nil {
 		err = f(ctx, s)
 	}
+	err = errors.Join(err, s.dealloc())
 	// While objects are left, libibverbs must not close the device; the end of the
 	// process will.
 	if s.undestroyed > 0 {
@@ -102,6 +114,33 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 		return errors.Join(err, fmt.Errorf("close the device: %w", closeErr))
 	}
 	return err
+}
+
+// PD returns the session's protection domain, which is there until the session
+// ends. Nothing may be armed or posted before it: there are libraries that map the
+// page of their doorbells for the first domain of a process, and write to it
+// whether it is there or not.
+func (s *Session) PD() (verbs.PD, error) {
+	if s.pd == nil {
+		pd, err := s.Device.AllocPD()
+		if err != nil {
+			return nil, err
+		}
+		s.pd = pd
+	}
+	return s.pd, nil
+}
+
+// dealloc gives back the protection domain.
+func (s *Session) dealloc() error {
+	if s.pd == nil {
+		return nil
+	}
+	left := s.undestroyed
+	if err := s.Destroy("pd", s.pd); err != nil && left == 0 {
+		return fmt.Errorf("protection domain: %w", err)
+	}
+	return nil // what is left may be in it
 }
 
 func (s *Session) query() error {

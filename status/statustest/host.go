@@ -279,6 +279,7 @@ func Hostile(s string) *report.Snapshot {
 		QPs:       []report.QPSize{{Type: s, Profile: s}},
 		Inline:    []report.InlineMax{{Type: s, Bytes: -1}},
 		Memory:    []report.Memory{{Object: s, Profile: s, Virtual: -1, Locked: 1 << 62}},
+		Ways:      []report.Way{{Path: report.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: report.PathFlush}},
 		Latencies: []report.Latency{{Path: report.LatencyPath(s), Mode: report.LatencyMode(s)}, {Path: report.PathFlush, Mode: report.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
 	d.Last = &run

@@ -7,7 +7,9 @@ import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -31,10 +33,11 @@ type device struct {
 	created uint64
 	meter   *meter // of the Cost under way; nil if none is
 	cqs     map[*C.struct_ibv_cq]*cq
+	gids    map[int]int // the lengths of the GID tables of the ports that were queried
 }
 
 func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
-	d := &device{name: name, tracer: tracer, ctx: ctx, cqs: make(map[*C.struct_ibv_cq]*cq)}
+	d := &device{name: name, tracer: tracer, ctx: ctx, cqs: make(map[*C.struct_ibv_cq]*cq), gids: make(map[int]int)}
 	d.object = object{kind: "device", dev: d}
 	return d
 }
@@ -170,16 +173,36 @@ func (d *device) QueryPort(port int) (verbs.PortAttr, error) {
 	if err != nil {
 		return verbs.PortAttr{}, err
 	}
+	d.state.Lock()
+	d.gids[port] = max(0, int(a.gid_tbl_len))
+	d.state.Unlock()
 	return verbs.PortAttr{
-		State:     verbs.PortState(a.state),
-		LinkLayer: verbs.LinkLayer(a.link_layer),
-		LID:       uint16(a.lid),
-		SMLID:     uint16(a.sm_lid),
-		ActiveMTU: mtuBytes(a.active_mtu),
-		MaxMTU:    mtuBytes(a.max_mtu),
-		GIDs:      int(a.gid_tbl_len),
-		PKeys:     int(a.pkey_tbl_len),
+		State:       verbs.PortState(a.state),
+		LinkLayer:   verbs.LinkLayer(a.link_layer),
+		LID:         uint16(a.lid),
+		SMLID:       uint16(a.sm_lid),
+		ActiveMTU:   mtuBytes(a.active_mtu),
+		MaxMTU:      mtuBytes(a.max_mtu),
+		GIDs:        int(a.gid_tbl_len),
+		PKeys:       int(a.pkey_tbl_len),
+		GRHRequired: a.flags&C.IBV_QPF_GRH_REQUIRED != 0,
 	}, nil
+}
+
+// PKey implements verbs.Device (ibv_query_pkey).
+func (d *device) PKey(port, index int) (verbs.PKey, error) {
+	if err := d.use(); err != nil {
+		return 0, err
+	}
+	defer d.done()
+	if port < 0 || port > 255 || index < 0 || index > math.MaxUint16 {
+		return 0, d.invalid(verbs.QueryPKey, "there is no partition key %d of a port %d", index, port)
+	}
+	var key C.uint16_t
+	err := d.trace(verbs.QueryPKey, func(ns *C.int64_t) C.int {
+		return C.shim_query_pkey(d.ctx, C.uint8_t(port), C.int(index), &key, ns)
+	})
+	return verbs.PKey(key), err
 }
 
 // mtuBytes converts an enum ibv_mtu (1 is 256 bytes, 5 is 4096) to bytes.
@@ -208,11 +231,11 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 	}
 	size := 0
 	for port := 1; port <= attr.Ports; port++ {
-		p, err := d.QueryPort(port)
+		n, err := d.gidTableLength(port)
 		if err != nil {
 			return nil, err
 		}
-		size += p.GIDs
+		size += n
 	}
 	if size == 0 {
 		return nil, nil
@@ -240,6 +263,33 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 		})
 	}
 	return table, nil
+}
+
+// gidTableLength returns the length of a port's GID table. The table is that of all
+// ports: for one that does not answer there is room, too.
+func (d *device) gidTableLength(port int) (int, error) {
+	known := func() (int, bool) {
+		d.state.Lock()
+		defer d.state.Unlock()
+		n, ok := d.gids[port]
+		return n, ok
+	}
+	if n, ok := known(); ok {
+		return n, nil
+	}
+	const unknown = 256 // more than any known device has
+	_, err := d.QueryPort(port)
+	if n, ok := known(); ok {
+		return n, nil
+	}
+	var failed *verbs.Error
+	if !errors.As(err, &failed) {
+		return 0, err // the device is closed
+	}
+	d.state.Lock()
+	defer d.state.Unlock()
+	d.gids[port] = unknown
+	return unknown, nil
 }
 
 // Close implements verbs.Device (ibv_close_device).

@@ -44,6 +44,8 @@ func measured(number uint64) (v verbs.Verb, ok bool) {
 		return verbs.AckCQEvents, true
 	case C.SHIM_POLL_CQ:
 		return verbs.PollCQ, true
+	case C.SHIM_MODIFY_QP:
+		return verbs.ModifyQP, true
 	default:
 		return "", false
 	}
@@ -167,11 +169,17 @@ func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err
 		return target{}, nil, d.invalid(verbs.PostSend, "cannot measure: "+format, args...)
 	}
 	sender, ok := m.Sender.(*qp)
-	if !ok || sender == nil || sender.dev != d {
+	switch {
+	case m.Init != nil:
+		if m.Sender != nil || m.Receiver == nil || m.Other != nil {
+			return refuse("receives are flushed on a receiver alone")
+		}
+	case !ok || sender == nil || sender.dev != d:
 		return refuse("there is no sender, or it is not of this device")
+	default:
+		used = append(used, &sender.object)
+		t.c.sender = sender.ptr
 	}
-	used = append(used, &sender.object)
-	t.c.sender = sender.ptr
 	if m.Receiver != nil {
 		receiver, ok := m.Receiver.(*qp)
 		if !ok || receiver == nil || receiver.dev != d {
@@ -179,6 +187,12 @@ func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err
 		}
 		used = append(used, &receiver.object)
 		t.c.receiver = receiver.ptr
+		if m.Init != nil {
+			if t.c.init, err = receiver.convertAttr(m.Init.Attr, m.Init.Mask); err != nil {
+				return target{}, nil, err
+			}
+			t.c.flush_recvs, t.c.init_mask = 1, C.int(m.Init.Mask)
+		}
 	}
 	if t.cq, ok = m.CQ.(*cq); !ok || t.cq == nil || t.cq.dev != d {
 		return refuse("there is no CQ, or it is not of this device")
@@ -215,14 +229,16 @@ func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err
 	if err := m.Validate(); err != nil {
 		return refuse("%w", err)
 	}
-	send, address, err := sender.convertSend(m.Send)
-	if err != nil {
-		return target{}, nil, err
+	if sender != nil {
+		send, address, err := sender.convertSend(m.Send)
+		if err != nil {
+			return target{}, nil, err
+		}
+		if address != nil {
+			used = append(used, &address.object)
+		}
+		t.c.send = send
 	}
-	if address != nil {
-		used = append(used, &address.object)
-	}
-	t.c.send = send
 	t.c.solicited_only = cBool(m.SolicitedOnly)
 	t.c.status = C.int(m.Status)
 	t.c.warmup, t.c.samples, t.c.max_missed = C.int(m.Warmup), C.int(m.Samples), verbs.MaxMissed

@@ -128,8 +128,19 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 		return err
 	}
 	defer q.done()
+	c, err := q.convertAttr(attr, mask)
+	if err != nil {
+		return err
+	}
+	return q.dev.trace(verbs.ModifyQP, func(ns *C.int64_t) C.int {
+		return C.shim_modify_qp(q.ptr, &c, C.int(mask), ns)
+	})
+}
+
+// convertAttr returns the attributes as C has them.
+func (q *qp) convertAttr(attr verbs.QPAttr, mask verbs.QPAttrMask) (C.struct_ibv_qp_attr, error) {
 	if attr.Port < 0 || attr.Port > math.MaxUint8 {
-		return q.dev.invalid(verbs.ModifyQP, "port %d is not from 1 to 255", attr.Port)
+		return C.struct_ibv_qp_attr{}, q.dev.invalid(verbs.ModifyQP, "port %d is not from 1 to 255", attr.Port)
 	}
 	c := C.struct_ibv_qp_attr{
 		qp_state:           C.enum_ibv_qp_state(attr.State),
@@ -149,16 +160,14 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 		rnr_retry:          C.uint8_t(attr.RNRRetry),
 	}
 	if mask&verbs.MaskPathMTU != 0 && c.path_mtu == 0 {
-		return q.dev.invalid(verbs.ModifyQP, "%d bytes is no MTU", attr.PathMTU)
+		return c, q.dev.invalid(verbs.ModifyQP, "%d bytes is no MTU", attr.PathMTU)
 	}
 	if mask&verbs.MaskAV != 0 {
 		if err := q.dev.setAHAttr(&c.ah_attr, verbs.ModifyQP, attr.AH); err != nil {
-			return err
+			return c, err
 		}
 	}
-	return q.dev.trace(verbs.ModifyQP, func(ns *C.int64_t) C.int {
-		return C.shim_modify_qp(q.ptr, &c, C.int(mask), ns)
-	})
+	return c, nil
 }
 
 // sgeList converts scatter/gather elements. The result holds no Go pointer.

@@ -29,14 +29,17 @@ static inline int64_t shim_now(void)
 
 /*
  * libibverbs tells of a failure in four ways: a positive errno, a negative one,
- * -1 with errno set, and NULL with errno set. What tells of none is EIO.
+ * -1 with errno set, and NULL with errno set. What fails and tells of none is
+ * verbs.NoErrno.
  */
+#define SHIM_NO_ERRNO 4095
+
 static inline int shim_errno(int ret)
 {
 	if (ret >= 0)
 		return ret;
 	if (ret == -1)
-		return errno ? errno : EIO;
+		return errno ? errno : SHIM_NO_ERRNO;
 	return -ret;
 }
 
@@ -44,7 +47,7 @@ static inline int shim_null_errno(const void *p)
 {
 	if (p)
 		return 0;
-	return errno ? errno : EIO;
+	return errno ? errno : SHIM_NO_ERRNO;
 }
 
 #define SHIM_TIMED(call)                          \
@@ -134,6 +137,17 @@ static inline int shim_query_gid_table(struct ibv_context *ctx, struct ibv_gid_e
 		return shim_errno((int)ret);
 	*n = (size_t)ret;
 	return 0;
+}
+
+/* The key in host byte order. */
+static inline int shim_query_pkey(struct ibv_context *ctx, uint8_t port, int index, uint16_t *pkey, int64_t *ns)
+{
+	__be16 key = 0;
+	int ret;
+
+	SHIM_TIMED(ret = ibv_query_pkey(ctx, port, index, &key));
+	*pkey = ntohs(key);
+	return shim_errno(ret);
 }
 
 static inline int shim_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd, int64_t *ns)

@@ -20,6 +20,7 @@ enum shim_verb {
 	SHIM_GET_CQ_EVENT,
 	SHIM_ACK_CQ_EVENTS,
 	SHIM_POLL_CQ,
+	SHIM_MODIFY_QP,
 };
 
 /* Why a measurement ended, as verbs.Stop numbers it. */
@@ -36,11 +37,14 @@ enum shim_stop {
 
 /* What to measure. Times are nanoseconds. */
 struct shim_measurement {
-	struct ibv_qp *sender;
+	struct ibv_qp *sender; /* NULL with flush_recvs */
 	struct shim_send send; /* its ID does not matter */
 	int send_nsge;
 	struct ibv_qp *receiver; /* may be NULL */
 	int recv_nsge;
+	int flush_recvs; /* see verbs.Measurement.Init */
+	struct ibv_qp_attr init;
+	int init_mask;
 	struct ibv_cq *cq;
 	struct ibv_cq *other;		    /* may be NULL */
 	struct ibv_comp_channel *channel;   /* may be NULL */
@@ -331,17 +335,49 @@ static inline int shim_judge(struct shim_run *r, int found, const struct ibv_wc 
 	return 0;
 }
 
+/* Changes the state of the receiver, for the receives of which are flushed. */
+static inline int shim_change(struct shim_run *r, struct ibv_qp_attr *attr, int mask)
+{
+	int ret;
+
+	SHIM_IN(r, SHIM_MODIFY_QP, ret = ibv_modify_qp(r->m->receiver, attr, mask));
+	return ret ? shim_failed(r, SHIM_MODIFY_QP, shim_errno(ret)) : 0;
+}
+
+/* Takes the receiver from wherever it is to INIT. */
+static inline int shim_renew(struct shim_run *r)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_attr init = r->m->init;
+
+	return shim_change(r, &reset, IBV_QP_STATE) || shim_change(r, &init, r->m->init_mask);
+}
+
+/* Does what leads to the completion of the sample. */
+static inline int shim_trigger(struct shim_run *r, struct ibv_send_wr *send)
+{
+	struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
+	struct ibv_send_wr *bad = NULL;
+	int ret;
+
+	if (r->m->flush_recvs)
+		return shim_change(r, &broken, IBV_QP_STATE);
+	SHIM_IN(r, SHIM_POST_SEND, ret = ibv_post_send(r->m->sender, send, &bad));
+	return ret ? shim_failed(r, SHIM_POST_SEND, shim_errno(ret)) : 0;
+}
+
 /* Takes the sample of the given number. */
 static inline int shim_sample(struct shim_run *r, struct ibv_send_wr *send, struct ibv_recv_wr *recv, int number)
 {
 	const struct shim_measurement *m = r->m;
-	struct ibv_send_wr *bad_send = NULL;
 	struct ibv_recv_wr *bad_recv = NULL;
 	struct ibv_wc wc = { 0 };
 	int64_t arm = 0, t0, t1 = 0, now;
 	struct shim_wait wait;
 	int ret, found, good;
 
+	if (m->flush_recvs && shim_renew(r))
+		return 1;
 	if (m->receiver) {
 		recv->wr_id = (uint64_t)number;
 		SHIM_IN(r, SHIM_POST_RECV, ret = ibv_post_recv(m->receiver, recv, &bad_recv));
@@ -358,9 +394,8 @@ static inline int shim_sample(struct shim_run *r, struct ibv_send_wr *send, stru
 	send->wr_id = (uint64_t)number;
 
 	t0 = shim_now();
-	SHIM_IN(r, SHIM_POST_SEND, ret = ibv_post_send(m->sender, send, &bad_send));
-	if (ret)
-		return shim_failed(r, SHIM_POST_SEND, shim_errno(ret));
+	if (shim_trigger(r, send))
+		return 1;
 	wait = shim_wait_for(m->deadline);
 	if (m->channel) {
 		if (shim_notified(r, send->wr_id, &wait, &wc, &found, &good, &t1))
@@ -398,11 +433,13 @@ static inline void shim_measure(const struct shim_measurement *m, struct ibv_sge
 	struct shim_run r = {
 		.m = m, .s = s, .known = known, .nknown = nknown, .latency = latency, .arm = arm, .in = in,
 	};
-	struct ibv_send_wr send = shim_send_wr(m->sender, &m->send, send_sges, m->send_nsge);
+	struct ibv_send_wr send = { 0 };
 	struct ibv_recv_wr recv = { .sg_list = recv_sges, .num_sge = m->recv_nsge };
 	int64_t end = shim_now() + m->budget;
 	int i;
 
+	if (m->sender)
+		send = shim_send_wr(m->sender, &m->send, send_sges, m->send_nsge);
 	for (i = 0; i < m->warmup + m->samples; i++) {
 		if (shim_tidy(&r, end) || shim_sample(&r, &send, &recv, i))
 			return;

@@ -17,7 +17,7 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	defer p.done()
 	hw := p.dev.hw
 	a := &ah{object: newObject(kindAH, p.dev), pd: p, attr: attr}
-	err := hw.call(verbs.CreateAH, func(int) *failure {
+	err := hw.callOn(a.facts, verbs.CreateAH, func(int) *failure {
 		if hw.behaviour.attr.Limits.MaxAH > 0 {
 			if f := hw.behaviour.address(attr); f != nil {
 				return f
@@ -33,3 +33,10 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 
 // Close implements verbs.AH (ibv_destroy_ah).
 func (a *ah) Close() error { return a.destroy(verbs.DestroyAH, ending{}) }
+
+// facts returns what there is to know of a call on the address handle.
+func (a *ah) facts() facts {
+	var f facts
+	f.by(a.attr)
+	return f
+}

@@ -26,8 +26,17 @@ type behaviour struct {
 
 // port is a port of a device.
 type port struct {
-	attr verbs.PortAttr
-	gids map[int]verbs.GID
+	attr  verbs.PortAttr
+	gids  map[int]verbs.GID
+	pkeys []verbs.PKey
+}
+
+// pkey returns an entry of the partition key table.
+func (p port) pkey(index int) verbs.PKey {
+	if index < len(p.pkeys) {
+		return p.pkeys[index]
+	}
+	return 0
 }
 
 func (p port) active() bool { return p.attr.State == verbs.PortActive }
@@ -56,7 +65,13 @@ func newBehaviour(p DeviceProfile) *behaviour {
 		made.attr = verbs.PortAttr{
 			State:     value(pp.State, verbs.PortNop, verbs.PortActiveDefer),
 			LinkLayer: value(pp.LinkLayer, verbs.LinkUnspecified, verbs.LinkEthernet),
-			LID:       pp.LID, SMLID: pp.SMLID, ActiveMTU: pp.ActiveMTU, MaxMTU: pp.MaxMTU, PKeys: max(1, pp.PKeys),
+			LID:       pp.LID, SMLID: pp.SMLID, ActiveMTU: pp.ActiveMTU, MaxMTU: pp.MaxMTU, PKeys: max(1, pp.PKeys, len(pp.PKeyTable)), GRHRequired: pp.GRHRequired,
+		}
+		for _, key := range pp.PKeyTable {
+			made.pkeys = append(made.pkeys, verbs.PKey(key))
+		}
+		if len(made.pkeys) == 0 {
+			made.pkeys = []verbs.PKey{0xffff}
 		}
 		for _, g := range pp.GIDs {
 			gid, _ := parseGID(g.GID)
@@ -424,6 +439,19 @@ func (b *behaviour) opcode(t verbs.QPType, op verbs.Opcode) *failure {
 	return fail(syscall.EINVAL, "%s queue pairs of %s have no opcode %d", t, b.transport, op)
 }
 
+// partition decides whether ports with these keys talk: they are members of one
+// partition, and one at least is a full one.
+func partition(a, b verbs.PKey) bool {
+	const number = 1<<15 - 1
+	return a&number == b&number && a&number != 0 && (a.IsFull() || b.IsFull())
+}
+
+// pkey returns the partition key that a QP uses.
+func (b *behaviour) pkey(q *qp) verbs.PKey {
+	p, _ := b.port(q.attr.Port)
+	return p.pkey(int(q.attr.PKeyIndex))
+}
+
 // address checks where packets are to go.
 func (b *behaviour) address(a verbs.AHAttr) *failure {
 	p, ok := b.port(a.Port)
@@ -436,8 +464,8 @@ func (b *behaviour) address(a verbs.AHAttr) *failure {
 	if b.transport == verbs.TransportIWARP {
 		return nil // TCP carries it; the address is not used
 	}
-	if p.attr.LinkLayer == verbs.LinkEthernet && !a.Global {
-		return fail(syscall.EINVAL, "RoCE needs a global address")
+	if (p.attr.LinkLayer == verbs.LinkEthernet || p.attr.GRHRequired) && !a.Global {
+		return fail(syscall.EINVAL, "port %d needs a global address", a.Port)
 	}
 	if _, ok := p.gids[a.SGIDIndex]; a.Global && !ok {
 		return fail(syscall.EINVAL, "port %d has no GID with index %d", a.Port, a.SGIDIndex)

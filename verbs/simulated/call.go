@@ -32,7 +32,27 @@ type caller func(v verbs.Verb, effect func(short int) *failure) error
 // has the verb its effect, under the lock of the hardware. The effect is told by
 // how much its sizes must come up short.
 func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
-	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faults.next(v), &h.mu, effect)
+	return h.callOn(nothing, v, effect)
+}
+
+// nothing are the facts of a call of which there is nothing to know.
+func nothing() facts { return facts{} }
+
+// callOn is call for a verb of which there are facts. They are asked for under the
+// lock of the hardware, if a fault wants to know.
+func (h *hardware) callOn(about func() facts, v verbs.Verb, effect func(short int) *failure) error {
+	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faulty(v, about), &h.mu, effect)
+}
+
+// faulty returns the faults that act on a call.
+func (h *hardware) faulty(v verbs.Verb, about func() facts) []*countedFault {
+	return h.faults.next(v, func() facts {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		f := about()
+		f.pd = h.live[kindPD] > 0
+		return f
+	})
 }
 
 // run is call for a verb that may have no hardware and no effect.
@@ -46,10 +66,10 @@ func run(
 		time.Sleep(latency)
 	}
 	var f *failure
-	errno, short := act(acting)
+	errno, short, ignored := act(acting)
 	if errno != 0 {
 		f = &failure{errno: errno}
-	} else if effect != nil {
+	} else if effect != nil && !ignored {
 		f = locked(mu, short, effect)
 	}
 	done := verbs.Call{Verb: v, Duration: time.Since(start)}
@@ -72,8 +92,8 @@ func locked(mu *sync.Mutex, short int, effect func(int) *failure) *failure {
 // quietly is call, but the tracer is told only if a fault acts on the verb, in
 // which it may stay. It returns by how much the profile makes the verb longer,
 // too.
-func (h *hardware) quietly(v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
-	acting, slow := h.faults.next(v), h.behaviour.latency(v)
+func (h *hardware) quietly(about func() facts, v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
+	acting, slow := h.faulty(v, about), h.behaviour.latency(v)
 	tracer := verbs.Tracer(verbs.NopTracer{})
 	if len(acting) > 0 {
 		tracer = h.tracer

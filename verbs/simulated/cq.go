@@ -59,7 +59,7 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		return nil, err
 	}
 	defer done()
-	err = d.hw.call(verbs.CreateCQ, func(short int) *failure {
+	err = d.hw.callOn(q.facts, verbs.CreateCQ, func(short int) *failure {
 		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector)
 		if f != nil {
 			return f
@@ -97,7 +97,7 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 		return nil, q.invalid(verbs.PollCQ, "asked for %d completions", n)
 	}
 	var wcs []verbs.WC
-	err := q.dev.hw.call(verbs.PollCQ, func(int) *failure {
+	err := q.dev.hw.callOn(q.facts, verbs.PollCQ, func(int) *failure {
 		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
 		for len(wcs) < n {
 			wc, ok := q.next()
@@ -136,7 +136,7 @@ func (q *cq) ReqNotify(solicitedOnly bool) error {
 		return err
 	}
 	defer q.done()
-	return q.dev.hw.call(verbs.ReqNotifyCQ, func(int) *failure {
+	return q.dev.hw.callOn(q.asking(solicitedOnly), verbs.ReqNotifyCQ, func(int) *failure {
 		q.arm(solicitedOnly)
 		return nil
 	})

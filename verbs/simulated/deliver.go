@@ -150,7 +150,8 @@ func (h *hardware) connected(q *qp, w sendWork, data []byte) (status verbs.WCSta
 func (h *hardware) connects(q, peer *qp) bool {
 	return peer.typ == q.typ && peer.attr.DestQPN == q.number &&
 		(peer.state == verbs.RTR || peer.state == verbs.RTS || peer.state == verbs.SQD || peer.state == verbs.SQE) &&
-		h.behaviour.reaches(q.attr.AH) && h.behaviour.reaches(peer.attr.AH)
+		h.behaviour.reaches(q.attr.AH) && h.behaviour.reaches(peer.attr.AH) &&
+		(h.behaviour.transport == verbs.TransportIWARP || partition(h.behaviour.pkey(q), h.behaviour.pkey(peer)))
 }
 
 // write executes an RDMA write, and reports whether the peer allows it.
@@ -188,7 +189,7 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 	}
 	packet := append(header(p, w.to, len(data)), data...)
 	for _, r := range receivers {
-		listens := r.typ == verbs.UD && r.attr.QKey == w.wr.RemoteQKey &&
+		listens := r.typ == verbs.UD && r.attr.QKey == w.wr.RemoteQKey && partition(h.behaviour.pkey(q), h.behaviour.pkey(r)) &&
 			(r.state == verbs.RTR || r.state == verbs.RTS || r.state == verbs.SQD || r.state == verbs.SQE)
 		if !listens || len(r.receives().posted) == 0 {
 			continue

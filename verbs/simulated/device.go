@@ -60,7 +60,7 @@ func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
 	}
 	defer d.done()
 	var attr verbs.PortAttr
-	err := d.hw.call(verbs.QueryPort, func(int) *failure {
+	err := d.hw.callOn(func() facts { return facts{port: number} }, verbs.QueryPort, func(int) *failure {
 		p, ok := d.hw.behaviour.port(number)
 		if !ok {
 			return fail(syscall.EINVAL, "there is no port %d", number)
@@ -81,6 +81,24 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 		return nil, err
 	}
 	return slices.Clone(d.hw.behaviour.gids), nil
+}
+
+// PKey implements verbs.Device (ibv_query_pkey).
+func (d *device) PKey(number, index int) (verbs.PKey, error) {
+	if err := d.use(); err != nil {
+		return 0, err
+	}
+	defer d.done()
+	var key verbs.PKey
+	err := d.hw.callOn(func() facts { return facts{port: number} }, verbs.QueryPKey, func(int) *failure {
+		p, ok := d.hw.behaviour.port(number)
+		if !ok || index < 0 || index >= p.attr.PKeys {
+			return fail(syscall.EINVAL, "there is no partition key %d of a port %d", index, number)
+		}
+		key = p.pkey(index)
+		return nil
+	})
+	return key, err
 }
 
 // Cost implements verbs.Device with what the profile says of the objects that are

@@ -43,17 +43,19 @@ func newFaults(list []Fault) *faults {
 	return f
 }
 
-// next counts a call and returns the faults that act on it, in their order.
-func (f *faults) next(v verbs.Verb) []*countedFault {
+// next counts a call, of which there are facts, and returns the faults that act on
+// it, in their order. A fault counts the calls that it is about.
+func (f *faults) next(v verbs.Verb, about func() facts) []*countedFault {
 	list := f.calls[v] // never written after newFaults
 	if len(list) == 0 {
 		return nil
 	}
+	known := about()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var acting []*countedFault
 	for _, c := range list {
-		if c.next() {
+		if c.When.holds(known) && c.next() {
 			acting = append(acting, c)
 		}
 	}
@@ -61,9 +63,9 @@ func (f *faults) next(v verbs.Verb) []*countedFault {
 }
 
 // act lets the faults of one call act. It returns the errno that the call must
-// fail with, and by how much its sizes come up short. It does not return from a
-// hang or a crash.
-func act(acting []*countedFault) (errno syscall.Errno, short int) {
+// fail with, by how much its sizes come up short, and whether it does nothing. It
+// does not return from a hang or a crash.
+func act(acting []*countedFault) (errno syscall.Errno, short int, ignored bool) {
 	for _, c := range acting {
 		switch {
 		case c.Hang:
@@ -73,12 +75,14 @@ func act(acting []*countedFault) (errno syscall.Errno, short int) {
 		case c.Delay > 0:
 			time.Sleep(c.Delay)
 		case c.errno != 0:
-			return c.errno, 0
+			return c.errno, 0, false
+		case c.Ignore:
+			ignored = true
 		default:
 			short += c.Short
 		}
 	}
-	return 0, short
+	return 0, short, ignored
 }
 
 // hang never returns. It sleeps rather than waiting for nothing: the latter

@@ -72,6 +72,7 @@ func life(p verbs.Provider, name string) (failed map[verbs.Verb]error, err error
 	try(verbs.QueryDevice, func() (e error) { _, e = d.Query(); return e })
 	try(verbs.QueryPort, func() (e error) { _, e = d.QueryPort(1); return e })
 	try(verbs.QueryGIDTable, func() (e error) { table, e = d.GIDTable(); return e })
+	try(verbs.QueryPKey, func() (e error) { _, e = d.PKey(1, 0); return e })
 	try(verbs.AllocPD, func() (e error) { pd, e = d.AllocPD(); return e })
 	try(verbs.RegMR, func() (e error) { m, e = pd.RegMR(100, verbs.AccessLocalWrite); return e })
 	try(verbs.CreateAH, func() (e error) {

@@ -36,7 +36,7 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 type measuring struct {
 	verbs.Measurement
 	hw                 *hardware
-	sender, receiver   *qp // receiver may be nil
+	sender, receiver   *qp // either may be nil
 	cq, other          *cq // other may be nil
 	channel, bystander *channel
 	send               sendWork
@@ -65,7 +65,13 @@ func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
 		return o.dev == d
 	}
 	var ok bool
-	if r.sender, ok = m.Sender.(*qp); !ok || r.sender == nil || !own(&r.sender.object) {
+	r.sender, ok = m.Sender.(*qp)
+	switch {
+	case m.Init != nil:
+		if m.Sender != nil || m.Receiver == nil || m.Other != nil {
+			return refuse("receives are flushed on a receiver alone")
+		}
+	case !ok || r.sender == nil || !own(&r.sender.object):
 		return refuse("there is no sender, or it is not of this device")
 	}
 	if m.Receiver != nil {
@@ -101,6 +107,9 @@ func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
 	if err := m.Validate(); err != nil {
 		return refuse("%w", err)
 	}
+	if r.sender == nil {
+		return r, used, nil
+	}
 	send, needed, err := r.sender.work(m.Send)
 	if err != nil {
 		return nil, nil, err
@@ -135,9 +144,30 @@ func (r *measuring) run() error {
 
 // call is hardware.quietly for the verbs of a sample.
 func (r *measuring) call(v verbs.Verb, effect func(int) *failure) error {
-	slow, err := r.hw.quietly(v, effect)
+	return r.callOn(nothing, v, effect)
+}
+
+// callOn is call for a verb of which there are facts.
+func (r *measuring) callOn(about func() facts, v verbs.Verb, effect func(int) *failure) error {
+	slow, err := r.hw.quietly(about, v, effect)
 	r.slow += slow
 	return err
+}
+
+// change changes the state of the receiver.
+func (r *measuring) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
+	q := r.receiver
+	return r.callOn(func() facts { return q.changing(attr, mask) }, verbs.ModifyQP, func(int) *failure { return q.modify(attr, mask) })
+}
+
+// trigger does what leads to the completion of a sample.
+func (r *measuring) trigger(number uint64) error {
+	if r.Init != nil {
+		return r.change(verbs.ToError())
+	}
+	send := r.send
+	send.wr.ID = number
+	return r.callOn(func() facts { return r.sender.sending(send) }, verbs.PostSend, func(int) *failure { return r.hw.postSend(r.sender, send) })
 }
 
 // tidy takes the events for which nobody waits, and looks at the budget, which
@@ -199,16 +229,24 @@ type outcome struct {
 
 // sample takes one sample. Its latency is 0 if it has none.
 func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error) {
+	if r.Init != nil {
+		if err := r.change(verbs.ToReset()); err != nil {
+			return 0, 0, err
+		}
+		if err := r.change(r.Init.Attr, r.Init.Mask); err != nil {
+			return 0, 0, err
+		}
+	}
 	if r.receiver != nil {
 		wr := r.Recv
 		wr.ID = number
-		if err := r.call(verbs.PostRecv, func(int) *failure { return r.hw.postRecv(r.receiver, wr) }); err != nil {
+		if err := r.callOn(r.receiver.facts, verbs.PostRecv, func(int) *failure { return r.hw.postRecv(r.receiver, wr) }); err != nil {
 			return 0, 0, err
 		}
 	}
 	if r.channel != nil {
 		start := time.Now()
-		err := r.call(verbs.ReqNotifyCQ, func(int) *failure {
+		err := r.callOn(r.cq.asking(r.SolicitedOnly), verbs.ReqNotifyCQ, func(int) *failure {
 			r.cq.arm(r.SolicitedOnly)
 			return nil
 		})
@@ -217,11 +255,9 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 		}
 		arm = time.Since(start)
 	}
-	send := r.send
-	send.wr.ID = number
 	r.slow = 0
 	start := time.Now()
-	if err := r.call(verbs.PostSend, func(int) *failure { return r.hw.postSend(r.sender, send) }); err != nil {
+	if err := r.trigger(number); err != nil {
 		return 0, 0, err
 	}
 	await := r.polled

@@ -31,7 +31,7 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 	}
 	defer done()
 	hw := q.dev.hw
-	return hw.call(verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
+	return hw.callOn(func() facts { return q.sending(w) }, verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
 }
 
 // work returns what a send work request needs to be posted, and the objects that
@@ -107,7 +107,7 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	}
 	defer q.done()
 	hw := q.dev.hw
-	return hw.call(verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
+	return hw.callOn(q.facts, verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
 }
 
 // postRecv is the effect of ibv_post_recv. The lock of the hardware is held.

@@ -105,6 +105,11 @@ type PortProfile struct {
 	MaxMTU    int `yaml:"max_mtu"`
 	// PKeys is the size of the partition key table; 0 stands for 1.
 	PKeys int `yaml:"pkeys,omitempty"`
+	// PKeyTable are the first entries of that table, {0xffff} if it is empty. The
+	// others are 0: not used.
+	PKeyTable []uint16 `yaml:"pkey_table,omitempty"`
+	// GRHRequired has an InfiniBand port take global addresses only.
+	GRHRequired bool `yaml:"grh_required,omitempty"`
 	// GIDs are the used entries of the GID table.
 	GIDs []GIDProfile `yaml:"gids"`
 }
@@ -165,24 +170,32 @@ type Cost struct {
 }
 
 // Fault makes calls of one verb misbehave. It has exactly one action: Errno,
-// Short, Delay, Hang or Crash. If several faults act on a call, they do so in
+// Short, Ignore, Delay, Hang or Crash. If several faults act on a call, they do so in
 // the order of the profile.
 type Fault struct {
 	// Verb is the verb whose calls count. A fault of ibv_get_device_list acts on
 	// the list of all devices.
 	Verb verbs.Verb `yaml:"verb"`
+	// When says which calls are counted; the zero value: all. Devices differ in what they refuse
+	// in which state: that is told by this.
+	When Condition `yaml:"when,omitempty"`
 	// After is the number of calls that come first and are not affected.
 	After int `yaml:"after,omitempty"`
 	// Times is the number of calls that are affected; 0 means all.
 	Times int `yaml:"times,omitempty"`
 	// Errno is the symbol ("ENOMEM") of the error with which the verb fails. It
-	// then does nothing else: what it should destroy stays.
+	// then does nothing else: what it should destroy stays. "no_errno" is a verb that
+	// fails and sets no errno.
 	Errno string `yaml:"errno,omitempty"`
 	// Short makes each size that the verb gives smaller, by so many, than the one
 	// that was asked for, but not smaller than 0. Only verbs that give sizes can
 	// come up short: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp
 	// and ibv_query_qp. Sizes of 0 stay.
 	Short int `yaml:"short,omitempty"`
+	// Ignore makes the verb succeed and do nothing: a work request never completes,
+	// a CQ is not armed. Only verbs that give nothing can be ignored: those that
+	// post, and ibv_req_notify_cq.
+	Ignore bool `yaml:"ignore,omitempty"`
 	// Delay makes the verb take longer.
 	Delay time.Duration `yaml:"delay,omitempty"`
 	// Hang makes the verb never return.
@@ -328,10 +341,14 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.Ports = slices.Clone(d.Ports)
 	for i := range d.Ports {
 		d.Ports[i].GIDs = slices.Clone(d.Ports[i].GIDs)
+		d.Ports[i].PKeyTable = slices.Clone(d.Ports[i].PKeyTable)
 	}
 	d.QPTypes = slices.Clone(d.QPTypes)
 	d.Latency = maps.Clone(d.Latency)
 	d.Faults = slices.Clone(d.Faults)
+	for i := range d.Faults {
+		d.Faults[i].When = d.Faults[i].When.clone()
+	}
 	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
 	d.CompletionFaults = slices.Clone(d.CompletionFaults)
 	d.Violate = slices.Clone(d.Violate)

@@ -172,7 +172,7 @@ func TestParseErrors(t *testing.T) {
 		{"two documents", "devices: []\n---\ndevices: []\n", "profile: the profile has more than one document; remove what follows the line ---"},
 		{"not a mapping", "- 1\n", "profile:1: a list is not a mapping; write key: value lines"},
 		{"unknown key", device("    max_inline: 3\n"), `profile:4: unknown key "max_inline"; did you mean max_inline_data?`},
-		{"unknown key of a fault", fault("{verb: ibv_create_cq, errno: EIO, count: 3}"), `profile:5: unknown key "count"; valid are verb, after, times, errno, short, delay, hang, crash`},
+		{"unknown key of a fault", fault("{verb: ibv_create_cq, errno: EIO, count: 3}"), `profile:5: unknown key "count"; valid are verb, when, after, times, errno, short, ignore, delay, hang, crash`},
 		{"duplicate key", device("    vendor_id: 1\n    vendor_id: 2\n"), `profile:5: mapping key "vendor_id" already defined at line 4`},
 		{"like nobody", "devices: [{name: a, like: sim_rxe}]", `profile:1: devices[0].like: the default profile has no device "sim_rxe"; did you mean sim_rxe0?`},
 		{
@@ -223,11 +223,20 @@ func TestParseErrors(t *testing.T) {
 		{"far from every verb", fault("{verb: rdma_connect, errno: ENOMEM}"), `unknown verb "rdma_connect"; valid are ibv_get_device_list,`},
 		{"fault errno", fault("{verb: ibv_create_cq, errno: ENOMEN}"), `profile:5: devices[0].faults[0].errno: unknown errno symbol "ENOMEN"; did you mean ENOMEM?`},
 		{"errno number", fault("{verb: ibv_create_cq, errno: 12}"), `unknown errno symbol "12"; valid are EACCES, EAGAIN,`},
-		{"no action", fault("{verb: ibv_create_cq}"), "profile:5: devices[0].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"},
-		{"two actions", fault("{verb: ibv_create_cq, errno: EIO, hang: true}"), "profile:5: devices[0].faults[0]: the fault has 2 actions: errno, hang; give exactly one of errno, short, delay, hang and crash, and write a fault for each"},
+		{"no action", fault("{verb: ibv_create_cq}"), "profile:5: devices[0].faults[0]: the fault does nothing; give exactly one of errno, short, ignore, delay, hang and crash"},
+		{"two actions", fault("{verb: ibv_create_cq, errno: EIO, hang: true}"), "profile:5: devices[0].faults[0]: the fault has 2 actions: errno, hang; give exactly one of errno, short, ignore, delay, hang and crash, and write a fault for each"},
 		{"after", fault("{verb: ibv_create_cq, after: -1, hang: true}"), "profile:5: devices[0].faults[0].after: -1 is out of range"},
 		{"times", fault("{verb: ibv_create_cq, times: -1, hang: true}"), "profile:5: devices[0].faults[0].times: -1 is out of range"},
 		{"negative short", fault("{verb: ibv_create_cq, short: -1}"), "profile:5: devices[0].faults[0].short: -1 is out of range; write a number from 1 to 2147483647"},
+		{"ignored", fault("{verb: ibv_create_cq, ignore: true}"), "profile:5: devices[0].faults[0].ignore: ibv_create_cq gives something, and cannot be ignored; only these can: ibv_req_notify_cq,"},
+		{"type of a condition", fault("{verb: ibv_create_qp, when: {qp_types: [RC, XX]}, errno: EIO}"), `profile:5: devices[0].faults[0].when.qp_types[1]: unknown type of queue pair "XX"`},
+		{"state of a condition", fault("{verb: ibv_post_send, when: {states: [ERROR]}, errno: EIO}"), `profile:5: devices[0].faults[0].when.states[0]: unknown state "ERROR"; did you mean ERR?`},
+		{"to of a condition", fault("{verb: ibv_modify_qp, when: {to: [up]}, errno: EIO}"), `devices[0].faults[0].when.to[0]: unknown state "up"`},
+		{"port of a condition", fault("{verb: ibv_query_port, when: {ports: [0]}, errno: EIO}"), "profile:5: devices[0].faults[0].when.ports[0]: 0 is out of range; write a number from 1 to 255"},
+		{"GID of a condition", fault("{verb: ibv_create_ah, when: {gids: [256]}, errno: EIO}"), "devices[0].faults[0].when.gids[0]: 256 is out of range"},
+		{"unknown key of a condition", fault("{verb: ibv_create_ah, when: {gid: 3}, errno: EIO}"), `profile:5: unknown key "gid"; did you mean gids?`},
+		{"GRH of Ethernet", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, grh_required: true}]\n"), "devices[0].ports[0].grh_required: grh_required on a port of Ethernet; leave it out: Ethernet always needs it"},
+		{"partition key", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 1024, pkey_table: [0x10000]}]\n"), "is not a number from 0 to 65535"},
 		{"short of nothing", fault("{verb: ibv_poll_cq, short: 1}"), "profile:5: devices[0].faults[0].short: ibv_poll_cq gives no size that could be short; only these can: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp, ibv_query_qp"},
 		{"negative delay", fault("{verb: ibv_create_cq, delay: -2s}"), "profile:5: devices[0].faults[0].delay: the duration -2s is negative"},
 		{"delay without unit", fault("{verb: ibv_create_cq, delay: 2}"), "profile:5: \"2\" is not a duration; write it with its unit, like 250ms or 2s"},
@@ -309,7 +318,7 @@ func TestLoadProfileErrors(t *testing.T) {
 func TestInvalidProfile(t *testing.T) {
 	bad := simulated.Default()
 	bad.Devices[1].Faults = []simulated.Fault{{Verb: verbs.CreateCQ}}
-	want := "devices[1].faults[0]: the fault does nothing; give exactly one of errno, short, delay, hang and crash"
+	want := "devices[1].faults[0]: the fault does nothing; give exactly one of errno, short, ignore, delay, hang and crash"
 	if err := bad.Validate(); err == nil || err.Error() != want {
 		t.Errorf("Validate: %v, want %s", err, want)
 	}

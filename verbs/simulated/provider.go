@@ -49,7 +49,7 @@ func (p *Provider) Devices() ([]string, error) {
 	// fault: the faults of all act.
 	var acting []*countedFault
 	for _, name := range p.names {
-		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList)...)
+		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, nothing)...)
 	}
 	err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil, nil)
 	if err != nil {

@@ -20,13 +20,14 @@ type qp struct {
 	size           sizes[verbs.QPCap]
 
 	// Guarded by the lock of the hardware.
-	state  verbs.QPState
-	attr   verbs.QPAttr
-	sends  []sendWork
-	recvs  recvQueue
-	held   uint32 // slots of sends whose completions were not polled
-	resets int    // counted, because a reset frees all slots at once
-	groups []group
+	state   verbs.QPState
+	beenRTS bool // since it was in RESET
+	attr    verbs.QPAttr
+	sends   []sendWork
+	recvs   recvQueue
+	held    uint32 // slots of sends whose completions were not polled
+	resets  int    // counted, because a reset frees all slots at once
+	groups  []group
 }
 
 // CreateQP implements verbs.PD (ibv_create_qp).
@@ -62,7 +63,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	defer done()
 	hw := p.dev.hw
 	parents = append(parents, &p.dev.object)
-	err = hw.call(verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
+	err = hw.callOn(func() facts { return facts{typ: attr.Type} }, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (q *qp) Query() (verbs.QPQuery, error) {
 	}
 	defer q.done()
 	var answer verbs.QPQuery
-	err := q.dev.hw.call(verbs.QueryQP, func(short int) *failure {
+	err := q.dev.hw.callOn(q.facts, verbs.QueryQP, func(short int) *failure {
 		answer = verbs.QPQuery{State: q.state, Cap: q.size.queried, SignalAll: q.signalAll}
 		if short > 0 {
 			answer.Cap = shortQP(q.asked, short, q.srq != nil)
@@ -145,23 +146,45 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	}
 	defer q.done()
 	hw := q.dev.hw
-	return hw.call(verbs.ModifyQP, func(int) *failure {
-		next := q.state
-		if mask&verbs.MaskState != 0 {
-			next = attr.State
-		}
-		if f := checkTransition(q.typ, q.state, next, mask); f != nil {
-			return f
-		}
-		if f := hw.behaviour.qpAttr(q, attr, mask); f != nil {
-			return f
-		}
-		q.attr = merge(q.attr, attr, mask)
-		q.enter(next)
-		hw.progress(q)
-		hw.resume() // this QP may be what others wait for, or have waited for
-		return nil
+	return hw.callOn(func() facts { return q.changing(attr, mask) }, verbs.ModifyQP, func(int) *failure {
+		return q.modify(attr, mask)
 	})
+}
+
+// changing returns what there is to know of a modification. The lock of the
+// hardware is held.
+func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) facts {
+	f := q.facts()
+	if mask&verbs.MaskState != 0 {
+		f.to = &attr.State
+	}
+	if mask&verbs.MaskPort != 0 {
+		f.port = attr.Port
+	}
+	if mask&verbs.MaskAV != 0 {
+		f.by(attr.AH)
+	}
+	return f
+}
+
+// modify is the effect of ibv_modify_qp. The lock of the hardware is held.
+func (q *qp) modify(attr verbs.QPAttr, mask verbs.QPAttrMask) *failure {
+	hw := q.dev.hw
+	next := q.state
+	if mask&verbs.MaskState != 0 {
+		next = attr.State
+	}
+	if f := checkTransition(q.typ, q.state, next, mask); f != nil {
+		return f
+	}
+	if f := hw.behaviour.qpAttr(q, attr, mask); f != nil {
+		return f
+	}
+	q.attr = merge(q.attr, attr, mask)
+	q.enter(next)
+	hw.progress(q)
+	hw.resume() // this QP may be what others wait for, or have waited for
+	return nil
 }
 
 // enter changes the state of the QP, with what that does to its work. The lock
@@ -169,7 +192,10 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 func (q *qp) enter(next verbs.QPState) {
 	q.state = next
 	switch next {
+	case verbs.RTS:
+		q.beenRTS = true
 	case verbs.Reset:
+		q.beenRTS = false
 		q.attr = verbs.QPAttr{}
 		q.sends, q.recvs.posted = nil, nil
 		q.held = 0

@@ -163,6 +163,9 @@ func (v *validator) port(at path, i int, p *PortProfile) {
 		v.report(at.to("active_mtu"), "lower it or raise max_mtu", "active_mtu %d is above max_mtu %d", p.ActiveMTU, p.MaxMTU)
 	}
 	v.within(at.to("pkeys"), p.PKeys, 0, math.MaxUint16)
+	if p.GRHRequired && p.LinkLayer != verbs.LinkInfiniBand.String() {
+		v.report(at.to("grh_required"), "leave it out: Ethernet always needs it", "grh_required on a port of %s", p.LinkLayer)
+	}
 	seen := make(map[int]bool)
 	for i, g := range p.GIDs {
 		gid := at.to("gids", i)
@@ -232,13 +235,13 @@ func (v *validator) fault(at path, f Fault) {
 		key string
 		set bool
 	}{
-		{"errno", f.Errno != ""}, {"short", f.Short != 0}, {"delay", f.Delay != 0}, {"hang", f.Hang}, {"crash", f.Crash},
+		{"errno", f.Errno != ""}, {"short", f.Short != 0}, {"ignore", f.Ignore}, {"delay", f.Delay != 0}, {"hang", f.Hang}, {"crash", f.Crash},
 	} {
 		if action.set {
 			actions = append(actions, action.key)
 		}
 	}
-	const remedy = "give exactly one of errno, short, delay, hang and crash"
+	const remedy = "give exactly one of errno, short, ignore, delay, hang and crash"
 	switch len(actions) {
 	case 0:
 		v.report(at, remedy, "the fault does nothing")
@@ -255,7 +258,32 @@ func (v *validator) fault(at path, f Fault) {
 			v.report(at.to("short"), "only these can: "+join(sizingVerbs()), "%s gives no size that could be short", f.Verb)
 		}
 	}
+	if f.Ignore && !slices.Contains(ignorable(), f.Verb) {
+		v.report(at.to("ignore"), "only these can: "+join(ignorable()), "%s gives something, and cannot be ignored", f.Verb)
+	}
 	v.duration(at.to("delay"), f.Delay)
+	v.condition(at.to("when"), f.When)
+}
+
+func (v *validator) condition(at path, c Condition) {
+	for _, list := range []struct {
+		key, what    string
+		words, valid []string
+	}{
+		{"qp_types", "type of queue pair", c.QPTypes, qpTypes()},
+		{"states", "state", c.States, qpStates()},
+		{"to", "state", c.To, qpStates()},
+	} {
+		for i, word := range list.words {
+			v.oneOf(at.to(list.key, i), list.what, word, list.valid)
+		}
+	}
+	for i, port := range c.Ports {
+		v.within(at.to("ports", i), port, 1, math.MaxUint8)
+	}
+	for i, gid := range c.GIDs {
+		v.within(at.to("gids", i), gid, 0, math.MaxUint8)
+	}
 }
 
 func (v *validator) completionLatency(at path, l CompletionLatency) {
@@ -306,6 +334,11 @@ func sizingVerbs() []verbs.Verb {
 	return []verbs.Verb{verbs.CreateCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP}
 }
 
+// ignorable are those that give nothing back.
+func ignorable() []verbs.Verb {
+	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.PostSend, verbs.PostRecv}
+}
+
 func verbNames() []string {
 	var names []string
 	for _, v := range verbs.Verbs() {
@@ -351,6 +384,7 @@ func portStates() []string { return named(verbs.PortNop, verbs.PortActiveDefer) 
 func linkLayers() []string { return named(verbs.LinkUnspecified, verbs.LinkEthernet) }
 func gidTypes() []string   { return named(verbs.GIDTypeIB, verbs.GIDTypeRoCEv2) }
 func qpTypes() []string    { return named(verbs.RC, verbs.RawPacket) }
+func qpStates() []string   { return named(verbs.Reset, verbs.Err) }
 
 func validMTU(bytes int) bool {
 	return slices.Contains([]int{256, 512, 1024, 2048, 4096}, bytes)
@@ -376,6 +410,9 @@ func parseGID(s string) (verbs.GID, bool) {
 
 // errnoNumber returns the errno that has a symbol.
 func errnoNumber(symbol string) (syscall.Errno, bool) {
+	if symbol == verbs.ErrnoName(verbs.NoErrno) {
+		return verbs.NoErrno, true
+	}
 	if symbol == "ENOTSUP" { // on Linux another name of the same errno
 		return syscall.EOPNOTSUPP, true
 	}

@@ -37,11 +37,13 @@ func (d *device) mustChannel() *channel {
 	return c
 }
 
-// mustCQ creates a completion queue. The channel may be nil.
+// mustCQ creates a completion queue. The channel may be nil. With one it may be
+// armed, which no CQ of some devices may be before there is a protection domain.
 func (d *device) mustCQ(entries int, ch *channel, context uint64) *cq {
 	d.b.t.Helper()
 	attr := verbs.CQInitAttr{Entries: entries, Context: context}
 	if ch != nil {
+		d.armable.Do(func() { d.armed = d.mustPD() })
 		attr.Channel = ch.raw
 	}
 	c, err := d.CreateCQ(attr)

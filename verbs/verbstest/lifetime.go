@@ -45,6 +45,7 @@ func (s *suite) lifetime(t *testing.T) {
 			wantErrno(t, "Close of the device", d.Close(), syscall.EBUSY)
 			h.mustClose()
 		}
+		d.armed.mustClose()
 		d.mustClose()
 	})
 	s.run(t, "failures hold nothing", func(t *testing.T, d *device) {

@@ -21,6 +21,7 @@ const (
 func measuredVerbs() []verbs.Verb {
 	return []verbs.Verb{
 		verbs.PostRecv, verbs.ReqNotifyCQ, verbs.PostSend, verbs.GetCQEvent, verbs.AckCQEvents, verbs.PollCQ,
+		verbs.ModifyQP,
 	}
 }
 
@@ -252,6 +253,9 @@ func (s *suite) measureFlushes(t *testing.T) {
 		}
 		f.c.wantNothingLeft(f.ch)
 	})
+	for _, typ := range []verbs.QPType{verbs.RC, verbs.UD} {
+		s.run(t, "flushed receives "+typ.Label(), func(t *testing.T, d *device) { s.flushedReceives(t, d, typ) })
+	}
 	s.run(t, "unacknowledged events of others", func(t *testing.T, d *device) {
 		f := d.mustFlushes()
 		f.c.mustArm(false)
@@ -266,6 +270,55 @@ func (s *suite) measureFlushes(t *testing.T) {
 		}
 		f.c.wantNothingLeft(f.ch)
 	})
+}
+
+// flushedReceives tests measurements of receives that are flushed, for which the QP
+// goes through its states again and again. Some devices flush none, and some never
+// let a QP be used again.
+func (s *suite) flushedReceives(t *testing.T, d *device, typ verbs.QPType) {
+	s.requireType(t, typ)
+	p, ch := d.mustPD(), d.mustChannel()
+	recv, idle := d.mustCQ(16, ch, contextA), d.mustCQ(16, nil, 0)
+	q := p.mustQP(typ, idle, recv)
+	attr, mask := verbs.ToInit(typ, 1, verbs.AccessLocalWrite)
+	m := verbs.Measurement{
+		Receiver: q, Recv: verbs.RecvWR{ID: math.MaxUint64, SGEs: []verbs.SGE{p.mustMR(64).SGE(0, 64)}},
+		Init: &verbs.QPChange{Attr: attr, Mask: mask},
+		CQ:   recv, Channel: ch, Bystander: d.mustChannel(),
+		Status: verbs.WCWRFlushErr, Warmup: 3, Samples: 20, Deadline: soon, Budget: measureBudget,
+	}
+	if d.raw.Transport() == verbs.TransportIWARP {
+		m.Deadline = inVain
+	}
+	got, err := d.Measure(m)
+	if d.raw.Transport() == verbs.TransportIWARP && (err != nil || got.Missing > 0) {
+		t.Skipf("%s speaks iWARP, and does not flush them again and again: %+v, %v", s.cfg.Device, got, err)
+	}
+	if err != nil {
+		t.Fatalf("Measure: %v", err)
+	}
+	wantFound(t, got, m.Samples, verbs.Samples{})
+	recv.wantNothingLeft(ch)
+	idle.mustBeEmpty()
+	// Again, by polling, from the state in which it was left.
+	q.mustBe(verbs.Err)
+	m.Channel, m.Bystander = nil, nil
+	wantFound(t, d.mustMeasure(m), m.Samples, verbs.Samples{})
+	recv.wantNothingLeft(ch)
+
+	other := p.mustQP(typ, idle, recv)
+	for what, change := range map[string]func(m *verbs.Measurement){
+		"a sender":    func(m *verbs.Measurement) { m.Sender = other },
+		"no receiver": func(m *verbs.Measurement) { m.Receiver = nil },
+		"another CQ":  func(m *verbs.Measurement) { m.Other = idle },
+		"no port":     func(m *verbs.Measurement) { m.Init = &verbs.QPChange{Attr: verbs.QPAttr{Port: 300}, Mask: mask} },
+	} {
+		wrong := m
+		change(&wrong)
+		if _, err := d.Measure(wrong); err == nil {
+			t.Errorf("Measure of flushed receives with %s: no error", what)
+		}
+	}
 }
 
 // measureEnds tests measurements that end early.
@@ -529,6 +582,7 @@ func (s *suite) measureClosed(t *testing.T) {
 		for _, h := range []*handle{f.handle, f.buf.handle, f.c.handle, f.ch.handle, f.p.handle} {
 			h.mustClose()
 		}
+		d.armed.mustClose()
 		d.mustClose()
 		_, err := d.Measure(f.Measurement)
 		wantClosed(t, "Measure of the device", err)

@@ -3,6 +3,7 @@ package verbstest
 import (
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 type device struct {
 	*handle
 	raw verbs.Device
+	// armable has there be a protection domain, armed, before anything is.
+	armable sync.Once
+	armed   *pd
 }
 
 func (d *device) Query() (verbs.DeviceAttr, error) {

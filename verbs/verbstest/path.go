@@ -19,8 +19,11 @@ func (d *device) path() (path, error) {
 	if err != nil {
 		return path{}, err
 	}
-	ah, err := verbs.ToSelf(1, port, table)
-	return path{ah: ah, mtu: port.ActiveMTU}, err
+	list, err := verbs.ToSelf(1, port, table)
+	if err != nil {
+		return path{}, err
+	}
+	return path{ah: list[0], mtu: port.ActiveMTU}, nil
 }
 
 // mustPath is path for a device whose port is active.

@@ -110,6 +110,25 @@ func (s *suite) query(t *testing.T) {
 			t.Errorf("QueryPort(1) afterwards: %v", err)
 		}
 	})
+	s.run(t, "partition keys", func(t *testing.T, d *device) {
+		p, err := d.QueryPort(1)
+		if err != nil {
+			t.Fatalf("QueryPort(1): %v", err)
+		}
+		for index := range p.PKeys {
+			if _, err := d.raw.PKey(1, index); err != nil {
+				t.Errorf("PKey(1, %d) of %d: %v", index, p.PKeys, err)
+			}
+		}
+		if key, err := d.raw.PKey(1, 0); s.cfg.PortActive && d.raw.Transport() == verbs.TransportIB && (err != nil || !key.IsFull()) {
+			t.Errorf("PKey(1, 0) = %s, %v; want a full member", key, err)
+		}
+		for _, at := range [][2]int{{1, -1}, {1, math.MaxInt}, {0, 0}, {256, 0}, {-255, 0}} {
+			if key, err := d.raw.PKey(at[0], at[1]); err == nil {
+				t.Errorf("PKey(%d, %d) = %s", at[0], at[1], key)
+			}
+		}
+	})
 	s.run(t, "GID table", func(t *testing.T, d *device) {
 		attr, err := d.Query()
 		if err != nil {

@@ -1,0 +1,166 @@
+package probe_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/report"
+	"rdma_exporter/verbs/simulated"
+)
+
+// adapter is a device that answers as adapters do, by their providers' source.
+// Nothing of it is wrong.
+type adapter struct {
+	name   string
+	device string // keys of its profile
+	// taken are the measurements, and by the way of those that are flushed.
+	taken, by string
+	// skips are those of all probes.
+	skips string
+	// skipped are the probes of which nothing could be probed.
+	skipped string
+}
+
+const (
+	allLoopback = "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0"
+	allFlush    = "flush any 1/0, flush poll 1/0, flush solicited 1/0"
+	byUD        = "sends posted to a UD QP in the error state"
+	byRC        = "sends posted to an RC QP in the error state"
+	byRecv      = "receives of a QP that goes into the error state"
+	noRaw       = "qp: raw_packet: not_supported"
+
+	portDown = "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]"
+)
+
+func adapters() []adapter {
+	return []adapter{
+		{
+			name:   "takes sends once it was in RTS, as mlx5",
+			device: "like: sim_rxe0, faults: [{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}]",
+			taken:  allLoopback + ", " + allFlush, by: byUD, skips: noRaw,
+		},
+		{
+			name:   "the same on a port that is down",
+			device: "like: sim_rxe0, " + portDown + ", faults: [{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}]",
+			taken:  allFlush, by: byRecv, skips: noRaw + ", notification: loopback port 1: port_down",
+		},
+		{
+			name: "sets no errno for UC, and rings no bell before there is a PD, as bnxt_re",
+			device: "like: sim_rxe0, faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}, " +
+				"{verb: ibv_req_notify_cq, when: {pd: false}, errno: EFAULT}, {verb: ibv_post_send, when: {pd: false}, errno: EFAULT}]",
+			taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw,
+		},
+		{
+			name: "RC alone, without queries, SRQs and solicited events, and takes sends in RTS alone, as mana",
+			device: "like: sim_rxe0, qp_types: [RC], limits: {max_srq: 0}, faults: [{verb: ibv_query_qp, errno: EOPNOTSUPP}, " +
+				"{verb: ibv_req_notify_cq, when: {solicited: true}, errno: EOPNOTSUPP}, {verb: ibv_post_send, when: {states: [INIT, ERR]}, errno: EINVAL}]",
+			taken: "loopback any 1/0, loopback poll 1/0, flush any 1/0, flush poll 1/0", by: byRecv,
+			skips: "srq: : not_supported, qp: rc small query: not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw +
+				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
+			skipped: "srq",
+		},
+		{
+			name: "iWARP that takes sends in no state of error, as erdma",
+			device: "like: sim_siw0, completion_vectors: 1, limits: {max_srq: 0}, " +
+				"faults: [{verb: ibv_post_send, when: {states: [ERR]}, errno: EIO}, {verb: ibv_post_recv, when: {states: [ERR]}, errno: EIO}]",
+			taken: allFlush, by: byRecv,
+			skips:   "srq: : not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: not_supported",
+			skipped: "srq",
+		},
+		{
+			name: "knows no QP that was not in RTS, as qedr",
+			device: "like: sim_rxe0, qp_types: [RC], faults: [{verb: ibv_post_send, when: {been_rts: false}, ignore: true}, " +
+				"{verb: ibv_post_recv, when: {been_rts: false, states: [ERR]}, ignore: true}]",
+			taken: allLoopback + ", " + allFlush, by: byRC, skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw,
+		},
+		{
+			name: "the same on a port that is down",
+			device: "like: sim_rxe0, qp_types: [RC], " + portDown + ", faults: [{verb: ibv_post_send, when: {been_rts: false}, ignore: true}, " +
+				"{verb: ibv_post_recv, when: {been_rts: false}, ignore: true}]",
+			skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: port_down, " +
+				"notification: flush any: not_supported, notification: flush poll: not_supported, notification: flush solicited: not_supported",
+			skipped: "notification",
+		},
+		{
+			name: "UD alone, without event queues, as efa",
+			device: "like: sim_rxe0, qp_types: [UD], limits: {max_srq: 0}, faults: [{verb: ibv_create_cq, when: {channel: true}, errno: EOPNOTSUPP}, " +
+				"{verb: ibv_post_send, when: {states: [INIT, ERR]}, errno: EINVAL}, {verb: ibv_post_recv, when: {states: [RESET, ERR]}, errno: EINVAL}]",
+			taken: "flush poll 1/0", by: byRecv,
+			skips: "comp_channel: cq with a channel: not_supported, srq: : not_supported, qp: rc: not_supported, qp: uc: not_supported, " + noRaw +
+				", notification: loopback any: not_supported, notification: flush any: not_supported, notification: loopback poll: not_supported" +
+				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
+			skipped: "srq",
+		},
+		{
+			name:    "of which nothing can be probed",
+			device:  "like: sim_rxe0, faults: [{verb: ibv_alloc_pd, errno: EOPNOTSUPP}, {verb: ibv_create_cq, errno: EOPNOTSUPP}]",
+			skips:   "cq: : not_supported",
+			skipped: "cq",
+		},
+	}
+}
+
+// TestAdapters: what is not offered is skipped, and nothing that works is called
+// broken.
+func TestAdapters(t *testing.T) {
+	for _, tc := range adapters() {
+		t.Run(tc.name, func(t *testing.T) {
+			device := tc.device
+			if !strings.Contains(device, "completion_vectors") {
+				device += ", completion_vectors: 1"
+			}
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + ", default_latency: 0s, latency: {}}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			r := runStill(t, p, "dev", c)
+			if r.Error != "" || len(r.Undestroyed) > 0 {
+				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
+			}
+			var skipped, skips, measurements []string
+			by := ""
+			for _, p := range r.Probes {
+				switch {
+				case p.Status == report.StatusFailed:
+					t.Errorf("%s: %+v", p.Name, p.Failures)
+				case p.Status == report.StatusSkipped:
+					skipped = append(skipped, p.Name)
+				}
+				for _, s := range p.Skips {
+					skips = append(skips, p.Name+": "+s.Subject+": "+string(s.Reason))
+				}
+				if p.Latencies != nil {
+					measurements = append(measurements, taken(p.Latencies))
+				}
+				for _, w := range p.Ways {
+					if w.Path == report.PathFlush {
+						by = w.By
+					}
+				}
+			}
+			same := func(what, got, want string) {
+				if sorted(got) != sorted(want) {
+					t.Errorf("%s:\n%s, want\n%s", what, got, want)
+				}
+			}
+			same("skipped", strings.Join(skipped, ", "), tc.skipped)
+			same("skips", strings.Join(skips, ", "), tc.skips)
+			same("taken", strings.Join(measurements, ", "), tc.taken)
+			if by != tc.by {
+				t.Errorf("flushed by %q, want %q", by, tc.by)
+			}
+		})
+	}
+}
+
+// sorted sorts what a text lists.
+func sorted(list string) string {
+	words := strings.Split(list, ", ")
+	slices.SortFunc(words, cmp.Compare)
+	return strings.Join(words, ", ")
+}

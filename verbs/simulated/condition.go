@@ -1,0 +1,113 @@
+package simulated
+
+import (
+	"slices"
+
+	"rdma_exporter/verbs"
+)
+
+// Condition says which calls of its verb a fault is about: those of which all is
+// true that it mentions.
+type Condition struct {
+	// QPTypes are the types that the QP may have.
+	QPTypes []string `yaml:"qp_types,omitempty"`
+	// States are the states that the QP may be in before the call, and To those
+	// that it is to go to.
+	States []string `yaml:"states,omitempty"`
+	To     []string `yaml:"to,omitempty"`
+	// BeenRTS is whether the QP has been in RTS since it was in RESET.
+	BeenRTS *bool `yaml:"been_rts,omitempty"`
+	// Channel is whether the CQ has a completion channel.
+	Channel *bool `yaml:"channel,omitempty"`
+	// Solicited is whether solicited completions are asked for.
+	Solicited *bool `yaml:"solicited,omitempty"`
+	// Ports and GIDs are the ports and the GID indices that are asked for, or by
+	// which the QP is connected.
+	Ports []int `yaml:"ports,omitempty"`
+	GIDs  []int `yaml:"gids,omitempty"`
+	// PD is whether the process has a protection domain.
+	PD *bool `yaml:"pd,omitempty"`
+}
+
+// facts are what there is to know of a call. What does not apply is zero, and meets
+// no condition.
+type facts struct {
+	typ       verbs.QPType
+	state, to *verbs.QPState
+	beenRTS   *bool
+	channel   *bool
+	solicited *bool
+	port      int
+	gid       *int
+	pd        bool
+}
+
+// clone returns a copy that shares nothing with c.
+func (c Condition) clone() Condition {
+	c.QPTypes, c.States, c.To = slices.Clone(c.QPTypes), slices.Clone(c.States), slices.Clone(c.To)
+	c.Ports, c.GIDs = slices.Clone(c.Ports), slices.Clone(c.GIDs)
+	for _, b := range []**bool{&c.BeenRTS, &c.Channel, &c.Solicited, &c.PD} {
+		if *b != nil {
+			is := **b
+			*b = &is
+		}
+	}
+	return c
+}
+
+// holds tells whether the condition is met.
+func (c *Condition) holds(f facts) bool {
+	in := func(list []string, s *verbs.QPState) bool {
+		return list == nil || s != nil && slices.Contains(list, s.String())
+	}
+	same := func(want, is *bool) bool { return want == nil || is != nil && *is == *want }
+	return (c.QPTypes == nil || slices.Contains(c.QPTypes, f.typ.String())) &&
+		in(c.States, f.state) && in(c.To, f.to) && same(c.BeenRTS, f.beenRTS) &&
+		same(c.Channel, f.channel) && same(c.Solicited, f.solicited) && same(c.PD, &f.pd) &&
+		(c.Ports == nil || slices.Contains(c.Ports, f.port)) &&
+		(c.GIDs == nil || f.gid != nil && slices.Contains(c.GIDs, *f.gid))
+}
+
+// facts returns what there is to know of a call on the QP. The lock of the
+// hardware is held.
+func (q *qp) facts() facts {
+	state, been := q.state, q.beenRTS
+	f := facts{typ: q.typ, state: &state, beenRTS: &been, port: q.attr.Port}
+	f.by(q.attr.AH)
+	return f
+}
+
+// by notes an address.
+func (f *facts) by(a verbs.AHAttr) {
+	if a.Port > 0 {
+		f.port = a.Port
+	}
+	if a.Global {
+		f.gid = &a.SGIDIndex
+	}
+}
+
+// facts returns what there is to know of a call on the CQ.
+func (q *cq) facts() facts {
+	has := q.channel != nil
+	return facts{channel: &has}
+}
+
+// asking returns what there is to know of arming the CQ.
+func (q *cq) asking(solicitedOnly bool) func() facts {
+	return func() facts {
+		f := q.facts()
+		f.solicited = &solicitedOnly
+		return f
+	}
+}
+
+// sending returns what there is to know of posting a send. The lock of the hardware
+// is held.
+func (q *qp) sending(w sendWork) facts {
+	f := q.facts()
+	solicited := w.wr.Flags&verbs.SendSolicited != 0
+	f.solicited = &solicited
+	f.by(w.to)
+	return f
+}
