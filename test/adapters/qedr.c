@@ -18,6 +18,12 @@
  * The limits are of a QL41000 with firmware 8.37.7.0 (openucx/ucx, issue 5148); those that
  * its report ends before are the constants of the qed driver.
  *
+ * The data path is written from libqedr (rdma-core 44, providers/qedr: qelr_verbs.c,
+ * qelr_hsi_rdma.h), which must understand it, and from qed_roce_modify_qp of the qed driver:
+ * a pair has a responder from RTR on and a requester from RTS on, and what was posted to a
+ * side that never was made is not flushed. Doorbells are not looked at: the library leaves
+ * a copy of each for the case that it is lost.
+ *
  * Not modelled: XRC (and its capability flag is not set), iWARP, direct packet mode, the
  * kernel's own queues.
  */
@@ -56,6 +62,88 @@ struct mapping {
 	struct page *page; /* NULL: doorbells */
 };
 
+/* An element of a ring. */
+struct pair {
+	__le32 lo, hi;
+};
+
+union element {
+	__le32 word[4];
+	u8 byte[ELEMENT];
+	__be64 inlined[2]; /* data comes with each 8 bytes turned around */
+	struct { /* the first of a send */
+		__le32 key_or_imm, length, xrc;
+		u8 opcode, flags, size, previous;
+	} head;
+	struct { /* the second: not of a plain send */
+		struct pair va;
+		__le32 key, unused;
+	} remote;
+	struct { /* the third of an atomic */
+		struct pair compare, swap_or_add;
+	} atomic;
+	struct {
+		__le32 length;
+		struct pair addr;
+		__le32 key;
+	} sq_sge;
+	struct {
+		struct pair addr;
+		__le32 length, key; /* 26 bits, and in the first of a receive, how many there are */
+	} rq_sge;
+	struct { /* before each receive of an SRQ */
+		struct pair id;
+		u8 n, unused[7];
+	} srq_head;
+	struct {
+		struct pair addr;
+		__le32 length, key;
+	} srq_sge;
+};
+static_assert(sizeof(union element) == ELEMENT);
+
+enum send_opcode {
+	OP_SEND,
+	OP_SEND_IMM,
+	OP_SEND_INVALIDATE,
+	OP_WRITE,
+	OP_WRITE_IMM,
+	OP_READ,
+	OP_COMPARE_SWAP,
+	OP_FETCH_ADD,
+};
+#define SEND_SIGNALED BIT(0)
+#define SEND_SOLICITED BIT(3)
+#define SEND_INLINE BIT(4)
+
+/* A doorbell: what its copy holds. */
+#define SQ_OR_RQ_PRODUCER(raw) ((u16)((raw) >> 16))
+#define CQ_CONSUMER(raw) ((u32)((raw) >> 32))
+#define CQ_ARM_SOLICITED BIT_ULL(16 + 3) /* DQ_UCM_ROCE_CQ_ARM_SE_CF_CMD */
+#define CQ_ARM BIT_ULL(16 + 4) /* DQ_UCM_ROCE_CQ_ARM_CF_CMD */
+
+struct qedr_cqe {
+	union {
+		struct {
+			__le16 consumer, pad;
+			__le32 unused;
+		} send;
+		struct pair srq_id;
+	};
+	struct pair handle;
+	__le32 imm_or_key, length, imm_high;
+	__le16 consumer; /* of a receive that was flushed */
+	u8 flags, status;
+};
+static_assert(sizeof(struct qedr_cqe) == CQE_SIZE);
+
+enum cqe_type { CQE_SEND, CQE_RECV, CQE_RECV_SRQ };
+#define CQE_TOGGLE BIT(0)
+#define CQE_TYPE(type) ((type) << 1)
+#define CQE_INVALIDATE BIT(3)
+#define CQE_IMM BIT(4)
+#define CQE_RDMA BIT(5)
+
 struct qedr_ucontext {
 	struct mapping *doorbells;
 	unsigned long copies; /* the library leaves copies */
@@ -66,11 +154,17 @@ struct qedr_cq {
 };
 
 struct qedr_srq {
-	u32 limit; /* as the driver remembers it: not reset by the event */
+	unsigned long limit; /* as the driver remembers it: not reset by the event */
+	unsigned long next; /* element */
+	unsigned long taken; /* receives, ever */
 };
 
 struct qedr_qp {
 	struct mapping *sq_copy, *rq_copy;
+	u64 handle; /* what completions name the pair by */
+	unsigned long sq_next, rq_next; /* elements */
+	unsigned long sq_taken, rq_taken; /* requests, since RESET */
+	unsigned long requester, responder; /* were made */
 };
 
 static struct qedr_ucontext *own_ctx(struct paper_ucontext *ctx)
@@ -420,6 +514,7 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 		resp.rq_icid = 2 * qp->num;
 		resp.rq_db_rec_addr = offset_of(own_qp(qp)->rq_copy);
 	}
+	own_qp(qp)->handle = (u64)req.qp_handle_hi << 32 | req.qp_handle_lo;
 	qp->cap.max_inline_data = MAX_INLINE; /* whatever was asked for */
 	return paper_respond(udata, &resp, sizeof(resp));
 }
@@ -428,6 +523,15 @@ static void qedr_destroy_qp(struct paper_qp *qp)
 {
 	remove_mapping(&own_qp(qp)->sq_copy);
 	remove_mapping(&own_qp(qp)->rq_copy);
+}
+
+/* note_state sees which sides of a pair there are. */
+static void note_state(struct paper_qp *qp, enum ib_qp_state state)
+{
+	if (state == IB_QPS_RTR)
+		own_qp(qp)->responder = true;
+	else if (state == IB_QPS_RTS || state == IB_QPS_SQD)
+		own_qp(qp)->responder = own_qp(qp)->requester = true;
 }
 
 static int qedr_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -455,6 +559,7 @@ static int qedr_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, in
 		log_error(ib, "unsupported max_dest_rd_atomic=%d, supported=%d\n", attr->max_dest_rd_atomic, MAX_DEST_RD_ATOMIC);
 		return -EINVAL;
 	}
+	note_state(qp, from);
 	return 0;
 }
 
@@ -470,6 +575,282 @@ static int qedr_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, st
 	if (attr->path_mtu)
 		attr->path_mtu = min_t(enum ib_mtu, attr->path_mtu, iboe_get_mtu(dev->port.netdev->mtu));
 	return 0;
+}
+
+/* The data path. */
+
+static u64 *copy_of(struct mapping *mapping)
+{
+	return page_address(mapping->page);
+}
+
+static u64 joined(struct pair pair)
+{
+	return (u64)le32_to_cpu(pair.hi) << 32 | le32_to_cpu(pair.lo);
+}
+
+static struct pair split(u64 v)
+{
+	return (struct pair){ .lo = cpu_to_le32(lower_32_bits(v)), .hi = cpu_to_le32(upper_32_bits(v)) };
+}
+
+static unsigned long elements_of(const struct paper_mem *mem)
+{
+	return mem->len / ELEMENT;
+}
+
+/* element copies an element of a ring, for the process may change it meanwhile. */
+static union element element(const struct paper_mem *mem, unsigned long number)
+{
+	return ((union element *)mem->va)[number % elements_of(mem)];
+}
+
+static int read_send(struct paper_qp *qp, struct paper_wr *wr, union element head)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		[OP_SEND] = IB_WR_SEND,
+		[OP_SEND_IMM] = IB_WR_SEND_WITH_IMM,
+		[OP_SEND_INVALIDATE] = IB_WR_SEND_WITH_INV,
+		[OP_WRITE] = IB_WR_RDMA_WRITE,
+		[OP_WRITE_IMM] = IB_WR_RDMA_WRITE_WITH_IMM,
+		[OP_READ] = IB_WR_RDMA_READ,
+		[OP_COMPARE_SWAP] = IB_WR_ATOMIC_CMP_AND_SWP,
+		[OP_FETCH_ADD] = IB_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	bool atomic = head.head.opcode == OP_COMPARE_SWAP || head.head.opcode == OP_FETCH_ADD;
+	unsigned long at = own_qp(qp)->sq_next;
+	unsigned int i, first = atomic ? 3 : 2, size = head.head.size;
+	union element e;
+
+	if (head.head.opcode >= ARRAY_SIZE(opcodes) || size < first || size > SQ_ELEMENTS)
+		return -EINVAL;
+	wr->opcode = opcodes[head.head.opcode];
+	wr->flags = (head.head.flags & SEND_SIGNALED ? IB_SEND_SIGNALED : 0) | (head.head.flags & SEND_SOLICITED ? IB_SEND_SOLICITED : 0);
+	if (wr->opcode == IB_WR_SEND_WITH_INV)
+		wr->invalidate_rkey = le32_to_cpu(head.head.key_or_imm);
+	else
+		wr->imm = cpu_to_be32(le32_to_cpu(head.head.key_or_imm));
+	e = element(&qp->sq, at + 1);
+	wr->remote_addr = joined(e.remote.va);
+	wr->rkey = le32_to_cpu(e.remote.key);
+	if (atomic) {
+		e = element(&qp->sq, at + 2);
+		wr->swap = joined(e.atomic.swap_or_add);
+		wr->compare_add = wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD ? wr->swap : joined(e.atomic.compare);
+	}
+	if (head.head.flags & SEND_INLINE) {
+		wr->flags |= IB_SEND_INLINE;
+		wr->inline_len = le32_to_cpu(head.head.length);
+		if (atomic || wr->opcode == IB_WR_RDMA_READ || wr->inline_len > MAX_INLINE || wr->inline_len > (size - first) * ELEMENT)
+			return -EINVAL;
+		for (i = 0; i * ELEMENT < wr->inline_len; i++) {
+			u64 word[2];
+
+			e = element(&qp->sq, at + first + i);
+			word[0] = be64_to_cpu(e.inlined[0]);
+			word[1] = be64_to_cpu(e.inlined[1]);
+			memcpy(wr->inline_data + i * ELEMENT, word, ELEMENT);
+		}
+		return 1;
+	}
+	if (size - first > MAX_SGE)
+		return -EINVAL;
+	wr->nsge = size - first;
+	for (i = 0; i < wr->nsge; i++) {
+		e = element(&qp->sq, at + first + i);
+		wr->sge[i].addr = joined(e.sq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.sq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.sq_sge.key);
+	}
+	return 1;
+}
+
+static int qedr_next_send(struct paper_qp *qp, struct paper_wr *wr)
+{
+	struct qedr_qp *own = own_qp(qp);
+	union element head;
+	int got;
+
+	note_state(qp, paper_state(qp));
+	if (!own->sq_copy || !own->requester || SQ_OR_RQ_PRODUCER(READ_ONCE(*copy_of(own->sq_copy))) == (u16)own->sq_taken)
+		return 0;
+	smp_rmb();
+	memset(wr, 0, sizeof(*wr));
+	head = element(&qp->sq, own->sq_next);
+	got = read_send(qp, wr, head);
+	own->sq_next = (own->sq_next + head.head.size) % elements_of(&qp->sq);
+	wr->index = ++own->sq_taken;
+	return got;
+}
+
+static int next_of_srq(struct paper_srq *srq, struct paper_wr *wr)
+{
+	struct qedr_srq *own = own_srq(srq);
+	union element head = element(&srq->buf, own->next), e;
+	unsigned int i, n = min_t(unsigned int, head.srq_head.n, RQ_ELEMENTS);
+
+	wr->id = joined(head.srq_head.id);
+	wr->nsge = n;
+	for (i = 0; i < n; i++) {
+		e = element(&srq->buf, own->next + 1 + i);
+		wr->sge[i].addr = joined(e.srq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.srq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.srq_sge.key);
+	}
+	own->next = (own->next + 1 + n) % elements_of(&srq->buf);
+	own->taken++;
+	return 1;
+}
+
+static u32 qedr_srq_avail(struct paper_srq *srq)
+{
+	/* How many elements were produced, and how many receives. */
+	u32 produced = le32_to_cpu(READ_ONCE(((__le32 *)srq->db.va)[1]));
+
+	return min_t(u32, produced - (u32)own_srq(srq)->taken, srq->attr.max_wr);
+}
+
+static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct paper_wr *wr)
+{
+	struct qedr_qp *own = own_qp(qp);
+	union element e;
+	unsigned int i;
+
+	note_state(qp, paper_state(qp));
+	memset(wr, 0, sizeof(*wr));
+	if (srq) {
+		if (!qedr_srq_avail(srq))
+			return 0;
+		smp_rmb();
+		return next_of_srq(srq, wr);
+	}
+	if (!own->rq_copy || !own->responder || SQ_OR_RQ_PRODUCER(READ_ONCE(*copy_of(own->rq_copy))) == (u16)own->rq_taken)
+		return 0;
+	smp_rmb();
+	e = element(&qp->rq, own->rq_next);
+	wr->nsge = clamp_t(unsigned int, le32_to_cpu(e.rq_sge.key) >> 26 & 7, 1, RQ_ELEMENTS);
+	for (i = 0; i < wr->nsge; i++) {
+		e = element(&qp->rq, own->rq_next + i);
+		wr->sge[i].addr = joined(e.rq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.rq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.rq_sge.key) & 0x3ffffff;
+	}
+	own->rq_next = (own->rq_next + wr->nsge) % elements_of(&qp->rq);
+	wr->index = ++own->rq_taken;
+	return 1;
+}
+
+static u8 send_status(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_BAD_RESP_ERR:
+		return 1;
+	case IB_WC_LOC_LEN_ERR:
+		return 2;
+	case IB_WC_LOC_QP_OP_ERR:
+		return 3;
+	case IB_WC_LOC_PROT_ERR:
+		return 4;
+	case IB_WC_REM_INV_REQ_ERR:
+		return 6;
+	case IB_WC_REM_ACCESS_ERR:
+		return 7;
+	case IB_WC_REM_OP_ERR:
+		return 8;
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		return 9;
+	case IB_WC_RETRY_EXC_ERR:
+		return 10;
+	default:
+		return 11; /* flushed */
+	}
+}
+
+static u8 recv_status(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_LOC_ACCESS_ERR:
+		return 1;
+	case IB_WC_LOC_LEN_ERR:
+		return 2;
+	case IB_WC_LOC_QP_OP_ERR:
+		return 3;
+	case IB_WC_LOC_PROT_ERR:
+		return 4;
+	case IB_WC_REM_INV_REQ_ERR:
+		return 6;
+	default:
+		return 7; /* flushed */
+	}
+}
+
+static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
+{
+	struct qedr_cqe *at = cq->buf.va + (size_t)(cq->pi % cq->entries) * CQE_SIZE;
+	u32 taken = own_cq(cq)->copy ? CQ_CONSUMER(READ_ONCE(*copy_of(own_cq(cq)->copy))) : cq->pi;
+	struct qedr_cqe cqe = { .handle = split(own_qp(wc->qp)->handle) };
+	/* It turns around with each round; entries that were never written have it clear. */
+	u8 flags = cq->pi / cq->entries & 1 ? 0 : CQE_TOGGLE;
+
+	if (cq->pi - taken >= cq->entries - 1)
+		return -ENOSPC;
+	if (!wc->recv) {
+		cqe.send.consumer = cpu_to_le16(wc->wr->index);
+		cqe.status = send_status(wc->status);
+		flags |= CQE_TYPE(CQE_SEND);
+	} else {
+		if (wc->srq)
+			cqe.srq_id = split(wc->wr->id);
+		flags |= CQE_TYPE(wc->srq ? CQE_RECV_SRQ : CQE_RECV);
+		cqe.consumer = cpu_to_le16(wc->wr->index);
+		cqe.length = cpu_to_le32(wc->byte_len);
+		cqe.imm_or_key = cpu_to_le32(be32_to_cpu(wc->imm));
+		cqe.status = recv_status(wc->status);
+		if (wc->flags & IB_WC_WITH_IMM)
+			flags |= CQE_IMM;
+		if (wc->flags & IB_WC_WITH_INVALIDATE)
+			flags |= CQE_INVALIDATE;
+		if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+			flags |= CQE_RDMA;
+	}
+	memcpy(at, &cqe, offsetof(struct qedr_cqe, flags));
+	at->status = cqe.status;
+	smp_wmb();
+	WRITE_ONCE(at->flags, flags);
+	return 0;
+}
+
+/* The flags of an arming are taken away when it is read: the next one may be the same. */
+static void qedr_poll_arm(struct paper_cq *cq)
+{
+	u64 *copy, raw;
+
+	if (!own_cq(cq)->copy)
+		return;
+	copy = copy_of(own_cq(cq)->copy);
+	raw = READ_ONCE(*copy);
+	if (!(raw & (CQ_ARM | CQ_ARM_SOLICITED)))
+		return;
+	if (cmpxchg64(copy, raw, raw & ~(CQ_ARM | CQ_ARM_SOLICITED)) == raw)
+		paper_arm(cq, raw & CQ_ARM ? PAPER_ARM_NEXT : PAPER_ARM_SOLICITED, CQ_CONSUMER(raw));
+}
+
+static void qedr_reset_qp(struct paper_qp *qp)
+{
+	struct qedr_qp *own = own_qp(qp);
+
+	own->sq_next = own->rq_next = 0;
+	own->sq_taken = own->rq_taken = 0;
+	own->requester = own->responder = false;
+	/* The library counts from 0 again, but tells only with the next request. */
+	if (own->sq_copy)
+		WRITE_ONCE(*copy_of(own->sq_copy), 0);
+	if (own->rq_copy)
+		WRITE_ONCE(*copy_of(own->rq_copy), 0);
 }
 
 /* 8.37.7.0 */
@@ -545,4 +926,10 @@ const struct paper_vendor paper_qedr = {
 	.modify_qp = qedr_modify_qp,
 	.destroy_cq = qedr_destroy_cq,
 	.destroy_qp = qedr_destroy_qp,
+	.next_send = qedr_next_send,
+	.next_recv = qedr_next_recv,
+	.srq_avail = qedr_srq_avail,
+	.complete = qedr_complete,
+	.poll_arm = qedr_poll_arm,
+	.reset_qp = qedr_reset_qp,
 };
