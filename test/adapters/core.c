@@ -26,10 +26,16 @@ module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
-	&paper_mlx5,
 	&paper_bnxt_re,
+	&paper_efa,
+	&paper_efa_eq,
+	&paper_hns,
+	&paper_mlx5,
 	&paper_qedr,
 };
+
+/* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */
+#define FIRST_KEY 0x1000
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock);
@@ -283,7 +289,11 @@ int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_
 
 static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
 {
-	xa_erase(&to_paper_dev(ib->device)->ahs, to_paper_ah(ib)->num);
+	struct paper_dev *dev = to_paper_dev(ib->device);
+
+	mutex_lock(&dev->lock);
+	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
+	mutex_unlock(&dev->lock);
 	return 0;
 }
 
@@ -294,6 +304,8 @@ struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 vir
 	u32 num;
 	int err;
 
+	if (dev->vendor->mr_access && access & ~IB_ACCESS_OPTIONAL & ~dev->vendor->mr_access)
+		return ERR_PTR(dev->vendor->no_mr_access);
 	if (access & IB_ACCESS_ON_DEMAND)
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -305,7 +317,7 @@ struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 vir
 	mr->iova = virt;
 	mr->access = access;
 	mr->ib.pd = ib;
-	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(1, 0xfffffe), GFP_KERNEL);
+	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(FIRST_KEY, 0xfffffe), GFP_KERNEL);
 	if (err)
 		goto unpin;
 	mr->ib.lkey = mr->ib.rkey = num << 8;
@@ -341,8 +353,8 @@ static int paper_destroy_cq(struct ib_cq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&cq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->cqs, cq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_cq)
 		dev->vendor->destroy_cq(cq);
 	paper_unpin(&cq->buf);
@@ -391,8 +403,8 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&srq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->srqs, srq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_srq)
 		dev->vendor->destroy_srq(srq);
 	paper_unpin(&srq->buf);
@@ -494,9 +506,9 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 		return vendor->no_qp_type ?: -EOPNOTSUPP;
 	if (attr->create_flags)
 		return -EINVAL;
-	if (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > limits->max_send_sge)
+	if (!vendor->own_sizes && (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > limits->max_send_sge))
 		return -EINVAL;
-	if (!attr->srq && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > limits->max_recv_sge))
+	if (!vendor->own_sizes && !attr->srq && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > limits->max_recv_sge))
 		return -EINVAL;
 
 	qp->type = attr->qp_type;
@@ -549,7 +561,8 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 	mutex_lock(&dev->lock);
 	from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : paper_state(qp);
 	to = mask & IB_QP_STATE ? attr->qp_state : from;
-	if (from != paper_state(qp) || !ib_modify_qp_is_ok(from, to, type, mask))
+	/* Reliable datagrams take what the others do, and an RNR retry. */
+	if (from != paper_state(qp) || !ib_modify_qp_is_ok(from, to, type, qp->type == IB_QPT_DRIVER ? mask & ~IB_QP_RNR_RETRY : mask))
 		goto unlock;
 	if (mask & IB_QP_PORT && attr->port_num != 1)
 		goto unlock;
@@ -874,6 +887,8 @@ static int paper_add(char *spec, unsigned int number)
 		dev->ib.ops.attach_mcast = NULL;
 		dev->ib.ops.detach_mcast = NULL;
 	}
+	if (vendor->leave_out)
+		vendor->leave_out(&dev->ib.ops);
 	if (dev->port.netdev) {
 		err = ib_device_set_netdev(&dev->ib, dev->port.netdev, 1);
 		if (err)

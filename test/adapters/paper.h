@@ -185,10 +185,15 @@ struct paper_vendor {
 	u32 qp_types; /* bits of enum ib_qp_type that can be created */
 	int no_qp_type; /* the errno for others, negative; 0 for -EOPNOTSUPP */
 	u32 max_inline;
+	bool own_sizes; /* create_qp judges what is asked, not the core by limits */
+	int mr_access; /* flags that a region can have, besides optional ones; 0: all */
+	int no_mr_access; /* the errno for others, negative */
 	struct ib_device_attr limits;
 	struct ib_port_attr port; /* limits of a port: gid_tbl_len, max_msg_sz, max_mtu, speed, width ... */
 	const struct ib_device_ops *ops; /* what is answered otherwise than by the core; may set an op that the core has */
 
+	/* Takes from the ops what the driver does not have. */
+	void (*leave_out)(struct ib_device_ops *ops);
 	int (*query_device)(struct paper_dev *dev, struct ib_device_attr *attr, struct ib_udata *udata);
 	int (*alloc_ucontext)(struct paper_ucontext *ctx, struct ib_udata *udata);
 	int (*mmap)(struct paper_ucontext *ctx, struct vm_area_struct *vma);
@@ -316,6 +321,11 @@ void paper_forget_groups(struct paper_qp *qp);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
-extern const struct paper_vendor paper_bnxt_re, paper_mlx5, paper_qedr;
+extern const struct paper_vendor paper_bnxt_re;
+extern const struct paper_vendor paper_efa;
+extern const struct paper_vendor paper_efa_eq;
+extern const struct paper_vendor paper_hns;
+extern const struct paper_vendor paper_mlx5;
+extern const struct paper_vendor paper_qedr;
 
 #endif
