@@ -7,7 +7,7 @@
  *
  * Modelled, from drivers/infiniband/hw/qedr of Linux 6.1:
  *   qedr_query_device, qedr_query_port            verbs.c  attributes; max_srq_sge stays 0, for qedr_set_device_attr (main.c) leaves it out
- *   qedr_alloc_ucontext, qedr_mmap                verbs.c  doorbells, and the pages that a library leaves a copy of each doorbell in
+ *   qedr_alloc_ucontext, qedr_mmap                verbs.c  doorbells, and a page for the copy that a library leaves of each
  *   qedr_create_cq, qedr_align_cq_entries         verbs.c  entries up to the end of a page; every error is EINVAL
  *   qedr_check_srq_params, _create_srq            verbs.c  refusals and log lines; too many scatter entries are logged, not refused
  *   qedr_modify_srq, qedr_query_srq               verbs.c  limits; the maxima of the device are queried, whatever was asked for
@@ -21,15 +21,15 @@
  * The data path is written from libqedr (rdma-core 44, providers/qedr: qelr_verbs.c,
  * qelr_hsi_rdma.h), which must understand it, and from qed_roce_modify_qp of the qed driver:
  * a pair has a responder from RTR on and a requester from RTS on, and what was posted to a
- * side that never was made is not flushed. Doorbells are not looked at: the library leaves
- * a copy of each for the case that it is lost.
+ * side that never was made is not flushed. Doorbells are trapped. The copy that the library
+ * leaves of each, for the case that one is lost, would not do: an arming can be overwritten
+ * before it is read.
  *
  * Not modelled: XRC (and its capability flag is not set), iWARP, direct packet mode, the
  * kernel's own queues.
  */
 #include <linux/mm.h>
 #include <linux/netdevice.h>
-#include <linux/slab.h>
 #include <rdma/ib_addr.h>
 #include <rdma/qedr-abi.h>
 
@@ -56,11 +56,8 @@
 /* As DP_ERR of the driver has it. */
 #define log_error(ib, fmt, ...) pr_err("[%s(%s)]" fmt, __func__, dev_name(&(ib)->dev), ##__VA_ARGS__)
 
-/* What a process can map: doorbells, or the page with the copy of one. */
-struct mapping {
-	struct rdma_user_mmap_entry entry;
-	struct page *page; /* NULL: doorbells */
-};
+/* What a process can map, by the number of its page. */
+enum { PAGE_DOORBELLS = 1, PAGE_COPIES = 2 };
 
 /* An element of a ring. */
 struct pair {
@@ -116,11 +113,13 @@ enum send_opcode {
 #define SEND_SOLICITED BIT(3)
 #define SEND_INLINE BIT(4)
 
-/* A doorbell: what its copy holds. */
-#define SQ_OR_RQ_PRODUCER(raw) ((u16)((raw) >> 16))
-#define CQ_CONSUMER(raw) ((u32)((raw) >> 32))
-#define CQ_ARM_SOLICITED BIT_ULL(16 + 3) /* DQ_UCM_ROCE_CQ_ARM_SE_CF_CMD */
-#define CQ_ARM BIT_ULL(16 + 4) /* DQ_UCM_ROCE_CQ_ARM_CF_CMD */
+/* What a doorbell says: the number of a context, then 16 bits of a producer, or flags and
+ * 32 bits of a consumer. */
+#define DB_CONTEXT(value) ((u16)(value))
+#define DB_PRODUCER(value) ((u16)((value) >> 16))
+#define DB_CONSUMER(value) ((u32)((value) >> 32))
+#define DB_ARM_SOLICITED BIT_ULL(16 + 3) /* DQ_UCM_ROCE_CQ_ARM_SE_CF_CMD */
+#define DB_ARM BIT_ULL(16 + 4) /* DQ_UCM_ROCE_CQ_ARM_CF_CMD */
 
 struct qedr_cqe {
 	union {
@@ -144,13 +143,9 @@ enum cqe_type { CQE_SEND, CQE_RECV, CQE_RECV_SRQ };
 #define CQE_IMM BIT(4)
 #define CQE_RDMA BIT(5)
 
-struct qedr_ucontext {
-	struct mapping *doorbells;
-	unsigned long copies; /* the library leaves copies */
-};
-
 struct qedr_cq {
-	struct mapping *copy;
+	struct paper_ucontext *ctx;
+	unsigned long ci; /* how many the process has taken, ever */
 };
 
 struct qedr_srq {
@@ -160,18 +155,13 @@ struct qedr_srq {
 };
 
 struct qedr_qp {
-	struct mapping *sq_copy, *rq_copy;
+	struct paper_ucontext *ctx;
 	u64 handle; /* what completions name the pair by */
+	unsigned long sq_producer, rq_producer; /* requests, since RESET; 16 bits */
+	unsigned long sq_taken, rq_taken;
 	unsigned long sq_next, rq_next; /* elements */
-	unsigned long sq_taken, rq_taken; /* requests, since RESET */
 	unsigned long requester, responder; /* were made */
 };
-
-static struct qedr_ucontext *own_ctx(struct paper_ucontext *ctx)
-{
-	BUILD_BUG_ON(sizeof(struct qedr_ucontext) > sizeof(ctx->priv));
-	return (struct qedr_ucontext *)ctx->priv;
-}
 
 static struct qedr_cq *own_cq(struct paper_cq *cq)
 {
@@ -191,70 +181,52 @@ static struct qedr_qp *own_qp(struct paper_qp *qp)
 	return (struct qedr_qp *)qp->priv;
 }
 
-/* Mappings. */
+/* Doorbells. */
 
-static struct mapping *add_mapping(struct paper_ucontext *ctx, bool page)
+static void cq_doorbell(struct paper_cq *cq, u64 value)
 {
-	struct mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	if ((s32)(cq->pi - DB_CONSUMER(value)) < 0)
+		return;
+	own_cq(cq)->ci = DB_CONSUMER(value);
+	if (value & (DB_ARM | DB_ARM_SOLICITED))
+		paper_arm(cq, value & DB_ARM ? PAPER_ARM_NEXT : PAPER_ARM_SOLICITED, DB_CONSUMER(value));
+}
 
-	if (!mapping)
-		return NULL;
-	if (page) {
-		mapping->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!mapping->page)
-			goto free;
+static void qedr_stored(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size)
+{
+	struct paper_dev *dev = to_paper_dev(ctx->ib.device);
+	struct paper_qp *qp;
+	struct paper_cq *cq;
+
+	mutex_lock(&dev->lock);
+	if (offset == CQ_DOORBELL && size == sizeof(u64)) {
+		cq = xa_load(&dev->cqs, DB_CONTEXT(value));
+		if (cq && own_cq(cq)->ctx == ctx)
+			cq_doorbell(cq, value);
+	} else if ((offset == SQ_DOORBELL || offset == RQ_DOORBELL) && size == sizeof(u32)) {
+		qp = xa_load(&dev->qps, DB_CONTEXT(value) / 2);
+		if (qp && own_qp(qp)->ctx == ctx && offset == SQ_DOORBELL)
+			own_qp(qp)->sq_producer = DB_PRODUCER(value);
+		else if (qp && own_qp(qp)->ctx == ctx)
+			own_qp(qp)->rq_producer = DB_PRODUCER(value);
 	}
-	if (!rdma_user_mmap_entry_insert(&ctx->ib, &mapping->entry, PAGE_SIZE))
-		return mapping;
-	if (mapping->page)
-		__free_page(mapping->page);
-free:
-	kfree(mapping);
-	return NULL;
-}
-
-/* remove_mapping has the mapping freed: at once, or when nobody looks at it any more. */
-static void remove_mapping(struct mapping **mapping)
-{
-	if (*mapping)
-		rdma_user_mmap_entry_remove(&(*mapping)->entry);
-	*mapping = NULL;
-}
-
-static void qedr_mmap_free(struct rdma_user_mmap_entry *entry)
-{
-	struct mapping *mapping = container_of(entry, struct mapping, entry);
-
-	if (mapping->page)
-		put_page(mapping->page); /* who has mapped it holds it, too */
-	kfree(mapping);
-}
-
-static u64 offset_of(struct mapping *mapping)
-{
-	return mapping ? rdma_user_mmap_get_offset(&mapping->entry) : 0;
+	mutex_unlock(&dev->lock);
+	paper_wake(dev);
 }
 
 static int qedr_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
 {
-	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(&ctx->ib, vma);
-	struct mapping *mapping;
-	int err;
-
-	if (!entry)
+	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
 		return -EINVAL;
-	mapping = container_of(entry, struct mapping, entry);
-	if (mapping->page)
-		err = vm_insert_page(vma, vma->vm_start, mapping->page);
-	else
-		err = paper_mmap_ignored(ctx, vma);
-	rdma_user_mmap_entry_put(entry);
-	return err;
+	if (vma->vm_pgoff == PAGE_DOORBELLS)
+		return paper_mmap_trapped(ctx, vma, qedr_stored, 0);
+	return vma->vm_pgoff == PAGE_COPIES ? paper_mmap_ignored(ctx, vma) : -EINVAL;
 }
 
 static int qedr_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udata)
 {
 	struct qedr_alloc_ucontext_resp resp = {
+		.db_pa = PAGE_DOORBELLS * PAGE_SIZE,
 		.db_size = PAGE_SIZE,
 		.max_send_wr = MAX_WR,
 		.max_recv_wr = MAX_WR,
@@ -265,31 +237,16 @@ static int qedr_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udat
 		.wids_enabled = 1,
 	};
 	struct qedr_alloc_ucontext_req req;
-	int err;
 
 	if (paper_request(udata, &req, sizeof(req), 0))
 		return -EFAULT;
-	own_ctx(ctx)->copies = req.context_flags & QEDR_ALLOC_UCTX_DB_REC;
-	own_ctx(ctx)->doorbells = add_mapping(ctx, false);
-	if (!own_ctx(ctx)->doorbells)
-		return -ENOMEM;
 	if (req.context_flags & QEDR_SUPPORT_DPM_SIZES) {
 		resp.dpm_flags = QEDR_DPM_SIZES_SET;
 		resp.ldpm_limit_size = QEDR_LDPM_MAX_SIZE;
 		resp.edpm_trans_size = QEDR_EDPM_TRANS_SIZE;
 		resp.edpm_limit_size = MAX_INLINE;
 	}
-	resp.db_pa = offset_of(own_ctx(ctx)->doorbells);
-	err = paper_respond(udata, &resp, sizeof(resp));
-	if (err)
-		remove_mapping(&own_ctx(ctx)->doorbells);
-	return err;
-}
-
-static void qedr_dealloc_ucontext(struct ib_ucontext *ib)
-{
-	remove_mapping(&own_ctx(to_paper_ucontext(ib))->doorbells);
-	paper_dealloc_ucontext(ib);
+	return paper_respond(udata, &resp, sizeof(resp));
 }
 
 static int qedr_alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
@@ -317,7 +274,7 @@ static struct ib_mr *qedr_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u
 
 static int qedr_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
-	struct qedr_create_cq_uresp resp = { .db_offset = CQ_DOORBELL, .icid = cq->num };
+	struct qedr_create_cq_uresp resp = { .db_offset = CQ_DOORBELL, .icid = cq->num, .db_rec_addr = PAGE_COPIES * PAGE_SIZE };
 	struct qedr_create_cq_ureq req;
 	size_t size;
 
@@ -343,18 +300,8 @@ static int qedr_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 		log_error(cq->ib.device, "create user queue: failed ib_umem_get\n");
 		return -EINVAL;
 	}
-	if (own_ctx(ctx)->copies) {
-		own_cq(cq)->copy = add_mapping(ctx, true);
-		if (!own_cq(cq)->copy)
-			return -EINVAL;
-	}
-	resp.db_rec_addr = offset_of(own_cq(cq)->copy);
+	own_cq(cq)->ctx = ctx;
 	return paper_respond(udata, &resp, sizeof(resp)) ? -EINVAL : 0;
-}
-
-static void qedr_destroy_cq(struct paper_cq *cq)
-{
-	remove_mapping(&own_cq(cq)->copy);
 }
 
 /* Shared receive queues. */
@@ -483,6 +430,7 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 		.atomic_supported = 1,
 		.sq_db_offset = SQ_DOORBELL,
 		.sq_icid = 2 * qp->num + 1,
+		.sq_db_rec_addr = PAGE_COPIES * PAGE_SIZE,
 	};
 	struct qedr_create_qp_ureq req;
 	int err;
@@ -492,12 +440,6 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 	err = pin_ring(qp, &qp->sq, req.sq_addr, req.sq_len, attr->cap.max_send_wr, SQ_ELEMENTS);
 	if (err)
 		return err;
-	if (own_ctx(ctx)->copies) {
-		own_qp(qp)->sq_copy = add_mapping(ctx, true);
-		if (!own_qp(qp)->sq_copy)
-			return -ENOMEM;
-	}
-	resp.sq_db_rec_addr = offset_of(own_qp(qp)->sq_copy);
 	if (qp->srq) {
 		qp->cap.max_recv_wr = 0;
 		qp->cap.max_recv_sge = 0;
@@ -505,24 +447,14 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 		err = pin_ring(qp, &qp->rq, req.rq_addr, req.rq_len, attr->cap.max_recv_wr, RQ_ELEMENTS);
 		if (err)
 			return err;
-		if (own_ctx(ctx)->copies) {
-			own_qp(qp)->rq_copy = add_mapping(ctx, true);
-			if (!own_qp(qp)->rq_copy)
-				return -ENOMEM;
-		}
 		resp.rq_db_offset = RQ_DOORBELL;
 		resp.rq_icid = 2 * qp->num;
-		resp.rq_db_rec_addr = offset_of(own_qp(qp)->rq_copy);
+		resp.rq_db_rec_addr = PAGE_COPIES * PAGE_SIZE;
 	}
+	own_qp(qp)->ctx = ctx;
 	own_qp(qp)->handle = (u64)req.qp_handle_hi << 32 | req.qp_handle_lo;
 	qp->cap.max_inline_data = MAX_INLINE; /* whatever was asked for */
 	return paper_respond(udata, &resp, sizeof(resp));
-}
-
-static void qedr_destroy_qp(struct paper_qp *qp)
-{
-	remove_mapping(&own_qp(qp)->sq_copy);
-	remove_mapping(&own_qp(qp)->rq_copy);
 }
 
 /* note_state sees which sides of a pair there are. */
@@ -578,11 +510,6 @@ static int qedr_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, st
 }
 
 /* The data path. */
-
-static u64 *copy_of(struct mapping *mapping)
-{
-	return page_address(mapping->page);
-}
 
 static u64 joined(struct pair pair)
 {
@@ -672,7 +599,7 @@ static int qedr_next_send(struct paper_qp *qp, struct paper_wr *wr)
 	int got;
 
 	note_state(qp, paper_state(qp));
-	if (!own->sq_copy || !own->requester || SQ_OR_RQ_PRODUCER(READ_ONCE(*copy_of(own->sq_copy))) == (u16)own->sq_taken)
+	if (!own->requester || own->sq_producer == (u16)own->sq_taken)
 		return 0;
 	smp_rmb();
 	memset(wr, 0, sizeof(*wr));
@@ -724,7 +651,7 @@ static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pap
 		smp_rmb();
 		return next_of_srq(srq, wr);
 	}
-	if (!own->rq_copy || !own->responder || SQ_OR_RQ_PRODUCER(READ_ONCE(*copy_of(own->rq_copy))) == (u16)own->rq_taken)
+	if (!own->responder || own->rq_producer == (u16)own->rq_taken)
 		return 0;
 	smp_rmb();
 	e = element(&qp->rq, own->rq_next);
@@ -791,12 +718,11 @@ static u8 recv_status(enum ib_wc_status status)
 static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
 {
 	struct qedr_cqe *at = cq->buf.va + (size_t)(cq->pi % cq->entries) * CQE_SIZE;
-	u32 taken = own_cq(cq)->copy ? CQ_CONSUMER(READ_ONCE(*copy_of(own_cq(cq)->copy))) : cq->pi;
 	struct qedr_cqe cqe = { .handle = split(own_qp(wc->qp)->handle) };
 	/* It turns around with each round; entries that were never written have it clear. */
 	u8 flags = cq->pi / cq->entries & 1 ? 0 : CQE_TOGGLE;
 
-	if (cq->pi - taken >= cq->entries - 1)
+	if (cq->pi - (u32)own_cq(cq)->ci >= cq->entries - 1)
 		return -ENOSPC;
 	if (!wc->recv) {
 		cqe.send.consumer = cpu_to_le16(wc->wr->index);
@@ -824,33 +750,14 @@ static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
 	return 0;
 }
 
-/* The flags of an arming are taken away when it is read: the next one may be the same. */
-static void qedr_poll_arm(struct paper_cq *cq)
-{
-	u64 *copy, raw;
-
-	if (!own_cq(cq)->copy)
-		return;
-	copy = copy_of(own_cq(cq)->copy);
-	raw = READ_ONCE(*copy);
-	if (!(raw & (CQ_ARM | CQ_ARM_SOLICITED)))
-		return;
-	if (cmpxchg64(copy, raw, raw & ~(CQ_ARM | CQ_ARM_SOLICITED)) == raw)
-		paper_arm(cq, raw & CQ_ARM ? PAPER_ARM_NEXT : PAPER_ARM_SOLICITED, CQ_CONSUMER(raw));
-}
-
 static void qedr_reset_qp(struct paper_qp *qp)
 {
 	struct qedr_qp *own = own_qp(qp);
 
-	own->sq_next = own->rq_next = 0;
+	own->sq_producer = own->rq_producer = 0;
 	own->sq_taken = own->rq_taken = 0;
+	own->sq_next = own->rq_next = 0;
 	own->requester = own->responder = false;
-	/* The library counts from 0 again, but tells only with the next request. */
-	if (own->sq_copy)
-		WRITE_ONCE(*copy_of(own->sq_copy), 0);
-	if (own->rq_copy)
-		WRITE_ONCE(*copy_of(own->rq_copy), 0);
 }
 
 /* 8.37.7.0 */
@@ -864,9 +771,7 @@ static void qedr_fw_str(struct ib_device *ib, char *str)
 static const struct ib_device_ops qedr_ops = {
 	.create_qp = qedr_create_any_qp,
 	.create_srq = qedr_create_any_srq,
-	.dealloc_ucontext = qedr_dealloc_ucontext,
 	.get_dev_fw_str = qedr_fw_str,
-	.mmap_free = qedr_mmap_free,
 	.modify_srq = qedr_modify_srq,
 	.query_qp = qedr_query_qp,
 	.query_srq = qedr_query_srq,
@@ -924,12 +829,9 @@ const struct paper_vendor paper_qedr = {
 	.create_srq = qedr_create_srq,
 	.create_qp = qedr_create_qp,
 	.modify_qp = qedr_modify_qp,
-	.destroy_cq = qedr_destroy_cq,
-	.destroy_qp = qedr_destroy_qp,
 	.next_send = qedr_next_send,
 	.next_recv = qedr_next_recv,
 	.srq_avail = qedr_srq_avail,
 	.complete = qedr_complete,
-	.poll_arm = qedr_poll_arm,
 	.reset_qp = qedr_reset_qp,
 };
