@@ -808,6 +808,7 @@ const struct paper_vendor paper_bnxt_re = {
 	.abi = BNXT_RE_ABI_VERSION,
 	.pci_vendor = PCI_VENDOR_ID_BROADCOM,
 	.pci_device = 0x1750,
+	.bus_driver = "bnxt_en",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* BNXT_RE_MAX_MSIX is 9; one is the firmware's */
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),

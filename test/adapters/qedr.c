@@ -785,6 +785,7 @@ const struct paper_vendor paper_qedr = {
 	.abi = QEDR_ABI_VERSION,
 	.pci_vendor = 0x1077,
 	.pci_device = 0x8070,
+	.bus_driver = "qede",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* one for each processor of a host */
 	.qp_types = BIT(IB_QPT_RC),
