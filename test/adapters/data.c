@@ -53,9 +53,11 @@ static void raise_if_due(struct paper_dev *dev, struct paper_cq *cq)
 	if (cq->arm == PAPER_UNARMED)
 		return;
 	pi = cq->arm == PAPER_ARM_SOLICITED ? cq->solicited_pi : cq->pi;
-	if ((s32)(pi - cq->arm_ci) <= 0)
+	/* A program arms, and then takes what the last event told of: not another one for that. */
+	if ((s32)(pi - cq->arm_ci) <= 0 || (s32)(pi - cq->told_pi) <= 0)
 		return;
 	cq->arm = PAPER_UNARMED;
+	cq->told_pi = cq->pi;
 	cq->events++;
 	paper_count(dev, PAPER_EVENTS);
 	cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);

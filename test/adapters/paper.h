@@ -83,6 +83,7 @@ struct paper_cq {
 	u32 solicited_pi; /* pi after the last solicited or unsuccessful one */
 	enum paper_arm arm;
 	u32 arm_ci; /* an event is due for what was written from here on */
+	u32 told_pi; /* pi when the last event was raised */
 	u32 events; /* raised, ever */
 	bool dead; /* it overflowed */
 	struct list_head entry;
