@@ -29,6 +29,7 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_mlx5,
 	&paper_efa,
 	&paper_efa_eq,
+	&paper_mana,
 };
 
 /* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */

@@ -315,5 +315,6 @@ void paper_forget_traps(struct paper_ucontext *ctx);
 
 extern const struct paper_vendor paper_mlx5;
 extern const struct paper_vendor paper_efa, paper_efa_eq;
+extern const struct paper_vendor paper_mana;
 
 #endif
