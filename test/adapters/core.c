@@ -26,10 +26,13 @@ module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
-	&paper_mlx5,
+	&paper_bnxt_re,
 	&paper_efa,
 	&paper_efa_eq,
+	&paper_hns,
 	&paper_mana,
+	&paper_mlx5,
+	&paper_qedr,
 };
 
 /* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */
@@ -220,7 +223,7 @@ static int paper_alloc_ucontext(struct ib_ucontext *ib, struct ib_udata *udata)
 	return to_paper_dev(ib->device)->vendor->alloc_ucontext(ctx, udata);
 }
 
-static void paper_dealloc_ucontext(struct ib_ucontext *ib)
+void paper_dealloc_ucontext(struct ib_ucontext *ib)
 {
 	paper_forget_traps(to_paper_ucontext(ib));
 }
@@ -267,7 +270,7 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
+int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_ah *ah = to_paper_ah(ib);
@@ -295,7 +298,7 @@ static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
 	return 0;
 }
 
-static struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
+struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_mr *mr;
@@ -401,8 +404,8 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 
 	mutex_lock(&dev->lock);
 	list_del_init(&srq->entry);
-	mutex_unlock(&dev->lock);
 	xa_erase(&dev->srqs, srq->num);
+	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_srq)
 		dev->vendor->destroy_srq(srq);
 	paper_unpin(&srq->buf);
@@ -410,7 +413,7 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
+int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct ib_device_attr *limits = &dev->vendor->limits;
@@ -488,7 +491,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct paper_vendor *vendor = dev->vendor;
@@ -618,7 +621,7 @@ unlock:
 	return err;
 }
 
-static int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
+int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_qp *qp = to_paper_qp(ib);

@@ -305,6 +305,14 @@ int paper_respond(struct ib_udata *udata, void *resp, size_t len);
 /* Reads a request: what the process did not send is 0. -EINVAL if it has fewer than least bytes. */
 int paper_request(struct ib_udata *udata, void *req, size_t len, size_t least);
 
+/* The core's answers, for the op of a vendor that refuses more, or tells more. */
+int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
+int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata);
+void paper_dealloc_ucontext(struct ib_ucontext *ib);
+int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init);
+struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata);
+
 /* data.c, for the core */
 int paper_data_thread(void *dev);
 int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
@@ -313,8 +321,12 @@ void paper_forget_groups(struct paper_qp *qp);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
-extern const struct paper_vendor paper_mlx5;
-extern const struct paper_vendor paper_efa, paper_efa_eq;
+extern const struct paper_vendor paper_bnxt_re;
+extern const struct paper_vendor paper_efa;
+extern const struct paper_vendor paper_efa_eq;
+extern const struct paper_vendor paper_hns;
 extern const struct paper_vendor paper_mana;
+extern const struct paper_vendor paper_mlx5;
+extern const struct paper_vendor paper_qedr;
 
 #endif
