@@ -30,6 +30,7 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_efa,
 	&paper_efa_eq,
 	&paper_hns,
+	&paper_mana,
 	&paper_mlx5,
 	&paper_qedr,
 };
@@ -478,7 +479,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	list_del_init(&qp->entry);
 	paper_forget_groups(qp);
 	if (qp->num)
-		xa_erase(&dev->qps, qp->num);
+		xa_erase(&dev->qps, qp->num >> dev->vendor->qp_shift);
 	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_qp)
 		dev->vendor->destroy_qp(qp);
@@ -527,6 +528,7 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 		kfree(qp->pending);
 		return err == -EBUSY ? -ENOMEM : err;
 	}
+	qp->num <<= vendor->qp_shift;
 	ib->qp_num = qp->num;
 	err = vendor->create_qp(qp, attr, context_of(udata), udata);
 	if (err) {
