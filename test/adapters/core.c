@@ -27,6 +27,7 @@ MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
 	&paper_hns,
+	&paper_irdma,
 	&paper_mlx5,
 };
 
@@ -141,7 +142,7 @@ static int paper_query_port(struct ib_device *ib, u32 port, struct ib_port_attr 
 	attr->max_vl_num = attr->max_vl_num ?: 1;
 	attr->active_width = attr->active_width ?: IB_WIDTH_4X;
 	attr->active_speed = attr->active_speed ?: IB_SPEED_EDR;
-	attr->lid = dev->port.lid;
+	attr->lid = dev->port.lid ?: attr->lid;
 	attr->sm_lid = dev->port.lid ? 1 : 0;
 	attr->ip_gids = dev->port.link == IB_LINK_LAYER_ETHERNET;
 	return 0;
@@ -282,7 +283,11 @@ static int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, str
 
 static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
 {
-	xa_erase(&to_paper_dev(ib->device)->ahs, to_paper_ah(ib)->num);
+	struct paper_dev *dev = to_paper_dev(ib->device);
+
+	mutex_lock(&dev->lock);
+	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
+	mutex_unlock(&dev->lock);
 	return 0;
 }
 

@@ -309,6 +309,7 @@ void paper_forget_groups(struct paper_qp *qp);
 void paper_forget_traps(struct paper_ucontext *ctx);
 
 extern const struct paper_vendor paper_hns;
+extern const struct paper_vendor paper_irdma;
 extern const struct paper_vendor paper_mlx5;
 
 #endif
