@@ -26,6 +26,7 @@ module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
+	&paper_erdma,
 	&paper_hns,
 	&paper_irdma,
 	&paper_mlx5,

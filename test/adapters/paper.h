@@ -308,6 +308,7 @@ void paper_forget_groups(struct paper_qp *qp);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
+extern const struct paper_vendor paper_erdma;
 extern const struct paper_vendor paper_hns;
 extern const struct paper_vendor paper_irdma;
 extern const struct paper_vendor paper_mlx5;
