@@ -26,11 +26,18 @@ module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "network device of the RoCE and iWARP ports");
 
 static const struct paper_vendor *const vendors[] = {
+	&paper_bnxt_re,
+	&paper_efa,
+	&paper_efa_eq,
 	&paper_erdma,
 	&paper_hns,
 	&paper_irdma,
 	&paper_mlx5,
+	&paper_qedr,
 };
+
+/* Libraries give small keys a meaning: libmlx5's 0x100 is that of no region. */
+#define FIRST_KEY 0x1000
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(devices_lock);
@@ -217,7 +224,7 @@ static int paper_alloc_ucontext(struct ib_ucontext *ib, struct ib_udata *udata)
 	return to_paper_dev(ib->device)->vendor->alloc_ucontext(ctx, udata);
 }
 
-static void paper_dealloc_ucontext(struct ib_ucontext *ib)
+void paper_dealloc_ucontext(struct ib_ucontext *ib)
 {
 	paper_forget_traps(to_paper_ucontext(ib));
 }
@@ -264,7 +271,7 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
+int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_ah *ah = to_paper_ah(ib);
@@ -292,13 +299,15 @@ static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
 	return 0;
 }
 
-static struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
+struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_mr *mr;
 	u32 num;
 	int err;
 
+	if (dev->vendor->mr_access && access & ~IB_ACCESS_OPTIONAL & ~dev->vendor->mr_access)
+		return ERR_PTR(dev->vendor->no_mr_access);
 	if (access & IB_ACCESS_ON_DEMAND)
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
@@ -310,7 +319,7 @@ static struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, 
 	mr->iova = virt;
 	mr->access = access;
 	mr->ib.pd = ib;
-	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(1, 0xfffffe), GFP_KERNEL);
+	err = xa_alloc(&dev->mrs, &num, mr, XA_LIMIT(FIRST_KEY, 0xfffffe), GFP_KERNEL);
 	if (err)
 		goto unpin;
 	mr->ib.lkey = mr->ib.rkey = num << 8;
@@ -405,7 +414,7 @@ static int paper_destroy_srq(struct ib_srq *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
+int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct ib_device_attr *limits = &dev->vendor->limits;
@@ -483,7 +492,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	return 0;
 }
 
-static int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	const struct paper_vendor *vendor = dev->vendor;
@@ -499,9 +508,9 @@ static int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struc
 		return vendor->no_qp_type ?: -EOPNOTSUPP;
 	if (attr->create_flags)
 		return -EINVAL;
-	if (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > limits->max_send_sge)
+	if (!vendor->own_sizes && (cap->max_send_wr > limits->max_qp_wr || cap->max_send_sge > limits->max_send_sge))
 		return -EINVAL;
-	if (!attr->srq && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > limits->max_recv_sge))
+	if (!vendor->own_sizes && !attr->srq && (cap->max_recv_wr > limits->max_qp_wr || cap->max_recv_sge > limits->max_recv_sge))
 		return -EINVAL;
 
 	qp->type = attr->qp_type;
@@ -554,7 +563,8 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 	mutex_lock(&dev->lock);
 	from = mask & IB_QP_CUR_STATE ? attr->cur_qp_state : paper_state(qp);
 	to = mask & IB_QP_STATE ? attr->qp_state : from;
-	if (from != paper_state(qp) || !ib_modify_qp_is_ok(from, to, type, mask))
+	/* Reliable datagrams take what the others do, and an RNR retry. */
+	if (from != paper_state(qp) || !ib_modify_qp_is_ok(from, to, type, qp->type == IB_QPT_DRIVER ? mask & ~IB_QP_RNR_RETRY : mask))
 		goto unlock;
 	if (mask & IB_QP_PORT && attr->port_num != 1)
 		goto unlock;
@@ -612,7 +622,7 @@ unlock:
 	return err;
 }
 
-static int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
+int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
 	struct paper_qp *qp = to_paper_qp(ib);
@@ -879,6 +889,8 @@ static int paper_add(char *spec, unsigned int number)
 		dev->ib.ops.attach_mcast = NULL;
 		dev->ib.ops.detach_mcast = NULL;
 	}
+	if (vendor->leave_out)
+		vendor->leave_out(&dev->ib.ops);
 	if (dev->port.netdev) {
 		err = ib_device_set_netdev(&dev->ib, dev->port.netdev, 1);
 		if (err)

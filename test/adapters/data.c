@@ -217,8 +217,10 @@ static void enter_error(struct paper_qp *qp)
 {
 	bool connected = qp->type == IB_QPT_RC;
 
-	/* A datagram pair stops sending, and goes on to receive. */
-	qp->attr.qp_state = connected ? IB_QPS_ERR : IB_QPS_SQE;
+	/* A datagram pair stops sending, and goes on to receive; to one of reliable
+	 * datagrams an error is that of one request. */
+	if (qp->type != IB_QPT_DRIVER)
+		qp->attr.qp_state = connected ? IB_QPS_ERR : IB_QPS_SQE;
 }
 
 static void end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib_wc_status status)
@@ -237,6 +239,20 @@ static void end_send(struct paper_dev *dev, struct paper_qp *qp, enum ib_wc_stat
 		enter_error(qp);
 	if (status != IB_WC_SUCCESS || qp->sig_all || wr->flags & IB_SEND_SIGNALED)
 		write_completion(dev, qp->send_cq, &wc);
+}
+
+/* take_send takes the next send of a queue pair, if it has one. */
+static int take_send(struct paper_dev *dev, struct paper_qp *qp)
+{
+	int got = dev->vendor->next_send(qp, qp->pending);
+
+	if (got) {
+		qp->busy = true;
+		qp->retry_at = 0;
+		qp->sq_ci++;
+		paper_count(dev, PAPER_SENDS);
+	}
+	return got;
 }
 
 /* take_receive takes the next receive of a queue pair, if it has one. */
@@ -322,6 +338,17 @@ static struct paper_qp *peer_of(struct paper_dev *dev, struct paper_qp *qp)
 	return is_own_address(dev, global, &ah->grh.dgid, lid) && partition_allows(dev, qp, peer) ? peer : NULL;
 }
 
+/* named_peer returns the queue pair that a reliable datagram goes to, if there is one. */
+static struct paper_qp *named_peer(struct paper_dev *dev, struct paper_qp *qp)
+{
+	const struct paper_wr *wr = qp->pending;
+	struct paper_qp *peer = xa_load(&dev->qps, wr->to.qpn);
+
+	if (!peer || peer->type != qp->type || !can_receive(peer) || peer->attr.qkey != wr->to.qkey)
+		return NULL;
+	return is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid) ? peer : NULL;
+}
+
 /* Delivery. */
 
 enum outcome { DONE, LATER };
@@ -364,7 +391,7 @@ static void fail_responder(struct paper_dev *dev, struct paper_qp *peer, bool re
 		peer->attr.qp_state = IB_QPS_ERR;
 }
 
-/* connected_send sends to the peer of an RC or UC queue pair. */
+/* connected_send sends to the peer of a queue pair that is no UD. */
 static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, struct paper_qp *peer)
 {
 	const struct paper_wr *wr = qp->pending;
@@ -379,7 +406,7 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 		.src_qp = qp->num,
 		.slid = dev->port.lid,
 	};
-	bool reliable = qp->type == IB_QPT_RC;
+	bool reliable = qp->type != IB_QPT_UC;
 
 	if (!take_receive(dev, peer, &dev->receive)) {
 		if (!reliable) {
@@ -391,7 +418,7 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 		end_send(dev, qp, IB_WC_RNR_RETRY_EXC_ERR);
 		return DONE;
 	}
-	if (paper_state(peer) == IB_QPS_RTR)
+	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER)
 		qp_event(peer, IB_EVENT_COMM_EST);
 	if (!write && length(wr) > length(&dev->receive)) {
 		fail_responder(dev, peer, true, IB_WC_LOC_LEN_ERR);
@@ -401,7 +428,7 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 	switch (write ? COPIED : deliver(dev, qp, peer, NULL, 0)) {
 	case BAD_FROM:
 		wc.status = IB_WC_WR_FLUSH_ERR; /* of a receive that was taken, and whose sender failed */
-		if (reliable)
+		if (peer->type == IB_QPT_RC)
 			peer->attr.qp_state = IB_QPS_ERR;
 		end_receive(dev, peer, &dev->receive, &wc);
 		end_send(dev, qp, IB_WC_LOC_PROT_ERR);
@@ -422,7 +449,7 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 static enum outcome remote(struct paper_dev *dev, struct paper_qp *qp, struct paper_qp *peer)
 {
 	const struct paper_wr *wr = qp->pending;
-	bool reliable = qp->type == IB_QPT_RC;
+	bool reliable = qp->type != IB_QPT_UC;
 	bool read = wr->opcode == IB_WR_RDMA_READ;
 	bool atomic = wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
 	int access = read ? IB_ACCESS_REMOTE_READ : atomic ? IB_ACCESS_REMOTE_ATOMIC : IB_ACCESS_REMOTE_WRITE;
@@ -431,10 +458,11 @@ static enum outcome remote(struct paper_dev *dev, struct paper_qp *qp, struct pa
 	enum ib_wc_status status = IB_WC_SUCCESS;
 	u8 *there = NULL;
 
-	if ((peer->attr.qp_access_flags & access) == access && !(atomic && wr->remote_addr & 7))
+	/* A pair of reliable datagrams has no flags of its own. */
+	if ((qp->type == IB_QPT_DRIVER || (peer->attr.qp_access_flags & access) == access) && !(atomic && wr->remote_addr & 7))
 		there = region(dev, peer->ib.pd, wr->rkey, wr->remote_addr, len, access);
 	if (!there && len) {
-		if (reliable)
+		if (qp->type == IB_QPT_RC)
 			fail_responder(dev, peer, false, IB_WC_REM_ACCESS_ERR);
 		end_send(dev, qp, reliable ? IB_WC_REM_ACCESS_ERR : IB_WC_SUCCESS);
 		return DONE;
@@ -542,7 +570,7 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 	const struct paper_wr *wr = qp->pending;
 	struct paper_qp *peer;
 
-	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC)
+	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC && qp->type != IB_QPT_DRIVER)
 		return datagram_send(dev, qp);
 	if (wr->opcode == IB_WR_LOCAL_INV) {
 		end_send(dev, qp, IB_WC_SUCCESS);
@@ -552,8 +580,12 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 		end_send(dev, qp, IB_WC_LOC_PROT_ERR);
 		return DONE;
 	}
-	peer = peer_of(dev, qp);
+	peer = qp->type == IB_QPT_DRIVER ? named_peer(dev, qp) : peer_of(dev, qp);
 	if (!peer) {
+		if (qp->type == IB_QPT_DRIVER && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid)) {
+			end_send(dev, qp, IB_WC_REM_INV_RD_REQ_ERR); /* the device answers that it has none */
+			return DONE;
+		}
 		if (qp->type == IB_QPT_UC) {
 			end_send(dev, qp, IB_WC_SUCCESS);
 			return DONE;
@@ -581,11 +613,8 @@ static void flush(struct paper_dev *dev, struct paper_qp *qp)
 	unsigned int i;
 
 	for (i = 0; i < TURN; i++) {
-		if (!qp->busy) {
-			if (!dev->vendor->next_send(qp, qp->pending))
-				break;
-			qp->sq_ci++;
-		}
+		if (!qp->busy && !take_send(dev, qp))
+			break;
 		end_send(dev, qp, IB_WC_WR_FLUSH_ERR);
 	}
 	if (qp->srq) /* what is in there is everybody's */
@@ -611,13 +640,9 @@ static bool serve_qp(struct paper_dev *dev, struct paper_qp *qp)
 	}
 	for (i = 0; i < TURN && paper_state(qp) == IB_QPS_RTS; i++) {
 		if (!qp->busy) {
-			got = dev->vendor->next_send(qp, qp->pending);
+			got = take_send(dev, qp);
 			if (!got)
 				break;
-			qp->busy = true;
-			qp->retry_at = 0;
-			qp->sq_ci++;
-			paper_count(dev, PAPER_SENDS);
 			if (got < 0) {
 				end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
 				break;

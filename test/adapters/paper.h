@@ -185,10 +185,15 @@ struct paper_vendor {
 	u32 qp_types; /* bits of enum ib_qp_type that can be created */
 	int no_qp_type; /* the errno for others, negative; 0 for -EOPNOTSUPP */
 	u32 max_inline;
+	bool own_sizes; /* create_qp judges what is asked, not the core by limits */
+	int mr_access; /* flags that a region can have, besides optional ones; 0: all */
+	int no_mr_access; /* the errno for others, negative */
 	struct ib_device_attr limits;
 	struct ib_port_attr port; /* limits of a port: gid_tbl_len, max_msg_sz, max_mtu, speed, width ... */
 	const struct ib_device_ops *ops; /* what is answered otherwise than by the core; may set an op that the core has */
 
+	/* Takes from the ops what the driver does not have. */
+	void (*leave_out)(struct ib_device_ops *ops);
 	int (*query_device)(struct paper_dev *dev, struct ib_device_attr *attr, struct ib_udata *udata);
 	int (*alloc_ucontext)(struct paper_ucontext *ctx, struct ib_udata *udata);
 	int (*mmap)(struct paper_ucontext *ctx, struct vm_area_struct *vma);
@@ -300,6 +305,14 @@ int paper_respond(struct ib_udata *udata, void *resp, size_t len);
 /* Reads a request: what the process did not send is 0. -EINVAL if it has fewer than least bytes. */
 int paper_request(struct ib_udata *udata, void *req, size_t len, size_t least);
 
+/* The core's answers, for the op of a vendor that refuses more, or tells more. */
+int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
+int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib_udata *udata);
+void paper_dealloc_ucontext(struct ib_ucontext *ib);
+int paper_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init);
+struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata);
+
 /* data.c, for the core */
 int paper_data_thread(void *dev);
 int paper_attach(struct ib_qp *ib, union ib_gid *gid, u16 lid);
@@ -308,9 +321,13 @@ void paper_forget_groups(struct paper_qp *qp);
 /* trap.c, for the core: after it no store of the process reaches the context. */
 void paper_forget_traps(struct paper_ucontext *ctx);
 
+extern const struct paper_vendor paper_bnxt_re;
+extern const struct paper_vendor paper_efa;
+extern const struct paper_vendor paper_efa_eq;
 extern const struct paper_vendor paper_erdma;
 extern const struct paper_vendor paper_hns;
 extern const struct paper_vendor paper_irdma;
 extern const struct paper_vendor paper_mlx5;
+extern const struct paper_vendor paper_qedr;
 
 #endif

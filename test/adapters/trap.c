@@ -4,6 +4,7 @@
  * faults are decoded as a device would see the store. Each store costs a fault.
  */
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/ptrace.h>
 #include <linux/refcount.h>
 #include <linux/sched/task_stack.h>
@@ -12,7 +13,8 @@
 
 #include "paper.h"
 
-/* A trap outlives its context while a process still has the area mapped. */
+/* A trap outlives its context while a process still has the area mapped; so must the
+ * module, whose code its faults call. */
 struct trap {
 	refcount_t users; /* areas, and the context */
 	struct mutex lock; /* of ctx */
@@ -143,11 +145,13 @@ static void trap_open(struct vm_area_struct *vma)
 	struct trap *trap = vma->vm_private_data;
 
 	refcount_inc(&trap->users);
+	__module_get(THIS_MODULE);
 }
 
 static void trap_close(struct vm_area_struct *vma)
 {
 	trap_put(vma->vm_private_data);
+	module_put(THIS_MODULE);
 }
 
 static const struct vm_operations_struct trap_ops = {
@@ -172,6 +176,7 @@ int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma,
 	mutex_lock(&traps_lock);
 	list_add_tail(&trap->entry, &ctx->traps);
 	mutex_unlock(&traps_lock);
+	__module_get(THIS_MODULE);
 	vma->vm_private_data = trap;
 	vma->vm_ops = &trap_ops;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)

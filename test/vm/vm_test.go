@@ -178,6 +178,8 @@ func TestMisuse(t *testing.T) {
 		{"--forward=1:2:3", "true"},
 		{"--kernel", "../trixie", "true"},
 		{"--siw", "--no-devices", "true"},
+		{"--adapter", "mlx5,", "true"},
+		{"--adapter=Mlx5", "true"},
 		{"--no-such-option", "true"},
 	} {
 		if got := r.run(t, args...); got.status != 2 || got.stdout != "" || !strings.Contains(got.stderr, "--help") {
@@ -287,6 +289,85 @@ func TestNoDevices(t *testing.T) {
 	r := newRunner(t)
 	if got := r.run(t, "--no-devices", "test", "!", "-e", "/sys/class/infiniband"); got.status != 0 {
 		t.Errorf("the machine has RDMA devices; stderr:\n%s", got.stderr)
+	}
+}
+
+// paper is a module in the place of the paper adapters.
+const paper = `#include <linux/debugfs.h>
+#include <linux/module.h>
+
+static char *adapters, *netdev;
+module_param(adapters, charp, 0444);
+module_param(netdev, charp, 0444);
+
+static int __init paper_init(void)
+{
+	if (!strcmp(adapters, "unknown")) {
+		pr_err("paper: there is no such adapter\n");
+		return -EINVAL;
+	}
+	pr_info("paper: this is dmesg\n");
+	debugfs_create_dir("paper", NULL);
+	return 0;
+}
+module_init(paper_init);
+
+MODULE_DESCRIPTION("A test of the test bed");
+MODULE_LICENSE("GPL");
+`
+
+// writeAdapters puts a module's source where the runner looks for that of the
+// paper adapters.
+func (r runner) writeAdapters(t *testing.T, source string) {
+	t.Helper()
+	dir := filepath.Join(filepath.Dir(r.path), "..", "adapters")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"Kbuild": "obj-m := paper.o\n", "paper.c": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAdapters(t *testing.T) {
+	r := newRunner(t)
+	r.writeAdapters(t, paper)
+	const look = `cd /sys; ls class/infiniband; cat module/paper/parameters/{adapters,netdev} class/net/paper0/{address,operstate}
+		ip -4 address show paper0 | grep -o "inet [^ ]*"; ls -d kernel/debug/paper; cat /proc/sys/kernel/panic_on_oops; dmesg | grep -o "this is dmesg"; ls -d module/ib_uverbs`
+	const machine = "one,two_2,three-3\npaper0\n02:00:00:00:00:05\nup\ninet 10.77.2.1/24\nkernel/debug/paper\n1\nthis is dmesg\nmodule/ib_uverbs\n"
+	for _, test := range []struct {
+		name, devices string
+		options       []string
+	}{
+		{"beside the others", "rxe0\nrxe1\n", nil},
+		{"alone", "", []string{"--no-devices"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			options := append(test.options, "--adapter", "one", "--adapter=two_2,three-3")
+			got := r.run(t, append(options, "bash", "-ec", look)...)
+			if want := test.devices + machine; got.status != 0 || got.stdout != want {
+				t.Errorf("status %d, the machine has\n%s\nwant\n%s\nstderr:\n%s", got.status, got.stdout, want, got.stderr)
+			}
+		})
+	}
+}
+
+func TestAdaptersThatFail(t *testing.T) {
+	r := newRunner(t)
+	for _, test := range []struct{ name, adapter, source, want string }{
+		{"no such adapter", "unknown", paper, "paper: there is no such adapter"},
+		{"warning", "one", strings.Replace(paper, "static int __init", "static char unused;\nstatic int __init", 1), "‘unused’ defined but not used"},
+		{"no source", "one", "", "missing MODULE_LICENSE"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r.writeAdapters(t, test.source)
+			got := r.run(t, "--no-devices", "--adapter", test.adapter, "true")
+			if got.status != 125 || !strings.Contains(got.stderr, test.want) {
+				t.Errorf("%+v, want status 125 and %q", got, test.want)
+			}
+		})
 	}
 }
 
