@@ -153,8 +153,9 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 	$(image_env) go test -tags imagevm -count 1 -v -exec "$(vm)" ./test/image
 
 .PHONY: test-kernels
-test-kernels: test-tools ## Judge software iWARP, and a newer kernel (downloads some 450 MB at first)
-	go test -tags vmhost,kernels -run TestSiw ./test/vm
+test-kernels: test-tools ## Judge software iWARP, a newer kernel and newer providers (downloads some 500 MB at first)
+	go test -tags vmhost,kernels -run 'TestSiw|TestProviders' ./test/vm
+	$(test_env) go test -tags vm -run TestConformance -v -exec "$(vm) --providers sid" ./verbs/ibverbs
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw" ./test/softroce
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
 

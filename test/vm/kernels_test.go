@@ -9,6 +9,27 @@ import (
 	"testing"
 )
 
+// TestProviders runs this machine's RDMA libraries, and those of the newest
+// suite: each program finds one version of them.
+func TestProviders(t *testing.T) {
+	r := newRunner(t)
+	seen := map[string]bool{}
+	for _, options := range [][]string{nil, {"--providers", "sid"}} {
+		setup := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(r.path), "setup"), options...)
+		if out, err := setup.CombinedOutput(); err != nil {
+			t.Fatalf("setup %q: %v\n%s", options, err, out)
+		}
+		got := r.run(t, append(options, "bash", "-ec",
+			`LD_DEBUG=files LD_DEBUG_OUTPUT=/tmp/providers ibv_devinfo -d rxe0 | grep -c PORT_ACTIVE
+			sed -n 's/.*calling init: .*-\(rdmav[0-9]*\)\.so$/\1/p' /tmp/providers.* | sort -u`)...)
+		active, providers, _ := strings.Cut(got.stdout, "\n")
+		if got.status != 0 || active != "1" || strings.Count(providers, "rdmav") != 1 || seen[providers] {
+			t.Errorf("%q: %+v, want rxe0, and providers of one version that none before had", options, got)
+		}
+		seen[providers] = true
+	}
+}
+
 // TestSiw boots two kernels, one by one.
 func TestSiw(t *testing.T) {
 	release, err := exec.CommandContext(t.Context(), "bash", "-c", `. /etc/os-release && echo -n "$VERSION_CODENAME"`).Output()

@@ -177,6 +177,7 @@ func TestMisuse(t *testing.T) {
 		{"--forward", "80:", "true"},
 		{"--forward=1:2:3", "true"},
 		{"--kernel", "../trixie", "true"},
+		{"--providers", "Sid", "true"},
 		{"--siw", "--no-devices", "true"},
 		{"--adapter", "mlx5,", "true"},
 		{"--adapter=Mlx5", "true"},
