@@ -180,7 +180,7 @@ struct paper_vendor {
 	enum rdma_driver_id driver_id;
 	u32 abi; /* of the library, uverbs_abi_ver */
 	u16 pci_vendor, pci_device; /* what the parent poses as */
-	const char *bus_driver; /* what it is bound to */
+	const char *bus_driver; /* what it is bound to; none if NULL */
 	enum rdma_link_layer link; /* of its port, unless the option "ib" says otherwise */
 	bool iwarp;
 	u32 vectors;
@@ -335,7 +335,9 @@ void paper_forget_traps(struct paper_ucontext *ctx);
 extern const struct paper_vendor paper_bnxt_re;
 extern const struct paper_vendor paper_efa;
 extern const struct paper_vendor paper_efa_eq;
+extern const struct paper_vendor paper_erdma;
 extern const struct paper_vendor paper_hns;
+extern const struct paper_vendor paper_irdma;
 extern const struct paper_vendor paper_mana;
 extern const struct paper_vendor paper_mlx5;
 extern const struct paper_vendor paper_qedr;
