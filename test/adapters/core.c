@@ -29,7 +29,10 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_bnxt_re,
 	&paper_efa,
 	&paper_efa_eq,
+	&paper_erdma,
 	&paper_hns,
+	&paper_irdma,
+	&paper_mana,
 	&paper_mlx5,
 	&paper_qedr,
 };
@@ -148,7 +151,7 @@ static int paper_query_port(struct ib_device *ib, u32 port, struct ib_port_attr 
 	attr->max_vl_num = attr->max_vl_num ?: 1;
 	attr->active_width = attr->active_width ?: IB_WIDTH_4X;
 	attr->active_speed = attr->active_speed ?: IB_SPEED_EDR;
-	attr->lid = dev->port.lid;
+	attr->lid = dev->port.lid ?: attr->lid;
 	attr->sm_lid = dev->port.lid ? 1 : 0;
 	attr->ip_gids = dev->port.link == IB_LINK_LAYER_ETHERNET;
 	return 0;
@@ -478,7 +481,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	list_del_init(&qp->entry);
 	paper_forget_groups(qp);
 	if (qp->num)
-		xa_erase(&dev->qps, qp->num);
+		xa_erase(&dev->qps, qp->num >> dev->vendor->qp_shift);
 	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_qp)
 		dev->vendor->destroy_qp(qp);
@@ -527,6 +530,7 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 		kfree(qp->pending);
 		return err == -EBUSY ? -ENOMEM : err;
 	}
+	qp->num <<= vendor->qp_shift;
 	ib->qp_num = qp->num;
 	err = vendor->create_qp(qp, attr, context_of(udata), udata);
 	if (err) {
@@ -765,7 +769,9 @@ static int bus_match(struct device *parent, const struct device_driver *driver)
 static int bus_match(struct device *parent, struct device_driver *driver)
 #endif
 {
-	return !strcmp(of_parent(parent)->vendor->bus_driver, driver->name);
+	const char *name = of_parent(parent)->vendor->bus_driver;
+
+	return name && !strcmp(name, driver->name);
 }
 
 static struct bus_type bus = { .name = "paper", .match = bus_match };
@@ -787,8 +793,11 @@ static int register_drivers(void)
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(vendors); i++) {
-		for (j = 0; j < i && strcmp(vendors[i]->bus_driver, vendors[j]->bus_driver); j++)
-			;
+		if (!vendors[i]->bus_driver)
+			continue;
+		for (j = 0; j < i; j++) /* two vendors may be two models of one */
+			if (drivers[j].name && !strcmp(drivers[j].name, vendors[i]->bus_driver))
+				break;
 		if (j < i)
 			continue;
 		drivers[i].name = vendors[i]->bus_driver;
