@@ -134,15 +134,14 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 	return f, err
 }
 
-// at has the QPs be on a port, whatever its state, and returns its addresses.
-func (f *Flushing) at() ([]Route, error) {
-	s := f.scope.s
-	number, attr, err := s.AnyPort()
+// at has the QPs be on a port, whatever its state.
+func (f *Flushing) at() error {
+	number, _, err := f.scope.s.AnyPort()
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
-	f.route = s.inState(number)
-	return s.addresses(number, attr)
+	f.route = f.scope.s.inState(number)
+	return nil
 }
 
 // create creates the QP.
@@ -165,13 +164,13 @@ func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 // datagrams creates the QP of FlushUD.
 func (f *Flushing) datagrams() error {
-	addresses, err := f.at()
-	if err != nil {
-		return refused(err)
+	if err := f.at(); err != nil {
+		return err
 	}
 	if err := f.create(verbs.UD); err != nil {
 		return err
 	}
+	addresses, err := f.scope.s.addresses(f.route.Port)
 	for _, r := range addresses {
 		f.scope.s.Expecting(anything, func() { f.Send.AH, err = f.scope.AH(f.pd, r.AH) })
 		if err == nil {
@@ -224,8 +223,8 @@ func (f *Flushing) unready() error {
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
 		return refused(obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t))
 	}
-	if _, err := f.at(); f.route.Port == 0 {
-		return refused(err)
+	if err := f.at(); err != nil {
+		return err
 	}
 	if err := f.create(verbs.RC); err != nil {
 		return err
@@ -252,8 +251,8 @@ func (s *Session) selfRoutes() ([]Route, error) {
 // receives creates the QP of FlushRecv.
 func (f *Flushing) receives(flushed, idle verbs.CQ) error {
 	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
-	if _, err := f.at(); f.route.Port == 0 {
-		return refused(err)
+	if err := f.at(); err != nil {
+		return err
 	}
 	err := f.create(verbs.RC)
 	var no *RefusedError

@@ -79,7 +79,7 @@ func (s *Session) Routes(number int) ([]Route, error) {
 	if attr.State != verbs.PortActive {
 		return nil, obstacle(report.SkipPortDown, "port %d is %s", number, attr.State)
 	}
-	list, err := s.addresses(number, attr)
+	list, err := s.addresses(number)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,10 @@ func (s *Session) Routes(number int) ([]Route, error) {
 	return list, nil
 }
 
-// addresses returns the addresses of a port, as routes, whatever state it is in.
-func (s *Session) addresses(number int, attr verbs.PortAttr) ([]Route, error) {
+// addresses returns the addresses of a port, as routes, whatever state it is in. The
+// port was asked before.
+func (s *Session) addresses(number int) ([]Route, error) {
+	attr := s.ports[number].attr
 	table, err := s.gidTable()
 	// A LID does without.
 	list, none := verbs.ToSelf(number, attr, table)

@@ -200,7 +200,8 @@ const (
 	calledAlways    = "always"
 	calledSRQ       = "the device has SRQs"
 	calledCompleted = "completions are measured or contracts judged"
-	calledLoopback  = "completions are measured or contracts judged, and a port reaches itself"
+	calledAddressed = "completions are measured or contracts judged, and the device does not speak iWARP"
+	calledPartition = "completions are measured or contracts judged, and the ports are InfiniBand"
 	calledReceived  = "contracts are judged, or completions measured on a port that reaches itself"
 	calledJudgedSRQ = "contracts are judged, and the device has SRQs"
 	calledMulticast = "contracts are judged, and the device has multicast"
@@ -213,7 +214,7 @@ func readVerbs(t testing.TB, page string) verbSets {
 	for _, cells := range table(t, page, "verbs", "called if") {
 		sets[cells[1]] = quoted(cells[0])
 	}
-	want := []string{calledAlways, calledSRQ, calledCompleted, calledLoopback, calledReceived, calledJudgedSRQ, calledMulticast}
+	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudgedSRQ, calledMulticast}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(sets)); !slices.Equal(got, want) {
 		t.Fatalf("docs/scaling.md: verbs are called if %q, want %q", got, want)
@@ -229,7 +230,8 @@ func (v verbSets) called(s shape, d device, loopback int) int {
 		calledAlways:    true,
 		calledSRQ:       !d.noSRQ,
 		calledCompleted: completed,
-		calledLoopback:  completed && loopback > 0,
+		calledAddressed: completed && d.like != "sim_siw0",
+		calledPartition: completed && d.like != "sim_siw0",
 		calledReceived:  judged || !s.noMeasurements && loopback > 0,
 		calledJudgedSRQ: judged && !d.noSRQ,
 		calledMulticast: judged && !d.noMulticast && d.like != "sim_siw0",
