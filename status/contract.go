@@ -76,7 +76,7 @@ func knownOf(s *report.DeviceState) []Known {
 			if v := &s.Contracts.Verdicts[i]; v.Known && v.Verdict == verdict {
 				add(Known{
 					Contract: Clean(v.Name), Verdict: verdict, Observed: Clean(v.Observed),
-					Fact: Clean(v.Fact), Source: Clean(v.Source),
+					Fact: Clean(v.Fact), Remedy: Clean(v.Remedy), Source: Clean(v.Source),
 				})
 			}
 		}

@@ -479,6 +479,8 @@ type Known struct {
 	Observed string `json:"observed,omitempty"`
 	// What the driver does.
 	Fact string `json:"fact"`
+	// What programs can do about it; absent if that was not said or there is no need to.
+	Remedy string `json:"remedy,omitempty"`
 	// Where that is written: functions and files of rdma-core and Linux.
 	Source string `json:"source"`
 }

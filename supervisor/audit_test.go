@@ -652,7 +652,7 @@ func TestAuditLog(t *testing.T) {
 		}
 		next(time.Minute,
 			`INFO msg="The contracts of the device were judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
-			`INFO msg="The device violates a contract as its driver is known to" … contract=w fact="fact of w" source="source of w"`,
+			`INFO msg="The device violates a contract as its driver is known to" … contract=w fact="fact of w" read_in="source of w"`,
 			`WARN msg="The device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
 		next(time.Hour)
 		next(time.Hour,
@@ -668,7 +668,7 @@ func TestAuditLog(t *testing.T) {
 			`INFO msg="The device keeps a contract now" … contract=y before=skipped`)
 		next(time.Hour, `WARN msg="A run of the contract audit on the device failed" … outcome=failed … error="no luck"`)
 		next(time.Hour, `INFO msg="The contracts of the device can be judged to the end now"`)
-		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" source="source of x" observed="observed of x"`)
+		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
 		next(time.Hour, `WARN msg="The device violates a contract" … contract=x before=violated severity=critical`)
 		next(time.Hour)
 		b.end()

@@ -133,7 +133,7 @@ func (j *journal) verdict(c, before report.Contract) {
 	switch {
 	case c.Verdict == report.VerdictViolated && c.Known:
 		j.log.Info("The device violates a contract as its driver is known to", append(attrs,
-			"fact", oneLine(c.Fact, maxError), "source", oneLine(c.Source, maxError), "observed", observed)...)
+			"fact", oneLine(c.Fact, maxError), "read_in", oneLine(c.Source, maxError), "observed", observed)...)
 	case c.Verdict == report.VerdictViolated:
 		j.log.Warn("The device violates a contract", append(attrs,
 			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),

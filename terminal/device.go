@@ -202,15 +202,15 @@ func knownViolated(c *status.Contracts) string {
 }
 
 // known writes what is known of the driver, in short: there is nothing to be done about
-// it.
+// it, but for programs that rely on the opposite.
 func (p *page) known(d *status.Device) {
 	label := "Known"
 	for _, k := range d.Known {
-		text := k.Fact
+		text := joined(" ", k.Fact, k.Remedy)
 		if k.Verdict == report.VerdictHolds {
 			text = "kept here, though it is known of the driver: " + text
 		}
-		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text), p.of(faint, " ("+k.Source+")"))
+		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text))
 		label = ""
 	}
 }

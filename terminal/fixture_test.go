@@ -122,6 +122,7 @@ func knowing() status.Device {
 		{
 			Contract: "cq_at_least_requested", Verdict: report.VerdictViolated, Observed: "asked→given: 256→255",
 			Fact: "cqe is the index of the last entry: one less than the queue has.", Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c",
+			Remedy: "Ask for more entries than are needed.",
 		},
 		{
 			Contract: "qp_recv_caps_ignored_with_srq", Verdict: report.VerdictHolds, Observed: "both 0: created",

@@ -107,10 +107,11 @@ func know(d *report.DeviceState) {
 	for i, v := range []report.Contract{
 		{Verdict: report.VerdictViolated, Observed: "asked→given: 256→255", Fact: "cqe is the index of the last entry: one less than the queue has.", Source: source},
 		{Verdict: report.VerdictHolds, Observed: "EBUSY", Fact: "A queue in use can be destroyed.", Source: source},
-		{Verdict: report.VerdictViolated, Observed: "large: created with 1024 work requests, ibv_query_srq tells 1023", Fact: "The query tells one less.", Source: source},
+		{Verdict: report.VerdictViolated, Observed: "large: created with 1024 work requests, ibv_query_srq tells 1023", Fact: "The query tells one less.", Remedy: "Take the sizes that ibv_create_srq wrote back.", Source: source},
 	} {
 		o := &c.Verdicts[i]
 		o.Verdict, o.Observed, o.Known, o.Fact, o.Source = v.Verdict, v.Observed, true, v.Fact, v.Source
+		o.Remedy = v.Remedy
 	}
 	d.Contracts = &c
 	run := *d.Last

@@ -111,7 +111,7 @@ func TestAuditCommand(t *testing.T) {
 		// What Soft-RoCE breaks is known of it.
 		text := audit(t, 0, options{flags: []string{"--device=" + active}},
 			": OK", "1 device (1 ok), 0 findings", "Device driver rxe, ", " hold, 0 violated, ", " violated as known of the driver, 0 skipped",
-			"srq_limit_ignored: Creation arms srq_limit. (Linux: rxe_srq_from_init", "══ "+active+": ok", "Port 1 active, Ethernet", "Probes ok in ", "notification ok", "Contracts ok in ",
+			"srq_limit_ignored: Creation arms srq_limit. Set srq_limit to 0 when creating", "══ "+active+": ok", "Port 1 active, Ethernet", "Probes ok in ", "notification ok", "Contracts ok in ",
 			"cq entries 16→31", "1 loopback any ", "1 loopback poll ", "Completion vectors: ", "Objects type used limit", "Queue pairs: ")
 		if strings.Contains(text, "leaked") || strings.Contains(text, "orphaned") || strings.Contains(text, "\x1b") {
 			t.Errorf("it says that something leaked, or has colours")
