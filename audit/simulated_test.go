@@ -24,7 +24,7 @@ func TestSimulated(t *testing.T) {
 		{"not listed", "vanish: true", "critical device_unusable ibv_open_device ENODEV"},
 		{"does not answer", "faults: [{verb: ibv_query_device, errno: EIO}]", "critical device_unusable ibv_query_device EIO"},
 		{"a port does not answer", "faults: [{verb: ibv_query_port, errno: EIO}]", "critical probe_failed notification"},
-		{"a port does not answer at first", "faults: [{verb: ibv_query_port, errno: EIO, times: 1}]", "critical probe_failed ibv_query_port"},
+		{"a port does not answer at first", "faults: [{verb: ibv_query_port, errno: EIO, times: 1}]", "critical probe_failed notification"},
 		{"cannot be closed", "faults: [{verb: ibv_close_device, errno: EIO}]", "warning undestroyed ctx EIO"},
 		{"no room", "faults: [{verb: ibv_create_srq, errno: ENOMEM}]", "critical probe_failed srq"},
 		{"less than asked", "faults: [{verb: ibv_create_cq, short: 1, times: 1}]", "critical probe_failed cq"},

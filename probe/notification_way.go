@@ -3,7 +3,6 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"rdma_exporter/probe/session"
@@ -135,7 +134,7 @@ func (n *notification) trial(m measurement) (*trial, error) {
 		if time.Since(start) > maxSearch && i+1 < len(m.candidates) {
 			m.none = &session.ObstacleError{
 				Reason: report.SkipBudget,
-				Detail: fmt.Sprintf("%d of %d ways led nowhere within %s: %s", len(failed), len(m.candidates), maxSearch, n.reasons(m, failed)),
+				Detail: fmt.Sprintf("%d of %d ways led nowhere within %s: %s", len(failed), len(m.candidates), maxSearch, session.OneLine(n.reasons(m, failed))),
 			}
 			t.err = m.none
 			return t, nil
@@ -174,7 +173,7 @@ func (n *notification) use(m measurement, t *trial, failed []*trial) {
 	m.settled, m.used, m.port = true, t.candidate, t.port
 	w := report.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
 	if len(failed) > 0 {
-		w.InsteadOf = n.reasons(m, failed)
+		w.InsteadOf = session.OneLine(n.reasons(m, failed))
 	}
 	n.Ways = append(n.Ways, w)
 }
@@ -184,7 +183,7 @@ func (n *notification) use(m measurement, t *trial, failed []*trial) {
 func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 	tells := failed[0]
 	if m.path == report.PathLoopback && len(failed) > 1 {
-		n.Ways = append(n.Ways, report.Way{Port: m.port, Path: m.path, InsteadOf: n.reasons(m, failed)})
+		n.Ways = append(n.Ways, report.Way{Port: m.port, Path: m.path, InsteadOf: session.OneLine(n.reasons(m, failed))})
 	}
 	if m.path == report.PathFlush {
 		// A device that takes a request of a QP that it knows is to complete it. What
@@ -197,7 +196,7 @@ func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 			}
 		}
 		if !tells.lost() || !tells.flush.BeenReady() {
-			m.none = &session.ObstacleError{Reason: report.SkipNotSupported, Detail: "no work request is flushed: " + n.reasons(m, failed)}
+			m.none = session.NotFlushed(n.reasons(m, failed)...)
 			tells.err = m.none
 			return tells
 		}
@@ -207,10 +206,10 @@ func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 }
 
 // reasons says why candidates do not do.
-func (n *notification) reasons(m measurement, failed []*trial) string {
-	var list []string
+func (n *notification) reasons(m measurement, failed []*trial) []error {
+	var list []error
 	for _, t := range failed {
-		list = append(list, fmt.Sprintf("%s: %v", m.name(t.candidate), t.why()))
+		list = append(list, fmt.Errorf("%s: %w", m.name(t.candidate), t.why()))
 	}
-	return strings.ReplaceAll(strings.Join(list, "; "), "\n", "; ")
+	return list
 }

@@ -354,7 +354,8 @@ func qpDestroyBusyMulticast(j *judge) error {
 // member returns a UD QP that can be attached to a multicast group, and the LID
 // to attach it to.
 func (j *judge) member() (verbs.QP, uint16, error) {
-	number, port, err := j.AnyPort()
+	number := j.AnyPort()
+	port, err := j.Port(number)
 	if err != nil {
 		return nil, 0, cannot("query a port", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"rdma_exporter/report"
@@ -116,6 +117,7 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 	f := &Flushing{Way: way, scope: sc, pd: pd}
 	f.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: data}
 	f.Recv = verbs.RecvWR{SGEs: data}
+	f.route = sc.s.inState()
 	f.attr = verbs.QPInitAttr{
 		SendCQ: flushed, RecvCQ: idle,
 		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1},
@@ -132,16 +134,6 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 	}
 	f.Port = f.route.Port
 	return f, err
-}
-
-// at has the QPs be on a port, whatever its state.
-func (f *Flushing) at() error {
-	number, _, err := f.scope.s.AnyPort()
-	if err != nil {
-		return refused(err)
-	}
-	f.route = f.scope.s.inState(number)
-	return nil
 }
 
 // create creates the QP.
@@ -164,9 +156,6 @@ func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 
 // datagrams creates the QP of FlushUD.
 func (f *Flushing) datagrams() error {
-	if err := f.at(); err != nil {
-		return err
-	}
 	if err := f.create(verbs.UD); err != nil {
 		return err
 	}
@@ -223,9 +212,6 @@ func (f *Flushing) unready() error {
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
 		return refused(obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t))
 	}
-	if err := f.at(); err != nil {
-		return err
-	}
 	if err := f.create(verbs.RC); err != nil {
 		return err
 	}
@@ -251,9 +237,6 @@ func (s *Session) selfRoutes() ([]Route, error) {
 // receives creates the QP of FlushRecv.
 func (f *Flushing) receives(flushed, idle verbs.CQ) error {
 	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
-	if err := f.at(); err != nil {
-		return err
-	}
 	err := f.create(verbs.RC)
 	var no *RefusedError
 	if errors.As(err, &no) {
@@ -298,18 +281,14 @@ func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR) error {
 
 // FlushRecv has a receive of a QP in RESET be flushed, as by the way of that name.
 func (s *Session) FlushRecv(q verbs.QP, wr verbs.RecvWR) error {
-	number, _, err := s.AnyPort()
-	if err != nil {
-		return err
-	}
-	return flushRecv(q, s.inState(number), wr)
+	return flushRecv(q, s.inState(), wr)
 }
 
 // inState returns the route of a port for which its state does not matter: nothing
 // leaves, so any partition would do.
-func (s *Session) inState(number int) Route {
-	r := Route{Port: number}
-	if index, err := s.fullMember(number); err == nil {
+func (s *Session) inState() Route {
+	r := Route{Port: s.AnyPort()}
+	if index, err := s.fullMember(r.Port); err == nil {
 		r.PKeyIndex = index
 	}
 	return r
@@ -331,13 +310,17 @@ func (f *Flushing) renew() error {
 }
 
 // NotFlushed returns the error of a device that goes none of the ways, for the
-// reasons given. It is an *ObstacleError.
-func NotFlushed(reasons ...error) error {
-	return obstacle(report.SkipNotSupported, "no work request is flushed: %v", join(reasons))
+// reasons given.
+func NotFlushed(reasons ...error) *ObstacleError {
+	reason := report.SkipNotSupported
+	if errors.Is(errors.Join(reasons...), os.ErrPermission) {
+		reason = report.SkipNotPermitted
+	}
+	return &ObstacleError{Reason: reason, Detail: "no work request is flushed: " + OneLine(reasons)}
 }
 
-// join writes errors in one line.
-func join(list []error) string {
+// OneLine writes errors in one line.
+func OneLine(list []error) string {
 	text := ""
 	for i, err := range list {
 		if i > 0 {
@@ -345,5 +328,5 @@ func join(list []error) string {
 		}
 		text += err.Error()
 	}
-	return text
+	return strings.ReplaceAll(text, "\n", "; ")
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 
 	"rdma_exporter/report"
@@ -93,10 +92,12 @@ func (s *Session) Routes(number int) ([]Route, error) {
 	return list, nil
 }
 
-// addresses returns the addresses of a port, as routes, whatever state it is in. The
-// port was asked before.
+// addresses returns the addresses of a port, as routes, whatever state it is in.
 func (s *Session) addresses(number int) ([]Route, error) {
-	attr := s.ports[number].attr
+	attr, err := s.Port(number)
+	if err != nil {
+		return nil, err
+	}
 	table, err := s.gidTable()
 	// A LID does without.
 	list, none := verbs.ToSelf(number, attr, table)
@@ -120,9 +121,11 @@ func (s *Session) addresses(number int) ([]Route, error) {
 }
 
 // fullMember returns the index of the first partition key of a port by which it
-// reaches itself. The limited members of a partition reach the full ones only. The
-// port was asked before.
+// reaches itself. The limited members of a partition reach the full ones only.
 func (s *Session) fullMember(number int) (uint16, error) {
+	if _, err := s.Port(number); err != nil {
+		return 0, err
+	}
 	p := s.ports[number]
 	// RoCE has the default partition and no other.
 	if p.attr.LinkLayer != verbs.LinkInfiniBand {
@@ -152,15 +155,12 @@ func (s *Session) findFullMember(number, keys int) (int, error) {
 }
 
 // AnyPort returns the first port that answers, for QPs that need one of whatever
-// state.
-func (s *Session) AnyPort() (int, verbs.PortAttr, error) {
-	var errs []error
+// state; port 1 if none does.
+func (s *Session) AnyPort() int {
 	for number := 1; number <= s.Attr.Ports; number++ {
-		attr, err := s.Port(number)
-		if err == nil {
-			return number, attr, nil
+		if _, err := s.Port(number); err == nil {
+			return number
 		}
-		errs = append(errs, err)
 	}
-	return 0, verbs.PortAttr{}, errors.Join(errs...)
+	return 1
 }

@@ -38,6 +38,17 @@ type verbCase struct {
 	// search tells that the probe takes such a refusal for an answer, not for a
 	// failed call.
 	search bool
+	// lacking are the probes and subjects that are skipped if the device does not
+	// offer what the verb does, in place of failing; emptied are the probes of which
+	// that leaves nothing.
+	lacking map[string][]string
+	emptied []string
+	// vital tells that nothing can be probed on a device that does not offer what
+	// the verb does.
+	vital bool
+	// answer tells that any failure of the verb is taken for an answer: there is
+	// another way.
+	answer bool
 	// measured are the measurements of the probe notification that are skipped
 	// then, while the others go on; nil if it fails then, too.
 	measured []string
@@ -72,11 +83,11 @@ func verbCases() []verbCase {
 		{verb: verbs.GetDeviceList, whole: true, alone: true},
 		{verb: verbs.OpenDevice, whole: true, alone: true},
 		{verb: verbs.QueryDevice, whole: true, alone: true},
-		{verb: verbs.QueryPort, whole: true, always: []string{"notification"}, measured: []string{"loopback port 1"}},
+		{verb: verbs.QueryPort, whole: true, once: []string{"notification"}, always: []string{"notification"}, measured: []string{"loopback port 1"}},
 		{
 			verb: verbs.CreateCQ,
 			once: []string{"cq"}, always: []string{"cq", "comp_channel", "qp", "notification"},
-			measured:   measurements(),
+			measured: measurements(), vital: true,
 			shortFails: []string{"cq"},
 			short: func(t *testing.T, m metrics, device string) {
 				m.want(t, 16, "rdma_probe_cq_entries_requested", "device", device, "profile", "small")
@@ -96,6 +107,7 @@ func verbCases() []verbCase {
 		{
 			verb: verbs.ReqNotifyCQ, before: 1,
 			once: []string{"comp_channel"}, always: []string{"comp_channel", "notification"},
+			lacking:  map[string][]string{"comp_channel": {"request notification"}},
 			measured: asleep(),
 		},
 		{
@@ -103,8 +115,12 @@ func verbCases() []verbCase {
 			always: []string{"comp_channel", "notification"},
 		},
 		{
-			verb: verbs.AllocPD, before: 2,
-			once: []string{"srq"}, always: []string{"srq", "qp", "notification"},
+			verb: verbs.AllocPD, before: 1,
+			once: []string{"comp_channel"}, always: []string{"comp_channel", "srq", "qp", "notification"},
+			lacking: map[string][]string{
+				"comp_channel": {"protection domain"}, "srq": {"protection domain"}, "qp": {"protection domain"},
+			},
+			emptied:  []string{"comp_channel", "srq", "qp"},
 			measured: measurements(),
 		},
 		{
@@ -127,7 +143,7 @@ func verbCases() []verbCase {
 			},
 		},
 		{verb: verbs.DestroySRQ, before: 2, object: "srq", always: []string{"srq"}, holds: map[string]verbs.Verb{"pd": verbs.DeallocPD}},
-		{verb: verbs.DeallocPD, before: 2, object: "pd", always: []string{"srq", "qp", "notification"}},
+		{verb: verbs.DeallocPD, before: 5, object: "pd", whole: true},
 		{
 			verb: verbs.CreateQP, before: 3,
 			once: []string{"qp"}, always: []string{"qp", "notification"},
@@ -154,6 +170,7 @@ func verbCases() []verbCase {
 		{
 			verb: verbs.QueryQP, before: 3,
 			once: []string{"qp"}, always: []string{"qp"},
+			lacking: map[string][]string{"qp": {"rc small query", "uc small query", "ud small query", "raw_packet"}},
 			// What ibv_query_qp tells is not shown yet.
 			short: func(*testing.T, metrics, string) {},
 		},
@@ -167,7 +184,12 @@ func verbCases() []verbCase {
 		notificationCase(verbCase{verb: verbs.QueryGIDTable, measured: []string{"loopback port 1"}}),
 		notificationCase(verbCase{verb: verbs.RegMR, measured: measurements(), without: []string{"ENOMEM", "EPERM"}}),
 		notificationCase(verbCase{verb: verbs.DeregMR, object: "mr", holds: map[string]verbs.Verb{"pd": verbs.DeallocPD}}),
-		notificationCase(verbCase{verb: verbs.PostSend, measured: measurements()}),
+		{verb: verbs.CreateAH, before: 4, answer: true},
+		notificationCase(verbCase{verb: verbs.DestroyAH, object: "ah", holds: map[string]verbs.Verb{"pd": verbs.DeallocPD}}),
+		notificationCase(verbCase{
+			verb:     verbs.PostSend,
+			measured: []string{"loopback any", "loopback poll", "loopback solicited"},
+		}),
 		notificationCase(verbCase{
 			verb:     verbs.PostRecv,
 			measured: []string{"loopback any", "loopback poll", "loopback solicited"},
@@ -261,6 +283,9 @@ func (c verbCase) onceCell() cell {
 		w = want{outcome: "ok", success: allOK()} // it is repeated
 	}
 	w.failures = append([]string{pair(c.verb, "EBUSY")}, c.drags...)
+	if c.answer {
+		w.failures = nil
+	}
 	w.undestroyed = c.leaves
 	return c.cell("once", "times: 1, errno: EBUSY", w)
 }
@@ -275,6 +300,9 @@ func (c verbCase) alwaysCell(errno string) cell {
 	}
 	w := c.result(c.always)
 	w.failures = append([]string{pair(c.verb, errno)}, c.drags...)
+	if c.answer || c.search && errno == "EOPNOTSUPP" {
+		w.failures = nil
+	}
 	w.undestroyed = slices.Clone(c.leaves)
 	if c.object != "" {
 		w.undestroyed = append(w.undestroyed, c.object+" "+errno)
@@ -294,6 +322,10 @@ func (c verbCase) alwaysCell(errno string) cell {
 // not do, what the verb does.
 func (c verbCase) skip(w *want, errno string) {
 	w.skipped = make(map[string][]string)
+	if c.vital && errno == "EOPNOTSUPP" {
+		w.outcome, w.success, w.skipped["cq"] = "ok", map[string]float64{}, []string{""}
+		return
+	}
 	if c.probe != "" {
 		w.skipped[c.probe] = c.subjects
 		w.success[c.probe] = 1
@@ -303,6 +335,14 @@ func (c verbCase) skip(w *want, errno string) {
 			w.success[c.probe], w.skipped[c.probe] = 0, c.subjects[1:]
 		case !c.partial:
 			delete(w.success, c.probe)
+		}
+	}
+	if errno == "EOPNOTSUPP" {
+		for probe, subjects := range c.lacking {
+			w.skipped[probe], w.success[probe] = subjects, 1
+		}
+		for _, probe := range c.emptied {
+			delete(w.success, probe)
 		}
 	}
 	if c.measured != nil {
