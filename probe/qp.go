@@ -245,5 +245,5 @@ func (q *qpProbe) tryInline(n int) (given int, err error) {
 // inline data.
 func tooMuchInline(err error) bool {
 	return !errors.Is(err, session.ErrUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
-		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || verbs.IsNotSupported(err))
+		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || errors.Is(err, verbs.NoErrno) || verbs.IsNotSupported(err))
 }

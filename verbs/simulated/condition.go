@@ -27,6 +27,9 @@ type Condition struct {
 	GIDs  []int `yaml:"gids,omitempty"`
 	// PD is whether the process has a protection domain.
 	PD *bool `yaml:"pd,omitempty"`
+	// InlineAbove is what the inline data that a QP is asked to take are more than, in
+	// bytes.
+	InlineAbove *int `yaml:"inline_above,omitempty"`
 }
 
 // facts are what there is to know of a call. What does not apply is zero, and meets
@@ -40,6 +43,7 @@ type facts struct {
 	port      int
 	gid       *int
 	pd        bool
+	inline    *int
 }
 
 // clone returns a copy that shares nothing with c.
@@ -51,6 +55,10 @@ func (c Condition) clone() Condition {
 			is := **b
 			*b = &is
 		}
+	}
+	if c.InlineAbove != nil {
+		n := *c.InlineAbove
+		c.InlineAbove = &n
 	}
 	return c
 }
@@ -64,6 +72,7 @@ func (c *Condition) holds(f facts) bool {
 	return (c.QPTypes == nil || slices.Contains(c.QPTypes, f.typ.String())) &&
 		in(c.States, f.state) && in(c.To, f.to) && same(c.BeenRTS, f.beenRTS) &&
 		same(c.Channel, f.channel) && same(c.Solicited, f.solicited) && same(c.PD, &f.pd) &&
+		(c.InlineAbove == nil || f.inline != nil && *f.inline > *c.InlineAbove) &&
 		(c.Ports == nil || slices.Contains(c.Ports, f.port)) &&
 		(c.GIDs == nil || f.gid != nil && slices.Contains(c.GIDs, *f.gid))
 }

@@ -23,6 +23,8 @@ func TestConditions(t *testing.T) {
 	}{
 		{"type", "{verb: ibv_create_qp, when: {qp_types: [UC, UD]}, errno: no_errno}", "create UC: no_errno, create UD: no_errno"},
 		{"type, once", "{verb: ibv_create_qp, when: {qp_types: [UD]}, times: 1, errno: EIO}", "create UD: EIO"},
+		{"inline data", "{verb: ibv_create_qp, when: {qp_types: [UC, UD], inline_above: 31}, errno: no_errno}", "create UC: no_errno, create UD: no_errno"},
+		{"less inline data", "{verb: ibv_create_qp, when: {inline_above: 32}, errno: no_errno}", ""},
 		{"states", "{verb: ibv_post_send, when: {states: [ERR]}, errno: EIO}", "send in ERR: EIO, send in ERR after RTS: EIO"},
 		{"been in RTS", "{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}", "send in ERR: ENOMEM"},
 		{"not been in RTS", "{verb: ibv_post_send, when: {been_rts: true}, errno: ENOMEM}", "send in ERR after RTS: ENOMEM"},

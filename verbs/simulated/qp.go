@@ -63,7 +63,10 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	defer done()
 	hw := p.dev.hw
 	parents = append(parents, &p.dev.object)
-	err = hw.callOn(func() facts { return facts{typ: attr.Type} }, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
+	err = hw.callOn(func() facts {
+		inline := int(attr.Cap.MaxInlineData)
+		return facts{typ: attr.Type, inline: &inline}
+	}, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
 	if err != nil {
 		return nil, err
 	}

@@ -281,6 +281,9 @@ func (v *validator) condition(at path, c Condition) {
 	for i, port := range c.Ports {
 		v.within(at.to("ports", i), port, 1, math.MaxUint8)
 	}
+	if c.InlineAbove != nil {
+		v.within(at.to("inline_above"), *c.InlineAbove, 0, 1<<20)
+	}
 	for i, gid := range c.GIDs {
 		v.within(at.to("gids", i), gid, 0, math.MaxUint8)
 	}
