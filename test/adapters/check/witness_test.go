@@ -16,6 +16,34 @@ var carriesData = map[string]bool{"bnxt_re": true, "mlx5": true}
 // patience is the time that a program gets that must end.
 const patience = time.Minute
 
+// TestWitnessDatagrams has programs that are not ours use the adapters that have no
+// connected queue pairs. Neither library sends unsignalled, hence -Q 1.
+func TestWitnessDatagrams(t *testing.T) {
+	for _, a := range adapters(t) {
+		if a.of() != "efa" && a.of() != "efa_eq" {
+			continue
+		}
+		for _, w := range []struct {
+			command string
+			fails   bool
+		}{
+			{command: "ibv_ud_pingpong -g 0"},
+			// The device without event queues has no CQ with a channel.
+			{command: "ibv_ud_pingpong -g 0 -e", fails: a.of() == "efa"},
+			{command: "ib_send_bw -x 0 -c UD -s 4000 -Q 1"},
+			{command: "ib_send_lat -x 0 -c SRD"},
+			{command: "ib_read_bw -x 0 -c SRD"},
+		} {
+			t.Run(a.spec+"/"+w.command, func(t *testing.T) {
+				args := append(strings.Fields(w.command), "-d", a.name, "-n", "50")
+				if w.fails == pair(t, args[0], args[1:]) {
+					t.Errorf("the programs talk: %v", !w.fails)
+				}
+			})
+		}
+	}
+}
+
 // TestWitness has programs that are not ours use the adapters: a device that they find
 // right is one.
 func TestWitness(t *testing.T) {
