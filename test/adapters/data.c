@@ -153,6 +153,8 @@ static void *next(struct place *p, u64 *len)
 	void *at;
 
 	if (p->wr->flags & IB_SEND_INLINE) {
+		if (p->offset >= p->wr->inline_len)
+			return NULL;
 		at = (void *)p->wr->inline_data + p->offset;
 		*len = min_t(u64, *len, p->wr->inline_len - p->offset);
 		p->offset += *len;
@@ -546,6 +548,23 @@ static bool readable(struct paper_dev *dev, struct paper_qp *qp)
 	return true;
 }
 
+/* sends_such tells whether a queue pair of this type has such a request. */
+static bool sends_such(const struct paper_qp *qp, const struct paper_wr *wr)
+{
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+		return true;
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC || qp->type == IB_QPT_DRIVER;
+	default: /* what brings data has nowhere to put it in line */
+		return (qp->type == IB_QPT_RC || qp->type == IB_QPT_DRIVER) && !(wr->flags & IB_SEND_INLINE);
+	}
+}
+
 static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 {
 	const struct paper_wr *wr = qp->pending;
@@ -575,6 +594,10 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 	const struct paper_wr *wr = qp->pending;
 	struct paper_qp *peer;
 
+	if (!sends_such(qp, wr)) {
+		end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
+		return DONE;
+	}
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC && qp->type != IB_QPT_DRIVER)
 		return datagram_send(dev, qp);
 	if (wr->opcode == IB_WR_LOCAL_INV) {
