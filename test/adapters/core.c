@@ -272,6 +272,16 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
+static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
+{
+	struct paper_dev *dev = to_paper_dev(ib->device);
+
+	mutex_lock(&dev->lock);
+	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
 int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
@@ -286,18 +296,8 @@ int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_
 	if (dev->vendor->create_ah)
 		err = dev->vendor->create_ah(ah, udata);
 	if (err)
-		xa_erase(&dev->ahs, ah->num);
+		paper_destroy_ah(ib, 0);
 	return err;
-}
-
-static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
-{
-	struct paper_dev *dev = to_paper_dev(ib->device);
-
-	mutex_lock(&dev->lock);
-	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
-	mutex_unlock(&dev->lock);
-	return 0;
 }
 
 struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
@@ -993,13 +993,12 @@ static int remove_by_name(const char *value, const struct kernel_param *param)
 	list_for_each_entry (dev, &devices, entry)
 		if (sysfs_streq(value, dev_name(&dev->ib.dev)))
 			found = dev;
-	if (found)
+	if (found) {
 		list_del(&found->entry);
+		paper_remove(found);
+	}
 	mutex_unlock(&devices_lock);
-	if (!found)
-		return -ENODEV;
-	paper_remove(found);
-	return 0;
+	return found ? 0 : -ENODEV;
 }
 static const struct kernel_param_ops remove_ops = { .set = remove_by_name };
 module_param_cb(remove, &remove_ops, NULL, 0200);
@@ -1009,10 +1008,12 @@ static void remove_all(void)
 {
 	struct paper_dev *dev, *next;
 
+	mutex_lock(&devices_lock); /* one may be on its way out: its bus and its code go last */
 	list_for_each_entry_safe (dev, next, &devices, entry) {
 		list_del(&dev->entry);
 		paper_remove(dev);
 	}
+	mutex_unlock(&devices_lock);
 	debugfs_remove_recursive(debugfs);
 	unregister_drivers(ARRAY_SIZE(drivers));
 }
