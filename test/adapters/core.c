@@ -612,7 +612,7 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 	qp->attr.qp_state = to;
 	if (to == IB_QPS_RESET) {
 		memset(&qp->attr, 0, sizeof(qp->attr));
-		qp->busy = qp->flushed = false;
+		qp->busy = qp->flushed = qp->established = false;
 		qp->sq_ci = qp->rq_ci = 0;
 		if (dev->vendor->reset_qp)
 			dev->vendor->reset_qp(qp);

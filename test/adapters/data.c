@@ -20,6 +20,8 @@
 #define RETRY_WAIT (HZ / 50 + 1)
 /* A device whose queues were idle for so many looks is looked at less often. */
 #define IDLE_LOOKS 200
+/* The longest message that there is. */
+#define MAX_MESSAGE BIT_ULL(31)
 
 /* A multicast group that a queue pair is attached to. */
 struct group {
@@ -425,8 +427,10 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 		end_send(dev, qp, IB_WC_RNR_RETRY_EXC_ERR);
 		return DONE;
 	}
-	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER)
+	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER && !peer->established) {
+		peer->established = true;
 		qp_event(peer, IB_EVENT_COMM_EST);
+	}
 	if (!write && length(wr) > length(&dev->receive)) {
 		fail_responder(dev, peer, true, IB_WC_LOC_LEN_ERR);
 		end_send(dev, qp, reliable ? IB_WC_REM_INV_REQ_ERR : IB_WC_SUCCESS);
@@ -598,6 +602,10 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 		end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
 		return DONE;
 	}
+	if (length(wr) > MAX_MESSAGE) {
+		end_send(dev, qp, IB_WC_LOC_LEN_ERR);
+		return DONE;
+	}
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC && qp->type != IB_QPT_DRIVER)
 		return datagram_send(dev, qp);
 	if (wr->opcode == IB_WR_LOCAL_INV) {
@@ -679,6 +687,7 @@ static bool serve_qp(struct paper_dev *dev, struct paper_qp *qp)
 		any = true;
 		if (send(dev, qp) == LATER)
 			break;
+		cond_resched(); /* it may have copied much */
 	}
 	return any;
 }
