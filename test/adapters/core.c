@@ -387,6 +387,7 @@ static int paper_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
 		set_bit(attr->comp_vector, dev->vectors);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_CQS);
+	paper_wake(dev);
 	return 0;
 }
 
@@ -441,6 +442,7 @@ int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib
 	list_add_tail(&srq->entry, &dev->srq_list);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_SRQS);
+	paper_wake(dev);
 	return 0;
 }
 

@@ -710,15 +710,20 @@ static bool data_pass(struct paper_dev *dev)
 	return any;
 }
 
+/* A queue without a pair has events yet: one is armed that holds completions, or has a limit. */
+static bool has_queues(struct paper_dev *dev)
+{
+	return dev->vendor->next_send && !(list_empty(&dev->qp_list) && list_empty(&dev->cq_list) && list_empty(&dev->srq_list));
+}
+
 int paper_data_thread(void *data)
 {
 	struct paper_dev *dev = data;
 	unsigned int idle = 0;
 
 	while (!kthread_should_stop()) {
-		if (!dev->vendor->next_send || list_empty(&dev->qp_list)) {
-			wait_event_interruptible(dev->wake, kthread_should_stop() ||
-						 (dev->vendor->next_send && !list_empty(&dev->qp_list)));
+		if (!has_queues(dev)) {
+			wait_event_interruptible(dev->wake, kthread_should_stop() || has_queues(dev));
 			idle = 0;
 			continue;
 		}
