@@ -456,7 +456,7 @@ static int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib
 		return -EINVAL; /* as most drivers, which cannot resize */
 	mutex_lock(&dev->lock);
 	if (mask & IB_SRQ_LIMIT) {
-		if (attr->srq_limit >= srq->attr.max_wr)
+		if (attr->srq_limit > srq->attr.max_wr)
 			err = -EINVAL;
 		else
 			srq->attr.srq_limit = attr->srq_limit;
