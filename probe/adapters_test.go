@@ -165,3 +165,27 @@ func sorted(list string) string {
 	slices.SortFunc(words, cmp.Compare)
 	return strings.Join(words, ", ")
 }
+
+// TestUsedOnce: a QP that never gets back to RESET, or is of no use after, flushes
+// one receive. That is no loss.
+func TestUsedOnce(t *testing.T) {
+	for name, fault := range map[string]string{
+		"refused":       "{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EINVAL}",
+		"of no use":     "{verb: ibv_post_recv, after: 1, ignore: true}",
+		"never at all":  "{verb: ibv_post_recv, ignore: true}",
+		"not even INIT": "{verb: ibv_modify_qp, when: {to: [INIT]}, after: 2, errno: EINVAL}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", c)
+			if p.Status != report.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
+				t.Errorf("status %s, failures %v, taken %q", p.Status, p.Failures, taken(p.Latencies))
+			}
+			const want = "loopback port 1: not_supported, flush any: not_supported, flush poll: not_supported, flush solicited: not_supported"
+			if got := skips(p.Skips); got != want {
+				t.Errorf("skips %q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -246,9 +246,9 @@ func (n *notification) sample(m measurement, t *trial) error {
 			found, err = n.Device.Measure(o)
 			found.Spurious += spurious
 		}
-		var failed *verbs.Error
-		if errors.As(err, &failed) && failed.Verb == verbs.ModifyQP && len(found.Latency) == 0 {
-			return session.NotFlushed(fmt.Errorf("%s: the QP cannot be used again: %w", session.FlushRecv, err))
+		if why := usedOnce(o, found, err); why != nil {
+			m.none = session.NotFlushed(fmt.Errorf("%s: one, and then no more, for the QP cannot be used again: %w", session.FlushRecv, why))
+			return m.none
 		}
 	}
 	l := latency(m, found)
@@ -270,6 +270,22 @@ func (n *notification) sample(m measurement, t *trial) error {
 		n.postpone(func(o measurement) bool { return o.combination == m.combination })
 	}
 	return err
+}
+
+// usedOnce returns why the QP of a measurement that takes it through all its states
+// for each sample can be used once only, as with software iWARP; nil if it can be used again.
+func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
+	var failed *verbs.Error
+	switch {
+	case o.Init == nil || len(found.Latency) > 0:
+		return nil
+	case errors.As(err, &failed) && failed.Verb == verbs.ModifyQP:
+		return err
+	case err == nil && found.Missing > 0:
+		return errors.New("the receive did not complete")
+	default:
+		return nil
+	}
 }
 
 // postpone moves measurements to the end of the plan.

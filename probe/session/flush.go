@@ -294,19 +294,14 @@ func (s *Session) inState() Route {
 	return r
 }
 
-// renew has the QP be in RESET. Some devices never let it go back there: then it is
-// a new one.
+// renew has the QP be in RESET. Some devices never let it go back there: it is a new
+// one.
 func (f *Flushing) renew() error {
-	if !f.used {
-		f.used = true
-		return nil
+	if f.used {
+		return f.create(f.attr.Type)
 	}
-	var err error
-	f.scope.s.Expecting(anything, func() { err = f.QP.Modify(verbs.ToReset()) })
-	if err == nil {
-		return nil
-	}
-	return f.create(f.attr.Type)
+	f.used = true
+	return nil
 }
 
 // NotFlushed returns the error of a device that goes none of the ways, for the

@@ -15,7 +15,8 @@
  *
  * A line is a verb, a fault and options, in any order after the verb:
  *
- *	errno=NAME	the verb does nothing, and fails as its man page says it does
+ *	errno=NAME	the verb does nothing, and fails as its man page says it does;
+ *			with errno=none it sets no errno, as libraries do that forget
  *	hang		the verb does nothing, and never returns; a signal can end the
  *			process
  *	crash		the verb dies of SIGSEGV
@@ -85,6 +86,7 @@ enum { CAN_SHORT = 1, CAN_DROP = 2, CAN_KEEP = 4, CANNOT_FAIL = 8 };
 	X(ibv_query_device, 0)                 \
 	X(ibv_query_port, 0)                   \
 	X(ibv_query_gid_table, 0)              \
+	X(ibv_query_pkey, 0)                   \
 	X(ibv_alloc_pd, 0)                     \
 	X(ibv_dealloc_pd, CAN_DROP)            \
 	X(ibv_reg_mr, 0)                       \
@@ -221,7 +223,7 @@ static void parse_word(struct rule *r, char *word)
 	if (!strcmp(word, "errno") && value) {
 		int e = errno_named(value);
 
-		if (!e)
+		if (!e && strcmp(value, "none"))
 			give_up("%s: no errno \"%s\"", r->text, value);
 		set_fault(r, FAIL, e);
 	} else if (!strcmp(word, "hang") && !value) {
@@ -424,11 +426,20 @@ static void *next(const char *name, const char *version)
 		return NULL;                                       \
 	}
 
+/* What a verb returns that fails with an errno, or, with 0, without one. */
+static int failed(long value)
+{
+	if (value)
+		return (int)value;
+	errno = 0;
+	return -1;
+}
+
 /* For a verb that returns an errno. */
 #define OR_ERRNO(name)                                             \
 	const struct rule *rule = faulty(V_##name);                \
 	if (rule && rule->fault == FAIL)                           \
-		return (int)rule->value;                           \
+		return failed(rule->value);                        \
 	if (rule && rule->fault == DROP)                           \
 		return 0
 
@@ -437,7 +448,7 @@ static void *next(const char *name, const char *version)
 	const struct rule *rule = faulty(V_##name);                \
 	if (rule && rule->fault == FAIL) {                         \
 		*(bad) = (wr);                                     \
-		return (int)rule->value;                           \
+		return failed(rule->value);                        \
 	}                                                          \
 	if (rule && rule->fault == DROP)                           \
 		return 0
@@ -600,6 +611,12 @@ ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entr
 	if (rule)
 		return -rule->value;
 	return REAL(_ibv_query_gid_table, "IBVERBS_1.11")(ctx, entries, max, flags, size);
+}
+
+int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+{
+	OR_ERRNO(ibv_query_pkey);
+	return REAL(ibv_query_pkey, "IBVERBS_1.1")(ctx, port, index, pkey);
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)

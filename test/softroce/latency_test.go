@@ -176,7 +176,7 @@ func measurement(t testing.TB, loop string) (m verbs.Measurement, d verbs.Device
 		self, err := verbs.ToSelf(1, port, table)
 		check(err)
 		for _, pair := range [][2]verbs.QP{{m.Receiver, m.Sender}, {m.Sender, m.Receiver}} {
-			check(pair[0].Modify(verbs.ToRTR(verbs.RC, verbs.Peer{AH: self, QPN: pair[1].Number(), PathMTU: port.ActiveMTU})))
+			check(pair[0].Modify(verbs.ToRTR(verbs.RC, verbs.Peer{AH: self[0], QPN: pair[1].Number(), PathMTU: port.ActiveMTU})))
 			check(pair[0].Modify(verbs.ToRTS(verbs.RC)))
 		}
 	case "flush":

@@ -34,6 +34,8 @@ type preloadVerb struct {
 	// empty tells that ENOMEM is taken for the limit on locked memory: the messages
 	// that are measured are empty then, and the skip says so.
 	empty bool
+	// answer tells that a failure is taken for an answer: there is another way.
+	answer bool
 	// silent tells that the verb returns nothing, and so cannot fail.
 	silent bool
 	// measured is how many calls come before those of a measurement in one batch; 0
@@ -60,8 +62,12 @@ func preloadVerbs() []preloadVerb {
 		{verb: "ibv_query_device", whole: true, alone: true},
 		{verb: "ibv_query_port", whole: true, probes: []string{"notification"}},
 		notification(preloadVerb{verb: "ibv_query_gid_table"}),
-		{verb: "ibv_alloc_pd", probes: []string{"srq", "qp", "notification"}},
+		{verb: "ibv_alloc_pd", probes: []string{"comp_channel", "srq", "qp", "notification"}},
 		notification(preloadVerb{verb: "ibv_reg_mr", empty: true}),
+		notification(preloadVerb{verb: "ibv_create_ah", answer: true}),
+		notification(preloadVerb{
+			verb: "ibv_destroy_ah", object: "ah", holds: map[string]string{"pd": "ibv_dealloc_pd"},
+		}),
 		{verb: "ibv_create_comp_channel", probes: []string{"comp_channel", "notification"}},
 		{
 			verb: "ibv_create_cq", probes: []string{"cq", "comp_channel", "qp", "notification"},
@@ -112,7 +118,7 @@ func preloadVerbs() []preloadVerb {
 		notification(preloadVerb{
 			verb: "ibv_dereg_mr", object: "mr", holds: map[string]string{"pd": "ibv_dealloc_pd"},
 		}),
-		{verb: "ibv_dealloc_pd", probes: []string{"srq", "qp", "notification"}, object: "pd"},
+		{verb: "ibv_dealloc_pd", whole: true, last: true, object: "pd"},
 		{verb: "ibv_close_device", whole: true, last: true, object: "ctx"},
 	}
 }
@@ -261,6 +267,8 @@ func (v preloadVerb) failing(errno string) preloadCell {
 	case v.empty && errno == "ENOMEM":
 		c.want.outcome, c.want.failed = "ok", nil
 		c.want.signs = append(c.want.signs, "rdma_probe_skipped message not_permitted")
+	case v.answer:
+		c.want = seen{outcome: "ok"}
 	case v.alone:
 		c.want.unjudged = preloadProbes()
 	}
@@ -361,6 +369,12 @@ func others() []preloadCell {
 		{
 			verb: preloadVerb{verb: "ibv_get_cq_event"}, fault: "loses events", rules: []string{"ibv_get_cq_event drop"},
 			want: seen{outcome: "failed", failed: notification, signs: []string{callFailure("ibv_get_cq_event", "EAGAIN")}},
+		},
+		{
+			// As some libraries say that they have no such queue pairs: UC is the second
+			// type that is tried.
+			verb: preloadVerb{verb: "ibv_create_qp"}, fault: "fails without errno", rules: []string{"ibv_create_qp errno=none after=1 times=1"},
+			want: seen{outcome: "ok", signs: []string{"rdma_probe_skipped uc not_supported"}},
 		},
 		{
 			// libibverbs waits for it when the queue is destroyed, for ever.
