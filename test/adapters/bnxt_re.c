@@ -21,9 +21,10 @@
  * The data path is written from libbnxt_re (rdma-core 44, providers/bnxt_re: db.c, verbs.c,
  * bnxt_re-abi.h), which must understand it: doorbells are trapped, for they are all that a
  * device learns of posting, polling and arming. A queue pair in the error state is told of
- * by one completion, of type "terminal" (bnxt_re_poll_term_cqe), in the queue of its sends;
- * the library then makes up the flushed ones. When a device sends it, and that it sends one
- * only, is concluded from the library and from bnxt_qplib_cq_process_terminal (qplib_fp.c).
+ * by one completion of type "terminal" (bnxt_re_poll_term_cqe) in each of its completion
+ * queues; the library then makes up the flushed ones. That a device does so, and when, is
+ * concluded from the library and from bnxt_qplib_cq_process_terminal (qplib_fp.c), where
+ * the index of a ring that such a completion does not speak of is 0xffff.
  *
  * What the firmware reports is not public: the limits below are the driver's own where
  * it has one (max_pd, max_sgid, the atomics, six scatter entries, the cap on the objects),
@@ -160,7 +161,7 @@ struct bnxt_qp {
 	unsigned long sq_producer, rq_producer; /* indices into the rings */
 	unsigned long sq_taken, rq_taken;
 	unsigned long sq_told; /* sends up to here are complete */
-	unsigned long terminated;
+	unsigned long terminated; /* a bit for the queue of its sends, one for that of its receives */
 };
 
 static struct bnxt_ucontext *own_ctx(struct paper_ucontext *ctx)
@@ -506,21 +507,6 @@ static int bnxt_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, st
 
 /* The data path. */
 
-static int bnxt_complete(struct paper_cq *cq, const struct paper_wc *wc);
-
-/* terminate writes the one completion that tells of the error state. */
-static void terminate(struct paper_qp *qp)
-{
-	struct paper_wc wc = { .qp = qp, .status = IB_WC_WR_FLUSH_ERR };
-	struct paper_cq *cq = qp->send_cq;
-
-	if (own_qp(qp)->terminated || !cq || cq->dead)
-		return;
-	if (bnxt_complete(cq, &wc))
-		return; /* again, when there is room */
-	cq->solicited_pi = ++cq->pi;
-}
-
 static void read_elements(struct paper_wr *wr, const struct bnxt_wqe *wqe, unsigned int n)
 {
 	unsigned int i;
@@ -602,6 +588,8 @@ static int read_send(struct paper_qp *qp, struct paper_wr *wr, const struct bnxt
 	read_elements(wr, wqe, slots - WQE_HEADER / SGE_SIZE);
 	return 1;
 }
+
+static void terminate(struct paper_qp *qp);
 
 static int bnxt_next_send(struct paper_qp *qp, struct paper_wr *wr)
 {
@@ -709,22 +697,51 @@ static void write_cqe(struct paper_cq *cq, struct bnxt_cqe *cqe, enum cqe_type t
 	WRITE_ONCE(at->head, cpu_to_le32(phase | type << 1 | status << 8 | (u32)flags << 16));
 }
 
+/* One place is left free: for what completes the requests before a failed one. */
+static bool is_full(struct paper_cq *cq)
+{
+	return cq->pi - (u32)own_cq(cq)->ci >= cq->entries - 1;
+}
+
+static void write_terminal(struct paper_qp *qp, struct paper_cq *cq)
+{
+	struct bnxt_qp *own = own_qp(qp);
+	u32 sq = cq == qp->send_cq ? own->sq_told : 0xffff, rq = cq == qp->recv_cq ? own->rq_taken : 0xffff;
+	struct bnxt_cqe cqe = { .send = { .handle = cpu_to_le64(own->handle), .index = cpu_to_le32(sq | rq << 16) } };
+
+	own->terminated |= (cq == qp->send_cq ? BIT(0) : 0) | (cq == qp->recv_cq ? BIT(1) : 0);
+	write_cqe(cq, &cqe, CQE_TERMINAL, 0, 0);
+}
+
+/* terminate writes what tells of the error state, if it has not been written. */
+static void terminate(struct paper_qp *qp)
+{
+	struct paper_cq *cqs[] = { qp->send_cq, qp->recv_cq };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cqs); i++) {
+		if (own_qp(qp)->terminated & BIT(i) || cqs[i]->dead || is_full(cqs[i]))
+			continue;
+		write_terminal(qp, cqs[i]);
+		cqs[i]->solicited_pi = ++cqs[i]->pi;
+	}
+}
+
 static int bnxt_complete(struct paper_cq *cq, const struct paper_wc *wc)
 {
 	struct bnxt_qp *own = own_qp(wc->qp);
 	struct bnxt_cqe cqe = {};
 	u16 flags = 0;
 
-	/* One place is left free: for what completes the requests before a failed one. */
-	if (cq->pi - (u32)own_cq(cq)->ci >= cq->entries - 1)
+	if (is_full(cq))
 		return -ENOSPC;
+	if (!wc->recv && wc->status == IB_WC_WR_FLUSH_ERR) {
+		/* The send that was under way. */
+		write_terminal(wc->qp, cq);
+		return 0;
+	}
 	if (!wc->recv) {
 		cqe.send.handle = cpu_to_le64(own->handle);
-		if (wc->status == IB_WC_WR_FLUSH_ERR) {
-			own->terminated = true;
-			write_cqe(cq, &cqe, CQE_TERMINAL, 0, 0);
-			return 0;
-		}
 		if (wc->status != IB_WC_SUCCESS && own->sq_told != (wc->wr->index + own->sq_entries - 1) % own->sq_entries) {
 			cqe.send.index = cpu_to_le32((wc->wr->index + own->sq_entries - 1) % own->sq_entries);
 			write_cqe(cq, &cqe, CQE_SEND, 0, 0);
@@ -761,7 +778,7 @@ static void bnxt_reset_qp(struct paper_qp *qp)
 	own->sq_producer = own->rq_producer = 0;
 	own->sq_taken = own->rq_taken = 0;
 	own->sq_told = 0;
-	own->terminated = false;
+	own->terminated = 0;
 }
 
 /* Versions are told byte by byte: 219.0.144.0. */
@@ -791,6 +808,7 @@ const struct paper_vendor paper_bnxt_re = {
 	.abi = BNXT_RE_ABI_VERSION,
 	.pci_vendor = PCI_VENDOR_ID_BROADCOM,
 	.pci_device = 0x1750,
+	.bus_driver = "bnxt_en",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* BNXT_RE_MAX_MSIX is 9; one is the firmware's */
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),

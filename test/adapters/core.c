@@ -32,6 +32,7 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_erdma,
 	&paper_hns,
 	&paper_irdma,
+	&paper_mana,
 	&paper_mlx5,
 	&paper_qedr,
 };
@@ -480,7 +481,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	list_del_init(&qp->entry);
 	paper_forget_groups(qp);
 	if (qp->num)
-		xa_erase(&dev->qps, qp->num);
+		xa_erase(&dev->qps, qp->num >> dev->vendor->qp_shift);
 	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_qp)
 		dev->vendor->destroy_qp(qp);
@@ -529,6 +530,7 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 		kfree(qp->pending);
 		return err == -EBUSY ? -ENOMEM : err;
 	}
+	qp->num <<= vendor->qp_shift;
 	ib->qp_num = qp->num;
 	err = vendor->create_qp(qp, attr, context_of(udata), udata);
 	if (err) {
@@ -758,6 +760,54 @@ static void parent_release(struct device *parent)
 {
 }
 
+/* The parent is bound to a driver of the name that the vendor's has on its bus, as
+ * /sys/class/infiniband/DEVICE/device/driver shows it. */
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static int bus_match(struct device *parent, const struct device_driver *driver)
+#else
+static int bus_match(struct device *parent, struct device_driver *driver)
+#endif
+{
+	return !strcmp(of_parent(parent)->vendor->bus_driver, driver->name);
+}
+
+static struct bus_type bus = { .name = "paper", .match = bus_match };
+static struct device_driver drivers[ARRAY_SIZE(vendors)];
+
+static void unregister_drivers(unsigned int n)
+{
+	while (n--)
+		if (drivers[n].name)
+			driver_unregister(&drivers[n]);
+	bus_unregister(&bus);
+}
+
+static int register_drivers(void)
+{
+	unsigned int i, j;
+	int err = bus_register(&bus);
+
+	if (err)
+		return err;
+	for (i = 0; i < ARRAY_SIZE(vendors); i++) {
+		for (j = 0; j < i && strcmp(vendors[i]->bus_driver, vendors[j]->bus_driver); j++)
+			;
+		if (j < i)
+			continue;
+		drivers[i].name = vendors[i]->bus_driver;
+		drivers[i].bus = &bus;
+		drivers[i].owner = THIS_MODULE;
+		err = driver_register(&drivers[i]);
+		if (err) {
+			drivers[i].name = NULL;
+			unregister_drivers(i);
+			return err;
+		}
+	}
+	return 0;
+}
+
 static void paper_remove(struct paper_dev *dev)
 {
 	debugfs_remove_recursive(dev->debugfs);
@@ -818,12 +868,14 @@ static int configure(struct paper_dev *dev, char *options)
 
 static int paper_add(char *spec, unsigned int number)
 {
-	char *options = spec, *name = strsep(&options, "-");
+	char desc[IB_DEVICE_NODE_DESC_MAX] = {}, *options = spec, *name;
 	const struct paper_vendor *vendor = NULL;
 	struct paper_dev *dev;
 	unsigned int i;
 	int err;
 
+	strscpy(desc, spec, sizeof(desc));
+	name = strsep(&options, "-");
 	for (i = 0; i < ARRAY_SIZE(vendors); i++)
 		if (!strcmp(vendors[i]->name, name))
 			vendor = vendors[i];
@@ -856,6 +908,7 @@ static int paper_add(char *spec, unsigned int number)
 	if (!dev->page || !dev->vectors)
 		goto free;
 
+	dev->parent.bus = &bus;
 	dev->parent.release = parent_release;
 	dev->parent.groups = parent_groups;
 	dev_set_name(&dev->parent, "paper%u", number);
@@ -870,7 +923,7 @@ static int paper_add(char *spec, unsigned int number)
 	dev->ib.phys_port_cnt = 1;
 	dev->ib.num_comp_vectors = vendor->vectors;
 	dev->ib.dev.parent = &dev->parent;
-	snprintf(dev->ib.node_desc, sizeof(dev->ib.node_desc), "paper %s", vendor->name);
+	memcpy(dev->ib.node_desc, desc, sizeof(desc)); /* which tells tests what the device was made as */
 	if (vendor->ops)
 		dev->ops = *vendor->ops;
 	dev->ops.driver_id = vendor->driver_id;
@@ -956,6 +1009,7 @@ static void remove_all(void)
 		paper_remove(dev);
 	}
 	debugfs_remove_recursive(debugfs);
+	unregister_drivers(ARRAY_SIZE(drivers));
 }
 
 static int __init paper_init(void)
@@ -966,6 +1020,11 @@ static int __init paper_init(void)
 
 	if (!list)
 		return -ENOMEM;
+	err = register_drivers();
+	if (err) {
+		kfree(list);
+		return err;
+	}
 	debugfs = debugfs_create_dir("paper", NULL);
 	mutex_lock(&devices_lock);
 	while (!err && (spec = strsep(&rest, ",")))

@@ -53,9 +53,11 @@ static void raise_if_due(struct paper_dev *dev, struct paper_cq *cq)
 	if (cq->arm == PAPER_UNARMED)
 		return;
 	pi = cq->arm == PAPER_ARM_SOLICITED ? cq->solicited_pi : cq->pi;
-	if ((s32)(pi - cq->arm_ci) <= 0)
+	/* A program arms, and then takes what the last event told of: not another one for that. */
+	if ((s32)(pi - cq->arm_ci) <= 0 || (s32)(pi - cq->told_pi) <= 0)
 		return;
 	cq->arm = PAPER_UNARMED;
+	cq->told_pi = cq->pi;
 	cq->events++;
 	paper_count(dev, PAPER_EVENTS);
 	cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
@@ -93,12 +95,15 @@ static void raise_srq_limit(struct paper_dev *dev, struct paper_srq *srq)
 
 static void write_completion(struct paper_dev *dev, struct paper_cq *cq, struct paper_wc *wc)
 {
+	int err;
+
 	if (!cq || cq->dead)
 		return;
-	if (dev->vendor->complete(cq, wc)) {
+	err = dev->vendor->complete(cq, wc);
+	if (err < 0)
 		cq_overflowed(cq);
+	if (err)
 		return;
-	}
 	cq->pi++;
 	if (wc->solicited || wc->status != IB_WC_SUCCESS)
 		cq->solicited_pi = cq->pi;
@@ -331,7 +336,7 @@ static struct paper_qp *peer_of(struct paper_dev *dev, struct paper_qp *qp)
 	const struct rdma_ah_attr *ah = &qp->attr.ah_attr;
 	bool global = rdma_ah_get_ah_flags(ah) & IB_AH_GRH;
 	u16 lid = ah->type == RDMA_AH_ATTR_TYPE_IB ? ah->ib.dlid : 0;
-	struct paper_qp *peer = xa_load(&dev->qps, qp->attr.dest_qp_num);
+	struct paper_qp *peer = paper_find_qp(dev, qp->attr.dest_qp_num);
 
 	if (!peer || peer->type != qp->type || !can_receive(peer) || peer->attr.dest_qp_num != qp->num)
 		return NULL;
@@ -342,7 +347,7 @@ static struct paper_qp *peer_of(struct paper_dev *dev, struct paper_qp *qp)
 static struct paper_qp *named_peer(struct paper_dev *dev, struct paper_qp *qp)
 {
 	const struct paper_wr *wr = qp->pending;
-	struct paper_qp *peer = xa_load(&dev->qps, wr->to.qpn);
+	struct paper_qp *peer = paper_find_qp(dev, wr->to.qpn);
 
 	if (!peer || peer->type != qp->type || !can_receive(peer) || peer->attr.qkey != wr->to.qkey)
 		return NULL;
@@ -557,7 +562,7 @@ static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 				if (dev->port.active && !memcmp(&group->gid, &wr->to.gid, sizeof(group->gid)))
 					datagram(dev, qp, peer, &wr->to.gid);
 	} else {
-		peer = xa_load(&dev->qps, wr->to.qpn);
+		peer = paper_find_qp(dev, wr->to.qpn);
 		if (peer && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
 			datagram(dev, qp, peer, &wr->to.gid);
 	}

@@ -680,6 +680,7 @@ static const struct ib_device_ops efa_ops = {
 	.abi = EFA_UVERBS_ABI_VERSION, \
 	.pci_vendor = 0x1d0f, \
 	.pci_device = 0xefa1, \
+	.bus_driver = "efa", \
 	.link = IB_LINK_LAYER_UNSPECIFIED, \
 	.vectors = its_vectors, \
 	.qp_types = BIT(IB_QPT_UD) | BIT(31), \

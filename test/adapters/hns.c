@@ -686,6 +686,7 @@ const struct paper_vendor paper_hns = {
 	.abi = 1,
 	.pci_vendor = 0x19e5,
 	.pci_device = 0xa228,
+	.bus_driver = "hns3",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 31,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),

@@ -582,6 +582,7 @@ const struct paper_vendor paper_mlx5 = {
 	.abi = MLX5_IB_UVERBS_ABI_VERSION,
 	.pci_vendor = 0x15b3,
 	.pci_device = 0x1021,
+	.bus_driver = "mlx5_core",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 64,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UC) | BIT(IB_QPT_UD) | BIT(IB_QPT_RAW_PACKET),

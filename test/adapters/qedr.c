@@ -7,7 +7,7 @@
  *
  * Modelled, from drivers/infiniband/hw/qedr of Linux 6.1:
  *   qedr_query_device, qedr_query_port            verbs.c  attributes; max_srq_sge stays 0, for qedr_set_device_attr (main.c) leaves it out
- *   qedr_alloc_ucontext, qedr_mmap                verbs.c  doorbells, and the pages that a library leaves a copy of each doorbell in
+ *   qedr_alloc_ucontext, qedr_mmap                verbs.c  doorbells, and a page for the copy that a library leaves of each
  *   qedr_create_cq, qedr_align_cq_entries         verbs.c  entries up to the end of a page; every error is EINVAL
  *   qedr_check_srq_params, _create_srq            verbs.c  refusals and log lines; too many scatter entries are logged, not refused
  *   qedr_modify_srq, qedr_query_srq               verbs.c  limits; the maxima of the device are queried, whatever was asked for
@@ -18,12 +18,18 @@
  * The limits are of a QL41000 with firmware 8.37.7.0 (openucx/ucx, issue 5148); those that
  * its report ends before are the constants of the qed driver.
  *
+ * The data path is written from libqedr (rdma-core 44, providers/qedr: qelr_verbs.c,
+ * qelr_hsi_rdma.h), which must understand it, and from qed_roce_modify_qp of the qed driver:
+ * a pair has a responder from RTR on and a requester from RTS on, and what was posted to a
+ * side that never was made is not flushed. Doorbells are trapped. The copy that the library
+ * leaves of each, for the case that one is lost, would not do: an arming can be overwritten
+ * before it is read.
+ *
  * Not modelled: XRC (and its capability flag is not set), iWARP, direct packet mode, the
  * kernel's own queues.
  */
 #include <linux/mm.h>
 #include <linux/netdevice.h>
-#include <linux/slab.h>
 #include <rdma/ib_addr.h>
 #include <rdma/qedr-abi.h>
 
@@ -50,34 +56,112 @@
 /* As DP_ERR of the driver has it. */
 #define log_error(ib, fmt, ...) pr_err("[%s(%s)]" fmt, __func__, dev_name(&(ib)->dev), ##__VA_ARGS__)
 
-/* What a process can map: doorbells, or the page with the copy of one. */
-struct mapping {
-	struct rdma_user_mmap_entry entry;
-	struct page *page; /* NULL: doorbells */
+/* What a process can map, by the number of its page. */
+enum { PAGE_DOORBELLS = 1, PAGE_COPIES = 2 };
+
+/* An element of a ring. */
+struct pair {
+	__le32 lo, hi;
 };
 
-struct qedr_ucontext {
-	struct mapping *doorbells;
-	unsigned long copies; /* the library leaves copies */
+union element {
+	__le32 word[4];
+	u8 byte[ELEMENT];
+	__be64 inlined[2]; /* data comes with each 8 bytes turned around */
+	struct { /* the first of a send */
+		__le32 key_or_imm, length, xrc;
+		u8 opcode, flags, size, previous;
+	} head;
+	struct { /* the second: not of a plain send */
+		struct pair va;
+		__le32 key, unused;
+	} remote;
+	struct { /* the third of an atomic */
+		struct pair compare, swap_or_add;
+	} atomic;
+	struct {
+		__le32 length;
+		struct pair addr;
+		__le32 key;
+	} sq_sge;
+	struct {
+		struct pair addr;
+		__le32 length, key; /* 26 bits, and in the first of a receive, how many there are */
+	} rq_sge;
+	struct { /* before each receive of an SRQ */
+		struct pair id;
+		u8 n, unused[7];
+	} srq_head;
+	struct {
+		struct pair addr;
+		__le32 length, key;
+	} srq_sge;
 };
+static_assert(sizeof(union element) == ELEMENT);
+
+enum send_opcode {
+	OP_SEND,
+	OP_SEND_IMM,
+	OP_SEND_INVALIDATE,
+	OP_WRITE,
+	OP_WRITE_IMM,
+	OP_READ,
+	OP_COMPARE_SWAP,
+	OP_FETCH_ADD,
+};
+#define SEND_SIGNALED BIT(0)
+#define SEND_SOLICITED BIT(3)
+#define SEND_INLINE BIT(4)
+
+/* What a doorbell says: the number of a context, then 16 bits of a producer, or flags and
+ * 32 bits of a consumer. */
+#define DB_CONTEXT(value) ((u16)(value))
+#define DB_PRODUCER(value) ((u16)((value) >> 16))
+#define DB_CONSUMER(value) ((u32)((value) >> 32))
+#define DB_ARM_SOLICITED BIT_ULL(16 + 3) /* DQ_UCM_ROCE_CQ_ARM_SE_CF_CMD */
+#define DB_ARM BIT_ULL(16 + 4) /* DQ_UCM_ROCE_CQ_ARM_CF_CMD */
+
+struct qedr_cqe {
+	union {
+		struct {
+			__le16 consumer, pad;
+			__le32 unused;
+		} send;
+		struct pair srq_id;
+	};
+	struct pair handle;
+	__le32 imm_or_key, length, imm_high;
+	__le16 consumer; /* of a receive that was flushed */
+	u8 flags, status;
+};
+static_assert(sizeof(struct qedr_cqe) == CQE_SIZE);
+
+enum cqe_type { CQE_SEND, CQE_RECV, CQE_RECV_SRQ };
+#define CQE_TOGGLE BIT(0)
+#define CQE_TYPE(type) ((type) << 1)
+#define CQE_INVALIDATE BIT(3)
+#define CQE_IMM BIT(4)
+#define CQE_RDMA BIT(5)
 
 struct qedr_cq {
-	struct mapping *copy;
+	struct paper_ucontext *ctx;
+	unsigned long ci; /* how many the process has taken, ever */
 };
 
 struct qedr_srq {
-	u32 limit; /* as the driver remembers it: not reset by the event */
+	unsigned long limit; /* as the driver remembers it: not reset by the event */
+	unsigned long next; /* element */
+	unsigned long taken; /* receives, ever */
 };
 
 struct qedr_qp {
-	struct mapping *sq_copy, *rq_copy;
+	struct paper_ucontext *ctx;
+	u64 handle; /* what completions name the pair by */
+	unsigned long sq_producer, rq_producer; /* requests, since RESET; 16 bits */
+	unsigned long sq_taken, rq_taken;
+	unsigned long sq_next, rq_next; /* elements */
+	unsigned long requester, responder; /* were made */
 };
-
-static struct qedr_ucontext *own_ctx(struct paper_ucontext *ctx)
-{
-	BUILD_BUG_ON(sizeof(struct qedr_ucontext) > sizeof(ctx->priv));
-	return (struct qedr_ucontext *)ctx->priv;
-}
 
 static struct qedr_cq *own_cq(struct paper_cq *cq)
 {
@@ -97,70 +181,52 @@ static struct qedr_qp *own_qp(struct paper_qp *qp)
 	return (struct qedr_qp *)qp->priv;
 }
 
-/* Mappings. */
+/* Doorbells. */
 
-static struct mapping *add_mapping(struct paper_ucontext *ctx, bool page)
+static void cq_doorbell(struct paper_cq *cq, u64 value)
 {
-	struct mapping *mapping = kzalloc(sizeof(*mapping), GFP_KERNEL);
+	if ((s32)(cq->pi - DB_CONSUMER(value)) < 0)
+		return;
+	own_cq(cq)->ci = DB_CONSUMER(value);
+	if (value & (DB_ARM | DB_ARM_SOLICITED))
+		paper_arm(cq, value & DB_ARM ? PAPER_ARM_NEXT : PAPER_ARM_SOLICITED, DB_CONSUMER(value));
+}
 
-	if (!mapping)
-		return NULL;
-	if (page) {
-		mapping->page = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		if (!mapping->page)
-			goto free;
+static void qedr_stored(struct paper_ucontext *ctx, unsigned long cookie, unsigned long offset, u64 value, unsigned int size)
+{
+	struct paper_dev *dev = to_paper_dev(ctx->ib.device);
+	struct paper_qp *qp;
+	struct paper_cq *cq;
+
+	mutex_lock(&dev->lock);
+	if (offset == CQ_DOORBELL && size == sizeof(u64)) {
+		cq = xa_load(&dev->cqs, DB_CONTEXT(value));
+		if (cq && own_cq(cq)->ctx == ctx)
+			cq_doorbell(cq, value);
+	} else if ((offset == SQ_DOORBELL || offset == RQ_DOORBELL) && size == sizeof(u32)) {
+		qp = xa_load(&dev->qps, DB_CONTEXT(value) / 2);
+		if (qp && own_qp(qp)->ctx == ctx && offset == SQ_DOORBELL)
+			own_qp(qp)->sq_producer = DB_PRODUCER(value);
+		else if (qp && own_qp(qp)->ctx == ctx)
+			own_qp(qp)->rq_producer = DB_PRODUCER(value);
 	}
-	if (!rdma_user_mmap_entry_insert(&ctx->ib, &mapping->entry, PAGE_SIZE))
-		return mapping;
-	if (mapping->page)
-		__free_page(mapping->page);
-free:
-	kfree(mapping);
-	return NULL;
-}
-
-/* remove_mapping has the mapping freed: at once, or when nobody looks at it any more. */
-static void remove_mapping(struct mapping **mapping)
-{
-	if (*mapping)
-		rdma_user_mmap_entry_remove(&(*mapping)->entry);
-	*mapping = NULL;
-}
-
-static void qedr_mmap_free(struct rdma_user_mmap_entry *entry)
-{
-	struct mapping *mapping = container_of(entry, struct mapping, entry);
-
-	if (mapping->page)
-		put_page(mapping->page); /* who has mapped it holds it, too */
-	kfree(mapping);
-}
-
-static u64 offset_of(struct mapping *mapping)
-{
-	return mapping ? rdma_user_mmap_get_offset(&mapping->entry) : 0;
+	mutex_unlock(&dev->lock);
+	paper_wake(dev);
 }
 
 static int qedr_mmap(struct paper_ucontext *ctx, struct vm_area_struct *vma)
 {
-	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(&ctx->ib, vma);
-	struct mapping *mapping;
-	int err;
-
-	if (!entry)
+	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
 		return -EINVAL;
-	mapping = container_of(entry, struct mapping, entry);
-	if (mapping->page)
-		err = vm_insert_page(vma, vma->vm_start, mapping->page);
-	else
-		err = paper_mmap_ignored(ctx, vma);
-	rdma_user_mmap_entry_put(entry);
-	return err;
+	if (vma->vm_pgoff == PAGE_DOORBELLS)
+		return paper_mmap_trapped(ctx, vma, qedr_stored, 0);
+	return vma->vm_pgoff == PAGE_COPIES ? paper_mmap_ignored(ctx, vma) : -EINVAL;
 }
 
 static int qedr_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udata)
 {
 	struct qedr_alloc_ucontext_resp resp = {
+		.db_pa = PAGE_DOORBELLS * PAGE_SIZE,
 		.db_size = PAGE_SIZE,
 		.max_send_wr = MAX_WR,
 		.max_recv_wr = MAX_WR,
@@ -171,31 +237,16 @@ static int qedr_alloc_ucontext(struct paper_ucontext *ctx, struct ib_udata *udat
 		.wids_enabled = 1,
 	};
 	struct qedr_alloc_ucontext_req req;
-	int err;
 
 	if (paper_request(udata, &req, sizeof(req), 0))
 		return -EFAULT;
-	own_ctx(ctx)->copies = req.context_flags & QEDR_ALLOC_UCTX_DB_REC;
-	own_ctx(ctx)->doorbells = add_mapping(ctx, false);
-	if (!own_ctx(ctx)->doorbells)
-		return -ENOMEM;
 	if (req.context_flags & QEDR_SUPPORT_DPM_SIZES) {
 		resp.dpm_flags = QEDR_DPM_SIZES_SET;
 		resp.ldpm_limit_size = QEDR_LDPM_MAX_SIZE;
 		resp.edpm_trans_size = QEDR_EDPM_TRANS_SIZE;
 		resp.edpm_limit_size = MAX_INLINE;
 	}
-	resp.db_pa = offset_of(own_ctx(ctx)->doorbells);
-	err = paper_respond(udata, &resp, sizeof(resp));
-	if (err)
-		remove_mapping(&own_ctx(ctx)->doorbells);
-	return err;
-}
-
-static void qedr_dealloc_ucontext(struct ib_ucontext *ib)
-{
-	remove_mapping(&own_ctx(to_paper_ucontext(ib))->doorbells);
-	paper_dealloc_ucontext(ib);
+	return paper_respond(udata, &resp, sizeof(resp));
 }
 
 static int qedr_alloc_pd(struct paper_pd *pd, struct paper_ucontext *ctx, struct ib_udata *udata)
@@ -223,7 +274,7 @@ static struct ib_mr *qedr_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u
 
 static int qedr_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr, struct paper_ucontext *ctx, struct ib_udata *udata)
 {
-	struct qedr_create_cq_uresp resp = { .db_offset = CQ_DOORBELL, .icid = cq->num };
+	struct qedr_create_cq_uresp resp = { .db_offset = CQ_DOORBELL, .icid = cq->num, .db_rec_addr = PAGE_COPIES * PAGE_SIZE };
 	struct qedr_create_cq_ureq req;
 	size_t size;
 
@@ -249,18 +300,8 @@ static int qedr_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 		log_error(cq->ib.device, "create user queue: failed ib_umem_get\n");
 		return -EINVAL;
 	}
-	if (own_ctx(ctx)->copies) {
-		own_cq(cq)->copy = add_mapping(ctx, true);
-		if (!own_cq(cq)->copy)
-			return -EINVAL;
-	}
-	resp.db_rec_addr = offset_of(own_cq(cq)->copy);
+	own_cq(cq)->ctx = ctx;
 	return paper_respond(udata, &resp, sizeof(resp)) ? -EINVAL : 0;
-}
-
-static void qedr_destroy_cq(struct paper_cq *cq)
-{
-	remove_mapping(&own_cq(cq)->copy);
 }
 
 /* Shared receive queues. */
@@ -389,6 +430,7 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 		.atomic_supported = 1,
 		.sq_db_offset = SQ_DOORBELL,
 		.sq_icid = 2 * qp->num + 1,
+		.sq_db_rec_addr = PAGE_COPIES * PAGE_SIZE,
 	};
 	struct qedr_create_qp_ureq req;
 	int err;
@@ -398,12 +440,6 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 	err = pin_ring(qp, &qp->sq, req.sq_addr, req.sq_len, attr->cap.max_send_wr, SQ_ELEMENTS);
 	if (err)
 		return err;
-	if (own_ctx(ctx)->copies) {
-		own_qp(qp)->sq_copy = add_mapping(ctx, true);
-		if (!own_qp(qp)->sq_copy)
-			return -ENOMEM;
-	}
-	resp.sq_db_rec_addr = offset_of(own_qp(qp)->sq_copy);
 	if (qp->srq) {
 		qp->cap.max_recv_wr = 0;
 		qp->cap.max_recv_sge = 0;
@@ -411,23 +447,23 @@ static int qedr_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 		err = pin_ring(qp, &qp->rq, req.rq_addr, req.rq_len, attr->cap.max_recv_wr, RQ_ELEMENTS);
 		if (err)
 			return err;
-		if (own_ctx(ctx)->copies) {
-			own_qp(qp)->rq_copy = add_mapping(ctx, true);
-			if (!own_qp(qp)->rq_copy)
-				return -ENOMEM;
-		}
 		resp.rq_db_offset = RQ_DOORBELL;
 		resp.rq_icid = 2 * qp->num;
-		resp.rq_db_rec_addr = offset_of(own_qp(qp)->rq_copy);
+		resp.rq_db_rec_addr = PAGE_COPIES * PAGE_SIZE;
 	}
+	own_qp(qp)->ctx = ctx;
+	own_qp(qp)->handle = (u64)req.qp_handle_hi << 32 | req.qp_handle_lo;
 	qp->cap.max_inline_data = MAX_INLINE; /* whatever was asked for */
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
-static void qedr_destroy_qp(struct paper_qp *qp)
+/* note_state sees which sides of a pair there are. */
+static void note_state(struct paper_qp *qp, enum ib_qp_state state)
 {
-	remove_mapping(&own_qp(qp)->sq_copy);
-	remove_mapping(&own_qp(qp)->rq_copy);
+	if (state == IB_QPS_RTR)
+		own_qp(qp)->responder = true;
+	else if (state == IB_QPS_RTS || state == IB_QPS_SQD)
+		own_qp(qp)->responder = own_qp(qp)->requester = true;
 }
 
 static int qedr_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
@@ -455,6 +491,7 @@ static int qedr_modify_qp(struct paper_qp *qp, const struct ib_qp_attr *attr, in
 		log_error(ib, "unsupported max_dest_rd_atomic=%d, supported=%d\n", attr->max_dest_rd_atomic, MAX_DEST_RD_ATOMIC);
 		return -EINVAL;
 	}
+	note_state(qp, from);
 	return 0;
 }
 
@@ -472,6 +509,257 @@ static int qedr_query_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, st
 	return 0;
 }
 
+/* The data path. */
+
+static u64 joined(struct pair pair)
+{
+	return (u64)le32_to_cpu(pair.hi) << 32 | le32_to_cpu(pair.lo);
+}
+
+static struct pair split(u64 v)
+{
+	return (struct pair){ .lo = cpu_to_le32(lower_32_bits(v)), .hi = cpu_to_le32(upper_32_bits(v)) };
+}
+
+static unsigned long elements_of(const struct paper_mem *mem)
+{
+	return mem->len / ELEMENT;
+}
+
+/* element copies an element of a ring, for the process may change it meanwhile. */
+static union element element(const struct paper_mem *mem, unsigned long number)
+{
+	return ((union element *)mem->va)[number % elements_of(mem)];
+}
+
+static int read_send(struct paper_qp *qp, struct paper_wr *wr, union element head)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		[OP_SEND] = IB_WR_SEND,
+		[OP_SEND_IMM] = IB_WR_SEND_WITH_IMM,
+		[OP_SEND_INVALIDATE] = IB_WR_SEND_WITH_INV,
+		[OP_WRITE] = IB_WR_RDMA_WRITE,
+		[OP_WRITE_IMM] = IB_WR_RDMA_WRITE_WITH_IMM,
+		[OP_READ] = IB_WR_RDMA_READ,
+		[OP_COMPARE_SWAP] = IB_WR_ATOMIC_CMP_AND_SWP,
+		[OP_FETCH_ADD] = IB_WR_ATOMIC_FETCH_AND_ADD,
+	};
+	bool atomic = head.head.opcode == OP_COMPARE_SWAP || head.head.opcode == OP_FETCH_ADD;
+	unsigned long at = own_qp(qp)->sq_next;
+	unsigned int i, first = atomic ? 3 : 2, size = head.head.size;
+	union element e;
+
+	if (head.head.opcode >= ARRAY_SIZE(opcodes) || size < first || size > SQ_ELEMENTS)
+		return -EINVAL;
+	wr->opcode = opcodes[head.head.opcode];
+	wr->flags = (head.head.flags & SEND_SIGNALED ? IB_SEND_SIGNALED : 0) | (head.head.flags & SEND_SOLICITED ? IB_SEND_SOLICITED : 0);
+	if (wr->opcode == IB_WR_SEND_WITH_INV)
+		wr->invalidate_rkey = le32_to_cpu(head.head.key_or_imm);
+	else
+		wr->imm = cpu_to_be32(le32_to_cpu(head.head.key_or_imm));
+	e = element(&qp->sq, at + 1);
+	wr->remote_addr = joined(e.remote.va);
+	wr->rkey = le32_to_cpu(e.remote.key);
+	if (atomic) {
+		e = element(&qp->sq, at + 2);
+		wr->swap = joined(e.atomic.swap_or_add);
+		wr->compare_add = wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD ? wr->swap : joined(e.atomic.compare);
+	}
+	if (head.head.flags & SEND_INLINE) {
+		wr->flags |= IB_SEND_INLINE;
+		wr->inline_len = le32_to_cpu(head.head.length);
+		if (atomic || wr->opcode == IB_WR_RDMA_READ || wr->inline_len > MAX_INLINE || wr->inline_len > (size - first) * ELEMENT)
+			return -EINVAL;
+		for (i = 0; i * ELEMENT < wr->inline_len; i++) {
+			u64 word[2];
+
+			e = element(&qp->sq, at + first + i);
+			word[0] = be64_to_cpu(e.inlined[0]);
+			word[1] = be64_to_cpu(e.inlined[1]);
+			memcpy(wr->inline_data + i * ELEMENT, word, ELEMENT);
+		}
+		return 1;
+	}
+	if (size - first > MAX_SGE)
+		return -EINVAL;
+	wr->nsge = size - first;
+	for (i = 0; i < wr->nsge; i++) {
+		e = element(&qp->sq, at + first + i);
+		wr->sge[i].addr = joined(e.sq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.sq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.sq_sge.key);
+	}
+	return 1;
+}
+
+static int qedr_next_send(struct paper_qp *qp, struct paper_wr *wr)
+{
+	struct qedr_qp *own = own_qp(qp);
+	union element head;
+	int got;
+
+	note_state(qp, paper_state(qp));
+	if (!own->requester || own->sq_producer == (u16)own->sq_taken)
+		return 0;
+	smp_rmb();
+	memset(wr, 0, sizeof(*wr));
+	head = element(&qp->sq, own->sq_next);
+	got = read_send(qp, wr, head);
+	own->sq_next = (own->sq_next + head.head.size) % elements_of(&qp->sq);
+	wr->index = ++own->sq_taken;
+	return got;
+}
+
+static int next_of_srq(struct paper_srq *srq, struct paper_wr *wr)
+{
+	struct qedr_srq *own = own_srq(srq);
+	union element head = element(&srq->buf, own->next), e;
+	unsigned int i, n = min_t(unsigned int, head.srq_head.n, RQ_ELEMENTS);
+
+	wr->id = joined(head.srq_head.id);
+	wr->nsge = n;
+	for (i = 0; i < n; i++) {
+		e = element(&srq->buf, own->next + 1 + i);
+		wr->sge[i].addr = joined(e.srq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.srq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.srq_sge.key);
+	}
+	own->next = (own->next + 1 + n) % elements_of(&srq->buf);
+	own->taken++;
+	return 1;
+}
+
+static u32 qedr_srq_avail(struct paper_srq *srq)
+{
+	/* How many elements were produced, and how many receives. */
+	u32 produced = le32_to_cpu(READ_ONCE(((__le32 *)srq->db.va)[1]));
+
+	return min_t(u32, produced - (u32)own_srq(srq)->taken, srq->attr.max_wr);
+}
+
+static int qedr_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct paper_wr *wr)
+{
+	struct qedr_qp *own = own_qp(qp);
+	union element e;
+	unsigned int i;
+
+	note_state(qp, paper_state(qp));
+	memset(wr, 0, sizeof(*wr));
+	if (srq) {
+		if (!qedr_srq_avail(srq))
+			return 0;
+		smp_rmb();
+		return next_of_srq(srq, wr);
+	}
+	if (!own->responder || own->rq_producer == (u16)own->rq_taken)
+		return 0;
+	smp_rmb();
+	e = element(&qp->rq, own->rq_next);
+	wr->nsge = clamp_t(unsigned int, le32_to_cpu(e.rq_sge.key) >> 26 & 7, 1, RQ_ELEMENTS);
+	for (i = 0; i < wr->nsge; i++) {
+		e = element(&qp->rq, own->rq_next + i);
+		wr->sge[i].addr = joined(e.rq_sge.addr);
+		wr->sge[i].len = le32_to_cpu(e.rq_sge.length);
+		wr->sge[i].lkey = le32_to_cpu(e.rq_sge.key) & 0x3ffffff;
+	}
+	own->rq_next = (own->rq_next + wr->nsge) % elements_of(&qp->rq);
+	wr->index = ++own->rq_taken;
+	return 1;
+}
+
+static u8 send_status(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_BAD_RESP_ERR:
+		return 1;
+	case IB_WC_LOC_LEN_ERR:
+		return 2;
+	case IB_WC_LOC_QP_OP_ERR:
+		return 3;
+	case IB_WC_LOC_PROT_ERR:
+		return 4;
+	case IB_WC_REM_INV_REQ_ERR:
+		return 6;
+	case IB_WC_REM_ACCESS_ERR:
+		return 7;
+	case IB_WC_REM_OP_ERR:
+		return 8;
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		return 9;
+	case IB_WC_RETRY_EXC_ERR:
+		return 10;
+	default:
+		return 11; /* flushed */
+	}
+}
+
+static u8 recv_status(enum ib_wc_status status)
+{
+	switch (status) {
+	case IB_WC_SUCCESS:
+		return 0;
+	case IB_WC_LOC_ACCESS_ERR:
+		return 1;
+	case IB_WC_LOC_LEN_ERR:
+		return 2;
+	case IB_WC_LOC_QP_OP_ERR:
+		return 3;
+	case IB_WC_LOC_PROT_ERR:
+		return 4;
+	case IB_WC_REM_INV_REQ_ERR:
+		return 6;
+	default:
+		return 7; /* flushed */
+	}
+}
+
+static int qedr_complete(struct paper_cq *cq, const struct paper_wc *wc)
+{
+	struct qedr_cqe *at = cq->buf.va + (size_t)(cq->pi % cq->entries) * CQE_SIZE;
+	struct qedr_cqe cqe = { .handle = split(own_qp(wc->qp)->handle) };
+	/* It turns around with each round; entries that were never written have it clear. */
+	u8 flags = cq->pi / cq->entries & 1 ? 0 : CQE_TOGGLE;
+
+	if (cq->pi - (u32)own_cq(cq)->ci >= cq->entries - 1)
+		return -ENOSPC;
+	if (!wc->recv) {
+		cqe.send.consumer = cpu_to_le16(wc->wr->index);
+		cqe.status = send_status(wc->status);
+		flags |= CQE_TYPE(CQE_SEND);
+	} else {
+		if (wc->srq)
+			cqe.srq_id = split(wc->wr->id);
+		flags |= CQE_TYPE(wc->srq ? CQE_RECV_SRQ : CQE_RECV);
+		cqe.consumer = cpu_to_le16(wc->wr->index);
+		cqe.length = cpu_to_le32(wc->byte_len);
+		cqe.imm_or_key = cpu_to_le32(be32_to_cpu(wc->imm));
+		cqe.status = recv_status(wc->status);
+		if (wc->flags & IB_WC_WITH_IMM)
+			flags |= CQE_IMM;
+		if (wc->flags & IB_WC_WITH_INVALIDATE)
+			flags |= CQE_INVALIDATE;
+		if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+			flags |= CQE_RDMA;
+	}
+	memcpy(at, &cqe, offsetof(struct qedr_cqe, flags));
+	at->status = cqe.status;
+	smp_wmb();
+	WRITE_ONCE(at->flags, flags);
+	return 0;
+}
+
+static void qedr_reset_qp(struct paper_qp *qp)
+{
+	struct qedr_qp *own = own_qp(qp);
+
+	own->sq_producer = own->rq_producer = 0;
+	own->sq_taken = own->rq_taken = 0;
+	own->sq_next = own->rq_next = 0;
+	own->requester = own->responder = false;
+}
+
 /* 8.37.7.0 */
 static void qedr_fw_str(struct ib_device *ib, char *str)
 {
@@ -483,9 +771,7 @@ static void qedr_fw_str(struct ib_device *ib, char *str)
 static const struct ib_device_ops qedr_ops = {
 	.create_qp = qedr_create_any_qp,
 	.create_srq = qedr_create_any_srq,
-	.dealloc_ucontext = qedr_dealloc_ucontext,
 	.get_dev_fw_str = qedr_fw_str,
-	.mmap_free = qedr_mmap_free,
 	.modify_srq = qedr_modify_srq,
 	.query_qp = qedr_query_qp,
 	.query_srq = qedr_query_srq,
@@ -499,6 +785,7 @@ const struct paper_vendor paper_qedr = {
 	.abi = QEDR_ABI_VERSION,
 	.pci_vendor = 0x1077,
 	.pci_device = 0x8070,
+	.bus_driver = "qede",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 8, /* one for each processor of a host */
 	.qp_types = BIT(IB_QPT_RC),
@@ -543,6 +830,9 @@ const struct paper_vendor paper_qedr = {
 	.create_srq = qedr_create_srq,
 	.create_qp = qedr_create_qp,
 	.modify_qp = qedr_modify_qp,
-	.destroy_cq = qedr_destroy_cq,
-	.destroy_qp = qedr_destroy_qp,
+	.next_send = qedr_next_send,
+	.next_recv = qedr_next_recv,
+	.srq_avail = qedr_srq_avail,
+	.complete = qedr_complete,
+	.reset_qp = qedr_reset_qp,
 };

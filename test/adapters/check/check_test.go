@@ -1,0 +1,108 @@
+//go:build vm
+
+package check
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// exporterFile is the exporter that is tested.
+var exporterFile = os.Getenv("RDMA_EXPORTER_BINARY")
+
+// adapter is a paper adapter of the machine.
+type adapter struct {
+	// name is that of the RDMA device.
+	name string
+	// spec is what it was made as: the vendor, and options behind hyphens.
+	spec string
+}
+
+// adapters lists the paper adapters of the machine. There must be one.
+func adapters(t testing.TB) []adapter {
+	t.Helper()
+	if !filepath.IsAbs(exporterFile) {
+		t.Fatalf("RDMA_EXPORTER_BINARY is %q: set it to the absolute path of the built exporter", exporterFile)
+	}
+	dirs, err := filepath.Glob("/sys/kernel/debug/paper/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no paper adapter (%v): run this test with -exec 'test/vm/run --adapter …'", err)
+	}
+	var list []adapter
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		desc, err := os.ReadFile("/sys/class/infiniband/" + name + "/node_desc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, adapter{name: name, spec: strings.TrimSpace(string(desc))})
+	}
+	return list
+}
+
+// of returns the vendor of an adapter.
+func (a adapter) of() string {
+	vendor, _, _ := strings.Cut(a.spec, "-")
+	return vendor
+}
+
+// is tells whether an adapter was made with an option.
+func (a adapter) is(option string) bool {
+	_, options, _ := strings.Cut(a.spec, "-")
+	return strings.Contains("-"+options+"-", "-"+option+"-")
+}
+
+// counters returns what the module counted of an adapter.
+func (a adapter) counters(t testing.TB) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile("/sys/kernel/debug/paper/" + a.name + "/counters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counters := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if counters[name], err = strconv.Atoi(number); err != nil {
+			t.Fatalf("counter %q: %v", line, err)
+		}
+	}
+	return counters
+}
+
+// kernelLog returns the lines of the kernel's log that came since the machine had said
+// so much, and what it has said by now.
+func kernelLog(t testing.TB, since int) (lines []string, now int) {
+	t.Helper()
+	out, err := exec.Command("dmesg").Output()
+	if err != nil {
+		t.Fatalf("dmesg: %v", err)
+	}
+	all := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(all) < since {
+		t.Fatalf("the kernel's log has %d lines, and had %d", len(all), since)
+	}
+	return all[since:], len(all)
+}
+
+// held returns what the kernel says is held of RDMA devices.
+func held(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("rdma", "resource").CombinedOutput()
+	if err != nil {
+		t.Fatalf("rdma resource: %v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func describe(counters map[string]int) string {
+	var text strings.Builder
+	for _, name := range []string{"created_pds", "created_mrs", "created_cqs", "created_srqs", "created_qps", "modified_qps", "sends", "receives", "completions", "armed", "events", "event_queues"} {
+		fmt.Fprintf(&text, " %s %d", name, counters[name])
+	}
+	return text.String()[1:]
+}
