@@ -769,7 +769,9 @@ static int bus_match(struct device *parent, const struct device_driver *driver)
 static int bus_match(struct device *parent, struct device_driver *driver)
 #endif
 {
-	return !strcmp(of_parent(parent)->vendor->bus_driver, driver->name);
+	const char *name = of_parent(parent)->vendor->bus_driver;
+
+	return name && !strcmp(name, driver->name);
 }
 
 static struct bus_type bus = { .name = "paper", .match = bus_match };
@@ -791,8 +793,11 @@ static int register_drivers(void)
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(vendors); i++) {
-		for (j = 0; j < i && strcmp(vendors[i]->bus_driver, vendors[j]->bus_driver); j++)
-			;
+		if (!vendors[i]->bus_driver)
+			continue;
+		for (j = 0; j < i; j++) /* two vendors may be two models of one */
+			if (drivers[j].name && !strcmp(drivers[j].name, vendors[i]->bus_driver))
+				break;
 		if (j < i)
 			continue;
 		drivers[i].name = vendors[i]->bus_driver;

@@ -277,6 +277,7 @@ const struct paper_vendor paper_erdma = {
 	.abi = ERDMA_ABI_VERSION,
 	.pci_vendor = 0x1ded,
 	.pci_device = 0x107f,
+	.bus_driver = "erdma",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.iwarp = true,
 	.vectors = 31,

@@ -678,6 +678,7 @@ const struct paper_vendor paper_irdma = {
 	.abi = IRDMA_ABI_VER,
 	.pci_vendor = 0x8086,
 	.pci_device = 0x1592,
+	.bus_driver = "ice",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 32,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_UD),

@@ -557,6 +557,7 @@ const struct paper_vendor paper_mana = {
 	.abi = MANA_ABI,
 	.pci_vendor = 0x1414,
 	.pci_device = 0x00ba,
+	.bus_driver = "mana",
 	.link = IB_LINK_LAYER_ETHERNET,
 	.vectors = 4,
 	.qp_types = BIT(IB_QPT_RC) | BIT(IB_QPT_RAW_PACKET),

@@ -180,7 +180,7 @@ struct paper_vendor {
 	enum rdma_driver_id driver_id;
 	u32 abi; /* of the library, uverbs_abi_ver */
 	u16 pci_vendor, pci_device; /* what the parent poses as */
-	const char *bus_driver; /* what it is bound to */
+	const char *bus_driver; /* what it is bound to; none if NULL */
 	enum rdma_link_layer link; /* of its port, unless the option "ib" says otherwise */
 	bool iwarp;
 	u32 vectors;
