@@ -153,7 +153,7 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 	$(image_env) go test -tags imagevm -count 1 -v -exec "$(vm)" ./test/image
 
 # The vendors' own libraries, on devices without hardware: see test/adapters.
-adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,hns,qedr
+adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,erdma,hns,irdma,qedr
 providers :=
 in_adapters = $(test_env) go test -tags vm -v -count 1 -exec "$(vm) --no-devices --adapter $(adapters) $(addprefix --providers ,$(providers))" ./test/adapters/check
 
