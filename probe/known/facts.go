@@ -49,6 +49,11 @@ func Facts() []Fact {
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
+			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
+			Source: "rdma-core 44.0, mended in May 2023: efa_destroy_cq in providers/efa/verbs.c",
+		},
+		{
 			Driver: "erdma", Contract: qpActual,
 			What:   "Creation leaves the sizes as they were asked for; the query tells those of the queues, and always the same inline size.",
 			Source: "Linux: erdma_create_qp and erdma_query_qp in drivers/infiniband/hw/erdma/erdma_verbs.c",
@@ -97,6 +102,11 @@ func Facts() []Fact {
 			Driver: "mlx5", Contract: srqActual, Ways: []string{"max_wr"},
 			What:   "Creation writes back what a program can post; the query counts the entries of the library's wait queue, too.",
 			Source: "rdma-core: mlx5_create_srq in providers/mlx5/verbs.c and mlx5_alloc_srq_buf in srq.c; Linux: mlx5_ib_query_srq in drivers/infiniband/hw/mlx5/srq.c",
+		},
+		{
+			Driver: "mlx5", Contract: qpSRQType, Ways: []string{WayAccepted},
+			What:   "A raw packet queue pair is created and does without the shared receive queue; whether a UC one is, is up to the firmware.",
+			Source: "Linux: qp_has_rq and create_raw_packet_qp in drivers/infiniband/hw/mlx5/qp.c",
 		},
 		{
 			Driver: "mlx5", Contract: qpRecvCaps, Ways: []string{"max_recv_wr"},
