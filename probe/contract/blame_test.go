@@ -118,9 +118,9 @@ func TestEventAfterRefusal(t *testing.T) {
 		verdict    report.Verdict
 		observed   string
 	}{
-		{"comes", "", report.VerdictHolds, "afterwards ibv_req_notify_cq works; afterwards a send in the error state completed with wr_flush_err; afterwards, armed: an event came"},
+		{"comes", "", report.VerdictHolds, "afterwards ibv_req_notify_cq works; afterwards a receive in the error state completed with wr_flush_err; afterwards, armed: an event came"},
 		{"does not come", "completion_faults: [{fault: drop_event, after: 1}]", report.VerdictViolated, "afterwards, armed: no event within"},
-		{"never came", "completion_faults: [{fault: drop_event}]", report.VerdictHolds, "without a channel, for no event comes at any time: sends posted to a QP in the error state: no event within"},
+		{"never came", "completion_faults: [{fault: drop_event}]", report.VerdictHolds, "without a channel, for no event comes at any time: receives of a QP that goes into the error state: no event within"},
 		{"cannot be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL, after: 1}]", report.VerdictViolated, "afterwards ibv_req_notify_cq: EINVAL"},
 		{"can never be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL}]", report.VerdictHolds, "without a channel, for no event comes at any time: arm a CQ"},
 	} {
