@@ -603,6 +603,7 @@ static int bnxt_next_send(struct paper_qp *qp, struct paper_wr *wr)
 		return 0;
 	smp_rmb();
 	memcpy(&wqe, qp->sq.va + own->sq_taken * WQE_SIZE, sizeof(wqe));
+	barrier(); /* the process may change it meanwhile */
 	memset(wr, 0, sizeof(*wr));
 	own->sq_taken = (own->sq_taken + 1) % own->sq_entries;
 	wr->index = own->sq_taken;
@@ -620,6 +621,7 @@ static int bnxt_next_recv(struct paper_qp *qp, struct paper_srq *srq, struct pap
 		return 0;
 	smp_rmb();
 	memcpy(&wqe, (srq ? srq->buf.va : qp->rq.va) + *taken * WQE_SIZE, sizeof(wqe));
+	barrier(); /* the process may change it meanwhile */
 	*taken = (*taken + 1) % (srq ? own_srq(srq)->entries : own->rq_entries);
 	memset(wr, 0, sizeof(*wr));
 	wr->id = le32_to_cpu(wqe.id);
@@ -720,7 +722,7 @@ static void terminate(struct paper_qp *qp)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cqs); i++) {
-		if (own_qp(qp)->terminated & BIT(i) || cqs[i]->dead || is_full(cqs[i]))
+		if (!cqs[i] || own_qp(qp)->terminated & BIT(i) || cqs[i]->dead || is_full(cqs[i]))
 			continue;
 		write_terminal(qp, cqs[i]);
 		cqs[i]->solicited_pi = ++cqs[i]->pi;

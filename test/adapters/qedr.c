@@ -529,7 +529,10 @@ static unsigned long elements_of(const struct paper_mem *mem)
 /* element copies an element of a ring, for the process may change it meanwhile. */
 static union element element(const struct paper_mem *mem, unsigned long number)
 {
-	return ((union element *)mem->va)[number % elements_of(mem)];
+	union element e = ((union element *)mem->va)[number % elements_of(mem)];
+
+	barrier();
+	return e;
 }
 
 static int read_send(struct paper_qp *qp, struct paper_wr *wr, union element head)
