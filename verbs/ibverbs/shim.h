@@ -29,22 +29,24 @@ static inline int64_t shim_now(void)
 
 /*
  * libibverbs tells of a failure in four ways: a positive errno, a negative one,
- * -1 with errno set, and NULL with errno set. What tells of none is EIO.
+ * -1 with errno set, and NULL with errno set. What tells of none is EIO, as where a
+ * provider sets errno to the -1 that it was told itself (libirdma's ibv_create_ah).
  */
+static inline int shim_set_errno(void)
+{
+	return errno > 0 ? errno : errno < -1 ? -errno : EIO;
+}
+
 static inline int shim_errno(int ret)
 {
 	if (ret >= 0)
 		return ret;
-	if (ret == -1)
-		return errno ? errno : EIO;
-	return -ret;
+	return ret == -1 ? shim_set_errno() : -ret;
 }
 
 static inline int shim_null_errno(const void *p)
 {
-	if (p)
-		return 0;
-	return errno ? errno : EIO;
+	return p ? 0 : shim_set_errno();
 }
 
 #define SHIM_TIMED(call)                          \
