@@ -279,8 +279,10 @@ static int hns_send_queue(struct paper_qp *qp, struct ib_qp_init_attr *attr, con
 		return -EINVAL;
 	}
 
-	if (cap->max_inline_data)
-		cap->max_inline_data = cap->max_inline_data >= MAX_INLINE ? MAX_INLINE : roundup_pow_of_two(cap->max_inline_data);
+	if (cap->max_inline_data > 1u << 31) /* rounded up, it is 0 in 32 bits */
+		cap->max_inline_data = 0;
+	else if (cap->max_inline_data)
+		cap->max_inline_data = min_t(u32, roundup_pow_of_two(cap->max_inline_data), MAX_INLINE);
 	wqe_ext = cap->max_send_sge > std ? cap->max_send_sge - std : ud;
 	if (extended) {
 		inl = cap->max_inline_data >> SGE_SHIFT;

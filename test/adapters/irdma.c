@@ -38,8 +38,8 @@
  * completion vectors.
  *
  * Not modelled: memory windows, the push page, X722 and the ABI of libi40iw, iWARP,
- * that regions of queues have no keys, and whether the hardware completes a flush of
- * an empty queue, which the library would swallow.
+ * and whether the hardware completes a flush of an empty queue, which the library
+ * would swallow.
  */
 #include <linux/bitfield.h>
 #include <linux/log2.h>
@@ -196,13 +196,41 @@ static int irdma_create_ah(struct paper_ah *ah, struct ib_udata *udata)
 	return paper_respond(udata, &resp, sizeof(resp));
 }
 
+/*
+ * irdma_get_pbl: the memory of queues is registered as a region first. It is taken from
+ * the region, which has none then, so that the process is not charged twice, and may
+ * deregister it when it likes.
+ */
+static int irdma_take(struct paper_ucontext *ctx, struct paper_mem *mem, u64 addr, size_t len, int missing)
+{
+	struct paper_dev *dev = to_paper_dev(ctx->ib.device);
+	struct paper_mr *mr;
+	unsigned long i;
+	int err = missing;
+
+	mutex_lock(&dev->lock);
+	xa_for_each (&dev->mrs, i, mr) {
+		if (mr->mem.addr != addr || !mr->mem.va || mr->ib.pd->uobject->context != &ctx->ib)
+			continue;
+		err = -EINVAL;
+		if (mr->mem.len < len || !(mr->access & IB_ACCESS_LOCAL_WRITE))
+			continue;
+		*mem = mr->mem;
+		memset(&mr->mem, 0, sizeof(mr->mem));
+		err = 0;
+		break;
+	}
+	mutex_unlock(&dev->lock);
+	return err;
+}
+
 /* Completion queues. */
 
-static int irdma_pin_cq(struct paper_cq *cq, struct paper_mem *mem, u64 addr, int entries)
+static int irdma_take_cq(struct paper_ucontext *ctx, struct paper_mem *mem, u64 addr, int entries, int missing)
 {
 	if (entries < 4 || entries > 2 * (MAX_CQ_SIZE + 1))
 		return -EINVAL;
-	return paper_pin(cq->ib.device, mem, addr, ALIGN((size_t)entries * CQE_SIZE, HW_PAGE), IB_ACCESS_LOCAL_WRITE);
+	return irdma_take(ctx, mem, addr, (size_t)entries * CQE_SIZE, missing);
 }
 
 /* irdma_create_cq */
@@ -221,10 +249,10 @@ static int irdma_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *at
 	if (udata->outlen < sizeof(resp) || attr->cqe > INT_MAX)
 		return -EINVAL;
 	entries = max_t(u32, attr->cqe, 4);
-	err = irdma_pin_cq(cq, &cq->buf, req.user_cq_buf, entries);
+	err = irdma_take_cq(ctx, &cq->buf, req.user_cq_buf, entries, -EPROTO);
 	if (err)
 		return err;
-	err = paper_pin(cq->ib.device, &cq->db, req.user_shadow_area, SHADOW_SIZE, IB_ACCESS_LOCAL_WRITE);
+	err = irdma_take(ctx, &cq->db, req.user_shadow_area, SHADOW_SIZE, -EPROTO);
 	if (err)
 		return err;
 	cq->priv[CQ_POLARITY] = 1;
@@ -250,7 +278,7 @@ static int irdma_resize_cq(struct paper_cq *cq, int entries, struct ib_udata *ud
 	entries = max(entries, 4);
 	if (entries == cq->ib.cqe)
 		return 0;
-	err = irdma_pin_cq(cq, &mem, req.user_cq_buffer, entries);
+	err = irdma_take_cq(rdma_udata_to_drv_context(udata, struct paper_ucontext, ib), &mem, req.user_cq_buffer, entries, -ENOMEM);
 	if (err)
 		return err;
 	mutex_lock(&dev->lock);
@@ -329,8 +357,7 @@ static int irdma_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, st
 	qp->priv[QP_RQ_SIZE] = resp.actual_rq_size;
 	qp->priv[QP_RQ_SHIFT] = rq_shift;
 	qp->priv[QP_RQ_OFFSET] = ALIGN((size_t)sq_depth * QUANTUM, HW_PAGE);
-	err = paper_pin(qp->ib.device, &qp->buf, req.user_wqe_bufs,
-			qp->priv[QP_RQ_OFFSET] + (size_t)rq_depth * QUANTUM, IB_ACCESS_LOCAL_WRITE);
+	err = irdma_take(ctx, &qp->buf, req.user_wqe_bufs, qp->priv[QP_RQ_OFFSET] + (size_t)rq_depth * QUANTUM, -ENODATA);
 	return err ?: paper_respond(udata, &resp, sizeof(resp));
 }
 

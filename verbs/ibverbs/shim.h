@@ -30,24 +30,26 @@ static inline int64_t shim_now(void)
 /*
  * libibverbs tells of a failure in four ways: a positive errno, a negative one,
  * -1 with errno set, and NULL with errno set. What fails and tells of none is
- * verbs.NoErrno.
+ * verbs.NoErrno, as where a provider sets errno to the -1 that it was told itself
+ * (libirdma's ibv_create_ah).
  */
 #define SHIM_NO_ERRNO 4095
+
+static inline int shim_set_errno(void)
+{
+	return errno > 0 ? errno : errno < -1 ? -errno : SHIM_NO_ERRNO;
+}
 
 static inline int shim_errno(int ret)
 {
 	if (ret >= 0)
 		return ret;
-	if (ret == -1)
-		return errno ? errno : SHIM_NO_ERRNO;
-	return -ret;
+	return ret == -1 ? shim_set_errno() : -ret;
 }
 
 static inline int shim_null_errno(const void *p)
 {
-	if (p)
-		return 0;
-	return errno ? errno : SHIM_NO_ERRNO;
+	return p ? 0 : shim_set_errno();
 }
 
 #define SHIM_TIMED(call)                          \

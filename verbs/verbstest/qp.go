@@ -2,6 +2,7 @@ package verbstest
 
 import (
 	"math"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -84,7 +85,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 			if err != nil {
 				t.Fatalf("CreateQP: %v", err)
 			}
-			if got, err := q.Query(); err != nil || got.SignalAll != all {
+			if got, err := q.Query(); err != nil || got.SignalAll != all && !s.cfg.SignalAllUntold {
 				t.Errorf("Query: SignalAll = %t, %v; want %t", got.SignalAll, err, all)
 			}
 		}
@@ -101,7 +102,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		} {
 			attr := verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()}
 			change(&attr.Cap)
-			if _, err := p.CreateQP(attr); err == nil {
+			if _, err := p.CreateQP(attr); err == nil && !slices.Contains(s.cfg.Unbounded, name) {
 				t.Errorf("CreateQP with %s %d succeeded", name, uint32(math.MaxUint32))
 			}
 		}
@@ -124,6 +125,10 @@ func (s *suite) qpStates(t *testing.T, typ verbs.QPType) {
 			q.mustModify(verbs.ToError())
 			q.mustBe(verbs.Err)
 			q.mustModify(verbs.ToReset())
+			if s.cfg.SingleUse {
+				wantErrno(t, "RESET→INIT", q.Modify(verbs.ToInit(typ, 1, access)), syscall.EINVAL)
+				return
+			}
 		}
 		q.mustBe(verbs.Reset)
 		for _, from := range []verbs.QPState{verbs.Init, verbs.RTR, verbs.Err} {

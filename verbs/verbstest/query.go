@@ -168,6 +168,8 @@ func (s *suite) query(t *testing.T) {
 		}
 	})
 	s.run(t, "cost", func(t *testing.T, d *device) {
+		// Some libraries take from an allocator, which may have it at hand, but pin it.
+		space := func(m verbs.Memory) uint64 { return m.Virtual + m.Locked }
 		cost := func(create func()) verbs.Memory {
 			t.Helper()
 			m, err := d.raw.Cost(create)
@@ -185,15 +187,15 @@ func (s *suite) query(t *testing.T) {
 		one := uint64(math.MaxUint64)
 		var q *cq
 		for range 3 {
-			one = min(one, cost(func() { q = d.mustCQ(entries, nil, 0) }).Virtual)
+			one = min(one, space(cost(func() { q = d.mustCQ(entries, nil, 0) })))
 		}
 		if one == 0 {
-			t.Error("a CQ costs no address space")
+			t.Error("a CQ costs nothing")
 		}
 		if m := cost(func() {
 			d.mustCQ(entries, nil, 0).mustClose()
 			q.mustClose()
-		}); m.Virtual < one {
+		}); space(m) < one {
 			t.Errorf("a CQ costs %d bytes, and %+v as another is destroyed besides", one, m)
 		}
 		d.mustCQ(entries, nil, 0).mustClose()
@@ -205,7 +207,7 @@ func (s *suite) query(t *testing.T) {
 		inParallel(func(int) {
 			for range 10 {
 				m, err := d.raw.Cost(func() { d.mustCQ(4000, nil, 0).mustClose() })
-				if err != nil || m.Virtual == 0 {
+				if err != nil || m == (verbs.Memory{}) {
 					t.Errorf("Cost: %+v, %v", m, err)
 				}
 			}

@@ -32,6 +32,13 @@ type Config struct {
 	// one must fail; every other type but RawPacket must work. RawPacket needs
 	// no mention, because it also takes a privilege.
 	Unsupported []verbs.QPType
+	// Unbounded are the fields of verbs.QPCap that the device takes any number for.
+	Unbounded []string
+	// SingleUse is whether a QP that was brought to ERR or RESET is of no use
+	// any more: RESET→INIT is EINVAL.
+	SingleUse bool
+	// SignalAllUntold is whether a query of a QP does not tell its SignalAll.
+	SignalAllUntold bool
 }
 
 // Bounds of the waits. The devices may be in a slow virtual machine, so what

@@ -22,6 +22,13 @@ var unsupported = map[string][]verbs.QPType{
 	"qedr":    {verbs.UC, verbs.UD},
 }
 
+// unbounded are the sizes of queue pairs that a vendor's adapters take any number for:
+// libhns and its driver clamp inline data, and libirdma 44 computes with 32 bits.
+var unbounded = map[string][]string{
+	"hns":   {"MaxInlineData"},
+	"irdma": {"MaxSendWR", "MaxRecvWR"},
+}
+
 // TestConformance runs the suite of all providers on those adapters that carry data.
 func TestConformance(t *testing.T) {
 	ran := false
@@ -36,6 +43,10 @@ func TestConformance(t *testing.T) {
 				Device:      a.name,
 				PortActive:  !a.is("down"),
 				Unsupported: unsupported[a.of()],
+				Unbounded:   unbounded[a.of()],
+				// Of Linux 6.1's irdma: see irdma.c.
+				SingleUse:       a.of() == "irdma",
+				SignalAllUntold: a.of() == "irdma",
 			})
 		})
 	}
