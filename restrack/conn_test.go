@@ -698,6 +698,7 @@ func FuzzConn(f *testing.F) {
 		}
 		_, _ = conn.Devices(t.Context())
 		_, _ = conn.Summary(t.Context(), 0)
+		_, _ = conn.driver(t.Context(), 0)
 	})
 }
 

@@ -46,19 +46,24 @@ func askDriver(ctx context.Context, device string, dial func() (*Conn, error)) s
 	if i < 0 {
 		return ""
 	}
-	r := request{
-		command:    commandChardev,
-		attributes: appendText(appendUint32(nil, attrDeviceIndex, devices[i].Index), attrChardevType, "uverbs"),
-	}
-	var name string
-	err = conn.exchange(ctx, r, func(data []byte) (err error) {
-		name, err = decodeDriver(data)
-		return err
-	})
+	name, err := conn.driver(ctx, devices[i].Index)
 	if err != nil {
 		return ""
 	}
 	return name
+}
+
+// driver returns the name of the driver of a device, empty if the kernel does not tell.
+func (c *Conn) driver(ctx context.Context, index uint32) (name string, err error) {
+	r := request{
+		command:    commandChardev,
+		attributes: appendText(appendUint32(nil, attrDeviceIndex, index), attrChardevType, "uverbs"),
+	}
+	err = c.exchange(ctx, r, func(data []byte) (err error) {
+		name, err = decodeDriver(data)
+		return err
+	})
+	return name, err
 }
 
 // decodeDriver decodes the payload of the reply to GET_CHARDEV.
