@@ -500,7 +500,7 @@ func declarations() [familyCount]declaration {
 		droppedSeries: {
 			aboutExporter, "rdma_exporter_dropped_series", gauge, "series",
 			[]string{"device"},
-			"Series that are not exposed, because the last runs told of more than 4096 or the device has more than 256 completion vectors.", nil,
+			"Series that are not exposed, because the last runs told of more than 4096 or more than 256 completion vectors of the device were measured.", nil,
 		},
 	}
 }

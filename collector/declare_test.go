@@ -141,13 +141,13 @@ makes at most. Of those that grow with the host:
 
 A child process that tells of more than any sane one cannot fill the server: the
 gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d
-errnos, %[12]d ports and %[13]d statuses are told apart. The completion vectors up to number
-%[14]d have series of their own; those beyond count in the histograms only. Gauges and
+errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d completion
+vectors that were measured have series of their own; the others count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, report.PathFlush), latencySamples(1, 0, report.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
 		len(declarations()[callDuration].buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors-1)
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors)
 	return out.String()
 }
 

@@ -97,7 +97,7 @@ func (h *history) observeVector(number int, l *report.Latency) {
 	v, ok := h.vectors[number]
 	if !ok {
 		// Vectors that have no series are kept too, to tell how many there are.
-		if number >= report.MaxVectors && len(h.vectors) >= maxSeries {
+		if len(h.vectors) >= maxSeries {
 			return
 		}
 		v = new(vector)
@@ -114,9 +114,9 @@ func (h *history) observeVector(number int, l *report.Latency) {
 // how many it left out.
 func (h *history) buildVectors(b *block) (hidden int) {
 	shared := make(pairs)
-	for _, number := range slices.Sorted(maps.Keys(h.vectors)) {
+	for i, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		s := h.vectors[number].summary()
-		if number >= report.MaxVectors {
+		if i >= report.MaxVectors {
 			hidden += len(s.Quantile) + 2 // sum and count
 			continue
 		}

@@ -318,6 +318,21 @@ func TestVectorSum(t *testing.T) {
 	})
 }
 
+// A few vectors of very many have series, whatever their numbers.
+func TestVectorsOfMany(t *testing.T) {
+	t.Parallel()
+	r := measured(
+		report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny},
+		report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: 999},
+	)
+	r.Info.CompletionVectors = 1000
+	compare(t, values(t, collectorOf(sceneOf("simulated", state(r), r).snapshot, r)), map[string]string{
+		`rdma_notification_vector_latency_seconds_count{comp_vector="0",device="rxe0"}`:   "0",
+		`rdma_notification_vector_latency_seconds_count{comp_vector="999",device="rxe0"}`: "0",
+		`rdma_exporter_dropped_series{device="rxe0"}`:                                     "0",
+	})
+}
+
 // However many vectors, ports and statuses a child tells of, only so many have
 // series, and those of vectors that lack them are counted.
 func TestLatencyBounds(t *testing.T) {

@@ -23,7 +23,7 @@ func (r *run) compChannel(s *step) {
 	s.done++
 	defer s.destroy("destroy", "comp_channel", ch)
 
-	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Channel: ch})
+	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Channel: ch, Vector: r.Vectors[0]})
 	if err != nil {
 		s.cannot("cq with a channel", err)
 		return

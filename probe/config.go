@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"rdma_exporter/probe/session"
 )
 
 // Config says what to ask of a device. The zero value is not valid; start from
@@ -24,13 +26,9 @@ type NotificationConfig struct {
 	// Samples is the number of samples of each measurement; 0 leaves the probe
 	// out.
 	Samples int `json:"samples"`
-	// Vectors is the most completion vectors that one run measures.
-	Vectors int `json:"vectors"`
-	// FirstVector is the first of the vectors that a run measures, modulo their
-	// number. The caller moves it on by Vectors from run to run, beyond their number,
-	// so that all have their turn: how often that was done also says with which of
-	// them the run begins.
-	FirstVector int `json:"first_vector"`
+	// Vectors says on which completion vectors there may be CQs, of any run: all of them
+	// are measured.
+	Vectors session.Vectors `json:"vectors"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
@@ -92,7 +90,7 @@ func DefaultConfig() Config {
 		},
 		DestroyTimeout: 2 * time.Second,
 		Notification: NotificationConfig{
-			Samples: 100, Vectors: 4, Deadline: 500 * time.Millisecond, Budget: 2 * time.Second,
+			Samples: 100, Vectors: session.Vectors{Most: session.DefaultVectors}, Deadline: 500 * time.Millisecond, Budget: 2 * time.Second,
 		},
 	}
 }
@@ -107,7 +105,6 @@ const (
 	maxDestroyTimeout = time.Minute
 
 	maxSamples  = 10000
-	maxVectors  = 64
 	minDeadline = 10 * time.Millisecond
 	maxDeadline = 10 * time.Second
 	minBudget   = 10 * time.Millisecond
@@ -153,13 +150,9 @@ func (c NotificationConfig) Validate() error {
 		}
 	}
 	check(c.Samples >= 0 && c.Samples <= maxSamples, "samples", c.Samples, 0, maxSamples)
-	check(c.Vectors >= 1 && c.Vectors <= maxVectors, "vectors", c.Vectors, 1, maxVectors)
 	check(c.Deadline >= minDeadline && c.Deadline <= maxDeadline, "deadline", c.Deadline, minDeadline, maxDeadline)
 	check(c.Budget >= minBudget && c.Budget <= maxBudget, "budget", c.Budget, minBudget, maxBudget)
-	if c.FirstVector < 0 {
-		errs = append(errs, fmt.Errorf("the first vector is %d", c.FirstVector))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Vectors.Validate())...)
 }
 
 // named is a profile with its name, which becomes a label.

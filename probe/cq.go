@@ -5,14 +5,13 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// cq probes ibv_create_cq(3): a CQ of each profile, on vector 0, without a
-// channel.
+// cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
 func (r *run) cq(s *step) {
 	for _, p := range r.cfg.CQ.all() {
 		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.Attr.Limits.MaxCQE)
 		var cq verbs.CQ
 		err := s.measure("cq", p.name, func() (err error) {
-			cq, err = r.Device.CreateCQ(verbs.CQInitAttr{Entries: entries})
+			cq, err = r.Device.CreateCQ(verbs.CQInitAttr{Entries: entries, Vector: r.Vectors[0]})
 			return err
 		})
 		if err != nil {

@@ -75,14 +75,13 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 func (n *notification) measurements() []measurement {
 	ways := n.loopbacks()
 	ways = slices.Insert(ways, min(1, len(ways)), flushes())
-	vectors := n.vectors()
 	var plan []measurement
 	for i, w := range ways {
 		m := measurement{way: w}
 		// The vectors differ in which processor is interrupted; one way shows it.
-		of := vectors
+		of := n.Vectors
 		if i > 0 {
-			of = vectors[:1]
+			of = n.Vectors[:1]
 		}
 		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited} {
 			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
@@ -92,34 +91,10 @@ func (n *notification) measurements() []measurement {
 			for _, m.vector = range of {
 				plan = append(plan, m)
 			}
-			of = vectors[:1]
+			of = n.Vectors[:1]
 		}
 	}
 	return plan
-}
-
-// vectors returns the completion vectors of this run, in the order in which they
-// are measured. It matters where the time never suffices for all of a run: each
-// vector has to come first in some run. Runs move on by a group, and after a cycle
-// of them the groups are the same again: from cycle to cycle, each group begins
-// one vector later, and what it began with comes last.
-func (n *notification) vectors() []int {
-	all := max(n.Device.CompletionVectors(), 1)
-	vectors := make([]int, min(n.cfg.Vectors, all))
-	runs, cycle := n.cfg.FirstVector/n.cfg.Vectors, all/gcd(n.cfg.Vectors, all)
-	rotation := runs / cycle % len(vectors)
-	for i := range vectors {
-		vectors[i] = (n.cfg.FirstVector%all + (i+rotation)%len(vectors)) % all
-	}
-	return vectors
-}
-
-// gcd returns the greatest common divisor of two numbers above 0.
-func gcd(a, b int) int {
-	for b > 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // loopbacks returns the ports that may reach themselves, and notes why others do not.

@@ -103,7 +103,7 @@ func TestNotificationPlan(t *testing.T) {
 		},
 		{
 			name: "six ports", device: ports("active", "active", "active", "down", "active", "active"),
-			config: func(c *probe.NotificationConfig) { c.Vectors = 1 },
+			config: func(c *probe.NotificationConfig) { c.Vectors.Most = 1 },
 			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush +
 				", loopback any 2/0, loopback poll 2/0, loopback solicited 2/0" +
 				", loopback any 3/0, loopback poll 3/0, loopback solicited 3/0" +
@@ -111,15 +111,14 @@ func TestNotificationPlan(t *testing.T) {
 			skips: "loopback port 4: port_down, loopback port 6: budget",
 		},
 		{
-			name: "vectors wrap around", device: "like: sim_rxe0, completion_vectors: 5",
-			config: func(c *probe.NotificationConfig) { c.Vectors, c.FirstVector = 3, 9 },
-			taken: "loopback any 1/4, loopback any 1/0, loopback any 1/1, loopback poll 1/4, loopback solicited 1/4, " +
-				"flush any 1/4, flush poll 1/4, flush solicited 1/4",
+			name: "spread vectors", device: "like: sim_rxe0, completion_vectors: 5",
+			config: func(c *probe.NotificationConfig) { c.Vectors.Most = 3 },
+			taken:  "loopback any 1/0, loopback any 1/2, loopback any 1/4, loopback poll 1/0, loopback solicited 1/0, " + flush,
 		},
 		{
-			name: "group begins later", device: "like: sim_rxe0, completion_vectors: 5",
-			config: func(c *probe.NotificationConfig) { c.Vectors, c.FirstVector = 3, 2*3*5+9 },
-			taken: "loopback any 1/1, loopback any 1/4, loopback any 1/0, loopback poll 1/1, loopback solicited 1/1, " +
+			name: "vectors of a list", device: "like: sim_rxe0, completion_vectors: 5",
+			config: func(c *probe.NotificationConfig) { c.Vectors.Allowed = []int{3, 1, 9} },
+			taken: "loopback any 1/1, loopback any 1/3, loopback poll 1/1, loopback solicited 1/1, " +
 				"flush any 1/1, flush poll 1/1, flush solicited 1/1",
 		},
 		{
@@ -168,63 +167,6 @@ func TestNotificationPlan(t *testing.T) {
 	}
 }
 
-// TestNotificationVectors: runs that take up where the last one left measure
-// every vector, as often as the others.
-func TestNotificationVectors(t *testing.T) {
-	c := quick()
-	times := make(map[int]int)
-	first := make(map[int]bool)
-	for c.Notification.FirstVector < 3*12 {
-		n := 0
-		for _, l := range measure(t, "like: sim_rxe0, completion_vectors: 12", c).Latencies {
-			if l.Path == report.PathLoopback && l.Mode == report.ModeAny {
-				times[l.Vector]++
-				if n == 0 {
-					if first[l.Vector] {
-						t.Errorf("vector %d comes first again", l.Vector)
-					}
-					first[l.Vector] = true
-				}
-				n++
-			}
-		}
-		c.Notification.FirstVector += c.Notification.Vectors
-	}
-	for v := range 12 {
-		if times[v] != 3 {
-			t.Errorf("vector %d was measured %d times", v, times[v])
-		}
-	}
-}
-
-// TestNotificationVectorsInLittleTime: runs that have the time for one vector only
-// measure every vector, too, in as many runs as there are vectors.
-func TestNotificationVectorsInLittleTime(t *testing.T) {
-	for _, tc := range []struct{ vectors, each int }{
-		{1, 4}, {2, 4}, {3, 2}, {3, 5}, {4, 4}, {6, 4}, {8, 4}, {8, 3}, {8, 1}, {4, 64},
-	} {
-		t.Run(fmt.Sprintf("%d of %d", tc.each, tc.vectors), func(t *testing.T) {
-			c := quick()
-			c.Notification.Samples, c.Notification.Vectors, c.Notification.Budget = 1, tc.each, 50*time.Millisecond
-			// The first measurement ends when the time is used up.
-			device := fmt.Sprintf("like: sim_rxe0, completion_vectors: %d, default_latency: 0s, latency: {ibv_dereg_mr: %s}", tc.vectors, c.Notification.Budget)
-			var order []int
-			for range tc.vectors {
-				list := measure(t, device, c).Latencies
-				if len(list) != 1 {
-					t.Fatalf("taken: %s, want one", taken(list))
-				}
-				order = append(order, list[0].Vector)
-				c.Notification.FirstVector += tc.each
-			}
-			seen := slices.Compact(slices.Sorted(slices.Values(order)))
-			if len(seen) != tc.vectors {
-				t.Errorf("%v were measured, want each vector once", order)
-			}
-		})
-	}
-}
-
 func TestNotificationLeftOut(t *testing.T) {
 	c := quick()
 	c.Notification.Samples = 0
@@ -238,9 +180,9 @@ func TestNotificationLeftOut(t *testing.T) {
 // be read.
 func TestNotificationSamplesFit(t *testing.T) {
 	c := quick()
-	c.Notification.Samples, c.Notification.Vectors = 10000, 64
-	p := measure(t, "like: sim_ib0", c)
-	if len(p.Clamps) != 1 || p.Clamps[0].Configured != 10000 || len(p.Latencies) == 0 {
+	c.Notification.Samples, c.Notification.Vectors.Most, c.Notification.Budget = 10000, 512, time.Minute
+	p := measure(t, "like: sim_ib0, completion_vectors: 512", c)
+	if len(p.Clamps) != 1 || p.Clamps[0].Configured != 10000 || len(p.Latencies) <= 512 {
 		t.Fatalf("%d measurements, clamps %+v", len(p.Latencies), p.Clamps)
 	}
 	for _, l := range p.Latencies {
@@ -486,7 +428,7 @@ func TestNotificationEnds(t *testing.T) {
 	} {
 		t.Run(fault, func(t *testing.T) {
 			c := quick()
-			c.Notification.Samples, c.Notification.Vectors = 1000, 64
+			c.Notification.Samples, c.Notification.Vectors.Most = 1000, 64
 			c.Notification.Deadline, c.Notification.Budget = 100*time.Millisecond, 300*time.Millisecond
 			// Where nothing is waited for in vain, the objects take up the budget.
 			p := measure(t, "like: sim_ib0, latency: {ibv_create_cq: 5ms}, completion_faults: [{"+fault+"}]", c)

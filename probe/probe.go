@@ -38,7 +38,10 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
-	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out}
+	so := session.Options{
+		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
+		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
+	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory}
 		return r.all(ctx)

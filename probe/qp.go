@@ -20,7 +20,7 @@ func (r *run) qp(s *step) {
 		s.cannot("protection domain", err)
 		return
 	}
-	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits)})
+	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Vector: r.Vectors[0]})
 	if err != nil {
 		s.cannot("cq", err)
 		return

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MaxVectors is how many completion vectors of a device, from 0 on, are told apart.
+// MaxVectors is how many of the completion vectors of a device that were measured are
+// shown, the first ones.
 const MaxVectors = 256
 
 // Notification is how completion notification was last measured on a device.

@@ -71,6 +71,7 @@ func TestLatestVectors(t *testing.T) {
 			{"more than there are", measuring(t, 3, map[int]time.Duration{3: 1}), "0: 21 at 4, 1: 10 at 1, 2: 31 at 5"},
 			{"by a run that was killed", killed, "0: 21 at 4, 1: 11 at 7, 2: 31 at 5"},
 			{"no vectors", measuring(t, 0, nil), "nothing"},
+			{"a few of many", measuring(t, 1000, map[int]time.Duration{0: 50, 999: 60}), "0: 50 at 9, 999: 60 at 9"},
 		}
 		next := func(_ string, n int) script { return steps[min(n, len(steps)-1)].child }
 		b := newBench(t, next, func(c *Config) { c.Backoff = c.Interval }, "a")

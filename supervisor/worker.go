@@ -210,10 +210,6 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 // latestVectors returns the latest measurement of each completion vector after a run
 // that is kept, of which before is what was known; nil for nothing. It changes neither.
 func latestVectors(before *report.Notification, run *report.Run) *report.Notification {
-	most := report.MaxVectors
-	if run.Info != nil {
-		most = min(most, run.Info.CompletionVectors)
-	}
 	latest := make(map[int]report.VectorLatency)
 	if before != nil {
 		for _, v := range before.Vectors {
@@ -223,12 +219,15 @@ func latestVectors(before *report.Notification, run *report.Run) *report.Notific
 	for _, l := range run.Vectors() {
 		latest[l.Vector] = report.VectorLatency{Latency: l, Measured: run.Started}
 	}
-	maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= most })
+	if run.Info != nil {
+		maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= run.Info.CompletionVectors })
+	}
 	if len(latest) == 0 {
 		return nil
 	}
 	after := new(report.Notification)
-	for _, n := range slices.Sorted(maps.Keys(latest)) {
+	numbers := slices.Sorted(maps.Keys(latest))
+	for _, n := range numbers[:min(len(numbers), report.MaxVectors)] {
 		after.Vectors = append(after.Vectors, latest[n])
 	}
 	return after

@@ -78,17 +78,22 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := report.NewWriter(std.out)
-	opened := func() { announce(ctx, s, o.device, out) }
-	if o.command == commandContract {
+	return work(ctx, o.command, s, probe.Options{
+		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
+		LocksMemory: s.Provider == providerLibibverbs,
+		Opened:      func() { announce(ctx, s, o.device, out) }, Out: out,
+	})
+}
+
+// work is the commands probe and contract, on a device that is as the options say.
+func work(ctx context.Context, command string, s settings, o probe.Options) error {
+	if command == commandContract {
 		return contract.Run(ctx, contract.Options{
-			Provider: provider, Device: o.device, Driver: driver, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
-			DestroyTimeout: s.Probe.DestroyTimeout, Opened: opened, Out: out,
+			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
+			Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
 		})
 	}
-	return probe.Run(ctx, probe.Options{
-		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
-		LocksMemory: s.Provider == providerLibibverbs, Opened: opened, Out: out,
-	})
+	return probe.Run(ctx, o)
 }
 
 // spareThreads is how many threads are started before the probes: more than the

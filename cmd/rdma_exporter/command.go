@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"rdma_exporter/report"
 	"rdma_exporter/supervisor"
@@ -24,25 +23,12 @@ type commands struct {
 	profiles map[string][]byte
 	// env is the environment of the children.
 	env []string
-
-	mu sync.Mutex
-	// vectors is the completion vector with which the next run on a device begins
-	// to measure, by device.
-	vectors map[string]int
 }
-
-const (
-	// maxRemembered is the most devices whose vectors are remembered: more than a
-	// host has at any time, so that only those which are no more are forgotten.
-	maxRemembered = 4096
-	// maxFirstVector is where the vectors begin again, before an int overflows.
-	maxFirstVector = 1 << 30
-)
 
 // newCommands returns commands for children with these settings and, if their
 // device is simulated, its profile.
 func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
-	c := &commands{settings: s, profiles: profiles, env: childEnv(os.Environ()), vectors: make(map[string]int)}
+	c := &commands{settings: s, profiles: profiles, env: childEnv(os.Environ())}
 	// What changes from run to run is numbers and names, so that what can be
 	// encoded once always can.
 	if _, err := json.Marshal(s); err != nil {
@@ -51,11 +37,9 @@ func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
 	return c, nil
 }
 
-// probe returns how to start the next child that probes a device.
+// probe returns how to start a child that probes a device.
 func (c *commands) probe(device string) supervisor.Command {
-	s := c.settings
-	s.Probe.Notification.FirstVector = c.nextVector(device)
-	return c.child(commandProbe, device, s)
+	return c.child(commandProbe, device, c.settings)
 }
 
 // contract returns how to start a child that judges the contracts of a device
@@ -107,18 +91,4 @@ func childEnv(env []string) []string {
 		return env
 	}
 	return append(slices.Clone(env), processors+"1")
-}
-
-// nextVector returns the first completion vector that a run measures.
-// Runs that follow on each other measure vectors that do; the probe knows how many
-// there are, and takes it modulo that.
-func (c *commands) nextVector(device string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first, known := c.vectors[device]
-	if !known && len(c.vectors) >= maxRemembered {
-		clear(c.vectors) // those that are still there begin again
-	}
-	c.vectors[device] = (first + c.settings.Probe.Notification.Vectors) % maxFirstVector
-	return first
 }

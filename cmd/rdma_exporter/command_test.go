@@ -2,10 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,10 +12,9 @@ import (
 	"rdma_exporter/supervisor"
 )
 
-func testCommands(t *testing.T, vectors int) *commands {
+func testCommands(t *testing.T) *commands {
 	t.Helper()
 	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig()}
-	s.Probe.Notification.Vectors = vectors
 	c, err := newCommands(s, map[string][]byte{"sim0": []byte("the profile")})
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +33,12 @@ func decoded(t *testing.T, stdin []byte) settings {
 
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	c := testCommands(t, 4)
+	c := testCommands(t)
 	got := c.probe("sim0")
 	if !slices.Equal(got.Args, []string{"probe", "--device=sim0"}) {
 		t.Errorf("arguments %q", got.Args)
 	}
-	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || s.Probe != c.settings.Probe {
+	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || !reflect.DeepEqual(s.Probe, c.settings.Probe) {
 		t.Errorf("settings %+v", s)
 	}
 	got = c.contract("other", supervisor.LeaveOut{Judged: []string{"x", "y"}, Completions: true})
@@ -57,7 +54,7 @@ func TestCommands(t *testing.T) {
 // a queue pair of the device can have outstanding.
 func TestInventoryCommand(t *testing.T) {
 	t.Parallel()
-	c := testCommands(t, 4)
+	c := testCommands(t)
 	c.settings.Inventory = stocktaking{Budget: time.Second, MaxObjects: 5, Owners: 3, Procfs: "/proc", Cgroup: "/cg"}
 	look := []report.Context{{Index: 1, ID: 2}}
 	info := &report.Device{Limits: []report.Limit{{Name: "max_qp", Value: 1 << 40}, {Name: "max_qp_wr", Value: 100}, {Name: "max_srq_wr", Value: 300}}}
@@ -72,45 +69,6 @@ func TestInventoryCommand(t *testing.T) {
 	}
 	if s := decoded(t, c.inventory("other", supervisor.Stocktaking{}).Stdin).Inventory; s.MaxFill != 0 || s.Look != nil {
 		t.Errorf("settings %+v of a device of which nothing is known", s)
-	}
-}
-
-// Successive runs on a device measure successive vectors, whatever other devices
-// do and however often audits run.
-func TestFirstVector(t *testing.T) {
-	t.Parallel()
-	c := testCommands(t, 3)
-	var wg sync.WaitGroup
-	for _, device := range []string{"a", "b", "c"} {
-		wg.Go(func() {
-			for i := range 50 {
-				c.contract(device, supervisor.LeaveOut{})
-				if got := decoded(t, c.probe(device).Stdin).Probe.Notification.FirstVector; got != 3*i {
-					t.Errorf("run %d on %s begins with vector %d, want %d", i, device, got, 3*i)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func TestFirstVectorIsBounded(t *testing.T) {
-	t.Parallel()
-	c := testCommands(t, 64)
-	c.vectors["a"] = maxFirstVector - 1
-	c.nextVector("a")
-	if got := c.nextVector("a"); got != 63 {
-		t.Errorf("after the last vector comes %d, want 63", got)
-	}
-	for i := range 3 * maxRemembered {
-		c.nextVector(fmt.Sprint(i))
-		if n := len(c.vectors); n > maxRemembered {
-			t.Fatalf("%d devices are remembered", n)
-		}
-	}
-	last := fmt.Sprint(3*maxRemembered - 1)
-	if got := c.nextVector(last); got != 64 {
-		t.Errorf("the second run on the newest device begins with vector %d, want 64", got)
 	}
 }
 

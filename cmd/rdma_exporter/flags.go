@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"rdma_exporter/probe"
+	"rdma_exporter/probe/session"
 	"rdma_exporter/web"
 )
 
@@ -190,22 +192,16 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 			Default("5m").DurationVar(&o.backoff)
 	}
 
-	budget := "2s"
 	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
 		Default("100").IntVar(&o.notification.Samples)
-	if once {
-		// No further run measures the other vectors.
-		app.Flag("notification.vectors", "Most completion vectors that are measured.").
-			Default("64").IntVar(&o.notification.Vectors)
-		budget = "4s"
-	} else {
-		app.Flag("notification.vectors", "Most completion vectors that one run measures; the next run measures the next ones.").
-			Default("4").IntVar(&o.notification.Vectors)
-	}
+	app.Flag("notification.vectors", "Completion vectors of a device that are ever used, spread evenly over all that it has; 512 for all.").
+		Default(strconv.Itoa(session.DefaultVectors)).IntVar(&o.notification.Vectors.Most)
+	app.Flag("notification.vector-list", "Completion vectors that are ever used, such as 0,8,16, instead of those.").
+		PlaceHolder("N,N").SetValue((*numbers)(&o.notification.Vectors.Allowed))
 	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
 		Default("500ms").DurationVar(&o.notification.Deadline)
 	app.Flag("notification.budget", "Time that a run may spend on these measurements, all together.").
-		Default(budget).DurationVar(&o.notification.Budget)
+		Default("2s").DurationVar(&o.notification.Budget)
 
 	if !once {
 		app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
@@ -259,6 +255,25 @@ func culprit(app *kingpin.Application, args []string, err error) string {
 	}
 	return ""
 }
+
+// numbers are numbers with commas between them, as the value of a flag.
+type numbers []int
+
+// Set implements kingpin.Value.
+func (n *numbers) Set(list string) error {
+	*n = nil
+	for word := range strings.SplitSeq(list, ",") {
+		number, err := strconv.Atoi(word)
+		if err != nil {
+			return fmt.Errorf("%q is no whole number: use a list such as 0,8,16", word)
+		}
+		*n = append(*n, number)
+	}
+	return nil
+}
+
+// String implements kingpin.Value.
+func (n *numbers) String() string { return session.Join(*n) }
 
 // minInterval keeps a slip of the pen from probing a host without a break.
 const minInterval = 100 * time.Millisecond

@@ -47,7 +47,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_comp_vector_accepted", Severity: report.SeverityWarning, ManPage: manCreateCQ,
 			Promise:     "Every completion vector from 0 to num_comp_vectors less one can be used.",
-			Judged:      "A completion queue with a channel is created on each vector. If none at all can be created, there is no verdict.",
+			Judged:      "A completion queue with a channel is created on each vector that may be used, four unless --notification.vectors or --notification.vector-list says otherwise. If none at all can be created, there is no verdict.",
 			Consequence: "A program that spreads its queues over the vectors fails to start, or wakes all its threads on a few processors.",
 			Remedy:      "Compare num_comp_vectors with the interrupts of the adapter (/proc/interrupts); after a change of their number reload the driver.",
 			judge:       cqCompVectorAccepted,
@@ -55,7 +55,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_comp_vector_rejected", Severity: report.SeverityInfo, ManPage: manCreateCQ,
 			Promise:     "A completion vector below 0 or not below num_comp_vectors is not valid, and creating a queue on it fails.",
-			Judged:      "Queues on vector -1 and on vector num_comp_vectors are asked for; both must fail, whatever the errno, while one on vector 0 succeeds.",
+			Judged:      "Queues on vector -1 and on vector num_comp_vectors are asked for; both must fail, whatever the errno, while one on a vector in between succeeds.",
 			Consequence: "A mistake in the choice of vectors goes unseen: the events come by some other vector, or by none.",
 			Remedy:      "Check the range in the application; the device does not.",
 			judge:       cqCompVectorRejected,

@@ -40,6 +40,8 @@ type Options struct {
 	// WithoutCompletions leaves out what needs completions, because an earlier part
 	// of the audit ended while it tried which of them the device gives.
 	WithoutCompletions bool
+	// Vectors says on which completion vectors there may be CQs.
+	Vectors session.Vectors
 	// DestroyTimeout bounds the time spent on repeating refused destructions, all
 	// together.
 	DestroyTimeout time.Duration
@@ -61,7 +63,10 @@ const (
 // is to be judged and whose end tells if the device could not be judged at all. It returns an error only if the report
 // could not be written or ctx ended; ctx is looked at between the contracts.
 func Run(ctx context.Context, o Options) error {
-	so := session.Options{Provider: o.Provider, Device: o.Device, DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Out: o.Out}
+	so := session.Options{
+		Provider: o.Provider, Device: o.Device, Vectors: o.Vectors,
+		DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Out: o.Out,
+	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		var plan []Contract
 		var planned []report.Planned
@@ -338,13 +343,13 @@ func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, er
 // smallCQ is as many entries as the checks need of a CQ.
 const smallCQ = 16
 
-// cq creates a small CQ on vector 0. The channel may be nil. Of some devices a CQ
+// cq creates a small CQ. The channel may be nil. Of some devices a CQ
 // cannot be armed before there is a protection domain.
 func (j *judge) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
 	if _, err := j.pd(); err != nil {
 		return nil, err
 	}
-	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context})
+	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context, Vector: j.Vectors[0]})
 	if err != nil {
 		return nil, cannot("create a CQ", err)
 	}

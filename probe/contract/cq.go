@@ -78,11 +78,11 @@ func (c *compared) conclude(j *judge, what string) {
 
 func cqAtLeastRequested(j *judge) error {
 	list := sizes(j.Attr.Limits.MaxCQE)
-	j.asks(fmt.Sprintf("ibv_create_cq with cqe %s", join(list)), "each CQ has at least as many entries (cqe of the CQ)")
+	j.asks(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
 	var c compared
 	var last error
 	for _, n := range list {
-		q, err := j.CQ(verbs.CQInitAttr{Entries: n})
+		q, err := j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]})
 		if err != nil {
 			last = cannot(fmt.Sprintf("create a CQ of %d", n), err)
 			j.remark("%v", last)
@@ -100,23 +100,12 @@ func cqAtLeastRequested(j *judge) error {
 	return nil
 }
 
-func join(list []int) string {
-	var s []string
-	for _, n := range list {
-		s = append(s, fmt.Sprint(n))
-	}
-	return strings.Join(s, ", ")
-}
-
-// maxVectors is the most vectors that are tried, from both ends of their range.
-const maxVectors = 1024
-
 func cqCompVectorAccepted(j *judge) error {
 	n := j.Device.CompletionVectors()
 	if n <= 0 {
 		return notSupported("the device says num_comp_vectors %d", n)
 	}
-	j.asks(fmt.Sprintf("ibv_create_cq with every comp_vector from 0 to %d", n-1), "each CQ is created")
+	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
 	ch, err := j.channel()
 	if err != nil {
 		return err
@@ -132,13 +121,7 @@ func cqCompVectorAccepted(j *judge) error {
 	accepted := 0
 	var refused []int
 	var last error
-	for v := range n {
-		if v == maxVectors/2 && n > maxVectors {
-			j.remark("vectors %d to %d were left out", v, n-maxVectors/2-1)
-		}
-		if n > maxVectors && v >= maxVectors/2 && v < n-maxVectors/2 {
-			continue
-		}
+	for _, v := range j.Vectors {
 		if err := j.refused(func() error { return create(v) }); err != nil {
 			last = cannot(fmt.Sprintf("create a CQ on vector %d", v), err)
 			refused = append(refused, v)
@@ -161,7 +144,7 @@ func cqCompVectorAccepted(j *judge) error {
 		}
 	}
 	if len(again) > 0 {
-		j.see(false, "%d of %d vectors were refused: %s", len(again), n, strings.Join(again[:min(len(again), 8)], ", "))
+		j.see(false, "%d of %d vectors were refused: %s", len(again), len(j.Vectors), strings.Join(again[:min(len(again), 8)], ", "))
 		return nil
 	}
 	j.see(true, "%d vectors accepted", accepted+len(refused))

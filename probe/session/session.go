@@ -25,6 +25,8 @@ type Options struct {
 	Provider func(verbs.Tracer) verbs.Provider
 	// Device is the name of the device.
 	Device string
+	// Vectors says on which completion vectors there may be CQs.
+	Vectors Vectors
 	// DestroyTimeout bounds the time that the session spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration
@@ -41,6 +43,9 @@ type Session struct {
 	Device verbs.Device
 	// Attr are its attributes.
 	Attr verbs.DeviceAttr
+	// Vectors are the completion vectors on which there may be CQs. Where it does not
+	// matter which it is, it is the first.
+	Vectors []int
 	// Out takes the report. It keeps its first error, which Run returns, so the
 	// errors of its methods need no look.
 	Out *report.Writer
@@ -101,6 +106,9 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	}
 	s := &Session{Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout}
 	err = s.query()
+	if err == nil {
+		s.Vectors, err = o.Vectors.Of(dev.CompletionVectors())
+	}
 	if err == nil {
 		err = f(ctx, s)
 	}

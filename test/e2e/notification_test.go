@@ -1,31 +1,42 @@
 package e2e_test
 
 import (
-	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"rdma_exporter/test/running"
 )
 
-// A run measures no more vectors than it may; the runs that follow take their turn
-// with the others.
-func TestVectorsTakeTurns(t *testing.T) {
+// Run for run, and with the contracts, the same completion vectors are used.
+func TestVectors(t *testing.T) {
 	t.Parallel()
-	const vectors, perRun = 64, 16 // sim_ib0 has 64
-	e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--contract.interval=0",
-		"--notification.samples=5", fmt.Sprintf("--notification.vectors=%d", perRun), "--probe.interval=500ms")
-	e.ready(t)
-	// There may have been another run since the first.
-	m := e.scrape(t)
-	first, runs := m.values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0"), int(m.runs("sim_ib0", "ok"))
-	if len(first) == 0 || len(first) > runs*perRun {
-		t.Errorf("%d runs measured the vectors %q, want at most %d each", runs, first, perRun)
+	for _, tc := range []struct {
+		name, flag string
+		want       []string // of the 64 that sim_ib0 has
+	}{
+		{"default", "--notification.vectors=4", []string{"0", "21", "42", "63"}},
+		{"list", "--notification.vector-list=5,40", []string{"40", "5"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--notification.samples=5", tc.flag, "--probe.interval=100ms")
+			e.ready(t)
+			running.Eventually(t, "three runs", func() bool { return e.scrape(t).runs("sim_ib0", "ok") >= 3 })
+			got := e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0")
+			slices.Sort(got)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("vectors %q were measured, want %q", got, tc.want)
+			}
+		})
 	}
-	seen := make(map[string]bool)
-	running.Eventually(t, "every vector was measured", func() bool {
-		for _, v := range e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0") {
-			seen[v] = true
-		}
-		return len(seen) == vectors
-	})
+}
+
+// A device that has none of the vectors that are allowed is not probed, which is told.
+func TestVectorsOutOfRange(t *testing.T) {
+	t.Parallel()
+	r := newAudit(t, "", nil, "--device=sim_rxe0", "--notification.vector-list=8,16").run(t)
+	if want := "--notification.vector-list is 8, 16: the device has only 0 to 1"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
+		t.Errorf("status %d, standard output %s\nlacks %q", r.status, r.stdout, want)
+	}
 }

@@ -53,7 +53,7 @@ func TestSimulated(t *testing.T) {
 	// It has time for all vectors of a device, and never ends a run that hangs.
 	patient := start("the patient exporter", "testdata/trouble.yaml", append(
 		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=1s", "--probe.timeout=1h",
-		"--notification.samples=1", "--notification.budget=1m", "--notification.vectors=64",
+		"--notification.samples=1", "--notification.budget=1m", "--notification.vectors=320",
 		"--contract.interval=0", "--audit.interval=0",
 	)...)
 	// What should list the devices is a file.

@@ -22,8 +22,8 @@ type device struct {
 	owners int
 }
 
-// mostVectors is how many vectors one run measures.
-const mostVectors = 64
+// mostVectors is more vectors than any device has, so that all are used.
+const mostVectors = 512
 
 // shape is a host with simulated devices, and how its exporter is configured.
 type shape struct {
@@ -92,12 +92,6 @@ func (s shape) flags() []string {
 	} {
 		if on {
 			flags = append(flags, flag)
-		}
-	}
-	for _, d := range s.devices {
-		if d.vectors > mostVectors {
-			// One run does not measure all.
-			return running.Unhurried(append(flags, "--probe.interval=100ms")...)
 		}
 	}
 	if !s.noAudits {

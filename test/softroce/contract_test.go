@@ -3,6 +3,7 @@
 package softroce
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ func TestContracts(t *testing.T) {
 }
 
 // Completions are measured on both paths where the port is active, and on the
-// flush path where it is not; every vector has its turn.
+// flush path where it is not, on as many vectors as are asked for.
 func TestNotification(t *testing.T) {
 	const wanted = 100 // the default number of samples
 	e := start(t, options{flags: []string{"--notification.vectors=1"}})
@@ -149,8 +150,8 @@ func TestNotification(t *testing.T) {
 				t.Logf("%s vector %s: quantile %v is %.1f µs", device, label(s, "comp_vector"), q.GetQuantile(), 1e6*q.GetValue())
 			}
 		}
-		if want := m.one(t, "rdma_device_completion_vectors", "device", device); float64(len(vectors)) != want {
-			t.Errorf("%s: vectors %v after three runs of one each, want all %v", device, slices.Sorted(maps.Keys(vectors)), want)
+		if !vectors["0"] || len(vectors) != 1 {
+			t.Errorf("%s: vectors %v after three runs of one each, want 0 alone", device, slices.Sorted(maps.Keys(vectors)))
 		}
 		for _, name := range []string{
 			"rdma_notifications_missed_total", "rdma_notifications_spurious_total", "rdma_notifications_misdirected_total",
@@ -171,10 +172,14 @@ func TestManyVectors(t *testing.T) {
 	e := start(t, options{flags: []string{"--notification.samples=20"}})
 	m := e.rounds(1, active)
 	vectors := m.one(t, "rdma_device_completion_vectors", "device", active)
-	const each = 4 // the default number of vectors a run
-	m = e.rounds(int(vectors)/each+1, active)
-	if found := m.find("rdma_notification_vector_latency_seconds", "device", active); float64(len(found)) != vectors {
-		t.Errorf("%d of %v vectors are covered", len(found), vectors)
+	const used = 4 // by default
+	if vectors < used {
+		t.Fatalf("the device has %v vectors", vectors)
+	}
+	m = e.rounds(3, active)
+	if found := m.find("rdma_notification_vector_latency_seconds", "device", active); len(found) != used ||
+		len(m.find("rdma_notification_vector_latency_seconds", "device", active, "comp_vector", fmt.Sprint(vectors-1))) != 1 {
+		t.Errorf("%d of %v vectors are measured, want %d with the last", len(found), vectors, used)
 	}
 	all, latency := 0, 0
 	for name, family := range m {
@@ -196,8 +201,8 @@ func TestManyVectors(t *testing.T) {
 	}
 	t.Logf("%v vectors: %d samples of %s, %d of them of notification", vectors, all, active, latency)
 	const eachPort, eachVector = 166, 4
-	if most := eachPort + eachVector*int(vectors); latency > most || latency <= eachVector*int(vectors) {
-		t.Errorf("%d samples of notification on %v vectors, want no more than %d", latency, vectors, most)
+	if most := eachPort + eachVector*used; latency > most || latency <= eachVector*used {
+		t.Errorf("%d samples of notification on %d vectors, want no more than %d", latency, used, most)
 	}
 	e.terminate()
 }

@@ -17,6 +17,9 @@ import (
 
 var runs = flag.Int("check.runs", 3, "runs of the probes on each device of TestHarmless")
 
+// mostVectors is the default of --notification.vectors.
+const mostVectors = 4
+
 // runsTotal is a sample of the runs of a device.
 var runsTotal = regexp.MustCompile(`(?m)^rdma_probe_runs_total\{device="([^"]+)",outcome="([^"]+)"\} (\d+)$`)
 
@@ -54,7 +57,11 @@ func TestHarmless(t *testing.T) {
 	}
 	t.Logf("%d lines in the kernel's log", len(lines))
 	for _, a := range list {
-		t.Logf("%s, %d runs or more: %s", a.spec, *runs, describe(a.counters(t)))
+		counters := a.counters(t)
+		t.Logf("%s, %d runs or more: %s", a.spec, *runs, describe(counters))
+		if n := counters["event_queues"]; n == 0 || n > mostVectors {
+			t.Errorf("%s: %d completion vectors were used, want %d at most", a.spec, n, mostVectors)
+		}
 	}
 	running.Eventually(t, "what is held is what was held", func() bool { return held(t) == before })
 	quiet := true
