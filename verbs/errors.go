@@ -34,7 +34,7 @@ var ErrUnavailable = errors.New("provider not available")
 // NoErrno stands in for the errno of a verb that failed and set none, as some
 // providers do where they refuse without asking the kernel. It is above each
 // number that the kernel gives an errno, and is no other errno.
-const NoErrno syscall.Errno = 4095
+const NoErrno syscall.Errno = 4095 //nolint:errname // an errno beside those of package syscall
 
 // Error is the failure of one verb on one device. It is comparable to its
 // errno: errors.Is(err, syscall.EBUSY) holds for a destroy that was refused

@@ -367,7 +367,7 @@ func (j *judge) channel() (verbs.CompChannel, error) {
 
 // pd returns the protection domain.
 func (j *judge) pd() (verbs.PD, error) {
-	p, err := j.audit.PD()
+	p, err := j.PD()
 	if err != nil {
 		return nil, cannot("allocate a protection domain", err)
 	}
