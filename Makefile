@@ -76,6 +76,7 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
+	$(MAKE) --no-print-directory test-adapters adapters=mlx5,mlx5-ib-limited,efa_eq
 	$(prometheus) '^TestVM$$'
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
 # Two machines at a time: each mostly waits.
@@ -268,7 +269,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/e2e ./test/scale ./test/security -update
+	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
 	cp alerts/*.yaml $(chart)/files/alerts/
 	cp dashboards/*.json $(chart)/files/dashboards/
 
