@@ -195,7 +195,7 @@ func TestVectors(t *testing.T) {
 		{"nothing", []*report.Run{measured()}, nil, nil},
 		{"one vector", []*report.Run{measured(loopback(3, 5))}, map[int]string{3: "5"}, map[int]string{3: "1"}},
 		{
-			"the vectors in turn",
+			"vectors that runs had the time for",
 			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(2, 3), loopback(3, 4)), measured(loopback(0, 5), loopback(1, 6))},
 			map[int]string{0: "5", 1: "6", 2: "3", 3: "4"},
 			map[int]string{0: "2", 1: "2", 2: "1", 3: "1"},

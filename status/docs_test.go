@@ -44,7 +44,7 @@ a phone, in dark mode, and on paper. From the top:
 
 Old is what should have been followed by another run since: a run of the probes after twice
 ` + "`--probe.max-backoff`" + `, and some time for what is under way. Latencies are those of the last run alone; of
-completion vectors the page has the latest measurement of each, since a run measures some of them only.
+completion vectors the page has the latest measurement of each, since a run may lack the time for some of them.
 
 ` + "`/?refresh=30`" + ` has the browser load the page again every 30 seconds; from 5 to 3600 can be had.
 
