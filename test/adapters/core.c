@@ -272,6 +272,16 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
+static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
+{
+	struct paper_dev *dev = to_paper_dev(ib->device);
+
+	mutex_lock(&dev->lock);
+	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
 int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
@@ -286,18 +296,8 @@ int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_
 	if (dev->vendor->create_ah)
 		err = dev->vendor->create_ah(ah, udata);
 	if (err)
-		xa_erase(&dev->ahs, ah->num);
+		paper_destroy_ah(ib, 0);
 	return err;
-}
-
-static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
-{
-	struct paper_dev *dev = to_paper_dev(ib->device);
-
-	mutex_lock(&dev->lock);
-	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
-	mutex_unlock(&dev->lock);
-	return 0;
 }
 
 struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
@@ -387,6 +387,7 @@ static int paper_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
 		set_bit(attr->comp_vector, dev->vectors);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_CQS);
+	paper_wake(dev);
 	return 0;
 }
 
@@ -441,6 +442,7 @@ int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib
 	list_add_tail(&srq->entry, &dev->srq_list);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_SRQS);
+	paper_wake(dev);
 	return 0;
 }
 
@@ -454,7 +456,7 @@ static int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib
 		return -EINVAL; /* as most drivers, which cannot resize */
 	mutex_lock(&dev->lock);
 	if (mask & IB_SRQ_LIMIT) {
-		if (attr->srq_limit >= srq->attr.max_wr)
+		if (attr->srq_limit > srq->attr.max_wr)
 			err = -EINVAL;
 		else
 			srq->attr.srq_limit = attr->srq_limit;
@@ -612,7 +614,7 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 	qp->attr.qp_state = to;
 	if (to == IB_QPS_RESET) {
 		memset(&qp->attr, 0, sizeof(qp->attr));
-		qp->busy = qp->flushed = false;
+		qp->busy = qp->flushed = qp->established = false;
 		qp->sq_ci = qp->rq_ci = 0;
 		if (dev->vendor->reset_qp)
 			dev->vendor->reset_qp(qp);
@@ -993,13 +995,12 @@ static int remove_by_name(const char *value, const struct kernel_param *param)
 	list_for_each_entry (dev, &devices, entry)
 		if (sysfs_streq(value, dev_name(&dev->ib.dev)))
 			found = dev;
-	if (found)
+	if (found) {
 		list_del(&found->entry);
+		paper_remove(found);
+	}
 	mutex_unlock(&devices_lock);
-	if (!found)
-		return -ENODEV;
-	paper_remove(found);
-	return 0;
+	return found ? 0 : -ENODEV;
 }
 static const struct kernel_param_ops remove_ops = { .set = remove_by_name };
 module_param_cb(remove, &remove_ops, NULL, 0200);
@@ -1009,10 +1010,12 @@ static void remove_all(void)
 {
 	struct paper_dev *dev, *next;
 
+	mutex_lock(&devices_lock); /* one may be on its way out: its bus and its code go last */
 	list_for_each_entry_safe (dev, next, &devices, entry) {
 		list_del(&dev->entry);
 		paper_remove(dev);
 	}
+	mutex_unlock(&devices_lock);
 	debugfs_remove_recursive(debugfs);
 	unregister_drivers(ARRAY_SIZE(drivers));
 }

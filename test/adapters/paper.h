@@ -161,6 +161,7 @@ struct paper_qp {
 	struct paper_wr *pending; /* a send under way, if busy */
 	bool busy;
 	bool flushed; /* it is in ERR, and LAST_WQE_REACHED was raised */
+	bool established; /* COMM_EST was raised */
 	unsigned long retry_at; /* in jiffies; when to give up on the pending send */
 	struct list_head entry;
 	struct list_head groups;

@@ -94,13 +94,7 @@ func TestAudit(t *testing.T) {
 // machine's version of rdma-core alone, which is the first one if it is there.
 func golden(t testing.TB, spec string) (file, own string) {
 	t.Helper()
-	library, err := filepath.EvalSymlinks("/usr/lib/x86_64-linux-gnu/libibverbs.so.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// libibverbs.so.1.14.44.0 is that of rdma-core 44.
-	fields := strings.Split(filepath.Base(library), ".")
-	own = filepath.Join("testdata", spec+"@"+fields[len(fields)-2]+".txt")
+	own = filepath.Join("testdata", spec+"@"+rdmaCore(t)+".txt")
 	if _, err := os.Stat(own); err == nil {
 		return own, own
 	}
