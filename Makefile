@@ -152,6 +152,23 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 	$(image_env) go test -tags image -count 1 -v ./test/image
 	$(image_env) go test -tags imagevm -count 1 -v -exec "$(vm)" ./test/image
 
+# The vendors' own libraries, on devices without hardware: see test/adapters.
+adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,erdma,hns,irdma,qedr
+providers :=
+in_adapters = $(test_env) go test -tags vm -v -count 1 -exec "$(vm) --no-devices --adapter $(adapters) $(addprefix --providers ,$(providers))" ./test/adapters/check
+
+.PHONY: test-adapters
+test-adapters: build ## Run the vendors' provider libraries on paper adapters in the VM, and the exporter on them (adapters=LIST, providers=SUITE)
+	@test/vm/setup
+	$(in_adapters)
+
+.PHONY: adapters
+adapters: build ## Rewrite what the exporter must say of each paper adapter from what it says (adapters=LIST, providers=SUITE)
+	@test/vm/setup
+	$(in_adapters) -run TestAudit -check.print=$(if $(providers),version,all) | tee .cache/adapters || true
+	awk '/^== testdata/ { file = "test/adapters/check/" $$2; printf "" >file; next } \
+		/^(driver|run|probe|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
+
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, a newer kernel and newer providers (downloads some 500 MB at first)
 	go test -tags vmhost,kernels -run 'TestSiw|TestProviders' ./test/vm

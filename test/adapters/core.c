@@ -29,7 +29,10 @@ static const struct paper_vendor *const vendors[] = {
 	&paper_bnxt_re,
 	&paper_efa,
 	&paper_efa_eq,
+	&paper_erdma,
 	&paper_hns,
+	&paper_irdma,
+	&paper_mana,
 	&paper_mlx5,
 	&paper_qedr,
 };
@@ -148,7 +151,7 @@ static int paper_query_port(struct ib_device *ib, u32 port, struct ib_port_attr 
 	attr->max_vl_num = attr->max_vl_num ?: 1;
 	attr->active_width = attr->active_width ?: IB_WIDTH_4X;
 	attr->active_speed = attr->active_speed ?: IB_SPEED_EDR;
-	attr->lid = dev->port.lid;
+	attr->lid = dev->port.lid ?: attr->lid;
 	attr->sm_lid = dev->port.lid ? 1 : 0;
 	attr->ip_gids = dev->port.link == IB_LINK_LAYER_ETHERNET;
 	return 0;
@@ -269,6 +272,16 @@ static int paper_dealloc_pd(struct ib_pd *ib, struct ib_udata *udata)
 	return 0;
 }
 
+static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
+{
+	struct paper_dev *dev = to_paper_dev(ib->device);
+
+	mutex_lock(&dev->lock);
+	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
+	mutex_unlock(&dev->lock);
+	return 0;
+}
+
 int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_udata *udata)
 {
 	struct paper_dev *dev = to_paper_dev(ib->device);
@@ -283,18 +296,8 @@ int paper_create_ah(struct ib_ah *ib, struct rdma_ah_init_attr *attr, struct ib_
 	if (dev->vendor->create_ah)
 		err = dev->vendor->create_ah(ah, udata);
 	if (err)
-		xa_erase(&dev->ahs, ah->num);
+		paper_destroy_ah(ib, 0);
 	return err;
-}
-
-static int paper_destroy_ah(struct ib_ah *ib, u32 flags)
-{
-	struct paper_dev *dev = to_paper_dev(ib->device);
-
-	mutex_lock(&dev->lock);
-	xa_erase(&dev->ahs, to_paper_ah(ib)->num);
-	mutex_unlock(&dev->lock);
-	return 0;
 }
 
 struct ib_mr *paper_reg_user_mr(struct ib_pd *ib, u64 start, u64 length, u64 virt, int access, struct ib_udata *udata)
@@ -384,6 +387,7 @@ static int paper_create_cq(struct ib_cq *ib, const struct ib_cq_init_attr *attr,
 		set_bit(attr->comp_vector, dev->vectors);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_CQS);
+	paper_wake(dev);
 	return 0;
 }
 
@@ -438,6 +442,7 @@ int paper_create_srq(struct ib_srq *ib, struct ib_srq_init_attr *attr, struct ib
 	list_add_tail(&srq->entry, &dev->srq_list);
 	mutex_unlock(&dev->lock);
 	paper_count(dev, PAPER_CREATED_SRQS);
+	paper_wake(dev);
 	return 0;
 }
 
@@ -451,7 +456,7 @@ static int paper_modify_srq(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib
 		return -EINVAL; /* as most drivers, which cannot resize */
 	mutex_lock(&dev->lock);
 	if (mask & IB_SRQ_LIMIT) {
-		if (attr->srq_limit >= srq->attr.max_wr)
+		if (attr->srq_limit > srq->attr.max_wr)
 			err = -EINVAL;
 		else
 			srq->attr.srq_limit = attr->srq_limit;
@@ -478,7 +483,7 @@ static int paper_destroy_qp(struct ib_qp *ib, struct ib_udata *udata)
 	list_del_init(&qp->entry);
 	paper_forget_groups(qp);
 	if (qp->num)
-		xa_erase(&dev->qps, qp->num);
+		xa_erase(&dev->qps, qp->num >> dev->vendor->qp_shift);
 	mutex_unlock(&dev->lock);
 	if (dev->vendor->destroy_qp)
 		dev->vendor->destroy_qp(qp);
@@ -527,6 +532,7 @@ int paper_create_qp(struct ib_qp *ib, struct ib_qp_init_attr *attr, struct ib_ud
 		kfree(qp->pending);
 		return err == -EBUSY ? -ENOMEM : err;
 	}
+	qp->num <<= vendor->qp_shift;
 	ib->qp_num = qp->num;
 	err = vendor->create_qp(qp, attr, context_of(udata), udata);
 	if (err) {
@@ -608,7 +614,7 @@ static int paper_modify_qp(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, 
 	qp->attr.qp_state = to;
 	if (to == IB_QPS_RESET) {
 		memset(&qp->attr, 0, sizeof(qp->attr));
-		qp->busy = qp->flushed = false;
+		qp->busy = qp->flushed = qp->established = false;
 		qp->sq_ci = qp->rq_ci = 0;
 		if (dev->vendor->reset_qp)
 			dev->vendor->reset_qp(qp);
@@ -765,7 +771,9 @@ static int bus_match(struct device *parent, const struct device_driver *driver)
 static int bus_match(struct device *parent, struct device_driver *driver)
 #endif
 {
-	return !strcmp(of_parent(parent)->vendor->bus_driver, driver->name);
+	const char *name = of_parent(parent)->vendor->bus_driver;
+
+	return name && !strcmp(name, driver->name);
 }
 
 static struct bus_type bus = { .name = "paper", .match = bus_match };
@@ -787,8 +795,11 @@ static int register_drivers(void)
 	if (err)
 		return err;
 	for (i = 0; i < ARRAY_SIZE(vendors); i++) {
-		for (j = 0; j < i && strcmp(vendors[i]->bus_driver, vendors[j]->bus_driver); j++)
-			;
+		if (!vendors[i]->bus_driver)
+			continue;
+		for (j = 0; j < i; j++) /* two vendors may be two models of one */
+			if (drivers[j].name && !strcmp(drivers[j].name, vendors[i]->bus_driver))
+				break;
 		if (j < i)
 			continue;
 		drivers[i].name = vendors[i]->bus_driver;
@@ -984,13 +995,12 @@ static int remove_by_name(const char *value, const struct kernel_param *param)
 	list_for_each_entry (dev, &devices, entry)
 		if (sysfs_streq(value, dev_name(&dev->ib.dev)))
 			found = dev;
-	if (found)
+	if (found) {
 		list_del(&found->entry);
+		paper_remove(found);
+	}
 	mutex_unlock(&devices_lock);
-	if (!found)
-		return -ENODEV;
-	paper_remove(found);
-	return 0;
+	return found ? 0 : -ENODEV;
 }
 static const struct kernel_param_ops remove_ops = { .set = remove_by_name };
 module_param_cb(remove, &remove_ops, NULL, 0200);
@@ -1000,10 +1010,12 @@ static void remove_all(void)
 {
 	struct paper_dev *dev, *next;
 
+	mutex_lock(&devices_lock); /* one may be on its way out: its bus and its code go last */
 	list_for_each_entry_safe (dev, next, &devices, entry) {
 		list_del(&dev->entry);
 		paper_remove(dev);
 	}
+	mutex_unlock(&devices_lock);
 	debugfs_remove_recursive(debugfs);
 	unregister_drivers(ARRAY_SIZE(drivers));
 }

@@ -20,6 +20,8 @@
 #define RETRY_WAIT (HZ / 50 + 1)
 /* A device whose queues were idle for so many looks is looked at less often. */
 #define IDLE_LOOKS 200
+/* The longest message that there is. */
+#define MAX_MESSAGE BIT_ULL(31)
 
 /* A multicast group that a queue pair is attached to. */
 struct group {
@@ -95,12 +97,15 @@ static void raise_srq_limit(struct paper_dev *dev, struct paper_srq *srq)
 
 static void write_completion(struct paper_dev *dev, struct paper_cq *cq, struct paper_wc *wc)
 {
+	int err;
+
 	if (!cq || cq->dead)
 		return;
-	if (dev->vendor->complete(cq, wc)) {
+	err = dev->vendor->complete(cq, wc);
+	if (err < 0)
 		cq_overflowed(cq);
+	if (err)
 		return;
-	}
 	cq->pi++;
 	if (wc->solicited || wc->status != IB_WC_SUCCESS)
 		cq->solicited_pi = cq->pi;
@@ -150,6 +155,8 @@ static void *next(struct place *p, u64 *len)
 	void *at;
 
 	if (p->wr->flags & IB_SEND_INLINE) {
+		if (p->offset >= p->wr->inline_len)
+			return NULL;
 		at = (void *)p->wr->inline_data + p->offset;
 		*len = min_t(u64, *len, p->wr->inline_len - p->offset);
 		p->offset += *len;
@@ -333,7 +340,7 @@ static struct paper_qp *peer_of(struct paper_dev *dev, struct paper_qp *qp)
 	const struct rdma_ah_attr *ah = &qp->attr.ah_attr;
 	bool global = rdma_ah_get_ah_flags(ah) & IB_AH_GRH;
 	u16 lid = ah->type == RDMA_AH_ATTR_TYPE_IB ? ah->ib.dlid : 0;
-	struct paper_qp *peer = xa_load(&dev->qps, qp->attr.dest_qp_num);
+	struct paper_qp *peer = paper_find_qp(dev, qp->attr.dest_qp_num);
 
 	if (!peer || peer->type != qp->type || !can_receive(peer) || peer->attr.dest_qp_num != qp->num)
 		return NULL;
@@ -344,7 +351,7 @@ static struct paper_qp *peer_of(struct paper_dev *dev, struct paper_qp *qp)
 static struct paper_qp *named_peer(struct paper_dev *dev, struct paper_qp *qp)
 {
 	const struct paper_wr *wr = qp->pending;
-	struct paper_qp *peer = xa_load(&dev->qps, wr->to.qpn);
+	struct paper_qp *peer = paper_find_qp(dev, wr->to.qpn);
 
 	if (!peer || peer->type != qp->type || !can_receive(peer) || peer->attr.qkey != wr->to.qkey)
 		return NULL;
@@ -420,8 +427,10 @@ static enum outcome connected_send(struct paper_dev *dev, struct paper_qp *qp, s
 		end_send(dev, qp, IB_WC_RNR_RETRY_EXC_ERR);
 		return DONE;
 	}
-	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER)
+	if (paper_state(peer) == IB_QPS_RTR && peer->type != IB_QPT_DRIVER && !peer->established) {
+		peer->established = true;
 		qp_event(peer, IB_EVENT_COMM_EST);
+	}
 	if (!write && length(wr) > length(&dev->receive)) {
 		fail_responder(dev, peer, true, IB_WC_LOC_LEN_ERR);
 		end_send(dev, qp, reliable ? IB_WC_REM_INV_REQ_ERR : IB_WC_SUCCESS);
@@ -543,6 +552,23 @@ static bool readable(struct paper_dev *dev, struct paper_qp *qp)
 	return true;
 }
 
+/* sends_such tells whether a queue pair of this type has such a request. */
+static bool sends_such(const struct paper_qp *qp, const struct paper_wr *wr)
+{
+	switch (wr->opcode) {
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_IMM:
+		return true;
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		return qp->type == IB_QPT_RC || qp->type == IB_QPT_UC || qp->type == IB_QPT_DRIVER;
+	default: /* what brings data has nowhere to put it in line */
+		return (qp->type == IB_QPT_RC || qp->type == IB_QPT_DRIVER) && !(wr->flags & IB_SEND_INLINE);
+	}
+}
+
 static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 {
 	const struct paper_wr *wr = qp->pending;
@@ -559,7 +585,7 @@ static enum outcome datagram_send(struct paper_dev *dev, struct paper_qp *qp)
 				if (dev->port.active && !memcmp(&group->gid, &wr->to.gid, sizeof(group->gid)))
 					datagram(dev, qp, peer, &wr->to.gid);
 	} else {
-		peer = xa_load(&dev->qps, wr->to.qpn);
+		peer = paper_find_qp(dev, wr->to.qpn);
 		if (peer && is_own_address(dev, wr->to.global, &wr->to.gid, wr->to.lid))
 			datagram(dev, qp, peer, &wr->to.gid);
 	}
@@ -572,6 +598,14 @@ static enum outcome send(struct paper_dev *dev, struct paper_qp *qp)
 	const struct paper_wr *wr = qp->pending;
 	struct paper_qp *peer;
 
+	if (!sends_such(qp, wr)) {
+		end_send(dev, qp, IB_WC_LOC_QP_OP_ERR);
+		return DONE;
+	}
+	if (length(wr) > MAX_MESSAGE) {
+		end_send(dev, qp, IB_WC_LOC_LEN_ERR);
+		return DONE;
+	}
 	if (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC && qp->type != IB_QPT_DRIVER)
 		return datagram_send(dev, qp);
 	if (wr->opcode == IB_WR_LOCAL_INV) {
@@ -653,6 +687,7 @@ static bool serve_qp(struct paper_dev *dev, struct paper_qp *qp)
 		any = true;
 		if (send(dev, qp) == LATER)
 			break;
+		cond_resched(); /* it may have copied much */
 	}
 	return any;
 }
@@ -675,15 +710,20 @@ static bool data_pass(struct paper_dev *dev)
 	return any;
 }
 
+/* A queue without a pair has events yet: one is armed that holds completions, or has a limit. */
+static bool has_queues(struct paper_dev *dev)
+{
+	return dev->vendor->next_send && !(list_empty(&dev->qp_list) && list_empty(&dev->cq_list) && list_empty(&dev->srq_list));
+}
+
 int paper_data_thread(void *data)
 {
 	struct paper_dev *dev = data;
 	unsigned int idle = 0;
 
 	while (!kthread_should_stop()) {
-		if (!dev->vendor->next_send || list_empty(&dev->qp_list)) {
-			wait_event_interruptible(dev->wake, kthread_should_stop() ||
-						 (dev->vendor->next_send && !list_empty(&dev->qp_list)));
+		if (!has_queues(dev)) {
+			wait_event_interruptible(dev->wake, kthread_should_stop() || has_queues(dev));
 			idle = 0;
 			continue;
 		}

@@ -5,7 +5,10 @@
  * The library's own, and so executed: what it refuses (other types than UD and SRD,
  * SRQs, sizes above the limits, a channel where there are no event queues, posting in
  * a wrong state or unsignalled, arming for solicited events), how it rounds sizes and
- * shares out receive descriptors, and all of its data path.
+ * shares out receive descriptors, and all of its data path. Of Debian 12's (44.0) too
+ * that it unmaps a CQ before the kernel refuses to destroy it, and dies of the next
+ * poll, which later ones do not; of all that a queue pair without elements to receive
+ * is a division by zero, and that arming a CQ without a channel writes to address 0.
  *
  * Modelled after the driver of Linux 6.1, drivers/infiniband/hw/efa:
  *   the order of checks and their errnos       efa_create_cq, efa_create_qp
@@ -24,7 +27,8 @@
  *
  * Not known, and assumed: one sub-CQ; no limit to a batch of sends and no least depth
  * (max_tx_batch, min_sq_depth); what the device does in the states ERR and SQD; that
- * each arming is heeded, whatever its sequence number (CMD_SN). Not modelled: RDMA
+ * each arming is heeded, whatever its sequence number (CMD_SN); that a CQ that is full
+ * is of no use any more, and one without a channel has no doorbell. Not modelled: RDMA
  * reads that wait, packets that arrive out of order, statistics, dmabuf.
  *
  * "efa" has no event queues, as the first generations; "efa_eq" has some.
@@ -159,8 +163,8 @@ static bool has_event_queues(struct ib_device *ib)
 	return to_paper_dev(ib)->vendor == &paper_efa_eq;
 }
 
-/* area makes memory of len bytes that can be mapped by *key; without memory if cq is set. */
-static struct efa_area *area(struct paper_ucontext *ctx, size_t len, u32 cq, u64 *key)
+/* make_area makes memory of len bytes that can be mapped by *key; without memory if cq is set. */
+static struct efa_area *make_area(struct paper_ucontext *ctx, size_t len, u32 cq, u64 *key)
 {
 	struct efa_area *area = kzalloc(sizeof(*area), GFP_KERNEL);
 
@@ -352,11 +356,11 @@ static int efa_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *attr
 	cq->entries = attr->cqe;
 	cq->ib.cqe = attr->cqe;
 	resp.q_mmap_size = PAGE_ALIGN(own->size * attr->cqe);
-	own->ring = area(ctx, resp.q_mmap_size, 0, &resp.q_mmap_key);
+	own->ring = make_area(ctx, resp.q_mmap_size, 0, &resp.q_mmap_key);
 	if (!own->ring)
 		return -ENOMEM;
 	if (cmd.flags & EFA_CREATE_CQ_WITH_COMPLETION_CHANNEL) {
-		own->db = area(ctx, PAGE_SIZE, cq->num, &resp.db_mmap_key);
+		own->db = make_area(ctx, PAGE_SIZE, cq->num, &resp.db_mmap_key);
 		if (!own->db)
 			return -ENOMEM;
 		resp.comp_mask |= EFA_CREATE_CQ_RESP_DB_OFF;
@@ -409,14 +413,14 @@ static int efa_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, stru
 		return -EINVAL;
 
 	own->db = qp->num * sizeof(u32) & ~PAGE_MASK;
-	own->sq_db = area(ctx, PAGE_SIZE, 0, &resp.sq_db_mmap_key);
-	own->sq = area(ctx, cmd.sq_ring_size, 0, &resp.llq_desc_mmap_key);
+	own->sq_db = make_area(ctx, PAGE_SIZE, 0, &resp.sq_db_mmap_key);
+	own->sq = make_area(ctx, cmd.sq_ring_size, 0, &resp.llq_desc_mmap_key);
 	if (!own->sq_db || !own->sq)
 		return -ENOMEM;
 	resp.sq_db_offset = own->db;
 	if (own->rq_entries) {
-		own->rq_db = area(ctx, PAGE_SIZE, 0, &resp.rq_db_mmap_key);
-		own->rq = area(ctx, cmd.rq_ring_size, 0, &resp.rq_mmap_key);
+		own->rq_db = make_area(ctx, PAGE_SIZE, 0, &resp.rq_db_mmap_key);
+		own->rq = make_area(ctx, cmd.rq_ring_size, 0, &resp.rq_mmap_key);
 		if (!own->rq_db || !own->rq)
 			return -ENOMEM;
 		resp.rq_db_offset = own->db;

@@ -552,7 +552,7 @@ static int next_send(struct paper_qp *qp, struct paper_wr *wr)
 	}
 	while (at < end) {
 		const struct data_seg *seg = unit(m, at);
-		u32 count = be32_to_cpu(seg->byte_count);
+		u32 count = be32_to_cpu(READ_ONCE(seg->byte_count)); /* the process may change it after the check */
 
 		if (count & BIT(31)) {
 			count &= ~BIT(31);

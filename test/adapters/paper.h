@@ -161,6 +161,7 @@ struct paper_qp {
 	struct paper_wr *pending; /* a send under way, if busy */
 	bool busy;
 	bool flushed; /* it is in ERR, and LAST_WQE_REACHED was raised */
+	bool established; /* COMM_EST was raised */
 	unsigned long retry_at; /* in jiffies; when to give up on the pending send */
 	struct list_head entry;
 	struct list_head groups;
@@ -180,13 +181,14 @@ struct paper_vendor {
 	enum rdma_driver_id driver_id;
 	u32 abi; /* of the library, uverbs_abi_ver */
 	u16 pci_vendor, pci_device; /* what the parent poses as */
-	const char *bus_driver; /* what it is bound to */
+	const char *bus_driver; /* what it is bound to; none if NULL */
 	enum rdma_link_layer link; /* of its port, unless the option "ib" says otherwise */
 	bool iwarp;
 	u32 vectors;
 	u32 qp_types; /* bits of enum ib_qp_type that can be created */
 	int no_qp_type; /* the errno for others, negative; 0 for -EOPNOTSUPP */
 	u32 max_inline;
+	u32 qp_shift; /* low bits of the number of a queue pair that are 0 */
 	bool own_sizes; /* create_qp judges what is asked, not the core by limits */
 	int mr_access; /* flags that a region can have, besides optional ones; 0: all */
 	int no_mr_access; /* the errno for others, negative */
@@ -228,7 +230,7 @@ struct paper_vendor {
 	/* How many receives the SRQ has; for the limit event. */
 	u32 (*srq_avail)(struct paper_srq *srq);
 	/* Writes a completion as number cq->pi (the core counts it afterwards);
-	 * -ENOSPC if the ring is full. */
+	 * -ENOSPC if the ring is full, 1 if the process is to be told of it later. */
 	int (*complete)(struct paper_cq *cq, const struct paper_wc *wc);
 	/* Sees whether the process has armed the queue since, and calls paper_arm. */
 	void (*poll_arm)(struct paper_cq *cq);
@@ -280,6 +282,14 @@ static inline struct paper_ah *to_paper_ah(struct ib_ah *ib) { return container_
 static inline struct paper_mr *to_paper_mr(struct ib_mr *ib) { return container_of(ib, struct paper_mr, ib); }
 static inline struct paper_ucontext *to_paper_ucontext(struct ib_ucontext *ib) { return container_of(ib, struct paper_ucontext, ib); }
 
+/* Called with the lock of the device held. */
+static inline struct paper_qp *paper_find_qp(struct paper_dev *dev, u32 num)
+{
+	struct paper_qp *qp = xa_load(&dev->qps, num >> dev->vendor->qp_shift);
+
+	return qp && qp->num == num ? qp : NULL;
+}
+
 static inline void paper_count(struct paper_dev *dev, enum paper_count what) { atomic64_inc(&dev->counts[what]); }
 
 /* Maps a writable page of nobody's wherever the process maps a doorbell: what is
@@ -326,7 +336,10 @@ void paper_forget_traps(struct paper_ucontext *ctx);
 extern const struct paper_vendor paper_bnxt_re;
 extern const struct paper_vendor paper_efa;
 extern const struct paper_vendor paper_efa_eq;
+extern const struct paper_vendor paper_erdma;
 extern const struct paper_vendor paper_hns;
+extern const struct paper_vendor paper_irdma;
+extern const struct paper_vendor paper_mana;
 extern const struct paper_vendor paper_mlx5;
 extern const struct paper_vendor paper_qedr;
 

@@ -168,6 +168,10 @@ int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma,
 
 	if (!trap)
 		return -ENOMEM;
+	if (!try_module_get(THIS_MODULE)) { /* it is on its way out, and would not wait */
+		kfree(trap);
+		return -ENODEV;
+	}
 	refcount_set(&trap->users, 2);
 	mutex_init(&trap->lock);
 	trap->ctx = ctx;
@@ -176,7 +180,6 @@ int paper_mmap_trapped(struct paper_ucontext *ctx, struct vm_area_struct *vma,
 	mutex_lock(&traps_lock);
 	list_add_tail(&trap->entry, &ctx->traps);
 	mutex_unlock(&traps_lock);
-	__module_get(THIS_MODULE);
 	vma->vm_private_data = trap;
 	vma->vm_ops = &trap_ops;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)

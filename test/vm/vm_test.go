@@ -346,8 +346,8 @@ func TestAdapters(t *testing.T) {
 		{"alone", "", []string{"--no-devices"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			options := append(test.options, "--adapter", "one", "--adapter=two_2,three-3")
-			got := r.run(t, append(options, "bash", "-ec", look)...)
+			command := []string{"--adapter", "one", "--adapter=two_2,three-3", "bash", "-ec", look}
+			got := r.run(t, append(test.options, command...)...)
 			if want := test.devices + machine; got.status != 0 || got.stdout != want {
 				t.Errorf("status %d, the machine has\n%s\nwant\n%s\nstderr:\n%s", got.status, got.stdout, want, got.stderr)
 			}

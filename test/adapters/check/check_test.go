@@ -57,6 +57,18 @@ func (a adapter) is(option string) bool {
 	return strings.Contains("-"+options+"-", "-"+option+"-")
 }
 
+// rdmaCore returns the version of the machine's rdma-core.
+func rdmaCore(t testing.TB) string {
+	t.Helper()
+	library, err := filepath.EvalSymlinks("/usr/lib/x86_64-linux-gnu/libibverbs.so.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// libibverbs.so.1.14.44.0 is that of rdma-core 44.
+	fields := strings.Split(filepath.Base(library), ".")
+	return fields[len(fields)-2]
+}
+
 // counters returns what the module counted of an adapter.
 func (a adapter) counters(t testing.TB) map[string]int {
 	t.Helper()

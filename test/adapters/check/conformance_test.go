@@ -17,6 +17,7 @@ var unsupported = map[string][]verbs.QPType{
 	"efa_eq":  {verbs.RC, verbs.UC},
 	"erdma":   {verbs.UC, verbs.UD},
 	"hns":     {verbs.UC},
+	"irdma":   {verbs.UC},
 	"mana":    {verbs.UC, verbs.UD},
 	"qedr":    {verbs.UC, verbs.UD},
 }

@@ -1,0 +1,146 @@
+package check
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/probe/known"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of docs/providers.md")
+
+// part is what docs/providers.md has of the files of testdata.
+var part = regexp.MustCompile(`(?s)(<!-- What follows [^\n]*-->\n).*?(<!-- Here ends [^\n]*-->\n)`)
+
+// TestPage compares docs/providers.md with what was seen on paper adapters.
+func TestPage(t *testing.T) {
+	const page = "../../../docs/providers.md"
+	was, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(part.FindAll(was, -1)); n != 1 {
+		t.Fatalf("%s has %d parts that are written, not 1", page, n)
+	}
+	want := part.ReplaceAllString(string(was), "${1}"+strings.ReplaceAll(table(t), "$", "$$")+"${2}")
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		was = []byte(want)
+	}
+	if string(was) != want {
+		t.Errorf("%s does not follow from testdata; run go test ./test/adapters/check -update", page)
+	}
+}
+
+// TestFiles makes sure that each file is whole.
+func TestFiles(t *testing.T) {
+	for _, s := range seen(t) {
+		if s.driver == "" || s.run == "" || s.judged == 0 {
+			t.Errorf("%s has no driver, no run or no verdicts: %+v", s.file, s)
+		}
+	}
+}
+
+// sight is what the exporter said of one adapter.
+type sight struct {
+	file, driver, run         string
+	skipped                   []string
+	known, violated, unjudged []string
+	judged                    int
+}
+
+// seen reads the files of testdata.
+func seen(t testing.TB) []sight {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	var all []sight
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sight{file: strings.TrimSuffix(filepath.Base(file), ".txt")}
+		for line := range strings.Lines(string(text)) {
+			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+			switch name, what, _ := strings.Cut(rest, ": "); {
+			case word == "driver":
+				s.driver = rest
+			case word == "run":
+				s.run, _, _ = strings.Cut(rest, ",")
+			case word == "skipped":
+				s.skipped = append(s.skipped, strings.TrimSuffix(name, ":"))
+			case word != "contract":
+			case strings.HasPrefix(what, "violated, known"):
+				s.known = append(s.known, name)
+				s.judged++
+			case strings.HasPrefix(what, "violated"):
+				s.violated = append(s.violated, name)
+				s.judged++
+			case strings.HasPrefix(what, "skipped"):
+				s.unjudged = append(s.unjudged, name)
+			default:
+				s.judged++
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// table returns the part of docs/providers.md.
+func table(t testing.TB) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(`
+| adapter | run | not offered, so skipped | broken, and known of the driver | broken, and not known |
+|---|---|---|---|---|
+`)
+	executed := map[string]bool{} // by driver and contract
+	met := map[string]bool{}
+	for _, s := range seen(t) {
+		met[s.driver] = true
+		for _, c := range s.known {
+			executed[s.driver+" "+c] = true
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.file, s.run, list(s.skipped), list(s.known), list(s.violated))
+	}
+	b.WriteString(`
+What is known of each driver, and whether it was executed here or only read:
+
+| driver | contract | what it does | |
+|---|---|---|---|
+`)
+	for _, f := range known.Facts() {
+		how := "read in the source"
+		switch {
+		case executed[f.Driver+" "+f.Contract]:
+			how = "executed on a paper adapter"
+		case f.Driver == "rxe" || f.Driver == "siw":
+			how = "executed on the real driver"
+		case met[f.Driver]:
+			how = "read in the source; the paper adapter does not show it"
+		}
+		fmt.Fprintf(&b, "| `%s` | [`%s`](contracts.md#%s) | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, how)
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+func list(words []string) string {
+	words = slices.Compact(slices.Sorted(slices.Values(words)))
+	if len(words) == 0 {
+		return "–"
+	}
+	return strings.Join(words, ", ")
+}
