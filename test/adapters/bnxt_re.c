@@ -354,7 +354,7 @@ static int bnxt_create_cq(struct paper_cq *cq, const struct ib_cq_init_attr *att
 		ibdev_err(cq->ib.device, "Failed to create CQ -max exceeded");
 		return -EINVAL;
 	}
-	if (paper_request(udata, &req, sizeof(req), sizeof(req)))
+	if (paper_request(udata, &req, sizeof(req), offsetofend(struct bnxt_re_cq_req, cq_handle)))
 		return -EFAULT;
 	cq->entries = ring_size(attr->cqe, 0); /* of MAX_CQE, too, a power of two */
 	cq->ib.cqe = cq->entries;
@@ -383,7 +383,7 @@ static int bnxt_create_srq(struct paper_srq *srq, struct ib_srq_init_attr *attr,
 	struct bnxt_re_srq_req req;
 	int err;
 
-	if (paper_request(udata, &req, sizeof(req), sizeof(req)))
+	if (paper_request(udata, &req, sizeof(req), offsetofend(struct bnxt_re_srq_req, srq_handle)))
 		return -EFAULT;
 	/* Written back as asked for; the limit reaches the device with modify_srq only. */
 	own_srq(srq)->entries = ring_size(attr->attr.max_wr, 0);
@@ -444,7 +444,7 @@ static int bnxt_create_qp(struct paper_qp *qp, struct ib_qp_init_attr *attr, str
 	struct bnxt_re_qp_req req;
 	int err;
 
-	if (paper_request(udata, &req, sizeof(req), sizeof(req)))
+	if (paper_request(udata, &req, sizeof(req), offsetofend(struct bnxt_re_qp_req, qp_handle)))
 		return -EFAULT;
 	own->ctx = ctx;
 	own->handle = req.qp_handle;
