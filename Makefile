@@ -154,7 +154,7 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 	$(image_env) go test -tags imagevm -count 1 -v -exec "$(vm)" ./test/image
 
 # The vendors' own libraries, on devices without hardware: see test/adapters.
-adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,erdma,hns,irdma,qedr
+adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,erdma,hns,irdma,mana,qedr
 providers :=
 in_adapters = $(test_env) go test -tags vm -v -count 1 -exec "$(vm) --no-devices --adapter $(adapters) $(addprefix --providers ,$(providers))" ./test/adapters/check
 
@@ -167,6 +167,7 @@ test-adapters: build ## Run the vendors' provider libraries on paper adapters in
 adapters: build ## Rewrite what the exporter must say of each paper adapter from what it says (adapters=LIST, providers=SUITE)
 	@test/vm/setup
 	$(in_adapters) -run TestAudit -check.print=$(if $(providers),version,all) | tee .cache/adapters || true
+	@mkdir -p test/adapters/check/testdata
 	awk '/^== testdata/ { file = "test/adapters/check/" $$2; printf "" >file; next } \
 		/^(driver|run|probe|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
 

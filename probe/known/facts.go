@@ -25,6 +25,7 @@ func Facts() []Fact {
 		qpActual       = "qp_reports_actual"
 		qpSRQType      = "qp_srq_type_restricted"
 		qpRecvCaps     = "qp_recv_caps_ignored_with_srq"
+		notifiesOnce   = "notify_one_shot"
 		notifiesErrors = "notify_solicited_delivers_errors"
 	)
 	return []Fact{
@@ -47,6 +48,11 @@ func Facts() []Fact {
 			Driver: "bnxt_re", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are held against the limits whether there is one or not.",
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: notifiesOnce,
+			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
+			Source: "rdma-core 44, not in 65: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
 		},
 		{
 			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd},

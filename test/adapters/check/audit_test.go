@@ -105,7 +105,7 @@ func golden(t testing.TB, spec string) (file, own string) {
 func summary(d device) string {
 	var text strings.Builder
 	line := func(format string, args ...any) {
-		text.WriteString(strings.TrimSpace(fmt.Sprintf(format, args...)) + "\n")
+		text.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
 	}
 	line("driver %s", d.Identity.Driver)
 	line("run %s, contracts %s, inventory %s: %s", d.Run.Outcome, d.Contracts.Run.Outcome, d.Resources.Run.Outcome, d.Health)
