@@ -43,7 +43,7 @@ func TestPage(t *testing.T) {
 // TestFiles makes sure that each file is whole.
 func TestFiles(t *testing.T) {
 	for _, s := range seen(t) {
-		if s.driver == "" || s.run == "" || s.judged == 0 {
+		if s.driver == "" || s.run == "" || s.judged+len(s.unjudged) == 0 {
 			t.Errorf("%s has no driver, no run or no verdicts: %+v", s.file, s)
 		}
 	}
