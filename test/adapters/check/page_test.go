@@ -70,7 +70,7 @@ func seen(t testing.TB) []sight {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := sight{file: strings.TrimSuffix(filepath.Base(file), ".txt")}
+		s, probe := sight{file: strings.TrimSuffix(filepath.Base(file), ".txt")}, ""
 		for line := range strings.Lines(string(text)) {
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch name, what, _ := strings.Cut(rest, ": "); {
@@ -78,8 +78,13 @@ func seen(t testing.TB) []sight {
 				s.driver = rest
 			case word == "run":
 				s.run, _, _ = strings.Cut(rest, ",")
+			case word == "probe":
+				probe, _, _ = strings.Cut(rest, " ")
 			case word == "skipped":
-				s.skipped = append(s.skipped, strings.TrimSuffix(name, ":"))
+				if name = strings.TrimPrefix(name, ":"); strings.HasPrefix(rest, ":") {
+					name = probe // all of it
+				}
+				s.skipped = append(s.skipped, name)
 			case word != "contract":
 			case strings.HasPrefix(what, "violated, known"):
 				s.known = append(s.known, name)
