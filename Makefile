@@ -76,12 +76,11 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
-	$(MAKE) --no-print-directory test-adapters adapters=mlx5,mlx5-ib-limited,efa_eq
 	$(prometheus) '^TestVM$$'
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
 # Two machines at a time: each mostly waits.
 	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -j 2 --output-sync=target test-devices test-preload test-systemd test-image
+	$(MAKE) --no-print-directory -j 2 --output-sync=target test-devices test-preload test-systemd test-image test-some-adapters
 # A device has as many completion vectors as the machine has processors.
 	for smp in 4 8; do \
 		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
@@ -162,6 +161,10 @@ in_adapters = $(test_env) go test -tags vm -v -count 1 -exec "$(vm) --no-devices
 test-adapters: build ## Run the vendors' provider libraries on paper adapters in the VM, and the exporter on them (adapters=LIST, providers=SUITE)
 	@test/vm/setup
 	$(in_adapters)
+
+.PHONY: test-some-adapters
+test-some-adapters: adapters := mlx5,mlx5-ib-limited,efa_eq
+test-some-adapters: test-adapters
 
 .PHONY: adapters
 adapters: build ## Rewrite what the exporter must say of each paper adapter from what it says (adapters=LIST, providers=SUITE)
