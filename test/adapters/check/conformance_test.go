@@ -29,15 +29,29 @@ var unbounded = map[string][]string{
 	"irdma": {"MaxSendWR", "MaxRecvWR"},
 }
 
-// TestConformance runs the suite of all providers on those adapters that carry data.
+// excused are the vendors whose library the suite cannot be run on, each with what it
+// does that the suite takes for impossible.
+var excused = map[string]string{
+	"bnxt_re": "ibv_post_recv on a queue pair with an SRQ ends the process in libbnxt_re",
+	"efa":     "ibv_req_notify_cq on a CQ without a channel ends the process in libefa",
+	"efa_eq":  "ibv_req_notify_cq on a CQ without a channel ends the process in libefa",
+	"erdma":   "without rdma_cm nothing is connected",
+	"mana":    "libmana 44 creates no CQ without allocators of its own",
+	"qedr":    "what is flushed of a queue pair that was not in RTS never completes",
+}
+
+// TestConformance runs the suite of all providers on the adapters.
 func TestConformance(t *testing.T) {
 	ran := false
 	for _, a := range adapters(t) {
-		if !carriesData[a.of()] || a.is("limited") || a.is("alone") {
-			continue
+		if a.is("limited") || a.is("alone") {
+			continue // the suite takes the first P_Key
 		}
-		ran = true
+		ran = ran || excused[a.of()] == ""
 		t.Run(a.spec, func(t *testing.T) {
+			if why := excused[a.of()]; why != "" {
+				t.Skip(why)
+			}
 			verbstest.Run(t, verbstest.Config{
 				New:         ibverbs.New,
 				Device:      a.name,
@@ -51,6 +65,6 @@ func TestConformance(t *testing.T) {
 		})
 	}
 	if !ran {
-		t.Fatal("none of the machine's paper adapters carries data")
+		t.Fatal("the suite can be run on none of the machine's paper adapters")
 	}
 }
