@@ -172,10 +172,7 @@ func TestManyVectors(t *testing.T) {
 	e := start(t, options{flags: []string{"--notification.samples=20"}})
 	m := e.rounds(1, active)
 	vectors := m.one(t, "rdma_device_completion_vectors", "device", active)
-	const used = 4 // by default
-	if vectors < used {
-		t.Fatalf("the device has %v vectors", vectors)
-	}
+	used := min(4, int(vectors)) // by default
 	m = e.rounds(3, active)
 	if found := m.find("rdma_notification_vector_latency_seconds", "device", active); len(found) != used ||
 		len(m.find("rdma_notification_vector_latency_seconds", "device", active, "comp_vector", fmt.Sprint(vectors-1))) != 1 {

@@ -36,6 +36,9 @@ type preloadVerb struct {
 	empty bool
 	// answer tells that a failure is taken for an answer: there is another way.
 	answer bool
+	// unflushed tells that without the verb there is no way to a flushed request: it
+	// is said to be not supported.
+	unflushed bool
 	// silent tells that the verb returns nothing, and so cannot fail.
 	silent bool
 	// measured is how many calls come before those of a measurement in one batch; 0
@@ -97,7 +100,7 @@ func preloadVerbs() []preloadVerb {
 		},
 		// What ibv_query_qp says of sizes is not shown.
 		{verb: "ibv_query_qp", probes: []string{"qp"}, short: []string{}},
-		{verb: "ibv_modify_qp", probes: []string{"qp", "notification"}},
+		{verb: "ibv_modify_qp", probes: []string{"qp", "notification"}, unflushed: true},
 		notification(preloadVerb{verb: "ibv_post_send", measured: 1}),
 		notification(preloadVerb{verb: "ibv_post_recv", measured: 1}),
 		{
@@ -267,6 +270,8 @@ func (v preloadVerb) failing(errno string) preloadCell {
 	case v.empty && errno == "ENOMEM":
 		c.want.outcome, c.want.failed = "ok", nil
 		c.want.signs = append(c.want.signs, "rdma_probe_skipped message not_permitted")
+	case v.unflushed:
+		c.want.signs = append(c.want.signs, "rdma_probe_skipped flush any not_supported", "rdma_probe_skipped flush poll not_supported")
 	case v.answer:
 		c.want = seen{outcome: "ok"}
 	case v.alone:
