@@ -211,7 +211,7 @@ func (s *suite) concurrency(t *testing.T) {
 		}
 		m := p.mustMR(64)
 		q.mustModify(verbs.ToInit(typ, 1, access))
-		q.mustModify(verbs.ToError())
+		d.mustFail(q, typ)
 		inParallel(func(worker int) {
 			for i := range each {
 				wr := verbs.SendWR{

@@ -187,8 +187,25 @@ func (d *device) mustFailing(p *pd, send, recv *cq) *failing {
 	}
 	f := &failing{buf: p.mustMR(64), qp: p.mustQP(typ, send, recv)}
 	f.mustModify(verbs.ToInit(typ, 1, access))
-	f.mustModify(verbs.ToError())
+	d.mustFail(f.qp, typ)
 	return f
+}
+
+// mustFail brings a QP from INIT to the error state: by way of RTS where it can be
+// connected to itself, for some libraries take no send of a QP that was never ready.
+func (d *device) mustFail(q *qp, typ verbs.QPType) {
+	d.b.t.Helper()
+	if d.connects() {
+		way := d.mustPath()
+		q.mustModify(verbs.ToRTR(typ, verbs.Peer{AH: way.ah, QPN: q.raw.Number(), PathMTU: way.mtu}))
+		q.mustModify(verbs.ToRTS(typ))
+	}
+	q.mustModify(verbs.ToError())
+}
+
+// connects tells whether a QP of the device can be connected without a manager.
+func (d *device) connects() bool {
+	return d.b.cfg.PortActive && d.raw.Transport() != verbs.TransportIWARP
 }
 
 // complete posts one send, which is flushed.

@@ -268,6 +268,11 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 			}
 			wr.AH, wr.RemoteQPN, wr.RemoteQKey = a, q.raw.Number(), verbs.UDQKey
 		}
+		if d.connects() && !s.cfg.SingleUse {
+			q.mustModify(verbs.ToReset())
+			q.mustModify(verbs.ToInit(typ, 1, access))
+			d.mustFail(q, typ)
+		}
 		for id := range uint64(2) {
 			wr.ID = id
 			if err := q.PostSend(wr); err != nil {
