@@ -59,7 +59,14 @@ func (s *suite) srq(t *testing.T) {
 		}
 	})
 	s.run(t, "limit", func(t *testing.T, d *device) {
-		q := d.mustPD().mustSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 1})
+		p := d.mustPD()
+		q := p.mustSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 1})
+		m := p.mustMR(64)
+		for id := range uint64(8) { // a limit that is reached disarms itself
+			if err := q.PostRecv(verbs.RecvWR{ID: id, SGEs: []verbs.SGE{m.SGE(0, 64)}}); err != nil {
+				t.Fatalf("PostRecv: %v", err)
+			}
+		}
 		if err := q.ModifyLimit(5); err != nil {
 			if verbs.IsNotSupported(err) {
 				t.Skipf("the device arms no limit: %v", err)
