@@ -68,7 +68,7 @@ func deviceState() []Panel {
 			query{`max by (port) (rdma_port_state{@device,state="active"})`, "port {{port}}"}),
 		bySeverity(about{
 			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that the device breaks, but for what its driver is known for. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
+			"Contracts of the libibverbs manual that the device breaks, without what its driver is known for. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
 			count, plain(),
 		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
 		bySeverity(about{

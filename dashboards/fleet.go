@@ -85,7 +85,7 @@ func fleetState() []Panel {
 		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
 		bySeverity(about{
 			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that devices break, but for what their drivers are known for, each device counted. Critical: a program hangs or loses data.",
+			"Contracts of the libibverbs manual that devices break, without what their drivers are known for, each device counted. Critical: a program hangs or loses data.",
 			count, plain(),
 		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
 		bySeverity(about{

@@ -98,7 +98,7 @@ state is told wrongly; **info**, the device allows more than the manual does.
 	b.WriteString(`
 ## Known of drivers
 
-Drivers break some contracts whatever the device. What is known of a driver is told as a fact about it, in a
+Drivers break some contracts whatever the device. What is known of a driver is a fact about it, in a
 section of its own on the status page and in the report of the command ` + "`audit`" + `, at info: it is no finding, raises no alert,
 decides no exit status, and a size that comes short by it fails no probe. A violation in another way than the one that is known, or by more,
 is one like any other. A contract that a device keeps although its driver is known to break it is simply told.
