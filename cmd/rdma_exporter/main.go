@@ -8,19 +8,33 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"syscall"
+
+	"github.com/prometheus/common/version"
 )
 
 func main() {
 	// The child's probes measure memory, and the main thread is the only one whose
 	// allocator takes no address space of its own in advance.
 	runtime.LockOSThread()
+	version.Version = versionOf(version.Version)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process whatever it waits for.
 	context.AfterFunc(ctx, stop)
 	status := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(status)
+}
+
+// versionOf returns the version that the linker stamped, or what Go made of the
+// repository, if a plain go build stamped none.
+func versionOf(stamped string) string {
+	info, ok := debug.ReadBuildInfo()
+	if stamped != "" || !ok {
+		return stamped
+	}
+	return info.Main.Version
 }
 
 // stdio are the standard streams.

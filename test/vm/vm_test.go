@@ -372,6 +372,31 @@ func TestAdaptersThatFail(t *testing.T) {
 	}
 }
 
+// TestHostModules makes sure that the machine finds its modules where the host has a
+// folder for those of the same kernel.
+func TestHostModules(t *testing.T) {
+	r := newRunner(t)
+	release, err := os.ReadFile(filepath.Join(filepath.Dir(r.path), "../../.cache/vm/kernel/release"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join("/lib/modules", strings.TrimSpace(string(release)))
+	switch err := os.MkdirAll(filepath.Dir(folder), 0o755); {
+	case errors.Is(err, os.ErrPermission):
+		t.Skip("only root can make ", folder)
+	case err != nil:
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(folder, 0o755); err == nil {
+		defer os.Remove(folder)
+	} else if !errors.Is(err, os.ErrExist) {
+		t.Skip(err)
+	}
+	if got := r.run(t, "modprobe", "dummy"); got.status != 0 {
+		t.Errorf("status %d, stderr:\n%s", got.status, got.stderr)
+	}
+}
+
 func TestNothingPersists(t *testing.T) {
 	r := newRunner(t)
 	dir := t.TempDir()
