@@ -75,7 +75,7 @@ The answer is 200 whatever the health; ` + "`/-/healthy` and `/-/ready`" + ` are
 Times are RFC 3339 in UTC, durations in seconds. A field marked optional is absent if there is nothing to tell. Text that
 comes from a device, a driver or another process is valid UTF-8 without control characters, and harmless nowhere else:
 escape it where you show it. No list has more than 4096 items, and no text much more than 4096 bytes. Numbers are integers
-up to 2^63-1, but for seconds: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
+up to 2^63-1, except seconds: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
 beyond 2^53.
 
 `
