@@ -254,7 +254,7 @@ func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
 	switch {
 	case o.Init == nil || len(found.Latency) > 0:
 		return nil
-	case errors.As(err, &failed) && failed.Verb == verbs.ModifyQP:
+	case errors.As(err, &failed) && failed.Verb == verbs.ModifyQP && session.IsRefused(session.Refused(err)):
 		return err
 	case err == nil && found.Missing > 0:
 		return errors.New("the receive did not complete")

@@ -99,8 +99,7 @@ func (n *notification) try(m measurement, c candidate) *trial {
 	t.o.Deadline = n.cfg.Deadline
 	if t.err = n.objects(t, m); t.err == nil {
 		t.found, t.took, t.err = n.first(m, t.o)
-		var refused *session.RefusedError
-		t.whatever = t.err != nil && !errors.As(t.err, &refused)
+		t.whatever = t.err != nil && !session.IsRefused(t.err)
 	}
 	return t
 }

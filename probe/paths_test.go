@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 		{"never by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, ignore: true}]", byRC, 0},
 		{"once by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, times: 1, ignore: true}]", byUD, 1},
 		{"no send", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}]", byRecv, 0},
-		{"no address handle", "faults: [{verb: ibv_create_ah, errno: ENOMEM}]", byRC, 0},
+		{"no address handle", "faults: [{verb: ibv_create_ah, errno: EINVAL}]", byRC, 0},
 		{"nothing", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}]", "", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -117,6 +118,70 @@ func TestNotificationLossOrTrait(t *testing.T) {
 			}
 			if w := byWhat(p, report.PathFlush); w.By != tc.by {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
+			}
+		})
+	}
+}
+
+// TestNotificationRefusal: on the flush path an errno by which providers say that they do
+// not take something has the next way be tried, and any other fails the probe. Where
+// not even a receive is taken, none is a refusal.
+func TestNotificationRefusal(t *testing.T) {
+	const device = "like: sim_rxe0, completion_vectors: 1, "
+	// rule is a fault that spares the loopback path.
+	rule := func(verb, when, errno string) string {
+		return fmt.Sprintf("{verb: %s, when: {%s}, errno: %s}", verb, when, errno)
+	}
+	type test struct {
+		faults string
+		by     string // the way that is gone; else verb and errno are of the failure
+		verb   string
+		errno  string
+	}
+	var tests []test
+	for _, step := range []struct {
+		verb, when, by string
+		refusals       []string
+	}{
+		{"ibv_create_ah", "", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENODEV", "ENETUNREACH", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], to: [RTR]", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENOSYS", "EPROTONOSUPPORT", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], states: [RTS], to: [ERR]", byRC, []string{"EINVAL"}},
+		{"ibv_post_send", "states: [ERR]", byRecv, []string{"EINVAL", "ENOMEM", "EIO", "EOPNOTSUPP", "no_errno"}},
+	} {
+		for _, errno := range step.refusals {
+			tests = append(tests, test{faults: rule(step.verb, step.when, errno), by: step.by})
+		}
+		for _, errno := range []string{"EFAULT", "EMFILE", "EBUSY", "EAGAIN", "EIO", "ENOMEM"} {
+			if !slices.Contains(step.refusals, errno) {
+				tests = append(tests, test{faults: rule(step.verb, step.when, errno), verb: step.verb, errno: errno})
+			}
+		}
+	}
+	noSends := rule("ibv_post_send", "states: [ERR]", "EINVAL") + ", "
+	for _, errno := range []string{"EINVAL", "EIO"} {
+		tests = append(tests,
+			test{faults: noSends + rule("ibv_post_recv", "states: [INIT]", errno), verb: "ibv_post_recv", errno: errno},
+			test{faults: noSends + rule("ibv_modify_qp", "states: [INIT], to: [ERR]", errno), verb: "ibv_modify_qp", errno: errno},
+		)
+	}
+	for _, tc := range tests {
+		t.Run(tc.faults, func(t *testing.T) {
+			t.Parallel()
+			p := measure(t, device+"faults: ["+tc.faults+"]", quick())
+			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+				t.Errorf("flushed by %q, want %q", w.By, tc.by)
+			}
+			if tc.by != "" {
+				if p.Status != report.StatusOK {
+					t.Errorf("%s: %+v", p.Status, p.Failures)
+				}
+				return
+			}
+			found := slices.ContainsFunc(p.Failures, func(f report.Failure) bool {
+				return strings.HasPrefix(f.Subject, "flush") && f.Verb == tc.verb && f.Errno == tc.errno
+			})
+			if !found || skips(p.Skips) != "" {
+				t.Errorf("failures %+v, skips %q", p.Failures, skips(p.Skips))
 			}
 		})
 	}
