@@ -127,6 +127,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 // not take something has the next way be tried, and any other fails the probe. Where
 // not even a receive is taken, none is a refusal.
 func TestNotificationRefusal(t *testing.T) {
+	t.Parallel()
 	const device = "like: sim_rxe0, completion_vectors: 1, "
 	// rule is a fault that spares the loopback path.
 	rule := func(verb, when, errno string) string {
