@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/probe"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs/simulated"
 )
@@ -185,6 +186,37 @@ func TestNotificationRefusal(t *testing.T) {
 				t.Errorf("failures %+v, skips %q", p.Failures, skips(p.Skips))
 			}
 		})
+	}
+}
+
+// TestNotificationSearchEnds: what never comes is awaited in a bounded number of ways,
+// however many there are.
+func TestNotificationSearchEnds(t *testing.T) {
+	var ports []string
+	for port := range 4 {
+		var gids []string
+		for i := range 20 {
+			gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.%d.%d", type: RoCE v2}`, i, port, i+1))
+		}
+		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [%s]}", port+1, strings.Join(gids, ", ")))
+	}
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
+		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := quick()
+	c.Notification.Deadline, c.Notification.Budget = 20*time.Millisecond, 20*time.Millisecond
+	r := runStill(t, p, "dev", c)
+	sends := 0
+	for _, c := range r.Calls {
+		if c.Verb == "ibv_post_send" {
+			sends++
+		}
+	}
+	// Each of them waits for a deadline at least, and one is under way when the time ends.
+	if most := probe.MostDeadlines + 2; sends == 0 || sends > most {
+		t.Errorf("%d messages that never came, want no more than %d", sends, most)
 	}
 }
 
