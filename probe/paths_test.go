@@ -260,3 +260,44 @@ func TestManyPorts(t *testing.T) {
 		t.Errorf("flushed by %+v", w)
 	}
 }
+
+// TestPortsCostOneVerb: each further port of a device costs one verb, whether it reaches
+// itself or not.
+func TestPortsCostOneVerb(t *testing.T) {
+	t.Parallel()
+	const some, most = 16, 255
+	for name, port := range map[string]func(last bool) string{
+		"all have an address": func(bool) string { return "state: active, gids: [{index: 0, gid: \"fe80::1\", type: RoCE v2}]" },
+		"the last has an address": func(last bool) string {
+			return "state: active, gids: [" + map[bool]string{true: `{index: 0, gid: "fe80::1", type: RoCE v2}`}[last] + "]"
+		},
+		"none has an address": func(bool) string { return "state: active, gids: []" },
+		"all are down":        func(bool) string { return "state: down, gids: []" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verbs := make(map[int]int)
+			for _, ports := range []int{some, most} {
+				var list []string
+				for i := 1; i <= ports; i++ {
+					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, %s}", i, port(i == ports)))
+				}
+				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+					strings.Join(list, ", ") + "]}]"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := quick()
+				c.Notification.Budget, c.Notification.Deadline = time.Minute, 10*time.Second // all is measured
+				for _, c := range runStill(t, p, "dev", c).Calls {
+					if c.Verb != "ibv_poll_cq" { // as often as it takes
+						verbs[ports]++
+					}
+				}
+			}
+			if more := verbs[most] - verbs[some]; more != most-some {
+				t.Errorf("%d ports cost %d verbs, and %d cost %d: %d more, want %d", some, verbs[some], most, verbs[most], more, most-some)
+			}
+		})
+	}
+}
