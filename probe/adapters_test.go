@@ -190,3 +190,12 @@ func TestUsedOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestUsedOnceOrFailed: that a QP fails to get back to RESET, by an errno that no
+// provider uses for a refusal, is a failure.
+func TestUsedOnceOrFailed(t *testing.T) {
+	p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: [{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EIO}]", quick())
+	if len(p.Failures) == 0 || p.Failures[0].Verb != "ibv_modify_qp" || p.Failures[0].Errno != "EIO" {
+		t.Errorf("status %s, failures %+v", p.Status, p.Failures)
+	}
+}

@@ -32,9 +32,22 @@ type NotificationConfig struct {
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
-	// overrun by no more than a few times Deadline.
+	// overrun by no more than MostDeadlines times Deadline.
 	Budget time.Duration `json:"budget"`
 }
+
+// MostDeadlines is by how many times its deadline the measurement of notification may
+// overrun its budget.
+const MostDeadlines = searchDeadlines + overrunDeadlines
+
+const (
+	// searchDeadlines is for how many deadlines in one run there may be waiting for what
+	// never comes, in search of what does.
+	searchDeadlines = 5
+	// overrunDeadlines: the budget is looked at between two samples, and one sample waits
+	// for several things, one after the other.
+	overrunDeadlines = 5
+)
 
 // CQProfiles are the sizes of CQ that are asked for.
 type CQProfiles struct {

@@ -40,7 +40,9 @@ func (r *run) notification(s *step) {
 		})
 		n.samples = most
 	}
-	n.measureAll()
+	if n.measureAll() {
+		n.inlineSends()
+	}
 }
 
 // notification is the probe under way.
@@ -50,7 +52,8 @@ type notification struct {
 	start time.Time
 	// samples is the number of samples of each measurement.
 	samples int
-	// plan are the measurements to come, in order.
+	// ways are those of each path and port; plan are the measurements to come, in order.
+	ways []*way
 	plan []measurement
 	// empty tells that no memory can be registered for messages.
 	empty bool
@@ -74,9 +77,9 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
 	ways := n.loopbacks()
-	ways = slices.Insert(ways, min(1, len(ways)), flushes())
+	n.ways = slices.Insert(ways, min(1, len(ways)), flushes())
 	var plan []measurement
-	for i, w := range ways {
+	for i, w := range n.ways {
 		m := measurement{way: w}
 		// The vectors differ in which processor is interrupted; one way shows it.
 		of := n.Vectors
@@ -122,20 +125,22 @@ func (n *notification) loopbacks() []*way {
 	return ways
 }
 
-// measureAll takes the measurements of the plan until the time is used up.
-func (n *notification) measureAll() {
+// measureAll takes the measurements of the plan until the time is used up. It tells
+// whether more may be created after them.
+func (n *notification) measureAll() bool {
 	for len(n.plan) > 0 && n.left() > 0 {
 		if n.Out.Err() != nil {
-			return
+			return false
 		}
 		m := n.plan[0]
 		n.plan = n.plan[1:]
 		if errors.Is(n.measure(m), session.ErrUndestroyed) {
 			n.leaveOut(slices.Concat(n.late, n.plan), report.SkipNeeds, "an object of an earlier measurement could not be destroyed")
-			return
+			return false
 		}
 	}
 	n.leaveOut(slices.Concat(n.late, n.plan), report.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)
+	return true
 }
 
 // left returns the time that is left for the probe.
@@ -254,7 +259,7 @@ func usedOnce(o verbs.Measurement, found verbs.Samples, err error) error {
 	switch {
 	case o.Init == nil || len(found.Latency) > 0:
 		return nil
-	case errors.As(err, &failed) && failed.Verb == verbs.ModifyQP:
+	case errors.As(err, &failed) && failed.Verb == verbs.ModifyQP && session.IsRefused(session.Refused(err)):
 		return err
 	case err == nil && found.Missing > 0:
 		return errors.New("the receive did not complete")

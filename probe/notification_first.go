@@ -113,9 +113,18 @@ func (f *firstSample) trigger() error {
 	return f.Sender.PostSend(f.Send)
 }
 
-// refused makes a refusal of the error of a work request: another way may do
-// better.
-func (f *firstSample) refused(err error) error { return &session.RefusedError{Err: err} }
+// refused makes a refusal of the error of a work request if another way may do better:
+// on the loopback path any may, and of those that flush, receives are the control.
+func (f *firstSample) refused(err error) error {
+	switch {
+	case f.Status == verbs.WCSuccess:
+		return &session.RefusedError{Err: err}
+	case f.Init != nil:
+		return err
+	default:
+		return session.Refused(err)
+	}
+}
 
 // judge counts what is wrong about a completion, or that there is none.
 func (f *firstSample) judge(wc *verbs.WC, status verbs.WCStatus) {

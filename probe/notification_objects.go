@@ -1,8 +1,6 @@
 package probe
 
 import (
-	"errors"
-
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -47,8 +45,7 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	}
 	if m.path == report.PathFlush {
 		err = n.flushing(t)
-		var refused *session.RefusedError
-		t.whatever = err != nil && !errors.As(err, &refused)
+		t.whatever = err != nil && !session.IsRefused(err)
 	} else {
 		err = n.connected(t, m, pd)
 	}

@@ -10,9 +10,11 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// maxSearch is the most time that is spent on ways that lead nowhere. It does not
-// count as that of the measurements.
-const maxSearch = 5 * time.Second
+// leftToSearch returns the time that is left of a run for what leads nowhere. It does
+// not count as that of the measurements.
+func (r *run) leftToSearch() time.Duration {
+	return searchDeadlines*r.cfg.Notification.Deadline - r.searched
+}
 
 // way is how the completions of a path are brought about on a port. Which of the
 // candidates does that, only trying tells: the first measurement does.
@@ -99,8 +101,7 @@ func (n *notification) try(m measurement, c candidate) *trial {
 	t.o.Deadline = n.cfg.Deadline
 	if t.err = n.objects(t, m); t.err == nil {
 		t.found, t.took, t.err = n.first(m, t.o)
-		var refused *session.RefusedError
-		t.whatever = t.err != nil && !errors.As(t.err, &refused)
+		t.whatever = t.err != nil && !session.IsRefused(t.err)
 	}
 	return t
 }
@@ -113,10 +114,12 @@ func (n *notification) trial(m measurement) (*trial, error) {
 		return n.try(m, m.used), nil
 	}
 	var failed []*trial
-	start := time.Now()
+	start, most := time.Now(), n.leftToSearch()
 	defer func() {
 		if len(failed) > 0 {
-			n.start = n.start.Add(min(time.Since(start), maxSearch))
+			took := min(time.Since(start), most)
+			n.searched += took
+			n.start = n.start.Add(took)
 		}
 	}()
 	for i, c := range m.candidates {
@@ -131,10 +134,10 @@ func (n *notification) trial(m measurement) (*trial, error) {
 			return nil, err
 		}
 		failed = append(failed, t)
-		if time.Since(start) > maxSearch && i+1 < len(m.candidates) {
+		if took := time.Since(start); took > most && i+1 < len(m.candidates) {
 			m.none = &session.ObstacleError{
 				Reason: report.SkipBudget,
-				Detail: fmt.Sprintf("%d of %d ways led nowhere within %s: %s", len(failed), len(m.candidates), maxSearch, session.OneLine(n.reasons(m, failed))),
+				Detail: fmt.Sprintf("%d of %d ways led nowhere within %s: %s", len(failed), len(m.candidates), took.Round(time.Millisecond), session.OneLine(n.reasons(m, failed))),
 			}
 			t.err = m.none
 			return t, nil

@@ -2,10 +2,12 @@ package probe_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/probe"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs/simulated"
 )
@@ -98,7 +100,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 		{"never by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, ignore: true}]", byRC, 0},
 		{"once by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, times: 1, ignore: true}]", byUD, 1},
 		{"no send", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}]", byRecv, 0},
-		{"no address handle", "faults: [{verb: ibv_create_ah, errno: ENOMEM}]", byRC, 0},
+		{"no address handle", "faults: [{verb: ibv_create_ah, errno: EINVAL}]", byRC, 0},
 		{"nothing", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}]", "", 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -119,6 +121,102 @@ func TestNotificationLossOrTrait(t *testing.T) {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
 			}
 		})
+	}
+}
+
+// TestNotificationRefusal: on the flush path an errno by which providers say that they do
+// not take something has the next way be tried, and any other fails the probe. Where
+// not even a receive is taken, none is a refusal.
+func TestNotificationRefusal(t *testing.T) {
+	t.Parallel()
+	const device = "like: sim_rxe0, completion_vectors: 1, "
+	// rule is a fault that spares the loopback path.
+	rule := func(verb, when, errno string) string {
+		return fmt.Sprintf("{verb: %s, when: {%s}, errno: %s}", verb, when, errno)
+	}
+	type test struct {
+		faults string
+		by     string // the way that is gone; else verb and errno are of the failure
+		verb   string
+		errno  string
+	}
+	var tests []test
+	for _, step := range []struct {
+		verb, when, by string
+		refusals       []string
+	}{
+		{"ibv_create_ah", "", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENODEV", "ENETUNREACH", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], to: [RTR]", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENOSYS", "EPROTONOSUPPORT", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], states: [RTS], to: [ERR]", byRC, []string{"EINVAL"}},
+		{"ibv_post_send", "states: [ERR]", byRecv, []string{"EINVAL", "ENOMEM", "EIO", "EOPNOTSUPP", "no_errno"}},
+	} {
+		for _, errno := range step.refusals {
+			tests = append(tests, test{faults: rule(step.verb, step.when, errno), by: step.by})
+		}
+		for _, errno := range []string{"EFAULT", "EMFILE", "EBUSY", "EAGAIN", "EIO", "ENOMEM"} {
+			if !slices.Contains(step.refusals, errno) {
+				tests = append(tests, test{faults: rule(step.verb, step.when, errno), verb: step.verb, errno: errno})
+			}
+		}
+	}
+	noSends := rule("ibv_post_send", "states: [ERR]", "EINVAL") + ", "
+	for _, errno := range []string{"EINVAL", "EIO"} {
+		tests = append(tests,
+			test{faults: noSends + rule("ibv_post_recv", "states: [INIT]", errno), verb: "ibv_post_recv", errno: errno},
+			test{faults: noSends + rule("ibv_modify_qp", "states: [INIT], to: [ERR]", errno), verb: "ibv_modify_qp", errno: errno},
+		)
+	}
+	for _, tc := range tests {
+		t.Run(tc.faults, func(t *testing.T) {
+			t.Parallel()
+			p := measure(t, device+"faults: ["+tc.faults+"]", quick())
+			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+				t.Errorf("flushed by %q, want %q", w.By, tc.by)
+			}
+			if tc.by != "" {
+				if p.Status != report.StatusOK {
+					t.Errorf("%s: %+v", p.Status, p.Failures)
+				}
+				return
+			}
+			found := slices.ContainsFunc(p.Failures, func(f report.Failure) bool {
+				return strings.HasPrefix(f.Subject, "flush") && f.Verb == tc.verb && f.Errno == tc.errno
+			})
+			if !found || skips(p.Skips) != "" {
+				t.Errorf("failures %+v, skips %q", p.Failures, skips(p.Skips))
+			}
+		})
+	}
+}
+
+// TestNotificationSearchEnds: what never comes is awaited in a bounded number of ways,
+// however many there are.
+func TestNotificationSearchEnds(t *testing.T) {
+	var ports []string
+	for port := range 4 {
+		var gids []string
+		for i := range 20 {
+			gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.%d.%d", type: RoCE v2}`, i, port, i+1))
+		}
+		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [%s]}", port+1, strings.Join(gids, ", ")))
+	}
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
+		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := quick()
+	c.Notification.Deadline, c.Notification.Budget = 20*time.Millisecond, 20*time.Millisecond
+	r := runStill(t, p, "dev", c)
+	sends := 0
+	for _, c := range r.Calls {
+		if c.Verb == "ibv_post_send" {
+			sends++
+		}
+	}
+	// Each of them waits for a deadline at least, and one is under way when the time ends.
+	if most := probe.MostDeadlines + 2; sends == 0 || sends > most {
+		t.Errorf("%d messages that never came, want no more than %d", sends, most)
 	}
 }
 
@@ -160,5 +258,46 @@ func TestManyPorts(t *testing.T) {
 	// Port 2, the first that answers, has no address for UD.
 	if w := byWhat(n, report.PathFlush); w.Port != 251 || w.By != byRC {
 		t.Errorf("flushed by %+v", w)
+	}
+}
+
+// TestPortsCostOneVerb: each further port of a device costs one verb, whether it reaches
+// itself or not.
+func TestPortsCostOneVerb(t *testing.T) {
+	t.Parallel()
+	const some, most = 16, 255
+	for name, port := range map[string]func(last bool) string{
+		"all have an address": func(bool) string { return "state: active, gids: [{index: 0, gid: \"fe80::1\", type: RoCE v2}]" },
+		"the last has an address": func(last bool) string {
+			return "state: active, gids: [" + map[bool]string{true: `{index: 0, gid: "fe80::1", type: RoCE v2}`}[last] + "]"
+		},
+		"none has an address": func(bool) string { return "state: active, gids: []" },
+		"all are down":        func(bool) string { return "state: down, gids: []" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verbs := make(map[int]int)
+			for _, ports := range []int{some, most} {
+				var list []string
+				for i := 1; i <= ports; i++ {
+					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, %s}", i, port(i == ports)))
+				}
+				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+					strings.Join(list, ", ") + "]}]"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := quick()
+				c.Notification.Budget, c.Notification.Deadline = time.Minute, 10*time.Second // all is measured
+				for _, c := range runStill(t, p, "dev", c).Calls {
+					if c.Verb != "ibv_poll_cq" { // as often as it takes
+						verbs[ports]++
+					}
+				}
+			}
+			if more := verbs[most] - verbs[some]; more != most-some {
+				t.Errorf("%d ports cost %d verbs, and %d cost %d: %d more, want %d", some, verbs[some], most, verbs[most], more, most-some)
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
@@ -58,6 +59,10 @@ type run struct {
 	locksMemory, hinted bool
 	// noCQs tells that the device offers no completion queues.
 	noCQs bool
+	// inlineMax is what was found of inline data, by type of QP.
+	inlineMax []inlineMax
+	// searched is the time spent so far on what leads nowhere.
+	searched time.Duration
 }
 
 // all describes the device and runs the probes. Its error is what kept it from

@@ -2,10 +2,8 @@ package probe
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"slices"
-	"syscall"
 
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
@@ -192,58 +190,4 @@ func qpCap(c verbs.QPCap) report.QPCap {
 		RecvScatterGather: int64(c.MaxRecvSGE),
 		InlineBytes:       int64(c.MaxInlineData),
 	}
-}
-
-// maxInline finds the most inline data that a QP with one work request and one
-// scatter/gather entry can be given. No verb tells it, so it is searched for:
-// doubled until refused, then bisected.
-func (q *qpProbe) maxInline() {
-	best, refused := 0, maxInlineBytes+1
-	outOfMemory := false
-	for refused-best > 1 {
-		try := best + (refused-best)/2
-		if refused > maxInlineBytes {
-			try = min(max(2*best, 64), maxInlineBytes)
-		}
-		given, err := q.tryInline(try)
-		switch {
-		case err == nil && given >= try:
-			best = given
-		case err == nil || tooMuchInline(err):
-			refused = try
-			outOfMemory = outOfMemory || errors.Is(err, syscall.ENOMEM)
-		default:
-			q.fail(q.label+" inline", err)
-			return
-		}
-	}
-	// Drivers say ENOMEM for too much inline data, and the kernel for too little
-	// memory. In the latter case what was given before is refused now.
-	if outOfMemory {
-		if _, err := q.tryInline(best); err != nil {
-			q.fail(q.label+" inline", fmt.Errorf("%d bytes, given before: %w", best, err))
-			return
-		}
-	}
-	q.inline = best
-	q.Inline = append(q.Inline, report.InlineMax{Type: q.label, Bytes: int64(best)})
-}
-
-// tryInline creates a QP with n bytes of inline data, tells how many were given,
-// and destroys it.
-func (q *qpProbe) tryInline(n int) (given int, err error) {
-	var qp verbs.QP
-	q.Expecting(tooMuchInline, func() { qp, err = q.create(smallest(n)) })
-	if err != nil {
-		return 0, err
-	}
-	given = int(min(qp.Created().MaxInlineData, maxInlineBytes))
-	return given, q.Destroy("qp", qp)
-}
-
-// tooMuchInline reports whether err can mean that a QP cannot be given that much
-// inline data.
-func tooMuchInline(err error) bool {
-	return !errors.Is(err, session.ErrUndestroyed) && (errors.Is(err, syscall.EINVAL) ||
-		errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.E2BIG) || errors.Is(err, verbs.NoErrno) || verbs.IsNotSupported(err))
 }

@@ -141,6 +141,8 @@ type Probe struct {
 	SRQs   []SRQSize   `json:"srqs,omitempty"`
 	QPs    []QPSize    `json:"qps,omitempty"`
 	Inline []InlineMax `json:"inline,omitempty"`
+	// InlineSends are what came of sending as much inline data as was given.
+	InlineSends []InlineSend `json:"inline_sends,omitempty"`
 	// Memory is what objects cost.
 	Memory []Memory `json:"memory,omitempty"`
 	// Ways are those by which completions were brought about, one for each path and
@@ -297,6 +299,32 @@ type InlineMax struct {
 	Type  string `json:"type"`
 	Bytes int64  `json:"bytes"`
 }
+
+// InlineSend is what came of sending the most inline data that a QP of one type can be
+// given.
+type InlineSend struct {
+	Type   string       `json:"type"`
+	Bytes  int64        `json:"bytes"`
+	Result InlineResult `json:"result"`
+	// Detail says why the message was not tried or failed; empty if it was sent.
+	Detail string `json:"detail,omitempty"`
+}
+
+// InlineResult says what came of a send of inline data.
+type InlineResult string
+
+// The results.
+const (
+	// InlineSent: the data arrived.
+	InlineSent InlineResult = "sent"
+	// InlineUntried: the size was accepted, and not tried.
+	InlineUntried InlineResult = "untried"
+	// InlineFailed: the size was accepted, and no message of that size can be sent.
+	InlineFailed InlineResult = "failed"
+)
+
+// InlineResults returns every result.
+func InlineResults() []InlineResult { return []InlineResult{InlineSent, InlineUntried, InlineFailed} }
 
 // Memory is what one object costs the process that creates it.
 type Memory struct {

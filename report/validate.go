@@ -64,7 +64,7 @@ func (p *Probe) validate() error {
 	if !slices.Contains([]Status{StatusOK, StatusFailed, StatusSkipped}, p.Status) {
 		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
 	}
-	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.Memory), len(p.Ways), len(p.Latencies)} {
+	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.InlineSends), len(p.Memory), len(p.Ways), len(p.Latencies)} {
 		if n > maxItems {
 			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
 		}
@@ -105,6 +105,12 @@ func (p *Probe) validate() error {
 	}
 	for _, i := range p.Inline {
 		words = append(words, i.Type)
+	}
+	for _, i := range p.InlineSends {
+		words = append(words, i.Type)
+		if !slices.Contains(InlineResults(), i.Result) {
+			return fmt.Errorf("probe %s: %.64q came of a send of inline data", p.Name, i.Result)
+		}
 	}
 	for _, m := range p.Memory {
 		words = append(words, m.Object, m.Profile)
@@ -207,6 +213,9 @@ func (p *Probe) unique() error {
 	for _, i := range p.Inline {
 		keys = append(keys, key{"inline", i.Type, ""})
 	}
+	for _, i := range p.InlineSends {
+		keys = append(keys, key{"inline_sends", i.Type, ""})
+	}
 	for _, m := range p.Memory {
 		keys = append(keys, key{"memory", m.Object, m.Profile})
 	}
@@ -234,6 +243,9 @@ func (p *Probe) clip() {
 	}
 	for i := range p.Skips {
 		p.Skips[i].Detail = clip(p.Skips[i].Detail)
+	}
+	for i := range p.InlineSends {
+		p.InlineSends[i].Detail = clip(p.InlineSends[i].Detail)
 	}
 	for i := range p.Ways {
 		w := &p.Ways[i]

@@ -166,6 +166,7 @@ func words() map[reflect.Type]word {
 		report.SkipNotSupported, report.SkipNotPermitted, report.SkipNeeds, report.SkipPortDown, report.SkipBudget, report.SkipTimeout, report.SkipCrashed,
 	})
 	addWords(all, "path", report.LatencyPaths())
+	addWords(all, "inline result", report.InlineResults())
 	addWords(all, "mode", report.LatencyModes())
 	addWords(all, "verdict", report.Verdicts())
 	addWords(all, "reason for incompleteness", report.IncompleteReasons())

@@ -18,7 +18,14 @@ func (d *Device) addProbe(p *report.Probe) {
 	d.Probes = append(d.Probes, probe)
 	d.addSizes(p)
 	for _, i := range cut(p.Inline) {
-		d.MaxInline = append(d.MaxInline, MaxInline{Type: Clean(i.Type), Bytes: count(i.Bytes)})
+		d.MaxInline = append(d.MaxInline, MaxInline{Type: Clean(i.Type), Bytes: count(i.Bytes), Result: report.InlineUntried})
+	}
+	for _, s := range cut(p.InlineSends) {
+		for i := range d.MaxInline {
+			if m := &d.MaxInline[i]; m.Type == Clean(s.Type) && m.Bytes == count(s.Bytes) {
+				m.Result, m.Detail = report.InlineResult(Clean(string(s.Result))), Clean(s.Detail)
+			}
+		}
 	}
 	for _, m := range cut(p.Memory) {
 		d.Memory = append(d.Memory, Memory{
@@ -80,4 +87,18 @@ func copied(n *int64) *int64 {
 		return nil
 	}
 	return new(*n)
+}
+
+// Meaning says in words what the figure is worth.
+func (m MaxInline) Meaning() string {
+	switch {
+	case m.Result == report.InlineSent:
+		return "sent"
+	case m.Result == report.InlineFailed:
+		return "accepted, and cannot be sent"
+	case m.Detail != "":
+		return "accepted, not tried: " + m.Detail
+	default:
+		return "accepted, not tried"
+	}
 }

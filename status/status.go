@@ -327,6 +327,11 @@ type MaxInline struct {
 	Type string `json:"qp_type"`
 	// The most, in bytes.
 	Bytes int64 `json:"bytes"`
+	// What came of sending a message of that size: sent (it arrived), untried (the size was
+	// accepted, and not tried) or failed (no message of that size can be sent).
+	Result report.InlineResult `json:"result"`
+	// Why it was not sent; absent if it was.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Memory is what one object costs the process that creates it.

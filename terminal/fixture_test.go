@@ -73,7 +73,7 @@ func healthy(name string) status.Device {
 			{Object: "qp_rc", Profile: "small", Attribute: "inline_bytes", Requested: 64, Actual: 64},
 			{Object: "qp_rc", Profile: "large", Attribute: "inline_bytes", Requested: 220, Actual: 200},
 		},
-		MaxInline: []status.MaxInline{{Type: "rc", Bytes: 956}, {Type: "ud", Bytes: 220}},
+		MaxInline: []status.MaxInline{{Type: "rc", Bytes: 956, Result: report.InlineSent}, {Type: "ud", Bytes: 220, Result: report.InlineUntried}},
 		Latencies: []status.Latency{
 			{Port: 1, Path: report.PathLoopback, Mode: report.ModeAny, Samples: 800, P50: 4.81e-6, P99: 9.12e-6, Distribution: bins(3.2e-6, 20, 180, 420, 160, 19, 0, 0, 1)},
 			{Port: 1, Path: report.PathLoopback, Mode: report.ModePoll, Samples: 100, P50: 0.914e-6, P99: 1.2e-6, Distribution: bins(0.7e-6, 30, 60, 10)},

@@ -67,7 +67,7 @@ func (p *page) sizes(d *status.Device) {
 	if len(d.MaxInline) > 0 {
 		var most []string
 		for _, m := range d.MaxInline {
-			most = append(most, fmt.Sprintf("%s %d", m.Type, m.Bytes))
+			most = append(most, fmt.Sprintf("%s %d (%s)", m.Type, m.Bytes, m.Meaning()))
 		}
 		notes = append(notes, "Most inline data that can be had, in bytes: "+strings.Join(most, ", ")+".")
 	}

@@ -339,19 +339,14 @@ func positive(flags map[string]time.Duration) []error {
 	return errs
 }
 
-// mostDeadlines is by how many times its deadline the measurement of notification
-// may overrun its budget: it looks at the budget between two samples, and one
-// sample waits for several things, one after the other.
-const mostDeadlines = 5
-
 // checkTime returns an error if the parts of a run whose time is bounded do not
 // fit into the time that the run has.
 func (o *options) checkTime(p probe.Config) error {
 	var errs []error
 	parts, all := fmt.Sprintf("probe.destroy_timeout %s", p.DestroyTimeout), p.DestroyTimeout
 	if n := p.Notification; n.Samples > 0 {
-		all += n.Budget + mostDeadlines*n.Deadline
-		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, which are %s in all", n.Budget, mostDeadlines, n.Deadline, all)
+		all += n.Budget + probe.MostDeadlines*n.Deadline
+		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, which are %s in all", n.Budget, probe.MostDeadlines, n.Deadline, all)
 	}
 	if all >= o.timeout {
 		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", o.timeout, parts))

@@ -95,3 +95,28 @@ func TestAdapters(t *testing.T) {
 		})
 	}
 }
+
+// TestFlushFails: that no work request is flushed is the device's choice where it
+// refuses by an errno that providers use for that, and takes receives. Else something
+// failed, which nothing can be judged without.
+func TestFlushFails(t *testing.T) {
+	t.Parallel()
+	const noSends = "{verb: ibv_post_send, when: {states: [ERR]}, errno: EINVAL}"
+	for _, tt := range []struct {
+		name, faults string
+		want         report.SkipReason
+	}{
+		{"refused", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", report.SkipNotSupported},
+		{"refused, and so is the control", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, errno: EINVAL}", report.SkipNeeds},
+		{"failed", "{verb: ibv_modify_qp, when: {to: [ERR]}, errno: EIO}", report.SkipNeeds},
+		{"lost", "{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", report.SkipNeeds},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := judge(t, device(t, "    like: sim_rxe0\n    completion_vectors: 2\n    faults: ["+tt.faults+"]\n"))
+			if got := skipped(r)["notify_solicited_delivers_errors"]; got != tt.want {
+				t.Errorf("skipped: %q, want %q\n%s", got, tt.want, evidence(r))
+			}
+		})
+	}
+}

@@ -58,6 +58,11 @@ func (a *audit) survey() {
 	for _, way := range flushWays() {
 		w.noFlush[way] = a.findFlush(way)
 	}
+	// Without the control nothing is known to be a refusal.
+	control := w.noFlush[flushRecv]
+	if control != nil && session.ObstacleOf(control) == nil && session.ObstacleOf(w.noFlush[flushSend]) != nil {
+		w.noFlush[flushSend] = control
+	}
 }
 
 // maxSearch is the most time that is spent on ways that lead nowhere.
@@ -91,9 +96,10 @@ func (a *audit) findRoute() {
 }
 
 // findFlush looks for a way by which the device flushes sends, or receives, and
-// returns why there is none.
+// returns why there is none: an *session.ObstacleError unless something failed.
 func (a *audit) findFlush(way flushWay) error {
 	var errs []error
+	var lost error
 	for _, f := range session.Flushes() {
 		if (f == session.FlushRecv) != (way == flushRecv) {
 			continue
@@ -105,7 +111,21 @@ func (a *audit) findFlush(way flushWay) error {
 		if err == nil {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", f, err))
+		err = fmt.Errorf("%s: %w", f, err)
+		switch {
+		case session.IsRefused(err):
+		case errors.Is(err, errNoCompletion):
+			// Of a QP that never was ready the device need not know.
+			if f.BeenReady() && lost == nil {
+				lost = err
+			}
+		default:
+			return err
+		}
+		errs = append(errs, err)
+	}
+	if lost != nil {
+		return lost
 	}
 	return session.NotFlushed(errs...)
 }
@@ -256,8 +276,13 @@ func (j *judge) noCompletions() error {
 	return fmt.Errorf("no completion can be had: no loopback (%w), and %w", j.ways.noRoute, j.noFlushes())
 }
 
-// noFlushes is why no work request is flushed.
+// noFlushes is why no work request is flushed: what failed, or else what is not offered.
 func (j *judge) noFlushes() error {
+	for _, way := range flushWays() {
+		if err := j.ways.noFlush[way]; err != nil && session.ObstacleOf(err) == nil {
+			return err
+		}
+	}
 	return errors.Join(j.ways.noFlush[flushSend], j.ways.noFlush[flushRecv])
 }
 

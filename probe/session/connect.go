@@ -47,26 +47,26 @@ func MayNotPin(err error) bool {
 	return errors.Is(err, syscall.ENOMEM) || errors.Is(err, os.ErrPermission)
 }
 
-// Connect takes two RC QPs from RESET to RTS, each as the other's peer. They may be
-// the same.
+// Connect takes two QPs of one type from RESET to RTS, each as the other's peer. They
+// may be the same; those of UD have no peer.
 func Connect(a, b verbs.QP, r Route) error {
 	list := []struct{ self, peer verbs.QP }{{a, b}, {b, a}}
 	if a == b {
 		list = list[:1]
 	}
 	for _, q := range list {
-		if err := q.self.Modify(r.toInit(verbs.RC)); err != nil {
+		if err := q.self.Modify(r.toInit(q.self.Type())); err != nil {
 			return fmt.Errorf("connect QPs: to INIT: %w", err)
 		}
 	}
 	for _, q := range list {
 		peer := verbs.Peer{AH: r.AH, QPN: q.peer.Number(), PathMTU: r.MTU}
-		if err := q.self.Modify(verbs.ToRTR(verbs.RC, peer)); err != nil {
+		if err := q.self.Modify(verbs.ToRTR(q.self.Type(), peer)); err != nil {
 			return fmt.Errorf("connect QPs: to RTR: %w", err)
 		}
 	}
 	for _, q := range list {
-		if err := q.self.Modify(verbs.ToRTS(verbs.RC)); err != nil {
+		if err := q.self.Modify(verbs.ToRTS(q.self.Type())); err != nil {
 			return fmt.Errorf("connect QPs: to RTS: %w", err)
 		}
 	}

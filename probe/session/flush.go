@@ -54,25 +54,6 @@ func (f Flush) String() string {
 // of such a QP has to complete it; of others it need not know.
 func (f Flush) BeenReady() bool { return f == FlushUD || f == FlushRC }
 
-// RefusedError is the error of a way that the device does not go: it has no such
-// QP, or refuses the work request at once. It is no failure of the device.
-type RefusedError struct{ Err error }
-
-// Error implements error.
-func (r *RefusedError) Error() string { return r.Err.Error() }
-
-// Unwrap returns why.
-func (r *RefusedError) Unwrap() error { return r.Err }
-
-// refused makes a refusal of an error, unless the error tells of the host rather
-// than of the device.
-func refused(err error) error {
-	if err == nil || errors.Is(err, ErrUndestroyed) || errors.Is(err, syscall.ENODEV) {
-		return err
-	}
-	return &RefusedError{Err: err}
-}
-
 // Lacks notes that the device has no QPs of a type.
 func (s *Session) Lacks(t verbs.QPType, err error) {
 	if s.lacks == nil {
@@ -141,7 +122,7 @@ func (f *Flushing) create(t verbs.QPType) (err error) {
 	f.attr.Type = t
 	f.scope.s.Expecting(Absent, func() { f.QP, err = f.scope.QP(f.pd, f.attr) })
 	if err != nil && (Absent(err) || ObstacleOf(err) != nil) {
-		return refused(err)
+		return &RefusedError{Err: err}
 	}
 	return err
 }
@@ -149,7 +130,7 @@ func (f *Flushing) create(t verbs.QPType) (err error) {
 // change changes the state of the QP.
 func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	if err := f.QP.Modify(attr, mask); err != nil {
-		return refused(fmt.Errorf("to %s: %w", attr.State, err))
+		return Refused(fmt.Errorf("to %s: %w", attr.State, err))
 	}
 	return nil
 }
@@ -160,14 +141,17 @@ func (f *Flushing) datagrams() error {
 		return err
 	}
 	addresses, err := f.scope.s.addresses(f.route.Port)
+	if err != nil { // which whoever needs the addresses tells
+		return &RefusedError{Err: err}
+	}
 	for _, r := range addresses {
-		f.scope.s.Expecting(anything, func() { f.Send.AH, err = f.scope.AH(f.pd, r.AH) })
-		if err == nil {
+		f.scope.s.Expecting(saysRefused(verbs.CreateAH), func() { f.Send.AH, err = f.scope.AH(f.pd, r.AH) })
+		if err = Refused(err); !IsRefused(err) {
 			break
 		}
 	}
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	f.Send.RemoteQPN, f.Send.RemoteQKey = f.QP.Number(), verbs.UDQKey
 	if err := f.change(f.route.toInit(verbs.UD)); err != nil {
@@ -182,27 +166,27 @@ func (f *Flushing) datagrams() error {
 	return f.change(verbs.ToError())
 }
 
-// anything has every failure be expected.
-func anything(error) bool { return true }
-
 // connected creates the QP of FlushRC.
 func (f *Flushing) connected() error {
 	routes, err := f.scope.s.selfRoutes()
-	if err != nil {
-		return refused(err)
+	if err != nil { // which the loopback path tells
+		return &RefusedError{Err: err}
 	}
 	if err := f.create(verbs.RC); err != nil {
 		return err
 	}
 	for _, f.route = range routes {
-		if err = Connect(f.QP, f.QP, f.route); err == nil {
+		if err = Refused(Connect(f.QP, f.QP, f.route)); err == nil {
 			return f.change(verbs.ToError())
 		}
-		if err := f.QP.Modify(verbs.ToReset()); err != nil {
-			return refused(err)
+		if !IsRefused(err) {
+			return err
+		}
+		if err := f.change(verbs.ToReset()); err != nil {
+			return err
 		}
 	}
-	return refused(err)
+	return err
 }
 
 // unready creates the QP of FlushInit.
@@ -210,7 +194,7 @@ func (f *Flushing) unready() error {
 	// Drivers of iWARP map their queues into the process, and do not look at what is
 	// posted there after the error.
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
-		return refused(obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t))
+		return &RefusedError{Err: obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t)}
 	}
 	if err := f.create(verbs.RC); err != nil {
 		return err
@@ -238,8 +222,7 @@ func (s *Session) selfRoutes() ([]Route, error) {
 func (f *Flushing) receives(flushed, idle verbs.CQ) error {
 	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
 	err := f.create(verbs.RC)
-	var no *RefusedError
-	if errors.As(err, &no) {
+	if IsRefused(err) {
 		err = f.create(verbs.UD)
 	}
 	return err
@@ -251,17 +234,18 @@ func (f *Flushing) Init() verbs.QPChange {
 	return verbs.QPChange{Attr: attr, Mask: mask}
 }
 
-// Post posts a work request that is flushed. A refusal is a *RefusedError.
+// Post posts a work request that is flushed. That the device does not take it is a
+// *RefusedError.
 func (f *Flushing) Post(id uint64) error {
 	if f.Way != FlushRecv {
 		f.Send.ID = id
-		return refused(f.QP.PostSend(f.Send))
+		return Refused(f.QP.PostSend(f.Send))
 	}
 	f.Recv.ID = id
 	if err := f.renew(); err != nil {
 		return err
 	}
-	return refused(flushRecv(f.QP, f.route, f.Recv))
+	return flushRecv(f.QP, f.route, f.Recv)
 }
 
 // flushRecv posts a receive to a QP in RESET, which goes to the error state by way

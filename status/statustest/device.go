@@ -104,6 +104,10 @@ func probes() []report.Probe {
 			times.Latencies = append(times.Latencies, latency(l.path, l.mode, vector, l.median))
 		}
 	}
+	times.InlineSends = []report.InlineSend{
+		{Type: "rc", Bytes: 956, Result: report.InlineSent},
+		{Type: "ud", Bytes: 828, Result: report.InlineUntried, Detail: "a datagram of port 1 has no more than 512 bytes"},
+	}
 	times.Ways = []report.Way{
 		{Port: 1, Path: report.PathLoopback, By: "GID 3, ::ffff:192.0.2.1 (RoCE v2)", InsteadOf: "GID 1, ::ffff:198.51.100.1 (RoCE v2): the work request was taken and did not complete"},
 		{Port: 1, Path: report.PathFlush, By: "sends posted to a UD QP in the error state"},

@@ -272,16 +272,17 @@ func Hostile(s string) *report.Snapshot {
 	run.Started, run.Duration = Now().Add(time.Hour), -time.Hour
 	run.Probes = append(probes(), report.Probe{
 		Name: s, Status: report.Status(s), Duration: -1,
-		Failures:  []report.Failure{{Subject: s, Verb: s, Errno: s, Message: s, Memlock: &limit}},
-		Skips:     []report.Skip{{Subject: s, Reason: report.SkipReason(s), Detail: s, Memlock: &limit}},
-		Clamps:    []report.Clamp{{Profile: s, Subject: "qp_" + s, Attribute: "max_send_wr", Limit: s, Configured: 1 << 62}},
-		CQs:       []report.CQSize{{Profile: s, Requested: 1 << 62, Actual: -1 << 62}},
-		SRQs:      []report.SRQSize{{Profile: s, Queried: &report.SRQAttr{WorkRequests: -5}}},
-		QPs:       []report.QPSize{{Type: s, Profile: s}},
-		Inline:    []report.InlineMax{{Type: s, Bytes: -1}},
-		Memory:    []report.Memory{{Object: s, Profile: s, Virtual: -1, Locked: 1 << 62}},
-		Ways:      []report.Way{{Path: report.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: report.PathFlush}},
-		Latencies: []report.Latency{{Path: report.LatencyPath(s), Mode: report.LatencyMode(s)}, {Path: report.PathFlush, Mode: report.ModeAny, Port: -3, Count: -1, P99: -1}},
+		Failures:    []report.Failure{{Subject: s, Verb: s, Errno: s, Message: s, Memlock: &limit}},
+		Skips:       []report.Skip{{Subject: s, Reason: report.SkipReason(s), Detail: s, Memlock: &limit}},
+		Clamps:      []report.Clamp{{Profile: s, Subject: "qp_" + s, Attribute: "max_send_wr", Limit: s, Configured: 1 << 62}},
+		CQs:         []report.CQSize{{Profile: s, Requested: 1 << 62, Actual: -1 << 62}},
+		SRQs:        []report.SRQSize{{Profile: s, Queried: &report.SRQAttr{WorkRequests: -5}}},
+		QPs:         []report.QPSize{{Type: s, Profile: s}},
+		Inline:      []report.InlineMax{{Type: s, Bytes: -1}},
+		InlineSends: []report.InlineSend{{Type: s, Bytes: -1, Result: report.InlineResult(s), Detail: s}},
+		Memory:      []report.Memory{{Object: s, Profile: s, Virtual: -1, Locked: 1 << 62}},
+		Ways:        []report.Way{{Path: report.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: report.PathFlush}},
+		Latencies:   []report.Latency{{Path: report.LatencyPath(s), Mode: report.LatencyMode(s)}, {Path: report.PathFlush, Mode: report.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
 	d.Last = &run
 	d.Stuck = &report.Stuck{PID: -1, Verb: s}

@@ -60,7 +60,7 @@ func TestBadInput(t *testing.T) {
 		{
 			name: "timeout too short for notification",
 			args: []string{simulated, "--notification.budget=6s", "--notification.deadline=1s"},
-			want: []string{"--probe.timeout 10s", "probe.destroy_timeout 2s", "--notification.budget 6s", "5 times --notification.deadline 1s", "13s in all", "make one longer or the other shorter"},
+			want: []string{"--probe.timeout 10s", "probe.destroy_timeout 2s", "--notification.budget 6s", "10 times --notification.deadline 1s", "18s in all", "make one longer or the other shorter"},
 		},
 		{
 			name: "audit's timeout too short",

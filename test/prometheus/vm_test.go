@@ -39,7 +39,7 @@ func TestVM(t *testing.T) {
 		"--smp", "2", "--timeout", "1200", "--forward", port+":10879", "--forward", trigger+":10880",
 		filepath.Join("testdata", "guest"), holder,
 		binary, "--config.file=testdata/config-vm.yaml",
-		"--probe.interval=5s", "--probe.timeout=1m", "--probe.max-backoff=5s", "--probe.concurrency=3",
+		"--probe.interval=5s", "--probe.timeout=2m", "--probe.max-backoff=5s", "--probe.concurrency=3",
 		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
 		"--contract.timeout=2m", "--audit.interval=5s", "--audit.timeout=30s", "--audit.max-objects=40",
 	)

@@ -34,11 +34,6 @@ type preloadVerb struct {
 	// empty tells that ENOMEM is taken for the limit on locked memory: the messages
 	// that are measured are empty then, and the skip says so.
 	empty bool
-	// answer tells that a failure is taken for an answer: there is another way.
-	answer bool
-	// unflushed tells that without the verb there is no way to a flushed request: it
-	// is said to be not supported.
-	unflushed bool
 	// silent tells that the verb returns nothing, and so cannot fail.
 	silent bool
 	// measured is how many calls come before those of a measurement in one batch; 0
@@ -67,7 +62,7 @@ func preloadVerbs() []preloadVerb {
 		notification(preloadVerb{verb: "ibv_query_gid_table"}),
 		{verb: "ibv_alloc_pd", probes: []string{"comp_channel", "srq", "qp", "notification"}},
 		notification(preloadVerb{verb: "ibv_reg_mr", empty: true}),
-		notification(preloadVerb{verb: "ibv_create_ah", answer: true}),
+		notification(preloadVerb{verb: "ibv_create_ah"}),
 		notification(preloadVerb{
 			verb: "ibv_destroy_ah", object: "ah", holds: map[string]string{"pd": "ibv_dealloc_pd"},
 		}),
@@ -100,7 +95,7 @@ func preloadVerbs() []preloadVerb {
 		},
 		// What ibv_query_qp says of sizes is not shown.
 		{verb: "ibv_query_qp", probes: []string{"qp"}, short: []string{}},
-		{verb: "ibv_modify_qp", probes: []string{"qp", "notification"}, unflushed: true},
+		{verb: "ibv_modify_qp", probes: []string{"qp", "notification"}},
 		notification(preloadVerb{verb: "ibv_post_send", measured: 1}),
 		notification(preloadVerb{verb: "ibv_post_recv", measured: 1}),
 		{
@@ -270,10 +265,6 @@ func (v preloadVerb) failing(errno string) preloadCell {
 	case v.empty && errno == "ENOMEM":
 		c.want.outcome, c.want.failed = "ok", nil
 		c.want.signs = append(c.want.signs, "rdma_probe_skipped message not_permitted")
-	case v.unflushed:
-		c.want.signs = append(c.want.signs, "rdma_probe_skipped flush any not_supported", "rdma_probe_skipped flush poll not_supported")
-	case v.answer:
-		c.want = seen{outcome: "ok"}
 	case v.alone:
 		c.want.unjudged = preloadProbes()
 	}

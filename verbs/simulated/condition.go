@@ -27,8 +27,8 @@ type Condition struct {
 	GIDs  []int `yaml:"gids,omitempty"`
 	// PD is whether the process has a protection domain.
 	PD *bool `yaml:"pd,omitempty"`
-	// InlineAbove is what the inline data that a QP is asked to take are more than, in
-	// bytes.
+	// InlineAbove is what the inline data that a QP is asked to take, or to send, are more
+	// than, in bytes.
 	InlineAbove *int `yaml:"inline_above,omitempty"`
 }
 
@@ -117,6 +117,13 @@ func (q *qp) sending(w sendWork) facts {
 	f := q.facts()
 	solicited := w.wr.Flags&verbs.SendSolicited != 0
 	f.solicited = &solicited
+	if w.wr.Flags&verbs.SendInline != 0 {
+		inline := 0
+		for _, s := range w.wr.SGEs {
+			inline += int(s.Length)
+		}
+		f.inline = &inline
+	}
 	f.by(w.to)
 	return f
 }
