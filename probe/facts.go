@@ -22,7 +22,7 @@ type facts struct {
 func (r *run) factsOf(given *report.Facts) (facts, bool) {
 	f := facts{told: -1}
 	var known bool
-	if f.Facts, known = given.Of(r.Identity(r.driver.Name, r.driver.Kernel)); known {
+	if f.Facts, known = given.Of(r.Identity(r.driver.Kernel)); known {
 		f.told = f.count()
 	}
 	return f, known

@@ -9,9 +9,7 @@ import (
 // device itself, and all software that has a part in them. Two that are equal answer
 // alike.
 type Identity struct {
-	// Driver is the name of the kernel's driver, and Kernel the kernel's release; both
-	// are empty if they are not known.
-	Driver string `json:"driver,omitempty"`
+	// Kernel is the kernel's release; empty if it is not known.
 	Kernel string `json:"kernel,omitempty"`
 	// Firmware, VendorID, VendorPartID and HWVersion are what the device says of itself.
 	Firmware     string `json:"fw_version,omitempty"`
@@ -31,7 +29,6 @@ func (i Identity) Changes(other Identity) []string {
 		what          string
 		before, after any
 	}{
-		{"driver", i.Driver, other.Driver},
 		{"kernel", i.Kernel, other.Kernel},
 		{"firmware", i.Firmware, other.Firmware},
 		{"vendor_id", i.VendorID, other.VendorID},
@@ -84,7 +81,7 @@ type Turn struct {
 const maxTypes = 16
 
 func (i *Identity) validate() error {
-	for _, s := range []string{i.Driver, i.Kernel, i.Firmware, i.Libraries} {
+	for _, s := range []string{i.Kernel, i.Firmware, i.Libraries} {
 		if len(s) > maxLabel {
 			return fmt.Errorf("%w: an identity with %d bytes of something", ErrTooLarge, len(s))
 		}
@@ -139,4 +136,23 @@ func (t *Turn) validate() error {
 		return fmt.Errorf("the turn of %.64q, port %d and vector %d", t.Object, t.Port, t.Vector)
 	}
 	return nil
+}
+
+// Created tells whether the run created objects of a kind in a size, by the name of its
+// profile; empty for a kind that has one size.
+func (t *Turn) Created(object, profile string) bool {
+	return t.Object == object || profile != "medium" && profile != "large"
+}
+
+// Measured tells whether the run took a measurement, or one that stands for it: but for
+// the events of any completion, for which vectors are told apart, the latest does.
+func (t *Turn) Measured(l *Latency) bool {
+	switch {
+	case l.Path == PathLoopback && l.Port != t.Port:
+		return false
+	case l.Path == PathFlush && t.Port != 0:
+		return true // vectors are told apart on the other path
+	default:
+		return l.Vector == t.Vector || l.Mode != ModeAny
+	}
 }

@@ -85,7 +85,7 @@ func fullRun() *Run {
 		Turn:        &Turn{Object: "qp_rc", Port: 1, Vector: 3},
 		Facts: &Facts{
 			Identity: Identity{
-				Driver: "mlx5", Kernel: "6.1.0-18-amd64", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
+				Kernel: "6.1.0-18-amd64", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
 				Libraries: "0123abcd",
 			},
 			Absent: []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted, Detail: "EPERM <\u2028>"}},

@@ -14,11 +14,10 @@ import (
 	"rdma_exporter/report"
 )
 
-// Identity returns what the answers of the device depend on, given the names of its
-// driver and of the kernel's release.
-func (s *Session) Identity(driver, kernel string) report.Identity {
+// Identity returns what the answers of the device depend on, given the kernel's release.
+func (s *Session) Identity(kernel string) report.Identity {
 	return report.Identity{
-		Driver: driver, Kernel: kernel,
+		Kernel:   kernel,
 		Firmware: strings.ToValidUTF8(s.Attr.Firmware, "?"),
 		VendorID: s.Attr.VendorID, VendorPartID: s.Attr.VendorPartID, HWVersion: s.Attr.HWVersion,
 		Libraries: libraries(),
