@@ -453,14 +453,14 @@ func deviceRuns() []Panel {
 		painted(columns(about{
 			at{8, 8},
 			"Runs of the contract audit",
-			"Runs that finished in the minutes before each bar, by outcome. By default there is one each hour. The very first of an outcome is not in it.",
+			"Runs that finished in the minutes before each bar, by outcome. By default there is one a day. The very first of an outcome is not in it.",
 			count, plain(),
 		}, query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
 		stat(about{
 			at{8, 8},
 			"Verdicts are from",
 			"How long ago the last run of the contract audit was started. Verdicts of a run that was broken off may be older.",
-			seconds, rising(step{10800, warning}, step{86400, critical}),
+			seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
 		stat(about{
 			at{8, 8},

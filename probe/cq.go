@@ -7,7 +7,7 @@ import (
 
 // cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
 func (r *run) cq(s *step) {
-	for _, p := range r.cfg.CQ.all() {
+	for _, p := range sizes(r.turn, "cq", r.cfg.CQ.all()) {
 		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.Attr.Limits.MaxCQE)
 		var cq verbs.CQ
 		err := s.measure("cq", p.name, func() (err error) {

@@ -40,7 +40,8 @@ func (r *run) notification(s *step) {
 		})
 		n.samples = most
 	}
-	if n.measureAll() {
+	done := n.measureAll()
+	if n.giveBack() && done {
 		n.inlineSends()
 	}
 }
@@ -55,6 +56,8 @@ type notification struct {
 	// ways are those of each path and port; plan are the measurements to come, in order.
 	ways []*way
 	plan []measurement
+	// loan is what the last measurement left to the next one; nil for nothing.
+	loan *loan
 	// empty tells that no memory can be registered for messages.
 	empty bool
 	// late are the measurements whose time was used up before their first sample.
@@ -76,15 +79,15 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // measurements returns the plan, the figures that matter most first: should the
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
-	ways := n.loopbacks()
+	ways, vectors := n.measured(n.loopbacks())
 	n.ways = slices.Insert(ways, min(1, len(ways)), flushes())
 	var plan []measurement
 	for i, w := range n.ways {
 		m := measurement{way: w}
 		// The vectors differ in which processor is interrupted; one way shows it.
-		of := n.Vectors
+		of := vectors
 		if i > 0 {
-			of = n.Vectors[:1]
+			of = vectors[:1]
 		}
 		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited} {
 			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
@@ -94,7 +97,7 @@ func (n *notification) measurements() []measurement {
 			for _, m.vector = range of {
 				plan = append(plan, m)
 			}
-			of = n.Vectors[:1]
+			of = vectors[:1]
 		}
 	}
 	return plan
@@ -163,8 +166,8 @@ func (n *notification) leaveOut(list []measurement, reason report.SkipReason, fo
 	}
 }
 
-// measure takes one measurement, with objects of its own, and notes what came of
-// it. The error tells of objects that are left.
+// measure takes one measurement, with objects that nobody else uses, and notes what
+// came of it. The error tells of objects that are left.
 func (n *notification) measure(m measurement) error {
 	if m.none != nil {
 		n.leaveAside(m, m.none)
@@ -174,14 +177,19 @@ func (n *notification) measure(m measurement) error {
 	if err != nil {
 		return err
 	}
+	clean := false
 	if t.err == nil {
-		t.err = n.sample(m, t)
+		clean, t.err = n.sample(m, t)
 	}
 	if o := session.ObstacleOf(t.err); o != nil {
 		n.leaveAside(m, o)
 	} else if t.err != nil {
 		n.fail(m.subject(), t.err)
 	}
+	if clean && n.lend(m, t) {
+		return nil
+	}
+	n.loan = nil
 	return n.close(m, t)
 }
 
@@ -208,10 +216,10 @@ const maxRenewals = 10
 
 // sample takes the samples of a measurement and notes what was found. The first
 // sample was taken by the ordinary calls: should a verb hang or crash, the report
-// has named it. The others are taken in one batch, from which the figures are.
-func (n *notification) sample(m measurement, t *trial) error {
+// has named it. The others are taken in one batch, from which the figures are. Clean
+// tells that all of them went well, and so that the objects are of further use.
+func (n *notification) sample(m measurement, t *trial) (clean bool, err error) {
 	o, found := t.o, t.found
-	var err error
 	if found.Stopped == verbs.StopNone {
 		left := n.left()
 		o.Budget = min(left, max(left/time.Duration(len(n.plan)+1), leastShare))
@@ -228,7 +236,7 @@ func (n *notification) sample(m measurement, t *trial) error {
 		}
 		if why := usedOnce(o, found, err); why != nil {
 			m.none = session.NotFlushed(fmt.Errorf("%s: one, and then no more, for the QP cannot be used again: %w", session.FlushRecv, why))
-			return m.none
+			return false, m.none
 		}
 	}
 	l := latency(m, found)
@@ -249,7 +257,7 @@ func (n *notification) sample(m measurement, t *trial) error {
 	case l.Missed+l.Misdirected > 0:
 		n.postpone(func(o measurement) bool { return o.combination == m.combination })
 	}
-	return err
+	return err == nil && found.Stopped == verbs.StopNone && !l.Wrong(), err
 }
 
 // usedOnce returns why the QP of a measurement that takes it through all its states

@@ -97,9 +97,13 @@ func (t *trial) why() error {
 // try creates the objects of a measurement for a candidate, and takes the first
 // sample.
 func (n *notification) try(m measurement, c candidate) *trial {
-	t := &trial{candidate: c, scope: n.Scope(), port: m.port}
-	t.o.Deadline = n.cfg.Deadline
-	if t.err = n.objects(t, m); t.err == nil {
+	t := n.borrow(m)
+	if t == nil {
+		t = &trial{candidate: c, scope: n.Scope(), port: m.port}
+		t.o.Deadline = n.cfg.Deadline
+		t.err = n.objects(t, m)
+	}
+	if t.err == nil {
 		t.found, t.took, t.err = n.first(m, t.o)
 		t.whatever = t.err != nil && !session.IsRefused(t.err)
 	}

@@ -26,6 +26,12 @@ type Options struct {
 	// LocksMemory tells that what the provider locks counts against
 	// RLIMIT_MEMLOCK.
 	LocksMemory bool
+	// Facts are what earlier runs found out about the device; nil for nothing. They are
+	// used if they are those of the device as it is now.
+	Facts *report.Facts
+	// Turn is the number of the turn; nil to do everything in one run. A device of which
+	// nothing is known yet takes no turns.
+	Turn *int
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
 	// Out takes the report.
@@ -45,6 +51,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory}
+		var known bool
+		r.facts, known = r.factsOf(o.Facts)
+		r.turn = r.turnOf(o.Turn, known)
 		return r.all(ctx)
 	})
 }
@@ -54,6 +63,8 @@ type run struct {
 	*session.Session
 	driver known.Driver
 	cfg    Config
+	facts  facts
+	turn   turn
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
@@ -87,7 +98,9 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 		r.step(probe.name, probe.run)
+		r.tellFacts()
 	}
+	r.tellTurn()
 	return err
 }
 

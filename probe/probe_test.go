@@ -90,6 +90,10 @@ func TestDefaultDevices(t *testing.T) {
 				t.Errorf("%d bytes resident", r.MaxRSS)
 			}
 			r.MaxRSS = 0
+			if len(r.Facts.Identity.Libraries) != 16 {
+				t.Errorf("libraries %q", r.Facts.Identity.Libraries)
+			}
+			r.Facts.Identity.Libraries = ""
 			got, err := json.MarshalIndent(r, "", "  ")
 			if err != nil {
 				t.Fatal(err)

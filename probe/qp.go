@@ -28,16 +28,21 @@ func (r *run) qp(s *step) {
 	var probes []*qpProbe
 	for _, t := range verbs.QPTypes() {
 		q := &qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
-		q.smallest()
-		probes = append(probes, q)
+		if !q.recall() {
+			q.smallest()
+		}
+		if !q.lacking {
+			probes = append(probes, q)
+		}
 	}
 	works := slices.ContainsFunc(probes, func(q *qpProbe) bool { return q.works })
 	for _, q := range probes {
 		if !q.offered(works) {
 			continue
 		}
-		if q.works {
+		if q.works && q.inline < 0 {
 			q.maxInline()
+			q.learnInline()
 		}
 		q.profiles()
 	}
@@ -50,12 +55,18 @@ type qpProbe struct {
 	label string
 	pd    verbs.PD
 	cq    verbs.CQ
-	// works tells that the smallest QP could be created, and err why not.
-	works bool
-	err   error
+	// works tells that the smallest QP could be created, and err why not. Lacking tells
+	// that it is known that there are none.
+	works   bool
+	err     error
+	lacking bool
 	// inline is the most inline data that was found; negative if it is not known.
 	inline int
 }
+
+// notEvenSmallest begins the detail of a type that is lacking by an errno that says
+// other things, too.
+const notEvenSmallest = "not even the smallest QP: "
 
 func (q *qpProbe) create(c verbs.QPCap) (verbs.QP, error) {
 	return q.pd.CreateQP(verbs.QPInitAttr{Type: q.typ, SendCQ: q.cq, RecvCQ: q.cq, Cap: c})
@@ -94,17 +105,15 @@ func (q *qpProbe) offered(works bool) bool {
 		q.fail(q.label, q.err)
 		return true
 	case !q.skipped(q.label, q.err):
-		q.skip(q.label, report.SkipNotSupported, "not even the smallest QP: %v", q.err)
+		q.skip(q.label, report.SkipNotSupported, notEvenSmallest+"%v", q.err)
 	}
-	if !errors.Is(q.err, os.ErrPermission) {
-		q.Lacks(q.typ, q.err)
-	}
+	q.learnAbsent()
 	return false
 }
 
 // profiles creates a QP of each profile.
 func (q *qpProbe) profiles() {
-	for i, p := range q.cfg.QP.all() {
+	for i, p := range sizes(q.turn, "qp_"+q.label, q.cfg.QP.all()) {
 		subject := q.label + " " + p.name
 		asked := q.clampAll(p.name, p.size)
 		var qp verbs.QP

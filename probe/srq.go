@@ -19,7 +19,7 @@ func (r *run) srq(s *step) {
 		return
 	}
 
-	for _, p := range r.cfg.SRQ.all() {
+	for _, p := range sizes(r.turn, "srq", r.cfg.SRQ.all()) {
 		asked := verbs.SRQAttr{
 			MaxWR:  uint32(s.clamp(p.name, "srq", "max_wr", p.size.WorkRequests, "max_srq_wr", l.MaxSRQWR)),
 			MaxSGE: uint32(s.clamp(p.name, "srq", "max_sge", p.size.ScatterGather, "max_srq_sge", l.MaxSRQSGE)),

@@ -54,6 +54,12 @@ type Run struct {
 	// Inventory is what a resource audit found; nil if it did not come that far. Of
 	// an audit that was killed it may be no more than the kernel's own count.
 	Inventory *Inventory `json:"inventory,omitempty"`
+	// Turn is what a run of the probes did beyond what every run does; nil for one that
+	// did everything.
+	Turn *Turn `json:"turn,omitempty"`
+	// Facts are what a run of the probes found out that need not be asked again; nil if
+	// that was nothing.
+	Facts *Facts `json:"facts,omitempty"`
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the most memory that the child had resident, in bytes, by its own

@@ -30,6 +30,8 @@ type line struct {
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	Context     *Context     `json:"context,omitempty"`
 	Inventory   *Inventory   `json:"inventory,omitempty"`
+	Turn        *Turn        `json:"turn,omitempty"`
+	Facts       *Facts       `json:"facts,omitempty"`
 	End         *End         `json:"end,omitempty"`
 }
 
@@ -101,6 +103,13 @@ func (w *Writer) Context(c Context) error { return w.write(line{Context: &c}) }
 // Inventory says what the resource audit found so far. A second one takes the place
 // of the first.
 func (w *Writer) Inventory(i Inventory) error { return w.write(line{Inventory: &i}) }
+
+// Turn says what the run does beyond what every run does.
+func (w *Writer) Turn(t Turn) error { return w.write(line{Turn: &t}) }
+
+// Facts says what is known of the device by now that need not be asked again. A second
+// one takes the place of the first.
+func (w *Writer) Facts(f Facts) error { return w.write(line{Facts: &f}) }
 
 // End closes the report.
 func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
@@ -181,7 +190,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Context, Inventory, Verb (the verb in flight), and
+// Presumed, Undestroyed, Context, Inventory, Turn, Facts, Verb (the verb in flight), and
 // MaxRSS, Error, FailedVerb and Errno from the end line. It returns nil for a whole
 // report. Otherwise the error says what is wrong with it, and run holds what was
 // read until there. The error matches ErrTruncated or ErrTooLarge, or is a
@@ -388,6 +397,20 @@ func foldJSON(b []byte, run *Run) (end bool, err error) {
 		}
 		l.Inventory.clip()
 		run.Inventory = l.Inventory
+	case l.Turn != nil:
+		if err := l.Turn.validate(); err != nil {
+			return false, err
+		}
+		if run.Turn != nil {
+			return false, errors.New("a second turn")
+		}
+		run.Turn = l.Turn
+	case l.Facts != nil:
+		if err := l.Facts.validate(); err != nil {
+			return false, err
+		}
+		l.Facts.clip()
+		run.Facts = l.Facts
 	case l.End != nil:
 		if err := l.End.validate(); err != nil {
 			return false, err
@@ -404,7 +427,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.Context != nil, l.Inventory != nil, l.End != nil,
+		l.Undestroyed != nil, l.Context != nil, l.Inventory != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
 	} {
 		if set {
 			n++

@@ -82,6 +82,15 @@ func fullRun() *Run {
 			{Verb: "ibv_create_qp", Duration: 0, Errno: "ENOMEM", Expected: true},
 		},
 		Undestroyed: []Undestroyed{{"cq", "EBUSY", 5}, {"comp_channel", "errno 4242", 1}},
+		Turn:        &Turn{Object: "qp_rc", Port: 1, Vector: 3},
+		Facts: &Facts{
+			Identity: Identity{
+				Kernel: "6.1.0-18-amd64", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
+				Libraries: "0123abcd",
+			},
+			Absent: []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted, Detail: "EPERM <\u2028>"}},
+			Inline: []InlineMax{{"rc", 828}, {"ud", 0}},
+		},
 	}
 }
 
@@ -112,6 +121,12 @@ func write(t testing.TB, w *Writer, run *Run) {
 	}
 	for _, u := range run.Undestroyed {
 		errs = append(errs, w.Undestroyed(u))
+	}
+	if run.Turn != nil {
+		errs = append(errs, w.Turn(*run.Turn))
+	}
+	if run.Facts != nil {
+		errs = append(errs, w.Facts(*run.Facts))
 	}
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -314,6 +329,19 @@ func TestReadRejects(t *testing.T) {
 		{"no newline", "hello", 0, ErrTruncated},
 		{"end without newline", `{"end":{}}`, 0, ErrTruncated},
 		{"words", "hello\n", 1, nil},
+		{"a turn of no word", `{"turn":{"object":"qp\nrc"}}` + "\n", 1, nil},
+		{"a turn of nothing", `{"turn":{"port":1}}` + "\n", 1, nil},
+		{"a turn of port -1", `{"turn":{"object":"cq","port":-1}}` + "\n", 1, nil},
+		{"a turn of a vector that no device has", `{"turn":{"object":"cq","comp_vector":65537}}` + "\n", 1, nil},
+		{"a second turn", lines(2, `{"turn":{"object":"cq"}}`), 2, nil},
+		{"facts about no word", `{"facts":{"identity":{},"inline":[{"type":""}]}}` + "\n", 1, nil},
+		{"facts about a type twice", `{"facts":{"identity":{},"absent":[{"subject":"rc","reason":"x"}],"inline":[{"type":"rc"}]}}` + "\n", 1, nil},
+		{"facts without a reason", `{"facts":{"identity":{},"absent":[{"subject":"rc"}]}}` + "\n", 1, nil},
+		{"facts with a limit", `{"facts":{"identity":{},"absent":[{"subject":"rc","reason":"x","memlock_limit_bytes":1}]}}` + "\n", 1, nil},
+		{"facts with less than nothing", `{"facts":{"identity":{},"inline":[{"type":"rc","bytes":-1}]}}` + "\n", 1, nil},
+		{"facts about many types", `{"facts":{"identity":{},"inline":` + many(17, `{"type":"rc"}`) + "}}\n", 1, ErrTooLarge},
+		{"facts of a long identity", `{"facts":{"identity":{"libraries":"` + strings.Repeat("x", 129) + "\"}}}\n", 1, ErrTooLarge},
+		{"facts with something else", `{"facts":{"identity":{},"colour":"red"}}` + "\n", 1, nil},
 		{"binary", "\x7fELF\x00\xff\n", 1, nil},
 		{"empty line", "\n" + endLine, 1, nil},
 		{"second line", `{"begin":"ibv_x"}` + "\n{\n", 2, nil},
@@ -658,6 +686,9 @@ func FuzzRead(f *testing.F) {
 		`{"contract":{"name":"c","severity":"info","verdict":"skipped","reason":"x","judged":"2026-03-01T12:00:00Z"}}` + "\n",
 		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","samples_ns":[],"arms_ns":null}]}}` + "\n",
 		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","missed":9223372036854775807}]}}` + "\n",
+		`{"turn":{"object":"qp_rc","port":1,"comp_vector":3}}` + "\n" + `{"turn":{}}` + "\n",
+		`{"facts":{"identity":{"fw_version":"\u0000"},"absent":[{"subject":"uc","reason":"not_supported"}]}}` + "\n",
+		`{"facts":{"inline":[{"type":"rc","bytes":9223372036854775807}]}}` + "\n" + `{"facts":{}}` + "\n",
 		`{"end":{"error":"\ud800"}}` + "\n", "panic: runtime error\n\ngoroutine 1 [running]:\n",
 	} {
 		f.Add([]byte(s))

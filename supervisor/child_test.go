@@ -201,8 +201,8 @@ func TestRunChildReadsReport(t *testing.T) {
 func TestRunChildPassesArgumentsAndInput(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string) Command {
-		c := childCommand("echo", "")("--help; $(true) \"'\n*")
+	cfg.Command = func(string, Probing) Command {
+		c := childCommand("echo", "")("--help; $(true) \"'\n*", Probing{})
 		c.Stdin = []byte("the settings")
 		return c
 	}
@@ -215,8 +215,8 @@ func TestRunChildPassesArgumentsAndInput(t *testing.T) {
 func TestRunChildWithLargeUnreadInput(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string) Command {
-		c := childCommand("ok", "")("rxe0")
+	cfg.Command = func(string, Probing) Command {
+		c := childCommand("ok", "")("rxe0", Probing{})
 		c.Stdin = make([]byte, 4<<20)
 		return c
 	}
@@ -228,7 +228,7 @@ func TestRunChildWithLargeUnreadInput(t *testing.T) {
 func TestRunChildThatCannotStart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string) Command { return Command{Path: "/nonexistent/probe"} }
+	cfg.Command = func(string, Probing) Command { return Command{Path: "/nonexistent/probe"} }
 	run := runBehaviour(t, cfg).run
 	if run.Outcome != report.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
 		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
@@ -329,8 +329,8 @@ func TestRunWithRealChildren(t *testing.T) {
 	cfg := testConfig()
 	cfg.Sinks = []Sink{sink}
 	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
-	cfg.Command = func(device string) Command {
-		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(device)
+	cfg.Command = func(device string, _ Probing) Command {
+		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(device, Probing{})
 	}
 	cfg.Concurrency = 3
 	cfg.Interval = 50 * time.Millisecond

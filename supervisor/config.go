@@ -20,7 +20,7 @@ const (
 	// defaultBackoff is in intervals.
 	defaultBackoff = 8
 
-	defaultContractInterval = time.Hour
+	defaultContractInterval = 24 * time.Hour
 	defaultContractTimeout  = time.Minute
 
 	defaultInventoryInterval = time.Minute
@@ -44,7 +44,7 @@ type Config struct {
 	// have any name that passes for a file's, so a name that becomes an argument
 	// must not be able to pass for a flag ("--device=" + name). It is called
 	// before each run, by several goroutines at a time, and must not block.
-	Command func(device string) Command
+	Command func(device string, p Probing) Command
 	// Contract says how the devices are held to their contracts, beside being
 	// probed, and Inventory how stock is taken of them. All else here is about the
 	// probes, but for KillGrace, Backoff and Jitter, which are about every run, and
@@ -94,7 +94,8 @@ type ContractConfig struct {
 	// for no audit.
 	Command func(device string, leave LeaveOut) Command
 	// Interval is the time from the start of one audit of a device to the start
-	// of the next. Default: one hour.
+	// of the next; what has a part in what the device answers, such as its firmware,
+	// makes it come sooner if it changes. Default: one day.
 	Interval time.Duration
 	// Timeout is the longest that a child may take before it is killed. An audit
 	// has more than one child if one of them is killed or crashes. Default: one
@@ -116,6 +117,15 @@ type InventoryConfig struct {
 	// Timeout is the longest that a child may take before it is killed. Default: 10
 	// seconds.
 	Timeout time.Duration
+}
+
+// Probing is what a child that probes is told of the runs before it. It belongs to
+// whoever is told, but for what it points to, which nobody changes.
+type Probing struct {
+	// Facts are what is known of the device; nil for nothing.
+	Facts *report.Facts
+	// Turn is the number of the turn; nil to do everything in one run.
+	Turn *int
 }
 
 // LeaveOut is what a child of an audit is to leave out, because of what became of

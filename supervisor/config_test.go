@@ -15,7 +15,7 @@ func TestValidateDefaults(t *testing.T) {
 	}
 	if c.Interval != time.Minute || c.Timeout != 30*time.Second || c.Discovery != 5*time.Second || c.Backoff != 8*time.Minute ||
 		c.KillGrace != 2*time.Second || c.Concurrency != 2 || c.Jitter != 0.1 || c.Logger == nil ||
-		c.Contract.Command != nil || c.Contract.Interval != time.Hour || c.Contract.Timeout != time.Minute {
+		c.Contract.Command != nil || c.Contract.Interval != 24*time.Hour || c.Contract.Timeout != time.Minute {
 		t.Errorf("defaults %+v", c)
 	}
 	in.Sinks[0] = nil

@@ -280,6 +280,11 @@ func (j *journal) leaked(left []report.Leaked) {
 	j.log.Warn("The kernel still holds objects of children that have ended", "objects", text)
 }
 
+// changed logs how a device has changed.
+func (j *journal) changed(changes []string) {
+	j.log.Info("The device or its software has changed; what is known of it is found out anew", "changes", strings.Join(changes, "; "))
+}
+
 func (j *journal) stuck(s *report.Stuck) {
 	j.log.Warn("A child was killed and does not end; what it was to do on the device waits until it has", "pid", s.PID, "verb", s.Verb)
 }

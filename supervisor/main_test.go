@@ -301,8 +301,8 @@ func leavePID() {
 
 // childCommand is a Config.Command for children of the test binary that all
 // behave the same, and leave their ids in a folder if one is given.
-func childCommand(behaviour, pids string) func(string) Command {
-	return func(device string) Command {
+func childCommand(behaviour, pids string) func(string, Probing) Command {
+	return func(device string, _ Probing) Command {
 		return Command{
 			Path: os.Args[0],
 			Args: []string{"--device=" + device},
@@ -316,7 +316,7 @@ func testConfig() Config {
 	return Config{
 		Provider: "simulated",
 		Discover: func() ([]string, error) { return nil, nil },
-		Command:  func(device string) Command { return Command{Path: device} },
+		Command:  func(device string, _ Probing) Command { return Command{Path: device} },
 		Interval: time.Minute,
 		Timeout:  patience,
 		Logger:   slog.New(slog.DiscardHandler),

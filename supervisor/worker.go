@@ -42,6 +42,11 @@ type worker struct {
 	probes   job
 	failures int
 	audit    *audit
+	// rounds is what the runs of the probes leave to those to come; changed tells that
+	// the device is another than the last contract audit judged. Both are used as those
+	// above.
+	rounds  rounds
+	changed bool
 	// auditor takes stock beside all that; nil for nobody.
 	auditor *auditor
 
@@ -142,7 +147,7 @@ func (w *worker) task(j *job) task {
 	if j.kind == report.KindContract {
 		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.leaveOut()) }
 	} else {
-		t.command = func() Command { return w.s.cfg.Command(w.name) }
+		t.command = func() Command { return w.s.cfg.Command(w.name, w.rounds.task()) }
 	}
 	return t
 }
@@ -194,11 +199,16 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 	} else {
 		w.failures++
 	}
-	w.journal.run(run, res.stderr)
-	kept := run.Kept()
+	kept, changes := w.rounds.take(run)
+	w.journal.run(kept, res.stderr)
+	if len(changes) > 0 {
+		w.changed = true
+		w.journal.changed(changes)
+	}
+	measured := run.Kept()
 	return func(state *report.DeviceState) {
 		state.Last = kept
-		state.Notification = latestVectors(state.Notification, kept)
+		state.Notification = latestVectors(state.Notification, measured)
 		state.Failures = w.failures
 		if run.Outcome == report.OutcomeOK {
 			state.LastSuccess = run.Started
@@ -294,11 +304,11 @@ func (w *worker) schedule(j *job, run *report.Run) {
 		if !w.audit.goesOn() {
 			j.due = now.Add(w.regular(w.audit.began, w.s.cfg.Contract.Interval))
 		}
-		return
+	} else {
+		j.due = now.Add(w.nextDelay(run))
 	}
-	j.due = now.Add(w.nextDelay(run))
-	if w.audit != nil && w.audit.due.IsZero() {
-		w.audit.due = now
+	if w.audit != nil && !w.audit.goesOn() && (w.audit.due.IsZero() || w.changed) {
+		w.audit.due, w.changed = now, false
 	}
 }
 

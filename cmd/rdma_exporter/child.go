@@ -29,6 +29,10 @@ type settings struct {
 	Profile   []byte       `json:"profile,omitempty"`
 	Probe     probe.Config `json:"probe"`
 	Inventory stocktaking  `json:"inventory"`
+	// Facts are what earlier runs of the probes found out about the device, and Turn is
+	// the number of this one's turn. Without, it does everything.
+	Facts *report.Facts `json:"facts,omitempty"`
+	Turn  *int          `json:"turn,omitempty"`
 	// Judged are the contracts that are not to be judged, because an earlier child
 	// of the same audit did.
 	Judged []string `json:"judged,omitempty"`
@@ -80,8 +84,8 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	out := report.NewWriter(std.out)
 	return work(ctx, o.command, s, probe.Options{
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
-		LocksMemory: s.Provider == providerLibibverbs,
-		Opened:      func() { announce(ctx, s, o.device, out) }, Out: out,
+		Facts: s.Facts, Turn: s.Turn, LocksMemory: s.Provider == providerLibibverbs,
+		Opened: func() { announce(ctx, s, o.device, out) }, Out: out,
 	})
 }
 

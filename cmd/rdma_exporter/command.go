@@ -38,8 +38,10 @@ func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
 }
 
 // probe returns how to start a child that probes a device.
-func (c *commands) probe(device string) supervisor.Command {
-	return c.child(commandProbe, device, c.settings)
+func (c *commands) probe(device string, task supervisor.Probing) supervisor.Command {
+	s := c.settings
+	s.Facts, s.Turn = task.Facts, task.Turn
+	return c.child(commandProbe, device, s)
 }
 
 // contract returns how to start a child that judges the contracts of a device

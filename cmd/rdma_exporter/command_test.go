@@ -34,12 +34,18 @@ func decoded(t *testing.T, stdin []byte) settings {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	c := testCommands(t)
-	got := c.probe("sim0")
+	turn := 7
+	facts := &report.Facts{Identity: report.Identity{Firmware: "1"}, Inline: []report.InlineMax{{Type: "rc", Bytes: 64}}}
+	got := c.probe("sim0", supervisor.Probing{Facts: facts, Turn: &turn})
 	if !slices.Equal(got.Args, []string{"probe", "--device=sim0"}) {
 		t.Errorf("arguments %q", got.Args)
 	}
-	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || !reflect.DeepEqual(s.Probe, c.settings.Probe) {
+	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || !reflect.DeepEqual(s.Probe, c.settings.Probe) ||
+		!reflect.DeepEqual(s.Facts, facts) || s.Turn == nil || *s.Turn != turn {
 		t.Errorf("settings %+v", s)
+	}
+	if s := decoded(t, c.probe("sim0", supervisor.Probing{}).Stdin); s.Facts != nil || s.Turn != nil {
+		t.Errorf("settings %+v of a run that does everything", s)
 	}
 	got = c.contract("other", supervisor.LeaveOut{Judged: []string{"x", "y"}, Completions: true})
 	if !slices.Equal(got.Args, []string{"contract", "--device=other"}) {

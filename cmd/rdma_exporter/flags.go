@@ -204,8 +204,8 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		Default("2s").DurationVar(&o.notification.Budget)
 
 	if !once {
-		app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run.").
-			Default("1h").DurationVar(&o.contractInterval)
+		app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
+			Default("24h").DurationVar(&o.contractInterval)
 	}
 	app.Flag("contract.timeout", "Longest that a process of a contract audit may take before it is killed; another one judges the rest.").
 		Default("1m").DurationVar(&o.contractTimeout)
