@@ -105,6 +105,9 @@ func (d *device) CompletionVectors() int {
 	return int(d.ctx.num_comp_vectors)
 }
 
+// QPTypes implements verbs.Device.
+func (d *device) QPTypes() []verbs.QPType { return verbs.QPTypes() }
+
 // Query implements verbs.Device (ibv_query_device).
 func (d *device) Query() (verbs.DeviceAttr, error) {
 	if err := d.use(); err != nil {
