@@ -2,7 +2,6 @@ package probe
 
 import (
 	"rdma_exporter/report"
-	"rdma_exporter/verbs"
 )
 
 // turn says what a run creates: everything, or of each kind of object the smallest
@@ -30,7 +29,7 @@ func (r *run) turnOf(number *int, known bool) turn {
 	if r.Attr.Limits.MaxSRQ > 0 {
 		kinds = append(kinds, "srq")
 	}
-	for _, t := range verbs.QPTypes() {
+	for _, t := range r.Device.QPTypes() {
 		if r.absent(t) == nil {
 			kinds = append(kinds, "qp_"+t.Label())
 		}
