@@ -50,7 +50,7 @@ func adapters() []adapter {
 		{
 			name: "sets no errno for UC, and rings no bell before there is a PD, as bnxt_re",
 			device: "like: sim_rxe0, faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}, " +
-				"{verb: ibv_create_qp, when: {inline_above: 96}, errno: no_errno}, " +
+				"{verb: ibv_create_qp, when: {above: {max_inline_data: 96}}, errno: no_errno}, " +
 				"{verb: ibv_req_notify_cq, when: {pd: false}, errno: EFAULT}, {verb: ibv_post_send, when: {pd: false}, errno: EFAULT}]",
 			taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw,
 		},

@@ -344,6 +344,7 @@ func (d DeviceProfile) clone() DeviceProfile {
 		d.Ports[i].PKeyTable = slices.Clone(d.Ports[i].PKeyTable)
 	}
 	d.QPTypes = slices.Clone(d.QPTypes)
+	d.Rounding = d.Rounding.clone()
 	d.Latency = maps.Clone(d.Latency)
 	d.Faults = slices.Clone(d.Faults)
 	for i := range d.Faults {
