@@ -540,7 +540,7 @@ func labelMeanings() map[string]string {
 		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
 		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
 		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device), `cm_id` or `comp_channel`",
-		"qp_type":        "`rc`, `uc`, `ud` or `raw_packet`; of resources any other that rdma(8) knows, such as `gsi`, as well",
+		"qp_type":        "`rc`, `uc`, `ud`, `raw_packet` or `srd` (of efa); of resources any other that rdma(8) knows, such as `gsi`, as well, and `driver` for `srd`",
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
 		"kind":           "of what an object costs: `virtual` or `locked`. Of what a process holds in place: `pinned` (by drivers, on its behalf) or `locked` (by itself)",

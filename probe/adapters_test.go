@@ -2,6 +2,7 @@ package probe_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -86,14 +87,19 @@ func adapters() []adapter {
 			skipped: "notification",
 		},
 		{
-			name: "UD alone, without event queues, as efa",
-			device: "like: sim_rxe0, qp_types: [UD], limits: {max_srq: 0}, faults: [{verb: ibv_create_cq, when: {channel: true}, errno: EOPNOTSUPP}, " +
+			name: "UD and a type of its own, without event queues, as efa",
+			device: "like: sim_rxe0, qp_types: [UD, SRD], limits: {max_srq: 0}, faults: [{verb: ibv_create_cq, when: {channel: true}, errno: EOPNOTSUPP}, " +
 				"{verb: ibv_post_send, when: {states: [INIT, ERR]}, errno: EINVAL}, {verb: ibv_post_recv, when: {states: [RESET, ERR]}, errno: EINVAL}]",
 			taken: "flush poll 1/0", by: byRecv,
 			skips: "comp_channel: cq with a channel: not_supported, srq: : not_supported, qp: rc: not_supported, qp: uc: not_supported, " + noRaw +
 				", notification: loopback any: not_supported, notification: flush any: not_supported, notification: loopback poll: not_supported" +
 				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
 			skipped: "srq",
+		},
+		{
+			name:   "whose library does not know the type of its own",
+			device: "like: sim_rxe0, qp_types: [RC, UC, UD, SRD], faults: [{verb: ibv_create_qp, when: {qp_types: [SRD]}, errno: EOPNOTSUPP}]",
+			taken:  allLoopback + ", " + allFlush, by: byUD, skips: noRaw + ", qp: srd: not_supported",
 		},
 		{
 			name:    "of which nothing can be probed",
@@ -188,5 +194,64 @@ func TestUsedOnce(t *testing.T) {
 				t.Errorf("skips %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// TestTypeOfDriver: a type of one driver alone is probed as any other, on devices that
+// may have it; on others nothing is heard of it.
+func TestTypeOfDriver(t *testing.T) {
+	for types, want := range map[string]string{
+		"[RC, UC, UD]":      "",
+		"[RC, UC, UD, SRD]": "small 16, medium 128, large 1024, inline 512, memory 3",
+	} {
+		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: " + types + "}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, text := run(t, p, "dev", quick())
+		var got []string
+		for _, p := range r.Probes {
+			for _, q := range p.QPs {
+				if q.Type == "srd" {
+					got = append(got, fmt.Sprint(q.Profile, " ", q.Actual.SendWorkRequests))
+				}
+			}
+			for _, i := range p.Inline {
+				if i.Type == "srd" {
+					got = append(got, fmt.Sprint("inline ", i.Bytes))
+				}
+			}
+			n := 0
+			for _, m := range p.Memory {
+				if m.Object == "qp_srd" {
+					n++
+				}
+			}
+			if n > 0 {
+				got = append(got, fmt.Sprint("memory ", n))
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("with %s: %q, want %q", types, got, want)
+		}
+		if want == "" && strings.Contains(strings.ToLower(text), "srd") {
+			t.Errorf("the report of a device that has none speaks of SRD:\n%s", text)
+		}
+	}
+	// Its states are tried, too.
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: [UD, SRD], " +
+		"faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := run(t, p, "dev", quick())
+	var failed []string
+	for _, p := range r.Probes {
+		for _, f := range p.Failures {
+			failed = append(failed, fmt.Sprint(p.Name, " ", f.Subject, " ", f.Verb, " ", f.Errno))
+		}
+	}
+	if got := strings.Join(failed, ", "); got != "qp srd small ibv_modify_qp EIO" {
+		t.Errorf("failed: %q", got)
 	}
 }

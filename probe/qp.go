@@ -28,7 +28,7 @@ func (r *run) qp(s *step) {
 	defer s.destroy("cq", "cq", cq)
 
 	var probes []*qpProbe
-	for _, t := range verbs.QPTypes() {
+	for _, t := range r.Device.QPTypes() {
 		q := &qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
 		q.smallest()
 		probes = append(probes, q)

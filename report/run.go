@@ -276,7 +276,7 @@ type SRQAttr struct {
 
 // QPSize are the sizes of a QP of one type.
 type QPSize struct {
-	// Type is rc, uc, ud or raw_packet.
+	// Type is rc, uc, ud, raw_packet or srd.
 	Type      string `json:"type"`
 	Profile   string `json:"profile"`
 	Requested QPCap  `json:"requested"`

@@ -119,17 +119,27 @@ func (c *Conn) Devices(ctx context.Context) ([]Device, error) {
 }
 
 // Summary counts the objects of each type that the device with this
-// [Device.Index] has (RDMA_NLDEV_CMD_RES_GET), those of the kernel included.
+// [Device.Index] has (RDMA_NLDEV_CMD_RES_GET), those of the kernel and of drivers'
+// own types included.
 // Which objects count differs from kernel to kernel where namespaces are
 // involved: it can be more than [Conn.Dump] shows.
 func (c *Conn) Summary(ctx context.Context, index uint32) ([]Count, error) {
 	var counts []Count
-	r := request{command: commandSummary, attributes: appendUint32(nil, attrDeviceIndex, index)}
+	r := request{command: commandSummary, attributes: all(index)}
 	err := c.exchange(ctx, r, func(data []byte) (err error) {
 		counts, err = summary(data)
 		return err
 	})
 	return counts, c.explain(ctx, index, r, err)
+}
+
+// all asks for all objects of a device, as rdma(8) does with -dd. Where it is not asked
+// for details, the kernel leaves out queue pairs of the types that are a driver's own,
+// such as efa's SRD, in tables and summary alike (RESTRACK_DD in restrack.c, of newer
+// kernels, and of 6.1 as Debian 12 has it). Kernels that do not know the attribute
+// ignore it, and leave out none.
+func all(index uint32) []byte {
+	return appendUint8(appendUint32(nil, attrDeviceIndex, index), attrDriverDetails, 1)
 }
 
 // Dump calls visit for each object of a type that a device has
@@ -143,7 +153,7 @@ func (c *Conn) Summary(ctx context.Context, index uint32) ([]Count, error) {
 // its end and returns an error that matches [ErrInterrupted]. What else a dump
 // does not promise is told in the comment of the package.
 func (c *Conn) Dump(ctx context.Context, index uint32, t Type, visit func(*Object) error) error {
-	r := request{command: t.table().command, dump: true, attributes: appendUint32(nil, attrDeviceIndex, index)}
+	r := request{command: t.table().command, dump: true, attributes: all(index)}
 	if r.command == 0 {
 		return fmt.Errorf("%s is no type: %w", t, syscall.EINVAL)
 	}

@@ -218,7 +218,7 @@ func TestRequests(t *testing.T) {
 		},
 		"summary": {
 			func(ctx context.Context, c *Conn) error { _, err := c.Summary(ctx, 5); return err },
-			want{9, 1, attribute32(1, 5)},
+			want{9, 1, slices.Concat(attribute32(1, 5), nest(97, []byte{1}))},
 		},
 		"get pd": {
 			func(ctx context.Context, c *Conn) error { _, err := c.Get(ctx, 5, PD, 9); return err },
@@ -238,7 +238,7 @@ func TestRequests(t *testing.T) {
 			func(ctx context.Context, c *Conn) error {
 				return c.Dump(ctx, 5, kind, func(*Object) error { return nil })
 			},
-			want{command, 0x301, attribute32(1, 5)},
+			want{command, 0x301, slices.Concat(attribute32(1, 5), nest(97, []byte{1}))},
 		}
 	}
 	for name, test := range tests {
@@ -259,6 +259,49 @@ func TestRequests(t *testing.T) {
 			if m := sent[0]; uint16(m.Header.Type) != 5<<10|test.want.command ||
 				uint16(m.Header.Flags) != test.want.flags || string(m.Data) != string(test.want.attributes) {
 				t.Errorf("sent %+v, want %+v", m, test.want)
+			}
+		})
+	}
+}
+
+// TestDriversOwnTypes: the queue pairs of types that are a driver's own are in table and
+// summary, once, whether the kernel leaves them out unless it is asked for them or not.
+func TestDriversOwnTypes(t *testing.T) {
+	qp := func(number uint32, typ uint8, more ...[]byte) []byte {
+		return nest(attrQP, attribute32(attrLQPN, number), nest(attrType, []byte{typ}), slices.Concat(more...))
+	}
+	common := [][]byte{qp(1, 1), qp(7, 4)}
+	own := [][]byte{qp(8, 0xff), qp(9, 0, text(attrSubtype, "REG_UMR"))} // 0: 0x1000, cut to a byte
+	for name, leavesOut := range map[string]bool{"newer kernel": true, "older kernel": false} {
+		t.Run(name, func(t *testing.T) {
+			conn, _ := fake(t, func(m netlink.Message) [][]byte {
+				rows := common
+				for b := m.Data; len(b) > 0; {
+					a, rest, err := nextAttribute(b)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if b = rest; !leavesOut || a.kind == 97 && a.data[0] == 1 {
+						rows = slices.Concat(common, own)
+					}
+				}
+				if m.Header.Type == 5<<10|commandQP {
+					return [][]byte{reply(m, 2, nest(attrQPs, rows...)), done(m)}
+				}
+				count := binary.NativeEndian.AppendUint64(nil, uint64(len(rows)))
+				return [][]byte{reply(m, 0, nest(attrSummary, nest(attrSummaryEntry, text(attrSummaryName, "qp"), nest(attrSummaryCurrent, count))))}
+			})
+			counts, err := conn.Summary(t.Context(), 3)
+			if want := []Count{{"qp", 4}}; err != nil || !slices.Equal(counts, want) {
+				t.Errorf("summary %v, %v, want %v", counts, err, want)
+			}
+			var got []string
+			err = conn.Dump(t.Context(), 3, QP, func(o *Object) error {
+				got = append(got, fmt.Sprint(o.ID, " ", o.QPType))
+				return nil
+			})
+			if want := []string{"1 gsi", "7 ud", "8 driver", "9 driver"}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("table %q, %v, want %q", got, err, want)
 			}
 		})
 	}

@@ -304,6 +304,15 @@ func TestWords(t *testing.T) {
 	if err != nil || qp.QPType != "unknown_77" || qp.QPState != "unknown_255" {
 		t.Errorf("%+v, %v", qp, err)
 	}
+	for _, row := range [][]byte{
+		nest(attrType, []byte{0xff}),
+		slices.Concat(nest(attrType, []byte{0}), text(attrSubtype, "REG_UMR")),
+		slices.Concat(text(attrSubtype, "DCI"), nest(attrType, []byte{2})),
+	} {
+		if qp, err := DecodeObject(QP, row); err != nil || qp.QPType != "driver" {
+			t.Errorf("%+v, %v, want the type driver", qp, err)
+		}
+	}
 	id, err := DecodeObject(CMID, slices.Concat(attribute32(attrPortSpace, 1<<32-1), nest(attrState, []byte{8})))
 	if err != nil || id.PortSpace != "unknown_4294967295" || id.CMState != "listen" || id.QPState != "" {
 		t.Errorf("%+v, %v", id, err)
@@ -399,6 +408,7 @@ func TestManyNames(t *testing.T) {
 
 func FuzzDecodeObjects(f *testing.F) {
 	recorded(f, func(_ testing.TB, kind Type, data []byte) { f.Add(uint8(kind), data) })
+	f.Add(uint8(QP), nest(attrQPs, nest(attrQP, nest(attrType, []byte{0xff})), nest(attrQP, text(attrSubtype, "DCT"), nest(attrType, []byte{0}))))
 	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
 		visits := 0
 		err := DecodeObjects(Type(kind), data, func(o *Object) error {

@@ -17,6 +17,8 @@
 //     kernel set it. Who must be sure reads twice, or asks for the object by
 //     its number ([Conn.Get]).
 //   - Rows are not taken at one moment, nor are tables.
+//   - A driver may keep objects out of the tables, as mlx5 does with queue pairs for
+//     receive side scaling (rdma_restrack_no_track).
 //   - Up to Linux 5.4 a reader is shown the objects of its own PID namespace
 //     alone, and the kernel's own only in the first one (is_visible_in_pid_ns of
 //     nldev.c then). Later kernels show all objects to everybody, and name the

@@ -133,6 +133,13 @@ func appendUint32(b []byte, kind uint16, value uint32) []byte {
 	return binary.NativeEndian.AppendUint32(b, value)
 }
 
+// appendUint8 appends an attribute to a request.
+func appendUint8(b []byte, kind uint16, value uint8) []byte {
+	b = binary.NativeEndian.AppendUint16(b, attributeHeader+1)
+	b = binary.NativeEndian.AppendUint16(b, kind)
+	return append(b, value, 0, 0, 0) // aligned
+}
+
 // appendText appends an attribute that is a string to a request.
 func appendText(b []byte, kind uint16, value string) []byte {
 	length := attributeHeader + len(value) + 1

@@ -110,7 +110,9 @@ const maxNames = 256
 // A decoder decodes rows into memory of its own, so that a row costs none.
 type decoder struct {
 	object Object
-	names  map[string]string
+	// own tells that the type of the row's QP is a driver's own.
+	own   bool
+	names map[string]string
 }
 
 // objects returns how many rows it visited.
@@ -149,7 +151,7 @@ func (d *decoder) objects(t Type, data []byte, visit func(*Object) error) (int, 
 
 // decode decodes the attributes of one row into d.object.
 func (d *decoder) decode(t Type, data []byte) error {
-	d.object = Object{Type: t}
+	d.object, d.own = Object{Type: t}, false
 	for len(data) > 0 {
 		a, rest, err := nextAttribute(data)
 		if err != nil {
@@ -211,7 +213,13 @@ func (d *decoder) attribute(t Type, a attribute) (err error) {
 		if t == SRQ {
 			return d.word(a, &o.SRQType, srqType)
 		}
+		if d.own {
+			return nil
+		}
 		return d.word(a, &o.QPType, qpType)
+	case attrSubtype:
+		// The kernel's numbers of such types have more bits than the attribute.
+		d.own, o.QPType = true, "driver"
 	case attrState:
 		if t == CMID {
 			return d.word(a, &o.CMState, cmState)

@@ -102,6 +102,8 @@ const (
 	attrSRQN           = 90
 	attrMinRange       = 91
 	attrMaxRange       = 92
+	attrDriverDetails  = 97
+	attrSubtype        = 98
 )
 
 // attributeName returns the name of an attribute without its prefix
@@ -206,6 +208,10 @@ func attributeName(kind uint16) string {
 		return "MIN_RANGE"
 	case attrMaxRange:
 		return "MAX_RANGE"
+	case attrDriverDetails:
+		return "DRIVER_DETAILS"
+	case attrSubtype:
+		return "RES_SUBTYPE"
 	}
 	return strconv.Itoa(int(kind))
 }

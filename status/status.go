@@ -323,7 +323,7 @@ type Size struct {
 
 // MaxInline is the most inline data that a queue pair of one type can be given.
 type MaxInline struct {
-	// The type of queue pair: rc, uc, ud or raw_packet.
+	// The type of queue pair: rc, uc, ud, raw_packet or srd.
 	Type string `json:"qp_type"`
 	// The most, in bytes.
 	Bytes int64 `json:"bytes"`

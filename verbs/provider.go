@@ -21,6 +21,10 @@ type Device interface {
 	// CompletionVectors returns num_comp_vectors: a CQ may be given any vector
 	// from 0 to one less.
 	CompletionVectors() int
+	// QPTypes returns the types of QP that the device may have, in order: those of
+	// [QPTypes], and those of its own driver. Which of them it has, only creating one
+	// tells; any other is EOPNOTSUPP, without a call.
+	QPTypes() []QPType
 	// Query returns the device's attributes (ibv_query_device).
 	Query() (DeviceAttr, error)
 	// QueryPort returns a port's attributes (ibv_query_port). Ports count from 1.
@@ -68,7 +72,8 @@ type PD interface {
 	CreateAH(AHAttr) (AH, error)
 	// CreateSRQ creates a shared receive queue (ibv_create_srq).
 	CreateSRQ(SRQAttr) (SRQ, error)
-	// CreateQP creates a queue pair (ibv_create_qp).
+	// CreateQP creates a queue pair (ibv_create_qp). One of the type SRD is created by
+	// efadv_create_qp_ex, and told of as ibv_create_qp.
 	CreateQP(QPInitAttr) (QP, error)
 	// Close deallocates the protection domain (ibv_dealloc_pd). The device
 	// refuses it with EBUSY while objects of the domain exist.
@@ -91,7 +96,7 @@ type MR interface {
 	Close() error
 }
 
-// An AH is an address handle (struct ibv_ah): where a UD send goes.
+// An AH is an address handle (struct ibv_ah): where a datagram goes.
 type AH interface {
 	// Close destroys the address handle (ibv_destroy_ah).
 	Close() error
@@ -251,8 +256,8 @@ type SendWR struct {
 	// RemoteAddr and RKey are the target of an RDMA write.
 	RemoteAddr uint64
 	RKey       uint32
-	// AH, RemoteQPN and RemoteQKey address a send on a UD QP, which needs all
-	// three.
+	// AH, RemoteQPN and RemoteQKey address a send on a QP of datagrams, which needs
+	// all three.
 	AH         AH
 	RemoteQPN  uint32
 	RemoteQKey uint32

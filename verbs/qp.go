@@ -11,17 +11,25 @@ const (
 	UC
 	UD
 	RawPacket
+	// SRD, scalable reliable datagrams, is a type of efa's own: sends are addressed as
+	// those of UD, and acknowledged.
+	SRD
 )
 
-// QPTypes returns every type, in order.
+// QPTypes returns the types that any device may have, in order. Those of one driver
+// alone are not among them: [Device].QPTypes tells.
 func QPTypes() []QPType { return []QPType{RC, UC, UD, RawPacket} }
 
-// String returns the type as rdma(8) writes it.
+// String returns the type as rdma(8) writes it; SRD, which it calls DRIVER, has its
+// own name.
 func (t QPType) String() string {
-	return name(int(t), "none", "RC", "UC", "UD", "RAW_PACKET")
+	return name(int(t), "none", "RC", "UC", "UD", "RAW_PACKET", "SRD")
 }
 
-// Label returns the type as a metric's label has it: rc, uc, ud, raw_packet.
+// IsDatagram tells whether each send names its destination, by an address handle.
+func (t QPType) IsDatagram() bool { return t == UD || t == SRD }
+
+// Label returns the type as a metric's label has it: rc, uc, ud, raw_packet, srd.
 func (t QPType) Label() string { return strings.ToLower(t.String()) }
 
 // QPState is the state of a queue pair.
@@ -93,7 +101,7 @@ type Peer struct {
 	PathMTU int // bytes
 }
 
-// UDQKey is the queue key that ToInit gives a UD QP: unprivileged (its top bit
+// UDQKey is the queue key that ToInit gives a QP of datagrams: unprivileged (its top bit
 // is clear) and otherwise without meaning.
 const UDQKey = 0x11111111
 
@@ -103,7 +111,7 @@ func ToInit(t QPType, port int, access Access) (QPAttr, QPAttrMask) {
 	switch t {
 	case RC, UC:
 		return attr, MaskState | MaskPKeyIndex | MaskPort | MaskAccess
-	case UD:
+	case UD, SRD:
 		return attr, MaskState | MaskPKeyIndex | MaskPort | MaskQKey
 	default:
 		return attr, MaskState | MaskPort
@@ -134,7 +142,7 @@ func ToRTS(t QPType) (QPAttr, QPAttrMask) {
 	switch t {
 	case RC:
 		return attr, MaskState | MaskTimeout | MaskRetryCount | MaskRNRRetry | MaskSQPSN | MaskMaxRdAtomic
-	case UC, UD:
+	case UC, UD, SRD:
 		return attr, MaskState | MaskSQPSN
 	default:
 		return attr, MaskState

@@ -23,6 +23,9 @@ type device struct {
 	name   string
 	tracer verbs.Tracer
 	ctx    *C.struct_ibv_context
+	// library is the file of the library that serves the device; empty if that cannot
+	// be told.
+	library string
 
 	// costs makes calls of Cost wait for each other.
 	costs sync.Mutex
@@ -39,6 +42,9 @@ type device struct {
 func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
 	d := &device{name: name, tracer: tracer, ctx: ctx, cqs: make(map[*C.struct_ibv_cq]*cq), gids: make(map[int]int)}
 	d.object = object{kind: "device", dev: d}
+	if file := C.shim_library(ctx); file != nil {
+		d.library = C.GoString(file)
+	}
 	return d
 }
 
@@ -103,6 +109,15 @@ func (d *device) CompletionVectors() int {
 	}
 	defer d.done()
 	return int(d.ctx.num_comp_vectors)
+}
+
+// QPTypes implements verbs.Device.
+func (d *device) QPTypes() []verbs.QPType {
+	types := verbs.QPTypes()
+	if isEFA(d.library) {
+		types = append(types, verbs.SRD)
+	}
+	return types
 }
 
 // Query implements verbs.Device (ibv_query_device).

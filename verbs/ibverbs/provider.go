@@ -3,7 +3,8 @@
 package ibverbs
 
 /*
-#cgo LDFLAGS: -libverbs
+#cgo CFLAGS: -D_GNU_SOURCE
+#cgo LDFLAGS: -libverbs -ldl
 #include "shim.h"
 */
 import "C"

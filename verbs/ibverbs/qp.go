@@ -6,7 +6,11 @@ package ibverbs
 import "C"
 
 import (
+	"fmt"
 	"math"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"unsafe"
 
 	"rdma_exporter/verbs"
@@ -24,7 +28,7 @@ type qp struct {
 	created        verbs.QPCap
 }
 
-// CreateQP implements verbs.PD (ibv_create_qp).
+// CreateQP implements verbs.PD (ibv_create_qp; of SRD, efadv_create_qp_ex).
 func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	send, ok1 := attr.SendCQ.(*cq)
 	recv, ok2 := attr.RecvCQ.(*cq)
@@ -32,6 +36,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		return nil, p.dev.invalid(verbs.CreateQP, "a QP needs a send CQ and a receive CQ of the same device")
 	}
 	var typ C.int
+	var srd C.shim_efa_create_qp
 	switch attr.Type {
 	case verbs.RC:
 		typ = C.IBV_QPT_RC
@@ -41,6 +46,11 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		typ = C.IBV_QPT_UD
 	case verbs.RawPacket:
 		typ = C.IBV_QPT_RAW_PACKET
+	case verbs.SRD:
+		var why error
+		if srd, why = srdOf(p.dev.library); why != nil {
+			return nil, &verbs.Error{Verb: verbs.CreateQP, Device: p.dev.name, Errno: syscall.EOPNOTSUPP, Detail: why}
+		}
 	default:
 		return nil, p.dev.invalid(verbs.CreateQP, "%s is not a type of QP", attr.Type)
 	}
@@ -71,6 +81,9 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
 	}
 	err = p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
+		if srd != nil {
+			return C.shim_create_srd(srd, p.ptr, send.ptr, recv.ptr, s, cBool(attr.SignalAll), &c, &q.ptr, ns)
+		}
 		return C.shim_create_qp(p.ptr, send.ptr, recv.ptr, s, typ, cBool(attr.SignalAll), &c, &q.ptr, ns)
 	})
 	if err != nil {
@@ -80,6 +93,29 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	q.created = qpCap(c)
 	p.dev.adopt(&q.object)
 	return q, nil
+}
+
+// isEFA tells whether a library of this file is that of efa: libefa-rdmav34.so, or what
+// that is a link to, libefa.so.1.
+func isEFA(library string) bool {
+	rest, ok := strings.CutPrefix(filepath.Base(library), "libefa")
+	return ok && (strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "."))
+}
+
+// srdOf returns what creates SRD QPs on the devices of a library, or why there is
+// nothing.
+func srdOf(library string) (C.shim_efa_create_qp, error) {
+	if !isEFA(library) {
+		return nil, fmt.Errorf("only efa has %s queue pairs", verbs.SRD)
+	}
+	file := C.CString(library)
+	defer C.free(unsafe.Pointer(file))
+	create := C.shim_efa(file)
+	if create == nil {
+		return nil, fmt.Errorf("%s has no efadv_create_qp_ex (EFA_1.1), which libefa of rdma-core 26 and later has: "+
+			"install a newer one (Debian: ibverbs-providers, Red Hat: libibverbs, SUSE: libefa1)", library)
+	}
+	return create, nil
 }
 
 func qpCap(c C.struct_ibv_qp_cap) verbs.QPCap {
@@ -201,13 +237,13 @@ func (q *qp) convertSend(wr verbs.SendWR) (C.struct_shim_send, *ah, error) {
 		remote_qpn:  C.uint32_t(wr.RemoteQPN),
 		remote_qkey: C.uint32_t(wr.RemoteQKey),
 	}
-	if q.typ != verbs.UD {
+	if !q.typ.IsDatagram() {
 		return c, nil, nil
 	}
 	// Providers read the address handle without looking.
 	a, ok := wr.AH.(*ah)
 	if !ok || a == nil || a.dev != q.dev {
-		return c, nil, q.dev.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+		return c, nil, q.dev.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
 	}
 	c.ah = a.ptr
 	return c, a, nil

@@ -8,6 +8,7 @@
 #define RDMA_EXPORTER_SHIM_H
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -313,6 +314,65 @@ static inline int shim_create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, stru
 	return shim_null_errno(*qp);
 }
 
+/*
+ * Of SRD, libefa's own type of queue pair, nothing is known here when the exporter is
+ * built: its function is looked up in the library that serves the device, once that is
+ * loaded. Another copy of libefa would refuse the device (is_efa_dev in rdma-core,
+ * providers/efa/efa.c).
+ */
+
+/* The file of the library that serves a device; NULL if that cannot be told. */
+static inline const char *shim_library(const struct ibv_context *ctx)
+{
+	Dl_info info;
+
+	return dladdr((void *)(uintptr_t)ctx->ops.poll_cq, &info) ? info.dli_fname : NULL;
+}
+
+/* struct efadv_qp_init_attr of rdma-core v26, providers/efa/efadv.h. Later ones have more behind it. */
+struct shim_efa_qp {
+	uint64_t comp_mask;
+	uint32_t driver_qp_type; /* EFADV_QP_DRIVER_TYPE_SRD is 0 */
+	uint8_t reserved[4];
+};
+
+typedef struct ibv_qp *(*shim_efa_create_qp)(struct ibv_context *, struct ibv_qp_init_attr_ex *, struct shim_efa_qp *,
+					     uint32_t);
+
+/* efadv_create_qp_ex of a library that is loaded; NULL if it has none. */
+static inline shim_efa_create_qp shim_efa(const char *library)
+{
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+	shim_efa_create_qp create;
+
+	if (!handle)
+		return NULL;
+	create = (shim_efa_create_qp)(uintptr_t)dlvsym(handle, "efadv_create_qp_ex", "EFA_1.1");
+	dlclose(handle); /* it stays loaded: libibverbs has it open */
+	return create;
+}
+
+static inline int shim_create_srd(shim_efa_create_qp create, struct ibv_pd *pd, struct ibv_cq *send_cq,
+				  struct ibv_cq *recv_cq, struct ibv_srq *srq, int sq_sig_all, struct ibv_qp_cap *cap,
+				  struct ibv_qp **qp, int64_t *ns)
+{
+	struct shim_efa_qp srd = { 0 };
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.srq = srq,
+		.cap = *cap,
+		.qp_type = IBV_QPT_DRIVER,
+		.sq_sig_all = sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+
+	SHIM_TIMED(*qp = create(pd->context, &init, &srd, sizeof(srd)));
+	*cap = init.cap;
+	return shim_null_errno(*qp);
+}
+
 static inline int shim_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init, int64_t *ns)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -364,7 +424,8 @@ static inline struct ibv_send_wr shim_send_wr(const struct ibv_qp *qp, const str
 		.imm_data = htonl(s->imm),
 	};
 
-	if (qp->qp_type == IBV_QPT_UD) {
+	/* IBV_QPT_DRIVER: SRD is the only one that is created here. */
+	if (qp->qp_type == IBV_QPT_UD || qp->qp_type == IBV_QPT_DRIVER) {
 		wr.wr.ud.ah = s->ah;
 		wr.wr.ud.remote_qpn = s->remote_qpn;
 		wr.wr.ud.remote_qkey = s->remote_qkey;

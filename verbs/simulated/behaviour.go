@@ -58,7 +58,7 @@ func newBehaviour(p DeviceProfile) *behaviour {
 		b.broken[contract] = true
 	}
 	for _, t := range p.QPTypes {
-		b.types = append(b.types, value(t, verbs.RC, verbs.RawPacket))
+		b.types = append(b.types, value(t, verbs.RC, verbs.SRD))
 	}
 	for _, pp := range p.Ports {
 		made := port{gids: make(map[int]verbs.GID)}
@@ -280,6 +280,19 @@ func (b *behaviour) misreport(s *sizes[uint32], asked uint32, atLeastRequested, 
 	if b.breaks(reportsActual) && same {
 		s.queried = max(asked, s.created) + 1
 	}
+}
+
+// qpTypes returns the types of QP that the device may have. A type of one driver
+// alone is unknown to all devices but those that have it.
+func (b *behaviour) qpTypes() []verbs.QPType {
+	types := verbs.QPTypes()
+	for _, t := range b.types {
+		if !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	slices.Sort(types)
+	return types
 }
 
 // qpType decides whether a QP of a type can be had, with an SRQ or without.

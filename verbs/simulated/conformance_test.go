@@ -9,14 +9,23 @@ import (
 	"rdma_exporter/verbs/verbstest"
 )
 
-// TestConformance runs the suite on every device of the default profile, and on
-// each once more with its first port down. Side by side: most of it is waiting for
-// what must not come.
+// conforming returns a new profile of the devices of the default one, and of one that
+// has datagrams alone, those of a driver's own among them.
+func conforming() *simulated.Profile {
+	p := simulated.Default()
+	datagrams := simulated.Default().Devices[0]
+	datagrams.Name, datagrams.QPTypes = "datagrams", []string{"UD", "SRD"}
+	p.Devices = append(p.Devices, datagrams)
+	return p
+}
+
+// TestConformance runs the suite on every one of these devices, and on each once more
+// with its first port down. Side by side: most of it is waiting for what must not come.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for i, device := range simulated.Default().Devices {
+	for i, device := range conforming().Devices {
 		for _, down := range []bool{false, true} {
-			profile := simulated.Default()
+			profile := conforming()
 			first := &profile.Devices[i].Ports[0]
 			name := device.Name
 			if down {

@@ -12,6 +12,8 @@ import (
 const (
 	wcRemAccessErr verbs.WCStatus = 10
 	wcRemOpErr     verbs.WCStatus = 11
+	wcRemInvRdReq  verbs.WCStatus = 15
+	wcRespTimeout  verbs.WCStatus = 20
 )
 
 const (
@@ -36,10 +38,11 @@ func (h *hardware) progress(q *qp) {
 		q.sends = q.sends[1:]
 		q.finishSend(w, status)
 		if status != verbs.WCSuccess {
-			// Datagrams and the unreliable lose their send queue only.
-			if q.typ == verbs.UC || q.typ == verbs.UD {
+			switch q.typ {
+			case verbs.UC, verbs.UD: // the unreliable lose their send queue only
 				q.enter(verbs.SQE)
-			} else {
+			case verbs.SRD: // the error is that of one peer, and there are others
+			default:
 				q.enter(verbs.Err)
 			}
 		}
@@ -70,6 +73,8 @@ func (h *hardware) execute(q *qp, w sendWork) (status verbs.WCStatus, broken *qp
 	switch q.typ {
 	case verbs.UD:
 		return h.datagram(q, w, data), nil, false
+	case verbs.SRD:
+		return h.reliableDatagram(q, w, data), nil, false
 	case verbs.RC, verbs.UC:
 		return h.connected(q, w, data)
 	default:
@@ -189,9 +194,7 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 	}
 	packet := append(header(p, w.to, len(data)), data...)
 	for _, r := range receivers {
-		listens := r.typ == verbs.UD && r.attr.QKey == w.wr.RemoteQKey && partition(h.behaviour.pkey(q), h.behaviour.pkey(r)) &&
-			(r.state == verbs.RTR || r.state == verbs.RTS || r.state == verbs.SQD || r.state == verbs.SQE)
-		if !listens || len(r.receives().posted) == 0 {
+		if !h.listens(r, q, w.wr.RemoteQKey) || len(r.receives().posted) == 0 {
 			continue
 		}
 		if h.receive(r, q.number, w.wr, packet, false) == verbs.WCLocProtErr {
@@ -199,6 +202,36 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 		}
 	}
 	return verbs.WCSuccess
+}
+
+// listens tells whether a QP takes the datagrams of another.
+func (h *hardware) listens(r, from *qp, qkey uint32) bool {
+	return r.typ == from.typ && r.attr.QKey == qkey && partition(h.behaviour.pkey(from), h.behaviour.pkey(r)) &&
+		(r.state == verbs.RTR || r.state == verbs.RTS || r.state == verbs.SQD || r.state == verbs.SQE)
+}
+
+// reliableDatagram delivers a send of an SRD queue pair. The sender learns what became
+// of it, with the statuses that libefa makes of those of the device (to_ibv_status in
+// providers/efa/verbs.c), and both go on. No header comes before the data.
+func (h *hardware) reliableDatagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
+	if !h.behaviour.reaches(w.to) {
+		return wcRespTimeout
+	}
+	peer := h.qps[w.wr.RemoteQPN]
+	if peer == nil || !h.listens(peer, q, w.wr.RemoteQKey) {
+		return wcRemInvRdReq
+	}
+	if len(peer.receives().posted) == 0 {
+		return verbs.WCRNRRetryExc
+	}
+	switch h.receive(peer, q.number, w.wr, data, true) {
+	case verbs.WCSuccess:
+		return verbs.WCSuccess
+	case verbs.WCLocLenErr:
+		return verbs.WCRemInvReq
+	default:
+		return verbs.WCGeneralErr
+	}
 }
 
 // header returns the global route header of a datagram. Without a global address

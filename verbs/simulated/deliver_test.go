@@ -2,6 +2,7 @@ package simulated_test
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -486,6 +487,73 @@ func TestDatagrams(t *testing.T) {
 				t.Errorf("header %x", buf[:grh])
 			}
 		})
+	}
+}
+
+// TestReliableDatagrams has SRD queue pairs: whatever becomes of a send, the sender is
+// told, and goes on.
+func TestReliableDatagrams(t *testing.T) {
+	const remInvRdReq, respTimeout verbs.WCStatus = 15, 20
+	for _, test := range []struct {
+		name string
+		send func(*verbs.SendWR, *verbs.AHAttr)
+		room int // no receive if negative
+		want verbs.WCStatus
+		recv verbs.WCStatus // nothing is received if negative
+	}{
+		{"arrives", nil, 8, verbs.WCSuccess, verbs.WCSuccess},
+		{"wrong queue key", func(wr *verbs.SendWR, _ *verbs.AHAttr) { wr.RemoteQKey++ }, 8, remInvRdReq, -1},
+		{"to nobody", func(wr *verbs.SendWR, _ *verbs.AHAttr) { wr.RemoteQPN += 100 }, 8, remInvRdReq, -1},
+		{"to another port", func(_ *verbs.SendWR, to *verbs.AHAttr) { to.DGID[15]++ }, 8, respTimeout, -1},
+		{"without a receive", nil, -1, verbs.WCRNRRetryExc, -1},
+		{"does not fit", nil, 7, verbs.WCRemInvReq, verbs.WCLocLenErr},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) { p.QPTypes = []string{"SRD"} }))
+			pd := must[verbs.PD](t)(d.AllocPD())
+			a, b := pair(t, d, pd, verbs.SRD)
+			wr, to := send(a), ahAttr(t, d)
+			wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
+			if test.send != nil {
+				test.send(&wr, &to)
+			}
+			wr.AH = must[verbs.AH](t)(pd.CreateAH(to))
+			copy(a.mr.Bytes(), "reliable")
+			if test.room >= 0 {
+				ok(t, b.PostRecv(verbs.RecvWR{ID: 9, SGEs: []verbs.SGE{b.mr.SGE(0, test.room)}}))
+			}
+			ok(t, a.PostSend(wr))
+			one(t, a.send, test.want)
+			a.state(t, verbs.RTS)
+			b.state(t, verbs.RTS)
+			if test.recv < 0 {
+				none(t, b.recv)
+				return
+			}
+			wc := one(t, b.recv, test.recv)
+			if wc.Status == verbs.WCSuccess && (wc.ByteLen != 8 || wc.SrcQP != a.Number() || string(b.mr.Bytes()[:8]) != "reliable") {
+				t.Errorf("completion %+v of %q", wc, b.mr.Bytes()[:8])
+			}
+		})
+	}
+}
+
+// TestTypesOfDrivers: a type of one driver alone is one that a device may have if its
+// profile lists it.
+func TestTypesOfDrivers(t *testing.T) {
+	for _, test := range []struct{ listed, want []verbs.QPType }{
+		{[]verbs.QPType{verbs.RC}, verbs.QPTypes()},
+		{[]verbs.QPType{verbs.SRD, verbs.UD}, append(verbs.QPTypes(), verbs.SRD)},
+	} {
+		d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) {
+			p.QPTypes = nil
+			for _, typ := range test.listed {
+				p.QPTypes = append(p.QPTypes, typ.String())
+			}
+		}))
+		if got := d.QPTypes(); !slices.Equal(got, test.want) {
+			t.Errorf("with %v: QPTypes = %v, want %v", test.listed, got, test.want)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ func (d *device) CompletionVectors() int {
 	return d.hw.behaviour.profile.CompletionVectors
 }
 
+// QPTypes implements verbs.Device.
+func (d *device) QPTypes() []verbs.QPType { return d.hw.behaviour.qpTypes() }
+
 // Query implements verbs.Device (ibv_query_device).
 func (d *device) Query() (verbs.DeviceAttr, error) {
 	if err := d.use(); err != nil {

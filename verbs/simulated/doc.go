@@ -36,6 +36,8 @@
 //     retries. An RNR retry count of 7 waits for ever, as it should.
 //   - A message that does not fit into the receive of a UC or UD queue pair is
 //     lost without a trace.
+//   - A message of an SRD queue pair that finds no receive fails at once, instead of
+//     being sent again for some time.
 //   - iWARP queue pairs are connected with ibv_modify_qp, by QP number, rather
 //     than by a connection manager.
 //

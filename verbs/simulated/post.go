@@ -10,7 +10,7 @@ import (
 // sendWork is a send work request that was accepted.
 type sendWork struct {
 	wr verbs.SendWR
-	// to is where a send on a UD QP goes.
+	// to is where a datagram goes.
 	to verbs.AHAttr
 	// data are the inline data, which are copied when they are posted.
 	data []byte
@@ -40,10 +40,10 @@ func (q *qp) work(wr verbs.SendWR) (sendWork, []*object, error) {
 	w := sendWork{wr: wr}
 	w.wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
 	used := []*object{&q.object}
-	if q.typ == verbs.UD {
+	if q.typ.IsDatagram() {
 		a, ok := wr.AH.(*ah)
 		if !ok || a == nil || a.dev != q.dev {
-			return w, nil, q.invalid(verbs.PostSend, "a send on a UD QP needs an address handle of the same device")
+			return w, nil, q.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
 		}
 		w.to = a.attr
 		used = append(used, &a.object)

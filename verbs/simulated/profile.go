@@ -54,7 +54,8 @@ type DeviceProfile struct {
 	// CompletionVectors is num_comp_vectors, at least 1.
 	CompletionVectors int `yaml:"completion_vectors"`
 	// QPTypes are the names of the verbs.QPTypes that can be created; others fail
-	// with EOPNOTSUPP.
+	// with EOPNOTSUPP. SRD, a type of one driver alone, is not even tried on a device
+	// that does not list it.
 	QPTypes []string `yaml:"qp_types"`
 	// RawPacketNeedsPermission makes the creation of a raw packet QP fail with
 	// EPERM, as it does for a process without CAP_NET_RAW.

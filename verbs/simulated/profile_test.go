@@ -192,7 +192,7 @@ func TestParseErrors(t *testing.T) {
 		{"vectors", device("    completion_vectors: 0\n"), "profile:4: devices[0].completion_vectors: 0 is out of range; write a number from 1 to 2147483647"},
 		{"vectors in words", device("    completion_vectors: many\n"), `profile:4: "many" is not a whole number`},
 		{"no ports", device("    ports: []\n"), "profile:4: devices[0].ports: the device has no port; describe at least one port"},
-		{"no types", device("    qp_types: []\n"), "profile:4: devices[0].qp_types: the device has no QP types; list some of RC, UC, UD, RAW_PACKET"},
+		{"no types", device("    qp_types: []\n"), "profile:4: devices[0].qp_types: the device has no QP types; list some of RC, UC, UD, RAW_PACKET, SRD"},
 		{"unknown type", device("    qp_types: [RC, XRC]\n"), `profile:4: devices[0].qp_types[1]: unknown QP type "XRC"; did you mean RC?`},
 		{"not a list", device("    qp_types: RC\n"), `profile:4: "RC" is not a list; put each element on a line of its own that starts with a dash`},
 		{"flag", device("    vanish: maybe\n"), `profile:4: "maybe" is not true or false`},

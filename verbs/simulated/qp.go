@@ -54,8 +54,12 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		q.srq = s
 		parents = append(parents, &s.object)
 	}
-	if attr.Type < verbs.RC || attr.Type > verbs.RawPacket {
+	if attr.Type < verbs.RC || attr.Type > verbs.SRD {
 		return nil, p.invalid(verbs.CreateQP, "%s is not a type of QP", attr.Type)
+	}
+	if !slices.Contains(p.dev.hw.behaviour.qpTypes(), attr.Type) {
+		f := fail(syscall.EOPNOTSUPP, "the driver has no %s queue pairs", attr.Type)
+		return nil, f.of(verbs.CreateQP, p.dev.hw.name)
 	}
 	done, err := useAll(parents...)
 	if err != nil {

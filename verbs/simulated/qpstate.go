@@ -47,7 +47,7 @@ func transitionOf(t verbs.QPType, from, to verbs.QPState) (transition, bool) {
 			return rc
 		case verbs.UC:
 			return uc
-		case verbs.UD:
+		case verbs.UD, verbs.SRD:
 			return ud
 		default:
 			return raw

@@ -292,7 +292,7 @@ func trackedQPTypes() []string {
 	for _, t := range verbs.QPTypes() {
 		names = append(names, t.Label())
 	}
-	return append(names, "gsi", "smi", "xrc_ini", "xrc_tgt", "driver")
+	return append(names, "gsi", "smi", "xrc_ini", "xrc_tgt", "driver") // driver: SRD and others
 }
 
 func trackedQPStates() []string {

@@ -407,7 +407,7 @@ func transports() []string { return named(verbs.TransportIB, verbs.TransportUnsp
 func portStates() []string { return named(verbs.PortNop, verbs.PortActiveDefer) }
 func linkLayers() []string { return named(verbs.LinkUnspecified, verbs.LinkEthernet) }
 func gidTypes() []string   { return named(verbs.GIDTypeIB, verbs.GIDTypeRoCEv2) }
-func qpTypes() []string    { return named(verbs.RC, verbs.RawPacket) }
+func qpTypes() []string    { return named(verbs.RC, verbs.SRD) }
 func qpStates() []string   { return named(verbs.Reset, verbs.Err) }
 
 func validMTU(bytes int) bool {

@@ -26,11 +26,17 @@ func (s *suite) arguments(t *testing.T) {
 			wantErrno(t, "CreateQP", err, syscall.EINVAL)
 		}
 	})
-	s.run(t, "datagram without address", func(t *testing.T, d *device) {
-		s.requireType(t, verbs.UD)
+	for _, typ := range []verbs.QPType{verbs.UD, verbs.SRD} {
+		s.datagramWithoutAddress(t, typ)
+	}
+}
+
+func (s *suite) datagramWithoutAddress(t *testing.T, typ verbs.QPType) {
+	s.run(t, "datagram without address "+typ.Label(), func(t *testing.T, d *device) {
+		s.requireType(t, typ)
 		p, c := d.mustPD(), d.mustCQ(16, nil, 0)
 		m := p.mustMR(64)
-		q := d.mustDatagramQP(p, c, c)
+		q := d.mustDatagramQP(typ, p, c, c)
 		wr := verbs.SendWR{
 			Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, 8)},
 			RemoteQPN: q.raw.Number(), RemoteQKey: verbs.UDQKey,

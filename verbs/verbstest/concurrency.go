@@ -173,10 +173,7 @@ func (s *suite) concurrency(t *testing.T) {
 		p := d.mustPD()
 		one, two := d.mustCQ(8, nil, 0), d.mustCQ(8, nil, 0)
 		d.mustFailing(p, one, two) // so that the closes are refused
-		typ := verbs.RC
-		if !s.offers(typ) {
-			typ = verbs.UC
-		}
+		typ := s.offered()
 		inParallel(func(worker int) {
 			for range 100 {
 				send, recv := one, two
@@ -291,10 +288,7 @@ func (s *suite) comeAndGo(t *testing.T, d *device, p *pd, ch *channel, context u
 		t.Errorf("CreateCQ: %v", err)
 		return
 	}
-	typ := verbs.RC
-	if !s.offers(typ) {
-		typ = verbs.UC
-	}
+	typ := s.offered()
 	q, err := p.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 	if err != nil {
 		t.Errorf("CreateQP: %v", err)

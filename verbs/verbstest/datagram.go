@@ -7,27 +7,39 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// grhSize is the room before each datagram, for its global route header.
-const grhSize = 40
+// headers are the bytes before the data of a datagram, for its global route header.
+func headers(typ verbs.QPType) int {
+	if typ == verbs.UD {
+		return 40
+	}
+	return 0
+}
 
-// mustDatagramQP creates a UD QP that is ready to send.
-func (d *device) mustDatagramQP(p *pd, send, recv *cq) *qp {
+// mustDatagramQP creates a QP of datagrams that is ready to send.
+func (d *device) mustDatagramQP(typ verbs.QPType, p *pd, send, recv *cq) *qp {
 	d.b.t.Helper()
-	q := p.mustQP(verbs.UD, send, recv)
-	q.mustModify(verbs.ToInit(verbs.UD, 1, 0))
-	q.mustModify(verbs.ToRTR(verbs.UD, verbs.Peer{}))
-	q.mustModify(verbs.ToRTS(verbs.UD))
+	q := p.mustQP(typ, send, recv)
+	q.mustModify(verbs.ToInit(typ, 1, 0))
+	q.mustModify(verbs.ToRTR(typ, verbs.Peer{}))
+	q.mustModify(verbs.ToRTS(typ))
 	return q
 }
 
-// datagram tests datagrams between two UD QPs on one port.
+// datagram tests datagrams between two QPs on one port.
 func (s *suite) datagram(t *testing.T) {
+	for _, typ := range []verbs.QPType{verbs.UD, verbs.SRD} {
+		t.Run(typ.String(), func(t *testing.T) { s.datagramSend(t, typ) })
+	}
+}
+
+func (s *suite) datagramSend(t *testing.T, typ verbs.QPType) {
 	s.run(t, "send", func(t *testing.T, d *device) {
-		s.requireType(t, verbs.UD)
+		s.requireType(t, typ)
 		s.requirePort(t)
+		before := headers(typ)
 		p, way := d.mustPD(), d.mustPath()
 		send, recv := d.mustCQ(16, nil, 0), d.mustCQ(16, nil, 0)
-		from, to := d.mustDatagramQP(p, send, send), d.mustDatagramQP(p, recv, recv)
+		from, to := d.mustDatagramQP(typ, p, send, send), d.mustDatagramQP(typ, p, recv, recv)
 		src, dst := p.mustMR(4096), p.mustMR(8192)
 		a, err := p.CreateAH(way.ah)
 		if err != nil {
@@ -52,14 +64,14 @@ func (s *suite) datagram(t *testing.T) {
 			}
 			wantSent(t, from, send.await(1)[0], ^id, verbs.WCSend)
 			wc := recv.await(1)[0]
-			wantReceived(t, to, wc, id, grhSize+size)
+			wantReceived(t, to, wc, id, before+size)
 			if wc.SrcQP != from.raw.Number() {
 				t.Errorf("SrcQP = %d, want %d", wc.SrcQP, from.raw.Number())
 			}
 			if imm := wr.Opcode == verbs.OpSendWithImm; wc.HasImm != imm || imm && wc.Imm != wr.Imm {
 				t.Errorf("HasImm = %t, Imm = %#x; sent: %t, %#x", wc.HasImm, wc.Imm, imm, wr.Imm)
 			}
-			if !bytes.Equal(dst.Bytes()[grhSize:grhSize+size], src.Bytes()[:size]) {
+			if !bytes.Equal(dst.Bytes()[before:before+size], src.Bytes()[:size]) {
 				t.Errorf("%d bytes did not arrive as they were sent", size)
 			}
 		}

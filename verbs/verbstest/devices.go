@@ -83,6 +83,7 @@ func (s *suite) devices(t *testing.T) {
 			t.Errorf("Name after Close = %q", got)
 		}
 		d.raw.Transport()
+		d.raw.QPTypes()
 		d.raw.CompletionVectors()
 	})
 }

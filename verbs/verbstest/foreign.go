@@ -94,7 +94,7 @@ func (s *suite) foreign(t *testing.T) {
 		if err != nil {
 			t.Fatalf("CreateAH: %v", err)
 		}
-		q := d.mustDatagramQP(p, c, c)
+		q := d.mustDatagramQP(verbs.UD, p, c, c)
 		for what, a := range map[string]verbs.AH{
 			"another device's AH": others.raw,
 			"a strange AH":        strangeAH{},

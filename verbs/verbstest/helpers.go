@@ -180,7 +180,7 @@ type failing struct {
 func (d *device) mustFailing(p *pd, send, recv *cq) *failing {
 	d.b.t.Helper()
 	typ := verbs.RC
-	s := &suite{cfg: d.b.cfg}
+	s := &suite{cfg: d.b.cfg, types: d.raw.QPTypes()}
 	if !s.offers(typ) {
 		typ = verbs.UC
 		s.requireType(d.b.t, typ)

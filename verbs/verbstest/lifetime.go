@@ -90,7 +90,7 @@ func (s *suite) lifetime(t *testing.T) {
 		s.requirePort(t)
 		p, c := d.mustPD(), d.mustCQ(16, nil, 0)
 		m := p.mustMR(64)
-		q := d.mustDatagramQP(p, c, c)
+		q := d.mustDatagramQP(verbs.UD, p, c, c)
 		a, err := p.CreateAH(d.mustPath().ah)
 		if err != nil {
 			t.Fatalf("CreateAH: %v", err)

@@ -196,7 +196,7 @@ func (s *suite) measureMessages(t *testing.T) {
 		s.requirePort(t)
 		p, ch := d.mustPD(), d.mustChannel()
 		send, recv := d.mustCQ(16, nil, 0), d.mustCQ(16, ch, contextA)
-		from, to := d.mustDatagramQP(p, send, send), d.mustDatagramQP(p, recv, recv)
+		from, to := d.mustDatagramQP(verbs.UD, p, send, send), d.mustDatagramQP(verbs.UD, p, recv, recv)
 		buf := p.mustMR(4096)
 		way, err := p.CreateAH(d.mustPath().ah)
 		if err != nil {
@@ -207,7 +207,7 @@ func (s *suite) measureMessages(t *testing.T) {
 				Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{buf.SGE(0, 8)},
 				AH: way, RemoteQPN: to.Number(), RemoteQKey: verbs.UDQKey,
 			},
-			Receiver: to, Recv: verbs.RecvWR{SGEs: []verbs.SGE{buf.SGE(1024, grhSize+8)}},
+			Receiver: to, Recv: verbs.RecvWR{SGEs: []verbs.SGE{buf.SGE(1024, headers(verbs.UD)+8)}},
 			CQ: recv, Other: send, Channel: ch, Samples: 10, Deadline: soon, Budget: measureBudget,
 		}
 		wantFound(t, d.mustMeasure(m), m.Samples, verbs.Samples{})
@@ -253,7 +253,7 @@ func (s *suite) measureFlushes(t *testing.T) {
 		}
 		f.c.wantNothingLeft(f.ch)
 	})
-	for _, typ := range []verbs.QPType{verbs.RC, verbs.UD} {
+	for _, typ := range []verbs.QPType{verbs.RC, verbs.UD, verbs.SRD} {
 		s.run(t, "flushed receives "+typ.Label(), func(t *testing.T, d *device) { s.flushedReceives(t, d, typ) })
 	}
 	s.run(t, "unacknowledged events of others", func(t *testing.T, d *device) {

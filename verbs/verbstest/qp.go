@@ -11,13 +11,19 @@ import (
 
 // qp tests queue pairs of each type.
 func (s *suite) qp(t *testing.T) {
-	for _, typ := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD} {
+	for _, typ := range []verbs.QPType{verbs.RC, verbs.UC, verbs.UD, verbs.SRD} {
 		t.Run(typ.String(), func(t *testing.T) {
 			if !s.offers(typ) {
 				s.run(t, "not offered", func(t *testing.T, d *device) {
 					c := d.mustCQ(4, nil, 0)
 					_, err := d.mustPD().CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: smallCap()})
 					wantError(t, "CreateQP", err)
+					if !slices.Contains(s.types, typ) {
+						wantErrno(t, "CreateQP of another driver's type", err, syscall.EOPNOTSUPP)
+						if calls := d.b.rec.since(0, verbs.CreateQP); len(calls) > 0 {
+							t.Errorf("CreateQP of another driver's type called the device: %+v", calls)
+						}
+					}
 				})
 				return
 			}
@@ -193,7 +199,7 @@ func (s *suite) qpStates(t *testing.T, typ verbs.QPType) {
 			q.mustBe(verbs.Reset)
 		}
 	})
-	if typ == verbs.UD {
+	if typ.IsDatagram() {
 		return
 	}
 	s.run(t, "path out of range", func(t *testing.T, d *device) {
@@ -252,7 +258,7 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 		recv.mustBeEmpty()
 
 		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(64, 64)}}
-		if typ == verbs.UD {
+		if typ.IsDatagram() {
 			way, err := d.path()
 			if err != nil {
 				t.Logf("sends not tested, they need an address: %v", err)
@@ -336,7 +342,7 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 func (q *qp) toRTR(d *device, typ verbs.QPType) error {
 	q.b.t.Helper()
 	peer := verbs.Peer{QPN: q.raw.Number(), PathMTU: 1024}
-	if typ != verbs.UD {
+	if !typ.IsDatagram() {
 		way, err := d.path()
 		if err != nil {
 			return err
@@ -348,11 +354,11 @@ func (q *qp) toRTR(d *device, typ verbs.QPType) error {
 
 // toReady moves a QP in the state INIT to RTS, as its own peer. It reports
 // whether that could be done, which it must be if the port is active, and for
-// UD. iWARP may want a connection manager for it.
+// datagrams. iWARP may want a connection manager for it.
 func (q *qp) toReady(d *device, typ verbs.QPType) bool {
 	q.b.t.Helper()
 	if err := q.toRTR(d, typ); err != nil {
-		if typ == verbs.UD || q.b.cfg.PortActive && d.raw.Transport() != verbs.TransportIWARP {
+		if typ.IsDatagram() || q.b.cfg.PortActive && d.raw.Transport() != verbs.TransportIWARP {
 			q.b.t.Fatalf("Modify to RTR: %v", err)
 		}
 		q.b.t.Logf("no RTR: %v", err)

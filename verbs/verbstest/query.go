@@ -3,6 +3,7 @@ package verbstest
 import (
 	"math"
 	"regexp"
+	"slices"
 	"testing"
 
 	"rdma_exporter/verbs"
@@ -59,6 +60,21 @@ func (s *suite) query(t *testing.T) {
 		}
 		if tr := d.raw.Transport(); tr < verbs.TransportUnknown || tr > verbs.TransportUnspecified {
 			t.Errorf("Transport = %d", tr)
+		}
+	})
+	s.run(t, "types", func(t *testing.T, d *device) {
+		types := d.raw.QPTypes()
+		if !slices.IsSorted(types) || len(slices.Compact(slices.Clone(types))) != len(types) {
+			t.Errorf("QPTypes = %v: want each once, in order", types)
+		}
+		for _, typ := range verbs.QPTypes() {
+			if !slices.Contains(types, typ) {
+				t.Errorf("QPTypes = %v, want %s among them", types, typ)
+			}
+		}
+		clear(types) // the caller's own
+		if again := d.raw.QPTypes(); !slices.Equal(again, s.types) {
+			t.Errorf("QPTypes again: %v, want %v", again, s.types)
 		}
 	})
 	s.run(t, "port", func(t *testing.T, d *device) {

@@ -29,8 +29,8 @@ type Config struct {
 	// state is a failure; with an active port the loopback tests must run.
 	PortActive bool
 	// Unsupported are the types of QP that the device does not offer. Creating
-	// one must fail; every other type but RawPacket must work. RawPacket needs
-	// no mention, because it also takes a privilege.
+	// one must fail; every other type that the device says it may have must work, but
+	// RawPacket, which needs no mention, because it also takes a privilege.
 	Unsupported []verbs.QPType
 	// Unbounded are the fields of verbs.QPCap that the device takes any number for.
 	Unbounded []string
@@ -52,6 +52,8 @@ const (
 // suite is one run over one device.
 type suite struct {
 	cfg Config
+	// types are those of QP that the device may have.
+	types []verbs.QPType
 }
 
 // Run runs the whole suite on one device.
@@ -60,7 +62,7 @@ func Run(t *testing.T, cfg Config) {
 	if cfg.New == nil || cfg.Device == "" {
 		t.Fatal("verbstest: Config needs New and Device")
 	}
-	s := &suite{cfg: cfg}
+	s := &suite{cfg: cfg, types: typesOf(t, cfg)}
 	for _, topic := range []struct {
 		name string
 		test func(*suite, *testing.T)
@@ -88,9 +90,28 @@ func Run(t *testing.T, cfg Config) {
 	}
 }
 
+// typesOf returns the types of QP that the device may have.
+func typesOf(t *testing.T, cfg Config) []verbs.QPType {
+	t.Helper()
+	d, err := cfg.New(verbs.NopTracer{}).Open(cfg.Device)
+	if err != nil {
+		t.Fatalf("Open(%q): %v", cfg.Device, err)
+	}
+	types := d.QPTypes()
+	if err := d.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	return types
+}
+
 // offers reports whether the device is said to offer a type of QP.
 func (s *suite) offers(typ verbs.QPType) bool {
-	return !slices.Contains(s.cfg.Unsupported, typ)
+	return slices.Contains(s.types, typ) && !slices.Contains(s.cfg.Unsupported, typ)
+}
+
+// offered returns the first type of QP that the device is said to offer.
+func (s *suite) offered() verbs.QPType {
+	return s.types[slices.IndexFunc(s.types, s.offers)]
 }
 
 // requireType skips the test if the device does not offer the type.
