@@ -125,12 +125,18 @@ func TestIgnored(t *testing.T) {
 		simulated.Fault{Verb: verbs.ReqNotifyCQ, Times: 1, Ignore: true},
 		simulated.Fault{Verb: verbs.PostSend, Times: 1, Ignore: true},
 		simulated.Fault{Verb: verbs.PostRecv, Times: 1, Ignore: true},
+		simulated.Fault{Verb: verbs.ModifyQP, Times: 1, Ignore: true},
 	))
 	pd := must[verbs.PD](t)(d.AllocPD())
 	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
 	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch}))
 	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
-	ok(t, q.Modify(verbs.ToError()))
+	for _, want := range []verbs.QPState{verbs.Reset, verbs.Err} {
+		ok(t, q.Modify(verbs.ToError()))
+		if got := must[verbs.QPQuery](t)(q.Query()).State; got != want {
+			t.Errorf("the QP is in %s, want %s", got, want)
+		}
+	}
 	for i, want := range []int{0, 2} {
 		ok(t, c.ReqNotify(false))
 		ok(t, q.PostSend(verbs.SendWR{Opcode: verbs.OpSend}))

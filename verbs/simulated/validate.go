@@ -208,8 +208,14 @@ func (v *validator) rounding(at path, r Rounding) {
 		key  string
 		rule ReportedRule
 	}{
-		{"cq_entries", r.CQEntries}, {"srq_wr", r.SRQWR}, {"srq_sge", r.SRQSGE}, {"qp_wr", r.QPWR}, {"qp_sge", r.QPSGE},
-		{"qp_inline", r.QPInline}, {"qp_recv_wr", recvWR}, {"qp_recv_sge", recvSGE},
+		{"cq_entries", r.CQEntries},
+		{"srq_wr", r.SRQWR},
+		{"srq_sge", r.SRQSGE},
+		{"qp_wr", r.QPWR},
+		{"qp_sge", r.QPSGE},
+		{"qp_inline", r.QPInline},
+		{"qp_recv_wr", recvWR},
+		{"qp_recv_sge", recvSGE},
 	} {
 		if reported.key == "qp_recv_wr" && r.QPRecvWR == nil || reported.key == "qp_recv_sge" && r.QPRecvSGE == nil {
 			continue
@@ -360,7 +366,7 @@ func sizingVerbs() []verbs.Verb {
 
 // ignorable are those that give nothing back.
 func ignorable() []verbs.Verb {
-	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.PostSend, verbs.PostRecv}
+	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.ModifyQP, verbs.PostSend, verbs.PostRecv}
 }
 
 func verbNames() []string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // predicted is what the exporter must say of the simulated device of each profile, as
@@ -23,6 +25,7 @@ func profiles(t testing.TB) map[string]string {
 	}
 	byName := make(map[string]string)
 	for _, file := range files {
+		running.DependOn(t, file)
 		byName[strings.TrimSuffix(filepath.Base(file), ".yaml")] = file
 	}
 	return byName
@@ -47,6 +50,7 @@ func predictions(t testing.TB) map[string]string {
 // for it mostly waits: nothing fails, and nothing is broken that the driver is not known
 // for.
 func TestSimulated(t *testing.T) {
+	running.DependOn(t, exporterFile)
 	files := profiles(t)
 	names := slices.Sorted(maps.Keys(files))
 	got := make([]string, len(names))
