@@ -15,8 +15,11 @@ import (
 // adapter is a device that answers as adapters do, by their providers' source.
 // Nothing of it is wrong.
 type adapter struct {
-	name   string
-	device string // keys of its profile
+	// profile is the name of one of the simulated adapters, down whether its port is.
+	// Other devices have a name and the keys of their profile.
+	profile      string
+	down         bool
+	name, device string
 	// taken are the measurements, and by the way of those that are flushed.
 	taken, by string
 	// skips are those of all probes.
@@ -32,70 +35,55 @@ const (
 	byRC        = "sends posted to an RC QP in the error state"
 	byRecv      = "receives of a QP that goes into the error state"
 	noRaw       = "qp: raw_packet: not_supported"
-
-	portDown = "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]"
 )
 
 func adapters() []adapter {
 	return []adapter{
+		{profile: "mlx5", taken: allLoopback + ", " + allFlush, by: byUD},
+		{profile: "mlx5", down: true, taken: allFlush, by: byRecv, skips: "notification: loopback port 1: port_down"},
+		{profile: "mlx4", taken: allLoopback + ", " + allFlush, by: byUD},
+		{profile: "bnxt_re", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
 		{
-			name:   "takes sends once it was in RTS, as mlx5",
-			device: "like: sim_rxe0, faults: [{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}]",
-			taken:  allLoopback + ", " + allFlush, by: byUD, skips: noRaw,
-		},
-		{
-			name:   "the same on a port that is down",
-			device: "like: sim_rxe0, " + portDown + ", faults: [{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}]",
-			taken:  allFlush, by: byRecv, skips: noRaw + ", notification: loopback port 1: port_down",
-		},
-		{
-			name: "sets no errno for UC, and rings no bell before there is a PD, as bnxt_re",
+			name: "sets no errno, as bnxt_re of rdma-core 60",
 			device: "like: sim_rxe0, faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}, " +
-				"{verb: ibv_create_qp, when: {inline_above: 96}, errno: no_errno}, " +
-				"{verb: ibv_req_notify_cq, when: {pd: false}, errno: EFAULT}, {verb: ibv_post_send, when: {pd: false}, errno: EFAULT}]",
+				"{verb: ibv_create_qp, when: {above: {max_inline_data: 96}}, errno: no_errno}]",
 			taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw,
 		},
+		{profile: "irdma", taken: allLoopback + ", " + allFlush, by: byUD, skips: "srq: : not_supported, qp: uc: not_supported, " + noRaw, skipped: "srq"},
+		{profile: "hns", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
 		{
-			name: "RC alone, without queries, SRQs and solicited events, and takes sends in RTS alone, as mana",
-			device: "like: sim_rxe0, qp_types: [RC], limits: {max_srq: 0}, faults: [{verb: ibv_query_qp, errno: EOPNOTSUPP}, " +
-				"{verb: ibv_req_notify_cq, when: {solicited: true}, errno: EOPNOTSUPP}, {verb: ibv_post_send, when: {states: [INIT, ERR]}, errno: EINVAL}]",
-			taken: "loopback any 1/0, loopback poll 1/0, flush any 1/0, flush poll 1/0", by: byRecv,
+			profile: "mana", taken: "loopback any 1/0, loopback poll 1/0, flush any 1/0, flush poll 1/0", by: byRecv,
 			skips: "srq: : not_supported, qp: rc small query: not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw +
 				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
 			skipped: "srq",
 		},
 		{
-			name: "iWARP that takes sends in no state of error, as erdma",
-			device: "like: sim_siw0, completion_vectors: 1, limits: {max_srq: 0}, " +
-				"faults: [{verb: ibv_post_send, when: {states: [ERR]}, errno: EIO}, {verb: ibv_post_recv, when: {states: [ERR]}, errno: EIO}]",
-			taken: allFlush, by: byRecv,
+			profile: "erdma", taken: allFlush, by: byRecv,
 			skips:   "srq: : not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: not_supported",
 			skipped: "srq",
 		},
+		{profile: "qedr", taken: allLoopback + ", " + allFlush, by: byRC, skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw},
 		{
-			name: "knows no QP that was not in RTS, as qedr",
-			device: "like: sim_rxe0, qp_types: [RC], faults: [{verb: ibv_post_send, when: {been_rts: false}, ignore: true}, " +
-				"{verb: ibv_post_recv, when: {been_rts: false, states: [ERR]}, ignore: true}]",
-			taken: allLoopback + ", " + allFlush, by: byRC, skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw,
-		},
-		{
-			name: "the same on a port that is down",
-			device: "like: sim_rxe0, qp_types: [RC], " + portDown + ", faults: [{verb: ibv_post_send, when: {been_rts: false}, ignore: true}, " +
-				"{verb: ibv_post_recv, when: {been_rts: false}, ignore: true}]",
+			profile: "qedr", down: true,
 			skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: port_down, " +
 				"notification: flush any: not_supported, notification: flush poll: not_supported, notification: flush solicited: not_supported",
 			skipped: "notification",
 		},
 		{
-			name: "UD and a type of its own, without event queues, as efa",
-			device: "like: sim_rxe0, qp_types: [UD, SRD], limits: {max_srq: 0}, faults: [{verb: ibv_create_cq, when: {channel: true}, errno: EOPNOTSUPP}, " +
-				"{verb: ibv_post_send, when: {states: [INIT, ERR]}, errno: EINVAL}, {verb: ibv_post_recv, when: {states: [RESET, ERR]}, errno: EINVAL}]",
-			taken: "flush poll 1/0", by: byRecv,
+			profile: "efa", taken: "flush poll 1/0", by: byRecv,
 			skips: "comp_channel: cq with a channel: not_supported, srq: : not_supported, qp: rc: not_supported, qp: uc: not_supported, " + noRaw +
 				", notification: loopback any: not_supported, notification: flush any: not_supported, notification: loopback poll: not_supported" +
 				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
 			skipped: "srq",
 		},
+		{profile: "ocrdma", taken: allLoopback + ", " + allFlush, by: byRecv, skips: noRaw},
+		{profile: "ionic", taken: allLoopback + ", " + allFlush, by: byUD, skips: "srq: : not_supported, qp: uc: not_supported, " + noRaw, skipped: "srq"},
+		{
+			profile: "cxgb4", by: byRecv, skipped: "notification",
+			skips: "srq: small: not_supported, srq: medium: not_supported, srq: large: not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw +
+				", notification: loopback port 1: not_supported, notification: flush any: not_supported, notification: flush poll: not_supported, notification: flush solicited: not_supported",
+		},
+		{profile: "vmw_pvrdma", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
 		{
 			name:   "whose library does not know the type of its own",
 			device: "like: sim_rxe0, qp_types: [RC, UC, UD, SRD], faults: [{verb: ibv_create_qp, when: {qp_types: [SRD]}, errno: EOPNOTSUPP}]",
@@ -114,18 +102,11 @@ func adapters() []adapter {
 // broken.
 func TestAdapters(t *testing.T) {
 	for _, tc := range adapters() {
-		t.Run(tc.name, func(t *testing.T) {
-			device := tc.device
-			if !strings.Contains(device, "completion_vectors") {
-				device += ", completion_vectors: 1"
-			}
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + ", default_latency: 0s, latency: {}}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
+		t.Run(tc.String(), func(t *testing.T) {
+			p := tc.load(t)
 			c := quick()
 			c.Notification.Deadline = 50 * time.Millisecond
-			r := runStill(t, p, "dev", c)
+			r := runStill(t, p, p.Devices[0].Name, c)
 			if r.Error != "" || len(r.Undestroyed) > 0 {
 				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
 			}
@@ -164,6 +145,35 @@ func TestAdapters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// String names the device.
+func (a adapter) String() string {
+	if a.down {
+		return a.profile + a.name + " on a port that is down"
+	}
+	return a.profile + a.name
+}
+
+// load returns the profile of the device, which has one vector and takes no time.
+func (a adapter) load(t *testing.T) *simulated.Profile {
+	t.Helper()
+	var p *simulated.Profile
+	var err error
+	if a.profile != "" {
+		p, err = simulated.LoadProfile("../verbs/simulated/profiles/" + a.profile + ".yaml")
+	} else {
+		p, err = simulated.ParseProfile([]byte("devices: [{name: dev, " + a.device + "}]"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &p.Devices[0]
+	d.CompletionVectors, d.DefaultLatency, d.Latency = 1, 0, nil
+	if a.down {
+		d.Ports[0].State, d.Ports[0].GIDs = "down", nil
+	}
+	return p
 }
 
 // sorted sorts what a text lists.

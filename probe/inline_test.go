@@ -15,10 +15,11 @@ import (
 func TestInlineSends(t *testing.T) {
 	t.Parallel()
 	const (
-		refused = "faults: [{verb: ibv_post_send, when: {inline_above: 96}, errno: EINVAL}]"
-		all     = "rc 200 sent, uc 200 sent, ud 200 sent"
-		failed  = "rc 200 failed, uc 200 failed, ud 200 failed"
-		untried = "rc 200 untried, uc 200 untried, ud 200 untried"
+		portDown = "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]"
+		refused  = "faults: [{verb: ibv_post_send, when: {above: {max_inline_data: 96}}, errno: EINVAL}]"
+		all      = "rc 200 sent, uc 200 sent, ud 200 sent"
+		failed   = "rc 200 failed, uc 200 failed, ud 200 failed"
+		untried  = "rc 200 untried, uc 200 untried, ud 200 untried"
 	)
 	for _, tc := range []struct {
 		name, device, want string
@@ -31,7 +32,7 @@ func TestInlineSends(t *testing.T) {
 			failures: "rc inline, uc inline, ud inline",
 		},
 		{
-			name: "lost", device: "max_inline_data: 200, faults: [{verb: ibv_post_send, when: {inline_above: 96}, ignore: true}]", want: failed,
+			name: "lost", device: "max_inline_data: 200, faults: [{verb: ibv_post_send, when: {above: {max_inline_data: 96}}, ignore: true}]", want: failed,
 			detail: "did not complete within", failures: "rc inline, uc inline, ud inline",
 		},
 		{name: "never arrives", device: "max_inline_data: 200, faults: [{verb: ibv_post_recv, when: {qp_types: [UD]}, times: 1, ignore: true}]", want: "rc 200 sent, uc 200 sent, ud 200 failed", detail: "3 times, and it never arrived", failures: "ud inline"},

@@ -107,23 +107,28 @@ func TestTurns(t *testing.T) {
 	for _, name := range simulated.Default().Names() {
 		devices[name] = "like: " + name
 	}
-	for _, a := range adapters() {
-		devices[a.name] = a.device
-	}
 	devices["every type, and an inline limit of its own"] = "like: sim_ib0, qp_types: [RC, UC, UD, RAW_PACKET], max_inline_data: 173"
 	devices["two ports"] = "like: sim_ib0, completion_vectors: 3, ports: [" +
 		`{number: 1, state: active, link_layer: InfiniBand, lid: 1, active_mtu: 1024, max_mtu: 4096, gids: []}, ` +
 		`{number: 2, state: active, link_layer: InfiniBand, lid: 2, active_mtu: 1024, max_mtu: 4096, gids: []}]`
+	profiles := map[string]*simulated.Profile{}
 	for name, device := range devices {
+		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + ", default_latency: 0s, latency: {}}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles[name] = p
+	}
+	for _, a := range adapters() {
+		profiles[a.String()] = a.load(t)
+	}
+	for name, p := range profiles {
 		t.Run(name, func(t *testing.T) {
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + ", default_latency: 0s, latency: {}}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			c := quick()
 			c.Notification.Deadline = 50 * time.Millisecond
+			dev := p.Devices[0].Name
 			turn := 0
-			first := runTurn(t, p, "dev", c, nil, &turn)
+			first := runTurn(t, p, dev, c, nil, &turn)
 			if first.Turn != nil || first.Facts == nil {
 				t.Fatalf("a device of which nothing is known: turn %+v, facts %+v", first.Turn, first.Facts)
 			}
@@ -131,7 +136,7 @@ func TestTurns(t *testing.T) {
 			worstQPs, worstAll := 0, 0
 			want, seen := found(&first), make(map[string]bool)
 			for turn = range 12 {
-				r := runTurn(t, p, "dev", c, first.Facts, &turn)
+				r := runTurn(t, p, dev, c, first.Facts, &turn)
 				if r.Turn == nil || r.Facts != nil || r.Error != "" {
 					t.Fatalf("turn %d: %+v, facts %+v, error %q", turn, r.Turn, r.Facts, r.Error)
 				}

@@ -17,16 +17,17 @@ const (
 // rxe and siw were seen on devices, too.
 func Facts() []Fact {
 	const (
-		cqAtLeast      = "cq_at_least_requested"
-		cqDestroyBusy  = "cq_destroy_busy"
-		srqActual      = "srq_reports_actual"
-		srqLimit       = "srq_limit_ignored"
-		qpAtLeast      = "qp_at_least_requested"
-		qpActual       = "qp_reports_actual"
-		qpSRQType      = "qp_srq_type_restricted"
-		qpRecvCaps     = "qp_recv_caps_ignored_with_srq"
-		notifiesOnce   = "notify_one_shot"
-		notifiesErrors = "notify_solicited_delivers_errors"
+		cqAtLeast       = "cq_at_least_requested"
+		cqDestroyBusy   = "cq_destroy_busy"
+		srqActual       = "srq_reports_actual"
+		srqLimit        = "srq_limit_ignored"
+		qpAtLeast       = "qp_at_least_requested"
+		qpActual        = "qp_reports_actual"
+		qpSRQType       = "qp_srq_type_restricted"
+		qpRecvCaps      = "qp_recv_caps_ignored_with_srq"
+		notifiesOnce    = "notify_one_shot"
+		notifiesUnarmed = "notify_requires_arming"
+		notifiesErrors  = "notify_solicited_delivers_errors"
 	)
 	return []Fact{
 		{
@@ -55,6 +56,16 @@ func Facts() []Fact {
 			Source: "rdma-core 44, not in 65: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
 		},
 		{
+			Driver: "cxgb4", Contract: notifiesUnarmed,
+			What:   "The kernel raises an event on each completion queue of a queue pair that goes to the error state, armed or not.",
+			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
+		},
+		{
+			Driver: "cxgb4", Contract: notifiesOnce,
+			What:   "Such an event comes on a queue that was not armed again, too.",
+			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
+		},
+		{
 			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd},
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
 			Source: "rdma-core 44.0, mended in May 2023: efa_destroy_cq in providers/efa/verbs.c",
@@ -78,11 +89,6 @@ func Facts() []Fact {
 			Driver: "hns", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
 			Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
-		},
-		{
-			Driver: "ionic", Contract: qpActual, Ways: []string{"max_recv_sge"},
-			What:   "The query works out the receive scatter/gather elements by the formula for sends.",
-			Source: "rdma-core, later than 44: ionic_create_qp_ex and ionic_query_qp in providers/ionic/ionic_verbs.c",
 		},
 		{
 			Driver: "irdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
@@ -123,6 +129,16 @@ func Facts() []Fact {
 			Driver: "ocrdma", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
 			What:   "Creation arms an srq_limit other than 0.",
 			Source: "Linux: ocrdma_create_srq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
+		},
+		{
+			Driver: "ocrdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
+			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the real sizes.",
+			Source: "Linux: ocrdma_get_create_qp_rsp in drivers/infiniband/hw/ocrdma/ocrdma_hw.c and ocrdma_query_qp in ocrdma_verbs.c (6.1)",
+		},
+		{
+			Driver: "ocrdma", Contract: notifiesOnce,
+			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
+			Source: "rdma-core 44: ocrdma_arm_cq and ocrdma_poll_cq in providers/ocrdma/ocrdma_verbs.c",
 		},
 		{
 			Driver: "ocrdma", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},

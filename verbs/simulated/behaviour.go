@@ -175,7 +175,7 @@ func (b *behaviour) refusesDestroyQP(q *qp) *failure {
 
 // fit rounds a size without exceeding the limit, which it is not above.
 func fit(r Rule, asked, limit int) int {
-	return max(asked, min(r.Apply(asked), limit))
+	return min(r.Apply(asked), max(asked, limit))
 }
 
 // above reports an attribute that is above its limit.
@@ -212,8 +212,8 @@ func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
 	if f := above("cqe", int64(entries), b.attr.Limits.MaxCQE); f != nil {
 		return s, f
 	}
-	s.real = fit(b.profile.Rounding.CQEntries, entries, b.attr.Limits.MaxCQE)
-	s.created = s.real
+	n := reported(b.profile.Rounding.CQEntries, uint32(entries), b.attr.Limits.MaxCQE)
+	s.created, s.real = int(n.created), int(n.real)
 	if b.breaks(cqAtLeastRequested) {
 		s.created = less(entries, 1)
 	}
@@ -257,6 +257,9 @@ func reported(r ReportedRule, asked uint32, limit int) sizes[uint32] {
 		queried: uint32(fit(r.Queried, int(asked), limit)),
 	}
 	s.real = max(s.created, s.queried)
+	if len(r.Usable) > 0 {
+		s.real = uint32(fit(r.Usable, int(asked), limit))
+	}
 	return s
 }
 
@@ -331,8 +334,12 @@ func (b *behaviour) qpCap(asked verbs.QPCap, withSRQ bool) (s sizes[verbs.QPCap]
 		asked.MaxSendSGE = max(asked.MaxSendSGE, uint32(min(room/sgeSize, l.MaxSGE)))
 		asked.MaxInlineData = max(asked.MaxInlineData, uint32(min(room, b.profile.MaxInlineData)))
 	}
-	sendWR, recvWR := reported(r.QPWR, asked.MaxSendWR, l.MaxQPWR), reported(r.QPWR, asked.MaxRecvWR, l.MaxQPWR)
-	sendSGE, recvSGE := reported(r.QPSGE, asked.MaxSendSGE, l.MaxSGE), reported(r.QPSGE, asked.MaxRecvSGE, l.MaxSGE)
+	recvWRRule, recvSGERule := r.recv()
+	if withSRQ { // there is no receive queue
+		recvWRRule, recvSGERule = ReportedRule{}, ReportedRule{}
+	}
+	sendWR, recvWR := reported(r.QPWR, asked.MaxSendWR, l.MaxQPWR), reported(recvWRRule, asked.MaxRecvWR, l.MaxQPWR)
+	sendSGE, recvSGE := reported(r.QPSGE, asked.MaxSendSGE, l.MaxSGE), reported(recvSGERule, asked.MaxRecvSGE, l.MaxSGE)
 	inline := reported(r.QPInline, asked.MaxInlineData, b.profile.MaxInlineData)
 	b.misreport(&sendWR, asked.MaxSendWR, qpAtLeastRequested, qpReportsActual)
 	b.misreport(&recvWR, asked.MaxRecvWR, qpAtLeastRequested, qpReportsActual)

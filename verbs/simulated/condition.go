@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"maps"
 	"slices"
 
 	"rdma_exporter/verbs"
@@ -27,9 +28,13 @@ type Condition struct {
 	GIDs  []int `yaml:"gids,omitempty"`
 	// PD is whether the process has a protection domain.
 	PD *bool `yaml:"pd,omitempty"`
-	// InlineAbove is what the inline data that a QP is asked to take, or to send, are more
-	// than, in bytes.
-	InlineAbove *int `yaml:"inline_above,omitempty"`
+	// BeenErr is whether the QP has been in ERR at any time.
+	BeenErr *bool `yaml:"been_err,omitempty"`
+	// DestroyRefused is whether the destruction of the CQ was refused before.
+	DestroyRefused *bool `yaml:"destroy_refused,omitempty"`
+	// Above is what the sizes are more than that a QP is asked to have, by the names
+	// that they have in struct ibv_qp_cap; max_inline_data is also what a send carries.
+	Above map[string]int `yaml:"above,omitempty"`
 }
 
 // facts are what there is to know of a call. What does not apply is zero, and meets
@@ -38,28 +43,35 @@ type facts struct {
 	typ       verbs.QPType
 	state, to *verbs.QPState
 	beenRTS   *bool
+	beenErr   *bool
 	channel   *bool
+	refused   *bool
 	solicited *bool
 	port      int
 	gid       *int
 	pd        bool
-	inline    *int
+	sizes     map[string]uint32
+}
+
+// capSizes returns the sizes of a QP by their names.
+func capSizes(c verbs.QPCap) map[string]uint32 {
+	return map[string]uint32{
+		"max_send_wr": c.MaxSendWR, "max_recv_wr": c.MaxRecvWR, "max_send_sge": c.MaxSendSGE,
+		"max_recv_sge": c.MaxRecvSGE, "max_inline_data": c.MaxInlineData,
+	}
 }
 
 // clone returns a copy that shares nothing with c.
 func (c Condition) clone() Condition {
 	c.QPTypes, c.States, c.To = slices.Clone(c.QPTypes), slices.Clone(c.States), slices.Clone(c.To)
 	c.Ports, c.GIDs = slices.Clone(c.Ports), slices.Clone(c.GIDs)
-	for _, b := range []**bool{&c.BeenRTS, &c.Channel, &c.Solicited, &c.PD} {
+	for _, b := range []**bool{&c.BeenRTS, &c.BeenErr, &c.Channel, &c.DestroyRefused, &c.Solicited, &c.PD} {
 		if *b != nil {
 			is := **b
 			*b = &is
 		}
 	}
-	if c.InlineAbove != nil {
-		n := *c.InlineAbove
-		c.InlineAbove = &n
-	}
+	c.Above = maps.Clone(c.Above)
 	return c
 }
 
@@ -69,10 +81,15 @@ func (c *Condition) holds(f facts) bool {
 		return list == nil || s != nil && slices.Contains(list, s.String())
 	}
 	same := func(want, is *bool) bool { return want == nil || is != nil && *is == *want }
+	for size, n := range c.Above {
+		if is, ok := f.sizes[size]; !ok || uint64(is) <= uint64(n) {
+			return false
+		}
+	}
 	return (c.QPTypes == nil || slices.Contains(c.QPTypes, f.typ.String())) &&
 		in(c.States, f.state) && in(c.To, f.to) && same(c.BeenRTS, f.beenRTS) &&
+		same(c.BeenErr, f.beenErr) && same(c.DestroyRefused, f.refused) &&
 		same(c.Channel, f.channel) && same(c.Solicited, f.solicited) && same(c.PD, &f.pd) &&
-		(c.InlineAbove == nil || f.inline != nil && *f.inline > *c.InlineAbove) &&
 		(c.Ports == nil || slices.Contains(c.Ports, f.port)) &&
 		(c.GIDs == nil || f.gid != nil && slices.Contains(c.GIDs, *f.gid))
 }
@@ -80,8 +97,8 @@ func (c *Condition) holds(f facts) bool {
 // facts returns what there is to know of a call on the QP. The lock of the
 // hardware is held.
 func (q *qp) facts() facts {
-	state, been := q.state, q.beenRTS
-	f := facts{typ: q.typ, state: &state, beenRTS: &been, port: q.attr.Port}
+	state, beenRTS, beenErr := q.state, q.beenRTS, q.beenErr
+	f := facts{typ: q.typ, state: &state, beenRTS: &beenRTS, beenErr: &beenErr, port: q.attr.Port}
 	f.by(q.attr.AH)
 	return f
 }
@@ -96,10 +113,11 @@ func (f *facts) by(a verbs.AHAttr) {
 	}
 }
 
-// facts returns what there is to know of a call on the CQ.
+// facts returns what there is to know of a call on the CQ. The lock of the hardware
+// is held.
 func (q *cq) facts() facts {
-	has := q.channel != nil
-	return facts{channel: &has}
+	has, refused := q.channel != nil, q.refused
+	return facts{channel: &has, refused: &refused}
 }
 
 // asking returns what there is to know of arming the CQ.
@@ -118,11 +136,11 @@ func (q *qp) sending(w sendWork) facts {
 	solicited := w.wr.Flags&verbs.SendSolicited != 0
 	f.solicited = &solicited
 	if w.wr.Flags&verbs.SendInline != 0 {
-		inline := 0
+		inline := uint32(0)
 		for _, s := range w.wr.SGEs {
-			inline += int(s.Length)
+			inline += s.Length
 		}
-		f.inline = &inline
+		f.sizes = map[string]uint32{"max_inline_data": inline}
 	}
 	f.by(w.to)
 	return f

@@ -23,8 +23,14 @@ func TestConditions(t *testing.T) {
 	}{
 		{"type", "{verb: ibv_create_qp, when: {qp_types: [UC, UD]}, errno: no_errno}", "create UC: no_errno, create UD: no_errno"},
 		{"type, once", "{verb: ibv_create_qp, when: {qp_types: [UD]}, times: 1, errno: EIO}", "create UD: EIO"},
-		{"inline data", "{verb: ibv_create_qp, when: {qp_types: [UC, UD], inline_above: 31}, errno: no_errno}", "create UC: no_errno, create UD: no_errno"},
-		{"less inline data", "{verb: ibv_create_qp, when: {inline_above: 32}, errno: no_errno}", ""},
+		{"inline data", "{verb: ibv_create_qp, when: {qp_types: [UC, UD], above: {max_inline_data: 31}}, errno: no_errno}", "create UC: no_errno, create UD: no_errno"},
+		{"less inline data", "{verb: ibv_create_qp, when: {above: {max_inline_data: 32}}, errno: no_errno}", ""},
+		{"a size of a queue", "{verb: ibv_create_qp, when: {qp_types: [UC], above: {max_send_wr: 3, max_recv_wr: 3}}, errno: EIO}", "create UC: EIO"},
+		{"one size alone", "{verb: ibv_create_qp, when: {above: {max_send_wr: 3, max_recv_wr: 64}}, errno: EIO}", ""},
+		{"been in ERR", "{verb: ibv_post_recv, when: {been_err: true}, errno: EIO}", "second receive: EIO"},
+		{"not been in ERR", "{verb: ibv_post_recv, when: {been_err: false}, errno: EIO}", "first receive: EIO"},
+		{"refused", "{verb: ibv_poll_cq, when: {destroy_refused: true}, errno: EIO}", "poll after a refusal: EIO"},
+		{"not refused", "{verb: ibv_poll_cq, when: {destroy_refused: false}, errno: EIO}", "poll: EIO"},
 		{"states", "{verb: ibv_post_send, when: {states: [ERR]}, errno: EIO}", "send in ERR: EIO, send in ERR after RTS: EIO"},
 		{"been in RTS", "{verb: ibv_post_send, when: {been_rts: false}, errno: ENOMEM}", "send in ERR: ENOMEM"},
 		{"not been in RTS", "{verb: ibv_post_send, when: {been_rts: true}, errno: ENOMEM}", "send in ERR after RTS: ENOMEM"},
@@ -94,6 +100,18 @@ func TestConditions(t *testing.T) {
 				ok(t, q.Modify(verbs.ToError()))
 				try(what, q.PostSend(verbs.SendWR{Opcode: verbs.OpSend}))
 			}
+			again := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
+			for _, what := range []string{"first receive", "second receive"} {
+				ok(t, again.Modify(verbs.QPAttr{State: verbs.Reset}, verbs.MaskState))
+				ok(t, again.Modify(verbs.ToInit(verbs.RC, 1, 0)))
+				try(what, again.PostRecv(verbs.RecvWR{}))
+				ok(t, again.Modify(verbs.ToError()))
+			}
+			for _, what := range []string{"poll", "poll after a refusal"} {
+				_, err := c.Poll(1)
+				try(what, err)
+				wantErrno(t, c.Close(), verbs.DestroyCQ, syscall.EBUSY)
+			}
 			if got := strings.Join(failed, ", "); got != tc.want {
 				t.Errorf("failed: %s, want %s", got, tc.want)
 			}
@@ -107,12 +125,18 @@ func TestIgnored(t *testing.T) {
 		simulated.Fault{Verb: verbs.ReqNotifyCQ, Times: 1, Ignore: true},
 		simulated.Fault{Verb: verbs.PostSend, Times: 1, Ignore: true},
 		simulated.Fault{Verb: verbs.PostRecv, Times: 1, Ignore: true},
+		simulated.Fault{Verb: verbs.ModifyQP, Times: 1, Ignore: true},
 	))
 	pd := must[verbs.PD](t)(d.AllocPD())
 	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
 	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch}))
 	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
-	ok(t, q.Modify(verbs.ToError()))
+	for _, want := range []verbs.QPState{verbs.Reset, verbs.Err} {
+		ok(t, q.Modify(verbs.ToError()))
+		if got := must[verbs.QPQuery](t)(q.Query()).State; got != want {
+			t.Errorf("the QP is in %s, want %s", got, want)
+		}
+	}
 	for i, want := range []int{0, 2} {
 		ok(t, c.ReqNotify(false))
 		ok(t, q.PostSend(verbs.SendWR{Opcode: verbs.OpSend}))

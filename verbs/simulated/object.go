@@ -48,6 +48,7 @@ type object struct {
 	parents []*object
 	users   [kinds]int // how many objects of each kind have this one as a parent
 	gone    bool       // as closed, for what may still refer to the object
+	refused bool       // its destruction, at least once
 }
 
 // use keeps the object from being destroyed until done is called. It fails if
@@ -171,6 +172,7 @@ func (o *object) destroyLocked(v verbs.Verb, end ending) error {
 			}
 		}
 		if f := hw.behaviour.refusesDestroy(o); f != nil {
+			o.refused = true
 			return f
 		}
 		hw.dismiss(o)

@@ -195,7 +195,7 @@ type Fault struct {
 	Short int `yaml:"short,omitempty"`
 	// Ignore makes the verb succeed and do nothing: a work request never completes,
 	// a CQ is not armed. Only verbs that give nothing can be ignored: those that
-	// post, and ibv_req_notify_cq.
+	// post, ibv_req_notify_cq and ibv_modify_qp.
 	Ignore bool `yaml:"ignore,omitempty"`
 	// Delay makes the verb take longer.
 	Delay time.Duration `yaml:"delay,omitempty"`
@@ -345,6 +345,7 @@ func (d DeviceProfile) clone() DeviceProfile {
 		d.Ports[i].PKeyTable = slices.Clone(d.Ports[i].PKeyTable)
 	}
 	d.QPTypes = slices.Clone(d.QPTypes)
+	d.Rounding = d.Rounding.clone()
 	d.Latency = maps.Clone(d.Latency)
 	d.Faults = slices.Clone(d.Faults)
 	for i := range d.Faults {

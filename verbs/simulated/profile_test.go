@@ -55,7 +55,9 @@ devices:
   - name: bad
     like: sim_ib0
     vanish: true
-    rounding: {srq_wr: {created: {multiple_of: 3}, queried: exact}}
+    rounding:
+      srq_wr: {created: {multiple_of: 3}, queried: exact, usable: [{at_least: 4}, {plus: -1}]}
+      qp_recv_sge: {created: exact, queried: {always: 0}}
     faults:
       - {verb: ibv_create_cq, after: 2, times: 3, errno: ENOMEM}
       - {verb: ibv_create_srq, short: 5}
@@ -99,7 +101,8 @@ devices:
 	want := simulated.Default().Devices[2]
 	want.Name, want.Firmware, want.CompletionVectors = "mine", "", 1
 	want.Limits.MaxCQE = 100
-	want.Rounding.CQEntries = simulated.Rule{Name: simulated.RuleExact}
+	exact := simulated.Rule{{Name: simulated.RuleExact}}
+	want.Rounding.CQEntries = simulated.ReportedRule{Created: exact, Queried: exact}
 	want.CompletionLatency.Jitter, want.CompletionLatency.SlowVectors = 0, map[int]time.Duration{}
 	if !reflect.DeepEqual(p.Devices[0], want) {
 		t.Errorf("got\n%+v\nwant\n%+v", p.Devices[0], want)
@@ -198,13 +201,15 @@ func TestParseErrors(t *testing.T) {
 		{"no size", device("    limits: {max_mr_size: 0}\n"), "profile:4: devices[0].limits.max_mr_size: max_mr_size is missing; write a number of bytes"},
 		{"inline", device("    max_inline_data: -1\n"), "profile:4: devices[0].max_inline_data: -1 is out of range"},
 		{"rule", device("    rounding:\n      cq_entries: power_of_tow\n"), `profile:5: devices[0].rounding.cq_entries: unknown rounding rule "power_of_tow"; did you mean power_of_two?`},
-		{"far from every rule", device("    rounding: {qp_wr: fibonacci}\n"), `unknown rounding rule "fibonacci"; valid are exact, power_of_two, power_of_two_minus_one, {multiple_of: N}`},
-		{"multiple of nothing", device("    rounding: {qp_wr: {multiple_of: 0}}\n"), "profile:4: devices[0].rounding.qp_wr: sizes cannot be multiples of 0; write {multiple_of: N} with N from 1 to 1048576"},
+		{"far from every rule", device("    rounding: {qp_wr: fibonacci}\n"), `unknown rounding rule "fibonacci"; valid are exact, power_of_two, power_of_two_minus_one, {multiple_of: N}, {plus: N}, {times: N}, {at_least: N}, {at_most: N}, {always: N}`},
+		{"bad usable", device("    rounding: {srq_wr: {created: exact, usable: [exact, {plus: -9999999}]}}\n"), "devices[0].rounding.srq_wr: plus -9999999 is out of range; write {plus: N} with N from -1048576 to 1048576"},
+		{"bad receive queue", device("    rounding: {qp_recv_sge: fibonacci}\n"), `devices[0].rounding.qp_recv_sge: unknown rounding rule "fibonacci"`},
+		{"multiple of nothing", device("    rounding: {qp_wr: {multiple_of: 0}}\n"), "profile:4: devices[0].rounding.qp_wr: multiple_of 0 is out of range; write {multiple_of: N} with N from 1 to 1048576"},
 		{"multiple in words", device("    rounding: {qp_wr: {multiple_of: few}}\n"), "profile:4: multiple_of takes a whole number"},
-		{"rule of a list", device("    rounding: {cq_entries: [exact]}\n"), "profile:4: a rounding rule is a name or {multiple_of: N}"},
-		{"queried of a CQ", device("    rounding: {cq_entries: {created: exact, queried: exact}}\n"), "profile:4: a rounding rule is a name or {multiple_of: N}"},
-		{"created twice", device("    rounding: {srq_wr: {created: exact, asked: exact}}\n"), "profile:4: a rounding rule that queries see otherwise is {created: RULE, queried: RULE}"},
-		{"queried only", device("    rounding: {srq_wr: {queried: exact}}\n"), "profile:4: a rounding rule that queries see otherwise is {created: RULE, queried: RULE}"},
+		{"rule of lists", device("    rounding: {cq_entries: [[exact]]}\n"), "profile:4: a rounding rule is a name or {multiple_of: N}"},
+		{"queried of a CQ", device("    rounding: {cq_entries: {created: exact, queried: power_of_two}}\n"), "profile:4: devices[0].rounding.cq_entries: no verb queries a CQ; leave queried out"},
+		{"created twice", device("    rounding: {srq_wr: {created: exact, asked: exact}}\n"), "profile:4: a rounding rule that is reported otherwise is {created: RULE, queried: RULE, usable: RULE}"},
+		{"queried only", device("    rounding: {srq_wr: {queried: exact}}\n"), "profile:4: a rounding rule that is reported otherwise is {created: RULE, queried: RULE, usable: RULE}"},
 		{"bad queried", device("    rounding: {srq_wr: {created: exact, queried: exactly}}\n"), `unknown rounding rule "exactly"; did you mean exact?`},
 		{"latency of a verb", device("    latency:\n      ibv_creat_cq: 1s\n"), `profile:5: devices[0].latency.ibv_creat_cq: unknown verb "ibv_creat_cq"; did you mean ibv_create_cq?`},
 		{"negative latency", device("    latency: {ibv_create_cq: -1s}\n"), "profile:4: devices[0].latency.ibv_create_cq: the duration -1s is negative; write how long it takes, like 250ms or 2s"},

@@ -22,6 +22,7 @@ type qp struct {
 	// Guarded by the lock of the hardware.
 	state   verbs.QPState
 	beenRTS bool // since it was in RESET
+	beenErr bool // at any time
 	attr    verbs.QPAttr
 	sends   []sendWork
 	recvs   recvQueue
@@ -68,8 +69,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	hw := p.dev.hw
 	parents = append(parents, &p.dev.object)
 	err = hw.callOn(func() facts {
-		inline := int(attr.Cap.MaxInlineData)
-		return facts{typ: attr.Type, inline: &inline}
+		return facts{typ: attr.Type, sizes: capSizes(attr.Cap)}
 	}, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
 	if err != nil {
 		return nil, err
@@ -208,6 +208,7 @@ func (q *qp) enter(next verbs.QPState) {
 		q.held = 0
 		q.resets++
 	case verbs.Err:
+		q.beenErr = true
 		q.flushSends()
 		q.flushRecvs()
 	case verbs.SQE:

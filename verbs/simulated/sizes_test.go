@@ -10,8 +10,9 @@ import (
 )
 
 func TestRule(t *testing.T) {
-	rule := func(name string) simulated.Rule { return simulated.Rule{Name: name} }
-	of := func(n int) simulated.Rule { return simulated.Rule{Name: simulated.RuleMultipleOf, Multiple: n} }
+	rule := func(name string) simulated.Rule { return simulated.Rule{{Name: name}} }
+	of := func(n int) simulated.Rule { return simulated.Rule{{Name: simulated.RuleMultipleOf, N: n}} }
+	step := func(name string, n int) simulated.Rule { return simulated.Rule{{Name: name, N: n}} }
 	for _, test := range []struct {
 		rule        simulated.Rule
 		asked, want int
@@ -38,6 +39,18 @@ func TestRule(t *testing.T) {
 		{rule(simulated.RulePowerOfTwo), 0, 0},
 		{rule(simulated.RulePowerOfTwo), -3, -3},
 		{rule(simulated.RulePowerOfTwoMinusOne), math.MaxInt32, math.MaxInt32},
+		{step(simulated.RulePlus, 1), 16, 17},
+		{step(simulated.RulePlus, -20), 16, 0},
+		{step(simulated.RulePlus, 1), 0, 0},
+		{step(simulated.RuleTimes, 2), 16, 32},
+		{step(simulated.RuleAtLeast, 64), 16, 64},
+		{step(simulated.RuleAtLeast, 64), 100, 100},
+		{step(simulated.RuleAtLeast, 64), 0, 0},
+		{step(simulated.RuleAtMost, 64), 100, 64},
+		{step(simulated.RuleAlways, 96), 16, 96},
+		{step(simulated.RuleAlways, 96), 0, 96},
+		{simulated.Rule{{Name: simulated.RuleTimes, N: 2}, {Name: simulated.RulePowerOfTwoMinusOne}}, 16, 63},
+		{simulated.Rule{{Name: simulated.RuleAtLeast, N: 64}, {Name: simulated.RulePowerOfTwo}, {Name: simulated.RulePlus, N: -1}}, 100, 127},
 	} {
 		if got := test.rule.Apply(test.asked); got != test.want {
 			t.Errorf("%+v of %d is %d, want %d", test.rule, test.asked, got, test.want)
@@ -113,6 +126,55 @@ func TestDefaultSizes(t *testing.T) {
 				t.Errorf("QP with SRQ has %+v", got)
 			}
 		})
+	}
+}
+
+// TestReported: what creation writes back, what a query tells and what an object has are
+// three sizes, and those of the two queues of a QP need not be alike.
+func TestReported(t *testing.T) {
+	p := parse(t, `
+devices:
+  - name: sim0
+    like: sim_ib0
+    rounding:
+      cq_entries: {created: {plus: -1}, usable: exact}
+      srq_wr: {created: power_of_two_minus_one, queried: [{times: 2}, power_of_two_minus_one], usable: power_of_two_minus_one}
+      qp_inline: {always: 96}
+      qp_recv_wr: {created: exact, queried: {always: 7}}
+      qp_recv_sge: {at_least: 3}
+`)
+	d := open(t, p)
+	pd := must[verbs.PD](t)(d.AllocPD())
+	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 4}))
+	if c.Entries() != 3 {
+		t.Errorf("the CQ has %d entries, want 3", c.Entries())
+	}
+	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: verbs.QPCap{MaxSendWR: 5, MaxRecvWR: 5, MaxSendSGE: 1, MaxRecvSGE: 1}}))
+	if want := (verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 5, MaxSendSGE: 1, MaxRecvSGE: 3, MaxInlineData: 96}); q.Created() != want {
+		t.Errorf("created %+v, want %+v", q.Created(), want)
+	}
+	if got := must[verbs.QPQuery](t)(q.Query()).Cap.MaxRecvWR; got != 7 {
+		t.Errorf("the query tells %d receives, want 7", got)
+	}
+	ok(t, q.Modify(verbs.ToInit(verbs.RC, 1, 0)))
+	for range 5 {
+		ok(t, q.PostRecv(verbs.RecvWR{}))
+	}
+	ok(t, q.Modify(verbs.ToError()))
+	if got := len(must[[]verbs.WC](t)(c.Poll(9))); got != 4 {
+		t.Errorf("%d completions fit into the CQ, want 4", got)
+	}
+	s := must[verbs.SRQ](t)(pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 1}))
+	if asked := must[verbs.SRQAttr](t)(s.Query()); s.Created().MaxWR != 31 || asked.MaxWR != 63 {
+		t.Errorf("the SRQ has %d receives, and the query tells %d; want 31 and 63", s.Created().MaxWR, asked.MaxWR)
+	}
+	for range 31 {
+		ok(t, s.PostRecv(verbs.RecvWR{}))
+	}
+	wantErrno(t, s.PostRecv(verbs.RecvWR{}), verbs.PostSRQRecv, syscall.ENOMEM)
+	shared := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, SRQ: s, Cap: verbs.QPCap{MaxSendWR: 5, MaxRecvWR: 5}}))
+	if got := must[verbs.QPQuery](t)(shared.Query()).Cap; got.MaxRecvWR != 0 || got.MaxRecvSGE != 0 {
+		t.Errorf("with an SRQ the query tells %+v", got)
 	}
 }
 

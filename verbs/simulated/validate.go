@@ -200,29 +200,55 @@ func (v *validator) limits(at path, l Limits) {
 }
 
 func (v *validator) rounding(at path, r Rounding) {
-	v.rule(at.to("cq_entries"), r.CQEntries)
+	recvWR, recvSGE := r.recv()
+	if !slices.Equal(r.CQEntries.Queried, r.CQEntries.Created) {
+		v.report(at.to("cq_entries"), "leave queried out", "no verb queries a CQ")
+	}
 	for _, reported := range []struct {
 		key  string
 		rule ReportedRule
 	}{
-		{"srq_wr", r.SRQWR}, {"srq_sge", r.SRQSGE}, {"qp_wr", r.QPWR}, {"qp_sge", r.QPSGE}, {"qp_inline", r.QPInline},
+		{"cq_entries", r.CQEntries},
+		{"srq_wr", r.SRQWR},
+		{"srq_sge", r.SRQSGE},
+		{"qp_wr", r.QPWR},
+		{"qp_sge", r.QPSGE},
+		{"qp_inline", r.QPInline},
+		{"qp_recv_wr", recvWR},
+		{"qp_recv_sge", recvSGE},
 	} {
+		if reported.key == "qp_recv_wr" && r.QPRecvWR == nil || reported.key == "qp_recv_sge" && r.QPRecvSGE == nil {
+			continue
+		}
 		v.rule(at.to(reported.key), reported.rule.Created)
-		if reported.rule.Queried != reported.rule.Created {
+		if !slices.Equal(reported.rule.Queried, reported.rule.Created) {
 			v.rule(at.to(reported.key), reported.rule.Queried)
 		}
+		v.rule(at.to(reported.key), reported.rule.Usable)
 	}
 }
 
 func (v *validator) rule(at path, r Rule) {
-	switch r.Name {
-	case "", RuleExact, RulePowerOfTwo, RulePowerOfTwoMinusOne:
-	case RuleMultipleOf:
-		if r.Multiple < 1 || r.Multiple > maxMultiple {
-			v.report(at, fmt.Sprintf("write {multiple_of: N} with N from 1 to %d", maxMultiple), "sizes cannot be multiples of %d", r.Multiple)
+	for _, s := range r {
+		low := 0
+		switch {
+		case slices.Contains(stepNames(), s.Name):
+			continue
+		case s.Name == RuleMultipleOf || s.Name == RuleTimes:
+			low = 1
+		case s.Name == RulePlus:
+			low = -maxStep
+		case !slices.Contains(numberedSteps(), s.Name):
+			valid := stepNames()
+			for _, name := range numberedSteps() {
+				valid = append(valid, "{"+name+": N}")
+			}
+			v.report(at, suggest(s.Name, valid), "unknown rounding rule %q", s.Name)
+			continue
 		}
-	default:
-		v.report(at, suggest(r.Name, []string{RuleExact, RulePowerOfTwo, RulePowerOfTwoMinusOne, "{multiple_of: N}"}), "unknown rounding rule %q", r.Name)
+		if s.N < low || s.N > maxStep {
+			v.report(at, fmt.Sprintf("write {%s: N} with N from %d to %d", s.Name, low, maxStep), "%s %d is out of range", s.Name, s.N)
+		}
 	}
 }
 
@@ -281,8 +307,9 @@ func (v *validator) condition(at path, c Condition) {
 	for i, port := range c.Ports {
 		v.within(at.to("ports", i), port, 1, math.MaxUint8)
 	}
-	if c.InlineAbove != nil {
-		v.within(at.to("inline_above"), *c.InlineAbove, 0, 1<<20)
+	for _, size := range sortedKeys(c.Above) {
+		v.oneOf(at.to("above", size), "size", size, sortedKeys(capSizes(verbs.QPCap{})))
+		v.within(at.to("above", size), c.Above[size], 0, math.MaxInt32)
 	}
 	for i, gid := range c.GIDs {
 		v.within(at.to("gids", i), gid, 0, math.MaxUint8)
@@ -339,7 +366,7 @@ func sizingVerbs() []verbs.Verb {
 
 // ignorable are those that give nothing back.
 func ignorable() []verbs.Verb {
-	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.PostSend, verbs.PostRecv}
+	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.ModifyQP, verbs.PostSend, verbs.PostRecv}
 }
 
 func verbNames() []string {

@@ -12,9 +12,6 @@ import (
 	"testing"
 )
 
-// exporterFile is the exporter that is tested.
-var exporterFile = os.Getenv("RDMA_EXPORTER_BINARY")
-
 // adapter is a paper adapter of the machine.
 type adapter struct {
 	// name is that of the RDMA device.
@@ -26,9 +23,6 @@ type adapter struct {
 // adapters lists the paper adapters of the machine. There must be one.
 func adapters(t testing.TB) []adapter {
 	t.Helper()
-	if !filepath.IsAbs(exporterFile) {
-		t.Fatalf("RDMA_EXPORTER_BINARY is %q: set it to the absolute path of the built exporter", exporterFile)
-	}
 	dirs, err := filepath.Glob("/sys/kernel/debug/paper/*")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no paper adapter (%v): run this test with -exec 'test/vm/run --adapter …'", err)

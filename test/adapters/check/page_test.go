@@ -3,6 +3,7 @@ package check
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,37 +71,67 @@ func seen(t testing.TB) []sight {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, probe := sight{file: strings.TrimSuffix(filepath.Base(file), ".txt")}, ""
-		for line := range strings.Lines(string(text)) {
-			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-			switch name, what, _ := strings.Cut(rest, ": "); {
-			case word == "driver":
-				s.driver = rest
-			case word == "run":
-				s.run, _, _ = strings.Cut(rest, ",")
-			case word == "probe":
-				probe, _, _ = strings.Cut(rest, " ")
-			case word == "skipped":
-				if name = strings.TrimPrefix(name, ":"); strings.HasPrefix(rest, ":") {
-					name = probe // all of it
-				}
-				s.skipped = append(s.skipped, name)
-			case word != "contract":
-			case strings.HasPrefix(what, "violated, known"):
-				s.known = append(s.known, name)
-				s.judged++
-			case strings.HasPrefix(what, "violated"):
-				s.violated = append(s.violated, name)
-				s.judged++
-			case strings.HasPrefix(what, "skipped"):
-				s.unjudged = append(s.unjudged, name)
-			default:
-				s.judged++
-			}
-		}
-		all = append(all, s)
+		all = append(all, sightOf(strings.TrimSuffix(filepath.Base(file), ".txt"), string(text)))
 	}
 	return all
+}
+
+// predicted is what the exporter must say of the simulated device of each profile, as
+// it follows from the sources that the profile names: each behind a line with its name.
+const predicted = "testdata/simulated.golden"
+
+// predictions returns what is predicted, by profile.
+func predictions(t testing.TB) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(predicted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]string)
+	for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
+		name, lines, _ := strings.Cut(section, "\n")
+		byName[name] = strings.TrimSuffix(lines, "\n") + "\n"
+	}
+	return byName
+}
+
+// sightOf reads what the exporter said of one adapter.
+func sightOf(name, text string) sight {
+	s, probe := sight{file: name}, ""
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch name, what, _ := strings.Cut(rest, ": "); {
+		case word == "driver":
+			s.driver = rest
+		case word == "run":
+			s.run, _, _ = strings.Cut(rest, ",")
+		case word == "probe":
+			probe, _, _ = strings.Cut(rest, " ")
+		case word == "skipped":
+			switch {
+			case strings.HasPrefix(rest, ":"):
+				name, what = probe, strings.TrimPrefix(rest, ": ") // all of it
+			case probe == "srq":
+				name = probe + " " + name // the sizes of others are not skipped
+			}
+			if what != "not_supported" {
+				name += " (" + what + ")"
+			}
+			s.skipped = append(s.skipped, name)
+		case word != "contract":
+		case strings.HasPrefix(what, "violated, known"):
+			s.known = append(s.known, name)
+			s.judged++
+		case strings.HasPrefix(what, "violated"):
+			s.violated = append(s.violated, name)
+			s.judged++
+		case strings.HasPrefix(what, "skipped"):
+			s.unjudged = append(s.unjudged, name)
+		default:
+			s.judged++
+		}
+	}
+	return s
 }
 
 // table returns the part of docs/providers.md.
@@ -108,8 +139,8 @@ func table(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString(`
-| adapter | run | not offered, so skipped | broken, and known of the driver | broken, and not known |
-|---|---|---|---|---|
+| adapter | run | not probed, for it is not offered (or why else) | contracts that cannot be judged | broken, and known of the driver | broken, and not known |
+|---|---|---|---|---|---|
 `)
 	executed := map[string]bool{} // by driver and contract
 	met := map[string]bool{}
@@ -118,7 +149,17 @@ func table(t testing.TB) string {
 		for _, c := range s.known {
 			executed[s.driver+" "+c] = true
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.file, s.run, list(s.skipped), list(s.known), list(s.violated))
+		b.WriteString(s.row())
+	}
+	b.WriteString(`
+The same of [simulated adapters](configuration.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
+
+| simulated | run | not probed, for it is not offered (or why else) | contracts that cannot be judged | broken, and known of the driver | broken, and not known |
+|---|---|---|---|---|---|
+`)
+	want := predictions(t)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		b.WriteString(sightOf(name, want[name]).row())
 	}
 	b.WriteString(`
 What is known of each driver, and whether it was executed here or only read:
@@ -140,6 +181,12 @@ What is known of each driver, and whether it was executed here or only read:
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// row returns the row of a table.
+func (s sight) row() string {
+	return fmt.Sprintf("| `%s` | %s | %s | %d of %d | %s | %s |\n",
+		s.file, s.run, list(s.skipped), len(s.unjudged), len(s.unjudged)+s.judged, list(s.known), list(s.violated))
 }
 
 func list(words []string) string {
