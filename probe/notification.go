@@ -89,7 +89,7 @@ func (n *notification) measurements() []measurement {
 		if i > 0 {
 			of = vectors[:1]
 		}
-		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited} {
+		for _, mode := range n.modes() {
 			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
 			if m.path == report.PathLoopback && n.Attr.Ports > 1 {
 				m.combination += fmt.Sprintf(" port %d", m.port)
@@ -178,8 +178,11 @@ func (n *notification) measure(m measurement) error {
 		return err
 	}
 	clean := false
+	var failed *verbs.Error
 	if t.err == nil {
 		clean, t.err = n.sample(m, t)
+	} else if errors.As(t.err, &failed) && failed.Verb == verbs.ReqNotifyCQ {
+		clean = true // nothing was posted
 	}
 	if o := session.ObstacleOf(t.err); o != nil {
 		n.leaveAside(m, o)

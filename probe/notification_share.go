@@ -26,7 +26,12 @@ func (n *notification) lend(m measurement, t *trial) bool {
 		return false
 	}
 	next := n.plan[0]
-	if next.way != m.way || next.vector != m.vector || next.mode != report.ModePoll && l.channel == nil {
+	if next.way != m.way || next.vector != m.vector {
+		return false
+	}
+	// A queue that is polled may be armed still: there are libraries that put off what
+	// they are asked for until they are polled. Nobody takes the event.
+	if next.mode != report.ModePoll && (l.channel == nil || m.mode == report.ModePoll) {
 		return false
 	}
 	n.loan = &l

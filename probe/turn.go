@@ -66,6 +66,15 @@ func (r *run) measured(ways []*way) ([]*way, []int) {
 	return ways, r.Vectors[vector : vector+1]
 }
 
+// modes returns how completions are awaited, in order. If not everything has its turn,
+// as many as can follow on one another with the same objects do.
+func (r *run) modes() []report.LatencyMode {
+	if r.turn.whole {
+		return []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited}
+	}
+	return []report.LatencyMode{report.ModeAny, report.ModeSolicited, report.ModePoll}
+}
+
 // tellTurn reports what had its turn, unless that was everything.
 func (r *run) tellTurn() {
 	if !r.turn.whole {

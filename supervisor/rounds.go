@@ -101,6 +101,9 @@ func carry(p, before *report.Probe, t *report.Turn) {
 		})
 	p.Skips = carried(before.Skips, p.Skips, func(s report.Skip) string { return s.Subject + " " + string(s.Reason) },
 		func(s report.Skip) bool {
+			if !t.Created(objectOf(p.Name, s.Subject)) {
+				return true
+			}
 			var path, mode string
 			var port int
 			n, _ := fmt.Sscanf(s.Subject, "%s %s port %d", &path, &mode, &port)

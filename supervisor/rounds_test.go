@@ -141,9 +141,12 @@ func TestCarried(t *testing.T) {
 		},
 		{
 			"SRQs", &report.Turn{Object: "qp_rc"},
-			report.Probe{Name: "srq", SRQs: []report.SRQSize{{Profile: "small"}, {Profile: "large", Actual: report.SRQAttr{WorkRequests: 1}}}},
+			report.Probe{
+				Name: "srq", SRQs: []report.SRQSize{{Profile: "small"}, {Profile: "large", Actual: report.SRQAttr{WorkRequests: 1}}},
+				Skips: []report.Skip{{Subject: "small"}, {Subject: "medium"}},
+			},
 			report.Probe{Name: "srq"},
-			"srq large 1",
+			"srq large 1, no medium",
 		},
 		{
 			"one type of two", &report.Turn{Object: "qp_rc"},

@@ -92,3 +92,47 @@ func TestProbesBothDevices(t *testing.T) {
 		t.Errorf("the log complains:\n%s", log)
 	}
 }
+
+// On a device that is known a run creates little, all the sizes are shown all the same,
+// and nothing is asked for that is refused.
+func TestRunsCreateLittle(t *testing.T) {
+	const (
+		mostQPs, mostCreations = 12, 40
+		runs                   = 7 // each kind of object has its turn
+	)
+	creators := []string{
+		"ibv_alloc_pd", "ibv_reg_mr", "ibv_create_ah", "ibv_create_comp_channel", "ibv_create_cq", "ibv_create_srq", "ibv_create_qp",
+	}
+	calls := func(m metrics, device string, verbs ...string) (n float64) {
+		for _, verb := range verbs {
+			for _, s := range m.find("rdma_verbs_call_duration_seconds", "device", device, "verb", verb) {
+				n += float64(s.GetHistogram().GetSampleCount())
+			}
+		}
+		return n
+	}
+	e := start(t, options{})
+	first := e.rounds(1)
+	last := e.rounds(runs)
+	e.terminate()
+	for _, device := range []string{active, down} {
+		n := last.runs(device) - first.runs(device)
+		qps := calls(last, device, "ibv_create_qp") - calls(first, device, "ibv_create_qp")
+		all := calls(last, device, creators...) - calls(first, device, creators...)
+		t.Logf("%s: %v runs with %v calls of ibv_create_qp and %v creations in all, then %v with %v and %v", device,
+			first.runs(device), calls(first, device, "ibv_create_qp"), calls(first, device, creators...), n, qps, all)
+		if qps > mostQPs*n || all > mostCreations*n {
+			t.Errorf("%s: a run creates more than %d queue pairs or %d objects in all", device, mostQPs, mostCreations)
+		}
+		for _, name := range []string{"rdma_probe_cq_entries_actual", "rdma_probe_srq_work_requests_actual", "rdma_probe_qp_work_requests_actual"} {
+			for _, m := range []metrics{first, last} {
+				if n := len(m.find(name, "device", device, "profile", "large")); n == 0 || n != len(last.find(name, "device", device, "profile", "small")) {
+					t.Errorf("%s: %d samples %s of the large size", device, n, name)
+				}
+			}
+		}
+	}
+	if n := strings.Count(e.log.String(), "has changed; what is known of it"); n != 0 {
+		t.Errorf("a device has changed %d times", n)
+	}
+}
