@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"syscall"
@@ -185,6 +184,10 @@ func (n *notification) passes(m inlineMax, route *session.Route, flags verbs.Sen
 	}
 	t := transfer{payload: memory.Bytes()[m.bytes:][:m.bytes], data: memory.Bytes()[:m.bytes], reliable: m.typ == verbs.RC}
 	t.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
+	if flags&verbs.SendInline != 0 {
+		t.inline = true
+		t.send.SGEs[0].LKey = 0 // which does not matter to inline data
+	}
 	t.recv.SGEs = []verbs.SGE{memory.SGE(m.bytes, m.bytes)}
 	if t.cq, err = scope.CQ(verbs.CQInitAttr{Entries: 2 * inlineTries, Vector: n.Vectors[0]}); err != nil {
 		return err
@@ -209,9 +212,6 @@ func (n *notification) passes(m inlineMax, route *session.Route, flags verbs.Sen
 	if err := session.Connect(t.from, t.to, *route); err != nil {
 		return err
 	}
-	for i := range t.data {
-		t.data[i] = byte(i%251 + 1)
-	}
 	return t.run(n)
 }
 
@@ -224,7 +224,12 @@ type transfer struct {
 	// data are what is sent, and payload is where they arrive.
 	data, payload []byte
 	reliable      bool
+	// inline tells that the data are taken when the send is posted, or never were inline.
+	inline bool
 }
+
+// pattern is the byte of a message at an offset.
+func pattern(offset int) byte { return byte(offset%251 + 1) }
 
 // The IDs of the work requests of a transfer.
 const (
@@ -239,8 +244,14 @@ func (t *transfer) run(n *notification) error {
 		return err
 	}
 	for range inlineTries {
+		for i := range t.data {
+			t.data[i] = pattern(i)
+		}
 		if err := t.from.PostSend(t.send); err != nil {
 			return err
+		}
+		if t.inline {
+			clear(t.data)
 		}
 		arrived, err := t.await(n)
 		if arrived || err != nil || t.reliable {
@@ -274,8 +285,10 @@ func (t *transfer) await(n *notification) (arrived bool, err error) {
 			arrived = true
 		}
 	}
-	if !bytes.Equal(t.data, t.payload) {
-		return false, errors.New("other bytes arrived")
+	for i, b := range t.payload {
+		if b != pattern(i) {
+			return false, errors.New("other bytes arrived")
+		}
 	}
 	return true, nil
 }

@@ -96,6 +96,11 @@ func Facts() []Fact {
 			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
+			Driver: "mana", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			What:   "Inline data of any size is accepted, and IBV_SEND_INLINE is ignored: what is sent is read from memory by its L_Key.",
+			Source: "rdma-core, later than 44: mana_post_send and gdma_write_sge in providers/mana/wr.c",
+		},
+		{
 			Driver: "mana", Contract: cqAtLeast, Ways: []string{"cqe"},
 			What:   "The kernel does not say how many entries a queue has: cqe is 0.",
 			Source: "Linux: mana_ib_create_cq in drivers/infiniband/hw/mana/cq.c (6.12); rdma-core, later than 44: mana_create_cq in providers/mana/cq.c",
