@@ -172,7 +172,7 @@ adapters: build ## Rewrite what the exporter must say of each paper adapter from
 	$(in_adapters) -run TestAudit -check.print=$(if $(providers),version,all) | tee .cache/adapters || true
 	@mkdir -p test/adapters/check/testdata
 	awk '/^== testdata/ { file = "test/adapters/check/" $$2; printf "" >file; next } \
-		/^(driver|run|probe|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
+		/^(driver|run|probe|known|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
 
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, a newer kernel and newer providers (downloads some 500 MB at first)

@@ -74,7 +74,7 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
 	ways := n.loopbacks()
-	ways = slices.Insert(ways, min(1, len(ways)), flushes())
+	ways = slices.Insert(ways, min(1, len(ways)), flushes(n.driver))
 	var plan []measurement
 	for i, w := range ways {
 		m := measurement{way: w}

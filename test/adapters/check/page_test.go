@@ -85,6 +85,8 @@ func seen(t testing.TB) []sight {
 					name = probe // all of it
 				}
 				s.skipped = append(s.skipped, name)
+			case word == "known":
+				s.known = append(s.known, rest)
 			case word != "contract":
 			case strings.HasPrefix(what, "violated, known"):
 				s.known = append(s.known, name)
