@@ -155,10 +155,10 @@ test-image: build image $(bin)/holder ## Look at the image, run it with simulate
 # The vendors' own libraries, on devices without hardware: see test/adapters.
 adapters := mlx5,mlx5-ib,mlx5-ib-limited,mlx5-ib-grh,mlx5-down,bnxt_re,efa,efa_eq,erdma,hns,irdma,mana,qedr
 providers :=
-in_adapters = $(test_env) go test -tags vm -v -count 1 -exec "$(vm) --no-devices --adapter $(adapters) $(addprefix --providers ,$(providers))" ./test/adapters/check
+in_adapters = $(test_env) RDMA_STRAY='$(CURDIR)/$(bin)/stray' go test -tags vm -v -count 1 -exec "$(vm) --no-devices --adapter $(adapters) $(addprefix --providers ,$(providers))" ./test/adapters/check
 
 .PHONY: test-adapters
-test-adapters: build ## Run the vendors' provider libraries on paper adapters in the VM, and the exporter on them (adapters=LIST, providers=SUITE)
+test-adapters: build $(bin)/stray ## Run the vendors' provider libraries on paper adapters in the VM, and the exporter on them (adapters=LIST, providers=SUITE)
 	@test/vm/setup
 	$(in_adapters)
 
@@ -172,7 +172,7 @@ adapters: build ## Rewrite what the exporter must say of each paper adapter from
 	$(in_adapters) -run TestAudit -check.print=$(if $(providers),version,all) | tee .cache/adapters || true
 	@mkdir -p test/adapters/check/testdata
 	awk '/^== testdata/ { file = "test/adapters/check/" $$2; printf "" >file; next } \
-		/^(driver|run|probe|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
+		/^(driver|run|probe|known|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
 
 .PHONY: test-kernels
 test-kernels: test-tools ## Judge software iWARP, a newer kernel and newer providers (downloads some 500 MB at first)
@@ -244,6 +244,11 @@ $(bin)/holder: test/holder/holder.c
 	@tools/packages gcc libc6-dev libibverbs-dev
 	@mkdir -p $(bin)
 	cc -O2 -Wall -Wextra -Werror -pthread -o $@ $< -libverbs
+
+$(bin)/stray: test/stray/stray.c
+	@tools/packages gcc libc6-dev libibverbs-dev
+	@mkdir -p $(bin)
+	cc -O2 -Wall -Wextra -Werror -o $@ $< -libverbs
 
 $(bin)/libfaults.so: test/faults/faults.c
 	@tools/packages gcc libc6-dev libibverbs-dev

@@ -42,7 +42,7 @@ func adapters() []adapter {
 		{profile: "mlx5", taken: allLoopback + ", " + allFlush, by: byUD},
 		{profile: "mlx5", down: true, taken: allFlush, by: byRecv, skips: "notification: loopback port 1: port_down"},
 		{profile: "mlx4", taken: allLoopback + ", " + allFlush, by: byUD},
-		{profile: "bnxt_re", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
+		{profile: "bnxt_re", taken: allLoopback + ", " + allFlush, by: byRecv, skips: "qp: uc: not_supported, " + noRaw},
 		{
 			name: "sets no errno, as bnxt_re of rdma-core 60",
 			device: "like: sim_rxe0, faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}, " +

@@ -1,6 +1,10 @@
 package probe
 
 import (
+	"errors"
+	"syscall"
+
+	"rdma_exporter/probe/known"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -15,7 +19,7 @@ func (r *run) cq(s *step) {
 			return err
 		})
 		if err != nil {
-			if s.done == 0 && verbs.IsNotSupported(err) {
+			if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(p.name, err) {
 				// Whatever the size: without CQs there is nothing else to probe.
 				s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
 				r.noCQs = true
@@ -29,4 +33,20 @@ func (r *run) cq(s *step) {
 		s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
 		s.destroy(p.name, "cq", cq)
 	}
+}
+
+// hasNoCQs tells whether the first CQ was refused because there are none to be had: the
+// device says so, or its driver is known for the refusal, which is noted.
+func (s *step) hasNoCQs(subject string, err error) bool {
+	if verbs.IsNotSupported(err) {
+		return true
+	}
+	fact, ok := s.driver.Explains("cq_comp_vector_accepted", known.WayRefused, 0)
+	if !ok || !errors.Is(err, syscall.EINVAL) {
+		return false
+	}
+	s.Known = append(s.Known, report.KnownShortfall{
+		Subject: subject, Message: err.Error(), Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
+	})
+	return true
 }

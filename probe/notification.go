@@ -80,7 +80,7 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
 	ways, vectors := n.measured(n.loopbacks())
-	n.ways = slices.Insert(ways, min(1, len(ways)), flushes())
+	n.ways = slices.Insert(ways, min(1, len(ways)), flushes(n.driver))
 	var plan []measurement
 	for i, w := range n.ways {
 		m := measurement{way: w}

@@ -3,8 +3,10 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -26,6 +28,8 @@ type way struct {
 	candidates []candidate
 	used       candidate
 	settled    bool
+	// left tells of better ways that are not tried, and why.
+	left []error
 	// none tells that there is no way; nil if there is or may be one.
 	none *session.ObstacleError
 }
@@ -37,10 +41,15 @@ type candidate struct {
 	flush session.Flush
 }
 
-// flushes returns the ways to have work requests flushed.
-func flushes() *way {
+// flushes returns the ways to have work requests flushed. Those that raise no events, as
+// is known of the driver, are left out: a single sample does not show it.
+func flushes(d known.Driver) *way {
 	w := &way{path: report.PathFlush, port: 1}
 	for _, f := range session.Flushes() {
+		if fact, quiet := f.Quiet(d); quiet {
+			w.left = []error{fmt.Errorf("sends posted to a QP in the error state: known of the driver: %s", fact.What)}
+			continue
+		}
 		w.candidates = append(w.candidates, candidate{flush: f})
 	}
 	return w
@@ -179,8 +188,8 @@ func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial,
 func (n *notification) use(m measurement, t *trial, failed []*trial) {
 	m.settled, m.used, m.port = true, t.candidate, t.port
 	w := report.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
-	if len(failed) > 0 {
-		w.InsteadOf = session.OneLine(n.reasons(m, failed))
+	if others := slices.Concat(m.left, n.reasons(m, failed)); len(others) > 0 {
+		w.InsteadOf = session.OneLine(others)
 	}
 	n.Ways = append(n.Ways, w)
 }
@@ -203,7 +212,7 @@ func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 			}
 		}
 		if !tells.lost() || !tells.flush.BeenReady() {
-			m.none = session.NotFlushed(n.reasons(m, failed)...)
+			m.none = session.NotFlushed(slices.Concat(m.left, n.reasons(m, failed))...)
 			tells.err = m.none
 			return tells
 		}

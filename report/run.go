@@ -199,12 +199,12 @@ type Failure struct {
 	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
 }
 
-// KnownShortfall is a size that came out less than was asked for, as the driver of
-// the device is known to do.
+// KnownShortfall is a size that came out less than was asked for, or an object that was
+// refused, as the driver of the device is known to do.
 type KnownShortfall struct {
 	// Subject is what was being probed, such as "rc medium".
 	Subject string `json:"subject"`
-	// Message says in words what was asked for and given.
+	// Message says in words what was asked for and given, or how it was refused.
 	Message string `json:"message"`
 	// Contract is the name of the contract that the driver breaks by that, Fact what
 	// the driver does, and Source where that is written.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/probe/known"
@@ -111,10 +113,40 @@ func driverOf(ctx context.Context, s settings, device string) (known.Driver, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
 	defer cancel()
-	d := known.Driver{Name: restrack.Driver(ctx, device)}
+	d := known.Driver{Name: restrack.Driver(ctx, device), RDMACore: rdmaCore()}
 	var name unix.Utsname
 	if err := unix.Uname(&name); err == nil {
 		d.Kernel = unix.ByteSliceToString(name.Release[:])
 	}
 	return d, nil
+}
+
+// rdmaCore returns the release of rdma-core whose libibverbs the process has loaded, such
+// as 44.0, which the library's file is named by: libibverbs.so.1.14.44.0. It is empty if
+// that does not tell.
+func rdmaCore() string {
+	self, err := procfs.Self()
+	if err != nil {
+		return ""
+	}
+	maps, err := self.ProcMaps()
+	if err != nil {
+		return ""
+	}
+	for _, m := range maps {
+		if release := releaseOf(filepath.Base(m.Pathname)); release != "" {
+			return release
+		}
+	}
+	return ""
+}
+
+// releaseOf returns the release of rdma-core that a file of libibverbs is of; empty if the
+// file is no such one.
+func releaseOf(file string) string {
+	m := regexp.MustCompile(`^libibverbs\.so\.1\.[0-9]+\.([0-9]+\.[0-9]+)$`).FindStringSubmatch(file)
+	if m == nil {
+		return ""
+	}
+	return m[1]
 }

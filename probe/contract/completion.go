@@ -104,6 +104,10 @@ func (a *audit) findFlush(way flushWay) error {
 		if (f == session.FlushRecv) != (way == flushRecv) {
 			continue
 		}
+		if fact, quiet := f.Quiet(a.driver); quiet {
+			errs = append(errs, fmt.Errorf("%s: known of the driver: %s", f, fact.What))
+			continue
+		}
 		if way == flushSend {
 			a.ways.send = f
 		}

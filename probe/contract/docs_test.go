@@ -107,13 +107,16 @@ Which driver a device has is asked of the kernel, over netlink, and of sysfs whe
 tell (hns, mthca), never taken from the name of the device. Each row was read in rdma-core 44 and its master of
 early 2026, and in Linux 6.1 and 6.12; those of rxe and siw were seen on devices, too. The table is in ` + "`probe/known/facts.go`" + `.
 
-| driver | contract | what it does | mended by Linux | source |
+| driver | contract | what it does | mended by | source |
 |---|---|---|---|---|
 `)
 	for _, f := range known.Facts() {
-		mended := f.Mended
-		if mended == "" {
-			mended = "–"
+		mended := "–"
+		switch {
+		case f.Mended != "":
+			mended = "Linux " + f.Mended
+		case f.MendedLibrary != "":
+			mended = "rdma-core " + f.MendedLibrary
 		}
 		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, mended, f.Source)
 	}

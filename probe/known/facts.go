@@ -6,6 +6,8 @@ const (
 	WayAccepted = "accepted"
 	// WayRefused: what must be accepted is refused.
 	WayRefused = "refused"
+	// WayInError: the work request was posted to a QP that was in the error state by then.
+	WayInError = "in_error"
 	// WayArmed: the limit of an SRQ is armed by its creation.
 	WayArmed = "armed"
 	// WayEnd: the process died of, or hung in, what must work.
@@ -18,6 +20,7 @@ const (
 func Facts() []Fact {
 	const (
 		cqAtLeast       = "cq_at_least_requested"
+		cqVector        = "cq_comp_vector_accepted"
 		cqDestroyBusy   = "cq_destroy_busy"
 		srqActual       = "srq_reports_actual"
 		srqLimit        = "srq_limit_ignored"
@@ -25,8 +28,9 @@ func Facts() []Fact {
 		qpActual        = "qp_reports_actual"
 		qpSRQType       = "qp_srq_type_restricted"
 		qpRecvCaps      = "qp_recv_caps_ignored_with_srq"
-		notifiesOnce    = "notify_one_shot"
+		notifies        = "notify_any"
 		notifiesUnarmed = "notify_requires_arming"
+		notifiesOnce    = "notify_one_shot"
 		notifiesErrors  = "notify_solicited_delivers_errors"
 	)
 	return []Fact{
@@ -51,7 +55,12 @@ func Facts() []Fact {
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: notifiesOnce,
+			Driver: "bnxt_re", Contract: notifies, Ways: []string{WayInError},
+			What:   "The adapter completes nothing that is posted to a queue pair in the error state: the library makes the completion up when it polls, and no event comes.",
+			Source: "rdma-core, later than 44, which refuses to post a send: bnxt_re_poll_flush_wcs in providers/bnxt_re/verbs.c; Linux: bnxt_qplib_post_send in drivers/infiniband/hw/bnxt_re/qplib_fp.c, which raises events of its own for the queue pairs of the kernel",
+		},
+		{
+			Driver: "bnxt_re", Contract: notifiesOnce, MendedLibrary: "65",
 			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
 			Source: "rdma-core 44, not in 65: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
 		},
@@ -66,7 +75,7 @@ func Facts() []Fact {
 			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
 		},
 		{
-			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd}, MendedLibrary: "65",
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
 			Source: "rdma-core 44.0, mended in May 2023: efa_destroy_cq in providers/efa/verbs.c",
 		},
@@ -84,6 +93,11 @@ func Facts() []Fact {
 			Driver: "hns", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
 			What:   "More inline data than the adapter has is cut down to that, and not refused.",
 			Source: "rdma-core: get_max_inline_data in providers/hns/hns_roce_u_verbs.c",
+		},
+		{
+			Driver: "hns", Contract: qpActual, Ways: []string{"max_send_sge"},
+			What:   "A send takes more scatter/gather elements than were asked for, for inline data lies in their place: creation leaves max_send_sge as it was asked for, and the query tells what a send takes.",
+			Source: "Linux 6.18 and 6.12.58: set_user_sq_size in drivers/infiniband/hw/hns/hns_roce_qp.c, which wrote it back before; rdma-core, later than 44.0: set_ext_sge_param and hns_roce_u_query_qp in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
 			Driver: "hns", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
@@ -104,6 +118,11 @@ func Facts() []Fact {
 			Driver: "mana", Contract: cqAtLeast, Ways: []string{"cqe"},
 			What:   "The kernel does not say how many entries a queue has: cqe is 0.",
 			Source: "Linux: mana_ib_create_cq in drivers/infiniband/hw/mana/cq.c (6.12); rdma-core, later than 44: mana_create_cq in providers/mana/cq.c",
+		},
+		{
+			Driver: "mana", Contract: cqVector, Ways: []string{WayRefused}, MendedLibrary: "65",
+			What:   "A completion queue lies in memory that the program allocates (manadv_set_context_attr): to a program that does not, ibv_create_cq says EINVAL.",
+			Source: "rdma-core 44, not in 65: mana_create_cq in providers/mana/mana.c",
 		},
 		{
 			Driver: "mlx4", Contract: qpSRQType, Ways: []string{WayAccepted},

@@ -19,6 +19,9 @@ type Driver struct {
 	// Kernel is the release of the kernel, as uname -r tells it; empty if it is not
 	// known.
 	Kernel string
+	// RDMACore is the release of rdma-core, such as 44.0, that the process has loaded;
+	// empty if it is not known.
+	RDMACore string
 }
 
 // Fact is one promise that a driver is known to break.
@@ -38,6 +41,8 @@ type Fact struct {
 	// that it keeps the promise; empty if none is known. What comes between the one
 	// that was seen to break it and this one may do either.
 	Mended string
+	// MendedLibrary is likewise the first release of rdma-core.
+	MendedLibrary string
 	// What is what the driver does, as a sentence.
 	What string
 	// Source is where that is written: functions and files of rdma-core and Linux.
@@ -48,7 +53,7 @@ type Fact struct {
 func (d Driver) Of(contract string) []Fact {
 	var facts []Fact
 	for _, f := range Facts() {
-		if d.Name != "" && f.Driver == d.Name && f.Contract == contract && !f.mended(d.Kernel) {
+		if d.Name != "" && f.Driver == d.Name && f.Contract == contract && !f.mended(d) {
 			facts = append(facts, f)
 		}
 	}
@@ -66,12 +71,17 @@ func (d Driver) Explains(contract, way string, less int64) (Fact, bool) {
 	return Fact{}, false
 }
 
-// mended tells whether a kernel is known to keep the promise.
-func (f *Fact) mended(kernel string) bool {
-	return f.Mended != "" && kernel != "" && slices.Compare(release(kernel), release(f.Mended)) >= 0
+// mended tells whether the driver's kernel or library is known to keep the promise.
+func (f *Fact) mended(d Driver) bool {
+	return reaches(d.Kernel, f.Mended) || reaches(d.RDMACore, f.MendedLibrary)
 }
 
-// release returns the first two numbers of the release of a kernel.
+// reaches tells whether a release is another one or a later one. Neither may be empty.
+func reaches(is, first string) bool {
+	return is != "" && first != "" && slices.Compare(release(is), release(first)) >= 0
+}
+
+// release returns the first two numbers of a release.
 func release(s string) []int {
 	var numbers []int
 	for _, part := range strings.SplitN(s, ".", 3) {

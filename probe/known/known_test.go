@@ -10,10 +10,10 @@ import (
 
 func TestExplains(t *testing.T) {
 	for _, tt := range []struct {
-		driver, kernel string
-		contract, way  string
-		less           int64
-		want           bool
+		driver, release string // of the kernel, or behind rdma-core
+		contract, way   string
+		less            int64
+		want            bool
 	}{
 		{"hns", "6.1.0-56-amd64", "cq_at_least_requested", "cqe", 1, true},
 		{"hns", "", "cq_at_least_requested", "cqe", 1, true},
@@ -42,8 +42,21 @@ func TestExplains(t *testing.T) {
 		{"rxe", "", "srq_reports_actual", "max_wr", 0, true},
 		{"rxe", "unheard of", "srq_reports_actual", "max_wr", 0, true},
 		{"rxe", "7.0-rc1", "srq_limit_ignored", known.WayArmed, 0, true},
+		// Mended by the library.
+		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 44.12", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 65.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
+		{"mana", "65.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", "", 0, false},
+		{"mlx5", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
+		{"rxe", "rdma-core 65.0", "srq_reports_actual", "max_wr", 0, true},
+		{"bnxt_re", "rdma-core 65.0", "notify_any", known.WayInError, 0, true},
+		{"bnxt_re", "rdma-core 65.0", "notify_any", "", 0, false},
 	} {
-		d := known.Driver{Name: tt.driver, Kernel: tt.kernel}
+		d := known.Driver{Name: tt.driver, Kernel: tt.release}
+		if library, ok := strings.CutPrefix(tt.release, "rdma-core "); ok {
+			d.Kernel, d.RDMACore = "", library
+		}
 		fact, got := d.Explains(tt.contract, tt.way, tt.less)
 		if got != tt.want || got && (fact.Driver != tt.driver || fact.Contract != tt.contract) {
 			t.Errorf("%+v: %t, %+v", tt, got, fact)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
 )
@@ -48,6 +49,15 @@ func (f Flush) String() string {
 	default:
 		return "receives of a QP that goes into the error state"
 	}
+}
+
+// Quiet returns what a driver is known for if what is flushed in this way raises no
+// event with it; false if nothing is.
+func (f Flush) Quiet(d known.Driver) (known.Fact, bool) {
+	if f == FlushRecv {
+		return known.Fact{}, false
+	}
+	return d.Explains("notify_any", known.WayInError, 0)
 }
 
 // BeenReady tells whether the QP has been in RTS. A device that took a work request

@@ -24,7 +24,9 @@
  * by one completion of type "terminal" (bnxt_re_poll_term_cqe) in each of its completion
  * queues; the library then makes up the flushed ones. That a device does so, and when, is
  * concluded from the library and from bnxt_qplib_cq_process_terminal (qplib_fp.c), where
- * the index of a ring that such a completion does not speak of is 0xffff.
+ * the index of a ring that such a completion does not speak of is 0xffff. Of what is posted
+ * later the device tells nothing: bnxt_qplib_post_send does not even ring it, and raises
+ * an event of its own.
  *
  * What the firmware reports is not public: the limits below are the driver's own where
  * it has one (max_pd, max_sgid, the atomics, six scatter entries, the cap on the objects),

@@ -10,6 +10,7 @@
 #include <linux/netdevice.h>
 #include <linux/seq_file.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
 
 #include "paper.h"
@@ -1006,10 +1007,38 @@ static const struct kernel_param_ops remove_ops = { .set = remove_by_name };
 module_param_cb(remove, &remove_ops, NULL, 0200);
 MODULE_PARM_DESC(remove, "write a device's name here to remove it");
 
+/* remove_without_netdev removes the devices whose network device goes, as drivers do:
+ * whoever takes that away waits until nobody holds it. */
+static void remove_without_netdev(struct work_struct *work)
+{
+	struct paper_dev *dev, *next;
+
+	mutex_lock(&devices_lock);
+	list_for_each_entry_safe (dev, next, &devices, entry) {
+		if (!dev->port.netdev || READ_ONCE(dev->port.netdev->reg_state) == NETREG_REGISTERED)
+			continue;
+		list_del(&dev->entry);
+		paper_remove(dev);
+	}
+	mutex_unlock(&devices_lock);
+}
+static DECLARE_WORK(netdev_goes, remove_without_netdev);
+
+/* Not here: the core's own work upon the event takes the lock that is held now. */
+static int netdev_event(struct notifier_block *self, unsigned long event, void *info)
+{
+	if (event == NETDEV_UNREGISTER)
+		schedule_work(&netdev_goes);
+	return NOTIFY_DONE;
+}
+static struct notifier_block netdev_notifier = { .notifier_call = netdev_event };
+
 static void remove_all(void)
 {
 	struct paper_dev *dev, *next;
 
+	unregister_netdevice_notifier(&netdev_notifier);
+	flush_work(&netdev_goes);
 	mutex_lock(&devices_lock); /* one may be on its way out: its bus and its code go last */
 	list_for_each_entry_safe (dev, next, &devices, entry) {
 		list_del(&dev->entry);
@@ -1029,6 +1058,11 @@ static int __init paper_init(void)
 	if (!list)
 		return -ENOMEM;
 	err = register_drivers();
+	if (!err) {
+		err = register_netdevice_notifier(&netdev_notifier);
+		if (err)
+			unregister_drivers(ARRAY_SIZE(drivers));
+	}
 	if (err) {
 		kfree(list);
 		return err;

@@ -16,7 +16,8 @@
  *    queue what the library asked, inline data rounded up and, beyond 1024 bytes,
  *    clamped, not refused (hns_roce_qp.c: set_rq_size, set_ext_sge_param); what is queried: both as they were made (hns_roce_hw_v2.c:
  *    hns_roce_v2_query_qp). For a library that asks for extended SGEs, inline data is
- *    32 at least and max_send_sge of 1 is queried as 2 (update_inline_data). Debian 12's
+ *    32 at least and max_send_sge of 1 is queried as 2 (update_inline_data); from 6.1.2
+ *    until the mend of late 2025 (6.12.58, 6.18) this was written back, too. Debian 12's
  *    rdma-core 44.0 does not ask for them, 44.12 does;
  *  - SRQs: powers of two written back (hns_roce_srq.c: set_srq_basic_param), no
  *    other size later (EOPNOTSUPP), and a limit above the depth is EINVAL

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // adapter is a paper adapter of the machine.
@@ -93,6 +94,28 @@ func kernelLog(t testing.TB, since int) (lines []string, now int) {
 		t.Fatalf("the kernel's log has %d lines, and had %d", len(all), since)
 	}
 	return all[since:], len(all)
+}
+
+// output runs a command that must end, and returns what it wrote. The test fails should it
+// not end: what waits in the kernel cannot be killed, and is left.
+func output(t testing.TB, name string, args ...string) (string, error) {
+	t.Helper()
+	type result struct {
+		out []byte
+		err error
+	}
+	ended := make(chan result, 1)
+	go func() {
+		out, err := exec.Command(name, args...).CombinedOutput()
+		ended <- result{out, err}
+	}()
+	select {
+	case r := <-ended:
+		return string(r.out), r.err
+	case <-time.After(patience):
+		t.Fatalf("%s %s does not end", name, strings.Join(args, " "))
+		return "", nil
+	}
 }
 
 // held returns what the kernel says is held of RDMA devices.

@@ -118,6 +118,8 @@ func sightOf(name, text string) sight {
 				name += " (" + what + ")"
 			}
 			s.skipped = append(s.skipped, name)
+		case word == "known":
+			s.known = append(s.known, rest)
 		case word != "contract":
 		case strings.HasPrefix(what, "violated, known"):
 			s.known = append(s.known, name)

@@ -43,6 +43,7 @@ type device struct {
 			Known                 bool
 		}
 	}
+	Known     []struct{ Contract, Verdict string }
 	Resources struct{ Run struct{ Outcome string } }
 }
 
@@ -82,12 +83,19 @@ func summary(d device) string {
 		}
 	}
 	var verdicts []string
+	judged := map[string]bool{}
 	for _, v := range d.Contracts.Verdicts {
+		judged[v.Name] = v.Verdict == "violated"
 		known := ""
 		if v.Known && v.Verdict == "violated" {
 			known = ", known of the driver"
 		}
 		verdicts = append(verdicts, strings.TrimSpace(fmt.Sprintf("%s: %s%s %s", v.Name, v.Verdict, known, v.Reason)))
+	}
+	for _, k := range d.Known {
+		if k.Verdict == "violated" && !judged[k.Contract] { // the probes met it
+			line("known %s", k.Contract)
+		}
 	}
 	slices.Sort(verdicts)
 	for _, v := range verdicts {
