@@ -5,7 +5,8 @@
 // they round the sizes that they are asked for, what their objects cost, how
 // long their verbs take and how they fail. The profile of [Default] has three
 // devices; its file, default.yaml, documents every key. [New] makes a
-// [Provider] of a profile.
+// [Provider] of a profile. The files in the folder profiles are adapters of each
+// provider, which answer as its source has it.
 //
 // # What is simulated
 //
