@@ -252,7 +252,8 @@ func (p persona) audit(t *testing.T) (d whole.Device, fired map[string]int) {
 			"unshare", "--mount", "sh", "-c", script, p.sysfs(t),
 			"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + rules, "RDMA_FAULTS_LOG=" + log,
 		},
-		flags: []string{"--device=" + active, "--format=json"},
+		// One sample tells whether there is a way.
+		flags: []string{"--device=" + active, "--format=json", "--notification.vectors=1", "--notification.samples=5"},
 	})
 	// What Soft-RoCE breaks is news of another driver.
 	if status := e.exit(); status != 0 && status != 1 {
