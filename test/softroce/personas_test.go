@@ -39,31 +39,53 @@ type persona struct {
 
 func allPersonas() []persona {
 	return []persona{
-		{name: "bnxt_re", bus: "bnxt_en", lacks: []string{"uc", "multicast"}, flush: session.FlushRecv,
-			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_reports_actual", "srq_reports_actual"}},
+		{
+			name: "bnxt_re", bus: "bnxt_en", lacks: []string{"uc", "multicast"}, flush: session.FlushRecv,
+			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_reports_actual", "srq_reports_actual"},
+		},
 		{name: "cxgb4", bus: "cxgb4", lacks: []string{"uc", "ud", "messages"}, flush: session.FlushRecv},
 		{name: "efa", bus: "efa", lacks: []string{"rc", "uc", "srq", "multicast", "channel"}, flush: session.FlushUD},
 		{name: "efa_eq", bus: "efa", lacks: []string{"rc", "uc", "srq", "multicast", "solicited"}, flush: session.FlushRecv},
-		{name: "erdma", bus: "erdma", lacks: []string{"uc", "ud", "srq", "messages"}, flush: session.FlushRecv,
-			violated: []string{"qp_reports_actual"}},
-		{name: "hns", bus: "hns3", lacks: []string{"uc", "multicast"}, flush: session.FlushUD,
-			violated: []string{"cq_at_least_requested", "qp_recv_caps_ignored_with_srq"}},
-		{name: "ionic", bus: "ionic", lacks: []string{"uc", "srq", "multicast"}, flush: session.FlushUD,
-			violated: []string{"qp_reports_actual"}},
-		{name: "irdma", bus: "ice", lacks: []string{"uc", "srq"}, flush: session.FlushUD,
-			violated: []string{"qp_reports_actual"}},
-		{name: "mana", bus: "mana", lacks: []string{"uc", "ud", "srq", "query", "solicited"}, flush: session.FlushRecv,
-			violated: []string{"cq_at_least_requested"}},
-		{name: "mlx4", bus: "mlx4_core", flush: session.FlushUD,
-			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_srq_type_restricted"}},
-		{name: "mlx5", bus: "mlx5_core", flush: session.FlushUD,
-			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_srq_type_restricted", "srq_reports_actual"}},
-		{name: "ocrdma", bus: "be2net", flush: session.FlushRecv,
-			violated: []string{"qp_recv_caps_ignored_with_srq", "srq_limit_ignored"}},
-		{name: "qedr", bus: "qede", lacks: []string{"uc", "ud"}, flush: session.FlushRC,
-			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_reports_actual", "srq_reports_actual"}},
-		{name: "vmw_pvrdma", bus: "vmw_pvrdma", lacks: []string{"uc", "multicast"}, flush: session.FlushUD,
-			violated: []string{"qp_at_least_requested", "qp_reports_actual"}},
+		{
+			name: "erdma", bus: "erdma", lacks: []string{"uc", "ud", "srq", "messages"}, flush: session.FlushRecv,
+			violated: []string{"qp_reports_actual"},
+		},
+		{
+			name: "hns", bus: "hns3", lacks: []string{"uc", "multicast"}, flush: session.FlushUD,
+			violated: []string{"cq_at_least_requested", "qp_recv_caps_ignored_with_srq"},
+		},
+		{
+			name: "ionic", bus: "ionic", lacks: []string{"uc", "srq", "multicast"}, flush: session.FlushUD,
+			violated: []string{"qp_reports_actual"},
+		},
+		{
+			name: "irdma", bus: "ice", lacks: []string{"uc", "srq"}, flush: session.FlushUD,
+			violated: []string{"qp_reports_actual"},
+		},
+		{
+			name: "mana", bus: "mana", lacks: []string{"uc", "ud", "srq", "query", "solicited"}, flush: session.FlushRecv,
+			violated: []string{"cq_at_least_requested"},
+		},
+		{
+			name: "mlx4", bus: "mlx4_core", flush: session.FlushUD,
+			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_srq_type_restricted"},
+		},
+		{
+			name: "mlx5", bus: "mlx5_core", flush: session.FlushUD,
+			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_srq_type_restricted", "srq_reports_actual"},
+		},
+		{
+			name: "ocrdma", bus: "be2net", flush: session.FlushRecv,
+			violated: []string{"qp_recv_caps_ignored_with_srq", "srq_limit_ignored"},
+		},
+		{
+			name: "qedr", bus: "qede", lacks: []string{"uc", "ud"}, flush: session.FlushRC,
+			violated: []string{"qp_recv_caps_ignored_with_srq", "qp_reports_actual", "srq_reports_actual"},
+		},
+		{
+			name: "vmw_pvrdma", bus: "vmw_pvrdma", lacks: []string{"uc", "multicast"}, flush: session.FlushUD,
+			violated: []string{"qp_at_least_requested", "qp_reports_actual"},
+		},
 	}
 }
 
