@@ -1,6 +1,6 @@
 /*
  * A library to be loaded with LD_PRELOAD that makes verbs of libibverbs fail,
- * hang, crash, or tell less than they should, on real devices:
+ * hang, crash, or tell other sizes than there are, on real devices:
  *
  *	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o libfaults.so faults.c
  *	echo 'ibv_create_qp errno=ENOMEM after=2 times=1' >faults
@@ -13,16 +13,14 @@
  * understood ends the process with status 2 and a message, so that no test passes
  * for a typing error.
  *
- * A line is a verb, a fault and options, in any order after the verb:
+ * A line is a verb, a fault, conditions and options, in any order after the verb:
  *
  *	errno=NAME	the verb does nothing, and fails as its man page says it does;
- *			with errno=none it sets no errno, as libraries do that forget
+ *			with errno=none it sets no errno, as libraries do that forget,
+ *			and with errno=-NAME it returns the errno with the wrong sign
  *	hang		the verb does nothing, and never returns; a signal can end the
  *			process
  *	crash		the verb dies of SIGSEGV
- *	short, short=N	the verb works, and tells of sizes that are N (1) less than what
- *			was asked for, or, of a query, less than they are. Only the
- *			numbers that the caller is told are changed
  *	drop		the verb does nothing and says that it worked: an arming is
  *			forgotten, a request is lost, an acknowledgement is left out, an
  *			object stays. ibv_get_cq_event takes and loses the events that
@@ -33,9 +31,30 @@
  *			nothing else, for as long as the file exists and for no longer
  *			than KEEP_SECONDS. When the process ends, what it did not
  *			destroy is still there
+ *	SIZE=FIGURE	the verb works, and tells that a size, such as max_recv_wr, is
+ *			this: a number; what was asked for (asked), and the least power
+ *			of two that is no less (pow2); what there really is by what the
+ *			verb tells (given) or by the query (queried); each but the
+ *			number with +N or -N behind it. A line may have several. Only
+ *			the numbers that the caller is told are changed
+ *	SIZE<=N		the verb works, but the device is asked for no more than N
+ *	short, short=N	the verb works, and tells of sizes that are N (1) less than what
+ *			was asked for, or, of a query, less than they are
+ *
+ *	SIZE>N		only calls that ask for more than N
+ *	type=T[,T...]	only queue pairs of these types: RC, UC, UD, RAW_PACKET
+ *	state=S[,S...]	only queue pairs that are in these states: RESET, INIT, ...
+ *	ready=no	only queue pairs that have not been in RTS since they were in
+ *			RESET; with ready=yes, only those that have
+ *	srq, channel	only queue pairs with an SRQ; only CQs with a channel
+ *	solicited	only armings for solicited completions, and solicited sends
+ *	before=VERB	only calls before the process's first one of that verb
  *
  *	after=N		the first N calls of the process are left alone
  *	times=N		no more than N calls are affected
+ *
+ * Calls that a line's conditions leave out do not count for it. What a vendor's
+ * library does otherwise than that of Soft-RoCE is in the folder personas.
  *
  * Empty lines and what follows a # do not count. Of several lines for one verb the
  * first that applies to a call acts on it; delay and keep let others act as well.
@@ -73,47 +92,82 @@
 #define MAX_RULES 64
 #define MAX_LINE 512
 #define MAX_CONTEXTS 16
+#define MAX_READY 1024
 
-enum fault { NO_FAULT, FAIL, HANG, CRASH, SHORT, DROP, DELAY, KEEP };
+enum fault { NO_FAULT, FAIL, HANG, CRASH, SIZE, DROP, DELAY, KEEP };
 
-/* What a verb can do beside failing, hanging, crashing and being late. */
-enum { CAN_SHORT = 1, CAN_DROP = 2, CAN_KEEP = 4, CANNOT_FAIL = 8 };
+/* The sizes that verbs are asked for or tell, by the names of their fields. */
+#define QP_SIZES(X) X(max_send_wr) X(max_recv_wr) X(max_send_sge) X(max_recv_sge) X(max_inline_data)
+#define SRQ_SIZES(X) X(max_wr) X(max_sge) X(srq_limit)
+#define SIZES(X) X(cqe) X(comp_vector) SRQ_SIZES(X) QP_SIZES(X) X(transport_type)
 
-#define VERBS(X)                               \
-	X(ibv_get_device_list, 0)              \
-	X(ibv_open_device, CAN_KEEP)           \
-	X(ibv_close_device, 0)                 \
-	X(ibv_query_device, 0)                 \
-	X(ibv_query_port, 0)                   \
-	X(ibv_query_gid_table, 0)              \
-	X(ibv_query_pkey, 0)                   \
-	X(ibv_alloc_pd, 0)                     \
-	X(ibv_dealloc_pd, CAN_DROP)            \
-	X(ibv_reg_mr, 0)                       \
-	X(ibv_dereg_mr, CAN_DROP)              \
-	X(ibv_create_ah, 0)                    \
-	X(ibv_destroy_ah, CAN_DROP)            \
-	X(ibv_create_comp_channel, 0)          \
-	X(ibv_destroy_comp_channel, CAN_DROP)  \
-	X(ibv_create_cq, CAN_SHORT)            \
-	X(ibv_destroy_cq, CAN_DROP)            \
-	X(ibv_poll_cq, 0)                      \
-	X(ibv_req_notify_cq, CAN_DROP)         \
-	X(ibv_get_cq_event, CAN_DROP)          \
-	X(ibv_ack_cq_events, CAN_DROP | CANNOT_FAIL) \
-	X(ibv_create_srq, CAN_SHORT)           \
-	X(ibv_query_srq, CAN_SHORT)            \
-	X(ibv_modify_srq, CAN_DROP)            \
-	X(ibv_destroy_srq, CAN_DROP)           \
-	X(ibv_post_srq_recv, CAN_DROP)         \
-	X(ibv_create_qp, CAN_SHORT)            \
-	X(ibv_query_qp, CAN_SHORT)             \
-	X(ibv_modify_qp, CAN_DROP)             \
-	X(ibv_destroy_qp, CAN_DROP)            \
-	X(ibv_post_send, CAN_DROP)             \
-	X(ibv_post_recv, CAN_DROP)             \
-	X(ibv_attach_mcast, CAN_DROP)          \
-	X(ibv_detach_mcast, CAN_DROP)
+enum size {
+#define X(name) S_##name,
+	SIZES(X)
+#undef X
+	SIZE_COUNT
+};
+
+static const char *const sizes[SIZE_COUNT] = {
+#define X(name) #name,
+	SIZES(X)
+#undef X
+};
+
+/* The sizes that a verb has, as bits, and what it can do or is known of its calls. */
+enum {
+#define X(name) + (1 << S_##name)
+	OF_QPS = 0 QP_SIZES(X),
+	OF_SRQS = 0 SRQ_SIZES(X),
+	OF_CQS = (1 << S_cqe) + (1 << S_comp_vector),
+	OF_DEVICES = 1 << S_transport_type,
+	NOT_SHORT = (1 << S_comp_vector) + (1 << S_srq_limit) + OF_DEVICES,
+#undef X
+	CAN_DROP = 1 << SIZE_COUNT,
+	CAN_KEEP = CAN_DROP << 1,
+	CANNOT_FAIL = CAN_DROP << 2,
+	HAS_TYPE = CAN_DROP << 3, /* and whether there is an SRQ */
+	HAS_STATE = CAN_DROP << 4,
+	HAS_CHANNEL = CAN_DROP << 5,
+	HAS_SOLICITED = CAN_DROP << 6,
+	HAS_QP = HAS_TYPE + HAS_STATE,
+};
+
+#define VERBS(X)                                            \
+	X(ibv_get_device_list, 0)                           \
+	X(ibv_open_device, CAN_KEEP | OF_DEVICES)           \
+	X(ibv_close_device, 0)                              \
+	X(ibv_query_device, 0)                              \
+	X(ibv_query_port, 0)                                \
+	X(ibv_query_gid_table, 0)                           \
+	X(ibv_query_pkey, 0)                                \
+	X(ibv_alloc_pd, 0)                                  \
+	X(ibv_dealloc_pd, CAN_DROP)                         \
+	X(ibv_reg_mr, 0)                                    \
+	X(ibv_dereg_mr, CAN_DROP)                           \
+	X(ibv_create_ah, 0)                                 \
+	X(ibv_destroy_ah, CAN_DROP)                         \
+	X(ibv_create_comp_channel, 0)                       \
+	X(ibv_destroy_comp_channel, CAN_DROP)               \
+	X(ibv_create_cq, OF_CQS | HAS_CHANNEL)              \
+	X(ibv_destroy_cq, CAN_DROP)                         \
+	X(ibv_poll_cq, 0)                                   \
+	X(ibv_req_notify_cq, CAN_DROP | HAS_SOLICITED)      \
+	X(ibv_get_cq_event, CAN_DROP)                       \
+	X(ibv_ack_cq_events, CAN_DROP | CANNOT_FAIL)        \
+	X(ibv_create_srq, OF_SRQS)                          \
+	X(ibv_query_srq, OF_SRQS)                           \
+	X(ibv_modify_srq, CAN_DROP)                         \
+	X(ibv_destroy_srq, CAN_DROP)                        \
+	X(ibv_post_srq_recv, CAN_DROP)                      \
+	X(ibv_create_qp, OF_QPS | HAS_TYPE)                 \
+	X(ibv_query_qp, OF_QPS | HAS_QP)                    \
+	X(ibv_modify_qp, CAN_DROP | HAS_QP)                 \
+	X(ibv_destroy_qp, CAN_DROP | HAS_QP)                \
+	X(ibv_post_send, CAN_DROP | HAS_QP | HAS_SOLICITED) \
+	X(ibv_post_recv, CAN_DROP | HAS_QP)                 \
+	X(ibv_attach_mcast, CAN_DROP | HAS_QP)              \
+	X(ibv_detach_mcast, CAN_DROP | HAS_QP)
 
 enum verb {
 #define X(name, can) V_##name,
@@ -131,12 +185,34 @@ static const struct {
 #undef X
 };
 
+/* What there is to know of a call. */
+struct call {
+	const struct ibv_qp *qp; /* NULL for none, or a new one */
+	enum ibv_qp_type type;
+	bool srq, channel, solicited;
+	long asked[SIZE_COUNT];
+};
+
+/* What a figure starts from; LESSER is the lesser of ASKED and GIVEN. */
+enum base { NUMBER, ASKED, POW2, GIVEN, QUERIED, LESSER };
+
 struct rule {
 	enum verb verb;
 	enum fault fault;
-	long value; /* the errno, the size, or the milliseconds */
+	long value; /* the errno, or the milliseconds */
 	long after;
 	long times; /* -1 for no end */
+	int needs;  /* what the verb must have, of the bits of its can */
+	unsigned int types, states; /* sets; 0 for all */
+	int ready;		    /* -1 for any */
+	bool srq, channel, solicited;
+	enum verb before; /* VERB_COUNT for none */
+	struct {
+		long above, most; /* -1 for none */
+		bool told;
+		enum base base;
+		long plus;
+	} sizes[SIZE_COUNT];
 	char keep[MAX_LINE];
 	char text[MAX_LINE];
 	atomic_long calls;
@@ -144,6 +220,7 @@ struct rule {
 
 static struct rule rules[MAX_RULES];
 static int nrules;
+static atomic_bool called[VERB_COUNT];
 static const char *log_file;
 
 __attribute__((format(printf, 1, 2), noreturn)) static void give_up(const char *format, ...)
@@ -214,36 +291,160 @@ static void set_fault(struct rule *r, enum fault fault, long value)
 	r->value = value;
 }
 
+/* Returns which of the names it is, or n. */
+static int index_of(const char *const *names, int n, const char *name, size_t length)
+{
+	int i;
+
+	for (i = 0; i < n && (strlen(names[i]) != length || strncmp(names[i], name, length)); i++)
+		;
+	return i;
+}
+
+static enum verb verb_named(const struct rule *r, const char *name)
+{
+	int v;
+
+	for (v = 0; v < VERB_COUNT && strcmp(verbs[v].name, name); v++)
+		;
+	if (v == VERB_COUNT)
+		give_up("%s: no verb \"%s\"", r->text, name);
+	return (enum verb)v;
+}
+
+/* Returns a set of names as bits, each that of its place in the list. */
+static unsigned int set_of(const struct rule *r, const char *const *names, int n, char *text)
+{
+	unsigned int set = 0;
+	char *save = NULL, *word;
+
+	for (word = strtok_r(text, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		int i = index_of(names, n, word, strlen(word));
+
+		if (i == n)
+			give_up("%s: \"%s\" is not known", r->text, word);
+		set |= 1U << i;
+	}
+	if (!set)
+		give_up("%s: an empty list", r->text);
+	return set;
+}
+
+static void tell(struct rule *r, int s, enum base base, long plus)
+{
+	if (r->fault != SIZE)
+		set_fault(r, SIZE, 0);
+	r->sizes[s].told = true;
+	r->sizes[s].base = base;
+	r->sizes[s].plus = plus;
+}
+
+static void parse_figure(struct rule *r, int s, const char *text)
+{
+	static const char *const bases[] = { "", "asked", "pow2", "given", "queried" };
+	size_t length = strcspn(text, "+-");
+	int base = index_of(bases, sizeof(bases) / sizeof(*bases), text, length);
+
+	if (base == NUMBER || base > QUERIED)
+		tell(r, s, NUMBER, number(r->text, text));
+	else
+		tell(r, s, (enum base)base,
+		     text[length] ? (text[length] == '-' ? -1 : 1) * number(r->text, text + length + 1) : 0);
+}
+
+/* Returns whether the word is about a size. */
+static bool parse_size(struct rule *r, const char *word)
+{
+	size_t length = strcspn(word, "<=>");
+	int s = index_of(sizes, SIZE_COUNT, word, length);
+
+	if (s == SIZE_COUNT)
+		return false;
+	r->needs |= 1 << s;
+	word += length;
+	if (*word == '>') {
+		r->sizes[s].above = number(r->text, word + 1);
+	} else if (*word == '=') {
+		parse_figure(r, s, word + 1);
+	} else if (!strncmp(word, "<=", 2)) {
+		if (r->fault != SIZE)
+			set_fault(r, SIZE, 0);
+		r->sizes[s].most = number(r->text, word + 2);
+	} else {
+		return false;
+	}
+	return true;
+}
+
 static void parse_word(struct rule *r, char *word)
 {
-	char *value = strchr(word, '=');
+	static const char *const types[] = {
+		[IBV_QPT_RC] = "RC", [IBV_QPT_UC] = "UC", [IBV_QPT_UD] = "UD", [IBV_QPT_RAW_PACKET] = "RAW_PACKET",
+		[0] = "", [1] = "", [5] = "", [6] = "", [7] = "",
+	};
+	static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+	char *value;
 
+	if (parse_size(r, word))
+		return;
+	value = strchr(word, '=');
 	if (value)
 		*value++ = '\0';
 	if (!strcmp(word, "errno") && value) {
-		int e = errno_named(value);
+		int sign = *value == '-' ? -1 : 1, e = errno_named(value + (sign < 0));
 
 		if (!e && strcmp(value, "none"))
 			give_up("%s: no errno \"%s\"", r->text, value);
-		set_fault(r, FAIL, e);
+		if (sign < 0 && !(verbs[r->verb].can & (HAS_STATE | HAS_SOLICITED)))
+			give_up("%s: not with this verb", r->text);
+		set_fault(r, FAIL, sign * e);
 	} else if (!strcmp(word, "hang") && !value) {
 		set_fault(r, HANG, 0);
 	} else if (!strcmp(word, "crash") && !value) {
 		set_fault(r, CRASH, 0);
 	} else if (!strcmp(word, "short")) {
-		set_fault(r, SHORT, value ? number(r->text, value) : 1);
+		int s, can = verbs[r->verb].can & ~NOT_SHORT;
+		long by = value ? number(r->text, value) : 1;
+
+		for (s = 0; s < SIZE_COUNT; s++)
+			if (can & 1 << s)
+				tell(r, s, LESSER, -by);
+		if (r->fault != SIZE)
+			give_up("%s: not with this verb", r->text);
 	} else if (!strcmp(word, "drop") && !value) {
 		set_fault(r, DROP, 0);
+		r->needs |= CAN_DROP;
 	} else if (!strcmp(word, "delay") && value) {
 		set_fault(r, DELAY, number(r->text, value));
 	} else if (!strcmp(word, "keep") && !value) {
 		set_fault(r, KEEP, 0);
+		r->needs |= CAN_KEEP;
 	} else if (!strcmp(word, "while") && value && *value) {
 		snprintf(r->keep, sizeof(r->keep), "%s", value);
 	} else if (!strcmp(word, "after") && value) {
 		r->after = number(r->text, value);
 	} else if (!strcmp(word, "times") && value) {
 		r->times = number(r->text, value);
+	} else if (!strcmp(word, "type") && value) {
+		r->types = set_of(r, types, sizeof(types) / sizeof(*types), value);
+		r->needs |= HAS_TYPE;
+	} else if (!strcmp(word, "state") && value) {
+		r->states = set_of(r, states, sizeof(states) / sizeof(*states), value);
+		r->needs |= HAS_STATE;
+	} else if (!strcmp(word, "ready") && value && (!strcmp(value, "yes") || !strcmp(value, "no"))) {
+		r->ready = !strcmp(value, "yes");
+		r->needs |= HAS_STATE;
+	} else if (!strcmp(word, "srq") && !value) {
+		r->srq = true;
+		r->needs |= HAS_TYPE;
+	} else if (!strcmp(word, "channel") && !value) {
+		r->channel = true;
+		r->needs |= HAS_CHANNEL;
+	} else if (!strcmp(word, "solicited") && !value) {
+		r->solicited = true;
+		r->needs |= HAS_SOLICITED;
+	} else if (!strcmp(word, "before") && value) {
+		r->before = verb_named(r, value);
 	} else {
 		give_up("%s: \"%s\" is not known", r->text, word);
 	}
@@ -253,7 +454,7 @@ static void parse(const char *text)
 {
 	struct rule *r = &rules[nrules];
 	char line[MAX_LINE], *save = NULL, *word;
-	int v, can;
+	int s;
 
 	snprintf(line, sizeof(line), "%s", text);
 	word = strtok_r(line, " \t", &save);
@@ -261,20 +462,17 @@ static void parse(const char *text)
 		return;
 	if (nrules == MAX_RULES)
 		give_up("more than %d lines", MAX_RULES);
-	for (v = 0; v < VERB_COUNT && strcmp(verbs[v].name, word); v++)
-		;
-	if (v == VERB_COUNT)
-		give_up("%s: no verb \"%s\"", text, word);
-	r->verb = (enum verb)v;
-	r->times = -1;
 	snprintf(r->text, sizeof(r->text), "%s", text);
+	r->verb = verb_named(r, word);
+	r->times = r->ready = -1;
+	r->before = VERB_COUNT;
+	for (s = 0; s < SIZE_COUNT; s++)
+		r->sizes[s].above = r->sizes[s].most = -1;
 	while ((word = strtok_r(NULL, " \t", &save)))
 		parse_word(r, word);
-	can = verbs[v].can;
 	if (r->fault == NO_FAULT || (r->fault == KEEP) != (r->keep[0] != '\0'))
 		give_up("%s: no whole fault", text);
-	if ((r->fault == SHORT && !(can & CAN_SHORT)) || (r->fault == DROP && !(can & CAN_DROP)) ||
-	    (r->fault == KEEP && !(can & CAN_KEEP)) || (r->fault == FAIL && (can & CANNOT_FAIL)))
+	if ((r->needs & ~verbs[r->verb].can) || (r->fault == FAIL && (verbs[r->verb].can & CANNOT_FAIL)))
 		give_up("%s: not with this verb", text);
 	nrules++;
 }
@@ -325,20 +523,63 @@ static bool acts(struct rule *r)
 	return true;
 }
 
+/* The queue pairs that have been in RTS since they were in RESET. */
+static _Atomic(const struct ibv_qp *) ready[MAX_READY];
+
+/* Puts one in the place of another; NULL is a free place. Returns whether there was one. */
+static bool swap_ready(const struct ibv_qp *from, const struct ibv_qp *to)
+{
+	int i;
+
+	for (i = 0; i < MAX_READY; i++) {
+		const struct ibv_qp *expected = from;
+
+		if (atomic_compare_exchange_strong(&ready[i], &expected, to))
+			return true;
+	}
+	return false;
+}
+
+static bool been_ready(const struct ibv_qp *qp) { return swap_ready(qp, qp); }
+
+static void set_ready(const struct ibv_qp *qp)
+{
+	if (!been_ready(qp) && !swap_ready(NULL, qp))
+		give_up("more than %d queue pairs in RTS", MAX_READY);
+}
+
+/* Returns whether a rule's conditions are met by a call of its verb. */
+static bool meets(const struct rule *r, const struct call *c)
+{
+	static const struct call none;
+	int s;
+
+	if (!c)
+		c = &none;
+	for (s = 0; s < SIZE_COUNT; s++)
+		if (r->sizes[s].above >= 0 && c->asked[s] <= r->sizes[s].above)
+			return false;
+	return (!r->types || (c->type < 32 && r->types & 1U << c->type)) &&
+	       (!r->states || r->states & 1U << c->qp->state) && (r->ready < 0 || r->ready == been_ready(c->qp)) &&
+	       (!r->srq || c->srq) && (!r->channel || c->channel) && (!r->solicited || c->solicited) &&
+	       (r->before == VERB_COUNT || !atomic_load(&called[r->before]));
+}
+
 /*
  * Is called at the begin of each verb. Returns the rule that the verb has to act
- * by, which is one of FAIL, SHORT and DROP, or NULL if it is to work.
+ * by, which is one of FAIL, SIZE and DROP, or NULL if it is to work.
  */
-static const struct rule *faulty(enum verb v)
+static const struct rule *faulty(enum verb v, const struct call *c)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int saved = errno, i;
 
 	pthread_once(&once, load);
+	atomic_store(&called[v], true);
 	for (i = 0; i < nrules; i++) {
 		struct rule *r = &rules[i];
 
-		if (r->verb != v || r->fault == KEEP || !acts(r))
+		if (r->verb != v || r->fault == KEEP || !meets(r, c) || !acts(r))
 			continue;
 		switch (r->fault) {
 		case DELAY:
@@ -419,8 +660,8 @@ static void *next(const char *name, const char *version)
 	})
 
 /* For a verb that fails with NULL and errno. */
-#define OR_NULL(name)                                              \
-	const struct rule *rule = faulty(V_##name);                \
+#define OR_NULL(name, call)                                        \
+	const struct rule *rule = faulty(V_##name, call);          \
 	if (rule && rule->fault == FAIL) {                         \
 		errno = (int)rule->value;                          \
 		return NULL;                                       \
@@ -436,16 +677,16 @@ static int failed(long value)
 }
 
 /* For a verb that returns an errno. */
-#define OR_ERRNO(name)                                             \
-	const struct rule *rule = faulty(V_##name);                \
+#define OR_ERRNO(name, call)                                       \
+	const struct rule *rule = faulty(V_##name, call);          \
 	if (rule && rule->fault == FAIL)                           \
 		return failed(rule->value);                        \
 	if (rule && rule->fault == DROP)                           \
 		return 0
 
 /* For a verb that posts, and says besides at which request it stopped. */
-#define OR_BAD(name, wr, bad)                                      \
-	const struct rule *rule = faulty(V_##name);                \
+#define OR_BAD(name, call, wr, bad)                                \
+	const struct rule *rule = faulty(V_##name, call);          \
 	if (rule && rule->fault == FAIL) {                         \
 		*(bad) = (wr);                                     \
 		return failed(rule->value);                        \
@@ -453,17 +694,46 @@ static int failed(long value)
 	if (rule && rule->fault == DROP)                           \
 		return 0
 
-static uint32_t less(uint32_t n, long by) { return n > by ? n - (uint32_t)by : 0; }
-
-static void less_cap(struct ibv_qp_cap *cap, const struct ibv_qp_cap *most, long by)
+static struct call call_of(const struct ibv_qp *qp)
 {
-#define LESS(field) cap->field = less(cap->field < most->field ? cap->field : most->field, by)
-	LESS(max_send_wr);
-	LESS(max_recv_wr);
-	LESS(max_send_sge);
-	LESS(max_recv_sge);
-	LESS(max_inline_data);
-#undef LESS
+	return (struct call){ .qp = qp, .type = qp->qp_type, .srq = qp->srq };
+}
+
+/* What the device is asked for. */
+static uint32_t cut(const struct rule *r, enum size s, uint32_t asked)
+{
+	return r && r->sizes[s].most >= 0 && asked > r->sizes[s].most ? (uint32_t)r->sizes[s].most : asked;
+}
+
+/* What the caller is told of a size. */
+static uint32_t told(const struct rule *r, enum size s, uint32_t asked, uint32_t given, uint32_t queried)
+{
+	long n = 0;
+
+	if (!r || !r->sizes[s].told)
+		return given;
+	switch (r->sizes[s].base) {
+	case NUMBER:
+		break;
+	case ASKED:
+		n = asked;
+		break;
+	case POW2:
+		for (n = 1; n < asked; n *= 2)
+			;
+		break;
+	case GIVEN:
+		n = given;
+		break;
+	case QUERIED:
+		n = queried;
+		break;
+	case LESSER:
+		n = asked < given ? asked : given;
+		break;
+	}
+	n += r->sizes[s].plus;
+	return n > 0 ? (uint32_t)n : 0;
 }
 
 /*
@@ -488,7 +758,7 @@ static struct context *context_of(const struct ibv_context *ctx)
 
 static int faulty_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	const struct rule *rule = faulty(V_ibv_poll_cq);
+	const struct rule *rule = faulty(V_ibv_poll_cq, NULL);
 
 	if (rule) {
 		errno = (int)rule->value;
@@ -499,31 +769,35 @@ static int faulty_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static int faulty_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	OR_ERRNO(ibv_req_notify_cq);
+	const struct call call = { .solicited = solicited_only };
+	OR_ERRNO(ibv_req_notify_cq, &call);
 	return context_of(cq->context)->ops.req_notify_cq(cq, solicited_only);
 }
 
 static int faulty_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	OR_BAD(ibv_post_send, wr, bad);
+	struct call call = call_of(qp);
+	call.solicited = wr && wr->send_flags & IBV_SEND_SOLICITED;
+	OR_BAD(ibv_post_send, &call, wr, bad);
 	return context_of(qp->context)->ops.post_send(qp, wr, bad);
 }
 
 static int faulty_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	OR_BAD(ibv_post_recv, wr, bad);
+	const struct call call = call_of(qp);
+	OR_BAD(ibv_post_recv, &call, wr, bad);
 	return context_of(qp->context)->ops.post_recv(qp, wr, bad);
 }
 
 static int faulty_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	OR_BAD(ibv_post_srq_recv, wr, bad);
+	OR_BAD(ibv_post_srq_recv, NULL, wr, bad);
 	return context_of(srq->context)->ops.post_srq_recv(srq, wr, bad);
 }
 
 static int faulty_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t size)
 {
-	OR_ERRNO(ibv_query_port);
+	OR_ERRNO(ibv_query_port, NULL);
 	return context_of(ctx)->query_port(ctx, port, attr, size);
 }
 
@@ -547,22 +821,17 @@ static void patch(struct ibv_context *ctx)
 
 /* The functions of the same names of libibverbs. */
 
-struct ibv_device **ibv_get_device_list(int *n)
-{
-	OR_NULL(ibv_get_device_list);
-	return REAL(ibv_get_device_list, "IBVERBS_1.1")(n);
-}
-
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 	struct ibv_context *ctx;
 	int i;
 
-	OR_NULL(ibv_open_device);
+	OR_NULL(ibv_open_device, NULL);
 	ctx = REAL(ibv_open_device, "IBVERBS_1.1")(device);
 	if (!ctx)
 		return NULL;
+	device->transport_type = (int)told(rule, S_transport_type, 0, (uint32_t)device->transport_type, 0);
 	pthread_mutex_lock(&opening);
 	patch(ctx);
 	pthread_mutex_unlock(&opening);
@@ -574,7 +843,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 int ibv_close_device(struct ibv_context *ctx)
 {
-	const struct rule *rule = faulty(V_ibv_close_device);
+	const struct rule *rule = faulty(V_ibv_close_device, NULL);
 	struct context *c = context_of(ctx);
 	int ret;
 
@@ -590,111 +859,40 @@ int ibv_close_device(struct ibv_context *ctx)
 	return ret;
 }
 
-int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
-{
-	OR_ERRNO(ibv_query_device);
-	return REAL(ibv_query_device, "IBVERBS_1.1")(ctx, attr);
-}
-
-/* Called only for providers that do not have it in their table. */
-int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
-{
-	OR_ERRNO(ibv_query_port);
-	return REAL(ibv_query_port, "IBVERBS_1.1")(ctx, port, attr);
-}
-
 ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
 			     size_t size)
 {
-	const struct rule *rule = faulty(V_ibv_query_gid_table);
+	const struct rule *rule = faulty(V_ibv_query_gid_table, NULL);
 
 	if (rule)
 		return -rule->value;
 	return REAL(_ibv_query_gid_table, "IBVERBS_1.11")(ctx, entries, max, flags, size);
 }
 
-int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
-{
-	OR_ERRNO(ibv_query_pkey);
-	return REAL(ibv_query_pkey, "IBVERBS_1.1")(ctx, port, index, pkey);
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
-{
-	OR_NULL(ibv_alloc_pd);
-	return REAL(ibv_alloc_pd, "IBVERBS_1.1")(ctx);
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	OR_ERRNO(ibv_dealloc_pd);
-	return REAL(ibv_dealloc_pd, "IBVERBS_1.1")(pd);
-}
-
 /* Which of the two is called depends on what the compiler knows of access. */
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
-{
-	OR_NULL(ibv_reg_mr);
-	return REAL(ibv_reg_mr, "IBVERBS_1.1")(pd, addr, length, access);
-}
-
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	OR_NULL(ibv_reg_mr);
+	OR_NULL(ibv_reg_mr, NULL);
 	return REAL(ibv_reg_mr_iova2, "IBVERBS_1.8")(pd, addr, length, iova, access);
-}
-
-int ibv_dereg_mr(struct ibv_mr *mr)
-{
-	OR_ERRNO(ibv_dereg_mr);
-	return REAL(ibv_dereg_mr, "IBVERBS_1.1")(mr);
-}
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	OR_NULL(ibv_create_ah);
-	return REAL(ibv_create_ah, "IBVERBS_1.1")(pd, attr);
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	OR_ERRNO(ibv_destroy_ah);
-	return REAL(ibv_destroy_ah, "IBVERBS_1.1")(ah);
-}
-
-struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
-{
-	OR_NULL(ibv_create_comp_channel);
-	return REAL(ibv_create_comp_channel, "IBVERBS_1.0")(ctx);
-}
-
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
-{
-	OR_ERRNO(ibv_destroy_comp_channel);
-	return REAL(ibv_destroy_comp_channel, "IBVERBS_1.0")(channel);
 }
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context, struct ibv_comp_channel *channel,
 			     int comp_vector)
 {
+	const struct call call = { .channel = channel, .asked = { [S_cqe] = cqe, [S_comp_vector] = comp_vector } };
 	struct ibv_cq *cq;
 
-	OR_NULL(ibv_create_cq);
-	cq = REAL(ibv_create_cq, "IBVERBS_1.1")(ctx, cqe, cq_context, channel, comp_vector);
-	if (cq && rule)
-		cq->cqe = (int)less((uint32_t)(cq->cqe < cqe ? cq->cqe : cqe), rule->value);
+	OR_NULL(ibv_create_cq, &call);
+	cq = REAL(ibv_create_cq, "IBVERBS_1.1")(ctx, (int)cut(rule, S_cqe, (uint32_t)cqe), cq_context, channel,
+						comp_vector);
+	if (cq)
+		cq->cqe = (int)told(rule, S_cqe, (uint32_t)cqe, (uint32_t)cq->cqe, (uint32_t)cq->cqe);
 	return cq;
-}
-
-int ibv_destroy_cq(struct ibv_cq *cq)
-{
-	OR_ERRNO(ibv_destroy_cq);
-	return REAL(ibv_destroy_cq, "IBVERBS_1.1")(cq);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
-	const struct rule *rule = faulty(V_ibv_get_cq_event);
+	const struct rule *rule = faulty(V_ibv_get_cq_event, NULL);
 	int ret;
 
 	if (rule && rule->fault == FAIL) {
@@ -711,21 +909,34 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 {
-	if (!faulty(V_ibv_ack_cq_events))
+	if (!faulty(V_ibv_ack_cq_events, NULL))
 		REAL(ibv_ack_cq_events, "IBVERBS_1.1")(cq, n);
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
 {
-	struct ibv_srq_attr asked = init->attr;
+	const struct ibv_srq_attr asked = init->attr;
+	struct ibv_srq_attr queried;
+	struct call call = { 0 };
 	struct ibv_srq *srq;
 
-	OR_NULL(ibv_create_srq);
+#define X(s) call.asked[S_##s] = asked.s;
+	SRQ_SIZES(X)
+#undef X
+	OR_NULL(ibv_create_srq, &call);
+#define X(s) init->attr.s = cut(rule, S_##s, asked.s);
+	SRQ_SIZES(X)
+#undef X
 	srq = REAL(ibv_create_srq, "IBVERBS_1.1")(pd, init);
-	if (srq && rule) {
-		init->attr.max_wr = less(asked.max_wr, rule->value);
-		init->attr.max_sge = less(asked.max_sge, rule->value);
-	}
+	if (!srq)
+		init->attr = asked;
+	if (!srq || !rule)
+		return srq;
+	if (REAL(ibv_query_srq, "IBVERBS_1.1")(srq, &queried))
+		give_up("%s: the query fails", rule->text);
+#define X(s) init->attr.s = told(rule, S_##s, asked.s, init->attr.s, queried.s);
+	SRQ_SIZES(X)
+#undef X
 	return srq;
 }
 
@@ -733,72 +944,135 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
 	int ret;
 
-	OR_ERRNO(ibv_query_srq);
+	OR_ERRNO(ibv_query_srq, NULL);
 	ret = REAL(ibv_query_srq, "IBVERBS_1.1")(srq, attr);
-	if (!ret && rule) {
-		attr->max_wr = less(attr->max_wr, rule->value);
-		attr->max_sge = less(attr->max_sge, rule->value);
+	if (!ret) {
+#define X(s) attr->s = told(rule, S_##s, attr->s, attr->s, attr->s);
+		SRQ_SIZES(X)
+#undef X
 	}
 	return ret;
 }
 
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	OR_ERRNO(ibv_modify_srq);
-	return REAL(ibv_modify_srq, "IBVERBS_1.1")(srq, attr, mask);
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	OR_ERRNO(ibv_destroy_srq);
-	return REAL(ibv_destroy_srq, "IBVERBS_1.1")(srq);
-}
-
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
-	struct ibv_qp_cap asked = init->cap;
+	const struct ibv_qp_cap asked = init->cap;
+	struct call call = { .type = init->qp_type, .srq = init->srq };
+	struct ibv_qp_init_attr queried;
+	struct ibv_qp_attr attr;
 	struct ibv_qp *qp;
 
-	OR_NULL(ibv_create_qp);
+#define X(s) call.asked[S_##s] = asked.s;
+	QP_SIZES(X)
+#undef X
+	OR_NULL(ibv_create_qp, &call);
+#define X(s) init->cap.s = cut(rule, S_##s, asked.s);
+	QP_SIZES(X)
+#undef X
 	qp = REAL(ibv_create_qp, "IBVERBS_1.1")(pd, init);
-	if (qp && rule)
-		less_cap(&init->cap, &asked, rule->value);
+	if (!qp)
+		init->cap = asked;
+	if (!qp || !rule)
+		return qp;
+	if (REAL(ibv_query_qp, "IBVERBS_1.1")(qp, &attr, IBV_QP_CAP, &queried))
+		give_up("%s: the query fails", rule->text);
+#define X(s) init->cap.s = told(rule, S_##s, asked.s, init->cap.s, queried.cap.s);
+	QP_SIZES(X)
+#undef X
 	return qp;
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
+	const struct call call = call_of(qp);
 	int ret;
 
-	OR_ERRNO(ibv_query_qp);
+	OR_ERRNO(ibv_query_qp, &call);
 	ret = REAL(ibv_query_qp, "IBVERBS_1.1")(qp, attr, mask, init);
-	if (!ret && rule) {
-		less_cap(&attr->cap, &attr->cap, rule->value);
-		less_cap(&init->cap, &init->cap, rule->value);
+	if (!ret) {
+#define X(s)                                                                         \
+	attr->cap.s = told(rule, S_##s, attr->cap.s, attr->cap.s, attr->cap.s);      \
+	init->cap.s = told(rule, S_##s, init->cap.s, init->cap.s, init->cap.s);
+		QP_SIZES(X)
+#undef X
 	}
 	return ret;
 }
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	OR_ERRNO(ibv_modify_qp);
-	return REAL(ibv_modify_qp, "IBVERBS_1.1")(qp, attr, mask);
+	const struct call call = call_of(qp);
+	int ret;
+
+	OR_ERRNO(ibv_modify_qp, &call);
+	ret = REAL(ibv_modify_qp, "IBVERBS_1.1")(qp, attr, mask);
+	if (!ret && mask & IBV_QP_STATE) {
+		if (attr->qp_state == IBV_QPS_RTS)
+			set_ready(qp);
+		else if (attr->qp_state == IBV_QPS_RESET)
+			swap_ready(qp, NULL);
+	}
+	return ret;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	OR_ERRNO(ibv_destroy_qp);
-	return REAL(ibv_destroy_qp, "IBVERBS_1.1")(qp);
+	const struct call call = call_of(qp);
+	bool was_ready;
+	int ret;
+
+	OR_ERRNO(ibv_destroy_qp, &call);
+	/* Before its address can be that of another one. */
+	was_ready = swap_ready(qp, NULL);
+	ret = REAL(ibv_destroy_qp, "IBVERBS_1.1")(qp);
+	if (ret && was_ready)
+		set_ready(qp);
+	return ret;
 }
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	OR_ERRNO(ibv_attach_mcast);
+	const struct call call = call_of(qp);
+
+	OR_ERRNO(ibv_attach_mcast, &call);
 	return REAL(ibv_attach_mcast, "IBVERBS_1.1")(qp, gid, lid);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	OR_ERRNO(ibv_detach_mcast);
+	const struct call call = call_of(qp);
+
+	OR_ERRNO(ibv_detach_mcast, &call);
 	return REAL(ibv_detach_mcast, "IBVERBS_1.1")(qp, gid, lid);
 }
+
+/* Those of whose calls nothing need be known. */
+#define PLAIN(type, fails, name, version, parameters, arguments) \
+	type name parameters                                     \
+	{                                                        \
+		fails(name, NULL);                               \
+		return REAL(name, version) arguments;            \
+	}
+
+PLAIN(struct ibv_device **, OR_NULL, ibv_get_device_list, "IBVERBS_1.1", (int *n), (n))
+PLAIN(int, OR_ERRNO, ibv_query_device, "IBVERBS_1.1", (struct ibv_context *ctx, struct ibv_device_attr *attr),
+      (ctx, attr))
+/* Called only for providers that do not have it in their table. */
+PLAIN(int, OR_ERRNO, ibv_query_port, "IBVERBS_1.1",
+      (struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr), (ctx, port, attr))
+PLAIN(int, OR_ERRNO, ibv_query_pkey, "IBVERBS_1.1",
+      (struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey), (ctx, port, index, pkey))
+PLAIN(struct ibv_pd *, OR_NULL, ibv_alloc_pd, "IBVERBS_1.1", (struct ibv_context *ctx), (ctx))
+PLAIN(int, OR_ERRNO, ibv_dealloc_pd, "IBVERBS_1.1", (struct ibv_pd *pd), (pd))
+PLAIN(struct ibv_mr *, OR_NULL, ibv_reg_mr, "IBVERBS_1.1",
+      (struct ibv_pd *pd, void *addr, size_t length, int access), (pd, addr, length, access))
+PLAIN(int, OR_ERRNO, ibv_dereg_mr, "IBVERBS_1.1", (struct ibv_mr *mr), (mr))
+PLAIN(struct ibv_ah *, OR_NULL, ibv_create_ah, "IBVERBS_1.1", (struct ibv_pd *pd, struct ibv_ah_attr *attr),
+      (pd, attr))
+PLAIN(int, OR_ERRNO, ibv_destroy_ah, "IBVERBS_1.1", (struct ibv_ah *ah), (ah))
+PLAIN(struct ibv_comp_channel *, OR_NULL, ibv_create_comp_channel, "IBVERBS_1.0", (struct ibv_context *ctx), (ctx))
+PLAIN(int, OR_ERRNO, ibv_destroy_comp_channel, "IBVERBS_1.0", (struct ibv_comp_channel *channel), (channel))
+PLAIN(int, OR_ERRNO, ibv_destroy_cq, "IBVERBS_1.1", (struct ibv_cq *cq), (cq))
+PLAIN(int, OR_ERRNO, ibv_modify_srq, "IBVERBS_1.1", (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
+      (srq, attr, mask))
+PLAIN(int, OR_ERRNO, ibv_destroy_srq, "IBVERBS_1.1", (struct ibv_srq *srq), (srq))

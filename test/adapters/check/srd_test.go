@@ -20,11 +20,11 @@ import (
 	"rdma_exporter/verbs/ibverbs"
 )
 
-// calls are the verbs that a provider called.
-type calls struct{ list []verbs.Verb }
+// made are the verbs that a provider called.
+type made struct{ list []verbs.Verb }
 
-func (c *calls) Begin(v verbs.Verb) { c.list = append(c.list, v) }
-func (*calls) End(verbs.Call)       {}
+func (c *made) Begin(v verbs.Verb) { c.list = append(c.list, v) }
+func (*made) End(verbs.Call)       {}
 
 // must returns what a call gave, which must not fail.
 func must[T any](v T, err error) func(testing.TB) T {
@@ -54,7 +54,7 @@ func closed[T interface{ Close() error }](t testing.TB, object T) T {
 func TestSRD(t *testing.T) {
 	for _, a := range adapters(t) {
 		t.Run(a.spec, func(t *testing.T) {
-			var called calls
+			var called made
 			d := closed(t, must(ibverbs.New(&called).Open(a.name))(t))
 			isEFA := strings.HasPrefix(a.of(), "efa")
 			if got := slices.Contains(d.QPTypes(), verbs.SRD); got != isEFA {
