@@ -76,8 +76,13 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // measurements returns the plan, the figures that matter most first: should the
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
-	ways, vectors := n.measured(n.loopbacks())
-	ways = slices.Insert(ways, min(1, len(ways)), flushes())
+	all := n.loopbacks()
+	choice := among(all)
+	ways, vectors := n.measured(all)
+	ways = slices.Insert(slices.Clone(ways), min(1, len(ways)), flushes())
+	for _, w := range ways {
+		n.recallWay(w, choice)
+	}
 	var plan []measurement
 	for i, w := range ways {
 		m := measurement{way: w}
@@ -173,11 +178,8 @@ func (n *notification) measure(m measurement) error {
 		return err
 	}
 	clean := false
-	var failed *verbs.Error
 	if t.err == nil {
 		clean, t.err = n.sample(m, t)
-	} else if errors.As(t.err, &failed) && failed.Verb == verbs.ReqNotifyCQ {
-		clean = true // nothing was posted
 	}
 	if o := session.ObstacleOf(t.err); o != nil {
 		n.leaveAside(m, o)
