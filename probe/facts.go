@@ -1,7 +1,10 @@
 package probe
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,28 +15,21 @@ import (
 // facts are what is known of the device that need not be asked again.
 type facts struct {
 	report.Facts
-	// told is how much of it the report, of this run or an earlier one, has; negative
-	// for not even the identity.
-	told int
+	// news tells that no report has all of it yet.
+	news bool
 }
 
 // factsOf returns the facts that are given if they are those of the device as it is
 // now, and tells whether they are.
 func (r *run) factsOf(given *report.Facts) (facts, bool) {
-	f := facts{told: -1}
-	var known bool
-	if f.Facts, known = given.Of(r.Identity(r.driver.Kernel)); known {
-		f.told = f.count()
-	}
-	return f, known
+	known, same := given.Of(r.Identity(r.driver.Kernel))
+	return facts{known, !same}, same
 }
-
-func (f *facts) count() int { return len(f.Absent) + len(f.Inline) }
 
 // tellFacts reports the facts, if there are new ones.
 func (r *run) tellFacts() {
-	if n := r.facts.count(); n > r.facts.told {
-		r.facts.told = n
+	if r.facts.news {
+		r.facts.news = false
 		_ = r.Out.Facts(r.facts.Facts)
 	}
 }
@@ -61,7 +57,7 @@ func (q *qpProbe) recall() bool {
 // learnAbsent notes that the device does not have the type, as was just reported.
 func (q *qpProbe) learnAbsent() {
 	a := q.Skips[len(q.Skips)-1]
-	q.facts.Absent = append(q.facts.Absent, a)
+	q.facts.Absent, q.facts.news = append(q.facts.Absent, a), true
 	q.lacks(a)
 }
 
@@ -75,7 +71,7 @@ func (q *qpProbe) lacks(a report.Skip) {
 // learnInline notes the most inline data of the type, if that was just found.
 func (q *qpProbe) learnInline() {
 	if n := len(q.Inline); n > 0 && q.Inline[n-1].Type == q.label {
-		q.facts.Inline = append(q.facts.Inline, q.Inline[n-1])
+		q.facts.Inline, q.facts.news = append(q.facts.Inline, q.Inline[n-1]), true
 	}
 }
 
@@ -96,4 +92,47 @@ func (r *run) inlineOf(t verbs.QPType) *report.InlineMax {
 		return nil
 	}
 	return &r.facts.Inline[i]
+}
+
+// among returns a digest of the addresses of all ports, from which the ways of a run are
+// chosen: another address, or a port that came up, can make a better one.
+func among(loopbacks []*way) string {
+	digest := sha256.New()
+	for _, w := range loopbacks {
+		for _, c := range w.candidates {
+			fmt.Fprintf(digest, "%d %q\n", w.port, w.name(c))
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil)[:8])
+}
+
+// recallWay has the way that is known be tried first.
+func (n *notification) recallWay(w *way, among string) {
+	w.among = among
+	i := slices.IndexFunc(n.facts.Ways, func(k report.KnownWay) bool {
+		return k.Path == w.path && k.Port == w.port && k.Among == among
+	})
+	if i < 0 {
+		return
+	}
+	known := n.facts.Ways[i].Way
+	if c := slices.IndexFunc(w.candidates, func(c candidate) bool { return w.name(c) == known.By }); c >= 0 {
+		w.known = &known
+		w.candidates = slices.Concat(w.candidates[c:c+1], w.candidates[:c], w.candidates[c+1:])
+	}
+}
+
+// learnWay notes the way that is gone, and returns it as it is reported: with why no
+// better one is, if that was found out before. Failed are how many were tried first.
+func (n *notification) learnWay(w *way, port int, found report.Way, failed int) report.Way {
+	if w.known != nil && found.By == w.known.By && failed == 0 {
+		found.InsteadOf = w.known.InsteadOf
+		return found
+	}
+	// On the flush path the port is known once the way is.
+	k := report.KnownWay{Way: found, Among: w.among}
+	k.Port = port
+	n.facts.Ways = slices.DeleteFunc(n.facts.Ways, func(o report.KnownWay) bool { return o.Path == k.Path && o.Port == port })
+	n.facts.Ways, n.facts.news = append(n.facts.Ways, k), true
+	return found
 }

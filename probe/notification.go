@@ -79,8 +79,13 @@ func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.com
 // measurements returns the plan, the figures that matter most first: should the
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
-	ways, vectors := n.measured(n.loopbacks())
-	n.ways = slices.Insert(ways, min(1, len(ways)), flushes(n.driver))
+	all := n.loopbacks()
+	choice := among(all)
+	ways, vectors := n.measured(all)
+	n.ways = slices.Insert(slices.Clone(ways), min(1, len(ways)), flushes(n.driver))
+	for _, w := range n.ways {
+		n.recallWay(w, choice)
+	}
 	var plan []measurement
 	for i, w := range n.ways {
 		m := measurement{way: w}
@@ -178,11 +183,8 @@ func (n *notification) measure(m measurement) error {
 		return err
 	}
 	clean := false
-	var failed *verbs.Error
 	if t.err == nil {
 		clean, t.err = n.sample(m, t)
-	} else if errors.As(t.err, &failed) && failed.Verb == verbs.ReqNotifyCQ {
-		clean = true // nothing was posted
 	}
 	if o := session.ObstacleOf(t.err); o != nil {
 		n.leaveAside(m, o)

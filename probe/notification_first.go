@@ -68,12 +68,6 @@ type firstSample struct {
 // take takes the sample, as verbs.Measurement has it. The event is waited for no
 // longer than grace if the completion is there by then.
 func (f *firstSample) take(grace time.Duration) error {
-	// First, so that nothing is under way where that is refused.
-	if f.Channel != nil {
-		if err := f.CQ.ReqNotify(f.SolicitedOnly); err != nil {
-			return err
-		}
-	}
 	if f.Init != nil {
 		if err := f.Receiver.Modify(f.Init.Attr, f.Init.Mask); err != nil {
 			return f.refused(err)
@@ -83,6 +77,11 @@ func (f *firstSample) take(grace time.Duration) error {
 		f.Recv.ID = firstID
 		if err := f.Receiver.PostRecv(f.Recv); err != nil {
 			return f.refused(err)
+		}
+	}
+	if f.Channel != nil {
+		if err := f.CQ.ReqNotify(f.SolicitedOnly); err != nil {
+			return err
 		}
 	}
 	f.Send.ID = firstID

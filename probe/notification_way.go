@@ -32,6 +32,9 @@ type way struct {
 	left []error
 	// none tells that there is no way; nil if there is or may be one.
 	none *session.ObstacleError
+	// known is what earlier runs found, among what there is; nil for nothing.
+	known *report.Way
+	among string
 }
 
 // candidate is one way: the route of the loopback path, or how work requests are
@@ -186,12 +189,13 @@ func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial,
 
 // use settles on the way of a trial, and notes it.
 func (n *notification) use(m measurement, t *trial, failed []*trial) {
+	before := m.port
 	m.settled, m.used, m.port = true, t.candidate, t.port
 	w := report.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
 	if others := slices.Concat(m.left, n.reasons(m, failed)); len(others) > 0 {
 		w.InsteadOf = session.OneLine(others)
 	}
-	n.Ways = append(n.Ways, w)
+	n.Ways = append(n.Ways, n.learnWay(m.way, before, w, len(failed)))
 }
 
 // nowhere settles a path on which no candidate leads to a completion, and returns

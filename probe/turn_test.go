@@ -111,6 +111,7 @@ func TestTurns(t *testing.T) {
 	devices["two ports"] = "like: sim_ib0, completion_vectors: 3, ports: [" +
 		`{number: 1, state: active, link_layer: InfiniBand, lid: 1, active_mtu: 1024, max_mtu: 4096, gids: []}, ` +
 		`{number: 2, state: active, link_layer: InfiniBand, lid: 2, active_mtu: 1024, max_mtu: 4096, gids: []}]`
+	devices["five addresses that lead nowhere"] = addresses(1, 2, 3, 4, 5, 6) + ", faults: [{verb: ibv_modify_qp, when: {gids: [1, 2, 3, 4, 5], to: [RTR]}, errno: EINVAL}]"
 	profiles := map[string]*simulated.Profile{}
 	for name, device := range devices {
 		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + ", default_latency: 0s, latency: {}}]"))
@@ -170,6 +171,95 @@ func TestTurns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// addresses are the keys of a device of which a port has GIDs of these indices, the best
+// first.
+func addresses(indices ...int) string {
+	var gids []string
+	for _, i := range indices {
+		gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.2.%d", type: RoCE v2}`, i, i))
+	}
+	return "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [" +
+		strings.Join(gids, ", ") + "]}]"
+}
+
+// TestKnownWays: the way that was found is gone again, and says why no better one is,
+// until there is something else to choose from or it leads nowhere.
+func TestKnownWays(t *testing.T) {
+	probed := func(keys string, facts *report.Facts) (r report.Run, way report.Way, tried int) {
+		t.Helper()
+		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + keys + ", default_latency: 0s, latency: {}}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		turn := 0
+		r = runTurn(t, p, "dev", quick(), facts, &turn)
+		for _, c := range r.Calls {
+			if c.Verb == string(verbs.ModifyQP) && c.Errno == "EINVAL" {
+				tried++
+			}
+		}
+		return r, byWhat(r.Probes[4], report.PathLoopback), tried
+	}
+	refusing := func(indices string) string {
+		return ", faults: [{verb: ibv_modify_qp, when: {gids: [" + indices + "], to: [RTR]}, errno: EINVAL}]"
+	}
+	first, found, tried := probed(addresses(1, 2, 3)+refusing("1, 2"), nil)
+	if !strings.HasPrefix(found.By, "GID 3") || !strings.Contains(found.InsteadOf, "; GID 2") || tried == 0 {
+		t.Fatalf("found %+v, after %d refusals", found, tried)
+	}
+	for _, tc := range []struct {
+		name, device string
+		by           string
+		same         bool // as was found
+		tried, news  bool
+	}{
+		{"the same", addresses(1, 2, 3) + refusing("1, 2"), "GID 3", true, false, false},
+		{"a better one would do by now", addresses(1, 2, 3), "GID 3", true, false, false},
+		{"another address", addresses(1, 2, 3, 4) + refusing("1"), "GID 2", false, true, true},
+		{"it leads nowhere any more", addresses(1, 2, 3) + refusing("3"), "GID 1", false, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, way, tried := probed(tc.device, first.Facts)
+			if !strings.HasPrefix(way.By, tc.by) || (way == found) != tc.same {
+				t.Errorf("gone is %+v", way)
+			}
+			if (tried > 0) != tc.tried || (r.Facts != nil) != tc.news {
+				t.Errorf("%d refusals, facts %+v", tried, r.Facts)
+			}
+			if r.Facts != nil && len(r.Facts.Ways) != 2 {
+				t.Errorf("ways %+v", r.Facts.Ways)
+			}
+		})
+	}
+}
+
+// TestPolledIsNotSleptOn: what was polled for one measurement is not slept on in another:
+// a queue can be armed by what was asked before.
+func TestPolledIsNotSleptOn(t *testing.T) {
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	channels := func(r *report.Run) (n int) {
+		for _, c := range r.Calls {
+			if c.Verb == string(verbs.CreateCompChannel) {
+				n++
+			}
+		}
+		return n
+	}
+	// That of the probe of channels, and two for each path and each who sleeps anew.
+	whole := runTurn(t, p, "dev", quick(), nil, nil)
+	if n := channels(&whole); n != 9 {
+		t.Errorf("%d channels where polling is between, want 9", n)
+	}
+	turn := 0
+	r := runTurn(t, p, "dev", quick(), whole.Facts, &turn)
+	if n := channels(&r); n != 5 {
+		t.Errorf("%d channels where polling is last, want 5", n)
 	}
 }
 

@@ -53,6 +53,17 @@ type Facts struct {
 	// Inline is the most inline data that a QP of each type can be given. A type that
 	// is in neither list was not found out about.
 	Inline []InlineMax `json:"inline,omitempty"`
+	// Ways are those by which completions were brought about, with the better ones that
+	// did not do, which need not be tried again.
+	Ways []KnownWay `json:"ways,omitempty"`
+}
+
+// KnownWay is a way that was found by trying.
+type KnownWay struct {
+	Way
+	// Among is a digest of what there was to choose from. For another choice nothing is
+	// known.
+	Among string `json:"among"`
 }
 
 // Of returns the facts if they are those of an identity, and empty ones of it
@@ -62,7 +73,7 @@ func (f *Facts) Of(i Identity) (facts Facts, known bool) {
 	if f == nil || f.Identity != i {
 		return Facts{Identity: i}, false
 	}
-	return Facts{Identity: i, Absent: slices.Clone(f.Absent), Inline: slices.Clone(f.Inline)}, true
+	return Facts{Identity: i, Absent: slices.Clone(f.Absent), Inline: slices.Clone(f.Inline), Ways: slices.Clone(f.Ways)}, true
 }
 
 // Turn is what a run did beyond what every run does. What it left out is known from the
@@ -77,8 +88,8 @@ type Turn struct {
 	Vector int `json:"comp_vector"`
 }
 
-// maxTypes is the most types of QP that there are facts about.
-const maxTypes = 16
+// maxFacts is the most types of QP that there are facts about, and the most ways.
+const maxFacts = 16
 
 func (i *Identity) validate() error {
 	for _, s := range []string{i.Kernel, i.Firmware, i.Libraries} {
@@ -94,10 +105,10 @@ func (f *Facts) validate() error {
 	if err := f.Identity.validate(); err != nil {
 		return err
 	}
-	if len(f.Absent)+len(f.Inline) > maxTypes {
-		return fmt.Errorf("%w: facts about %d types of QP", ErrTooLarge, len(f.Absent)+len(f.Inline))
+	if types := len(f.Absent) + len(f.Inline); max(types, len(f.Ways)) > maxFacts {
+		return fmt.Errorf("%w: facts about %d types of QP, and %d ways", ErrTooLarge, types, len(f.Ways))
 	}
-	seen := make(map[string]bool)
+	seen := make(map[any]bool)
 	once := func(typ string) error {
 		if !isLabel(typ) || seen[typ] {
 			return fmt.Errorf("facts about %.64q, which is no type of QP or is there twice", typ)
@@ -121,6 +132,16 @@ func (f *Facts) validate() error {
 			return fmt.Errorf("%s takes %d bytes of inline data", i.Type, i.Bytes)
 		}
 	}
+	for _, w := range f.Ways {
+		key := Way{Path: w.Path, Port: w.Port}
+		if err := w.validate(); err != nil {
+			return err
+		}
+		if seen[key] || !isLabel(w.Among) {
+			return fmt.Errorf("a way on port %d among %.64q, or there twice", w.Port, w.Among)
+		}
+		seen[key] = true
+	}
 	return nil
 }
 
@@ -128,6 +149,9 @@ func (f *Facts) validate() error {
 func (f *Facts) clip() {
 	for i := range f.Absent {
 		f.Absent[i].Detail = clip(f.Absent[i].Detail)
+	}
+	for i := range f.Ways {
+		f.Ways[i].clip()
 	}
 }
 

@@ -91,6 +91,7 @@ func fullRun() *Run {
 			},
 			Absent: []Skip{{Subject: "raw_packet", Reason: SkipNotPermitted, Detail: "EPERM <\u2028>"}},
 			Inline: []InlineMax{{"rc", 828}, {"ud", 0}},
+			Ways:   []KnownWay{{Way{1, PathLoopback, "GID 3 <\u2028>", "GID 1"}, "0123"}, {Way{1, PathFlush, "sends", ""}, "0123"}},
 		},
 	}
 }
@@ -345,6 +346,10 @@ func TestReadRejects(t *testing.T) {
 		{"facts with less than nothing", `{"facts":{"identity":{},"inline":[{"type":"rc","bytes":-1}]}}` + "\n", 1, nil},
 		{"facts about many types", `{"facts":{"identity":{},"inline":` + many(17, `{"type":"rc"}`) + "}}\n", 1, ErrTooLarge},
 		{"facts of a long identity", `{"facts":{"identity":{"libraries":"` + strings.Repeat("x", 129) + "\"}}}\n", 1, ErrTooLarge},
+		{"facts about no path", `{"facts":{"identity":{},"ways":[{"path":"x","port":1,"among":"1"}]}}` + "\n", 1, nil},
+		{"facts about a way among nothing", `{"facts":{"identity":{},"ways":[{"path":"flush","port":1}]}}` + "\n", 1, nil},
+		{"facts about a way twice", `{"facts":{"identity":{},"ways":` + many(2, `{"path":"flush","port":1,"among":"1"}`) + "}}\n", 1, nil},
+		{"facts about many ways", `{"facts":{"identity":{},"ways":` + many(17, `{"path":"flush","port":1,"among":"1"}`) + "}}\n", 1, ErrTooLarge},
 		{"facts with something else", `{"facts":{"identity":{},"colour":"red"}}` + "\n", 1, nil},
 		{"binary", "\x7fELF\x00\xff\n", 1, nil},
 		{"empty line", "\n" + endLine, 1, nil},
@@ -697,6 +702,7 @@ func FuzzRead(f *testing.F) {
 		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","missed":9223372036854775807}]}}` + "\n",
 		`{"turn":{"object":"qp_rc","port":1,"comp_vector":3}}` + "\n" + `{"turn":{}}` + "\n",
 		`{"facts":{"identity":{"fw_version":"\u0000"},"absent":[{"subject":"uc","reason":"not_supported"}]}}` + "\n",
+		`{"facts":{"ways":[{"path":"loopback","port":256,"by":"\ud800","among":"x"}]}}` + "\n",
 		`{"facts":{"inline":[{"type":"rc","bytes":9223372036854775807}]}}` + "\n" + `{"facts":{}}` + "\n",
 		`{"end":{"error":"\ud800"}}` + "\n", "panic: runtime error\n\ngoroutine 1 [running]:\n",
 	} {

@@ -116,8 +116,8 @@ func (p *Probe) validate() error {
 		words = append(words, m.Object, m.Profile)
 	}
 	for _, w := range p.Ways {
-		if !slices.Contains(LatencyPaths(), w.Path) || w.Port < 0 || w.Port > maxPorts {
-			return fmt.Errorf("probe %s: a way of path %.64q on port %d", p.Name, w.Path, w.Port)
+		if err := w.validate(); err != nil {
+			return fmt.Errorf("probe %s: %w", p.Name, err)
 		}
 	}
 	for i := range p.Latencies {
@@ -133,6 +133,16 @@ func (p *Probe) validate() error {
 	}
 	return p.unique()
 }
+
+func (w *Way) validate() error {
+	if !slices.Contains(LatencyPaths(), w.Path) || w.Port < 0 || w.Port > maxPorts {
+		return fmt.Errorf("a way of path %.64q on port %d", w.Path, w.Port)
+	}
+	return nil
+}
+
+// clip cuts the texts of a way down to what a reader keeps of them.
+func (w *Way) clip() { w.By, w.InsteadOf = clip(w.By), clip(w.InsteadOf) }
 
 func (l *Latency) validate() error {
 	if !slices.Contains(LatencyPaths(), l.Path) || !slices.Contains(LatencyModes(), l.Mode) {
@@ -248,8 +258,7 @@ func (p *Probe) clip() {
 		p.InlineSends[i].Detail = clip(p.InlineSends[i].Detail)
 	}
 	for i := range p.Ways {
-		w := &p.Ways[i]
-		w.By, w.InsteadOf = clip(w.By), clip(w.InsteadOf)
+		p.Ways[i].clip()
 	}
 	for i := range p.Latencies {
 		p.Latencies[i].Stopped = clip(p.Latencies[i].Stopped)
