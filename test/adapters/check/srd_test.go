@@ -48,9 +48,9 @@ func closed[T interface{ Close() error }](t testing.TB, object T) T {
 	return object
 }
 
-// TestSRD has this process hold SRD queue pairs on each adapter of efa, sends a message
-// from one to another, and looks for them in the kernel's tables and in what the
-// exporter says of this process. The libraries of other adapters are not asked for one.
+// TestSRD has the exporter probe SRD queue pairs on each adapter of efa. Then it has this
+// process hold some, sends a message from one to another, and looks for them in the
+// kernel's tables and in what the exporter says of this process. The libraries of other adapters are not asked for one.
 func TestSRD(t *testing.T) {
 	for _, a := range adapters(t) {
 		t.Run(a.spec, func(t *testing.T) {
@@ -86,6 +86,26 @@ func srdAttr(q verbs.CQ) verbs.QPInitAttr {
 func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 	t.Helper()
 	before := queuePairs(t, a)
+	r := child(t, a, report.KindProbe)
+	var sizes, inline []string
+	for _, p := range r.Probes {
+		for _, s := range p.QPs {
+			if s.Type == verbs.SRD.Label() {
+				sizes = append(sizes, s.Profile)
+			}
+		}
+		for _, s := range p.Inline {
+			if s.Type == verbs.SRD.Label() {
+				inline = append(inline, strconv.FormatInt(s.Bytes, 10))
+			}
+		}
+	}
+	if !slices.Equal(sizes, []string{"small", "medium", "large"}) || !slices.Equal(inline, []string{"32"}) {
+		t.Errorf("the exporter probed SRD queue pairs of the sizes %v and inline data of %v bytes", sizes, inline)
+	}
+	if left := queuePairs(t, a); left != before {
+		t.Errorf("a probe left queue pairs: the kernel tells of %+v, and told of %+v before", left, before)
+	}
 	const more = 3
 	var list []verbs.QP
 	for range more {
@@ -177,21 +197,27 @@ func queuePairs(t *testing.T, a adapter) (found tracked) {
 	return found
 }
 
-// heldHere returns how many queue pairs this process holds, as the exporter says.
-func heldHere(t *testing.T, a adapter) int64 {
+// child runs a child of the exporter on an adapter.
+func child(t *testing.T, a adapter, kind report.Kind) report.Run {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), exporterFile, "inventory", "--device="+a.name)
+	cmd := exec.CommandContext(t.Context(), exporterFile, string(kind), "--device="+a.name)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	text := stdout.String()
-	r := report.Run{Kind: report.KindInventory, Device: a.name}
+	r := report.Run{Kind: kind, Device: a.name}
 	if err := report.Read(&stdout, &r); err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	for _, o := range r.Inventory.Owners {
+	return r
+}
+
+// heldHere returns how many queue pairs this process holds, as the exporter says.
+func heldHere(t *testing.T, a adapter) int64 {
+	t.Helper()
+	for _, o := range child(t, a, report.KindInventory).Inventory.Owners {
 		for _, c := range o.Objects {
 			if o.PID == os.Getpid() && c.Type == "qp" {
 				return c.Objects
