@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,7 +88,10 @@ func TestHarmless(t *testing.T) {
 	exporter.Stop(t)
 	lines, _ = kernelLog(t, saidFirst)
 	for _, line := range lines {
-		t.Errorf("the kernel said: %s", line)
+		// That the emulated machine is slow is not of our making.
+		if !strings.Contains(line, "hrtimer: interrupt took") {
+			t.Errorf("the kernel said: %s", line)
+		}
 	}
 	runsAfter, callsAfter := numbers(t, runsTotal, last), numbers(t, calls, last)
 	for _, a := range list {
@@ -104,7 +108,7 @@ func TestHarmless(t *testing.T) {
 		}
 		counters := a.counters(t)
 		t.Logf("%s, in all: %s", a.spec, describe(counters))
-		if n := counters["event_queues"]; n == 0 || n > mostVectors {
+		if n := counters["event_queues"]; (n == 0) != (counters["created_cqs"] == 0) || n > mostVectors {
 			t.Errorf("%s: %d completion vectors were used, want %d at most", a.spec, n, mostVectors)
 		}
 	}
