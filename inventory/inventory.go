@@ -82,7 +82,7 @@ func run(all context.Context, o Options) error {
 	asking := time.Now().Add(o.Budget + o.Budget/ownersShare)
 	ctx, cancel := context.WithTimeout(all, o.Budget)
 	defer cancel()
-	index, err := find(ctx, o)
+	index, err := find(ctx, o.Tables, o.Device)
 	if err != nil {
 		return err
 	}
@@ -131,13 +131,13 @@ func order() []restrack.Type {
 	return []restrack.Type{restrack.CTX, restrack.PD, restrack.CQ, restrack.SRQ, restrack.MR, restrack.CMID, restrack.QP}
 }
 
-func find(ctx context.Context, o Options) (uint32, error) {
-	devices, err := o.Tables.Devices(ctx)
+func find(ctx context.Context, tables Tables, device string) (uint32, error) {
+	devices, err := tables.Devices(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("list the devices: %w", err)
 	}
 	for _, d := range devices {
-		if d.Name == o.Device {
+		if d.Name == device {
 			return d.Index, nil
 		}
 	}

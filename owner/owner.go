@@ -141,7 +141,14 @@ func (r *Reader) SeesAllPIDs() (bool, error) {
 //
 // If there is no such thread, errors.Is(err, ErrGone). If there is one that this
 // process may not look at, errors.Is(err, fs.ErrPermission).
-func (r *Reader) Process(thread int) (pid int, err error) {
+func (r *Reader) Process(thread int) (pid int, err error) { return r.related(thread, "Tgid") }
+
+// Parent returns the parent of a process, its PPid; 0 if that is in another pid
+// namespace, or none. Errors are those of [Reader.Process].
+func (r *Reader) Parent(pid int) (parent int, err error) { return r.related(pid, "PPid") }
+
+// related returns the process that a field of the status of a thread names.
+func (r *Reader) related(thread int, field string) (pid int, err error) {
 	p, err := r.open(thread)
 	if err != nil {
 		return 0, err
@@ -151,16 +158,16 @@ func (r *Reader) Process(thread int) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	value, found, err := statusField(status, "Tgid")
+	value, found, err := statusField(status, field)
 	if err != nil {
 		return 0, p.malformed("status", err)
 	}
 	if !found {
-		return 0, p.malformed("status", errors.New("has no line Tgid"))
+		return 0, p.malformed("status", fmt.Errorf("has no line %s", field))
 	}
 	pid, err = strconv.Atoi(value)
-	if err != nil || pid <= 0 {
-		return 0, p.malformed("status", fmt.Errorf("the Tgid is %q", value))
+	if err != nil || pid < 0 || pid == 0 && field == "Tgid" {
+		return 0, p.malformed("status", fmt.Errorf("the %s is %q", field, value))
 	}
 	return pid, nil
 }

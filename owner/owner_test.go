@@ -87,3 +87,23 @@ func TestProcess(t *testing.T) {
 		}
 	}
 }
+
+func TestParent(t *testing.T) {
+	status := fixture(t, "proc/status")
+	h := newHost(t)
+	h.process(4242, map[string]string{"status": status})
+	h.process(4243, map[string]string{"status": strings.Replace(status, "PPid:\t4100\n", "PPid:\t0\n", 1)})
+	h.process(4244, map[string]string{"status": strings.Replace(status, "PPid:\t4100\n", "", 1)})
+	r := h.reader()
+	for pid, want := range map[int]int{4242: 4100, 4243: 0} {
+		if got, err := r.Parent(pid); err != nil || got != want {
+			t.Errorf("process %d: got %d, %v, want %d", pid, got, err, want)
+		}
+	}
+	if got, err := r.Parent(4244); err == nil || errors.Is(err, owner.ErrGone) || got != 0 {
+		t.Errorf("without a parent: got %d, %v, want an error", got, err)
+	}
+	if got, err := r.Parent(4245); !errors.Is(err, owner.ErrGone) || got != 0 {
+		t.Errorf("of nobody: got %d, %v, want ErrGone", got, err)
+	}
+}

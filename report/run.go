@@ -51,6 +51,10 @@ type Run struct {
 	// Context is what the kernel calls the device that the child opened; nil if it
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
+	// Light is why the run did as little as it could: of the probes the smallest sizes
+	// of few objects, of the contract audit nothing. It is nil for a run that did
+	// everything.
+	Light *Light `json:"light,omitempty"`
 	// Inventory is what a resource audit found; nil if it did not come that far. Of
 	// an audit that was killed it may be no more than the kernel's own count.
 	Inventory *Inventory `json:"inventory,omitempty"`

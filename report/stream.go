@@ -29,6 +29,7 @@ type line struct {
 	Contract    *Contract    `json:"contract,omitempty"`
 	Undestroyed *Undestroyed `json:"undestroyed,omitempty"`
 	Context     *Context     `json:"context,omitempty"`
+	Light       *Light       `json:"light,omitempty"`
 	Inventory   *Inventory   `json:"inventory,omitempty"`
 	Turn        *Turn        `json:"turn,omitempty"`
 	Facts       *Facts       `json:"facts,omitempty"`
@@ -99,6 +100,9 @@ func (w *Writer) Undestroyed(u Undestroyed) error { return w.write(line{Undestro
 
 // Context says what the kernel calls the device that was opened.
 func (w *Writer) Context(c Context) error { return w.write(line{Context: &c}) }
+
+// Light says why the run does as little as it can.
+func (w *Writer) Light(l Light) error { return w.write(line{Light: &l}) }
 
 // Inventory says what the resource audit found so far. A second one takes the place
 // of the first.
@@ -190,7 +194,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Context, Inventory, Turn, Facts, Verb (the verb in flight), and
+// Presumed, Undestroyed, Context, Light, Inventory, Turn, Facts, Verb (the verb in flight), and
 // MaxRSS, Error, FailedVerb and Errno from the end line. It returns nil for a whole
 // report. Otherwise the error says what is wrong with it, and run holds what was
 // read until there. The error matches ErrTruncated or ErrTooLarge, or is a
@@ -391,6 +395,15 @@ func foldJSON(b []byte, run *Run) (end bool, err error) {
 			return false, errors.New("a second context")
 		}
 		run.Context = l.Context
+	case l.Light != nil:
+		if run.Light != nil {
+			return false, errors.New("it is light twice")
+		}
+		if err := l.Light.validate(); err != nil {
+			return false, err
+		}
+		l.Light.Detail = clip(l.Light.Detail)
+		run.Light = l.Light
 	case l.Inventory != nil:
 		if err := l.Inventory.validate(); err != nil {
 			return false, err
@@ -427,7 +440,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.Context != nil, l.Inventory != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
+		l.Undestroyed != nil, l.Context != nil, l.Light != nil, l.Inventory != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
 	} {
 		if set {
 			n++

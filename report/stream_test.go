@@ -24,6 +24,7 @@ func fullRun() *Run {
 	limit := int64(1 << 16)
 	return &Run{
 		Error: "so it is", FailedVerb: "ibv_query_port", Errno: "EIO", MaxRSS: 1 << 20,
+		Light: &Light{Reason: LightBusy, Detail: "mpirun (process 7) holds queue pairs\n"},
 		Info: &Device{
 			Transport: "InfiniBand", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
 			NodeGUID: "5254:00ff:fe12:3456", CompletionVectors: 4,
@@ -107,6 +108,9 @@ func write(t testing.TB, w *Writer, run *Run) {
 	}
 	for _, p := range run.Probes {
 		errs = append(errs, w.Probe(p))
+	}
+	if run.Light != nil {
+		errs = append(errs, w.Light(*run.Light))
 	}
 	if run.Planned != nil {
 		errs = append(errs, w.Plan(run.Planned))
@@ -365,6 +369,10 @@ func TestReadRejects(t *testing.T) {
 		{"text after the end", endLine + "bye\n", 2, nil},
 		{"text without newline after the end", endLine + "\nbye", 3, nil},
 		{"two ends", endLine + endLine, 2, nil},
+		{"light for nothing", `{"light":{}}` + "\n", 1, nil},
+		{"light without words", `{"light":{"reason":"busy"}}` + "\n", 1, nil},
+		{"light for an unheard-of reason", `{"light":{"reason":"dark","detail":"x"}}` + "\n", 1, nil},
+		{"light twice", lines(2, `{"light":{"reason":"busy","detail":"x"}}`), 2, nil},
 		{"verb", `{"begin":"rm -rf"}` + "\n", 1, nil},
 		{"verb of a call", `{"call":{"verb":"open","ns":1}}` + "\n", 1, nil},
 		{"long verb", `{"begin":"ibv_` + strings.Repeat("x", 48) + `"}` + "\n", 1, nil},
@@ -687,6 +695,7 @@ func FuzzRead(f *testing.F) {
 		"", "\n", "{}\n", "null\n", "[", "\xff\xfe\n", "{\"end\":{}}}\n", "{\"begin\":\"ibv_\"}\n",
 		`{"call":{"verb":"ibv_x","ns":1e99}}` + "\n", `{"call":{"verb":"ibv_x","ns":9223372036854775807}}` + "\n",
 		`{"device":{"ports":[{"number":-1,"state":"active"}]}}` + "\n", `{"BEGIN":"ibv_x"}` + "\n",
+		`{"light":{"reason":"unknown","detail":"x"}}` + "\n" + `{"light":{"reason":"busy","detail":"x"}}` + "\n",
 		`{"judging":""}` + "\n", `{"judging":"notify_any"}` + "\n" + `{"judging":"notify_one_shot"}` + "\n",
 		`{"contract":{"name":"c","severity":"info","verdict":"skipped","reason":"x","judged":"2026-03-01T12:00:00Z"}}` + "\n",
 		`{"probe":{"name":"n","status":"ok","latencies":[{"path":"flush","mode":"any","samples_ns":[],"arms_ns":null}]}}` + "\n",

@@ -25,6 +25,13 @@ func (h *Host) Process(thread int) (pid int, err error) {
 	return thread, nil
 }
 
+// Parent returns the parent of a process: none, for no process of a profile is a child
+// of the exporter. The error matches owner.ErrGone if there is no such process.
+func (h *Host) Parent(pid int) (parent int, err error) {
+	_, err = h.of(pid)
+	return 0, err
+}
+
 // Identify tells who a process is. As package owner does, it leaves no bytes that
 // are not UTF-8. The error matches owner.ErrGone if there is none.
 func (h *Host) Identify(pid int) (owner.Identity, error) {
