@@ -46,11 +46,11 @@ var errUsed = errors.New("used by others")
 func InUse(ctx context.Context, u Usage) *report.Light {
 	index, err := find(ctx, u.Tables, u.Device)
 	if err != nil {
-		return unknown(err)
+		return NotTold(err)
 	}
 	counts, err := u.Tables.Summary(ctx, index)
 	if err != nil {
-		return unknown(fmt.Errorf("count the objects: %w", err))
+		return NotTold(fmt.Errorf("count the objects: %w", err))
 	}
 	name, seen := "", uint64(0)
 	uses := func(o *restrack.Object) error {
@@ -70,18 +70,18 @@ func InUse(ctx context.Context, u Usage) *report.Light {
 	}
 	// The table of queue pairs is what decides.
 	if err != nil {
-		return unknown(fmt.Errorf("list the queue pairs: %w", err))
+		return NotTold(fmt.Errorf("list the queue pairs: %w", err))
 	}
 	for _, c := range counts {
 		if c.Name == restrack.QP.String() && seen < c.Objects {
-			return unknown(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
+			return NotTold(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
 		}
 	}
 	return nil
 }
 
-// unknown is what a run is told of a device of which the kernel does not tell.
-func unknown(err error) *report.Light {
+// NotTold is what InUse returns if the kernel does not tell, for the reason err.
+func NotTold(err error) *report.Light {
 	return &report.Light{Reason: report.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
 }
 

@@ -8,25 +8,35 @@ import (
 // cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
 func (r *run) cq(s *step) {
 	for _, p := range sizes(r.turn, "cq", r.cfg.CQ.all()) {
-		entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", r.Attr.Limits.MaxCQE)
-		var cq verbs.CQ
-		err := s.measure("cq", p.name, func() (err error) {
-			cq, err = r.Device.CreateCQ(verbs.CQInitAttr{Entries: entries, Vector: r.Vectors[0]})
-			return err
-		})
-		if err != nil {
-			if s.done == 0 && verbs.IsNotSupported(err) {
-				// Whatever the size: without CQs there is nothing else to probe.
-				s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
-				r.noCQs = true
-				return
-			}
-			s.fail(p.name, err)
-			continue
+		if cq := s.createCQ(p); cq != nil {
+			s.destroy(p.name, "cq", cq)
 		}
-		s.done++
-		s.CQs = append(s.CQs, report.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
-		s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
-		s.destroy(p.name, "cq", cq)
+		if r.noCQs {
+			return
+		}
 	}
+}
+
+// createCQ creates a CQ of a profile, and notes what became of it; nil if it could not be had.
+func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
+	entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", s.Attr.Limits.MaxCQE)
+	var cq verbs.CQ
+	err := s.measure("cq", p.name, func() (err error) {
+		cq, err = s.Device.CreateCQ(verbs.CQInitAttr{Entries: entries, Vector: s.Vectors[0]})
+		return err
+	})
+	if err != nil {
+		if s.done == 0 && verbs.IsNotSupported(err) {
+			// Whatever the size: without CQs there is nothing else to probe.
+			s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
+			s.noCQs = true
+			return nil
+		}
+		s.fail(p.name, err)
+		return nil
+	}
+	s.done++
+	s.CQs = append(s.CQs, report.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
+	s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
+	return cq
 }

@@ -31,6 +31,9 @@ type Options struct {
 	// Turn is the number of the turn; nil to do everything in one run. A device of which
 	// nothing is known yet takes no turns.
 	Turn *int
+	// Light is why the run is to do as little as it can; nil for one that does not have
+	// to. It finds out no facts and takes no turn.
+	Light *report.Light
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
 	// Out takes the report.
@@ -44,6 +47,9 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
+	if o.Light != nil {
+		_ = o.Out.Light(*o.Light) // the writer keeps its first error
+	}
 	so := session.Options{
 		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
 		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
@@ -53,6 +59,9 @@ func Run(ctx context.Context, o Options) error {
 		var known bool
 		r.facts, known = r.factsOf(o.Facts)
 		r.turn = r.turnOf(o.Turn, known)
+		if o.Light != nil {
+			return r.light(ctx)
+		}
 		return r.all(ctx)
 	})
 }

@@ -113,29 +113,37 @@ func (q *qpProbe) offered(works bool) bool {
 	return false
 }
 
-// profiles creates a QP of each profile.
+// profiles creates a QP of each profile that has its turn.
 func (q *qpProbe) profiles() {
 	for i, p := range sizes(q.turn, "qp_"+q.label, q.cfg.QP.all()) {
 		subject := q.label + " " + p.name
-		asked := q.clampAll(p.name, p.size)
-		var qp verbs.QP
-		err := q.measure("qp_"+q.label, p.name, func() (err error) {
-			qp, err = q.create(asked)
-			return err
-		})
+		qp, err := q.profile(p)
 		if err != nil {
 			q.fail(subject, err)
 			continue
 		}
-		q.done++
-		given := qp.Created()
-		q.QPs = append(q.QPs, report.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
-		q.capsAtLeast(subject, asked, given)
 		if i == 0 {
 			q.states(subject, qp)
 		}
 		q.destroy(subject, "qp", qp)
 	}
+}
+
+// profile creates a QP of a profile, and notes what was given.
+func (q *qpProbe) profile(p named[QPProfile]) (qp verbs.QP, err error) {
+	asked := q.clampAll(p.name, p.size)
+	err = q.measure("qp_"+q.label, p.name, func() (err error) {
+		qp, err = q.create(asked)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	q.done++
+	given := qp.Created()
+	q.QPs = append(q.QPs, report.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
+	q.capsAtLeast(q.label+" "+p.name, asked, given)
+	return qp, nil
 }
 
 // states times ibv_modify_qp and ibv_query_qp, without sending anything.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,9 @@ type settings struct {
 	// the number of this one's turn. Without, it does everything.
 	Facts *report.Facts `json:"facts,omitempty"`
 	Turn  *int          `json:"turn,omitempty"`
+	// When is when the device is probed in full: always, which nothing stands for too, or
+	// idle.
+	When string `json:"when,omitempty"`
 	// Judged are the contracts that are not to be judged, because an earlier child
 	// of the same audit did.
 	Judged []string `json:"judged,omitempty"`
@@ -83,6 +87,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	}
 	out := report.NewWriter(std.out)
 	return work(ctx, o.command, s, probe.Options{
+		Light:    lightOf(ctx, s, o.device),
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
 		Facts: s.Facts, Turn: s.Turn, LocksMemory: s.Provider == providerLibibverbs,
 		Opened: func() { announce(ctx, s, o.device, out) }, Out: out,
@@ -91,6 +96,10 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 
 // work is the commands probe and contract, on a device that is as the options say.
 func work(ctx context.Context, command string, s settings, o probe.Options) error {
+	if command == commandContract && o.Light != nil {
+		// Contracts are judged when others need not mind.
+		return errors.Join(o.Out.Light(*o.Light), o.Out.End(report.End{}))
+	}
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{
 			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,

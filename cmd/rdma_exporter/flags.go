@@ -37,6 +37,9 @@ const (
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
+
+	whenAlways = "always"
+	whenIdle   = "idle"
 )
 
 // options are the command line, parsed but not yet checked against files.
@@ -52,6 +55,8 @@ type options struct {
 	interval, timeout, backoff, discovery time.Duration
 	concurrency                           int
 	jitter                                float64
+	// when is when a device is probed in full.
+	when string
 
 	notification                      probe.NotificationConfig
 	contractInterval, contractTimeout time.Duration
@@ -181,6 +186,8 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
 			Default("30s").DurationVar(&o.interval)
 	}
+	app.Flag("probe.when", "When a device is probed in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
+		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
 		Default("10s").DurationVar(&o.timeout)
 	app.Flag("probe.concurrency", "Most devices that are probed or audited at the same time.").

@@ -26,7 +26,7 @@ func (o *options) supervise() (supervisor.Config, error) {
 	if err != nil {
 		return supervisor.Config{}, err
 	}
-	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, Inventory: o.inventory()}, profiles)
+	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, When: o.when, Inventory: o.inventory()}, profiles)
 	if err != nil {
 		return supervisor.Config{}, err
 	}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"rdma_exporter/inventory"
+	simulatedhost "rdma_exporter/inventory/simulated"
+	"rdma_exporter/owner"
+	"rdma_exporter/report"
+	"rdma_exporter/restrack"
+)
+
+// lightOf returns why a run on a device is to do as little as it can; nil if it is to do
+// everything.
+func lightOf(ctx context.Context, s settings, device string) *report.Light {
+	if s.When != whenIdle {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	defer cancel()
+	u := inventory.Usage{Device: device, Exporter: os.Getppid(), Own: programName}
+	if s.Provider == providerSimulated {
+		profile, err := profileOf(s)
+		if err != nil {
+			return inventory.NotTold(err)
+		}
+		host := simulatedhost.New(profile, device, time.Now(), nil)
+		u.Tables, u.Relatives = host, host
+		return inventory.InUse(ctx, u)
+	}
+	if !restrack.Whole() {
+		return inventory.NotTold(errors.New("before Linux 5.5 its tables leave out what others have"))
+	}
+	tables, err := restrack.Dial()
+	if err != nil {
+		return inventory.NotTold(err)
+	}
+	defer func() { _ = tables.Close() }() // nothing was written
+	u.Tables = tables
+	// Without /proc all queue pairs are those of others.
+	if people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup); err == nil {
+		u.Relatives = people
+	}
+	return inventory.InUse(ctx, u)
+}
