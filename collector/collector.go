@@ -19,6 +19,8 @@ type Options struct {
 	// must not wait, and nobody may change what it returned. Without it there are
 	// counters and histograms only.
 	Snapshot func() *report.Snapshot
+	// Light tells that runs may be light, and so that it is to be exposed which are.
+	Light bool
 }
 
 // Collector holds the counters and histograms of the runs observed, and reads
@@ -29,6 +31,7 @@ type Options struct {
 type Collector struct {
 	schema   *schema
 	snapshot func() *report.Snapshot
+	light    bool
 
 	mu        sync.Mutex
 	histories map[string]*history
@@ -51,6 +54,7 @@ func New(o Options) *Collector {
 	c := &Collector{
 		schema:    newSchema(),
 		snapshot:  o.Snapshot,
+		light:     o.Light,
 		histories: make(map[string]*history),
 	}
 	if c.snapshot == nil {
@@ -89,7 +93,9 @@ func (c *Collector) Forget(device string) {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for f := range c.schema {
-		ch <- c.schema[f].desc
+		if f != int(probeLight) || c.light {
+			ch <- c.schema[f].desc
+		}
 	}
 }
 
@@ -184,6 +190,9 @@ func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden i
 	addDevice(b, provider, s.Name, s.Info)
 	if s.Last != nil {
 		addRun(b, s.Name, s.Last)
+	}
+	if s.Last != nil && c.light {
+		b.truth(probeLight, s.Last.Light != nil, s.Name)
 	}
 	if s.Contracts != nil {
 		addContracts(b, s.Name, s.Contracts)

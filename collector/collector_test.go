@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,9 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/metrics.md")
 
-// collectorOf returns a Collector that has observed runs and reads snapshot.
+// collectorOf returns a Collector that has observed runs and reads snapshot, in which
+// runs may be light.
 func collectorOf(snapshot *report.Snapshot, runs ...*report.Run) *collector.Collector {
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d report.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }, Light: light})
 	for _, r := range runs {
 		c.Observe(r)
 	}
@@ -140,6 +143,9 @@ func scenes() map[string]scene {
 	between := state(timedOut)
 	between.Stuck = &report.Stuck{PID: 4711, Since: started().Add(10 * time.Second)}
 
+	alone := bare("rxe0")
+	alone.Light = &report.Light{Reason: report.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+
 	crashed := &report.Run{
 		Device: "siw0", Started: started(), Duration: 30 * time.Millisecond,
 		Outcome: report.OutcomeCrashed, Error: "signal: segmentation fault",
@@ -167,6 +173,9 @@ func scenes() map[string]scene {
 		"undiscovered": {snapshot: &report.Snapshot{
 			Provider: "libibverbs", DiscoveryError: "ibv_get_device_list: EPERM",
 		}},
+		"light": {snapshot: &report.Snapshot{Provider: "libibverbs", Ready: true, Devices: []report.DeviceState{
+			state(alone), state(bare("rxe1")),
+		}}, runs: []*report.Run{alone}},
 		"waiting": {snapshot: &report.Snapshot{
 			Provider: "libibverbs", Devices: []report.DeviceState{{Name: "mlx5_0", Present: true}},
 		}},

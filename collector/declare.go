@@ -24,6 +24,7 @@ const (
 	probeChildMaxResident
 	probeStuck
 	probeUndestroyed
+	probeLight
 
 	cqRequested
 	cqActual
@@ -210,6 +211,12 @@ func declarations() [familyCount]declaration {
 			aboutRuns, "rdma_probe_undestroyed_objects", gauge, "objects",
 			[]string{"device", "type", "errno"},
 			"Objects that the device refused to destroy to the end of the last run of the probes or of the contract audit, both added up, by the errno of the last refusal.", nil,
+		},
+
+		probeLight: {
+			aboutRuns, "rdma_probe_light", gauge, "1 or 0",
+			[]string{"device"},
+			"Whether the last run created next to nothing, since another program holds queue pairs on the device or the kernel does not tell. There only with --probe.when=idle.", nil,
 		},
 
 		cqRequested: {

@@ -101,6 +101,9 @@ func (h *history) observe(run *report.Run) {
 		h.observeRun(probeRuns, run)
 		h.observeAbort(probeAborts, run)
 	case report.KindContract:
+		if run.Light != nil && run.Outcome == report.OutcomeOK {
+			return // It was put off.
+		}
 		h.observeRun(contractRuns, run)
 		h.observeAbort(contractAborts, run)
 	case report.KindInventory:

@@ -87,4 +87,6 @@ type Contracts struct {
 	Last *Run `json:"last,omitempty"`
 	// Verdicts are the latest on each contract, in the order of judgement.
 	Verdicts []Contract `json:"verdicts"`
+	// PutOff is why an audit that is due waits; nil if none does.
+	PutOff *Light `json:"put_off,omitempty"`
 }

@@ -13,7 +13,7 @@ func contractsOf(c *report.Contracts, o *Options) *Contracts {
 	if c == nil {
 		return nil
 	}
-	contracts := &Contracts{Run: runOf(c.Last, report.KindContract, o), Verdicts: make([]Contract, 0, len(c.Verdicts))}
+	contracts := &Contracts{Run: runOf(c.Last, report.KindContract, o), PutOff: lightOf(c.PutOff), Verdicts: make([]Contract, 0, len(c.Verdicts))}
 	for i := range cut(c.Verdicts) {
 		v := &c.Verdicts[i]
 		switch v.Verdict {

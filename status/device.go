@@ -121,6 +121,9 @@ func (d *Device) gaps(now time.Time) []string {
 	if len(skipped) > 0 {
 		gaps = append(gaps, "Could not be probed: "+strings.Join(skipped, ", ")+".")
 	}
+	if d.Run.Light != nil {
+		gaps = append(gaps, "Left alone for the time being: "+d.Run.Light.Detail+".")
+	}
 	if c := d.Contracts; c != nil && c.Run != nil && c.Run.Stale {
 		old = append(old, "the contract audit, started "+ago(now, c.Run.Started))
 	}
@@ -184,8 +187,15 @@ func runOf(r *report.Run, kind report.Kind, o *Options) *Run {
 	return &Run{
 		Started: moment(r.Started), Duration: seconds(r.Duration), Outcome: report.Outcome(Clean(string(r.Outcome))),
 		Error: Clean(r.Error), FailedVerb: Clean(r.FailedVerb), Errno: Clean(r.Errno), Verb: Clean(r.Verb),
-		Stale: ages && o.Now.Sub(r.Started) > after,
+		Stale: ages && o.Now.Sub(r.Started) > after, Light: lightOf(r.Light),
 	}
+}
+
+func lightOf(l *report.Light) *Light {
+	if l == nil {
+		return nil
+	}
+	return &Light{Reason: report.LightReason(Clean(string(l.Reason))), Detail: Clean(l.Detail)}
 }
 
 // stuckOf returns the children that have not ended.

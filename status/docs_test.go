@@ -165,6 +165,7 @@ func words() map[reflect.Type]word {
 	addWords(all, "reason for a skip", []report.SkipReason{
 		report.SkipNotSupported, report.SkipNotPermitted, report.SkipNeeds, report.SkipPortDown, report.SkipBudget, report.SkipTimeout, report.SkipCrashed,
 	})
+	addWords(all, "reason to leave a device alone", report.LightReasons())
 	addWords(all, "path", report.LatencyPaths())
 	addWords(all, "mode", report.LatencyModes())
 	addWords(all, "verdict", report.Verdicts())

@@ -240,6 +240,16 @@ type Run struct {
 	// Whether the run is older than it should be: there ought to have been another one
 	// since.
 	Stale bool `json:"stale"`
+	// Why the run did as little as it could; absent if it did not.
+	Light *Light `json:"light,omitempty"`
+}
+
+// Light is why a device is left alone, with --probe.when=idle.
+type Light struct {
+	// Why.
+	Reason report.LightReason `json:"reason"`
+	// Why, in words.
+	Detail string `json:"detail"`
 }
 
 // Stuck is a child process that was killed and has not ended.
@@ -425,6 +435,8 @@ type Vector struct {
 type Contracts struct {
 	// The last finished run of the contract audit; absent before the first.
 	Run *Run `json:"run,omitempty"`
+	// Why an audit that is due is put off; absent if none is.
+	PutOff *Light `json:"put_off,omitempty"`
 	// How many contracts hold.
 	Holds int `json:"holds"`
 	// How many are violated.

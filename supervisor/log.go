@@ -21,6 +21,8 @@ type journal struct {
 	outcome report.Outcome
 	// classes are the kinds of failure since the last run that was ok.
 	classes classes
+	// light tells that the last run of the probes was.
+	light bool
 	// notes are the skips and clamps of the last whole run.
 	notes string
 	// auditClasses are the kinds of failure since the last audit of which every
@@ -49,7 +51,19 @@ func (j *journal) run(run *report.Run, stderr string) {
 		j.failed(run, stderr, &j.classes, "A run on the device failed")
 	}
 	j.outcome = run.Outcome
+	j.lightens(run)
 	j.note(run)
+}
+
+// lightens logs that runs have begun, or ceased, to leave the device alone.
+func (j *journal) lightens(run *report.Run) {
+	switch {
+	case run.Light != nil && !j.light:
+		j.log.Info("The device is left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
+	case run.Light == nil && j.light:
+		j.log.Info("The device is probed in full again")
+	}
+	j.light = run.Light != nil
 }
 
 // auditRun logs a finished run of the contract audit, but for its verdicts.

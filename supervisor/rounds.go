@@ -46,6 +46,9 @@ func (r *rounds) take(run *report.Run) (kept *report.Run, changes []string) {
 		r.facts = f
 	}
 	kept = run.Kept()
+	if done := run.Outcome == report.OutcomeOK || run.Outcome == report.OutcomeFailed; done && run.Light != nil && run.Info != nil {
+		kept.Probes = keepRest(r.probes, kept.Probes)
+	}
 	if run.Turn != nil {
 		for i := range kept.Probes {
 			p := &kept.Probes[i]
@@ -56,7 +59,7 @@ func (r *rounds) take(run *report.Run) (kept *report.Run, changes []string) {
 	}
 	switch run.Outcome {
 	case report.OutcomeOK:
-		r.whole, r.probes = false, kept.Probes
+		r.whole, r.probes = r.whole && run.Light != nil, kept.Probes
 		if run.Turn != nil {
 			r.turn++
 		}

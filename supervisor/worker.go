@@ -206,8 +206,12 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 		w.journal.changed(changes)
 	}
 	measured := run.Kept()
+	waits := w.audit != nil && !w.audit.goesOn() && w.audit.due.IsZero()
 	return func(state *report.DeviceState) {
 		state.Last = kept
+		if waits {
+			state.Contracts = putOff(state.Contracts, run.Light)
+		}
 		state.Notification = latestVectors(state.Notification, measured)
 		state.Failures = w.failures
 		if run.Outcome == report.OutcomeOK {
@@ -247,6 +251,10 @@ func latestVectors(before *report.Notification, run *report.Run) *report.Notific
 // say, the verdict on the contract that ended it, is added to it.
 func (w *worker) audited(res result) (change func(*report.DeviceState)) {
 	a := w.audit
+	if light := res.run.Light; light != nil && res.run.Outcome == report.OutcomeOK {
+		a.children = 0
+		return func(state *report.DeviceState) { state.Contracts = putOff(state.Contracts, light) }
+	}
 	a.take(res)
 	w.journal.auditRun(res.run, res.stderr)
 	if !a.goesOn() {
@@ -256,6 +264,20 @@ func (w *worker) audited(res result) (change func(*report.DeviceState)) {
 	// What an earlier child of the audit could not destroy was not destroyed in it.
 	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
 	return func(state *report.DeviceState) { state.Contracts = contracts }
+}
+
+// putOff returns what is known of the contracts while an audit waits for the reason l;
+// nil for none. It does not change what was known before.
+func putOff(before *report.Contracts, l *report.Light) *report.Contracts {
+	if before == nil && l == nil {
+		return nil
+	}
+	after := &report.Contracts{Verdicts: []report.Contract{}}
+	if before != nil {
+		*after = *before
+	}
+	after.PutOff = l
+	return after
 }
 
 // stuck waits for the end of a child that was killed and has not ended. Without
@@ -301,13 +323,18 @@ func (w *worker) schedule(j *job, run *report.Run) {
 		// What is left of an audit waits for nothing but the probes, if they were
 		// due before.
 		j.due = now
-		if !w.audit.goesOn() {
+		switch {
+		case w.audit.goesOn():
+		case run.Light != nil:
+			j.due = time.Time{}
+		default:
 			j.due = now.Add(w.regular(w.audit.began, w.s.cfg.Contract.Interval))
 		}
 	} else {
 		j.due = now.Add(w.nextDelay(run))
 	}
-	if w.audit != nil && !w.audit.goesOn() && (w.audit.due.IsZero() || w.changed) {
+	// An audit that was put off waits for a run that finds the device idle.
+	if w.audit != nil && !w.audit.goesOn() && run.Light == nil && (w.audit.due.IsZero() || w.changed) {
 		w.audit.due, w.changed = now, false
 	}
 }

@@ -107,6 +107,9 @@ func (p *page) run(label string, r *status.Run, more ...span) {
 	if r.Error != "" {
 		text = append(text, p.of(plain, ": "+r.Error))
 	}
+	if r.Light != nil {
+		text = append(text, p.of(odd, "; light: "+r.Light.Detail))
+	}
 	p.labelled(label, append(text, more...)...)
 }
 
@@ -162,6 +165,12 @@ func (p *page) contracts(c *status.Contracts) {
 	if c == nil {
 		p.run("Contracts", nil)
 		return
+	}
+	if c.PutOff != nil {
+		p.labelled("Contracts", p.of(odd, "put off: "+c.PutOff.Detail))
+		if c.Run == nil {
+			return
+		}
 	}
 	p.run("Contracts", c.Run, p.of(plain, "; "), p.of(plain, fmt.Sprintf("%d hold", c.Holds)), p.of(plain, ", "),
 		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))

@@ -331,3 +331,20 @@ func nobody() *status.Status {
 	}
 	return s
 }
+
+// leftAlone is a device that others use, since its contracts were judged or before.
+func leftAlone(judged bool) status.Device {
+	d := healthy("mlx5_0")
+	busy := &status.Light{Reason: report.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	run := *d.Run
+	run.Light, d.Run, d.Headline = busy, &run, status.NothingToDo+" Left alone for the time being: "+busy.Detail+"."
+	contracts := status.Contracts{PutOff: busy}
+	if judged {
+		contracts = *d.Contracts
+		contracts.PutOff = busy
+	} else {
+		d.Name = "mlx5_1"
+	}
+	d.Contracts = &contracts
+	return d
+}

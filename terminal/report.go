@@ -237,6 +237,8 @@ func (p *page) contractsCell(c *status.Contracts) []span {
 	switch {
 	case c == nil:
 		return p.cell(faint, "not judged")
+	case c.PutOff != nil && c.Run == nil:
+		return p.cell(faint, "put off")
 	case unexpected(c) > 0:
 		return p.cell(odd, fmt.Sprintf("%d violated", unexpected(c)))
 	default:

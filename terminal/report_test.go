@@ -44,7 +44,8 @@ func cases() map[string]*status.Status {
 		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
 		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
-		"unknown": of(status.Device{Name: "mlx5_0", Present: true, Health: status.HealthUnknown, Headline: "It has not been probed yet."}),
+		"left_alone": of(leftAlone(true), leftAlone(false)),
+		"unknown":    of(status.Device{Name: "mlx5_0", Present: true, Health: status.HealthUnknown, Headline: "It has not been probed yet."}),
 	}
 }
 

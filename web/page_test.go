@@ -243,6 +243,7 @@ func TestGlance(t *testing.T) {
 		"slow_vector":       {"critical", "had not come by the deadline", "vector 3: 7", "/proc/interrupts"},
 		"permission_denied": {"critical", "The device needs attention", "permission denied", "<code>ls -l /dev/infiniband</code>"},
 		"memlock_too_small": {"critical", "The device needs attention", "ENOMEM", "may lock 64 KiB", "LimitMEMLOCK=infinity"},
+		"left_alone":        {"ok", "All is well. There is nothing to be done", "2 devices: 2 ok."},
 		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not lately", "The first round of probes is not complete"},
 		"hostile":           {"critical", "&lt;script&gt;"},
 	}

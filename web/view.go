@@ -78,6 +78,8 @@ type runView struct {
 	*status.Run
 	// None says why there is no run.
 	None string
+	// PutOff is why one that is due waits; nil if none does.
+	PutOff *status.Light
 }
 
 // typeView is a type of object with its picture.
@@ -255,7 +257,7 @@ func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
 		{What: "Resource audit", None: "not run yet, or switched off"},
 	}
 	if d.Contracts != nil {
-		v.Runs[1].Run = d.Contracts.Run
+		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Run, d.Contracts.PutOff
 		for _, one := range d.Contracts.Verdicts {
 			switch one.Verdict {
 			case report.VerdictViolated:

@@ -90,7 +90,7 @@ func audited(ctx context.Context, o *options, std stdio) (*status.Status, error)
 	config.Assess = func(d *report.DeviceState) *report.Assessment { return withVanished(d, assess(d)) }
 
 	var s *supervisor.Supervisor
-	metrics := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }})
+	metrics := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {

@@ -82,7 +82,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }})
+	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {

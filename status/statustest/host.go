@@ -32,6 +32,7 @@ func Hosts() []Host {
 		{"slow_vector", host(changed(func(d *report.DeviceState) { slow(d, 13) }), Device("mlx5_1", 16))},
 		{"permission_denied", host(denied())},
 		{"memlock_too_small", host(changed(starve))},
+		{"left_alone", host(changed(leaveAlone), waiting())},
 		{"simulated", simulated()},
 		{"hostile", Hostile(evil)},
 	}
@@ -50,6 +51,27 @@ func changed(change func(*report.DeviceState)) report.DeviceState {
 
 func find(d *report.DeviceState, f ...report.Finding) {
 	d.Assessment = &report.Assessment{Findings: append(f, d.Assessment.Findings...)}
+}
+
+// leaveAlone makes a device one that others use since its contracts were judged.
+func leaveAlone(d *report.DeviceState) {
+	run := *d.Last
+	run.Light = &report.Light{Reason: report.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	d.Last = &run
+	contracts := *d.Contracts
+	contracts.PutOff = run.Light
+	d.Contracts = &contracts
+}
+
+// waiting is a device of which nobody knew who uses it whenever it was probed.
+func waiting() report.DeviceState {
+	d := Device("mlx5_1", 16)
+	run := *d.Last
+	run.Light = &report.Light{Reason: report.LightUnknown, Detail: "the kernel does not tell who holds queue pairs: list the devices: operation not permitted"}
+	run.Probes = []report.Probe{run.Probes[0]}
+	d.Last, d.Notification = &run, nil
+	d.Contracts = &report.Contracts{Verdicts: []report.Contract{}, PutOff: run.Light}
+	return d
 }
 
 // hang makes the last child of a device one that nothing can kill.
@@ -270,6 +292,7 @@ func Hostile(s string) *report.Snapshot {
 	run := *d.Last
 	run.Outcome, run.Error, run.Verb, run.FailedVerb, run.Errno = report.Outcome(s), s, s, s, s
 	run.Started, run.Duration = Now().Add(time.Hour), -time.Hour
+	run.Light = &report.Light{Reason: report.LightReason(s), Detail: s}
 	run.Probes = append(probes(), report.Probe{
 		Name: s, Status: report.Status(s), Duration: -1,
 		Failures:  []report.Failure{{Subject: s, Verb: s, Errno: s, Message: s, Memlock: &limit}},
@@ -285,7 +308,7 @@ func Hostile(s string) *report.Snapshot {
 	})
 	d.Last = &run
 	d.Stuck = &report.Stuck{PID: -1, Verb: s}
-	d.Contracts = &report.Contracts{Last: &run, Verdicts: []report.Contract{
+	d.Contracts = &report.Contracts{Last: &run, PutOff: run.Light, Verdicts: []report.Contract{
 		{Name: s, Severity: report.Severity(s), Verdict: report.VerdictViolated, Asked: s, Expected: s, Observed: s, Consequence: s, Remedy: s},
 		{Name: s, Severity: report.SeverityInfo, Verdict: report.VerdictSkipped, Reason: report.SkipReason(s), Asked: s, Observed: s},
 		{Name: s, Severity: report.SeverityInfo, Verdict: report.VerdictHolds, Asked: s, Expected: s, Observed: s},

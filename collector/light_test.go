@@ -1,0 +1,67 @@
+package collector_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/report"
+)
+
+// TestLight: where runs may be light, it is told which are; elsewhere there are no
+// series for that.
+func TestLight(t *testing.T) {
+	t.Parallel()
+	light := &report.Light{Reason: report.LightBusy, Detail: "somebody"}
+	snapshot := &report.Snapshot{Devices: []report.DeviceState{
+		{Name: "busy", Present: true, Last: &report.Run{Light: light}},
+		{Name: "idle", Present: true, Last: new(report.Run)},
+		{Name: "new", Present: true},
+		{Name: "gone", Last: &report.Run{Light: light}},
+	}}
+	for _, may := range []bool{true, false} {
+		c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }, Light: may})
+		got := values(t, c)
+		for device, want := range map[string]string{"busy": "1", "idle": "0", "new": "", "gone": ""} {
+			if !may {
+				want = ""
+			}
+			if series := `rdma_probe_light{device="` + device + `"}`; got[series] != want {
+				t.Errorf("runs may be light %t: %s is %q, want %q", may, series, got[series], want)
+			}
+		}
+		described := make(chan *prometheus.Desc, 1000)
+		c.Describe(described)
+		close(described)
+		told := false
+		for d := range described {
+			told = told || strings.Contains(d.String(), `fqName: "rdma_probe_light"`)
+		}
+		if told != may {
+			t.Errorf("runs may be light %t: described %t", may, told)
+		}
+	}
+}
+
+// TestLightAudit: a contract audit that is put off is no run of it.
+func TestLightAudit(t *testing.T) {
+	t.Parallel()
+	c := collector.New(collector.Options{})
+	run := &report.Run{
+		Kind: report.KindContract, Device: "rxe0", Outcome: report.OutcomeOK, Light: &report.Light{Reason: report.LightBusy, Detail: "x"},
+	}
+	const runs = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
+	c.Observe(run)
+	if got := values(t, c)[runs]; got != "" {
+		t.Errorf("%s is %q after one that was put off", runs, got)
+	}
+	whole := *run
+	whole.Light = nil
+	c.Observe(&whole)
+	c.Observe(run)
+	if got := values(t, c)[runs]; got != "1" {
+		t.Errorf("%s is %q after one audit", runs, got)
+	}
+}
