@@ -30,6 +30,8 @@ func TestBadInput(t *testing.T) {
 		{name: "child without device", args: []string{"probe"}, want: []string{"'--device' not provided"}},
 		{name: "contract without device", args: []string{"contract"}, want: []string{"'--device' not provided"}},
 		{name: "provider", args: []string{"--provider=real"}, want: []string{"--provider: ", "libibverbs,simulated", "'real'"}},
+		{name: "when", args: []string{"--probe.when=never"}, want: []string{"--probe.when: ", "always,idle", "'never'"}},
+		{name: "when nothing", args: []string{"--probe.when="}, want: []string{"--probe.when: ", "always,idle"}},
 		{name: "include", args: []string{"--device.include=mlx5_("}, want: []string{"--device.include: ", "missing closing )"}},
 		{name: "exclude", args: []string{"--device.exclude=*"}, want: []string{"--device.exclude: ", "missing argument to repetition operator"}},
 		{name: "log level", args: []string{"--log.level=loud"}, want: []string{"--log.level: ", "loud"}},
