@@ -155,9 +155,11 @@ func deviceTrouble() []Panel {
 		strips(about{
 			at{12, 7},
 			"Probes",
-			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it did.",
+			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it did. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it.",
 			count, anyIs(good),
-		}, okOr("failed"), query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"}),
+		}, texts(text{1, "OK", good}, text{0, "failed", critical}, text{2, "left alone", neutral}),
+			query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"},
+			query{`2 * max(rdma_probe_light{@device}) > 0`, "run"}),
 		strips(about{
 			at{12, 7},
 			"Ports",
