@@ -33,9 +33,10 @@ var creators = []string{
 }
 
 var (
-	// runsTotal and contractRuns are samples of the runs of a device.
+	// runsTotal and contractRuns are samples of the runs of a device. The last process of
+	// a contract audit is the one that is ok.
 	runsTotal    = regexp.MustCompile(`(?m)^rdma_probe_runs_total\{device="([^"]+)",outcome="[^"]+"()\} (\d+)$`)
-	contractRuns = regexp.MustCompile(`(?m)^rdma_contract_last_run_timestamp_seconds\{device="([^"]+)"()\} ([1-9])`)
+	contractRuns = regexp.MustCompile(`(?m)^rdma_contract_runs_total\{device="([^"]+)",outcome="ok"()\} (\d+)$`)
 	// calls is a sample of the calls of a verb on a device, refused ones too.
 	calls = regexp.MustCompile(`(?m)^rdma_verbs_call_duration_seconds_count\{device="([^"]+)",verb="([^"]+)"\} (\d+)$`)
 )
