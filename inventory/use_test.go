@@ -93,7 +93,7 @@ func TestInUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			if tt.tables.blocks != (restrack.Type(0)) {
+			if tt.tables.blocks != restrack.Type(0) {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithCancel(ctx)
 				cancel()

@@ -126,17 +126,20 @@ func TestCarried(t *testing.T) {
 	}{
 		{
 			"a size that had its turn and failed", &report.Turn{Object: "cq"},
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")}, report.Probe{Name: "cq", CQs: sizes(2, "small", "large")},
+			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			report.Probe{Name: "cq", CQs: sizes(2, "small", "large")},
 			"cq small 2, cq large 2",
 		},
 		{
 			"sizes of which none had its turn", &report.Turn{Object: "srq"},
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")}, report.Probe{Name: "cq", CQs: sizes(2, "small")},
+			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			report.Probe{Name: "cq", CQs: sizes(2, "small")},
 			"cq small 2, cq medium 1, cq large 1",
 		},
 		{
 			"everything had its turn", nil,
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")}, report.Probe{Name: "cq", CQs: sizes(2, "medium")},
+			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			report.Probe{Name: "cq", CQs: sizes(2, "medium")},
 			"cq medium 2",
 		},
 		{
