@@ -122,7 +122,7 @@ func (n *notification) recallWay(w *way, among string) {
 	}
 }
 
-// learnWay notes the way that is gone, and returns it as it is reported: with why no
+// learnWay notes the way that is taken, and returns it as it is reported: with why no
 // better one is, if that was found out before. Failed are how many were tried first.
 func (n *notification) learnWay(w *way, port int, found report.Way, failed int) report.Way {
 	if w.known != nil && found.By == w.known.By && failed == 0 {

@@ -24,7 +24,7 @@ type way struct {
 	path report.LatencyPath
 	port int
 	// candidates are the ways that there may be, the best first; used is the one that
-	// is gone, once settled.
+	// is taken, once settled.
 	candidates []candidate
 	used       candidate
 	settled    bool

@@ -136,7 +136,7 @@ func TestNotificationRefusal(t *testing.T) {
 	}
 	type test struct {
 		faults string
-		by     string // the way that is gone; else verb and errno are of the failure
+		by     string // the way that is taken; else verb and errno are of the failure
 		verb   string
 		errno  string
 	}

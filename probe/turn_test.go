@@ -185,7 +185,7 @@ func addresses(indices ...int) string {
 		strings.Join(gids, ", ") + "]}]"
 }
 
-// TestKnownWays: the way that was found is gone again, and says why no better one is,
+// TestKnownWays: the way that was found is taken again, and says why no better one is,
 // until there is something else to choose from or it leads nowhere.
 func TestKnownWays(t *testing.T) {
 	probed := func(keys string, facts *report.Facts) (r report.Run, way report.Way, tried int) {
