@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -109,7 +110,7 @@ func (n *notification) inlineSends() {
 func (n *notification) unsendable(m inlineMax, err error) {
 	const promise = "qp_at_least_requested"
 	err = fmt.Errorf("given max_inline_data %d, of which no message can be sent: %w", m.bytes, err)
-	if fact, ok := n.driver.Explains(promise, "max_inline_data", int64(m.bytes)); ok {
+	if fact, ok := n.driver.Explains(promise, known.WayUnsent, 0); ok {
 		n.Known = append(n.Known, report.KnownShortfall{
 			Subject: m.subject(), Message: session.OneLine([]error{err}), Contract: promise, Fact: fact.What, Source: fact.Source,
 		})

@@ -107,7 +107,7 @@ func TestFactsAreOfContracts(t *testing.T) {
 		"cq_at_least_requested": {"cqe"}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
 		"srq_at_least_requested": {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
 		"srq_limit_ignored":     {known.WayArmed, known.WayRefused},
-		"qp_at_least_requested": sizes, "qp_reports_actual": sizes,
+		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
 		"qp_srq_type_restricted":        {known.WayAccepted},
 		"qp_recv_caps_ignored_with_srq": {known.WayRefused, "max_recv_wr", "max_recv_sge"},
 		// These are told apart by the probes.

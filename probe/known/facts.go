@@ -10,6 +10,8 @@ const (
 	WayInError = "in_error"
 	// WayArmed: the limit of an SRQ is armed by its creation.
 	WayArmed = "armed"
+	// WayUnsent: what a QP was given for inline data cannot be sent as such.
+	WayUnsent = "unsent"
 	// WayEnd: the process died of, or hung in, what must work.
 	WayEnd = "end"
 )
@@ -110,7 +112,7 @@ func Facts() []Fact {
 			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
-			Driver: "mana", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			Driver: "mana", Contract: qpAtLeast, Ways: []string{WayUnsent},
 			What:   "Inline data of any size is accepted, and IBV_SEND_INLINE is ignored: what is sent is read from memory by its L_Key.",
 			Source: "rdma-core, later than 44: mana_post_send and gdma_write_sge in providers/mana/wr.c",
 		},
@@ -133,6 +135,11 @@ func Facts() []Fact {
 			Driver: "mlx4", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
+		},
+		{
+			Driver: "mlx5", Contract: qpAtLeast, Ways: []string{WayUnsent},
+			What:   "A datagram of the most inline data is a request of 64 units of 16 bytes, one more than the six bits of its length can tell: it may complete with loc_qp_op_err. A message of 16 bytes less fits.",
+			Source: "rdma-core: sq_overhead and mlx5_create_qp in providers/mlx5/verbs.c, _mlx5_post_send and wq_sig in providers/mlx5/qp.c",
 		},
 		{
 			Driver: "mlx5", Contract: srqActual, Ways: []string{"max_wr"},
@@ -235,7 +242,7 @@ func Facts() []Fact {
 			Source: "Linux: siw_rqe_complete, siw_sqe_complete and siw_cq_notify_now in drivers/infiniband/sw/siw/siw_qp.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "vmw_pvrdma", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			Driver: "vmw_pvrdma", Contract: qpAtLeast, Ways: []string{"max_inline_data", WayUnsent},
 			What:   "Inline data is not refused, and max_inline_data is written back as 0.",
 			Source: "Linux: pvrdma_create_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12)",
 		},
