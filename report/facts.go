@@ -168,8 +168,8 @@ func (t *Turn) Created(object, profile string) bool {
 	return t.Object == object || profile != "medium" && profile != "large"
 }
 
-// Measured tells whether the run took a measurement, or one that stands for it: but for
-// the events of any completion, for which vectors are told apart, the latest does.
+// Measured tells whether the run took a measurement, or one that stands for it. The
+// latest does, except of the events of any completion, for which vectors are told apart.
 func (t *Turn) Measured(l *Latency) bool {
 	switch {
 	case l.Path == PathLoopback && l.Port != t.Port:

@@ -47,7 +47,7 @@ type Config struct {
 	Command func(device string, p Probing) Command
 	// Contract says how the devices are held to their contracts, beside being
 	// probed, and Inventory how stock is taken of them. All else here is about the
-	// probes, but for KillGrace, Backoff and Jitter, which are about every run, and
+	// probes, except KillGrace, Backoff and Jitter, which are about every run, and
 	// Concurrency, which is about probes and contracts.
 	Contract  ContractConfig
 	Inventory InventoryConfig
@@ -90,7 +90,7 @@ type Config struct {
 // zero value is for no audit.
 type ContractConfig struct {
 	// Command says how to start the child that judges the contracts of a device,
-	// but for what it is to leave out. For the rest it is like [Config].Command. Nil
+	// without what it is to leave out. For the rest it is like [Config].Command. Nil
 	// for no audit.
 	Command func(device string, leave LeaveOut) Command
 	// Interval is the time from the start of one audit of a device to the start
@@ -120,7 +120,7 @@ type InventoryConfig struct {
 }
 
 // Probing is what a child that probes is told of the runs before it. It belongs to
-// whoever is told, but for what it points to, which nobody changes.
+// whoever is told, apart from what it points to, which nobody changes.
 type Probing struct {
 	// Facts are what is known of the device; nil for nothing.
 	Facts *report.Facts

@@ -66,7 +66,7 @@ func (j *journal) lightens(run *report.Run) {
 	j.light = run.Light != nil
 }
 
-// auditRun logs a finished run of the contract audit, but for its verdicts.
+// auditRun logs a finished run of the contract audit, without its verdicts.
 func (j *journal) auditRun(run *report.Run, stderr string) {
 	if run.Outcome == report.OutcomeOK {
 		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
@@ -200,7 +200,7 @@ func (c *classes) known(class string) bool {
 	return false
 }
 
-// classOf tells failures apart, but for the numbers in their errors: a process
+// classOf tells failures apart, without the numbers in their errors: a process
 // id or an address makes no other failure.
 func classOf(run *report.Run) string {
 	return strings.Join([]string{string(run.Outcome), run.Judging, run.Verb, withoutNumbers(run.Error)}, "\x00")

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/status"
 )
 
-// device writes all that there is to say of one device, but for the findings at the
+// device writes all that there is to say of one device, without the findings at the
 // top.
 func (p *page) device(d *status.Device, top told) {
 	p.blank()

@@ -197,7 +197,7 @@ func checkAccepted(accepted []string) error {
 	return nil
 }
 
-// fails tells whether a status is as bad as a severity, or worse, but for what is
+// fails tells whether a status is as bad as a severity, or worse, apart from what is
 // accepted.
 func fails(s *status.Status, least report.Severity, accepted []string) bool {
 	counts := []report.Severity{report.SeverityCritical}

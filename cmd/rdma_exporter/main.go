@@ -43,7 +43,7 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// Exit statuses. The command audit has its own but for the first.
+// Exit statuses. The command audit has its own, except the first.
 const (
 	exitOK = iota
 	// exitFailed: what was asked for could not be done.

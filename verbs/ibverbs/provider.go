@@ -94,7 +94,7 @@ func (p *provider) Open(name string) (verbs.Device, error) {
 			d = newDevice(name, ctx, p.tracer)
 			return nil
 		}
-		// What is not listed cannot be opened. It is told as the failure of the verb
+		// What is not listed cannot be opened. It counts as the failure of the verb
 		// that was asked for.
 		return trace(p.tracer, name, verbs.OpenDevice, func(*C.int64_t) C.int { return C.int(syscall.ENODEV) })
 	})
