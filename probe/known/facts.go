@@ -92,6 +92,11 @@ func Facts() []Fact {
 			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
 		},
 		{
+			Driver: "hns", Contract: qpAtLeast, Ways: []string{WayUnsent}, MendedLibrary: "46",
+			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever it was given.",
+			Source: "rdma-core 44, not in 46: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
+		},
+		{
 			Driver: "hns", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
 			What:   "More inline data than the adapter has is cut down to that, and not refused.",
 			Source: "rdma-core: get_max_inline_data in providers/hns/hns_roce_u_verbs.c",
