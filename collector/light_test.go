@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/report"
 )
 
-// TestLight: where runs may be light, it is told which are; elsewhere there are no
+// TestLight: where runs may be light, a metric says which are; elsewhere there are no
 // series for that.
 func TestLight(t *testing.T) {
 	t.Parallel()

@@ -31,9 +31,7 @@ func (s *step) hasNoCQs(subject string, err error) bool {
 	if !ok || !errors.Is(err, syscall.EINVAL) {
 		return false
 	}
-	s.Known = append(s.Known, report.KnownShortfall{
-		Subject: subject, Message: err.Error(), Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
-	})
+	s.known(subject, err.Error(), fact)
 	return true
 }
 

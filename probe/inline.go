@@ -108,12 +108,9 @@ func (n *notification) inlineSends() {
 // unsendable notes that inline data of the size that was given cannot be sent: less was
 // given than the device says.
 func (n *notification) unsendable(m inlineMax, err error) {
-	const promise = "qp_at_least_requested"
 	err = fmt.Errorf("given max_inline_data %d, of which no message can be sent: %w", m.bytes, err)
-	if fact, ok := n.driver.Explains(promise, known.WayUnsent, 0); ok {
-		n.Known = append(n.Known, report.KnownShortfall{
-			Subject: m.subject(), Message: session.OneLine([]error{err}), Contract: promise, Fact: fact.What, Source: fact.Source,
-		})
+	if fact, ok := n.driver.Explains("qp_at_least_requested", known.WayUnsent, 0); ok {
+		n.known(m.subject(), session.OneLine([]error{err}), fact)
 		return
 	}
 	n.fail(m.subject(), err)

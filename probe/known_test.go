@@ -52,7 +52,7 @@ func TestKnownShortfall(t *testing.T) {
 	}
 }
 
-// TestKnownRefusal: a driver that is known to refuse every CQ is told of once, and is not
+// TestKnownRefusal: a driver that is known to refuse every CQ is named once, and is not
 // called broken; of any other, or for another reason, it is a failure.
 func TestKnownRefusal(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (s *step) lightQP(cq verbs.CQ) {
 	}
 	var tried []*qpProbe
 	works := false
-	for _, t := range verbs.QPTypes() {
+	for _, t := range s.Device.QPTypes() {
 		q := &qpProbe{step: s, typ: t, label: t.Label(), pd: pd, cq: cq, inline: -1}
 		if q.recall(); q.lacking {
 			continue

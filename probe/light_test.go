@@ -113,7 +113,7 @@ func TestLight(t *testing.T) {
 	}
 }
 
-// TestLightFails: what cannot be had is told as by any run.
+// TestLightFails: what cannot be had is reported as by any run.
 func TestLightFails(t *testing.T) {
 	fault := func(verb, errno string) string {
 		return "like: sim_ib0, faults: [{verb: " + verb + ", errno: " + errno + "}]"

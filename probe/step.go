@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"rdma_exporter/probe/known"
 	"rdma_exporter/probe/session"
 	"rdma_exporter/report"
 	"rdma_exporter/verbs"
@@ -134,12 +135,17 @@ func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked,
 		verbs.CreateCQ: "cq_at_least_requested", verbs.CreateSRQ: "srq_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
 	}[verb]
 	if fact, ok := s.driver.Explains(promise, attribute, asked-given); ok {
-		s.Known = append(s.Known, report.KnownShortfall{
-			Subject: subject, Message: message, Contract: promise, Fact: fact.What, Source: fact.Source,
-		})
+		s.known(subject, message, fact)
 		return
 	}
 	s.Failures = append(s.Failures, report.Failure{Subject: subject, Verb: string(verb), Message: message})
+}
+
+// known notes what the driver is known for.
+func (s *step) known(subject, message string, fact known.Fact) {
+	s.Known = append(s.Known, report.KnownShortfall{
+		Subject: subject, Message: message, Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
+	})
 }
 
 // measure calls create and notes what memory it cost the process.

@@ -60,7 +60,7 @@ func runTurn(t *testing.T, p *simulated.Profile, device string, c probe.Config, 
 	return r
 }
 
-// found lists what a run has to show, but for figures: sizes, memory, measurements, and
+// found lists what a run has to show, without figures: sizes, memory, measurements, and
 // what was skipped.
 func found(r *report.Run) map[string]bool {
 	all := make(map[string]bool)

@@ -110,7 +110,7 @@ func TestFactsAreOfContracts(t *testing.T) {
 		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
 		"qp_srq_type_restricted":        {known.WayAccepted},
 		"qp_recv_caps_ignored_with_srq": {known.WayRefused, "max_recv_wr", "max_recv_sge"},
-		// These are told apart by the probes.
+		// The probes, not the contracts, tell these apart.
 		"cq_comp_vector_accepted": {known.WayRefused}, "notify_any": {known.WayInError},
 	}
 	for _, f := range known.Facts() {
