@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -262,6 +263,7 @@ func knowing(t *testing.T, firmware string, turn bool) script {
 func TestAuditOnChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // the tasks
 		var tasks []string
 		next := func(_ string, n int) script {
 			switch n {
@@ -277,6 +279,8 @@ func TestAuditOnChange(t *testing.T) {
 			c.Contract.Interval = 0 // the default
 			command := c.Command
 			c.Command = func(device string, p Probing) Command {
+				mu.Lock()
+				defer mu.Unlock()
 				tasks = append(tasks, told(p))
 				return command(device, p)
 			}
@@ -284,7 +288,10 @@ func TestAuditOnChange(t *testing.T) {
 		b.start()
 		b.after(10*time.Minute + 30*time.Second)
 		wantEqual(t, "audits", fmt.Sprint(b.kids.startsOf(auditOf("a"))), "[0s 5m0s]")
-		wantEqual(t, "what the runs were told", strings.Join(tasks, ", "), "nothing 0, 1 0, 1 1, 1 2, 1 3, 1 4, 2 0, 2 1, 2 2, 2 3, 2 4")
+		mu.Lock()
+		all := strings.Join(tasks, ", ")
+		mu.Unlock()
+		wantEqual(t, "what the runs were told", all, "nothing 0, 1 0, 1 1, 1 2, 1 3, 1 4, 2 0, 2 1, 2 2, 2 3, 2 4")
 		wantEqual(t, "lines of the log", b.logs("has changed; what is known of it is found out anew"), 1)
 		wantEqual(t, "changes in the log", b.logs("firmware 2, before 1"), 1)
 		b.after(24 * time.Hour)
