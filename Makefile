@@ -77,7 +77,7 @@ test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run th
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
 	$(prometheus) '^TestVM$$'
-	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./probe/contract
+	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./internal/probe/contract
 # Two machines at a time: each mostly waits.
 	@tools/packages $(systemd_packages) $(image_packages)
 	$(MAKE) --no-print-directory -j 2 --output-sync=target test-devices test-preload test-systemd test-image test-some-adapters
@@ -88,7 +88,7 @@ test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run th
 
 .PHONY: test-devices test-preload
 test-devices:
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestPreload$$' -exec "$(vm)" ./verbs/ibverbs ./restrack ./test/softroce
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestPreload$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack ./test/softroce
 test-preload:
 	$(preload)
 
@@ -209,7 +209,7 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
-	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --memory 4096" ./restrack
+	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --memory 4096" ./internal/restrack
 
 .PHONY: bench-peers
 bench-peers: runs = 3
@@ -266,7 +266,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts 
 	go vet -tags $(tags) ./...
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
-	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./probe/contract ./restrack ./test/...
+	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
@@ -278,7 +278,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./audit ./collector ./dashboards ./probe ./probe/contract ./status ./terminal ./web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
+	$(test_env) go test ./internal/audit ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/status ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
 	cp alerts/*.yaml $(chart)/files/alerts/
 	cp dashboards/*.json $(chart)/files/dashboards/
 

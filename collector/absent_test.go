@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // What is not known of a device now is not told.

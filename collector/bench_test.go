@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // BenchmarkScrape measures a whole scrape in text format, through the HTTP

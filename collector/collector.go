@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // Options are what a Collector needs.

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/metrics.md")

@@ -3,7 +3,7 @@ package collector
 import (
 	"strconv"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // addContracts adds how a device keeps the contracts of the man pages.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // Verdicts become gauges, each by its kind.

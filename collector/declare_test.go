@@ -11,7 +11,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // TestDeclarations makes sure that each row of the table is whole.

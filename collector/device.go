@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // addDevice adds what a present device says of itself.

@@ -1,6 +1,6 @@
 package collector
 
-import "rdma_exporter/report"
+import "rdma_exporter/internal/report"
 
 // addExporter adds what is known of the host as a whole.
 func addExporter(b *builder, s *report.Snapshot) {

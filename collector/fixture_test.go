@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // started is when every run of the fixtures was started.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // FuzzCollect makes sure that no snapshot and no run can make a scrape fail.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // values returns what c exposes: the values, by series as text format has them.

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // TestLight: where runs may be light, a metric says which are; elsewhere there are no

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // maxProcesses is how many processes have series of the memory that they hold in

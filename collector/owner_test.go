@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // What inventories say of the host is built when one of them is new, and at no other

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // noVerb stands for a run that was ended while it was in no verb.

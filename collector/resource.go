@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in

@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/audit"
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/report"
 )
 
 // audited returns the series of a device, of which the last audit took an inventory.

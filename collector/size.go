@@ -1,6 +1,6 @@
 package collector
 
-import "rdma_exporter/report"
+import "rdma_exporter/internal/report"
 
 // addSizes adds the sizes that a probe asked for and was given, and what they
 // cost.

@@ -1,6 +1,6 @@
 package collector
 
-import "rdma_exporter/report"
+import "rdma_exporter/internal/report"
 
 // observeCalls counts the calls of a run.
 func (h *history) observeCalls(calls []report.Call) {

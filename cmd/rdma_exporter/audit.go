@@ -18,10 +18,10 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
-	"rdma_exporter/status"
-	"rdma_exporter/supervisor"
-	"rdma_exporter/terminal"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/terminal"
 )
 
 // The formats of a report.

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/report"
-	"rdma_exporter/status"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
 )
 
 // A device that is there is assessed as ever; one that has vanished is a finding,

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/probe"
-	"rdma_exporter/probe/contract"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/report"
 )
 
 // settings are what a child is told on its standard input. It reads no file, so

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/report"
-	"rdma_exporter/supervisor"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/supervisor"
 )
 
 // selfPath is the program that runs, even if its file was replaced meanwhile by

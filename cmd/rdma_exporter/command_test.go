@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/probe"
-	"rdma_exporter/report"
-	"rdma_exporter/supervisor"
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/supervisor"
 )
 
 func testCommands(t *testing.T) *commands {

@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rdma_exporter/audit"
-	"rdma_exporter/probe"
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/probe"
 )
 
 // fileConfig is the configuration file.

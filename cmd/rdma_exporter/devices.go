@@ -11,9 +11,9 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/probe/known"
-	"rdma_exporter/restrack"
-	"rdma_exporter/supervisor"
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"
 	"rdma_exporter/verbs/simulated"

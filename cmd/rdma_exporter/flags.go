@@ -18,9 +18,9 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
-	"rdma_exporter/probe"
-	"rdma_exporter/probe/session"
-	"rdma_exporter/web"
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/web"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"rdma_exporter/audit"
-	"rdma_exporter/probe"
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/probe"
 )
 
 // FuzzConfigFile makes sure that a configuration file is refused, or leaves a

@@ -17,7 +17,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/status"
+	"rdma_exporter/internal/status"
 )
 
 // healthcheck are the flags of the command healthcheck.

@@ -6,11 +6,11 @@ import (
 	"os"
 	"time"
 
-	"rdma_exporter/inventory"
-	simulatedhost "rdma_exporter/inventory/simulated"
-	"rdma_exporter/owner"
-	"rdma_exporter/report"
-	"rdma_exporter/restrack"
+	"rdma_exporter/internal/inventory"
+	simulatedhost "rdma_exporter/internal/inventory/simulated"
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
 )
 
 // lightOf returns why a run on a device is to do as little as it can; nil if it is to do

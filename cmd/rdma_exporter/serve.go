@@ -20,9 +20,9 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
-	"rdma_exporter/supervisor"
-	"rdma_exporter/web"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/web"
 )
 
 // gcPercent is the growth of the heap at which it is collected, in per cent,

@@ -10,11 +10,11 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/inventory"
-	simulatedhost "rdma_exporter/inventory/simulated"
-	"rdma_exporter/owner"
-	"rdma_exporter/report"
-	"rdma_exporter/restrack"
+	"rdma_exporter/internal/inventory"
+	simulatedhost "rdma_exporter/internal/inventory/simulated"
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
 )
 
 // stocktaking is what a child of the resource audit is told.

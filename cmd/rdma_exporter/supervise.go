@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
-	"rdma_exporter/audit"
-	"rdma_exporter/owner"
-	"rdma_exporter/report"
-	"rdma_exporter/supervisor"
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/supervisor"
 )
 
 // supervise checks everything that was configured about the devices, and returns

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"rdma_exporter/probe"
-	"rdma_exporter/probe/session"
-	"rdma_exporter/report"
-	"rdma_exporter/supervisor"
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )

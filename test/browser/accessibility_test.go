@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/chromedp"
 
-	"rdma_exporter/status/statustest"
+	"rdma_exporter/internal/status/statustest"
 )
 
 // node is an element as those hear of it who do not see the page.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/audit"
-	"rdma_exporter/report"
-	"rdma_exporter/status/statustest"
-	"rdma_exporter/web"
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/web"
 )
 
 // server serves a snapshot by the handler of the exporter, and takes down what it

@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"rdma_exporter/status/statustest"
+	"rdma_exporter/internal/status/statustest"
 	"rdma_exporter/test/running"
 )
 

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rdma_exporter/report"
-	"rdma_exporter/status/statustest"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status/statustest"
 )
 
 // state is a state of a host in which somebody opens the page.

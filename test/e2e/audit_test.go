@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/report"
-	"rdma_exporter/status"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
 	"rdma_exporter/test/running"
 )
 

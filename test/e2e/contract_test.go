@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/probe/contract"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/report"
 	"rdma_exporter/test/running"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 	"rdma_exporter/test/running"
 )
 

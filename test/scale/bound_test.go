@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 	"rdma_exporter/test/running"
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"rdma_exporter/report"
-	whole "rdma_exporter/status"
+	"rdma_exporter/internal/report"
+	whole "rdma_exporter/internal/status"
 	"rdma_exporter/test/running"
 )
 

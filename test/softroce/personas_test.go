@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/probe/known"
-	"rdma_exporter/probe/session"
-	"rdma_exporter/report"
-	whole "rdma_exporter/status"
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/report"
+	whole "rdma_exporter/internal/status"
 )
 
 // personas is the folder with the rules by which the library of test/faults answers as

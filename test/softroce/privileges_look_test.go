@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/report"
-	whole "rdma_exporter/status"
+	"rdma_exporter/internal/report"
+	whole "rdma_exporter/internal/status"
 	"rdma_exporter/test/running"
 )
 

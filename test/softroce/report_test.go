@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/report"
+	"rdma_exporter/internal/report"
 )
 
 // probeByHand runs the child's command as a person would, but for the deadline of 5 s

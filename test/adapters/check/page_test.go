@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/probe/known"
+	"rdma_exporter/internal/probe/known"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of docs/providers.md")

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/report"
-	"rdma_exporter/restrack"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"

@@ -1,0 +1,182 @@
+package inventory
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+)
+
+// census finds the largest owners of each type, and asks who they are.
+type census struct {
+	o Options
+	// until is when to stop asking.
+	until time.Time
+	// processes are those of the threads asked for so far; 0 for one that has ended.
+	processes map[uint32]int
+	// named are the owners that are told by name.
+	named map[int]*report.Owner
+}
+
+func newCensus(o Options, until time.Time) *census {
+	return &census{o: o, until: until, processes: make(map[uint32]int), named: make(map[int]*report.Owner)}
+}
+
+// process returns the process of a thread, or 0 if it has ended, or there is no time
+// to ask.
+func (c *census) process(thread uint32) int {
+	if thread == 0 {
+		return 0
+	}
+	if pid, ok := c.processes[thread]; ok {
+		return pid
+	}
+	if time.Now().After(c.until) {
+		return 0
+	}
+	pid, err := c.o.People.Process(int(thread))
+	switch {
+	case errors.Is(err, owner.ErrGone):
+		pid = 0
+	case err != nil:
+		// A process that may not be looked into. Mostly its first thread creates its
+		// objects, and has the number of the process.
+		pid = int(thread)
+	}
+	c.processes[thread] = pid
+	return pid
+}
+
+// count finds the largest owners of objects of a type, given how many each thread
+// created, and returns how many are those of others.
+func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
+	owned := make(map[int]int64)
+	for _, thread := range largest(threads) {
+		if pid := c.process(thread); pid != 0 {
+			owned[pid] += threads[thread]
+		} else {
+			others += threads[thread]
+		}
+	}
+	for i, pid := range largest(owned) {
+		if i >= c.o.Owners {
+			others += owned[pid]
+			continue
+		}
+		own, ok := c.named[pid]
+		if !ok {
+			own = &report.Owner{PID: pid}
+			c.named[pid] = own
+		}
+		own.Objects = append(own.Objects, report.TypeCount{Type: typ, Objects: owned[pid]})
+	}
+	return others
+}
+
+// passing returns how many of the objects, given how many each thread created, are
+// those of the exporter, or of processes that have ended meanwhile.
+func (c *census) passing(threads map[uint32]int64) (objects int64) {
+	for _, thread := range largest(threads) {
+		if time.Now().After(c.until) {
+			return objects // of the rest nothing can be told
+		}
+		if pid := c.process(thread); pid == 0 || c.passes(pid) {
+			objects += threads[thread]
+		}
+	}
+	return objects
+}
+
+// passes reports whether a process is one of the exporter, or has ended meanwhile.
+func (c *census) passes(pid int) bool {
+	id, err := c.o.People.Identify(pid)
+	if err != nil {
+		return errors.Is(err, owner.ErrGone)
+	}
+	return c.o.Own != "" && id.Comm == c.o.Own
+}
+
+// largest returns the keys, that of the largest value first.
+func largest[K cmp.Ordered](m map[K]int64) []K {
+	return slices.SortedFunc(maps.Keys(m), func(a, b K) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+}
+
+// owners asks who the owners are, what they hold in place, and what their cgroups
+// use of the device.
+func (c *census) owners() ([]report.Owner, []report.CgroupUse) {
+	var owners []report.Owner
+	var uses []report.CgroupUse
+	asked := make(map[string]bool)
+	for _, pid := range slices.Sorted(maps.Keys(c.named)) {
+		o := *c.named[pid]
+		if time.Now().After(c.until) {
+			owners = append(owners, o)
+			continue
+		}
+		// One that has ended meanwhile keeps its number, which is all there is.
+		id, err := c.o.People.Identify(pid)
+		if err == nil {
+			o.Comm, o.Cgroup, o.ContainerID, o.PodUID = tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
+		}
+		if m, err := c.o.People.Memlock(pid); err == nil {
+			o.Memlock = &report.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}
+		}
+		owners = append(owners, o)
+		if o.Cgroup == "" || asked[o.Cgroup] {
+			continue
+		}
+		asked[o.Cgroup] = true
+		uses = append(uses, c.uses(&o, id.Cgroup)...)
+	}
+	return owners, uses
+}
+
+// maxName is how much of a name from outside is kept, in bytes. A path of a cgroup
+// can have 4096, and anybody who may create one can choose it.
+const maxName = 256
+
+// tidy makes a name from outside one that is short and has no control characters.
+func tidy(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, name)
+	if len(name) <= maxName {
+		return name
+	}
+	cut := maxName - len("…")
+	for !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return name[:cut] + "…"
+}
+
+// uses returns what the cgroup of an owner uses of the device, and may use. It is
+// empty without the controller, which is not on everywhere.
+func (c *census) uses(o *report.Owner, path string) []report.CgroupUse {
+	all, err := c.o.People.RDMAController(path)
+	if err != nil {
+		return nil
+	}
+	var uses []report.CgroupUse
+	for _, u := range all {
+		if u.Device == c.o.Device {
+			uses = append(uses, report.CgroupUse{
+				Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID,
+				Resource: u.Resource, Current: u.Current, Limit: u.Limit,
+			})
+		}
+	}
+	return uses
+}

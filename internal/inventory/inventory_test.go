@@ -1,0 +1,656 @@
+package inventory_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
+)
+
+// tables are the kernel's tables of one device, rxe0, and how reading them fails.
+type tables struct {
+	objects map[restrack.Type][]restrack.Object
+	// counts, if not nil, is what the kernel counts instead.
+	counts map[restrack.Type]uint64
+	// fails is why a table cannot be read, after all of its objects.
+	fails map[restrack.Type]func(attempt int) error
+	// blocks is a table whose reading ends with the context only.
+	blocks restrack.Type
+	// slow is how long reading a table takes, whatever the context says.
+	slow time.Duration
+	// passedOver are objects that are there and that a reading does not show.
+	passedOver map[restrack.Type][]restrack.Object
+	getErr     error
+	// skips is how many objects a reading does not show.
+	skips map[restrack.Type]func(attempt int) int
+	// devicesErr and summaryErr fail what comes first.
+	devicesErr, summaryErr error
+
+	dumps map[restrack.Type]int
+}
+
+const index = 3
+
+func (k *tables) Devices(context.Context) ([]restrack.Device, error) {
+	return []restrack.Device{{Index: 1, Name: "rxe1"}, {Index: index, Name: "rxe0"}}, k.devicesErr
+}
+
+func (k *tables) Summary(_ context.Context, i uint32) ([]restrack.Count, error) {
+	if i != index {
+		return nil, fmt.Errorf("asked of device %d", i)
+	}
+	var counts []restrack.Count
+	for _, t := range restrack.Types() {
+		n := uint64(len(k.objects[t]))
+		if k.counts != nil {
+			var known bool
+			if n, known = k.counts[t]; !known {
+				continue
+			}
+		}
+		counts = append(counts, restrack.Count{Name: t.String(), Objects: n})
+	}
+	return counts, k.summaryErr
+}
+
+func (k *tables) Dump(ctx context.Context, i uint32, t restrack.Type, visit func(*restrack.Object) error) error {
+	if i != index {
+		return fmt.Errorf("asked of device %d", i)
+	}
+	if k.dumps == nil {
+		k.dumps = make(map[restrack.Type]int)
+	}
+	k.dumps[t]++
+	time.Sleep(k.slow)
+	objects := k.objects[t]
+	if skip := k.skips[t]; skip != nil {
+		objects = objects[skip(k.dumps[t]):]
+	}
+	for _, o := range objects {
+		o.Type = t
+		if err := visit(&o); err != nil {
+			return err
+		}
+	}
+	if k.blocks == t {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	if f := k.fails[t]; f != nil {
+		return f(k.dumps[t])
+	}
+	return nil
+}
+
+func (k *tables) Get(ctx context.Context, i uint32, t restrack.Type, id uint32) (restrack.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return restrack.Object{}, err
+	}
+	if i != index {
+		return restrack.Object{}, fmt.Errorf("asked of device %d", i)
+	}
+	for _, o := range slices.Concat(k.objects[t], k.passedOver[t]) {
+		if o.HasID && o.ID == id {
+			return o, nil
+		}
+	}
+	return restrack.Object{}, cmp.Or(k.getErr, error(syscall.ENOENT))
+}
+
+// people are processes by number. A thread of process p is p, p+1000 or p+2000.
+type people struct {
+	all     map[int]owner.Identity
+	blind   bool
+	private map[int]bool
+	uses    map[string][]owner.CgroupUse
+}
+
+func (p *people) SeesAllPIDs() (bool, error) { return !p.blind, nil }
+
+func (p *people) Process(thread int) (int, error) {
+	if p.private[thread] {
+		return 0, syscall.EACCES
+	}
+	pid := thread % 1000
+	if _, ok := p.all[pid]; !ok {
+		return 0, owner.ErrGone
+	}
+	return pid, nil
+}
+
+func (p *people) Identify(pid int) (owner.Identity, error) {
+	id, ok := p.all[pid]
+	if !ok || p.private[pid] {
+		return owner.Identity{}, owner.ErrGone
+	}
+	return id, nil
+}
+
+func (p *people) Memlock(pid int) (owner.Memlock, error) {
+	if p.private[pid] {
+		return owner.Memlock{}, syscall.EACCES
+	}
+	return owner.Memlock{Pinned: int64(pid), Locked: 1, Limit: -1}, nil
+}
+
+func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
+	return p.uses[cgroup], nil
+}
+
+// take returns the run that taking stock reports. Of its budget only waits take
+// any, however busy the host is.
+func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *report.Run {
+	t.Helper()
+	var out strings.Builder
+	o := inventory.Options{
+		Tables: k, People: p, Device: "rxe0", Budget: time.Minute, MaxObjects: 1000, Owners: 2,
+		Out: report.NewWriter(&out),
+	}
+	if change != nil {
+		change(&o)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := inventory.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	})
+	run := new(report.Run)
+	if err := report.Read(strings.NewReader(out.String()), run); err != nil {
+		t.Fatalf("the report cannot be read: %v\n%s", err, out.String())
+	}
+	return run
+}
+
+func wantEqual(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+// times returns n objects like o.
+func times(n int, o restrack.Object) []restrack.Object {
+	all := make([]restrack.Object, n)
+	for i := range all {
+		all[i] = o
+	}
+	return all
+}
+
+// host is a device with objects of the processes 10 (large), 20, 30 and of the
+// kernel.
+func host() (*tables, *people) {
+	user := func(thread uint32) restrack.Object { return restrack.Object{Thread: thread} }
+	qp := func(thread uint32, typ, state string) restrack.Object {
+		return restrack.Object{Thread: thread, QPType: typ, QPState: state}
+	}
+	cq := func(thread, entries uint32, users uint64) restrack.Object {
+		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: users, HasUsers: true}
+	}
+	kernel := restrack.Object{Kernel: true, KernelName: "ib_core"}
+	mad := kernel
+	mad.QPType, mad.QPState = "gsi", "rts"
+	kernelCQ := kernel
+	kernelCQ.Entries, kernelCQ.HasEntries, kernelCQ.HasUsers = 512, true, true
+	k := &tables{objects: map[restrack.Type][]restrack.Object{
+		restrack.CTX: {user(10), user(20), user(30)},
+		restrack.PD:  {user(10), kernel},
+		restrack.CQ:  {cq(10, 64, 2), cq(10, 4096, 1), cq(20, 100, 0), kernelCQ},
+		restrack.MR:  {{Thread: 1020, Length: 5, HasLength: true}, {Thread: 20, Length: 1 << 62, HasLength: true}},
+		restrack.QP: append(append(times(5, qp(10, "rc", "rts")), times(3, qp(1010, "ud", "init"))...),
+			qp(20, "rc", "err"), qp(2020, "rc", "err"), qp(30, "rc", "rts"), qp(40, "rc", "rts"), mad),
+		restrack.CMID: {user(30)},
+	}}
+	p := &people{all: map[int]owner.Identity{
+		10: {PID: 10, Comm: "trainer", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10"},
+		20: {PID: 20, Comm: "storage", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10"},
+		30: {PID: 30, Comm: "odd", Cgroup: "/"},
+	}}
+	p.uses = map[string][]owner.CgroupUse{"/kubepods/a": {
+		{Device: "rxe0", Resource: "hca_object", Current: 12, Limit: 100},
+		{Device: "rxe1", Resource: "hca_object", Current: 1, Limit: -1},
+	}}
+	return k, p
+}
+
+// A queue pair that the exporter broke itself, or whose owner is just ending, is no
+// sign of trouble.
+func TestPassingErrors(t *testing.T) {
+	k, p := host()
+	p.all[50] = owner.Identity{PID: 50, Comm: "rdma_exporter"}
+	broken := func(thread uint32, state string) restrack.Object {
+		return restrack.Object{Thread: thread, QPType: "rc", QPState: state}
+	}
+	kernel := restrack.Object{Kernel: true, QPType: "rc", QPState: "err"}
+	k.objects[restrack.QP] = append(k.objects[restrack.QP],
+		broken(50, "err"), broken(1050, "sqe"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
+	for own, want := range map[string]int64{"rdma_exporter": 3, "": 1, "storage": 3} {
+		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
+		if run.Inventory == nil || run.Inventory.PassingErrors != want {
+			t.Errorf("own %q: got %+v, want %d passing errors", own, run.Inventory, want)
+		}
+	}
+}
+
+func TestInventory(t *testing.T) {
+	k, p := host()
+	run := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 2048 })
+	if run.Error != "" || run.Inventory == nil {
+		t.Fatalf("error %q, inventory %+v", run.Error, run.Inventory)
+	}
+	i := run.Inventory
+	if i.Index != index || !i.PIDsVisible {
+		t.Errorf("index %d, PIDs visible %t", i.Index, i.PIDsVisible)
+	}
+	wantEqual(t, "objects", i.Objects, []report.ObjectCount{
+		{Type: "cm_id", Owner: "user", Objects: 1},
+		{Type: "cm_id", Owner: "kernel"},
+		{Type: "cq", Owner: "user", Objects: 3},
+		{Type: "cq", Owner: "kernel", Objects: 1},
+		{Type: "ctx", Owner: "user", Objects: 3},
+		{Type: "ctx", Owner: "kernel"},
+		{Type: "mr", Owner: "user", Objects: 2},
+		{Type: "mr", Owner: "kernel"},
+		{Type: "pd", Owner: "user", Objects: 1},
+		{Type: "pd", Owner: "kernel", Objects: 1},
+		{Type: "qp", Owner: "user", Objects: 12},
+		{Type: "qp", Owner: "kernel", Objects: 1},
+		{Type: "srq", Owner: "user"},
+		{Type: "srq", Owner: "kernel"},
+	})
+	wantEqual(t, "queue pairs", i.QueuePairs, []report.QueuePairCount{
+		{Type: "gsi", State: "rts", Objects: 1},
+		{Type: "rc", State: "err", Objects: 2},
+		{Type: "rc", State: "rts", Objects: 7},
+		{Type: "ud", State: "init", Objects: 3},
+	})
+	wantEqual(t, "entries", i.CQEntries, []report.OwnerSum{{Owner: "user", Sum: 4260}, {Owner: "kernel", Sum: 512}})
+	wantEqual(t, "bytes", i.MRBytes, []report.OwnerSum{{Owner: "user", Sum: 1<<40 + 5}, {Owner: "kernel"}})
+	// 4096 entries for one use of at most 2048, and 100 for none; the kernel's own
+	// are its own business.
+	wantEqual(t, "unfillable", i.UnfillableCQs, &report.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
+	types := func(list ...report.TypeCount) []report.TypeCount { return list }
+	wantEqual(t, "owners", i.Owners, []report.Owner{
+		{
+			PID: 10, Comm: "trainer", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
+			Objects: types(report.TypeCount{Type: "ctx", Objects: 1}, report.TypeCount{Type: "pd", Objects: 1},
+				report.TypeCount{Type: "cq", Objects: 2}, report.TypeCount{Type: "qp", Objects: 8}),
+			Memlock: &report.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+		},
+		{
+			PID: 20, Comm: "storage", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
+			Objects: types(report.TypeCount{Type: "ctx", Objects: 1}, report.TypeCount{Type: "cq", Objects: 1},
+				report.TypeCount{Type: "mr", Objects: 2}, report.TypeCount{Type: "qp", Objects: 2}),
+			Memlock: &report.Memlock{Pinned: 20, Locked: 1, Limit: -1},
+		},
+		{
+			PID: 30, Comm: "odd", Cgroup: "/", Objects: types(report.TypeCount{Type: "cm_id", Objects: 1}),
+			Memlock: &report.Memlock{Pinned: 30, Locked: 1, Limit: -1},
+		},
+	})
+	// Process 30 is the third of ctx and of qp, and 40 has ended.
+	wantEqual(t, "others", i.Others, []report.TypeCount{{Type: "ctx", Objects: 1}, {Type: "qp", Objects: 2}})
+	wantEqual(t, "cgroups", i.Cgroups, []report.CgroupUse{
+		{Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10", Resource: "hca_object", Current: 12, Limit: 100},
+	})
+	if i.Ownerless != nil || i.Left != nil || i.Incomplete != nil {
+		t.Errorf("ownerless %v, left %v, incomplete %v", i.Ownerless, i.Left, i.Incomplete)
+	}
+}
+
+// TestOwnerless makes sure that an object whose thread has ended is that of its
+// process, if anything else of the same context tells which that is, and nobody's
+// otherwise.
+func TestOwnerless(t *testing.T) {
+	in := func(context uint32, o restrack.Object) restrack.Object {
+		o.Context, o.HasContext = context, true
+		return o
+	}
+	of := func(domain uint32, o restrack.Object) restrack.Object {
+		o.PD, o.HasPD = domain, true
+		return o
+	}
+	id := func(n uint32, o restrack.Object) restrack.Object {
+		o.ID, o.HasID = n, true
+		return o
+	}
+	none, ten := restrack.Object{}, restrack.Object{Thread: 10}
+	k := &tables{objects: map[restrack.Type][]restrack.Object{
+		restrack.CTX:  {id(1, none), id(2, none), id(3, none)},
+		restrack.PD:   {id(51, in(1, none)), id(52, in(2, none)), in(3, none)},
+		restrack.CQ:   {in(2, none), in(2, none)},
+		restrack.QP:   {of(51, none), of(51, ten), of(52, none), of(99, none)},
+		restrack.CMID: {none},
+	}}
+	p := &people{all: map[int]owner.Identity{10: {PID: 10, Comm: "worker"}}}
+	for _, blind := range []bool{false, true} {
+		p.blind = blind
+		i := take(t, k, p, nil).Inventory
+		// Context 1 is that of process 10, of contexts 2 and 3 nothing is known.
+		wantEqual(t, "ownerless", i.Ownerless, []report.TypeCount{
+			{Type: "ctx", Objects: 2}, {Type: "pd", Objects: 2}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1},
+		})
+		wantEqual(t, "owners", i.Owners, []report.Owner{{
+			PID: 10, Comm: "worker", Memlock: &report.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+			Objects: []report.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
+		}})
+		// What cannot be traced to a context is not said to be nobody's.
+		wantEqual(t, "untraced", i.Untraced, []report.TypeCount{{Type: "cm_id", Objects: 1}, {Type: "qp", Objects: 1}})
+		wantEqual(t, "others", i.Others, []report.TypeCount(nil))
+		if i.PIDsVisible == blind {
+			t.Errorf("PIDs visible %t, blind %t", i.PIDsVisible, blind)
+		}
+	}
+}
+
+// TestLeft makes sure that what is left of a context is found, by way of its
+// protection domains too.
+func TestLeft(t *testing.T) {
+	k := &tables{objects: map[restrack.Type][]restrack.Object{
+		restrack.CTX: {{ID: 7, HasID: true}, {ID: 8, HasID: true, Thread: 10}},
+		restrack.PD:  {{ID: 70, HasID: true, Context: 7, HasContext: true}, {ID: 90, HasID: true, Context: 9, HasContext: true}},
+		restrack.CQ:  {{Context: 8, HasContext: true}},
+		restrack.MR:  {{PD: 70, HasPD: true}, {PD: 70, HasPD: true}, {PD: 80, HasPD: true}},
+		restrack.QP:  {{PD: 70, HasPD: true}, {PD: 90, HasPD: true, Kernel: true}},
+	}}
+	p := &people{all: map[int]owner.Identity{10: {}}}
+	seven, nine := report.Context{Index: index, ID: 7}, report.Context{Index: index, ID: 9}
+	i := take(t, k, p, func(o *inventory.Options) {
+		o.Look = []report.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
+	}).Inventory
+	wantEqual(t, "left", i.Left, []report.Left{
+		{Context: seven, Type: "ctx", Objects: 1},
+		{Context: seven, Type: "mr", Objects: 2},
+		{Context: seven, Type: "pd", Objects: 1},
+		{Context: seven, Type: "qp", Objects: 1},
+		{Context: nine, Type: "pd", Objects: 1},
+	})
+}
+
+// TestLeftIsConfirmed makes sure that a context that a reading passed over is not
+// taken for gone, and that what the kernel does not answer is no answer.
+func TestLeftIsConfirmed(t *testing.T) {
+	seven := report.Context{Index: index, ID: 7}
+	look := func(o *inventory.Options) { o.Look = []report.Context{seven} }
+	k := &tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}
+	i := take(t, k, new(people), look).Inventory
+	wantEqual(t, "left", i.Left, []report.Left{{Context: seven, Type: "ctx", Objects: 1}})
+
+	i = take(t, &tables{getErr: syscall.EIO}, new(people), look).Inventory
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != report.IncompleteFailed {
+		t.Errorf("incomplete %+v, want the contexts", i.Incomplete)
+	}
+	// An answer that fails is told once, whatever else is known of the table.
+	interrupted := map[restrack.Type]func(int) error{restrack.CTX: func(int) error { return restrack.ErrInterrupted }}
+	i = take(t, &tables{getErr: syscall.EIO, fails: interrupted}, new(people), look).Inventory
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != report.IncompleteFailed {
+		t.Errorf("incomplete %+v of a table that was interrupted, too", i.Incomplete)
+	}
+	// The time that other tables take costs no context its answer.
+	i = take(t, &tables{blocks: restrack.QP}, new(people), func(o *inventory.Options) {
+		look(o)
+		o.Budget = 20 * time.Millisecond
+	}).Inventory
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "qp" {
+		t.Errorf("incomplete %+v, want the queue pairs alone", i.Incomplete)
+	}
+	if run := take(t, &tables{getErr: syscall.ENODEV}, new(people), look); !strings.Contains(run.Error, "context 7: no such device") {
+		t.Errorf("error %q", run.Error)
+	}
+}
+
+// TestBudget makes sure that what is too much is counted, and that all else is
+// looked at even so.
+func TestBudget(t *testing.T) {
+	unknown := func(typ string, n int64) report.ObjectCount {
+		return report.ObjectCount{Type: typ, Owner: report.OwnerUnknown, Objects: n}
+	}
+	refused := errors.New("refused")
+	fail := func(err error) func(int) error { return func(int) error { return err } }
+	for name, tc := range map[string]struct {
+		change  func(*tables, *inventory.Options)
+		reason  report.IncompleteReason
+		detail  string
+		objects []report.ObjectCount // of queue pairs
+		dumps   int                  // of them
+	}{
+		"more than may be looked at": {
+			func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 },
+			report.IncompleteMaxObjects, "13 objects are more than 12",
+			[]report.ObjectCount{unknown("qp", 13)},
+			0,
+		},
+		"more than were counted": {
+			func(k *tables, o *inventory.Options) { o.MaxObjects = 12; k.counts = map[restrack.Type]uint64{} },
+			report.IncompleteMaxObjects, "more than 12", nil, 1,
+		},
+		"time": {
+			func(k *tables, o *inventory.Options) { o.Budget = 20 * time.Millisecond; k.blocks = restrack.QP },
+			report.IncompleteTimeout, "20ms were over after 13 objects",
+			[]report.ObjectCount{unknown("qp", 13)},
+			1,
+		},
+		"no such table": {
+			func(k *tables, _ *inventory.Options) {
+				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported))}
+			},
+			report.IncompleteNotSupported, "RES_QP_GET",
+			[]report.ObjectCount{unknown("qp", 13)},
+			1,
+		},
+		"refused": {
+			func(k *tables, _ *inventory.Options) {
+				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(refused)}
+			},
+			report.IncompleteFailed, "refused",
+			[]report.ObjectCount{unknown("qp", 13)},
+			3,
+		},
+		"interrupted for ever": {
+			func(k *tables, _ *inventory.Options) {
+				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(restrack.ErrInterrupted)}
+			},
+			report.IncompleteInterrupted, "changed",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			3,
+		},
+		"refused once": {
+			func(k *tables, _ *inventory.Options) {
+				k.fails = map[restrack.Type]func(int) error{restrack.QP: func(attempt int) error {
+					if attempt == 1 {
+						return refused
+					}
+					return nil
+				}}
+			},
+			"", "",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			2,
+		},
+		"some passed over once": {
+			func(k *tables, _ *inventory.Options) {
+				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(attempt int) int { return max(0, 2-attempt) }}
+			},
+			"",
+			"",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			2,
+		},
+		"some passed over each time": {
+			func(k *tables, _ *inventory.Options) {
+				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(attempt int) int { return attempt }}
+			},
+			report.IncompleteInterrupted,
+			"only 10 of some 13 objects",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 9}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			3,
+		},
+		"some never shown": {
+			func(k *tables, _ *inventory.Options) {
+				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(int) int { return 2 }}
+			},
+			"",
+			"",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 10}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			2,
+		},
+		"interrupted once": {
+			func(k *tables, _ *inventory.Options) {
+				k.fails = map[restrack.Type]func(int) error{restrack.QP: func(attempt int) error {
+					if attempt == 1 {
+						return restrack.ErrInterrupted
+					}
+					return nil
+				}}
+			},
+			"", "",
+			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, p := host()
+			run := take(t, k, p, func(o *inventory.Options) { tc.change(k, o) })
+			if run.Error != "" || run.Inventory == nil {
+				t.Fatalf("error %q, inventory %+v", run.Error, run.Inventory)
+			}
+			var qps []report.ObjectCount
+			others := 0
+			for _, o := range run.Inventory.Objects {
+				if o.Type == "qp" {
+					qps = append(qps, o)
+				} else {
+					others++
+				}
+			}
+			wantEqual(t, "queue pairs", qps, tc.objects)
+			if others != 12 {
+				t.Errorf("%d counts of other types, want 12", others)
+			}
+			wantEqual(t, "readings", k.dumps[restrack.QP], tc.dumps)
+			if tc.reason == "" {
+				wantEqual(t, "incomplete", run.Inventory.Incomplete, []report.Incomplete(nil))
+				return
+			}
+			if l := run.Inventory.Incomplete; len(l) != 1 || l[0].Type != "qp" || l[0].Reason != tc.reason || !strings.Contains(l[0].Detail, tc.detail) {
+				t.Errorf("incomplete %+v, want qp, %s, %q", l, tc.reason, tc.detail)
+			}
+		})
+	}
+}
+
+// TestCountFirst makes sure that the kernel's count is told before anything is read
+// that may hang.
+func TestCountFirst(t *testing.T) {
+	k, p := host()
+	k.blocks = restrack.CTX
+	ctx, cancel := context.WithCancel(t.Context())
+	out := new(strings.Builder)
+	writer := report.NewWriter(writing(func(b []byte) (int, error) {
+		cancel() // as soon as anything is told
+		return out.Write(b)
+	}))
+	err := inventory.Run(ctx, inventory.Options{Tables: k, People: p, Device: "rxe0", Budget: time.Hour, MaxObjects: 1000, Out: writer})
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rxe0") {
+		t.Errorf("error %v", err)
+	}
+	run := new(report.Run)
+	first, _, _ := strings.Cut(out.String(), "\n")
+	first += "\n"
+	if err := report.Read(strings.NewReader(first), run); !errors.Is(err, report.ErrTruncated) || run.Inventory == nil {
+		t.Fatalf("read with %v the inventory %v", err, run.Inventory)
+	}
+	i := run.Inventory
+	if len(i.Incomplete) != 7 || len(i.Objects) != 7 || !i.PIDsVisible || !slices.Contains(i.Objects, report.ObjectCount{Type: "qp", Owner: "unknown", Objects: 13}) {
+		t.Errorf("inventory %+v, want the counts", i)
+	}
+}
+
+type writing func([]byte) (int, error)
+
+func (w writing) Write(b []byte) (int, error) { return w(b) }
+
+// TestErrors makes sure that a device that is not there, or no more, is an error
+// that says so.
+func TestErrors(t *testing.T) {
+	gone := func(int) error { return fmt.Errorf("RES_PD_GET: %w", syscall.ENODEV) }
+	for name, tc := range map[string]struct {
+		change func(*tables, *inventory.Options)
+		want   string
+	}{
+		"no such device": {func(_ *tables, o *inventory.Options) { o.Device = "mlx5_9" }, "find the device: no such device"},
+		"devices":        {func(k *tables, _ *inventory.Options) { k.devicesErr = syscall.EPERM }, "list the devices: operation not permitted"},
+		"summary":        {func(k *tables, _ *inventory.Options) { k.summaryErr = syscall.ENODEV }, "count the objects: no such device"},
+		"vanished": {
+			func(k *tables, _ *inventory.Options) { k.fails = map[restrack.Type]func(int) error{restrack.PD: gone} },
+			"read the table of pd: RES_PD_GET: no such device",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, p := host()
+			run := take(t, k, p, func(o *inventory.Options) { tc.change(k, o) })
+			if counted := name == "vanished"; run.Error != tc.want || (run.Inventory != nil) != counted {
+				t.Errorf("error %q, want %q; inventory %v", run.Error, tc.want, run.Inventory)
+			}
+		})
+	}
+}
+
+// TestSlowOwners makes sure that owners for whom there is no time cost the audit
+// nothing but their names.
+func TestSlowOwners(t *testing.T) {
+	k, p := host()
+	k.slow = time.Hour
+	i := take(t, k, p, nil).Inventory
+	if len(i.Owners) != 0 {
+		t.Errorf("owners %+v although the time was up", i.Owners)
+	}
+	wantEqual(t, "others", i.Others, []report.TypeCount{
+		{Type: "ctx", Objects: 3},
+		{Type: "pd", Objects: 1},
+		{Type: "cq", Objects: 3},
+		{Type: "mr", Objects: 2},
+		{Type: "cm_id", Objects: 1},
+		{Type: "qp", Objects: 12},
+	})
+}
+
+// TestNames makes sure that names from outside are short and print in one line.
+func TestNames(t *testing.T) {
+	k, p := host()
+	path := "/a\nb/" + strings.Repeat("é", 3000)
+	p.all[10] = owner.Identity{PID: 10, Comm: "two\nlines", Cgroup: path}
+	p.uses = map[string][]owner.CgroupUse{path: {{Device: "rxe0", Resource: "hca_object", Current: 3, Limit: 5}}}
+	i := take(t, k, p, nil).Inventory
+	o := i.Owners[0]
+	if o.Comm != "two\uFFFDlines" || len(o.Cgroup) > 256 || !strings.HasPrefix(o.Cgroup, "/a\uFFFDb/éé") || !strings.HasSuffix(o.Cgroup, "é…") {
+		t.Errorf("comm %q, cgroup %q", o.Comm, o.Cgroup)
+	}
+	// It is asked for by the path that it has.
+	if len(i.Cgroups) != 1 || i.Cgroups[0].Current != 3 || i.Cgroups[0].Cgroup != o.Cgroup {
+		t.Errorf("cgroups %+v", i.Cgroups)
+	}
+}
+
+// TestPrivate makes sure that an owner that may not be looked into is still told
+// by its number.
+func TestPrivate(t *testing.T) {
+	k, p := host()
+	p.private = map[int]bool{10: true, 1010: true}
+	i := take(t, k, p, nil).Inventory
+	wantEqual(t, "the first owner", i.Owners[0], report.Owner{PID: 10, Objects: []report.TypeCount{
+		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 5},
+	}})
+}

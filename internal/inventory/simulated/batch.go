@@ -1,0 +1,148 @@
+package simulated
+
+import (
+	"cmp"
+	"time"
+
+	"rdma_exporter/internal/restrack"
+	profile "rdma_exporter/verbs/simulated"
+)
+
+// batch is what one owner has on the device.
+type batch struct {
+	// holder is nil for what is left of a process that opened the device.
+	holder *profile.Holder
+	// row is what each row of the owner has: its thread, or the part of the kernel.
+	row restrack.Object
+	// objects is how many there are of each type, and first the id of the first.
+	objects, first map[restrack.Type]uint32
+	// queuePairs are the first of the queue pairs; the rest are ready to send.
+	queuePairs []profile.QueuePairs
+	entries    uint32
+	length     uint64
+}
+
+// Sizes that a profile leaves out.
+const (
+	usualEntries = 256
+	usualLength  = 4096
+)
+
+// held returns what a holder has at a moment. Its ids follow those that are given
+// already.
+func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Type]uint32) batch {
+	b := batch{
+		holder: h, queuePairs: h.QueuePairs, objects: make(map[restrack.Type]uint32),
+		entries: cmp.Or(uint32(h.CQEntries), usualEntries), length: cmp.Or(uint64(h.MRBytes), usualLength),
+	}
+	b.row.Kernel, b.row.KernelName = h.Kernel != "", h.Kernel
+	if !invisible {
+		b.row.Thread = uint32(h.PID)
+	}
+	for _, t := range restrack.Types() {
+		b.objects[t] = uint32(h.Objects[t.String()] + grown(h.Growth[t.String()], now))
+	}
+	for _, q := range h.QueuePairs {
+		b.objects[restrack.QP] += uint32(q.Objects)
+	}
+	b.complete()
+	b.number(next)
+	return b
+}
+
+// leaked returns what is left of a process that opened the device.
+func leaked(objects map[string]int, context uint32, next map[restrack.Type]uint32) batch {
+	b := batch{objects: make(map[restrack.Type]uint32), entries: usualEntries, length: usualLength}
+	for _, t := range restrack.Types() {
+		b.objects[t] = uint32(objects[t.String()])
+	}
+	b.objects[restrack.CTX] = 1
+	b.complete()
+	b.number(next)
+	b.first[restrack.CTX] = context
+	return b
+}
+
+// grown returns how much of what is added in the course of an hour is there at a
+// moment.
+func grown(perHour int, now time.Time) int {
+	since := now.Sub(now.Truncate(time.Hour))
+	return int(int64(perHour) * since.Milliseconds() / time.Hour.Milliseconds())
+}
+
+// complete adds what the objects cannot be without.
+func (b *batch) complete() {
+	n := b.objects
+	if n[restrack.QP] > 0 {
+		n[restrack.CQ] = max(n[restrack.CQ], 1)
+	}
+	if n[restrack.QP]+n[restrack.MR]+n[restrack.SRQ] > 0 {
+		n[restrack.PD] = max(n[restrack.PD], 1)
+	}
+	if n[restrack.CQ]+n[restrack.PD] > 0 && !b.row.Kernel {
+		n[restrack.CTX] = max(n[restrack.CTX], 1)
+	}
+}
+
+// number gives the objects ids, which begin with 1.
+func (b *batch) number(next map[restrack.Type]uint32) {
+	b.first = make(map[restrack.Type]uint32)
+	for t, n := range b.objects {
+		b.first[t] = next[t] + 1
+		next[t] += n
+	}
+}
+
+// object returns the i-th object of a type.
+func (b *batch) object(t restrack.Type, i uint32) restrack.Object {
+	o := b.row
+	o.Type, o.ID, o.HasID = t, b.first[t]+i, true
+	switch t {
+	case restrack.PD:
+		o.Context, o.HasContext = b.parent(restrack.CTX, i)
+	case restrack.CQ:
+		o.Context, o.HasContext = b.parent(restrack.CTX, i)
+		o.Entries, o.HasEntries = b.entries, true
+		o.Users, o.HasUsers = b.users(i), true
+	case restrack.QP:
+		o.PD, o.HasPD = b.parent(restrack.PD, i)
+		o.QPType, o.QPState = b.queuePair(i)
+	case restrack.MR:
+		o.PD, o.HasPD = b.parent(restrack.PD, i)
+		o.Length, o.HasLength = b.length, true
+	case restrack.SRQ:
+		o.PD, o.HasPD = b.parent(restrack.PD, i)
+	}
+	return o
+}
+
+// parent returns the id of that object of a type on which the i-th of another is
+// built. The kernel tells it of what programs have only.
+func (b *batch) parent(t restrack.Type, i uint32) (id uint32, known bool) {
+	if b.row.Kernel {
+		return 0, false
+	}
+	return b.first[t] + i%b.objects[t], true
+}
+
+// users returns how many uses there are of the i-th CQ. Each queue pair uses one
+// for what it sends and one for what it receives.
+func (b *batch) users(i uint32) uint64 {
+	uses, queues := 2*uint64(b.objects[restrack.QP]), uint64(b.objects[restrack.CQ])
+	n := uses / queues
+	if uint64(i) < uses%queues {
+		n++
+	}
+	return n
+}
+
+// queuePair returns type and state of the i-th queue pair.
+func (b *batch) queuePair(i uint32) (typ, state string) {
+	for _, q := range b.queuePairs {
+		if i < uint32(q.Objects) {
+			return q.Type, q.State
+		}
+		i -= uint32(q.Objects)
+	}
+	return "rc", "rts"
+}

@@ -1,0 +1,184 @@
+package simulated_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/inventory/simulated"
+	"rdma_exporter/internal/report"
+	profile "rdma_exporter/verbs/simulated"
+)
+
+// state is what a supervisor knows of a device when an audit has found, for as long
+// as age, what it finds. Limits are what the device says of itself.
+func state(t *testing.T, p *profile.Profile, device string, look []report.Context, age time.Duration) *report.DeviceState {
+	t.Helper()
+	i := slices.IndexFunc(p.Devices, func(d profile.DeviceProfile) bool { return d.Name == device })
+	l := p.Devices[i].Limits
+	run := take(t, simulated.New(p, device, noon(), look), device, func(o *inventory.Options) {
+		o.Look, o.MaxFill = look, int64(max(l.MaxQPWR, l.MaxSRQWR))
+		for _, fault := range p.Devices[i].Resources.Incomplete {
+			if fault == profile.TableTimeout {
+				o.Budget = duration(t, "20ms")
+			}
+		}
+	})
+	run.Outcome = report.OutcomeOK
+	if run.Error != "" {
+		run.Outcome = report.OutcomeFailed
+	}
+	found := cmp.Or(run.Inventory, new(report.Inventory))
+	r := &report.Resources{Last: run.Kept(), Inventory: found, Taken: noon()}
+	for _, left := range found.Left {
+		r.Leaked = append(r.Leaked, report.Leaked{Type: left.Type, Objects: left.Objects, Since: noon().Add(-age)})
+	}
+	if len(found.Ownerless) > 0 && found.PIDsVisible {
+		r.OrphanedSince = noon().Add(-age)
+	}
+	return &report.DeviceState{
+		Name: device, Present: true, Resources: r,
+		Info: &report.Device{Limits: []report.Limit{
+			{Name: "max_pd", Value: int64(l.MaxPD)},
+			{Name: "max_cq", Value: int64(l.MaxCQ)},
+			{Name: "max_qp", Value: int64(l.MaxQP)},
+			{Name: "max_mr", Value: int64(l.MaxMR)},
+			{Name: "max_srq", Value: int64(l.MaxSRQ)},
+		}},
+	}
+}
+
+// TestFindings makes sure that each kind of finding of a resource audit can be had
+// from a profile, alone.
+func TestFindings(t *testing.T) {
+	child := []report.Context{simulated.Context(99)}
+	for name, test := range map[string]struct {
+		resources string
+		look      []report.Context
+		age       time.Duration
+		want      []report.FindingKind
+		severity  report.Severity
+		message   string
+	}{
+		"none": {resources: "holders: [{pid: 1, objects: {qp: 100, mr: 100, srq: 3}}]", look: child},
+		"near the limit": {
+			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 850}}]",
+			want:      []report.FindingKind{report.FindingNearLimit}, severity: report.SeverityWarning,
+			message: "850 memory regions and allows 1000",
+		},
+		"at the limit": {
+			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 1000}}]",
+			want:      []report.FindingKind{report.FindingNearLimit}, severity: report.SeverityCritical, message: "100 %",
+		},
+		"near the limit of a cgroup": {
+			resources: "holders: [{pid: 1, comm: a, cgroup: " + podCgroup + ", objects: {qp: 84}, rdma_max: {hca_object: 100}}]",
+			want:      []report.FindingKind{report.FindingCgroupNearLimit}, severity: report.SeverityWarning,
+			message: "86 of the 100 hca_object",
+		},
+		"near the limit of memory": {
+			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 60}, mr_bytes: 1048576, memlock: {limit: 67108864}}]",
+			want:      []report.FindingKind{report.FindingMemlock}, severity: report.SeverityWarning,
+			message: "60 MiB are pinned (VmPin) for pid 4711 (trainer)",
+		},
+		"locked up to the limit": {
+			resources: "holders: [{pid: 4711, comm: trainer, objects: {pd: 1}, memlock: {locked: 100, limit: 100}}]",
+			want:      []report.FindingKind{report.FindingMemlock}, severity: report.SeverityCritical, message: "locked (VmLck) by",
+		},
+		"dead": {
+			resources: "holders: [{dead: true, objects: {qp: 2}}]", age: time.Hour,
+			want: []report.FindingKind{report.FindingOrphaned}, severity: report.SeverityWarning,
+			message: "5 objects (2 qp, 1 cq, 1 ctx, 1 pd)",
+		},
+		"just dead": {resources: "holders: [{dead: true, objects: {qp: 2}}]"},
+		"left": {
+			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child,
+			want: []report.FindingKind{report.FindingLeaked}, severity: report.SeverityWarning, message: "4 objects",
+		},
+		// Nobody owns what is left, either.
+		"left for long": {
+			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child, age: time.Hour,
+			want: []report.FindingKind{report.FindingLeaked}, severity: report.SeverityCritical, message: "4 objects",
+		},
+		"queue pairs in error": {
+			resources: "holders: [{pid: 1, queue_pairs: [{type: rc, state: err, objects: 3}]}]",
+			want:      []report.FindingKind{report.FindingQPError}, severity: report.SeverityWarning, message: "3 queue pairs",
+		},
+		"completion queues for nothing": {
+			resources: "holders: [{pid: 1, comm: a, objects: {cq: 2}, cq_entries: 32768}]",
+			want:      []report.FindingKind{report.FindingCQUnfillable}, severity: report.SeverityInfo, message: "65536 entries",
+		},
+		"no table": {
+			resources: "incomplete: {srq: not_supported}",
+			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityInfo,
+		},
+		"a table that changes": {
+			resources: "incomplete: {qp: interrupted}",
+			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning,
+		},
+		"a table that is refused": {
+			resources: "incomplete: {qp: failed}",
+			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning, message: "input/output error",
+		},
+		"a table without an end": {
+			resources: "incomplete: {qp: timeout}",
+			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning,
+		},
+		"too many to look at": {
+			resources: "holders: [{pid: 1, objects: {cm_id: 20001}}]",
+			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityInfo,
+		},
+		"out of sight": {
+			resources: "holders: [{pid: 1, objects: {qp: 1}}]\npids_invisible: true", age: time.Hour,
+			want: []report.FindingKind{report.FindingPIDsInvisible}, severity: report.SeverityInfo,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := parse(t, test.resources)
+			p.Devices[0].Limits.MaxMR = 1000 // so that they can all be looked at
+			found := audit.Assess(state(t, p, "sim0", test.look, test.age), audit.Default()).Findings
+			kinds := []report.FindingKind{}
+			for _, f := range found {
+				kinds = append(kinds, f.Kind)
+			}
+			if !slices.Equal(kinds, append([]report.FindingKind{}, test.want...)) {
+				t.Fatalf("findings %q, want %q: %+v", kinds, test.want, found)
+			}
+			if len(found) > 0 && (found[0].Severity != test.severity || !strings.Contains(found[0].Message, test.message)) {
+				t.Errorf("finding %+v, want %s and %q", found[0], test.severity, test.message)
+			}
+		})
+	}
+}
+
+// TestBuiltInIsHealthy makes sure that nothing is wrong with the built-in devices,
+// at any time.
+func TestBuiltInIsHealthy(t *testing.T) {
+	p := profile.Default()
+	for _, device := range p.Names() {
+		s := state(t, p, device, []report.Context{simulated.Context(1)}, time.Hour)
+		if found := audit.Assess(s, audit.Default()).Findings; len(found) > 0 {
+			t.Errorf("%s: findings %+v", device, found)
+		}
+	}
+}
+
+// TestVanished makes sure that a device that is gone is gone from the tables, too.
+func TestVanished(t *testing.T) {
+	p := parse(t, "holders: [{pid: 1, objects: {qp: 1}}]")
+	for name, h := range map[string]*simulated.Host{
+		"unknown": simulated.New(p, "sim1", noon(), []report.Context{simulated.Context(3)}),
+		"vanished": func() *simulated.Host {
+			gone := parse(t, "leak: {objects: {qp: 1}}")
+			gone.Devices[0].Vanish = true
+			return simulated.New(gone, "sim0", noon(), []report.Context{simulated.Context(3)})
+		}(),
+	} {
+		if run := take(t, h, "sim0", nil); run.Error != "find the device: no such device" || run.Inventory != nil {
+			t.Errorf("%s: error %q, inventory %v", name, run.Error, run.Inventory)
+		}
+	}
+}

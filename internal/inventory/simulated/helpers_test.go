@@ -1,0 +1,95 @@
+package simulated_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/inventory/simulated"
+	"rdma_exporter/internal/report"
+	profile "rdma_exporter/verbs/simulated"
+)
+
+// noon is when nothing has grown.
+func noon() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// parse returns the profile of one device, sim0, with these resources, which are
+// lines of YAML, and like the software device.
+func parse(t testing.TB, resources string) *profile.Profile {
+	t.Helper()
+	text := "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n      holders: []\n"
+	if resources != "" {
+		text = "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n"
+		for line := range strings.Lines(resources) {
+			text += "      " + line
+		}
+	}
+	p, err := profile.ParseProfile([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return p
+}
+
+// take returns the run that taking stock of a host's device reports. Of its budget
+// only waits take any, however busy the host of the test is.
+func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *report.Run {
+	t.Helper()
+	var out strings.Builder
+	o := inventory.Options{
+		Tables: h, People: h, Device: device, Budget: time.Minute, MaxObjects: 20000, Owners: 10,
+		Out: report.NewWriter(&out),
+	}
+	if change != nil {
+		change(&o)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := inventory.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	})
+	run := new(report.Run)
+	if err := report.Read(strings.NewReader(out.String()), run); err != nil {
+		t.Fatalf("the report cannot be read: %v\n%s", err, out.String())
+	}
+	return run
+}
+
+// stock is take, of the device sim0 at noon.
+func stock(t *testing.T, resources string, look ...report.Context) *report.Inventory {
+	t.Helper()
+	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.Look = look })
+	if run.Error != "" || run.Inventory == nil {
+		t.Fatalf("error %q, inventory %v", run.Error, run.Inventory)
+	}
+	return run.Inventory
+}
+
+// objects returns how many objects of a type an inventory has, of whichever owner.
+func objects(i *report.Inventory, typ string) (n int64) {
+	for _, o := range i.Objects {
+		if o.Type == typ {
+			n += o.Objects
+		}
+	}
+	return n
+}
+
+func wantEqual(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
+	}
+}
+
+func duration(t testing.TB, s string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

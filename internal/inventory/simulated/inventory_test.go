@@ -1,0 +1,313 @@
+package simulated_test
+
+import (
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/inventory"
+	"rdma_exporter/internal/inventory/simulated"
+	"rdma_exporter/internal/report"
+	profile "rdma_exporter/verbs/simulated"
+)
+
+const (
+	container = "3f2a1b2c3d4e5f60718293a4b5c6d7e8f90112233445566778899aabbccddeef"
+	pod       = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+	podCgroup = "/kubepods/burstable/pod" + pod + "/" + container
+)
+
+// TestInventory compares all that an inventory of a device has.
+func TestInventory(t *testing.T) {
+	look := []report.Context{simulated.Context(11), {Index: 2, ID: 5}, simulated.Context(12), simulated.Context(13)}
+	got := stock(t, `
+holders:
+  - kernel: ib_core
+    objects: {pd: 1, mr: 2}
+    queue_pairs: [{type: gsi, state: rts, objects: 1}]
+    cq_entries: 512
+  - pid: 4711
+    comm: trainer
+    cgroup: `+podCgroup+`
+    objects: {ctx: 2, pd: 2, cq: 3, qp: 4, mr: 5, srq: 1, cm_id: 6}
+    queue_pairs: [{type: rc, state: err, objects: 2}, {type: ud, state: init, objects: 1}]
+    cq_entries: 1000
+    mr_bytes: 4096000
+    memlock: {locked: 7, limit: 30000000}
+    rdma_max: {hca_object: 100}
+  - {pid: 4712, comm: worker, cgroup: `+podCgroup+`/below, objects: {mr: 1}}
+  - pid: 815
+    comm: idle
+    objects: {cq: 2}
+    memlock: {pinned: 5}
+  - dead: true
+    objects: {srq: 1, cm_id: 1}
+leak:
+  objects: {qp: 2}
+  times: 2
+incomplete: {cm_id: interrupted}
+`, look...)
+	counts := func(list ...any) (all []report.TypeCount) {
+		for i := 0; i < len(list); i += 2 {
+			all = append(all, report.TypeCount{Type: list[i].(string), Objects: int64(list[i+1].(int))})
+		}
+		return all
+	}
+	want := &report.Inventory{
+		Index: 1, PIDsVisible: true,
+		Objects: []report.ObjectCount{
+			{Type: "cm_id", Owner: "user", Objects: 7},
+			{Type: "cm_id", Owner: "kernel"},
+			{Type: "cq", Owner: "user", Objects: 3 + 2 + 2},
+			{Type: "cq", Owner: "kernel", Objects: 1},
+			{Type: "ctx", Owner: "user", Objects: 2 + 1 + 1 + 1 + 2},
+			{Type: "ctx", Owner: "kernel"},
+			{Type: "mr", Owner: "user", Objects: 6},
+			{Type: "mr", Owner: "kernel", Objects: 2},
+			{Type: "pd", Owner: "user", Objects: 2 + 1 + 1 + 2},
+			{Type: "pd", Owner: "kernel", Objects: 1},
+			{Type: "qp", Owner: "user", Objects: 7 + 4},
+			{Type: "qp", Owner: "kernel", Objects: 1},
+			{Type: "srq", Owner: "user", Objects: 2},
+			{Type: "srq", Owner: "kernel"},
+		},
+		QueuePairs: []report.QueuePairCount{
+			{Type: "gsi", State: "rts", Objects: 1},
+			{Type: "rc", State: "err", Objects: 2},
+			{Type: "rc", State: "rts", Objects: 4 + 4},
+			{Type: "ud", State: "init", Objects: 1},
+		},
+		CQEntries: []report.OwnerSum{{Owner: "user", Sum: 3*1000 + 2*256 + 2*256}, {Owner: "kernel", Sum: 512}},
+		MRBytes:   []report.OwnerSum{{Owner: "user", Sum: 5*4096000 + 4096}, {Owner: "kernel", Sum: 2 * 4096}},
+		// Nobody uses them.
+		UnfillableCQs: &report.CQSum{Objects: 2, Entries: 512, Largest: 256, PID: 815},
+		Owners: []report.Owner{
+			{
+				PID: 815, Comm: "idle", Objects: counts("ctx", 1, "cq", 2),
+				Memlock: &report.Memlock{Pinned: 5, Limit: -1},
+			},
+			{
+				PID: 4711, Comm: "trainer", Cgroup: podCgroup, ContainerID: container, PodUID: pod,
+				Objects: counts("ctx", 2, "pd", 2, "cq", 3, "srq", 1, "mr", 5, "cm_id", 6, "qp", 7),
+				Memlock: &report.Memlock{Pinned: 5 * 4096000, Locked: 7, Limit: 30000000},
+			},
+			{
+				PID: 4712, Comm: "worker", Cgroup: podCgroup + "/below", ContainerID: container, PodUID: pod,
+				Objects: counts("ctx", 1, "pd", 1, "mr", 1), Memlock: &report.Memlock{Pinned: 4096, Limit: -1},
+			},
+		},
+		// What the dead held, and what is left of two children.
+		Ownerless: counts("ctx", 1+2, "pd", 1+2, "cq", 2, "srq", 1, "qp", 4),
+		Untraced:  counts("cm_id", 1),
+		Left: []report.Left{
+			{Context: look[0], Type: "cq", Objects: 1},
+			{Context: look[0], Type: "ctx", Objects: 1},
+			{Context: look[0], Type: "pd", Objects: 1},
+			{Context: look[0], Type: "qp", Objects: 2},
+			{Context: look[2], Type: "cq", Objects: 1},
+			{Context: look[2], Type: "ctx", Objects: 1},
+			{Context: look[2], Type: "pd", Objects: 1},
+			{Context: look[2], Type: "qp", Objects: 2},
+		},
+		Cgroups: []report.CgroupUse{
+			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_handle", Current: 2 + 1, Limit: -1},
+			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_object", Current: 2 + 3 + 7 + 5 + 1 + 2, Limit: 100},
+		},
+		Incomplete: []report.Incomplete{{Type: "cm_id", Reason: "interrupted", Detail: "the table of cm_id: the table changed while it was read"}},
+	}
+	wantEqual(t, "inventory", got, want)
+}
+
+// TestEmpty makes sure that a device of which nothing is said has nothing.
+func TestEmpty(t *testing.T) {
+	i := stock(t, "", simulated.Context(11))
+	for _, o := range i.Objects {
+		if o.Objects != 0 {
+			t.Errorf("%+v on a device without holders", o)
+		}
+	}
+	if len(i.Objects) != 14 || i.Owners != nil || i.Left != nil || i.Ownerless != nil || i.Incomplete != nil || !i.PIDsVisible {
+		t.Errorf("inventory %+v", i)
+	}
+}
+
+// TestBuiltIn makes sure that each built-in device has owners, in containers some
+// of them, and objects of the kernel.
+func TestBuiltIn(t *testing.T) {
+	p := profile.Default()
+	contained := 0
+	for _, device := range p.Names() {
+		i := take(t, simulated.New(p, device, noon(), nil), device, nil).Inventory
+		if len(i.Owners) == 0 || len(i.Others) != 0 || i.Ownerless != nil || i.Untraced != nil || i.Incomplete != nil || i.UnfillableCQs != nil {
+			t.Errorf("%s: inventory %+v", device, i)
+		}
+		kernel := false
+		for _, o := range i.Objects {
+			kernel = kernel || o.Owner == report.OwnerKernel && o.Objects > 0
+		}
+		if !kernel {
+			t.Errorf("%s: the kernel has nothing", device)
+		}
+		for _, o := range i.Owners {
+			if o.ContainerID != "" && o.PodUID != "" {
+				contained++
+			}
+			if o.Comm == "" || o.Cgroup == "" || o.Memlock == nil {
+				t.Errorf("%s: owner %+v", device, o)
+			}
+		}
+	}
+	if contained == 0 {
+		t.Error("no owner is in a container")
+	}
+}
+
+// TestSharedCompletionQueues makes sure that completion queues are told to be used
+// by the queue pairs of their owner.
+func TestSharedCompletionQueues(t *testing.T) {
+	const holders = "holders:\n  - {pid: 1, objects: {qp: 5, cq: 3}, cq_entries: 100}\n"
+	p := parse(t, holders)
+	// The queue pairs have ten uses for three CQs: 4, 3 and 3.
+	for fill, want := range map[int64]*report.CQSum{
+		34: nil,
+		33: {Objects: 2, Entries: 200, Largest: 100, PID: 1},
+		24: {Objects: 3, Entries: 300, Largest: 100, PID: 1},
+	} {
+		i := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) { o.MaxFill = fill }).Inventory
+		wantEqual(t, "unfillable", i.UnfillableCQs, want)
+	}
+}
+
+// TestGrowth makes sure that what grows begins anew with each hour.
+func TestGrowth(t *testing.T) {
+	p := parse(t, "holders:\n  - {pid: 1, objects: {qp: 10}, growth: {qp: 600, srq: 1}}\n")
+	for after, want := range map[string]int64{"0s": 10, "5s": 10, "6s": 11, "30m": 310, "59m59s": 609, "1h": 10, "90m": 310} {
+		i := take(t, simulated.New(p, "sim0", noon().Add(duration(t, after)), nil), "sim0", nil).Inventory
+		if got := objects(i, "qp"); got != want || objects(i, "srq") != 0 {
+			t.Errorf("after %s %d queue pairs, want %d; %d SRQs", after, got, want, objects(i, "srq"))
+		}
+		wantEqual(t, "queue pairs", i.QueuePairs, []report.QueuePairCount{{Type: "rc", State: "rts", Objects: want}})
+	}
+}
+
+// TestLeak makes sure that something is left of those children alone that are
+// looked for, as often as the profile says.
+func TestLeak(t *testing.T) {
+	look := []report.Context{simulated.Context(21), simulated.Context(22), simulated.Context(21), simulated.Context(23)}
+	for leak, want := range map[string]int{
+		"leak: {objects: {mr: 3}}\n":           3,
+		"leak: {objects: {mr: 3}, times: 2}\n": 2,
+		"leak: {objects: {mr: 3}, times: 9}\n": 3,
+		"leak: {objects: {mr: 0}}\n":           0,
+		"leak: {times: 2}\n":                   0,
+	} {
+		i := stock(t, "holders: []\n"+leak, look...)
+		if got := objects(i, "ctx"); got != int64(want) || objects(i, "mr") != int64(3*want) || len(i.Left) != 3*want {
+			t.Errorf("%q leaks %d contexts, want %d; left %+v", leak, got, want, i.Left)
+		}
+		// What is not looked for is not there either.
+		if i := stock(t, "holders: []\n"+leak); objects(i, "ctx") != 0 {
+			t.Errorf("%q leaks %d contexts of nobody", leak, objects(i, "ctx"))
+		}
+	}
+}
+
+// TestIncomplete makes sure that the tables that cannot be read are told with the
+// reason that the profile names.
+func TestIncomplete(t *testing.T) {
+	const holders = "holders:\n  - {pid: 1, objects: {qp: 1, srq: 1, mr: 1, cm_id: 1}}\n"
+	for _, typ := range profile.ResourceTypes() {
+		for _, reason := range profile.TableFaults() {
+			if reason == profile.TableHang {
+				continue // for ever
+			}
+			p := parse(t, holders+"incomplete: {"+typ+": "+reason+"}\n")
+			run := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) {
+				if reason == profile.TableTimeout {
+					o.Budget = duration(t, "20ms")
+				}
+			})
+			i := run.Inventory
+			if i == nil {
+				t.Fatalf("%s of %s: error %q", reason, typ, run.Error)
+			}
+			if len(i.Incomplete) == 0 || i.Incomplete[0].Type != typ || string(i.Incomplete[0].Reason) != reason {
+				t.Errorf("%s of %s: incomplete %+v", reason, typ, i.Incomplete)
+				continue
+			}
+			// When the time is up it is so for what comes later, too.
+			if more := len(i.Incomplete) > 1; more && reason != profile.TableTimeout {
+				t.Errorf("%s of %s: incomplete %+v", reason, typ, i.Incomplete)
+			}
+			told := false
+			for _, o := range i.Objects {
+				told = told || o.Type == typ && o.Objects == 1
+			}
+			if told == (reason == profile.TableNotSupported) {
+				t.Errorf("%s of %s: %+v", reason, typ, i.Objects)
+			}
+		}
+	}
+}
+
+// TestInvisible makes sure that the exporter is named nobody in a pid namespace of
+// its own.
+func TestInvisible(t *testing.T) {
+	i := stock(t, "holders:\n  - {pid: 1, comm: a, objects: {qp: 2, cm_id: 1}}\n  - {kernel: ib_core, objects: {pd: 1}}\npids_invisible: true\n")
+	if i.PIDsVisible || i.Owners != nil || i.Others != nil {
+		t.Errorf("PIDs visible %t, owners %+v, others %+v", i.PIDsVisible, i.Owners, i.Others)
+	}
+	wantEqual(t, "ownerless", i.Ownerless, []report.TypeCount{
+		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 1}, {Type: "qp", Objects: 2},
+	})
+	wantEqual(t, "untraced", i.Untraced, []report.TypeCount{{Type: "cm_id", Objects: 1}})
+}
+
+// TestHostileNames makes sure that odd names come through as those of real
+// processes do.
+func TestHostileNames(t *testing.T) {
+	i := stock(t, `
+holders:
+  - {pid: 1, comm: "<b>'\"&\n\e[2J", cgroup: "/<script>/\u202e", objects: {pd: 1}}
+  - {pid: 2, comm: !!binary /2H+Yg==, cgroup: !!binary L/8=, objects: {pd: 1}}
+  - {pid: 3, objects: {pd: 1}}
+`)
+	var got []string
+	for _, o := range i.Owners {
+		got = append(got, o.Comm, o.Cgroup)
+	}
+	want := []string{"<b>'\"&\uFFFD\uFFFD[2J", "/<script>/\u202e", "\uFFFDa\uFFFDb", "/\uFFFD", "", ""}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("names %q, want %q", got, want)
+	}
+}
+
+// FuzzInventory makes sure that the report of any valid profile can be read.
+func FuzzInventory(f *testing.F) {
+	f.Add("[{pid: 1, comm: a, cgroup: /a/b, objects: {qp: 3, cm_id: 1}, growth: {mr: 9}, rdma_max: {hca_object: 3}}]", "{objects: {qp: 1}}", "{qp: failed, mr: interrupted}", false)
+	f.Add("[{dead: true, objects: {srq: 1}}, {kernel: ib_core, queue_pairs: [{type: gsi, state: rts, objects: 1}]}]", "{}", "{srq: timeout}", true)
+	f.Add("[{pid: 7, comm: !!binary //8=, mr_bytes: 9223372036854775807, objects: {mr: 3}, memlock: {limit: 1}}]", "{objects: {ctx: 1}, times: 1}", "{}", false)
+	f.Fuzz(func(t *testing.T, holders, leak, incomplete string, invisible bool) {
+		text := "devices:\n  - name: sim0\n    like: sim_rxe0\n    resources:\n      holders: " + holders +
+			"\n      leak: " + leak + "\n      incomplete: " + incomplete + "\n"
+		p, err := profile.ParseProfile([]byte(text))
+		if err != nil {
+			return
+		}
+		for _, d := range p.Devices {
+			for _, fault := range d.Resources.Incomplete {
+				if fault == profile.TableHang {
+					return
+				}
+			}
+			d.Resources.PIDsInvisible = d.Resources.PIDsInvisible || invisible
+			one := &profile.Profile{Devices: []profile.DeviceProfile{d}}
+			look := []report.Context{simulated.Context(1), {Index: 1, ID: 1}}
+			run := take(t, simulated.New(one, d.Name, noon().Add(duration(t, "17m3s")), look), d.Name, func(o *inventory.Options) {
+				o.MaxObjects, o.Look, o.Budget = 100, look, duration(t, "20ms")
+			})
+			if run.Error == "" && run.Inventory == nil {
+				t.Errorf("neither an inventory nor an error of\n%s", text)
+			}
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
+)
+
+// maxTracked bounds what is remembered of threads, contexts and protection
+// domains, whatever the host does. Objects of further ones count as those of other
+// owners.
+const maxTracked = 1 << 16
+
+// untold stands for the type or state of a queue pair that the kernel does not tell.
+const untold = "unknown"
+
+// stock is what was found on one device.
+type stock struct {
+	o     Options
+	index uint32
+	// summary is how many objects of a type there are by the kernel's own count.
+	summary map[string]int64
+	// tallies are of the tables that were read, and marks are of those that were not,
+	// or not reliably.
+	tallies   []*tally
+	uncounted []report.ObjectCount
+	marks     []report.Incomplete
+
+	// domains has the context of each protection domain, which is how the objects of
+	// a domain are traced to a context.
+	domains map[uint32]uint32
+	// threads has one thread that created objects of a context, if the kernel names
+	// any.
+	threads map[uint32]uint32
+	// look are the contexts of which nothing should be left.
+	look map[uint32]bool
+}
+
+// tally counts the objects of one table.
+type tally struct {
+	typ          restrack.Type
+	objects      int64
+	user, kernel int64
+	queuePairs   map[[2]string]int64
+	// broken counts the queue pairs of user programs in an error state by the thread
+	// that created them.
+	broken             map[uint32]int64
+	userSum, kernelSum int64
+	unfillable         report.CQSum
+	largestThread      uint32
+
+	// byThread counts user objects by the thread that created them, and byContext
+	// those whose thread is no more, by the context that they belong to. Of those that
+	// are untraced neither is known, and beyond are those that are too many to tell
+	// apart.
+	byThread  map[uint32]int64
+	byContext map[uint32]int64
+	untraced  int64
+	beyond    int64
+	// left counts the objects of the contexts that are looked for.
+	left map[uint32]int64
+}
+
+func newStock(o Options, index uint32, summary map[string]int64) *stock {
+	s := &stock{
+		o: o, index: index, summary: summary,
+		domains: make(map[uint32]uint32), threads: make(map[uint32]uint32),
+		look: make(map[uint32]bool),
+	}
+	for _, c := range o.Look {
+		if c.Index == index {
+			s.look[c.ID] = true
+		}
+	}
+	return s
+}
+
+func newTally(t restrack.Type) *tally {
+	return &tally{
+		typ: t, queuePairs: make(map[[2]string]int64), broken: make(map[uint32]int64),
+		byThread: make(map[uint32]int64), byContext: make(map[uint32]int64), left: make(map[uint32]int64),
+	}
+}
+
+// incomplete notes that a table was not read, and what is known of it even so.
+func (s *stock) incomplete(t restrack.Type, reason report.IncompleteReason, detail string) {
+	s.mark(t, reason, detail)
+	if n, known := s.summary[t.String()]; known {
+		s.uncounted = append(s.uncounted, report.ObjectCount{Type: t.String(), Owner: report.OwnerUnknown, Objects: n})
+	}
+}
+
+// mark notes that a table could not be read, or not reliably, in place of what was
+// noted of it before.
+func (s *stock) mark(t restrack.Type, reason report.IncompleteReason, detail string) {
+	s.marks = slices.DeleteFunc(s.marks, func(m report.Incomplete) bool { return m.Type == t.String() })
+	s.marks = append(s.marks, report.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
+}
+
+// take adds an object to a tally. The object is not kept.
+func (s *stock) take(to *tally, obj *restrack.Object) {
+	to.objects++
+	size := int64(0)
+	switch obj.Type {
+	case restrack.QP:
+		to.queuePairs[[2]string{cmp.Or(obj.QPType, untold), cmp.Or(obj.QPState, untold)}]++
+	case restrack.CQ:
+		size = int64(obj.Entries)
+	case restrack.MR:
+		size = int64(min(obj.Length, maxCount))
+	}
+	if obj.Kernel {
+		to.kernel++
+		to.kernelSum += size
+		return
+	}
+	to.user++
+	to.userSum += size
+	if obj.Type == restrack.CQ {
+		s.fills(to, obj)
+	}
+	context, known := s.context(obj)
+	if known && s.look[context] {
+		to.left[context]++
+	}
+	if obj.Type == restrack.PD && obj.HasID && known && len(s.domains) < maxTracked {
+		s.domains[obj.ID] = context
+	}
+	switch {
+	case obj.Thread != 0:
+		if obj.Type == restrack.QP && (obj.QPState == "err" || obj.QPState == "sqe") && len(to.broken) < maxTracked {
+			to.broken[obj.Thread]++
+		}
+		if _, seen := s.threads[context]; known && !seen && len(s.threads) < maxTracked {
+			s.threads[context] = obj.Thread
+		}
+		to.add(to.byThread, obj.Thread)
+	case known:
+		to.add(to.byContext, context)
+	default:
+		to.untraced++
+	}
+}
+
+func (t *tally) add(to map[uint32]int64, key uint32) {
+	if _, seen := to[key]; !seen && len(to) >= maxTracked {
+		t.beyond++
+		return
+	}
+	to[key]++
+}
+
+// context returns the context that a user object belongs to.
+func (s *stock) context(obj *restrack.Object) (id uint32, known bool) {
+	switch {
+	case obj.Type == restrack.CTX:
+		return obj.ID, obj.HasID
+	case obj.HasContext:
+		return obj.Context, true
+	case obj.HasPD:
+		id, known = s.domains[obj.PD]
+		return id, known
+	default:
+		return 0, false
+	}
+}
+
+// fills looks whether a completion queue is larger than what uses it can fill.
+func (s *stock) fills(to *tally, obj *restrack.Object) {
+	if !obj.HasUsers || !obj.HasEntries || obj.Users > 0 && s.o.MaxFill <= 0 {
+		return
+	}
+	entries := int64(obj.Entries)
+	// Each use takes a QP, of which no device has so many that this overflows.
+	if most := int64(min(obj.Users, 1<<20)) * min(s.o.MaxFill, 1<<40); entries <= most {
+		return
+	}
+	u := &to.unfillable
+	u.Objects++
+	u.Entries += entries
+	if entries > u.Largest {
+		u.Largest, to.largestThread = entries, obj.Thread
+	}
+}
+
+// inventory sums up what was found, and has people find out who the owners are,
+// which is not needed where nothing was looked at.
+func (s *stock) inventory(people *census, visible bool) report.Inventory {
+	i := report.Inventory{
+		Index: s.index, PIDsVisible: visible, Incomplete: s.marks,
+		Objects: slices.Clone(s.uncounted),
+	}
+	for _, t := range s.tallies {
+		name := t.typ.String()
+		i.Objects = append(i.Objects,
+			report.ObjectCount{Type: name, Owner: report.OwnerUser, Objects: t.user},
+			report.ObjectCount{Type: name, Owner: report.OwnerKernel, Objects: t.kernel})
+		sums := []report.OwnerSum{{Owner: report.OwnerUser, Sum: t.userSum}, {Owner: report.OwnerKernel, Sum: t.kernelSum}}
+		switch t.typ {
+		case restrack.CQ:
+			i.CQEntries = sums
+		case restrack.MR:
+			i.MRBytes = sums
+		case restrack.QP:
+			i.PassingErrors = people.passing(t.broken)
+		}
+		for key, n := range t.queuePairs {
+			i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: key[0], State: key[1], Objects: n})
+		}
+		if u := t.unfillable; u.Objects > 0 {
+			u.PID = people.process(t.largestThread)
+			i.UnfillableCQs = &u
+		}
+		for id, n := range t.left {
+			i.Left = append(i.Left, report.Left{Context: report.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+		}
+		threads := maps.Clone(t.byThread)
+		var ownerless int64
+		for context, n := range t.byContext {
+			// The thread that created the object is no more. Its process may be, and has
+			// then mostly created something else of the same context.
+			if thread, found := s.threads[context]; found {
+				threads[thread] += n
+			} else {
+				ownerless += n
+			}
+		}
+		add := func(to *[]report.TypeCount, n int64) {
+			if n > 0 {
+				*to = append(*to, report.TypeCount{Type: name, Objects: n})
+			}
+		}
+		add(&i.Ownerless, ownerless)
+		add(&i.Untraced, t.untraced)
+		add(&i.Others, t.beyond+people.count(name, threads))
+	}
+	if people != nil {
+		i.Owners, i.Cgroups = people.owners()
+	}
+	// Maps have no order, reports do.
+	slices.SortFunc(i.Objects, func(a, b report.ObjectCount) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(b.Owner, a.Owner))
+	})
+	slices.SortFunc(i.QueuePairs, func(a, b report.QueuePairCount) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.State, b.State))
+	})
+	slices.SortFunc(i.Left, func(a, b report.Left) int {
+		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
+	})
+	return i
+}

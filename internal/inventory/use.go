@@ -1,0 +1,125 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
+)
+
+// Relatives tells which process a thread is of, and whose child that is, as package
+// owner does.
+type Relatives interface {
+	Process(thread int) (int, error)
+	Parent(pid int) (int, error)
+	Identify(pid int) (owner.Identity, error)
+}
+
+// Usage says of which device it is to be told whether others use it.
+type Usage struct {
+	// Tables are the kernel's, and Relatives tells of the processes in them; nil if
+	// that cannot be told.
+	Tables    Tables
+	Relatives Relatives
+	// Device is the name of the device.
+	Device string
+	// Exporter is the process of the exporter, and Own the name of its children: what
+	// these hold is no use by others.
+	Exporter int
+	Own      string
+}
+
+// errUsed ends the reading of a table.
+var errUsed = errors.New("used by others")
+
+// InUse tells whether other programs hold queue pairs on a device; nil if none does.
+// What it is not told it does not take for granted: a device is in use if the kernel
+// does not list it, or does not show all that it counts, and a queue pair of which
+// nobody knows the process is one of others. Queue pairs of the kernel are none.
+//
+// It stops at the first that it finds. The kernel asks the driver about each queue pair
+// that it lists, so the completion queues come first: of these it knows by itself
+// whether queue pairs use them.
+func InUse(ctx context.Context, u Usage) *report.Light {
+	index, err := find(ctx, u.Tables, u.Device)
+	if err != nil {
+		return NotTold(err)
+	}
+	counts, err := u.Tables.Summary(ctx, index)
+	if err != nil {
+		return NotTold(fmt.Errorf("count the objects: %w", err))
+	}
+	name, seen := "", uint64(0)
+	uses := func(o *restrack.Object) error {
+		seen++
+		if o.Kernel || o.Type == restrack.CQ && o.Users == 0 || u.own(int(o.Thread)) {
+			return nil
+		}
+		name = u.nameOf(int(o.Thread))
+		return errUsed
+	}
+	for _, t := range []restrack.Type{restrack.CQ, restrack.QP} {
+		seen = 0
+		err = u.Tables.Dump(ctx, index, t, uses)
+		if errors.Is(err, errUsed) {
+			return &report.Light{Reason: report.LightBusy, Detail: name + " holds queue pairs"}
+		}
+	}
+	// The table of queue pairs is what decides.
+	if err != nil {
+		return NotTold(fmt.Errorf("list the queue pairs: %w", err))
+	}
+	for _, c := range counts {
+		if c.Name == restrack.QP.String() && seen < c.Objects {
+			return NotTold(fmt.Errorf("of %d queue pairs it lists %d", c.Objects, seen))
+		}
+	}
+	return nil
+}
+
+// NotTold is what InUse returns if the kernel does not tell, for the reason err.
+func NotTold(err error) *report.Light {
+	return &report.Light{Reason: report.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
+}
+
+// own tells whether a thread is one of the exporter or of a child of it.
+func (u *Usage) own(thread int) bool {
+	if thread == 0 || u.Relatives == nil {
+		return false
+	}
+	pid, err := u.Relatives.Process(thread)
+	if err != nil {
+		return false
+	}
+	if pid == u.Exporter {
+		return true
+	}
+	parent, err := u.Relatives.Parent(pid)
+	if err != nil || parent != u.Exporter {
+		return false
+	}
+	id, err := u.Relatives.Identify(pid)
+	return err == nil && id.Comm == u.Own
+}
+
+// nameOf says which process a thread is of.
+func (u *Usage) nameOf(thread int) string {
+	if thread == 0 {
+		return "a process that the kernel does not name"
+	}
+	if u.Relatives == nil {
+		return fmt.Sprintf("thread %d", thread)
+	}
+	pid, err := u.Relatives.Process(thread)
+	if err != nil {
+		return fmt.Sprintf("thread %d", thread)
+	}
+	id, err := u.Relatives.Identify(pid)
+	if err != nil || id.Comm == "" {
+		return fmt.Sprintf("process %d", pid)
+	}
+	return fmt.Sprintf("%s (process %d)", tidy(id.Comm), pid)
+}

@@ -1,0 +1,185 @@
+package owner_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/owner"
+)
+
+// TestIdentifyContainers places a process in the cgroup of each container, in each
+// form of /proc/PID/cgroup.
+func TestIdentifyContainers(t *testing.T) {
+	status := fixture(t, "proc/status")
+	for _, file := range []string{"v2", "v1", "v1-without-rdma", "v1-rdma-not-joined", "hybrid", "hybrid-v2-not-joined", "hybrid-v2-at-root"} {
+		t.Run(file, func(t *testing.T) {
+			h := newHost(t)
+			r := h.reader()
+			for _, c := range containers() {
+				if c.path == "" {
+					continue // the kernel writes no empty path
+				}
+				h.process(4242, map[string]string{"comm": "ib_write_bw\n", "status": status, "cgroup": placed(t, file, c.path)})
+				got, err := r.Identify(4242)
+				want := owner.Identity{
+					PID: 4242, Comm: "ib_write_bw", Cgroup: c.path,
+					ContainerID: c.containerID, PodUID: c.pod, Runtime: c.rtName,
+				}
+				switch {
+				case file == "v1-rdma-not-joined":
+					want.Cgroup = "/"
+				case file == "hybrid-v2-not-joined" && c.containerID == "" && c.pod == "":
+					want.Cgroup = "/system.slice/containerd.service"
+				}
+				if err != nil || got != want {
+					t.Errorf("%s:\n got %+v, %v\nwant %+v", c.name, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestIdentifyCgroup(t *testing.T) {
+	tests := []struct{ name, cgroup, want string }{
+		{"no hierarchy mounted", "", ""},
+		{"colon in a name", "0::/a:b:c\n", "/a:b:c"},
+		{"other namespace", "0::/../../system.slice/ssh.service\n", "/../../system.slice/ssh.service"},
+		{"no UTF-8", "0::/a\xff\xfeb\n", "/a\uFFFDb"},
+		{"rdma before all", "3:cpu:/docker/" + id1 + "\n2:misc,rdma:/hpc\n1:name=systemd:/system.slice/x.service\n0::/v2\n", "/hpc"},
+		{"version 2 before 1", "3:memory:/memory\n1:name=systemd:/systemd\n0::/v2\n", "/v2"},
+		{"systemd before pids", "3:pids:/pids\n2:memory:/memory\n1:name=systemd:/systemd\n0::/\n", "/systemd"},
+		{"pids before memory", "4:memory:/memory\n3:pids:/pids\n1:name=systemd:/\n", "/pids"},
+		{"none of these", "4:freezer:/ice\n3:cpu:/heat\n", "/ice"},
+		{"other before the root", "3:memory:/\n2:cpu:/heat\n1:name=systemd:/\n0::/\n", "/heat"},
+		{"root everywhere", "2:cpu:/\n1:name=systemd:/\n0::/\n", "/"},
+		{"no last line break", "0::/x", "/x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHost(t)
+			h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": tt.cgroup})
+			got, err := h.reader().Identify(7)
+			if err != nil || got.Cgroup != tt.want {
+				t.Errorf("got %q, %v, want %q", got.Cgroup, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestIdentifyComm(t *testing.T) {
+	for comm, want := range map[string]string{
+		"ib_send_lat\n":    "ib_send_lat",
+		"\n":               "",
+		"two words \n":     "two words ",
+		"line\nbreak\n":    "line\nbreak",
+		"\xff\xfe bytes\n": "\uFFFD bytes",
+		"(sd-pam)\n":       "(sd-pam)",
+	} {
+		h := newHost(t)
+		h.process(7, map[string]string{"comm": comm, "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
+		got, err := h.reader().Identify(7)
+		if err != nil || got.Comm != want {
+			t.Errorf("%q: got %q, %v, want %q", comm, got.Comm, err, want)
+		}
+	}
+}
+
+func TestIdentifyRefuses(t *testing.T) {
+	for name, cgroup := range map[string]string{
+		"no fields":       "nonsense\n",
+		"cut off":         "0:",
+		"empty line":      "0::/a\n\n",
+		"no number":       "x::/a\n",
+		"negative number": "-1:pids:/a\n",
+		"no path":         "0::\n",
+		"relative path":   "0::a\n",
+		"two versions":    "0:pids:/a\n",
+		"no controller":   "4::/a\n",
+		"too long":        "0::/" + strings.Repeat("a", 1<<20) + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": cgroup})
+			got, err := h.reader().Identify(7)
+			if err == nil || errors.Is(err, owner.ErrGone) || got != (owner.Identity{}) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+	t.Run("empty comm", func(t *testing.T) {
+		h := newHost(t)
+		h.process(7, map[string]string{"comm": "", "status": fixture(t, "proc/status"), "cgroup": "0::/\n"})
+		if _, err := h.reader().Identify(7); err == nil || errors.Is(err, owner.ErrGone) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestIdentifyMissing(t *testing.T) {
+	status := fixture(t, "proc/status")
+	h := newHost(t)
+	h.process(1, map[string]string{"comm": "x\n", "status": status})
+	h.process(2, map[string]string{"comm": "x\n"})
+	h.process(3, map[string]string{"environ": "A=b\x00"})
+	r := h.reader()
+
+	got, err := r.Identify(1)
+	if want := (owner.Identity{PID: 1, Comm: "x"}); err != nil || got != want {
+		t.Errorf("a kernel without cgroups: got %+v, %v, want %+v", got, err, want)
+	}
+	// 2 and 3 have lost their files, as a process does that ends meanwhile.
+	for _, pid := range []int{2, 3, 4, 0, -1, 1 << 40} {
+		if _, err := r.Identify(pid); !errors.Is(err, owner.ErrGone) || errors.Is(err, fs.ErrPermission) {
+			t.Errorf("process %d: got %v, want ErrGone", pid, err)
+		}
+	}
+}
+
+func TestMissingRights(t *testing.T) {
+	status := fixture(t, "proc/status")
+	limits := fixture(t, "proc/limits")
+	chmod := func(path string) {
+		if err := os.Chmod(path, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := newHost(t)
+	for pid := range 6 {
+		h.process(pid+1, map[string]string{"comm": "x\n", "status": status, "limits": limits, "cgroup": "0::/a\n"})
+	}
+	chmod(h.file(1, "comm"))
+	chmod(h.file(2, "cgroup"))
+	chmod(h.file(3, "comm"))
+	chmod(h.file(3, "cgroup"))
+	chmod(h.file(4, ""))
+	t.Cleanup(func() { _ = os.Chmod(h.file(4, ""), 0o755) })
+	chmod(h.file(5, "status"))
+	chmod(h.file(6, "limits"))
+	r := h.reader()
+
+	withoutRights(t, func() {
+		for _, want := range []owner.Identity{{PID: 1, Cgroup: "/a"}, {PID: 2, Comm: "x"}, {PID: 5, Comm: "x", Cgroup: "/a"}} {
+			if got, err := r.Identify(want.PID); err != nil || got != want {
+				t.Errorf("got %+v, %v, want %+v", got, err, want)
+			}
+		}
+		for _, pid := range []int{3, 4} {
+			if _, err := r.Identify(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
+				t.Errorf("Identify(%d): got %v, want fs.ErrPermission", pid, err)
+			}
+		}
+		for _, pid := range []int{4, 5} {
+			if _, err := r.Process(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
+				t.Errorf("Process(%d): got %v, want fs.ErrPermission", pid, err)
+			}
+		}
+		for _, pid := range []int{4, 5, 6} {
+			if _, err := r.Memlock(pid); !errors.Is(err, fs.ErrPermission) || errors.Is(err, owner.ErrGone) {
+				t.Errorf("Memlock(%d): got %v, want fs.ErrPermission", pid, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,276 @@
+package probe_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs/simulated"
+)
+
+// adapter is a device that answers as adapters do, by their providers' source.
+// Nothing of it is wrong.
+type adapter struct {
+	// profile is the name of one of the simulated adapters, down whether its port is.
+	// Other devices have a name and the keys of their profile.
+	profile      string
+	down         bool
+	name, device string
+	// taken are the measurements, and by the way of those that are flushed.
+	taken, by string
+	// skips are those of all probes.
+	skips string
+	// skipped are the probes of which nothing could be probed.
+	skipped string
+}
+
+const (
+	allLoopback = "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0"
+	allFlush    = "flush any 1/0, flush poll 1/0, flush solicited 1/0"
+	byUD        = "sends posted to a UD QP in the error state"
+	byRC        = "sends posted to an RC QP in the error state"
+	byRecv      = "receives of a QP that goes into the error state"
+	noRaw       = "qp: raw_packet: not_supported"
+)
+
+func adapters() []adapter {
+	return []adapter{
+		{profile: "mlx5", taken: allLoopback + ", " + allFlush, by: byUD},
+		{profile: "mlx5", down: true, taken: allFlush, by: byRecv, skips: "notification: loopback port 1: port_down"},
+		{profile: "mlx4", taken: allLoopback + ", " + allFlush, by: byUD},
+		{profile: "bnxt_re", taken: allLoopback + ", " + allFlush, by: byRecv, skips: "qp: uc: not_supported, " + noRaw},
+		{
+			name: "sets no errno, as bnxt_re of rdma-core 60",
+			device: "like: sim_rxe0, faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}, " +
+				"{verb: ibv_create_qp, when: {above: {max_inline_data: 96}}, errno: no_errno}]",
+			taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw,
+		},
+		{profile: "irdma", taken: allLoopback + ", " + allFlush, by: byUD, skips: "srq: : not_supported, qp: uc: not_supported, " + noRaw, skipped: "srq"},
+		{profile: "hns", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
+		{
+			profile: "mana", taken: "loopback any 1/0, loopback poll 1/0, flush any 1/0, flush poll 1/0", by: byRecv,
+			skips: "srq: : not_supported, qp: rc small query: not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw +
+				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
+			skipped: "srq",
+		},
+		{
+			profile: "erdma", taken: allFlush, by: byRecv,
+			skips:   "srq: : not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: not_supported",
+			skipped: "srq",
+		},
+		{profile: "qedr", taken: allLoopback + ", " + allFlush, by: byRC, skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw},
+		{
+			profile: "qedr", down: true,
+			skips: "qp: uc: not_supported, qp: ud: not_supported, " + noRaw + ", notification: loopback port 1: port_down, " +
+				"notification: flush any: not_supported, notification: flush poll: not_supported, notification: flush solicited: not_supported",
+			skipped: "notification",
+		},
+		{
+			profile: "efa", taken: "flush poll 1/0", by: byRecv,
+			skips: "comp_channel: cq with a channel: not_supported, srq: : not_supported, qp: rc: not_supported, qp: uc: not_supported, " + noRaw +
+				", notification: loopback any: not_supported, notification: flush any: not_supported, notification: loopback poll: not_supported" +
+				", notification: loopback solicited: not_supported, notification: flush solicited: not_supported",
+			skipped: "srq",
+		},
+		{profile: "ocrdma", taken: allLoopback + ", " + allFlush, by: byRecv, skips: noRaw},
+		{profile: "ionic", taken: allLoopback + ", " + allFlush, by: byUD, skips: "srq: : not_supported, qp: uc: not_supported, " + noRaw, skipped: "srq"},
+		{
+			profile: "cxgb4", by: byRecv, skipped: "notification",
+			skips: "srq: small: not_supported, srq: medium: not_supported, srq: large: not_supported, qp: uc: not_supported, qp: ud: not_supported, " + noRaw +
+				", notification: loopback port 1: not_supported, notification: flush any: not_supported, notification: flush poll: not_supported, notification: flush solicited: not_supported",
+		},
+		{profile: "vmw_pvrdma", taken: allLoopback + ", " + allFlush, by: byUD, skips: "qp: uc: not_supported, " + noRaw},
+		{
+			name:   "whose library does not know the type of its own",
+			device: "like: sim_rxe0, qp_types: [RC, UC, UD, SRD], faults: [{verb: ibv_create_qp, when: {qp_types: [SRD]}, errno: EOPNOTSUPP}]",
+			taken:  allLoopback + ", " + allFlush, by: byUD, skips: noRaw + ", qp: srd: not_supported",
+		},
+		{
+			name:    "of which nothing can be probed",
+			device:  "like: sim_rxe0, faults: [{verb: ibv_alloc_pd, errno: EOPNOTSUPP}, {verb: ibv_create_cq, errno: EOPNOTSUPP}]",
+			skips:   "cq: : not_supported",
+			skipped: "cq",
+		},
+	}
+}
+
+// TestAdapters: what is not offered is skipped, and nothing that works is called
+// broken.
+func TestAdapters(t *testing.T) {
+	for _, tc := range adapters() {
+		t.Run(tc.String(), func(t *testing.T) {
+			p := tc.load(t)
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			r := runStill(t, p, p.Devices[0].Name, c)
+			if r.Error != "" || len(r.Undestroyed) > 0 {
+				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
+			}
+			var skipped, skips, measurements []string
+			by := ""
+			for _, p := range r.Probes {
+				switch p.Status {
+				case report.StatusOK:
+				case report.StatusFailed:
+					t.Errorf("%s: %+v", p.Name, p.Failures)
+				case report.StatusSkipped:
+					skipped = append(skipped, p.Name)
+				}
+				for _, s := range p.Skips {
+					skips = append(skips, p.Name+": "+s.Subject+": "+string(s.Reason))
+				}
+				if p.Latencies != nil {
+					measurements = append(measurements, taken(p.Latencies))
+				}
+				for _, w := range p.Ways {
+					if w.Path == report.PathFlush {
+						by = w.By
+					}
+				}
+			}
+			same := func(what, got, want string) {
+				if sorted(got) != sorted(want) {
+					t.Errorf("%s:\n%s, want\n%s", what, got, want)
+				}
+			}
+			same("skipped", strings.Join(skipped, ", "), tc.skipped)
+			same("skips", strings.Join(skips, ", "), tc.skips)
+			same("taken", strings.Join(measurements, ", "), tc.taken)
+			if by != tc.by {
+				t.Errorf("flushed by %q, want %q", by, tc.by)
+			}
+		})
+	}
+}
+
+// String names the device.
+func (a adapter) String() string {
+	if a.down {
+		return a.profile + a.name + " on a port that is down"
+	}
+	return a.profile + a.name
+}
+
+// load returns the profile of the device, which has one vector and takes no time.
+func (a adapter) load(t *testing.T) *simulated.Profile {
+	t.Helper()
+	var p *simulated.Profile
+	var err error
+	if a.profile != "" {
+		p, err = simulated.LoadProfile("../verbs/simulated/profiles/" + a.profile + ".yaml")
+	} else {
+		p, err = simulated.ParseProfile([]byte("devices: [{name: dev, " + a.device + "}]"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &p.Devices[0]
+	d.CompletionVectors, d.DefaultLatency, d.Latency = 1, 0, nil
+	if a.down {
+		d.Ports[0].State, d.Ports[0].GIDs = "down", nil
+	}
+	return p
+}
+
+// sorted sorts what a text lists.
+func sorted(list string) string {
+	words := strings.Split(list, ", ")
+	slices.SortFunc(words, cmp.Compare)
+	return strings.Join(words, ", ")
+}
+
+// TestUsedOnce: a QP that never gets back to RESET, or is of no use after, flushes
+// one receive. That is no loss.
+func TestUsedOnce(t *testing.T) {
+	for name, fault := range map[string]string{
+		"refused":       "{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EINVAL}",
+		"of no use":     "{verb: ibv_post_recv, after: 1, ignore: true}",
+		"never at all":  "{verb: ibv_post_recv, ignore: true}",
+		"not even INIT": "{verb: ibv_modify_qp, when: {to: [INIT]}, after: 2, errno: EINVAL}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", c)
+			if p.Status != report.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
+				t.Errorf("status %s, failures %v, taken %q", p.Status, p.Failures, taken(p.Latencies))
+			}
+			const want = "loopback port 1: not_supported, flush any: not_supported, flush poll: not_supported, flush solicited: not_supported"
+			if got := skips(p.Skips); got != want {
+				t.Errorf("skips %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestUsedOnceOrFailed: that a QP fails to get back to RESET, by an errno that no
+// provider uses for a refusal, is a failure.
+func TestUsedOnceOrFailed(t *testing.T) {
+	p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: [{verb: ibv_modify_qp, when: {to: [RESET]}, errno: EIO}]", quick())
+	if len(p.Failures) == 0 || p.Failures[0].Verb != "ibv_modify_qp" || p.Failures[0].Errno != "EIO" {
+		t.Errorf("status %s, failures %+v", p.Status, p.Failures)
+	}
+}
+
+// TestTypeOfDriver: a type of one driver alone is probed as any other, on devices that
+// may have it; on others nothing is heard of it.
+func TestTypeOfDriver(t *testing.T) {
+	for types, want := range map[string]string{
+		"[RC, UC, UD]":      "",
+		"[RC, UC, UD, SRD]": "small 16, medium 128, large 1024, inline 512, memory 3",
+	} {
+		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: " + types + "}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, text := run(t, p, "dev", quick())
+		var got []string
+		for _, p := range r.Probes {
+			for _, q := range p.QPs {
+				if q.Type == "srd" {
+					got = append(got, fmt.Sprint(q.Profile, " ", q.Actual.SendWorkRequests))
+				}
+			}
+			for _, i := range p.Inline {
+				if i.Type == "srd" {
+					got = append(got, fmt.Sprint("inline ", i.Bytes))
+				}
+			}
+			n := 0
+			for _, m := range p.Memory {
+				if m.Object == "qp_srd" {
+					n++
+				}
+			}
+			if n > 0 {
+				got = append(got, fmt.Sprint("memory ", n))
+			}
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("with %s: %q, want %q", types, got, want)
+		}
+		if want == "" && strings.Contains(strings.ToLower(text), "srd") {
+			t.Errorf("the report of a device that has none speaks of SRD:\n%s", text)
+		}
+	}
+	// Its states are tried, too.
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, default_latency: 0s, latency: {}, qp_types: [UD, SRD], " +
+		"faults: [{verb: ibv_modify_qp, when: {qp_types: [SRD], to: [ERR]}, errno: EIO}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := run(t, p, "dev", quick())
+	var failed []string
+	for _, p := range r.Probes {
+		for _, f := range p.Failures {
+			failed = append(failed, fmt.Sprint(p.Name, " ", f.Subject, " ", f.Verb, " ", f.Errno))
+		}
+	}
+	if got := strings.Join(failed, ", "); got != "qp srd small ibv_modify_qp EIO" {
+		t.Errorf("failed: %q", got)
+	}
+}

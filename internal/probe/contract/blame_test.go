@@ -1,0 +1,135 @@
+package contract_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// one judges one contract of a device that is like another but for some keys, without
+// looking for completions first unless they are needed.
+func one(t *testing.T, name, keys string, completions bool) report.Contract {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r report.Run
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		err := contract.Run(t.Context(), contract.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   "sim0", Skip: allBut(name), WithoutCompletions: !completions, Out: report.NewWriter(&out),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Read(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if len(r.Contracts) != 1 || len(r.Undestroyed) > 0 {
+		t.Fatalf("judged: %s; undestroyed %+v", evidence(r), r.Undestroyed)
+	}
+	return r.Contracts[0]
+}
+
+// TestWhichFigureIsTrue has what creation writes back and what the query tells differ,
+// with one of them or neither true.
+func TestWhichFigureIsTrue(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, keys       string
+		verdict          report.Verdict
+		observed, remedy string
+	}{
+		{
+			"both", "like: sim_ib0", report.VerdictHolds, "asked→written back: ", "",
+		},
+		{
+			"what was written back", "like: sim_ib0, violate: [srq_reports_actual]", report.VerdictViolated,
+			"what was written back is true, the query is not; asked→written back: 1×1→1×1, query 2×1 (1 receives fit, then ENOMEM)",
+			"Take the sizes that ibv_create_srq wrote back",
+		},
+		{
+			"what the query tells", "like: sim_rxe0", report.VerdictViolated,
+			"what the query tells is true, what was written back is not; ", "Take the sizes from ibv_query_srq",
+		},
+		{
+			"neither", "like: sim_rxe0, violate: [srq_reports_actual]", report.VerdictViolated,
+			"neither figure is true each time; ", "Post no more than the smaller of the two",
+		},
+		{
+			"nobody knows", "like: sim_rxe0, faults: [{verb: ibv_post_srq_recv, errno: EINVAL}]", report.VerdictViolated,
+			"asked→written back: 16×1→16×1, query 31×1 (no receive can be posted: EINVAL)", "Post no more than the smaller of the two",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := one(t, "srq_reports_actual", tt.keys, false)
+			if c.Verdict != tt.verdict || !strings.HasPrefix(c.Observed, tt.observed) || !strings.HasPrefix(c.Remedy, tt.remedy) || (c.Remedy == "") != (tt.remedy == "") {
+				t.Errorf("%s\nobserved: %s\nremedy: %s", c.Verdict, c.Observed, c.Remedy)
+			}
+		})
+	}
+}
+
+// TestRefusedBesideControl: whatever the errno of a refusal, it counts if the like that
+// is not forbidden succeeds, and only then.
+func TestRefusedBesideControl(t *testing.T) {
+	t.Parallel()
+	const vector = "cq_comp_vector_rejected"
+	for _, tt := range []struct {
+		name, contract, keys string
+		verdict              report.Verdict
+		observed             string
+	}{
+		{"for a moment", vector, "faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", report.VerdictHolds, "comp_vector -1: EINVAL"},
+		{"for a moment, and accepted then", vector, "violate: [" + vector + "], faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", report.VerdictViolated, "comp_vector -1: it succeeded"},
+		{"for good", vector, "faults: [{verb: ibv_create_cq, errno: EIO}]", report.VerdictSkipped, "comp_vector -1, and then a plain one"},
+		{"for good, as if it were for the vector", vector, "faults: [{verb: ibv_create_cq, errno: EINVAL}]", report.VerdictSkipped, "comp_vector -1, and then a plain one"},
+		{
+			"for good, as if it were in use", "channel_destroy_busy", "faults: [{verb: ibv_destroy_comp_channel, errno: EBUSY, times: 2}]",
+			report.VerdictSkipped, "ibv_destroy_comp_channel, and then a plain one",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := one(t, tt.contract, "like: sim_ib0, "+tt.keys, false)
+			if c.Verdict != tt.verdict || !strings.Contains(c.Observed, tt.observed) {
+				t.Errorf("%s\nobserved: %s", c.Verdict, c.Observed)
+			}
+		})
+	}
+}
+
+// TestEventAfterRefusal: after the refusal to destroy a CQ its events must come, if any
+// did before.
+func TestEventAfterRefusal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, keys string
+		verdict    report.Verdict
+		observed   string
+	}{
+		{"comes", "", report.VerdictHolds, "afterwards ibv_req_notify_cq works; afterwards a receive in the error state completed with wr_flush_err; afterwards, armed: an event came"},
+		{"does not come", "completion_faults: [{fault: drop_event, after: 1}]", report.VerdictViolated, "afterwards, armed: no event within"},
+		{"never came", "completion_faults: [{fault: drop_event}]", report.VerdictHolds, "without a channel, for no event comes at any time: receives of a QP that goes into the error state: no event within"},
+		{"cannot be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL, after: 1}]", report.VerdictViolated, "afterwards ibv_req_notify_cq: EINVAL"},
+		{"can never be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL}]", report.VerdictHolds, "without a channel, for no event comes at any time: arm a CQ"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := one(t, "cq_destroy_busy", "like: sim_ib0, "+tt.keys, true)
+			if c.Verdict != tt.verdict || !strings.Contains(c.Observed, tt.observed) {
+				t.Errorf("%s\nobserved: %s", c.Verdict, c.Observed)
+			}
+		})
+	}
+}

@@ -1,0 +1,395 @@
+package contract_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// device returns a profile with one device.
+func device(t *testing.T, yaml string) *simulated.Profile {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices:\n  - name: sim0\n" + yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// judge judges the device of a profile and returns the report. The waiting takes
+// no time.
+func judge(t *testing.T, p *simulated.Profile, skip ...string) (r report.Run) {
+	t.Helper()
+	r.Device = p.Devices[0].Name
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		start := time.Now()
+		err := contract.Run(t.Context(), contract.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   r.Device, Driver: driverOf(p), Skip: skip, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Read(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+		// The default of --contract.timeout, above which the process would be killed.
+		if d := time.Since(start); d > time.Minute {
+			t.Errorf("the audit took %v", d)
+		}
+	})
+	return r
+}
+
+// driverOf returns the driver that the device of a profile is said to have.
+func driverOf(p *simulated.Profile) known.Driver {
+	return known.Driver{Name: p.Devices[0].Driver, Kernel: p.Devices[0].Kernel}
+}
+
+// verdicts returns the names of the contracts with a verdict.
+func verdicts(r report.Run, v report.Verdict) []string {
+	names := []string{}
+	for _, c := range r.Contracts {
+		if c.Verdict == v {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// evidence returns all verdicts in words.
+func evidence(r report.Run) string {
+	var b strings.Builder
+	for _, c := range r.Contracts {
+		b.WriteString(string(c.Verdict) + " " + string(c.Reason) + " " + c.Name + "\n  asked:    " + c.Asked + "\n  expected: " + c.Expected + "\n  observed: " + c.Observed + "\n")
+	}
+	return b.String()
+}
+
+// wantClean makes sure that the audit went to its end and left nothing.
+func wantClean(t *testing.T, r report.Run) {
+	t.Helper()
+	if r.Error != "" || len(r.Undestroyed) > 0 || r.Judging != "" {
+		t.Errorf("error %q, undestroyed %v, still judging %q", r.Error, r.Undestroyed, r.Judging)
+	}
+	for _, c := range r.Calls {
+		if c.Errno != "" && !c.Expected {
+			t.Errorf("%s failed with %s, and nobody expected it", c.Verb, c.Errno)
+		}
+	}
+}
+
+// TestEachBreakIsSeenByItsContract breaks one contract at a time on a device that
+// keeps all others.
+func TestEachBreakIsSeenByItsContract(t *testing.T) {
+	t.Parallel()
+	for _, name := range append([]string{""}, simulated.Contracts()...) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			yaml, want := "    like: sim_ib0\n", []string{}
+			if name != "" {
+				yaml, want = yaml+"    violate: ["+name+"]\n", []string{name}
+			}
+			r := judge(t, device(t, yaml))
+			wantClean(t, r)
+			if got := verdicts(r, report.VerdictViolated); !slices.Equal(got, want) {
+				t.Errorf("violated: %v, want %v\n%s", got, want, evidence(r))
+			}
+			if got := verdicts(r, report.VerdictSkipped); len(got) > 0 {
+				t.Errorf("skipped: %v\n%s", got, evidence(r))
+			}
+			if len(r.Contracts) != len(contract.Catalogue()) {
+				t.Errorf("%d verdicts", len(r.Contracts))
+			}
+			for _, c := range r.Contracts {
+				// What to do is told of what is broken.
+				if broken := c.Verdict == report.VerdictViolated; broken != (c.Consequence != "") || broken != (c.Remedy != "") {
+					t.Errorf("%s is %s, of consequence %q and remedy %q", c.Name, c.Verdict, c.Consequence, c.Remedy)
+				}
+				if c.Asked == "" || c.Expected == "" || c.Observed == "" || c.Duration <= 0 {
+					t.Errorf("evidence is lacking: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+// skipped returns the contracts without a verdict, with the reason.
+func skipped(r report.Run) map[string]report.SkipReason {
+	reasons := make(map[string]report.SkipReason)
+	for _, c := range r.Contracts {
+		if c.Verdict == report.VerdictSkipped {
+			reasons[c.Name] = c.Reason
+		}
+	}
+	return reasons
+}
+
+func TestDefaultDevices(t *testing.T) {
+	t.Parallel()
+	needLoopback := []string{"qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
+	const portDown = `    ports:
+      - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}
+`
+	with := func(reason report.SkipReason, names ...string) map[string]report.SkipReason {
+		m := make(map[string]report.SkipReason)
+		for _, name := range names {
+			m[name] = reason
+		}
+		return m
+	}
+	noSRQ := with(report.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
+		"srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
+	iwarp := with(report.SkipNotSupported, append(slices.Clone(needLoopback), "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
+	for _, tt := range []struct {
+		name, yaml string
+		violated   []string
+		skipped    map[string]report.SkipReason
+	}{
+		{"like Soft-RoCE", "    like: sim_rxe0\n", []string{"srq_reports_actual", "qp_reports_actual"}, nil},
+		{"like an adapter", "    like: sim_ib0\n", nil, nil},
+		{"like software iWARP", "    like: sim_siw0\n", nil, iwarp},
+		{
+			"port down", "    like: sim_rxe0\n" + portDown,
+			[]string{"srq_reports_actual", "qp_reports_actual"},
+			with(report.SkipPortDown, needLoopback...),
+		},
+		{
+			"port down, events broken", "    like: sim_ib0\n    violate: [notify_solicited_delivers_errors, notify_requires_arming]\n" + portDown,
+			[]string{"notify_requires_arming", "notify_solicited_delivers_errors"},
+			with(report.SkipPortDown, needLoopback...),
+		},
+		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, noSRQ},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := judge(t, device(t, tt.yaml))
+			wantClean(t, r)
+			if got := verdicts(r, report.VerdictViolated); !slices.Equal(got, tt.violated) {
+				t.Errorf("violated: %v, want %v\n%s", got, tt.violated, evidence(r))
+			}
+			if got := skipped(r); !maps.Equal(got, tt.skipped) {
+				t.Errorf("skipped: %v, want %v\n%s", got, tt.skipped, evidence(r))
+			}
+		})
+	}
+}
+
+// TestAnyVerbFails has each verb fail, from the beginning and later on. Whatever
+// the device answers, the audit comes to its end with a verdict on each contract,
+// and leaves nothing that can be destroyed. A verb that never works proves nothing
+// against the manual, and neither does one that fails for a moment.
+func TestAnyVerbFails(t *testing.T) {
+	t.Parallel()
+	for _, verb := range verbs.Verbs() {
+		for _, fault := range []string{
+			"errno: EIO", "errno: ENOMEM", "errno: EACCES", "errno: EINVAL", "errno: EOPNOTSUPP",
+			"errno: ENOMEM, after: 1, times: 1", "errno: ENOMEM, after: 7, times: 1", "errno: ENOMEM, after: 20, times: 1", "errno: EIO, after: 7",
+		} {
+			t.Run(string(verb)+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				r := judge(t, device(t, "    like: sim_ib0\n    completion_vectors: 2\n    faults: [{verb: "+string(verb)+", "+fault+"}]\n"))
+				opens := verb != verbs.GetDeviceList && verb != verbs.OpenDevice && verb != verbs.QueryDevice
+				if opens && len(r.Contracts) != len(contract.Catalogue()) {
+					t.Errorf("%d verdicts; error %q", len(r.Contracts), r.Error)
+				}
+				destroys := strings.Contains(string(verb), "_destroy_") || strings.Contains(string(verb), "_de") || verb == verbs.CloseDevice
+				if len(r.Undestroyed) > 0 && !destroys && verb != verbs.AckCQEvents {
+					t.Errorf("undestroyed: %+v", r.Undestroyed)
+				}
+				// What is refused for good although the manual has it work is a violation:
+				// to detach, and to destroy what nobody uses.
+				if got := verdicts(r, report.VerdictViolated); len(got) > 0 && !destroys {
+					t.Errorf("violated: %v\n%s", got, evidence(r))
+				}
+				// What fails at once is no proof that a device keeps to the manual.
+				needs := map[verbs.Verb]string{
+					verbs.CreateCQ: "cq_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
+					verbs.CreateSRQ: "srq_at_least_requested", verbs.QuerySRQ: "srq_reports_actual",
+					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast",
+					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
+					verbs.PollCQ: "notify_requires_arming", verbs.CreateCompChannel: "channel_destroy_busy",
+					verbs.ModifyQP: "notify_one_shot", verbs.PostRecv: "notify_solicited_delivers_solicited",
+				}
+				for _, c := range r.Contracts {
+					if !strings.Contains(fault, "after") && needs[verb] == c.Name && c.Verdict != report.VerdictSkipped {
+						t.Errorf("%s: %s: %s", c.Name, c.Verdict, c.Observed)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestUDOnly: a device without RC queue pairs is judged by UD ones, where that can
+// be.
+func TestUDOnly(t *testing.T) {
+	t.Parallel()
+	r := judge(t, device(t, "    like: sim_ib0\n    qp_types: [UD]\n"))
+	wantClean(t, r)
+	if got := verdicts(r, report.VerdictViolated); len(got) > 0 {
+		t.Errorf("violated: %v\n%s", got, evidence(r))
+	}
+	want := map[string]report.SkipReason{
+		"qp_srq_type_restricted": report.SkipNotSupported, "qp_sq_sig_all": report.SkipNotSupported,
+		"notify_solicited_skips_unsolicited": report.SkipNotSupported, "notify_solicited_delivers_solicited": report.SkipNotSupported,
+	}
+	if got := skipped(r); !maps.Equal(got, want) {
+		t.Errorf("skipped: %v, want %v\n%s", got, want, evidence(r))
+	}
+}
+
+// TestPresumption has the process end in the middle of a judgement, and looks what
+// was presumed of it until then.
+func TestPresumption(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, yaml, last string
+		contract         string
+		proven           bool
+	}{
+		{
+			"a proven violation survives the cleaning up", "    violate: [cq_destroy_busy]\n", `{"begin":"ibv_destroy_qp"}`,
+			"cq_destroy_busy", true,
+		},
+		{
+			"what must work after a refusal", "", `{"begin":"ibv_detach_mcast"}`,
+			"qp_destroy_busy_multicast", false,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var skip []string
+			for _, c := range contract.Catalogue() {
+				if c.Name != tt.contract {
+					skip = append(skip, c.Name)
+				}
+			}
+			p := device(t, "    like: sim_ib0\n"+tt.yaml)
+			var out bytes.Buffer
+			err := contract.Run(t.Context(), contract.Options{
+				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Device:   "sim0", Skip: skip, Out: report.NewWriter(&out),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, judging, _ := strings.Cut(out.String(), `{"judging"`)
+			// Controls call the like before.
+			end := strings.LastIndex(judging, tt.last)
+			if end < 0 {
+				t.Fatalf("no line %s in\n%s", tt.last, judging)
+			}
+			before := judging[:end]
+			var r report.Run
+			if err := report.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, report.ErrTruncated) {
+				t.Fatal(err)
+			}
+			if r.Presumed == nil || r.Presumed.Proven != tt.proven || r.Presumed.Contract.Name != tt.contract ||
+				r.Presumed.Contract.Verdict != report.VerdictViolated || r.Presumed.Contract.Asked == "" || r.Presumed.Contract.Remedy == "" {
+				t.Errorf("presumed: %+v", r.Presumed)
+			}
+		})
+	}
+}
+
+func TestWithoutCompletions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := device(t, "    like: sim_ib0\n")
+		var out bytes.Buffer
+		err := contract.Run(t.Context(), contract.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   "sim0", WithoutCompletions: true, Out: report.NewWriter(&out),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), string(verbs.PostSend)) {
+			t.Error("a send was posted")
+		}
+		var r report.Run
+		if err := report.Read(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+		wantClean(t, r)
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, report.VerdictSkipped)) != 9 {
+			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
+		}
+	})
+}
+
+func TestSkip(t *testing.T) {
+	var names []string
+	for _, c := range contract.Catalogue()[1:] {
+		names = append(names, c.Name)
+	}
+	r := judge(t, device(t, "    like: sim_ib0\n"), names...)
+	wantClean(t, r)
+	if len(r.Contracts) != 1 || r.Contracts[0].Name != contract.Catalogue()[0].Name {
+		t.Errorf("judged: %s", evidence(r))
+	}
+}
+
+// TestNamesWhatItJudges has the process end within a judgement, and reads what it
+// wrote until then.
+func TestNamesWhatItJudges(t *testing.T) {
+	p := device(t, "    like: sim_ib0\n")
+	out := &cutOff{after: `{"judging":"srq_reports_actual"}`}
+	err := contract.Run(t.Context(), contract.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+		Device:   "sim0", Out: report.NewWriter(out),
+	})
+	if err == nil {
+		t.Error("no error of a report that cannot be written")
+	}
+	var r report.Run
+	if err := report.Read(&out.Buffer, &r); !errors.Is(err, report.ErrTruncated) {
+		t.Errorf("error %v of a report without end", err)
+	}
+	if r.Judging != "srq_reports_actual" {
+		t.Errorf("judging %q", r.Judging)
+	}
+}
+
+// cutOff takes everything up to a line, and then nothing.
+type cutOff struct {
+	bytes.Buffer
+	after string
+	full  bool
+}
+
+func (c *cutOff) Write(p []byte) (int, error) {
+	if c.full {
+		return 0, errors.New("full")
+	}
+	c.full = strings.Contains(string(p), c.after)
+	return c.Buffer.Write(p)
+}
+
+func TestEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := device(t, "    like: sim_ib0\n")
+	var out bytes.Buffer
+	err := contract.Run(ctx, contract.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+		Device:   "sim0", Out: report.NewWriter(&out),
+	})
+	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "judging") {
+		t.Errorf("error %v after\n%s", err, out.String())
+	}
+}

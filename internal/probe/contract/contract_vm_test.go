@@ -1,0 +1,68 @@
+//go:build vm
+
+package contract_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/restrack"
+	"rdma_exporter/verbs/ibverbs"
+)
+
+// TestRealDevices judges every device of the machine, whose names begin with those of
+// their drivers. Which verdict is right is the driver's affair; what is asked here is
+// that each is reached cleanly, and that what is violated is known of the driver.
+func TestRealDevices(t *testing.T) {
+	names, err := ibverbs.New(nil).Devices()
+	if err != nil || len(names) == 0 {
+		t.Fatalf("devices %v, %v", names, err)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			driver := known.Driver{Name: restrack.Driver(t.Context(), name), Kernel: release(t)}
+			if driver.Name == "" || !strings.HasPrefix(name, driver.Name) {
+				t.Fatalf("the driver of %s is %q", name, driver.Name)
+			}
+			var out bytes.Buffer
+			err := contract.Run(t.Context(), contract.Options{
+				Provider: ibverbs.New,
+				Device:   name, Driver: driver, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := report.Run{Device: name}
+			if err := report.Read(&out, &r); err != nil {
+				t.Fatal(err)
+			}
+			wantClean(t, r)
+			if len(r.Contracts) != len(contract.Catalogue()) {
+				t.Errorf("%d verdicts", len(r.Contracts))
+			}
+			for _, c := range r.Contracts {
+				if c.Verdict == report.VerdictViolated && !c.Known {
+					t.Errorf("%s is violated, and nothing is known of it", c.Name)
+				}
+			}
+			t.Logf("%d calls\n%s", len(r.Calls), evidence(r))
+		})
+	}
+}
+
+// release returns the release of the kernel.
+func release(t *testing.T) string {
+	t.Helper()
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}

@@ -1,0 +1,339 @@
+package contract
+
+import (
+	"fmt"
+	"strings"
+
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/verbs"
+)
+
+// sizes lists sizes, with those around powers of two, at which rounding shows.
+func sizes(most int) []int {
+	var list []int
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 100, 255, 256, 257, 1000} {
+		if most <= 0 || n <= most {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// size is one size of an object, as two tell it: who asked and who gave, or who gave
+// and who was asked later.
+type size struct {
+	name       string
+	one, other int64
+}
+
+// shortfalls returns which sizes are less than was asked for.
+func shortfalls(sizes ...size) []breach {
+	var b []breach
+	for _, s := range sizes {
+		if s.other < s.one {
+			b = append(b, breach{way: s.name, less: s.one - s.other})
+		}
+	}
+	return b
+}
+
+// differences returns which sizes are told differently.
+func differences(sizes ...size) []breach {
+	var b []breach
+	for _, s := range sizes {
+		if s.other != s.one {
+			b = append(b, breach{way: s.name})
+		}
+	}
+	return b
+}
+
+// compared collects pairs of sizes for the evidence.
+type compared struct {
+	texts []string
+	wrong []string
+	// breaches are what is wrong with them.
+	breaches []breach
+}
+
+// add notes a size and what was given for it.
+func (c *compared) add(breaches []breach, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	c.texts = append(c.texts, text)
+	if len(breaches) > 0 {
+		c.wrong = append(c.wrong, text)
+		c.breaches = append(c.breaches, breaches...)
+	}
+}
+
+// conclude notes the observation: the wrong ones if there are any, else all.
+func (c *compared) conclude(j *judge, what string) {
+	switch {
+	case len(c.wrong) > 0:
+		j.note(c.breaches, "%s: %s (wrong are %d of %d)", what, strings.Join(c.wrong, ", "), len(c.wrong), len(c.texts))
+	case len(c.texts) > 0:
+		j.see(true, "%s: %s", what, strings.Join(c.texts, ", "))
+	}
+}
+
+func cqAtLeastRequested(j *judge) error {
+	list := sizes(j.Attr.Limits.MaxCQE)
+	j.asks(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
+	var c compared
+	var last error
+	for _, n := range list {
+		q, err := j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]})
+		if err != nil {
+			last = cannot(fmt.Sprintf("create a CQ of %d", n), err)
+			j.remark("%v", last)
+			continue
+		}
+		c.add(shortfalls(size{"cqe", int64(n), int64(q.Entries())}), "%d→%d", n, q.Entries())
+		if err := q.Close(); err != nil {
+			return cannot("destroy a CQ", err)
+		}
+	}
+	if len(c.texts) == 0 {
+		return last
+	}
+	c.conclude(j, "asked→given")
+	return nil
+}
+
+func cqCompVectorAccepted(j *judge) error {
+	n := j.Device.CompletionVectors()
+	if n <= 0 {
+		return notSupported("the device says num_comp_vectors %d", n)
+	}
+	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
+	ch, err := j.channel()
+	if err != nil {
+		return err
+	}
+	create := func(vector int) error {
+		q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Vector: vector})
+		if err != nil {
+			return err
+		}
+		return q.Close()
+	}
+	good := -1 // a vector that is accepted
+	accepted := 0
+	var refused []int
+	var last error
+	for _, v := range j.Vectors {
+		if err := j.refused(func() error { return create(v) }); err != nil {
+			last = cannot(fmt.Sprintf("create a CQ on vector %d", v), err)
+			refused = append(refused, v)
+			continue
+		}
+		accepted++
+		good = v
+	}
+	if good < 0 {
+		return last // then it is not the vector that is refused
+	}
+	var again []string
+	for _, v := range refused {
+		err, noAnswer := j.insists(fmt.Sprintf("a CQ on vector %d", v), func() error { return create(v) }, func() error { return create(good) })
+		if noAnswer != nil {
+			return noAnswer
+		}
+		if err != nil {
+			again = append(again, fmt.Sprintf("%d: %s", v, short(err)))
+		}
+	}
+	if len(again) > 0 {
+		j.see(false, "%d of %d vectors were refused: %s", len(again), len(j.Vectors), strings.Join(again[:min(len(again), 8)], ", "))
+		return nil
+	}
+	j.see(true, "%d vectors accepted", accepted+len(refused))
+	return nil
+}
+
+func cqCompVectorRejected(j *judge) error {
+	n := j.Device.CompletionVectors()
+	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector -1 and %d (num_comp_vectors)", n), "both fail")
+	for _, v := range []int{-1, n} {
+		create := func() error {
+			_, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Vector: v})
+			return err
+		}
+		// What fails with a good vector, too, proves nothing.
+		if err := j.seeRefused(fmt.Sprintf("comp_vector %d", v), create, j.plainCQ); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cqDestroyBusy(j *judge) error {
+	j.asks("ibv_destroy_cq of the send CQ and of the receive CQ, both with a channel, of a QP that exists",
+		"both fail; afterwards the QP can be asked for its state, a CQ can be armed, a work request completes with an event, and all four can be destroyed")
+	pd, err := j.pd()
+	if err != nil {
+		return err
+	}
+	ch, err := j.notifies()
+	if err != nil {
+		j.remark("without a channel, for no event comes at any time: %v", err)
+	}
+	send, err := j.cq(ch, 0)
+	if err != nil {
+		return err
+	}
+	recv, err := j.cq(ch, 0)
+	if err != nil {
+		return err
+	}
+	qp, err := j.qp(pd, j.ways.qpType, send, recv, nil, true)
+	if err != nil {
+		return err
+	}
+	query := func() error { _, err := qp.Query(); return err }
+	before := j.refused(query)
+	for _, q := range []struct {
+		of string
+		cq verbs.CQ
+	}{{"send CQ", send}, {"receive CQ", recv}} {
+		if err := j.seeRefused("ibv_destroy_cq of the "+q.of, q.cq.Close, j.plainCQ); err != nil {
+			return err
+		}
+	}
+	if j.violated {
+		return nil // nothing of it may be used any more
+	}
+	if ok, err := j.stillWorks(verbs.QueryQP, before, query); !ok {
+		return err
+	}
+	if err := j.stillCompletes(pd, qp, recv, ch); err != nil || j.violated {
+		return err
+	}
+	type step struct {
+		verb    verbs.Verb
+		destroy func() error
+	}
+	steps := []step{{verbs.DestroyQP, qp.Close}, {verbs.DestroyCQ, send.Close}, {verbs.DestroyCQ, recv.Close}}
+	if ch != nil {
+		steps = append(steps, step{verbs.DestroyCompChannel, ch.Close})
+	}
+	for _, s := range steps {
+		if ok, err := j.seeWorks(s.verb, s.destroy); !ok {
+			return err
+		}
+	}
+	return nil
+}
+
+// notifies returns a channel, if the device has an event come for a completion such as
+// stillCompletes brings about; otherwise the error says why it does not.
+func (j *judge) notifies() (verbs.CompChannel, error) {
+	if !j.ways.flushes(flushRecv) {
+		return nil, j.noFlushes()
+	}
+	var err error
+	// What is not offered here is no failure of the device's.
+	j.Expecting(func(error) bool { return true }, func() {
+		err = j.apart(func() error {
+			n, err := j.notified()
+			if err != nil {
+				return err
+			}
+			c, err := j.flusher(n.cq, flushRecv)
+			if err != nil {
+				return err
+			}
+			if err := n.arm(false); err != nil {
+				return err
+			}
+			came, err := j.completesWithEvent(c, false, n.cq, n.ch)
+			if err == nil && !came {
+				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, patience)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j.channel()
+}
+
+// stillWorks notes whether a verb works as it did before, when it failed with
+// before. Not every device has each verb. It tells whether the judgement can go
+// on; if not, either that is the violation, or the error says why.
+func (j *judge) stillWorks(verb verbs.Verb, before error, call func() error) (bool, error) {
+	if before != nil {
+		j.remark("%s does not work at any time: %s", verb, short(before))
+		return true, nil
+	}
+	return j.seeWorks(verb, call)
+}
+
+// seeWorks notes whether a verb works that must work afterwards. A failure counts
+// only if it repeats. For what it returns see stillWorks.
+func (j *judge) seeWorks(verb verbs.Verb, call func() error) (bool, error) {
+	j.presume("afterwards " + string(verb))
+	err := j.refused(call)
+	if err != nil {
+		err = j.refused(call)
+	}
+	switch {
+	case err == nil:
+		j.see(true, "afterwards %s works", verb)
+		return true, nil
+	case isCircumstance(err):
+		return false, cannot("afterwards", err)
+	default:
+		j.see(false, "afterwards %s: %s", verb, short(err))
+		return false, nil
+	}
+}
+
+// stillCompletes notes whether a QP in RESET can still complete something, and, if its
+// CQs have a channel, whether an event comes for it; if the device flushes receives, as
+// most do.
+func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
+	if !j.ways.flushes(flushRecv) {
+		j.remark("no receive is flushed here, so that none could be tried")
+		return nil
+	}
+	data, err := j.sge(pd)
+	if err != nil {
+		return err
+	}
+	if ch != nil {
+		if ok, err := j.seeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) }); !ok {
+			return err
+		}
+	}
+	// It worked for another QP a moment ago.
+	j.presume("completing a work request of the QP afterwards")
+	const what = "a receive in the error state"
+	if err := j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
+		return cannot("bring about "+what, err)
+	}
+	came := false
+	if ch != nil {
+		if _, came, err = j.event(ch, patience); err != nil {
+			return err
+		}
+	}
+	wcs, err := j.await(recv, 1)
+	if err != nil {
+		j.see(false, "afterwards %s left no completion: %v", what, err)
+		return nil
+	}
+	j.see(true, "afterwards %s completed with %s", what, wcs[0].Status)
+	if ch == nil {
+		return nil
+	}
+	if !came {
+		// The completion may have come only now, on a host that stood still.
+		if _, came, err = j.event(ch, quiet); err != nil {
+			return err
+		}
+	}
+	j.seeEvent(came, true, "afterwards, armed")
+	return nil
+}

@@ -1,0 +1,126 @@
+package contract_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// TestKnown has devices break contracts, as their driver is known to and otherwise.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, yaml, contract string
+		verdict              report.Verdict
+		known                bool
+	}{
+		{"known", "driver: hns, violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, true},
+		{"no driver", "driver: '', violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, false},
+		{"another driver", "driver: mlx5, violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, false},
+		{"another contract", "driver: hns, violate: [srq_at_least_requested]", "srq_at_least_requested", report.VerdictViolated, false},
+		{"by more than is known", "driver: hns, faults: [{verb: ibv_create_cq, short: 2}]", "cq_at_least_requested", report.VerdictViolated, false},
+		{"any amount", "driver: mana, faults: [{verb: ibv_create_cq, short: 2000}]", "cq_at_least_requested", report.VerdictViolated, true},
+		{"a size among others", "driver: hns, faults: [{verb: ibv_create_qp, short: 1}]", "qp_at_least_requested", report.VerdictViolated, false},
+		{"known and kept", "driver: hns", "cq_at_least_requested", report.VerdictHolds, true},
+		{"kept, and nothing known", "driver: mlx5", "cq_at_least_requested", report.VerdictHolds, false},
+		{"mended", "driver: rxe, kernel: '6.12', violate: [srq_reports_actual]", "srq_reports_actual", report.VerdictViolated, false},
+		{"not yet mended", "driver: rxe, kernel: '6.1', violate: [srq_reports_actual]", "srq_reports_actual", report.VerdictViolated, true},
+		{"refused", "driver: mlx5, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", report.VerdictViolated, false},
+		{"each refused in a known way", "driver: siw, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", report.VerdictViolated, true},
+		{"accepted", "driver: mlx4, violate: [qp_srq_type_restricted]", "qp_srq_type_restricted", report.VerdictViolated, true},
+		{"accepted instead of the end", "driver: siw, violate: [cq_destroy_busy]", "cq_destroy_busy", report.VerdictViolated, false},
+		{"an event", "driver: siw, violate: [notify_solicited_delivers_errors]", "notify_solicited_delivers_errors", report.VerdictViolated, true},
+		{"could not be judged", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", report.VerdictSkipped, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, " + tt.yaml + "}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := judge(t, p, allBut(tt.contract)...)
+			wantClean(t, r)
+			if len(r.Contracts) != 1 {
+				t.Fatalf("judged: %s", evidence(r))
+			}
+			c := r.Contracts[0]
+			if c.Verdict != tt.verdict || c.Known != tt.known {
+				t.Errorf("%s, known %t; want %s, %t\n%s", c.Verdict, c.Known, tt.verdict, tt.known, evidence(r))
+			}
+			if c.Known != (c.Fact != "") || c.Known != (c.Source != "") {
+				t.Errorf("known %t, fact %q, source %q", c.Known, c.Fact, c.Source)
+			}
+		})
+	}
+}
+
+// allBut returns the names of all contracts but one.
+func allBut(name string) []string {
+	var names []string
+	for _, c := range contract.Catalogue() {
+		if c.Name != name {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// TestPresumptionIsKnown: what is presumed of a process that ends is known of a driver
+// that has processes end there, and of no other.
+func TestPresumptionIsKnown(t *testing.T) {
+	t.Parallel()
+	for driver, want := range map[string]bool{"siw": true, "mlx5": false, "": false} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			p := device(t, "    like: sim_ib0\n    driver: '"+driver+"'\n")
+			out := &cutOff{after: "completing a work request"}
+			err := contract.Run(t.Context(), contract.Options{
+				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Device:   "sim0", Driver: driverOf(p), Skip: allBut("cq_destroy_busy"), Out: report.NewWriter(out),
+			})
+			if err == nil {
+				t.Error("no error of a report that cannot be written")
+			}
+			var r report.Run
+			if err := report.Read(bytes.NewReader(out.Bytes()), &r); !errors.Is(err, report.ErrTruncated) {
+				t.Fatal(err)
+			}
+			if r.Presumed == nil || r.Presumed.Proven || r.Presumed.Contract.Known != want || r.Presumed.Contract.Verdict != report.VerdictViolated {
+				t.Errorf("presumed: %+v, known should be %t", r.Presumed, want)
+			}
+		})
+	}
+}
+
+// TestFactsAreOfContracts: what is known is of a contract that there is, in ways that
+// its check tells apart.
+func TestFactsAreOfContracts(t *testing.T) {
+	sizes := []string{"max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data"}
+	ways := map[string][]string{
+		"cq_at_least_requested": {"cqe"}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
+		"srq_at_least_requested": {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
+		"srq_limit_ignored":     {known.WayArmed, known.WayRefused},
+		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
+		"qp_srq_type_restricted":        {known.WayAccepted},
+		"qp_recv_caps_ignored_with_srq": {known.WayRefused, "max_recv_wr", "max_recv_sge"},
+		// The probes, not the contracts, tell these apart.
+		"cq_comp_vector_accepted": {known.WayRefused}, "notify_any": {known.WayInError},
+	}
+	for _, f := range known.Facts() {
+		if !slices.ContainsFunc(contract.Catalogue(), func(c contract.Contract) bool { return c.Name == f.Contract }) {
+			t.Errorf("%s: there is no contract %s", f.Driver, f.Contract)
+		}
+		for _, way := range f.Ways {
+			if !slices.Contains(ways[f.Contract], way) {
+				t.Errorf("%s: %s is not broken by %q", f.Driver, f.Contract, way)
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package probe
+
+import (
+	"errors"
+	"syscall"
+
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
+func (r *run) cq(s *step) {
+	for _, p := range sizes(r.turn, "cq", r.cfg.CQ.all()) {
+		if cq := s.createCQ(p); cq != nil {
+			s.destroy(p.name, "cq", cq)
+		}
+		if r.noCQs {
+			return
+		}
+	}
+}
+
+// hasNoCQs tells whether the first CQ was refused because there are none to be had: the
+// device says so, or its driver is known for the refusal, which is noted.
+func (s *step) hasNoCQs(subject string, err error) bool {
+	if verbs.IsNotSupported(err) {
+		return true
+	}
+	fact, ok := s.driver.Explains("cq_comp_vector_accepted", known.WayRefused, 0)
+	if !ok || !errors.Is(err, syscall.EINVAL) {
+		return false
+	}
+	s.known(subject, err.Error(), fact)
+	return true
+}
+
+// createCQ creates a CQ of a profile, and notes what became of it; nil if it could not be had.
+func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
+	entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", s.Attr.Limits.MaxCQE)
+	var cq verbs.CQ
+	err := s.measure("cq", p.name, func() (err error) {
+		cq, err = s.Device.CreateCQ(verbs.CQInitAttr{Entries: entries, Vector: s.Vectors[0]})
+		return err
+	})
+	if err != nil {
+		if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(p.name, err) {
+			// Whatever the size: without CQs there is nothing else to probe.
+			s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
+			s.noCQs = true
+			return nil
+		}
+		s.fail(p.name, err)
+		return nil
+	}
+	s.done++
+	s.CQs = append(s.CQs, report.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
+	s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
+	return cq
+}

@@ -1,0 +1,99 @@
+package known_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/probe/known"
+)
+
+func TestExplains(t *testing.T) {
+	for _, tt := range []struct {
+		driver, release string // of the kernel, or behind rdma-core
+		contract, way   string
+		less            int64
+		want            bool
+	}{
+		{"hns", "6.1.0-56-amd64", "cq_at_least_requested", "cqe", 1, true},
+		{"hns", "", "cq_at_least_requested", "cqe", 1, true},
+		// More than it is known for.
+		{"hns", "6.1.0", "cq_at_least_requested", "cqe", 2, false},
+		{"mana", "6.12.3", "cq_at_least_requested", "cqe", 256, true},
+		// Another way.
+		{"hns", "6.1.0", "qp_at_least_requested", "max_inline_data", 32, true},
+		{"hns", "6.1.0", "qp_at_least_requested", "max_send_wr", 1, false},
+		{"siw", "6.1.0", "cq_destroy_busy", known.WayEnd, 0, true},
+		{"siw", "6.1.0", "cq_destroy_busy", known.WayAccepted, 0, false},
+		{"siw", "6.1.0", "cq_destroy_busy", "", 0, false},
+		// Any way.
+		{"siw", "6.1.0", "notify_solicited_delivers_errors", "", 0, true},
+		// Another contract, another driver, none.
+		{"siw", "6.1.0", "notify_any", "", 0, false},
+		{"mlx5", "6.1.0", "cq_at_least_requested", "cqe", 1, false},
+		{"", "6.1.0", "cq_at_least_requested", "cqe", 1, false},
+		{"rxe0", "6.1.0", "srq_reports_actual", "max_wr", 0, false},
+		// Mended since.
+		{"rxe", "6.1.0-56-amd64", "srq_reports_actual", "max_wr", 0, true},
+		{"rxe", "6.11.9+deb13", "srq_reports_actual", "max_wr", 0, true},
+		{"rxe", "6.12", "srq_reports_actual", "max_wr", 0, false},
+		{"rxe", "6.12.57-1", "srq_reports_actual", "max_wr", 0, false},
+		{"rxe", "7.0-rc1", "srq_reports_actual", "max_wr", 0, false},
+		{"rxe", "", "srq_reports_actual", "max_wr", 0, true},
+		{"rxe", "unheard of", "srq_reports_actual", "max_wr", 0, true},
+		{"rxe", "7.0-rc1", "srq_limit_ignored", known.WayArmed, 0, true},
+		// Mended by the library.
+		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 44.12", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 65.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
+		{"mana", "65.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", "", 0, false},
+		{"mlx5", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
+		{"rxe", "rdma-core 65.0", "srq_reports_actual", "max_wr", 0, true},
+		{"bnxt_re", "rdma-core 65.0", "notify_any", known.WayInError, 0, true},
+		{"bnxt_re", "rdma-core 65.0", "notify_any", "", 0, false},
+	} {
+		d := known.Driver{Name: tt.driver, Kernel: tt.release}
+		if library, ok := strings.CutPrefix(tt.release, "rdma-core "); ok {
+			d.Kernel, d.RDMACore = "", library
+		}
+		fact, got := d.Explains(tt.contract, tt.way, tt.less)
+		if got != tt.want || got && (fact.Driver != tt.driver || fact.Contract != tt.contract) {
+			t.Errorf("%+v: %t, %+v", tt, got, fact)
+		}
+		if of := d.Of(tt.contract); got && len(of) == 0 {
+			t.Errorf("%+v: nothing is known of it", tt)
+		}
+	}
+}
+
+// TestFacts makes sure that each row is whole, and none says what another does.
+func TestFacts(t *testing.T) {
+	names := strings.Fields("bnxt_re cxgb4 efa erdma hns ionic irdma mana mlx4 mlx5 ocrdma qedr rxe siw vmw_pvrdma")
+	seen := make(map[string]bool)
+	for _, f := range known.Facts() {
+		at := f.Driver + " " + f.Contract
+		if !slices.Contains(names, f.Driver) {
+			t.Errorf("%s: no such driver", at)
+		}
+		if len(f.Ways) == 0 {
+			f.Ways = []string{"any"}
+		}
+		for _, way := range f.Ways {
+			if key := at + " " + way; seen[key] {
+				t.Errorf("%s is there twice", key)
+			} else {
+				seen[key] = true
+			}
+		}
+		if !strings.HasSuffix(f.What, ".") || strings.Contains(f.What+f.Source, "\n") || strings.Contains(f.What+f.Source, "|") {
+			t.Errorf("%s: %q", at, f.What)
+		}
+		if !strings.HasPrefix(f.Source, "Linux") && !strings.HasPrefix(f.Source, "rdma-core") || !strings.Contains(f.Source, ".c") {
+			t.Errorf("%s: no function and file in %q", at, f.Source)
+		}
+	}
+	if !slices.IsSortedFunc(known.Facts(), func(a, b known.Fact) int { return strings.Compare(a.Driver, b.Driver) }) {
+		t.Error("the drivers are not in order")
+	}
+}

@@ -1,0 +1,118 @@
+package probe_test
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// limitMemlock gives the process a limit on locked memory, and takes from the calling
+// thread what exempts it. The thread ends with the test.
+func limitMemlock(t *testing.T, bytes uint64) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if err := unix.Capget(&header, &caps[0]); err != nil {
+		t.Fatal(err)
+	}
+	caps[0].Effective &^= 1 << unix.CAP_IPC_LOCK
+	if err := unix.Capset(&header, &caps[0]); err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: bytes, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &before); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestMemlock makes sure that the limit on locked memory is told of what fails for it,
+// and of nothing else.
+func TestMemlock(t *testing.T) {
+	const (
+		some = 64 << 10
+		none = 0
+	)
+	for _, tc := range []struct {
+		verb, errno string
+		limit       uint64
+		exempt      bool // What is locked does not count.
+		told        bool
+	}{
+		{verb: "ibv_create_cq", errno: "ENOMEM", limit: some, told: true},
+		{verb: "ibv_create_cq", errno: "ENOMEM", limit: none, told: true},
+		{verb: "ibv_create_cq", errno: "ENOMEM", limit: some, exempt: true},
+		{verb: "ibv_create_cq", errno: "EPERM", limit: none, told: true},
+		{verb: "ibv_create_cq", errno: "EPERM", limit: some},
+		{verb: "ibv_create_cq", errno: "EIO", limit: none},
+		{verb: "ibv_create_srq", errno: "ENOMEM", limit: some, told: true},
+		{verb: "ibv_create_qp", errno: "ENOMEM", limit: some, told: true},
+		{verb: "ibv_alloc_pd", errno: "ENOMEM", limit: some},
+		{verb: "ibv_create_comp_channel", errno: "ENOMEM", limit: none},
+		{verb: "ibv_reg_mr", errno: "ENOMEM", limit: some, told: true},
+		{verb: "ibv_reg_mr", errno: "EPERM", limit: none, told: true},
+		{verb: "ibv_reg_mr", errno: "EPERM", limit: some},
+		{verb: "ibv_reg_mr", errno: "ENOMEM", limit: some, exempt: true},
+	} {
+		t.Run(fmt.Sprintf("%s %s with %d, exempt %t", tc.verb, tc.errno, tc.limit, tc.exempt), func(t *testing.T) {
+			limitMemlock(t, tc.limit)
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: " + tc.verb + ", errno: " + tc.errno + "}]}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			if err := probe.Run(t.Context(), probe.Options{
+				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Device:   "dev", Config: quick(), LocksMemory: !tc.exempt, Out: report.NewWriter(&out),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			var r report.Run
+			if err := report.Read(&out, &r); err != nil {
+				t.Fatal(err)
+			}
+			found, hints := 0, 0
+			look := func(subject, text, verb string, limit *int64) {
+				found++
+				hints += strings.Count(text, fmt.Sprintf("RLIMIT_MEMLOCK is %d KiB", tc.limit>>10))
+				if told := limit != nil; told != (tc.told && verb == tc.verb) || told && *limit != int64(tc.limit) {
+					t.Errorf("%s: %s: limit %v", subject, text, limit)
+				}
+			}
+			for _, p := range r.Probes {
+				for _, f := range p.Failures {
+					look(f.Subject, f.Message, f.Verb, f.Memlock)
+				}
+				for _, s := range p.Skips {
+					if s.Subject == "message" {
+						look(s.Subject, s.Detail, "ibv_reg_mr", s.Memlock)
+					}
+				}
+			}
+			want := 0
+			if tc.told {
+				want = 1
+			}
+			if found == 0 || hints != want {
+				t.Errorf("%d things went wrong, %d of them have a hint", found, hints)
+			}
+		})
+	}
+}

@@ -1,0 +1,70 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// latency returns what a measurement found as the report has it.
+func latency(m measurement, s verbs.Samples) report.Latency {
+	l := report.Latency{
+		Port: m.port, Path: m.path, Mode: m.mode, Vector: m.vector,
+		Samples: s.Latency, Arms: s.Arm,
+		Missed: s.Missed, Spurious: s.Spurious, Misdirected: s.Misdirected, Missing: s.Missing,
+		Stopped: s.Stopped.String(),
+	}
+	for _, status := range s.Unsuccessful {
+		l.Unsuccessful = append(l.Unsuccessful, status.String())
+	}
+	l.Summarise()
+	return l
+}
+
+// tell notes each kind of thing that went wrong in a measurement as a failure:
+// how often it did, what that means for a program, and where to look.
+func (n *notification) tell(m measurement, l report.Latency) {
+	note := func(count int, what, meaning string) {
+		if count > 0 {
+			n.Failures = append(n.Failures, report.Failure{
+				Subject: m.subject(),
+				Message: fmt.Sprintf("%s, while %s went well: %s", what, plural(l.Count, "sample"), meaning),
+			})
+		}
+	}
+	note(l.Missed,
+		fmt.Sprintf("no event came within %s for %s that the queue had", n.cfg.Deadline, plural(l.Missed, "completion")),
+		fmt.Sprintf("a program that sleeps until the event would hang (/proc/interrupts tells whether completion vector %d interrupts at all)", m.vector))
+	note(l.Spurious,
+		plural(l.Spurious, "event")+" came while the queue was empty",
+		"a program is woken for nothing, and one that expects a completion with each event goes wrong")
+	note(l.Misdirected,
+		plural(l.Misdirected, "event")+" came on another channel or named another queue",
+		"a program that sleeps until the event of its own queue would hang")
+	note(l.Missing,
+		fmt.Sprintf("%s had not come within %s", plural(l.Missing, "completion"), n.cfg.Deadline),
+		"a work request or its completion was lost or is very late, and a program that waits for it hangs as long")
+	want, meaning := verbs.WCSuccess, "messages from the port to itself do not get through"
+	if m.path == report.PathFlush {
+		want, meaning = verbs.WCWRFlushErr, "a request posted to a QP in the error state is to be flushed"
+	}
+	note(len(l.Unsuccessful),
+		fmt.Sprintf("%s had the status %s instead of %s", plural(len(l.Unsuccessful), "completion"), distinct(l.Unsuccessful), want),
+		meaning)
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// distinct lists words, each once.
+func distinct(words []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(words))), ", ")
+}

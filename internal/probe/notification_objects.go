@@ -1,0 +1,125 @@
+package probe
+
+import (
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+const (
+	// messageSize is the length of a message, in bytes.
+	messageSize = 8
+	// depth is the length of the queues. One message is under way at a time.
+	depth = 4
+)
+
+// objects creates what a trial needs, and nobody else uses: a message in memory of
+// its own, CQs of the measurement's vector, and a QP that flushes or two QPs that
+// are connected. One who is to sleep has a channel, and beside it a second one on
+// which no event belongs, but which has a CQ like the first: an event that goes
+// astray has somewhere to go.
+func (n *notification) objects(t *trial, m measurement) (err error) {
+	o, scope := &t.o, t.scope
+	t.whatever = true
+	pd, err := n.PD()
+	if err != nil {
+		return err
+	}
+	if m.mode != report.ModePoll {
+		if o.Channel, err = scope.CompChannel(); err != nil {
+			return err
+		}
+		if o.Bystander, err = scope.CompChannel(); err != nil {
+			return err
+		}
+		if _, err = scope.CQ(m.cq(o.Bystander)); err != nil {
+			return err
+		}
+	}
+	if o.CQ, err = scope.CQ(m.cq(o.Channel)); err != nil {
+		return err
+	}
+	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
+	if o.Send.SGEs, o.Recv.SGEs, err = n.message(scope, pd); err != nil {
+		return err
+	}
+	if m.path == report.PathFlush {
+		err = n.flushing(t)
+		t.whatever = err != nil && !session.IsRefused(err)
+	} else {
+		err = n.connected(t, m, pd)
+	}
+	if m.mode == report.ModeSolicited {
+		o.SolicitedOnly = true
+		o.Send.Flags |= verbs.SendSolicited
+	}
+	return err
+}
+
+// flushing creates the QP of the flush path.
+func (n *notification) flushing(t *trial) error {
+	t.o.Status = verbs.WCWRFlushErr
+	f, err := t.scope.Flushing(t.flush, t.o.CQ, t.o.CQ, t.o.Send.SGEs)
+	if err != nil {
+		return err
+	}
+	t.port = f.Port
+	if t.flush == session.FlushRecv {
+		init := f.Init()
+		t.o.Receiver, t.o.Recv, t.o.Init = f.QP, f.Recv, &init
+	} else {
+		t.o.Sender, t.o.Send = f.QP, f.Send
+	}
+	return nil
+}
+
+// connected creates and connects the QPs of the loopback path.
+func (n *notification) connected(t *trial, m measurement, pd verbs.PD) (err error) {
+	o := &t.o
+	// The sender's completion must not be taken for that of the receipt.
+	if o.Other, err = t.scope.CQ(m.cq(nil)); err != nil {
+		return err
+	}
+	if o.Sender, err = t.scope.QP(pd, qpFor(o.Other, o.Other)); err != nil {
+		return err
+	}
+	if o.Receiver, err = t.scope.QP(pd, qpFor(o.Other, o.CQ)); err != nil {
+		return err
+	}
+	t.whatever = false
+	return session.Connect(o.Sender, o.Receiver, t.route)
+}
+
+// message returns where a message is sent from and received to. A process that
+// may not pin memory sends empty ones, which is noted once.
+func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []verbs.SGE, err error) {
+	if n.empty {
+		return nil, nil, nil
+	}
+	memory, err := scope.MR(pd, 2*messageSize, verbs.AccessLocalWrite)
+	switch {
+	case session.MayNotPin(err):
+		n.empty = true
+		errno, _ := verbs.ErrnoOf(err)
+		limit := n.memlock(verbs.RegMR, errno)
+		n.skip("message", report.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
+		n.Skips[len(n.Skips)-1].Memlock = limit
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return []verbs.SGE{memory.SGE(0, messageSize)}, []verbs.SGE{memory.SGE(messageSize, messageSize)}, nil
+}
+
+// cq says which CQs the measurement has.
+func (m measurement) cq(ch verbs.CompChannel) verbs.CQInitAttr {
+	return verbs.CQInitAttr{Entries: 2 * depth, Channel: ch, Vector: m.vector}
+}
+
+// qpFor says which QPs a measurement has.
+func qpFor(send, recv verbs.CQ) verbs.QPInitAttr {
+	return verbs.QPInitAttr{
+		Type: verbs.RC, SendCQ: send, RecvCQ: recv,
+		Cap: verbs.QPCap{MaxSendWR: depth, MaxRecvWR: depth, MaxSendSGE: 1, MaxRecvSGE: 1},
+	}
+}

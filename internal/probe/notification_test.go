@@ -1,0 +1,550 @@
+package probe_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/test/running"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// measure probes one device, of which the profile has these keys, and returns
+// what the notification probe found, while time stands still as in runStill.
+// Whatever it finds, nothing may be left.
+func measure(t *testing.T, device string, c probe.Config) report.Probe {
+	t.Helper()
+	if !strings.Contains(device, "latency:") {
+		device += ", default_latency: 0s, latency: {}"
+	}
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + "}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runStill(t, p, "dev", c)
+	if r.Error != "" || len(r.Undestroyed) > 0 {
+		t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
+	}
+	n := r.Probes[len(r.Probes)-1]
+	if n.Name != "notification" {
+		t.Fatalf("the last probe is %s", n.Name)
+	}
+	return n
+}
+
+// taken lists measurements as "loopback any 1/0", with port and vector.
+func taken(list []report.Latency) string {
+	var names []string
+	for _, l := range list {
+		names = append(names, fmt.Sprintf("%s %s %d/%d", l.Path, l.Mode, l.Port, l.Vector))
+	}
+	return strings.Join(names, ", ")
+}
+
+// skips lists skips as "loopback port 1: port_down".
+func skips(list []report.Skip) string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Subject+": "+string(s.Reason))
+	}
+	return strings.Join(names, ", ")
+}
+
+func TestNotificationPlan(t *testing.T) {
+	ports := func(states ...string) string {
+		var list []string
+		for i, s := range states {
+			list = append(list, fmt.Sprintf(`{number: %d, state: %s, link_layer: InfiniBand, lid: %d, active_mtu: 1024, max_mtu: 4096, gids: [{index: 0, gid: "fe80::%d", type: IB}]}`, i+1, s, i+1, i+1))
+		}
+		return "like: sim_ib0, completion_vectors: 2, ports: [" + strings.Join(list, ", ") + "]"
+	}
+	const flush = "flush any 1/0, flush poll 1/0, flush solicited 1/0"
+	for _, tc := range []struct {
+		name, device string
+		config       func(*probe.NotificationConfig)
+		taken, skips string
+		status       report.Status // ok without it
+	}{
+		{
+			name: "one port", device: "like: sim_rxe0",
+			taken: "loopback any 1/0, loopback any 1/1, loopback poll 1/0, loopback solicited 1/0, " + flush,
+		},
+		{
+			name: "port down", device: ports("down"),
+			taken: "flush any 1/0, flush any 1/1, flush poll 1/0, flush solicited 1/0",
+			skips: "loopback port 1: port_down",
+		},
+		{
+			name: "iwarp", device: "like: sim_siw0, completion_vectors: 1",
+			taken: flush,
+			skips: "loopback port 1: not_supported",
+		},
+		{
+			name: "iwarp that flushes nothing", device: "like: sim_siw0, completion_vectors: 2, completion_faults: [{fault: never_complete, path: flush}]",
+			skips:  "loopback port 1: not_supported, flush any: not_supported, flush poll: not_supported, flush solicited: not_supported",
+			status: report.StatusSkipped,
+		},
+		{
+			name: "no address", device: "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]",
+			taken: flush,
+			skips: "loopback port 1: prerequisite_failed",
+		},
+		{
+			name: "three ports", device: ports("down", "active", "active"),
+			taken: "loopback any 2/0, loopback any 2/1, loopback poll 2/0, loopback solicited 2/0, " + flush +
+				", loopback any 3/0, loopback poll 3/0, loopback solicited 3/0",
+			skips: "loopback port 1: port_down",
+		},
+		{
+			name: "six ports", device: ports("active", "active", "active", "down", "active", "active"),
+			config: func(c *probe.NotificationConfig) { c.Vectors.Most = 1 },
+			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush +
+				", loopback any 2/0, loopback poll 2/0, loopback solicited 2/0" +
+				", loopback any 3/0, loopback poll 3/0, loopback solicited 3/0" +
+				", loopback any 5/0, loopback poll 5/0, loopback solicited 5/0",
+			skips: "loopback port 4: port_down, loopback port 6: budget",
+		},
+		{
+			name: "spread vectors", device: "like: sim_rxe0, completion_vectors: 5",
+			config: func(c *probe.NotificationConfig) { c.Vectors.Most = 3 },
+			taken:  "loopback any 1/0, loopback any 1/2, loopback any 1/4, loopback poll 1/0, loopback solicited 1/0, " + flush,
+		},
+		{
+			name: "vectors of a list", device: "like: sim_rxe0, completion_vectors: 5",
+			config: func(c *probe.NotificationConfig) { c.Vectors.Allowed = []int{3, 1, 9} },
+			taken: "loopback any 1/1, loopback any 1/3, loopback poll 1/1, loopback solicited 1/1, " +
+				"flush any 1/1, flush poll 1/1, flush solicited 1/1",
+		},
+		{
+			name: "no channels", device: "like: sim_rxe0, faults: [{verb: ibv_create_comp_channel, errno: EOPNOTSUPP}]",
+			taken: "loopback poll 1/0, flush poll 1/0",
+			skips: "loopback any: not_supported, loopback solicited: not_supported, flush any: not_supported, flush solicited: not_supported",
+		},
+		{
+			name: "no memory to pin", device: "like: sim_rxe0, completion_vectors: 1, faults: [{verb: ibv_reg_mr, errno: ENOMEM}]",
+			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush,
+			skips: "message: not_permitted",
+		},
+		{
+			name: "no permission to pin", device: "like: sim_rxe0, completion_vectors: 1, faults: [{verb: ibv_reg_mr, errno: EPERM}]",
+			taken: "loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, " + flush,
+			skips: "message: not_permitted",
+		},
+		{
+			name: "errors are not solicited", device: "like: sim_rxe0, violate: [notify_solicited_delivers_errors]",
+			taken: "loopback any 1/0, loopback any 1/1, loopback poll 1/0, loopback solicited 1/0, flush any 1/0, flush poll 1/0",
+			skips: "flush solicited: not_supported",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			if tc.config != nil {
+				tc.config(&c.Notification)
+			}
+			p := measure(t, tc.device, c)
+			if want := cmp.Or(tc.status, report.StatusOK); p.Status != want {
+				t.Errorf("status %s, want %s: %v", p.Status, want, p.Failures)
+			}
+			if got := taken(p.Latencies); got != tc.taken {
+				t.Errorf("taken:\n%s, want\n%s", got, tc.taken)
+			}
+			if got := skips(p.Skips); got != tc.skips {
+				t.Errorf("skips %q, want %q", got, tc.skips)
+			}
+			untimed(t, p.Latencies)
+			for _, l := range p.Latencies {
+				if l.Wrong() || l.Stopped != "" {
+					t.Errorf("%s: %+v", taken([]report.Latency{l}), l)
+				}
+			}
+		})
+	}
+}
+
+func TestNotificationLeftOut(t *testing.T) {
+	c := quick()
+	c.Notification.Samples = 0
+	r, _ := run(t, simulated.Default(), "sim_rxe0", c)
+	if slices.ContainsFunc(r.Probes, func(p report.Probe) bool { return p.Name == "notification" }) || len(r.Probes) != 4 {
+		t.Errorf("%d probes: %+v", len(r.Probes), r.Probes)
+	}
+}
+
+// TestNotificationSamplesFit: however many samples are asked for, the report can
+// be read.
+func TestNotificationSamplesFit(t *testing.T) {
+	c := quick()
+	c.Notification.Samples, c.Notification.Vectors.Most, c.Notification.Budget = 10000, 512, time.Minute
+	p := measure(t, "like: sim_ib0, completion_vectors: 512", c)
+	if len(p.Clamps) != 1 || p.Clamps[0].Configured != 10000 || len(p.Latencies) <= 512 {
+		t.Fatalf("%d measurements, clamps %+v", len(p.Latencies), p.Clamps)
+	}
+	for _, l := range p.Latencies {
+		if int64(l.Count) != p.Clamps[0].Used {
+			t.Errorf("%s: %d samples, want %d", taken([]report.Latency{l}), l.Count, p.Clamps[0].Used)
+		}
+	}
+}
+
+// TestNotificationBudget: what there is no time for is skipped, and is no
+// failure.
+func TestNotificationBudget(t *testing.T) {
+	const all = "loopback any: budget, loopback poll: budget, loopback solicited: budget, flush any: budget, flush poll: budget, flush solicited: budget"
+	for _, tc := range []struct {
+		name, device string
+		budget       time.Duration
+		atLeast      int // measurements
+		status       report.Status
+		skips        string // the end of them
+	}{
+		{"none for any", "like: sim_rxe0, latency: {ibv_create_cq: 30ms}", 10 * time.Millisecond, 0, report.StatusSkipped, all},
+		{"for some", "like: sim_rxe0, latency: {ibv_create_cq: 20ms}", 240 * time.Millisecond, 1, report.StatusOK, "flush solicited: budget"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Budget = tc.budget
+			p := measure(t, tc.device, c)
+			if p.Status != tc.status || len(p.Failures) > 0 {
+				t.Errorf("status %s: %v", p.Status, p.Failures)
+			}
+			if got := skips(p.Skips); !strings.HasSuffix(got, tc.skips) {
+				t.Errorf("skips %q, want %q", got, tc.skips)
+			}
+			if len(p.Latencies) < tc.atLeast || tc.atLeast == 0 && len(p.Latencies) > 0 {
+				t.Errorf("taken: %s", taken(p.Latencies))
+			}
+			// The time is looked at between measurements, which create two CQs or three.
+			if p.Duration > tc.budget+100*time.Millisecond {
+				t.Errorf("it took %s", p.Duration)
+			}
+		})
+	}
+}
+
+// counts are those of measurements, added up.
+type counts struct{ missed, spurious, misdirected, missing, unsuccessful int }
+
+// TestNotificationFaults: what goes wrong with completions and events is counted
+// as what it is, in the measurement in which it happened, and the run ends in
+// time.
+func TestNotificationFaults(t *testing.T) {
+	const (
+		deadline = 30 * time.Millisecond
+		budget   = 5 * time.Second
+	)
+	for _, tc := range []struct {
+		name   string
+		faults string // of completions
+		// where has the measurements that something is wrong with; empty for all that
+		// wait for events, "poll" for all.
+		where   string
+		want    counts // in each of them; -1 for any number but 0
+		stopped verbs.Stop
+		message string // in part
+	}{
+		{
+			name: "every event dropped", faults: "{fault: drop_event}",
+			want: counts{missed: 1}, stopped: verbs.StopMissed,
+			message: "no event came within 30ms for 1 completion that the queue had, while 0 samples went well",
+		},
+		{
+			name: "first event dropped", faults: "{fault: drop_event, times: 1}", where: "loopback any 1/0",
+			want: counts{missed: 1}, stopped: verbs.StopMissed, message: "no event came within 30ms for 1 completion",
+		},
+		{
+			name: "event in a batch dropped", faults: "{fault: drop_event, after: 9, times: 1}", where: "loopback any 1/0",
+			want: counts{missed: 1}, message: "while 9 samples went well: a program that sleeps until the event would hang",
+		},
+		{
+			name: "events in a batch dropped", faults: "{fault: drop_event, after: 9, times: 3}", where: "loopback any 1/0",
+			want: counts{missed: 3}, stopped: verbs.StopMissed, message: "no event came within 30ms for 3 completions",
+		},
+		{
+			name: "flush events dropped", faults: "{fault: drop_event, path: flush, after: 9, times: 1}", where: "flush any 1/0",
+			want: counts{missed: 1}, message: "no event came",
+		},
+		{
+			// The first arming is that of the comp_channel probe.
+			name: "first event spurious", faults: "{fault: spurious_event, after: 1, times: 1}", where: "loopback any 1/0",
+			want: counts{spurious: 1}, message: "1 event came while the queue was empty, while 10 samples went well",
+		},
+		{
+			name: "event in a batch spurious", faults: "{fault: spurious_event, after: 9, times: 2}", where: "loopback any 1/0",
+			want: counts{spurious: 2}, message: "2 events came while the queue was empty",
+		},
+		{
+			name: "first event misdirected", faults: "{fault: misdirect_event, times: 1}", where: "loopback any 1/0",
+			want: counts{misdirected: 1}, stopped: verbs.StopMissed, message: "1 event came on another channel or named another queue",
+		},
+		{
+			name: "event in a batch misdirected", faults: "{fault: misdirect_event, after: 9, times: 1}", where: "loopback any 1/0",
+			want: counts{misdirected: 1}, message: "while 9 samples went well",
+		},
+		{
+			name: "every event misdirected", faults: "{fault: misdirect_event}",
+			want: counts{misdirected: 1}, stopped: verbs.StopMissed, message: "another channel",
+		},
+		{
+			name: "first event misnamed", faults: "{fault: misname_event, times: 1}", where: "loopback any 1/0",
+			want: counts{misdirected: 1}, stopped: verbs.StopMissed, message: "named another queue",
+		},
+		{
+			name: "every event misnamed", faults: "{fault: misname_event}",
+			want: counts{misdirected: 1}, stopped: verbs.StopMissed, message: "named another queue",
+		},
+		{
+			name: "first event too late", faults: "{fault: delay_event, delay: 400ms, times: 1}", where: "loopback any 1/0",
+			want: counts{missed: 1}, stopped: verbs.StopMissed, message: "no event came",
+		},
+		{
+			name: "receipt lost", faults: "{fault: lose_completion, times: 1}", where: "loopback any 1/0",
+			want: counts{spurious: 1, missing: 1}, stopped: verbs.StopMissing, message: "1 completion had not come within 30ms, while 0 samples went well",
+		},
+		{
+			name: "completion of the sender lost", faults: "{fault: lose_completion, after: 1, times: 1}", where: "loopback any 1/0",
+			want: counts{missing: 1}, stopped: verbs.StopMissing, message: "1 completion had not come",
+		},
+		{
+			name: "completion in a batch lost", faults: "{fault: lose_completion, path: flush, after: 9, times: 1}", where: "flush any 1/0",
+			want: counts{spurious: 1, missing: 1}, stopped: verbs.StopMissing, message: "1 completion had not come",
+		},
+		{
+			name: "never completes", faults: "{fault: never_complete}", where: "poll",
+			want: counts{missing: -1}, stopped: verbs.StopMissing, message: "had not come within 30ms, while 0 samples went well",
+		},
+		{
+			name: "loopback never completes", faults: "{fault: never_complete, path: loopback}", where: "loopback",
+			want: counts{missing: 2}, stopped: verbs.StopMissing, message: "2 completions had not come",
+		},
+		{
+			name: "receipt fails", faults: "{fault: fail_completion, status: loc_prot_err, times: 1}", where: "loopback any 1/0",
+			want: counts{unsuccessful: 1}, stopped: verbs.StopUnsuccessful, message: "1 completion had the status loc_prot_err instead of success",
+		},
+		{
+			name: "send fails", faults: "{fault: fail_completion, status: retry_exc_err, after: 1, times: 1}", where: "loopback any 1/0",
+			want: counts{unsuccessful: 1}, stopped: verbs.StopUnsuccessful, message: "retry_exc_err instead of success, while 0 samples went well: messages from the port to itself do not get through",
+		},
+		{
+			name: "completion in a batch fails", faults: "{fault: fail_completion, status: general_err, path: flush, after: 9, times: 1}", where: "flush any 1/0",
+			want: counts{unsuccessful: 1}, stopped: verbs.StopUnsuccessful, message: "general_err instead of wr_flush_err",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline, c.Notification.Budget = deadline, budget
+			p := measure(t, "like: sim_rxe0, completion_faults: ["+tc.faults+"]", c)
+			if p.Duration > budget+5*deadline {
+				t.Errorf("it took %s", p.Duration)
+			}
+			failures := ""
+			for _, f := range p.Failures {
+				failures += f.Subject + ": " + f.Message + "\n"
+			}
+			if !strings.Contains(failures, tc.message) {
+				t.Errorf("failures %q, want %q", failures, tc.message)
+			}
+			touched := 0
+			for _, l := range p.Latencies {
+				name := taken([]report.Latency{l})
+				got := counts{l.Missed, l.Spurious, l.Misdirected, l.Missing, len(l.Unsuccessful)}
+				wrong := tc.where == "poll" || tc.where == "" && l.Mode != report.ModePoll ||
+					tc.where != "" && strings.HasPrefix(name, tc.where)
+				if !wrong {
+					if got != (counts{}) || l.Count != quickSamples || l.Stopped != "" {
+						t.Errorf("%s: %+v, %d samples, stopped %q", name, got, l.Count, l.Stopped)
+					}
+					continue
+				}
+				touched++
+				if tc.want.missing < 0 && got.missing > 0 {
+					got.missing = -1
+				}
+				if got != tc.want || l.Stopped != tc.stopped.String() {
+					t.Errorf("%s: %+v, stopped %q, want %+v, %q", name, got, l.Stopped, tc.want, tc.stopped)
+				}
+				if !strings.Contains(failures, fmt.Sprintf("%s %s vector %d: ", l.Path, l.Mode, l.Vector)) {
+					t.Errorf("no failure names %s: %s", name, failures)
+				}
+			}
+			if touched == 0 {
+				t.Errorf("%s is not among %s", tc.where, taken(p.Latencies))
+			}
+		})
+	}
+}
+
+// TestNotificationLate: an event that comes before the deadline is none that is
+// missed, and the time is that until it came.
+func TestNotificationLate(t *testing.T) {
+	const delay = 3 * time.Millisecond
+	c := quick()
+	p := measure(t, "like: sim_rxe0, completion_faults: [{fault: delay_event, delay: 3ms}]", c)
+	if p.Status != report.StatusOK || len(p.Latencies) != 7 {
+		t.Fatalf("status %s: %v, taken: %s", p.Status, p.Failures, taken(p.Latencies))
+	}
+	for _, l := range p.Latencies {
+		if l.Mode != report.ModePoll && slices.Min(l.Samples) < delay {
+			t.Errorf("%s: a sample of %s", taken([]report.Latency{l}), slices.Min(l.Samples))
+		}
+	}
+}
+
+// TestNotificationPostponed: after one that waited in vain come those that
+// probably need not.
+func TestNotificationPostponed(t *testing.T) {
+	for _, tc := range []struct{ name, faults, want string }{
+		{
+			"events", "{fault: drop_event, times: 1}",
+			"loopback any 1/0, loopback poll 1/0, loopback solicited 1/0, flush any 1/0, flush poll 1/0, flush solicited 1/0, loopback any 1/1",
+		},
+		{
+			"completions", "{fault: lose_completion, times: 1}",
+			"loopback any 1/0, flush any 1/0, flush poll 1/0, flush solicited 1/0, loopback any 1/1, loopback poll 1/0, loopback solicited 1/0",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline = 20 * time.Millisecond
+			if got := taken(measure(t, "like: sim_rxe0, completion_faults: ["+tc.faults+"]", c).Latencies); got != tc.want {
+				t.Errorf("taken:\n%s, want\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNotificationEnds: a device on which nothing works takes no more than the
+// budget and some deadlines, of which some for each way that there may be.
+func TestNotificationEnds(t *testing.T) {
+	for _, fault := range []string{
+		"fault: never_complete", "fault: drop_event", "fault: misdirect_event", "fault: misname_event",
+		"fault: lose_completion", "fault: spurious_event", "fault: delay_event, delay: 40ms",
+		"fault: drop_event, after: 1", "fault: drop_event, path: loopback, after: 3",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			c := quick()
+			c.Notification.Samples, c.Notification.Vectors.Most = 1000, 64
+			c.Notification.Deadline, c.Notification.Budget = 100*time.Millisecond, 300*time.Millisecond
+			// Where nothing is waited for in vain, the objects take up the budget.
+			p := measure(t, "like: sim_ib0, latency: {ibv_create_cq: 5ms}, completion_faults: [{"+fault+"}]", c)
+			if most := c.Notification.Budget + 10*c.Notification.Deadline; p.Duration > most {
+				t.Errorf("it took %s, more than %s", p.Duration, most)
+			}
+			want := report.StatusFailed
+			if strings.Contains(fault, "delay") {
+				want = report.StatusOK // what is merely late is not missed
+			}
+			if p.Status != want {
+				t.Errorf("status %s, want %s", p.Status, want)
+			}
+			if !strings.Contains(skips(p.Skips), ": budget") {
+				t.Errorf("skips %q", skips(p.Skips))
+			}
+			seen := make(map[string]bool)
+			for _, s := range p.Skips {
+				key := s.Subject + " " + string(s.Reason)
+				if seen[key] {
+					t.Errorf("%s is there twice", key)
+				}
+				seen[key] = true
+			}
+		})
+	}
+}
+
+// TestNotificationVerbs: a verb that fails is a failure that names it, and no
+// event stays unacknowledged over it.
+func TestNotificationVerbs(t *testing.T) {
+	for _, tc := range []struct{ verb, subject string }{
+		{"ibv_post_recv", "loopback any vector 0"},
+		{"ibv_post_send", "loopback any vector 0"},
+		{"ibv_get_cq_event", "loopback any vector 0"},
+		{"ibv_poll_cq", "loopback any vector 0"},
+		{"ibv_reg_mr", "loopback any vector 0"},
+		{"ibv_query_gid_table", "loopback port 1"},
+	} {
+		for _, times := range []string{"times: 1, ", ""} {
+			t.Run(tc.verb+" "+times, func(t *testing.T) {
+				p := measure(t, "like: sim_rxe0, faults: [{verb: "+tc.verb+", "+times+"errno: EIO}]", quick())
+				if p.Status != report.StatusFailed || len(p.Failures) == 0 {
+					t.Fatalf("status %s", p.Status)
+				}
+				if f := p.Failures[0]; f.Subject != tc.subject || f.Verb != tc.verb || f.Errno != "EIO" {
+					t.Errorf("%+v", f)
+				}
+				if times != "" && (len(p.Failures) != 1 || len(p.Latencies) < 3) {
+					t.Errorf("failures %v, taken: %s", p.Failures, taken(p.Latencies))
+				}
+			})
+		}
+	}
+}
+
+// TestNotificationBatchVerbs: a verb that fails within a batch leaves what was
+// measured until then.
+func TestNotificationBatchVerbs(t *testing.T) {
+	p := measure(t, "like: sim_rxe0, faults: [{verb: ibv_post_send, after: 9, times: 1, errno: EIO}]", quick())
+	if len(p.Failures) != 1 || p.Failures[0].Verb != "ibv_post_send" || len(p.Latencies) != 7 {
+		t.Fatalf("failures %v, taken: %s", p.Failures, taken(p.Latencies))
+	}
+	if n := p.Latencies[0].Count; n == 0 || n >= quickSamples {
+		t.Errorf("%d samples", n)
+	}
+}
+
+// TestNotificationUndestroyed: with an object left, no more are created.
+func TestNotificationUndestroyed(t *testing.T) {
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: ibv_dereg_mr, errno: EBUSY}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := run(t, p, "dev", quick())
+	n := r.Probes[len(r.Probes)-1]
+	if got := taken(n.Latencies); got != "loopback any 1/0" {
+		t.Errorf("taken: %s", got)
+	}
+	const want = "loopback any: prerequisite_failed, loopback poll: prerequisite_failed"
+	if got := skips(n.Skips); !strings.HasPrefix(got, want) {
+		t.Errorf("skips %q", got)
+	}
+	if len(n.Failures) != 1 || n.Failures[0].Verb != "ibv_dereg_mr" || len(r.Undestroyed) != 2 {
+		t.Errorf("failures %v, undestroyed %v", n.Failures, r.Undestroyed)
+	}
+}
+
+// TestNotificationHang: a verb that never returns is the last one that the report
+// names.
+func TestNotificationHang(t *testing.T) {
+	for _, verb := range []string{"ibv_post_send", "ibv_req_notify_cq, after: 1", "ibv_get_cq_event", "ibv_poll_cq"} {
+		t.Run(verb, func(t *testing.T) {
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{verb: " + verb + ", hang: true}]}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out running.Output
+			go func() { // stays for ever
+				_ = probe.Run(t.Context(), probe.Options{
+					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+					Device:   "dev", Config: quick(), Out: report.NewWriter(&out),
+				})
+			}()
+			name, _, _ := strings.Cut(verb, ",")
+			last := `{"begin":"` + name + `"}` + "\n"
+			// Twice, since an arming of the comp_channel probe ends with the same line.
+			const pause = 50 * time.Millisecond
+			for seen, waited := 0, time.Duration(0); seen < 2; waited += pause {
+				time.Sleep(pause)
+				if strings.HasSuffix(out.String(), last) {
+					seen++
+				} else if seen = 0; waited > 2*time.Minute {
+					t.Fatalf("the report ends otherwise: %q", out.String())
+				}
+			}
+		})
+	}
+}

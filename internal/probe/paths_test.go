@@ -1,0 +1,303 @@
+package probe_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs/simulated"
+)
+
+// byWhat returns by what way the completions of a path were brought about.
+func byWhat(p report.Probe, path report.LatencyPath) report.Way {
+	for _, w := range p.Ways {
+		if w.Path == path {
+			return w
+		}
+	}
+	return report.Way{}
+}
+
+// TestNotificationRoutes: each address of a port is tried before it is called
+// broken, in a partition in which it reaches itself.
+func TestNotificationRoutes(t *testing.T) {
+	const roce = `like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096,
+		gids: [{index: 0, gid: "fe80::1", type: RoCE v2}, {index: 3, gid: "::ffff:192.0.2.1", type: RoCE v2}, {index: 5, gid: "::ffff:198.51.100.1", type: RoCE v2}]}]`
+	ib := func(keys string) string {
+		return `like: sim_ib0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: InfiniBand, active_mtu: 1024, max_mtu: 4096,
+			gids: [{index: 0, gid: "fe80::1", type: IB}], ` + keys + "}]"
+	}
+	const (
+		all      = allLoopback + ", " + allFlush
+		refused  = "ibv_modify_qp on dev: EINVAL (invalid argument)"
+		vanished = "the work request was taken and did not complete"
+	)
+	for _, tc := range []struct {
+		name, device  string
+		by, insteadOf string
+		taken, skips  string
+		failure       string
+	}{
+		{name: "the best", device: roce, by: "GID 3, ::ffff:192.0.2.1 (RoCE v2)", taken: all},
+		{
+			name: "the first refused", device: roce + ", faults: [{verb: ibv_modify_qp, when: {gids: [3], to: [RTR]}, errno: EINVAL}]",
+			by: "GID 5, ::ffff:198.51.100.1 (RoCE v2)", insteadOf: "GID 3, ::ffff:192.0.2.1 (RoCE v2): connect QPs: to RTR: " + refused, taken: all,
+		},
+		{
+			name: "the last alone", device: roce + ", faults: [{verb: ibv_modify_qp, when: {gids: [3], to: [RTR]}, errno: EINVAL}, {verb: ibv_post_send, when: {gids: [5], states: [RTS]}, ignore: true}]",
+			by: "GID 0, fe80::1 (RoCE v2)", insteadOf: "GID 5, ::ffff:198.51.100.1 (RoCE v2): " + vanished, taken: all,
+		},
+		{
+			name: "none", device: roce + ", faults: [{verb: ibv_modify_qp, when: {gids: [0, 3, 5], to: [RTR]}, errno: EINVAL}]",
+			taken: allFlush, failure: "connect QPs: to RTR: " + refused, insteadOf: "; GID 0, fe80::1 (RoCE v2): connect QPs: to RTR: " + refused,
+		},
+		{name: "by LID", device: ib("lid: 7"), by: "LID 7", taken: all},
+		{name: "without LID", device: ib("lid: 0"), by: "GID 0, fe80::1 (IB)", taken: all},
+		{name: "global addresses alone", device: ib("lid: 7, grh_required: true"), by: "GID 0, fe80::1 (IB)", taken: all},
+		{name: "the second partition", device: ib("lid: 7, pkey_table: [0x7fff, 0, 0x8001]"), by: "LID 7", taken: all},
+		{
+			name: "a limited member of all", device: ib("lid: 7, pkey_table: [0x7fff, 0, 0x0001]"),
+			taken: allFlush, skips: "loopback port 1: prerequisite_failed",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			p := measure(t, strings.ReplaceAll(tc.device, "\n", " "), c)
+			if got := taken(p.Latencies); got != tc.taken {
+				t.Errorf("taken:\n%s, want\n%s", got, tc.taken)
+			}
+			if got := skips(p.Skips); got != tc.skips {
+				t.Errorf("skips %q, want %q", got, tc.skips)
+			}
+			w := byWhat(p, report.PathLoopback)
+			if w.By != tc.by || !strings.Contains(w.InsteadOf, tc.insteadOf) || tc.insteadOf == "" && w.InsteadOf != "" {
+				t.Errorf("by %q instead of %q, want %q and %q", w.By, w.InsteadOf, tc.by, tc.insteadOf)
+			}
+			failures := ""
+			for _, f := range p.Failures {
+				failures += f.Message + "\n"
+			}
+			if !strings.Contains(failures, tc.failure) || tc.failure == "" && failures != "" {
+				t.Errorf("failures %q, want %q", failures, tc.failure)
+			}
+		})
+	}
+}
+
+// TestNotificationLossOrTrait: what a device never completes in one way is none of
+// its business if it does in another. What is lost once is.
+func TestNotificationLossOrTrait(t *testing.T) {
+	const device = "like: sim_rxe0, completion_vectors: 1, "
+	for _, tc := range []struct {
+		name, device, by string
+		missing          int
+	}{
+		{"never by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, ignore: true}]", byRC, 0},
+		{"once by UD", "faults: [{verb: ibv_post_send, when: {qp_types: [UD]}, times: 1, ignore: true}]", byUD, 1},
+		{"no send", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}]", byRecv, 0},
+		{"no address handle", "faults: [{verb: ibv_create_ah, errno: EINVAL}]", byRC, 0},
+		{"nothing", "faults: [{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}]", "", 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := quick()
+			c.Notification.Deadline = 50 * time.Millisecond
+			p := measure(t, device+tc.device, c)
+			missing := 0
+			for _, l := range p.Latencies {
+				if l.Path == report.PathLoopback && l.Wrong() {
+					t.Errorf("loopback: %+v", l)
+				}
+				missing += l.Missing
+			}
+			if missing != tc.missing {
+				t.Errorf("%d completions missing, want %d: %v", missing, tc.missing, p.Failures)
+			}
+			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+				t.Errorf("flushed by %q, want %q", w.By, tc.by)
+			}
+		})
+	}
+}
+
+// TestNotificationRefusal: on the flush path an errno by which providers say that they do
+// not take something has the next way be tried, and any other fails the probe. Where
+// not even a receive is taken, none is a refusal.
+func TestNotificationRefusal(t *testing.T) {
+	t.Parallel()
+	const device = "like: sim_rxe0, completion_vectors: 1, "
+	// rule is a fault that spares the loopback path.
+	rule := func(verb, when, errno string) string {
+		return fmt.Sprintf("{verb: %s, when: {%s}, errno: %s}", verb, when, errno)
+	}
+	type test struct {
+		faults string
+		by     string // the way that is taken; else verb and errno are of the failure
+		verb   string
+		errno  string
+	}
+	var tests []test
+	for _, step := range []struct {
+		verb, when, by string
+		refusals       []string
+	}{
+		{"ibv_create_ah", "", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENODEV", "ENETUNREACH", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], to: [RTR]", byRC, []string{"EINVAL", "EOPNOTSUPP", "ENOSYS", "EPROTONOSUPPORT", "no_errno"}},
+		{"ibv_modify_qp", "qp_types: [UD], states: [RTS], to: [ERR]", byRC, []string{"EINVAL"}},
+		{"ibv_post_send", "states: [ERR]", byRecv, []string{"EINVAL", "ENOMEM", "EIO", "EOPNOTSUPP", "no_errno"}},
+	} {
+		for _, errno := range step.refusals {
+			tests = append(tests, test{faults: rule(step.verb, step.when, errno), by: step.by})
+		}
+		for _, errno := range []string{"EFAULT", "EMFILE", "EBUSY", "EAGAIN", "EIO", "ENOMEM"} {
+			if !slices.Contains(step.refusals, errno) {
+				tests = append(tests, test{faults: rule(step.verb, step.when, errno), verb: step.verb, errno: errno})
+			}
+		}
+	}
+	noSends := rule("ibv_post_send", "states: [ERR]", "EINVAL") + ", "
+	for _, errno := range []string{"EINVAL", "EIO"} {
+		tests = append(tests,
+			test{faults: noSends + rule("ibv_post_recv", "states: [INIT]", errno), verb: "ibv_post_recv", errno: errno},
+			test{faults: noSends + rule("ibv_modify_qp", "states: [INIT], to: [ERR]", errno), verb: "ibv_modify_qp", errno: errno},
+		)
+	}
+	for _, tc := range tests {
+		t.Run(tc.faults, func(t *testing.T) {
+			t.Parallel()
+			p := measure(t, device+"faults: ["+tc.faults+"]", quick())
+			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+				t.Errorf("flushed by %q, want %q", w.By, tc.by)
+			}
+			if tc.by != "" {
+				if p.Status != report.StatusOK {
+					t.Errorf("%s: %+v", p.Status, p.Failures)
+				}
+				return
+			}
+			found := slices.ContainsFunc(p.Failures, func(f report.Failure) bool {
+				return strings.HasPrefix(f.Subject, "flush") && f.Verb == tc.verb && f.Errno == tc.errno
+			})
+			if !found || skips(p.Skips) != "" {
+				t.Errorf("failures %+v, skips %q", p.Failures, skips(p.Skips))
+			}
+		})
+	}
+}
+
+// TestNotificationSearchEnds: what never comes is awaited in a bounded number of ways,
+// however many there are.
+func TestNotificationSearchEnds(t *testing.T) {
+	var ports []string
+	for port := range 4 {
+		var gids []string
+		for i := range 20 {
+			gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.%d.%d", type: RoCE v2}`, i, port, i+1))
+		}
+		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [%s]}", port+1, strings.Join(gids, ", ")))
+	}
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
+		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := quick()
+	c.Notification.Deadline, c.Notification.Budget = 20*time.Millisecond, 20*time.Millisecond
+	r := runStill(t, p, "dev", c)
+	sends := 0
+	for _, c := range r.Calls {
+		if c.Verb == "ibv_post_send" {
+			sends++
+		}
+	}
+	// Each of them waits for a deadline at least, and one is under way when the time ends.
+	if most := probe.MostDeadlines + 2; sends == 0 || sends > most {
+		t.Errorf("%d messages that never came, want no more than %d", sends, most)
+	}
+}
+
+// TestManyPorts: each port is asked once, and their GID tables once, however many
+// there are. One that does not answer costs the others nothing.
+func TestManyPorts(t *testing.T) {
+	const ports = 255
+	var list []string
+	for i := range ports {
+		// All are active, and none has an address until the last ones.
+		gids := "[]"
+		if i >= ports-5 {
+			gids = fmt.Sprintf(`[{index: 0, gid: "fe80::%d", type: RoCE v2}]`, i+1)
+		}
+		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: %s}", i+1, gids))
+	}
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+		strings.Join(list, ", ") + "], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runStill(t, p, "dev", quick())
+	calls := make(map[string]int)
+	for _, c := range r.Calls {
+		calls[c.Verb]++
+	}
+	if calls["ibv_query_port"] != ports || calls["ibv_query_gid_table"] != 1 || calls["ibv_query_pkey"] > ports {
+		t.Errorf("calls: %v", calls)
+	}
+	if !strings.Contains(r.Error, "query port 1: ") || !strings.Contains(r.Error, "query port 253: ") || len(r.Info.Ports) != ports-2 {
+		t.Errorf("error %q, %d ports", r.Error, len(r.Info.Ports))
+	}
+	n := r.Probes[len(r.Probes)-1]
+	for _, port := range []int{251, 252, 254, 255} {
+		if !strings.Contains(taken(n.Latencies), fmt.Sprintf("loopback any %d/0", port)) {
+			t.Errorf("port %d was not measured", port)
+		}
+	}
+	// Port 2, the first that answers, has no address for UD.
+	if w := byWhat(n, report.PathFlush); w.Port != 251 || w.By != byRC {
+		t.Errorf("flushed by %+v", w)
+	}
+}
+
+// TestPortsCostOneVerb: each further port of a device costs one verb, whether it reaches
+// itself or not.
+func TestPortsCostOneVerb(t *testing.T) {
+	t.Parallel()
+	const some, most = 16, 255
+	for name, port := range map[string]func(last bool) string{
+		"all have an address": func(bool) string { return "state: active, gids: [{index: 0, gid: \"fe80::1\", type: RoCE v2}]" },
+		"the last has an address": func(last bool) string {
+			return "state: active, gids: [" + map[bool]string{true: `{index: 0, gid: "fe80::1", type: RoCE v2}`}[last] + "]"
+		},
+		"none has an address": func(bool) string { return "state: active, gids: []" },
+		"all are down":        func(bool) string { return "state: down, gids: []" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verbs := make(map[int]int)
+			for _, ports := range []int{some, most} {
+				var list []string
+				for i := 1; i <= ports; i++ {
+					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, %s}", i, port(i == ports)))
+				}
+				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+					strings.Join(list, ", ") + "]}]"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := quick()
+				c.Notification.Budget, c.Notification.Deadline = time.Minute, 10*time.Second // all is measured
+				for _, c := range runStill(t, p, "dev", c).Calls {
+					if c.Verb != "ibv_poll_cq" { // as often as it takes
+						verbs[ports]++
+					}
+				}
+			}
+			if more := verbs[most] - verbs[some]; more != most-some {
+				t.Errorf("%d ports cost %d verbs, and %d cost %d: %d more, want %d", some, verbs[some], most, verbs[most], more, most-some)
+			}
+		})
+	}
+}

@@ -1,0 +1,321 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// Flush is a way to have work requests flushed: they complete, without success,
+// because their QP is in the error state. No message is sent. The ways are a
+// ladder, since devices differ in what they take in which state.
+type Flush int
+
+// The ways, the best first.
+const (
+	// FlushUD: sends are posted to a UD QP in the error state. On its way there it was
+	// in RTS: before, some drivers take no sends, and some devices know nothing of
+	// the QP. It needs no peer and no active port, but an address to send to.
+	FlushUD Flush = iota
+	// FlushRC is the same with an RC QP. It was connected to itself, by a port that
+	// reaches itself.
+	FlushRC
+	// FlushInit: sends are posted to an RC QP that went to the error state from INIT.
+	// It needs neither an address nor a port, but many devices do not know it.
+	FlushInit
+	// FlushRecv: receives are posted to a QP in INIT, which then goes to the error
+	// state. That is for devices that take no sends in that state.
+	FlushRecv
+)
+
+// Flushes returns every way, the best first.
+func Flushes() []Flush { return []Flush{FlushUD, FlushRC, FlushInit, FlushRecv} }
+
+// String says what is flushed.
+func (f Flush) String() string {
+	switch f {
+	case FlushUD:
+		return "sends posted to a UD QP in the error state"
+	case FlushRC:
+		return "sends posted to an RC QP in the error state"
+	case FlushInit:
+		return "sends posted to an RC QP that never was ready, in the error state"
+	default:
+		return "receives of a QP that goes into the error state"
+	}
+}
+
+// Quiet returns what a driver is known for if what is flushed in this way raises no
+// event with it; false if nothing is.
+func (f Flush) Quiet(d known.Driver) (known.Fact, bool) {
+	if f == FlushRecv {
+		return known.Fact{}, false
+	}
+	return d.Explains("notify_any", known.WayInError, 0)
+}
+
+// BeenReady tells whether the QP has been in RTS. A device that took a work request
+// of such a QP has to complete it; of others it need not know.
+func (f Flush) BeenReady() bool { return f == FlushUD || f == FlushRC }
+
+// Lacks notes that the device has no QPs of a type.
+func (s *Session) Lacks(t verbs.QPType, err error) {
+	if s.lacks == nil {
+		s.lacks = make(map[verbs.QPType]error)
+	}
+	s.lacks[t] = err
+}
+
+// Absent reports whether an error of ibv_create_qp can mean that the device has no
+// QPs of the type, or that the process may have none. No attribute lists the types.
+// Drivers say EOPNOTSUPP or EINVAL, and some libraries nothing.
+func Absent(err error) bool {
+	return verbs.IsNotSupported(err) || errors.Is(err, os.ErrPermission) ||
+		errors.Is(err, syscall.EINVAL) || errors.Is(err, verbs.NoErrno)
+}
+
+// Flushing is a QP whose work requests are flushed.
+type Flushing struct {
+	Way  Flush
+	Port int
+	// QP is the newest QP. That of sends is in the error state.
+	QP verbs.QP
+	// Send and Recv are the work requests.
+	Send verbs.SendWR
+	Recv verbs.RecvWR
+
+	scope *Scope
+	pd    verbs.PD
+	attr  verbs.QPInitAttr
+	route Route
+	used  bool
+}
+
+// Flushing creates a QP whose work requests are flushed in a way. Those complete on the
+// CQ flushed; idle is its other CQ. The elements of data may be sent from and
+// received to. The error is a *RefusedError if the device does not go that way.
+func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (*Flushing, error) {
+	pd, err := sc.s.PD()
+	if err != nil {
+		return nil, err
+	}
+	f := &Flushing{Way: way, scope: sc, pd: pd}
+	f.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: data}
+	f.Recv = verbs.RecvWR{SGEs: data}
+	f.route = sc.s.inState()
+	f.attr = verbs.QPInitAttr{
+		SendCQ: flushed, RecvCQ: idle,
+		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1},
+	}
+	switch way {
+	case FlushUD:
+		err = f.datagrams()
+	case FlushRC:
+		err = f.connected()
+	case FlushInit:
+		err = f.unready()
+	default:
+		err = f.receives(flushed, idle)
+	}
+	f.Port = f.route.Port
+	return f, err
+}
+
+// create creates the QP.
+func (f *Flushing) create(t verbs.QPType) (err error) {
+	f.attr.Type = t
+	f.scope.s.Expecting(Absent, func() { f.QP, err = f.scope.QP(f.pd, f.attr) })
+	if err != nil && (Absent(err) || ObstacleOf(err) != nil) {
+		return &RefusedError{Err: err}
+	}
+	return err
+}
+
+// change changes the state of the QP.
+func (f *Flushing) change(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
+	if err := f.QP.Modify(attr, mask); err != nil {
+		return Refused(fmt.Errorf("to %s: %w", attr.State, err))
+	}
+	return nil
+}
+
+// datagrams creates the QP of FlushUD.
+func (f *Flushing) datagrams() error {
+	if err := f.create(verbs.UD); err != nil {
+		return err
+	}
+	addresses, err := f.scope.s.addresses(f.route.Port)
+	if err != nil { // which whoever needs the addresses tells
+		return &RefusedError{Err: err}
+	}
+	for _, r := range addresses {
+		f.Send.AH, err = f.scope.AH(f.pd, r.AH)
+		if err = Refused(err); !IsRefused(err) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f.Send.RemoteQPN, f.Send.RemoteQKey = f.QP.Number(), verbs.UDQKey
+	if err := f.change(f.route.toInit(verbs.UD)); err != nil {
+		return err
+	}
+	if err := f.change(verbs.ToRTR(verbs.UD, verbs.Peer{})); err != nil {
+		return err
+	}
+	if err := f.change(verbs.ToRTS(verbs.UD)); err != nil {
+		return err
+	}
+	return f.change(verbs.ToError())
+}
+
+// connected creates the QP of FlushRC.
+func (f *Flushing) connected() error {
+	routes, err := f.scope.s.selfRoutes()
+	if err != nil { // which the loopback path tells
+		return &RefusedError{Err: err}
+	}
+	if err := f.create(verbs.RC); err != nil {
+		return err
+	}
+	for _, f.route = range routes {
+		if err = Refused(Connect(f.QP, f.QP, f.route)); err == nil {
+			return f.change(verbs.ToError())
+		}
+		if !IsRefused(err) {
+			return err
+		}
+		if err := f.change(verbs.ToReset()); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// unready creates the QP of FlushInit.
+func (f *Flushing) unready() error {
+	// Drivers of iWARP map their queues into the process, and do not look at what is
+	// posted there after the error.
+	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
+		return &RefusedError{Err: obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t)}
+	}
+	if err := f.create(verbs.RC); err != nil {
+		return err
+	}
+	if err := f.change(f.route.toInit(verbs.RC)); err != nil {
+		return err
+	}
+	return f.change(verbs.ToError())
+}
+
+// selfRoutes returns the routes of the first port that has any.
+func (s *Session) selfRoutes() ([]Route, error) {
+	var errs []error
+	for number := 1; number <= s.Attr.Ports; number++ {
+		routes, err := s.Routes(number)
+		if err == nil {
+			return routes, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// receives creates the QP of FlushRecv.
+func (f *Flushing) receives(flushed, idle verbs.CQ) error {
+	f.attr.SendCQ, f.attr.RecvCQ = idle, flushed
+	err := f.create(verbs.RC)
+	if IsRefused(err) {
+		err = f.create(verbs.UD)
+	}
+	return err
+}
+
+// Init is the change that takes the QP of FlushRecv from RESET to INIT.
+func (f *Flushing) Init() verbs.QPChange {
+	attr, mask := f.route.toInit(f.attr.Type)
+	return verbs.QPChange{Attr: attr, Mask: mask}
+}
+
+// Post posts a work request that is flushed. That the device does not take it is a
+// *RefusedError.
+func (f *Flushing) Post(id uint64) error {
+	if f.Way != FlushRecv {
+		f.Send.ID = id
+		return Refused(f.QP.PostSend(f.Send))
+	}
+	f.Recv.ID = id
+	if err := f.renew(); err != nil {
+		return err
+	}
+	return flushRecv(f.QP, f.route, f.Recv)
+}
+
+// flushRecv posts a receive to a QP in RESET, which goes to the error state by way
+// of INIT.
+func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR) error {
+	if err := q.Modify(r.toInit(q.Type())); err != nil {
+		return fmt.Errorf("to INIT: %w", err)
+	}
+	if err := q.PostRecv(wr); err != nil {
+		return err
+	}
+	if err := q.Modify(verbs.ToError()); err != nil {
+		return fmt.Errorf("to ERR: %w", err)
+	}
+	return nil
+}
+
+// FlushRecv has a receive of a QP in RESET be flushed, as by the way of that name.
+func (s *Session) FlushRecv(q verbs.QP, wr verbs.RecvWR) error {
+	return flushRecv(q, s.inState(), wr)
+}
+
+// inState returns the route of a port for which its state does not matter: nothing
+// leaves, so any partition would do.
+func (s *Session) inState() Route {
+	r := Route{Port: s.AnyPort()}
+	if index, err := s.fullMember(r.Port); err == nil {
+		r.PKeyIndex = index
+	}
+	return r
+}
+
+// renew has the QP be in RESET. Some devices never let it go back there: it is a new
+// one.
+func (f *Flushing) renew() error {
+	if f.used {
+		return f.create(f.attr.Type)
+	}
+	f.used = true
+	return nil
+}
+
+// NotFlushed returns the error of a device that goes none of the ways, for the
+// reasons given.
+func NotFlushed(reasons ...error) *ObstacleError {
+	reason := report.SkipNotSupported
+	if errors.Is(errors.Join(reasons...), os.ErrPermission) {
+		reason = report.SkipNotPermitted
+	}
+	return &ObstacleError{Reason: reason, Detail: "no work request is flushed: " + OneLine(reasons)}
+}
+
+// OneLine writes errors in one line.
+func OneLine(list []error) string {
+	text := ""
+	for i, err := range list {
+		if i > 0 {
+			text += "; "
+		}
+		text += err.Error()
+	}
+	return strings.ReplaceAll(text, "\n", "; ")
+}

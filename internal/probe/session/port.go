@@ -1,0 +1,166 @@
+package session
+
+import (
+	"fmt"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// port is what is known of a port.
+type port struct {
+	attr verbs.PortAttr
+	err  error // why it did not tell
+	pkey *partition
+}
+
+// partition is that of which a port is a full member.
+type partition struct {
+	index uint16
+	err   error // why there is none
+}
+
+// Port returns a port's attributes. Each port is asked once a session.
+func (s *Session) Port(number int) (verbs.PortAttr, error) {
+	p := s.ports[number]
+	if p == nil {
+		p = &port{}
+		p.attr, p.err = s.Device.QueryPort(number)
+		if p.err != nil {
+			p.err = fmt.Errorf("query port %d: %w", number, p.err)
+		}
+		if s.ports == nil {
+			s.ports = make(map[int]*port)
+		}
+		s.ports[number] = p
+	}
+	return p.attr, p.err
+}
+
+// gidTable returns the GIDs of all ports, which are asked for once a session.
+func (s *Session) gidTable() ([]verbs.GIDEntry, error) {
+	if !s.gids.asked {
+		s.gids.asked = true
+		s.gids.table, s.gids.err = s.Device.GIDTable()
+		if s.gids.err != nil {
+			s.gids.err = fmt.Errorf("query the GID table: %w", s.gids.err)
+		}
+	}
+	return s.gids.table, s.gids.err
+}
+
+// Route is how a port reaches itself.
+type Route struct {
+	Port int
+	AH   verbs.AHAttr
+	// MTU is in bytes.
+	MTU int
+	// PKeyIndex is that of the partition.
+	PKeyIndex uint16
+	// by names the address in words.
+	by string
+}
+
+// String names the address by which the port is reached.
+func (r Route) String() string { return r.by }
+
+// Routes returns the ways by which a port can reach itself, the best first. Which
+// of them leads anywhere has to be tried. The error is an *ObstacleError if there
+// is none.
+func (s *Session) Routes(number int) ([]Route, error) {
+	if t := s.Device.Transport(); t == verbs.TransportIWARP {
+		return nil, obstacle(report.SkipNotSupported, "%s connects through a connection manager only", t)
+	}
+	attr, err := s.Port(number)
+	if err != nil {
+		return nil, err
+	}
+	if attr.State != verbs.PortActive {
+		return nil, obstacle(report.SkipPortDown, "port %d is %s", number, attr.State)
+	}
+	list, err := s.addresses(number)
+	if err != nil {
+		return nil, err
+	}
+	pkey, err := s.fullMember(number)
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].PKeyIndex = pkey
+	}
+	return list, nil
+}
+
+// addresses returns the addresses of a port, as routes, whatever state it is in.
+func (s *Session) addresses(number int) ([]Route, error) {
+	attr, err := s.Port(number)
+	if err != nil {
+		return nil, err
+	}
+	table, err := s.gidTable()
+	// A LID does without.
+	list, none := verbs.ToSelf(number, attr, table)
+	switch {
+	case err != nil && none != nil:
+		return nil, err
+	case none != nil:
+		return nil, obstacle(report.SkipNeeds, "no way from port %d to itself: %v", number, none)
+	}
+	routes := make([]Route, 0, len(list))
+	for _, ah := range list {
+		r := Route{Port: number, AH: ah, MTU: attr.ActiveMTU, by: fmt.Sprintf("LID %d", ah.DLID)}
+		for _, e := range table {
+			if ah.Global && e.Port == number && e.Index == ah.SGIDIndex {
+				r.by = fmt.Sprintf("GID %d, %s (%s)", e.Index, e.GID, e.Type)
+			}
+		}
+		routes = append(routes, r)
+	}
+	return routes, nil
+}
+
+// fullMember returns the index of the first partition key of a port by which it
+// reaches itself. The limited members of a partition reach the full ones only.
+func (s *Session) fullMember(number int) (uint16, error) {
+	if _, err := s.Port(number); err != nil {
+		return 0, err
+	}
+	p := s.ports[number]
+	// RoCE has the default partition and no other.
+	if p.attr.LinkLayer != verbs.LinkInfiniBand {
+		return 0, nil
+	}
+	if p.pkey == nil {
+		index, err := s.findFullMember(number, p.attr.PKeys)
+		p.pkey = &partition{uint16(index), err}
+	}
+	return p.pkey.index, p.pkey.err
+}
+
+func (s *Session) findFullMember(number, keys int) (int, error) {
+	limited := 0
+	for i := range keys {
+		key, err := s.Device.PKey(number, i)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("query partition key %d of port %d: %w", i, number, err)
+		case key.IsFull():
+			return i, nil
+		case key != 0:
+			limited++
+		}
+	}
+	return 0, obstacle(report.SkipNeeds, "port %d is a full member of no partition, and a limited one of %d: limited members do not reach each other", number, limited)
+}
+
+// AnyPort returns the first port that answers, for QPs that need one of whatever
+// state; port 1 if none does.
+func (s *Session) AnyPort() int {
+	for number := 1; number <= s.Attr.Ports; number++ {
+		if _, err := s.Port(number); err == nil {
+			return number
+		}
+	}
+	return 1
+}

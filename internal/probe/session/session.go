@@ -1,0 +1,187 @@
+// Package session is what every run on a device has in common, whatever it looks
+// into: the device is opened and closed, each verb is reported before and after
+// it is called, and nothing is left behind without being told of.
+//
+// A session is used by one goroutine.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// Options says which device to open and where to report.
+type Options struct {
+	// Provider returns the provider of the devices. It is told the tracer through
+	// which each verb is reported.
+	Provider func(verbs.Tracer) verbs.Provider
+	// Device is the name of the device.
+	Device string
+	// Vectors says on which completion vectors there may be CQs.
+	Vectors Vectors
+	// DestroyTimeout bounds the time that the session spends on repeating refused
+	// destructions, all together.
+	DestroyTimeout time.Duration
+	// Opened, if not nil, is called once the device is open, before anything else is
+	// done with it.
+	Opened func()
+	// Out takes the report.
+	Out *report.Writer
+}
+
+// Session is one device, opened.
+type Session struct {
+	// Device is the device. Run closes it.
+	Device verbs.Device
+	// Attr are its attributes.
+	Attr verbs.DeviceAttr
+	// Vectors are the completion vectors on which there may be CQs. Where it does not
+	// matter which it is, it is the first.
+	Vectors []int
+	// Out takes the report. It keeps its first error, which Run returns, so the
+	// errors of its methods need no look.
+	Out *report.Writer
+
+	rec *recorder
+	pd  verbs.PD // nil until it is needed
+	// ports are those that were asked.
+	ports map[int]*port
+	gids  struct {
+		asked bool
+		table []verbs.GIDEntry
+		err   error
+	}
+	// lacks are the types of QP that the device does not have, and why it is said so.
+	lacks map[verbs.QPType]error
+
+	destroyTimeout time.Duration
+	// retried is the time spent so far on repeating refused destructions.
+	retried time.Duration
+	// undestroyed counts the objects that could not be destroyed.
+	undestroyed int
+}
+
+// Run opens a device, asks for its attributes, lets f work on it, closes it, and
+// ends the report. The end tells why the device could not be opened, asked,
+// worked on (the error of f) or closed, if so. An error is returned only if the
+// report could not be written or ctx ended, which f is to look at.
+func Run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
+	err := run(ctx, o, f)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("work on %s: %w", o.Device, err)
+	}
+	end := report.End{MaxRSS: maxRSS()}
+	if err != nil {
+		end.Error = err.Error()
+		var failed *verbs.Error
+		if errors.As(err, &failed) {
+			end.Verb, end.Errno = string(failed.Verb), verbs.ErrnoName(failed.Errno)
+		}
+	}
+	if err := o.Out.End(end); err != nil {
+		return fmt.Errorf("work on %s: %w", o.Device, err)
+	}
+	return nil
+}
+
+func run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
+	rec := &recorder{out: o.Out}
+	dev, err := o.Provider(rec).Open(o.Device)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("open the device: %w, as uid %d and gid %d", err, os.Geteuid(), os.Getegid())
+	case err != nil:
+		return fmt.Errorf("open the device: %w", err)
+	}
+	if o.Opened != nil {
+		o.Opened()
+	}
+	s := &Session{Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout}
+	err = s.query()
+	if err == nil {
+		s.Vectors, err = o.Vectors.Of(dev.CompletionVectors())
+	}
+	if err == nil {
+		err = f(ctx, s)
+	}
+	err = errors.Join(err, s.dealloc())
+	// While objects are left, libibverbs must not close the device; the end of the
+	// process will.
+	if s.undestroyed > 0 {
+		return err
+	}
+	if closeErr := s.Destroy("ctx", dev); closeErr != nil {
+		return errors.Join(err, fmt.Errorf("close the device: %w", closeErr))
+	}
+	return err
+}
+
+// PD returns the session's protection domain, which is there until the session
+// ends. Nothing may be armed or posted before it: there are libraries that map the
+// page of their doorbells for the first domain of a process, and write to it
+// whether it is there or not.
+func (s *Session) PD() (verbs.PD, error) {
+	if s.pd == nil {
+		pd, err := s.Device.AllocPD()
+		if err != nil {
+			return nil, err
+		}
+		s.pd = pd
+	}
+	return s.pd, nil
+}
+
+// dealloc gives back the protection domain.
+func (s *Session) dealloc() error {
+	if s.pd == nil {
+		return nil
+	}
+	left := s.undestroyed
+	if err := s.Destroy("pd", s.pd); err != nil && left == 0 {
+		return fmt.Errorf("protection domain: %w", err)
+	}
+	return nil // what is left may be in it
+}
+
+func (s *Session) query() error {
+	attr, err := s.Device.Query()
+	if err != nil {
+		return fmt.Errorf("query the device: %w", err)
+	}
+	if attr.Ports == 0 {
+		return errors.New("query the device: it says that it has no port")
+	}
+	s.Attr = attr
+	return nil
+}
+
+// Expecting runs f, in which failures for which expected returns true are
+// provoked on purpose: they are reported as such.
+func (s *Session) Expecting(expected func(error) bool, f func()) {
+	before := s.rec.expected
+	s.rec.expected = expected
+	defer func() { s.rec.expected = before }()
+	f()
+}
+
+// maxRSS returns the most memory that this process had resident, in bytes
+// (VmHWM), or 0 if the kernel does not tell.
+func maxRSS() int64 {
+	self, err := procfs.Self()
+	if err != nil {
+		return 0
+	}
+	status, err := self.NewStatus()
+	if err != nil {
+		return 0
+	}
+	return int64(min(status.VmHWM, 1<<63-1))
+}

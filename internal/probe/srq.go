@@ -1,0 +1,62 @@
+package probe
+
+import (
+	"rdma_exporter/internal/report"
+	"rdma_exporter/verbs"
+)
+
+// srq probes ibv_create_srq(3): an SRQ of each profile. What create wrote back
+// and what ibv_query_srq says are reported apart, since devices differ in it.
+func (r *run) srq(s *step) {
+	l := r.Attr.Limits
+	if l.MaxSRQ <= 0 {
+		s.skip("", report.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
+		return
+	}
+	pd, err := r.PD()
+	if err != nil {
+		s.cannot("protection domain", err)
+		return
+	}
+
+	for _, p := range sizes(r.turn, "srq", r.cfg.SRQ.all()) {
+		asked := verbs.SRQAttr{
+			MaxWR:  uint32(s.clamp(p.name, "srq", "max_wr", p.size.WorkRequests, "max_srq_wr", l.MaxSRQWR)),
+			MaxSGE: uint32(s.clamp(p.name, "srq", "max_sge", p.size.ScatterGather, "max_srq_sge", l.MaxSRQSGE)),
+		}
+		var srq verbs.SRQ
+		err := s.measure("srq", p.name, func() (err error) {
+			srq, err = pd.CreateSRQ(asked)
+			return err
+		})
+		if err != nil {
+			if !s.skipped(p.name, err) {
+				s.fail(p.name, err)
+			}
+			continue
+		}
+		s.done++
+		s.srqSizes(p.name, asked, srq)
+		s.destroy(p.name, "srq", srq)
+	}
+}
+
+func (s *step) srqSizes(profile string, asked verbs.SRQAttr, srq verbs.SRQ) {
+	given := srq.Created()
+	size := report.SRQSize{Profile: profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
+	s.atLeast(profile, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
+	s.atLeast(profile, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
+	queried, err := srq.Query()
+	switch {
+	case err == nil:
+		q := srqAttr(queried)
+		size.Queried = &q
+	case !s.skipped(profile, err):
+		s.fail(profile, err)
+	}
+	s.SRQs = append(s.SRQs, size)
+}
+
+func srqAttr(a verbs.SRQAttr) report.SRQAttr {
+	return report.SRQAttr{WorkRequests: int64(a.MaxWR), ScatterGather: int64(a.MaxSGE)}
+}

@@ -1,0 +1,185 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// maxContinuations is how many further children one audit may have after one that
+// was killed or crashed. Each can take the whole timeout, so that on a device on
+// which everything hangs an audit takes five times the timeout at most. What such
+// a device does with the remaining contracts is no longer the question.
+const maxContinuations = 4
+
+// audit is the contract audit of one device. It takes one child, as a rule. One
+// that is killed or crashes while it judges a contract costs the audit this
+// verdict; another child judges the rest.
+type audit struct {
+	job
+	// began is when the first child of the last audit was started.
+	began time.Time
+	// planned are the contracts that the last audit set out to judge, and judged
+	// those that it is done with, in order.
+	planned []report.Planned
+	judged  []string
+	// completions tells that the last audit leaves them out.
+	completions bool
+	// children counts the children of the audit that goes on; 0 if none does.
+	children int
+	// hung tells that a child of the last audit was killed at its deadline, failed
+	// that one did not end well, and abandoned that too many were killed or
+	// crashed.
+	hung, failed, abandoned bool
+	// undestroyed are the objects that the children of the last audit could not destroy.
+	undestroyed []report.Undestroyed
+	// verdicts are the latest on each contract, in the order in which they were
+	// first judged. They are shared: a change makes a new slice.
+	verdicts []report.Contract
+}
+
+// maxVerdicts is the most verdicts that are kept of a device, whatever names its
+// children invent.
+const maxVerdicts = 256
+
+func newAudit(timeout time.Duration) *audit {
+	return &audit{
+		job:      job{kind: report.KindContract, timeout: timeout},
+		verdicts: []report.Contract{},
+	}
+}
+
+// goesOn reports whether the audit needs another child.
+func (a *audit) goesOn() bool { return a.children > 0 }
+
+// leaveOut returns what the next child is to leave out.
+func (a *audit) leaveOut() LeaveOut {
+	if !a.goesOn() {
+		return LeaveOut{}
+	}
+	return LeaveOut{Judged: slices.Clone(a.judged), Completions: a.completions}
+}
+
+// take adds a finished run to the audit. The verdict on the contract that was
+// being judged when the run was ended is added to the run. A child that has not
+// ended cannot be followed by another.
+func (a *audit) take(res result) {
+	run := res.run
+	if !a.goesOn() {
+		a.began, a.planned, a.judged, a.completions = run.Started, nil, nil, false
+		a.hung, a.failed, a.abandoned, a.undestroyed = false, false, false, nil
+	}
+	a.children++
+	a.hung = a.hung || run.Outcome == report.OutcomeTimeout
+	a.failed = a.failed || run.Outcome != report.OutcomeOK
+	a.suspect = a.hung
+	a.undestroyed = slices.Concat(a.undestroyed, run.Undestroyed)
+	if a.planned == nil {
+		a.planned = run.Planned
+	}
+
+	broken := run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed
+	if broken && run.Judging != "" {
+		run.Contracts = merged(run.Contracts, a.culprit(res))
+	}
+	// Before it judges, a child tries which completions the device gives.
+	if broken && run.Judging == "" && len(run.Planned) > 0 && len(run.Contracts) == 0 {
+		a.completions = true
+	}
+	var latest []report.Contract
+	for _, c := range run.Contracts {
+		c.Judged = run.Started
+		latest = append(latest, c)
+		if !slices.Contains(a.judged, c.Name) {
+			a.judged = append(a.judged, c.Name)
+		}
+	}
+	a.verdicts = merged(a.verdicts, latest...)
+	goesOn := broken && (run.Judging != "" || a.completions)
+	a.abandoned = goesOn && a.children > maxContinuations
+	if !goesOn || res.left != nil || a.abandoned {
+		a.end(run)
+	}
+}
+
+// end ends an audit with its last run.
+func (a *audit) end(run *report.Run) {
+	a.children = 0
+	if run.Outcome == report.OutcomeOK {
+		// What is not judged any more is not known any more.
+		a.verdicts = slices.DeleteFunc(slices.Clone(a.verdicts), func(c report.Contract) bool {
+			return !slices.Contains(a.judged, c.Name)
+		})
+		return
+	}
+	reason := report.SkipCrashed
+	if a.hung {
+		reason = report.SkipTimeout
+	}
+	var unknown []report.Contract
+	for _, p := range a.planned {
+		if !slices.ContainsFunc(a.verdicts, func(c report.Contract) bool { return c.Name == p.Name }) {
+			unknown = append(unknown, report.Contract{
+				Name: p.Name, Severity: p.Severity, Verdict: report.VerdictSkipped, Reason: reason, Judged: run.Started,
+				Observed: "the audit did not come to it: " + run.Error,
+			})
+		}
+	}
+	a.verdicts = merged(a.verdicts, unknown...)
+}
+
+// culprit returns the verdict on the contract that was being judged when a run
+// was ended: the one that the run presumed for this case, or that there is none.
+func (a *audit) culprit(res result) report.Contract {
+	run := res.run
+	reason, end := report.SkipTimeout, "the process that judged it was killed"
+	if run.Outcome == report.OutcomeCrashed {
+		reason, end = report.SkipCrashed, "the process that judged it crashed"
+		if run.Verb != "" {
+			end += " in " + run.Verb
+		}
+	}
+	end += ": " + run.Error
+	if p := run.Presumed; p != nil && (p.Proven || res.died) {
+		c := p.Contract
+		c.Observed += "; " + end
+		return c
+	}
+	c := report.Contract{
+		Name: run.Judging, Severity: report.SeverityWarning, Verdict: report.VerdictSkipped,
+		Reason: reason, Observed: end,
+	}
+	for _, known := range a.verdicts {
+		if known.Name == c.Name {
+			c.Severity = known.Severity
+		}
+	}
+	for _, p := range a.planned {
+		if p.Name == c.Name {
+			c.Severity = p.Severity
+		}
+	}
+	return c
+}
+
+// merged returns a copy of verdicts with each of the others in the place of the
+// one on the same contract, or at the end if there is none.
+func merged(verdicts []report.Contract, others ...report.Contract) []report.Contract {
+	verdicts = slices.Clone(verdicts)
+	place := make(map[string]int, len(verdicts))
+	for i, c := range verdicts {
+		place[c.Name] = i
+	}
+	for _, c := range others {
+		i, ok := place[c.Name]
+		switch {
+		case ok:
+			verdicts[i] = c
+		case len(verdicts) < maxVerdicts:
+			place[c.Name] = len(verdicts)
+			verdicts = append(verdicts, c)
+		}
+	}
+	return verdicts
+}

@@ -1,0 +1,817 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// judging returns the report of a child that judges contracts, given as name and
+// verdict, and has not come to its end. The reason of a skip follows a colon; what is
+// known of the driver begins with that.
+func judging(pairs ...string) string {
+	var b strings.Builder
+	w := report.NewWriter(&b)
+	for i := 0; i < len(pairs); i += 2 {
+		verdict, reason, _ := strings.Cut(pairs[i+1], ":")
+		verdict, known := strings.CutPrefix(verdict, "known ")
+		fact, source := "", ""
+		if known {
+			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
+		}
+		_ = w.Judging(pairs[i])
+		_ = w.Contract(report.Contract{
+			Known: known, Fact: fact, Source: source,
+			Name: pairs[i], Severity: report.SeverityCritical, Verdict: report.Verdict(verdict), Reason: report.SkipReason(reason),
+			Asked: "asked of " + pairs[i], Expected: "expected of " + pairs[i], Observed: "observed of " + pairs[i],
+		})
+	}
+	return b.String()
+}
+
+// judged is a child that judges contracts and comes to its end.
+func judged(takes time.Duration, pairs ...string) script {
+	return script{output: judging(pairs...) + `{"end":{}}` + "\n", takes: takes}
+}
+
+// hangs is a child that hangs in a verb while it judges a contract.
+func hangs(contract string, pairs ...string) script {
+	return script{output: judging(pairs...) + `{"judging":"` + contract + `"}` + "\n" + `{"begin":"ibv_get_cq_event"}` + "\n", takes: -1}
+}
+
+// crashes is hangs for a child that crashes.
+func crashes(contract string, pairs ...string) script {
+	s := hangs(contract, pairs...)
+	s.takes, s.exit = time.Second, exit{signal: 11}
+	return s
+}
+
+// presumes has a child that hangs or crashes while it judges y presume before that
+// the contract is violated, or say that this is proven.
+func presumes(s script, proven bool) script {
+	var b strings.Builder
+	_ = report.NewWriter(&b).Presume(report.Presumption{Proven: proven, Contract: report.Contract{
+		Name: "y", Severity: report.SeverityWarning, Verdict: report.VerdictViolated, Observed: "it was the end of the process",
+	}})
+	judging := `{"judging":"y"}` + "\n"
+	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
+	return s
+}
+
+// ends is crashes for a child that ends in another way.
+func ends(e exit, contract string, pairs ...string) script {
+	s := crashes(contract, pairs...)
+	s.exit = e
+	return s
+}
+
+// inNoVerb has a child that hangs or crashes do so in no verb.
+func inNoVerb(s script) script {
+	s.output = strings.Replace(s.output, `{"begin":"ibv_get_cq_event"}`+"\n", "", 1)
+	return s
+}
+
+// newAuditBench is newBench with audits every hour, whose children may take 20
+// seconds. They are like the probes' but are told what is judged.
+func newAuditBench(
+	t *testing.T, next func(device string, n int) script, audit func(device string, judged []string, n int) script,
+	change func(*Config), devices ...string,
+) *bench {
+	t.Helper()
+	b := newBench(t, next, func(c *Config) {
+		c.Contract = ContractConfig{Command: auditCommand, Interval: time.Hour, Timeout: 20 * time.Second}
+		if change != nil {
+			change(c)
+		}
+	}, devices...)
+	b.kids.audit = audit
+	return b
+}
+
+func alwaysAudit(s script) func(string, []string, int) script {
+	return func(string, []string, int) script { return s }
+}
+
+// auditOnly returns audit for children of which the first few are like these, and
+// the others like the last.
+func auditOnly(first ...script) func(string, []string, int) script {
+	return func(_ string, _ []string, n int) script { return first[min(n, len(first)-1)] }
+}
+
+// verdicts returns the verdicts that are known of a device, as judging takes them.
+func (b *bench) verdicts(device string) []string {
+	b.t.Helper()
+	contracts := stateOf(b.t, b.Snapshot(), device).Contracts
+	if contracts == nil {
+		return nil
+	}
+	var all []string
+	for _, c := range contracts.Verdicts {
+		text := string(c.Verdict)
+		if c.Reason != "" {
+			text += ":" + string(c.Reason)
+		}
+		all = append(all, c.Name, text)
+	}
+	return all
+}
+
+func outcomes(runs []*report.Run) []report.Outcome {
+	var all []report.Outcome
+	for _, r := range runs {
+		all = append(all, r.Outcome)
+	}
+	return all
+}
+
+func TestAuditAtStartAndByInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, always(scriptOK(7*time.Second)), alwaysAudit(judged(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
+		b.start()
+		if a := stateOf(t, b.after(7*time.Second+time.Second), "a"); a.Last == nil || a.Contracts != nil || !b.Snapshot().Ready {
+			t.Errorf("state %+v during the first audit", a)
+		}
+		b.after(2*time.Hour + time.Minute)
+		h := time.Hour
+		wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{7 * time.Second, h + 7*time.Second, 2*h + 7*time.Second})
+		starts := b.kids.startsOf("a")
+		for i, start := range starts {
+			if start != time.Duration(i)*time.Minute {
+				t.Errorf("run %d of the probes started after %v", i, start)
+			}
+		}
+
+		runs := b.sink.runs(auditOf("a"))
+		wantEqual(t, "outcomes", outcomes(runs), []report.Outcome{report.OutcomeOK, report.OutcomeOK, report.OutcomeOK})
+		last := runs[2]
+		if last.Kind != report.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].Judged.IsZero() || last.Error != "" {
+			t.Errorf("the sink was handed %+v", last)
+		}
+		for _, r := range b.sink.runs("a") {
+			if r.Kind != report.KindProbe {
+				t.Errorf("a run of the probes has kind %q", r.Kind)
+			}
+		}
+		a := stateOf(t, b.Snapshot(), "a")
+		if a.Last.Kind != report.KindProbe || !a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 {
+			t.Errorf("state %+v, last %+v", a, a.Last)
+		}
+		c := a.Contracts
+		if c.Last.Kind != report.KindContract || c.Last.Contracts != nil || c.Last.Duration != 3*time.Second || !c.Last.Started.Equal(last.Started) {
+			t.Errorf("last audit %+v", c.Last)
+		}
+		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].Judged.Equal(last.Started) {
+			t.Errorf("verdicts %+v", c.Verdicts)
+		}
+		b.end()
+	})
+}
+
+func TestAuditIsOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
+		b.start()
+		a := stateOf(t, b.after(3*time.Hour), "a")
+		if a.Contracts != nil || len(b.sink.told()) != 180 {
+			t.Errorf("state %+v after %d runs", a, len(b.sink.told()))
+		}
+		b.end()
+	})
+}
+
+func TestAuditJitter(t *testing.T) {
+	t.Parallel()
+	for random, want := range map[float64]time.Duration{0: 54 * time.Minute, 0.5: 60 * time.Minute, 1: 66 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newAuditBench(t, always(scriptOK(time.Second)), alwaysAudit(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0 }, "a")
+			b.random = func() float64 { return random }
+			b.start()
+			b.after(100 * time.Minute)
+			starts := b.kids.startsOf(auditOf("a"))
+			wantEqual(t, "audits", len(starts), 2)
+			// The probes may be at work when the audit is due.
+			if d := starts[1] - starts[0]; d < want || d > want+time.Second {
+				t.Errorf("the second audit follows after %v, want %v", d, want)
+			}
+			b.end()
+		})
+	}
+}
+
+func TestAuditLongerThanInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(judged(7*time.Second)), func(c *Config) {
+			c.Interval, c.Contract.Interval = time.Hour, 5*time.Second
+		}, "a")
+		b.start()
+		b.after(15 * time.Second)
+		const pause = 500 * time.Millisecond
+		wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
+		b.end()
+	})
+}
+
+// What becomes of audits changes nothing about the probes, nor the other way
+// round.
+func TestAuditAndProbesFailApart(t *testing.T) {
+	t.Parallel()
+	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
+	t.Run("audit", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+			b.start()
+			a := stateOf(t, b.after(time.Hour), "a")
+			if n := b.sink.count("a"); n != 61 {
+				t.Errorf("%d runs of the probes", n)
+			}
+			if n := b.sink.count(auditOf("a")); n != 361 {
+				t.Errorf("%d audits", n)
+			}
+			if a.Failures != 0 || a.Last.Outcome != report.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
+				t.Errorf("state %+v, contracts %+v", a, a.Contracts)
+			}
+			b.end()
+		})
+	})
+	t.Run("probes", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newAuditBench(t, always(scriptFail()), alwaysAudit(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+			b.start()
+			a := stateOf(t, b.after(time.Hour), "a")
+			if n := b.sink.count(auditOf("a")); n != 361 {
+				t.Errorf("%d audits", n)
+			}
+			if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != report.OutcomeFailed {
+				t.Errorf("state %+v after %d runs", a, n)
+			}
+			b.end()
+		})
+	})
+}
+
+// A contract on which the child hangs or crashes costs its own verdict only.
+func TestAuditGoesOn(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		first script
+		want  string
+		// observed are parts of the evidence.
+		observed []string
+		takes    time.Duration
+	}{
+		{"after a hang", hangs("y", "x", "violated"), "skipped:timeout", []string{"no end within 20s", "ibv_get_cq_event"}, 20 * time.Second},
+		{"after a crash", crashes("y", "x", "violated"), "skipped:crashed", []string{"ibv_get_cq_event", "SIGSEGV"}, time.Second},
+		{
+			"after garbage",
+			script{output: judging("x", "violated") + `{"judging":"y"}` + "\nhello\n", takes: -1},
+			"skipped:crashed",
+			[]string{"no report", "hello"},
+			0,
+		},
+		{"after a hang that proves it", presumes(hangs("y", "x", "violated"), false), "violated", []string{"the end of the process", "no end within 20s"}, 20 * time.Second},
+		{"after a crash that proves it", presumes(crashes("y", "x", "violated"), false), "violated", []string{"the end of the process", "SIGSEGV"}, time.Second},
+		{"after a crash told by the runtime", presumes(ends(exit{status: 2}, "y", "x", "violated"), false), "violated", []string{"the end of the process", "exit status 2"}, time.Second},
+		{"after somebody killed it", presumes(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated"), false), "skipped:crashed", []string{"killed by SIGKILL"}, time.Second},
+		{"after it ended in no verb", presumes(inNoVerb(ends(exit{status: 2}, "y", "x", "violated")), false), "skipped:crashed", []string{"exit status 2"}, time.Second},
+		{"after its time was up in no verb", presumes(inNoVerb(hangs("y", "x", "violated")), false), "skipped:timeout", []string{"no end within 20s"}, 20 * time.Second},
+		{"after it was proven", presumes(inNoVerb(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				audit := func(_ string, _ []string, n int) script {
+					switch n {
+					case 0:
+						return tt.first
+					case 1:
+						return judged(time.Second, "z", "holds")
+					default:
+						return judged(time.Second, "x", "violated", "y", "violated", "z", "holds")
+					}
+				}
+				b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+				b.start()
+				b.after(30 * time.Second)
+				wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{0, tt.takes})
+				wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
+				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
+				contracts := stateOf(t, b.Snapshot(), "a").Contracts
+				y := contracts.Verdicts[1]
+				if y.Severity != report.SeverityWarning {
+					t.Errorf("severity %q of a contract that was never judged", y.Severity)
+				}
+				for _, want := range tt.observed {
+					if !strings.Contains(y.Observed, want) {
+						t.Errorf("%q is not in what was observed: %q", want, y.Observed)
+					}
+				}
+				runs := b.sink.runs(auditOf("a"))
+				wantEqual(t, "runs", len(runs), 2)
+				if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].Judging != "y" {
+					t.Errorf("the sink was handed %+v", runs[0])
+				}
+				if !y.Judged.Equal(runs[0].Started) || !contracts.Verdicts[2].Judged.Equal(runs[1].Started) || !contracts.Last.Started.Equal(runs[1].Started) {
+					t.Errorf("verdicts %+v", contracts.Verdicts)
+				}
+
+				// The next audit begins from the start, an hour after this one did.
+				b.after(time.Hour)
+				wantEqual(t, "third child", b.kids.startsOf(auditOf("a"))[2], time.Hour)
+				wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
+				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
+				b.end()
+			})
+		})
+	}
+}
+
+// The severity of a contract that is not judged any more is that of before, and
+// snapshots that were published stay as they are.
+func TestAuditMergesVerdicts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := auditOnly(
+			judged(0, "x", "holds", "y", "holds"),
+			hangs("y", "z", "holds", "x", "violated"),
+			judged(0),
+			script{output: `{"end":{"error":"cannot be opened"}}` + "\n"},
+		)
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		first := stateOf(t, b.after(time.Minute), "a").Contracts
+		before, _ := json.Marshal(first)
+		b.after(time.Hour)
+		want := []string{"x", "violated", "y", "skipped:timeout", "z", "holds"}
+		wantEqual(t, "verdicts", b.verdicts("a"), want)
+		second := stateOf(t, b.Snapshot(), "a").Contracts
+		wantEqual(t, "severity", second.Verdicts[1].Severity, report.SeverityCritical)
+		if after, _ := json.Marshal(first); first == second || string(after) != string(before) {
+			t.Errorf("what was published has changed from %s to %s", before, after)
+		}
+
+		b.after(time.Hour)
+		third := stateOf(t, b.Snapshot(), "a").Contracts
+		wantEqual(t, "verdicts", b.verdicts("a"), want)
+		if third == second || third.Last.Error != "cannot be opened" || third.Last.Outcome != report.OutcomeFailed {
+			t.Errorf("last audit %+v", third.Last)
+		}
+		b.end()
+	})
+}
+
+func TestAuditIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
+		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
+		b.start()
+		b.after(59 * time.Minute)
+		s := 20 * time.Second
+		wantEqual(t, "children", b.kids.startsOf(auditOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
+		wantEqual(t, "verdicts", len(b.verdicts("a")), 2*5)
+		wantEqual(t, "warnings", b.logs("was broken off"), 1)
+		wantEqual(t, "failures", b.logs("A run of the contract audit on the device failed"), 5)
+		b.after(time.Hour)
+		starts := b.kids.startsOf(auditOf("a"))
+		wantEqual(t, "start of the next audit", starts[5], time.Hour)
+		wantEqual(t, "children", len(starts), 10)
+		wantEqual(t, "warnings", b.logs("was broken off"), 1)
+		wantEqual(t, "failures", b.logs("A run of the contract audit on the device failed"), 5)
+		b.end()
+	})
+}
+
+// Without a contract to blame there is nothing to go on without.
+func TestAuditDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	silent := scriptHang()
+	silent.output = judging("x", "holds") + silent.output
+	failed := script{output: judging("x", "holds") + `{"judging":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
+	for name, first := range map[string]script{"hangs between contracts": silent, "hangs at first": scriptHang(), "fails in order": failed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(first), nil, "a")
+				b.start()
+				b.after(59 * time.Minute)
+				wantEqual(t, "children", b.sink.count(auditOf("a")), 1)
+				if v := b.verdicts("a"); len(v) > 2 {
+					t.Errorf("verdicts %q", v)
+				}
+				b.end()
+			})
+		})
+	}
+	t.Run("does not start", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newAuditBench(t, always(scriptOK(0)), nil, nil, "a")
+			b.launch = func(c Command) (process, error) {
+				if c.Name != "" {
+					return nil, errors.New("no more processes")
+				}
+				return b.kids.launch(c)
+			}
+			b.start()
+			a := stateOf(t, b.after(59*time.Minute), "a")
+			wantEqual(t, "children", b.sink.count(auditOf("a")), 1)
+			if a.Contracts.Last.Outcome != report.OutcomeCrashed || a.Contracts.Last.Kind != report.KindContract {
+				t.Errorf("last audit %+v", a.Contracts.Last)
+			}
+			b.end()
+		})
+	})
+}
+
+func TestStuckInAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := hangs("y", "x", "holds")
+		child.unkillable, child.release = true, make(chan struct{})
+		b := newAuditBench(t, always(scriptOK(time.Second)), auditOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
+		b.start()
+		a := stateOf(t, b.after(10*time.Minute), "a")
+		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != report.OutcomeOK {
+			t.Fatalf("state %+v", a)
+		}
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:timeout"})
+		if text := a.Contracts.Verdicts[1].Observed; !strings.Contains(text, "cannot be killed") {
+			t.Errorf("observed %q", text)
+		}
+		wantEqual(t, "runs of the probes", b.sink.count("a"), 1)
+		wantEqual(t, "audits", b.sink.count(auditOf("a")), 1)
+		wantEqual(t, "warnings", b.logs("does not end"), 1)
+		wantEqual(t, "sums", b.logs("judged for the first time"), 1)
+
+		close(child.release)
+		a = stateOf(t, b.after(2*time.Second), "a")
+		if a.Stuck != nil {
+			t.Errorf("state %+v", a)
+		}
+		wantEqual(t, "runs of the probes", b.sink.count("a"), 2)
+		wantEqual(t, "audits", b.sink.count(auditOf("a")), 1)
+		b.after(time.Hour)
+		wantEqual(t, "start of the next audit", b.kids.startsOf(auditOf("a"))[1:], []time.Duration{time.Hour + time.Second})
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "holds"})
+		b.end()
+	})
+}
+
+func TestVanishedInAudit(t *testing.T) {
+	t.Parallel()
+	for _, stuck := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stuck %v", stuck), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := hangs("y", "x", "holds")
+				if stuck {
+					child.unkillable, child.release = true, make(chan struct{})
+				}
+				audit := auditOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
+				b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+				b.start()
+				b.after(time.Hour + 2*time.Second)
+				wantEqual(t, "audits", len(b.kids.startsOf(auditOf("a"))), 2)
+				b.host(nil)
+				snap := b.after(10 * time.Second)
+				wantEqual(t, "observed audits", b.sink.count(auditOf("a")), 1)
+				if stuck {
+					if a := stateOf(t, snap, "a"); a.Stuck == nil || a.Contracts != nil {
+						t.Errorf("state %+v", a)
+					}
+					close(child.release)
+					snap = b.after(0)
+				}
+				wantEqual(t, "devices", names(snap), []string(nil))
+				told := b.sink.told()
+				wantEqual(t, "last word", told[len(told)-1], "a forgotten")
+
+				b.host(nil, "a")
+				b.after(10 * time.Second)
+				wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
+				wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", auditOf("a") + " ok"})
+				wantEqual(t, "first audits", b.logs("judged for the first time"), 2)
+				b.end()
+			})
+		})
+	}
+}
+
+func TestRunEndsWithBusyAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(hangs("x")), nil, "a", "b")
+		b.start()
+		b.after(time.Second)
+		wantEqual(t, "running", b.kids.running, 2)
+		b.end()
+		wantEqual(t, "events", len(b.sink.told()), 2)
+	})
+}
+
+// Audits take the slots that runs of the probes take.
+func TestAuditTakesASlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, always(scriptOK(4*time.Second)), alwaysAudit(judged(4*time.Second)), func(c *Config) {
+			c.Concurrency = 2
+			c.Contract.Interval = time.Minute
+		}, "a", "b", "c", "d", "e")
+		b.start()
+		b.after(30 * time.Minute)
+		wantEqual(t, "most children at once", b.kids.most, 2)
+		for _, d := range []string{"a", "b", "c", "d", "e"} {
+			if n := b.sink.count(d); n < 29 {
+				t.Errorf("%d runs on %s", n, d)
+			}
+			if n := b.sink.count(auditOf(d)); n < 28 {
+				t.Errorf("%d audits of %s", n, d)
+			}
+		}
+		b.end()
+	})
+}
+
+// Between the children of an audit that hangs again and again, the probes have
+// their turn when they are due.
+func TestProbesBetweenChildrenOfAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
+		b := newAuditBench(t, always(scriptOK(time.Second)), audit, func(c *Config) { c.Interval = 15 * time.Second }, "a")
+		b.start()
+		b.after(5 * time.Minute)
+		var want []string
+		for range 5 {
+			want = append(want, "a", auditOf("a"))
+		}
+		wantEqual(t, "order", b.kids.order[:10], want)
+		b.end()
+	})
+}
+
+// However many audits hang, once each has been found to, the probes go on as if
+// there were none: but for the time that the device's own audit takes, on their
+// devices, too.
+func TestHungAuditsDelayNoProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
+		audit := func(device string, done []string, _ int) script {
+			if device == "good" {
+				return judged(time.Second, "x", "holds")
+			}
+			return hangs(fmt.Sprintf("c%d", len(done)))
+		}
+		b := newAuditBench(t, always(scriptOK(time.Second)), audit, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
+		b.start()
+		b.after(6 * time.Hour)
+		wantEqual(t, "most children at once", b.kids.most, 2)
+		most := func(device string) (d time.Duration) {
+			starts := b.kids.startsOf(device)
+			for i := 4; i < len(starts); i++ {
+				d = max(d, starts[i]-starts[i-1])
+			}
+			return d
+		}
+		// A probe that is due with seven others waits for them, and for its own audit.
+		if d := most("good"); d > time.Minute+10*time.Second {
+			t.Errorf("runs on the good device are %v apart", d)
+		}
+		for _, d := range hung {
+			if d := most(d); d > time.Minute+30*time.Second {
+				t.Errorf("runs on a device whose audits hang are %v apart", d)
+			}
+			// Each audit takes five children, one every 20 seconds.
+			if n := b.sink.count(auditOf(d)); n < 5*5 {
+				t.Errorf("%d children of the audits of %s", n, d)
+			}
+		}
+		wantEqual(t, "audits of the good device", b.sink.count(auditOf("good")), 6)
+		b.end()
+	})
+}
+
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := auditOnly(
+			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
+			judged(0, "x", "holds", "y", "violated", "z", "holds"),
+			hangs("y", "x", "holds"), judged(0, "z", "holds"),
+			hangs("y", "x", "holds"), judged(0, "z", "holds"),
+			judged(0, "x", "holds", "y", "holds", "z", "holds"),
+			scriptFail(),
+			judged(0, "x", "holds", "y", "holds", "z", "holds"),
+			judged(0, "x", "known violated", "y", "holds", "z", "known holds"),
+			judged(0, "x", "violated", "y", "holds", "z", "known holds"),
+		)
+		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
+		b.start()
+		said := 0
+		next := func(d time.Duration, want ...string) {
+			t.Helper()
+			b.after(d)
+			var lines []string
+			for line := range strings.Lines(b.log.String()[said:]) {
+				_, line, _ = strings.Cut(line, "level=")
+				lines = append(lines, strings.TrimSpace(line))
+			}
+			said = len(b.log.String())
+			lines = slices.DeleteFunc(lines, func(l string) bool {
+				return strings.Contains(l, "was found") || strings.Contains(l, "was probed")
+			})
+			if len(lines) != len(want) {
+				t.Errorf("logged are %d lines, want %d:\n%s", len(lines), len(want), strings.Join(lines, "\n"))
+				return
+			}
+			for i, line := range lines {
+				for _, part := range strings.Split(want[i], " … ") {
+					if !strings.Contains(line, part) {
+						t.Errorf("line %d is %s, want %s", i, line, want[i])
+					}
+				}
+			}
+		}
+		next(time.Minute,
+			`INFO msg="The contracts of the device were judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
+			`INFO msg="The device violates a contract as its driver is known to" … contract=w fact="fact of w" read_in="source of w"`,
+			`WARN msg="The device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
+		next(time.Hour)
+		next(time.Hour,
+			`INFO msg="The device keeps a contract now" … contract=x before=violated`,
+			`WARN msg="The device violates a contract" … contract=y before=holds severity=critical`,
+			`INFO msg="The device keeps a contract now" … contract=z before=skipped`)
+		next(time.Hour,
+			`WARN msg="A run of the contract audit on the device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
+			`INFO msg="A contract of the device cannot be judged" … contract=y before=violated reason=timeout observed="the process`)
+		next(time.Hour)
+		next(time.Hour,
+			`INFO msg="The contracts of the device can be judged to the end now"`,
+			`INFO msg="The device keeps a contract now" … contract=y before=skipped`)
+		next(time.Hour, `WARN msg="A run of the contract audit on the device failed" … outcome=failed … error="no luck"`)
+		next(time.Hour, `INFO msg="The contracts of the device can be judged to the end now"`)
+		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
+		next(time.Hour, `WARN msg="The device violates a contract" … contract=x before=violated severity=critical`)
+		next(time.Hour)
+		b.end()
+	})
+}
+
+func TestAuditLogForDebugging(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, always(scriptOK(0)), auditOnly(judged(0, "x", "holds"), judged(0, "x", "holds"), scriptFail()), func(c *Config) {
+			c.Contract.Interval = time.Minute
+		}, "a")
+		b.cfg.Logger = b.log.logger(slog.LevelDebug)
+		b.start()
+		b.after(4*time.Minute + time.Second)
+		for text, n := range map[string]int{
+			`level=DEBUG msg="The contracts of the device were judged" device=a outcome=ok`:             2,
+			`level=WARN msg="A run of the contract audit on the device failed" device=a outcome=failed`: 1,
+			`level=DEBUG msg="A run of the contract audit on the device failed again"`:                  2,
+		} {
+			wantEqual(t, text, b.logs(text), n)
+		}
+		b.end()
+	})
+}
+
+// planned is the line with which a child says what it will judge.
+func planned(names ...string) string {
+	var b strings.Builder
+	var plan []report.Planned
+	for _, name := range names {
+		plan = append(plan, report.Planned{Name: name, Severity: report.SeverityInfo})
+	}
+	_ = report.NewWriter(&b).Plan(plan)
+	return b.String()
+}
+
+// A child that hangs while it tries which completions there are costs what needs
+// completions, and nothing else.
+func TestAuditWithoutCompletions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			if n == 0 {
+				return script{output: planned("x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
+			}
+			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(30 * time.Second)
+		wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {withoutCompletions}})
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
+
+		// The next audit tries again.
+		b.after(time.Hour)
+		wantEqual(t, "told", b.kids.toldOf(2), []string(nil))
+		b.end()
+	})
+}
+
+// What an audit that was broken off did not come to says so, unless it is known
+// from before; what is not judged any more is forgotten when an audit is whole.
+func TestAuditThatIsBrokenOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			switch {
+			case n <= maxContinuations:
+				s := crashes(fmt.Sprintf("c%d", n))
+				s.output = planned("c0", "c1", "c2", "c3", "c4", "c5", "c6") + s.output
+				return s
+			case n == maxContinuations+1:
+				return judged(0, "c5", "holds")
+			default:
+				return script{output: planned("c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
+			}
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(time.Minute)
+		want := []string{"c5", "skipped:crashed", "c6", "skipped:crashed"}
+		for i := range maxContinuations + 1 {
+			want = slices.Insert(want, 2*i, fmt.Sprintf("c%d", i), "skipped:crashed")
+		}
+		wantEqual(t, "verdicts", b.verdicts("a"), want)
+		for _, c := range stateOf(t, b.Snapshot(), "a").Contracts.Verdicts {
+			wantEqual(t, "severity of "+c.Name, c.Severity, report.SeverityInfo)
+		}
+		b.after(time.Hour)
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds"})
+		b.after(time.Hour)
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds", "c6", "skipped:crashed"})
+		b.end()
+	})
+}
+
+// Whatever names the children of a device invent, no more than so many verdicts
+// are kept.
+func TestAuditForgets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			var pairs []string
+			for i := range 100 {
+				pairs = append(pairs, fmt.Sprintf("c%d.%d", n, i), "holds")
+			}
+			s := judged(0, pairs...)
+			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n") // never whole
+			return s
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b.start()
+		b.after(20 * time.Hour)
+		if n := len(stateOf(t, b.Snapshot(), "a").Contracts.Verdicts); n != maxVerdicts {
+			t.Errorf("%d verdicts are kept", n)
+		}
+		b.end()
+	})
+}
+
+// What an earlier child of an audit could not destroy is not forgotten because a later
+// one had nothing to say of it; the next audit begins anew.
+func TestAuditKeepsUndestroyed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := crashes("y", "x", "holds")
+		first.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + first.output
+		audit := func(_ string, _ []string, n int) script {
+			if n == 0 {
+				return first
+			}
+			return judged(time.Second, "z", "holds")
+		}
+		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
+		b.start()
+		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
+		if got.Outcome != report.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
+			t.Errorf("after both children: %+v", got)
+		}
+		if got := stateOf(t, b.after(10*time.Minute), "a").Contracts.Last; len(got.Undestroyed) != 0 {
+			t.Errorf("after the next audit: %+v", got)
+		}
+		b.end()
+	})
+}

@@ -1,0 +1,411 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/report"
+)
+
+// runBehaviour runs one real child.
+func runBehaviour(t *testing.T, cfg Config) result {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := s.runChild(t.Context(), probeTask(s))
+	if res.left != nil {
+		t.Fatalf("child %d was left", res.left.pid())
+	}
+	return res
+}
+
+// probeTask is what a child does that probes rxe0.
+func probeTask(s *Supervisor) task {
+	w := newWorker(s, "rxe0")
+	return w.task(&w.probes)
+}
+
+func TestRunChild(t *testing.T) {
+	t.Parallel()
+	// The timeout comes true in each child that hangs, so it starts short. It must
+	// be long enough for the child to start, and to begin its verb, which nobody can
+	// promise: where it was not, the test tries again with a longer one.
+	const short = time.Second
+	tests := []struct {
+		behaviour string
+		timeout   time.Duration
+		outcome   report.Outcome
+		verb      string
+		// errs are parts of the error; empty for none.
+		errs []string
+		// stderr is part of what is kept of the standard error.
+		stderr string
+	}{
+		{behaviour: "ok", outcome: report.OutcomeOK},
+		{behaviour: "slow", outcome: report.OutcomeOK},
+		{behaviour: "stderr-ok", outcome: report.OutcomeOK, stderr: "yes\n"},
+		{behaviour: "grandchild", outcome: report.OutcomeOK},
+		{behaviour: "grandchild-escaped", outcome: report.OutcomeOK},
+		{behaviour: "failed", outcome: report.OutcomeFailed, errs: []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}},
+		{behaviour: "undestroyed", outcome: report.OutcomeFailed, errs: []string{"cq: not destroyed: EBUSY after 5 attempts"}},
+		{behaviour: "cannot", outcome: report.OutcomeFailed, errs: []string{"the device cannot be opened"}},
+		{behaviour: "garbage", outcome: report.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"no report", "line 2", "Segmentation fault"}},
+		{behaviour: "garbage-exit", outcome: report.OutcomeCrashed, errs: []string{"no report", "line 1", "usage: something else"}},
+		{behaviour: "truncated", outcome: report.OutcomeCrashed, verb: "ibv_create_qp", errs: []string{"exit status 0", "line 2 is cut off"}},
+		{behaviour: "no-end", outcome: report.OutcomeCrashed, verb: "ibv_destroy_cq", errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "silent", outcome: report.OutcomeCrashed, errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "long-line", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "line 1"}},
+		{behaviour: "large", outcome: report.OutcomeCrashed, errs: []string{"no report", "text after the end"}},
+		{behaviour: "large-calls", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "more than 16384 calls"}},
+		{behaviour: "trailing", outcome: report.OutcomeCrashed, errs: []string{"text after the end"}},
+		{behaviour: "hang", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_cq", errs: []string{"in ibv_destroy_cq"}},
+		{behaviour: "hang-after-end", timeout: short, outcome: report.OutcomeTimeout, errs: []string{"no end within "}},
+		{behaviour: "hang-closed", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_qp", errs: []string{"no end within "}},
+		{behaviour: "ignore-sigterm", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_srq", errs: []string{"no end within "}},
+		{behaviour: "grandchild-hang", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_create_cq", errs: []string{"no end within "}},
+		{behaviour: "grandchild-no-end", outcome: report.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "abort", outcome: report.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"before the end of its report: killed by SIGABRT: assertion failed"}, stderr: "assertion failed\n"},
+		{behaviour: "go-abort", outcome: report.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"exit status 2: SIGABRT: abort"}, stderr: "goroutine"},
+		{behaviour: "exit3", outcome: report.OutcomeCrashed, verb: "ibv_modify_qp", errs: []string{"before the end of its report: exit status 3: out of luck"}, stderr: "out of luck\n"},
+		{behaviour: "panic", outcome: report.OutcomeCrashed, verb: "ibv_query_device", errs: []string{"exit status 2: panic: all is lost"}, stderr: "main_test.go"},
+		{behaviour: "stderr", outcome: report.OutcomeCrashed, errs: []string{"exit status 1: ", "…"}, stderr: "last line\uFFFD\n"},
+		{behaviour: "end-exit3", outcome: report.OutcomeCrashed, errs: []string{"after its report: exit status 3"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.behaviour, func(t *testing.T) {
+			t.Parallel()
+			pids := t.TempDir()
+			cfg := testConfig()
+			cfg.Command = childCommand(tt.behaviour, pids)
+			if tt.timeout != 0 {
+				cfg.Timeout = tt.timeout
+			}
+			cfg.KillGrace = patience
+			t.Cleanup(func() { killAll(pidsIn(t, pids)) })
+			begin := time.Now()
+			res := runBehaviour(t, cfg)
+			for cfg.Timeout < patience && tooShort(res.run, tt.verb) {
+				cfg.Timeout *= 4
+				res = runBehaviour(t, cfg)
+			}
+			run := res.run
+			if run == nil {
+				t.Fatal("the run was given up")
+			}
+			if run.Outcome != tt.outcome || run.Verb != tt.verb {
+				t.Errorf("outcome %q in verb %q, want %q in %q (%s)", run.Outcome, run.Verb, tt.outcome, tt.verb, run.Error)
+			}
+			if len(tt.errs) == 0 && run.Error != "" {
+				t.Errorf("error %q, want none", run.Error)
+			}
+			for _, e := range tt.errs {
+				if !strings.Contains(run.Error, e) {
+					t.Errorf("error %q lacks %q", run.Error, e)
+				}
+			}
+			if len(run.Error) > maxError || strings.ContainsAny(run.Error, "\n\x1b") {
+				t.Errorf("error of %d bytes: %q", len(run.Error), run.Error)
+			}
+			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > maxTail+16 {
+				t.Errorf("%d bytes of stderr %q, want some with %q", len(res.stderr), res.stderr, tt.stderr)
+			}
+			if run.Kind != report.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
+				t.Errorf("%s of device %q, started %v, took %v", run.Kind, run.Device, run.Started, run.Duration)
+			}
+			if !strings.HasPrefix(tt.behaviour, "grandchild") || tt.behaviour == "grandchild" || tt.behaviour == "grandchild-hang" {
+				for _, pid := range pidsIn(t, pids) {
+					eventually(t, "nothing of the child is left", func() bool { return !lives(pid) })
+				}
+			}
+		})
+	}
+}
+
+// tooShort reports whether a run was killed before it came to a verb, or to its start.
+func tooShort(run *report.Run, verb string) bool {
+	return run != nil && (run.Outcome == report.OutcomeTimeout && run.Verb != verb || run.Error == errNotStarted.Error())
+}
+
+// killAll ends what escaped from its process group on purpose.
+func killAll(pids []int) {
+	for _, pid := range pids {
+		if lives(pid) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	const grace = 2500 * time.Millisecond
+	for _, test := range []struct {
+		after, waits time.Duration
+		want         bool
+	}{
+		{after: 0, waits: 0, want: true},
+		{after: grace - time.Nanosecond, waits: grace - time.Nanosecond, want: true},
+		{after: grace + time.Nanosecond, waits: grace, want: false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			done := make(chan struct{})
+			go func() {
+				time.Sleep(test.after)
+				close(done)
+			}()
+			synctest.Wait()
+			began := time.Now()
+			if got := within(grace, done); got != test.want || time.Since(began) != test.waits {
+				t.Errorf("done after %v: %t after %v, want %t after %v", test.after, got, time.Since(began), test.want, test.waits)
+			}
+			<-done
+		})
+	}
+}
+
+// A supervisor that is held up itself takes no child for one that does not end.
+func TestWithinAfterStall(t *testing.T) {
+	t.Parallel()
+	// The process that is held up is one of its own.
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envBehaviour+"=stalled")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestRunChildReadsReport(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Command = childCommand("burn", "")
+	run := runBehaviour(t, cfg).run
+	if run.Info == nil || run.Info.Firmware != "1.2.3" || len(run.Probes) != 1 || len(run.Calls) != 1 {
+		t.Errorf("run %+v", run)
+	}
+	if run.CPU <= 0 {
+		t.Errorf("the child used %v of processor time", run.CPU)
+	}
+}
+
+func TestRunChildPassesArgumentsAndInput(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Command = func(string, Probing) Command {
+		c := childCommand("echo", "")("--help; $(true) \"'\n*", Probing{})
+		c.Stdin = []byte("the settings")
+		return c
+	}
+	run := runBehaviour(t, cfg).run
+	if run.Info == nil || run.Info.Transport != "the settings" || run.Info.Firmware != "--device=--help; $(true) \"'\n*" {
+		t.Errorf("the child was given %+v (%s)", run.Info, run.Error)
+	}
+}
+
+func TestRunChildWithLargeUnreadInput(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Command = func(string, Probing) Command {
+		c := childCommand("ok", "")("rxe0", Probing{})
+		c.Stdin = make([]byte, 4<<20)
+		return c
+	}
+	if run := runBehaviour(t, cfg).run; run.Outcome != report.OutcomeOK {
+		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
+	}
+}
+
+func TestRunChildThatCannotStart(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Command = func(string, Probing) Command { return Command{Path: "/nonexistent/probe"} }
+	run := runBehaviour(t, cfg).run
+	if run.Outcome != report.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
+		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
+	}
+}
+
+func TestRunChildGivenUp(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	cfg := testConfig()
+	cfg.Command = childCommand("grandchild-hang", pids)
+	cfg.KillGrace = patience
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	results := make(chan result, 1)
+	go func() { results <- s.runChild(ctx, probeTask(s)) }()
+	eventually(t, "child and grandchild run", func() bool { return len(pidsIn(t, pids)) == 2 })
+	cancel()
+	if res := <-results; res.run != nil || res.left != nil {
+		t.Errorf("result %+v", res)
+	}
+	for _, pid := range pidsIn(t, pids) {
+		eventually(t, "nothing of the child is left", func() bool { return !lives(pid) })
+	}
+}
+
+// The kernel kills a child when the thread that forked it ends. The threads that
+// this test ends must not be such.
+func TestChildOutlivesThreads(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig()
+	cfg.Command = childCommand("slow", "")
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+				}
+				// A goroutine that ends without unlocking takes its thread along.
+				ended := make(chan struct{})
+				go func() {
+					runtime.LockOSThread()
+					close(ended)
+				}()
+				<-ended
+			}
+		})
+	}
+	for range 3 {
+		if run := runBehaviour(t, cfg).run; run.Outcome != report.OutcomeOK {
+			t.Errorf("outcome %q: %s", run.Outcome, run.Error)
+		}
+	}
+	close(done)
+	wg.Wait()
+}
+
+// However the process of the supervisor ends, its children end, too.
+func TestChildrenDieWithParent(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), envBehaviour+"=supervisor", envPIDs+"="+pids)
+	parent.Stderr = os.Stderr
+	parent.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { killAll(pidsIn(t, pids)) })
+	eventually(t, "the children run", func() bool { return len(pidsIn(t, pids)) == 4 })
+	for _, pid := range pidsIn(t, pids) {
+		if !lives(pid) {
+			t.Errorf("process %d is gone too early", pid)
+		}
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	for _, pid := range pidsIn(t, pids) {
+		eventually(t, "the children have ended", func() bool { return !lives(pid) })
+	}
+}
+
+// Run with real children: everything together, and nothing is left.
+func TestRunWithRealChildren(t *testing.T) {
+	t.Parallel()
+	pids := t.TempDir()
+	sink := newRecorder()
+	cfg := testConfig()
+	cfg.Sinks = []Sink{sink}
+	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
+	cfg.Command = func(device string, _ Probing) Command {
+		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(device, Probing{})
+	}
+	cfg.Concurrency = 3
+	cfg.Interval = 50 * time.Millisecond
+	cfg.KillGrace = patience
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	eventually(t, "good ran 3 times, bad ran twice, ugly hangs", func() bool {
+		return sink.count("good") >= 3 && sink.count("bad") >= 2 && len(pidsIn(t, pids)) >= 6
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	for _, pid := range pidsIn(t, pids) {
+		if lives(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	for device, want := range map[string]report.Outcome{"good": report.OutcomeOK, "bad": report.OutcomeCrashed} {
+		for _, run := range sink.runs(device) {
+			if run.Outcome != want {
+				t.Errorf("%s: outcome %q: %s", device, run.Outcome, run.Error)
+			}
+		}
+	}
+	if n := sink.count("ugly"); n != 0 {
+		t.Errorf("%d runs of a child that was given up", n)
+	}
+}
+
+func TestExitString(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]exit{
+		"exit status 0":        {},
+		"exit status 3":        {status: 3},
+		"killed by SIGSEGV":    {signal: unix.SIGSEGV},
+		"killed by signal 100": {signal: 100},
+	} {
+		if e.String() != want || e.ok() != (want == "exit status 0") {
+			t.Errorf("%+v: %q, want %q", e, e.String(), want)
+		}
+	}
+}
+
+func TestFailure(t *testing.T) {
+	t.Parallel()
+	failed := func(fs ...report.Failure) *report.Run {
+		return &report.Run{Probes: []report.Probe{{Name: "qp", Status: report.StatusFailed, Failures: fs}}}
+	}
+	tests := []struct {
+		name string
+		run  *report.Run
+		want string
+	}{
+		{"nothing", &report.Run{Probes: []report.Probe{{Name: "cq", Status: report.StatusOK}, {Name: "srq", Status: report.StatusSkipped}}}, ""},
+		{"not at all", &report.Run{Error: "no device"}, "no device"},
+		{"a violated contract is none", &report.Run{Kind: report.KindContract, Contracts: []report.Contract{{Name: "notify_any", Verdict: report.VerdictViolated}}}, ""},
+		{"an audit that left an object", &report.Run{Kind: report.KindContract, Undestroyed: []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
+		{"without a word", failed(), "qp: failed"},
+		{"message names all", failed(report.Failure{Subject: "rc small", Verb: "ibv_create_qp", Errno: "EINVAL", Message: "ibv_create_qp on rxe0: EINVAL (invalid argument)"}), "qp: rc small: ibv_create_qp on rxe0: EINVAL (invalid argument)"},
+		{"wrong result", failed(report.Failure{Subject: "rc small", Message: "got 3 of 4"}), "qp: rc small: got 3 of 4"},
+		{"many", failed(report.Failure{Message: "a"}, report.Failure{Message: "b"}, report.Failure{Message: "c"}, report.Failure{Message: "d"}, report.Failure{Message: "e"}), "qp: a; qp: b; qp: c; and 2 more"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := failure(tt.run); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

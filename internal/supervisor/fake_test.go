@@ -1,0 +1,269 @@
+package supervisor
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/test/running"
+)
+
+// script is how a fake child behaves.
+type script struct {
+	// output is what it writes at once.
+	output string
+	// takes is how long it lives; negative for ever.
+	takes time.Duration
+	// unkillable makes it live until release is closed.
+	unkillable bool
+	release    chan struct{}
+	exit       exit
+}
+
+const okReport = `{"device":{"transport":"InfiniBand"}}` + "\n" + `{"end":{}}` + "\n"
+
+func scriptOK(takes time.Duration) script { return script{output: okReport, takes: takes} }
+
+func scriptHang() script {
+	return script{output: `{"begin":"ibv_destroy_cq"}` + "\n", takes: -1}
+}
+
+func scriptFail() script { return script{output: `{"end":{"error":"no luck"}}` + "\n"} }
+
+func scriptUnkillable() script {
+	s := scriptHang()
+	s.unkillable, s.release = true, make(chan struct{})
+	return s
+}
+
+// fakes starts fake children and notes when.
+type fakes struct {
+	begin time.Time
+	next  func(device string, n int) script
+	// audit is next for children that judge contracts. They are counted apart, as
+	// those of auditOf(device).
+	audit func(device string, judged []string, n int) script
+	// stock is next for children that take stock. They are counted as those of
+	// stockOf(device), which may live beside others of the device.
+	stock func(device string, n int) script
+
+	mu      sync.Mutex
+	starts  map[string][]time.Duration
+	ends    map[string][]time.Duration
+	order   []string
+	running int
+	most    int
+	kills   map[string]int
+	// live is the number of children of a device that have not ended.
+	live map[string]int
+	errs []string
+	// told is what the children that judge contracts were told to leave out.
+	told [][]string
+}
+
+// newFakes returns children whose script depends on the device and on how many
+// children of it were started before.
+func newFakes(next func(device string, n int) script) *fakes {
+	return &fakes{
+		begin: time.Now(), next: next,
+		starts: make(map[string][]time.Duration), ends: make(map[string][]time.Duration),
+		kills: make(map[string]int), live: make(map[string]int),
+	}
+}
+
+// auditOf is under which name the children of a device are counted that judge
+// contracts.
+func auditOf(device string) string { return "audit of " + device }
+
+// stockOf is under which name the children of a device are counted that take stock.
+func stockOf(device string) string { return "stock of " + device }
+
+// auditCommand is a ContractConfig.Command for fake children.
+func auditCommand(device string, leave LeaveOut) Command {
+	args := leave.Judged
+	if leave.Completions {
+		args = append(args, withoutCompletions)
+	}
+	return Command{Path: device, Name: auditOf(device), Args: args}
+}
+
+// withoutCompletions is how a fake child is told to leave out completions.
+const withoutCompletions = "without completions"
+
+// launch is a launcher. The path of the command is the device's name.
+func (f *fakes) launch(c Command) (process, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	device, name := c.Path, c.Path
+	if f.live[device] != 0 {
+		f.errs = append(f.errs, "two children at once on "+device)
+	}
+	if c.Name != "" {
+		name = c.Name
+	}
+	n := len(f.starts[name])
+	f.starts[name] = append(f.starts[name], time.Since(f.begin))
+	f.order = append(f.order, name)
+	f.live[device]++
+	f.running++
+	f.most = max(f.most, f.running)
+	r, w := io.Pipe()
+	p := &fakeProcess{
+		f: f, device: device, name: name, id: 1000 + len(f.order),
+		r: r, w: w, killed: make(chan struct{}), ended: make(chan struct{}),
+	}
+	switch of, isStock := strings.CutPrefix(device, stockOf("")); {
+	case isStock:
+		p.script = f.stock(of, n)
+	case name == device:
+		p.script = f.next(device, n)
+	default:
+		f.told = append(f.told, c.Args)
+		p.script = f.audit(device, c.Args, n)
+	}
+	go p.run()
+	return p, nil
+}
+
+// toldOf returns what the n-th child that judges contracts was told to leave out.
+func (f *fakes) toldOf(n int) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.told[n]
+}
+
+func (f *fakes) startsOf(device string) []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]time.Duration(nil), f.starts[device]...)
+}
+
+func (f *fakes) endsOf(device string) []time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]time.Duration(nil), f.ends[device]...)
+}
+
+// check reports what the supervisor must never do.
+func (f *fakes) check(t *testing.T) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.errs {
+		t.Error(e)
+	}
+	if f.running != 0 {
+		t.Errorf("%d children are left", f.running)
+	}
+}
+
+type fakeProcess struct {
+	f      *fakes
+	device string
+	name   string
+	script script
+	id     int
+	r      *io.PipeReader
+	w      *io.PipeWriter
+	once   sync.Once
+	killed chan struct{}
+	ended  chan struct{}
+	state  exit
+}
+
+func (p *fakeProcess) run() {
+	_, _ = io.WriteString(p.w, p.script.output)
+	p.state = p.script.exit
+	var end <-chan time.Time
+	if p.script.takes >= 0 {
+		t := time.NewTimer(p.script.takes)
+		defer t.Stop()
+		end = t.C
+	}
+	select {
+	case <-end:
+	case <-p.killed:
+		p.state = exit{signal: 9}
+		if p.script.unkillable {
+			<-p.script.release
+		}
+	}
+	_ = p.w.Close()
+	p.f.mu.Lock()
+	p.f.running--
+	p.f.live[p.device]--
+	p.f.ends[p.name] = append(p.f.ends[p.name], time.Since(p.f.begin))
+	p.f.mu.Unlock()
+	close(p.ended)
+}
+
+func (p *fakeProcess) pid() int              { return p.id }
+func (p *fakeProcess) output() io.ReadCloser { return p.r }
+func (p *fakeProcess) done() <-chan struct{} { return p.ended }
+func (p *fakeProcess) exit() exit            { return p.state }
+func (p *fakeProcess) stderr() stderr        { return stderr{} }
+func (p *fakeProcess) kill() {
+	p.once.Do(func() {
+		p.f.mu.Lock()
+		p.f.kills[p.name]++
+		p.f.mu.Unlock()
+		close(p.killed)
+	})
+}
+
+// recorder is a sink that keeps what it is told, in order.
+type recorder struct {
+	mu     sync.Mutex
+	events []string
+	all    map[string][]*report.Run
+}
+
+func newRecorder() *recorder {
+	return &recorder{all: make(map[string][]*report.Run)}
+}
+
+func (r *recorder) Observe(run *report.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := run.Device
+	switch run.Kind {
+	case report.KindContract:
+		name = auditOf(run.Device)
+	case report.KindInventory:
+		name = stockOf(run.Device)
+	}
+	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
+	r.all[name] = append(r.all[name], run)
+}
+
+func (r *recorder) Forget(device string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, device+" forgotten")
+}
+
+func (r *recorder) count(device string) int { return len(r.runs(device)) }
+
+func (r *recorder) runs(device string) []*report.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*report.Run(nil), r.all[device]...)
+}
+
+func (r *recorder) told() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.events...)
+}
+
+// logged is a buffer for a logger.
+type logged struct{ running.Output }
+
+func (l *logged) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
+}

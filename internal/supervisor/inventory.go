@@ -1,0 +1,339 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// maxEnded is the most contexts of ended children that are looked for at the same
+// time. A device that keeps more than that has told its story.
+const maxEnded = 256
+
+// Stocktaking is what a child of the resource audit is told. It belongs to whoever
+// is told.
+type Stocktaking struct {
+	// Look are the contexts of children that have ended, of which nothing should be
+	// left.
+	Look []report.Context
+	// Info is what the device last said of itself; nil if it never did. It is
+	// shared.
+	Info *report.Device
+}
+
+// auditor takes stock of one device, again and again, beside the runs of its
+// worker and never in their way: it has slots of its own.
+type auditor struct {
+	w       *worker
+	journal journal
+	// failures counts the runs since the last one that was ok, and suspect tells that
+	// the last one had to be killed at its deadline. Both are used by the auditor's
+	// goroutine only, like journal.
+	failures int
+	suspect  bool
+	// hurry has a value when something may have been left behind.
+	hurry chan struct{}
+
+	// mu guards ended.
+	mu sync.Mutex
+	// ended are the contexts of children that have ended and may have left something,
+	// the oldest first.
+	ended []report.Context
+}
+
+func newAuditor(w *worker) *auditor {
+	return &auditor{
+		w: w, journal: journal{log: w.journal.log}, hurry: make(chan struct{}, 1),
+	}
+}
+
+// childEnded takes in a child that has ended, of whichever kind. One that did not
+// end in order makes the next audit come soon.
+func (a *auditor) childEnded(run *report.Run) {
+	if a == nil || run == nil || run.Context == nil {
+		return
+	}
+	a.mu.Lock()
+	a.ended = append(a.ended, *run.Context)
+	if more := len(a.ended) - maxEnded; more > 0 {
+		a.ended = slices.Delete(a.ended, 0, more)
+	}
+	a.mu.Unlock()
+	killed := run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed
+	if killed || len(run.Undestroyed) > 0 {
+		select {
+		case a.hurry <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// look returns the contexts that the next audit is to look for.
+func (a *auditor) look() []report.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.ended)
+}
+
+// traced reports whether an inventory could tell of each object which context it
+// belongs to.
+func traced(i *report.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
+
+// verified forgets those contexts that were looked for and of which nothing is
+// left.
+func (a *auditor) verified(looked []report.Context, found *report.Inventory) {
+	if !traced(found) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = slices.DeleteFunc(a.ended, func(c report.Context) bool {
+		return slices.Contains(looked, c) &&
+			!slices.ContainsFunc(found.Left, func(l report.Left) bool { return l.Context == c })
+	})
+}
+
+// run audits until own is done. A child that cannot be killed is left to the
+// supervisor when own is done: what it holds is no object of the device, so that
+// nobody but audits needs to wait for it.
+func (a *auditor) run(own context.Context) {
+	cfg := &a.w.s.cfg
+	if !a.inherit(own) || !pause(own, a.w.firstDelay()) {
+		return
+	}
+	for {
+		res, err := a.takeStock(own)
+		if err != nil {
+			return
+		}
+		if res.left != nil && !a.stuck(own, res) {
+			return
+		}
+		if res.run == nil {
+			return // It was given up, since own is done.
+		}
+		interval := cfg.Inventory.Interval
+		next := a.w.regular(res.run.Started, interval)
+		if a.failures > 0 {
+			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
+		}
+		// Nothing is so urgent that audits follow on each other.
+		least := interval / minPause
+		if !pause(own, least) || !a.hurried(own, next-least) {
+			return
+		}
+	}
+}
+
+// takeStock audits once: it waits for a slot and for the end of the child, or until
+// own is done, which is an error if there was no slot before.
+func (a *auditor) takeStock(own context.Context) (result, error) {
+	cfg := &a.w.s.cfg.Inventory
+	release, err := a.w.s.audits.acquire(own, own, a.suspect)
+	if err != nil {
+		return result{}, err
+	}
+	looked := a.look()
+	res := a.w.s.runChild(own, task{
+		device: a.w.name, kind: report.KindInventory, timeout: cfg.Timeout,
+		command: func() Command {
+			return cfg.Command(a.w.name, Stocktaking{Look: looked, Info: a.w.info()})
+		},
+	})
+	release()
+	if res.run != nil {
+		a.take(res, looked)
+	}
+	return res, nil
+}
+
+// hurried waits for d, or until something may have been left behind, and reports
+// false if ctx is done before.
+func (a *auditor) hurried(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-a.hurry:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// take gives a finished audit to the sinks and puts it into the snapshot.
+func (a *auditor) take(res result, looked []report.Context) {
+	run := res.run
+	a.suspect = run.Outcome == report.OutcomeTimeout
+	if run.Outcome == report.OutcomeOK {
+		a.failures = 0
+	} else {
+		a.failures++
+	}
+	if run.Inventory != nil {
+		a.verified(looked, run.Inventory)
+	}
+	a.journal.stocktaking(run, res.stderr)
+	for _, sink := range a.w.s.cfg.Sinks {
+		sink.Observe(run)
+	}
+	var left []report.Leaked
+	known := false
+	a.w.update(func(state *report.DeviceState) {
+		if a.w.gone {
+			return
+		}
+		next := resources(state.Resources, run)
+		if res.left != nil {
+			next.Stuck = stuckState(res)
+		}
+		state.Resources, left, known = next, next.Leaked, true
+	})
+	if known {
+		a.journal.leaked(left)
+	}
+}
+
+// resources returns what is known after a run of the audit, of which before is
+// what was known; nil for nothing.
+func resources(before *report.Resources, run *report.Run) *report.Resources {
+	if before == nil {
+		before = new(report.Resources)
+	}
+	next := *before
+	next.Last, next.Stuck = run.Kept(), nil
+	found := run.Inventory
+	if found == nil {
+		return &next
+	}
+	next.Inventory, next.Taken = found, run.Started
+	next.Leaked = leaked(before.Leaked, found, run.Started)
+	switch {
+	case !found.PIDsVisible, len(found.Ownerless) == 0 && traced(found):
+		next.OrphanedSince = time.Time{}
+	case len(found.Ownerless) == 0:
+		// It could not tell.
+	case before.OrphanedSince.IsZero():
+		next.OrphanedSince = run.Started
+	}
+	return &next
+}
+
+// leaked sums up what is left of ended children, by type. What was there before
+// is there since then, and still is if nobody could look.
+func leaked(before []report.Leaked, found *report.Inventory, now time.Time) []report.Leaked {
+	var all []report.Leaked
+	for _, l := range before {
+		// What belongs to a domain cannot be told without the table of domains.
+		if !found.Looked(l.Type) || !traced(found) {
+			all = append(all, l)
+		}
+	}
+	kept := len(all)
+	for _, l := range found.Left {
+		if slices.ContainsFunc(all[:kept], func(k report.Leaked) bool { return k.Type == l.Type }) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(k report.Leaked) bool { return k.Type == l.Type })
+		if i < 0 {
+			i = len(all)
+			all = append(all, report.Leaked{Type: l.Type, Since: now})
+			for _, b := range before {
+				if b.Type == l.Type {
+					all[i].Since = b.Since
+				}
+			}
+		}
+		all[i].Objects += l.Objects
+	}
+	return all
+}
+
+// stuck waits for the end of a child that was killed and has not ended. If own is
+// done before, it leaves the child to the supervisor, and reports false.
+func (a *auditor) stuck(own context.Context, res result) bool {
+	left := &leftover{process: res.left, stuck: stuckState(res)}
+	a.journal.stuck(left.stuck)
+	if a.waitFor(own, left) {
+		a.journal.unstuck(left.stuck)
+		return true
+	}
+	a.w.s.leave(a.w.name, left, a.journal.log)
+	return false
+}
+
+// inherit waits for the end of a child that the last auditor of a device of this
+// name left. It reports false if own is done before.
+func (a *auditor) inherit(own context.Context) bool {
+	left := a.w.s.leftover(a.w.name)
+	return left == nil || a.waitFor(own, left)
+}
+
+// waitFor waits for the end of a child, and shows it until then. It reports false if
+// own is done before.
+func (a *auditor) waitFor(own context.Context, left *leftover) bool {
+	a.setStuck(left.stuck)
+	select {
+	case <-left.process.done():
+		a.setStuck(nil)
+		return true
+	case <-own.Done():
+		return false
+	}
+}
+
+func (a *auditor) setStuck(stuck *report.Stuck) {
+	a.w.update(func(state *report.DeviceState) {
+		if a.w.gone {
+			return
+		}
+		next := new(report.Resources)
+		if state.Resources != nil {
+			*next = *state.Resources
+		}
+		next.Stuck = stuck
+		state.Resources = next
+	})
+}
+
+// leftover is a child of the audit that was killed and has not ended, when its
+// device has vanished or the supervisor ends.
+type leftover struct {
+	process process
+	stuck   *report.Stuck
+}
+
+// leftover returns the child that the audit of a device of this name left; nil for
+// none.
+func (s *Supervisor) leftover(name string) *leftover {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leftovers[name]
+}
+
+// leave shows a leftover until it has ended. It is waited for by a goroutine of Run,
+// for as long as that goes on.
+func (s *Supervisor) leave(name string, left *leftover, log *slog.Logger) {
+	s.mu.Lock()
+	s.leftovers[name] = left
+	s.publish()
+	s.mu.Unlock()
+	s.running.Go(func() {
+		select {
+		case <-left.process.done():
+		case <-s.over:
+			return
+		}
+		journal := journal{log: log}
+		journal.unstuck(left.stuck)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.leftovers, name)
+		s.publish()
+	})
+}

@@ -1,0 +1,478 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// stocked is a child that takes stock, finds this, and comes to its end.
+func stocked(takes time.Duration, i report.Inventory) script {
+	var b strings.Builder
+	w := report.NewWriter(&b)
+	_ = w.Inventory(uncounted())
+	_ = w.Inventory(i)
+	_ = w.End(report.End{})
+	return script{output: b.String(), takes: takes}
+}
+
+// uncounted is what an audit tells first.
+func uncounted() report.Inventory {
+	i := report.Inventory{Index: 1, PIDsVisible: true, Objects: []report.ObjectCount{{Type: "qp", Owner: report.OwnerUnknown, Objects: 7}}}
+	for _, typ := range report.ResourceTypes() {
+		i.Incomplete = append(i.Incomplete, report.Incomplete{Type: typ, Reason: report.IncompleteTimeout})
+	}
+	return i
+}
+
+// counted is a child that hangs once it has counted.
+func counted() script {
+	var b strings.Builder
+	_ = report.NewWriter(&b).Inventory(uncounted())
+	return script{output: b.String(), takes: -1}
+}
+
+// opening has a child of the probes say what the kernel calls the device that it
+// opened.
+func opening(s script, id uint32) script {
+	var b strings.Builder
+	_ = report.NewWriter(&b).Context(report.Context{Index: 1, ID: id})
+	s.output = b.String() + s.output
+	return s
+}
+
+// stockBench is newBench with resource audits every minute, whose children may take
+// 10 seconds, and what each was told.
+type stockBench struct {
+	*bench
+	told []Stocktaking
+}
+
+func newStockBench(
+	t *testing.T, next func(device string, n int) script, stock func(device string, n int) script,
+	change func(*Config), devices ...string,
+) *stockBench {
+	t.Helper()
+	s := &stockBench{}
+	s.bench = newBench(t, next, func(c *Config) {
+		c.Inventory = InventoryConfig{Interval: time.Minute, Timeout: 10 * time.Second, Command: func(device string, told Stocktaking) Command {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.kids.mu.Lock()
+			defer s.kids.mu.Unlock()
+			s.told = append(s.told, told)
+			return Command{Path: stockOf(device)}
+		}}
+		if change != nil {
+			change(c)
+		}
+	}, devices...)
+	s.kids.stock = stock
+	return s
+}
+
+// lookedFor returns the ids that the n-th audit was told to look for.
+func (s *stockBench) lookedFor(n int) []uint32 {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n >= len(s.told) {
+		s.t.Fatalf("only %d audits were started", len(s.told))
+	}
+	var ids []uint32
+	for _, c := range s.told[n].Look {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+func TestStockBesideProbes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newStockBench(t, always(scriptOK(50*time.Second)), always(stocked(9*time.Second, report.Inventory{Index: 1})),
+			func(c *Config) { c.Concurrency = 1; c.Timeout = 55 * time.Second }, "a")
+		b.start()
+		b.after(3*time.Minute - time.Second)
+		minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
+		wantEqual(t, "runs of the probes", b.kids.startsOf("a"), minutes)
+		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), minutes)
+		r := stateOf(t, b.Snapshot(), "a").Resources
+		if r == nil || r.Last == nil || r.Last.Kind != report.KindInventory || r.Last.Outcome != report.OutcomeOK || r.Last.Inventory != nil ||
+			r.Inventory == nil || r.Inventory.Index != 1 || !r.Taken.Equal(r.Last.Started) {
+			t.Errorf("resources %+v", r)
+		}
+		if n := b.sink.count(stockOf("a")); n != 3 {
+			t.Errorf("the sink was handed %d audits, want 3", n)
+		}
+		if info := b.told[1].Info; info == nil || info.Transport != "InfiniBand" {
+			t.Errorf("the second audit was told %+v of the device", info)
+		}
+		b.end()
+	})
+}
+
+// TestStockHangs makes sure that audits that hang delay neither the probes of their
+// device nor the audits of another, come ever more rarely, and cost nothing of what
+// is known.
+func TestStockHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stock := func(device string, n int) script {
+			if device == "good" || n == 0 {
+				return stocked(time.Second, report.Inventory{Index: 1})
+			}
+			return counted()
+		}
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Backoff = 4 * time.Minute }, "bad1", "bad2", "bad3", "good")
+		b.start()
+		b.after(20*time.Minute + 30*time.Second)
+		for _, device := range []string{"bad1", "bad2", "bad3", "good"} {
+			if got := b.kids.startsOf(device); len(got) != 21 || got[20] != 20*time.Minute {
+				t.Errorf("runs of the probes on %s at %v, want one a minute", device, got)
+			}
+		}
+		starts := b.kids.startsOf(stockOf("good"))
+		// Two may be in its way when they hang for the first time.
+		if len(starts) != 21 {
+			t.Errorf("%d audits of the good device in 20 minutes, want 21: %v", len(starts), starts)
+		}
+		for i := 3; i < len(starts); i++ {
+			if starts[i]-starts[i-1] != time.Minute {
+				t.Errorf("audits of the good device at %v", starts)
+				break
+			}
+		}
+		if n := len(b.kids.startsOf(stockOf("bad1"))); n < 5 || n > 9 {
+			t.Errorf("%d audits of a device on which they hang, want some 7", n)
+		}
+		r := stateOf(t, b.Snapshot(), "bad1").Resources
+		// What the kernel counts is known even so, and as new.
+		if r.Last.Outcome != report.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
+			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
+		}
+		if n := b.logs("A run of the resource audit on the device failed"); n != 3 {
+			t.Errorf("%d messages on failed audits, want one a device:\n%s", n, b.log)
+		}
+		b.end()
+	})
+}
+
+// TestLeaked follows what is left of children that have ended.
+func TestLeaked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		left := func(id uint32, typ string, n int64) report.Left {
+			return report.Left{Context: report.Context{Index: 1, ID: id}, Type: typ, Objects: n}
+		}
+		found := []report.Inventory{
+			{}, // before any child has ended
+			{Left: []report.Left{left(100, "qp", 2), left(100, "ctx", 1)}},
+			{Left: []report.Left{left(100, "qp", 1), left(101, "qp", 4)}},
+			{Left: []report.Left{left(101, "ctx", 1)}, Incomplete: []report.Incomplete{{Type: "pd", Reason: report.IncompleteTimeout}}},
+			{},
+			{},
+		}
+		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
+		// A child of the probes ends in the midst of each.
+		stock := func(_ string, n int) script { return stocked(5*time.Second, found[min(n, len(found)-1)]) }
+		b := newStockBench(t, next, stock, nil, "a")
+		b.start()
+		began := time.Now()
+		leaks := func() []report.Leaked { return stateOf(t, b.Snapshot(), "a").Resources.Leaked }
+
+		b.after(30 * time.Second)
+		wantEqual(t, "looked for at first", b.lookedFor(0), []uint32(nil))
+		if l := leaks(); l != nil {
+			t.Errorf("leaked %v at first", l)
+		}
+		b.after(time.Minute)
+		wantEqual(t, "looked for after one child", b.lookedFor(1), []uint32{100})
+		minute := began.Add(time.Minute)
+		wantEqual(t, "leaked", leaks(), []report.Leaked{{Type: "qp", Objects: 2, Since: minute}, {Type: "ctx", Objects: 1, Since: minute}})
+		b.after(time.Minute)
+		wantEqual(t, "looked for after two children", b.lookedFor(2), []uint32{100, 101})
+		wantEqual(t, "leaked", leaks(), []report.Leaked{{Type: "qp", Objects: 5, Since: minute}})
+		b.after(time.Minute)
+		wantEqual(t, "looked for after three", b.lookedFor(3), []uint32{100, 101, 102})
+		// This one could not look for queue pairs.
+		wantEqual(t, "leaked", leaks(), []report.Leaked{
+			{Type: "qp", Objects: 5, Since: minute}, {Type: "ctx", Objects: 1, Since: began.Add(3 * time.Minute)},
+		})
+		b.after(time.Minute)
+		// What the table of the protection domains would have told was not known.
+		wantEqual(t, "looked for after an audit that could not tell", b.lookedFor(4), []uint32{100, 101, 102, 103})
+		if l := leaks(); l != nil {
+			t.Errorf("leaked %v at last", l)
+		}
+		b.after(time.Minute)
+		wantEqual(t, "looked for when nothing is left", b.lookedFor(5), []uint32{104})
+		if warned, over := b.logs("still holds objects of children"), b.logs("Nothing is left any more"); warned != 3 || over != 1 {
+			t.Errorf("%d warnings, %d of its end; want one for each of 3 changes, and 1:\n%s", warned, over, b.log)
+		}
+		b.end()
+	})
+}
+
+// TestLeakIsSoonLookedFor makes sure that a child that was killed, crashed or could
+// not destroy something is not looked for as late as others.
+func TestLeakIsSoonLookedFor(t *testing.T) {
+	t.Parallel()
+	undestroyed := scriptOK(time.Second)
+	undestroyed.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + undestroyed.output
+	crash := scriptHang()
+	crash.takes, crash.exit = time.Second, exit{signal: 11}
+	for name, tc := range map[string]struct {
+		child script
+		want  time.Duration
+	}{
+		"ok":          {scriptOK(time.Second), time.Hour},
+		"failed":      {script{output: scriptFail().output, takes: time.Second}, time.Hour},
+		"undestroyed": {undestroyed, 6 * time.Minute},
+		"crash":       {crash, 6 * time.Minute},
+		"timeout":     {scriptHang(), 6 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				once := func(_ string, n int) script {
+					if n == 0 {
+						return opening(tc.child, 100)
+					}
+					return scriptOK(time.Second)
+				}
+				b := newStockBench(t, once, always(stocked(0, report.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
+				b.start()
+				b.after(tc.want + time.Second)
+				wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, tc.want})
+				wantEqual(t, "looked for", b.lookedFor(1), []uint32{100})
+				b.end()
+			})
+		})
+	}
+}
+
+// TestStockStuck follows a child of the audit that cannot be killed.
+func TestStockStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		unkillable := scriptUnkillable()
+		stock := func(_ string, n int) script {
+			if n == 1 {
+				return unkillable
+			}
+			return stocked(0, report.Inventory{Index: 1})
+		}
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
+		b.start()
+		r := stateOf(t, b.after(10*time.Minute+30*time.Second), "a").Resources
+		if r.Stuck == nil || r.Stuck.PID == 0 || r.Inventory == nil {
+			t.Fatalf("resources %+v, want a child that is stuck", r)
+		}
+		if s := stateOf(t, b.Snapshot(), "a").Stuck; s != nil {
+			t.Errorf("a run of the probes is stuck, too: %+v", s)
+		}
+		wantEqual(t, "audits", len(b.kids.startsOf(stockOf("a"))), 2)
+		wantEqual(t, "runs of the probes", len(b.kids.startsOf("a")), 11)
+		close(unkillable.release)
+		r = stateOf(t, b.after(5*time.Minute), "a").Resources
+		if r.Stuck != nil || r.Last.Outcome != report.OutcomeOK {
+			t.Errorf("resources %+v after the end of the child", r)
+		}
+		b.end()
+	})
+}
+
+// TestStockStuckOfVanished makes sure that a child of the audit that cannot be killed
+// keeps nobody but audits from a device that vanishes and comes back, and is shown
+// all the while.
+func TestStockStuckOfVanished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		unkillable := scriptUnkillable()
+		stock := func(_ string, n int) script {
+			if n == 0 {
+				return unkillable
+			}
+			return stocked(0, report.Inventory{Index: 1})
+		}
+		assess := func(d *report.DeviceState) *report.Assessment {
+			if d.Resources == nil || d.Resources.Stuck == nil {
+				return nil
+			}
+			return new(report.Assessment)
+		}
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Assess = assess }, "a")
+		b.start()
+		b.after(2 * time.Minute)
+		shown := func(present bool) {
+			t.Helper()
+			a := stateOf(t, b.Snapshot(), "a")
+			if a.Present != present || a.Resources == nil || a.Resources.Stuck == nil || a.Assessment == nil {
+				t.Errorf("present %t, resources %+v, assessment %+v; want a child that is stuck", a.Present, a.Resources, a.Assessment)
+			}
+		}
+		shown(true)
+		b.host(nil)
+		b.after(time.Minute)
+		shown(false)
+		if events := b.sink.told(); events[len(events)-1] != "a forgotten" {
+			t.Errorf("the sink was told %v, want a forgotten at last", events)
+		}
+		b.host(nil, "a")
+		before := len(b.kids.startsOf("a"))
+		b.after(3 * time.Minute)
+		shown(true)
+		if n := len(b.kids.startsOf("a")) - before; n < 3 {
+			t.Errorf("%d runs on the device that came back in 3 minutes", n)
+		}
+		wantEqual(t, "audits", len(b.kids.startsOf(stockOf("a"))), 1)
+		b.host(nil)
+		b.after(time.Minute)
+		shown(false)
+		b.host(nil, "a")
+		b.after(time.Minute)
+		shown(true)
+		close(unkillable.release)
+		r := stateOf(t, b.after(2*time.Minute), "a").Resources
+		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != report.OutcomeOK {
+			t.Errorf("resources %+v after the end of the child", r)
+		}
+		b.end()
+	})
+}
+
+// TestStockOfVanishedEnds makes sure that a stuck child of a device that vanished and
+// stays away is shown until it has ended, and not waited for at the end.
+func TestStockOfVanishedEnds(t *testing.T) {
+	t.Parallel()
+	for _, ends := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			unkillable := scriptUnkillable()
+			b := newStockBench(t, always(scriptOK(time.Second)), always(unkillable), nil, "a")
+			b.start()
+			b.after(time.Minute)
+			b.host(nil)
+			if got := names(b.after(time.Minute)); len(got) != 1 {
+				t.Errorf("devices %v, want the one whose child is stuck", got)
+			}
+			if ends {
+				close(unkillable.release)
+				if got := names(b.after(time.Minute)); len(got) != 0 {
+					t.Errorf("devices %v when the child has ended", got)
+				}
+				b.end()
+				return
+			}
+			b.stop()
+			if err := <-b.ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			close(unkillable.release)
+			synctest.Wait()
+		})
+	}
+}
+
+// TestStockTakesLong makes sure that there is a break between audits that take
+// longer than their interval.
+func TestStockTakesLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(8*time.Second, report.Inventory{})),
+			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
+		b.start()
+		b.after(18 * time.Second)
+		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
+		b.end()
+	})
+}
+
+// TestStockOfVanished makes sure that a device that vanishes is forgotten when both
+// of its goroutines are through with it, and that another of its name begins anew.
+func TestStockOfVanished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
+		stock := func(_ string, n int) script {
+			left := report.Inventory{Left: []report.Left{{Context: report.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
+			return stocked(5*time.Second, left)
+		}
+		b := newStockBench(t, next, stock, nil, "a")
+		b.start()
+		b.after(62 * time.Second)
+		b.host(nil)
+		b.after(10 * time.Second)
+		if got := names(b.Snapshot()); len(got) != 0 {
+			t.Errorf("devices %v after a vanished", got)
+		}
+		events := b.sink.told()
+		if len(events) == 0 || events[len(events)-1] != "a forgotten" || strings.Count(strings.Join(events, "\n"), "forgotten") != 1 {
+			t.Errorf("the sink was told %v, want a forgotten once, at last", events)
+		}
+		before := len(b.told)
+		b.host(nil, "a")
+		b.after(10 * time.Second)
+		if r := stateOf(t, b.Snapshot(), "a").Resources; r == nil || r.Last == nil {
+			t.Errorf("resources %+v of the new device", r)
+		}
+		wantEqual(t, "looked for on the new device", b.lookedFor(before), []uint32(nil))
+		b.end()
+	})
+}
+
+// TestOrphans makes sure that the time since which there are ownerless objects is
+// that of an unbroken series of audits.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		some := []report.TypeCount{{Type: "qp", Objects: 1}}
+		found := []report.Inventory{
+			{PIDsVisible: true, Ownerless: some},
+			{PIDsVisible: true, Ownerless: some},
+			{PIDsVisible: true},
+			{PIDsVisible: true, Ownerless: some},
+			{Ownerless: some},
+		}
+		stock := func(_ string, n int) script { return stocked(0, found[min(n, len(found)-1)]) }
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
+		b.start()
+		began := time.Now()
+		for i, want := range []time.Time{began, began, {}, began.Add(3 * time.Minute), {}} {
+			if i > 0 {
+				b.after(time.Minute)
+			}
+			if got := stateOf(t, b.Snapshot(), "a").Resources.OrphanedSince; !got.Equal(want) {
+				t.Errorf("audit %d: orphaned since %v, want %v", i, got, want)
+			}
+		}
+		b.end()
+	})
+}
+
+// TestAssess makes sure that each change of what is known of a device is assessed.
+func TestAssess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		assess := func(d *report.DeviceState) *report.Assessment {
+			if d.Resources == nil || d.Last == nil {
+				return nil
+			}
+			return &report.Assessment{Findings: []report.Finding{{Subject: d.Name, Message: d.Last.Started.String()}}}
+		}
+		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(2*time.Second, report.Inventory{})),
+			func(c *Config) { c.Assess = assess }, "a")
+		b.start()
+		if a := stateOf(t, b.after(1500*time.Millisecond), "a").Assessment; a != nil {
+			t.Errorf("assessment %+v before the first audit", a)
+		}
+		first := stateOf(t, b.after(time.Second), "a").Assessment
+		second := stateOf(t, b.after(time.Minute), "a").Assessment
+		if first == nil || second == nil || first.Findings[0].Message == second.Findings[0].Message {
+			t.Errorf("assessments %+v and %+v", first, second)
+		}
+		b.end()
+	})
+}

@@ -1,0 +1,186 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+const lightLine = `{"light":{"reason":"busy","detail":"mpirun (process 7) holds queue pairs"}}` + "\n"
+
+// light is a child that leaves the device alone.
+func light(s script) script {
+	s.output = lightLine + s.output
+	return s
+}
+
+// TestPutOff: an audit that is due waits for a run of the probes that is not light,
+// whether the probes know of that first or the audit itself, and is told of meanwhile.
+func TestPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := func(n int) bool { return n < 2 || n >= 4 && n < 121 }
+		b := newAuditBench(t, func(_ string, n int) script {
+			if busy(n) {
+				return light(scriptOK(time.Second))
+			}
+			return scriptOK(time.Second)
+		}, auditOnly(
+			judged(time.Second, "x", "holds"),
+			light(script{output: `{"end":{}}` + "\n", takes: time.Second}),
+			judged(time.Second, "x", "violated"),
+		), nil, "a")
+		contracts := func() *report.Contracts { return stateOf(b.t, b.Snapshot(), "a").Contracts }
+		putOff := func() bool {
+			c := contracts()
+			return c != nil && c.PutOff != nil && c.PutOff.Detail == "mpirun (process 7) holds queue pairs"
+		}
+		b.start()
+
+		b.after(90 * time.Second)
+		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(auditOf("a"))) != 0 {
+			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(auditOf("a")))
+		}
+		// The third run is not light.
+		b.after(time.Minute)
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "holds"}) {
+			t.Errorf("idle: %q, put off %t", got, putOff())
+		}
+		judgedAt := contracts().Last.Started
+		// Runs are light again, which is nothing to an audit that is not due.
+		b.after(10 * time.Minute)
+		if putOff() || stateOf(t, b.Snapshot(), "a").Last.Light == nil {
+			t.Error("put off though it is not due")
+		}
+		// It is due after an hour, sees for itself, and waits.
+		b.after(80 * time.Minute)
+		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(auditOf("a"))) != 2 {
+			t.Errorf("busy when it is due: %q, put off %t, audits at %v", got, putOff(), b.kids.startsOf(auditOf("a")))
+		}
+		if last := contracts().Last; last == nil || !last.Started.Equal(judgedAt) || last.Light != nil {
+			t.Errorf("the last audit is %+v", last)
+		}
+		b.after(40 * time.Minute)
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(auditOf("a"))) != 3 {
+			t.Errorf("idle again: %q, put off %t, audits at %v", got, putOff(), b.kids.startsOf(auditOf("a")))
+		}
+		b.end()
+		for message, times := range map[string]int{"The device is left alone": 2, "The device is probed in full again": 2, "mpirun (process 7)": 2} {
+			if got := b.logs(message); got != times {
+				t.Errorf("%q was logged %d times, want %d:\n%s", message, got, times, b.log.String())
+			}
+		}
+	})
+}
+
+// TestPutOffInMidst: an audit whose first child crashed is put off if the device is in
+// use by then, and keeps the verdicts that there are.
+func TestPutOffInMidst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newAuditBench(t, func(_ string, n int) script {
+			if n == 1 {
+				return light(scriptOK(time.Second))
+			}
+			return scriptOK(time.Second)
+		}, auditOnly(
+			crashes("y", "x", "holds"),
+			light(script{output: `{"end":{}}` + "\n", takes: time.Second}),
+			judged(time.Second, "x", "holds", "y", "holds"),
+		), nil, "a")
+		b.start()
+		b.after(30 * time.Second)
+		c := stateOf(t, b.Snapshot(), "a").Contracts
+		if got := b.verdicts("a"); c.PutOff == nil || !slices.Equal(got, []string{"x", "holds", "y", "skipped:crashed"}) {
+			t.Errorf("%q, put off %v", got, c.PutOff)
+		}
+		b.after(2 * time.Minute)
+		if got := b.verdicts("a"); !slices.Equal(got, []string{"x", "holds", "y", "holds"}) || len(b.kids.told) != 3 || b.kids.toldOf(2) != nil {
+			t.Errorf("%q, told %q", got, b.kids.told)
+		}
+		b.end()
+	})
+}
+
+// TestKeepRest: what a light run does not look at is as it was known, failures too.
+func TestKeepRest(t *testing.T) {
+	t.Parallel()
+	before := []report.Probe{
+		{
+			Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "small", Actual: 1}, {Profile: "large", Actual: 2}},
+			Memory: []report.Memory{{Object: "cq", Profile: "small", Virtual: 1}, {Object: "cq", Profile: "large", Virtual: 2}},
+			Clamps: []report.Clamp{{Subject: "cq", Profile: "small", Used: 1}, {Subject: "cq", Profile: "large", Used: 2}},
+			Known:  []report.KnownShortfall{{Subject: "small", Message: "old"}, {Subject: "large", Message: "old"}},
+		},
+		{Name: "srq", Status: report.StatusSkipped, Skips: []report.Skip{{Reason: report.SkipNotSupported}}},
+		{
+			Name: "qp", Status: report.StatusFailed,
+			QPs:      []report.QPSize{{Type: "rc", Profile: "small"}, {Type: "ud", Profile: "small"}},
+			Inline:   []report.InlineMax{{Type: "rc", Bytes: 3}, {Type: "ud", Bytes: 4}},
+			Skips:    []report.Skip{{Subject: "uc", Reason: report.SkipNotSupported}},
+			Failures: []report.Failure{{Subject: "rc small", Message: "old"}, {Subject: "ud large", Message: "old"}, {Subject: "cq", Message: "old"}},
+		},
+		{Name: "notification", Status: report.StatusFailed, Failures: []report.Failure{{Subject: "x", Message: "old"}}},
+	}
+	run := func(failures ...report.Failure) *report.Run {
+		qp := report.Probe{Name: "qp", Status: report.StatusOK, QPs: []report.QPSize{{Type: "rc", Profile: "small", Actual: report.QPCap{InlineBytes: 9}}}}
+		if len(failures) > 0 {
+			qp.Status, qp.QPs, qp.Failures = report.StatusFailed, nil, failures
+		}
+		return &report.Run{
+			Info: new(report.Device), Outcome: report.OutcomeOK, Light: &report.Light{Reason: report.LightBusy, Detail: "x"},
+			Probes: []report.Probe{{
+				Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "small", Actual: 5}},
+				Memory: []report.Memory{{Object: "cq", Profile: "small", Virtual: 5}},
+			}, qp},
+		}
+	}
+	say := func(probes []report.Probe) (said []string) {
+		for _, p := range probes {
+			said = append(said, fmt.Sprintf("%s %s", p.Name, p.Status))
+			for _, f := range p.Failures {
+				said = append(said, fmt.Sprintf("%s failed: %s", f.Subject, f.Message))
+			}
+			for _, i := range p.Inline {
+				said = append(said, fmt.Sprintf("%s inline %d", i.Type, i.Bytes))
+			}
+			if list := all(&report.Run{Probes: []report.Probe{p}}); list != "" {
+				said = append(said, list)
+			}
+		}
+		return said
+	}
+	r := rounds{whole: true, turn: 3, probes: before}
+	kept, _ := r.take(run())
+	want := []string{
+		"cq ok", "cq small 5, cq large 2, cq small 5 B, cq large 2 B, cq large cut to 2, known large old",
+		"srq skipped", "no ",
+		"qp failed", "ud large failed: old", "rc inline 3", "ud inline 4", "rc small 9, ud small 0, no uc",
+		"notification failed", "x failed: old",
+	}
+	if got := say(kept.Probes); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := told(r.task()); got != "nothing all" || r.turn != 3 {
+		t.Errorf("after a light run the next one is told %q, of turn %d", got, r.turn)
+	}
+	// It failed itself.
+	again, _ := r.take(run(report.Failure{Subject: "rc", Message: "new"}))
+	if got := say(again.Probes); !slices.Contains(got, "rc failed: new") || !slices.Contains(got, "ud large failed: old") {
+		t.Errorf("got %q", got)
+	}
+	// A device that cannot be opened, or not to the end, has nothing of before.
+	for _, change := range []func(*report.Run){
+		func(r *report.Run) { r.Outcome, r.Info = report.OutcomeFailed, nil },
+		func(r *report.Run) { r.Outcome = report.OutcomeTimeout },
+		func(r *report.Run) { r.Outcome = report.OutcomeCrashed },
+	} {
+		broken := run()
+		change(broken)
+		if kept, _ := r.take(broken); len(kept.Probes) != 2 {
+			t.Errorf("kept %q of a run that was %s", say(kept.Probes), broken.Outcome)
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package supervisor
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// maxClasses is how many kinds of failure a journal remembers.
+const maxClasses = 16
+
+// journal logs what changes about one device. What stays as it is, it repeats
+// for debugging only.
+type journal struct {
+	log *slog.Logger
+	// outcome is that of the last run of the probes; empty before the first.
+	outcome report.Outcome
+	// classes are the kinds of failure since the last run that was ok.
+	classes classes
+	// light tells that the last run of the probes was.
+	light bool
+	// notes are the skips and clamps of the last whole run.
+	notes string
+	// auditClasses are the kinds of failure since the last audit of which every
+	// run was ok.
+	auditClasses classes
+	// verdicts are those that were logged; nil before the first.
+	verdicts []report.Contract
+	// left is what was left of ended children, as it was logged.
+	left string
+}
+
+// run logs a finished run of the probes.
+func (j *journal) run(run *report.Run, stderr string) {
+	if run.Outcome == report.OutcomeOK {
+		attrs := runAttrs(run)
+		switch j.outcome {
+		case report.OutcomeOK:
+			j.log.Debug("The device was probed", attrs...)
+		case "":
+			j.log.Info("The device was probed for the first time", attrs...)
+		default:
+			j.log.Info("The device can be probed now", attrs...)
+		}
+		j.classes = nil
+	} else {
+		j.failed(run, stderr, &j.classes, "A run on the device failed")
+	}
+	j.outcome = run.Outcome
+	j.lightens(run)
+	j.note(run)
+}
+
+// lightens logs that runs have begun, or ceased, to leave the device alone.
+func (j *journal) lightens(run *report.Run) {
+	switch {
+	case run.Light != nil && !j.light:
+		j.log.Info("The device is left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
+	case run.Light == nil && j.light:
+		j.log.Info("The device is probed in full again")
+	}
+	j.light = run.Light != nil
+}
+
+// auditRun logs a finished run of the contract audit, without its verdicts.
+func (j *journal) auditRun(run *report.Run, stderr string) {
+	if run.Outcome == report.OutcomeOK {
+		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
+		return
+	}
+	j.failed(run, stderr, &j.auditClasses, "A run of the contract audit on the device failed")
+}
+
+// auditEnd logs what became of an audit that is over.
+func (j *journal) auditEnd(a *audit) {
+	switch {
+	case !a.failed && len(j.auditClasses) > 0:
+		j.log.Info("The contracts of the device can be judged to the end now")
+		j.auditClasses = nil
+	case a.abandoned && !j.auditClasses.known("abandoned"):
+		j.log.Warn("The contract audit was broken off: too many of its processes were killed or crashed", "processes", maxContinuations+1)
+	}
+	j.judged(a.verdicts)
+}
+
+// judged logs the verdicts that have changed.
+func (j *journal) judged(verdicts []report.Contract) {
+	if len(verdicts) == 0 {
+		return
+	}
+	if len(j.verdicts) == 0 {
+		j.sumUp(verdicts)
+	}
+	for _, c := range verdicts {
+		var before report.Contract
+		for _, b := range j.verdicts {
+			if b.Name == c.Name {
+				before = b
+			}
+		}
+		if before.Verdict != c.Verdict || before.Reason != c.Reason || c.Verdict == report.VerdictViolated && before.Known != c.Known {
+			j.verdict(c, before)
+		}
+	}
+	j.verdicts = verdicts
+}
+
+// sumUp logs the verdicts of the first audit.
+func (j *journal) sumUp(verdicts []report.Contract) {
+	count := make(map[report.Verdict]int)
+	var violated, known []string
+	for _, c := range verdicts {
+		count[c.Verdict]++
+		switch {
+		case c.Verdict != report.VerdictViolated:
+		case c.Known:
+			known = append(known, c.Name)
+		default:
+			violated = append(violated, c.Name)
+		}
+	}
+	attrs := []any{
+		"hold", count[report.VerdictHolds], "violated", count[report.VerdictViolated],
+		"skipped", count[report.VerdictSkipped],
+	}
+	if len(violated) > 0 {
+		attrs = append(attrs, "violations", strings.Join(violated, ", "))
+	}
+	if len(known) > 0 {
+		attrs = append(attrs, "known", strings.Join(known, ", "))
+	}
+	j.log.Info("The contracts of the device were judged for the first time", attrs...)
+}
+
+// verdict logs a verdict that is another than before. Of those of the first
+// audit, whose sum was told, it tells only the violations.
+func (j *journal) verdict(c, before report.Contract) {
+	attrs := []any{"contract", c.Name}
+	if before.Verdict != "" {
+		attrs = append(attrs, "before", before.Verdict)
+	}
+	observed := oneLine(c.Observed, maxError)
+	switch {
+	case c.Verdict == report.VerdictViolated && c.Known:
+		j.log.Info("The device violates a contract as its driver is known to", append(attrs,
+			"fact", oneLine(c.Fact, maxError), "read_in", oneLine(c.Source, maxError), "observed", observed)...)
+	case c.Verdict == report.VerdictViolated:
+		j.log.Warn("The device violates a contract", append(attrs,
+			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),
+			"expected", oneLine(c.Expected, maxError), "observed", observed)...)
+	case len(j.verdicts) == 0:
+	case c.Verdict == report.VerdictSkipped:
+		j.log.Info("A contract of the device cannot be judged", append(attrs, "reason", c.Reason, "observed", observed)...)
+	default:
+		j.log.Info("The device keeps a contract now", append(attrs, "observed", observed)...)
+	}
+}
+
+// failed logs a run that was not ok: its kind of failure once, until known
+// forgets it.
+func (j *journal) failed(run *report.Run, stderr string, known *classes, message string) {
+	attrs := append(runAttrs(run), "error", run.Error)
+	if run.Judging != "" {
+		attrs = append(attrs, "contract", run.Judging)
+	}
+	if run.Verb != "" {
+		attrs = append(attrs, "verb", run.Verb)
+	}
+	if run.Outcome == report.OutcomeCrashed && stderr != "" {
+		attrs = append(attrs, "stderr", stderr)
+	}
+	if known.known(classOf(run)) {
+		j.log.Debug(message+" again", attrs...)
+	} else {
+		j.log.Warn(message, attrs...)
+	}
+}
+
+func runAttrs(run *report.Run) []any {
+	return []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
+}
+
+// classes are kinds of failure, the oldest first. Several are kept, since a device
+// that fails in two ways by turns is no news each time.
+type classes []string
+
+// known tells whether a kind of failure is among them, and adds it.
+func (c *classes) known(class string) bool {
+	if slices.Contains(*c, class) {
+		return true
+	}
+	if len(*c) == maxClasses {
+		*c = (*c)[1:]
+	}
+	*c = append(*c, class)
+	return false
+}
+
+// classOf tells failures apart, without the numbers in their errors: a process
+// id or an address makes no other failure.
+func classOf(run *report.Run) string {
+	return strings.Join([]string{string(run.Outcome), run.Judging, run.Verb, withoutNumbers(run.Error)}, "\x00")
+}
+
+func withoutNumbers(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		digits := "0123456789"
+		if strings.HasPrefix(s[i:], "0x") {
+			digits = "x0123456789abcdefABCDEF"
+		}
+		n := len(s[i:]) - len(strings.TrimLeft(s[i:], digits))
+		if n == 0 {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		b.WriteByte('#')
+		i += n
+	}
+	return b.String()
+}
+
+// note logs what could not be probed as configured, when that changes. The run
+// of a child that did not come to its end, or to no probe, says nothing of it.
+func (j *journal) note(run *report.Run) {
+	failed := run.Outcome == report.OutcomeFailed && len(run.Probes) > 0
+	if run.Outcome != report.OutcomeOK && !failed {
+		return
+	}
+	var skips, clamps []string
+	for _, p := range run.Probes {
+		for _, s := range p.Skips {
+			text := p.Name
+			if s.Subject != "" {
+				text += ": " + s.Subject
+			}
+			text += ": " + string(s.Reason)
+			if s.Detail != "" {
+				text += " (" + s.Detail + ")"
+			}
+			skips = append(skips, text)
+		}
+		for _, c := range p.Clamps {
+			clamps = append(clamps, fmt.Sprintf("%s: %s %s %s: %d instead of %d (%s)",
+				p.Name, c.Subject, c.Profile, c.Attribute, c.Used, c.Configured, c.Limit))
+		}
+	}
+	s, c := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
+	notes := s + "\x00" + c
+	if notes == j.notes || j.notes == "" && s == "" && c == "" {
+		return
+	}
+	j.notes = notes
+	if s == "" && c == "" {
+		j.log.Info("The device is probed as configured now")
+		return
+	}
+	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
+}
+
+// stocktaking logs a finished run of the resource audit.
+func (j *journal) stocktaking(run *report.Run, stderr string) {
+	if run.Outcome != report.OutcomeOK {
+		j.failed(run, stderr, &j.classes, "A run of the resource audit on the device failed")
+		return
+	}
+	if len(j.classes) > 0 {
+		j.log.Info("Stock can be taken of the device again")
+		j.classes = nil
+	}
+	j.log.Debug("Stock was taken of the device", runAttrs(run)...)
+}
+
+// leaked logs what is left of ended children, when that changes.
+func (j *journal) leaked(left []report.Leaked) {
+	var parts []string
+	for _, l := range left {
+		parts = append(parts, fmt.Sprintf("%d %s", l.Objects, l.Type))
+	}
+	text := strings.Join(parts, ", ")
+	if text == j.left {
+		return
+	}
+	j.left = text
+	if text == "" {
+		j.log.Info("Nothing is left any more of the children that have ended")
+		return
+	}
+	j.log.Warn("The kernel still holds objects of children that have ended", "objects", text)
+}
+
+// changed logs how a device has changed.
+func (j *journal) changed(changes []string) {
+	j.log.Info("The device or its software has changed; what is known of it is found out anew", "changes", strings.Join(changes, "; "))
+}
+
+func (j *journal) stuck(s *report.Stuck) {
+	j.log.Warn("A child was killed and does not end; what it was to do on the device waits until it has", "pid", s.PID, "verb", s.Verb)
+}
+
+func (j *journal) unstuck(s *report.Stuck) {
+	j.log.Info("The child that did not end has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
+}
+
+func (s *Supervisor) logAppeared(name string) {
+	s.cfg.Logger.Info("A device was found", "device", name)
+}
+
+func (s *Supervisor) logVanished(name string) {
+	s.cfg.Logger.Info("A device has vanished", "device", name)
+}
+
+func (s *Supervisor) logRejected(names []string) {
+	if len(names) == 0 {
+		s.cfg.Logger.Info("Every device has a usable name now")
+		return
+	}
+	s.cfg.Logger.Warn("Devices with unusable names are not probed", "names", names)
+}
+
+// discoveryFailed keeps and logs why the devices could not be listed. It is
+// called with mu held.
+func (s *Supervisor) discoveryFailed(text string) {
+	if text != s.discoveryError {
+		s.cfg.Logger.Warn("The devices cannot be listed; those that are known are kept", "error", text)
+	}
+	s.discoveryError = text
+}
+
+// discoveryWorks is called with mu held.
+func (s *Supervisor) discoveryWorks() {
+	if s.discoveryError != "" {
+		s.cfg.Logger.Info("The devices can be listed again")
+	}
+	s.discoveryError = ""
+}

@@ -1,0 +1,122 @@
+package supervisor
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/report"
+)
+
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	ok := func() *report.Run { return &report.Run{Outcome: report.OutcomeOK} }
+	crash := func(err string) *report.Run {
+		return &report.Run{Outcome: report.OutcomeCrashed, Verb: "ibv_create_cq", Error: err}
+	}
+	unopened := func() *report.Run { return &report.Run{Outcome: report.OutcomeFailed, Error: "open the device"} }
+	with := func(p report.Probe) *report.Run {
+		p.Name = "cq"
+		return &report.Run{Outcome: report.OutcomeOK, Probes: []report.Probe{p}}
+	}
+	skip := report.Probe{Skips: []report.Skip{{Subject: "rc", Reason: report.SkipNotSupported, Detail: "no"}}}
+	clamp := report.Probe{Clamps: []report.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 9, Used: 7}}}
+	tests := []struct {
+		name string
+		runs []*report.Run
+		want []string
+	}{
+		{"always ok", []*report.Run{ok(), ok(), ok()}, []string{
+			"INFO The device was probed for the first time",
+			"DEBUG The device was probed",
+			"DEBUG The device was probed",
+		}},
+		{"fails and recovers", []*report.Run{ok(), crash("x"), crash("x"), ok(), crash("x")}, []string{
+			"INFO The device was probed for the first time",
+			"WARN A run on the device failed",
+			"DEBUG A run on the device failed again",
+			"INFO The device can be probed now",
+			"WARN A run on the device failed",
+		}},
+		{"the same but for numbers", []*report.Run{crash("pid 17 at 0xc0ffee"), crash("pid 4711 at 0xdeadbeef")}, []string{
+			"WARN A run on the device failed",
+			"DEBUG A run on the device failed again",
+		}},
+		{"by turns", []*report.Run{crash("x"), crash("y"), crash("x"), crash("y")}, []string{
+			"WARN A run on the device failed",
+			"WARN A run on the device failed",
+			"DEBUG A run on the device failed again",
+			"DEBUG A run on the device failed again",
+		}},
+		{"not opened between skips", []*report.Run{with(skip), unopened(), with(skip)}, []string{
+			"INFO The device was probed for the first time",
+			"INFO The device is not probed as configured",
+			"WARN A run on the device failed",
+			"INFO The device can be probed now",
+		}},
+		{"skips and clamps", []*report.Run{with(skip), with(skip), crash("x"), with(skip), with(clamp), ok()}, []string{
+			"INFO The device was probed for the first time",
+			"INFO The device is not probed as configured",
+			"DEBUG The device was probed",
+			"WARN A run on the device failed",
+			"INFO The device can be probed now",
+			"DEBUG The device was probed",
+			"INFO The device is not probed as configured",
+			"DEBUG The device was probed",
+			"INFO The device is probed as configured now",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var log logged
+			j := journal{log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{
+				Level: slog.LevelDebug,
+				ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+					if a.Key == slog.LevelKey || a.Key == slog.MessageKey {
+						return a
+					}
+					return slog.Attr{}
+				},
+			}))}
+			for _, r := range tt.runs {
+				j.run(r, "")
+			}
+			var got []string
+			for line := range strings.Lines(log.String()) {
+				level, msg, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "level="), " msg=")
+				got = append(got, level+" "+strings.Trim(msg, `"`))
+			}
+			wantEqual(t, "log", got, tt.want)
+		})
+	}
+}
+
+func TestJournalTellsWhatIsSkipped(t *testing.T) {
+	t.Parallel()
+	var log logged
+	j := journal{log: log.logger(slog.LevelInfo)}
+	j.run(&report.Run{Outcome: report.OutcomeFailed, Error: "e", Probes: []report.Probe{{
+		Name:   "qp",
+		Skips:  []report.Skip{{Subject: "raw_packet", Reason: report.SkipNotPermitted, Detail: "EPERM"}, {Reason: report.SkipNeeds}},
+		Clamps: []report.Clamp{{Profile: "large", Subject: "qp_rc", Attribute: "max_send_wr", Limit: "max_qp_wr", Configured: 9, Used: 7}},
+	}}}, "")
+	for _, want := range []string{
+		"qp: raw_packet: not_permitted (EPERM); qp: prerequisite_failed",
+		"qp: qp_rc large max_send_wr: 7 instead of 9 (max_qp_wr)",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in %s", want, log.String())
+		}
+	}
+}
+
+func TestJournalShowsStderr(t *testing.T) {
+	t.Parallel()
+	var log logged
+	j := journal{log: log.logger(slog.LevelWarn)}
+	j.run(&report.Run{Outcome: report.OutcomeCrashed, Error: "e"}, "free(): invalid pointer")
+	if !strings.Contains(log.String(), "free(): invalid pointer") {
+		t.Error(log.String())
+	}
+}

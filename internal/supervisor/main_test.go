@@ -1,0 +1,362 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/report"
+)
+
+// The test binary is its own child: these variables say how it behaves then.
+const (
+	envBehaviour = "SUPERVISOR_TEST_BEHAVIOUR"
+	// envPIDs is a folder in which a process leaves a file named as its id.
+	envPIDs = "SUPERVISOR_TEST_PIDS"
+)
+
+// patience is how long a test waits for what must happen at some time.
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) {
+	if b := os.Getenv(envBehaviour); b != "" {
+		os.Exit(behave(b))
+	}
+	before := runtime.NumGoroutine()
+	code := m.Run()
+	// What fuzzes has goroutines of its own.
+	if code == 0 && flag.Lookup("test.fuzz").Value.String() == "" {
+		code = leaks(before)
+	}
+	os.Exit(code)
+}
+
+// leaks looks for goroutines and children that the tests left behind.
+func leaks(before int) int {
+	deadline := time.Now().Add(patience)
+	for runtime.NumGoroutine() > before {
+		if time.Now().After(deadline) {
+			fmt.Fprintf(os.Stderr, "goroutines leaked: %d before, %d after\n", before, runtime.NumGoroutine())
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+			return 1
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	if !errors.Is(err, unix.ECHILD) {
+		fmt.Fprintf(os.Stderr, "a child was left behind: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// behave is the main function of a child.
+func behave(behaviour string) int {
+	leavePID()
+	w := report.NewWriter(os.Stdout)
+	whole := func() {
+		_ = w.Begin("ibv_open_device")
+		_ = w.Call(report.Call{Verb: "ibv_open_device", Duration: time.Millisecond})
+		_ = w.Device(report.Device{Transport: "InfiniBand", Firmware: "1.2.3"})
+		_ = w.Probe(report.Probe{Name: "cq", Status: report.StatusOK})
+		_ = w.End(report.End{})
+	}
+	hang := func() int { time.Sleep(24 * time.Hour); return 0 }
+	switch behaviour {
+	case "ok":
+		whole()
+	case "burn":
+		for start := time.Now(); time.Since(start) < 50*time.Millisecond; {
+			_ = slices.Max(make([]int, 1<<12))
+		}
+		whole()
+	case "slow":
+		time.Sleep(300 * time.Millisecond)
+		whole()
+	case "echo":
+		in, _ := io.ReadAll(os.Stdin)
+		_ = w.Device(report.Device{Transport: string(in), Firmware: strings.Join(os.Args[1:], ",")})
+		_ = w.End(report.End{})
+	case "failed":
+		_ = w.Probe(report.Probe{Name: "cq", Status: report.StatusFailed, Failures: []report.Failure{
+			{Subject: "medium", Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "no room"},
+		}})
+		_ = w.End(report.End{})
+	case "undestroyed":
+		_ = w.Undestroyed(report.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 5})
+		_ = w.End(report.End{})
+	case "cannot":
+		_ = w.End(report.End{Error: "the device cannot be opened"})
+	case "garbage":
+		_ = w.Begin("ibv_create_cq")
+		fmt.Println("Segmentation fault")
+		return hang()
+	case "garbage-exit":
+		fmt.Println("usage: something else")
+	case "truncated":
+		_ = w.Begin("ibv_create_qp")
+		fmt.Print(`{"call":{"verb":"ibv_cre`)
+	case "no-end":
+		_ = w.Device(report.Device{Transport: "InfiniBand"})
+		_ = w.Begin("ibv_destroy_cq")
+	case "long-line":
+		flood(func(b []byte) []byte { return b })
+		return hang()
+	case "large":
+		flood(func(b []byte) []byte {
+			return slices.Concat([]byte(`{"end":{"error":"`), b[:100<<10], []byte("\"}}\n"))
+		})
+		return hang()
+	case "large-calls":
+		line := []byte("{\"call\":{\"verb\":\"ibv_poll_cq\",\"ns\":1}}\n")
+		flood(func([]byte) []byte { return bytes.Repeat(line, 1000) })
+		return hang()
+	case "trailing":
+		whole()
+		fmt.Println("bye")
+	case "hang":
+		_ = w.Call(report.Call{Verb: "ibv_create_cq"})
+		_ = w.Begin("ibv_destroy_cq")
+		return hang()
+	case "hang-after-end":
+		whole()
+		return hang()
+	case "hang-closed":
+		_ = w.Begin("ibv_destroy_qp")
+		_ = os.Stdout.Close()
+		return hang()
+	case "ignore-sigterm":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		_ = w.Begin("ibv_destroy_srq")
+		return hang()
+	case "abort":
+		_ = w.Begin("ibv_create_srq")
+		// The Go runtime turns SIGABRT into an exit status; a shell doesn't.
+		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "ulimit -c 0; echo assertion failed >&2; kill -ABRT $$"}, nil)
+	case "go-abort":
+		_ = w.Begin("ibv_create_srq")
+		_ = unix.Kill(os.Getpid(), unix.SIGABRT)
+		return hang()
+	case "exit3":
+		_ = w.Begin("ibv_modify_qp")
+		fmt.Fprintln(os.Stderr, "out of luck")
+		return 3
+	case "panic":
+		_ = w.Begin("ibv_query_device")
+		deep(200)
+	case "stderr":
+		line := strings.Repeat("x", 1023) + "\n"
+		for range 1024 {
+			fmt.Fprint(os.Stderr, line)
+		}
+		fmt.Fprintln(os.Stderr, "the\x1b[31m last line\xff")
+		return 1
+	case "stderr-ok":
+		fmt.Fprint(os.Stderr, strings.Repeat("yes\n", 1<<18))
+		whole()
+	case "end-exit3":
+		whole()
+		return 3
+	case "silent":
+	case "grandchild":
+		whole()
+		spawn(&syscall.SysProcAttr{})
+	case "grandchild-escaped":
+		whole()
+		spawn(&syscall.SysProcAttr{Setsid: true})
+	case "grandchild-no-end":
+		_ = w.Begin("ibv_create_cq")
+		spawn(&syscall.SysProcAttr{Setsid: true})
+	case "grandchild-hang":
+		_ = w.Begin("ibv_create_cq")
+		spawn(&syscall.SysProcAttr{})
+		return hang()
+	case "wait":
+		return hang()
+	case "supervisor":
+		return supervise()
+	case "stalled":
+		return stalled()
+	default:
+		fmt.Fprintln(os.Stderr, "unknown behaviour", behaviour)
+		return 99
+	}
+	return 0
+}
+
+func deep(n int) {
+	if n == 0 {
+		panic("all is lost\nfor ever")
+	}
+	deep(n - 1)
+}
+
+// flood writes without end, a mebibyte of x at a time.
+func flood(dress func([]byte) []byte) {
+	b := dress(bytes.Repeat([]byte("x"), 1<<20))
+	for {
+		if _, err := os.Stdout.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// spawn starts a child that holds this process's output and error open, and
+// returns when it is there.
+func spawn(attr *syscall.SysProcAttr) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envBehaviour+"=wait")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = attr
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	file := filepath.Join(os.Getenv(envPIDs), strconv.Itoa(cmd.Process.Pid))
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// supervise runs a supervisor whose children hang.
+func supervise() int {
+	cfg := testConfig()
+	cfg.Discover = func() ([]string, error) { return []string{"a", "b", "c"}, nil }
+	cfg.Command = childCommand("hang", os.Getenv(envPIDs))
+	cfg.Concurrency = 3
+	cfg.Timeout = time.Hour
+	s, err := New(cfg)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := s.Run(context.Background()); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// stalled waits for what is soon done, and is stopped meanwhile for longer than it is to
+// wait.
+func stalled() int {
+	const grace = defaultKillGrace + pipeGrace
+	wake := exec.Command("/bin/sh", "-c", "while sleep 3; do kill -CONT $PPID; done")
+	wake.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := wake.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		_ = wake.Process.Kill()
+		_ = wake.Wait()
+	}()
+	done := make(chan struct{})
+	go func() {
+		time.Sleep(10 * time.Millisecond) // most likely it is waited for now
+		before := time.Now()
+		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
+		// This takes a little when the process goes on.
+		for time.Since(before) < grace {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(20 * time.Millisecond)
+		close(done)
+	}()
+	if !within(grace, done) {
+		fmt.Fprintln(os.Stderr, "what was soon done was not waited for")
+		return 1
+	}
+	return 0
+}
+
+func leavePID() {
+	dir := os.Getenv(envPIDs)
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), nil, 0o600); err != nil {
+		panic(err)
+	}
+}
+
+// childCommand is a Config.Command for children of the test binary that all
+// behave the same, and leave their ids in a folder if one is given.
+func childCommand(behaviour, pids string) func(string, Probing) Command {
+	return func(device string, _ Probing) Command {
+		return Command{
+			Path: os.Args[0],
+			Args: []string{"--device=" + device},
+			Env:  append(os.Environ(), envBehaviour+"="+behaviour, envPIDs+"="+pids),
+		}
+	}
+}
+
+// testConfig is a configuration without devices, sinks and surprises.
+func testConfig() Config {
+	return Config{
+		Provider: "simulated",
+		Discover: func() ([]string, error) { return nil, nil },
+		Command:  func(device string, _ Probing) Command { return Command{Path: device} },
+		Interval: time.Minute,
+		Timeout:  patience,
+		Logger:   slog.New(slog.DiscardHandler),
+	}
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// pidsIn returns the ids of the processes that left one in dir.
+func pidsIn(t *testing.T, dir string) []int {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids
+}
+
+// lives reports whether a process exists and is no zombie.
+func lives(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return len(rest) > 0 && rest[0] != 'Z' && rest[0] != 'X'
+}

@@ -1,0 +1,367 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// newOnceBench is a bench with audits of both kinds.
+func newOnceBench(
+	t *testing.T, next func(device string, n int) script, audit func(device string, judged []string, n int) script,
+	stock func(device string, n int) script, change func(*Config), devices ...string,
+) *stockBench {
+	t.Helper()
+	b := newStockBench(t, next, stock, func(c *Config) {
+		c.Contract = ContractConfig{Command: auditCommand, Timeout: 20 * time.Second}
+		if change != nil {
+			change(c)
+		}
+	}, devices...)
+	b.kids.audit = audit
+	return b
+}
+
+// once runs everything once, and returns how long that took and the error. Nothing of
+// it may be left but children that cannot be killed.
+func (s *stockBench) once(ctx context.Context) (time.Duration, error) {
+	s.t.Helper()
+	began := time.Now()
+	err := s.RunOnce(ctx)
+	took := time.Since(began)
+	synctest.Wait()
+	return took, err
+}
+
+func onceOK(takes time.Duration) (func(string, int) script, func(string, []string, int) script, func(string, int) script) {
+	return always(scriptOK(takes)), alwaysAudit(judged(takes, "x", "holds")), always(stocked(takes, report.Inventory{Index: 1}))
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes, audit, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, audit, stock, nil, "b", "a")
+		took, err := b.once(t.Context())
+		if err != nil || took != 3*time.Second {
+			t.Errorf("it took %v and ended with %v", took, err)
+		}
+		b.kids.check(t)
+		for _, device := range []string{"a", "b"} {
+			wantEqual(t, "probes", b.kids.startsOf(device), []time.Duration{0})
+			wantEqual(t, "audits", b.kids.startsOf(auditOf(device)), []time.Duration{time.Second})
+			wantEqual(t, "stock", b.kids.startsOf(stockOf(device)), []time.Duration{2 * time.Second})
+			state := stateOf(t, b.Snapshot(), device)
+			if !state.Present || state.Last == nil || state.Contracts == nil || state.Resources == nil || state.Resources.Inventory == nil {
+				t.Errorf("state of %s: %+v", device, state)
+			}
+			wantEqual(t, "verdicts", b.verdicts(device), []string{"x", "holds"})
+			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(auditOf(device)))+len(b.sink.runs(stockOf(device))), 3)
+		}
+		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
+		if !b.Snapshot().Ready {
+			t.Error("it is not ready")
+		}
+		if err := b.RunOnce(t.Context()); !errors.Is(err, ErrStarted) {
+			t.Errorf("a second RunOnce: %v", err)
+		}
+		if err := b.Run(t.Context()); !errors.Is(err, ErrStarted) {
+			t.Errorf("Run afterwards: %v", err)
+		}
+	})
+}
+
+// What is not configured is left out.
+func TestOnceProbesOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptFail()), nil, "a")
+		if err := b.RunOnce(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantEqual(t, "what the sink was told", b.sink.told(), []string{"a failed"})
+	})
+}
+
+// Many devices wait for their turn, those that hang among them, and each has it.
+func TestOnceIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20
+		var devices []string
+		for i := range n {
+			devices = append(devices, fmt.Sprintf("d%02d", i))
+		}
+		probes := func(device string, _ int) script {
+			if device < "d05" {
+				return scriptHang()
+			}
+			return scriptOK(time.Second)
+		}
+		_, audit, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, audit, stock, func(c *Config) { c.Concurrency = 3 }, devices...)
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.kids.check(t)
+		// Audits of resources have slots of their own.
+		if b.kids.most > 3+auditConcurrency {
+			t.Errorf("%d children ran at the same time", b.kids.most)
+		}
+		for _, device := range devices {
+			want := report.OutcomeOK
+			if device < "d05" {
+				want = report.OutcomeTimeout
+			}
+			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []report.Outcome{want})
+			wantEqual(t, "audits of "+device, b.verdicts(device), []string{"x", "holds"})
+			wantEqual(t, "stock of "+device, b.sink.count(stockOf(device)), 1)
+		}
+	})
+}
+
+// The contract audit goes on with another child, and stock is taken when all of them
+// have ended, of what they left.
+func TestOnceGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		audit := func(_ string, _ []string, n int) script {
+			return [...]script{
+				opening(hangs("y", "x", "holds"), 12),
+				opening(crashes("z"), 13),
+				opening(judged(time.Second, "w", "violated"), 14),
+			}[n]
+		}
+		stock := always(stocked(0, report.Inventory{Index: 1, PIDsVisible: true, Left: []report.Left{
+			{Context: report.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
+		}}))
+		b := newOnceBench(t, always(opening(scriptOK(0), 11)), audit, stock, nil, "a")
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.kids.check(t)
+		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:crashed", "w", "violated"})
+		wantEqual(t, "what was left out at last", b.kids.toldOf(2), []string{"x", "y", "z"})
+		wantEqual(t, "looked for", b.lookedFor(0), []uint32{11, 12, 13, 14})
+		left := stateOf(t, b.Snapshot(), "a").Resources.Leaked
+		if len(left) != 1 || left[0].Type != "qp" || left[0].Objects != 3 {
+			t.Errorf("left is %+v", left)
+		}
+	})
+}
+
+// A child that cannot be killed is told of and not waited for.
+func TestOnceStuck(t *testing.T) {
+	t.Parallel()
+	probes, audit, stock := onceOK(time.Second)
+	for _, c := range []struct {
+		name          string
+		stuck         func(b *stockBench, s script)
+		audits, stock int
+		took          time.Duration
+		kind          report.Kind
+	}{
+		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
+		{"probes", func(b *stockBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, report.KindProbe},
+		{"contracts", func(b *stockBench, s script) {
+			b.kids.audit = func(device string, judged []string, n int) script {
+				if device == "bad" {
+					return s
+				}
+				return audit(device, judged, n)
+			}
+		}, 1, 1, 24500 * time.Millisecond, report.KindProbe},
+		{"stock", func(b *stockBench, s script) { b.kids.stock = onlyOn("bad", s, stock) }, 1, 1, 14500 * time.Millisecond, report.KindInventory},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newOnceBench(t, probes, audit, stock, nil, "bad", "good")
+				s := scriptUnkillable()
+				c.stuck(b, s)
+				took, err := b.once(t.Context())
+				if err != nil || took != c.took {
+					t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
+				}
+				wantEqual(t, "audits", len(b.kids.startsOf(auditOf("bad"))), c.audits)
+				wantEqual(t, "stock", len(b.kids.startsOf(stockOf("bad"))), c.stock)
+				state := stateOf(t, b.Snapshot(), "bad")
+				stuck := state.Stuck
+				if c.kind == report.KindInventory {
+					stuck = state.Resources.Stuck
+				}
+				if stuck == nil || stuck.Verb != "ibv_destroy_cq" {
+					t.Errorf("stuck is %+v", stuck)
+				}
+				goodState := stateOf(t, b.Snapshot(), "good")
+				if goodState.Stuck != nil || goodState.Contracts == nil || goodState.Resources == nil || goodState.Resources.Inventory == nil {
+					t.Errorf("the other device: %+v", goodState)
+				}
+				close(s.release)
+				synctest.Wait()
+				b.kids.check(t)
+			})
+		})
+	}
+}
+
+// A child that ends at last while the rest goes on is not told to be stuck.
+func TestOnceSlowToEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes, audit, stock := onceOK(time.Second)
+		s := scriptUnkillable()
+		b := newOnceBench(t, onlyOn("bad", s, probes), audit, func(device string, n int) script {
+			// By now the probes of the device have been given up.
+			close(s.release)
+			return stock(device, n)
+		}, nil, "bad")
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		state := stateOf(t, b.Snapshot(), "bad")
+		if state.Stuck != nil || state.Last == nil || state.Last.Outcome != report.OutcomeTimeout {
+			t.Errorf("stuck is %+v, the last run %+v", state.Stuck, state.Last)
+		}
+		b.kids.check(t)
+	})
+}
+
+// onlyOn returns a child for one device, and others for the rest.
+func onlyOn(device string, s script, others func(string, int) script) func(string, int) script {
+	return func(d string, n int) script {
+		if d == device {
+			return s
+		}
+		return others(d, n)
+	}
+}
+
+// When the context is done the children are killed, and nothing more is started.
+func TestOnceInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		order []string
+		told  []string
+	}{
+		{"in the probes", 5 * time.Second, []string{"a"}, nil},
+		{"in the contracts", 15 * time.Second, []string{"a", auditOf("a")}, []string{"a ok"}},
+		{"in the stock", 25 * time.Second, []string{"a", auditOf("a"), stockOf("a")}, []string{"a ok", auditOf("a") + " ok"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				probes, audit, stock := onceOK(9 * time.Second)
+				b := newOnceBench(t, probes, audit, stock, nil, "a")
+				ctx, cancel := context.WithTimeout(t.Context(), c.after)
+				defer cancel()
+				took, err := b.once(ctx)
+				if !errors.Is(err, context.DeadlineExceeded) || took != c.after {
+					t.Errorf("it took %v and ended with %v", took, err)
+				}
+				b.kids.check(t)
+				wantEqual(t, "children", b.kids.order, c.order)
+				wantEqual(t, "what the sink was told", b.sink.told(), c.told)
+			})
+		})
+	}
+}
+
+// A child that cannot be killed does not keep it from ending either.
+func TestOnceInterruptedWhileStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, audit, stock := onceOK(0)
+		s := scriptUnkillable()
+		b := newOnceBench(t, always(s), audit, stock, func(c *Config) { c.Concurrency = 1 }, "a", "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		took, err := b.once(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || took != 3500*time.Millisecond {
+			t.Errorf("it took %v and ended with %v", took, err)
+		}
+		wantEqual(t, "children", len(b.kids.order), 1)
+		close(s.release)
+		synctest.Wait()
+		b.kids.check(t)
+	})
+}
+
+// A device that vanishes meanwhile is in the snapshot, as one that is gone, and is
+// assessed as such.
+func TestOnceVanished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes, audit, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, audit, stock, func(c *Config) {
+			c.Assess = func(d *report.DeviceState) *report.Assessment {
+				return &report.Assessment{Findings: []report.Finding{{Message: fmt.Sprint(d.Present)}}}
+			}
+		}, "a", "b")
+		go func() {
+			time.Sleep(1500 * time.Millisecond)
+			b.host(nil, "b", "c")
+		}()
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.kids.check(t)
+		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
+		for device, present := range map[string]bool{"a": false, "b": true} {
+			state := stateOf(t, b.Snapshot(), device)
+			if state.Present != present || state.Assessment.Findings[0].Message != fmt.Sprint(present) || state.Last == nil || state.Contracts == nil {
+				t.Errorf("%s: %+v, assessed as %+v", device, state, state.Assessment)
+			}
+		}
+	})
+}
+
+func TestOnceWithoutDevices(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		err  error
+	}{{"none", nil}, {"unknown", errors.New("permission denied")}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				probes, audit, stock := onceOK(0)
+				b := newOnceBench(t, probes, audit, stock, nil)
+				b.host(c.err)
+				if _, err := b.once(t.Context()); err != nil {
+					t.Error(err)
+				}
+				s := b.Snapshot()
+				wantEqual(t, "devices", names(s), []string(nil))
+				wantEqual(t, "discovery error", s.DiscoveryError != "", c.err != nil)
+				wantEqual(t, "ready", s.Ready, c.err == nil)
+			})
+		})
+	}
+}
+
+// That the devices cannot be listed any more at the end takes nothing away.
+func TestOnceCannotLookAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		probes, audit, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, audit, stock, nil, "a")
+		go func() {
+			time.Sleep(1500 * time.Millisecond)
+			b.host(errors.New("permission denied"))
+		}()
+		if _, err := b.once(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s := b.Snapshot(); !stateOf(t, s, "a").Present || s.DiscoveryError != "" {
+			t.Errorf("snapshot %+v", s)
+		}
+	})
+}

@@ -1,0 +1,757 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// bench is a supervisor with fake children in virtual time.
+type bench struct {
+	*Supervisor
+	t     *testing.T
+	kids  *fakes
+	sink  *recorder
+	log   *logged
+	stop  context.CancelFunc
+	ended chan error
+
+	mu      sync.Mutex
+	devices []string
+	err     error
+}
+
+// newBench returns a bench without jitter. It must be called in a bubble.
+func newBench(t *testing.T, next func(device string, n int) script, change func(*Config), devices ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, kids: newFakes(next), sink: newRecorder(), log: &logged{}, ended: make(chan error, 1), devices: devices}
+	cfg := testConfig()
+	cfg.Discover = b.discover
+	cfg.Sinks = []Sink{b.sink}
+	cfg.Interval, cfg.Timeout, cfg.Concurrency = time.Minute, 10*time.Second, 10
+	cfg.Logger = b.log.logger(slog.LevelInfo)
+	cfg.Jitter = -1
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.launch = b.kids.launch
+	b.Supervisor = s
+	return b
+}
+
+func (b *bench) discover() ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.devices, b.err
+}
+
+// host makes the host have these devices, or an error instead.
+func (b *bench) host(err error, devices ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.devices, b.err = devices, err
+}
+
+func (b *bench) start() {
+	ctx, stop := context.WithCancel(b.t.Context())
+	b.stop = stop
+	go func() { b.ended <- b.Run(ctx) }()
+	synctest.Wait()
+}
+
+// after lets time pass.
+func (b *bench) after(d time.Duration) *report.Snapshot {
+	time.Sleep(d)
+	synctest.Wait()
+	return b.Snapshot()
+}
+
+// end stops the supervisor and waits for its end.
+func (b *bench) end() {
+	b.t.Helper()
+	b.stop()
+	if err := <-b.ended; err != nil {
+		b.t.Errorf("Run: %v", err)
+	}
+	synctest.Wait()
+	b.kids.check(b.t)
+}
+
+func (b *bench) logs(text string) int { return strings.Count(b.log.String(), text) }
+
+func always(s script) func(string, int) script { return func(string, int) script { return s } }
+
+func names(s *report.Snapshot) []string {
+	var names []string
+	for _, d := range s.Devices {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func stateOf(t *testing.T, s *report.Snapshot, name string) report.DeviceState {
+	t.Helper()
+	for _, d := range s.Devices {
+		if d.Name == name {
+			return d
+		}
+	}
+	t.Fatalf("no %s in %v", name, names(s))
+	return report.DeviceState{}
+}
+
+func wantEqual(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func TestRunsFollowInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(7*time.Second)), nil, "b", "a")
+		b.start()
+		b.after(150 * time.Second)
+		want := []time.Duration{0, time.Minute, 2 * time.Minute}
+		wantEqual(t, "starts on a", b.kids.startsOf("a"), want)
+		wantEqual(t, "starts on b", b.kids.startsOf("b"), want)
+		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
+		a := stateOf(t, b.Snapshot(), "a")
+		if !a.Present || a.Info == nil || a.Last == nil || a.Last.Outcome != report.OutcomeOK || a.Last.Duration != 7*time.Second ||
+			!a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 || a.Stuck != nil {
+			t.Errorf("state %+v, last %+v", a, a.Last)
+		}
+		if runs := b.sink.runs("a"); len(runs) != 3 || !runs[2].Started.Equal(a.Last.Started) || a.Last.Calls != nil {
+			t.Errorf("the sink was handed %v", runs)
+		}
+		b.end()
+	})
+}
+
+func TestRunLongerThanInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(7*time.Second)), func(c *Config) { c.Interval = 5 * time.Second }, "a")
+		b.start()
+		b.after(15 * time.Second)
+		const pause = 500 * time.Millisecond
+		wantEqual(t, "starts", b.kids.startsOf("a"), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
+		b.end()
+	})
+}
+
+func TestJitter(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		random float64
+		want   []time.Duration
+	}{
+		{0, []time.Duration{0, 54 * time.Second, 108 * time.Second}},
+		{0.5, []time.Duration{100 * time.Millisecond, 60100 * time.Millisecond, 120100 * time.Millisecond}},
+		{1, []time.Duration{200 * time.Millisecond, 66200 * time.Millisecond, 132200 * time.Millisecond}},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Jitter = 0 }, "a")
+			b.random = func() float64 { return tt.random }
+			b.start()
+			b.after(140 * time.Second)
+			wantEqual(t, "starts", b.kids.startsOf("a"), tt.want)
+			b.end()
+		})
+	}
+}
+
+func TestBackoffAndRecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		next := func(_ string, n int) script {
+			switch {
+			case n == 0:
+				return scriptHang()
+			case n < 5:
+				return scriptFail()
+			default:
+				return scriptOK(0)
+			}
+		}
+		b := newBench(t, next, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
+		b.start()
+		b.after(40 * time.Minute)
+		starts := b.kids.startsOf("a")
+		var pauses []time.Duration
+		for i, end := range b.kids.endsOf("a") {
+			if i+1 < len(starts) && i < 7 {
+				pauses = append(pauses, starts[i+1]-end)
+			}
+		}
+		m := time.Minute
+		wantEqual(t, "pauses", pauses, []time.Duration{2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
+		var outcomes []report.Outcome
+		for _, r := range b.sink.runs("a")[:6] {
+			outcomes = append(outcomes, r.Outcome)
+		}
+		f := report.OutcomeFailed
+		wantEqual(t, "outcomes", outcomes, []report.Outcome{report.OutcomeTimeout, f, f, f, f, report.OutcomeOK})
+		wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
+		b.end()
+	})
+}
+
+func TestStateOfFailingDevice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ string, n int) script {
+			if n == 0 {
+				return scriptOK(0)
+			}
+			return scriptHang()
+		}, nil, "a")
+		b.start()
+		snap := b.after(30 * time.Minute)
+		a := stateOf(t, snap, "a")
+		runs := b.sink.runs("a")
+		if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
+			t.Errorf("state %+v after %d runs", a, len(runs))
+		}
+		if a.Last.Verb != "ibv_destroy_cq" || a.Last.Duration != 10*time.Second || a.Last.Error != "no end within 10s in ibv_destroy_cq" {
+			t.Errorf("run %+v", a.Last)
+		}
+		b.end()
+	})
+}
+
+func TestBackoffFunction(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		most time.Duration
+		n    int
+		want time.Duration
+	}{
+		{8, 0, 1},
+		{8, 1, 2},
+		{8, 2, 4},
+		{8, 3, 8},
+		{8, 4, 8},
+		{8, 1 << 30, 8},
+		{7, 3, 7},
+		{1, 5, 1},
+		{1<<63 - 1, 1 << 30, 1<<63 - 1},
+	} {
+		if got := backoff(1, tt.most, tt.n); got != tt.want {
+			t.Errorf("backoff(1, %d, %d) = %d, want %d", tt.most, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c", "d", "e")
+		b.start()
+		b.after(30 * time.Minute)
+		if b.kids.most != 2 {
+			t.Errorf("%d children at once, want 2", b.kids.most)
+		}
+		for _, d := range []string{"a", "b", "c", "d", "e"} {
+			if n := b.sink.count(d); n < 29 || n > 30 {
+				t.Errorf("%d runs on %s", n, d)
+			}
+		}
+		b.end()
+	})
+}
+
+// Children come in the order in which their devices were due.
+func TestFairness(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) {
+			c.Concurrency = 1
+			c.Interval = time.Second
+		}, "a", "b", "c", "d")
+		b.start()
+		b.after(10 * time.Minute)
+		order := b.kids.order
+		for i := 4; i < len(order); i++ {
+			if order[i] != order[i-4] {
+				t.Fatalf("out of turn: %v", order[:i+1])
+			}
+		}
+		b.end()
+	})
+}
+
+// A device that hangs takes its timeout away from the others ever more rarely.
+func TestHungDeviceLeavesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(device string, _ int) script {
+			if device == "hung" {
+				return scriptHang()
+			}
+			return scriptOK(time.Second)
+		}, func(c *Config) {
+			c.Concurrency = 1
+			c.Interval, c.Timeout = 30*time.Second, 30*time.Second
+		}, "good", "hung")
+		b.start()
+		b.after(time.Hour)
+		if n := b.sink.count("good"); n < 100 {
+			t.Errorf("%d runs on the good device, want nearly 120", n)
+		}
+		if n := b.sink.count("hung"); n < 10 || n > 20 {
+			t.Errorf("%d runs on the hung device", n)
+		}
+		b.end()
+	})
+}
+
+// However many devices hang, once each has been found to, they leave all slots but
+// one to the others, which are probed as if there were none.
+func TestHungDevicesDelayNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
+		b := newBench(t, func(device string, _ int) script {
+			if device == "good" {
+				return scriptOK(time.Second)
+			}
+			return scriptHang()
+		}, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
+		b.start()
+		b.after(2 * time.Hour)
+		starts := b.kids.startsOf("good")
+		for i := 2; i < len(starts); i++ {
+			if d := starts[i] - starts[i-1]; d != time.Minute {
+				t.Errorf("run %d on the good device started %v after the one before", i, d)
+			}
+		}
+		if b.kids.most != 2 {
+			t.Errorf("%d children at once, want 2", b.kids.most)
+		}
+		for _, d := range hung {
+			if n := b.sink.count(d); n < 5 {
+				t.Errorf("%d runs on %s", n, d)
+			}
+		}
+		b.end()
+	})
+}
+
+// A program that cannot be loaded costs its run, and later nobody anything.
+func TestChildDoesNotStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
+		loaded := make(chan struct{})
+		launch := b.launch
+		b.launch = func(c Command) (process, error) {
+			<-loaded
+			return launch(c)
+		}
+		b.start()
+		a := stateOf(t, b.after(11*time.Second), "a")
+		if a.Last == nil || a.Last.Outcome != report.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
+			t.Errorf("last run %+v", a.Last)
+		}
+		close(loaded)
+		b.after(10 * time.Minute)
+		if n := b.sink.count("a"); n < 5 {
+			t.Errorf("%d runs after the program could be loaded", n)
+		}
+		b.end()
+	})
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	t.Run("no devices", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, always(scriptOK(0)), nil)
+			if s := b.Snapshot(); s == nil || s.Ready || len(s.Devices) != 0 || s.Provider != "simulated" {
+				t.Errorf("before the start: %+v", s)
+			}
+			b.start()
+			if !b.Snapshot().Ready {
+				t.Error("not ready")
+			}
+			b.end()
+		})
+	})
+	t.Run("after the last first run", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(device string, _ int) script {
+				return map[string]script{"quick": scriptOK(0), "slow": scriptOK(3 * time.Second), "gone": scriptHang()}[device]
+			}, func(c *Config) { c.Discovery = 5 * time.Second }, "gone", "quick", "slow")
+			b.start()
+			b.host(nil, "quick", "slow", "late")
+			if b.after(4 * time.Second).Ready {
+				t.Error("ready before every device was probed")
+			}
+			if !b.after(time.Second).Ready {
+				t.Error("not ready when every first device was probed or has vanished")
+			}
+			b.end()
+		})
+	})
+	t.Run("stuck", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			child := scriptUnkillable()
+			b := newBench(t, always(child), nil, "a")
+			b.start()
+			if b.after(10 * time.Second).Ready {
+				t.Error("ready before the child was given up")
+			}
+			if !b.after(10 * time.Second).Ready {
+				t.Error("not ready when the child is stuck")
+			}
+			close(child.release)
+			b.end()
+		})
+	})
+	t.Run("error at first", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, always(scriptOK(0)), nil)
+			b.host(errors.New("not now"))
+			b.start()
+			if s := b.Snapshot(); s.Ready || s.DiscoveryError != "not now" {
+				t.Errorf("snapshot %+v", s)
+			}
+			b.host(nil, "a")
+			if s := b.after(6 * time.Second); !s.Ready || s.DiscoveryError != "" || len(s.Devices) != 1 {
+				t.Errorf("snapshot %+v", s)
+			}
+			b.end()
+		})
+	})
+}
+
+func TestDevicesComeAndGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil, "a", "b")
+		b.start()
+		first := b.after(time.Second)
+		b.host(nil, "b", "c")
+		snap := b.after(5 * time.Second)
+		wantEqual(t, "devices", names(snap), []string{"b", "c"})
+		wantEqual(t, "devices of an old snapshot", names(first), []string{"a", "b"})
+		b.after(10 * time.Minute)
+		if n := b.sink.count("a"); n != 1 {
+			t.Errorf("%d runs on a, want 1", n)
+		}
+		// Which comes first is open: they are two devices.
+		told := b.sink.told()[2:4]
+		slices.Sort(told)
+		wantEqual(t, "told", told, []string{"a forgotten", "c ok"})
+
+		b.host(nil, "a", "b", "c")
+		a := stateOf(t, b.after(5*time.Second), "a")
+		if n := b.sink.count("a"); n != 2 || !a.Last.Started.Equal(b.sink.runs("a")[1].Started) {
+			t.Errorf("%d runs, state %+v", n, a)
+		}
+		b.end()
+		told = b.sink.told()
+		if n := len(told) - len(slices.DeleteFunc(slices.Clone(told), func(s string) bool { return s == "a forgotten" })); n != 1 {
+			t.Errorf("a was forgotten %d times", n)
+		}
+		wantEqual(t, "found", b.logs("A device was found"), 4)
+		wantEqual(t, "vanished", b.logs("A device has vanished"), 1)
+	})
+}
+
+func TestVanishedWhileProbed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptHang()), func(c *Config) { c.Timeout = time.Hour }, "a")
+		b.start()
+		b.host(nil)
+		if snap := b.after(5 * time.Second); len(snap.Devices) != 0 || !snap.Ready {
+			t.Errorf("snapshot %+v", snap)
+		}
+		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
+		wantEqual(t, "kills", b.kids.kills["a"], 1)
+		b.end()
+		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
+	})
+}
+
+func TestVanishedWhileWaitingForItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptHang()), func(c *Config) {
+			c.Timeout = time.Hour
+			c.Concurrency = 1
+		}, "a", "b", "c")
+		b.start()
+		busy := b.kids.order[0]
+		b.host(nil, busy)
+		b.after(5 * time.Second)
+		wantEqual(t, "forgotten", len(b.sink.told()), 2)
+		wantEqual(t, "devices", names(b.Snapshot()), []string{busy})
+		b.end()
+	})
+}
+
+func TestDiscoveryError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil, "a")
+		b.start()
+		b.host(errors.New("no\npermission"))
+		snap := b.after(10 * time.Minute)
+		wantEqual(t, "devices", names(snap), []string{"a"})
+		wantEqual(t, "error", snap.DiscoveryError, "no permission")
+		if n := b.sink.count("a"); n < 10 {
+			t.Errorf("%d runs on a device that is known", n)
+		}
+		wantEqual(t, "warnings", b.logs("cannot be listed"), 1)
+		b.host(errors.New("something else"))
+		b.after(time.Minute)
+		wantEqual(t, "warnings", b.logs("cannot be listed"), 2)
+		b.host(nil, "a")
+		snap = b.after(time.Minute)
+		wantEqual(t, "error", snap.DiscoveryError, "")
+		wantEqual(t, "recoveries", b.logs("can be listed again"), 1)
+		b.end()
+	})
+}
+
+func TestUnusableNames(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil, "a", "", "../b", "c/d", "a", "e\x00", "\xff", ".", "..", "-f $(x)")
+		b.start()
+		snap := b.after(10 * time.Minute)
+		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "a"})
+		wantEqual(t, "warnings", b.logs("unusable names"), 1)
+		b.host(nil, "a")
+		b.after(time.Minute)
+		wantEqual(t, "recoveries", b.logs("Every device has a usable name"), 1)
+		b.end()
+	})
+}
+
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := scriptUnkillable()
+		b := newBench(t, func(device string, n int) script {
+			if device == "bad" && n == 0 {
+				return child
+			}
+			return scriptOK(time.Second)
+		}, func(c *Config) { c.Concurrency = 1 }, "bad", "good")
+		begin := time.Now()
+		b.start()
+		snap := b.after(25 * time.Second)
+		bad := stateOf(t, snap, "bad")
+		if bad.Last == nil || bad.Last.Outcome != report.OutcomeTimeout || bad.Last.Verb != "ibv_destroy_cq" ||
+			!strings.Contains(bad.Last.Error, "cannot be killed") || !bad.Present || bad.Failures != 1 {
+			t.Fatalf("state %+v, last %+v", bad, bad.Last)
+		}
+		if bad.Stuck == nil || bad.Stuck.Verb != "ibv_destroy_cq" || bad.Stuck.PID < 1000 || bad.Stuck.Since.Before(begin.Add(10*time.Second)) {
+			t.Errorf("stuck %+v", bad.Stuck)
+		}
+		b.after(time.Hour)
+		wantEqual(t, "children of the stuck device", len(b.kids.startsOf("bad")), 1)
+		if n := b.sink.count("good"); n < 59 {
+			t.Errorf("%d runs on the good device while the other was stuck", n)
+		}
+		wantEqual(t, "warnings", b.logs("does not end"), 1)
+
+		close(child.release)
+		bad = stateOf(t, b.after(0), "bad")
+		if bad.Stuck != nil || bad.Last.Outcome != report.OutcomeTimeout {
+			t.Errorf("state %+v", bad)
+		}
+		wantEqual(t, "messages", b.logs("that did not end has ended"), 1)
+		bad = stateOf(t, b.after(150*time.Second), "bad")
+		if bad.Last.Outcome != report.OutcomeOK || bad.Failures != 0 {
+			t.Errorf("state %+v", bad)
+		}
+		b.end()
+		wantEqual(t, "kills", b.kids.kills["bad"], 1)
+	})
+}
+
+func TestStuckAfterGarbage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := scriptUnkillable()
+		child.output += "garbage\n"
+		b := newBench(t, always(child), nil, "a")
+		b.start()
+		a := stateOf(t, b.after(5*time.Second), "a")
+		if a.Stuck == nil || a.Last.Outcome != report.OutcomeCrashed || !strings.Contains(a.Last.Error, "garbage") || a.Last.Verb != "ibv_destroy_cq" {
+			t.Errorf("state %+v, last %+v", a, a.Last)
+		}
+		close(child.release)
+		b.end()
+	})
+}
+
+func TestStuckAndVanished(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"vanishes while probed", "vanishes while stuck"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := scriptUnkillable()
+				b := newBench(t, func(_ string, n int) script {
+					if n == 0 {
+						return child
+					}
+					return scriptOK(0)
+				}, nil, "a")
+				b.start()
+				observed := 0
+				if when == "vanishes while stuck" {
+					b.after(20 * time.Second)
+					observed = 1
+				}
+				b.host(nil)
+				snap := b.after(10 * time.Minute)
+				a := stateOf(t, snap, "a")
+				if a.Present || a.Stuck == nil || a.Stuck.Verb != "ibv_destroy_cq" || !snap.Ready {
+					t.Errorf("state %+v", a)
+				}
+				wantEqual(t, "events", len(b.sink.told()), observed)
+
+				b.host(nil, "a")
+				a = stateOf(t, b.after(10*time.Minute), "a")
+				if !a.Present || a.Stuck == nil || a.Last != nil {
+					t.Errorf("state %+v after it came back", a)
+				}
+				wantEqual(t, "events", len(b.sink.told()), observed)
+				wantEqual(t, "children", len(b.kids.startsOf("a")), 1)
+
+				close(child.release)
+				a = stateOf(t, b.after(time.Second), "a")
+				if !a.Present || a.Stuck != nil || a.Last == nil || a.Last.Outcome != report.OutcomeOK {
+					t.Errorf("state %+v after the child ended", a)
+				}
+				wantEqual(t, "told", b.sink.told()[observed:], []string{"a forgotten", "a ok"})
+				b.end()
+			})
+		})
+	}
+}
+
+func TestStuckAndVanishedForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := scriptUnkillable()
+		b := newBench(t, always(child), nil, "a")
+		b.start()
+		b.host(nil)
+		b.after(time.Minute)
+		close(child.release)
+		if snap := b.after(0); len(snap.Devices) != 0 {
+			t.Errorf("devices %+v", snap.Devices)
+		}
+		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
+		b.end()
+	})
+}
+
+// Run ends although a child cannot be killed, whether that is known before or
+// turns out at the end.
+func TestRunEndsWithStuckChild(t *testing.T) {
+	t.Parallel()
+	for _, before := range []time.Duration{time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			child := scriptUnkillable()
+			b := newBench(t, always(child), nil, "a")
+			b.start()
+			b.after(before)
+			stopped := time.Now()
+			b.stop()
+			if err := <-b.ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			if d := time.Since(stopped); d > defaultKillGrace+pipeGrace {
+				t.Errorf("Run took %v to end", d)
+			}
+			if stateOf(t, b.Snapshot(), "a").Stuck == nil {
+				t.Error("the snapshot does not tell of the child that is left")
+			}
+			close(child.release)
+			synctest.Wait()
+			b.kids.check(t)
+		})
+	}
+}
+
+func TestRunEndsWithBusyChildren(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptHang()), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c")
+		b.start()
+		b.after(time.Second)
+		b.end()
+		if told := b.sink.told(); len(told) != 0 {
+			t.Errorf("told %v", told)
+		}
+		if err := b.Run(t.Context()); !errors.Is(err, ErrStarted) {
+			t.Errorf("second Run: %v", err)
+		}
+	})
+}
+
+func TestStartFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil, nil, "a")
+		b.launch = func(Command) (process, error) { return nil, errors.New("no more processes") }
+		b.start()
+		a := stateOf(t, b.after(10*time.Minute), "a")
+		if a.Last.Outcome != report.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
+			t.Errorf("state %+v, last %+v", a, a.Last)
+		}
+		wantEqual(t, "warnings", b.logs("A run on the device failed"), 1)
+		b.end()
+	})
+}
+
+func TestSnapshotDuringRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, always(scriptOK(time.Millisecond)), func(c *Config) { c.Interval = 10 * time.Millisecond }, "a", "b", "c")
+		b.start()
+		var readers sync.WaitGroup
+		for range 4 {
+			readers.Go(func() {
+				for range 200 {
+					for _, d := range b.Snapshot().Devices {
+						if d.Last != nil && d.Last.Device != d.Name {
+							t.Errorf("run of %s at %s", d.Last.Device, d.Name)
+						}
+					}
+					time.Sleep(time.Millisecond)
+				}
+			})
+		}
+		readers.Wait()
+		b.end()
+	})
+}

@@ -1,0 +1,392 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/report"
+)
+
+// maxFirstDelay is the longest pause before the first run on a device.
+const maxFirstDelay = 200 * time.Millisecond
+
+// minPause is the part of the interval that at least lies between two runs.
+const minPause = 10
+
+// job is one kind of run on a device.
+type job struct {
+	kind    report.Kind
+	timeout time.Duration
+	// due is when the next run is to start; zero while that is open.
+	due time.Time
+	// suspect tells that the last run of this kind, or a part of the last audit, had
+	// to be killed at its deadline.
+	suspect bool
+}
+
+// worker probes one device and holds it to its contracts, one run after the other.
+// It and its auditor are the only ones that call the sinks for its device.
+type worker struct {
+	s    *Supervisor
+	name string
+	// cancel makes the worker end. It is set when the worker is started.
+	cancel context.CancelCauseFunc
+	// journal, probes, failures and audit are used by the worker's goroutine only.
+	// failures counts the runs of the probes since the last one that was ok; audit
+	// is nil for no audit.
+	journal  journal
+	probes   job
+	failures int
+	audit    *audit
+	// rounds is what the runs of the probes leave to those to come; changed tells that
+	// the device is another than the last contract audit judged. Both are used as those
+	// above.
+	rounds  rounds
+	changed bool
+	// auditor takes stock beside all that; nil for nobody.
+	auditor *auditor
+
+	// state and gone are guarded by Supervisor.mu. gone tells that the device
+	// vanished; it stays so if the device appears again, which another worker is
+	// for.
+	state report.DeviceState
+	gone  bool
+	// kept tells that the device stays in the snapshot if it vanishes. It does not
+	// change once the worker is there for others.
+	kept bool
+}
+
+func newWorker(s *Supervisor, name string) *worker {
+	w := &worker{
+		s:       s,
+		name:    name,
+		journal: journal{log: s.cfg.Logger.With("device", name)},
+		probes:  job{kind: report.KindProbe, timeout: s.cfg.Timeout},
+		state:   report.DeviceState{Name: name, Present: true},
+	}
+	if s.cfg.Contract.Command != nil {
+		w.audit = newAudit(s.cfg.Contract.Timeout)
+	}
+	if s.cfg.Inventory.Command != nil {
+		w.auditor = newAuditor(w)
+	}
+	return w
+}
+
+// work is the worker's goroutine. It ends when own is done and no child is left,
+// or, with a child that cannot be killed, when all is done. own is done when the
+// device has vanished and when all is done.
+func (w *worker) work(all, own context.Context) {
+	defer w.cancel(nil)
+	var auditing sync.WaitGroup
+	if w.auditor != nil {
+		auditing.Go(func() { w.auditor.run(own) })
+	}
+	ended := w.runAll(all, own)
+	auditing.Wait()
+	if !ended || !errors.Is(context.Cause(own), errVanished) {
+		return
+	}
+	for _, sink := range w.s.cfg.Sinks {
+		sink.Forget(w.name)
+	}
+	select {
+	case w.s.ended <- w:
+	case <-all.Done():
+	}
+}
+
+// runAll runs child after child until own is done. It reports whether every child
+// has ended.
+func (w *worker) runAll(all, own context.Context) bool {
+	w.probes.due = time.Now().Add(w.firstDelay())
+	for {
+		j := w.next()
+		if !pause(own, time.Until(j.due)) {
+			return true
+		}
+		release, err := w.acquire(own, j)
+		if err != nil {
+			if own.Err() != nil {
+				return true
+			}
+			// The probes have become due meanwhile, and go first.
+			j.due = time.Now()
+			continue
+		}
+		res := w.s.runChild(own, w.task(j))
+		release()
+		if res.run != nil {
+			w.hand(j, res)
+		}
+		if res.left != nil && !w.stuck(all, res) {
+			return false
+		}
+		w.auditor.childEnded(res.run)
+		if res.run != nil {
+			w.schedule(j, res.run)
+		}
+	}
+}
+
+// next returns the job that is due first; of two at once, the probes.
+func (w *worker) next() *job {
+	if a := w.audit; a != nil && !a.due.IsZero() && a.due.Before(w.probes.due) {
+		return &a.job
+	}
+	return &w.probes
+}
+
+// task returns what the child of a job is to do.
+func (w *worker) task(j *job) task {
+	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
+	if j.kind == report.KindContract {
+		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.leaveOut()) }
+	} else {
+		t.command = func() Command { return w.s.cfg.Command(w.name, w.rounds.task()) }
+	}
+	return t
+}
+
+// acquire waits for a slot. A suspect audit stops waiting when the probes of its device are due, with an
+// error: what the probes measure must not grow old because audits hang elsewhere.
+func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
+	patient := ctx
+	if j.kind == report.KindContract {
+		var cancel context.CancelFunc
+		patient, cancel = context.WithDeadline(ctx, w.probes.due)
+		defer cancel()
+	}
+	return w.s.runs.acquire(ctx, patient, j.suspect)
+}
+
+// hand gives a finished run to the sinks and puts it into the snapshot.
+func (w *worker) hand(j *job, res result) {
+	run := res.run
+	take := w.probed
+	if j.kind == report.KindContract {
+		take = w.audited
+	}
+	change := take(res)
+	for _, sink := range w.s.cfg.Sinks {
+		sink.Observe(run)
+	}
+	w.update(func(state *report.DeviceState) {
+		if res.left != nil {
+			state.Stuck = stuckState(res)
+		}
+		if w.gone {
+			return
+		}
+		if run.Info != nil {
+			state.Info = run.Info
+		}
+		change(state)
+	})
+}
+
+// probed takes in a run of the probes. It returns how the device's state changes,
+// which is called with Supervisor.mu held.
+func (w *worker) probed(res result) (change func(*report.DeviceState)) {
+	run := res.run
+	w.probes.suspect = run.Outcome == report.OutcomeTimeout
+	if run.Outcome == report.OutcomeOK {
+		w.failures = 0
+	} else {
+		w.failures++
+	}
+	kept, changes := w.rounds.take(run)
+	w.journal.run(kept, res.stderr)
+	if len(changes) > 0 {
+		w.changed = true
+		w.journal.changed(changes)
+	}
+	measured := run.Kept()
+	waits := w.audit != nil && !w.audit.goesOn() && w.audit.due.IsZero()
+	return func(state *report.DeviceState) {
+		state.Last = kept
+		if waits {
+			state.Contracts = putOff(state.Contracts, run.Light)
+		}
+		state.Notification = latestVectors(state.Notification, measured)
+		state.Failures = w.failures
+		if run.Outcome == report.OutcomeOK {
+			state.LastSuccess = run.Started
+		}
+		delete(w.s.awaited, w.name)
+	}
+}
+
+// latestVectors returns the latest measurement of each completion vector after a run
+// that is kept, of which before is what was known; nil for nothing. It changes neither.
+func latestVectors(before *report.Notification, run *report.Run) *report.Notification {
+	latest := make(map[int]report.VectorLatency)
+	if before != nil {
+		for _, v := range before.Vectors {
+			latest[v.Vector] = v
+		}
+	}
+	for _, l := range run.Vectors() {
+		latest[l.Vector] = report.VectorLatency{Latency: l, Measured: run.Started}
+	}
+	if run.Info != nil {
+		maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= run.Info.CompletionVectors })
+	}
+	if len(latest) == 0 {
+		return nil
+	}
+	after := new(report.Notification)
+	numbers := slices.Sorted(maps.Keys(latest))
+	for _, n := range numbers[:min(len(numbers), report.MaxVectors)] {
+		after.Vectors = append(after.Vectors, latest[n])
+	}
+	return after
+}
+
+// audited is probed for a run of the audit. What the run itself did not live to
+// say, the verdict on the contract that ended it, is added to it.
+func (w *worker) audited(res result) (change func(*report.DeviceState)) {
+	a := w.audit
+	if light := res.run.Light; light != nil && res.run.Outcome == report.OutcomeOK {
+		a.children = 0
+		return func(state *report.DeviceState) { state.Contracts = putOff(state.Contracts, light) }
+	}
+	a.take(res)
+	w.journal.auditRun(res.run, res.stderr)
+	if !a.goesOn() {
+		w.journal.auditEnd(a)
+	}
+	contracts := &report.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
+	// What an earlier child of the audit could not destroy was not destroyed in it.
+	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
+	return func(state *report.DeviceState) { state.Contracts = contracts }
+}
+
+// putOff returns what is known of the contracts while an audit waits for the reason l;
+// nil for none. It does not change what was known before.
+func putOff(before *report.Contracts, l *report.Light) *report.Contracts {
+	if before == nil && l == nil {
+		return nil
+	}
+	after := &report.Contracts{Verdicts: []report.Contract{}}
+	if before != nil {
+		*after = *before
+	}
+	after.PutOff = l
+	return after
+}
+
+// stuck waits for the end of a child that was killed and has not ended. Without
+// end it returns only when all is done, and then reports false.
+func (w *worker) stuck(all context.Context, res result) bool {
+	stuck := stuckState(res)
+	w.journal.stuck(stuck)
+	w.update(func(state *report.DeviceState) { state.Stuck = stuck })
+	select {
+	case <-res.left.done():
+	case <-all.Done():
+		return false
+	}
+	w.journal.unstuck(stuck)
+	w.update(func(state *report.DeviceState) { state.Stuck = nil })
+	return true
+}
+
+func stuckState(res result) *report.Stuck {
+	return &report.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
+}
+
+// update changes the state and publishes it.
+func (w *worker) update(change func(*report.DeviceState)) {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	change(&w.state)
+	w.s.assess(&w.state)
+	w.s.publish()
+}
+
+// info returns what the device last said of itself; nil if it never did.
+func (w *worker) info() *report.Device {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	return w.state.Info
+}
+
+// schedule says when a job is due again, now that a run of it is over.
+func (w *worker) schedule(j *job, run *report.Run) {
+	now := time.Now()
+	if j.kind == report.KindContract {
+		// What is left of an audit waits for nothing but the probes, if they were
+		// due before.
+		j.due = now
+		switch {
+		case w.audit.goesOn():
+		case run.Light != nil:
+			j.due = time.Time{}
+		default:
+			j.due = now.Add(w.regular(w.audit.began, w.s.cfg.Contract.Interval))
+		}
+	} else {
+		j.due = now.Add(w.nextDelay(run))
+	}
+	// An audit that was put off waits for a run that finds the device idle.
+	if w.audit != nil && !w.audit.goesOn() && run.Light == nil && (w.audit.due.IsZero() || w.changed) {
+		w.audit.due, w.changed = now, false
+	}
+}
+
+// firstDelay keeps the devices of a host from starting at the very same moment.
+func (w *worker) firstDelay() time.Duration {
+	most := min(maxFirstDelay, time.Duration(w.s.cfg.Jitter*float64(w.s.cfg.Interval)))
+	return time.Duration(w.s.random() * float64(most))
+}
+
+// nextDelay is the pause from now to the next run of the probes. After a run that
+// was ok, the interval counts from that run's start. After any other it is longer
+// and counts from its end, so that a device that uses up its timeout leaves room
+// for the others.
+func (w *worker) nextDelay(run *report.Run) time.Duration {
+	cfg := &w.s.cfg
+	if w.failures == 0 {
+		return w.regular(run.Started, cfg.Interval)
+	}
+	return backoff(cfg.Interval, cfg.Backoff, w.failures) + w.jitter(cfg.Interval)
+}
+
+// regular is the pause from now to the next run if the last one started at began.
+func (w *worker) regular(began time.Time, interval time.Duration) time.Duration {
+	// A run that takes longer than the interval must not follow on itself.
+	return max(interval+w.jitter(interval)-time.Since(began), interval/minPause)
+}
+
+// jitter is by how much a run starts late, or early if it is negative.
+func (w *worker) jitter(interval time.Duration) time.Duration {
+	return time.Duration(w.s.cfg.Jitter * float64(interval) * (2*w.s.random() - 1))
+}
+
+// backoff doubles interval n times, up to most.
+func backoff(interval, most time.Duration, n int) time.Duration {
+	for ; n > 0 && interval < most; n-- {
+		if interval > most/2 {
+			return most
+		}
+		interval *= 2
+	}
+	return interval
+}
+
+// pause waits for d, and reports false if ctx is done before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

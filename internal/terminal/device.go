@@ -1,0 +1,240 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+)
+
+// device writes all that there is to say of one device, without the findings at the
+// top.
+func (p *page) device(d *status.Device, top told) {
+	p.blank()
+	p.heading(d)
+	for i, f := range d.Findings {
+		if top[d.Name][i] {
+			continue
+		}
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message, f.Action)
+	}
+	if len(d.Findings) == 0 || d.Health == status.HealthOK {
+		p.wrap(0, 0, p.of(plain, d.Headline))
+	}
+	if !d.Present {
+		p.labelled("Gone", p.of(bad, "The host does not have the device any more."))
+	}
+	p.identity(d)
+	for _, stuck := range d.Stuck {
+		text := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), moment(stuck.Since))
+		if stuck.Verb != "" {
+			text += ", in " + stuck.Verb
+		}
+		p.labelled("Stuck", p.of(bad, text))
+	}
+	p.probes(d)
+	p.contracts(d.Contracts)
+	p.known(d)
+	p.audit(d.Resources)
+	p.sizes(d)
+	p.latencies(d.Latencies)
+	p.ways(d.Ways)
+	p.vectors(d)
+	p.resources(d.Resources, d.Identity != nil)
+}
+
+// heading writes the name of a device across the page.
+func (p *page) heading(d *status.Device) {
+	rule := "="
+	if p.screen.Unicode {
+		rule = "═"
+	}
+	name, health := p.of(strong, d.Name), p.of(healthStyle(d.Health), string(d.Health))
+	p.put(p.of(faint, strings.Repeat(rule, 2)+" "), name, p.of(plain, ": "), health, p.of(plain, " "))
+	at := 6 + columns(name.text) + columns(health.text)
+	p.line(p.of(faint, strings.Repeat(rule, max(p.screen.width()-at, 2))))
+}
+
+// kindName is what people call a kind of run.
+func kindName(k report.Kind) string {
+	switch k {
+	case report.KindProbe, "":
+		return "probes"
+	case report.KindContract:
+		return "contracts"
+	case report.KindInventory:
+		return "resource audit"
+	default:
+		return string(k)
+	}
+}
+
+// identity writes what the device says of itself.
+func (p *page) identity(d *status.Device) {
+	if i := d.Identity; i != nil {
+		firmware, guid, driver := "no firmware", "", ""
+		if i.Driver != "" {
+			driver = "driver " + i.Driver
+		}
+		if i.Firmware != "" {
+			firmware = "firmware " + i.Firmware
+		}
+		if i.NodeGUID != "" {
+			guid = "GUID " + i.NodeGUID
+		}
+		p.labelled("Device", p.of(plain, joined(", ", driver, i.Transport, firmware,
+			fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
+			plural(i.CompletionVectors, "completion vector"))))
+	}
+	for _, port := range d.Ports {
+		s := good
+		if port.State != "active" {
+			s = odd
+		}
+		p.labelled(fmt.Sprintf("Port %d", port.Number), p.of(s, port.State), p.of(plain, fmt.Sprintf(", %s, MTU %d", port.LinkLayer, port.ActiveMTU)))
+	}
+}
+
+// run writes how a run ended.
+func (p *page) run(label string, r *status.Run, more ...span) {
+	if r == nil {
+		p.labelled(label, append([]span{p.of(faint, "not run")}, more...)...)
+		return
+	}
+	text := []span{p.of(outcomeStyle(r.Outcome), string(r.Outcome)), p.of(plain, " in "+duration(r.Duration))}
+	if r.Error != "" {
+		text = append(text, p.of(plain, ": "+r.Error))
+	}
+	if r.Light != nil {
+		text = append(text, p.of(odd, "; light: "+r.Light.Detail))
+	}
+	p.labelled(label, append(text, more...)...)
+}
+
+// probes writes how the probes did, and what failed and was skipped.
+func (p *page) probes(d *status.Device) {
+	var names []span
+	for _, probe := range d.Probes {
+		s := faint
+		switch probe.Status {
+		case report.StatusOK:
+			s = good
+		case report.StatusFailed:
+			s = bad
+		}
+		names = append(names, p.of(plain, ", "+probe.Name+" "), p.of(s, string(probe.Status)))
+	}
+	if len(names) > 0 {
+		names[0] = p.of(plain, "; "+d.Probes[0].Name+" ")
+	}
+	p.run("Probes", d.Run, names...)
+	for _, probe := range d.Probes {
+		for _, f := range probe.Failures {
+			p.labelled("", p.of(bad, "failed: "), p.of(plain, joined(": ", probe.Name, f.Subject, f.Message)+inBrackets(f.Verb, f.Errno, f.Message)))
+		}
+		for _, s := range probe.Skips {
+			p.labelled("", p.of(faint, "skipped: "), p.of(plain, joined(": ", probe.Name, s.Subject, s.Detail)+" ("+string(s.Reason)+")"))
+		}
+	}
+}
+
+// joined joins those of the words that there are.
+func joined(separator string, words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
+}
+
+// inBrackets returns those words in brackets that a message does not say.
+func inBrackets(verb, errno, message string) string {
+	var missing []string
+	for _, word := range []string{verb, errno} {
+		if word != "" && !strings.Contains(message, word) {
+			missing = append(missing, word)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(missing, " ") + ")"
+}
+
+// contracts writes how the device keeps the contracts: those that it does not keep,
+// with the evidence, and those that were not judged, by reason.
+func (p *page) contracts(c *status.Contracts) {
+	if c == nil {
+		p.run("Contracts", nil)
+		return
+	}
+	if c.PutOff != nil {
+		p.labelled("Contracts", p.of(odd, "put off: "+c.PutOff.Detail))
+		if c.Run == nil {
+			return
+		}
+	}
+	p.run("Contracts", c.Run, p.of(plain, "; "), p.of(plain, fmt.Sprintf("%d hold", c.Holds)), p.of(plain, ", "),
+		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
+	for _, v := range c.Verdicts {
+		switch v.Verdict {
+		case report.VerdictViolated:
+			if v.Known {
+				continue
+			}
+			p.labelled("", p.of(severityStyle(v.Severity), "violated: "), p.of(strong, v.Name), p.of(plain, fmt.Sprintf(" (%s)", v.Severity)))
+			for _, line := range []struct{ label, text string }{{"asked: ", v.Asked}, {"expected: ", v.Expected}, {"observed: ", v.Observed}} {
+				if line.text != "" {
+					p.labelled("", p.of(faint, line.label), p.of(plain, line.text))
+				}
+			}
+		case report.VerdictSkipped:
+			p.labelled("", p.of(faint, "skipped: "), p.of(plain, joined(": ", v.Name, v.Observed)+" ("+string(v.Reason)+")"))
+		}
+	}
+}
+
+func violatedStyle(c *status.Contracts) style {
+	if unexpected(c) > 0 {
+		return odd
+	}
+	return plain
+}
+
+// unexpected is how many contracts are violated that the driver is not known to break.
+func unexpected(c *status.Contracts) int { return c.Violated - c.KnownViolated }
+
+// knownViolated says how many contracts the driver is known to break, and does.
+func knownViolated(c *status.Contracts) string {
+	if c.KnownViolated == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d violated as known of the driver", c.KnownViolated)
+}
+
+// known writes what is known of the driver, in short: there is nothing to be done about
+// it, but for programs that rely on the opposite.
+func (p *page) known(d *status.Device) {
+	label := "Known"
+	for _, k := range d.Known {
+		text := joined(" ", k.Fact, k.Remedy)
+		if k.Verdict == report.VerdictHolds {
+			text = "kept here, though it is known of the driver: " + text
+		}
+		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text))
+		label = ""
+	}
+}
+
+// audit writes how the resource audit went.
+func (p *page) audit(r *status.Resources) {
+	if r == nil {
+		p.run("Resources", nil)
+		return
+	}
+	var more []span
+	if r.Taken.IsZero() {
+		more = append(more, p.of(odd, "; nothing is known of the objects on the device"))
+	} else if r.PIDsVisible != nil && !*r.PIDsVisible {
+		more = append(more, p.of(odd, "; the processes of the host cannot be seen, and so neither owners nor orphans be told"))
+	}
+	p.run("Resources", r.Run, more...)
+}

@@ -1,0 +1,277 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+)
+
+const (
+	// maxOnTop is the most findings that are told at the top. Further ones are told
+	// with their devices.
+	maxOnTop = 20
+	// maxDetailed is the most devices of which each is told in detail. Of more, only
+	// those are that are not as they should be.
+	maxDetailed = 8
+)
+
+// Write writes a status to w at once: what is wrong and what to do on top, then the
+// devices. The error is that of w.
+func Write(w io.Writer, s *status.Status, screen Screen) error {
+	p := &page{screen: screen}
+	p.report(s)
+	_, err := io.WriteString(w, p.buf.String())
+	return err
+}
+
+// report writes everything.
+func (p *page) report(s *status.Status) {
+	p.title(s)
+	told := p.findings(s)
+	if len(s.Devices) > 1 {
+		p.overview(s)
+	}
+	var left []string
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if len(s.Devices) > maxDetailed && d.Health == status.HealthOK {
+			left = append(left, d.Name)
+			continue
+		}
+		p.device(d, told)
+	}
+	if len(left) > 0 {
+		p.blank()
+		p.wrap(0, 0, p.of(faint, fmt.Sprintf("Left out here: the details of %s that %s nothing wrong with %s. --device=%s shows them.",
+			plural(len(left), "device"), isAre(len(left), "has", "have"), isAre(len(left), "it", "them"), left[0])))
+	}
+}
+
+func isAre(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+// title says how everything is in one look.
+func (p *page) title(s *status.Status) {
+	host := ""
+	if s.Host != "" {
+		host = " of " + s.Host
+	}
+	p.wrap(0, 2, p.of(strong, "RDMA devices"+host+": "), p.of(healthStyle(s.Health), strings.ToUpper(string(s.Health))))
+
+	devices := make(map[status.Health]int)
+	for i := range s.Devices {
+		devices[s.Devices[i].Health]++
+	}
+	var parts []string
+	for _, h := range slices.Backward(status.Healths()) {
+		if n := devices[h]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, h))
+		}
+	}
+	text := plural(len(s.Devices), "device")
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	all := 0
+	parts = nil
+	for _, c := range s.FindingCounts {
+		all += c.Count
+		if c.Count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
+		}
+	}
+	text += ", " + plural(all, "finding")
+	if all > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	p.wrap(0, 2, p.of(plain, text+"."))
+	p.wrap(0, 2, p.of(faint, joined(", ", moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
+	if s.Simulated {
+		p.wrap(0, 2, p.of(odd, "The devices are simulated: they exist only to try the exporter."))
+	}
+	if s.Problem != nil {
+		p.blank()
+		p.advice(healthStyle(s.Problem.Health), strings.ToUpper(string(s.Problem.Health)), "", s.Problem.Message, s.Problem.Action)
+	}
+}
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// maxMessage is the most columns of a message at the top. What is longer has its
+// place in the details.
+const maxMessage = 320
+
+// advice writes what is wrong and what to do.
+func (p *page) advice(s style, word, subject, message, action string) {
+	const column = 10
+	label := p.of(s, word)
+	p.put(label)
+	gap := max(column-columns(label.text), 1)
+	p.pad(gap)
+	if subject == "" {
+		p.wrap(columns(label.text)+gap, column, p.cut(message, maxMessage))
+	} else {
+		p.wrap(columns(label.text)+gap, column, p.of(strong, subject))
+		p.pad(column)
+		p.wrap(column, column, p.cut(message, maxMessage))
+	}
+	if action != "" {
+		p.pad(column)
+		p.wrap(column, column, p.of(strong, "To do: "), p.of(plain, action))
+	}
+}
+
+// told tells which findings of a device, by their place, are told at the top.
+type told map[string]map[int]bool
+
+// findings writes the worst findings of all devices, and returns which those are.
+// What is the same on several devices is told once.
+func (p *page) findings(s *status.Status) told {
+	type entry struct {
+		status.Finding
+		devices []string
+	}
+	var all []*entry
+	top := make(told)
+	total, shown := 0, 0
+	for i := range s.Devices {
+		top[s.Devices[i].Name] = make(map[int]bool)
+		total += len(s.Devices[i].Findings)
+	}
+	for _, severity := range report.Severities() {
+		for i := range s.Devices {
+			d := &s.Devices[i]
+			for n, f := range d.Findings {
+				if f.Severity != severity {
+					continue
+				}
+				same := slices.IndexFunc(all, func(e *entry) bool { return e.Finding == f })
+				switch {
+				case same >= 0:
+					all[same].devices = append(all[same].devices, d.Name)
+				case len(all) < maxOnTop:
+					all = append(all, &entry{f, []string{d.Name}})
+				default:
+					continue
+				}
+				top[d.Name][n] = true
+				shown++
+			}
+		}
+	}
+	for _, e := range all {
+		p.blank()
+		p.advice(severityStyle(e.Severity), strings.ToUpper(string(e.Severity)),
+			fmt.Sprintf("%s: %s (%s)", some(e.devices), e.Subject, e.Kind), e.Message, e.Action)
+	}
+	if more := total - shown; more > 0 {
+		p.blank()
+		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", plural(more, "further finding"), isAre(len(s.Devices), "the device", "their devices"))))
+	}
+	return top
+}
+
+// some joins names, of which there may be many.
+func some(names []string) string {
+	const most = 6
+	if more := len(names) - most; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// overview writes a line about each device.
+func (p *page) overview(s *status.Status) {
+	p.blank()
+	t := &table{head: []string{"device", "health", "ports", "probes", "contracts", "notified in", "fullest"}, right: map[int]bool{5: true}}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		health := string(d.Health)
+		if !d.Present {
+			health += ", gone"
+		}
+		t.add(
+			p.cell(strong, d.Name), p.cell(healthStyle(d.Health), health), p.cell(plain, portStates(d)),
+			p.runCell(d.Run), p.contractsCell(d.Contracts), p.cell(plain, notified(d)), p.cell(plain, fullest(d)),
+		)
+	}
+	p.table(t)
+}
+
+// portStates counts the ports by state.
+func portStates(d *status.Device) string {
+	var states []string
+	count := make(map[string]int)
+	for _, port := range d.Ports {
+		if count[port.State] == 0 {
+			states = append(states, port.State)
+		}
+		count[port.State]++
+	}
+	if len(d.Ports) == 1 {
+		return states[0]
+	}
+	for i, state := range states {
+		states[i] = fmt.Sprintf("%d %s", count[state], state)
+	}
+	return strings.Join(states, ", ")
+}
+
+func (p *page) runCell(r *status.Run) []span {
+	if r == nil {
+		return p.cell(faint, "none")
+	}
+	return p.cell(outcomeStyle(r.Outcome), string(r.Outcome))
+}
+
+func (p *page) contractsCell(c *status.Contracts) []span {
+	switch {
+	case c == nil:
+		return p.cell(faint, "not judged")
+	case c.PutOff != nil && c.Run == nil:
+		return p.cell(faint, "put off")
+	case unexpected(c) > 0:
+		return p.cell(odd, fmt.Sprintf("%d violated", unexpected(c)))
+	default:
+		return p.cell(plain, fmt.Sprintf("%d hold", c.Holds))
+	}
+}
+
+// notified returns how long an event takes, by the way that is nearest to what
+// programs do.
+func notified(d *status.Device) string {
+	for _, path := range report.LatencyPaths() {
+		for _, l := range d.Latencies {
+			if l.Path == path && l.Mode == report.ModeAny && l.Samples > 0 {
+				return duration(l.P50)
+			}
+		}
+	}
+	return ""
+}
+
+// fullest returns the type of object that is nearest to its limit.
+func fullest(d *status.Device) string {
+	if d.Resources == nil {
+		return ""
+	}
+	text, most := "", 0.0
+	for _, t := range d.Resources.Types {
+		if t.Limit == nil {
+			continue
+		}
+		if full := part(t.Objects, *t.Limit); full > most {
+			text, most = fmt.Sprintf("%s %s", t.Type, percent(full)), full
+		}
+	}
+	return text
+}

@@ -1,0 +1,208 @@
+package terminal_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/terminal"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func write(t testing.TB, s *status.Status, screen terminal.Screen) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := terminal.Write(&b, s, screen); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// cases are the statuses that the tests look at.
+func cases() map[string]*status.Status {
+	info := ill(healthy("mlx5_0"), status.Finding{
+		Kind: report.FindingPortDown, Severity: report.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+	})
+	gone := ill(healthy("mlx5_0"), status.Finding{
+		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
+	})
+	gone.Present = false
+	simulated := of(healthy("sim_ib0"), violated())
+	simulated.Simulated, simulated.Host = true, ""
+	return map[string]*status.Status{
+		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
+		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
+		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
+		"left_alone": of(leftAlone(true), leftAlone(false)),
+		"unknown":    of(status.Device{Name: "mlx5_0", Present: true, Health: status.HealthUnknown, Headline: "It has not been probed yet."}),
+	}
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	const ascii, utf8 = false, true
+	for name, s := range cases() {
+		for suffix, screen := range map[string]terminal.Screen{
+			"":        {Unicode: utf8},
+			".ascii":  {Unicode: ascii, Width: 100},
+			".narrow": {Unicode: utf8, Width: 44},
+			".colour": {Unicode: utf8, Width: 120, Colour: true},
+		} {
+			if suffix != "" && name != "leaks" && name != "violated" && name != "hostile" {
+				continue
+			}
+			t.Run(name+suffix, func(t *testing.T) {
+				t.Parallel()
+				golden(t, name+suffix+".txt", write(t, s, screen))
+			})
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the report differs from %s; if it is as it should be: go test ./terminal -update\n%s", path, got)
+	}
+}
+
+// escapes are what a report with colours may contain of them.
+var escapes = regexp.MustCompile("\x1b\\[(0|1|2|32|33|1;31)m")
+
+// harmless makes sure that text steers no terminal.
+func harmless(t *testing.T, text string, screen terminal.Screen) {
+	t.Helper()
+	if screen.Colour {
+		text = escapes.ReplaceAllString(text, "")
+	}
+	if !utf8.ValidString(text) {
+		t.Error("the report is not UTF-8")
+	}
+	for _, r := range text {
+		if r != '\n' && (!unicode.IsPrint(r) || !screen.Unicode && r >= utf8.RuneSelf) {
+			t.Fatalf("the report has %q: %.80q", r, text[max(strings.IndexRune(text, r)-40, 0):])
+		}
+	}
+}
+
+// screens are all that a report may go to.
+func screens() []terminal.Screen {
+	var all []terminal.Screen
+	for _, width := range []int{-1, 0, 1, 40, 72, 80, 200, 1 << 30} {
+		for i := range 4 {
+			all = append(all, terminal.Screen{Width: width, Unicode: i&1 != 0, Colour: i&2 != 0})
+		}
+	}
+	return all
+}
+
+// However wide the screen is: no line is longer, unless it is a single word, and
+// nothing steers the terminal.
+func TestReportFits(t *testing.T) {
+	t.Parallel()
+	for name, s := range cases() {
+		for _, screen := range screens() {
+			text := write(t, s, screen)
+			harmless(t, text, screen)
+			if !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") {
+				t.Errorf("%s ends in %q", name, text[len(text)-3:])
+			}
+			most := min(max(screen.Width, 40), 120)
+			if screen.Width == 0 {
+				most = terminal.DefaultWidth
+			}
+			for line := range strings.Lines(escapes.ReplaceAllString(text, "")) {
+				line = strings.TrimSuffix(line, "\n")
+				if line != strings.TrimRight(line, " ") {
+					t.Errorf("%s, %+v: a space at the end of %q", name, screen, line)
+				}
+				// A path or name is not broken, even if it is too long.
+				last := strings.LastIndexByte(line, ' ')
+				if before := strings.TrimSpace(line[:last+1]); utf8.RuneCountInString(line) > most && strings.Contains(before, " ") && name != "hostile" {
+					t.Errorf("%s, %+v: %d columns: %q", name, screen, utf8.RuneCountInString(line), line)
+				}
+			}
+		}
+	}
+}
+
+// What is told does not depend on the screen.
+func TestColourIsNoText(t *testing.T) {
+	t.Parallel()
+	for name, s := range cases() {
+		without := write(t, s, terminal.Screen{Unicode: true})
+		with := write(t, s, terminal.Screen{Unicode: true, Colour: true})
+		if with == without || escapes.ReplaceAllString(with, "") != without {
+			t.Errorf("%s: with colours another text:\n%s", name, with)
+		}
+	}
+}
+
+// Numbers that make no sense make no panic.
+func TestReportCopesWithAnything(t *testing.T) {
+	t.Parallel()
+	odd := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e-6}
+	for _, from := range odd {
+		for _, to := range odd {
+			d := healthy("mlx5_0")
+			d.Run.Duration = from
+			for _, samples := range []int{-1, 0, 1, math.MaxInt} {
+				l := &d.Latencies[0]
+				l.P50, l.P99 = from, to
+				l.Distribution = []status.Bin{{From: from, To: to, Samples: samples}, {From: to, To: from, Samples: samples}, {From: 1e-6, To: 2e-6, Samples: 1}}
+				d.Vectors[0].P50, d.Vectors[1].P50 = from, to
+				d.Resources.Types[0].Objects, d.Resources.Types[0].Limit = int64(samples), new(int64(-samples))
+				d.Resources.Owners[0].Memlock = &status.Memlock{Pinned: int64(samples), Locked: math.MinInt64, Limit: new(int64)}
+				for _, screen := range screens()[:8] {
+					harmless(t, write(t, of(d), screen), screen)
+				}
+			}
+		}
+	}
+	harmless(t, write(t, &status.Status{}, terminal.Screen{}), terminal.Screen{})
+}
+
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+func TestWriteFails(t *testing.T) {
+	t.Parallel()
+	want := errors.New("no space left on device")
+	if err := terminal.Write(broken{want}, of(), terminal.Screen{}); !errors.Is(err, want) {
+		t.Errorf("the error is %v, want %v", err, want)
+	}
+}
+
+func FuzzReport(f *testing.F) {
+	f.Add("", 80, true, true)
+	f.Add(evil, 40, false, false)
+	f.Fuzz(func(t *testing.T, text string, width int, colour, unicode bool) {
+		d := violated()
+		d.Name, d.Findings[0].Message, d.Resources.Owners[0].Comm, d.Resources.Owners[0].ContainerID = text, text, text, text
+		d.Identity.Firmware, d.Contracts.Verdicts[0].Observed, d.Sizes[0].Profile = text, text, text
+		screen := terminal.Screen{Width: width, Colour: colour, Unicode: unicode}
+		harmless(t, write(t, of(d), screen), screen)
+	})
+}

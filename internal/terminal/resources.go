@@ -1,0 +1,156 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"rdma_exporter/internal/status"
+)
+
+// resources writes what the kernel holds of the device: for each type how near it is
+// to its limit, then who has it. Of a device that never described itself no limit is known.
+func (p *page) resources(r *status.Resources, described bool) {
+	if r == nil || len(r.Types) == 0 {
+		return
+	}
+	p.blank()
+	p.line(p.of(plain, "  "), p.of(strong, "Objects"))
+	t := &table{
+		indent: 2, head: []string{"type", "used", "limit", "", "full", "user", "kernel", "notes"},
+		right: map[int]bool{1: true, 2: true, 4: true, 5: true, 6: true}, pictures: map[int]bool{3: true},
+	}
+	for i := range r.Types {
+		n := &r.Types[i]
+		limit, bar, full := "none", span{}, ""
+		if !described {
+			limit = "?"
+		}
+		if n.Limit != nil {
+			used := part(n.Objects, *n.Limit)
+			limit, bar, full = fmt.Sprint(*n.Limit), p.gauge(used), percent(used)
+		}
+		notes, s := typeNotes(n)
+		t.add(
+			p.cell(plain, n.Type), p.cell(strong, fmt.Sprint(n.Objects)), p.cell(plain, limit), []span{bar}, p.cell(plain, full),
+			p.cell(plain, fmt.Sprint(n.User)), p.cell(plain, fmt.Sprint(n.Kernel)), p.cell(s, notes),
+		)
+	}
+	p.table(t)
+	var states []string
+	for _, q := range r.QueuePairs {
+		states = append(states, fmt.Sprintf("%d %s %s", q.Objects, q.Type, q.State))
+	}
+	if len(states) > 0 {
+		p.pad(2)
+		p.wrap(2, 4, p.of(plain, "Queue pairs: "+strings.Join(states, ", ")+"."))
+	}
+	p.owners(r)
+	p.cgroups(r.Cgroups)
+}
+
+// gauge returns a bar that is as full as a part says.
+func (p *page) gauge(part float64) span {
+	const cells = 10
+	full, empty := "#", "."
+	if p.screen.Unicode {
+		full, empty = "█", "░"
+	}
+	s := good
+	switch {
+	case part >= 0.95:
+		s = bad
+	case part >= 0.8:
+		s = odd
+	}
+	n := min(int(part*cells+0.5), cells)
+	if part < 1 {
+		n = min(n, cells-1) // Only what is full looks so.
+	}
+	return p.of(s, strings.Repeat(full, n)+strings.Repeat(empty, cells-n))
+}
+
+// typeNotes says what is odd about the objects of a type.
+func typeNotes(n *status.Type) (string, style) {
+	var notes []string
+	s := faint
+	if n.Leaked > 0 {
+		notes, s = append(notes, fmt.Sprintf("%d leaked", n.Leaked)), bad
+	}
+	if n.Orphaned != nil && *n.Orphaned > 0 {
+		notes, s = append(notes, fmt.Sprintf("%d orphaned", *n.Orphaned)), bad
+	}
+	if n.Incomplete != "" {
+		notes = append(notes, string(n.Incomplete))
+	}
+	return strings.Join(notes, ", "), s
+}
+
+// owners writes who owns objects.
+func (p *page) owners(r *status.Resources) {
+	for i := range r.Owners {
+		o := &r.Owners[i]
+		name := fmt.Sprintf("pid %d", o.PID)
+		if o.Comm != "" {
+			name += " (" + o.Comm + ")"
+		}
+		var counts []string
+		for _, c := range o.Types {
+			counts = append(counts, fmt.Sprintf("%d %s", c.Objects, c.Type))
+		}
+		text := strings.Join(counts, ", ")
+		if m := o.Memlock; m != nil {
+			text += fmt.Sprintf("; locked memory %s pinned, %s locked", bytes(m.Pinned), bytes(m.Locked))
+			if m.Limit != nil {
+				text += fmt.Sprintf(", each of %s (%s)", bytes(*m.Limit), percent(part(max(m.Pinned, m.Locked), *m.Limit)))
+			}
+		}
+		p.labelled(ownersLabel("Owners", i), p.of(strong, name), p.of(plain, ": "+text+inside(o.ContainerID, o.PodUID)))
+	}
+	var others []string
+	for _, t := range r.Types {
+		if t.Others > 0 {
+			others = append(others, fmt.Sprintf("%d %s", t.Others, t.Type))
+		}
+	}
+	if len(others) > 0 {
+		p.labelled(ownersLabel("Owners", len(r.Owners)), p.of(plain, "others: "+strings.Join(others, ", ")))
+	}
+}
+
+// ownersLabel is the label of the n-th line of a list.
+func ownersLabel(label string, n int) string {
+	if n == 0 {
+		return label
+	}
+	return ""
+}
+
+// inside says to which container and pod something belongs.
+func inside(container, pod string) string {
+	const short = 12 // as much of an id as container runtimes print
+	var s string
+	if container != "" {
+		s += "; container " + container[:min(short, len(container))]
+	}
+	if pod != "" {
+		s += "; pod " + pod
+	}
+	return s
+}
+
+// cgroups writes what the RDMA controller counts.
+func (p *page) cgroups(all []status.Cgroup) {
+	lines := 0
+	for i := 0; i < len(all); lines++ {
+		c := &all[i]
+		var uses []string
+		for ; i < len(all) && all[i].Cgroup == c.Cgroup; i++ {
+			limit := "no limit"
+			if l := all[i].Limit; l != nil {
+				limit = fmt.Sprintf("limit %d (%s)", *l, percent(part(all[i].Objects, *l)))
+			}
+			uses = append(uses, fmt.Sprintf("%d %s, %s", all[i].Objects, all[i].Resource, limit))
+		}
+		p.labelled(ownersLabel("Cgroups", lines), p.of(strong, c.Cgroup), p.of(plain, ": "+strings.Join(uses, "; ")+inside(c.ContainerID, c.PodUID)))
+	}
+}

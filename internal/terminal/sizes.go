@@ -1,0 +1,101 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/status"
+)
+
+// sizes writes what was asked for and what was given: a line for all that came out
+// alike, and a column for each profile.
+func (p *page) sizes(d *status.Device) {
+	if len(d.Sizes) == 0 {
+		return
+	}
+	type row struct {
+		objects   []string
+		attribute string
+		cells     []string
+	}
+	var profiles, notes []string
+	var rows []*row
+	byName := make(map[[2]string]*row)
+	for _, s := range d.Sizes {
+		if !slices.Contains(profiles, s.Profile) {
+			profiles = append(profiles, s.Profile)
+		}
+	}
+	for i := range d.Sizes {
+		s := &d.Sizes[i]
+		key := [2]string{s.Object, s.Attribute}
+		r, ok := byName[key]
+		if !ok {
+			r = &row{objects: []string{s.Object}, attribute: s.Attribute, cells: make([]string, len(profiles))}
+			byName[key] = r
+			rows = append(rows, r)
+		}
+		r.cells[slices.Index(profiles, s.Profile)] = sizeText(s)
+		notes = append(notes, sizeNotes(s)...)
+	}
+	var merged []*row
+	for _, r := range rows {
+		same := slices.IndexFunc(merged, func(m *row) bool { return m.attribute == r.attribute && slices.Equal(m.cells, r.cells) })
+		if same >= 0 {
+			merged[same].objects = append(merged[same].objects, r.objects...)
+		} else {
+			merged = append(merged, r)
+		}
+	}
+
+	p.blank()
+	p.pad(2)
+	p.wrap(2, 2, p.of(strong, "Asked"), p.of(plain, " and, where it differs, "), p.of(strong, "→given"))
+	t := &table{indent: 2, head: append([]string{"", ""}, profiles...), right: make(map[int]bool)}
+	for i := range profiles {
+		t.right[i+2] = true
+	}
+	for _, r := range merged {
+		cells := [][]span{p.cell(plain, strings.Join(r.objects, ", ")), p.cell(plain, r.attribute)}
+		for _, c := range r.cells {
+			cells = append(cells, p.cell(plain, c))
+		}
+		t.add(cells...)
+	}
+	p.table(t)
+	if len(d.MaxInline) > 0 {
+		var most []string
+		for _, m := range d.MaxInline {
+			most = append(most, fmt.Sprintf("%s %d (%s)", m.Type, m.Bytes, m.Meaning()))
+		}
+		notes = append(notes, "Most inline data that can be had, in bytes: "+strings.Join(most, ", ")+".")
+	}
+	for _, n := range notes {
+		p.pad(2)
+		p.wrap(2, 4, p.of(plain, n))
+	}
+}
+
+func sizeText(s *status.Size) string {
+	if s.Actual == s.Requested {
+		return fmt.Sprint(s.Requested)
+	}
+	return fmt.Sprintf("%d→%d", s.Requested, s.Actual)
+}
+
+// sizeNotes says what a size's two numbers do not.
+func sizeNotes(s *status.Size) []string {
+	var notes []string
+	name := fmt.Sprintf("%s %s %s", s.Object, s.Profile, s.Attribute)
+	if s.Actual < s.Requested {
+		notes = append(notes, fmt.Sprintf("Less than asked for: %s, %d of %d.", name, s.Actual, s.Requested))
+	}
+	if s.Configured != nil {
+		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %d, for %s says no more than %d.", name, *s.Configured, s.LimitName, s.Requested))
+	}
+	if s.Queried != nil && *s.Queried != s.Actual {
+		notes = append(notes, fmt.Sprintf("Told otherwise by a query: %s, %d.", name, *s.Queried))
+	}
+	return notes
+}

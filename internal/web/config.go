@@ -1,0 +1,98 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rdma_exporter/internal/report"
+)
+
+const (
+	// DefaultMetricsPath is where the metrics are unless told otherwise.
+	DefaultMetricsPath = "/metrics"
+
+	healthyPath = "/-/healthy"
+	readyPath   = "/-/ready"
+)
+
+// Config is what the handler needs.
+type Config struct {
+	// Snapshot returns what is known of the devices now; nil while nothing is
+	// known. It is called by any number of goroutines at once and must not wait.
+	Snapshot func() *report.Snapshot
+	// Gatherer is asked for the metrics at each scrape.
+	Gatherer prometheus.Gatherer
+	// Registerer takes the metrics of the handler itself.
+	Registerer prometheus.Registerer
+	// Logger is told of scrapes that failed in part or whole.
+	Logger *slog.Logger
+	// MetricsPath is where the metrics are; DefaultMetricsPath if empty.
+	MetricsPath string
+	// MaxRequests is the most scrapes whose metrics are being made, or wait for that;
+	// further ones are answered 503. Those that wait for the same count as one. Zero is
+	// no limit.
+	MaxRequests int
+	// Version is that of the exporter, and Host the name of the host, if it is known:
+	// both for people.
+	Version, Host string
+	// StaleAfter is how old the last run of each kind may be before it is shown to be
+	// stale. For kinds that it lacks, no age is too much.
+	StaleAfter map[report.Kind]time.Duration
+	// Now is the clock by which ages are told; time.Now if nil.
+	Now func() time.Time
+}
+
+// Validate returns a copy of c with defaults filled in, or an error that names
+// everything that is wrong with it.
+func (c Config) Validate() (Config, error) {
+	if c.MetricsPath == "" {
+		c.MetricsPath = DefaultMetricsPath
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	var errs []error
+	if c.Snapshot == nil {
+		errs = append(errs, errors.New("no Snapshot"))
+	}
+	if c.Gatherer == nil {
+		errs = append(errs, errors.New("no Gatherer"))
+	}
+	if c.Registerer == nil {
+		errs = append(errs, errors.New("no Registerer"))
+	}
+	if c.Logger == nil {
+		errs = append(errs, errors.New("no Logger"))
+	}
+	if c.MaxRequests < 0 {
+		errs = append(errs, fmt.Errorf("at most %d requests at once: must not be negative", c.MaxRequests))
+	}
+	if err := validateMetricsPath(c.MetricsPath); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Config{}, fmt.Errorf("configuration of the web server: %w", err)
+	}
+	return c, nil
+}
+
+func validateMetricsPath(p string) error {
+	switch {
+	case !strings.HasPrefix(p, "/"):
+		return fmt.Errorf("metrics path %q does not begin with /", p)
+	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == apiPath():
+		return fmt.Errorf("metrics path %q is taken", p)
+	case path.Clean(p) != p:
+		return fmt.Errorf("metrics path %q is not in its shortest form %q", p, path.Clean(p))
+	case strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("{}?#%\\", r) }):
+		// Most of these mean something to the multiplexer or to a URL.
+		return fmt.Errorf("metrics path %q has characters that it must not have", p)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package web_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/web"
+)
+
+func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// config returns a valid configuration of a handler that shows s.
+func config(s *report.Snapshot) web.Config {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "rdma_devices", Help: "Devices."}))
+	return web.Config{
+		Snapshot:   func() *report.Snapshot { return s },
+		Gatherer:   registry,
+		Registerer: registry,
+		Logger:     slog.New(slog.DiscardHandler),
+		Version:    "1.2.3",
+		Now:        now,
+	}
+}
+
+func handler(t testing.TB, c web.Config) http.Handler {
+	t.Helper()
+	h, err := web.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, path, nil))
+	return w
+}
+
+// devices is a snapshot with a device in each state.
+func devices() *report.Snapshot {
+	info := &report.Device{Ports: []report.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}}}
+	return &report.Snapshot{
+		Provider: "libibverbs", Ready: true,
+		Devices: []report.DeviceState{
+			{Name: "mlx5_0", Present: true, Info: info, Last: &report.Run{Outcome: report.OutcomeOK, Started: now().Add(-12 * time.Second)}},
+			{Name: "mlx5_1", Present: true, Info: info, Last: &report.Run{
+				Outcome: report.OutcomeFailed, Error: "qp: ibv_create_qp: ENOMEM", Started: now().Add(-5 * time.Minute),
+			}},
+			{
+				Name: "rxe0", Last: &report.Run{Outcome: report.OutcomeTimeout, Error: "killed", Started: now().Add(-3 * time.Hour)},
+				Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: now().Add(-72 * time.Hour)},
+			},
+			{Name: "rxe1", Present: true},
+		},
+	}
+}
+
+func TestPaths(t *testing.T) {
+	waiting := &report.Snapshot{Devices: []report.DeviceState{
+		{Name: "mlx5_0", Present: true, Last: &report.Run{}},
+		{Name: "mlx5_1", Present: true},
+		{Name: "rxe0", Present: true},
+	}}
+	tests := []struct {
+		name     string
+		snapshot *report.Snapshot
+		method   string
+		path     string
+		code     int
+		body     string
+	}{
+		{"page", devices(), "GET", "/", 200, "</html>"},
+		{"page before discovery", nil, "GET", "/", 200, "have not been listed yet"},
+		{"page with a query", devices(), "GET", "/?refresh=x&y", 200, "</html>"},
+		{"head of page", devices(), "HEAD", "/", 200, ""},
+		{"post to page", devices(), "POST", "/", 405, ""},
+		{"status", devices(), "GET", "/api/v1/status", 200, `"version":1`},
+		{"status before discovery", nil, "GET", "/api/v1/status", 200, `"not_listed_yet"`},
+		{"head of status", devices(), "HEAD", "/api/v1/status", 200, ""},
+		{"put status", devices(), "PUT", "/api/v1/status", 405, ""},
+		{"another version", devices(), "GET", "/api/v2/status", 404, ""},
+		{"metrics", devices(), "GET", "/metrics", 200, "rdma_devices 0"},
+		{"own metrics", devices(), "GET", "/metrics", 200, "promhttp_metric_handler_errors_total"},
+		{"delete metrics", devices(), "DELETE", "/metrics", 405, ""},
+		{"healthy", nil, "GET", "/-/healthy", 200, "rdma_exporter is healthy."},
+		{"put healthy", nil, "PUT", "/-/healthy", 405, ""},
+		{"ready", devices(), "GET", "/-/ready", 200, "rdma_exporter is ready."},
+		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
+		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
+		{"ready after failed discovery", &report.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
+		{"ready in between", &report.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
+		{"unknown", devices(), "GET", "/nothing", 404, ""},
+		{"below metrics", devices(), "GET", "/metrics/x", 404, ""},
+		{"no profiler", devices(), "GET", "/debug/pprof/", 404, ""},
+		{"no goroutines", devices(), "GET", "/debug/pprof/goroutine?debug=2", 404, ""},
+		{"no variables", devices(), "GET", "/debug/vars", 404, ""},
+		{"no traces", devices(), "GET", "/debug/requests", 404, ""},
+		{"options", devices(), "OPTIONS", "/metrics", 405, ""},
+		{"trace", devices(), "TRACE", "/metrics", 405, ""},
+		{"method of one's own", devices(), "SCRAPE", "/metrics", 405, ""},
+		{"climbing", devices(), "GET", "/-/../metrics", 307, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := get(handler(t, config(tt.snapshot)), tt.method, tt.path)
+			if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.body) {
+				t.Errorf("got %d, want %d with %q:\n%s", w.Code, tt.code, tt.body, w.Body)
+			}
+			if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
+				t.Errorf("X-Content-Type-Options: %q", got)
+			}
+			if w.Code == http.StatusMethodNotAllowed && w.Header().Get("Allow") != "GET, HEAD" {
+				t.Errorf("Allow: %q", w.Header().Get("Allow"))
+			}
+		})
+	}
+}
+
+func TestMetricsPath(t *testing.T) {
+	c := config(devices())
+	c.MetricsPath = "/rdma/metrics"
+	h := handler(t, c)
+	if w := get(h, "GET", "/rdma/metrics"); w.Code != 200 {
+		t.Errorf("got %d", w.Code)
+	}
+	if w := get(h, "GET", "/metrics"); w.Code != 404 {
+		t.Errorf("the default path answers %d", w.Code)
+	}
+	if w := get(h, "GET", "/"); !strings.Contains(w.Body.String(), `href="./rdma/metrics"`) {
+		t.Errorf("the page does not lead there:\n%s", w.Body)
+	}
+}
+
+// TestHealthTellsNothing makes sure that the paths for orchestrators tell nothing of
+// what the others do.
+func TestHealthTellsNothing(t *testing.T) {
+	const name = "mlx5_bond_7"
+	d := report.DeviceState{Name: name, Present: true}
+	probed := d
+	probed.Last = &report.Run{Outcome: report.OutcomeFailed, Error: name}
+	for _, s := range []*report.Snapshot{
+		{Provider: name, Devices: []report.DeviceState{d}},
+		{DiscoveryError: "open /sys/class/infiniband/" + name, Devices: []report.DeviceState{d}},
+		{Ready: true, Devices: []report.DeviceState{probed}},
+	} {
+		c := config(s)
+		c.Host, c.Version = name, name
+		for _, path := range []string{"/-/healthy", "/-/ready"} {
+			w := get(handler(t, c), "GET", path)
+			if strings.Contains(w.Body.String(), name) || w.Body.Len() > 120 {
+				t.Errorf("%s: %q", path, w.Body)
+			}
+			for header, values := range w.Header() {
+				if strings.Contains(strings.Join(values, ""), name) {
+					t.Errorf("%s: %s: %q", path, header, values)
+				}
+			}
+			if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
+				t.Errorf("Content-Type: %s", got)
+			}
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if _, err := web.New(web.Config{MaxRequests: -1, MetricsPath: "metrics"}); err == nil {
+		t.Error("an empty configuration is taken")
+	} else {
+		for _, want := range []string{"Snapshot", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: lacks %q", err, want)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/-", "/-/ready", "/-/x", "/api/v1/status", "/a/", "//a", "/a/../b", "/{a}", "/a b", "/a?b", "/a#b", "/%41", "/ä", `/a\b`} {
+		c := config(nil)
+		c.MetricsPath = path
+		if _, err := web.New(c); err == nil {
+			t.Errorf("metrics path %q is taken", path)
+		}
+	}
+	c := config(nil)
+	if _, err := c.Validate(); err != nil || c.MetricsPath != "" {
+		t.Errorf("%v, or the configuration was changed: %+v", err, c)
+	}
+}
+
+// TestMaxRequests makes sure that scrapes beyond the limit are turned away and
+// not queued.
+func TestMaxRequests(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	c := config(nil)
+	c.MaxRequests = 1
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		close(entered)
+		<-leave
+		return nil, nil
+	})
+	h := handler(t, c)
+	first := make(chan int)
+	go func() { first <- get(h, "GET", "/metrics").Code }()
+	<-entered
+	if w := get(h, "GET", "/metrics"); w.Code != 503 || !strings.Contains(w.Body.String(), "Limit of concurrent requests") {
+		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+	if w := get(h, "GET", "/-/healthy"); w.Code != 200 {
+		t.Errorf("health answers %d meanwhile", w.Code)
+	}
+	// The answer is readable for a client that asks for compression too.
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != 503 || w.Header().Get("Content-Encoding") != "" || !strings.Contains(w.Body.String(), "Limit of concurrent requests") {
+		t.Errorf("for a client that takes gzip: got %d, %v: %s", w.Code, w.Header(), w.Body)
+	}
+	close(leave)
+	if code := <-first; code != 200 {
+		t.Errorf("the first scrape was answered %d", code)
+	}
+}
+
+// TestBrokenMetric makes sure that a metric that cannot be gathered is logged and
+// hides no other.
+func TestBrokenMetric(t *testing.T) {
+	var log bytes.Buffer
+	c := config(nil)
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	whole := c.Gatherer
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := whole.Gather()
+		return families, errors.Join(err, errors.New("one metric is broken"))
+	})
+	w := get(handler(t, c), "GET", "/metrics")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "rdma_devices 0") {
+		t.Errorf("got %d: %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), "one metric is broken") || !strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("log: %s", log.String())
+	}
+}
+
+// TestFailuresDoNotFillTheLog makes sure that what fails for each who asks is logged
+// some times in a minute, however often it is asked for.
+func TestFailuresDoNotFillTheLog(t *testing.T) {
+	var log bytes.Buffer
+	c := config(nil)
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.Gatherer = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("it is broken") })
+	clock := time.Unix(1e9, 0)
+	c.Now = func() time.Time { return clock }
+	h := handler(t, c)
+	for range 100 {
+		get(h, "GET", "/metrics")
+	}
+	if n := strings.Count(log.String(), "\n"); n != 10 {
+		t.Errorf("of 100 failures %d are logged", n)
+	}
+	clock = clock.Add(time.Minute)
+	get(h, "GET", "/metrics")
+	if !strings.Contains(log.String(), `msg="Messages were left out" messages=90`) || strings.Count(log.String(), "\n") != 12 {
+		t.Errorf("a minute later: %s", log.String())
+	}
+}
+
+func TestFormats(t *testing.T) {
+	h := handler(t, config(nil))
+	for accept, want := range map[string]string{
+		"": "text/plain; version=0.0.4",
+		"application/openmetrics-text;version=1.0.0":                                                        "application/openmetrics-text; version=1.0.0",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.9":  "application/vnd.google.protobuf",
+		"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8":                                   "text/plain; version=0.0.4",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,text/*": "application/vnd.google.protobuf",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); w.Code != 200 || !strings.HasPrefix(got, want) {
+			t.Errorf("Accept %q: got %d, %s", accept, w.Code, got)
+		}
+	}
+}
+
+func TestCompression(t *testing.T) {
+	h := handler(t, config(nil))
+	for accept, want := range map[string]bool{
+		"": false, "gzip": true, "GZIP": true, "br, gzip;q=0.5": true, "zstd,gzip": true,
+		"gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=x": false, "deflate": false, "xgzip": false,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
+			t.Errorf("Accept-Encoding %q: compressed %t", accept, got)
+			continue
+		}
+		if !strings.Contains(strings.Join(w.Header().Values("Vary"), ","), "Accept-Encoding") {
+			t.Errorf("Accept-Encoding %q: Vary %v", accept, w.Header().Values("Vary"))
+		}
+		body := w.Body.String()
+		if want {
+			body = unzip(t, w)
+		}
+		if !strings.Contains(body, "rdma_devices 0") {
+			t.Errorf("Accept-Encoding %q: %s", accept, body)
+		}
+	}
+}
+
+func unzip(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	if got := w.Header().Get("Content-Encoding"); got != "gzip" {
+		t.Fatalf("Content-Encoding: %q", got)
+	}
+	z, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

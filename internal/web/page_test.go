@@ -1,0 +1,360 @@
+package web_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/web"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// hostConfig returns a valid configuration of a handler that shows a host of
+// statustest.
+func hostConfig(s *report.Snapshot) web.Config {
+	c := config(s)
+	c.Host, c.Now, c.StaleAfter = "node-17", statustest.Now, statustest.StaleAfter()
+	return c
+}
+
+// page returns the status page of a host of statustest.
+func page(t *testing.T, s *report.Snapshot) *httptest.ResponseRecorder {
+	t.Helper()
+	w := get(handler(t, hostConfig(s)), "GET", "/")
+	if w.Code != 200 {
+		t.Fatalf("got %d: %s", w.Code, w.Body)
+	}
+	return w
+}
+
+// golden compares got with a file, or writes it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; write it with -update", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; if it should, rewrite it with -update", file)
+	}
+}
+
+// TestPages makes sure that the whole page of a host in each state is sound, and as it
+// was looked at.
+func TestPages(t *testing.T) {
+	style := regexp.MustCompile(`(?s)<style>.*</style>`)
+	for _, host := range statustest.Hosts() {
+		t.Run(host.Name, func(t *testing.T) {
+			body := page(t, host.Snapshot).Body.String()
+			for _, err := range flaws(body) {
+				t.Error(err)
+			}
+			golden(t, host.Name+".html", []byte(style.ReplaceAllLiteralString(body, "<style>page.css</style>")))
+		})
+	}
+}
+
+// flaws returns what is wrong with a page: it has to be well-formed, and to have
+// nothing that its policy forbids.
+func flaws(body string) []error {
+	var errs []error
+	flaw := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !utf8.ValidString(body) {
+		flaw("not UTF-8")
+	}
+	if i := strings.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+		flaw("%.20q is not to be seen", body[i:])
+	}
+	ids := make(map[string]int)
+	var links, open []string
+	heading := 0
+	d := xml.NewDecoder(strings.NewReader(body))
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			flaw("not well-formed: %w", err)
+			break
+		}
+		if _, ends := token.(xml.EndElement); ends {
+			open = open[:len(open)-1]
+			continue
+		}
+		element, starts := token.(xml.StartElement)
+		if !starts {
+			continue
+		}
+		name := element.Name.Local
+		open = append(open, name)
+		attributes := make(map[string]string)
+		for _, a := range element.Attr {
+			if _, twice := attributes[a.Name.Local]; twice {
+				flaw("<%s> has %s twice", name, a.Name.Local)
+			}
+			attributes[a.Name.Local] = a.Value
+			if a.Name.Local == "style" || strings.HasPrefix(a.Name.Local, "on") || a.Name.Space != "" {
+				flaw("<%s> has the attribute %s %s", name, a.Name.Space, a.Name.Local)
+			}
+		}
+		if id, ok := attributes["id"]; ok {
+			ids[id]++
+		}
+		if href, ok := attributes["href"]; ok {
+			links = append(links, href)
+		}
+		switch name {
+		case "script", "link", "img", "image", "iframe", "object", "embed", "base", "form", "input", "button", "use", "foreignObject":
+			flaw("there is a <%s>", name)
+		case "th":
+			if attributes["scope"] == "" {
+				flaw("a <th> has no scope")
+			}
+		case "svg":
+			if attributes["role"] != "img" {
+				flaw("an <svg> is no image")
+			}
+		case "table":
+			if role := attributes["role"]; role != "table" && !slices.Contains(open, "div") {
+				flaw("a table may be wider than the page")
+			}
+		case "h1", "h2", "h3", "h4":
+			level := int(name[1] - '0')
+			if level > heading+1 {
+				flaw("<%s> follows <h%d>", name, heading)
+			}
+			heading = level
+		}
+		for _, attribute := range []string{"src", "srcset", "xlink:href", "action", "data", "poster"} {
+			if _, ok := attributes[attribute]; ok {
+				flaw("<%s> has %s", name, attribute)
+			}
+		}
+	}
+	for id, n := range ids {
+		if n > 1 || strings.ContainsFunc(id, unicode.IsSpace) {
+			flaw("id %q is there %d times, or has a space", id, n)
+		}
+	}
+	for _, link := range links {
+		if id, inside := strings.CutPrefix(link, "#"); inside && ids[id] == 0 || !inside && !strings.HasPrefix(link, "./") {
+			flaw("a link leads to %q", link)
+		}
+	}
+	return errs
+}
+
+// TestFlaws makes sure that flaws are found.
+func TestFlaws(t *testing.T) {
+	for _, body := range []string{
+		"<p>", "<p></b>", "<p>&lt;&x;</p>", "\x1b", "\xff", `<p style="x"></p>`, `<p onclick="x"></p>`, "<script></script>",
+		`<a href="http://x"></a>`, `<a href="#x"></a>`, `<p><b id="x"></b><b id="x"></b></p>`, "<th></th>", "<h3></h3>", "<table></table>",
+	} {
+		if len(flaws(body)) == 0 {
+			t.Errorf("%q is without a flaw", body)
+		}
+	}
+	if errs := flaws(`<a id="x" href="#x">x</a>`); errs != nil {
+		t.Error(errs)
+	}
+}
+
+// FuzzPage makes sure that no text from outside breaks the page, or the JSON.
+func FuzzPage(f *testing.F) {
+	for _, text := range []string{
+		"mlx5_0", "", "</style><script>alert(1)</script>", `" onload="x`, "'; x", "a b", "#x", "javascript:x", "\xff\x00\x1b\n\u202e", "`a` `b", "`<b>`", "{{.}}",
+		"&amp;&#39;", "]]>", "<!--", strings.Repeat("x", 5000), "active", "qp_rc",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := statustest.Hostile(text)
+		h := handler(t, hostConfig(s))
+		for _, err := range flaws(get(h, "GET", "/").Body.String()) {
+			t.Error(err)
+		}
+		if body := get(h, "GET", "/api/v1/status").Body.Bytes(); !utf8.Valid(body) || bytes.ContainsAny(body, "\x1b\u202e<>&") {
+			t.Errorf("the JSON has raw text")
+		}
+	})
+}
+
+// FuzzRefresh makes sure that nobody makes a page load itself again without a pause, or
+// puts anything else into the answer.
+func FuzzRefresh(f *testing.F) {
+	for _, query := range []string{"", "refresh=10", "refresh=-1", "refresh=999999999", "refresh=5;url=http://x", "refresh=1e3", "refresh=%0d%0aX:+y", "refresh=7&refresh=x", "%zz"} {
+		f.Add(query)
+	}
+	h := handler(f, hostConfig(statustest.Many(1, 1)))
+	f.Fuzz(func(t *testing.T, query string) {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		r.URL.RawQuery = query
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 200 {
+			t.Errorf("got %d", w.Code)
+		}
+		if got := w.Header().Get("Refresh"); got != "" {
+			if s, err := strconv.Atoi(got); err != nil || s < 5 || s > 3600 {
+				t.Errorf("Refresh: %q", got)
+			}
+		}
+	})
+}
+
+// TestGlance makes sure that the top of the page tells what is wrong, and what to do
+// next, in so many words, before any device is shown.
+func TestGlance(t *testing.T) {
+	want := map[string][]string{
+		"not_listed":        {"unknown", "have not been listed yet", "Wait"},
+		"discovery_failed":  {"critical", "could not be listed", "permission denied", "<code>ls -l /sys/class/infiniband</code>"},
+		"no_devices":        {"warning", "No RDMA device was found", "<code>ls /sys/class/infiniband</code>", "--provider=simulated"},
+		"not_probed":        {"unknown", "1 of 1 device not probed yet"},
+		"healthy":           {"ok", "All is well. There is nothing to be done", "2 devices: 2 ok."},
+		"stuck":             {"critical", "1 of 2 devices need attention", "mlx5_0", "has not ended", "ibv_destroy_cq", "<code>cat /proc/81433/stack</code>"},
+		"contract_violated": {"critical", "1 of 2 devices need attention", "mlx5_0</a>, notify_any: ", "no event within 2s", "docs/contracts.md#notify_any", "mlx5_0</a>, srq_reports_actual: "},
+		"known_of_driver":   {"ok", "All is well. There is nothing to be done", "1 device: 1 ok."},
+		"leaks":             {"critical", "3 objects (2 cq, 1 ctx)", "--device.exclude=mlx5_0", "2061 queue pairs and allows 2200", "Without a living owner: 12 objects"},
+		"slow_vector":       {"critical", "had not come by the deadline", "vector 3: 7", "/proc/interrupts"},
+		"permission_denied": {"critical", "The device needs attention", "permission denied", "<code>ls -l /dev/infiniband</code>"},
+		"memlock_too_small": {"critical", "The device needs attention", "ENOMEM", "may lock 64 KiB", "LimitMEMLOCK=infinity"},
+		"left_alone":        {"ok", "All is well. There is nothing to be done", "2 devices: 2 ok."},
+		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not lately", "The first round of probes is not complete"},
+		"hostile":           {"critical", "&lt;script&gt;"},
+	}
+	for _, host := range statustest.Hosts() {
+		glance, _, _ := strings.Cut(page(t, host.Snapshot).Body.String(), `id="devices"`)
+		_, glance, _ = strings.Cut(glance, "</header>")
+		if len(want[host.Name]) == 0 {
+			t.Errorf("nothing is expected of %s", host.Name)
+		}
+		for _, w := range want[host.Name] {
+			if !strings.Contains(glance, w) {
+				t.Errorf("%s: at a glance there is no %q:\n%s", host.Name, w, glance)
+			}
+		}
+	}
+}
+
+// TestContentSecurityPolicy makes sure that the policy allows the page's style and
+// nothing else. That the page needs nothing else TestPages shows.
+func TestContentSecurityPolicy(t *testing.T) {
+	w := page(t, statustest.Many(2, 4))
+	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(w.Body.String())
+	if style == nil {
+		t.Fatal("no style")
+	}
+	hash := sha256.Sum256([]byte(style[1]))
+	want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) +
+		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	if got := w.Header().Get("Content-Security-Policy"); got != want {
+		t.Errorf("got policy %q, want %q", got, want)
+	}
+	for _, unwanted := range []string{"@import", "url(", "expression", "//"} {
+		if strings.Contains(style[1], unwanted) {
+			t.Errorf("the style has %q", unwanted)
+		}
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+		"X-Content-Type-Options": "nosniff", "Refresh": "",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	h := handler(t, config(devices()))
+	for query, want := range map[string]string{
+		"refresh=30": "30", "refresh=1": "5", "refresh=-9": "5", "refresh=86400": "3600",
+		"refresh=": "", "refresh=1%0d%0aX:y": "", "refresh=9999999999999999999999": "", "": "",
+	} {
+		if got := get(h, "GET", "/?"+query).Header().Get("Refresh"); got != want {
+			t.Errorf("%q: got %q, want %q", query, got, want)
+		}
+	}
+}
+
+// TestManyDevices makes sure that of many devices none is in the way of the others,
+// and that the page stays small.
+func TestManyDevices(t *testing.T) {
+	body := page(t, statustest.Many(64, 64)).Body.String()
+	for _, err := range flaws(body) {
+		t.Error(err)
+	}
+	opened := regexp.MustCompile(`<details class="device \w+" open="">\n<summary><h3>(\w+)</h3>`).FindAllStringSubmatch(body, -1)
+	var names []string
+	for _, o := range opened {
+		names = append(names, o[1])
+	}
+	if want := []string{"mlx5_07", "mlx5_23", "mlx5_42"}; !slices.Equal(names, want) {
+		t.Errorf("%v are shown in full, want %v", names, want)
+	}
+	if n := strings.Count(body, `<details class="device `); n != 64 {
+		t.Errorf("%d devices are there", n)
+	}
+	if most := 3 << 20; len(body) > most {
+		t.Errorf("the page has %d bytes", len(body))
+	}
+
+	s := statustest.Many(64, 4)
+	for i := range s.Devices {
+		s.Devices[i].Assessment = &report.Assessment{Findings: []report.Finding{{
+			Kind: report.FindingPortDown, Severity: report.SeverityWarning, Subject: "port 1", Message: "Port 1 is down.", Action: "Look at the cable.",
+		}}}
+	}
+	body = page(t, s).Body.String()
+	if strings.Contains(body, `open=""`) {
+		t.Error("of too many devices in trouble some are shown in full")
+	}
+	// The same trouble everywhere is told once.
+	if n := strings.Count(body, `<li class="trouble `); n != 1+64 || !strings.Contains(body, "And 52 more like this.") {
+		t.Errorf("trouble is told %d times, with that of each device", n)
+	}
+}
+
+// TestAnchors makes sure that each device can be linked to, whatever it is called.
+func TestAnchors(t *testing.T) {
+	s := new(report.Snapshot)
+	for _, name := range []string{"mlx5_0", "mlx5_0", "a b", "ä", "", ".1", "rxe-0.1"} {
+		s.Devices = append(s.Devices, report.DeviceState{Name: name, Present: true})
+	}
+	body := page(t, s).Body.String()
+	for _, err := range flaws(body) {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		`href="#device-mlx5_0"`, `<div class="body" id="device-mlx5_0">`, `id="device-rxe-0.1"`, `id="device-.1"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}

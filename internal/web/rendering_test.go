@@ -1,0 +1,101 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/status/statustest"
+)
+
+// TestRendering makes sure that however many ask, the page and the JSON are made no
+// more than once a second each.
+func TestRendering(t *testing.T) {
+	for _, path := range []string{"/", "/api/v1/status"} {
+		// What is asked for, in half seconds, and what each rendering takes.
+		var made, seconds, takes atomic.Int64
+		c := hostConfig(nil)
+		c.Snapshot = func() *report.Snapshot {
+			made.Add(1)
+			seconds.Add(takes.Load())
+			return statustest.Many(2, 8)
+		}
+		c.Now = func() time.Time { return statustest.Now().Add(time.Duration(seconds.Load()) * time.Second / 2) }
+		h := handler(t, c)
+		ask := func(want int64) {
+			t.Helper()
+			var wg sync.WaitGroup
+			for range 20 {
+				wg.Go(func() {
+					if w := get(h, "GET", path); w.Code != 200 || w.Body.Len() < 1000 {
+						t.Errorf("%s: got %d with %d bytes", path, w.Code, w.Body.Len())
+					}
+				})
+			}
+			wg.Wait()
+			if got := made.Load(); got != want {
+				t.Errorf("%s: after %d half seconds made %d times, want %d", path, seconds.Load(), got, want)
+			}
+		}
+		ask(1)
+		seconds.Store(1)
+		ask(1)
+		seconds.Store(2)
+		ask(2)
+		seconds.Store(-100) // a clock that was set back
+		ask(3)
+		takes.Store(10) // longer than what was made is served again
+		seconds.Store(0)
+		ask(4)
+		ask(4)
+		seconds.Add(1)
+		ask(4)
+		seconds.Add(1)
+		ask(5)
+	}
+}
+
+// TestAPI makes sure that the JSON is the status, whichever way it is sent.
+func TestAPI(t *testing.T) {
+	for _, host := range statustest.Hosts() {
+		c := hostConfig(host.Snapshot)
+		h := handler(t, c)
+		want, err := json.Marshal(status.Of(host.Snapshot, status.Options{
+			Now: statustest.Now(), Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter,
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := get(h, "GET", "/api/v1/status")
+		if got := w.Body.String(); got != string(want)+"\n" {
+			t.Errorf("%s: got %s\nwant %s", host.Name, got, want)
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "application/json", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Vary": "Accept-Encoding",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s: got %q, want %q", host.Name, name, got, want)
+			}
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1/status", nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		zipped := httptest.NewRecorder()
+		h.ServeHTTP(zipped, r)
+		if got := unzip(t, zipped); got != string(want)+"\n" {
+			t.Errorf("%s: compressed: got %s", host.Name, got)
+		}
+		var again status.Status
+		if err := json.Unmarshal(want, &again); err != nil {
+			t.Errorf("%s: %v", host.Name, err)
+		}
+		if b, err := json.Marshal(&again); err != nil || string(b) != string(want) || reflect.ValueOf(again).IsZero() {
+			t.Errorf("%s: read back it is %s, %v", host.Name, b, err)
+		}
+	}
+}

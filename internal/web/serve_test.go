@@ -1,0 +1,286 @@
+package web_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/crypto/bcrypt"
+
+	"rdma_exporter/internal/web"
+	"rdma_exporter/test/running"
+)
+
+// server is a running Serve.
+type server struct {
+	address string
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// start runs Serve until the test ends, on an address of this host at which no program
+// listens that has any port of 127.0.0.1: none takes the port when Serve has ended.
+func start(t *testing.T, h http.Handler, configFile string) *server {
+	t.Helper()
+	s := &server{ended: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.stop = cancel
+	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}, WebConfigFile: &configFile}
+	log := new(running.Output)
+	go func() { s.ended <- web.Serve(ctx, h, flags, slog.New(slog.NewTextHandler(log, nil))) }()
+	running.Eventually(t, "somebody listens", func() bool {
+		select {
+		case err := <-s.ended:
+			t.Fatal(err)
+		default:
+		}
+		s.address = log.Listening()
+		return s.address != ""
+	})
+	return s
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// dial tells whether somebody listens on an address.
+func dial(t *testing.T, address string) error {
+	t.Helper()
+	var dialer net.Dialer
+	c, err := dialer.DialContext(t.Context(), "tcp", address)
+	if err == nil {
+		_ = c.Close()
+	}
+	return err
+}
+
+// fetch asks for a page, with a password unless it is empty, and returns the
+// status and the body. It asks again if the machine may have stood still for so long that
+// the connection was cut before the request was sent.
+func fetch(t *testing.T, client *http.Client, url, password string) (int, string, error) {
+	const headerTimeout = 5 * time.Second // of the server
+	began := time.Now()
+	status, body, err := fetchOnce(t, client, url, password)
+	if err != nil && time.Since(began) >= headerTimeout {
+		return fetchOnce(t, client, url, password)
+	}
+	return status, body, err
+}
+
+func fetchOnce(t *testing.T, client *http.Client, url, password string) (int, string, error) {
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if password != "" {
+		request.SetBasicAuth("scraper", password)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+func TestServe(t *testing.T) {
+	s := start(t, handler(t, config(devices())), "")
+	code, body, err := fetch(t, http.DefaultClient, "http://"+s.address+"/-/healthy", "")
+	if err != nil || code != 200 || body != "rdma_exporter is healthy.\n" {
+		t.Errorf("%d %q %v", code, body, err)
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	if err := dial(t, s.address); err == nil {
+		t.Error("somebody still listens")
+	}
+}
+
+// TestServeFinishesRequests makes sure that a request in flight is answered when
+// it ends in time.
+func TestServeFinishesRequests(t *testing.T) {
+	const inTime = 3 * time.Second // as Serve promises
+	for range 10 {
+		entered := make(chan struct{})
+		s := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			entered <- struct{}{}
+			<-entered
+			w.WriteHeader(http.StatusTeapot)
+		}), "")
+		code := make(chan int, 1)
+		go func() {
+			got, _, _ := fetch(t, http.DefaultClient, "http://"+s.address, "")
+			code <- got
+		}()
+		<-entered
+		began := time.Now()
+		s.stop()
+		for dial(t, s.address) == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		entered <- struct{}{}
+		got := <-code
+		took := time.Since(began)
+		if err := <-s.ended; err != nil {
+			t.Error(err)
+		}
+		if got == http.StatusTeapot {
+			return
+		}
+		if took < inTime {
+			t.Fatalf("got %d after %v", got, took)
+		}
+		t.Logf("the machine stood still, and the request was cut after %v: again", took)
+	}
+	t.Error("the request never ended in time")
+}
+
+// TestServeCutsRequests makes sure that a request that does not end cannot hold
+// the exporter up.
+func TestServeCutsRequests(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	defer close(leave)
+	s := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(entered)
+		<-leave // Not even the end of the request's context ends it.
+	}), "")
+	failed := make(chan error, 1)
+	go func() {
+		_, _, err := fetch(t, http.DefaultClient, "http://"+s.address, "")
+		failed <- err
+	}()
+	<-entered
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestServeErrors(t *testing.T) {
+	l := listen(t)
+	defer func() { _ = l.Close() }()
+	broken := filepath.Join(t.TempDir(), "broken.yml")
+	write(t, broken, "no_such_key: 1\n")
+	missing := broken + ".missing"
+	var none string
+	for name, flags := range map[string]*toolkit.FlagConfig{
+		"no flags":            nil,
+		"no address":          {WebConfigFile: &none},
+		"address in use":      {WebListenAddresses: &[]string{l.Addr().String()}, WebConfigFile: &none},
+		"broken config file":  {WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &broken},
+		"missing config file": {WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &missing},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
+		err := web.Serve(ctx, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler))
+		if err == nil || ctx.Err() != nil {
+			t.Errorf("%s: got %v, %v", name, err, ctx.Err())
+		}
+		cancel()
+	}
+}
+
+// TestServeStoppedBeforehand makes sure that a stop that comes before listening
+// has begun is not lost.
+func TestServeStoppedBeforehand(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var none string
+	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &none}
+	if err := web.Serve(ctx, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestServeTLSAndPassword makes sure that a web.config.file is obeyed, on every
+// path.
+func TestServeTLSAndPassword(t *testing.T) {
+	dir := t.TempDir()
+	roots := certificate(t, dir)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "web.yml")
+	write(t, file, fmt.Sprintf("tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  scraper: %s\n", hash))
+	s := start(t, handler(t, config(devices())), file)
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
+		for password, want := range map[string]int{"": 401, "wrong": 401, "secret": 200} {
+			got, _, err := fetch(t, client, "https://"+s.address+path, password)
+			if err != nil || got != want {
+				t.Errorf("%s with password %q: got %d, %v, want %d", path, password, got, err, want)
+			}
+		}
+	}
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// certificate writes a certificate for the address of start and its key to dir, and returns
+// a pool that trusts it.
+func certificate(t *testing.T, dir string) *x509.CertPool {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 83, 1)},
+		IsCA:        true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	write(t, filepath.Join(dir, "cert.pem"), string(certPEM))
+	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(certPEM)
+	return pool
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

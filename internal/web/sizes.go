@@ -1,0 +1,128 @@
+package web
+
+import (
+	"html/template"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/status"
+)
+
+// sizesView are the sizes asked for and given of objects of one kind, as a table.
+type sizesView struct {
+	Caption    string
+	Attributes []string
+	Rows       []sizesRow
+}
+
+// sizesRow are the sizes of one object; a cell is empty where it has no such size.
+type sizesRow struct {
+	Object, Profile string
+	Cells           []template.HTML
+}
+
+// sizesOf puts sizes into tables, one for each set of attributes that objects have,
+// and says in words what they come to.
+func sizesOf(sizes []status.Size) (tables []sizesView, summary string) {
+	less, other, clamped := 0, 0, 0
+	for i := range sizes {
+		s := &sizes[i]
+		t, column := tableFor(&tables, s)
+		row := len(t.Rows) - 1
+		if row < 0 || t.Rows[row].Object != s.Object || t.Rows[row].Profile != s.Profile || len(t.Rows[row].Cells) > column {
+			t.Rows = append(t.Rows, sizesRow{Object: s.Object, Profile: s.Profile})
+			row++
+		}
+		for len(t.Rows[row].Cells) < column {
+			t.Rows[row].Cells = append(t.Rows[row].Cells, "")
+		}
+		t.Rows[row].Cells = append(t.Rows[row].Cells, sizeCell(s))
+		if s.Actual < s.Requested {
+			less++
+		}
+		if s.Queried != nil && *s.Queried != s.Actual {
+			other++
+		}
+		if s.Configured != nil {
+			clamped++
+		}
+	}
+	if len(sizes) == 0 {
+		return nil, ""
+	}
+	for i := range tables {
+		// The profiles stay in their order.
+		slices.SortStableFunc(tables[i].Rows, func(a, b sizesRow) int { return strings.Compare(a.Object, b.Object) })
+	}
+	var odd []string
+	if less > 0 {
+		odd = append(odd, some(less, "size", "sizes")+" given smaller than asked for")
+	}
+	if other > 0 {
+		odd = append(odd, some(other, "size", "sizes")+" told differently when queried")
+	}
+	if clamped > 0 {
+		odd = append(odd, some(clamped, "size", "sizes")+" cut down to a limit of the device before asking")
+	}
+	if less+other == 0 {
+		odd = append([]string{"at least what was asked for was given, each time"}, odd...)
+	}
+	words := strings.Join(odd, "; ")
+	return tables, strings.ToUpper(words[:1]) + words[1:] + "."
+}
+
+// tableFor returns the table and the column that a size belongs into. Objects are
+// told apart by what comes before the _: qp_rc and qp_ud are of one kind.
+func tableFor(tables *[]sizesView, s *status.Size) (t *sizesView, column int) {
+	kind, _, _ := strings.Cut(s.Object, "_")
+	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[kind]
+	if caption == "" {
+		caption = "Other objects"
+	}
+	i := slices.IndexFunc(*tables, func(t sizesView) bool { return t.Caption == caption })
+	if i < 0 {
+		i = len(*tables)
+		*tables = append(*tables, sizesView{Caption: caption})
+	}
+	t = &(*tables)[i]
+	column = slices.Index(t.Attributes, s.Attribute)
+	if column < 0 {
+		column = len(t.Attributes)
+		t.Attributes = append(t.Attributes, s.Attribute)
+	}
+	return t, column
+}
+
+// sizeCell returns what was asked for and what was given. What is not as it should be
+// says so in words.
+func sizeCell(s *status.Size) template.HTML {
+	var b strings.Builder
+	add := func(class, text string) {
+		if class != "" {
+			text = `<span class="` + class + `">` + text + `</span>`
+		}
+		b.WriteString(text)
+	}
+	add("", number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
+	switch {
+	case s.Actual < s.Requested && s.Known:
+		add("more", `<b>`+number(s.Actual)+`</b> less, as known of the driver`)
+	case s.Actual < s.Requested:
+		add("text critical", `<b>`+number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
+	case s.Actual > s.Requested:
+		add("more", number(s.Actual))
+	default:
+		add("", number(s.Actual))
+	}
+	switch {
+	case s.Queried == nil || *s.Queried == s.Actual:
+	case s.Known:
+		add("note", `queried: `+number(*s.Queried)+`, as known of the driver`)
+	default:
+		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+number(*s.Queried)+`</b>`)
+	}
+	if s.Configured != nil {
+		add("note", "of "+number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.LimitName)+")")
+	}
+	return template.HTML(b.String())
+}

@@ -1,0 +1,160 @@
+package web_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status/statustest"
+)
+
+// everywhere returns a host with 64 devices, all of which have the same changed, with
+// what is found of them.
+func everywhere(change func(*report.DeviceState)) *report.Snapshot {
+	s := &report.Snapshot{Provider: "libibverbs", Ready: true}
+	for n := range 64 {
+		name := fmt.Sprintf("mlx5_%02d", n)
+		if n%2 == 1 {
+			name += " $x" // which a shell needs in quotes
+		}
+		d := statustest.Device(name, 4)
+		change(&d)
+		d.Assessment = audit.Assess(&d, audit.Default())
+		s.Devices = append(s.Devices, d)
+	}
+	return s
+}
+
+// TestTroublesTogether makes sure that the same trouble on many devices is told once,
+// as real findings have it: each names its own device in what is to be done.
+func TestTroublesTogether(t *testing.T) {
+	violated := func(names ...string) func(*report.DeviceState) {
+		return func(d *report.DeviceState) {
+			for _, name := range names {
+				d.Contracts.Verdicts = append(d.Contracts.Verdicts, report.Contract{
+					Name: name, Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: statustest.Now(),
+				})
+			}
+		}
+	}
+	tests := []struct {
+		name   string
+		change func(*report.DeviceState)
+		// told is how often trouble is told, and action what there is of what to do about it.
+		told   int
+		action string
+		more   string
+	}{
+		{
+			"unusable", func(d *report.DeviceState) {
+				d.Last.Outcome, d.Last.Error, d.Last.FailedVerb, d.Last.Errno = report.OutcomeFailed, "no", "ibv_open_device", "EACCES"
+				d.Last.Probes, d.Last.Info = nil, nil
+			}, 1, "<b>What to do (here for mlx5_00):</b> The user needs to read and write the node of the device, /dev/infiniband/uverbsN: <code>grep -lxF mlx5_00 ", "",
+		},
+		{"contracts", violated("notify_any", "notify_one_shot"), 2, "<b>What to do:</b> ", ""},
+		{
+			"hung", func(d *report.DeviceState) {
+				var pid int
+				if _, err := fmt.Sscanf(d.Name, "mlx5_%d", &pid); err != nil {
+					t.Fatal(err)
+				}
+				d.Stuck = &report.Stuck{PID: 1000 + pid, Since: statustest.Now()}
+			}, 24, "<code>cat /proc/1023/stack</code>", "And trouble in 40 more cases: see the devices below.",
+		},
+	}
+	for _, tt := range tests {
+		body := page(t, everywhere(tt.change)).Body.String()
+		for _, err := range flaws(body) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		glance, _, _ := strings.Cut(body, `id="devices"`)
+		_, glance, _ = strings.Cut(glance, "</header>")
+		if n := strings.Count(glance, `<li class="trouble `); n != tt.told || !strings.Contains(glance, tt.action) {
+			t.Errorf("%s: told %d times, want %d and %q:\n%s", tt.name, n, tt.told, tt.action, glance)
+		}
+		if tt.told < 3 {
+			if links := len(regexp.MustCompile(`<p class="found"><a href="#device`).FindAllString(glance, -1)); links != 12*tt.told || strings.Count(glance, "And 52 more like this.") != tt.told {
+				t.Errorf("%s: %d links, and %d more:\n%s", tt.name, links, strings.Count(glance, "And 52 more"), glance)
+			}
+		}
+		if more := regexp.MustCompile(`And [^<]*see the devices below\.`).FindString(glance); more != tt.more {
+			t.Errorf("%s: got %q, want %q", tt.name, more, tt.more)
+		}
+	}
+}
+
+// TestContractsApart makes sure that different contracts are told apart, even if the same
+// is to be done about them.
+func TestContractsApart(t *testing.T) {
+	s := statustest.Many(2, 4)
+	for i := range s.Devices {
+		s.Devices[i].Assessment = new(report.Assessment)
+		for _, name := range []string{"notify_any", "notify_one_shot"} {
+			s.Devices[i].Assessment.Findings = append(s.Devices[i].Assessment.Findings, report.Finding{
+				Kind: report.FindingContract, Severity: report.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
+			})
+		}
+	}
+	glance, _, _ := strings.Cut(page(t, s).Body.String(), `id="devices"`)
+	if n := strings.Count(glance, `<li class="trouble `); n != 2 {
+		t.Errorf("told %d times:\n%s", n, glance)
+	}
+}
+
+// TestKept makes sure that the contracts are praised only if they were judged.
+func TestKept(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*report.Contracts)
+		want   string
+	}{
+		{"kept", func(*report.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
+		{"no run", func(c *report.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated so far<`},
+		{"failed", func(c *report.Contracts) { c.Last.Outcome = report.OutcomeFailed }, `–</span> none known to be violated: the last audit was not ok<`},
+		{"old", func(c *report.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last audit is old<`},
+		{"skipped", func(c *report.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},
+		{"violated", func(c *report.Contracts) { c.Verdicts[0].Verdict, c.Last = report.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
+	}
+	for _, tt := range tests {
+		d := statustest.Device("mlx5_0", 4)
+		tt.change(d.Contracts)
+		_, kept, _ := strings.Cut(page(t, &report.Snapshot{Devices: []report.DeviceState{d}}).Body.String(), "Contracts of the manual</h4>")
+		if kept, _, _ = strings.Cut(kept, "</p>"); !strings.Contains(kept, tt.want) {
+			t.Errorf("%s: got %s, want %s", tt.name, kept, tt.want)
+		}
+	}
+}
+
+// TestQuiet makes sure that a device's line leaves out on a phone only what says
+// nothing.
+func TestQuiet(t *testing.T) {
+	d := statustest.Device("mlx5_0", 4)
+	host := &report.Snapshot{Devices: []report.DeviceState{d}}
+	const quiet = `<tr class="ok quiet" `
+	if body := page(t, host).Body.String(); !strings.Contains(body, quiet) || !strings.Contains(body, " tr.quiet td:last-child { display: none; }") {
+		t.Error("it is not quiet")
+	}
+	d.Last.Probes[2].Status = report.StatusSkipped
+	if body := page(t, host).Body.String(); strings.Contains(body, quiet) || strings.Contains(body, " tr.ok ") || !strings.Contains(body, "Could not be probed: srq.") {
+		t.Error("what could not be probed is left out")
+	}
+}
+
+// TestBlind makes sure that the page says that processes cannot be seen only if that is
+// known.
+func TestBlind(t *testing.T) {
+	d := statustest.Device("mlx5_0", 4)
+	host := &report.Snapshot{Devices: []report.DeviceState{d}}
+	const blind = "The exporter does not see the processes of the host"
+	d.Resources.Inventory.PIDsVisible = false
+	if !strings.Contains(page(t, host).Body.String(), blind) {
+		t.Error("it is not said")
+	}
+	d.Resources.Inventory, d.Resources.Leaked = nil, []report.Leaked{{Type: "qp", Objects: 1}}
+	if strings.Contains(page(t, host).Body.String(), blind) {
+		t.Error("it is said without an inventory")
+	}
+}

@@ -1,0 +1,382 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/status"
+)
+
+const (
+	// openDevices is how many devices are shown in full without being asked for, and
+	// how many in trouble.
+	openDevices = 4
+	// maxTroubles and maxPlaces are how many kinds of trouble are listed at the top, and
+	// on how many devices each.
+	maxTroubles, maxPlaces = 24, 12
+)
+
+// pageView is what the page shows.
+type pageView struct {
+	clock
+	Status *status.Status
+	Style  template.CSS
+	// Title is that of the window, Verdict the answer at one look, and Counts what it
+	// is made of.
+	Title, Verdict, Counts string
+	Troubles               []trouble
+	// MoreTroubles is in how many cases there is trouble that is left out.
+	MoreTroubles int
+	Devices      []deviceView
+	// The paths are relative, so that a proxy may serve the page somewhere else.
+	MetricsPath, APIPath, HealthyPath, ReadyPath string
+}
+
+// trouble is what is wrong in one way, on one device or on several.
+type trouble struct {
+	Severity report.Severity
+	Kind     report.FindingKind
+	Meaning  string
+	Action   string
+	// For is the device that the action names, if it is of several.
+	For    string
+	Places []place
+	// MorePlaces is how many are left out.
+	MorePlaces int
+}
+
+// place is where trouble is.
+type place struct{ Device, Anchor, Subject, Message string }
+
+// deviceView is what the page shows of a device.
+type deviceView struct {
+	clock
+	*status.Device
+	// Anchor is the id of its part of the page.
+	Anchor string
+	// Open tells that it is shown without being asked for.
+	Open         bool
+	Runs         []runView
+	Sizes        []sizesView
+	SizesSummary string
+	Axis         axis
+	Vectors      *vectorsView
+	Violated     []status.Contract
+	Skipped      []status.Contract
+	Holding      []status.Contract
+	Types        []typeView
+}
+
+// runView is a run with what was run.
+type runView struct {
+	What string
+	*status.Run
+	// None says why there is no run.
+	None string
+	// PutOff is why one that is due waits; nil if none does.
+	PutOff *status.Light
+}
+
+// typeView is a type of object with its picture.
+type typeView struct {
+	status.Type
+	// Level is the class of what a finding says of its headroom.
+	Level string
+	Bar   template.HTML
+}
+
+// viewOf returns the view of a status.
+func viewOf(s *status.Status, metricsPath string) *pageView {
+	v := &pageView{
+		clock: clock{s.Generated}, Status: s,
+		Style:       template.CSS(pageCSS),
+		MetricsPath: relative(metricsPath), APIPath: relative(apiPath()),
+		HealthyPath: relative(healthyPath), ReadyPath: relative(readyPath),
+	}
+	counts := make(map[status.Health]int)
+	anchors := make(map[string]bool)
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		counts[d.Health]++
+		anchor := anchorOf(d.Name, i)
+		if anchors[anchor] {
+			anchor = anchorOf("", i)
+		}
+		anchors[anchor] = true
+		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, anchor))
+	}
+	troubled := counts[status.HealthWarning] + counts[status.HealthCritical]
+	for i := range v.Devices {
+		h := v.Devices[i].Health
+		v.Devices[i].Open = len(v.Devices) <= openDevices ||
+			troubled <= openDevices && (h == status.HealthWarning || h == status.HealthCritical)
+	}
+	v.addTroubles()
+	v.Verdict = verdictOf(s, troubled, counts[status.HealthUnknown])
+	v.Counts = countsOf(s, counts)
+	v.Title = strings.TrimPrefix(fmt.Sprintf("%s: %s", s.Host, s.Health), ": ") + " – rdma_exporter"
+	return v
+}
+
+// relative returns a path of the exporter as seen from its page.
+func relative(path string) string { return "./" + strings.TrimPrefix(path, "/") }
+
+// anchorOf returns the id of a device's part of the page: one that follows from its
+// name, so that it can be linked to, or, if the name has signs that an id should not,
+// from its place.
+func anchorOf(name string, i int) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+		return fmt.Sprintf("device.%d", i)
+	}
+	return "device-" + name
+}
+
+// verdictOf answers whether there is anything to be done.
+func verdictOf(s *status.Status, troubled, unknown int) string {
+	devices := some(len(s.Devices), "device", "devices")
+	switch {
+	case s.Problem != nil && troubled == 0:
+		return s.Problem.Message
+	case s.Health == status.HealthOK:
+		return "All is well. There is nothing to be done"
+	case s.Health == status.HealthUnknown:
+		return fmt.Sprintf("%d of %s not probed yet, or not lately", unknown, devices)
+	case len(s.Devices) == 1:
+		return "The device needs attention"
+	default:
+		return fmt.Sprintf("%d of %s need attention", troubled, devices)
+	}
+}
+
+// countsOf returns how many devices and findings there are, in words; nothing without
+// devices.
+func countsOf(s *status.Status, healths map[status.Health]int) string {
+	var of, findings []string
+	for _, h := range slices.Backward(status.Healths()) {
+		if n := healths[h]; n > 0 {
+			of = append(of, fmt.Sprintf("%d %s", n, h))
+		}
+	}
+	if len(of) == 0 {
+		return ""
+	}
+	words := some(len(s.Devices), "device", "devices") + ": " + strings.Join(of, ", ")
+	for _, c := range s.FindingCounts {
+		if c.Count > 0 {
+			findings = append(findings, fmt.Sprintf("%d %s", c.Count, c.Severity))
+		}
+	}
+	if len(findings) > 0 {
+		words += ". Findings: " + strings.Join(findings, ", ")
+	}
+	return words + "."
+}
+
+// addTroubles collects what is wrong, the worst first, and each kind of trouble once
+// if the same is to be done about it.
+func (v *pageView) addTroubles() {
+	type key struct {
+		severity                 report.Severity
+		kind                     report.FindingKind
+		subject, meaning, action string
+	}
+	known := make(map[key]int)
+	add := func(d *deviceView, f status.Finding) {
+		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anyDevice(f.Action, d.Name)}
+		if f.Kind == report.FindingContract {
+			k.subject = f.Subject
+		}
+		i, ok := known[k]
+		if !ok {
+			i = len(v.Troubles)
+			known[k] = i
+			v.Troubles = append(v.Troubles, trouble{Severity: f.Severity, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
+		}
+		t := &v.Troubles[i]
+		if ok && t.Places[0].Anchor != d.Anchor && k.action != t.Action {
+			t.For = t.Places[0].Device
+		}
+		if len(t.Places) >= maxPlaces {
+			t.MorePlaces++
+			return
+		}
+		t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message)})
+	}
+	for i := range v.Devices {
+		d := &v.Devices[i]
+		found := false
+		for _, f := range d.Findings {
+			if f.Severity != report.SeverityInfo {
+				add(d, f)
+				found = true
+			}
+		}
+		if !found && (d.Health == status.HealthWarning || d.Health == status.HealthCritical) {
+			add(d, status.Finding{
+				Severity: report.SeverityWarning, Message: d.Headline,
+				Action: "See what the device's part of this page says of the run, and the log of the exporter.",
+			})
+		}
+	}
+	slices.SortStableFunc(v.Troubles, func(a, b trouble) int {
+		return cmp.Compare(slices.Index(report.Severities(), a.Severity), slices.Index(report.Severities(), b.Severity))
+	})
+	shown := min(len(v.Troubles), maxTroubles)
+	for _, t := range v.Troubles[shown:] {
+		v.MoreTroubles += len(t.Places) + t.MorePlaces
+	}
+	v.Troubles = v.Troubles[:shown]
+}
+
+// anyDevice returns what is to be done on a device as it is on any: with a sign that no
+// text has for its name, which a shell may need in quotes.
+func anyDevice(action, name string) string {
+	if name == "" {
+		return action
+	}
+	const anyName = "\x00"
+	quoted := "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	return strings.NewReplacer(quoted, anyName, name, anyName).Replace(action)
+}
+
+// viewOfDevice returns the view of a device.
+func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
+	v := deviceView{clock: c, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
+	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
+	v.Runs = []runView{
+		{What: "Probes", Run: d.Run, None: "not run yet"},
+		{What: "Contract audit", None: "not run yet, or switched off"},
+		{What: "Resource audit", None: "not run yet, or switched off"},
+	}
+	if d.Contracts != nil {
+		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Run, d.Contracts.PutOff
+		for _, one := range d.Contracts.Verdicts {
+			switch one.Verdict {
+			case report.VerdictViolated:
+				if one.Known {
+					continue
+				}
+				v.Violated = append(v.Violated, one)
+			case report.VerdictSkipped:
+				v.Skipped = append(v.Skipped, one)
+			default:
+				v.Holding = append(v.Holding, one)
+			}
+		}
+	}
+	if d.Resources != nil {
+		v.Runs[2].Run = d.Resources.Run
+		for _, t := range d.Resources.Types {
+			v.Types = append(v.Types, typeOf(t, d.Findings))
+		}
+	}
+	return v
+}
+
+// typeOf returns the view of a type of object.
+func typeOf(t status.Type, findings []status.Finding) typeView {
+	v := typeView{Type: t, Level: "usual"}
+	for _, f := range findings {
+		if f.Kind == report.FindingNearLimit && f.Subject == t.Type {
+			v.Level = lookOf(string(f.Severity)).class
+		}
+	}
+	if t.Limit != nil && *t.Limit > 0 {
+		v.Bar = bar(t.Objects, *t.Limit, v.Level)
+	}
+	return v
+}
+
+// Quiet tells that there is nothing to be said of the device beyond its health.
+func (v deviceView) Quiet() bool {
+	return v.Health == status.HealthOK && v.Headline == status.NothingToDo
+}
+
+// Kept says at a glance whether the device keeps the contracts, of which it has
+// verdicts. It is praised only if they were judged lately and any was.
+func (v deviceView) Kept() template.HTML {
+	c := v.Contracts
+	switch {
+	case c.Violated > c.KnownViolated:
+		return badgeLike(fmt.Sprintf("%d violated", c.Violated-c.KnownViolated), string(status.HealthCritical))
+	case c.Run == nil:
+		return badgeLike("none known to be violated so far", string(status.HealthUnknown))
+	case c.Run.Outcome != report.OutcomeOK:
+		return badgeLike("none known to be violated: the last audit was not ok", string(status.HealthUnknown))
+	case c.Holds == 0:
+		return badgeLike("none could be judged", string(status.HealthUnknown))
+	case c.Run.Stale:
+		return badgeLike("none known to be violated: the last audit is old", string(status.HealthUnknown))
+	case c.KnownViolated > 0:
+		return badgeLike("none violated but as known of the driver", string(status.HealthOK))
+	default:
+		return badgeLike("none violated", string(status.HealthOK))
+	}
+}
+
+// Blind tells that the inventory was taken without sight of the processes of the host.
+func (v deviceView) Blind() bool {
+	r := v.Resources
+	return r != nil && r.PIDsVisible != nil && !*r.PIDsVisible
+}
+
+// Outdated tells that what is known of objects is not of the last audit.
+func (v deviceView) Outdated() bool {
+	r := v.Resources
+	return r != nil && r.Run != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Run.Started)
+}
+
+// Rest says what is known of the objects of user programs that have none of the owners
+// that are named; empty if there are none.
+func (v deviceView) Rest() string {
+	var others, unowned []string
+	for _, t := range v.Types {
+		if t.Others > 0 {
+			others = append(others, number(t.Others)+" "+t.Type.Type)
+		}
+		if t.Unowned > 0 {
+			unowned = append(unowned, number(t.Unowned)+" "+t.Type.Type)
+		}
+	}
+	var words []string
+	if len(others) > 0 {
+		words = append(words, "Smaller owners have "+strings.Join(others, ", ")+".")
+	}
+	if len(unowned) > 0 {
+		words = append(words, "Of "+strings.Join(unowned, ", ")+" the kernel names no process.")
+	}
+	return strings.Join(words, " ")
+}
+
+// Wrong says what went wrong in a measurement; empty if nothing did.
+func (v deviceView) Wrong(l status.Latency) string {
+	var words []string
+	for _, w := range []struct {
+		n         int
+		one, more string
+	}{
+		{l.Missed, "event missed", "events missed"},
+		{l.Spurious, "event without a completion", "events without a completion"},
+		{l.Misdirected, "event misdirected", "events misdirected"},
+		{l.Missing, "completion missing", "completions missing"},
+		{l.Unsuccessful, "completion with a wrong status", "completions with a wrong status"},
+	} {
+		if w.n > 0 {
+			words = append(words, some(w.n, w.one, w.more))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// status returns what is known of the devices now.
+func (c *Config) status(now time.Time) *status.Status {
+	return status.Of(c.Snapshot(), status.Options{Now: now, Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter})
+}
