@@ -8,32 +8,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // What is not known of a device now is not told.
 func TestAbsent(t *testing.T) {
-	info := &report.Device{Ports: []report.Port{{Number: 1, State: "active"}}}
-	hung := &report.Run{Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: report.OutcomeTimeout, Verb: "ibv_open_device"}
+	info := &state.Device{Ports: []state.Port{{Number: 1, State: "active"}}}
+	hung := &state.Run{Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeTimeout, Verb: "ibv_open_device"}
 	for _, tc := range []struct {
 		name  string
-		state report.DeviceState
+		state state.DeviceState
 		want  map[string]int // metric to number of series
 	}{
 		{
 			"a run that could not ask for the ports",
-			report.DeviceState{Name: "rxe0", Present: true, Info: info, Last: hung},
+			state.DeviceState{Name: "rxe0", Present: true, Info: info, Last: hung},
 			map[string]int{"rdma_port_state": 0, "rdma_device_info": 1, "rdma_probe_runs_total": 4, "rdma_probe_child_cpu_seconds": 0},
 		},
 		{
 			"a device that vanished with a child that does not end",
-			report.DeviceState{Name: "rxe0", Info: info, Last: hung, Stuck: &report.Stuck{PID: 1, Verb: "ibv_open_device"}},
+			state.DeviceState{Name: "rxe0", Info: info, Last: hung, Stuck: &state.Stuck{PID: 1, Verb: "ibv_open_device"}},
 			map[string]int{"rdma_port_state": 0, "rdma_device_info": 0, "rdma_probe_runs_total": 0, "rdma_probe_aborts_total": 0, "rdma_probe_stuck": 1},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &report.Snapshot{Provider: "libibverbs", Devices: []report.DeviceState{tc.state}}
-			c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s }})
+			s := &state.Snapshot{Provider: "libibverbs", Devices: []state.DeviceState{tc.state}}
+			c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s }})
 			c.Observe(hung)
 			for metric, want := range tc.want {
 				got, err := testutil.GatherAndCount(c.Gatherer(prometheus.NewRegistry()), metric)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // BenchmarkScrape measures a whole scrape in text format, through the HTTP
@@ -27,7 +27,7 @@ func BenchmarkScrape(b *testing.B) {
 
 func benchmarkScrape(b *testing.B, devices int, way string) {
 	snapshot, runs := host(devices)
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }})
 	registry := prometheus.NewRegistry()
 	gatherer := c.Gatherer(registry)
 	if way == "registry" {
@@ -75,7 +75,7 @@ func samples(text string) int {
 
 // BenchmarkObserve measures the counting of one finished run.
 func BenchmarkObserve(b *testing.B) {
-	for _, r := range []*report.Run{run("sim0"), contractRun("sim0"), {Kind: report.KindInventory, Device: "sim0", Outcome: report.OutcomeOK}} {
+	for _, r := range []*state.Run{run("sim0"), contractRun("sim0"), {Kind: state.KindInventory, Device: "sim0", Outcome: state.OutcomeOK}} {
 		b.Run(string(r.Kind), func(b *testing.B) {
 			c := collectorOf(nil, run("sim0"), contractRun("sim0"))
 			b.ReportAllocs()

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // Options are what a Collector needs.
@@ -18,7 +18,7 @@ type Options struct {
 	// known. It is called at each scrape, by any number of goroutines at once. It
 	// must not wait, and nobody may change what it returned. Without it there are
 	// counters and histograms only.
-	Snapshot func() *report.Snapshot
+	Snapshot func() *state.Snapshot
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
 }
@@ -30,7 +30,7 @@ type Options struct {
 // way to the same series.
 type Collector struct {
 	schema   *schema
-	snapshot func() *report.Snapshot
+	snapshot func() *state.Snapshot
 	light    bool
 
 	mu        sync.Mutex
@@ -43,7 +43,7 @@ type Collector struct {
 // DeviceState is never changed, so equal pointers mean equal series.
 type cached struct {
 	provider string
-	state    report.DeviceState
+	state    state.DeviceState
 	// hidden is how many series the device's history has and does not expose.
 	hidden int
 	block  *block
@@ -58,14 +58,14 @@ func New(o Options) *Collector {
 		histories: make(map[string]*history),
 	}
 	if c.snapshot == nil {
-		c.snapshot = func() *report.Snapshot { return nil }
+		c.snapshot = func() *state.Snapshot { return nil }
 	}
 	return c
 }
 
 // Observe counts a finished run. It is to be called once for each. It keeps
 // nothing of run. A scrape meanwhile does not wait for it.
-func (c *Collector) Observe(run *report.Run) {
+func (c *Collector) Observe(run *state.Run) {
 	c.history(clean(run.Device)).observe(run)
 }
 
@@ -125,8 +125,8 @@ func (c *Collector) blocks() []*block {
 	absent := func(device string) bool { return false }
 	if snapshot != nil {
 		present := make(map[string]bool, len(snapshot.Devices))
-		for _, state := range snapshot.Devices {
-			present[clean(state.Name)] = state.Present
+		for _, dev := range snapshot.Devices {
+			present[clean(dev.Name)] = dev.Present
 		}
 		absent = func(device string) bool { return !present[device] }
 	}
@@ -140,7 +140,7 @@ func (c *Collector) blocks() []*block {
 	return blocks
 }
 
-func (c *Collector) exporterBlock(s *report.Snapshot) *block {
+func (c *Collector) exporterBlock(s *state.Snapshot) *block {
 	b := newBuilder(c.schema)
 	addExporter(b, s)
 	return b.block
@@ -148,20 +148,20 @@ func (c *Collector) exporterBlock(s *report.Snapshot) *block {
 
 // deviceBlocks returns the gauges of the devices of a snapshot, sorted by name,
 // and forgets those of all others.
-func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
+func (c *Collector) deviceBlocks(s *state.Snapshot) []*block {
 	gauges := make(map[string]cached, len(s.Devices))
-	for _, state := range s.Devices {
-		state.Name = clean(state.Name)
-		want := cached{provider: s.Provider, state: state}
-		if h, ok := c.histories[state.Name]; ok {
+	for _, dev := range s.Devices {
+		dev.Name = clean(dev.Name)
+		want := cached{provider: s.Provider, state: dev}
+		if h, ok := c.histories[dev.Name]; ok {
 			want.hidden = h.series.Load().hidden
 		}
-		got, ok := c.gauges[state.Name]
+		got, ok := c.gauges[dev.Name]
 		want.block = got.block
 		if !ok || got != want {
-			want.block = c.deviceBlock(s.Provider, &state, want.hidden)
+			want.block = c.deviceBlock(s.Provider, &dev, want.hidden)
 		}
-		gauges[state.Name] = want
+		gauges[dev.Name] = want
 	}
 	c.gauges = gauges
 
@@ -172,7 +172,7 @@ func (c *Collector) deviceBlocks(s *report.Snapshot) []*block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden int) *block {
+func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden int) *block {
 	b := newBuilder(c.schema)
 	if !s.Present {
 		addVanished(b, s)
@@ -208,7 +208,7 @@ func (c *Collector) deviceBlock(provider string, s *report.DeviceState, hidden i
 
 // addVanished adds what is still true of a device that is not present: that children
 // which were at it do not end, and what that was judged to be.
-func addVanished(b *builder, s *report.DeviceState) {
+func addVanished(b *builder, s *state.DeviceState) {
 	if s.Stuck != nil {
 		addStuck(b, s.Name, s.Stuck)
 	}

@@ -18,16 +18,16 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files and docs/metrics.md")
 
 // collectorOf returns a Collector that has observed runs and reads snapshot, in which
 // runs may be light.
-func collectorOf(snapshot *report.Snapshot, runs ...*report.Run) *collector.Collector {
-	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d report.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }, Light: light})
+func collectorOf(snapshot *state.Snapshot, runs ...*state.Run) *collector.Collector {
+	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }, Light: light})
 	for _, r := range runs {
 		c.Observe(r)
 	}
@@ -103,116 +103,116 @@ func diff(want, got string) string {
 }
 
 type scene struct {
-	snapshot *report.Snapshot
-	runs     []*report.Run
+	snapshot *state.Snapshot
+	runs     []*state.Run
 }
 
 func scenes() map[string]scene {
 	failed := run("mlx5_0")
-	failed.Outcome, failed.Error = report.OutcomeFailed, "qp: ibv_create_qp: ENOMEM"
-	failed.Probes[3].Status = report.StatusFailed
+	failed.Outcome, failed.Error = state.OutcomeFailed, "qp: ibv_create_qp: ENOMEM"
+	failed.Probes[3].Status = state.StatusFailed
 	failed.Probes[3].QPs = failed.Probes[3].QPs[:6]
-	failed.Probes[3].Failures = []report.Failure{{Subject: "rc large", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "cannot allocate memory"}}
-	failed.Probes[2] = report.Probe{
-		Name: "srq", Status: report.StatusSkipped,
-		Skips: []report.Skip{{Reason: report.SkipNotSupported, Detail: "max_srq is 0"}},
+	failed.Probes[3].Failures = []state.Failure{{Subject: "rc large", Verb: "ibv_create_qp", Errno: "ENOMEM", Message: "cannot allocate memory"}}
+	failed.Probes[2] = state.Probe{
+		Name: "srq", Status: state.StatusSkipped,
+		Skips: []state.Skip{{Reason: state.SkipNotSupported, Detail: "max_srq is 0"}},
 	}
-	failed.Probes[0].Clamps = []report.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 8192, Used: 4096}}
+	failed.Probes[0].Clamps = []state.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 8192, Used: 4096}}
 	failed.Calls = append(
 		failed.Calls,
-		report.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "ENOMEM"},
-		report.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "EINVAL", Expected: true},
-		report.Call{Verb: "ibv_destroy_cq", Duration: 20 * time.Second, Errno: "EBUSY"},
+		state.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "ENOMEM"},
+		state.Call{Verb: "ibv_create_qp", Duration: time.Millisecond, Errno: "EINVAL", Expected: true},
+		state.Call{Verb: "ibv_destroy_cq", Duration: 20 * time.Second, Errno: "EBUSY"},
 	)
-	failed.Undestroyed = []report.Undestroyed{
+	failed.Undestroyed = []state.Undestroyed{
 		{Type: "cq", Errno: "EBUSY", Attempts: 3},
 		{Type: "cq", Errno: "EBUSY", Attempts: 5},
 		{Type: "pd", Errno: "EBUSY", Attempts: 3},
 	}
-	lastSuccess := state(failed)
+	lastSuccess := stateOf(failed)
 	lastSuccess.LastSuccess = started().Add(-time.Hour)
 	lastSuccess.Failures = 1
 
 	timedOut := run("rxe0")
-	timedOut.Outcome, timedOut.Error = report.OutcomeTimeout, "killed after 10s"
+	timedOut.Outcome, timedOut.Error = state.OutcomeTimeout, "killed after 10s"
 	timedOut.Verb = "ibv_destroy_cq"
 	timedOut.Probes = timedOut.Probes[:1]
 	timedOut.Duration = 10 * time.Second
-	stuck := state(timedOut)
-	stuck.Stuck = &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started().Add(10 * time.Second)}
-	between := state(timedOut)
-	between.Stuck = &report.Stuck{PID: 4711, Since: started().Add(10 * time.Second)}
+	stuck := stateOf(timedOut)
+	stuck.Stuck = &state.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started().Add(10 * time.Second)}
+	between := stateOf(timedOut)
+	between.Stuck = &state.Stuck{PID: 4711, Since: started().Add(10 * time.Second)}
 
 	alone := bare("rxe0")
-	alone.Light = &report.Light{Reason: report.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	alone.Light = &state.Light{Reason: state.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
 
-	crashed := &report.Run{
+	crashed := &state.Run{
 		Device: "siw0", Started: started(), Duration: 30 * time.Millisecond,
-		Outcome: report.OutcomeCrashed, Error: "signal: segmentation fault",
+		Outcome: state.OutcomeCrashed, Error: "signal: segmentation fault",
 	}
 
 	// An audit that only counted, since it ran into its timeout.
 	counted := auditRun("rxe0")
-	counted.Outcome = report.OutcomeTimeout
-	summary := state(bare("rxe0"))
+	counted.Outcome = state.OutcomeTimeout
+	summary := stateOf(bare("rxe0"))
 	summary.Resources = resourcesOf(counted, onlyCounted())
-	summary.Assessment = new(report.Assessment)
+	summary.Assessment = new(state.Assessment)
 
 	invisible := inventory(1)
 	invisible.PIDsVisible = false
-	invisible.Ownerless = []report.TypeCount{{Type: "qp", Objects: 1}}
-	contained := state(bare("rxe0"))
+	invisible.Ownerless = []state.TypeCount{{Type: "qp", Objects: 1}}
+	contained := stateOf(bare("rxe0"))
 	contained.Resources = resourcesOf(auditRun("rxe0"), invisible)
 
-	kept := state(run("sim0"))
+	kept := stateOf(run("sim0"))
 	kept.Contracts = contractsOf(contractRun("sim0"))
 
 	return map[string]scene{
 		"unknown": {},
-		"empty":   {snapshot: &report.Snapshot{Provider: "libibverbs", Ready: true}},
-		"undiscovered": {snapshot: &report.Snapshot{
+		"empty":   {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
+		"undiscovered": {snapshot: &state.Snapshot{
 			Provider: "libibverbs", DiscoveryError: "ibv_get_device_list: EPERM",
 		}},
-		"light": {snapshot: &report.Snapshot{Provider: "libibverbs", Ready: true, Devices: []report.DeviceState{
-			state(alone), state(bare("rxe1")),
-		}}, runs: []*report.Run{alone}},
-		"waiting": {snapshot: &report.Snapshot{
-			Provider: "libibverbs", Devices: []report.DeviceState{{Name: "mlx5_0", Present: true}},
+		"light": {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Devices: []state.DeviceState{
+			stateOf(alone), stateOf(bare("rxe1")),
+		}}, runs: []*state.Run{alone}},
+		"waiting": {snapshot: &state.Snapshot{
+			Provider: "libibverbs", Devices: []state.DeviceState{{Name: "mlx5_0", Present: true}},
 		}},
 		"healthy":  sceneOf("simulated", kept, run("sim0"), run("sim0"), contractRun("sim0")),
 		"broken":   broken(),
 		"failed":   sceneOf("libibverbs", lastSuccess, failed),
-		"timeout":  sceneOf("libibverbs", state(timedOut), timedOut),
-		"crashed":  sceneOf("libibverbs", state(crashed), crashed),
+		"timeout":  sceneOf("libibverbs", stateOf(timedOut), timedOut),
+		"crashed":  sceneOf("libibverbs", stateOf(crashed), crashed),
 		"stuck":    sceneOf("libibverbs", stuck, timedOut),
 		"stuck_in": sceneOf("libibverbs", between),
-		"vanished": sceneOf("libibverbs", report.DeviceState{
+		"vanished": sceneOf("libibverbs", state.DeviceState{
 			Name: "rxe0", Info: info(), Last: timedOut, LastSuccess: started(),
-			Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started()},
+			Stuck: &state.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: started()},
 		}),
 		"resources": {
-			snapshot: &report.Snapshot{Provider: "simulated", Ready: true, Devices: []report.DeviceState{
-				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(auditRun("sim0"), inventory(2)), Assessment: new(report.Assessment)},
+			snapshot: &state.Snapshot{Provider: "simulated", Ready: true, Devices: []state.DeviceState{
+				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(auditRun("sim0"), inventory(2)), Assessment: new(state.Assessment)},
 				// One that was not audited yet, and one that vanished from under an audit.
 				{Name: "sim1", Present: true, Info: info()},
 				{
 					Name: "sim2", Info: info(), Resources: troubled("sim2").Resources,
-					Assessment: &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}},
+					Assessment: &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}},
 				},
 			}},
-			runs: []*report.Run{auditRun("sim0"), auditRun("sim0")},
+			runs: []*state.Run{auditRun("sim0"), auditRun("sim0")},
 		},
 		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted),
 		"summary":   sceneOf("libibverbs", summary, counted),
 		"contained": sceneOf("libibverbs", contained),
-		"gone":      sceneOf("libibverbs", report.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
+		"gone":      sceneOf("libibverbs", state.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
 		"hostile":   hostile(),
 	}
 }
 
-func sceneOf(provider string, s report.DeviceState, runs ...*report.Run) scene {
+func sceneOf(provider string, s state.DeviceState, runs ...*state.Run) scene {
 	return scene{
-		snapshot: &report.Snapshot{Provider: provider, Ready: true, Devices: []report.DeviceState{s}},
+		snapshot: &state.Snapshot{Provider: provider, Ready: true, Devices: []state.DeviceState{s}},
 		runs:     runs,
 	}
 }
@@ -221,39 +221,39 @@ func sceneOf(provider string, s report.DeviceState, runs ...*report.Run) scene {
 // is, and whose contract audit has to be killed.
 func broken() scene {
 	r := run("mlx5_0")
-	r.Outcome = report.OutcomeFailed
+	r.Outcome = state.OutcomeFailed
 	p := &r.Probes[4]
-	p.Status = report.StatusFailed
-	p.Latencies = []report.Latency{
-		latency(1, report.PathLoopback, report.ModeAny, 0),
-		{Port: 1, Path: report.PathLoopback, Mode: report.ModeAny, Vector: 1, Missed: 3, Stopped: "too many events did not come"},
-		{Port: 1, Path: report.PathLoopback, Mode: report.ModeSolicited, Spurious: 2, Misdirected: 1},
-		{Port: 1, Path: report.PathLoopback, Mode: report.ModePoll, Missing: 1, Stopped: "a completion did not come"},
-		{Port: 2, Path: report.PathLoopback, Mode: report.ModePoll, Unsuccessful: []string{"retry_exc_err", "wr_flush_err", "retry_exc_err"}},
-		{Port: 2, Path: report.PathFlush, Mode: report.ModePoll, Unsuccessful: []string{"success", "bad_resp_err"}},
-		latency(2, report.PathFlush, report.ModeAny, 7),
+	p.Status = state.StatusFailed
+	p.Latencies = []state.Latency{
+		latency(1, state.PathLoopback, state.ModeAny, 0),
+		{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 3, Stopped: "too many events did not come"},
+		{Port: 1, Path: state.PathLoopback, Mode: state.ModeSolicited, Spurious: 2, Misdirected: 1},
+		{Port: 1, Path: state.PathLoopback, Mode: state.ModePoll, Missing: 1, Stopped: "a completion did not come"},
+		{Port: 2, Path: state.PathLoopback, Mode: state.ModePoll, Unsuccessful: []string{"retry_exc_err", "wr_flush_err", "retry_exc_err"}},
+		{Port: 2, Path: state.PathFlush, Mode: state.ModePoll, Unsuccessful: []string{"success", "bad_resp_err"}},
+		latency(2, state.PathFlush, state.ModeAny, 7),
 	}
-	p.Skips = []report.Skip{{Subject: "vector 8", Reason: report.SkipBudget}}
-	r.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+	p.Skips = []state.Skip{{Subject: "vector 8", Reason: state.SkipBudget}}
+	r.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 
 	audit := contractRun("mlx5_0")
-	audit.Outcome, audit.Verb = report.OutcomeTimeout, "ibv_destroy_cq"
+	audit.Outcome, audit.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
 	audit.Judging = "cq_destroy_busy"
-	audit.Undestroyed = []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
-	audit.Contracts = []report.Contract{
-		{Name: "cq_at_least_requested", Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Observed: "31 entries"},
-		{Name: "cq_comp_vector_rejected", Severity: report.SeverityInfo, Verdict: report.VerdictHolds},
-		{Name: "srq_reports_actual", Severity: report.SeverityWarning, Verdict: report.VerdictViolated},
+	audit.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
+	audit.Contracts = []state.Contract{
+		{Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Observed: "31 entries"},
+		{Name: "cq_comp_vector_rejected", Severity: state.SeverityInfo, Verdict: state.VerdictHolds},
+		{Name: "srq_reports_actual", Severity: state.SeverityWarning, Verdict: state.VerdictViolated},
 	}
-	s := state(r)
+	s := stateOf(r)
 	s.Contracts = contractsOf(audit)
-	for _, c := range []report.Contract{
-		{Name: "cq_destroy_busy", Reason: report.SkipTimeout},
-		{Name: "channel_steering", Reason: report.SkipCrashed},
-		{Name: "notify_solicited_delivers_solicited", Reason: report.SkipPortDown},
-		{Name: "qp_destroy_busy_multicast", Reason: report.SkipNotSupported},
+	for _, c := range []state.Contract{
+		{Name: "cq_destroy_busy", Reason: state.SkipTimeout},
+		{Name: "channel_steering", Reason: state.SkipCrashed},
+		{Name: "notify_solicited_delivers_solicited", Reason: state.SkipPortDown},
+		{Name: "qp_destroy_busy_multicast", Reason: state.SkipNotSupported},
 	} {
-		c.Severity, c.Verdict = report.SeverityCritical, report.VerdictSkipped
+		c.Severity, c.Verdict = state.SeverityCritical, state.VerdictSkipped
 		s.Contracts.Verdicts = append(s.Contracts.Verdicts, c)
 	}
 	return sceneOf("libibverbs", s, r, audit)
@@ -263,81 +263,81 @@ func broken() scene {
 // with other values, text that is no text, absurd numbers.
 func hostile() scene {
 	const name = "evil\xff\"}\n\\"
-	r := &report.Run{
+	r := &state.Run{
 		Device: name, Started: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		Duration: -1, Outcome: "exploded", CPU: -1 << 63, MaxRSS: -1,
-		Info: &report.Device{
+		Info: &state.Device{
 			Firmware: "\xc3\x28", VendorID: 1<<32 - 1, VendorPartID: 1<<32 - 1, HWVersion: 1<<32 - 1,
 			CompletionVectors: -1,
-			Limits:            []report.Limit{{Name: "max_qp", Value: 1}, {Name: "max_qp", Value: -1 << 63}, {Name: "\xfe"}, {Name: "\xfd"}},
-			Ports:             []report.Port{{Number: 1, State: "active"}, {Number: 1, State: "no such state"}, {Number: -1}},
+			Limits:            []state.Limit{{Name: "max_qp", Value: 1}, {Name: "max_qp", Value: -1 << 63}, {Name: "\xfe"}, {Name: "\xfd"}},
+			Ports:             []state.Port{{Number: 1, State: "active"}, {Number: 1, State: "no such state"}, {Number: -1}},
 		},
-		Probes: []report.Probe{
-			{Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "a", Actual: 1}, {Profile: "a", Actual: 2}}},
+		Probes: []state.Probe{
+			{Name: "cq", Status: state.StatusOK, CQs: []state.CQSize{{Profile: "a", Actual: 1}, {Profile: "a", Actual: 2}}},
 			{
-				Name: "cq", Status: report.StatusFailed,
-				CQs:    []report.CQSize{{Profile: "a", Actual: 3}},
-				SRQs:   []report.SRQSize{{Profile: "a"}, {Profile: "a", Queried: &report.SRQAttr{WorkRequests: 1}}, {Profile: "a"}},
-				QPs:    []report.QPSize{{}, {}},
-				Inline: []report.InlineMax{{}, {Bytes: -1}},
-				Memory: []report.Memory{{}, {Virtual: 1<<63 - 1}},
-				Skips:  []report.Skip{{}, {}},
-				Clamps: []report.Clamp{{}, {Used: 1}},
+				Name: "cq", Status: state.StatusFailed,
+				CQs:    []state.CQSize{{Profile: "a", Actual: 3}},
+				SRQs:   []state.SRQSize{{Profile: "a"}, {Profile: "a", Queried: &state.SRQAttr{WorkRequests: 1}}, {Profile: "a"}},
+				QPs:    []state.QPSize{{}, {}},
+				Inline: []state.InlineMax{{}, {Bytes: -1}},
+				Memory: []state.Memory{{}, {Virtual: 1<<63 - 1}},
+				Skips:  []state.Skip{{}, {}},
+				Clamps: []state.Clamp{{}, {Used: 1}},
 			},
 			{Name: "\xff", Status: "no such status"},
-			{Latencies: []report.Latency{
-				{Port: -1, Path: report.PathFlush, Mode: report.ModeAny, Vector: -1, Count: 1, Missed: -1, Spurious: -1 << 63, Missing: 1<<63 - 1},
-				{Path: report.PathFlush, Mode: report.ModePoll, Samples: []time.Duration{-1 << 63, 1<<63 - 1}, Unsuccessful: []string{"\xff", ""}},
-				{Path: report.PathFlush, Mode: report.ModeSolicited, Arms: []time.Duration{-1}},
-				{Path: "no such path", Mode: report.ModeAny, Vector: 1, Count: 1},
-				{Path: report.PathFlush, Mode: "no such mode", Vector: 1, Count: 1},
-				{Path: report.PathFlush, Mode: report.ModeAny, Vector: 1 << 62, Count: 1, P50: -1, P99: 1 << 62},
+			{Latencies: []state.Latency{
+				{Port: -1, Path: state.PathFlush, Mode: state.ModeAny, Vector: -1, Count: 1, Missed: -1, Spurious: -1 << 63, Missing: 1<<63 - 1},
+				{Path: state.PathFlush, Mode: state.ModePoll, Samples: []time.Duration{-1 << 63, 1<<63 - 1}, Unsuccessful: []string{"\xff", ""}},
+				{Path: state.PathFlush, Mode: state.ModeSolicited, Arms: []time.Duration{-1}},
+				{Path: "no such path", Mode: state.ModeAny, Vector: 1, Count: 1},
+				{Path: state.PathFlush, Mode: "no such mode", Vector: 1, Count: 1},
+				{Path: state.PathFlush, Mode: state.ModeAny, Vector: 1 << 62, Count: 1, P50: -1, P99: 1 << 62},
 			}},
 		},
-		Undestroyed: []report.Undestroyed{{Type: "\xff"}, {Type: "\xfe"}},
+		Undestroyed: []state.Undestroyed{{Type: "\xff"}, {Type: "\xfe"}},
 	}
-	r.Calls = []report.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
-	crashed := &report.Run{Device: name, Outcome: report.OutcomeCrashed, Verb: "a\xffb"}
+	r.Calls = []state.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
+	crashed := &state.Run{Device: name, Outcome: state.OutcomeCrashed, Verb: "a\xffb"}
 	// An audit that says how it went wrong in words of its own, and a run of a kind
 	// that there is not.
-	audit := &report.Run{Kind: report.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
-	audit.Contracts = []report.Contract{
-		{Name: "\xff", Severity: "\xff", Verdict: report.VerdictHolds},
-		{Name: "\xfe", Severity: "\xfe", Verdict: report.VerdictViolated},
-		{Verdict: report.VerdictSkipped, Reason: "\xff"},
-		{Verdict: report.VerdictSkipped, Reason: "\xff"},
-		{Verdict: report.VerdictSkipped},
+	audit := &state.Run{Kind: state.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
+	audit.Contracts = []state.Contract{
+		{Name: "\xff", Severity: "\xff", Verdict: state.VerdictHolds},
+		{Name: "\xfe", Severity: "\xfe", Verdict: state.VerdictViolated},
+		{Verdict: state.VerdictSkipped, Reason: "\xff"},
+		{Verdict: state.VerdictSkipped, Reason: "\xff"},
+		{Verdict: state.VerdictSkipped},
 		{Name: "no such verdict", Verdict: "no such verdict"},
 	}
-	unkind := &report.Run{Kind: "no such kind", Device: name, Outcome: report.OutcomeOK, Calls: r.Calls}
-	first := state(r)
+	unkind := &state.Run{Kind: "no such kind", Device: name, Outcome: state.OutcomeOK, Calls: r.Calls}
+	first := stateOf(r)
 	first.Contracts = contractsOf(audit)
-	first.Resources = &report.Resources{
-		Last:  &report.Run{Kind: report.KindInventory, Outcome: "exploded", Duration: -1},
+	first.Resources = &state.Resources{
+		Last:  &state.Run{Kind: state.KindInventory, Outcome: "exploded", Duration: -1},
 		Taken: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
-		Inventory: &report.Inventory{
-			Objects:    []report.ObjectCount{{Type: "qp", Owner: "user", Objects: -1 << 63}, {Type: "qp", Owner: "user", Objects: 1}, {Type: "\xff", Owner: "\xff"}, {Type: "\xfe", Owner: "\xfe"}},
-			QueuePairs: []report.QueuePairCount{{}, {}, {Type: "\xff", State: "\xff", Objects: -1}},
-			CQEntries:  []report.OwnerSum{{}, {Owner: "\xff", Sum: 1<<63 - 1}}, MRBytes: []report.OwnerSum{{}, {}},
-			Owners: []report.Owner{
-				{PID: -1, Comm: "\xff", Cgroup: "\xff", ContainerID: "\xff", PodUID: "\xff", Objects: []report.TypeCount{{}, {}}, Memlock: &report.Memlock{Pinned: -1, Locked: 1<<63 - 1, Limit: -1 << 63}},
-				{PID: -1, Comm: "a\nb", Objects: []report.TypeCount{{Type: "qp"}}, Memlock: new(report.Memlock)},
+		Inventory: &state.Inventory{
+			Objects:    []state.ObjectCount{{Type: "qp", Owner: "user", Objects: -1 << 63}, {Type: "qp", Owner: "user", Objects: 1}, {Type: "\xff", Owner: "\xff"}, {Type: "\xfe", Owner: "\xfe"}},
+			QueuePairs: []state.QueuePairCount{{}, {}, {Type: "\xff", State: "\xff", Objects: -1}},
+			CQEntries:  []state.OwnerSum{{}, {Owner: "\xff", Sum: 1<<63 - 1}}, MRBytes: []state.OwnerSum{{}, {}},
+			Owners: []state.Owner{
+				{PID: -1, Comm: "\xff", Cgroup: "\xff", ContainerID: "\xff", PodUID: "\xff", Objects: []state.TypeCount{{}, {}}, Memlock: &state.Memlock{Pinned: -1, Locked: 1<<63 - 1, Limit: -1 << 63}},
+				{PID: -1, Comm: "a\nb", Objects: []state.TypeCount{{Type: "qp"}}, Memlock: new(state.Memlock)},
 			},
-			Others: []report.TypeCount{{}, {}}, Ownerless: []report.TypeCount{{}, {}},
-			Cgroups:    []report.CgroupUse{{}, {}, {Cgroup: "\xff", Resource: "\xff", Limit: -1 << 63}},
-			Incomplete: []report.Incomplete{{}, {}, {Type: "\xff", Reason: "\xff"}},
+			Others: []state.TypeCount{{}, {}}, Ownerless: []state.TypeCount{{}, {}},
+			Cgroups:    []state.CgroupUse{{}, {}, {Cgroup: "\xff", Resource: "\xff", Limit: -1 << 63}},
+			Incomplete: []state.Incomplete{{}, {}, {Type: "\xff", Reason: "\xff"}},
 		},
-		Leaked: []report.Leaked{{}, {}, {Type: "\xff", Objects: -1}},
+		Leaked: []state.Leaked{{}, {}, {Type: "\xff", Objects: -1}},
 	}
-	first.Assessment = &report.Assessment{Findings: []report.Finding{{}, {}, {Kind: "\xff", Severity: "\xff"}, {Kind: "\xfe", Severity: "\xfe"}}}
-	stocktaking := &report.Run{Kind: report.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
+	first.Assessment = &state.Assessment{Findings: []state.Finding{{}, {}, {Kind: "\xff", Severity: "\xff"}, {Kind: "\xfe", Severity: "\xfe"}}}
+	stocktaking := &state.Run{Kind: state.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
 	s := sceneOf("\xff", first, r, crashed, audit, unkind, stocktaking)
 	// A second device of the same name, and one that is the same once cleaned.
-	twin := state(&report.Run{Device: name, Started: started()})
+	twin := stateOf(&state.Run{Device: name, Started: started()})
 	twin.Last, twin.Contracts = r, first.Contracts
 	other := first
 	other.Name = "evil\xfe\"}\n\\"
-	s.snapshot.Devices = append(s.snapshot.Devices, twin, other, report.DeviceState{Present: true})
+	s.snapshot.Devices = append(s.snapshot.Devices, twin, other, state.DeviceState{Present: true})
 	return s
 }
 
@@ -430,7 +430,7 @@ func headers(exposition string) string {
 // said.
 func TestSnapshotChanges(t *testing.T) {
 	snapshot, runs := host(2)
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }})
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }})
 	registry := pedantic(t, c)
 	has := func(want bool, line string) {
 		t.Helper()
@@ -445,8 +445,8 @@ func TestSnapshotChanges(t *testing.T) {
 	next := *runs[0]
 	next.Duration = time.Second
 	changed := *snapshot
-	changed.Devices = []report.DeviceState{state(&next), snapshot.Devices[1]}
-	changed.Devices[1].Stuck = &report.Stuck{Verb: "ibv_open_device"}
+	changed.Devices = []state.DeviceState{stateOf(&next), snapshot.Devices[1]}
+	changed.Devices[1].Stuck = &state.Stuck{Verb: "ibv_open_device"}
 	snapshot = &changed
 	has(true, `rdma_probe_duration_seconds{device="sim00"} 1`)
 	has(false, `rdma_probe_stuck{device="sim01",verb=""} 0`)
@@ -464,9 +464,9 @@ func TestSnapshotChanges(t *testing.T) {
 func TestObserve(t *testing.T) {
 	c := collectorOf(nil)
 	registry := pedantic(t, c)
-	r := &report.Run{
-		Device: "rxe0", Outcome: report.OutcomeTimeout,
-		Calls: []report.Call{
+	r := &state.Run{
+		Device: "rxe0", Outcome: state.OutcomeTimeout,
+		Calls: []state.Call{
 			{Verb: "ibv_create_qp", Duration: 5 * time.Microsecond, Errno: "ENOMEM"},
 			{Verb: "ibv_create_qp", Duration: 5 * time.Microsecond, Errno: "EINVAL", Expected: true},
 		},
@@ -544,19 +544,19 @@ func TestBounds(t *testing.T) {
 	r := run("sim0")
 	for i := range 5000 {
 		word := fmt.Sprint("x", i)
-		r.Calls = append(r.Calls, report.Call{Verb: "ibv_" + word, Errno: "E" + word})
-		r.Probes[0].CQs = append(r.Probes[0].CQs, report.CQSize{Profile: word})
+		r.Calls = append(r.Calls, state.Call{Verb: "ibv_" + word, Errno: "E" + word})
+		r.Probes[0].CQs = append(r.Probes[0].CQs, state.CQSize{Profile: word})
 	}
 	audit := contractRun("sim0")
 	for i := range 5000 {
-		audit.Contracts = append(audit.Contracts, report.Contract{Name: fmt.Sprint("x", i), Verdict: report.VerdictViolated})
+		audit.Contracts = append(audit.Contracts, state.Contract{Name: fmt.Sprint("x", i), Verdict: state.VerdictViolated})
 	}
-	device := state(r)
+	device := stateOf(r)
 	device.Contracts = contractsOf(audit)
 	s := sceneOf("libibverbs", device, r, audit)
 	c := collectorOf(s.snapshot, s.runs...)
 	for i := range 500 {
-		c.Observe(&report.Run{Device: "sim0", Outcome: report.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})
+		c.Observe(&state.Run{Device: "sim0", Outcome: state.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})
 	}
 	got := expose(t, pedantic(t, c))
 	if n := samples(got); n > 8000 {
@@ -578,15 +578,15 @@ func TestBounds(t *testing.T) {
 
 // TestConcurrency is for the race detector.
 func TestConcurrency(t *testing.T) {
-	snapshots := make([]*report.Snapshot, 4)
-	runs := make([]*report.Run, 4)
+	snapshots := make([]*state.Snapshot, 4)
+	runs := make([]*state.Run, 4)
 	for i := range snapshots {
 		s, r := host(3)
 		snapshots[i], runs[i] = s, r[0]
 	}
 	var mu sync.Mutex
 	var n int
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot {
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot {
 		mu.Lock()
 		defer mu.Unlock()
 		n++

@@ -3,19 +3,19 @@ package collector
 import (
 	"strconv"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // addContracts adds how a device keeps the contracts of the man pages.
-func addContracts(b *builder, name string, c *report.Contracts) {
+func addContracts(b *builder, name string, c *state.Contracts) {
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
 		switch v.Verdict {
-		case report.VerdictHolds:
+		case state.VerdictHolds:
 			b.truth(contractViolated, false, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
-		case report.VerdictViolated:
+		case state.VerdictViolated:
 			b.truth(contractViolated, true, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
-		case report.VerdictSkipped:
+		case state.VerdictSkipped:
 			b.gauge(contractSkipped, 1, name, v.Name, string(v.Reason))
 		}
 	}

@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // Verdicts become gauges, each by its kind.
 func TestContracts(t *testing.T) {
 	t.Parallel()
-	verdicts := []report.Contract{
-		{Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictHolds},
-		{Name: "qp_reports_actual", Severity: report.SeverityWarning, Verdict: report.VerdictViolated},
-		{Name: "srq_limit_ignored", Severity: report.SeverityWarning, Verdict: report.VerdictViolated, Known: true},
-		{Name: "channel_steering", Severity: report.SeverityCritical, Verdict: report.VerdictSkipped, Reason: report.SkipPortDown},
+	verdicts := []state.Contract{
+		{Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictHolds},
+		{Name: "qp_reports_actual", Severity: state.SeverityWarning, Verdict: state.VerdictViolated},
+		{Name: "srq_limit_ignored", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Known: true},
+		{Name: "channel_steering", Severity: state.SeverityCritical, Verdict: state.VerdictSkipped, Reason: state.SkipPortDown},
 	}
 	const (
 		holds    = `rdma_contract_violated{contract="notify_any",device="rxe0",known="false",severity="critical"}`
@@ -25,37 +25,37 @@ func TestContracts(t *testing.T) {
 		lastRun  = `rdma_contract_last_run_timestamp_seconds{device="rxe0"}`
 		duration = `rdma_contract_duration_seconds{device="rxe0"}`
 	)
-	last := &report.Run{Kind: report.KindContract, Started: time.Unix(1e9, 0), Duration: 2 * time.Second}
+	last := &state.Run{Kind: state.KindContract, Started: time.Unix(1e9, 0), Duration: 2 * time.Second}
 	for _, tc := range []struct {
 		name  string
-		state report.DeviceState
+		state state.DeviceState
 		want  map[string]string
 	}{
 		{
 			"before the first audit",
-			report.DeviceState{Present: true},
+			state.DeviceState{Present: true},
 			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
 		},
 		{
 			"after it",
-			report.DeviceState{Present: true, Contracts: &report.Contracts{Last: last, Verdicts: verdicts}},
+			state.DeviceState{Present: true, Contracts: &state.Contracts{Last: last, Verdicts: verdicts}},
 			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
 		},
 		{
 			"verdicts before the audit is finished",
-			report.DeviceState{Present: true, Contracts: &report.Contracts{Verdicts: verdicts}},
+			state.DeviceState{Present: true, Contracts: &state.Contracts{Verdicts: verdicts}},
 			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", lastRun: "", duration: ""},
 		},
 		{
 			"no verdict that there is",
-			report.DeviceState{Present: true, Contracts: &report.Contracts{Last: last, Verdicts: []report.Contract{
-				{Name: "notify_any", Severity: report.SeverityCritical, Verdict: "perhaps"},
+			state.DeviceState{Present: true, Contracts: &state.Contracts{Last: last, Verdicts: []state.Contract{
+				{Name: "notify_any", Severity: state.SeverityCritical, Verdict: "perhaps"},
 			}}},
 			map[string]string{holds: "", lastRun: "1e+09"},
 		},
 		{
 			"a device that vanished",
-			report.DeviceState{Contracts: &report.Contracts{Last: last, Verdicts: verdicts}, Stuck: &report.Stuck{}},
+			state.DeviceState{Contracts: &state.Contracts{Last: last, Verdicts: verdicts}, Stuck: &state.Stuck{}},
 			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
 		},
 	} {
@@ -77,7 +77,7 @@ func TestContractsChange(t *testing.T) {
 
 	audit := contractRun("sim00")
 	for i := range audit.Contracts {
-		audit.Contracts[i].Verdict = report.VerdictViolated
+		audit.Contracts[i].Verdict = state.VerdictViolated
 	}
 	snapshot.Devices[0].Contracts = contractsOf(audit)
 	compare(t, values(t, c), map[string]string{series: "1"})
@@ -104,23 +104,23 @@ func TestKinds(t *testing.T) {
 		expected     = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
 		samples      = `rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="flush",port="1"}`
 	)
-	of := func(kind report.Kind, outcome report.Outcome) *report.Run {
-		r := measured(latency(1, report.PathFlush, report.ModeAny, 0))
+	of := func(kind state.Kind, outcome state.Outcome) *state.Run {
+		r := measured(latency(1, state.PathFlush, state.ModeAny, 0))
 		r.Kind, r.Outcome = kind, outcome
-		r.Calls = []report.Call{{Verb: "ibv_create_cq", Errno: "EIO"}, {Verb: "ibv_create_cq", Errno: "EINVAL", Expected: true}}
-		if outcome == report.OutcomeTimeout {
+		r.Calls = []state.Call{{Verb: "ibv_create_cq", Errno: "EIO"}, {Verb: "ibv_create_cq", Errno: "EINVAL", Expected: true}}
+		if outcome == state.OutcomeTimeout {
 			r.Verb = "ibv_poll_cq"
 		}
 		return r
 	}
 	for _, tc := range []struct {
 		name string
-		runs []*report.Run
+		runs []*state.Run
 		want map[string]string
 	}{
 		{
 			"probes",
-			[]*report.Run{of(report.KindProbe, report.OutcomeOK), of(report.KindProbe, report.OutcomeTimeout)},
+			[]*state.Run{of(state.KindProbe, state.OutcomeOK), of(state.KindProbe, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "1", probeTimeout: "1", probeAbort: "1",
 				auditOK: "0", auditTimeout: "0", auditFailed: "0", auditCrashed: "0", auditAbort: "",
@@ -128,12 +128,12 @@ func TestKinds(t *testing.T) {
 		},
 		{
 			"a run that does not say its kind",
-			[]*report.Run{of("", report.OutcomeTimeout)},
+			[]*state.Run{of("", state.OutcomeTimeout)},
 			map[string]string{probeTimeout: "1", probeAbort: "1", auditTimeout: "0", auditAbort: ""},
 		},
 		{
 			"the contract audit",
-			[]*report.Run{of(report.KindContract, report.OutcomeOK), of(report.KindContract, report.OutcomeTimeout)},
+			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindContract, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "0", probeTimeout: "0", probeAbort: "",
 				auditOK: "1", auditTimeout: "1", auditFailed: "0", auditCrashed: "0", auditAbort: "1",
@@ -141,12 +141,12 @@ func TestKinds(t *testing.T) {
 		},
 		{
 			"both",
-			[]*report.Run{of(report.KindContract, report.OutcomeOK), of(report.KindProbe, report.OutcomeOK)},
+			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindProbe, state.OutcomeOK)},
 			map[string]string{probeOK: "1", auditOK: "1", calls: "4", failures: "2", expected: "", samples: "200"},
 		},
 		{
 			"the resource audit",
-			[]*report.Run{of(report.KindInventory, report.OutcomeOK), of(report.KindInventory, report.OutcomeTimeout), of(report.KindInventory, report.OutcomeOK)},
+			[]*state.Run{of(state.KindInventory, state.OutcomeOK), of(state.KindInventory, state.OutcomeTimeout), of(state.KindInventory, state.OutcomeOK)},
 			map[string]string{
 				stockOK: "2", stockTimeout: "1", stockFailed: "0", stockCrashed: "0",
 				probeOK: "0", probeTimeout: "0", probeAbort: "", auditOK: "0", auditTimeout: "0", auditAbort: "", calls: "", samples: "",
@@ -154,7 +154,7 @@ func TestKinds(t *testing.T) {
 		},
 		{
 			"a kind that there is not",
-			[]*report.Run{of("census", report.OutcomeOK), of("census", report.OutcomeTimeout), of(report.KindProbe, report.OutcomeOK)},
+			[]*state.Run{of("census", state.OutcomeOK), of("census", state.OutcomeTimeout), of(state.KindProbe, state.OutcomeOK)},
 			map[string]string{probeOK: "1", probeTimeout: "0", probeAbort: "", auditOK: "0", stockOK: "0", calls: "2"},
 		},
 	} {
@@ -173,23 +173,23 @@ func TestUndestroyed(t *testing.T) {
 		cqIO   = `rdma_probe_undestroyed_objects{device="rxe0",errno="EIO",type="cq"}`
 		qpBusy = `rdma_probe_undestroyed_objects{device="rxe0",errno="EBUSY",type="qp"}`
 	)
-	cq, qp := report.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, report.Undestroyed{Type: "qp", Errno: "EBUSY", Attempts: 3}
-	left := func(objects ...report.Undestroyed) *report.Run { return &report.Run{Undestroyed: objects} }
+	cq, qp := state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, state.Undestroyed{Type: "qp", Errno: "EBUSY", Attempts: 3}
+	left := func(objects ...state.Undestroyed) *state.Run { return &state.Run{Undestroyed: objects} }
 	for _, tc := range []struct {
 		name  string
-		state report.DeviceState
+		state state.DeviceState
 		want  map[string]string
 	}{
-		{"no run", report.DeviceState{}, map[string]string{cqBusy: ""}},
-		{"nothing left", report.DeviceState{Last: left(), Contracts: &report.Contracts{Last: left()}}, map[string]string{cqBusy: ""}},
-		{"by the probes", report.DeviceState{Last: left(cq, cq)}, map[string]string{cqBusy: "2"}},
-		{"by the audit", report.DeviceState{Contracts: &report.Contracts{Last: left(qp)}}, map[string]string{qpBusy: "1"}},
+		{"no run", state.DeviceState{}, map[string]string{cqBusy: ""}},
+		{"nothing left", state.DeviceState{Last: left(), Contracts: &state.Contracts{Last: left()}}, map[string]string{cqBusy: ""}},
+		{"by the probes", state.DeviceState{Last: left(cq, cq)}, map[string]string{cqBusy: "2"}},
+		{"by the audit", state.DeviceState{Contracts: &state.Contracts{Last: left(qp)}}, map[string]string{qpBusy: "1"}},
 		{
 			"by both",
-			report.DeviceState{Last: left(cq, cq), Contracts: &report.Contracts{Last: left(qp, cq, report.Undestroyed{Type: "cq", Errno: "EIO"})}},
+			state.DeviceState{Last: left(cq, cq), Contracts: &state.Contracts{Last: left(qp, cq, state.Undestroyed{Type: "cq", Errno: "EIO"})}},
 			map[string]string{cqBusy: "3", qpBusy: "1", cqIO: "1"},
 		},
-		{"verdicts without a run", report.DeviceState{Last: left(cq), Contracts: &report.Contracts{}}, map[string]string{cqBusy: "1"}},
+		{"verdicts without a run", state.DeviceState{Last: left(cq), Contracts: &state.Contracts{}}, map[string]string{cqBusy: "1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // TestDeclarations makes sure that each row of the table is whole.
@@ -123,7 +123,7 @@ device appeared, whichever was later. Beside the metrics below there are
 		fmt.Fprintf(&out, "| `%s` | %s |\n", l, meanings[l])
 	}
 
-	types := len(report.ResourceTypes())
+	types := len(state.ResourceTypes())
 	fmt.Fprintf(&out, `
 ## How many series
 
@@ -144,34 +144,34 @@ gauges of the last runs of a device are at most %[9]d series, and at most %[10]d
 errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d completion
 vectors that were measured have series of their own; the others count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
-`, latencySamples(1, 0)-latencySamples(1, 0, report.PathFlush), latencySamples(1, 0, report.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
+`, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
 		len(declarations()[callDuration].buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, report.MaxVectors)
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors)
 	return out.String()
 }
 
 // latencySamples returns how many samples a device makes of measurements on so
 // many ports, by all paths unless told otherwise, and of so many vectors.
-func latencySamples(ports, vectors int, paths ...report.LatencyPath) int {
+func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 	if len(paths) == 0 {
-		paths = report.LatencyPaths()
+		paths = state.LatencyPaths()
 	}
-	p := report.Probe{Name: "notification"}
-	add := func(l report.Latency) { p.Latencies = append(p.Latencies, l) }
+	p := state.Probe{Name: "notification"}
+	add := func(l state.Latency) { p.Latencies = append(p.Latencies, l) }
 	for port := 1; port <= ports; port++ {
 		for _, path := range paths {
-			add(report.Latency{Port: port, Path: path, Mode: report.ModePoll})
-			add(report.Latency{Port: port, Path: path, Mode: report.ModeSolicited})
+			add(state.Latency{Port: port, Path: path, Mode: state.ModePoll})
+			add(state.Latency{Port: port, Path: path, Mode: state.ModeSolicited})
 			// Below all vectors, so that it makes none of their series.
-			add(report.Latency{Port: port, Path: path, Mode: report.ModeAny, Vector: -1})
+			add(state.Latency{Port: port, Path: path, Mode: state.ModeAny, Vector: -1})
 			for v := range vectors {
-				add(report.Latency{Port: port, Path: path, Mode: report.ModeAny, Vector: v, Count: 1})
+				add(state.Latency{Port: port, Path: path, Mode: state.ModeAny, Vector: v, Count: 1})
 			}
 		}
 	}
 	c := New(Options{})
-	c.Observe(&report.Run{Device: "rxe0", Probes: []report.Probe{p}})
+	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
 	n := 0
 	for f, metrics := range c.histories["rxe0"].series.Load().block {
 		if c.schema[f].subject != aboutNotification {
@@ -195,40 +195,40 @@ func latencySamples(ports, vectors int, paths ...report.LatencyPath) int {
 // found nothing special, with so many owners that are the largest of every type and so
 // many cgroups of them, without queue pairs by state.
 func resourceSamples(owners, cgroups int) int {
-	i := &report.Inventory{
+	i := &state.Inventory{
 		PIDsVisible: true,
-		CQEntries:   []report.OwnerSum{{Owner: report.OwnerUser}, {Owner: report.OwnerKernel}},
-		MRBytes:     []report.OwnerSum{{Owner: report.OwnerUser}, {Owner: report.OwnerKernel}},
+		CQEntries:   []state.OwnerSum{{Owner: state.OwnerUser}, {Owner: state.OwnerKernel}},
+		MRBytes:     []state.OwnerSum{{Owner: state.OwnerUser}, {Owner: state.OwnerKernel}},
 	}
-	info := new(report.Device)
-	for _, kind := range report.ResourceTypes() {
-		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUser}, report.ObjectCount{Type: kind, Owner: report.OwnerKernel})
+	info := new(state.Device)
+	for _, kind := range state.ResourceTypes() {
+		i.Objects = append(i.Objects, state.ObjectCount{Type: kind, Owner: state.OwnerUser}, state.ObjectCount{Type: kind, Owner: state.OwnerKernel})
 		if owners > 0 {
-			i.Others = append(i.Others, report.TypeCount{Type: kind})
-			i.Ownerless = append(i.Ownerless, report.TypeCount{Type: kind})
+			i.Others = append(i.Others, state.TypeCount{Type: kind})
+			i.Ownerless = append(i.Ownerless, state.TypeCount{Type: kind})
 		}
 		if kind != "ctx" && kind != "cm_id" { // Devices have no limit for those.
-			info.Limits = append(info.Limits, report.Limit{Name: "max_" + kind, Value: 1})
+			info.Limits = append(info.Limits, state.Limit{Name: "max_" + kind, Value: 1})
 		}
 	}
 	for n := range owners {
-		o := report.Owner{PID: n + 1}
-		for _, kind := range report.ResourceTypes() {
-			o.Objects = append(o.Objects, report.TypeCount{Type: kind})
+		o := state.Owner{PID: n + 1}
+		for _, kind := range state.ResourceTypes() {
+			o.Objects = append(o.Objects, state.TypeCount{Type: kind})
 		}
 		i.Owners = append(i.Owners, o)
 	}
 	for n := range cgroups {
 		for _, resource := range []string{"hca_handle", "hca_object"} {
-			i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: fmt.Sprint("/", n), Resource: resource})
+			i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: fmt.Sprint("/", n), Resource: resource})
 		}
 	}
-	audit := &report.Run{Kind: report.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: report.OutcomeOK}
-	state := report.DeviceState{
-		Name: "rxe0", Present: true, Info: info, Assessment: new(report.Assessment),
-		Resources: &report.Resources{Last: audit, Inventory: i, Taken: audit.Started},
+	audit := &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeOK}
+	dev := state.DeviceState{
+		Name: "rxe0", Present: true, Info: info, Assessment: new(state.Assessment),
+		Resources: &state.Resources{Last: audit, Inventory: i, Taken: audit.Started},
 	}
-	c := New(Options{Snapshot: func() *report.Snapshot { return &report.Snapshot{Devices: []report.DeviceState{state}} }})
+	c := New(Options{Snapshot: func() *state.Snapshot { return &state.Snapshot{Devices: []state.DeviceState{dev}} }})
 	c.Observe(audit)
 	n := 0
 	for _, b := range c.blocks() {
@@ -243,9 +243,9 @@ func resourceSamples(owners, cgroups int) int {
 
 // processSamples returns how many samples so many processes make.
 func processSamples(processes int) int {
-	i := new(report.Inventory)
+	i := new(state.Inventory)
 	for n := range processes {
-		i.Owners = append(i.Owners, report.Owner{PID: n + 1, Memlock: new(report.Memlock)})
+		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
 	}
 	b := newBuilder(newSchema())
 	addProcesses(b, []stock{{inventory: i}})
@@ -256,7 +256,7 @@ func processSamples(processes int) int {
 // docs/metrics.md says.
 func TestResourceSamples(t *testing.T) {
 	t.Parallel()
-	plain, types := resourceSamples(0, 0), len(report.ResourceTypes())
+	plain, types := resourceSamples(0, 0), len(state.ResourceTypes())
 	for _, owners := range []int{1, 10, 50} {
 		if got, want := resourceSamples(owners, 0), plain+types*(owners+2); got != want {
 			t.Errorf("%d owners make %d samples, want %d", owners, got, want)
@@ -285,12 +285,12 @@ func allLabels(d *declaration) []string {
 // docs/metrics.md says.
 func TestLatencySamples(t *testing.T) {
 	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
-	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, report.MaxVectors}} {
+	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, state.MaxVectors}} {
 		if got, want := latencySamples(tc.ports, tc.vectors), tc.ports*port+tc.vectors*vector; got != want {
 			t.Errorf("%d ports and %d vectors make %d samples, want %d", tc.ports, tc.vectors, got, want)
 		}
 	}
-	if got, want := latencySamples(1, report.MaxVectors+1), latencySamples(1, report.MaxVectors); got != want {
+	if got, want := latencySamples(1, state.MaxVectors+1), latencySamples(1, state.MaxVectors); got != want {
 		t.Errorf("one vector too many makes %d samples, want %d", got, want)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // addDevice adds what a present device says of itself.
-func addDevice(b *builder, provider, name string, info *report.Device) {
+func addDevice(b *builder, provider, name string, info *state.Device) {
 	if info == nil {
 		b.gauge(deviceInfo, 1, name, provider, "", "", "", "", "", "")
 		return
@@ -28,11 +28,11 @@ func addDevice(b *builder, provider, name string, info *report.Device) {
 
 // addPorts adds the states of the ports that the last run found. What an earlier
 // run found is not told: a port that was active may not be any more.
-func addPorts(b *builder, name string, info *report.Device) {
+func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
 		number := strconv.Itoa(p.Number)
-		for _, state := range report.PortStates() {
-			b.truth(portState, p.State == state, name, number, state)
+		for _, word := range state.PortStates() {
+			b.truth(portState, p.State == word, name, number, word)
 		}
 	}
 }

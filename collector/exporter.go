@@ -1,9 +1,9 @@
 package collector
 
-import "rdma_exporter/internal/report"
+import "rdma_exporter/internal/state"
 
 // addExporter adds what is known of the host as a whole.
-func addExporter(b *builder, s *report.Snapshot) {
+func addExporter(b *builder, s *state.Snapshot) {
 	present := 0
 	for i := range s.Devices {
 		if s.Devices[i].Present {

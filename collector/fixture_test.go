@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // started is when every run of the fixtures was started.
 func started() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 250e6, time.UTC) }
 
 // info is what a device of the fixtures says of itself: 24 limits and two ports.
-func info() *report.Device {
-	d := &report.Device{
+func info() *state.Device {
+	d := &state.Device{
 		Transport: "InfiniBand", Firmware: "16.35.4030",
 		VendorID: 0x2c9, VendorPartID: 4119, HWVersion: 0,
 		NodeGUID: "b83f:d203:0012:3456", CompletionVectors: 8,
-		Ports: []report.Port{
+		Ports: []state.Port{
 			{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096},
 			{Number: 2, State: "down", LinkLayer: "Ethernet", ActiveMTU: 1024},
 		},
@@ -28,7 +28,7 @@ func info() *report.Device {
 		"max_ee_init_rd_atom", "max_ee", "max_rdd", "max_mw", "max_raw_ipv6_qp", "max_raw_ethy_qp",
 		"max_mcast_grp", "max_ah", "max_srq", "max_srq_wr", "max_srq_sge",
 	} {
-		d.Limits = append(d.Limits, report.Limit{Name: name, Value: 1 << i})
+		d.Limits = append(d.Limits, state.Limit{Name: name, Value: 1 << i})
 	}
 	return d
 }
@@ -36,54 +36,54 @@ func info() *report.Device {
 // run is a successful run on a device with all that a run can tell when nothing
 // goes wrong: three profiles, three types of QP, every verb, four of the eight
 // completion vectors.
-func run(device string) *report.Run {
-	cq := report.Probe{Name: "cq", Status: report.StatusOK, Duration: 3 * time.Millisecond}
-	channel := report.Probe{
-		Name: "comp_channel", Status: report.StatusOK, Duration: time.Millisecond,
-		Memory: []report.Memory{{Object: "comp_channel"}},
+func run(device string) *state.Run {
+	cq := state.Probe{Name: "cq", Status: state.StatusOK, Duration: 3 * time.Millisecond}
+	channel := state.Probe{
+		Name: "comp_channel", Status: state.StatusOK, Duration: time.Millisecond,
+		Memory: []state.Memory{{Object: "comp_channel"}},
 	}
-	srq := report.Probe{Name: "srq", Status: report.StatusOK, Duration: 2 * time.Millisecond}
-	qp := report.Probe{Name: "qp", Status: report.StatusOK, Duration: 9 * time.Millisecond}
+	srq := state.Probe{Name: "srq", Status: state.StatusOK, Duration: 2 * time.Millisecond}
+	qp := state.Probe{Name: "qp", Status: state.StatusOK, Duration: 9 * time.Millisecond}
 	for i, profile := range []string{"small", "medium", "large"} {
 		n := int64(16) << (2 * i)
-		cq.CQs = append(cq.CQs, report.CQSize{Profile: profile, Requested: n, Actual: 2*n - 1})
-		cq.Memory = append(cq.Memory, report.Memory{Object: "cq", Profile: profile, Virtual: n * 64, Locked: n * 64})
-		srq.SRQs = append(srq.SRQs, report.SRQSize{
+		cq.CQs = append(cq.CQs, state.CQSize{Profile: profile, Requested: n, Actual: 2*n - 1})
+		cq.Memory = append(cq.Memory, state.Memory{Object: "cq", Profile: profile, Virtual: n * 64, Locked: n * 64})
+		srq.SRQs = append(srq.SRQs, state.SRQSize{
 			Profile:   profile,
-			Requested: report.SRQAttr{WorkRequests: n, ScatterGather: 1},
-			Actual:    report.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
-			Queried:   &report.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
+			Requested: state.SRQAttr{WorkRequests: n, ScatterGather: 1},
+			Actual:    state.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
+			Queried:   &state.SRQAttr{WorkRequests: 2*n - 1, ScatterGather: 3},
 		})
-		srq.Memory = append(srq.Memory, report.Memory{Object: "srq", Profile: profile, Virtual: n * 96, Locked: n * 96})
+		srq.Memory = append(srq.Memory, state.Memory{Object: "srq", Profile: profile, Virtual: n * 96, Locked: n * 96})
 		for _, kind := range []string{"rc", "uc", "ud"} {
-			qp.QPs = append(qp.QPs, report.QPSize{
+			qp.QPs = append(qp.QPs, state.QPSize{
 				Type: kind, Profile: profile,
-				Requested: report.QPCap{SendWorkRequests: n, RecvWorkRequests: n, SendScatterGather: 1, RecvScatterGather: 1, InlineBytes: 64},
-				Actual:    report.QPCap{SendWorkRequests: n + 1, RecvWorkRequests: n, SendScatterGather: 2, RecvScatterGather: 1, InlineBytes: 96},
+				Requested: state.QPCap{SendWorkRequests: n, RecvWorkRequests: n, SendScatterGather: 1, RecvScatterGather: 1, InlineBytes: 64},
+				Actual:    state.QPCap{SendWorkRequests: n + 1, RecvWorkRequests: n, SendScatterGather: 2, RecvScatterGather: 1, InlineBytes: 96},
 			})
-			qp.Memory = append(qp.Memory, report.Memory{Object: "qp_" + kind, Profile: profile, Virtual: n * 256, Locked: n * 256})
+			qp.Memory = append(qp.Memory, state.Memory{Object: "qp_" + kind, Profile: profile, Virtual: n * 256, Locked: n * 256})
 		}
 	}
 	for _, kind := range []string{"rc", "uc", "ud"} {
-		qp.Inline = append(qp.Inline, report.InlineMax{Type: kind, Bytes: 928})
+		qp.Inline = append(qp.Inline, state.InlineMax{Type: kind, Bytes: 928})
 	}
-	return &report.Run{
-		Kind: report.KindProbe, Device: device, Started: started(), Duration: 42 * time.Millisecond,
-		Outcome: report.OutcomeOK, Info: info(),
-		Probes: []report.Probe{cq, channel, srq, qp, notification()}, Calls: calls(),
+	return &state.Run{
+		Kind: state.KindProbe, Device: device, Started: started(), Duration: 42 * time.Millisecond,
+		Outcome: state.OutcomeOK, Info: info(),
+		Probes: []state.Probe{cq, channel, srq, qp, notification()}, Calls: calls(),
 		CPU: 7 * time.Millisecond, MaxRSS: 9 << 20,
 	}
 }
 
 // notification is the measurement of the vectors 0 to 3 of port 1, while port 2 is
 // down.
-func notification() report.Probe {
-	p := report.Probe{
-		Name: "notification", Status: report.StatusOK, Duration: 20 * time.Millisecond,
-		Skips: []report.Skip{{Subject: "port 2", Reason: report.SkipPortDown, Detail: "port 2 is down"}},
+func notification() state.Probe {
+	p := state.Probe{
+		Name: "notification", Status: state.StatusOK, Duration: 20 * time.Millisecond,
+		Skips: []state.Skip{{Subject: "port 2", Reason: state.SkipPortDown, Detail: "port 2 is down"}},
 	}
-	for _, path := range report.LatencyPaths() {
-		for _, mode := range report.LatencyModes() {
+	for _, path := range state.LatencyPaths() {
+		for _, mode := range state.LatencyModes() {
 			for vector := range 4 {
 				p.Latencies = append(p.Latencies, latency(1, path, mode, vector))
 			}
@@ -94,11 +94,11 @@ func notification() report.Probe {
 
 // latency is a measurement in which nothing goes wrong: 100 samples from 2 µs on,
 // and with polling from 1 µs on.
-func latency(port int, path report.LatencyPath, mode report.LatencyMode, vector int) report.Latency {
-	l := report.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
+func latency(port int, path state.LatencyPath, mode state.LatencyMode, vector int) state.Latency {
+	l := state.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
 	for i := range 100 {
 		sample := time.Duration(1000 + 1000*vector + 50*i)
-		if mode != report.ModePoll {
+		if mode != state.ModePoll {
 			sample += time.Microsecond
 			l.Arms = append(l.Arms, time.Duration(200+10*i))
 		}
@@ -109,41 +109,41 @@ func latency(port int, path report.LatencyPath, mode report.LatencyMode, vector 
 }
 
 // contractRun is a run of the contract audit in which every contract holds.
-func contractRun(device string) *report.Run {
-	r := &report.Run{
-		Kind: report.KindContract, Device: device, Started: started().Add(time.Minute),
-		Duration: 1500 * time.Millisecond, Outcome: report.OutcomeOK, Info: info(), Calls: calls(),
+func contractRun(device string) *state.Run {
+	r := &state.Run{
+		Kind: state.KindContract, Device: device, Started: started().Add(time.Minute),
+		Duration: 1500 * time.Millisecond, Outcome: state.OutcomeOK, Info: info(), Calls: calls(),
 	}
-	names := map[report.Severity][]string{
-		report.SeverityCritical: {
+	names := map[state.Severity][]string{
+		state.SeverityCritical: {
 			"cq_at_least_requested", "cq_comp_vector_accepted", "cq_destroy_busy", "channel_destroy_busy", "channel_steering",
 			"srq_at_least_requested", "srq_destroy_busy", "qp_at_least_requested", "qp_sq_sig_all", "qp_destroy_busy_multicast",
 			"notify_any", "notify_solicited_delivers_solicited", "notify_solicited_delivers_errors", "notify_identifies_cq",
 		},
-		report.SeverityWarning: {"srq_reports_actual", "srq_limit_ignored", "qp_reports_actual", "qp_recv_caps_ignored_with_srq"},
-		report.SeverityInfo: {
+		state.SeverityWarning: {"srq_reports_actual", "srq_limit_ignored", "qp_reports_actual", "qp_recv_caps_ignored_with_srq"},
+		state.SeverityInfo: {
 			"cq_comp_vector_rejected", "qp_srq_type_restricted", "notify_one_shot", "notify_requires_arming",
 			"notify_solicited_skips_unsolicited",
 		},
 	}
-	for _, severity := range report.Severities() {
+	for _, severity := range state.Severities() {
 		for _, name := range names[severity] {
-			r.Contracts = append(r.Contracts, report.Contract{Name: name, Severity: severity, Verdict: report.VerdictHolds})
+			r.Contracts = append(r.Contracts, state.Contract{Name: name, Severity: severity, Verdict: state.VerdictHolds})
 		}
 	}
 	return r
 }
 
 // contractsOf is what is known after a run of the contract audit.
-func contractsOf(r *report.Run) *report.Contracts {
+func contractsOf(r *state.Run) *state.Contracts {
 	last := r.Kept()
 	last.Contracts = nil
-	return &report.Contracts{Last: last, Verdicts: r.Contracts}
+	return &state.Contracts{Last: last, Verdicts: r.Contracts}
 }
 
 // calls are several calls of each of 20 verbs.
-func calls() []report.Call {
-	var calls []report.Call
+func calls() []state.Call {
+	var calls []state.Call
 	for i, verb := range []string{
 		"ibv_get_device_list", "ibv_open_device", "ibv_query_device", "ibv_query_port",
 		"ibv_query_gid", "ibv_alloc_pd", "ibv_create_cq", "ibv_resize_cq", "ibv_create_comp_channel",
@@ -152,16 +152,16 @@ func calls() []report.Call {
 		"ibv_dealloc_pd", "ibv_close_device",
 	} {
 		for n := range 9 {
-			calls = append(calls, report.Call{Verb: verb, Duration: time.Duration(i+1) * time.Duration(n+1) * 3 * time.Microsecond})
+			calls = append(calls, state.Call{Verb: verb, Duration: time.Duration(i+1) * time.Duration(n+1) * 3 * time.Microsecond})
 		}
 	}
 	return calls
 }
 
 // state is a device whose last run was r.
-func state(r *report.Run) report.DeviceState {
-	s := report.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Kept()}
-	if r.Outcome == report.OutcomeOK {
+func stateOf(r *state.Run) state.DeviceState {
+	s := state.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Kept()}
+	if r.Outcome == state.OutcomeOK {
 		s.LastSuccess = r.Started
 	}
 	return s
@@ -170,16 +170,16 @@ func state(r *report.Run) report.DeviceState {
 // host is a host with n healthy devices, on each of which the same ten processes own
 // objects: the runs of the probes come first, then those of the contract audit, then
 // those of the resource audit.
-func host(n int) (*report.Snapshot, []*report.Run) {
-	s := &report.Snapshot{Provider: "simulated", Ready: true}
-	runs := make([]*report.Run, 3*n)
+func host(n int) (*state.Snapshot, []*state.Run) {
+	s := &state.Snapshot{Provider: "simulated", Ready: true}
+	runs := make([]*state.Run, 3*n)
 	for i := range n {
 		name := fmt.Sprintf("sim%02d", i)
 		runs[i], runs[n+i], runs[2*n+i] = run(name), contractRun(name), auditRun(name)
-		device := state(runs[i])
+		device := stateOf(runs[i])
 		device.Contracts = contractsOf(runs[n+i])
 		device.Resources = resourcesOf(runs[2*n+i], inventory(10))
-		device.Assessment = new(report.Assessment)
+		device.Assessment = new(state.Assessment)
 		s.Devices = append(s.Devices, device)
 	}
 	return s, runs
@@ -187,49 +187,49 @@ func host(n int) (*report.Snapshot, []*report.Run) {
 
 // bare is a run of the probes that tells nothing but what the device says of itself,
 // for what is about something else.
-func bare(device string) *report.Run {
-	return &report.Run{Kind: report.KindProbe, Device: device, Started: started(), Outcome: report.OutcomeOK, Info: info()}
+func bare(device string) *state.Run {
+	return &state.Run{Kind: state.KindProbe, Device: device, Started: started(), Outcome: state.OutcomeOK, Info: info()}
 }
 
 // auditRun is a run of the resource audit in which all goes well.
-func auditRun(device string) *report.Run {
-	return &report.Run{
-		Kind: report.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
-		Duration: 15 * time.Millisecond, Outcome: report.OutcomeOK,
+func auditRun(device string) *state.Run {
+	return &state.Run{
+		Kind: state.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
+		Duration: 15 * time.Millisecond, Outcome: state.OutcomeOK,
 	}
 }
 
 // resourcesOf is what is known after a run of the resource audit that took an
 // inventory.
-func resourcesOf(r *report.Run, i *report.Inventory) *report.Resources {
-	return &report.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}
+func resourcesOf(r *state.Run, i *state.Inventory) *state.Resources {
+	return &state.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}
 }
 
 // inventory is what is found where so many processes, each in a container of its own,
 // own objects of every type, and some others do, too.
-func inventory(owners int) *report.Inventory {
-	i := &report.Inventory{
+func inventory(owners int) *state.Inventory {
+	i := &state.Inventory{
 		Index: 1, PIDsVisible: true,
-		CQEntries: []report.OwnerSum{{Owner: report.OwnerUser, Sum: int64(owners) * 4096}, {Owner: report.OwnerKernel, Sum: 1024}},
-		MRBytes:   []report.OwnerSum{{Owner: report.OwnerUser, Sum: int64(owners) << 30}, {Owner: report.OwnerKernel}},
-		QueuePairs: []report.QueuePairCount{
+		CQEntries: []state.OwnerSum{{Owner: state.OwnerUser, Sum: int64(owners) * 4096}, {Owner: state.OwnerKernel, Sum: 1024}},
+		MRBytes:   []state.OwnerSum{{Owner: state.OwnerUser, Sum: int64(owners) << 30}, {Owner: state.OwnerKernel}},
+		QueuePairs: []state.QueuePairCount{
 			{Type: "gsi", State: "rts", Objects: 1}, {Type: "rc", State: "reset", Objects: 3}, {Type: "rc", State: "rts", Objects: 8*int64(owners) + 2},
 		},
 	}
-	for _, kind := range report.ResourceTypes() {
+	for _, kind := range state.ResourceTypes() {
 		i.Objects = append(i.Objects,
-			report.ObjectCount{Type: kind, Owner: report.OwnerUser, Objects: 8*int64(owners) + 5},
-			report.ObjectCount{Type: kind, Owner: report.OwnerKernel, Objects: 1})
-		i.Others = append(i.Others, report.TypeCount{Type: kind, Objects: 5})
+			state.ObjectCount{Type: kind, Owner: state.OwnerUser, Objects: 8*int64(owners) + 5},
+			state.ObjectCount{Type: kind, Owner: state.OwnerKernel, Objects: 1})
+		i.Others = append(i.Others, state.TypeCount{Type: kind, Objects: 5})
 	}
 	for n := range owners {
-		o := report.Owner{
+		o := state.Owner{
 			PID: 4711 + n, Comm: "trainer", ContainerID: fmt.Sprintf("%064x", n), PodUID: fmt.Sprintf("0f1e2d3c-4b5a-6978-8796-%012x", n),
-			Memlock: &report.Memlock{Pinned: int64(n+1) << 20, Locked: 4096, Limit: -1},
+			Memlock: &state.Memlock{Pinned: int64(n+1) << 20, Locked: 4096, Limit: -1},
 		}
 		o.Cgroup = "/kubepods.slice/kubepods-pod" + o.PodUID + ".slice/cri-containerd-" + o.ContainerID + ".scope"
-		for _, kind := range report.ResourceTypes() {
-			o.Objects = append(o.Objects, report.TypeCount{Type: kind, Objects: 8})
+		for _, kind := range state.ResourceTypes() {
+			o.Objects = append(o.Objects, state.TypeCount{Type: kind, Objects: 8})
 		}
 		i.Owners = append(i.Owners, o)
 	}
@@ -238,13 +238,13 @@ func inventory(owners int) *report.Inventory {
 
 // troubled is a device on which the resource audits found everything that there is to
 // find.
-func troubled(name string) report.DeviceState {
+func troubled(name string) state.DeviceState {
 	i := inventory(2)
-	i.Ownerless = []report.TypeCount{{Type: "qp", Objects: 3}, {Type: "pd", Objects: 1}}
+	i.Ownerless = []state.TypeCount{{Type: "qp", Objects: 3}, {Type: "pd", Objects: 1}}
 	for n := range i.Objects {
 		o := &i.Objects[n]
 		switch {
-		case o.Owner != report.OwnerUser:
+		case o.Owner != state.OwnerUser:
 		case o.Type == "qp": // Three without an owner, and one of pid 77.
 			o.Objects += 4
 		case o.Type == "pd", o.Type == "cq": // One without an owner, and one of pid 78.
@@ -252,49 +252,49 @@ func troubled(name string) report.DeviceState {
 		}
 	}
 	// Memory regions were only counted.
-	i.Objects = slices.DeleteFunc(i.Objects, func(o report.ObjectCount) bool { return o.Type == "mr" })
-	i.Objects = append(i.Objects, report.ObjectCount{Type: "mr", Owner: report.OwnerUnknown, Objects: 120000})
-	i.Others = slices.DeleteFunc(i.Others, func(o report.TypeCount) bool { return o.Type == "mr" })
+	i.Objects = slices.DeleteFunc(i.Objects, func(o state.ObjectCount) bool { return o.Type == "mr" })
+	i.Objects = append(i.Objects, state.ObjectCount{Type: "mr", Owner: state.OwnerUnknown, Objects: 120000})
+	i.Others = slices.DeleteFunc(i.Others, func(o state.TypeCount) bool { return o.Type == "mr" })
 	i.MRBytes = nil
 	for n := range i.Owners {
 		o := &i.Owners[n]
-		o.Objects = slices.DeleteFunc(o.Objects, func(c report.TypeCount) bool { return c.Type == "mr" })
+		o.Objects = slices.DeleteFunc(o.Objects, func(c state.TypeCount) bool { return c.Type == "mr" })
 		i.Cgroups = append(i.Cgroups,
-			report.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_handle", Current: 1, Limit: int64(n)},
-			report.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_object", Current: 38, Limit: -1})
+			state.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_handle", Current: 1, Limit: int64(n)},
+			state.CgroupUse{Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID, Resource: "hca_object", Current: 38, Limit: -1})
 	}
 	i.Owners = append(i.Owners,
 		// It ended before it could be asked.
-		report.Owner{PID: 77, Objects: []report.TypeCount{{Type: "qp", Objects: 1}}},
-		report.Owner{PID: 78, Comm: "caf\xe9 \"x\"", Objects: []report.TypeCount{{Type: "cq", Objects: 1}}, Memlock: &report.Memlock{Pinned: 1 << 16, Limit: 1 << 16}})
-	i.Incomplete = []report.Incomplete{{Type: "mr", Reason: report.IncompleteMaxObjects, Detail: "120000 objects"}}
-	i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: "rc", State: "err", Objects: 2})
-	i.UnfillableCQs = &report.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
+		state.Owner{PID: 77, Objects: []state.TypeCount{{Type: "qp", Objects: 1}}},
+		state.Owner{PID: 78, Comm: "caf\xe9 \"x\"", Objects: []state.TypeCount{{Type: "cq", Objects: 1}}, Memlock: &state.Memlock{Pinned: 1 << 16, Limit: 1 << 16}})
+	i.Incomplete = []state.Incomplete{{Type: "mr", Reason: state.IncompleteMaxObjects, Detail: "120000 objects"}}
+	i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: "rc", State: "err", Objects: 2})
+	i.UnfillableCQs = &state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
 
 	last := auditRun(name)
-	last.Outcome, last.Started, last.Duration = report.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second
-	s := state(bare(name))
+	last.Outcome, last.Started, last.Duration = state.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second
+	s := stateOf(bare(name))
 	s.Resources = resourcesOf(auditRun(name), i)
 	s.Resources.Last = last.Kept()
 	s.Resources.OrphanedSince = started()
-	s.Resources.Leaked = []report.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
-	s.Resources.Stuck = &report.Stuck{PID: 815, Since: started()}
-	s.Assessment = new(report.Assessment)
-	for _, kind := range report.FindingKinds() {
-		s.Assessment.Findings = append(s.Assessment.Findings, report.Finding{Kind: kind, Severity: report.SeverityWarning})
+	s.Resources.Leaked = []state.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
+	s.Resources.Stuck = &state.Stuck{PID: 815, Since: started()}
+	s.Assessment = new(state.Assessment)
+	for _, kind := range state.FindingKinds() {
+		s.Assessment.Findings = append(s.Assessment.Findings, state.Finding{Kind: kind, Severity: state.SeverityWarning})
 	}
 	s.Assessment.Findings = append(s.Assessment.Findings,
-		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityCritical}, report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning},
-		report.Finding{Kind: report.FindingStuck, Severity: report.SeverityCritical})
+		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityCritical}, state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning},
+		state.Finding{Kind: state.FindingStuck, Severity: state.SeverityCritical})
 	return s
 }
 
 // onlyCounted is what is known if an audit looked at nothing.
-func onlyCounted() *report.Inventory {
-	i := &report.Inventory{Index: 1, PIDsVisible: true}
-	for n, kind := range report.ResourceTypes() {
-		i.Objects = append(i.Objects, report.ObjectCount{Type: kind, Owner: report.OwnerUnknown, Objects: int64(10 + n)})
-		i.Incomplete = append(i.Incomplete, report.Incomplete{Type: kind, Reason: report.IncompleteTimeout})
+func onlyCounted() *state.Inventory {
+	i := &state.Inventory{Index: 1, PIDsVisible: true}
+	for n, kind := range state.ResourceTypes() {
+		i.Objects = append(i.Objects, state.ObjectCount{Type: kind, Owner: state.OwnerUnknown, Objects: int64(10 + n)})
+		i.Incomplete = append(i.Incomplete, state.Incomplete{Type: kind, Reason: state.IncompleteTimeout})
 	}
 	return i
 }

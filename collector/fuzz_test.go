@@ -7,16 +7,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // FuzzCollect makes sure that no snapshot and no run can make a scrape fail.
 func FuzzCollect(f *testing.F) {
 	type input struct {
-		Snapshot *report.Snapshot
-		Run      report.Run
-		Calls    []report.Call
-		Audit    report.Run
+		Snapshot *state.Snapshot
+		Run      state.Run
+		Calls    []state.Call
+		Audit    state.Run
 	}
 	for _, s := range scenes() {
 		in := input{Snapshot: s.snapshot}
@@ -43,30 +43,30 @@ func FuzzCollect(f *testing.F) {
 			return
 		}
 		// JSON has no invalid UTF-8; what is not decoded from it might.
-		in.Calls = append(in.Calls, report.Call{Verb: raw, Errno: raw})
+		in.Calls = append(in.Calls, state.Call{Verb: raw, Errno: raw})
 		in.Run.Calls = in.Calls
-		in.Run.Probes = append(in.Run.Probes, report.Probe{Name: raw, Latencies: []report.Latency{
-			{Path: report.PathFlush, Mode: report.ModeAny, Unsuccessful: []string{raw}},
-			{Path: report.LatencyPath(raw), Mode: report.LatencyMode(raw)},
+		in.Run.Probes = append(in.Run.Probes, state.Probe{Name: raw, Latencies: []state.Latency{
+			{Path: state.PathFlush, Mode: state.ModeAny, Unsuccessful: []string{raw}},
+			{Path: state.LatencyPath(raw), Mode: state.LatencyMode(raw)},
 		}})
-		in.Audit.Kind, in.Audit.Verb = report.KindContract, in.Audit.Verb+raw
-		contracts := &report.Contracts{Last: &in.Audit, Verdicts: append(
+		in.Audit.Kind, in.Audit.Verb = state.KindContract, in.Audit.Verb+raw
+		contracts := &state.Contracts{Last: &in.Audit, Verdicts: append(
 			in.Audit.Contracts,
-			report.Contract{Name: raw, Severity: report.Severity(raw), Verdict: report.VerdictHolds},
-			report.Contract{Name: raw, Reason: report.SkipReason(raw), Verdict: report.VerdictSkipped},
+			state.Contract{Name: raw, Severity: state.Severity(raw), Verdict: state.VerdictHolds},
+			state.Contract{Name: raw, Reason: state.SkipReason(raw), Verdict: state.VerdictSkipped},
 		)}
 		if in.Snapshot != nil {
 			in.Snapshot.Provider += raw
-			in.Snapshot.Devices = append(in.Snapshot.Devices, report.DeviceState{
-				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Contracts: contracts, Stuck: &report.Stuck{Verb: raw},
+			in.Snapshot.Devices = append(in.Snapshot.Devices, state.DeviceState{
+				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Contracts: contracts, Stuck: &state.Stuck{Verb: raw},
 			})
 			for i := range in.Snapshot.Devices {
 				if r := in.Snapshot.Devices[i].Resources; r != nil && r.Inventory != nil {
-					r.Inventory.Owners = append(r.Inventory.Owners, report.Owner{
-						Comm: raw, ContainerID: raw, PodUID: raw, Objects: []report.TypeCount{{Type: raw}}, Memlock: new(report.Memlock),
+					r.Inventory.Owners = append(r.Inventory.Owners, state.Owner{
+						Comm: raw, ContainerID: raw, PodUID: raw, Objects: []state.TypeCount{{Type: raw}}, Memlock: new(state.Memlock),
 					})
-					r.Inventory.Cgroups = append(r.Inventory.Cgroups, report.CgroupUse{Cgroup: raw, ContainerID: raw, PodUID: raw, Resource: raw})
-					r.Leaked = append(r.Leaked, report.Leaked{Type: raw})
+					r.Inventory.Cgroups = append(r.Inventory.Cgroups, state.CgroupUse{Cgroup: raw, ContainerID: raw, PodUID: raw, Resource: raw})
+					r.Leaked = append(r.Leaked, state.Leaked{Type: raw})
 				}
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // A child process that invents names must not fill the server with series, so
@@ -83,7 +83,7 @@ func newHistory(s *schema, device string) *history {
 	}
 	// A series that appears with its first event hides that event from rate().
 	// Here the first run is hidden, but no first failure after it.
-	for _, o := range report.Outcomes() {
+	for _, o := range state.Outcomes() {
 		h.counter(probeRuns, string(o))
 		h.counter(contractRuns, string(o))
 		h.counter(auditRuns, string(o))
@@ -93,20 +93,20 @@ func newHistory(s *schema, device string) *history {
 }
 
 // observe counts a finished run, one that does not say its kind as one of the probes.
-func (h *history) observe(run *report.Run) {
+func (h *history) observe(run *state.Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch run.Kind {
-	case report.KindProbe, "":
+	case state.KindProbe, "":
 		h.observeRun(probeRuns, run)
 		h.observeAbort(probeAborts, run)
-	case report.KindContract:
-		if run.Light != nil && run.Outcome == report.OutcomeOK {
+	case state.KindContract:
+		if run.Light != nil && run.Outcome == state.OutcomeOK {
 			return // It was put off.
 		}
 		h.observeRun(contractRuns, run)
 		h.observeAbort(contractAborts, run)
-	case report.KindInventory:
+	case state.KindInventory:
 		// It calls no verb, and measures nothing.
 		h.observeRun(auditRuns, run)
 		h.series.Store(h.build())

@@ -9,18 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // armVerb is the verb that asks for an event.
 const armVerb = "ibv_req_notify_cq"
 
 // observeLatencies counts the measurements of completions of a run.
-func (h *history) observeLatencies(run *report.Run) {
+func (h *history) observeLatencies(run *state.Run) {
 	for i := range run.Probes {
 		for j := range run.Probes[i].Latencies {
 			l := &run.Probes[i].Latencies[j]
-			if !slices.Contains(report.LatencyPaths(), l.Path) || !slices.Contains(report.LatencyModes(), l.Mode) {
+			if !slices.Contains(state.LatencyPaths(), l.Path) || !slices.Contains(state.LatencyModes(), l.Mode) {
 				continue
 			}
 			h.observeLatency(l)
@@ -36,10 +36,10 @@ func (h *history) observeLatencies(run *report.Run) {
 
 // observeLatency counts one measurement. Its series all appear now, so that the
 // first thing to go wrong later is not hidden from rate().
-func (h *history) observeLatency(l *report.Latency) {
+func (h *history) observeLatency(l *state.Latency) {
 	port, path, mode := h.known(h.ports, maxPorts, strconv.Itoa(l.Port)), string(l.Path), string(l.Mode)
 
-	if l.Mode == report.ModePoll {
+	if l.Mode == state.ModePoll {
 		observe(h.histogram(completionLatency, port, path), l.Samples)
 	} else {
 		observe(h.histogram(notificationLatency, port, path, mode), l.Samples)
@@ -61,8 +61,8 @@ func (h *history) observeLatency(l *report.Latency) {
 
 // usualStatuses returns the statuses that a path brings when it goes wrong. There
 // are too many others to show them all before they occur.
-func usualStatuses(p report.LatencyPath) []string {
-	if p == report.PathFlush {
+func usualStatuses(p state.LatencyPath) []string {
+	if p == state.PathFlush {
 		return []string{"success"}
 	}
 	return []string{"retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}
@@ -93,7 +93,7 @@ type vector struct {
 }
 
 // observeVector keeps the measurement that stands for a vector.
-func (h *history) observeVector(number int, l *report.Latency) {
+func (h *history) observeVector(number int, l *state.Latency) {
 	v, ok := h.vectors[number]
 	if !ok {
 		// Vectors that have no series are kept too, to tell how many there are.
@@ -116,7 +116,7 @@ func (h *history) buildVectors(b *block) (hidden int) {
 	shared := make(pairs)
 	for i, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		s := h.vectors[number].summary()
-		if i >= report.MaxVectors {
+		if i >= state.MaxVectors {
 			hidden += len(s.Quantile) + 2 // sum and count
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // values returns what c exposes: the values, by series as text format has them.
@@ -38,10 +38,10 @@ func compare(t *testing.T, got, want map[string]string) {
 }
 
 // measured is a run on rxe0 that measured completions.
-func measured(latencies ...report.Latency) *report.Run {
-	return &report.Run{
-		Device: "rxe0", Outcome: report.OutcomeOK, Info: &report.Device{CompletionVectors: 8},
-		Probes: []report.Probe{{Name: "notification", Status: report.StatusOK, Latencies: latencies}},
+func measured(latencies ...state.Latency) *state.Run {
+	return &state.Run{
+		Device: "rxe0", Outcome: state.OutcomeOK, Info: &state.Device{CompletionVectors: 8},
+		Probes: []state.Probe{{Name: "notification", Status: state.StatusOK, Latencies: latencies}},
 	}
 }
 
@@ -52,13 +52,13 @@ func TestLatencies(t *testing.T) {
 	µs := time.Microsecond
 	for _, tc := range []struct {
 		name string
-		runs []*report.Run
+		runs []*state.Run
 		want map[string]string
 	}{
 		{
 			"an event of any completion",
-			[]*report.Run{measured(report.Latency{
-				Port: 1, Path: report.PathLoopback, Mode: report.ModeAny,
+			[]*state.Run{measured(state.Latency{
+				Port: 1, Path: state.PathLoopback, Mode: state.ModeAny,
 				Samples: []time.Duration{µs, 10 * µs, 11 * µs}, Arms: []time.Duration{µs, µs, 2 * µs},
 			})},
 			map[string]string{
@@ -76,7 +76,7 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"polling",
-			[]*report.Run{measured(report.Latency{Port: 2, Path: report.PathFlush, Mode: report.ModePoll, Samples: []time.Duration{µs}, Missed: 1})},
+			[]*state.Run{measured(state.Latency{Port: 2, Path: state.PathFlush, Mode: state.ModePoll, Samples: []time.Duration{µs}, Missed: 1})},
 			map[string]string{
 				`rdma_completion_latency_seconds_count{device="rxe0",path="flush",port="2"}`:                "1",
 				`rdma_notification_latency_seconds_count{device="rxe0",mode="poll",path="flush",port="2"}`:  "",
@@ -90,7 +90,7 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"a first measurement in which nothing happened",
-			[]*report.Run{measured(report.Latency{Port: 1, Path: report.PathLoopback, Mode: report.ModeSolicited})},
+			[]*state.Run{measured(state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeSolicited})},
 			map[string]string{
 				`rdma_notification_latency_seconds_count{device="rxe0",mode="solicited",path="loopback",port="1"}`:       "0",
 				`rdma_notifications_missed_total{device="rxe0",mode="solicited",path="loopback",port="1"}`:               "0",
@@ -106,13 +106,13 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"everything goes wrong, on two vectors and in two runs",
-			[]*report.Run{
+			[]*state.Run{
 				measured(
-					report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Missed: 1, Spurious: 2, Misdirected: 3, Missing: 4, Unsuccessful: []string{"success"}},
-					report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: 1, Missed: 10, Spurious: 20, Misdirected: 30, Missing: 40},
+					state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Missed: 1, Spurious: 2, Misdirected: 3, Missing: 4, Unsuccessful: []string{"success"}},
+					state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Vector: 1, Missed: 10, Spurious: 20, Misdirected: 30, Missing: 40},
 				),
-				measured(report.Latency{
-					Port: 1, Path: report.PathFlush, Mode: report.ModeAny,
+				measured(state.Latency{
+					Port: 1, Path: state.PathFlush, Mode: state.ModeAny,
 					Missed: 100, Spurious: 200, Misdirected: 300, Missing: 400, Unsuccessful: []string{"success", "general_err"},
 				}),
 			},
@@ -127,7 +127,7 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"counts below zero",
-			[]*report.Run{measured(report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Missed: -1, Spurious: -1, Misdirected: -1, Missing: -1})},
+			[]*state.Run{measured(state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Missed: -1, Spurious: -1, Misdirected: -1, Missing: -1})},
 			map[string]string{
 				`rdma_notifications_missed_total{device="rxe0",mode="any",path="flush",port="1"}`: "0",
 				`rdma_completions_missing_total{device="rxe0",mode="any",path="flush",port="1"}`:  "0",
@@ -135,9 +135,9 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"paths and modes that there are not",
-			[]*report.Run{measured(
-				report.Latency{Port: 1, Path: "wormhole", Mode: report.ModePoll, Samples: []time.Duration{1}},
-				report.Latency{Port: 1, Path: report.PathFlush, Mode: "telepathy", Samples: []time.Duration{1}},
+			[]*state.Run{measured(
+				state.Latency{Port: 1, Path: "wormhole", Mode: state.ModePoll, Samples: []time.Duration{1}},
+				state.Latency{Port: 1, Path: state.PathFlush, Mode: "telepathy", Samples: []time.Duration{1}},
 			)},
 			map[string]string{
 				`rdma_completion_latency_seconds_count{device="rxe0",path="wormhole",port="1"}`:                 "",
@@ -146,10 +146,10 @@ func TestLatencies(t *testing.T) {
 		},
 		{
 			"arms in a run whose calls have been told too",
-			[]*report.Run{{
-				Device: "rxe0", Outcome: report.OutcomeOK,
-				Calls:  []report.Call{{Verb: "ibv_req_notify_cq", Duration: µs}},
-				Probes: []report.Probe{{Latencies: []report.Latency{{Path: report.PathFlush, Mode: report.ModeAny, Arms: []time.Duration{µs, µs}}}}},
+			[]*state.Run{{
+				Device: "rxe0", Outcome: state.OutcomeOK,
+				Calls:  []state.Call{{Verb: "ibv_req_notify_cq", Duration: µs}},
+				Probes: []state.Probe{{Latencies: []state.Latency{{Path: state.PathFlush, Mode: state.ModeAny, Arms: []time.Duration{µs, µs}}}}},
 			}},
 			map[string]string{`rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`: "3"},
 		},
@@ -166,117 +166,117 @@ func TestLatencies(t *testing.T) {
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	// at is a measurement with a median of n seconds; with 0, nothing went well.
-	at := func(vector, port int, path report.LatencyPath, mode report.LatencyMode, n int) report.Latency {
-		l := report.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
+	at := func(vector, port int, path state.LatencyPath, mode state.LatencyMode, n int) state.Latency {
+		l := state.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
 		if n > 0 {
 			l.Samples = []time.Duration{time.Duration(n) * time.Second}
 			l.Summarise()
 		}
 		return l
 	}
-	loopback := func(vector, n int) report.Latency {
-		return at(vector, 1, report.PathLoopback, report.ModeAny, n)
+	loopback := func(vector, n int) state.Latency {
+		return at(vector, 1, state.PathLoopback, state.ModeAny, n)
 	}
-	flush := func(vector, n int) report.Latency { return at(vector, 1, report.PathFlush, report.ModeAny, n) }
-	vectors := func(r *report.Run, n int) *report.Run {
-		r.Info = &report.Device{CompletionVectors: n}
+	flush := func(vector, n int) state.Latency { return at(vector, 1, state.PathFlush, state.ModeAny, n) }
+	vectors := func(r *state.Run, n int) *state.Run {
+		r.Info = &state.Device{CompletionVectors: n}
 		return r
 	}
 	blind := measured(loopback(0, 7))
 	blind.Info = nil
 	audit := vectors(measured(), 1)
-	audit.Kind = report.KindContract
+	audit.Kind = state.KindContract
 	for _, tc := range []struct {
 		name string
-		runs []*report.Run
+		runs []*state.Run
 		// medians are the medians in seconds, counts the numbers of samples, by vector.
 		medians, counts map[int]string
 	}{
-		{"nothing", []*report.Run{measured()}, nil, nil},
-		{"one vector", []*report.Run{measured(loopback(3, 5))}, map[int]string{3: "5"}, map[int]string{3: "1"}},
+		{"nothing", []*state.Run{measured()}, nil, nil},
+		{"one vector", []*state.Run{measured(loopback(3, 5))}, map[int]string{3: "5"}, map[int]string{3: "1"}},
 		{
 			"vectors that runs had the time for",
-			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(2, 3), loopback(3, 4)), measured(loopback(0, 5), loopback(1, 6))},
+			[]*state.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(2, 3), loopback(3, 4)), measured(loopback(0, 5), loopback(1, 6))},
 			map[int]string{0: "5", 1: "6", 2: "3", 3: "4"},
 			map[int]string{0: "2", 1: "2", 2: "1", 3: "1"},
 		},
 		{
 			"a run that measured nothing changes nothing",
-			[]*report.Run{measured(loopback(0, 1)), measured()},
+			[]*state.Run{measured(loopback(0, 1)), measured()},
 			map[int]string{0: "1"},
 			map[int]string{0: "1"},
 		},
-		{"flush alone", []*report.Run{measured(flush(0, 2))}, map[int]string{0: "2"}, map[int]string{0: "1"}},
-		{"loopback before flush", []*report.Run{measured(loopback(0, 1), flush(0, 2))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
-		{"loopback after flush", []*report.Run{measured(flush(0, 2), loopback(0, 1))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
+		{"flush alone", []*state.Run{measured(flush(0, 2))}, map[int]string{0: "2"}, map[int]string{0: "1"}},
+		{"loopback before flush", []*state.Run{measured(loopback(0, 1), flush(0, 2))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
+		{"loopback after flush", []*state.Run{measured(flush(0, 2), loopback(0, 1))}, map[int]string{0: "1"}, map[int]string{0: "1"}},
 		{
 			"loopback of another port before flush of the lowest",
-			[]*report.Run{measured(flush(0, 2), at(0, 2, report.PathLoopback, report.ModeAny, 3))},
+			[]*state.Run{measured(flush(0, 2), at(0, 2, state.PathLoopback, state.ModeAny, 3))},
 			map[int]string{0: "3"},
 			map[int]string{0: "1"},
 		},
 		{
 			"the lowest port",
-			[]*report.Run{measured(at(0, 3, report.PathFlush, report.ModeAny, 3), at(0, 2, report.PathFlush, report.ModeAny, 2), at(0, 4, report.PathFlush, report.ModeAny, 4))},
+			[]*state.Run{measured(at(0, 3, state.PathFlush, state.ModeAny, 3), at(0, 2, state.PathFlush, state.ModeAny, 2), at(0, 4, state.PathFlush, state.ModeAny, 4))},
 			map[int]string{0: "2"},
 			map[int]string{0: "1"},
 		},
 		{
 			"flush after the port went down",
-			[]*report.Run{measured(loopback(0, 1)), measured(flush(0, 2))},
+			[]*state.Run{measured(loopback(0, 1)), measured(flush(0, 2))},
 			map[int]string{0: "2"},
 			map[int]string{0: "2"},
 		},
 		{
 			"other modes",
-			[]*report.Run{measured(at(0, 1, report.PathLoopback, report.ModeSolicited, 1), at(1, 1, report.PathLoopback, report.ModePoll, 1))},
+			[]*state.Run{measured(at(0, 1, state.PathLoopback, state.ModeSolicited, 1), at(1, 1, state.PathLoopback, state.ModePoll, 1))},
 			nil, nil,
 		},
 		{
 			"nothing went well",
-			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(0, 0))},
+			[]*state.Run{measured(loopback(0, 1), loopback(1, 2)), measured(loopback(0, 0))},
 			map[int]string{1: "2"},
 			map[int]string{0: "1", 1: "1"},
 		},
 		{
 			"nothing went well where it matters",
-			[]*report.Run{measured(loopback(0, 1)), measured(flush(0, 2), loopback(0, 0))},
+			[]*state.Run{measured(loopback(0, 1)), measured(flush(0, 2), loopback(0, 0))},
 			nil,
 			map[int]string{0: "1"},
 		},
 		{
 			"well again",
-			[]*report.Run{measured(loopback(0, 1)), measured(loopback(0, 0)), measured(loopback(0, 3))},
+			[]*state.Run{measured(loopback(0, 1)), measured(loopback(0, 0)), measured(loopback(0, 3))},
 			map[int]string{0: "3"},
 			map[int]string{0: "2"},
 		},
-		{"never well", []*report.Run{measured(loopback(0, 0))}, nil, map[int]string{0: "0"}},
+		{"never well", []*state.Run{measured(loopback(0, 0))}, nil, map[int]string{0: "0"}},
 		{
 			"fewer vectors",
-			[]*report.Run{measured(loopback(0, 1), loopback(1, 2), loopback(2, 3)), vectors(measured(), 2)},
+			[]*state.Run{measured(loopback(0, 1), loopback(1, 2), loopback(2, 3)), vectors(measured(), 2)},
 			map[int]string{0: "1", 1: "2"},
 			map[int]string{0: "1", 1: "1"},
 		},
 		{
 			"fewer vectors, as the contract audit finds",
-			[]*report.Run{measured(loopback(0, 1), loopback(1, 2)), audit},
+			[]*state.Run{measured(loopback(0, 1), loopback(1, 2)), audit},
 			map[int]string{0: "1"},
 			map[int]string{0: "1"},
 		},
 		{
 			"fewer vectors and more again",
-			[]*report.Run{measured(loopback(1, 2)), vectors(measured(), 1), measured(loopback(1, 3))},
+			[]*state.Run{measured(loopback(1, 2)), vectors(measured(), 1), measured(loopback(1, 3))},
 			map[int]string{1: "3"},
 			map[int]string{1: "1"},
 		},
 		{
 			"a vector that the device says it has not, and one below all",
-			[]*report.Run{measured(loopback(8, 1), loopback(-1, 1))},
+			[]*state.Run{measured(loopback(8, 1), loopback(-1, 1))},
 			nil, nil,
 		},
 		{
 			"a device that could not be asked",
-			[]*report.Run{measured(loopback(0, 1), loopback(7, 2)), blind},
+			[]*state.Run{measured(loopback(0, 1), loopback(7, 2)), blind},
 			map[int]string{0: "7", 7: "2"},
 			map[int]string{0: "2", 7: "1"},
 		},
@@ -307,7 +307,7 @@ func TestVectors(t *testing.T) {
 // The sum of a vector is that of the samples of all runs; the quantiles are not.
 func TestVectorSum(t *testing.T) {
 	t.Parallel()
-	l := report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny}
+	l := state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny}
 	l.Samples = []time.Duration{250 * time.Millisecond, 500 * time.Millisecond, 750 * time.Millisecond}
 	l.Summarise()
 	compare(t, values(t, collectorOf(nil, measured(l), measured(l))), map[string]string{
@@ -322,11 +322,11 @@ func TestVectorSum(t *testing.T) {
 func TestVectorsOfMany(t *testing.T) {
 	t.Parallel()
 	r := measured(
-		report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny},
-		report.Latency{Port: 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: 999},
+		state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny},
+		state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Vector: 999},
 	)
 	r.Info.CompletionVectors = 1000
-	compare(t, values(t, collectorOf(sceneOf("simulated", state(r), r).snapshot, r)), map[string]string{
+	compare(t, values(t, collectorOf(sceneOf("simulated", stateOf(r), r).snapshot, r)), map[string]string{
 		`rdma_notification_vector_latency_seconds_count{comp_vector="0",device="rxe0"}`:   "0",
 		`rdma_notification_vector_latency_seconds_count{comp_vector="999",device="rxe0"}`: "0",
 		`rdma_exporter_dropped_series{device="rxe0"}`:                                     "0",
@@ -342,12 +342,12 @@ func TestLatencyBounds(t *testing.T) {
 	r.Info.CompletionVectors = total
 	p := &r.Probes[0]
 	for i := range total {
-		p.Latencies = append(p.Latencies, report.Latency{
-			Port: i + 1, Path: report.PathFlush, Mode: report.ModeAny, Vector: i, Count: i % 2,
+		p.Latencies = append(p.Latencies, state.Latency{
+			Port: i + 1, Path: state.PathFlush, Mode: state.ModeAny, Vector: i, Count: i % 2,
 			Missed: 1, Unsuccessful: []string{fmt.Sprint("status_", i)},
 		})
 	}
-	s := sceneOf("simulated", state(r), r)
+	s := sceneOf("simulated", stateOf(r), r)
 	c := collectorOf(s.snapshot, s.runs...)
 	got := values(t, c)
 	compare(t, got, map[string]string{
@@ -377,9 +377,9 @@ func TestLatencyBounds(t *testing.T) {
 	mad := measured()
 	mad.Info = nil
 	for i := range 1 << 16 {
-		mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, report.Latency{Path: report.PathFlush, Mode: report.ModeAny, Vector: 1<<16 - i})
+		mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, state.Latency{Path: state.PathFlush, Mode: state.ModeAny, Vector: 1<<16 - i})
 	}
-	mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, report.Latency{Path: report.PathFlush, Mode: report.ModeAny, Vector: 5, Count: 1, P50: time.Second})
+	mad.Probes[0].Latencies = append(mad.Probes[0].Latencies, state.Latency{Path: state.PathFlush, Mode: state.ModeAny, Vector: 5, Count: 1, P50: time.Second})
 	c.Observe(mad)
 	got = values(t, c)
 	compare(t, got, map[string]string{

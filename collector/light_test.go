@@ -7,22 +7,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // TestLight: where runs may be light, a metric says which are; elsewhere there are no
 // series for that.
 func TestLight(t *testing.T) {
 	t.Parallel()
-	light := &report.Light{Reason: report.LightBusy, Detail: "somebody"}
-	snapshot := &report.Snapshot{Devices: []report.DeviceState{
-		{Name: "busy", Present: true, Last: &report.Run{Light: light}},
-		{Name: "idle", Present: true, Last: new(report.Run)},
+	light := &state.Light{Reason: state.LightBusy, Detail: "somebody"}
+	snapshot := &state.Snapshot{Devices: []state.DeviceState{
+		{Name: "busy", Present: true, Last: &state.Run{Light: light}},
+		{Name: "idle", Present: true, Last: new(state.Run)},
 		{Name: "new", Present: true},
-		{Name: "gone", Last: &report.Run{Light: light}},
+		{Name: "gone", Last: &state.Run{Light: light}},
 	}}
 	for _, may := range []bool{true, false} {
-		c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return snapshot }, Light: may})
+		c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }, Light: may})
 		got := values(t, c)
 		for device, want := range map[string]string{"busy": "1", "idle": "0", "new": "", "gone": ""} {
 			if !may {
@@ -49,8 +49,8 @@ func TestLight(t *testing.T) {
 func TestLightAudit(t *testing.T) {
 	t.Parallel()
 	c := collector.New(collector.Options{})
-	run := &report.Run{
-		Kind: report.KindContract, Device: "rxe0", Outcome: report.OutcomeOK, Light: &report.Light{Reason: report.LightBusy, Detail: "x"},
+	run := &state.Run{
+		Kind: state.KindContract, Device: "rxe0", Outcome: state.OutcomeOK, Light: &state.Light{Reason: state.LightBusy, Detail: "x"},
 	}
 	const runs = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
 	c.Observe(run)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // maxProcesses is how many processes have series of the memory that they hold in
@@ -16,7 +16,7 @@ const maxProcesses = 256
 // stock is an inventory with the time at which it was taken. A published inventory
 // is never changed, so equal pointers mean equal series.
 type stock struct {
-	inventory *report.Inventory
+	inventory *state.Inventory
 	taken     time.Time
 }
 
@@ -29,7 +29,7 @@ type cachedOwners struct {
 
 // ownersBlock returns the series of what the inventories of all present devices say
 // of the host as a whole. It is built anew when one of the inventories is new.
-func (c *Collector) ownersBlock(s *report.Snapshot) *block {
+func (c *Collector) ownersBlock(s *state.Snapshot) *block {
 	stocks := make([]stock, 0, len(s.Devices))
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -57,7 +57,7 @@ func addProcesses(b *builder, stocks []stock) {
 	b.truth(auditPIDVisibility, stocks[0].inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
-	var processes []*report.Owner
+	var processes []*state.Owner
 	for _, s := range stocks {
 		for i := range s.inventory.Owners {
 			o := &s.inventory.Owners[i]
@@ -70,7 +70,7 @@ func addProcesses(b *builder, stocks []stock) {
 			}
 		}
 	}
-	slices.SortFunc(processes, func(x, y *report.Owner) int {
+	slices.SortFunc(processes, func(x, y *state.Owner) int {
 		return cmp.Or(cmp.Compare(held(y.Memlock), held(x.Memlock)), cmp.Compare(x.PID, y.PID))
 	})
 	for _, o := range processes[:min(len(processes), maxProcesses)] {
@@ -83,4 +83,4 @@ func addProcesses(b *builder, stocks []stock) {
 
 // held returns the memory that a process holds in place against its limit. The
 // kernel counts what is pinned and what is locked apart.
-func held(m *report.Memlock) int64 { return max(m.Pinned, m.Locked) }
+func held(m *state.Memlock) int64 { return max(m.Pinned, m.Locked) }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // What inventories say of the host is built when one of them is new, and at no other
@@ -12,26 +12,26 @@ import (
 func TestOwnersAreCached(t *testing.T) {
 	t.Parallel()
 	taken := time.Unix(1e9, 0)
-	resources := &report.Resources{Inventory: &report.Inventory{Owners: []report.Owner{{PID: 1, Memlock: new(report.Memlock)}}}, Taken: taken}
-	s := &report.Snapshot{Devices: []report.DeviceState{{Name: "a", Present: true, Resources: resources}, {Name: "b", Present: true}}}
+	resources := &state.Resources{Inventory: &state.Inventory{Owners: []state.Owner{{PID: 1, Memlock: new(state.Memlock)}}}, Taken: taken}
+	s := &state.Snapshot{Devices: []state.DeviceState{{Name: "a", Present: true, Resources: resources}, {Name: "b", Present: true}}}
 	c := New(Options{})
 
 	first := c.ownersBlock(s)
-	probed := &report.Snapshot{Devices: []report.DeviceState{{
-		Name: "a", Present: true, Last: new(report.Run),
-		Resources: &report.Resources{Inventory: resources.Inventory, Taken: taken, Stuck: new(report.Stuck)},
+	probed := &state.Snapshot{Devices: []state.DeviceState{{
+		Name: "a", Present: true, Last: new(state.Run),
+		Resources: &state.Resources{Inventory: resources.Inventory, Taken: taken, Stuck: new(state.Stuck)},
 	}, {Name: "b"}}}
 	if c.ownersBlock(probed) != first {
 		t.Error("built anew although no inventory is")
 	}
-	audited := &report.Snapshot{Devices: []report.DeviceState{{
-		Name: "a", Present: true, Resources: &report.Resources{Inventory: new(report.Inventory), Taken: taken.Add(time.Second)},
+	audited := &state.Snapshot{Devices: []state.DeviceState{{
+		Name: "a", Present: true, Resources: &state.Resources{Inventory: new(state.Inventory), Taken: taken.Add(time.Second)},
 	}}}
 	second := c.ownersBlock(audited)
 	if second == first || len(second[ownerLocked]) != 0 {
 		t.Error("not built anew for a new inventory")
 	}
-	if b := c.ownersBlock(new(report.Snapshot)); len(b[auditPIDVisibility]) != 0 {
+	if b := c.ownersBlock(new(state.Snapshot)); len(b[auditPIDVisibility]) != 0 {
 		t.Error("what is known outlives the devices")
 	}
 }

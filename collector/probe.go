@@ -5,28 +5,28 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // noVerb stands for a run that was ended while it was in no verb.
 const noVerb = "none"
 
 // observeRun counts a run.
-func (h *history) observeRun(runs family, run *report.Run) {
-	if slices.Contains(report.Outcomes(), run.Outcome) {
+func (h *history) observeRun(runs family, run *state.Run) {
+	if slices.Contains(state.Outcomes(), run.Outcome) {
 		h.counter(runs, string(run.Outcome)).Inc()
 	}
 }
 
 // observeAbort counts what a run was in that did not go to its end.
-func (h *history) observeAbort(aborts family, run *report.Run) {
-	if run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed {
+func (h *history) observeAbort(aborts family, run *state.Run) {
+	if run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed {
 		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
 	}
 }
 
 // addStuck adds whether a killed child process of a device is still there.
-func addStuck(b *builder, name string, stuck *report.Stuck) {
+func addStuck(b *builder, name string, stuck *state.Stuck) {
 	if stuck == nil {
 		b.truth(probeStuck, false, name, "")
 		return
@@ -35,7 +35,7 @@ func addStuck(b *builder, name string, stuck *report.Stuck) {
 }
 
 // addRun adds what the last run of a device found.
-func addRun(b *builder, name string, run *report.Run) {
+func addRun(b *builder, name string, run *state.Run) {
 	addTime(b, probeLastRun, name, run.Started)
 	b.gauge(probeDuration, run.Duration.Seconds(), name)
 	// What is not known of a child that has not ended.
@@ -51,11 +51,11 @@ func addRun(b *builder, name string, run *report.Run) {
 	}
 	for _, p := range run.Probes {
 		switch p.Status {
-		case report.StatusOK:
+		case state.StatusOK:
 			b.truth(probeSuccess, true, name, p.Name)
-		case report.StatusFailed:
+		case state.StatusFailed:
 			b.truth(probeSuccess, false, name, p.Name)
-		case report.StatusSkipped:
+		case state.StatusSkipped:
 			// Neither success nor failure: its reason is among the skips.
 		}
 		for _, s := range p.Skips {
@@ -70,8 +70,8 @@ func addRun(b *builder, name string, run *report.Run) {
 
 // addUndestroyed counts the objects that the last runs of each kind could not
 // destroy.
-func addUndestroyed(b *builder, s *report.DeviceState) {
-	var objects []report.Undestroyed
+func addUndestroyed(b *builder, s *state.DeviceState) {
+	var objects []state.Undestroyed
 	if s.Last != nil {
 		objects = s.Last.Undestroyed
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in
@@ -15,7 +15,7 @@ const unknownOwner = "unknown"
 // addResources adds what the resource audits found on a present device: what sums
 // up first, and what there may be much of last, so that if something has to be
 // dropped it is that.
-func addResources(b *builder, name string, info *report.Device, r *report.Resources) {
+func addResources(b *builder, name string, info *state.Device, r *state.Resources) {
 	if info != nil {
 		addResourceLimits(b, name, info)
 	}
@@ -46,10 +46,10 @@ func addResources(b *builder, name string, info *report.Device, r *report.Resour
 }
 
 // addAudit adds how the last run of the resource audit went.
-func addAudit(b *builder, name string, r *report.Resources) {
+func addAudit(b *builder, name string, r *state.Resources) {
 	b.truth(auditStuck, r.Stuck != nil, name)
 	if r.Last != nil {
-		b.truth(auditSuccess, r.Last.Outcome == report.OutcomeOK, name)
+		b.truth(auditSuccess, r.Last.Outcome == state.OutcomeOK, name)
 		b.gauge(auditDuration, r.Last.Duration.Seconds(), name)
 		addTime(b, auditLastRun, name, r.Last.Started)
 	}
@@ -61,9 +61,9 @@ func addAudit(b *builder, name string, r *report.Resources) {
 // addResourceLimits adds how many objects of each type the device allows, of those
 // types that it has a limit for. That of 0 means that there is none, or no such
 // type.
-func addResourceLimits(b *builder, name string, info *report.Device) {
+func addResourceLimits(b *builder, name string, info *state.Device) {
 	for _, l := range info.Limits {
-		for _, kind := range report.ResourceTypes() {
+		for _, kind := range state.ResourceTypes() {
 			if l.Name == "max_"+kind && l.Value > 0 {
 				b.gauge(resourceLimit, float64(l.Value), name, kind)
 			}
@@ -72,13 +72,13 @@ func addResourceLimits(b *builder, name string, info *report.Device) {
 }
 
 // looked returns the types whose objects were looked at one by one.
-func looked(i *report.Inventory) []string {
-	return slices.DeleteFunc(report.ResourceTypes(), func(kind string) bool { return !i.Looked(kind) })
+func looked(i *state.Inventory) []string {
+	return slices.DeleteFunc(state.ResourceTypes(), func(kind string) bool { return !i.Looked(kind) })
 }
 
 // addLeaked adds what is left of ended children, and zero for what was looked for
 // and not found, so that an alert sees the change.
-func addLeaked(b *builder, name string, r *report.Resources) {
+func addLeaked(b *builder, name string, r *state.Resources) {
 	if r.Inventory != nil {
 		for _, kind := range looked(r.Inventory) {
 			b.gauge(probeLeaked, 0, name, kind)
@@ -92,7 +92,7 @@ func addLeaked(b *builder, name string, r *report.Resources) {
 // addOrphaned adds the objects without an owner. Where owners cannot be seen they
 // cannot be told from orphans, and of a type that was only counted nothing is known;
 // nor of connection ids, of which the kernel does not tell the opened device.
-func addOrphaned(b *builder, name string, i *report.Inventory) {
+func addOrphaned(b *builder, name string, i *state.Inventory) {
 	if !i.PIDsVisible {
 		return
 	}
@@ -111,7 +111,7 @@ func addOrphaned(b *builder, name string, i *report.Inventory) {
 }
 
 // addOwners adds who owns what. All series of a type sum up to its user objects.
-func addOwners(b *builder, name string, i *report.Inventory) {
+func addOwners(b *builder, name string, i *state.Inventory) {
 	unknown := make(map[string]int64)
 	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
 		unknown[c.Type] += c.Objects
@@ -130,7 +130,7 @@ func addOwners(b *builder, name string, i *report.Inventory) {
 }
 
 // addCgroups adds what the RDMA controller counts and allows.
-func addCgroups(b *builder, name string, i *report.Inventory) {
+func addCgroups(b *builder, name string, i *state.Inventory) {
 	for n := range i.Cgroups {
 		g := &i.Cgroups[n]
 		b.gauge(cgroupObjects, float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
@@ -149,13 +149,13 @@ func limitOrInf(n int64) float64 {
 // addFindings counts the findings about a device, which must have been judged. Of a
 // present device there is zero for all others that there could be, so that alerts see
 // the change; of one that is not, there is only what still holds.
-func addFindings(b *builder, s *report.DeviceState) {
+func addFindings(b *builder, s *state.DeviceState) {
 	type key struct {
-		kind     report.FindingKind
-		severity report.Severity
+		kind     state.FindingKind
+		severity state.Severity
 	}
 	if s.Present {
-		for _, kind := range report.FindingKinds() {
+		for _, kind := range state.FindingKinds() {
 			for _, severity := range findingSeverities(kind) {
 				b.gauge(auditFindings, 0, s.Name, string(kind), string(severity))
 			}
@@ -171,21 +171,21 @@ func addFindings(b *builder, s *report.DeviceState) {
 }
 
 // findingSeverities returns the severities that findings of a kind can have.
-func findingSeverities(kind report.FindingKind) []report.Severity {
+func findingSeverities(kind state.FindingKind) []state.Severity {
 	switch kind {
-	case report.FindingContract:
-		return report.Severities()
-	case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingLeaked,
-		report.FindingRunAborted, report.FindingProbeFailed, report.FindingNotification:
-		return []report.Severity{report.SeverityCritical, report.SeverityWarning}
-	case report.FindingStuck, report.FindingUnusable:
-		return []report.Severity{report.SeverityCritical}
-	case report.FindingOrphaned, report.FindingUndestroyed, report.FindingQPError:
-		return []report.Severity{report.SeverityWarning}
-	case report.FindingIncomplete, report.FindingPortDown:
-		return []report.Severity{report.SeverityWarning, report.SeverityInfo}
-	case report.FindingCQUnfillable, report.FindingPIDsInvisible, report.FindingSlowVector:
-		return []report.Severity{report.SeverityInfo}
+	case state.FindingContract:
+		return state.Severities()
+	case state.FindingNearLimit, state.FindingCgroupNearLimit, state.FindingMemlock, state.FindingLeaked,
+		state.FindingRunAborted, state.FindingProbeFailed, state.FindingNotification:
+		return []state.Severity{state.SeverityCritical, state.SeverityWarning}
+	case state.FindingStuck, state.FindingUnusable:
+		return []state.Severity{state.SeverityCritical}
+	case state.FindingOrphaned, state.FindingUndestroyed, state.FindingQPError:
+		return []state.Severity{state.SeverityWarning}
+	case state.FindingIncomplete, state.FindingPortDown:
+		return []state.Severity{state.SeverityWarning, state.SeverityInfo}
+	case state.FindingCQUnfillable, state.FindingPIDsInvisible, state.FindingSlowVector:
+		return []state.Severity{state.SeverityInfo}
 	default:
 		return nil
 	}

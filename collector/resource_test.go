@@ -12,14 +12,14 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/audit"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 )
 
 // audited returns the series of a device, of which the last audit took an inventory.
-func audited(t *testing.T, i *report.Inventory, change ...func(*report.DeviceState)) map[string]string {
+func audited(t *testing.T, i *state.Inventory, change ...func(*state.DeviceState)) map[string]string {
 	t.Helper()
-	s := state(bare("rxe0"))
+	s := stateOf(bare("rxe0"))
 	s.Resources = resourcesOf(auditRun("rxe0"), i)
 	for _, f := range change {
 		f(&s)
@@ -44,54 +44,54 @@ func TestResourcesAbsent(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
-		change func(*report.DeviceState)
+		change func(*state.DeviceState)
 		want   map[string]int // prefix to number of series
 	}{
-		{"all goes well", func(*report.DeviceState) {}, map[string]int{
+		{"all goes well", func(*state.DeviceState) {}, map[string]int{
 			"rdma_resource_objects": 14, "rdma_resource_limit": 5, "rdma_resource_queue_pairs": 3, "rdma_resource_cq_entries": 2, "rdma_resource_mr_bytes": 2,
 			"rdma_resource_owner_objects": 14, "rdma_resource_orphaned_objects": 6, "rdma_probe_leaked_objects": 7, "rdma_cgroup": 0,
 			"rdma_owner_locked_bytes": 2, "rdma_owner_locked_limit_bytes": 1, "rdma_audit_success": 1, "rdma_audit_duration_seconds": 1,
 			"rdma_audit_last_run_timestamp_seconds": 1, "rdma_audit_inventory_timestamp_seconds": 1, "rdma_audit_incomplete": 0,
 			"rdma_audit_pid_visibility": 1, "rdma_audit_stuck": 1, "rdma_audit_findings": 0,
 		}},
-		{"before the first audit", func(s *report.DeviceState) { s.Resources = nil }, map[string]int{
+		{"before the first audit", func(s *state.DeviceState) { s.Resources = nil }, map[string]int{
 			"rdma_resource": 0, "rdma_audit": 0, "rdma_probe_leaked_objects": 0, "rdma_owner": 0, "rdma_cgroup": 0,
 		}},
-		{"a child that is stuck in the first audit", func(s *report.DeviceState) {
-			s.Resources = &report.Resources{Stuck: new(report.Stuck)}
+		{"a child that is stuck in the first audit", func(s *state.DeviceState) {
+			s.Resources = &state.Resources{Stuck: new(state.Stuck)}
 		}, map[string]int{
 			"rdma_resource_objects": 0, "rdma_audit_success": 0, "rdma_audit_duration_seconds": 0, "rdma_audit_last_run": 0, "rdma_audit_inventory": 0,
 			"rdma_audit_stuck": 1, "rdma_probe_leaked_objects": 0, "rdma_resource_orphaned_objects": 0, "rdma_audit_pid_visibility": 0,
 		}},
-		{"audits that only counted", func(s *report.DeviceState) { s.Resources.Inventory = onlyCounted() }, map[string]int{
+		{"audits that only counted", func(s *state.DeviceState) { s.Resources.Inventory = onlyCounted() }, map[string]int{
 			"rdma_resource_objects": 7, "rdma_audit_success": 1, "rdma_audit_inventory": 1, "rdma_probe_leaked_objects": 0,
 			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_audit_pid_visibility": 1, "rdma_audit_incomplete": 7,
 		}},
-		{"audits that found nothing", func(s *report.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
+		{"audits that found nothing", func(s *state.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
 			"rdma_resource_objects": 0, "rdma_resource_limit": 5, "rdma_audit_success": 1,
 		}},
-		{"owners out of sight", func(s *report.DeviceState) { s.Resources.Inventory.PIDsVisible = false }, map[string]int{
+		{"owners out of sight", func(s *state.DeviceState) { s.Resources.Inventory.PIDsVisible = false }, map[string]int{
 			"rdma_resource_orphaned_objects": 0, "rdma_probe_leaked_objects": 7, "rdma_audit_pid_visibility": 1,
 		}},
-		{"types that were only counted", func(s *report.DeviceState) {
-			s.Resources.Inventory.Incomplete = []report.Incomplete{{Type: "qp", Reason: report.IncompleteTimeout}, {Type: "mr", Reason: report.IncompleteFailed}}
-			s.Resources.Inventory.Ownerless = []report.TypeCount{{Type: "qp", Objects: 1}}
+		{"types that were only counted", func(s *state.DeviceState) {
+			s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}, {Type: "mr", Reason: state.IncompleteFailed}}
+			s.Resources.Inventory.Ownerless = []state.TypeCount{{Type: "qp", Objects: 1}}
 		}, map[string]int{
 			"rdma_resource_orphaned_objects": 4, "rdma_probe_leaked_objects": 5, "rdma_audit_incomplete": 2,
 			`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`: 0, `rdma_probe_leaked_objects{device="rxe0",type="mr"}`: 0,
 		}},
-		{"a leak of a type that was only counted", func(s *report.DeviceState) {
-			s.Resources.Inventory.Incomplete = []report.Incomplete{{Type: "qp", Reason: report.IncompleteTimeout}}
-			s.Resources.Leaked = []report.Leaked{{Type: "qp", Objects: 1}}
+		{"a leak of a type that was only counted", func(s *state.DeviceState) {
+			s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
+			s.Resources.Leaked = []state.Leaked{{Type: "qp", Objects: 1}}
 		}, map[string]int{`rdma_probe_leaked_objects{device="rxe0",type="qp"}`: 1, "rdma_probe_leaked_objects": 7}},
-		{"a device that was never asked", func(s *report.DeviceState) { s.Info = nil }, map[string]int{"rdma_resource_limit": 0, "rdma_resource_objects": 14}},
-		{"memory that could not be asked for", func(s *report.DeviceState) { s.Resources.Inventory.Owners[0].Memlock = nil }, map[string]int{
+		{"a device that was never asked", func(s *state.DeviceState) { s.Info = nil }, map[string]int{"rdma_resource_limit": 0, "rdma_resource_objects": 14}},
+		{"memory that could not be asked for", func(s *state.DeviceState) { s.Resources.Inventory.Owners[0].Memlock = nil }, map[string]int{
 			"rdma_owner": 0, "rdma_resource_owner_objects": 14,
 		}},
-		{"a device that vanished", func(s *report.DeviceState) { s.Present = false }, map[string]int{"rdma_resource": 0, "rdma_audit": 0, "rdma_owner": 0, "rdma_probe_leaked": 0}},
-		{"a device that vanished from under an audit", func(s *report.DeviceState) {
-			s.Present, s.Resources.Stuck = false, new(report.Stuck)
-			s.Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+		{"a device that vanished", func(s *state.DeviceState) { s.Present = false }, map[string]int{"rdma_resource": 0, "rdma_audit": 0, "rdma_owner": 0, "rdma_probe_leaked": 0}},
+		{"a device that vanished from under an audit", func(s *state.DeviceState) {
+			s.Present, s.Resources.Stuck = false, new(state.Stuck)
+			s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
 		}, map[string]int{"rdma_resource": 0, "rdma_audit_stuck": 1, "rdma_audit_findings": 1, "rdma_audit_success": 0, "rdma_owner": 0, "rdma_probe_stuck": 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -109,19 +109,19 @@ func TestResourcesAbsent(t *testing.T) {
 func TestResources(t *testing.T) {
 	t.Parallel()
 	i := inventory(2)
-	i.Ownerless = []report.TypeCount{{Type: "qp", Objects: 3}}
-	i.Cgroups = []report.CgroupUse{
+	i.Ownerless = []state.TypeCount{{Type: "qp", Objects: 3}}
+	i.Cgroups = []state.CgroupUse{
 		{Cgroup: "/a", ContainerID: "c", PodUID: "p", Resource: "hca_handle", Current: 1, Limit: 2},
 		{Cgroup: "/a", ContainerID: "c", PodUID: "p", Resource: "hca_object", Current: 7, Limit: -1},
 		{Cgroup: "/b", Resource: "hca_object", Current: 0, Limit: 0},
 	}
-	i.Owners[0].Memlock = &report.Memlock{Pinned: 5, Locked: 6, Limit: 7}
-	i.Incomplete = []report.Incomplete{{Type: "cm_id", Reason: report.IncompleteNotSupported}}
+	i.Owners[0].Memlock = &state.Memlock{Pinned: 5, Locked: 6, Limit: 7}
+	i.Incomplete = []state.Incomplete{{Type: "cm_id", Reason: state.IncompleteNotSupported}}
 	const first = `comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000"`
-	compare(t, audited(t, i, func(s *report.DeviceState) {
-		s.Info.Limits = []report.Limit{{Name: "max_qp", Value: 100}, {Name: "max_qp_wr", Value: 5}, {Name: "max_srq", Value: 0}, {Name: "max_cq", Value: -1}}
-		s.Resources.Leaked = []report.Leaked{{Type: "mr", Objects: 2}}
-		s.Resources.Last.Outcome = report.OutcomeFailed
+	compare(t, audited(t, i, func(s *state.DeviceState) {
+		s.Info.Limits = []state.Limit{{Name: "max_qp", Value: 100}, {Name: "max_qp_wr", Value: 5}, {Name: "max_srq", Value: 0}, {Name: "max_cq", Value: -1}}
+		s.Resources.Leaked = []state.Leaked{{Type: "mr", Objects: 2}}
+		s.Resources.Last.Outcome = state.OutcomeFailed
 		s.Resources.Last.Started = time.Unix(1e9, 0)
 	}), map[string]string{
 		`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`:              "21",
@@ -161,8 +161,8 @@ func TestResources(t *testing.T) {
 // are.
 func TestOwnersSumUp(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]report.DeviceState{"well": func() report.DeviceState {
-		s := state(run("mlx5_0"))
+	for name, s := range map[string]state.DeviceState{"well": func() state.DeviceState {
+		s := stateOf(run("mlx5_0"))
 		s.Resources = resourcesOf(auditRun("mlx5_0"), inventory(10))
 		return s
 	}(), "troubled": troubled("mlx5_0")} {
@@ -200,11 +200,11 @@ func label(m *dto.Metric, name string) string {
 // and those are all that the audit can make.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	judge := func(findings ...report.Finding) map[string]string {
-		return audited(t, inventory(0), func(s *report.DeviceState) { s.Assessment = &report.Assessment{Findings: findings} })
+	judge := func(findings ...state.Finding) map[string]string {
+		return audited(t, inventory(0), func(s *state.DeviceState) { s.Assessment = &state.Assessment{Findings: findings} })
 	}
 	want := make(map[string]string)
-	for _, e := range audit.Catalogue() {
+	for _, e := range health.Catalogue() {
 		for _, severity := range e.Severities {
 			want[fmt.Sprintf(`rdma_audit_findings{device="rxe0",finding=%q,severity=%q}`, e.Kind, severity)] = "0"
 		}
@@ -215,8 +215,8 @@ func TestFindings(t *testing.T) {
 		t.Errorf("%d series, want %d", n, len(want))
 	}
 	compare(t, judge(
-		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning}, report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityCritical},
-		report.Finding{Kind: report.FindingNearLimit, Severity: report.SeverityWarning}, report.Finding{Kind: "unforeseen", Severity: report.SeverityInfo},
+		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityCritical},
+		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: "unforeseen", Severity: state.SeverityInfo},
 	), map[string]string{
 		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="warning"}`:  "2",
 		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="critical"}`: "1",
@@ -239,18 +239,18 @@ func TestResourcesChange(t *testing.T) {
 	)
 	compare(t, values(t, c), map[string]string{objects: "85", findings: "0", stuck: "0", visible: "1", pinned: "1.048576e+06"})
 
-	snapshot.Devices[0].Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
+	snapshot.Devices[0].Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
 	compare(t, values(t, c), map[string]string{objects: "85", findings: "1", stuck: "0"})
 
 	next := *snapshot.Devices[0].Resources
-	next.Stuck = new(report.Stuck)
+	next.Stuck = new(state.Stuck)
 	snapshot.Devices[0].Resources = &next
 	compare(t, values(t, c), map[string]string{objects: "85", stuck: "1"})
 
 	later := next
 	later.Inventory, later.Taken, later.Stuck = inventory(1), next.Taken.Add(time.Minute), nil
 	later.Inventory.PIDsVisible = false
-	later.Inventory.Owners[0].Memlock = &report.Memlock{Pinned: 42}
+	later.Inventory.Owners[0].Memlock = &state.Memlock{Pinned: 42}
 	snapshot.Devices[0].Resources = &later
 	compare(t, values(t, c), map[string]string{objects: "13", stuck: "0", visible: "0", pinned: "42"})
 
@@ -263,11 +263,11 @@ func TestResourcesChange(t *testing.T) {
 // has it.
 func TestProcessesOnce(t *testing.T) {
 	t.Parallel()
-	device := func(name string, taken time.Time, owners ...report.Owner) report.DeviceState {
-		return report.DeviceState{Name: name, Present: true, Resources: &report.Resources{Inventory: &report.Inventory{Owners: owners}, Taken: taken}}
+	device := func(name string, taken time.Time, owners ...state.Owner) state.DeviceState {
+		return state.DeviceState{Name: name, Present: true, Resources: &state.Resources{Inventory: &state.Inventory{Owners: owners}, Taken: taken}}
 	}
-	pinning := func(pid int, comm string, bytes int64) report.Owner {
-		return report.Owner{PID: pid, Comm: comm, Memlock: &report.Memlock{Pinned: bytes, Limit: -1}}
+	pinning := func(pid int, comm string, bytes int64) state.Owner {
+		return state.Owner{PID: pid, Comm: comm, Memlock: &state.Memlock{Pinned: bytes, Limit: -1}}
 	}
 	pinned := func(pid int, comm string) string {
 		return fmt.Sprintf(`rdma_owner_locked_bytes{comm=%q,container_id="",kind="pinned",pid="%d",pod_uid=""}`, comm, pid)
@@ -275,9 +275,9 @@ func TestProcessesOnce(t *testing.T) {
 	at := started()
 	gone := device("rxe3", at.Add(time.Hour), pinning(9, "gone", 1))
 	gone.Present = false
-	snapshot := &report.Snapshot{Devices: []report.DeviceState{
+	snapshot := &state.Snapshot{Devices: []state.DeviceState{
 		device("rxe0", at, pinning(1, "old", 10), pinning(2, "only", 20), pinning(3, "asked", 30)),
-		device("rxe1", at.Add(time.Minute), pinning(1, "new", 11), report.Owner{PID: 3, Comm: "asked"}),
+		device("rxe1", at.Add(time.Minute), pinning(1, "new", 11), state.Owner{PID: 3, Comm: "asked"}),
 		device("rxe2", at.Add(-time.Minute), pinning(1, "older", 9)),
 		gone,
 	}}
@@ -300,16 +300,16 @@ func TestResourceBounds(t *testing.T) {
 	i := inventory(2000)
 	for n := range i.Owners {
 		o := &i.Owners[n]
-		i.Cgroups = append(i.Cgroups, report.CgroupUse{Cgroup: o.Cgroup, Resource: "hca_object", Limit: -1})
+		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: o.Cgroup, Resource: "hca_object", Limit: -1})
 	}
 	r := run("rxe0")
 	for n := range 5000 {
-		r.Probes[0].CQs = append(r.Probes[0].CQs, report.CQSize{Profile: fmt.Sprint("x", n)})
+		r.Probes[0].CQs = append(r.Probes[0].CQs, state.CQSize{Profile: fmt.Sprint("x", n)})
 	}
-	for name, s := range map[string]report.DeviceState{"owners": state(run("rxe0")), "a child gone mad": state(r)} {
+	for name, s := range map[string]state.DeviceState{"owners": stateOf(run("rxe0")), "a child gone mad": stateOf(r)} {
 		s.Resources = resourcesOf(auditRun("rxe0"), i)
-		s.Assessment = &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
-		got := values(t, collector.New(collector.Options{Snapshot: func() *report.Snapshot { return sceneOf("libibverbs", s).snapshot }}))
+		s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
+		got := values(t, collector.New(collector.Options{Snapshot: func() *state.Snapshot { return sceneOf("libibverbs", s).snapshot }}))
 		if n := len(got); n > 4096+3*256+10 {
 			t.Errorf("%s: %d series of one device", name, n)
 		}

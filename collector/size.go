@@ -1,10 +1,10 @@
 package collector
 
-import "rdma_exporter/internal/report"
+import "rdma_exporter/internal/state"
 
 // addSizes adds the sizes that a probe asked for and was given, and what they
 // cost.
-func addSizes(b *builder, name string, p *report.Probe) {
+func addSizes(b *builder, name string, p *state.Probe) {
 	for _, s := range p.CQs {
 		b.gauge(cqRequested, float64(s.Requested), name, s.Profile)
 		b.gauge(cqActual, float64(s.Actual), name, s.Profile)
@@ -32,7 +32,7 @@ func addSizes(b *builder, name string, p *report.Probe) {
 	}
 }
 
-func addQP(b *builder, workRequests, scatterGather, inline family, name string, s *report.QPSize, c *report.QPCap) {
+func addQP(b *builder, workRequests, scatterGather, inline family, name string, s *state.QPSize, c *state.QPCap) {
 	b.gauge(workRequests, float64(c.SendWorkRequests), name, s.Type, s.Profile, "send")
 	b.gauge(workRequests, float64(c.RecvWorkRequests), name, s.Type, s.Profile, "recv")
 	b.gauge(scatterGather, float64(c.SendScatterGather), name, s.Type, s.Profile, "send")

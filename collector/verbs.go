@@ -1,9 +1,9 @@
 package collector
 
-import "rdma_exporter/internal/report"
+import "rdma_exporter/internal/state"
 
 // observeCalls counts the calls of a run.
-func (h *history) observeCalls(calls []report.Call) {
+func (h *history) observeCalls(calls []state.Call) {
 	for _, c := range calls {
 		verb := h.known(h.verbs, maxVerbs, c.Verb)
 		h.histogram(callDuration, verb).Observe(c.Duration.Seconds())

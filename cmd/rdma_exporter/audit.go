@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/terminal"
 )
@@ -50,7 +50,7 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").
 		PlaceHolder("FILE").StringVar(&o.output)
 	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
-		Default(string(report.SeverityWarning)).EnumVar(&o.failOn, string(report.SeverityWarning), string(report.SeverityCritical))
+		Default(string(state.SeverityWarning)).EnumVar(&o.failOn, string(state.SeverityWarning), string(state.SeverityCritical))
 	audit.Flag("accept", "Finding that does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated.").
 		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
@@ -64,7 +64,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
 		return exitNoAudit
 	}
-	if fails(s, report.Severity(o.failOn), o.accept) {
+	if fails(s, state.Severity(o.failOn), o.accept) {
 		return exitFindings
 	}
 	return exitOK
@@ -72,7 +72,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 
 // audited audits the devices, writes the report, and returns what it is of. It is an
 // error if that could not be done, or there was nothing to audit.
-func audited(ctx context.Context, o *options, std stdio) (*status.Status, error) {
+func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -87,10 +87,10 @@ func audited(ctx context.Context, o *options, std stdio) (*status.Status, error)
 		return nil, err
 	}
 	assess := config.Assess
-	config.Assess = func(d *report.DeviceState) *report.Assessment { return withVanished(d, assess(d)) }
+	config.Assess = func(d *state.DeviceState) *state.Assessment { return withVanished(d, assess(d)) }
 
 	var s *supervisor.Supervisor
-	metrics := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
+	metrics := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {
@@ -114,7 +114,7 @@ func audited(ctx context.Context, o *options, std stdio) (*status.Status, error)
 		return nil, err
 	}
 	host, _ := os.Hostname() // Without a name, the report has none.
-	found := status.Of(snapshot, status.Options{Now: time.Now(), Version: version.Version, Host: host})
+	found := api.Of(snapshot, api.Options{Now: time.Now(), Version: version.Version, Host: host})
 	text, err := rendered(o, std, found, metrics)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func file(stream any) *os.File {
 
 // matching returns an error if the host has devices and the flags leave all of them
 // out.
-func matching(o *options, found *report.Snapshot) error {
+func matching(o *options, found *state.Snapshot) error {
 	if len(found.Devices) > 0 || found.DiscoveryError != "" || o.include == nil && o.exclude == nil {
 		return nil
 	}
@@ -169,17 +169,17 @@ func quotedList(names []string) string {
 
 // withVanished adds to an assessment that a device has vanished since it was found.
 // Who calls it looks at devices that were there.
-func withVanished(d *report.DeviceState, a *report.Assessment) *report.Assessment {
+func withVanished(d *state.DeviceState, a *state.Assessment) *state.Assessment {
 	if d.Present {
 		return a
 	}
-	vanished := report.Finding{
-		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device",
+	vanished := state.Finding{
+		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device",
 		Message: "The device was there when the audit began, and had vanished when it ended.",
 		Meaning: "Programs that had it open have lost their connections. What the audit found of it may be due to that.",
 		Action:  "Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back.",
 	}
-	all := &report.Assessment{Findings: []report.Finding{vanished}}
+	all := &state.Assessment{Findings: []state.Finding{vanished}}
 	if a != nil {
 		all.Findings = append(all.Findings, a.Findings...)
 	}
@@ -190,7 +190,7 @@ func withVanished(d *report.DeviceState, a *report.Assessment) *report.Assessmen
 func checkAccepted(accepted []string) error {
 	for _, a := range accepted {
 		kind, _, _ := strings.Cut(a, "/")
-		if !slices.Contains(report.FindingKinds(), report.FindingKind(kind)) {
+		if !slices.Contains(state.FindingKinds(), state.FindingKind(kind)) {
 			return fmt.Errorf("--accept is %q: there is no finding %q; docs/findings.md lists them", a, kind)
 		}
 	}
@@ -199,28 +199,28 @@ func checkAccepted(accepted []string) error {
 
 // fails tells whether a status is as bad as a severity, or worse, apart from what is
 // accepted.
-func fails(s *status.Status, least report.Severity, accepted []string) bool {
-	counts := []report.Severity{report.SeverityCritical}
-	if least == report.SeverityWarning {
-		counts = append(counts, report.SeverityWarning)
+func fails(s *api.Status, least state.Severity, accepted []string) bool {
+	counts := []state.Severity{state.SeverityCritical}
+	if least == state.SeverityWarning {
+		counts = append(counts, state.SeverityWarning)
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		explained := false
 		for _, f := range d.Findings {
-			explained = explained || f.Severity == report.SeverityCritical || f.Severity == report.SeverityWarning
+			explained = explained || f.Severity == state.SeverityCritical || f.Severity == state.SeverityWarning
 			known := slices.Contains(accepted, string(f.Kind)) || slices.Contains(accepted, string(f.Kind)+"/"+f.Subject)
 			if slices.Contains(counts, f.Severity) && !known {
 				return true
 			}
 		}
 		switch {
-		case d.Health == status.HealthUnknown:
+		case d.Health == api.HealthUnknown:
 			// A device of which too little is known is not known to be well.
-			if least == report.SeverityWarning {
+			if least == state.SeverityWarning {
 				return true
 			}
-		case !explained && slices.Contains(counts, report.Severity(d.Health)):
+		case !explained && slices.Contains(counts, state.Severity(d.Health)):
 			return true
 		}
 	}
@@ -228,7 +228,7 @@ func fails(s *status.Status, least report.Severity, accepted []string) bool {
 }
 
 // rendered returns the report in the format that was asked for.
-func rendered(o *options, std stdio, s *status.Status, metrics *collector.Collector) ([]byte, error) {
+func rendered(o *options, std stdio, s *api.Status, metrics *collector.Collector) ([]byte, error) {
 	var b bytes.Buffer
 	switch o.format {
 	case formatJSON:

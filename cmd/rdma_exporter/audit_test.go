@@ -10,25 +10,25 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // A device that is there is assessed as ever; one that has vanished is a finding,
 // the worst.
 func TestWithVanished(t *testing.T) {
 	t.Parallel()
-	known := &report.Assessment{Findings: []report.Finding{{Kind: report.FindingStuck, Severity: report.SeverityCritical}}}
-	if got := withVanished(&report.DeviceState{Present: true}, known); got != known {
+	known := &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
+	if got := withVanished(&state.DeviceState{Present: true}, known); got != known {
 		t.Errorf("of one that is there: %+v", got)
 	}
-	if got := withVanished(&report.DeviceState{Present: true}, nil); got != nil {
+	if got := withVanished(&state.DeviceState{Present: true}, nil); got != nil {
 		t.Errorf("of one of which nothing is known: %+v", got)
 	}
-	for _, before := range []*report.Assessment{nil, known} {
-		got := withVanished(&report.DeviceState{}, before)
+	for _, before := range []*state.Assessment{nil, known} {
+		got := withVanished(&state.DeviceState{}, before)
 		f := got.Findings[0]
-		if f.Kind != report.FindingUnusable || f.Severity != report.SeverityCritical || f.Subject == "" || f.Message == "" || f.Meaning == "" || f.Action == "" {
+		if f.Kind != state.FindingUnusable || f.Severity != state.SeverityCritical || f.Subject == "" || f.Message == "" || f.Meaning == "" || f.Action == "" {
 			t.Errorf("the finding is %+v", f)
 		}
 		if before != nil && !slices.Equal(got.Findings[1:], known.Findings) {
@@ -43,29 +43,29 @@ func TestWithVanished(t *testing.T) {
 // What is accepted does not decide, and hides nothing else.
 func TestFailsAccepted(t *testing.T) {
 	t.Parallel()
-	contract := status.Finding{Kind: report.FindingContract, Severity: report.SeverityCritical, Subject: "notify_any"}
-	port := status.Finding{Kind: report.FindingPortDown, Severity: report.SeverityWarning, Subject: "port 1"}
+	contract := api.Finding{Kind: state.FindingContract, Severity: state.SeverityCritical, Subject: "notify_any"}
+	port := api.Finding{Kind: state.FindingPortDown, Severity: state.SeverityWarning, Subject: "port 1"}
 	for _, c := range []struct {
 		name              string
-		health            status.Health
-		findings          []status.Finding
+		health            api.Health
+		findings          []api.Finding
 		accepted          []string
 		warning, critical bool
 	}{
-		{"nothing accepted", status.HealthCritical, []status.Finding{contract}, nil, true, true},
-		{"the finding", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
-		{"the kind", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated"}, false, false},
-		{"another one", status.HealthCritical, []status.Finding{contract}, []string{"contract_violated/notify_one_shot"}, true, true},
-		{"one of two", status.HealthCritical, []status.Finding{contract, port}, []string{"contract_violated"}, true, false},
-		{"both", status.HealthCritical, []status.Finding{contract, port}, []string{"contract_violated", "port_down/port 1"}, false, false},
-		{"critical without a finding", status.HealthCritical, nil, []string{"contract_violated"}, true, true},
-		{"unknown nevertheless", status.HealthUnknown, []status.Finding{contract}, []string{"contract_violated"}, true, false},
+		{"nothing accepted", api.HealthCritical, []api.Finding{contract}, nil, true, true},
+		{"the finding", api.HealthCritical, []api.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
+		{"the kind", api.HealthCritical, []api.Finding{contract}, []string{"contract_violated"}, false, false},
+		{"another one", api.HealthCritical, []api.Finding{contract}, []string{"contract_violated/notify_one_shot"}, true, true},
+		{"one of two", api.HealthCritical, []api.Finding{contract, port}, []string{"contract_violated"}, true, false},
+		{"both", api.HealthCritical, []api.Finding{contract, port}, []string{"contract_violated", "port_down/port 1"}, false, false},
+		{"critical without a finding", api.HealthCritical, nil, []string{"contract_violated"}, true, true},
+		{"unknown nevertheless", api.HealthUnknown, []api.Finding{contract}, []string{"contract_violated"}, true, false},
 	} {
-		s := status.Status{Devices: []status.Device{{Health: c.health, Findings: c.findings}}}
-		if got := fails(&s, report.SeverityWarning, c.accepted); got != c.warning {
+		s := api.Status{Devices: []api.Device{{Health: c.health, Findings: c.findings}}}
+		if got := fails(&s, state.SeverityWarning, c.accepted); got != c.warning {
 			t.Errorf("%s, from warning on: %v", c.name, got)
 		}
-		if got := fails(&s, report.SeverityCritical, c.accepted); got != c.critical {
+		if got := fails(&s, state.SeverityCritical, c.accepted); got != c.critical {
 			t.Errorf("%s, from critical on: %v", c.name, got)
 		}
 	}
@@ -74,23 +74,23 @@ func TestFailsAccepted(t *testing.T) {
 func TestFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		healths           []status.Health
+		healths           []api.Health
 		warning, critical bool
 	}{
 		{nil, false, false},
-		{[]status.Health{status.HealthOK}, false, false},
-		{[]status.Health{status.HealthOK, status.HealthWarning}, true, false},
-		{[]status.Health{status.HealthWarning, status.HealthCritical}, true, true},
-		{[]status.Health{status.HealthUnknown}, true, false},
+		{[]api.Health{api.HealthOK}, false, false},
+		{[]api.Health{api.HealthOK, api.HealthWarning}, true, false},
+		{[]api.Health{api.HealthWarning, api.HealthCritical}, true, true},
+		{[]api.Health{api.HealthUnknown}, true, false},
 	} {
-		var s status.Status
+		var s api.Status
 		for _, h := range c.healths {
-			s.Devices = append(s.Devices, status.Device{Health: h})
+			s.Devices = append(s.Devices, api.Device{Health: h})
 		}
-		if got := fails(&s, report.SeverityWarning, nil); got != c.warning {
+		if got := fails(&s, state.SeverityWarning, nil); got != c.warning {
 			t.Errorf("%v from warning on: %v", c.healths, got)
 		}
-		if got := fails(&s, report.SeverityCritical, nil); got != c.critical {
+		if got := fails(&s, state.SeverityCritical, nil); got != c.critical {
 			t.Errorf("%v from critical on: %v", c.healths, got)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // settings are what a child is told on its standard input. It reads no file, so
@@ -32,8 +33,8 @@ type settings struct {
 	Inventory stocktaking  `json:"inventory"`
 	// Facts are what earlier runs of the probes found out about the device, and Turn is
 	// the number of this one's turn. Without, it does everything.
-	Facts *report.Facts `json:"facts,omitempty"`
-	Turn  *int          `json:"turn,omitempty"`
+	Facts *state.Facts `json:"facts,omitempty"`
+	Turn  *int         `json:"turn,omitempty"`
 	// When is when the device is probed in full: always, which nothing stands for too, or
 	// idle.
 	When string `json:"when,omitempty"`
@@ -85,7 +86,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return err
 	}
-	out := report.NewWriter(std.out)
+	out := wire.NewWriter(std.out)
 	return work(ctx, o.command, s, probe.Options{
 		Light:    lightOf(ctx, s, o.device),
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
@@ -98,7 +99,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 func work(ctx context.Context, command string, s settings, o probe.Options) error {
 	if command == commandContract && o.Light != nil {
 		// Contracts are judged when others need not mind.
-		return errors.Join(o.Out.Light(*o.Light), o.Out.End(report.End{}))
+		return errors.Join(o.Out.Light(*o.Light), o.Out.End(wire.End{}))
 	}
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 )
 
@@ -61,7 +61,7 @@ func (c *commands) inventory(device string, task supervisor.Stocktaking) supervi
 
 // maxFill returns the most completions that one side of a queue pair can have
 // outstanding; 0 if the device did not say.
-func maxFill(info *report.Device) int64 {
+func maxFill(info *state.Device) int64 {
 	if info == nil {
 		return 0
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 )
 
@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	c := testCommands(t)
 	turn := 7
-	facts := &report.Facts{Identity: report.Identity{Firmware: "1"}, Inline: []report.InlineMax{{Type: "rc", Bytes: 64}}}
+	facts := &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}
 	got := c.probe("sim0", supervisor.Probing{Facts: facts, Turn: &turn})
 	if !slices.Equal(got.Args, []string{"probe", "--device=sim0"}) {
 		t.Errorf("arguments %q", got.Args)
@@ -62,8 +62,8 @@ func TestInventoryCommand(t *testing.T) {
 	t.Parallel()
 	c := testCommands(t)
 	c.settings.Inventory = stocktaking{Budget: time.Second, MaxObjects: 5, Owners: 3, Procfs: "/proc", Cgroup: "/cg"}
-	look := []report.Context{{Index: 1, ID: 2}}
-	info := &report.Device{Limits: []report.Limit{{Name: "max_qp", Value: 1 << 40}, {Name: "max_qp_wr", Value: 100}, {Name: "max_srq_wr", Value: 300}}}
+	look := []state.Context{{Index: 1, ID: 2}}
+	info := &state.Device{Limits: []state.Limit{{Name: "max_qp", Value: 1 << 40}, {Name: "max_qp_wr", Value: 100}, {Name: "max_srq_wr", Value: 300}}}
 	got := c.inventory("other", supervisor.Stocktaking{Look: look, Info: info})
 	if !slices.Equal(got.Args, []string{"inventory", "--device=other"}) {
 		t.Errorf("arguments %q", got.Args)

@@ -12,20 +12,20 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/probe"
 )
 
 // fileConfig is the configuration file.
 type fileConfig struct {
-	Probe probe.Config     `yaml:"probe"`
-	Audit audit.Thresholds `yaml:"audit"`
+	Probe probe.Config      `yaml:"probe"`
+	Audit health.Thresholds `yaml:"audit"`
 }
 
 // loadConfig reads the configuration file and checks it. Without a file, and for
 // what the file leaves out, the defaults hold.
 func loadConfig(path string) (fileConfig, error) {
-	c := fileConfig{Probe: probe.DefaultConfig(), Audit: audit.Default()}
+	c := fileConfig{Probe: probe.DefaultConfig(), Audit: health.Default()}
 	if path == "" {
 		return c, nil
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/probe"
 )
 
@@ -28,7 +28,7 @@ func FuzzConfigFile(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := fileConfig{Probe: probe.DefaultConfig(), Audit: audit.Default()}
+		c := fileConfig{Probe: probe.DefaultConfig(), Audit: health.Default()}
 		if err := decodeConfig(data, &c); err != nil {
 			if s := err.Error(); s == "" || utf8.Valid(data) && !utf8.ValidString(s) {
 				t.Errorf("the error is %q", s)

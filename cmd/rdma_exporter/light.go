@@ -9,13 +9,13 @@ import (
 	"rdma_exporter/internal/inventory"
 	simulatedhost "rdma_exporter/internal/inventory/simulated"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 )
 
 // lightOf returns why a run on a device is to do as little as it can; nil if it is to do
 // everything.
-func lightOf(ctx context.Context, s settings, device string) *report.Light {
+func lightOf(ctx context.Context, s settings, device string) *state.Light {
 	if s.When != whenIdle {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
 )
@@ -82,7 +82,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -116,12 +116,12 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 
 // staleAfter returns how old the last run of each kind can become while all goes as
 // it should, with time to spare.
-func staleAfter(c *supervisor.Config) map[report.Kind]time.Duration {
+func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 	probes := 2*c.Backoff + c.Timeout + c.Contract.Timeout
-	return map[report.Kind]time.Duration{
-		report.KindProbe:     probes,
-		report.KindContract:  2*c.Contract.Interval + probes,
-		report.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
+	return map[state.Kind]time.Duration{
+		state.KindProbe:     probes,
+		state.KindContract:  2*c.Contract.Interval + probes,
+		state.KindInventory: 2*max(c.Backoff, c.Inventory.Interval) + c.Inventory.Timeout,
 	}
 }
 

@@ -13,19 +13,20 @@ import (
 	"rdma_exporter/internal/inventory"
 	simulatedhost "rdma_exporter/internal/inventory/simulated"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // stocktaking is what a child of the resource audit is told.
 type stocktaking struct {
-	Budget     time.Duration    `json:"budget_ns"`
-	MaxObjects int64            `json:"max_objects"`
-	Owners     int              `json:"owners"`
-	MaxFill    int64            `json:"max_fill,omitempty"`
-	Look       []report.Context `json:"look,omitempty"`
-	Procfs     string           `json:"procfs"`
-	Cgroup     string           `json:"cgroup"`
+	Budget     time.Duration   `json:"budget_ns"`
+	MaxObjects int64           `json:"max_objects"`
+	Owners     int             `json:"owners"`
+	MaxFill    int64           `json:"max_fill,omitempty"`
+	Look       []state.Context `json:"look,omitempty"`
+	Procfs     string          `json:"procfs"`
+	Cgroup     string          `json:"cgroup"`
 }
 
 // inventory returns what children of the resource audit are told by the flags.
@@ -58,7 +59,7 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	}
 	take := inventory.Options{
 		Device: o.device, Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
-		Own: programName, MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: report.NewWriter(std.out),
+		Own: programName, MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
 		profile, err := profileOf(s)
@@ -101,7 +102,7 @@ var errFound = errors.New("found")
 // that what is left of it can be found when the process has ended. A kernel that
 // does not tell, or not soon, costs that, and no more. A simulated device has a name
 // at once.
-func announce(ctx context.Context, s settings, device string, out *report.Writer) {
+func announce(ctx context.Context, s settings, device string, out *wire.Writer) {
 	if s.Provider == providerSimulated {
 		_ = out.Context(simulatedhost.Context(os.Getpid()))
 		return
@@ -131,7 +132,7 @@ func announce(ctx context.Context, s settings, device string, out *report.Writer
 		}
 		_ = tables.Dump(ctx, d.Index, restrack.CTX, func(o *restrack.Object) error {
 			if o.HasID && own[strconv.FormatUint(uint64(o.Thread), 10)] {
-				_ = out.Context(report.Context{Index: d.Index, ID: o.ID})
+				_ = out.Context(state.Context{Index: d.Index, ID: o.ID})
 				return errFound
 			}
 			return nil

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
-	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 )
 
@@ -50,7 +50,7 @@ func (o *options) supervise() (supervisor.Config, error) {
 	}
 	return supervisor.Config{
 		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
-		Assess:   func(d *report.DeviceState) *report.Assessment { return audit.Assess(d, config.Audit) },
+		Assess:   func(d *state.DeviceState) *state.Assessment { return health.Assess(d, config.Audit) },
 		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
 		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
 	}, nil

@@ -8,8 +8,9 @@ import (
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -55,20 +56,20 @@ func TestVectorsOfAllRuns(t *testing.T) {
 			c.settings.Probe.Notification.Vectors = tc.vectors
 			c.settings.Probe.Notification.Samples = 5
 			w := witness{vectors: make(map[int]bool)}
-			run := func(command supervisor.Command) report.Run {
+			run := func(command supervisor.Command) state.Run {
 				var out bytes.Buffer
-				r := report.Run{Device: "sim_ib0"}
+				r := state.Run{Device: "sim_ib0"}
 				s := decoded(t, command.Stdin)
 				if err := work(t.Context(), command.Args[0], s, probe.Options{
 					Provider: func(tracer verbs.Tracer) verbs.Provider {
 						w.Provider = simulated.New(simulated.Default(), tracer)
 						return w
 					},
-					Device: "sim_ib0", Config: s.Probe, Out: report.NewWriter(&out),
+					Device: "sim_ib0", Config: s.Probe, Out: wire.NewWriter(&out),
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if err := report.Read(&out, &r); err != nil || r.Error != "" {
+				if err := wire.Read(&out, &r); err != nil || r.Error != "" {
 					t.Fatalf("%v, %q", err, r.Error)
 				}
 				return r
@@ -83,7 +84,7 @@ func TestVectorsOfAllRuns(t *testing.T) {
 					known.Turn = &turn
 				}
 				for _, v := range run(c.contract("sim_ib0", supervisor.LeaveOut{})).Contracts {
-					if v.Verdict != report.VerdictHolds {
+					if v.Verdict != state.VerdictHolds {
 						t.Errorf("%s %s: %s", v.Name, v.Verdict, v.Observed)
 					}
 				}

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // census finds the largest owners of each type, and asks who they are.
@@ -22,11 +22,11 @@ type census struct {
 	// processes are those of the threads asked for so far; 0 for one that has ended.
 	processes map[uint32]int
 	// named are the owners that are told by name.
-	named map[int]*report.Owner
+	named map[int]*state.Owner
 }
 
 func newCensus(o Options, until time.Time) *census {
-	return &census{o: o, until: until, processes: make(map[uint32]int), named: make(map[int]*report.Owner)}
+	return &census{o: o, until: until, processes: make(map[uint32]int), named: make(map[int]*state.Owner)}
 }
 
 // process returns the process of a thread, or 0 if it has ended, or there is no time
@@ -72,10 +72,10 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 		}
 		own, ok := c.named[pid]
 		if !ok {
-			own = &report.Owner{PID: pid}
+			own = &state.Owner{PID: pid}
 			c.named[pid] = own
 		}
-		own.Objects = append(own.Objects, report.TypeCount{Type: typ, Objects: owned[pid]})
+		own.Objects = append(own.Objects, state.TypeCount{Type: typ, Objects: owned[pid]})
 	}
 	return others
 }
@@ -112,9 +112,9 @@ func largest[K cmp.Ordered](m map[K]int64) []K {
 
 // owners asks who the owners are, what they hold in place, and what their cgroups
 // use of the device.
-func (c *census) owners() ([]report.Owner, []report.CgroupUse) {
-	var owners []report.Owner
-	var uses []report.CgroupUse
+func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
+	var owners []state.Owner
+	var uses []state.CgroupUse
 	asked := make(map[string]bool)
 	for _, pid := range slices.Sorted(maps.Keys(c.named)) {
 		o := *c.named[pid]
@@ -128,7 +128,7 @@ func (c *census) owners() ([]report.Owner, []report.CgroupUse) {
 			o.Comm, o.Cgroup, o.ContainerID, o.PodUID = tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
 		}
 		if m, err := c.o.People.Memlock(pid); err == nil {
-			o.Memlock = &report.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}
+			o.Memlock = &state.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}
 		}
 		owners = append(owners, o)
 		if o.Cgroup == "" || asked[o.Cgroup] {
@@ -164,15 +164,15 @@ func tidy(name string) string {
 
 // uses returns what the cgroup of an owner uses of the device, and may use. It is
 // empty without the controller, which is not on everywhere.
-func (c *census) uses(o *report.Owner, path string) []report.CgroupUse {
+func (c *census) uses(o *state.Owner, path string) []state.CgroupUse {
 	all, err := c.o.People.RDMAController(path)
 	if err != nil {
 		return nil
 	}
-	var uses []report.CgroupUse
+	var uses []state.CgroupUse
 	for _, u := range all {
 		if u.Device == c.o.Device {
-			uses = append(uses, report.CgroupUse{
+			uses = append(uses, state.CgroupUse{
 				Cgroup: o.Cgroup, ContainerID: o.ContainerID, PodUID: o.PodUID,
 				Resource: u.Resource, Current: u.Current, Limit: u.Limit,
 			})

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // Tables are the kernel's tables of RDMA objects, as package restrack reads them.
@@ -54,9 +55,9 @@ type Options struct {
 	// break queue pairs on purpose.
 	Own string
 	// Look are opened devices of which nothing should be left.
-	Look []report.Context
+	Look []state.Context
 	// Out takes the report.
-	Out *report.Writer
+	Out *wire.Writer
 }
 
 // Run takes stock of a device once and ends the report. Before it looks at anything
@@ -65,7 +66,7 @@ type Options struct {
 // objects it has, is told by the end of the report. An error is returned only if the report could not be
 // written or ctx ended.
 func Run(ctx context.Context, o Options) error {
-	var end report.End
+	var end wire.End
 	if err := run(ctx, o); err != nil {
 		end.Error = err.Error()
 	}
@@ -101,7 +102,7 @@ func run(all context.Context, o Options) error {
 	// Told at once, so that it is known even if what follows hangs in the driver.
 	counted := newStock(o, index, summary)
 	for _, t := range order() {
-		counted.incomplete(t, report.IncompleteTimeout, "the audit did not come to its end")
+		counted.incomplete(t, state.IncompleteTimeout, "the audit did not come to its end")
 	}
 	if err := o.Out.Inventory(counted.inventory(nil, visible)); err != nil {
 		return err
@@ -156,7 +157,7 @@ var errTooMany = errors.New("too many objects")
 func (s *stock) read(ctx context.Context, t restrack.Type) error {
 	counted, known := s.summary[t.String()]
 	if known && counted > s.o.MaxObjects {
-		s.incomplete(t, report.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
+		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
 		return nil
 	}
 	var got *tally
@@ -186,24 +187,24 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 	}
 	switch {
 	case short:
-		s.mark(t, report.IncompleteInterrupted, fmt.Sprintf("only %d of some %d objects were seen", got.objects, s.summary[t.String()]))
+		s.mark(t, state.IncompleteInterrupted, fmt.Sprintf("only %d of some %d objects were seen", got.objects, s.summary[t.String()]))
 	case err == nil:
 	case errors.Is(err, restrack.ErrInterrupted):
 		// What was seen is nearly right, and all that can be had.
-		s.mark(t, report.IncompleteInterrupted, err.Error())
+		s.mark(t, state.IncompleteInterrupted, err.Error())
 	case errors.Is(err, errTooMany):
-		s.incomplete(t, report.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
+		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
 		return nil
 	case ctx.Err() != nil:
-		s.incomplete(t, report.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
+		s.incomplete(t, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
 		return nil
 	case errors.Is(err, restrack.ErrNotSupported):
-		s.incomplete(t, report.IncompleteNotSupported, err.Error())
+		s.incomplete(t, state.IncompleteNotSupported, err.Error())
 		return nil
 	case errors.Is(err, syscall.ENODEV):
 		return fmt.Errorf("read the table of %s: %w", t, err)
 	default:
-		s.incomplete(t, report.IncompleteFailed, err.Error())
+		s.incomplete(t, state.IncompleteFailed, err.Error())
 		return nil
 	}
 	s.tallies = append(s.tallies, got)
@@ -249,7 +250,7 @@ func (s *stock) confirm(ctx context.Context, contexts *tally) error {
 		case errors.Is(err, syscall.ENODEV):
 			return fmt.Errorf("ask for context %d: %w", id, err)
 		default:
-			s.mark(restrack.CTX, report.IncompleteFailed, fmt.Sprintf("context %d: %v", id, err))
+			s.mark(restrack.CTX, state.IncompleteFailed, fmt.Sprintf("context %d: %v", id, err))
 			return nil
 		}
 	}

@@ -15,8 +15,9 @@ import (
 
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // tables are the kernel's tables of one device, rxe0, and how reading them fails.
@@ -151,12 +152,12 @@ func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 
 // take returns the run that taking stock reports. Of its budget only waits take
 // any, however busy the host is.
-func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *report.Run {
+func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *state.Run {
 	t.Helper()
 	var out strings.Builder
 	o := inventory.Options{
 		Tables: k, People: p, Device: "rxe0", Budget: time.Minute, MaxObjects: 1000, Owners: 2,
-		Out: report.NewWriter(&out),
+		Out: wire.NewWriter(&out),
 	}
 	if change != nil {
 		change(&o)
@@ -166,8 +167,8 @@ func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *
 			t.Fatal(err)
 		}
 	})
-	run := new(report.Run)
-	if err := report.Read(strings.NewReader(out.String()), run); err != nil {
+	run := new(state.Run)
+	if err := wire.Read(strings.NewReader(out.String()), run); err != nil {
 		t.Fatalf("the report cannot be read: %v\n%s", err, out.String())
 	}
 	return run
@@ -193,8 +194,8 @@ func times(n int, o restrack.Object) []restrack.Object {
 // kernel.
 func host() (*tables, *people) {
 	user := func(thread uint32) restrack.Object { return restrack.Object{Thread: thread} }
-	qp := func(thread uint32, typ, state string) restrack.Object {
-		return restrack.Object{Thread: thread, QPType: typ, QPState: state}
+	qp := func(thread uint32, typ, dev string) restrack.Object {
+		return restrack.Object{Thread: thread, QPType: typ, QPState: dev}
 	}
 	cq := func(thread, entries uint32, users uint64) restrack.Object {
 		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: users, HasUsers: true}
@@ -230,8 +231,8 @@ func host() (*tables, *people) {
 func TestPassingErrors(t *testing.T) {
 	k, p := host()
 	p.all[50] = owner.Identity{PID: 50, Comm: "rdma_exporter"}
-	broken := func(thread uint32, state string) restrack.Object {
-		return restrack.Object{Thread: thread, QPType: "rc", QPState: state}
+	broken := func(thread uint32, dev string) restrack.Object {
+		return restrack.Object{Thread: thread, QPType: "rc", QPState: dev}
 	}
 	kernel := restrack.Object{Kernel: true, QPType: "rc", QPState: "err"}
 	k.objects[restrack.QP] = append(k.objects[restrack.QP],
@@ -254,7 +255,7 @@ func TestInventory(t *testing.T) {
 	if i.Index != index || !i.PIDsVisible {
 		t.Errorf("index %d, PIDs visible %t", i.Index, i.PIDsVisible)
 	}
-	wantEqual(t, "objects", i.Objects, []report.ObjectCount{
+	wantEqual(t, "objects", i.Objects, []state.ObjectCount{
 		{Type: "cm_id", Owner: "user", Objects: 1},
 		{Type: "cm_id", Owner: "kernel"},
 		{Type: "cq", Owner: "user", Objects: 3},
@@ -270,39 +271,39 @@ func TestInventory(t *testing.T) {
 		{Type: "srq", Owner: "user"},
 		{Type: "srq", Owner: "kernel"},
 	})
-	wantEqual(t, "queue pairs", i.QueuePairs, []report.QueuePairCount{
+	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{
 		{Type: "gsi", State: "rts", Objects: 1},
 		{Type: "rc", State: "err", Objects: 2},
 		{Type: "rc", State: "rts", Objects: 7},
 		{Type: "ud", State: "init", Objects: 3},
 	})
-	wantEqual(t, "entries", i.CQEntries, []report.OwnerSum{{Owner: "user", Sum: 4260}, {Owner: "kernel", Sum: 512}})
-	wantEqual(t, "bytes", i.MRBytes, []report.OwnerSum{{Owner: "user", Sum: 1<<40 + 5}, {Owner: "kernel"}})
+	wantEqual(t, "entries", i.CQEntries, []state.OwnerSum{{Owner: "user", Sum: 4260}, {Owner: "kernel", Sum: 512}})
+	wantEqual(t, "bytes", i.MRBytes, []state.OwnerSum{{Owner: "user", Sum: 1<<40 + 5}, {Owner: "kernel"}})
 	// 4096 entries for one use of at most 2048, and 100 for none; the kernel's own
 	// are its own business.
-	wantEqual(t, "unfillable", i.UnfillableCQs, &report.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
-	types := func(list ...report.TypeCount) []report.TypeCount { return list }
-	wantEqual(t, "owners", i.Owners, []report.Owner{
+	wantEqual(t, "unfillable", i.UnfillableCQs, &state.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
+	types := func(list ...state.TypeCount) []state.TypeCount { return list }
+	wantEqual(t, "owners", i.Owners, []state.Owner{
 		{
 			PID: 10, Comm: "trainer", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
-			Objects: types(report.TypeCount{Type: "ctx", Objects: 1}, report.TypeCount{Type: "pd", Objects: 1},
-				report.TypeCount{Type: "cq", Objects: 2}, report.TypeCount{Type: "qp", Objects: 8}),
-			Memlock: &report.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+			Objects: types(state.TypeCount{Type: "ctx", Objects: 1}, state.TypeCount{Type: "pd", Objects: 1},
+				state.TypeCount{Type: "cq", Objects: 2}, state.TypeCount{Type: "qp", Objects: 8}),
+			Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
 		},
 		{
 			PID: 20, Comm: "storage", Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10",
-			Objects: types(report.TypeCount{Type: "ctx", Objects: 1}, report.TypeCount{Type: "cq", Objects: 1},
-				report.TypeCount{Type: "mr", Objects: 2}, report.TypeCount{Type: "qp", Objects: 2}),
-			Memlock: &report.Memlock{Pinned: 20, Locked: 1, Limit: -1},
+			Objects: types(state.TypeCount{Type: "ctx", Objects: 1}, state.TypeCount{Type: "cq", Objects: 1},
+				state.TypeCount{Type: "mr", Objects: 2}, state.TypeCount{Type: "qp", Objects: 2}),
+			Memlock: &state.Memlock{Pinned: 20, Locked: 1, Limit: -1},
 		},
 		{
-			PID: 30, Comm: "odd", Cgroup: "/", Objects: types(report.TypeCount{Type: "cm_id", Objects: 1}),
-			Memlock: &report.Memlock{Pinned: 30, Locked: 1, Limit: -1},
+			PID: 30, Comm: "odd", Cgroup: "/", Objects: types(state.TypeCount{Type: "cm_id", Objects: 1}),
+			Memlock: &state.Memlock{Pinned: 30, Locked: 1, Limit: -1},
 		},
 	})
 	// Process 30 is the third of ctx and of qp, and 40 has ended.
-	wantEqual(t, "others", i.Others, []report.TypeCount{{Type: "ctx", Objects: 1}, {Type: "qp", Objects: 2}})
-	wantEqual(t, "cgroups", i.Cgroups, []report.CgroupUse{
+	wantEqual(t, "others", i.Others, []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "qp", Objects: 2}})
+	wantEqual(t, "cgroups", i.Cgroups, []state.CgroupUse{
 		{Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10", Resource: "hca_object", Current: 12, Limit: 100},
 	})
 	if i.Ownerless != nil || i.Left != nil || i.Incomplete != nil {
@@ -339,16 +340,16 @@ func TestOwnerless(t *testing.T) {
 		p.blind = blind
 		i := take(t, k, p, nil).Inventory
 		// Context 1 is that of process 10, of contexts 2 and 3 nothing is known.
-		wantEqual(t, "ownerless", i.Ownerless, []report.TypeCount{
+		wantEqual(t, "ownerless", i.Ownerless, []state.TypeCount{
 			{Type: "ctx", Objects: 2}, {Type: "pd", Objects: 2}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1},
 		})
-		wantEqual(t, "owners", i.Owners, []report.Owner{{
-			PID: 10, Comm: "worker", Memlock: &report.Memlock{Pinned: 10, Locked: 1, Limit: -1},
-			Objects: []report.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
+		wantEqual(t, "owners", i.Owners, []state.Owner{{
+			PID: 10, Comm: "worker", Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+			Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
 		}})
 		// What cannot be traced to a context is not said to be nobody's.
-		wantEqual(t, "untraced", i.Untraced, []report.TypeCount{{Type: "cm_id", Objects: 1}, {Type: "qp", Objects: 1}})
-		wantEqual(t, "others", i.Others, []report.TypeCount(nil))
+		wantEqual(t, "untraced", i.Untraced, []state.TypeCount{{Type: "cm_id", Objects: 1}, {Type: "qp", Objects: 1}})
+		wantEqual(t, "others", i.Others, []state.TypeCount(nil))
 		if i.PIDsVisible == blind {
 			t.Errorf("PIDs visible %t, blind %t", i.PIDsVisible, blind)
 		}
@@ -366,11 +367,11 @@ func TestLeft(t *testing.T) {
 		restrack.QP:  {{PD: 70, HasPD: true}, {PD: 90, HasPD: true, Kernel: true}},
 	}}
 	p := &people{all: map[int]owner.Identity{10: {}}}
-	seven, nine := report.Context{Index: index, ID: 7}, report.Context{Index: index, ID: 9}
+	seven, nine := state.Context{Index: index, ID: 7}, state.Context{Index: index, ID: 9}
 	i := take(t, k, p, func(o *inventory.Options) {
-		o.Look = []report.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
+		o.Look = []state.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
 	}).Inventory
-	wantEqual(t, "left", i.Left, []report.Left{
+	wantEqual(t, "left", i.Left, []state.Left{
 		{Context: seven, Type: "ctx", Objects: 1},
 		{Context: seven, Type: "mr", Objects: 2},
 		{Context: seven, Type: "pd", Objects: 1},
@@ -382,20 +383,20 @@ func TestLeft(t *testing.T) {
 // TestLeftIsConfirmed makes sure that a context that a reading passed over is not
 // taken for gone, and that what the kernel does not answer is no answer.
 func TestLeftIsConfirmed(t *testing.T) {
-	seven := report.Context{Index: index, ID: 7}
-	look := func(o *inventory.Options) { o.Look = []report.Context{seven} }
+	seven := state.Context{Index: index, ID: 7}
+	look := func(o *inventory.Options) { o.Look = []state.Context{seven} }
 	k := &tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}
 	i := take(t, k, new(people), look).Inventory
-	wantEqual(t, "left", i.Left, []report.Left{{Context: seven, Type: "ctx", Objects: 1}})
+	wantEqual(t, "left", i.Left, []state.Left{{Context: seven, Type: "ctx", Objects: 1}})
 
 	i = take(t, &tables{getErr: syscall.EIO}, new(people), look).Inventory
-	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != report.IncompleteFailed {
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != state.IncompleteFailed {
 		t.Errorf("incomplete %+v, want the contexts", i.Incomplete)
 	}
 	// An answer that fails is told once, whatever else is known of the table.
 	interrupted := map[restrack.Type]func(int) error{restrack.CTX: func(int) error { return restrack.ErrInterrupted }}
 	i = take(t, &tables{getErr: syscall.EIO, fails: interrupted}, new(people), look).Inventory
-	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != report.IncompleteFailed {
+	if len(i.Incomplete) != 1 || i.Incomplete[0].Reason != state.IncompleteFailed {
 		t.Errorf("incomplete %+v of a table that was interrupted, too", i.Incomplete)
 	}
 	// The time that other tables take costs no context its answer.
@@ -414,56 +415,56 @@ func TestLeftIsConfirmed(t *testing.T) {
 // TestBudget makes sure that what is too much is counted, and that all else is
 // looked at even so.
 func TestBudget(t *testing.T) {
-	unknown := func(typ string, n int64) report.ObjectCount {
-		return report.ObjectCount{Type: typ, Owner: report.OwnerUnknown, Objects: n}
+	unknown := func(typ string, n int64) state.ObjectCount {
+		return state.ObjectCount{Type: typ, Owner: state.OwnerUnknown, Objects: n}
 	}
 	refused := errors.New("refused")
 	fail := func(err error) func(int) error { return func(int) error { return err } }
 	for name, tc := range map[string]struct {
 		change  func(*tables, *inventory.Options)
-		reason  report.IncompleteReason
+		reason  state.IncompleteReason
 		detail  string
-		objects []report.ObjectCount // of queue pairs
-		dumps   int                  // of them
+		objects []state.ObjectCount // of queue pairs
+		dumps   int                 // of them
 	}{
 		"more than may be looked at": {
 			func(_ *tables, o *inventory.Options) { o.MaxObjects = 12 },
-			report.IncompleteMaxObjects, "13 objects are more than 12",
-			[]report.ObjectCount{unknown("qp", 13)},
+			state.IncompleteMaxObjects, "13 objects are more than 12",
+			[]state.ObjectCount{unknown("qp", 13)},
 			0,
 		},
 		"more than were counted": {
 			func(k *tables, o *inventory.Options) { o.MaxObjects = 12; k.counts = map[restrack.Type]uint64{} },
-			report.IncompleteMaxObjects, "more than 12", nil, 1,
+			state.IncompleteMaxObjects, "more than 12", nil, 1,
 		},
 		"time": {
 			func(k *tables, o *inventory.Options) { o.Budget = 20 * time.Millisecond; k.blocks = restrack.QP },
-			report.IncompleteTimeout, "20ms were over after 13 objects",
-			[]report.ObjectCount{unknown("qp", 13)},
+			state.IncompleteTimeout, "20ms were over after 13 objects",
+			[]state.ObjectCount{unknown("qp", 13)},
 			1,
 		},
 		"no such table": {
 			func(k *tables, _ *inventory.Options) {
 				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(fmt.Errorf("RES_QP_GET: %w", restrack.ErrNotSupported))}
 			},
-			report.IncompleteNotSupported, "RES_QP_GET",
-			[]report.ObjectCount{unknown("qp", 13)},
+			state.IncompleteNotSupported, "RES_QP_GET",
+			[]state.ObjectCount{unknown("qp", 13)},
 			1,
 		},
 		"refused": {
 			func(k *tables, _ *inventory.Options) {
 				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(refused)}
 			},
-			report.IncompleteFailed, "refused",
-			[]report.ObjectCount{unknown("qp", 13)},
+			state.IncompleteFailed, "refused",
+			[]state.ObjectCount{unknown("qp", 13)},
 			3,
 		},
 		"interrupted for ever": {
 			func(k *tables, _ *inventory.Options) {
 				k.fails = map[restrack.Type]func(int) error{restrack.QP: fail(restrack.ErrInterrupted)}
 			},
-			report.IncompleteInterrupted, "changed",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			state.IncompleteInterrupted, "changed",
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			3,
 		},
 		"refused once": {
@@ -476,7 +477,7 @@ func TestBudget(t *testing.T) {
 				}}
 			},
 			"", "",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			2,
 		},
 		"some passed over once": {
@@ -485,16 +486,16 @@ func TestBudget(t *testing.T) {
 			},
 			"",
 			"",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			2,
 		},
 		"some passed over each time": {
 			func(k *tables, _ *inventory.Options) {
 				k.skips = map[restrack.Type]func(int) int{restrack.QP: func(attempt int) int { return attempt }}
 			},
-			report.IncompleteInterrupted,
+			state.IncompleteInterrupted,
 			"only 10 of some 13 objects",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 9}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 9}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			3,
 		},
 		"some never shown": {
@@ -503,7 +504,7 @@ func TestBudget(t *testing.T) {
 			},
 			"",
 			"",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 10}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 10}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			2,
 		},
 		"interrupted once": {
@@ -516,7 +517,7 @@ func TestBudget(t *testing.T) {
 				}}
 			},
 			"", "",
-			[]report.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
+			[]state.ObjectCount{{Type: "qp", Owner: "user", Objects: 12}, {Type: "qp", Owner: "kernel", Objects: 1}},
 			2,
 		},
 	} {
@@ -526,7 +527,7 @@ func TestBudget(t *testing.T) {
 			if run.Error != "" || run.Inventory == nil {
 				t.Fatalf("error %q, inventory %+v", run.Error, run.Inventory)
 			}
-			var qps []report.ObjectCount
+			var qps []state.ObjectCount
 			others := 0
 			for _, o := range run.Inventory.Objects {
 				if o.Type == "qp" {
@@ -541,7 +542,7 @@ func TestBudget(t *testing.T) {
 			}
 			wantEqual(t, "readings", k.dumps[restrack.QP], tc.dumps)
 			if tc.reason == "" {
-				wantEqual(t, "incomplete", run.Inventory.Incomplete, []report.Incomplete(nil))
+				wantEqual(t, "incomplete", run.Inventory.Incomplete, []state.Incomplete(nil))
 				return
 			}
 			if l := run.Inventory.Incomplete; len(l) != 1 || l[0].Type != "qp" || l[0].Reason != tc.reason || !strings.Contains(l[0].Detail, tc.detail) {
@@ -558,7 +559,7 @@ func TestCountFirst(t *testing.T) {
 	k.blocks = restrack.CTX
 	ctx, cancel := context.WithCancel(t.Context())
 	out := new(strings.Builder)
-	writer := report.NewWriter(writing(func(b []byte) (int, error) {
+	writer := wire.NewWriter(writing(func(b []byte) (int, error) {
 		cancel() // as soon as anything is told
 		return out.Write(b)
 	}))
@@ -566,14 +567,14 @@ func TestCountFirst(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rxe0") {
 		t.Errorf("error %v", err)
 	}
-	run := new(report.Run)
+	run := new(state.Run)
 	first, _, _ := strings.Cut(out.String(), "\n")
 	first += "\n"
-	if err := report.Read(strings.NewReader(first), run); !errors.Is(err, report.ErrTruncated) || run.Inventory == nil {
+	if err := wire.Read(strings.NewReader(first), run); !errors.Is(err, wire.ErrTruncated) || run.Inventory == nil {
 		t.Fatalf("read with %v the inventory %v", err, run.Inventory)
 	}
 	i := run.Inventory
-	if len(i.Incomplete) != 7 || len(i.Objects) != 7 || !i.PIDsVisible || !slices.Contains(i.Objects, report.ObjectCount{Type: "qp", Owner: "unknown", Objects: 13}) {
+	if len(i.Incomplete) != 7 || len(i.Objects) != 7 || !i.PIDsVisible || !slices.Contains(i.Objects, state.ObjectCount{Type: "qp", Owner: "unknown", Objects: 13}) {
 		t.Errorf("inventory %+v, want the counts", i)
 	}
 }
@@ -617,7 +618,7 @@ func TestSlowOwners(t *testing.T) {
 	if len(i.Owners) != 0 {
 		t.Errorf("owners %+v although the time was up", i.Owners)
 	}
-	wantEqual(t, "others", i.Others, []report.TypeCount{
+	wantEqual(t, "others", i.Others, []state.TypeCount{
 		{Type: "ctx", Objects: 3},
 		{Type: "pd", Objects: 1},
 		{Type: "cq", Objects: 3},
@@ -650,7 +651,7 @@ func TestPrivate(t *testing.T) {
 	k, p := host()
 	p.private = map[int]bool{10: true, 1010: true}
 	i := take(t, k, p, nil).Inventory
-	wantEqual(t, "the first owner", i.Owners[0], report.Owner{PID: 10, Objects: []report.TypeCount{
+	wantEqual(t, "the first owner", i.Owners[0], state.Owner{PID: 10, Objects: []state.TypeCount{
 		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 5},
 	}})
 }

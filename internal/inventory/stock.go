@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 )
 
 // maxTracked bounds what is remembered of threads, contexts and protection
@@ -26,8 +26,8 @@ type stock struct {
 	// tallies are of the tables that were read, and marks are of those that were not,
 	// or not reliably.
 	tallies   []*tally
-	uncounted []report.ObjectCount
-	marks     []report.Incomplete
+	uncounted []state.ObjectCount
+	marks     []state.Incomplete
 
 	// domains has the context of each protection domain, which is how the objects of
 	// a domain are traced to a context.
@@ -49,7 +49,7 @@ type tally struct {
 	// that created them.
 	broken             map[uint32]int64
 	userSum, kernelSum int64
-	unfillable         report.CQSum
+	unfillable         state.CQSum
 	largestThread      uint32
 
 	// byThread counts user objects by the thread that created them, and byContext
@@ -86,18 +86,18 @@ func newTally(t restrack.Type) *tally {
 }
 
 // incomplete notes that a table was not read, and what is known of it even so.
-func (s *stock) incomplete(t restrack.Type, reason report.IncompleteReason, detail string) {
+func (s *stock) incomplete(t restrack.Type, reason state.IncompleteReason, detail string) {
 	s.mark(t, reason, detail)
 	if n, known := s.summary[t.String()]; known {
-		s.uncounted = append(s.uncounted, report.ObjectCount{Type: t.String(), Owner: report.OwnerUnknown, Objects: n})
+		s.uncounted = append(s.uncounted, state.ObjectCount{Type: t.String(), Owner: state.OwnerUnknown, Objects: n})
 	}
 }
 
 // mark notes that a table could not be read, or not reliably, in place of what was
 // noted of it before.
-func (s *stock) mark(t restrack.Type, reason report.IncompleteReason, detail string) {
-	s.marks = slices.DeleteFunc(s.marks, func(m report.Incomplete) bool { return m.Type == t.String() })
-	s.marks = append(s.marks, report.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
+func (s *stock) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
+	s.marks = slices.DeleteFunc(s.marks, func(m state.Incomplete) bool { return m.Type == t.String() })
+	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
 // take adds an object to a tally. The object is not kept.
@@ -188,17 +188,17 @@ func (s *stock) fills(to *tally, obj *restrack.Object) {
 
 // inventory sums up what was found, and has people find out who the owners are,
 // which is not needed where nothing was looked at.
-func (s *stock) inventory(people *census, visible bool) report.Inventory {
-	i := report.Inventory{
+func (s *stock) inventory(people *census, visible bool) state.Inventory {
+	i := state.Inventory{
 		Index: s.index, PIDsVisible: visible, Incomplete: s.marks,
 		Objects: slices.Clone(s.uncounted),
 	}
 	for _, t := range s.tallies {
 		name := t.typ.String()
 		i.Objects = append(i.Objects,
-			report.ObjectCount{Type: name, Owner: report.OwnerUser, Objects: t.user},
-			report.ObjectCount{Type: name, Owner: report.OwnerKernel, Objects: t.kernel})
-		sums := []report.OwnerSum{{Owner: report.OwnerUser, Sum: t.userSum}, {Owner: report.OwnerKernel, Sum: t.kernelSum}}
+			state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
+			state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
+		sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
 		switch t.typ {
 		case restrack.CQ:
 			i.CQEntries = sums
@@ -208,14 +208,14 @@ func (s *stock) inventory(people *census, visible bool) report.Inventory {
 			i.PassingErrors = people.passing(t.broken)
 		}
 		for key, n := range t.queuePairs {
-			i.QueuePairs = append(i.QueuePairs, report.QueuePairCount{Type: key[0], State: key[1], Objects: n})
+			i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
 		}
 		if u := t.unfillable; u.Objects > 0 {
 			u.PID = people.process(t.largestThread)
 			i.UnfillableCQs = &u
 		}
 		for id, n := range t.left {
-			i.Left = append(i.Left, report.Left{Context: report.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+			i.Left = append(i.Left, state.Left{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
 		}
 		threads := maps.Clone(t.byThread)
 		var ownerless int64
@@ -228,9 +228,9 @@ func (s *stock) inventory(people *census, visible bool) report.Inventory {
 				ownerless += n
 			}
 		}
-		add := func(to *[]report.TypeCount, n int64) {
+		add := func(to *[]state.TypeCount, n int64) {
 			if n > 0 {
-				*to = append(*to, report.TypeCount{Type: name, Objects: n})
+				*to = append(*to, state.TypeCount{Type: name, Objects: n})
 			}
 		}
 		add(&i.Ownerless, ownerless)
@@ -241,13 +241,13 @@ func (s *stock) inventory(people *census, visible bool) report.Inventory {
 		i.Owners, i.Cgroups = people.owners()
 	}
 	// Maps have no order, reports do.
-	slices.SortFunc(i.Objects, func(a, b report.ObjectCount) int {
+	slices.SortFunc(i.Objects, func(a, b state.ObjectCount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(b.Owner, a.Owner))
 	})
-	slices.SortFunc(i.QueuePairs, func(a, b report.QueuePairCount) int {
+	slices.SortFunc(i.QueuePairs, func(a, b state.QueuePairCount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.State, b.State))
 	})
-	slices.SortFunc(i.Left, func(a, b report.Left) int {
+	slices.SortFunc(i.Left, func(a, b state.Left) int {
 		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
 	})
 	return i

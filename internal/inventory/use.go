@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 )
 
 // Relatives tells which process a thread is of, and whose child that is, as package
@@ -43,7 +43,7 @@ var errUsed = errors.New("used by others")
 // It stops at the first that it finds. The kernel asks the driver about each queue pair
 // that it lists, so the completion queues come first: of these it knows by itself
 // whether queue pairs use them.
-func InUse(ctx context.Context, u Usage) *report.Light {
+func InUse(ctx context.Context, u Usage) *state.Light {
 	index, err := find(ctx, u.Tables, u.Device)
 	if err != nil {
 		return NotTold(err)
@@ -65,7 +65,7 @@ func InUse(ctx context.Context, u Usage) *report.Light {
 		seen = 0
 		err = u.Tables.Dump(ctx, index, t, uses)
 		if errors.Is(err, errUsed) {
-			return &report.Light{Reason: report.LightBusy, Detail: name + " holds queue pairs"}
+			return &state.Light{Reason: state.LightBusy, Detail: name + " holds queue pairs"}
 		}
 	}
 	// The table of queue pairs is what decides.
@@ -81,8 +81,8 @@ func InUse(ctx context.Context, u Usage) *report.Light {
 }
 
 // NotTold is what InUse returns if the kernel does not tell, for the reason err.
-func NotTold(err error) *report.Light {
-	return &report.Light{Reason: report.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
+func NotTold(err error) *state.Light {
+	return &state.Light{Reason: state.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
 }
 
 // own tells whether a thread is one of the exporter or of a child of it.

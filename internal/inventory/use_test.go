@@ -9,8 +9,8 @@ import (
 
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 )
 
 // relatives are people with parents: process 2 is the exporter, 21 a child of it, and
@@ -114,7 +114,7 @@ func TestInUse(t *testing.T) {
 		})
 	}
 	gone := inventory.InUse(t.Context(), inventory.Usage{Tables: new(tables), Device: "rxe9"})
-	if gone == nil || gone.Reason != report.LightUnknown || !strings.Contains(gone.Detail, "find the device") {
+	if gone == nil || gone.Reason != state.LightUnknown || !strings.Contains(gone.Detail, "find the device") {
 		t.Errorf("a device that there is not: %+v", gone)
 	}
 }

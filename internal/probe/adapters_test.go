@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -114,10 +114,10 @@ func TestAdapters(t *testing.T) {
 			by := ""
 			for _, p := range r.Probes {
 				switch p.Status {
-				case report.StatusOK:
-				case report.StatusFailed:
+				case state.StatusOK:
+				case state.StatusFailed:
 					t.Errorf("%s: %+v", p.Name, p.Failures)
-				case report.StatusSkipped:
+				case state.StatusSkipped:
 					skipped = append(skipped, p.Name)
 				}
 				for _, s := range p.Skips {
@@ -127,7 +127,7 @@ func TestAdapters(t *testing.T) {
 					measurements = append(measurements, taken(p.Latencies))
 				}
 				for _, w := range p.Ways {
-					if w.Path == report.PathFlush {
+					if w.Path == state.PathFlush {
 						by = w.By
 					}
 				}
@@ -161,7 +161,7 @@ func (a adapter) load(t *testing.T) *simulated.Profile {
 	var p *simulated.Profile
 	var err error
 	if a.profile != "" {
-		p, err = simulated.LoadProfile("../verbs/simulated/profiles/" + a.profile + ".yaml")
+		p, err = simulated.LoadProfile("../../verbs/simulated/profiles/" + a.profile + ".yaml")
 	} else {
 		p, err = simulated.ParseProfile([]byte("devices: [{name: dev, " + a.device + "}]"))
 	}
@@ -196,7 +196,7 @@ func TestUsedOnce(t *testing.T) {
 			c := quick()
 			c.Notification.Deadline = 50 * time.Millisecond
 			p := measure(t, "like: sim_siw0, completion_vectors: 1, faults: ["+fault+"]", c)
-			if p.Status != report.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
+			if p.Status != state.StatusSkipped || len(p.Failures) > 0 || taken(p.Latencies) != "" {
 				t.Errorf("status %s, failures %v, taken %q", p.Status, p.Failures, taken(p.Latencies))
 			}
 			const want = "loopback port 1: not_supported, flush any: not_supported, flush poll: not_supported, flush solicited: not_supported"

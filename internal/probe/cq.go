@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -46,7 +46,7 @@ func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
 	if err != nil {
 		if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(p.name, err) {
 			// Whatever the size: without CQs there is nothing else to probe.
-			s.skip("", report.SkipNotSupported, "nothing can be probed: %v", err)
+			s.skip("", state.SkipNotSupported, "nothing can be probed: %v", err)
 			s.noCQs = true
 			return nil
 		}
@@ -54,7 +54,7 @@ func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
 		return nil
 	}
 	s.done++
-	s.CQs = append(s.CQs, report.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
+	s.CQs = append(s.CQs, state.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
 	s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
 	return cq
 }

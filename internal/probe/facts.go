@@ -8,20 +8,20 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
 // facts are what is known of the device that need not be asked again.
 type facts struct {
-	report.Facts
+	state.Facts
 	// news tells that no report has all of it yet.
 	news bool
 }
 
 // factsOf returns the facts that are given if they are those of the device as it is
 // now, and tells whether they are.
-func (r *run) factsOf(given *report.Facts) (facts, bool) {
+func (r *run) factsOf(given *state.Facts) (facts, bool) {
 	known, same := given.Of(r.Identity(r.driver.Kernel))
 	return facts{known, !same}, same
 }
@@ -62,8 +62,8 @@ func (q *qpProbe) learnAbsent() {
 }
 
 // lacks has nobody else ask for the type.
-func (q *qpProbe) lacks(a report.Skip) {
-	if a.Reason != report.SkipNotPermitted {
+func (q *qpProbe) lacks(a state.Skip) {
+	if a.Reason != state.SkipNotPermitted {
 		q.Lacks(q.typ, errors.New(strings.TrimPrefix(a.Detail, notEvenSmallest)))
 	}
 }
@@ -77,8 +77,8 @@ func (q *qpProbe) learnInline() {
 
 // absent returns as what it is reported that the device does not have a type of QP; nil
 // if that is not known.
-func (r *run) absent(t verbs.QPType) *report.Skip {
-	i := slices.IndexFunc(r.facts.Absent, func(s report.Skip) bool { return s.Subject == t.Label() })
+func (r *run) absent(t verbs.QPType) *state.Skip {
+	i := slices.IndexFunc(r.facts.Absent, func(s state.Skip) bool { return s.Subject == t.Label() })
 	if i < 0 {
 		return nil
 	}
@@ -86,8 +86,8 @@ func (r *run) absent(t verbs.QPType) *report.Skip {
 }
 
 // inlineOf returns the most inline data of a type of QP; nil if that is not known.
-func (r *run) inlineOf(t verbs.QPType) *report.InlineMax {
-	i := slices.IndexFunc(r.facts.Inline, func(m report.InlineMax) bool { return m.Type == t.Label() })
+func (r *run) inlineOf(t verbs.QPType) *state.InlineMax {
+	i := slices.IndexFunc(r.facts.Inline, func(m state.InlineMax) bool { return m.Type == t.Label() })
 	if i < 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func among(loopbacks []*way) string {
 // recallWay has the way that is known be tried first.
 func (n *notification) recallWay(w *way, among string) {
 	w.among = among
-	i := slices.IndexFunc(n.facts.Ways, func(k report.KnownWay) bool {
+	i := slices.IndexFunc(n.facts.Ways, func(k state.KnownWay) bool {
 		return k.Path == w.path && k.Port == w.port && k.Among == among
 	})
 	if i < 0 {
@@ -124,15 +124,15 @@ func (n *notification) recallWay(w *way, among string) {
 
 // learnWay notes the way that is taken, and returns it as it is reported: with why no
 // better one is, if that was found out before. Failed are how many were tried first.
-func (n *notification) learnWay(w *way, port int, found report.Way, failed int) report.Way {
+func (n *notification) learnWay(w *way, port int, found state.Way, failed int) state.Way {
 	if w.known != nil && found.By == w.known.By && failed == 0 {
 		found.InsteadOf = w.known.InsteadOf
 		return found
 	}
 	// On the flush path the port is known once the way is.
-	k := report.KnownWay{Way: found, Among: w.among}
+	k := state.KnownWay{Way: found, Among: w.among}
 	k.Port = port
-	n.facts.Ways = slices.DeleteFunc(n.facts.Ways, func(o report.KnownWay) bool { return o.Path == k.Path && o.Port == port })
+	n.facts.Ways = slices.DeleteFunc(n.facts.Ways, func(o state.KnownWay) bool { return o.Path == k.Path && o.Port == port })
 	n.facts.Ways, n.facts.news = append(n.facts.Ways, k), true
 	return found
 }

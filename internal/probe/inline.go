@@ -8,7 +8,7 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -53,7 +53,7 @@ func (q *qpProbe) maxInline() {
 		}
 	}
 	q.inline = best
-	q.Inline = append(q.Inline, report.InlineMax{Type: q.label, Bytes: int64(best)})
+	q.Inline = append(q.Inline, state.InlineMax{Type: q.label, Bytes: int64(best)})
 	q.inlineMax = append(q.inlineMax, inlineMax{typ: q.typ, bytes: best})
 }
 
@@ -94,11 +94,11 @@ func (n *notification) inlineSends() {
 			n.fail(m.subject(), err)
 			return
 		}
-		s := report.InlineSend{Type: m.typ.Label(), Bytes: int64(m.bytes), Result: report.InlineSent}
+		s := state.InlineSend{Type: m.typ.Label(), Bytes: int64(m.bytes), Result: state.InlineSent}
 		if o := session.ObstacleOf(err); o != nil {
-			s.Result, s.Detail = report.InlineUntried, o.Detail
+			s.Result, s.Detail = state.InlineUntried, o.Detail
 		} else if err != nil {
-			s.Result, s.Detail = report.InlineFailed, session.OneLine([]error{err})
+			s.Result, s.Detail = state.InlineFailed, session.OneLine([]error{err})
 			n.unsendable(m, err)
 		}
 		n.InlineSends = append(n.InlineSends, s)
@@ -150,14 +150,14 @@ func (n *notification) inlineSend(m inlineMax) error {
 
 // notTried is why no message was sent.
 func notTried(format string, args ...any) error {
-	return &session.ObstacleError{Reason: report.SkipNeeds, Detail: fmt.Sprintf(format, args...)}
+	return &session.ObstacleError{Reason: state.SkipNeeds, Detail: fmt.Sprintf(format, args...)}
 }
 
 // reached returns the route by which a port was seen to reach itself; nil if none was.
 func (n *notification) reached() *session.Route {
 	for _, w := range n.ways {
 		for _, l := range n.Latencies {
-			if w.path == report.PathLoopback && w.settled && l.Path == w.path && l.Port == w.port && l.Count > 0 {
+			if w.path == state.PathLoopback && w.settled && l.Path == w.path && l.Port == w.port && l.Count > 0 {
 				return &w.used.route
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // TestInlineSends: a message of the most inline data that a device gives is sent where a
@@ -58,7 +58,7 @@ func TestInlineSends(t *testing.T) {
 			detail := ""
 			for _, s := range p.InlineSends {
 				got = append(got, strings.Join([]string{s.Type, strconv.FormatInt(s.Bytes, 10), string(s.Result)}, " "))
-				if s.Result == report.InlineSent != (s.Detail == "") {
+				if s.Result == state.InlineSent != (s.Detail == "") {
 					t.Errorf("%+v", s)
 				}
 				detail += s.Detail

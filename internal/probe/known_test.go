@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -14,14 +14,14 @@ func TestKnownShortfall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, driver, fault, probe string
-		status                     report.Status
+		status                     state.Status
 		known                      int
 	}{
-		{"known", "hns", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", report.StatusOK, 1},
-		{"more than is known", "hns", "{verb: ibv_create_cq, short: 2, times: 1}", "cq", report.StatusFailed, 0},
-		{"another driver", "mlx5", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", report.StatusFailed, 0},
-		{"no driver", "", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", report.StatusFailed, 0},
-		{"other sizes", "hns", "{verb: ibv_create_srq, short: 1}", "srq", report.StatusFailed, 0},
+		{"known", "hns", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusOK, 1},
+		{"more than is known", "hns", "{verb: ibv_create_cq, short: 2, times: 1}", "cq", state.StatusFailed, 0},
+		{"another driver", "mlx5", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusFailed, 0},
+		{"no driver", "", "{verb: ibv_create_cq, short: 1, times: 1}", "cq", state.StatusFailed, 0},
+		{"other sizes", "hns", "{verb: ibv_create_srq, short: 1}", "srq", state.StatusFailed, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestKnownShortfall(t *testing.T) {
 				if probe.Name != tt.probe {
 					continue
 				}
-				if probe.Status != tt.status || len(probe.Known) != tt.known || (len(probe.Failures) == 0) != (tt.status == report.StatusOK) {
+				if probe.Status != tt.status || len(probe.Known) != tt.known || (len(probe.Failures) == 0) != (tt.status == state.StatusOK) {
 					t.Errorf("%s: %s, failures %+v, known %+v", probe.Name, probe.Status, probe.Failures, probe.Known)
 				}
 				for _, k := range probe.Known {
@@ -77,7 +77,7 @@ func TestKnownRefusal(t *testing.T) {
 				t.Error(r.Error)
 			}
 			if !tt.known {
-				if r.Probes[0].Status != report.StatusFailed || len(r.Probes[0].Known) > 0 {
+				if r.Probes[0].Status != state.StatusFailed || len(r.Probes[0].Known) > 0 {
 					t.Errorf("%+v", r.Probes[0])
 				}
 				return
@@ -86,7 +86,7 @@ func TestKnownRefusal(t *testing.T) {
 				t.Fatalf("probes: %+v", r.Probes)
 			}
 			cq := r.Probes[0]
-			if cq.Status != report.StatusSkipped || len(cq.Failures) > 0 || len(cq.Skips) != 1 || cq.Skips[0].Reason != report.SkipNotSupported {
+			if cq.Status != state.StatusSkipped || len(cq.Failures) > 0 || len(cq.Skips) != 1 || cq.Skips[0].Reason != state.SkipNotSupported {
 				t.Errorf("%+v", cq)
 			}
 			if len(cq.Known) != 1 || cq.Known[0].Contract != "cq_comp_vector_accepted" || cq.Known[0].Fact == "" || cq.Known[0].Source == "" {
@@ -105,11 +105,11 @@ func TestKnownQuiet(t *testing.T) {
 			t.Parallel()
 			p := measure(t, "like: sim_rxe0, driver: "+driver+", completion_vectors: 1", quick())
 			for _, w := range p.Ways {
-				if w.Path == report.PathFlush && (w.By != by || strings.Contains(w.InsteadOf, "known of the driver") != (by == byRecv)) {
+				if w.Path == state.PathFlush && (w.By != by || strings.Contains(w.InsteadOf, "known of the driver") != (by == byRecv)) {
 					t.Errorf("%+v, want %s", w, by)
 				}
 			}
-			if p.Status != report.StatusOK || len(p.Ways) == 0 {
+			if p.Status != state.StatusOK || len(p.Ways) == 0 {
 				t.Errorf("%s, ways %v, failures %v", p.Status, p.Ways, p.Failures)
 			}
 		})

@@ -8,30 +8,31 @@ import (
 	"testing/synctest"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
 
 // runLight is run for a device that others use.
-func runLight(t *testing.T, device string, facts *report.Facts) report.Run {
+func runLight(t *testing.T, device string, facts *state.Facts) state.Run {
 	t.Helper()
 	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + device + "}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := report.Run{Device: "dev"}
+	r := state.Run{Device: "dev"}
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		turn := 3
 		if err := probe.Run(t.Context(), probe.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
 			Device:   "dev", Driver: driverOf(p, "dev"), Config: quick(), Facts: facts, Turn: &turn,
-			Light: &report.Light{Reason: report.LightBusy, Detail: "somebody"}, Out: report.NewWriter(&out),
+			Light: &state.Light{Reason: state.LightBusy, Detail: "somebody"}, Out: wire.NewWriter(&out),
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Read(&out, &r); err != nil {
+		if err := wire.Read(&out, &r); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -59,7 +60,7 @@ func TestLight(t *testing.T) {
 		{"UD alone, as is known", "like: sim_ib0, " + create("RC, UC") + "EOPNOTSUPP}]", true, "ud", "rc uc", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var facts *report.Facts
+			var facts *state.Facts
 			if tc.known {
 				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + tc.device + "}]"))
 				if err != nil {
@@ -76,10 +77,10 @@ func TestLight(t *testing.T) {
 				t.Fatalf("probes %+v", r.Probes)
 			}
 			cq, qp := r.Probes[0], r.Probes[1]
-			if cq.Status != report.StatusOK || len(cq.CQs) != 1 || cq.CQs[0].Profile != "small" {
+			if cq.Status != state.StatusOK || len(cq.CQs) != 1 || cq.CQs[0].Profile != "small" {
 				t.Errorf("%+v", cq)
 			}
-			if qp.Status != report.StatusOK || len(qp.QPs) != 1 || qp.QPs[0].Profile != "small" || qp.QPs[0].Type != tc.qp || (qp.Inline != nil) != tc.known {
+			if qp.Status != state.StatusOK || len(qp.QPs) != 1 || qp.QPs[0].Profile != "small" || qp.QPs[0].Type != tc.qp || (qp.Inline != nil) != tc.known {
 				t.Errorf("%+v", qp)
 			}
 			var skipped []string
@@ -120,19 +121,19 @@ func TestLightFails(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, device string
-		probes       []report.Status // of cq and qp
-		failure      string          // of the last of them
+		probes       []state.Status // of cq and qp
+		failure      string         // of the last of them
 	}{
-		{"no QPs at all", fault("ibv_create_qp", "EOPNOTSUPP"), []report.Status{report.StatusOK, report.StatusSkipped}, ""},
-		{"every QP refused like a mistake", fault("ibv_create_qp", "EINVAL"), []report.Status{report.StatusOK, report.StatusFailed}, "rc: EINVAL"},
-		{"no memory for a QP", fault("ibv_create_qp", "ENOMEM"), []report.Status{report.StatusOK, report.StatusFailed}, "rc: ENOMEM"},
-		{"no CQs", fault("ibv_create_cq", "EOPNOTSUPP"), []report.Status{report.StatusSkipped}, ""},
-		{"no memory for a CQ", fault("ibv_create_cq", "ENOMEM"), []report.Status{report.StatusFailed}, "small: ENOMEM"},
-		{"no PD", fault("ibv_alloc_pd", "EIO"), []report.Status{report.StatusOK, report.StatusFailed}, "protection domain: EIO"},
+		{"no QPs at all", fault("ibv_create_qp", "EOPNOTSUPP"), []state.Status{state.StatusOK, state.StatusSkipped}, ""},
+		{"every QP refused like a mistake", fault("ibv_create_qp", "EINVAL"), []state.Status{state.StatusOK, state.StatusFailed}, "rc: EINVAL"},
+		{"no memory for a QP", fault("ibv_create_qp", "ENOMEM"), []state.Status{state.StatusOK, state.StatusFailed}, "rc: ENOMEM"},
+		{"no CQs", fault("ibv_create_cq", "EOPNOTSUPP"), []state.Status{state.StatusSkipped}, ""},
+		{"no memory for a CQ", fault("ibv_create_cq", "ENOMEM"), []state.Status{state.StatusFailed}, "small: ENOMEM"},
+		{"no PD", fault("ibv_alloc_pd", "EIO"), []state.Status{state.StatusOK, state.StatusFailed}, "protection domain: EIO"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := runLight(t, tc.device, nil)
-			var statuses []report.Status
+			var statuses []state.Status
 			failure := ""
 			for _, p := range r.Probes {
 				statuses = append(statuses, p.Status)

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -80,12 +81,12 @@ func TestMemlock(t *testing.T) {
 			var out bytes.Buffer
 			if err := probe.Run(t.Context(), probe.Options{
 				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "dev", Config: quick(), LocksMemory: !tc.exempt, Out: report.NewWriter(&out),
+				Device:   "dev", Config: quick(), LocksMemory: !tc.exempt, Out: wire.NewWriter(&out),
 			}); err != nil {
 				t.Fatal(err)
 			}
-			var r report.Run
-			if err := report.Read(&out, &r); err != nil {
+			var r state.Run
+			if err := wire.Read(&out, &r); err != nil {
 				t.Fatal(err)
 			}
 			found, hints := 0, 0

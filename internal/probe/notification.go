@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -34,7 +34,7 @@ func (r *run) notification(s *step) {
 	n.plan = n.measurements()
 	n.samples = n.cfg.Samples
 	if most := maxRunSamples / len(n.plan); n.samples > most {
-		n.cut(report.Clamp{
+		n.cut(state.Clamp{
 			Subject: "measurement", Attribute: "samples", Limit: "samples_per_run",
 			Configured: int64(n.samples), Used: int64(most),
 		})
@@ -67,7 +67,7 @@ type notification struct {
 // measurement is one measurement of the plan.
 type measurement struct {
 	*way
-	mode   report.LatencyMode
+	mode   state.LatencyMode
 	vector int
 	// combination names path, port and mode.
 	combination string
@@ -96,7 +96,7 @@ func (n *notification) measurements() []measurement {
 		}
 		for _, mode := range n.modes() {
 			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
-			if m.path == report.PathLoopback && n.Attr.Ports > 1 {
+			if m.path == state.PathLoopback && n.Attr.Ports > 1 {
 				m.combination += fmt.Sprintf(" port %d", m.port)
 			}
 			for _, m.vector = range of {
@@ -112,9 +112,9 @@ func (n *notification) measurements() []measurement {
 func (n *notification) loopbacks() []*way {
 	var ways []*way
 	for port := 1; port <= n.Attr.Ports; port++ {
-		subject := fmt.Sprintf("%s port %d", report.PathLoopback, port)
+		subject := fmt.Sprintf("%s port %d", state.PathLoopback, port)
 		if len(ways) == maxLoopbackPorts {
-			n.skip(subject, report.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
+			n.skip(subject, state.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
 			continue
 		}
 		routes, err := n.Routes(port)
@@ -123,7 +123,7 @@ func (n *notification) loopbacks() []*way {
 		} else if err != nil {
 			n.fail(subject, err)
 		} else {
-			w := &way{path: report.PathLoopback, port: port}
+			w := &way{path: state.PathLoopback, port: port}
 			for _, r := range routes {
 				w.candidates = append(w.candidates, candidate{route: r})
 			}
@@ -143,11 +143,11 @@ func (n *notification) measureAll() bool {
 		m := n.plan[0]
 		n.plan = n.plan[1:]
 		if errors.Is(n.measure(m), session.ErrUndestroyed) {
-			n.leaveOut(slices.Concat(n.late, n.plan), report.SkipNeeds, "an object of an earlier measurement could not be destroyed")
+			n.leaveOut(slices.Concat(n.late, n.plan), state.SkipNeeds, "an object of an earlier measurement could not be destroyed")
 			return false
 		}
 	}
-	n.leaveOut(slices.Concat(n.late, n.plan), report.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)
+	n.leaveOut(slices.Concat(n.late, n.plan), state.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)
 	return true
 }
 
@@ -155,7 +155,7 @@ func (n *notification) measureAll() bool {
 func (n *notification) left() time.Duration { return n.cfg.Budget - time.Since(n.start) }
 
 // leaveOut notes measurements that are not taken: one skip for each combination.
-func (n *notification) leaveOut(list []measurement, reason report.SkipReason, format string, args ...any) {
+func (n *notification) leaveOut(list []measurement, reason state.SkipReason, format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	for len(list) > 0 {
 		combination := list[0].combination

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
 // latency returns what a measurement found as the report has it.
-func latency(m measurement, s verbs.Samples) report.Latency {
-	l := report.Latency{
+func latency(m measurement, s verbs.Samples) state.Latency {
+	l := state.Latency{
 		Port: m.port, Path: m.path, Mode: m.mode, Vector: m.vector,
 		Samples: s.Latency, Arms: s.Arm,
 		Missed: s.Missed, Spurious: s.Spurious, Misdirected: s.Misdirected, Missing: s.Missing,
@@ -26,10 +26,10 @@ func latency(m measurement, s verbs.Samples) report.Latency {
 
 // tell notes each kind of thing that went wrong in a measurement as a failure:
 // how often it did, what that means for a program, and where to look.
-func (n *notification) tell(m measurement, l report.Latency) {
+func (n *notification) tell(m measurement, l state.Latency) {
 	note := func(count int, what, meaning string) {
 		if count > 0 {
-			n.Failures = append(n.Failures, report.Failure{
+			n.Failures = append(n.Failures, state.Failure{
 				Subject: m.subject(),
 				Message: fmt.Sprintf("%s, while %s went well: %s", what, plural(l.Count, "sample"), meaning),
 			})
@@ -48,7 +48,7 @@ func (n *notification) tell(m measurement, l report.Latency) {
 		fmt.Sprintf("%s had not come within %s", plural(l.Missing, "completion"), n.cfg.Deadline),
 		"a work request or its completion was lost or is very late, and a program that waits for it hangs as long")
 	want, meaning := verbs.WCSuccess, "messages from the port to itself do not get through"
-	if m.path == report.PathFlush {
+	if m.path == state.PathFlush {
 		want, meaning = verbs.WCWRFlushErr, "a request posted to a QP in the error state is to be flushed"
 	}
 	note(len(l.Unsuccessful),

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -29,15 +29,15 @@ const (
 func (n *notification) first(m measurement, o verbs.Measurement) (found verbs.Samples, took time.Duration, err error) {
 	f := firstSample{Measurement: o}
 	grace := o.Deadline
-	flush := m.path == report.PathFlush
-	unsure := flush && m.mode == report.ModeSolicited
+	flush := m.path == state.PathFlush
+	unsure := flush && m.mode == state.ModeSolicited
 	if unsure {
 		grace = min(grace, errorGrace)
 	}
 	err = f.take(grace)
 	if unsure && err == nil && f.found.Missed > 0 {
 		return found, 0, &session.ObstacleError{
-			Reason: report.SkipNotSupported,
+			Reason: state.SkipNotSupported,
 			Detail: "the flushed request completed and raised no event: whether it should have is for the contract notify_solicited_delivers_errors",
 		}
 	}

@@ -2,7 +2,7 @@ package probe
 
 import (
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -25,7 +25,7 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	if err != nil {
 		return err
 	}
-	if m.mode != report.ModePoll {
+	if m.mode != state.ModePoll {
 		if o.Channel, err = scope.CompChannel(); err != nil {
 			return err
 		}
@@ -43,13 +43,13 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	if o.Send.SGEs, o.Recv.SGEs, err = n.message(scope, pd); err != nil {
 		return err
 	}
-	if m.path == report.PathFlush {
+	if m.path == state.PathFlush {
 		err = n.flushing(t)
 		t.whatever = err != nil && !session.IsRefused(err)
 	} else {
 		err = n.connected(t, m, pd)
 	}
-	if m.mode == report.ModeSolicited {
+	if m.mode == state.ModeSolicited {
 		o.SolicitedOnly = true
 		o.Send.Flags |= verbs.SendSolicited
 	}
@@ -102,7 +102,7 @@ func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []
 		n.empty = true
 		errno, _ := verbs.ErrnoOf(err)
 		limit := n.memlock(verbs.RegMR, errno)
-		n.skip("message", report.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
+		n.skip("message", state.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
 		n.Skips[len(n.Skips)-1].Memlock = limit
 		return nil, nil, nil
 	case err != nil:

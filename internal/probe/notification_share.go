@@ -1,7 +1,7 @@
 package probe
 
 import (
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -31,7 +31,7 @@ func (n *notification) lend(m measurement, t *trial) bool {
 	}
 	// A queue that is polled may be armed still: there are libraries that put off what
 	// they are asked for until they are polled. Nobody takes the event.
-	if next.mode != report.ModePoll && (l.channel == nil || m.mode == report.ModePoll) {
+	if next.mode != state.ModePoll && (l.channel == nil || m.mode == state.ModePoll) {
 		return false
 	}
 	n.loan = &l
@@ -48,10 +48,10 @@ func (n *notification) borrow(m measurement) *trial {
 	o := &t.o
 	t.found, t.took, t.err, t.whatever = verbs.Samples{}, 0, nil, false
 	o.Channel, o.Bystander = nil, nil
-	if m.mode != report.ModePoll {
+	if m.mode != state.ModePoll {
 		o.Channel, o.Bystander = n.loan.channel, n.loan.bystander
 	}
-	o.SolicitedOnly = m.mode == report.ModeSolicited
+	o.SolicitedOnly = m.mode == state.ModeSolicited
 	o.Send.Flags &^= verbs.SendSolicited
 	if o.SolicitedOnly {
 		o.Send.Flags |= verbs.SendSolicited

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -18,7 +19,7 @@ import (
 // measure probes one device, of which the profile has these keys, and returns
 // what the notification probe found, while time stands still as in runStill.
 // Whatever it finds, nothing may be left.
-func measure(t *testing.T, device string, c probe.Config) report.Probe {
+func measure(t *testing.T, device string, c probe.Config) state.Probe {
 	t.Helper()
 	if !strings.Contains(device, "latency:") {
 		device += ", default_latency: 0s, latency: {}"
@@ -39,7 +40,7 @@ func measure(t *testing.T, device string, c probe.Config) report.Probe {
 }
 
 // taken lists measurements as "loopback any 1/0", with port and vector.
-func taken(list []report.Latency) string {
+func taken(list []state.Latency) string {
 	var names []string
 	for _, l := range list {
 		names = append(names, fmt.Sprintf("%s %s %d/%d", l.Path, l.Mode, l.Port, l.Vector))
@@ -48,7 +49,7 @@ func taken(list []report.Latency) string {
 }
 
 // skips lists skips as "loopback port 1: port_down".
-func skips(list []report.Skip) string {
+func skips(list []state.Skip) string {
 	var names []string
 	for _, s := range list {
 		names = append(names, s.Subject+": "+string(s.Reason))
@@ -69,7 +70,7 @@ func TestNotificationPlan(t *testing.T) {
 		name, device string
 		config       func(*probe.NotificationConfig)
 		taken, skips string
-		status       report.Status // ok without it
+		status       state.Status // ok without it
 	}{
 		{
 			name: "one port", device: "like: sim_rxe0",
@@ -88,7 +89,7 @@ func TestNotificationPlan(t *testing.T) {
 		{
 			name: "iwarp that flushes nothing", device: "like: sim_siw0, completion_vectors: 2, completion_faults: [{fault: never_complete, path: flush}]",
 			skips:  "loopback port 1: not_supported, flush any: not_supported, flush poll: not_supported, flush solicited: not_supported",
-			status: report.StatusSkipped,
+			status: state.StatusSkipped,
 		},
 		{
 			name: "no address", device: "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]",
@@ -148,7 +149,7 @@ func TestNotificationPlan(t *testing.T) {
 				tc.config(&c.Notification)
 			}
 			p := measure(t, tc.device, c)
-			if want := cmp.Or(tc.status, report.StatusOK); p.Status != want {
+			if want := cmp.Or(tc.status, state.StatusOK); p.Status != want {
 				t.Errorf("status %s, want %s: %v", p.Status, want, p.Failures)
 			}
 			if got := taken(p.Latencies); got != tc.taken {
@@ -160,7 +161,7 @@ func TestNotificationPlan(t *testing.T) {
 			untimed(t, p.Latencies)
 			for _, l := range p.Latencies {
 				if l.Wrong() || l.Stopped != "" {
-					t.Errorf("%s: %+v", taken([]report.Latency{l}), l)
+					t.Errorf("%s: %+v", taken([]state.Latency{l}), l)
 				}
 			}
 		})
@@ -171,7 +172,7 @@ func TestNotificationLeftOut(t *testing.T) {
 	c := quick()
 	c.Notification.Samples = 0
 	r, _ := run(t, simulated.Default(), "sim_rxe0", c)
-	if slices.ContainsFunc(r.Probes, func(p report.Probe) bool { return p.Name == "notification" }) || len(r.Probes) != 4 {
+	if slices.ContainsFunc(r.Probes, func(p state.Probe) bool { return p.Name == "notification" }) || len(r.Probes) != 4 {
 		t.Errorf("%d probes: %+v", len(r.Probes), r.Probes)
 	}
 }
@@ -187,7 +188,7 @@ func TestNotificationSamplesFit(t *testing.T) {
 	}
 	for _, l := range p.Latencies {
 		if int64(l.Count) != p.Clamps[0].Used {
-			t.Errorf("%s: %d samples, want %d", taken([]report.Latency{l}), l.Count, p.Clamps[0].Used)
+			t.Errorf("%s: %d samples, want %d", taken([]state.Latency{l}), l.Count, p.Clamps[0].Used)
 		}
 	}
 }
@@ -200,11 +201,11 @@ func TestNotificationBudget(t *testing.T) {
 		name, device string
 		budget       time.Duration
 		atLeast      int // measurements
-		status       report.Status
+		status       state.Status
 		skips        string // the end of them
 	}{
-		{"none for any", "like: sim_rxe0, latency: {ibv_create_cq: 30ms}", 10 * time.Millisecond, 0, report.StatusSkipped, all},
-		{"for some", "like: sim_rxe0, latency: {ibv_create_cq: 20ms}", 240 * time.Millisecond, 1, report.StatusOK, "flush solicited: budget"},
+		{"none for any", "like: sim_rxe0, latency: {ibv_create_cq: 30ms}", 10 * time.Millisecond, 0, state.StatusSkipped, all},
+		{"for some", "like: sim_rxe0, latency: {ibv_create_cq: 20ms}", 240 * time.Millisecond, 1, state.StatusOK, "flush solicited: budget"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := quick()
@@ -351,9 +352,9 @@ func TestNotificationFaults(t *testing.T) {
 			}
 			touched := 0
 			for _, l := range p.Latencies {
-				name := taken([]report.Latency{l})
+				name := taken([]state.Latency{l})
 				got := counts{l.Missed, l.Spurious, l.Misdirected, l.Missing, len(l.Unsuccessful)}
-				wrong := tc.where == "poll" || tc.where == "" && l.Mode != report.ModePoll ||
+				wrong := tc.where == "poll" || tc.where == "" && l.Mode != state.ModePoll ||
 					tc.where != "" && strings.HasPrefix(name, tc.where)
 				if !wrong {
 					if got != (counts{}) || l.Count != quickSamples || l.Stopped != "" {
@@ -385,12 +386,12 @@ func TestNotificationLate(t *testing.T) {
 	const delay = 3 * time.Millisecond
 	c := quick()
 	p := measure(t, "like: sim_rxe0, completion_faults: [{fault: delay_event, delay: 3ms}]", c)
-	if p.Status != report.StatusOK || len(p.Latencies) != 7 {
+	if p.Status != state.StatusOK || len(p.Latencies) != 7 {
 		t.Fatalf("status %s: %v, taken: %s", p.Status, p.Failures, taken(p.Latencies))
 	}
 	for _, l := range p.Latencies {
-		if l.Mode != report.ModePoll && slices.Min(l.Samples) < delay {
-			t.Errorf("%s: a sample of %s", taken([]report.Latency{l}), slices.Min(l.Samples))
+		if l.Mode != state.ModePoll && slices.Min(l.Samples) < delay {
+			t.Errorf("%s: a sample of %s", taken([]state.Latency{l}), slices.Min(l.Samples))
 		}
 	}
 }
@@ -435,9 +436,9 @@ func TestNotificationEnds(t *testing.T) {
 			if most := c.Notification.Budget + 10*c.Notification.Deadline; p.Duration > most {
 				t.Errorf("it took %s, more than %s", p.Duration, most)
 			}
-			want := report.StatusFailed
+			want := state.StatusFailed
 			if strings.Contains(fault, "delay") {
-				want = report.StatusOK // what is merely late is not missed
+				want = state.StatusOK // what is merely late is not missed
 			}
 			if p.Status != want {
 				t.Errorf("status %s, want %s", p.Status, want)
@@ -471,7 +472,7 @@ func TestNotificationVerbs(t *testing.T) {
 		for _, times := range []string{"times: 1, ", ""} {
 			t.Run(tc.verb+" "+times, func(t *testing.T) {
 				p := measure(t, "like: sim_rxe0, faults: [{verb: "+tc.verb+", "+times+"errno: EIO}]", quick())
-				if p.Status != report.StatusFailed || len(p.Failures) == 0 {
+				if p.Status != state.StatusFailed || len(p.Failures) == 0 {
 					t.Fatalf("status %s", p.Status)
 				}
 				if f := p.Failures[0]; f.Subject != tc.subject || f.Verb != tc.verb || f.Errno != "EIO" {
@@ -530,7 +531,7 @@ func TestNotificationHang(t *testing.T) {
 			go func() { // stays for ever
 				_ = probe.Run(t.Context(), probe.Options{
 					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-					Device:   "dev", Config: quick(), Out: report.NewWriter(&out),
+					Device:   "dev", Config: quick(), Out: wire.NewWriter(&out),
 				})
 			}()
 			name, _, _ := strings.Cut(verb, ",")

@@ -8,7 +8,7 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -21,7 +21,7 @@ func (r *run) leftToSearch() time.Duration {
 // way is how the completions of a path are brought about on a port. Which of the
 // candidates does that, only trying tells: the first measurement does.
 type way struct {
-	path report.LatencyPath
+	path state.LatencyPath
 	port int
 	// candidates are the ways that there may be, the best first; used is the one that
 	// is taken, once settled.
@@ -33,7 +33,7 @@ type way struct {
 	// none tells that there is no way; nil if there is or may be one.
 	none *session.ObstacleError
 	// known is what earlier runs found, among what there is; nil for nothing.
-	known *report.Way
+	known *state.Way
 	among string
 }
 
@@ -47,7 +47,7 @@ type candidate struct {
 // flushes returns the ways to have work requests flushed. Those that raise no events, as
 // is known of the driver, are left out: a single sample does not show it.
 func flushes(d known.Driver) *way {
-	w := &way{path: report.PathFlush, port: 1}
+	w := &way{path: state.PathFlush, port: 1}
 	for _, f := range session.Flushes() {
 		if fact, quiet := f.Quiet(d); quiet {
 			w.left = []error{fmt.Errorf("sends posted to a QP in the error state: known of the driver: %s", fact.What)}
@@ -60,7 +60,7 @@ func flushes(d known.Driver) *way {
 
 // name names one of the candidates.
 func (w *way) name(c candidate) string {
-	if w.path == report.PathFlush {
+	if w.path == state.PathFlush {
 		return c.flush.String()
 	}
 	return c.route.String()
@@ -152,7 +152,7 @@ func (n *notification) trial(m measurement) (*trial, error) {
 		failed = append(failed, t)
 		if took := time.Since(start); took > most && i+1 < len(m.candidates) {
 			m.none = &session.ObstacleError{
-				Reason: report.SkipBudget,
+				Reason: state.SkipBudget,
 				Detail: fmt.Sprintf("%d of %d ways led nowhere within %s: %s", len(failed), len(m.candidates), took.Round(time.Millisecond), session.OneLine(n.reasons(m, failed))),
 			}
 			t.err = m.none
@@ -167,7 +167,7 @@ func (n *notification) trial(m measurement) (*trial, error) {
 // not take a work request of a QP in the error state is a trait.
 func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial, error) {
 	for _, f := range failed {
-		if !f.lost() && m.path == report.PathFlush {
+		if !f.lost() && m.path == state.PathFlush {
 			continue
 		}
 		again := n.try(m, f.candidate)
@@ -191,7 +191,7 @@ func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial,
 func (n *notification) use(m measurement, t *trial, failed []*trial) {
 	before := m.port
 	m.settled, m.used, m.port = true, t.candidate, t.port
-	w := report.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
+	w := state.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
 	if others := slices.Concat(m.left, n.reasons(m, failed)); len(others) > 0 {
 		w.InsteadOf = session.OneLine(others)
 	}
@@ -202,10 +202,10 @@ func (n *notification) use(m measurement, t *trial, failed []*trial) {
 // the trial that tells of it.
 func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 	tells := failed[0]
-	if m.path == report.PathLoopback && len(failed) > 1 {
-		n.Ways = append(n.Ways, report.Way{Port: m.port, Path: m.path, InsteadOf: session.OneLine(n.reasons(m, failed))})
+	if m.path == state.PathLoopback && len(failed) > 1 {
+		n.Ways = append(n.Ways, state.Way{Port: m.port, Path: m.path, InsteadOf: session.OneLine(n.reasons(m, failed))})
 	}
-	if m.path == report.PathFlush {
+	if m.path == state.PathFlush {
 		// A device that takes a request of a QP that it knows is to complete it. What
 		// it does not take, or never knew of, is none of its business.
 		tells = failed[len(failed)-1]

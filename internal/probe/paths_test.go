@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs/simulated"
 )
 
 // byWhat returns by what way the completions of a path were brought about.
-func byWhat(p report.Probe, path report.LatencyPath) report.Way {
+func byWhat(p state.Probe, path state.LatencyPath) state.Way {
 	for _, w := range p.Ways {
 		if w.Path == path {
 			return w
 		}
 	}
-	return report.Way{}
+	return state.Way{}
 }
 
 // TestNotificationRoutes: each address of a port is tried before it is called
@@ -74,7 +74,7 @@ func TestNotificationRoutes(t *testing.T) {
 			if got := skips(p.Skips); got != tc.skips {
 				t.Errorf("skips %q, want %q", got, tc.skips)
 			}
-			w := byWhat(p, report.PathLoopback)
+			w := byWhat(p, state.PathLoopback)
 			if w.By != tc.by || !strings.Contains(w.InsteadOf, tc.insteadOf) || tc.insteadOf == "" && w.InsteadOf != "" {
 				t.Errorf("by %q instead of %q, want %q and %q", w.By, w.InsteadOf, tc.by, tc.insteadOf)
 			}
@@ -109,7 +109,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 			p := measure(t, device+tc.device, c)
 			missing := 0
 			for _, l := range p.Latencies {
-				if l.Path == report.PathLoopback && l.Wrong() {
+				if l.Path == state.PathLoopback && l.Wrong() {
 					t.Errorf("loopback: %+v", l)
 				}
 				missing += l.Missing
@@ -117,7 +117,7 @@ func TestNotificationLossOrTrait(t *testing.T) {
 			if missing != tc.missing {
 				t.Errorf("%d completions missing, want %d: %v", missing, tc.missing, p.Failures)
 			}
-			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+			if w := byWhat(p, state.PathFlush); w.By != tc.by {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
 			}
 		})
@@ -170,16 +170,16 @@ func TestNotificationRefusal(t *testing.T) {
 		t.Run(tc.faults, func(t *testing.T) {
 			t.Parallel()
 			p := measure(t, device+"faults: ["+tc.faults+"]", quick())
-			if w := byWhat(p, report.PathFlush); w.By != tc.by {
+			if w := byWhat(p, state.PathFlush); w.By != tc.by {
 				t.Errorf("flushed by %q, want %q", w.By, tc.by)
 			}
 			if tc.by != "" {
-				if p.Status != report.StatusOK {
+				if p.Status != state.StatusOK {
 					t.Errorf("%s: %+v", p.Status, p.Failures)
 				}
 				return
 			}
-			found := slices.ContainsFunc(p.Failures, func(f report.Failure) bool {
+			found := slices.ContainsFunc(p.Failures, func(f state.Failure) bool {
 				return strings.HasPrefix(f.Subject, "flush") && f.Verb == tc.verb && f.Errno == tc.errno
 			})
 			if !found || skips(p.Skips) != "" {
@@ -256,7 +256,7 @@ func TestManyPorts(t *testing.T) {
 		}
 	}
 	// Port 2, the first that answers, has no address for UD.
-	if w := byWhat(n, report.PathFlush); w.Port != 251 || w.By != byRC {
+	if w := byWhat(n, state.PathFlush); w.Port != 251 || w.By != byRC {
 		t.Errorf("flushed by %+v", w)
 	}
 }

@@ -8,7 +8,8 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -28,17 +29,17 @@ type Options struct {
 	LocksMemory bool
 	// Facts are what earlier runs found out about the device; nil for nothing. They are
 	// used if they are those of the device as it is now.
-	Facts *report.Facts
+	Facts *state.Facts
 	// Turn is the number of the turn; nil to do everything in one run. A device of which
 	// nothing is known yet takes no turns.
 	Turn *int
 	// Light is why the run is to do as little as it can; nil for one that does not have
 	// to. It finds out no facts and takes no turn.
-	Light *report.Light
+	Light *state.Light
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
 	// Out takes the report.
-	Out *report.Writer
+	Out *wire.Writer
 }
 
 // Run probes one device once and writes a whole report, whose end tells if the
@@ -116,7 +117,7 @@ func (r *run) all(ctx context.Context) error {
 // describe reports what the device says of itself.
 func (r *run) describe() error {
 	attr := r.Attr
-	d := report.Device{
+	d := state.Device{
 		Driver:            r.driver.Name,
 		Transport:         r.Device.Transport().String(),
 		Firmware:          strings.ToValidUTF8(attr.Firmware, "?"),
@@ -134,7 +135,7 @@ func (r *run) describe() error {
 			errs = append(errs, err)
 			continue
 		}
-		d.Ports = append(d.Ports, report.Port{
+		d.Ports = append(d.Ports, state.Port{
 			Number:    number,
 			State:     port.State.String(),
 			LinkLayer: port.LinkLayer.String(),
@@ -146,8 +147,8 @@ func (r *run) describe() error {
 }
 
 // limits lists a device's limits under the names of struct ibv_device_attr.
-func limits(l verbs.Limits) []report.Limit {
-	return []report.Limit{
+func limits(l verbs.Limits) []state.Limit {
+	return []state.Limit{
 		{Name: "max_qp", Value: int64(l.MaxQP)},
 		{Name: "max_qp_wr", Value: int64(l.MaxQPWR)},
 		{Name: "max_sge", Value: int64(l.MaxSGE)},

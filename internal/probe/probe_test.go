@@ -17,7 +17,8 @@ import (
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -36,19 +37,19 @@ func quick() probe.Config {
 const quickSamples = 10
 
 // run probes one device of a profile and returns its report, and the text of it.
-func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (report.Run, string) {
+func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (state.Run, string) {
 	t.Helper()
 	var out bytes.Buffer
 	err := probe.Run(t.Context(), probe.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   device, Driver: driverOf(p, device), Config: c, Out: report.NewWriter(&out),
+		Device:   device, Driver: driverOf(p, device), Config: c, Out: wire.NewWriter(&out),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
-	r := report.Run{Device: device}
-	if err := report.Read(&out, &r); err != nil {
+	r := state.Run{Device: device}
+	if err := wire.Read(&out, &r); err != nil {
 		t.Fatalf("the report cannot be read: %v\n%s", err, text)
 	}
 	return r, text
@@ -66,7 +67,7 @@ func driverOf(p *simulated.Profile, device string) known.Driver {
 // runStill is run while no time passes but that of pauses and waits, so that the
 // host, however busy, takes none of what a test is about. Verbs that the profile
 // has take no time take none.
-func runStill(t *testing.T, p *simulated.Profile, device string, c probe.Config) (r report.Run) {
+func runStill(t *testing.T, p *simulated.Profile, device string, c probe.Config) (r state.Run) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { r, _ = run(t, p, device, c) })
 	return r
@@ -105,12 +106,12 @@ func TestDefaultDevices(t *testing.T) {
 
 // untimed takes the times out of measurements, after a look at whether there are
 // as many as there should be.
-func untimed(t *testing.T, list []report.Latency) {
+func untimed(t *testing.T, list []state.Latency) {
 	t.Helper()
 	for i := range list {
 		l := &list[i]
 		arms := quickSamples
-		if l.Mode == report.ModePoll {
+		if l.Mode == state.ModePoll {
 			arms = 0
 		}
 		if len(l.Samples) != quickSamples || len(l.Arms) != arms || l.P50 <= 0 || l.P99 < l.P50 {
@@ -147,17 +148,17 @@ func TestPortStates(t *testing.T) {
 	for _, s := range verbs.PortStates() {
 		names = append(names, s.String())
 	}
-	if want := report.PortStates(); !slices.Equal(names, want) {
+	if want := state.PortStates(); !slices.Equal(names, want) {
 		t.Errorf("verbs has %q, report %q", names, want)
 	}
 	var out bytes.Buffer
-	w := report.NewWriter(&out)
-	_ = w.Device(report.Device{
+	w := wire.NewWriter(&out)
+	_ = w.Device(state.Device{
 		Transport: verbs.Transport(77).String(),
-		Ports:     []report.Port{{Number: 1, State: verbs.PortState(77).String(), LinkLayer: verbs.LinkLayer(77).String()}},
+		Ports:     []state.Port{{Number: 1, State: verbs.PortState(77).String(), LinkLayer: verbs.LinkLayer(77).String()}},
 	})
-	_ = w.End(report.End{})
-	if err := report.Read(&out, &report.Run{}); err != nil {
+	_ = w.End(wire.End{})
+	if err := wire.Read(&out, &state.Run{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,13 +169,13 @@ func TestInlineSearch(t *testing.T) {
 	for _, tc := range []struct {
 		name, device string
 		want         int64 // of each type; negative for nothing
-		status       report.Status
+		status       state.Status
 	}{
-		{"none", "like: sim_ib0, max_inline_data: 0", 0, report.StatusOK},
-		{"odd", "like: sim_ib0, max_inline_data: 173", 173, report.StatusOK},
-		{"large", "like: sim_ib0, max_inline_data: 16384", 16384, report.StatusOK},
-		{"no memory", "like: sim_ib0, faults: [{verb: ibv_create_qp, errno: ENOMEM}]", -1, report.StatusFailed},
-		{"no memory from the third QP on", "like: sim_ib0, faults: [{verb: ibv_create_qp, after: 2, errno: ENOMEM}]", -1, report.StatusFailed},
+		{"none", "like: sim_ib0, max_inline_data: 0", 0, state.StatusOK},
+		{"odd", "like: sim_ib0, max_inline_data: 173", 173, state.StatusOK},
+		{"large", "like: sim_ib0, max_inline_data: 16384", 16384, state.StatusOK},
+		{"no memory", "like: sim_ib0, faults: [{verb: ibv_create_qp, errno: ENOMEM}]", -1, state.StatusFailed},
+		{"no memory from the third QP on", "like: sim_ib0, faults: [{verb: ibv_create_qp, after: 2, errno: ENOMEM}]", -1, state.StatusFailed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + tc.device + "}]"))
@@ -211,7 +212,7 @@ func TestNamedBeforeCalled(t *testing.T) {
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
 		var v struct {
 			Begin string
-			Call  *report.Call
+			Call  *state.Call
 		}
 		if err := json.Unmarshal([]byte(l), &v); err != nil {
 			t.Fatal(err)
@@ -360,7 +361,7 @@ func TestClamped(t *testing.T) {
 	r, _ := run(t, p, "dev", quick())
 	var got []string
 	for _, p := range r.Probes {
-		if p.Status != report.StatusOK {
+		if p.Status != state.StatusOK {
 			t.Errorf("probe %s is %s: %v", p.Name, p.Status, p.Failures)
 		}
 		for _, c := range p.Clamps {
@@ -384,12 +385,12 @@ func TestContextEnds(t *testing.T) {
 	var out bytes.Buffer
 	err := probe.Run(ctx, probe.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
-		Device:   "sim_rxe0", Config: quick(), Out: report.NewWriter(&out),
+		Device:   "sim_rxe0", Config: quick(), Out: wire.NewWriter(&out),
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if err := report.Read(&out, &report.Run{}); !errors.Is(err, report.ErrTruncated) {
+	if err := wire.Read(&out, &state.Run{}); !errors.Is(err, wire.ErrTruncated) {
 		t.Errorf("the report reads with error %v", err)
 	}
 }
@@ -399,7 +400,7 @@ func TestWriterFails(t *testing.T) {
 	w := &failingWriter{left: 2000}
 	err := probe.Run(t.Context(), probe.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(simulated.Default(), tr) },
-		Device:   "sim_rxe0", Config: quick(), Out: report.NewWriter(w),
+		Device:   "sim_rxe0", Config: quick(), Out: wire.NewWriter(w),
 	})
 	if !errors.Is(err, errWrite) {
 		t.Errorf("error %v", err)

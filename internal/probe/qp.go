@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -105,7 +105,7 @@ func (q *qpProbe) offered(works bool) bool {
 		q.fail(q.label, q.err)
 		return true
 	case !q.skipped(q.label, q.err):
-		q.skip(q.label, report.SkipNotSupported, notEvenSmallest+"%v", q.err)
+		q.skip(q.label, state.SkipNotSupported, notEvenSmallest+"%v", q.err)
 	}
 	q.learnAbsent()
 	return false
@@ -139,7 +139,7 @@ func (q *qpProbe) profile(p named[QPProfile]) (qp verbs.QP, err error) {
 	}
 	q.done++
 	given := qp.Created()
-	q.QPs = append(q.QPs, report.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
+	q.QPs = append(q.QPs, state.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
 	q.capsAtLeast(q.label+" "+p.name, asked, given)
 	return qp, nil
 }
@@ -177,7 +177,7 @@ func (q *qpProbe) clampInline(profile string, configured int) int {
 	if q.inline < 0 || configured <= q.inline {
 		return configured
 	}
-	q.cut(report.Clamp{
+	q.cut(state.Clamp{
 		Profile: profile, Subject: "qp_" + q.label, Attribute: "max_inline_data", Limit: "max_inline_data",
 		Configured: int64(configured), Used: int64(q.inline),
 	})
@@ -199,8 +199,8 @@ func (q *qpProbe) capsAtLeast(subject string, asked, given verbs.QPCap) {
 	}
 }
 
-func qpCap(c verbs.QPCap) report.QPCap {
-	return report.QPCap{
+func qpCap(c verbs.QPCap) state.QPCap {
+	return state.QPCap{
 		SendWorkRequests:  int64(c.MaxSendWR),
 		RecvWorkRequests:  int64(c.MaxRecvWR),
 		SendScatterGather: int64(c.MaxSendSGE),

@@ -1,7 +1,7 @@
 package probe
 
 import (
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -10,7 +10,7 @@ import (
 func (r *run) srq(s *step) {
 	l := r.Attr.Limits
 	if l.MaxSRQ <= 0 {
-		s.skip("", report.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
+		s.skip("", state.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
 		return
 	}
 	pd, err := r.PD()
@@ -43,7 +43,7 @@ func (r *run) srq(s *step) {
 
 func (s *step) srqSizes(profile string, asked verbs.SRQAttr, srq verbs.SRQ) {
 	given := srq.Created()
-	size := report.SRQSize{Profile: profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
+	size := state.SRQSize{Profile: profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
 	s.atLeast(profile, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
 	s.atLeast(profile, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
 	queried, err := srq.Query()
@@ -57,6 +57,6 @@ func (s *step) srqSizes(profile string, asked verbs.SRQAttr, srq verbs.SRQ) {
 	s.SRQs = append(s.SRQs, size)
 }
 
-func srqAttr(a verbs.SRQAttr) report.SRQAttr {
-	return report.SRQAttr{WorkRequests: int64(a.MaxWR), ScatterGather: int64(a.MaxSGE)}
+func srqAttr(a verbs.SRQAttr) state.SRQAttr {
+	return state.SRQAttr{WorkRequests: int64(a.MaxWR), ScatterGather: int64(a.MaxSGE)}
 }

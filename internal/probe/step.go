@@ -10,38 +10,38 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
 // step collects what one probe finds.
 type step struct {
 	*run
-	report.Probe
+	state.Probe
 	// done is the number of objects that were created and looked at.
 	done int
 }
 
 // step runs one probe and reports it.
 func (r *run) step(name string, f func(*step)) {
-	s := &step{run: r, Probe: report.Probe{Name: name}}
+	s := &step{run: r, Probe: state.Probe{Name: name}}
 	start := time.Now()
 	f(s)
 	s.Duration = time.Since(start)
 	switch {
 	case len(s.Failures) > 0:
-		s.Status = report.StatusFailed
+		s.Status = state.StatusFailed
 	case s.done == 0:
-		s.Status = report.StatusSkipped
+		s.Status = state.StatusSkipped
 	default:
-		s.Status = report.StatusOK
+		s.Status = state.StatusOK
 	}
 	_ = r.Out.Probe(s.Probe) // the writer keeps its first error, and Run returns it
 }
 
 // fail notes that a verb failed.
 func (s *step) fail(subject string, err error) {
-	f := report.Failure{Subject: subject, Message: err.Error()}
+	f := state.Failure{Subject: subject, Message: err.Error()}
 	var verr *verbs.Error
 	if errors.As(err, &verr) {
 		f.Verb = string(verr.Verb)
@@ -80,8 +80,8 @@ func (r *run) memlockHint(limit *int64) string {
 }
 
 // skip notes that something could not be probed, and why.
-func (s *step) skip(subject string, reason report.SkipReason, format string, args ...any) {
-	s.Skips = append(s.Skips, report.Skip{Subject: subject, Reason: reason, Detail: fmt.Sprintf(format, args...)})
+func (s *step) skip(subject string, reason state.SkipReason, format string, args ...any) {
+	s.Skips = append(s.Skips, state.Skip{Subject: subject, Reason: reason, Detail: fmt.Sprintf(format, args...)})
 }
 
 // skipped notes a skip if err says that the device does not offer or the process
@@ -89,9 +89,9 @@ func (s *step) skip(subject string, reason report.SkipReason, format string, arg
 func (s *step) skipped(subject string, err error) bool {
 	switch {
 	case verbs.IsNotSupported(err):
-		s.skip(subject, report.SkipNotSupported, "%v", err)
+		s.skip(subject, state.SkipNotSupported, "%v", err)
 	case errors.Is(err, os.ErrPermission):
-		s.skip(subject, report.SkipNotPermitted, "%v", err)
+		s.skip(subject, state.SkipNotPermitted, "%v", err)
 	default:
 		return false
 	}
@@ -102,7 +102,7 @@ func (s *step) skipped(subject string, err error) bool {
 // a failure.
 func (s *step) cannot(subject string, err error) {
 	if verbs.IsNotSupported(err) {
-		s.skip(subject, report.SkipNotSupported, "%v", err)
+		s.skip(subject, state.SkipNotSupported, "%v", err)
 	} else {
 		s.fail(subject, err)
 	}
@@ -114,7 +114,7 @@ func (s *step) clamp(profile, subject, attribute string, configured int, limitNa
 	if limit <= 0 || configured <= limit {
 		return configured
 	}
-	s.cut(report.Clamp{
+	s.cut(state.Clamp{
 		Profile: profile, Subject: subject, Attribute: attribute, Limit: limitName,
 		Configured: int64(configured), Used: int64(limit),
 	})
@@ -122,7 +122,7 @@ func (s *step) clamp(profile, subject, attribute string, configured int, limitNa
 }
 
 // cut notes a size that was cut down.
-func (s *step) cut(c report.Clamp) { s.Clamps = append(s.Clamps, c) }
+func (s *step) cut(c state.Clamp) { s.Clamps = append(s.Clamps, c) }
 
 // atLeast notes a failure if less was given than asked, unless the driver is known for
 // that.
@@ -138,12 +138,12 @@ func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked,
 		s.known(subject, message, fact)
 		return
 	}
-	s.Failures = append(s.Failures, report.Failure{Subject: subject, Verb: string(verb), Message: message})
+	s.Failures = append(s.Failures, state.Failure{Subject: subject, Verb: string(verb), Message: message})
 }
 
 // known notes what the driver is known for.
 func (s *step) known(subject, message string, fact known.Fact) {
-	s.Known = append(s.Known, report.KnownShortfall{
+	s.Known = append(s.Known, state.KnownShortfall{
 		Subject: subject, Message: message, Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
 	})
 }
@@ -156,10 +156,10 @@ func (s *step) measure(object, profile string, create func() error) error {
 		return created
 	}
 	if err != nil {
-		s.skip(object, report.SkipNeeds, "memory: %v", err)
+		s.skip(object, state.SkipNeeds, "memory: %v", err)
 		return nil
 	}
-	s.Memory = append(s.Memory, report.Memory{
+	s.Memory = append(s.Memory, state.Memory{
 		Object: object, Profile: profile,
 		Virtual: clampInt64(cost.Virtual), Locked: clampInt64(cost.Locked),
 	})

@@ -1,7 +1,7 @@
 package probe
 
 import (
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // turn says what a run creates: everything, or of each kind of object the smallest
@@ -68,16 +68,16 @@ func (r *run) measured(ways []*way) ([]*way, []int) {
 
 // modes returns how completions are awaited, in order. If not everything has its turn,
 // as many as can follow on one another with the same objects do.
-func (r *run) modes() []report.LatencyMode {
+func (r *run) modes() []state.LatencyMode {
 	if r.turn.whole {
-		return []report.LatencyMode{report.ModeAny, report.ModePoll, report.ModeSolicited}
+		return []state.LatencyMode{state.ModeAny, state.ModePoll, state.ModeSolicited}
 	}
-	return []report.LatencyMode{report.ModeAny, report.ModeSolicited, report.ModePoll}
+	return []state.LatencyMode{state.ModeAny, state.ModeSolicited, state.ModePoll}
 }
 
 // tellTurn reports what had its turn, unless that was everything.
 func (r *run) tellTurn() {
 	if !r.turn.whole {
-		_ = r.Out.Turn(report.Turn{Object: r.turn.object, Port: r.turn.port, Vector: r.turn.vector})
+		_ = r.Out.Turn(state.Turn{Object: r.turn.object, Port: r.turn.port, Vector: r.turn.vector})
 	}
 }

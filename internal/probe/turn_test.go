@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -28,7 +29,7 @@ var creators = []verbs.Verb{
 }
 
 // creations counts what a run asked a device to create, whether or not it did.
-func creations(r *report.Run) (qps, all int) {
+func creations(r *state.Run) (qps, all int) {
 	for _, c := range r.Calls {
 		if c.Verb == string(verbs.CreateQP) {
 			qps++
@@ -41,19 +42,19 @@ func creations(r *report.Run) (qps, all int) {
 }
 
 // runTurn is run of a turn, with the facts that earlier runs found out.
-func runTurn(t *testing.T, p *simulated.Profile, device string, c probe.Config, facts *report.Facts, number *int) report.Run {
+func runTurn(t *testing.T, p *simulated.Profile, device string, c probe.Config, facts *state.Facts, number *int) state.Run {
 	t.Helper()
-	r := report.Run{Device: device}
+	r := state.Run{Device: device}
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		err := probe.Run(t.Context(), probe.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   device, Driver: driverOf(p, device), Config: c, Facts: facts, Turn: number, Out: report.NewWriter(&out),
+			Device:   device, Driver: driverOf(p, device), Config: c, Facts: facts, Turn: number, Out: wire.NewWriter(&out),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Read(&out, &r); err != nil {
+		if err := wire.Read(&out, &r); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -62,7 +63,7 @@ func runTurn(t *testing.T, p *simulated.Profile, device string, c probe.Config, 
 
 // found lists what a run has to show, without figures: sizes, memory, measurements, and
 // what was skipped.
-func found(r *report.Run) map[string]bool {
+func found(r *state.Run) map[string]bool {
 	all := make(map[string]bool)
 	for _, p := range r.Probes {
 		for _, q := range p.CQs {
@@ -91,7 +92,7 @@ func found(r *report.Run) map[string]bool {
 		}
 		for _, l := range p.Latencies {
 			name := fmt.Sprintf("%s %s %d", l.Path, l.Mode, l.Port)
-			if l.Path == report.PathLoopback && l.Mode == report.ModeAny {
+			if l.Path == state.PathLoopback && l.Mode == state.ModeAny {
 				name += fmt.Sprintf("/%d", l.Vector)
 			}
 			all[name] = true
@@ -142,7 +143,7 @@ func TestTurns(t *testing.T) {
 					t.Fatalf("turn %d: %+v, facts %+v, error %q", turn, r.Turn, r.Facts, r.Error)
 				}
 				for _, p := range r.Probes {
-					if p.Status == report.StatusFailed {
+					if p.Status == state.StatusFailed {
 						t.Errorf("turn %d: %s: %+v", turn, p.Name, p.Failures)
 					}
 				}
@@ -188,7 +189,7 @@ func addresses(indices ...int) string {
 // TestKnownWays: the way that was found is taken again, and says why no better one is,
 // until there is something else to choose from or it leads nowhere.
 func TestKnownWays(t *testing.T) {
-	probed := func(keys string, facts *report.Facts) (r report.Run, way report.Way, tried int) {
+	probed := func(keys string, facts *state.Facts) (r state.Run, way state.Way, tried int) {
 		t.Helper()
 		p, err := simulated.ParseProfile([]byte("devices: [{name: dev, " + keys + ", default_latency: 0s, latency: {}}]"))
 		if err != nil {
@@ -201,7 +202,7 @@ func TestKnownWays(t *testing.T) {
 				tried++
 			}
 		}
-		return r, byWhat(r.Probes[4], report.PathLoopback), tried
+		return r, byWhat(r.Probes[4], state.PathLoopback), tried
 	}
 	refusing := func(indices string) string {
 		return ", faults: [{verb: ibv_modify_qp, when: {gids: [" + indices + "], to: [RTR]}, errno: EINVAL}]"
@@ -243,7 +244,7 @@ func TestPolledIsNotSleptOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	channels := func(r *report.Run) (n int) {
+	channels := func(r *state.Run) (n int) {
 		for _, c := range r.Calls {
 			if c.Verb == string(verbs.CreateCompChannel) {
 				n++
@@ -276,7 +277,7 @@ func TestFacts(t *testing.T) {
 	}
 	turn := 0
 	first := runTurn(t, parse(""), "dev", quick(), nil, &turn)
-	expected := func(r *report.Run) (n int) {
+	expected := func(r *state.Run) (n int) {
 		for _, c := range r.Calls {
 			if c.Verb == string(verbs.CreateQP) && c.Expected {
 				n++
@@ -289,7 +290,7 @@ func TestFacts(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, device string
-		facts        *report.Facts
+		facts        *state.Facts
 		turn         *int
 		learns       bool
 		whole        bool
@@ -316,7 +317,7 @@ func TestFacts(t *testing.T) {
 
 	// The search of the first type fails, and nothing else: the next run searches again.
 	broken := runTurn(t, parse(", faults: [{verb: ibv_create_qp, after: 4, times: 1, errno: EIO}]"), "dev", quick(), nil, nil)
-	if broken.Facts == nil || slices.ContainsFunc(broken.Facts.Inline, func(m report.InlineMax) bool { return m.Type == "rc" }) || len(broken.Facts.Inline) != 2 {
+	if broken.Facts == nil || slices.ContainsFunc(broken.Facts.Inline, func(m state.InlineMax) bool { return m.Type == "rc" }) || len(broken.Facts.Inline) != 2 {
 		t.Fatalf("after a search that failed: %+v", broken.Facts)
 	}
 	next := runTurn(t, parse(""), "dev", quick(), broken.Facts, &turn)
@@ -326,7 +327,7 @@ func TestFacts(t *testing.T) {
 
 	// A type that there was and that is refused now is a failure, not a lack.
 	gone := runTurn(t, parse(", faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: EOPNOTSUPP}]"), "dev", quick(), first.Facts, &turn)
-	if qp := gone.Probes[3]; qp.Status != report.StatusFailed || !strings.Contains(qp.Failures[0].Message, "EOPNOTSUPP") || qp.Failures[0].Subject != "uc small" {
+	if qp := gone.Probes[3]; qp.Status != state.StatusFailed || !strings.Contains(qp.Failures[0].Message, "EOPNOTSUPP") || qp.Failures[0].Subject != "uc small" {
 		t.Errorf("a type that was there: %s: %+v", qp.Status, qp.Failures)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // maxContinuations is how many further children one audit may have after one that
@@ -22,7 +22,7 @@ type audit struct {
 	began time.Time
 	// planned are the contracts that the last audit set out to judge, and judged
 	// those that it is done with, in order.
-	planned []report.Planned
+	planned []state.Planned
 	judged  []string
 	// completions tells that the last audit leaves them out.
 	completions bool
@@ -33,10 +33,10 @@ type audit struct {
 	// crashed.
 	hung, failed, abandoned bool
 	// undestroyed are the objects that the children of the last audit could not destroy.
-	undestroyed []report.Undestroyed
+	undestroyed []state.Undestroyed
 	// verdicts are the latest on each contract, in the order in which they were
 	// first judged. They are shared: a change makes a new slice.
-	verdicts []report.Contract
+	verdicts []state.Contract
 }
 
 // maxVerdicts is the most verdicts that are kept of a device, whatever names its
@@ -45,8 +45,8 @@ const maxVerdicts = 256
 
 func newAudit(timeout time.Duration) *audit {
 	return &audit{
-		job:      job{kind: report.KindContract, timeout: timeout},
-		verdicts: []report.Contract{},
+		job:      job{kind: state.KindContract, timeout: timeout},
+		verdicts: []state.Contract{},
 	}
 }
 
@@ -71,15 +71,15 @@ func (a *audit) take(res result) {
 		a.hung, a.failed, a.abandoned, a.undestroyed = false, false, false, nil
 	}
 	a.children++
-	a.hung = a.hung || run.Outcome == report.OutcomeTimeout
-	a.failed = a.failed || run.Outcome != report.OutcomeOK
+	a.hung = a.hung || run.Outcome == state.OutcomeTimeout
+	a.failed = a.failed || run.Outcome != state.OutcomeOK
 	a.suspect = a.hung
 	a.undestroyed = slices.Concat(a.undestroyed, run.Undestroyed)
 	if a.planned == nil {
 		a.planned = run.Planned
 	}
 
-	broken := run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed
+	broken := run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed
 	if broken && run.Judging != "" {
 		run.Contracts = merged(run.Contracts, a.culprit(res))
 	}
@@ -87,7 +87,7 @@ func (a *audit) take(res result) {
 	if broken && run.Judging == "" && len(run.Planned) > 0 && len(run.Contracts) == 0 {
 		a.completions = true
 	}
-	var latest []report.Contract
+	var latest []state.Contract
 	for _, c := range run.Contracts {
 		c.Judged = run.Started
 		latest = append(latest, c)
@@ -104,24 +104,24 @@ func (a *audit) take(res result) {
 }
 
 // end ends an audit with its last run.
-func (a *audit) end(run *report.Run) {
+func (a *audit) end(run *state.Run) {
 	a.children = 0
-	if run.Outcome == report.OutcomeOK {
+	if run.Outcome == state.OutcomeOK {
 		// What is not judged any more is not known any more.
-		a.verdicts = slices.DeleteFunc(slices.Clone(a.verdicts), func(c report.Contract) bool {
+		a.verdicts = slices.DeleteFunc(slices.Clone(a.verdicts), func(c state.Contract) bool {
 			return !slices.Contains(a.judged, c.Name)
 		})
 		return
 	}
-	reason := report.SkipCrashed
+	reason := state.SkipCrashed
 	if a.hung {
-		reason = report.SkipTimeout
+		reason = state.SkipTimeout
 	}
-	var unknown []report.Contract
+	var unknown []state.Contract
 	for _, p := range a.planned {
-		if !slices.ContainsFunc(a.verdicts, func(c report.Contract) bool { return c.Name == p.Name }) {
-			unknown = append(unknown, report.Contract{
-				Name: p.Name, Severity: p.Severity, Verdict: report.VerdictSkipped, Reason: reason, Judged: run.Started,
+		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
+			unknown = append(unknown, state.Contract{
+				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: reason, Judged: run.Started,
 				Observed: "the audit did not come to it: " + run.Error,
 			})
 		}
@@ -131,11 +131,11 @@ func (a *audit) end(run *report.Run) {
 
 // culprit returns the verdict on the contract that was being judged when a run
 // was ended: the one that the run presumed for this case, or that there is none.
-func (a *audit) culprit(res result) report.Contract {
+func (a *audit) culprit(res result) state.Contract {
 	run := res.run
-	reason, end := report.SkipTimeout, "the process that judged it was killed"
-	if run.Outcome == report.OutcomeCrashed {
-		reason, end = report.SkipCrashed, "the process that judged it crashed"
+	reason, end := state.SkipTimeout, "the process that judged it was killed"
+	if run.Outcome == state.OutcomeCrashed {
+		reason, end = state.SkipCrashed, "the process that judged it crashed"
 		if run.Verb != "" {
 			end += " in " + run.Verb
 		}
@@ -146,8 +146,8 @@ func (a *audit) culprit(res result) report.Contract {
 		c.Observed += "; " + end
 		return c
 	}
-	c := report.Contract{
-		Name: run.Judging, Severity: report.SeverityWarning, Verdict: report.VerdictSkipped,
+	c := state.Contract{
+		Name: run.Judging, Severity: state.SeverityWarning, Verdict: state.VerdictSkipped,
 		Reason: reason, Observed: end,
 	}
 	for _, known := range a.verdicts {
@@ -165,7 +165,7 @@ func (a *audit) culprit(res result) report.Contract {
 
 // merged returns a copy of verdicts with each of the others in the place of the
 // one on the same contract, or at the end if there is none.
-func merged(verdicts []report.Contract, others ...report.Contract) []report.Contract {
+func merged(verdicts []state.Contract, others ...state.Contract) []state.Contract {
 	verdicts = slices.Clone(verdicts)
 	place := make(map[string]int, len(verdicts))
 	for i, c := range verdicts {

@@ -12,7 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // judging returns the report of a child that judges contracts, given as name and
@@ -20,7 +21,7 @@ import (
 // known of the driver begins with that.
 func judging(pairs ...string) string {
 	var b strings.Builder
-	w := report.NewWriter(&b)
+	w := wire.NewWriter(&b)
 	for i := 0; i < len(pairs); i += 2 {
 		verdict, reason, _ := strings.Cut(pairs[i+1], ":")
 		verdict, known := strings.CutPrefix(verdict, "known ")
@@ -29,9 +30,9 @@ func judging(pairs ...string) string {
 			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
 		}
 		_ = w.Judging(pairs[i])
-		_ = w.Contract(report.Contract{
+		_ = w.Contract(state.Contract{
 			Known: known, Fact: fact, Source: source,
-			Name: pairs[i], Severity: report.SeverityCritical, Verdict: report.Verdict(verdict), Reason: report.SkipReason(reason),
+			Name: pairs[i], Severity: state.SeverityCritical, Verdict: state.Verdict(verdict), Reason: state.SkipReason(reason),
 			Asked: "asked of " + pairs[i], Expected: "expected of " + pairs[i], Observed: "observed of " + pairs[i],
 		})
 	}
@@ -59,8 +60,8 @@ func crashes(contract string, pairs ...string) script {
 // the contract is violated, or say that this is proven.
 func presumes(s script, proven bool) script {
 	var b strings.Builder
-	_ = report.NewWriter(&b).Presume(report.Presumption{Proven: proven, Contract: report.Contract{
-		Name: "y", Severity: report.SeverityWarning, Verdict: report.VerdictViolated, Observed: "it was the end of the process",
+	_ = wire.NewWriter(&b).Presume(state.Presumption{Proven: proven, Contract: state.Contract{
+		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
 	}})
 	judging := `{"judging":"y"}` + "\n"
 	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
@@ -125,8 +126,8 @@ func (b *bench) verdicts(device string) []string {
 	return all
 }
 
-func outcomes(runs []*report.Run) []report.Outcome {
-	var all []report.Outcome
+func outcomes(runs []*state.Run) []state.Outcome {
+	var all []state.Outcome
 	for _, r := range runs {
 		all = append(all, r.Outcome)
 	}
@@ -152,22 +153,22 @@ func TestAuditAtStartAndByInterval(t *testing.T) {
 		}
 
 		runs := b.sink.runs(auditOf("a"))
-		wantEqual(t, "outcomes", outcomes(runs), []report.Outcome{report.OutcomeOK, report.OutcomeOK, report.OutcomeOK})
+		wantEqual(t, "outcomes", outcomes(runs), []state.Outcome{state.OutcomeOK, state.OutcomeOK, state.OutcomeOK})
 		last := runs[2]
-		if last.Kind != report.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].Judged.IsZero() || last.Error != "" {
+		if last.Kind != state.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].Judged.IsZero() || last.Error != "" {
 			t.Errorf("the sink was handed %+v", last)
 		}
 		for _, r := range b.sink.runs("a") {
-			if r.Kind != report.KindProbe {
+			if r.Kind != state.KindProbe {
 				t.Errorf("a run of the probes has kind %q", r.Kind)
 			}
 		}
 		a := stateOf(t, b.Snapshot(), "a")
-		if a.Last.Kind != report.KindProbe || !a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 {
+		if a.Last.Kind != state.KindProbe || !a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		c := a.Contracts
-		if c.Last.Kind != report.KindContract || c.Last.Contracts != nil || c.Last.Duration != 3*time.Second || !c.Last.Started.Equal(last.Started) {
+		if c.Last.Kind != state.KindContract || c.Last.Contracts != nil || c.Last.Duration != 3*time.Second || !c.Last.Started.Equal(last.Started) {
 			t.Errorf("last audit %+v", c.Last)
 		}
 		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].Judged.Equal(last.Started) {
@@ -240,7 +241,7 @@ func TestAuditAndProbesFailApart(t *testing.T) {
 			if n := b.sink.count(auditOf("a")); n != 361 {
 				t.Errorf("%d audits", n)
 			}
-			if a.Failures != 0 || a.Last.Outcome != report.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
+			if a.Failures != 0 || a.Last.Outcome != state.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
 				t.Errorf("state %+v, contracts %+v", a, a.Contracts)
 			}
 			b.end()
@@ -255,7 +256,7 @@ func TestAuditAndProbesFailApart(t *testing.T) {
 			if n := b.sink.count(auditOf("a")); n != 361 {
 				t.Errorf("%d audits", n)
 			}
-			if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != report.OutcomeFailed {
+			if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != state.OutcomeFailed {
 				t.Errorf("state %+v after %d runs", a, n)
 			}
 			b.end()
@@ -313,7 +314,7 @@ func TestAuditGoesOn(t *testing.T) {
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
 				contracts := stateOf(t, b.Snapshot(), "a").Contracts
 				y := contracts.Verdicts[1]
-				if y.Severity != report.SeverityWarning {
+				if y.Severity != state.SeverityWarning {
 					t.Errorf("severity %q of a contract that was never judged", y.Severity)
 				}
 				for _, want := range tt.observed {
@@ -360,7 +361,7 @@ func TestAuditMergesVerdicts(t *testing.T) {
 		want := []string{"x", "violated", "y", "skipped:timeout", "z", "holds"}
 		wantEqual(t, "verdicts", b.verdicts("a"), want)
 		second := stateOf(t, b.Snapshot(), "a").Contracts
-		wantEqual(t, "severity", second.Verdicts[1].Severity, report.SeverityCritical)
+		wantEqual(t, "severity", second.Verdicts[1].Severity, state.SeverityCritical)
 		if after, _ := json.Marshal(first); first == second || string(after) != string(before) {
 			t.Errorf("what was published has changed from %s to %s", before, after)
 		}
@@ -368,7 +369,7 @@ func TestAuditMergesVerdicts(t *testing.T) {
 		b.after(time.Hour)
 		third := stateOf(t, b.Snapshot(), "a").Contracts
 		wantEqual(t, "verdicts", b.verdicts("a"), want)
-		if third == second || third.Last.Error != "cannot be opened" || third.Last.Outcome != report.OutcomeFailed {
+		if third == second || third.Last.Error != "cannot be opened" || third.Last.Outcome != state.OutcomeFailed {
 			t.Errorf("last audit %+v", third.Last)
 		}
 		b.end()
@@ -431,7 +432,7 @@ func TestAuditDoesNotGoOn(t *testing.T) {
 			b.start()
 			a := stateOf(t, b.after(59*time.Minute), "a")
 			wantEqual(t, "children", b.sink.count(auditOf("a")), 1)
-			if a.Contracts.Last.Outcome != report.OutcomeCrashed || a.Contracts.Last.Kind != report.KindContract {
+			if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
 				t.Errorf("last audit %+v", a.Contracts.Last)
 			}
 			b.end()
@@ -447,7 +448,7 @@ func TestStuckInAudit(t *testing.T) {
 		b := newAuditBench(t, always(scriptOK(time.Second)), auditOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
 		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
-		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != report.OutcomeOK {
+		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != state.OutcomeOK {
 			t.Fatalf("state %+v", a)
 		}
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:timeout"})
@@ -698,11 +699,11 @@ func TestAuditLogForDebugging(t *testing.T) {
 // planned is the line with which a child says what it will judge.
 func planned(names ...string) string {
 	var b strings.Builder
-	var plan []report.Planned
+	var plan []state.Planned
 	for _, name := range names {
-		plan = append(plan, report.Planned{Name: name, Severity: report.SeverityInfo})
+		plan = append(plan, state.Planned{Name: name, Severity: state.SeverityInfo})
 	}
-	_ = report.NewWriter(&b).Plan(plan)
+	_ = wire.NewWriter(&b).Plan(plan)
 	return b.String()
 }
 
@@ -756,7 +757,7 @@ func TestAuditThatIsBrokenOff(t *testing.T) {
 		}
 		wantEqual(t, "verdicts", b.verdicts("a"), want)
 		for _, c := range stateOf(t, b.Snapshot(), "a").Contracts.Verdicts {
-			wantEqual(t, "severity of "+c.Name, c.Severity, report.SeverityInfo)
+			wantEqual(t, "severity of "+c.Name, c.Severity, state.SeverityInfo)
 		}
 		b.after(time.Hour)
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds"})
@@ -806,7 +807,7 @@ func TestAuditKeepsUndestroyed(t *testing.T) {
 		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
 		b.start()
 		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
-		if got.Outcome != report.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
+		if got.Outcome != state.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
 			t.Errorf("after both children: %+v", got)
 		}
 		if got := stateOf(t, b.after(10*time.Minute), "a").Contracts.Last; len(got.Undestroyed) != 0 {

@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // maxError is the most bytes of a run's error.
@@ -18,7 +19,7 @@ const maxError = 1024
 // task is what one child is to do.
 type task struct {
 	device  string
-	kind    report.Kind
+	kind    state.Kind
 	timeout time.Duration
 	command func() Command
 }
@@ -26,7 +27,7 @@ type task struct {
 // result is what came of one child.
 type result struct {
 	// run is the finished run; nil if it was given up.
-	run *report.Run
+	run *state.Run
 	// stderr is what is kept of the child's standard error.
 	stderr string
 	// left is the child if it was killed and has not ended; nil otherwise.
@@ -81,17 +82,17 @@ const (
 // It takes no longer than the timeout, the grace after a kill, and the graces for
 // the pipe. If ctx is done it kills the child.
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
-	run := &report.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
+	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
 	p, err := s.start(ctx, t.command(), t.timeout)
 	if err != nil {
 		run.Duration = time.Since(run.Started)
-		run.Outcome, run.Error = report.OutcomeCrashed, oneLine(err.Error(), maxError)
+		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
 		return result{run: run}
 	}
 	// The reader alone touches run until it has returned.
 	read := make(chan error, 1)
 	heard := &listener{Reader: p.output(), began: run.Started}
-	go func() { read <- report.Read(heard, run) }()
+	go func() { read <- wire.Read(heard, run) }()
 
 	why, hasRead, readErr := s.await(ctx, p, read, t.timeout)
 	res := result{killed: time.Now()}
@@ -124,13 +125,13 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	case endedGivenUp:
 		return res
 	case endedTimeout:
-		run.Outcome, run.Error = report.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
+		run.Outcome, run.Error = state.OutcomeTimeout, timeoutError(run, t.timeout, res.left != nil)
 		res.died = run.Verb != "" && heard.silence(res.killed) >= hangTime
 	case endedGarbage:
-		run.Outcome, run.Error = report.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
+		run.Outcome, run.Error = state.OutcomeCrashed, withReason("the child's output is no report: "+readErr.Error(), stderr)
 	case endedItself:
 		conclude(run, readErr, e, stderr)
-		res.died = run.Outcome == report.OutcomeCrashed && run.Verb != "" && e.fault()
+		res.died = run.Outcome == state.OutcomeCrashed && run.Verb != "" && e.fault()
 	}
 	res.run = run
 	return res
@@ -249,31 +250,31 @@ func within(d time.Duration, done <-chan struct{}) bool {
 
 // unusable reports whether a reader's error means that what the child writes is
 // no report, rather than that its report has no end.
-func unusable(err error) bool { return err != nil && !errors.Is(err, report.ErrTruncated) }
+func unusable(err error) bool { return err != nil && !errors.Is(err, wire.ErrTruncated) }
 
 // conclude sums up the run of a child that ended by itself.
-func conclude(run *report.Run, readErr error, e exit, stderr stderr) {
+func conclude(run *state.Run, readErr error, e exit, stderr stderr) {
 	switch {
 	case !e.ok() && readErr == nil:
-		run.Outcome = report.OutcomeCrashed
+		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended after its report: %v", e), stderr)
 	case !e.ok():
-		run.Outcome = report.OutcomeCrashed
+		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended before the end of its report: %v", e), stderr)
 	case readErr != nil:
-		run.Outcome = report.OutcomeCrashed
+		run.Outcome = state.OutcomeCrashed
 		run.Error = withReason(fmt.Sprintf("the child ended with %v: %v", e, readErr), stderr)
 	default:
 		run.Verb = ""
 		run.Error = oneLine(failure(run), maxError)
-		run.Outcome = report.OutcomeOK
+		run.Outcome = state.OutcomeOK
 		if run.Error != "" {
-			run.Outcome = report.OutcomeFailed
+			run.Outcome = state.OutcomeFailed
 		}
 	}
 }
 
-func timeoutError(run *report.Run, timeout time.Duration, left bool) string {
+func timeoutError(run *state.Run, timeout time.Duration, left bool) string {
 	text := fmt.Sprintf("no end within %v", timeout)
 	if run.Verb != "" {
 		text += " in " + run.Verb
@@ -296,13 +297,13 @@ const maxFailures = 3
 
 // failure says what failed in a run that went to its end; empty for nothing. That
 // a device violates a contract is what a run found, and no failure of the run.
-func failure(run *report.Run) string {
+func failure(run *state.Run) string {
 	if run.Error != "" {
 		return run.Error
 	}
 	var all []string
 	for _, p := range run.Probes {
-		if p.Status != report.StatusFailed {
+		if p.Status != state.StatusFailed {
 			continue
 		}
 		if len(p.Failures) == 0 {
@@ -322,7 +323,7 @@ func failure(run *report.Run) string {
 	return text
 }
 
-func failureText(f report.Failure) string {
+func failureText(f state.Failure) string {
 	var parts []string
 	if f.Subject != "" {
 		parts = append(parts, oneLine(f.Subject, 64))

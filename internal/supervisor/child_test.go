@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // runBehaviour runs one real child.
@@ -46,42 +46,42 @@ func TestRunChild(t *testing.T) {
 	tests := []struct {
 		behaviour string
 		timeout   time.Duration
-		outcome   report.Outcome
+		outcome   state.Outcome
 		verb      string
 		// errs are parts of the error; empty for none.
 		errs []string
 		// stderr is part of what is kept of the standard error.
 		stderr string
 	}{
-		{behaviour: "ok", outcome: report.OutcomeOK},
-		{behaviour: "slow", outcome: report.OutcomeOK},
-		{behaviour: "stderr-ok", outcome: report.OutcomeOK, stderr: "yes\n"},
-		{behaviour: "grandchild", outcome: report.OutcomeOK},
-		{behaviour: "grandchild-escaped", outcome: report.OutcomeOK},
-		{behaviour: "failed", outcome: report.OutcomeFailed, errs: []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}},
-		{behaviour: "undestroyed", outcome: report.OutcomeFailed, errs: []string{"cq: not destroyed: EBUSY after 5 attempts"}},
-		{behaviour: "cannot", outcome: report.OutcomeFailed, errs: []string{"the device cannot be opened"}},
-		{behaviour: "garbage", outcome: report.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"no report", "line 2", "Segmentation fault"}},
-		{behaviour: "garbage-exit", outcome: report.OutcomeCrashed, errs: []string{"no report", "line 1", "usage: something else"}},
-		{behaviour: "truncated", outcome: report.OutcomeCrashed, verb: "ibv_create_qp", errs: []string{"exit status 0", "line 2 is cut off"}},
-		{behaviour: "no-end", outcome: report.OutcomeCrashed, verb: "ibv_destroy_cq", errs: []string{"exit status 0", "ends before its last line"}},
-		{behaviour: "silent", outcome: report.OutcomeCrashed, errs: []string{"exit status 0", "ends before its last line"}},
-		{behaviour: "long-line", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "line 1"}},
-		{behaviour: "large", outcome: report.OutcomeCrashed, errs: []string{"no report", "text after the end"}},
-		{behaviour: "large-calls", outcome: report.OutcomeCrashed, errs: []string{"no report", "too large", "more than 16384 calls"}},
-		{behaviour: "trailing", outcome: report.OutcomeCrashed, errs: []string{"text after the end"}},
-		{behaviour: "hang", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_cq", errs: []string{"in ibv_destroy_cq"}},
-		{behaviour: "hang-after-end", timeout: short, outcome: report.OutcomeTimeout, errs: []string{"no end within "}},
-		{behaviour: "hang-closed", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_qp", errs: []string{"no end within "}},
-		{behaviour: "ignore-sigterm", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_destroy_srq", errs: []string{"no end within "}},
-		{behaviour: "grandchild-hang", timeout: short, outcome: report.OutcomeTimeout, verb: "ibv_create_cq", errs: []string{"no end within "}},
-		{behaviour: "grandchild-no-end", outcome: report.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"exit status 0", "ends before its last line"}},
-		{behaviour: "abort", outcome: report.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"before the end of its report: killed by SIGABRT: assertion failed"}, stderr: "assertion failed\n"},
-		{behaviour: "go-abort", outcome: report.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"exit status 2: SIGABRT: abort"}, stderr: "goroutine"},
-		{behaviour: "exit3", outcome: report.OutcomeCrashed, verb: "ibv_modify_qp", errs: []string{"before the end of its report: exit status 3: out of luck"}, stderr: "out of luck\n"},
-		{behaviour: "panic", outcome: report.OutcomeCrashed, verb: "ibv_query_device", errs: []string{"exit status 2: panic: all is lost"}, stderr: "main_test.go"},
-		{behaviour: "stderr", outcome: report.OutcomeCrashed, errs: []string{"exit status 1: ", "…"}, stderr: "last line\uFFFD\n"},
-		{behaviour: "end-exit3", outcome: report.OutcomeCrashed, errs: []string{"after its report: exit status 3"}},
+		{behaviour: "ok", outcome: state.OutcomeOK},
+		{behaviour: "slow", outcome: state.OutcomeOK},
+		{behaviour: "stderr-ok", outcome: state.OutcomeOK, stderr: "yes\n"},
+		{behaviour: "grandchild", outcome: state.OutcomeOK},
+		{behaviour: "grandchild-escaped", outcome: state.OutcomeOK},
+		{behaviour: "failed", outcome: state.OutcomeFailed, errs: []string{"cq: medium: ibv_create_cq: ENOMEM: no room"}},
+		{behaviour: "undestroyed", outcome: state.OutcomeFailed, errs: []string{"cq: not destroyed: EBUSY after 5 attempts"}},
+		{behaviour: "cannot", outcome: state.OutcomeFailed, errs: []string{"the device cannot be opened"}},
+		{behaviour: "garbage", outcome: state.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"no report", "line 2", "Segmentation fault"}},
+		{behaviour: "garbage-exit", outcome: state.OutcomeCrashed, errs: []string{"no report", "line 1", "usage: something else"}},
+		{behaviour: "truncated", outcome: state.OutcomeCrashed, verb: "ibv_create_qp", errs: []string{"exit status 0", "line 2 is cut off"}},
+		{behaviour: "no-end", outcome: state.OutcomeCrashed, verb: "ibv_destroy_cq", errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "silent", outcome: state.OutcomeCrashed, errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "long-line", outcome: state.OutcomeCrashed, errs: []string{"no report", "too large", "line 1"}},
+		{behaviour: "large", outcome: state.OutcomeCrashed, errs: []string{"no report", "text after the end"}},
+		{behaviour: "large-calls", outcome: state.OutcomeCrashed, errs: []string{"no report", "too large", "more than 16384 calls"}},
+		{behaviour: "trailing", outcome: state.OutcomeCrashed, errs: []string{"text after the end"}},
+		{behaviour: "hang", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_cq", errs: []string{"in ibv_destroy_cq"}},
+		{behaviour: "hang-after-end", timeout: short, outcome: state.OutcomeTimeout, errs: []string{"no end within "}},
+		{behaviour: "hang-closed", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_qp", errs: []string{"no end within "}},
+		{behaviour: "ignore-sigterm", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_destroy_srq", errs: []string{"no end within "}},
+		{behaviour: "grandchild-hang", timeout: short, outcome: state.OutcomeTimeout, verb: "ibv_create_cq", errs: []string{"no end within "}},
+		{behaviour: "grandchild-no-end", outcome: state.OutcomeCrashed, verb: "ibv_create_cq", errs: []string{"exit status 0", "ends before its last line"}},
+		{behaviour: "abort", outcome: state.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"before the end of its report: killed by SIGABRT: assertion failed"}, stderr: "assertion failed\n"},
+		{behaviour: "go-abort", outcome: state.OutcomeCrashed, verb: "ibv_create_srq", errs: []string{"exit status 2: SIGABRT: abort"}, stderr: "goroutine"},
+		{behaviour: "exit3", outcome: state.OutcomeCrashed, verb: "ibv_modify_qp", errs: []string{"before the end of its report: exit status 3: out of luck"}, stderr: "out of luck\n"},
+		{behaviour: "panic", outcome: state.OutcomeCrashed, verb: "ibv_query_device", errs: []string{"exit status 2: panic: all is lost"}, stderr: "main_test.go"},
+		{behaviour: "stderr", outcome: state.OutcomeCrashed, errs: []string{"exit status 1: ", "…"}, stderr: "last line\uFFFD\n"},
+		{behaviour: "end-exit3", outcome: state.OutcomeCrashed, errs: []string{"after its report: exit status 3"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.behaviour, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestRunChild(t *testing.T) {
 			if !strings.Contains(res.stderr, tt.stderr) || len(res.stderr) > maxTail+16 {
 				t.Errorf("%d bytes of stderr %q, want some with %q", len(res.stderr), res.stderr, tt.stderr)
 			}
-			if run.Kind != report.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
+			if run.Kind != state.KindProbe || run.Device != "rxe0" || run.Started.Before(begin) || run.Duration <= 0 {
 				t.Errorf("%s of device %q, started %v, took %v", run.Kind, run.Device, run.Started, run.Duration)
 			}
 			if !strings.HasPrefix(tt.behaviour, "grandchild") || tt.behaviour == "grandchild" || tt.behaviour == "grandchild-hang" {
@@ -134,8 +134,8 @@ func TestRunChild(t *testing.T) {
 }
 
 // tooShort reports whether a run was killed before it came to a verb, or to its start.
-func tooShort(run *report.Run, verb string) bool {
-	return run != nil && (run.Outcome == report.OutcomeTimeout && run.Verb != verb || run.Error == errNotStarted.Error())
+func tooShort(run *state.Run, verb string) bool {
+	return run != nil && (run.Outcome == state.OutcomeTimeout && run.Verb != verb || run.Error == errNotStarted.Error())
 }
 
 // killAll ends what escaped from its process group on purpose.
@@ -220,7 +220,7 @@ func TestRunChildWithLargeUnreadInput(t *testing.T) {
 		c.Stdin = make([]byte, 4<<20)
 		return c
 	}
-	if run := runBehaviour(t, cfg).run; run.Outcome != report.OutcomeOK {
+	if run := runBehaviour(t, cfg).run; run.Outcome != state.OutcomeOK {
 		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
 	}
 }
@@ -230,7 +230,7 @@ func TestRunChildThatCannotStart(t *testing.T) {
 	cfg := testConfig()
 	cfg.Command = func(string, Probing) Command { return Command{Path: "/nonexistent/probe"} }
 	run := runBehaviour(t, cfg).run
-	if run.Outcome != report.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
+	if run.Outcome != state.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
 		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
 	}
 }
@@ -286,7 +286,7 @@ func TestChildOutlivesThreads(t *testing.T) {
 		})
 	}
 	for range 3 {
-		if run := runBehaviour(t, cfg).run; run.Outcome != report.OutcomeOK {
+		if run := runBehaviour(t, cfg).run; run.Outcome != state.OutcomeOK {
 			t.Errorf("outcome %q: %s", run.Outcome, run.Error)
 		}
 	}
@@ -355,7 +355,7 @@ func TestRunWithRealChildren(t *testing.T) {
 			t.Errorf("process %d is left", pid)
 		}
 	}
-	for device, want := range map[string]report.Outcome{"good": report.OutcomeOK, "bad": report.OutcomeCrashed} {
+	for device, want := range map[string]state.Outcome{"good": state.OutcomeOK, "bad": state.OutcomeCrashed} {
 		for _, run := range sink.runs(device) {
 			if run.Outcome != want {
 				t.Errorf("%s: outcome %q: %s", device, run.Outcome, run.Error)
@@ -383,22 +383,22 @@ func TestExitString(t *testing.T) {
 
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	failed := func(fs ...report.Failure) *report.Run {
-		return &report.Run{Probes: []report.Probe{{Name: "qp", Status: report.StatusFailed, Failures: fs}}}
+	failed := func(fs ...state.Failure) *state.Run {
+		return &state.Run{Probes: []state.Probe{{Name: "qp", Status: state.StatusFailed, Failures: fs}}}
 	}
 	tests := []struct {
 		name string
-		run  *report.Run
+		run  *state.Run
 		want string
 	}{
-		{"nothing", &report.Run{Probes: []report.Probe{{Name: "cq", Status: report.StatusOK}, {Name: "srq", Status: report.StatusSkipped}}}, ""},
-		{"not at all", &report.Run{Error: "no device"}, "no device"},
-		{"a violated contract is none", &report.Run{Kind: report.KindContract, Contracts: []report.Contract{{Name: "notify_any", Verdict: report.VerdictViolated}}}, ""},
-		{"an audit that left an object", &report.Run{Kind: report.KindContract, Undestroyed: []report.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
+		{"nothing", &state.Run{Probes: []state.Probe{{Name: "cq", Status: state.StatusOK}, {Name: "srq", Status: state.StatusSkipped}}}, ""},
+		{"not at all", &state.Run{Error: "no device"}, "no device"},
+		{"a violated contract is none", &state.Run{Kind: state.KindContract, Contracts: []state.Contract{{Name: "notify_any", Verdict: state.VerdictViolated}}}, ""},
+		{"an audit that left an object", &state.Run{Kind: state.KindContract, Undestroyed: []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
 		{"without a word", failed(), "qp: failed"},
-		{"message names all", failed(report.Failure{Subject: "rc small", Verb: "ibv_create_qp", Errno: "EINVAL", Message: "ibv_create_qp on rxe0: EINVAL (invalid argument)"}), "qp: rc small: ibv_create_qp on rxe0: EINVAL (invalid argument)"},
-		{"wrong result", failed(report.Failure{Subject: "rc small", Message: "got 3 of 4"}), "qp: rc small: got 3 of 4"},
-		{"many", failed(report.Failure{Message: "a"}, report.Failure{Message: "b"}, report.Failure{Message: "c"}, report.Failure{Message: "d"}, report.Failure{Message: "e"}), "qp: a; qp: b; qp: c; and 2 more"},
+		{"message names all", failed(state.Failure{Subject: "rc small", Verb: "ibv_create_qp", Errno: "EINVAL", Message: "ibv_create_qp on rxe0: EINVAL (invalid argument)"}), "qp: rc small: ibv_create_qp on rxe0: EINVAL (invalid argument)"},
+		{"wrong result", failed(state.Failure{Subject: "rc small", Message: "got 3 of 4"}), "qp: rc small: got 3 of 4"},
+		{"many", failed(state.Failure{Message: "a"}, state.Failure{Message: "b"}, state.Failure{Message: "c"}, state.Failure{Message: "d"}, state.Failure{Message: "e"}), "qp: a; qp: b; qp: c; and 2 more"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // What a zero value in a Config stands for.
@@ -54,7 +54,7 @@ type Config struct {
 	// Assess sums up what is known of a device. It is called with each change, by one
 	// goroutine at a time, which waits for it; it must neither block nor keep or
 	// change what it is given. Nil for no assessment.
-	Assess func(*report.DeviceState) *report.Assessment
+	Assess func(*state.DeviceState) *state.Assessment
 	// Interval is the time from the start of one run on a device to the start of
 	// the next. Default: one minute.
 	Interval time.Duration
@@ -123,7 +123,7 @@ type InventoryConfig struct {
 // whoever is told, apart from what it points to, which nobody changes.
 type Probing struct {
 	// Facts are what is known of the device; nil for nothing.
-	Facts *report.Facts
+	Facts *state.Facts
 	// Turn is the number of the turn; nil to do everything in one run.
 	Turn *int
 }
@@ -150,7 +150,7 @@ type Sink interface {
 	// in the snapshot. The run is shared: neither side changes it any more. A run that
 	// was given up because its device vanished or the supervisor ends is not
 	// observed.
-	Observe(run *report.Run)
+	Observe(run *state.Run)
 	// Forget is called once for a device that vanished, when no child of it is
 	// left. Nothing of this device is observed afterwards, unless it appears
 	// again.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
 
@@ -220,21 +220,21 @@ func (p *fakeProcess) kill() {
 type recorder struct {
 	mu     sync.Mutex
 	events []string
-	all    map[string][]*report.Run
+	all    map[string][]*state.Run
 }
 
 func newRecorder() *recorder {
-	return &recorder{all: make(map[string][]*report.Run)}
+	return &recorder{all: make(map[string][]*state.Run)}
 }
 
-func (r *recorder) Observe(run *report.Run) {
+func (r *recorder) Observe(run *state.Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := run.Device
 	switch run.Kind {
-	case report.KindContract:
+	case state.KindContract:
 		name = auditOf(run.Device)
-	case report.KindInventory:
+	case state.KindInventory:
 		name = stockOf(run.Device)
 	}
 	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
@@ -249,10 +249,10 @@ func (r *recorder) Forget(device string) {
 
 func (r *recorder) count(device string) int { return len(r.runs(device)) }
 
-func (r *recorder) runs(device string) []*report.Run {
+func (r *recorder) runs(device string) []*state.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]*report.Run(nil), r.all[device]...)
+	return append([]*state.Run(nil), r.all[device]...)
 }
 
 func (r *recorder) told() []string {

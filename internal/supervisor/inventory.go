@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // maxEnded is the most contexts of ended children that are looked for at the same
@@ -19,10 +19,10 @@ const maxEnded = 256
 type Stocktaking struct {
 	// Look are the contexts of children that have ended, of which nothing should be
 	// left.
-	Look []report.Context
+	Look []state.Context
 	// Info is what the device last said of itself; nil if it never did. It is
 	// shared.
-	Info *report.Device
+	Info *state.Device
 }
 
 // auditor takes stock of one device, again and again, beside the runs of its
@@ -42,7 +42,7 @@ type auditor struct {
 	mu sync.Mutex
 	// ended are the contexts of children that have ended and may have left something,
 	// the oldest first.
-	ended []report.Context
+	ended []state.Context
 }
 
 func newAuditor(w *worker) *auditor {
@@ -53,7 +53,7 @@ func newAuditor(w *worker) *auditor {
 
 // childEnded takes in a child that has ended, of whichever kind. One that did not
 // end in order makes the next audit come soon.
-func (a *auditor) childEnded(run *report.Run) {
+func (a *auditor) childEnded(run *state.Run) {
 	if a == nil || run == nil || run.Context == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func (a *auditor) childEnded(run *report.Run) {
 		a.ended = slices.Delete(a.ended, 0, more)
 	}
 	a.mu.Unlock()
-	killed := run.Outcome == report.OutcomeTimeout || run.Outcome == report.OutcomeCrashed
+	killed := run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed
 	if killed || len(run.Undestroyed) > 0 {
 		select {
 		case a.hurry <- struct{}{}:
@@ -73,7 +73,7 @@ func (a *auditor) childEnded(run *report.Run) {
 }
 
 // look returns the contexts that the next audit is to look for.
-func (a *auditor) look() []report.Context {
+func (a *auditor) look() []state.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.ended)
@@ -81,19 +81,19 @@ func (a *auditor) look() []report.Context {
 
 // traced reports whether an inventory could tell of each object which context it
 // belongs to.
-func traced(i *report.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
+func traced(i *state.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
 
 // verified forgets those contexts that were looked for and of which nothing is
 // left.
-func (a *auditor) verified(looked []report.Context, found *report.Inventory) {
+func (a *auditor) verified(looked []state.Context, found *state.Inventory) {
 	if !traced(found) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = slices.DeleteFunc(a.ended, func(c report.Context) bool {
+	a.ended = slices.DeleteFunc(a.ended, func(c state.Context) bool {
 		return slices.Contains(looked, c) &&
-			!slices.ContainsFunc(found.Left, func(l report.Left) bool { return l.Context == c })
+			!slices.ContainsFunc(found.Left, func(l state.Left) bool { return l.Context == c })
 	})
 }
 
@@ -139,7 +139,7 @@ func (a *auditor) takeStock(own context.Context) (result, error) {
 	}
 	looked := a.look()
 	res := a.w.s.runChild(own, task{
-		device: a.w.name, kind: report.KindInventory, timeout: cfg.Timeout,
+		device: a.w.name, kind: state.KindInventory, timeout: cfg.Timeout,
 		command: func() Command {
 			return cfg.Command(a.w.name, Stocktaking{Look: looked, Info: a.w.info()})
 		},
@@ -167,10 +167,10 @@ func (a *auditor) hurried(ctx context.Context, d time.Duration) bool {
 }
 
 // take gives a finished audit to the sinks and puts it into the snapshot.
-func (a *auditor) take(res result, looked []report.Context) {
+func (a *auditor) take(res result, looked []state.Context) {
 	run := res.run
-	a.suspect = run.Outcome == report.OutcomeTimeout
-	if run.Outcome == report.OutcomeOK {
+	a.suspect = run.Outcome == state.OutcomeTimeout
+	if run.Outcome == state.OutcomeOK {
 		a.failures = 0
 	} else {
 		a.failures++
@@ -182,17 +182,17 @@ func (a *auditor) take(res result, looked []report.Context) {
 	for _, sink := range a.w.s.cfg.Sinks {
 		sink.Observe(run)
 	}
-	var left []report.Leaked
+	var left []state.Leaked
 	known := false
-	a.w.update(func(state *report.DeviceState) {
+	a.w.update(func(dev *state.DeviceState) {
 		if a.w.gone {
 			return
 		}
-		next := resources(state.Resources, run)
+		next := resources(dev.Resources, run)
 		if res.left != nil {
 			next.Stuck = stuckState(res)
 		}
-		state.Resources, left, known = next, next.Leaked, true
+		dev.Resources, left, known = next, next.Leaked, true
 	})
 	if known {
 		a.journal.leaked(left)
@@ -201,9 +201,9 @@ func (a *auditor) take(res result, looked []report.Context) {
 
 // resources returns what is known after a run of the audit, of which before is
 // what was known; nil for nothing.
-func resources(before *report.Resources, run *report.Run) *report.Resources {
+func resources(before *state.Resources, run *state.Run) *state.Resources {
 	if before == nil {
-		before = new(report.Resources)
+		before = new(state.Resources)
 	}
 	next := *before
 	next.Last, next.Stuck = run.Kept(), nil
@@ -226,8 +226,8 @@ func resources(before *report.Resources, run *report.Run) *report.Resources {
 
 // leaked sums up what is left of ended children, by type. What was there before
 // is there since then, and still is if nobody could look.
-func leaked(before []report.Leaked, found *report.Inventory, now time.Time) []report.Leaked {
-	var all []report.Leaked
+func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []state.Leaked {
+	var all []state.Leaked
 	for _, l := range before {
 		// What belongs to a domain cannot be told without the table of domains.
 		if !found.Looked(l.Type) || !traced(found) {
@@ -236,13 +236,13 @@ func leaked(before []report.Leaked, found *report.Inventory, now time.Time) []re
 	}
 	kept := len(all)
 	for _, l := range found.Left {
-		if slices.ContainsFunc(all[:kept], func(k report.Leaked) bool { return k.Type == l.Type }) {
+		if slices.ContainsFunc(all[:kept], func(k state.Leaked) bool { return k.Type == l.Type }) {
 			continue
 		}
-		i := slices.IndexFunc(all, func(k report.Leaked) bool { return k.Type == l.Type })
+		i := slices.IndexFunc(all, func(k state.Leaked) bool { return k.Type == l.Type })
 		if i < 0 {
 			i = len(all)
-			all = append(all, report.Leaked{Type: l.Type, Since: now})
+			all = append(all, state.Leaked{Type: l.Type, Since: now})
 			for _, b := range before {
 				if b.Type == l.Type {
 					all[i].Since = b.Since
@@ -287,17 +287,17 @@ func (a *auditor) waitFor(own context.Context, left *leftover) bool {
 	}
 }
 
-func (a *auditor) setStuck(stuck *report.Stuck) {
-	a.w.update(func(state *report.DeviceState) {
+func (a *auditor) setStuck(stuck *state.Stuck) {
+	a.w.update(func(dev *state.DeviceState) {
 		if a.w.gone {
 			return
 		}
-		next := new(report.Resources)
-		if state.Resources != nil {
-			*next = *state.Resources
+		next := new(state.Resources)
+		if dev.Resources != nil {
+			*next = *dev.Resources
 		}
 		next.Stuck = stuck
-		state.Resources = next
+		dev.Resources = next
 	})
 }
 
@@ -305,7 +305,7 @@ func (a *auditor) setStuck(stuck *report.Stuck) {
 // device has vanished or the supervisor ends.
 type leftover struct {
 	process process
-	stuck   *report.Stuck
+	stuck   *state.Stuck
 }
 
 // leftover returns the child that the audit of a device of this name left; nil for

@@ -6,24 +6,25 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // stocked is a child that takes stock, finds this, and comes to its end.
-func stocked(takes time.Duration, i report.Inventory) script {
+func stocked(takes time.Duration, i state.Inventory) script {
 	var b strings.Builder
-	w := report.NewWriter(&b)
+	w := wire.NewWriter(&b)
 	_ = w.Inventory(uncounted())
 	_ = w.Inventory(i)
-	_ = w.End(report.End{})
+	_ = w.End(wire.End{})
 	return script{output: b.String(), takes: takes}
 }
 
 // uncounted is what an audit tells first.
-func uncounted() report.Inventory {
-	i := report.Inventory{Index: 1, PIDsVisible: true, Objects: []report.ObjectCount{{Type: "qp", Owner: report.OwnerUnknown, Objects: 7}}}
-	for _, typ := range report.ResourceTypes() {
-		i.Incomplete = append(i.Incomplete, report.Incomplete{Type: typ, Reason: report.IncompleteTimeout})
+func uncounted() state.Inventory {
+	i := state.Inventory{Index: 1, PIDsVisible: true, Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 7}}}
+	for _, typ := range state.ResourceTypes() {
+		i.Incomplete = append(i.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
 	}
 	return i
 }
@@ -31,7 +32,7 @@ func uncounted() report.Inventory {
 // counted is a child that hangs once it has counted.
 func counted() script {
 	var b strings.Builder
-	_ = report.NewWriter(&b).Inventory(uncounted())
+	_ = wire.NewWriter(&b).Inventory(uncounted())
 	return script{output: b.String(), takes: -1}
 }
 
@@ -39,7 +40,7 @@ func counted() script {
 // opened.
 func opening(s script, id uint32) script {
 	var b strings.Builder
-	_ = report.NewWriter(&b).Context(report.Context{Index: 1, ID: id})
+	_ = wire.NewWriter(&b).Context(state.Context{Index: 1, ID: id})
 	s.output = b.String() + s.output
 	return s
 }
@@ -92,7 +93,7 @@ func (s *stockBench) lookedFor(n int) []uint32 {
 func TestStockBesideProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newStockBench(t, always(scriptOK(50*time.Second)), always(stocked(9*time.Second, report.Inventory{Index: 1})),
+		b := newStockBench(t, always(scriptOK(50*time.Second)), always(stocked(9*time.Second, state.Inventory{Index: 1})),
 			func(c *Config) { c.Concurrency = 1; c.Timeout = 55 * time.Second }, "a")
 		b.start()
 		b.after(3*time.Minute - time.Second)
@@ -100,7 +101,7 @@ func TestStockBesideProbes(t *testing.T) {
 		wantEqual(t, "runs of the probes", b.kids.startsOf("a"), minutes)
 		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), minutes)
 		r := stateOf(t, b.Snapshot(), "a").Resources
-		if r == nil || r.Last == nil || r.Last.Kind != report.KindInventory || r.Last.Outcome != report.OutcomeOK || r.Last.Inventory != nil ||
+		if r == nil || r.Last == nil || r.Last.Kind != state.KindInventory || r.Last.Outcome != state.OutcomeOK || r.Last.Inventory != nil ||
 			r.Inventory == nil || r.Inventory.Index != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v", r)
 		}
@@ -122,7 +123,7 @@ func TestStockHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stock := func(device string, n int) script {
 			if device == "good" || n == 0 {
-				return stocked(time.Second, report.Inventory{Index: 1})
+				return stocked(time.Second, state.Inventory{Index: 1})
 			}
 			return counted()
 		}
@@ -150,7 +151,7 @@ func TestStockHangs(t *testing.T) {
 		}
 		r := stateOf(t, b.Snapshot(), "bad1").Resources
 		// What the kernel counts is known even so, and as new.
-		if r.Last.Outcome != report.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
+		if r.Last.Outcome != state.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
 		}
 		if n := b.logs("A run of the resource audit on the device failed"); n != 3 {
@@ -164,14 +165,14 @@ func TestStockHangs(t *testing.T) {
 func TestLeaked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		left := func(id uint32, typ string, n int64) report.Left {
-			return report.Left{Context: report.Context{Index: 1, ID: id}, Type: typ, Objects: n}
+		left := func(id uint32, typ string, n int64) state.Left {
+			return state.Left{Context: state.Context{Index: 1, ID: id}, Type: typ, Objects: n}
 		}
-		found := []report.Inventory{
+		found := []state.Inventory{
 			{}, // before any child has ended
-			{Left: []report.Left{left(100, "qp", 2), left(100, "ctx", 1)}},
-			{Left: []report.Left{left(100, "qp", 1), left(101, "qp", 4)}},
-			{Left: []report.Left{left(101, "ctx", 1)}, Incomplete: []report.Incomplete{{Type: "pd", Reason: report.IncompleteTimeout}}},
+			{Left: []state.Left{left(100, "qp", 2), left(100, "ctx", 1)}},
+			{Left: []state.Left{left(100, "qp", 1), left(101, "qp", 4)}},
+			{Left: []state.Left{left(101, "ctx", 1)}, Incomplete: []state.Incomplete{{Type: "pd", Reason: state.IncompleteTimeout}}},
 			{},
 			{},
 		}
@@ -181,7 +182,7 @@ func TestLeaked(t *testing.T) {
 		b := newStockBench(t, next, stock, nil, "a")
 		b.start()
 		began := time.Now()
-		leaks := func() []report.Leaked { return stateOf(t, b.Snapshot(), "a").Resources.Leaked }
+		leaks := func() []state.Leaked { return stateOf(t, b.Snapshot(), "a").Resources.Leaked }
 
 		b.after(30 * time.Second)
 		wantEqual(t, "looked for at first", b.lookedFor(0), []uint32(nil))
@@ -191,14 +192,14 @@ func TestLeaked(t *testing.T) {
 		b.after(time.Minute)
 		wantEqual(t, "looked for after one child", b.lookedFor(1), []uint32{100})
 		minute := began.Add(time.Minute)
-		wantEqual(t, "leaked", leaks(), []report.Leaked{{Type: "qp", Objects: 2, Since: minute}, {Type: "ctx", Objects: 1, Since: minute}})
+		wantEqual(t, "leaked", leaks(), []state.Leaked{{Type: "qp", Objects: 2, Since: minute}, {Type: "ctx", Objects: 1, Since: minute}})
 		b.after(time.Minute)
 		wantEqual(t, "looked for after two children", b.lookedFor(2), []uint32{100, 101})
-		wantEqual(t, "leaked", leaks(), []report.Leaked{{Type: "qp", Objects: 5, Since: minute}})
+		wantEqual(t, "leaked", leaks(), []state.Leaked{{Type: "qp", Objects: 5, Since: minute}})
 		b.after(time.Minute)
 		wantEqual(t, "looked for after three", b.lookedFor(3), []uint32{100, 101, 102})
 		// This one could not look for queue pairs.
-		wantEqual(t, "leaked", leaks(), []report.Leaked{
+		wantEqual(t, "leaked", leaks(), []state.Leaked{
 			{Type: "qp", Objects: 5, Since: minute}, {Type: "ctx", Objects: 1, Since: began.Add(3 * time.Minute)},
 		})
 		b.after(time.Minute)
@@ -243,7 +244,7 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 					}
 					return scriptOK(time.Second)
 				}
-				b := newStockBench(t, once, always(stocked(0, report.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
+				b := newStockBench(t, once, always(stocked(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
 				b.start()
 				b.after(tc.want + time.Second)
 				wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, tc.want})
@@ -263,7 +264,7 @@ func TestStockStuck(t *testing.T) {
 			if n == 1 {
 				return unkillable
 			}
-			return stocked(0, report.Inventory{Index: 1})
+			return stocked(0, state.Inventory{Index: 1})
 		}
 		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
 		b.start()
@@ -278,7 +279,7 @@ func TestStockStuck(t *testing.T) {
 		wantEqual(t, "runs of the probes", len(b.kids.startsOf("a")), 11)
 		close(unkillable.release)
 		r = stateOf(t, b.after(5*time.Minute), "a").Resources
-		if r.Stuck != nil || r.Last.Outcome != report.OutcomeOK {
+		if r.Stuck != nil || r.Last.Outcome != state.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
 		b.end()
@@ -296,13 +297,13 @@ func TestStockStuckOfVanished(t *testing.T) {
 			if n == 0 {
 				return unkillable
 			}
-			return stocked(0, report.Inventory{Index: 1})
+			return stocked(0, state.Inventory{Index: 1})
 		}
-		assess := func(d *report.DeviceState) *report.Assessment {
+		assess := func(d *state.DeviceState) *state.Assessment {
 			if d.Resources == nil || d.Resources.Stuck == nil {
 				return nil
 			}
-			return new(report.Assessment)
+			return new(state.Assessment)
 		}
 		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Assess = assess }, "a")
 		b.start()
@@ -337,7 +338,7 @@ func TestStockStuckOfVanished(t *testing.T) {
 		shown(true)
 		close(unkillable.release)
 		r := stateOf(t, b.after(2*time.Minute), "a").Resources
-		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != report.OutcomeOK {
+		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != state.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
 		b.end()
@@ -381,7 +382,7 @@ func TestStockOfVanishedEnds(t *testing.T) {
 func TestStockTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(8*time.Second, report.Inventory{})),
+		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(8*time.Second, state.Inventory{})),
 			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
 		b.start()
 		b.after(18 * time.Second)
@@ -397,7 +398,7 @@ func TestStockOfVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
 		stock := func(_ string, n int) script {
-			left := report.Inventory{Left: []report.Left{{Context: report.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
+			left := state.Inventory{Left: []state.Left{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
 			return stocked(5*time.Second, left)
 		}
 		b := newStockBench(t, next, stock, nil, "a")
@@ -428,8 +429,8 @@ func TestStockOfVanished(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		some := []report.TypeCount{{Type: "qp", Objects: 1}}
-		found := []report.Inventory{
+		some := []state.TypeCount{{Type: "qp", Objects: 1}}
+		found := []state.Inventory{
 			{PIDsVisible: true, Ownerless: some},
 			{PIDsVisible: true, Ownerless: some},
 			{PIDsVisible: true},
@@ -456,13 +457,13 @@ func TestOrphans(t *testing.T) {
 func TestAssess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		assess := func(d *report.DeviceState) *report.Assessment {
+		assess := func(d *state.DeviceState) *state.Assessment {
 			if d.Resources == nil || d.Last == nil {
 				return nil
 			}
-			return &report.Assessment{Findings: []report.Finding{{Subject: d.Name, Message: d.Last.Started.String()}}}
+			return &state.Assessment{Findings: []state.Finding{{Subject: d.Name, Message: d.Last.Started.String()}}}
 		}
-		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(2*time.Second, report.Inventory{})),
+		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(2*time.Second, state.Inventory{})),
 			func(c *Config) { c.Assess = assess }, "a")
 		b.start()
 		if a := stateOf(t, b.after(1500*time.Millisecond), "a").Assessment; a != nil {

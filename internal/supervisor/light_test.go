@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 const lightLine = `{"light":{"reason":"busy","detail":"mpirun (process 7) holds queue pairs"}}` + "\n"
@@ -33,7 +33,7 @@ func TestPutOff(t *testing.T) {
 			light(script{output: `{"end":{}}` + "\n", takes: time.Second}),
 			judged(time.Second, "x", "violated"),
 		), nil, "a")
-		contracts := func() *report.Contracts { return stateOf(b.t, b.Snapshot(), "a").Contracts }
+		contracts := func() *state.Contracts { return stateOf(b.t, b.Snapshot(), "a").Contracts }
 		putOff := func() bool {
 			c := contracts()
 			return c != nil && c.PutOff != nil && c.PutOff.Detail == "mpirun (process 7) holds queue pairs"
@@ -107,37 +107,37 @@ func TestPutOffInMidst(t *testing.T) {
 // TestKeepRest: what a light run does not look at is as it was known, failures too.
 func TestKeepRest(t *testing.T) {
 	t.Parallel()
-	before := []report.Probe{
+	before := []state.Probe{
 		{
-			Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "small", Actual: 1}, {Profile: "large", Actual: 2}},
-			Memory: []report.Memory{{Object: "cq", Profile: "small", Virtual: 1}, {Object: "cq", Profile: "large", Virtual: 2}},
-			Clamps: []report.Clamp{{Subject: "cq", Profile: "small", Used: 1}, {Subject: "cq", Profile: "large", Used: 2}},
-			Known:  []report.KnownShortfall{{Subject: "small", Message: "old"}, {Subject: "large", Message: "old"}},
+			Name: "cq", Status: state.StatusOK, CQs: []state.CQSize{{Profile: "small", Actual: 1}, {Profile: "large", Actual: 2}},
+			Memory: []state.Memory{{Object: "cq", Profile: "small", Virtual: 1}, {Object: "cq", Profile: "large", Virtual: 2}},
+			Clamps: []state.Clamp{{Subject: "cq", Profile: "small", Used: 1}, {Subject: "cq", Profile: "large", Used: 2}},
+			Known:  []state.KnownShortfall{{Subject: "small", Message: "old"}, {Subject: "large", Message: "old"}},
 		},
-		{Name: "srq", Status: report.StatusSkipped, Skips: []report.Skip{{Reason: report.SkipNotSupported}}},
+		{Name: "srq", Status: state.StatusSkipped, Skips: []state.Skip{{Reason: state.SkipNotSupported}}},
 		{
-			Name: "qp", Status: report.StatusFailed,
-			QPs:      []report.QPSize{{Type: "rc", Profile: "small"}, {Type: "ud", Profile: "small"}},
-			Inline:   []report.InlineMax{{Type: "rc", Bytes: 3}, {Type: "ud", Bytes: 4}},
-			Skips:    []report.Skip{{Subject: "uc", Reason: report.SkipNotSupported}},
-			Failures: []report.Failure{{Subject: "rc small", Message: "old"}, {Subject: "ud large", Message: "old"}, {Subject: "cq", Message: "old"}},
+			Name: "qp", Status: state.StatusFailed,
+			QPs:      []state.QPSize{{Type: "rc", Profile: "small"}, {Type: "ud", Profile: "small"}},
+			Inline:   []state.InlineMax{{Type: "rc", Bytes: 3}, {Type: "ud", Bytes: 4}},
+			Skips:    []state.Skip{{Subject: "uc", Reason: state.SkipNotSupported}},
+			Failures: []state.Failure{{Subject: "rc small", Message: "old"}, {Subject: "ud large", Message: "old"}, {Subject: "cq", Message: "old"}},
 		},
-		{Name: "notification", Status: report.StatusFailed, Failures: []report.Failure{{Subject: "x", Message: "old"}}},
+		{Name: "notification", Status: state.StatusFailed, Failures: []state.Failure{{Subject: "x", Message: "old"}}},
 	}
-	run := func(failures ...report.Failure) *report.Run {
-		qp := report.Probe{Name: "qp", Status: report.StatusOK, QPs: []report.QPSize{{Type: "rc", Profile: "small", Actual: report.QPCap{InlineBytes: 9}}}}
+	run := func(failures ...state.Failure) *state.Run {
+		qp := state.Probe{Name: "qp", Status: state.StatusOK, QPs: []state.QPSize{{Type: "rc", Profile: "small", Actual: state.QPCap{InlineBytes: 9}}}}
 		if len(failures) > 0 {
-			qp.Status, qp.QPs, qp.Failures = report.StatusFailed, nil, failures
+			qp.Status, qp.QPs, qp.Failures = state.StatusFailed, nil, failures
 		}
-		return &report.Run{
-			Info: new(report.Device), Outcome: report.OutcomeOK, Light: &report.Light{Reason: report.LightBusy, Detail: "x"},
-			Probes: []report.Probe{{
-				Name: "cq", Status: report.StatusOK, CQs: []report.CQSize{{Profile: "small", Actual: 5}},
-				Memory: []report.Memory{{Object: "cq", Profile: "small", Virtual: 5}},
+		return &state.Run{
+			Info: new(state.Device), Outcome: state.OutcomeOK, Light: &state.Light{Reason: state.LightBusy, Detail: "x"},
+			Probes: []state.Probe{{
+				Name: "cq", Status: state.StatusOK, CQs: []state.CQSize{{Profile: "small", Actual: 5}},
+				Memory: []state.Memory{{Object: "cq", Profile: "small", Virtual: 5}},
 			}, qp},
 		}
 	}
-	say := func(probes []report.Probe) (said []string) {
+	say := func(probes []state.Probe) (said []string) {
 		for _, p := range probes {
 			said = append(said, fmt.Sprintf("%s %s", p.Name, p.Status))
 			for _, f := range p.Failures {
@@ -146,7 +146,7 @@ func TestKeepRest(t *testing.T) {
 			for _, i := range p.Inline {
 				said = append(said, fmt.Sprintf("%s inline %d", i.Type, i.Bytes))
 			}
-			if list := all(&report.Run{Probes: []report.Probe{p}}); list != "" {
+			if list := all(&state.Run{Probes: []state.Probe{p}}); list != "" {
 				said = append(said, list)
 			}
 		}
@@ -167,15 +167,15 @@ func TestKeepRest(t *testing.T) {
 		t.Errorf("after a light run the next one is told %q, of turn %d", got, r.turn)
 	}
 	// It failed itself.
-	again, _ := r.take(run(report.Failure{Subject: "rc", Message: "new"}))
+	again, _ := r.take(run(state.Failure{Subject: "rc", Message: "new"}))
 	if got := say(again.Probes); !slices.Contains(got, "rc failed: new") || !slices.Contains(got, "ud large failed: old") {
 		t.Errorf("got %q", got)
 	}
 	// A device that cannot be opened, or not to the end, has nothing of before.
-	for _, change := range []func(*report.Run){
-		func(r *report.Run) { r.Outcome, r.Info = report.OutcomeFailed, nil },
-		func(r *report.Run) { r.Outcome = report.OutcomeTimeout },
-		func(r *report.Run) { r.Outcome = report.OutcomeCrashed },
+	for _, change := range []func(*state.Run){
+		func(r *state.Run) { r.Outcome, r.Info = state.OutcomeFailed, nil },
+		func(r *state.Run) { r.Outcome = state.OutcomeTimeout },
+		func(r *state.Run) { r.Outcome = state.OutcomeCrashed },
 	} {
 		broken := run()
 		change(broken)

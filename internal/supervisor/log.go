@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // maxClasses is how many kinds of failure a journal remembers.
@@ -18,7 +18,7 @@ const maxClasses = 16
 type journal struct {
 	log *slog.Logger
 	// outcome is that of the last run of the probes; empty before the first.
-	outcome report.Outcome
+	outcome state.Outcome
 	// classes are the kinds of failure since the last run that was ok.
 	classes classes
 	// light tells that the last run of the probes was.
@@ -29,17 +29,17 @@ type journal struct {
 	// run was ok.
 	auditClasses classes
 	// verdicts are those that were logged; nil before the first.
-	verdicts []report.Contract
+	verdicts []state.Contract
 	// left is what was left of ended children, as it was logged.
 	left string
 }
 
 // run logs a finished run of the probes.
-func (j *journal) run(run *report.Run, stderr string) {
-	if run.Outcome == report.OutcomeOK {
+func (j *journal) run(run *state.Run, stderr string) {
+	if run.Outcome == state.OutcomeOK {
 		attrs := runAttrs(run)
 		switch j.outcome {
-		case report.OutcomeOK:
+		case state.OutcomeOK:
 			j.log.Debug("The device was probed", attrs...)
 		case "":
 			j.log.Info("The device was probed for the first time", attrs...)
@@ -56,7 +56,7 @@ func (j *journal) run(run *report.Run, stderr string) {
 }
 
 // lightens logs that runs have begun, or ceased, to leave the device alone.
-func (j *journal) lightens(run *report.Run) {
+func (j *journal) lightens(run *state.Run) {
 	switch {
 	case run.Light != nil && !j.light:
 		j.log.Info("The device is left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
@@ -67,8 +67,8 @@ func (j *journal) lightens(run *report.Run) {
 }
 
 // auditRun logs a finished run of the contract audit, without its verdicts.
-func (j *journal) auditRun(run *report.Run, stderr string) {
-	if run.Outcome == report.OutcomeOK {
+func (j *journal) auditRun(run *state.Run, stderr string) {
+	if run.Outcome == state.OutcomeOK {
 		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
 		return
 	}
@@ -88,7 +88,7 @@ func (j *journal) auditEnd(a *audit) {
 }
 
 // judged logs the verdicts that have changed.
-func (j *journal) judged(verdicts []report.Contract) {
+func (j *journal) judged(verdicts []state.Contract) {
 	if len(verdicts) == 0 {
 		return
 	}
@@ -96,13 +96,13 @@ func (j *journal) judged(verdicts []report.Contract) {
 		j.sumUp(verdicts)
 	}
 	for _, c := range verdicts {
-		var before report.Contract
+		var before state.Contract
 		for _, b := range j.verdicts {
 			if b.Name == c.Name {
 				before = b
 			}
 		}
-		if before.Verdict != c.Verdict || before.Reason != c.Reason || c.Verdict == report.VerdictViolated && before.Known != c.Known {
+		if before.Verdict != c.Verdict || before.Reason != c.Reason || c.Verdict == state.VerdictViolated && before.Known != c.Known {
 			j.verdict(c, before)
 		}
 	}
@@ -110,13 +110,13 @@ func (j *journal) judged(verdicts []report.Contract) {
 }
 
 // sumUp logs the verdicts of the first audit.
-func (j *journal) sumUp(verdicts []report.Contract) {
-	count := make(map[report.Verdict]int)
+func (j *journal) sumUp(verdicts []state.Contract) {
+	count := make(map[state.Verdict]int)
 	var violated, known []string
 	for _, c := range verdicts {
 		count[c.Verdict]++
 		switch {
-		case c.Verdict != report.VerdictViolated:
+		case c.Verdict != state.VerdictViolated:
 		case c.Known:
 			known = append(known, c.Name)
 		default:
@@ -124,8 +124,8 @@ func (j *journal) sumUp(verdicts []report.Contract) {
 		}
 	}
 	attrs := []any{
-		"hold", count[report.VerdictHolds], "violated", count[report.VerdictViolated],
-		"skipped", count[report.VerdictSkipped],
+		"hold", count[state.VerdictHolds], "violated", count[state.VerdictViolated],
+		"skipped", count[state.VerdictSkipped],
 	}
 	if len(violated) > 0 {
 		attrs = append(attrs, "violations", strings.Join(violated, ", "))
@@ -138,22 +138,22 @@ func (j *journal) sumUp(verdicts []report.Contract) {
 
 // verdict logs a verdict that is another than before. Of those of the first
 // audit, whose sum was told, it tells only the violations.
-func (j *journal) verdict(c, before report.Contract) {
+func (j *journal) verdict(c, before state.Contract) {
 	attrs := []any{"contract", c.Name}
 	if before.Verdict != "" {
 		attrs = append(attrs, "before", before.Verdict)
 	}
 	observed := oneLine(c.Observed, maxError)
 	switch {
-	case c.Verdict == report.VerdictViolated && c.Known:
+	case c.Verdict == state.VerdictViolated && c.Known:
 		j.log.Info("The device violates a contract as its driver is known to", append(attrs,
 			"fact", oneLine(c.Fact, maxError), "read_in", oneLine(c.Source, maxError), "observed", observed)...)
-	case c.Verdict == report.VerdictViolated:
+	case c.Verdict == state.VerdictViolated:
 		j.log.Warn("The device violates a contract", append(attrs,
 			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),
 			"expected", oneLine(c.Expected, maxError), "observed", observed)...)
 	case len(j.verdicts) == 0:
-	case c.Verdict == report.VerdictSkipped:
+	case c.Verdict == state.VerdictSkipped:
 		j.log.Info("A contract of the device cannot be judged", append(attrs, "reason", c.Reason, "observed", observed)...)
 	default:
 		j.log.Info("The device keeps a contract now", append(attrs, "observed", observed)...)
@@ -162,7 +162,7 @@ func (j *journal) verdict(c, before report.Contract) {
 
 // failed logs a run that was not ok: its kind of failure once, until known
 // forgets it.
-func (j *journal) failed(run *report.Run, stderr string, known *classes, message string) {
+func (j *journal) failed(run *state.Run, stderr string, known *classes, message string) {
 	attrs := append(runAttrs(run), "error", run.Error)
 	if run.Judging != "" {
 		attrs = append(attrs, "contract", run.Judging)
@@ -170,7 +170,7 @@ func (j *journal) failed(run *report.Run, stderr string, known *classes, message
 	if run.Verb != "" {
 		attrs = append(attrs, "verb", run.Verb)
 	}
-	if run.Outcome == report.OutcomeCrashed && stderr != "" {
+	if run.Outcome == state.OutcomeCrashed && stderr != "" {
 		attrs = append(attrs, "stderr", stderr)
 	}
 	if known.known(classOf(run)) {
@@ -180,7 +180,7 @@ func (j *journal) failed(run *report.Run, stderr string, known *classes, message
 	}
 }
 
-func runAttrs(run *report.Run) []any {
+func runAttrs(run *state.Run) []any {
 	return []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
 }
 
@@ -202,7 +202,7 @@ func (c *classes) known(class string) bool {
 
 // classOf tells failures apart, without the numbers in their errors: a process
 // id or an address makes no other failure.
-func classOf(run *report.Run) string {
+func classOf(run *state.Run) string {
 	return strings.Join([]string{string(run.Outcome), run.Judging, run.Verb, withoutNumbers(run.Error)}, "\x00")
 }
 
@@ -227,9 +227,9 @@ func withoutNumbers(s string) string {
 
 // note logs what could not be probed as configured, when that changes. The run
 // of a child that did not come to its end, or to no probe, says nothing of it.
-func (j *journal) note(run *report.Run) {
-	failed := run.Outcome == report.OutcomeFailed && len(run.Probes) > 0
-	if run.Outcome != report.OutcomeOK && !failed {
+func (j *journal) note(run *state.Run) {
+	failed := run.Outcome == state.OutcomeFailed && len(run.Probes) > 0
+	if run.Outcome != state.OutcomeOK && !failed {
 		return
 	}
 	var skips, clamps []string
@@ -264,8 +264,8 @@ func (j *journal) note(run *report.Run) {
 }
 
 // stocktaking logs a finished run of the resource audit.
-func (j *journal) stocktaking(run *report.Run, stderr string) {
-	if run.Outcome != report.OutcomeOK {
+func (j *journal) stocktaking(run *state.Run, stderr string) {
+	if run.Outcome != state.OutcomeOK {
 		j.failed(run, stderr, &j.classes, "A run of the resource audit on the device failed")
 		return
 	}
@@ -277,7 +277,7 @@ func (j *journal) stocktaking(run *report.Run, stderr string) {
 }
 
 // leaked logs what is left of ended children, when that changes.
-func (j *journal) leaked(left []report.Leaked) {
+func (j *journal) leaked(left []state.Leaked) {
 	var parts []string
 	for _, l := range left {
 		parts = append(parts, fmt.Sprintf("%d %s", l.Objects, l.Type))
@@ -299,11 +299,11 @@ func (j *journal) changed(changes []string) {
 	j.log.Info("The device or its software has changed; what is known of it is found out anew", "changes", strings.Join(changes, "; "))
 }
 
-func (j *journal) stuck(s *report.Stuck) {
+func (j *journal) stuck(s *state.Stuck) {
 	j.log.Warn("A child was killed and does not end; what it was to do on the device waits until it has", "pid", s.PID, "verb", s.Verb)
 }
 
-func (j *journal) unstuck(s *report.Stuck) {
+func (j *journal) unstuck(s *state.Stuck) {
 	j.log.Info("The child that did not end has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
 }
 

@@ -5,56 +5,56 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 func TestJournal(t *testing.T) {
 	t.Parallel()
-	ok := func() *report.Run { return &report.Run{Outcome: report.OutcomeOK} }
-	crash := func(err string) *report.Run {
-		return &report.Run{Outcome: report.OutcomeCrashed, Verb: "ibv_create_cq", Error: err}
+	ok := func() *state.Run { return &state.Run{Outcome: state.OutcomeOK} }
+	crash := func(err string) *state.Run {
+		return &state.Run{Outcome: state.OutcomeCrashed, Verb: "ibv_create_cq", Error: err}
 	}
-	unopened := func() *report.Run { return &report.Run{Outcome: report.OutcomeFailed, Error: "open the device"} }
-	with := func(p report.Probe) *report.Run {
+	unopened := func() *state.Run { return &state.Run{Outcome: state.OutcomeFailed, Error: "open the device"} }
+	with := func(p state.Probe) *state.Run {
 		p.Name = "cq"
-		return &report.Run{Outcome: report.OutcomeOK, Probes: []report.Probe{p}}
+		return &state.Run{Outcome: state.OutcomeOK, Probes: []state.Probe{p}}
 	}
-	skip := report.Probe{Skips: []report.Skip{{Subject: "rc", Reason: report.SkipNotSupported, Detail: "no"}}}
-	clamp := report.Probe{Clamps: []report.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 9, Used: 7}}}
+	skip := state.Probe{Skips: []state.Skip{{Subject: "rc", Reason: state.SkipNotSupported, Detail: "no"}}}
+	clamp := state.Probe{Clamps: []state.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 9, Used: 7}}}
 	tests := []struct {
 		name string
-		runs []*report.Run
+		runs []*state.Run
 		want []string
 	}{
-		{"always ok", []*report.Run{ok(), ok(), ok()}, []string{
+		{"always ok", []*state.Run{ok(), ok(), ok()}, []string{
 			"INFO The device was probed for the first time",
 			"DEBUG The device was probed",
 			"DEBUG The device was probed",
 		}},
-		{"fails and recovers", []*report.Run{ok(), crash("x"), crash("x"), ok(), crash("x")}, []string{
+		{"fails and recovers", []*state.Run{ok(), crash("x"), crash("x"), ok(), crash("x")}, []string{
 			"INFO The device was probed for the first time",
 			"WARN A run on the device failed",
 			"DEBUG A run on the device failed again",
 			"INFO The device can be probed now",
 			"WARN A run on the device failed",
 		}},
-		{"the same but for numbers", []*report.Run{crash("pid 17 at 0xc0ffee"), crash("pid 4711 at 0xdeadbeef")}, []string{
+		{"the same but for numbers", []*state.Run{crash("pid 17 at 0xc0ffee"), crash("pid 4711 at 0xdeadbeef")}, []string{
 			"WARN A run on the device failed",
 			"DEBUG A run on the device failed again",
 		}},
-		{"by turns", []*report.Run{crash("x"), crash("y"), crash("x"), crash("y")}, []string{
+		{"by turns", []*state.Run{crash("x"), crash("y"), crash("x"), crash("y")}, []string{
 			"WARN A run on the device failed",
 			"WARN A run on the device failed",
 			"DEBUG A run on the device failed again",
 			"DEBUG A run on the device failed again",
 		}},
-		{"not opened between skips", []*report.Run{with(skip), unopened(), with(skip)}, []string{
+		{"not opened between skips", []*state.Run{with(skip), unopened(), with(skip)}, []string{
 			"INFO The device was probed for the first time",
 			"INFO The device is not probed as configured",
 			"WARN A run on the device failed",
 			"INFO The device can be probed now",
 		}},
-		{"skips and clamps", []*report.Run{with(skip), with(skip), crash("x"), with(skip), with(clamp), ok()}, []string{
+		{"skips and clamps", []*state.Run{with(skip), with(skip), crash("x"), with(skip), with(clamp), ok()}, []string{
 			"INFO The device was probed for the first time",
 			"INFO The device is not probed as configured",
 			"DEBUG The device was probed",
@@ -96,10 +96,10 @@ func TestJournalTellsWhatIsSkipped(t *testing.T) {
 	t.Parallel()
 	var log logged
 	j := journal{log: log.logger(slog.LevelInfo)}
-	j.run(&report.Run{Outcome: report.OutcomeFailed, Error: "e", Probes: []report.Probe{{
+	j.run(&state.Run{Outcome: state.OutcomeFailed, Error: "e", Probes: []state.Probe{{
 		Name:   "qp",
-		Skips:  []report.Skip{{Subject: "raw_packet", Reason: report.SkipNotPermitted, Detail: "EPERM"}, {Reason: report.SkipNeeds}},
-		Clamps: []report.Clamp{{Profile: "large", Subject: "qp_rc", Attribute: "max_send_wr", Limit: "max_qp_wr", Configured: 9, Used: 7}},
+		Skips:  []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted, Detail: "EPERM"}, {Reason: state.SkipNeeds}},
+		Clamps: []state.Clamp{{Profile: "large", Subject: "qp_rc", Attribute: "max_send_wr", Limit: "max_qp_wr", Configured: 9, Used: 7}},
 	}}}, "")
 	for _, want := range []string{
 		"qp: raw_packet: not_permitted (EPERM); qp: prerequisite_failed",
@@ -115,7 +115,7 @@ func TestJournalShowsStderr(t *testing.T) {
 	t.Parallel()
 	var log logged
 	j := journal{log: log.logger(slog.LevelWarn)}
-	j.run(&report.Run{Outcome: report.OutcomeCrashed, Error: "e"}, "free(): invalid pointer")
+	j.run(&state.Run{Outcome: state.OutcomeCrashed, Error: "e"}, "free(): invalid pointer")
 	if !strings.Contains(log.String(), "free(): invalid pointer") {
 		t.Error(log.String())
 	}

@@ -23,7 +23,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // The test binary is its own child: these variables say how it behaves then.
@@ -71,13 +72,13 @@ func leaks(before int) int {
 // behave is the main function of a child.
 func behave(behaviour string) int {
 	leavePID()
-	w := report.NewWriter(os.Stdout)
+	w := wire.NewWriter(os.Stdout)
 	whole := func() {
 		_ = w.Begin("ibv_open_device")
-		_ = w.Call(report.Call{Verb: "ibv_open_device", Duration: time.Millisecond})
-		_ = w.Device(report.Device{Transport: "InfiniBand", Firmware: "1.2.3"})
-		_ = w.Probe(report.Probe{Name: "cq", Status: report.StatusOK})
-		_ = w.End(report.End{})
+		_ = w.Call(state.Call{Verb: "ibv_open_device", Duration: time.Millisecond})
+		_ = w.Device(state.Device{Transport: "InfiniBand", Firmware: "1.2.3"})
+		_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusOK})
+		_ = w.End(wire.End{})
 	}
 	hang := func() int { time.Sleep(24 * time.Hour); return 0 }
 	switch behaviour {
@@ -93,18 +94,18 @@ func behave(behaviour string) int {
 		whole()
 	case "echo":
 		in, _ := io.ReadAll(os.Stdin)
-		_ = w.Device(report.Device{Transport: string(in), Firmware: strings.Join(os.Args[1:], ",")})
-		_ = w.End(report.End{})
+		_ = w.Device(state.Device{Transport: string(in), Firmware: strings.Join(os.Args[1:], ",")})
+		_ = w.End(wire.End{})
 	case "failed":
-		_ = w.Probe(report.Probe{Name: "cq", Status: report.StatusFailed, Failures: []report.Failure{
+		_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusFailed, Failures: []state.Failure{
 			{Subject: "medium", Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "no room"},
 		}})
-		_ = w.End(report.End{})
+		_ = w.End(wire.End{})
 	case "undestroyed":
-		_ = w.Undestroyed(report.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 5})
-		_ = w.End(report.End{})
+		_ = w.Undestroyed(state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 5})
+		_ = w.End(wire.End{})
 	case "cannot":
-		_ = w.End(report.End{Error: "the device cannot be opened"})
+		_ = w.End(wire.End{Error: "the device cannot be opened"})
 	case "garbage":
 		_ = w.Begin("ibv_create_cq")
 		fmt.Println("Segmentation fault")
@@ -115,7 +116,7 @@ func behave(behaviour string) int {
 		_ = w.Begin("ibv_create_qp")
 		fmt.Print(`{"call":{"verb":"ibv_cre`)
 	case "no-end":
-		_ = w.Device(report.Device{Transport: "InfiniBand"})
+		_ = w.Device(state.Device{Transport: "InfiniBand"})
 		_ = w.Begin("ibv_destroy_cq")
 	case "long-line":
 		flood(func(b []byte) []byte { return b })
@@ -133,7 +134,7 @@ func behave(behaviour string) int {
 		whole()
 		fmt.Println("bye")
 	case "hang":
-		_ = w.Call(report.Call{Verb: "ibv_create_cq"})
+		_ = w.Call(state.Call{Verb: "ibv_create_cq"})
 		_ = w.Begin("ibv_destroy_cq")
 		return hang()
 	case "hang-after-end":

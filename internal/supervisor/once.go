@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // RunOnce finds the devices and does once on each what [Supervisor.Run] does again
@@ -79,7 +79,7 @@ func (w *worker) endedSince(left process) {
 	}
 	select {
 	case <-left.done():
-		w.update(func(state *report.DeviceState) { state.Stuck = nil })
+		w.update(func(dev *state.DeviceState) { dev.Stuck = nil })
 	default:
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // newOnceBench is a bench with audits of both kinds.
@@ -39,7 +39,7 @@ func (s *stockBench) once(ctx context.Context) (time.Duration, error) {
 }
 
 func onceOK(takes time.Duration) (func(string, int) script, func(string, []string, int) script, func(string, int) script) {
-	return always(scriptOK(takes)), alwaysAudit(judged(takes, "x", "holds")), always(stocked(takes, report.Inventory{Index: 1}))
+	return always(scriptOK(takes)), alwaysAudit(judged(takes, "x", "holds")), always(stocked(takes, state.Inventory{Index: 1}))
 }
 
 func TestOnce(t *testing.T) {
@@ -56,9 +56,9 @@ func TestOnce(t *testing.T) {
 			wantEqual(t, "probes", b.kids.startsOf(device), []time.Duration{0})
 			wantEqual(t, "audits", b.kids.startsOf(auditOf(device)), []time.Duration{time.Second})
 			wantEqual(t, "stock", b.kids.startsOf(stockOf(device)), []time.Duration{2 * time.Second})
-			state := stateOf(t, b.Snapshot(), device)
-			if !state.Present || state.Last == nil || state.Contracts == nil || state.Resources == nil || state.Resources.Inventory == nil {
-				t.Errorf("state of %s: %+v", device, state)
+			dev := stateOf(t, b.Snapshot(), device)
+			if !dev.Present || dev.Last == nil || dev.Contracts == nil || dev.Resources == nil || dev.Resources.Inventory == nil {
+				t.Errorf("state of %s: %+v", device, dev)
 			}
 			wantEqual(t, "verdicts", b.verdicts(device), []string{"x", "holds"})
 			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(auditOf(device)))+len(b.sink.runs(stockOf(device))), 3)
@@ -114,11 +114,11 @@ func TestOnceIsBounded(t *testing.T) {
 			t.Errorf("%d children ran at the same time", b.kids.most)
 		}
 		for _, device := range devices {
-			want := report.OutcomeOK
+			want := state.OutcomeOK
 			if device < "d05" {
-				want = report.OutcomeTimeout
+				want = state.OutcomeTimeout
 			}
-			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []report.Outcome{want})
+			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []state.Outcome{want})
 			wantEqual(t, "audits of "+device, b.verdicts(device), []string{"x", "holds"})
 			wantEqual(t, "stock of "+device, b.sink.count(stockOf(device)), 1)
 		}
@@ -137,8 +137,8 @@ func TestOnceGoesOn(t *testing.T) {
 				opening(judged(time.Second, "w", "violated"), 14),
 			}[n]
 		}
-		stock := always(stocked(0, report.Inventory{Index: 1, PIDsVisible: true, Left: []report.Left{
-			{Context: report.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
+		stock := always(stocked(0, state.Inventory{Index: 1, PIDsVisible: true, Left: []state.Left{
+			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
 		b := newOnceBench(t, always(opening(scriptOK(0), 11)), audit, stock, nil, "a")
 		if _, err := b.once(t.Context()); err != nil {
@@ -164,10 +164,10 @@ func TestOnceStuck(t *testing.T) {
 		stuck         func(b *stockBench, s script)
 		audits, stock int
 		took          time.Duration
-		kind          report.Kind
+		kind          state.Kind
 	}{
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
-		{"probes", func(b *stockBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, report.KindProbe},
+		{"probes", func(b *stockBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
 		{"contracts", func(b *stockBench, s script) {
 			b.kids.audit = func(device string, judged []string, n int) script {
 				if device == "bad" {
@@ -175,8 +175,8 @@ func TestOnceStuck(t *testing.T) {
 				}
 				return audit(device, judged, n)
 			}
-		}, 1, 1, 24500 * time.Millisecond, report.KindProbe},
-		{"stock", func(b *stockBench, s script) { b.kids.stock = onlyOn("bad", s, stock) }, 1, 1, 14500 * time.Millisecond, report.KindInventory},
+		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
+		{"stock", func(b *stockBench, s script) { b.kids.stock = onlyOn("bad", s, stock) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -190,10 +190,10 @@ func TestOnceStuck(t *testing.T) {
 				}
 				wantEqual(t, "audits", len(b.kids.startsOf(auditOf("bad"))), c.audits)
 				wantEqual(t, "stock", len(b.kids.startsOf(stockOf("bad"))), c.stock)
-				state := stateOf(t, b.Snapshot(), "bad")
-				stuck := state.Stuck
-				if c.kind == report.KindInventory {
-					stuck = state.Resources.Stuck
+				dev := stateOf(t, b.Snapshot(), "bad")
+				stuck := dev.Stuck
+				if c.kind == state.KindInventory {
+					stuck = dev.Resources.Stuck
 				}
 				if stuck == nil || stuck.Verb != "ibv_destroy_cq" {
 					t.Errorf("stuck is %+v", stuck)
@@ -224,9 +224,9 @@ func TestOnceSlowToEnd(t *testing.T) {
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
-		state := stateOf(t, b.Snapshot(), "bad")
-		if state.Stuck != nil || state.Last == nil || state.Last.Outcome != report.OutcomeTimeout {
-			t.Errorf("stuck is %+v, the last run %+v", state.Stuck, state.Last)
+		dev := stateOf(t, b.Snapshot(), "bad")
+		if dev.Stuck != nil || dev.Last == nil || dev.Last.Outcome != state.OutcomeTimeout {
+			t.Errorf("stuck is %+v, the last run %+v", dev.Stuck, dev.Last)
 		}
 		b.kids.check(t)
 	})
@@ -301,8 +301,8 @@ func TestOnceVanished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		probes, audit, stock := onceOK(time.Second)
 		b := newOnceBench(t, probes, audit, stock, func(c *Config) {
-			c.Assess = func(d *report.DeviceState) *report.Assessment {
-				return &report.Assessment{Findings: []report.Finding{{Message: fmt.Sprint(d.Present)}}}
+			c.Assess = func(d *state.DeviceState) *state.Assessment {
+				return &state.Assessment{Findings: []state.Finding{{Message: fmt.Sprint(d.Present)}}}
 			}
 		}, "a", "b")
 		go func() {
@@ -315,9 +315,9 @@ func TestOnceVanished(t *testing.T) {
 		b.kids.check(t)
 		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
 		for device, present := range map[string]bool{"a": false, "b": true} {
-			state := stateOf(t, b.Snapshot(), device)
-			if state.Present != present || state.Assessment.Findings[0].Message != fmt.Sprint(present) || state.Last == nil || state.Contracts == nil {
-				t.Errorf("%s: %+v, assessed as %+v", device, state, state.Assessment)
+			dev := stateOf(t, b.Snapshot(), device)
+			if dev.Present != present || dev.Assessment.Findings[0].Message != fmt.Sprint(present) || dev.Last == nil || dev.Contracts == nil {
+				t.Errorf("%s: %+v, assessed as %+v", device, dev, dev.Assessment)
 			}
 		}
 	})

@@ -5,21 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // rounds is what a worker keeps of the runs of the probes for those to come: a run
 // neither asks again for what is known to be refused, nor does it do everything.
 type rounds struct {
 	// facts are what is known of the device; nil for nothing.
-	facts *report.Facts
+	facts *state.Facts
 	// whole tells that there was no run that was ok since the device became what it is:
 	// runs do everything, so that what fails does not wait for its turn to fail again.
 	whole bool
 	// turn is the number of the next turn. It is the same until it went well.
 	turn int
 	// probes are the probes by the latest runs that had their turn.
-	probes []report.Probe
+	probes []state.Probe
 }
 
 // task returns what the next run is told.
@@ -35,7 +35,7 @@ func (r *rounds) task() Probing {
 // take takes in a finished run. It returns what is kept of it, to which it adds what
 // earlier runs found and this one left out; and how the device has changed, if it is
 // another than before.
-func (r *rounds) take(run *report.Run) (kept *report.Run, changes []string) {
+func (r *rounds) take(run *state.Run) (kept *state.Run, changes []string) {
 	if f := run.Facts; f != nil {
 		if r.facts == nil || r.facts.Identity != f.Identity {
 			if r.facts != nil {
@@ -46,24 +46,24 @@ func (r *rounds) take(run *report.Run) (kept *report.Run, changes []string) {
 		r.facts = f
 	}
 	kept = run.Kept()
-	if done := run.Outcome == report.OutcomeOK || run.Outcome == report.OutcomeFailed; done && run.Light != nil && run.Info != nil {
+	if done := run.Outcome == state.OutcomeOK || run.Outcome == state.OutcomeFailed; done && run.Light != nil && run.Info != nil {
 		kept.Probes = keepRest(r.probes, kept.Probes)
 	}
 	if run.Turn != nil {
 		for i := range kept.Probes {
 			p := &kept.Probes[i]
-			if b := slices.IndexFunc(r.probes, func(b report.Probe) bool { return b.Name == p.Name }); b >= 0 {
+			if b := slices.IndexFunc(r.probes, func(b state.Probe) bool { return b.Name == p.Name }); b >= 0 {
 				carry(p, &r.probes[b], run.Turn)
 			}
 		}
 	}
 	switch run.Outcome {
-	case report.OutcomeOK:
+	case state.OutcomeOK:
 		r.whole, r.probes = r.whole && run.Light != nil, kept.Probes
 		if run.Turn != nil {
 			r.turn++
 		}
-	case report.OutcomeFailed:
+	case state.OutcomeFailed:
 		r.probes = kept.Probes
 	default: // It did not come to its end, so what it lacks need not be lacking.
 	}
@@ -72,38 +72,38 @@ func (r *rounds) take(run *report.Run) (kept *report.Run, changes []string) {
 
 // carry adds to what a probe found what it had found before and did not look at in this
 // turn.
-func carry(p, before *report.Probe, t *report.Turn) {
-	p.CQs = carried(before.CQs, p.CQs, func(c report.CQSize) string { return c.Profile },
-		func(c report.CQSize) bool { return !t.Created("cq", c.Profile) })
-	p.SRQs = carried(before.SRQs, p.SRQs, func(s report.SRQSize) string { return s.Profile },
-		func(s report.SRQSize) bool { return !t.Created("srq", s.Profile) })
-	p.QPs = carried(before.QPs, p.QPs, func(q report.QPSize) string { return q.Type + " " + q.Profile },
-		func(q report.QPSize) bool { return !t.Created("qp_"+q.Type, q.Profile) })
-	p.InlineSends = carried(before.InlineSends, p.InlineSends, func(s report.InlineSend) string { return s.Type },
-		func(report.InlineSend) bool { return true })
-	p.Memory = carried(before.Memory, p.Memory, func(m report.Memory) string { return m.Object + " " + m.Profile },
-		func(m report.Memory) bool { return !t.Created(m.Object, m.Profile) })
-	p.Clamps = carried(before.Clamps, p.Clamps, func(c report.Clamp) string { return c.Subject + " " + c.Profile + " " + c.Attribute },
-		func(c report.Clamp) bool { return !t.Created(c.Subject, c.Profile) })
-	p.Known = carried(before.Known, p.Known, func(k report.KnownShortfall) string { return k.Subject + " " + k.Message },
-		func(k report.KnownShortfall) bool { return !t.Created(objectOf(p.Name, k.Subject)) })
+func carry(p, before *state.Probe, t *state.Turn) {
+	p.CQs = carried(before.CQs, p.CQs, func(c state.CQSize) string { return c.Profile },
+		func(c state.CQSize) bool { return !t.Created("cq", c.Profile) })
+	p.SRQs = carried(before.SRQs, p.SRQs, func(s state.SRQSize) string { return s.Profile },
+		func(s state.SRQSize) bool { return !t.Created("srq", s.Profile) })
+	p.QPs = carried(before.QPs, p.QPs, func(q state.QPSize) string { return q.Type + " " + q.Profile },
+		func(q state.QPSize) bool { return !t.Created("qp_"+q.Type, q.Profile) })
+	p.InlineSends = carried(before.InlineSends, p.InlineSends, func(s state.InlineSend) string { return s.Type },
+		func(state.InlineSend) bool { return true })
+	p.Memory = carried(before.Memory, p.Memory, func(m state.Memory) string { return m.Object + " " + m.Profile },
+		func(m state.Memory) bool { return !t.Created(m.Object, m.Profile) })
+	p.Clamps = carried(before.Clamps, p.Clamps, func(c state.Clamp) string { return c.Subject + " " + c.Profile + " " + c.Attribute },
+		func(c state.Clamp) bool { return !t.Created(c.Subject, c.Profile) })
+	p.Known = carried(before.Known, p.Known, func(k state.KnownShortfall) string { return k.Subject + " " + k.Message },
+		func(k state.KnownShortfall) bool { return !t.Created(objectOf(p.Name, k.Subject)) })
 
 	// Of a port that no longer reaches itself nothing is known any more.
 	reached := func(port int) bool {
-		subject := fmt.Sprintf("%s port %d", report.PathLoopback, port)
-		return !slices.ContainsFunc(p.Skips, func(s report.Skip) bool { return s.Subject == subject }) &&
-			!slices.ContainsFunc(p.Failures, func(f report.Failure) bool { return f.Subject == subject })
+		subject := fmt.Sprintf("%s port %d", state.PathLoopback, port)
+		return !slices.ContainsFunc(p.Skips, func(s state.Skip) bool { return s.Subject == subject }) &&
+			!slices.ContainsFunc(p.Failures, func(f state.Failure) bool { return f.Subject == subject })
 	}
-	p.Ways = carried(before.Ways, p.Ways, func(w report.Way) string { return fmt.Sprint(w.Path, w.Port) },
-		func(w report.Way) bool {
-			return w.Path == report.PathLoopback && w.Port != t.Port && reached(w.Port)
+	p.Ways = carried(before.Ways, p.Ways, func(w state.Way) string { return fmt.Sprint(w.Path, w.Port) },
+		func(w state.Way) bool {
+			return w.Path == state.PathLoopback && w.Port != t.Port && reached(w.Port)
 		})
-	p.Latencies = carried(before.Latencies, p.Latencies, func(l report.Latency) string { return fmt.Sprint(l.Path, l.Mode, l.Port, l.Vector) },
-		func(l report.Latency) bool {
-			return !t.Measured(&l) && (l.Path != report.PathLoopback || reached(l.Port))
+	p.Latencies = carried(before.Latencies, p.Latencies, func(l state.Latency) string { return fmt.Sprint(l.Path, l.Mode, l.Port, l.Vector) },
+		func(l state.Latency) bool {
+			return !t.Measured(&l) && (l.Path != state.PathLoopback || reached(l.Port))
 		})
-	p.Skips = carried(before.Skips, p.Skips, func(s report.Skip) string { return s.Subject + " " + string(s.Reason) },
-		func(s report.Skip) bool {
+	p.Skips = carried(before.Skips, p.Skips, func(s state.Skip) string { return s.Subject + " " + string(s.Reason) },
+		func(s state.Skip) bool {
 			if !t.Created(objectOf(p.Name, s.Subject)) {
 				return true
 			}

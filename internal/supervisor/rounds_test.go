@@ -8,12 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // factsOf are facts about a device with some firmware.
-func factsOf(firmware string) *report.Facts {
-	return &report.Facts{Identity: report.Identity{Firmware: firmware}}
+func factsOf(firmware string) *state.Facts {
+	return &state.Facts{Identity: state.Identity{Firmware: firmware}}
 }
 
 // told says what a run is told: facts, and turn.
@@ -35,31 +36,31 @@ func TestRounds(t *testing.T) {
 	var r rounds
 	for i, step := range []struct {
 		told    string
-		outcome report.Outcome
+		outcome state.Outcome
 		turn    bool // that the run took its turn
-		facts   *report.Facts
+		facts   *state.Facts
 		changes int
 	}{
 		// A child that knows nothing does everything, whatever its turn.
-		{"nothing 0", report.OutcomeCrashed, false, nil, 0},
-		{"nothing 0", report.OutcomeOK, false, factsOf("1"), 0},
-		{"1 0", report.OutcomeOK, true, nil, 0},
-		{"1 1", report.OutcomeFailed, true, nil, 0},
-		{"1 1", report.OutcomeTimeout, false, nil, 0},
-		{"1 1", report.OutcomeCrashed, true, nil, 0},
-		{"1 1", report.OutcomeOK, true, factsOf("1"), 0},
-		{"1 2", report.OutcomeFailed, false, factsOf("2"), 1},
-		{"2 all", report.OutcomeTimeout, false, nil, 0},
-		{"2 all", report.OutcomeOK, false, nil, 0},
-		{"2 0", report.OutcomeOK, true, nil, 0},
-		{"2 1", report.OutcomeOK, true, nil, 0},
+		{"nothing 0", state.OutcomeCrashed, false, nil, 0},
+		{"nothing 0", state.OutcomeOK, false, factsOf("1"), 0},
+		{"1 0", state.OutcomeOK, true, nil, 0},
+		{"1 1", state.OutcomeFailed, true, nil, 0},
+		{"1 1", state.OutcomeTimeout, false, nil, 0},
+		{"1 1", state.OutcomeCrashed, true, nil, 0},
+		{"1 1", state.OutcomeOK, true, factsOf("1"), 0},
+		{"1 2", state.OutcomeFailed, false, factsOf("2"), 1},
+		{"2 all", state.OutcomeTimeout, false, nil, 0},
+		{"2 all", state.OutcomeOK, false, nil, 0},
+		{"2 0", state.OutcomeOK, true, nil, 0},
+		{"2 1", state.OutcomeOK, true, nil, 0},
 	} {
 		if got := told(r.task()); got != step.told {
 			t.Errorf("run %d is told %q, want %q", i, got, step.told)
 		}
-		run := &report.Run{Outcome: step.outcome, Facts: step.facts}
+		run := &state.Run{Outcome: step.outcome, Facts: step.facts}
 		if step.turn {
-			run.Turn = &report.Turn{Object: "cq"}
+			run.Turn = &state.Turn{Object: "cq"}
 		}
 		if _, changes := r.take(run); len(changes) != step.changes {
 			t.Errorf("run %d: changes %q", i, changes)
@@ -68,7 +69,7 @@ func TestRounds(t *testing.T) {
 }
 
 // all lists what probes found, but for what is found each time.
-func all(run *report.Run) string {
+func all(run *state.Run) string {
 	var list []string
 	for _, p := range run.Probes {
 		for _, c := range p.CQs {
@@ -106,94 +107,94 @@ func all(run *report.Run) string {
 // what had it is as it was found now, gone if it is not there any more.
 func TestCarried(t *testing.T) {
 	t.Parallel()
-	sizes := func(value int64, profiles ...string) (list []report.CQSize) {
+	sizes := func(value int64, profiles ...string) (list []state.CQSize) {
 		for _, p := range profiles {
-			list = append(list, report.CQSize{Profile: p, Actual: value})
+			list = append(list, state.CQSize{Profile: p, Actual: value})
 		}
 		return list
 	}
-	latency := func(path report.LatencyPath, mode report.LatencyMode, port, vector int, p50 time.Duration) report.Latency {
-		return report.Latency{Path: path, Mode: mode, Port: port, Vector: vector, Count: 1, P50: p50, Samples: []time.Duration{p50}}
+	latency := func(path state.LatencyPath, mode state.LatencyMode, port, vector int, p50 time.Duration) state.Latency {
+		return state.Latency{Path: path, Mode: mode, Port: port, Vector: vector, Count: 1, P50: p50, Samples: []time.Duration{p50}}
 	}
 	const (
-		loopback, flush = report.PathLoopback, report.PathFlush
-		anyEvent, poll  = report.ModeAny, report.ModePoll
+		loopback, flush = state.PathLoopback, state.PathFlush
+		anyEvent, poll  = state.ModeAny, state.ModePoll
 	)
 	for _, tc := range []struct {
 		name        string
-		turn        *report.Turn
-		before, now report.Probe
+		turn        *state.Turn
+		before, now state.Probe
 		want        string
 	}{
 		{
-			"a size that had its turn and failed", &report.Turn{Object: "cq"},
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
-			report.Probe{Name: "cq", CQs: sizes(2, "small", "large")},
+			"a size that had its turn and failed", &state.Turn{Object: "cq"},
+			state.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			state.Probe{Name: "cq", CQs: sizes(2, "small", "large")},
 			"cq small 2, cq large 2",
 		},
 		{
-			"sizes of which none had its turn", &report.Turn{Object: "srq"},
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
-			report.Probe{Name: "cq", CQs: sizes(2, "small")},
+			"sizes of which none had its turn", &state.Turn{Object: "srq"},
+			state.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			state.Probe{Name: "cq", CQs: sizes(2, "small")},
 			"cq small 2, cq medium 1, cq large 1",
 		},
 		{
 			"everything had its turn", nil,
-			report.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
-			report.Probe{Name: "cq", CQs: sizes(2, "medium")},
+			state.Probe{Name: "cq", CQs: sizes(1, "small", "medium", "large")},
+			state.Probe{Name: "cq", CQs: sizes(2, "medium")},
 			"cq medium 2",
 		},
 		{
-			"SRQs", &report.Turn{Object: "qp_rc"},
-			report.Probe{
-				Name: "srq", SRQs: []report.SRQSize{{Profile: "small"}, {Profile: "large", Actual: report.SRQAttr{WorkRequests: 1}}},
-				Skips: []report.Skip{{Subject: "small"}, {Subject: "medium"}},
+			"SRQs", &state.Turn{Object: "qp_rc"},
+			state.Probe{
+				Name: "srq", SRQs: []state.SRQSize{{Profile: "small"}, {Profile: "large", Actual: state.SRQAttr{WorkRequests: 1}}},
+				Skips: []state.Skip{{Subject: "small"}, {Subject: "medium"}},
 			},
-			report.Probe{Name: "srq"},
+			state.Probe{Name: "srq"},
 			"srq large 1, no medium",
 		},
 		{
-			"one type of two", &report.Turn{Object: "qp_rc"},
-			report.Probe{
-				Name: "qp", QPs: []report.QPSize{{Type: "rc", Profile: "small"}, {Type: "rc", Profile: "large"}, {Type: "uc", Profile: "small"}, {Type: "uc", Profile: "large"}},
-				Memory: []report.Memory{{Object: "qp_rc", Profile: "large"}, {Object: "qp_uc", Profile: "medium"}, {Object: "qp_uc", Profile: "large"}},
-				Clamps: []report.Clamp{{Subject: "qp_rc", Profile: "medium"}, {Subject: "qp_uc", Profile: "medium"}, {Subject: "qp_uc", Profile: "small"}},
-				Known:  []report.KnownShortfall{{Subject: "rc large", Message: "a"}, {Subject: "uc large", Message: "b"}, {Subject: "uc small", Message: "c"}},
+			"one type of two", &state.Turn{Object: "qp_rc"},
+			state.Probe{
+				Name: "qp", QPs: []state.QPSize{{Type: "rc", Profile: "small"}, {Type: "rc", Profile: "large"}, {Type: "uc", Profile: "small"}, {Type: "uc", Profile: "large"}},
+				Memory: []state.Memory{{Object: "qp_rc", Profile: "large"}, {Object: "qp_uc", Profile: "medium"}, {Object: "qp_uc", Profile: "large"}},
+				Clamps: []state.Clamp{{Subject: "qp_rc", Profile: "medium"}, {Subject: "qp_uc", Profile: "medium"}, {Subject: "qp_uc", Profile: "small"}},
+				Known:  []state.KnownShortfall{{Subject: "rc large", Message: "a"}, {Subject: "uc large", Message: "b"}, {Subject: "uc small", Message: "c"}},
 			},
-			report.Probe{
-				Name: "qp", QPs: []report.QPSize{{Type: "rc", Profile: "small", Actual: report.QPCap{InlineBytes: 2}}, {Type: "rc", Profile: "medium"}, {Type: "uc", Profile: "small"}},
-				Memory: []report.Memory{{Object: "qp_rc", Profile: "large", Virtual: 2}},
+			state.Probe{
+				Name: "qp", QPs: []state.QPSize{{Type: "rc", Profile: "small", Actual: state.QPCap{InlineBytes: 2}}, {Type: "rc", Profile: "medium"}, {Type: "uc", Profile: "small"}},
+				Memory: []state.Memory{{Object: "qp_rc", Profile: "large", Virtual: 2}},
 			},
 			"rc small 2, uc small 0, uc large 0, rc medium 0, qp_rc large 2 B, qp_uc medium 0 B, qp_uc large 0 B, qp_uc medium cut to 0, known uc large b",
 		},
 		{
-			"one vector and one port of two", &report.Turn{Object: "cq", Port: 1, Vector: 3},
-			report.Probe{
+			"one vector and one port of two", &state.Turn{Object: "cq", Port: 1, Vector: 3},
+			state.Probe{
 				Name: "notification",
-				Ways: []report.Way{{Port: 1, Path: loopback, By: "old"}, {Port: 1, Path: flush, By: "old"}, {Port: 2, Path: loopback, By: "old"}},
-				Latencies: []report.Latency{
+				Ways: []state.Way{{Port: 1, Path: loopback, By: "old"}, {Port: 1, Path: flush, By: "old"}, {Port: 2, Path: loopback, By: "old"}},
+				Latencies: []state.Latency{
 					latency(loopback, anyEvent, 1, 0, 1), latency(loopback, anyEvent, 1, 3, 1), latency(loopback, poll, 1, 0, 1),
 					latency(flush, anyEvent, 1, 0, 1), latency(flush, poll, 1, 0, 1), latency(loopback, anyEvent, 2, 0, 1), latency(loopback, poll, 2, 0, 1),
 				},
-				Skips: []report.Skip{{Subject: "loopback solicited port 1"}, {Subject: "loopback solicited port 2"}, {Subject: "flush solicited"}, {Subject: "loopback port 3"}},
+				Skips: []state.Skip{{Subject: "loopback solicited port 1"}, {Subject: "loopback solicited port 2"}, {Subject: "flush solicited"}, {Subject: "loopback port 3"}},
 			},
-			report.Probe{
+			state.Probe{
 				Name:      "notification",
-				Ways:      []report.Way{{Port: 1, Path: loopback, By: "new"}},
-				Latencies: []report.Latency{latency(loopback, anyEvent, 1, 3, 2), latency(flush, poll, 1, 3, 2)},
+				Ways:      []state.Way{{Port: 1, Path: loopback, By: "new"}},
+				Latencies: []state.Latency{latency(loopback, anyEvent, 1, 3, 2), latency(flush, poll, 1, 3, 2)},
 			},
 			"way loopback 1 new, way loopback 2 old, loopback any 1/0 1, loopback any 1/3 2, loopback any 2/0 1, loopback poll 2/0 1, flush poll 1/3 2, no loopback solicited port 2",
 		},
 		{
-			"a port that no longer reaches itself", &report.Turn{Object: "cq", Vector: 1},
-			report.Probe{
-				Name: "notification", Ways: []report.Way{{Port: 1, Path: loopback, By: "old"}},
-				Latencies: []report.Latency{latency(loopback, anyEvent, 1, 0, 1), latency(flush, anyEvent, 1, 0, 1), latency(flush, poll, 1, 0, 1)},
-				Skips:     []report.Skip{{Subject: "loopback solicited port 1"}},
+			"a port that no longer reaches itself", &state.Turn{Object: "cq", Vector: 1},
+			state.Probe{
+				Name: "notification", Ways: []state.Way{{Port: 1, Path: loopback, By: "old"}},
+				Latencies: []state.Latency{latency(loopback, anyEvent, 1, 0, 1), latency(flush, anyEvent, 1, 0, 1), latency(flush, poll, 1, 0, 1)},
+				Skips:     []state.Skip{{Subject: "loopback solicited port 1"}},
 			},
-			report.Probe{
-				Name: "notification", Latencies: []report.Latency{latency(flush, anyEvent, 1, 1, 2), latency(flush, poll, 1, 1, 2)},
-				Skips: []report.Skip{{Subject: "loopback port 1"}},
+			state.Probe{
+				Name: "notification", Latencies: []state.Latency{latency(flush, anyEvent, 1, 1, 2), latency(flush, poll, 1, 1, 2)},
+				Skips: []state.Skip{{Subject: "loopback port 1"}},
 			},
 			"flush any 1/0 1, flush any 1/1 2, flush poll 1/1 2, no loopback port 1",
 		},
@@ -201,12 +202,12 @@ func TestCarried(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			var r rounds
-			first := &report.Run{Outcome: report.OutcomeOK, Facts: factsOf("1"), Probes: []report.Probe{tc.before}}
+			first := &state.Run{Outcome: state.OutcomeOK, Facts: factsOf("1"), Probes: []state.Probe{tc.before}}
 			r.take(first)
 			was := all(first)
 			// One that was killed before it came so far leaves what is known.
-			r.take(&report.Run{Outcome: report.OutcomeTimeout, Probes: []report.Probe{{Name: tc.now.Name}}})
-			now := &report.Run{Outcome: report.OutcomeOK, Turn: tc.turn, Probes: []report.Probe{tc.now}}
+			r.take(&state.Run{Outcome: state.OutcomeTimeout, Probes: []state.Probe{{Name: tc.now.Name}}})
+			now := &state.Run{Outcome: state.OutcomeOK, Turn: tc.turn, Probes: []state.Probe{tc.now}}
 			kept, _ := r.take(now)
 			if got := all(kept); got != tc.want {
 				t.Errorf("kept:\n%s, want\n%s", got, tc.want)
@@ -215,7 +216,7 @@ func TestCarried(t *testing.T) {
 				t.Error("a run has changed")
 			}
 			// Of another device nothing is kept.
-			kept, _ = r.take(&report.Run{Outcome: report.OutcomeOK, Turn: tc.turn, Facts: factsOf("2"), Probes: []report.Probe{{Name: tc.now.Name}}})
+			kept, _ = r.take(&state.Run{Outcome: state.OutcomeOK, Turn: tc.turn, Facts: factsOf("2"), Probes: []state.Probe{{Name: tc.now.Name}}})
 			if got := all(kept); got != "" {
 				t.Errorf("kept of another device: %s", got)
 			}
@@ -228,11 +229,11 @@ func TestCarriedIsBounded(t *testing.T) {
 	t.Parallel()
 	var r rounds
 	for i := range 10 {
-		p := report.Probe{Name: "notification"}
+		p := state.Probe{Name: "notification"}
 		for vector := range 2000 {
-			p.Latencies = append(p.Latencies, report.Latency{Path: report.PathLoopback, Mode: report.ModeAny, Port: 1, Vector: 2000*i + vector})
+			p.Latencies = append(p.Latencies, state.Latency{Path: state.PathLoopback, Mode: state.ModeAny, Port: 1, Vector: 2000*i + vector})
 		}
-		kept, _ := r.take(&report.Run{Outcome: report.OutcomeOK, Turn: &report.Turn{Port: 1, Vector: -1}, Probes: []report.Probe{p}})
+		kept, _ := r.take(&state.Run{Outcome: state.OutcomeOK, Turn: &state.Turn{Port: 1, Vector: -1}, Probes: []state.Probe{p}})
 		if n := len(kept.Probes[0].Latencies); n < 2000 || n > maxCarried {
 			t.Errorf("%d measurements are kept", n)
 		}
@@ -243,16 +244,16 @@ func TestCarriedIsBounded(t *testing.T) {
 func knowing(t *testing.T, firmware string, turn bool) script {
 	t.Helper()
 	var b strings.Builder
-	w := report.NewWriter(&b)
-	_ = w.Device(report.Device{CompletionVectors: 1})
+	w := wire.NewWriter(&b)
+	_ = w.Device(state.Device{CompletionVectors: 1})
 	if firmware != "" {
 		_ = w.Facts(*factsOf(firmware))
 	}
 	if turn {
-		_ = w.Turn(report.Turn{Object: "cq", Port: 1})
+		_ = w.Turn(state.Turn{Object: "cq", Port: 1})
 	}
-	_ = w.Probe(report.Probe{Name: "cq", Status: report.StatusOK})
-	if err := w.End(report.End{}); err != nil {
+	_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusOK})
+	if err := w.End(wire.End{}); err != nil {
 		t.Fatal(err)
 	}
 	return script{output: b.String()}

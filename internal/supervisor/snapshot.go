@@ -4,27 +4,27 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // Snapshot returns what is known of the devices now. It is never nil, takes no
 // lock, and may be called at any time by any goroutine, also before and after
 // Run. The snapshot is shared: nobody changes it, the caller included.
-func (s *Supervisor) Snapshot() *report.Snapshot { return s.snapshot.Load() }
+func (s *Supervisor) Snapshot() *state.Snapshot { return s.snapshot.Load() }
 
 // assess sums up what is known of a device.
-func (s *Supervisor) assess(state *report.DeviceState) {
+func (s *Supervisor) assess(dev *state.DeviceState) {
 	if s.cfg.Assess != nil {
-		state.Assessment = s.cfg.Assess(state)
+		dev.Assessment = s.cfg.Assess(dev)
 	}
 }
 
 // publish makes what is known now the snapshot. It is called with mu held.
 func (s *Supervisor) publish() {
-	snap := &report.Snapshot{
+	snap := &state.Snapshot{
 		Provider:       s.cfg.Provider,
 		Ready:          s.discovered && len(s.awaited) == 0,
-		Devices:        make([]report.DeviceState, 0, len(s.workers)),
+		Devices:        make([]state.DeviceState, 0, len(s.workers)),
 		DiscoveryError: s.discoveryError,
 	}
 	for _, w := range s.workers {
@@ -38,10 +38,10 @@ func (s *Supervisor) publish() {
 		if _, ok := s.workers[name]; ok {
 			continue // whose auditor shows it
 		}
-		state := report.DeviceState{Name: name, Resources: &report.Resources{Stuck: left.stuck}}
-		s.assess(&state)
-		snap.Devices = append(snap.Devices, state)
+		dev := state.DeviceState{Name: name, Resources: &state.Resources{Stuck: left.stuck}}
+		s.assess(&dev)
+		snap.Devices = append(snap.Devices, dev)
 	}
-	slices.SortFunc(snap.Devices, func(a, b report.DeviceState) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // ErrStarted is returned by a second call of [Supervisor.Run].
@@ -29,7 +29,7 @@ type Supervisor struct {
 	runs, audits *lane
 
 	started  atomic.Bool
-	snapshot atomic.Pointer[report.Snapshot]
+	snapshot atomic.Pointer[state.Snapshot]
 	// ended tells the goroutine of Run which worker has ended.
 	ended chan *worker
 
@@ -147,7 +147,7 @@ func (s *Supervisor) discover(start func(*worker)) {
 		case !w.state.Present:
 			// Its worker is about to end, which may take long if a child is stuck.
 			// The next one starts when it has.
-			w.state = report.DeviceState{Name: name, Present: true, Stuck: w.state.Stuck}
+			w.state = state.DeviceState{Name: name, Present: true, Stuck: w.state.Stuck}
 			s.logAppeared(name)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // bench is a supervisor with fake children in virtual time.
@@ -73,7 +73,7 @@ func (b *bench) start() {
 }
 
 // after lets time pass.
-func (b *bench) after(d time.Duration) *report.Snapshot {
+func (b *bench) after(d time.Duration) *state.Snapshot {
 	time.Sleep(d)
 	synctest.Wait()
 	return b.Snapshot()
@@ -94,7 +94,7 @@ func (b *bench) logs(text string) int { return strings.Count(b.log.String(), tex
 
 func always(s script) func(string, int) script { return func(string, int) script { return s } }
 
-func names(s *report.Snapshot) []string {
+func names(s *state.Snapshot) []string {
 	var names []string
 	for _, d := range s.Devices {
 		names = append(names, d.Name)
@@ -102,7 +102,7 @@ func names(s *report.Snapshot) []string {
 	return names
 }
 
-func stateOf(t *testing.T, s *report.Snapshot, name string) report.DeviceState {
+func stateOf(t *testing.T, s *state.Snapshot, name string) state.DeviceState {
 	t.Helper()
 	for _, d := range s.Devices {
 		if d.Name == name {
@@ -110,7 +110,7 @@ func stateOf(t *testing.T, s *report.Snapshot, name string) report.DeviceState {
 		}
 	}
 	t.Fatalf("no %s in %v", name, names(s))
-	return report.DeviceState{}
+	return state.DeviceState{}
 }
 
 func wantEqual(t *testing.T, what string, got, want any) {
@@ -131,7 +131,7 @@ func TestRunsFollowInterval(t *testing.T) {
 		wantEqual(t, "starts on b", b.kids.startsOf("b"), want)
 		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
 		a := stateOf(t, b.Snapshot(), "a")
-		if !a.Present || a.Info == nil || a.Last == nil || a.Last.Outcome != report.OutcomeOK || a.Last.Duration != 7*time.Second ||
+		if !a.Present || a.Info == nil || a.Last == nil || a.Last.Outcome != state.OutcomeOK || a.Last.Duration != 7*time.Second ||
 			!a.LastSuccess.Equal(a.Last.Started) || a.Failures != 0 || a.Stuck != nil {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
@@ -201,12 +201,12 @@ func TestBackoffAndRecovery(t *testing.T) {
 		}
 		m := time.Minute
 		wantEqual(t, "pauses", pauses, []time.Duration{2 * m, 4 * m, 7 * m, 7 * m, 7 * m, m, m})
-		var outcomes []report.Outcome
+		var outcomes []state.Outcome
 		for _, r := range b.sink.runs("a")[:6] {
 			outcomes = append(outcomes, r.Outcome)
 		}
-		f := report.OutcomeFailed
-		wantEqual(t, "outcomes", outcomes, []report.Outcome{report.OutcomeTimeout, f, f, f, f, report.OutcomeOK})
+		f := state.OutcomeFailed
+		wantEqual(t, "outcomes", outcomes, []state.Outcome{state.OutcomeTimeout, f, f, f, f, state.OutcomeOK})
 		wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
 		b.end()
 	})
@@ -366,7 +366,7 @@ func TestChildDoesNotStart(t *testing.T) {
 		}
 		b.start()
 		a := stateOf(t, b.after(11*time.Second), "a")
-		if a.Last == nil || a.Last.Outcome != report.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
+		if a.Last == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
 			t.Errorf("last run %+v", a.Last)
 		}
 		close(loaded)
@@ -565,7 +565,7 @@ func TestStuck(t *testing.T) {
 		b.start()
 		snap := b.after(25 * time.Second)
 		bad := stateOf(t, snap, "bad")
-		if bad.Last == nil || bad.Last.Outcome != report.OutcomeTimeout || bad.Last.Verb != "ibv_destroy_cq" ||
+		if bad.Last == nil || bad.Last.Outcome != state.OutcomeTimeout || bad.Last.Verb != "ibv_destroy_cq" ||
 			!strings.Contains(bad.Last.Error, "cannot be killed") || !bad.Present || bad.Failures != 1 {
 			t.Fatalf("state %+v, last %+v", bad, bad.Last)
 		}
@@ -581,12 +581,12 @@ func TestStuck(t *testing.T) {
 
 		close(child.release)
 		bad = stateOf(t, b.after(0), "bad")
-		if bad.Stuck != nil || bad.Last.Outcome != report.OutcomeTimeout {
+		if bad.Stuck != nil || bad.Last.Outcome != state.OutcomeTimeout {
 			t.Errorf("state %+v", bad)
 		}
 		wantEqual(t, "messages", b.logs("that did not end has ended"), 1)
 		bad = stateOf(t, b.after(150*time.Second), "bad")
-		if bad.Last.Outcome != report.OutcomeOK || bad.Failures != 0 {
+		if bad.Last.Outcome != state.OutcomeOK || bad.Failures != 0 {
 			t.Errorf("state %+v", bad)
 		}
 		b.end()
@@ -602,7 +602,7 @@ func TestStuckAfterGarbage(t *testing.T) {
 		b := newBench(t, always(child), nil, "a")
 		b.start()
 		a := stateOf(t, b.after(5*time.Second), "a")
-		if a.Stuck == nil || a.Last.Outcome != report.OutcomeCrashed || !strings.Contains(a.Last.Error, "garbage") || a.Last.Verb != "ibv_destroy_cq" {
+		if a.Stuck == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "garbage") || a.Last.Verb != "ibv_destroy_cq" {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		close(child.release)
@@ -647,7 +647,7 @@ func TestStuckAndVanished(t *testing.T) {
 
 				close(child.release)
 				a = stateOf(t, b.after(time.Second), "a")
-				if !a.Present || a.Stuck != nil || a.Last == nil || a.Last.Outcome != report.OutcomeOK {
+				if !a.Present || a.Stuck != nil || a.Last == nil || a.Last.Outcome != state.OutcomeOK {
 					t.Errorf("state %+v after the child ended", a)
 				}
 				wantEqual(t, "told", b.sink.told()[observed:], []string{"a forgotten", "a ok"})
@@ -725,7 +725,7 @@ func TestStartFails(t *testing.T) {
 		b.launch = func(Command) (process, error) { return nil, errors.New("no more processes") }
 		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
-		if a.Last.Outcome != report.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
+		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		wantEqual(t, "warnings", b.logs("A run on the device failed"), 1)

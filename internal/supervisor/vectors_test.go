@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // measuring is a child that tells of so many completion vectors, and measures some of
@@ -15,16 +16,16 @@ import (
 func measuring(t *testing.T, vectors int, samples map[int]time.Duration) script {
 	t.Helper()
 	var b strings.Builder
-	w := report.NewWriter(&b)
-	p := report.Probe{Name: "notification", Status: report.StatusOK}
+	w := wire.NewWriter(&b)
+	p := state.Probe{Name: "notification", Status: state.StatusOK}
 	for vector, sample := range samples {
-		for _, mode := range []report.LatencyMode{report.ModeAny, report.ModePoll} {
-			l := report.Latency{Port: 1, Path: report.PathFlush, Mode: mode, Vector: vector, Samples: []time.Duration{sample}, Arms: []time.Duration{1}}
+		for _, mode := range []state.LatencyMode{state.ModeAny, state.ModePoll} {
+			l := state.Latency{Port: 1, Path: state.PathFlush, Mode: mode, Vector: vector, Samples: []time.Duration{sample}, Arms: []time.Duration{1}}
 			l.Summarise()
 			p.Latencies = append(p.Latencies, l)
 		}
 	}
-	_, _, _ = w.Device(report.Device{CompletionVectors: vectors}), w.Probe(p), w.End(report.End{})
+	_, _, _ = w.Device(state.Device{CompletionVectors: vectors}), w.Probe(p), w.End(wire.End{})
 	if err := w.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func vectorsOf(t *testing.T, b *bench, device string) string {
 	var all []string
 	for _, v := range n.Vectors {
 		all = append(all, fmt.Sprintf("%d: %d at %d", v.Vector, v.P50, int(v.Measured.Sub(b.kids.begin)/time.Minute)))
-		if v.Mode != report.ModeAny || v.Samples != nil || v.Arms != nil || len(v.Bins) != 1 || v.Bins[0].Samples != 1 {
+		if v.Mode != state.ModeAny || v.Samples != nil || v.Arms != nil || len(v.Bins) != 1 || v.Bins[0].Samples != 1 {
 			t.Errorf("kept of vector %d: %+v", v.Vector, v)
 		}
 	}
@@ -76,7 +77,7 @@ func TestLatestVectors(t *testing.T) {
 		next := func(_ string, n int) script { return steps[min(n, len(steps)-1)].child }
 		b := newBench(t, next, func(c *Config) { c.Backoff = c.Interval }, "a")
 		b.start()
-		var earlier []*report.Notification
+		var earlier []*state.Notification
 		for i, step := range steps {
 			if got := vectorsOf(t, b, "a"); got != step.want {
 				t.Errorf("%s: got %s, want %s", step.name, got, step.want)

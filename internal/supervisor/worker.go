@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // maxFirstDelay is the longest pause before the first run on a device.
@@ -19,7 +19,7 @@ const minPause = 10
 
 // job is one kind of run on a device.
 type job struct {
-	kind    report.Kind
+	kind    state.Kind
 	timeout time.Duration
 	// due is when the next run is to start; zero while that is open.
 	due time.Time
@@ -53,7 +53,7 @@ type worker struct {
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
 	// for.
-	state report.DeviceState
+	state state.DeviceState
 	gone  bool
 	// kept tells that the device stays in the snapshot if it vanishes. It does not
 	// change once the worker is there for others.
@@ -65,8 +65,8 @@ func newWorker(s *Supervisor, name string) *worker {
 		s:       s,
 		name:    name,
 		journal: journal{log: s.cfg.Logger.With("device", name)},
-		probes:  job{kind: report.KindProbe, timeout: s.cfg.Timeout},
-		state:   report.DeviceState{Name: name, Present: true},
+		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
+		state:   state.DeviceState{Name: name, Present: true},
 	}
 	if s.cfg.Contract.Command != nil {
 		w.audit = newAudit(s.cfg.Contract.Timeout)
@@ -144,7 +144,7 @@ func (w *worker) next() *job {
 // task returns what the child of a job is to do.
 func (w *worker) task(j *job) task {
 	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
-	if j.kind == report.KindContract {
+	if j.kind == state.KindContract {
 		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.leaveOut()) }
 	} else {
 		t.command = func() Command { return w.s.cfg.Command(w.name, w.rounds.task()) }
@@ -156,7 +156,7 @@ func (w *worker) task(j *job) task {
 // error: what the probes measure must not grow old because audits hang elsewhere.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
 	patient := ctx
-	if j.kind == report.KindContract {
+	if j.kind == state.KindContract {
 		var cancel context.CancelFunc
 		patient, cancel = context.WithDeadline(ctx, w.probes.due)
 		defer cancel()
@@ -168,33 +168,33 @@ func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error
 func (w *worker) hand(j *job, res result) {
 	run := res.run
 	take := w.probed
-	if j.kind == report.KindContract {
+	if j.kind == state.KindContract {
 		take = w.audited
 	}
 	change := take(res)
 	for _, sink := range w.s.cfg.Sinks {
 		sink.Observe(run)
 	}
-	w.update(func(state *report.DeviceState) {
+	w.update(func(dev *state.DeviceState) {
 		if res.left != nil {
-			state.Stuck = stuckState(res)
+			dev.Stuck = stuckState(res)
 		}
 		if w.gone {
 			return
 		}
 		if run.Info != nil {
-			state.Info = run.Info
+			dev.Info = run.Info
 		}
-		change(state)
+		change(dev)
 	})
 }
 
 // probed takes in a run of the probes. It returns how the device's state changes,
 // which is called with Supervisor.mu held.
-func (w *worker) probed(res result) (change func(*report.DeviceState)) {
+func (w *worker) probed(res result) (change func(*state.DeviceState)) {
 	run := res.run
-	w.probes.suspect = run.Outcome == report.OutcomeTimeout
-	if run.Outcome == report.OutcomeOK {
+	w.probes.suspect = run.Outcome == state.OutcomeTimeout
+	if run.Outcome == state.OutcomeOK {
 		w.failures = 0
 	} else {
 		w.failures++
@@ -207,15 +207,15 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 	}
 	measured := run.Kept()
 	waits := w.audit != nil && !w.audit.goesOn() && w.audit.due.IsZero()
-	return func(state *report.DeviceState) {
-		state.Last = kept
+	return func(dev *state.DeviceState) {
+		dev.Last = kept
 		if waits {
-			state.Contracts = putOff(state.Contracts, run.Light)
+			dev.Contracts = putOff(dev.Contracts, run.Light)
 		}
-		state.Notification = latestVectors(state.Notification, measured)
-		state.Failures = w.failures
-		if run.Outcome == report.OutcomeOK {
-			state.LastSuccess = run.Started
+		dev.Notification = latestVectors(dev.Notification, measured)
+		dev.Failures = w.failures
+		if run.Outcome == state.OutcomeOK {
+			dev.LastSuccess = run.Started
 		}
 		delete(w.s.awaited, w.name)
 	}
@@ -223,25 +223,25 @@ func (w *worker) probed(res result) (change func(*report.DeviceState)) {
 
 // latestVectors returns the latest measurement of each completion vector after a run
 // that is kept, of which before is what was known; nil for nothing. It changes neither.
-func latestVectors(before *report.Notification, run *report.Run) *report.Notification {
-	latest := make(map[int]report.VectorLatency)
+func latestVectors(before *state.Notification, run *state.Run) *state.Notification {
+	latest := make(map[int]state.VectorLatency)
 	if before != nil {
 		for _, v := range before.Vectors {
 			latest[v.Vector] = v
 		}
 	}
 	for _, l := range run.Vectors() {
-		latest[l.Vector] = report.VectorLatency{Latency: l, Measured: run.Started}
+		latest[l.Vector] = state.VectorLatency{Latency: l, Measured: run.Started}
 	}
 	if run.Info != nil {
-		maps.DeleteFunc(latest, func(n int, _ report.VectorLatency) bool { return n >= run.Info.CompletionVectors })
+		maps.DeleteFunc(latest, func(n int, _ state.VectorLatency) bool { return n >= run.Info.CompletionVectors })
 	}
 	if len(latest) == 0 {
 		return nil
 	}
-	after := new(report.Notification)
+	after := new(state.Notification)
 	numbers := slices.Sorted(maps.Keys(latest))
-	for _, n := range numbers[:min(len(numbers), report.MaxVectors)] {
+	for _, n := range numbers[:min(len(numbers), state.MaxVectors)] {
 		after.Vectors = append(after.Vectors, latest[n])
 	}
 	return after
@@ -249,30 +249,30 @@ func latestVectors(before *report.Notification, run *report.Run) *report.Notific
 
 // audited is probed for a run of the audit. What the run itself did not live to
 // say, the verdict on the contract that ended it, is added to it.
-func (w *worker) audited(res result) (change func(*report.DeviceState)) {
+func (w *worker) audited(res result) (change func(*state.DeviceState)) {
 	a := w.audit
-	if light := res.run.Light; light != nil && res.run.Outcome == report.OutcomeOK {
+	if light := res.run.Light; light != nil && res.run.Outcome == state.OutcomeOK {
 		a.children = 0
-		return func(state *report.DeviceState) { state.Contracts = putOff(state.Contracts, light) }
+		return func(dev *state.DeviceState) { dev.Contracts = putOff(dev.Contracts, light) }
 	}
 	a.take(res)
 	w.journal.auditRun(res.run, res.stderr)
 	if !a.goesOn() {
 		w.journal.auditEnd(a)
 	}
-	contracts := &report.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
+	contracts := &state.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
 	// What an earlier child of the audit could not destroy was not destroyed in it.
 	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
-	return func(state *report.DeviceState) { state.Contracts = contracts }
+	return func(dev *state.DeviceState) { dev.Contracts = contracts }
 }
 
 // putOff returns what is known of the contracts while an audit waits for the reason l;
 // nil for none. It does not change what was known before.
-func putOff(before *report.Contracts, l *report.Light) *report.Contracts {
+func putOff(before *state.Contracts, l *state.Light) *state.Contracts {
 	if before == nil && l == nil {
 		return nil
 	}
-	after := &report.Contracts{Verdicts: []report.Contract{}}
+	after := &state.Contracts{Verdicts: []state.Contract{}}
 	if before != nil {
 		*after = *before
 	}
@@ -285,23 +285,23 @@ func putOff(before *report.Contracts, l *report.Light) *report.Contracts {
 func (w *worker) stuck(all context.Context, res result) bool {
 	stuck := stuckState(res)
 	w.journal.stuck(stuck)
-	w.update(func(state *report.DeviceState) { state.Stuck = stuck })
+	w.update(func(dev *state.DeviceState) { dev.Stuck = stuck })
 	select {
 	case <-res.left.done():
 	case <-all.Done():
 		return false
 	}
 	w.journal.unstuck(stuck)
-	w.update(func(state *report.DeviceState) { state.Stuck = nil })
+	w.update(func(dev *state.DeviceState) { dev.Stuck = nil })
 	return true
 }
 
-func stuckState(res result) *report.Stuck {
-	return &report.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
+func stuckState(res result) *state.Stuck {
+	return &state.Stuck{PID: res.left.pid(), Verb: res.verb, Since: res.killed}
 }
 
 // update changes the state and publishes it.
-func (w *worker) update(change func(*report.DeviceState)) {
+func (w *worker) update(change func(*state.DeviceState)) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	change(&w.state)
@@ -310,16 +310,16 @@ func (w *worker) update(change func(*report.DeviceState)) {
 }
 
 // info returns what the device last said of itself; nil if it never did.
-func (w *worker) info() *report.Device {
+func (w *worker) info() *state.Device {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	return w.state.Info
 }
 
 // schedule says when a job is due again, now that a run of it is over.
-func (w *worker) schedule(j *job, run *report.Run) {
+func (w *worker) schedule(j *job, run *state.Run) {
 	now := time.Now()
-	if j.kind == report.KindContract {
+	if j.kind == state.KindContract {
 		// What is left of an audit waits for nothing but the probes, if they were
 		// due before.
 		j.due = now
@@ -349,7 +349,7 @@ func (w *worker) firstDelay() time.Duration {
 // was ok, the interval counts from that run's start. After any other it is longer
 // and counts from its end, so that a device that uses up its timeout leaves room
 // for the others.
-func (w *worker) nextDelay(run *report.Run) time.Duration {
+func (w *worker) nextDelay(run *state.Run) time.Duration {
 	cfg := &w.s.cfg
 	if w.failures == 0 {
 		return w.regular(run.Started, cfg.Interval)

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // device writes all that there is to say of one device, without the findings at the
 // top.
-func (p *page) device(d *status.Device, top told) {
+func (p *page) device(d *api.Device, top told) {
 	p.blank()
 	p.heading(d)
 	for i, f := range d.Findings {
@@ -20,7 +20,7 @@ func (p *page) device(d *status.Device, top told) {
 		}
 		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message, f.Action)
 	}
-	if len(d.Findings) == 0 || d.Health == status.HealthOK {
+	if len(d.Findings) == 0 || d.Health == api.HealthOK {
 		p.wrap(0, 0, p.of(plain, d.Headline))
 	}
 	if !d.Present {
@@ -46,7 +46,7 @@ func (p *page) device(d *status.Device, top told) {
 }
 
 // heading writes the name of a device across the page.
-func (p *page) heading(d *status.Device) {
+func (p *page) heading(d *api.Device) {
 	rule := "="
 	if p.screen.Unicode {
 		rule = "═"
@@ -58,13 +58,13 @@ func (p *page) heading(d *status.Device) {
 }
 
 // kindName is what people call a kind of run.
-func kindName(k report.Kind) string {
+func kindName(k state.Kind) string {
 	switch k {
-	case report.KindProbe, "":
+	case state.KindProbe, "":
 		return "probes"
-	case report.KindContract:
+	case state.KindContract:
 		return "contracts"
-	case report.KindInventory:
+	case state.KindInventory:
 		return "resource audit"
 	default:
 		return string(k)
@@ -72,7 +72,7 @@ func kindName(k report.Kind) string {
 }
 
 // identity writes what the device says of itself.
-func (p *page) identity(d *status.Device) {
+func (p *page) identity(d *api.Device) {
 	if i := d.Identity; i != nil {
 		firmware, guid, driver := "no firmware", "", ""
 		if i.Driver != "" {
@@ -98,7 +98,7 @@ func (p *page) identity(d *status.Device) {
 }
 
 // run writes how a run ended.
-func (p *page) run(label string, r *status.Run, more ...span) {
+func (p *page) run(label string, r *api.Run, more ...span) {
 	if r == nil {
 		p.labelled(label, append([]span{p.of(faint, "not run")}, more...)...)
 		return
@@ -114,14 +114,14 @@ func (p *page) run(label string, r *status.Run, more ...span) {
 }
 
 // probes writes how the probes did, and what failed and was skipped.
-func (p *page) probes(d *status.Device) {
+func (p *page) probes(d *api.Device) {
 	var names []span
 	for _, probe := range d.Probes {
 		s := faint
 		switch probe.Status {
-		case report.StatusOK:
+		case state.StatusOK:
 			s = good
-		case report.StatusFailed:
+		case state.StatusFailed:
 			s = bad
 		}
 		names = append(names, p.of(plain, ", "+probe.Name+" "), p.of(s, string(probe.Status)))
@@ -161,7 +161,7 @@ func inBrackets(verb, errno, message string) string {
 
 // contracts writes how the device keeps the contracts: those that it does not keep,
 // with the evidence, and those that were not judged, by reason.
-func (p *page) contracts(c *status.Contracts) {
+func (p *page) contracts(c *api.Contracts) {
 	if c == nil {
 		p.run("Contracts", nil)
 		return
@@ -176,7 +176,7 @@ func (p *page) contracts(c *status.Contracts) {
 		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
 	for _, v := range c.Verdicts {
 		switch v.Verdict {
-		case report.VerdictViolated:
+		case state.VerdictViolated:
 			if v.Known {
 				continue
 			}
@@ -186,13 +186,13 @@ func (p *page) contracts(c *status.Contracts) {
 					p.labelled("", p.of(faint, line.label), p.of(plain, line.text))
 				}
 			}
-		case report.VerdictSkipped:
+		case state.VerdictSkipped:
 			p.labelled("", p.of(faint, "skipped: "), p.of(plain, joined(": ", v.Name, v.Observed)+" ("+string(v.Reason)+")"))
 		}
 	}
 }
 
-func violatedStyle(c *status.Contracts) style {
+func violatedStyle(c *api.Contracts) style {
 	if unexpected(c) > 0 {
 		return odd
 	}
@@ -200,10 +200,10 @@ func violatedStyle(c *status.Contracts) style {
 }
 
 // unexpected is how many contracts are violated that the driver is not known to break.
-func unexpected(c *status.Contracts) int { return c.Violated - c.KnownViolated }
+func unexpected(c *api.Contracts) int { return c.Violated - c.KnownViolated }
 
 // knownViolated says how many contracts the driver is known to break, and does.
-func knownViolated(c *status.Contracts) string {
+func knownViolated(c *api.Contracts) string {
 	if c.KnownViolated == 0 {
 		return ""
 	}
@@ -212,11 +212,11 @@ func knownViolated(c *status.Contracts) string {
 
 // known writes what is known of the driver, in short: there is nothing to be done about
 // it, but for programs that rely on the opposite.
-func (p *page) known(d *status.Device) {
+func (p *page) known(d *api.Device) {
 	label := "Known"
 	for _, k := range d.Known {
 		text := joined(" ", k.Fact, k.Remedy)
-		if k.Verdict == report.VerdictHolds {
+		if k.Verdict == state.VerdictHolds {
 			text = "kept here, though it is known of the driver: " + text
 		}
 		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text))
@@ -225,7 +225,7 @@ func (p *page) known(d *status.Device) {
 }
 
 // audit writes how the resource audit went.
-func (p *page) audit(r *status.Resources) {
+func (p *page) audit(r *api.Resources) {
 	if r == nil {
 		p.run("Resources", nil)
 		return

@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // began is when everything in the fixtures happened.
 func began() time.Time { return time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC) }
 
-// of returns the status of these devices, as status.Of sums it up.
-func of(devices ...status.Device) *status.Status {
-	s := &status.Status{
-		Version: status.Version, Generated: began().Add(5 * time.Second), Exporter: "1.2.3", Host: "node17", Provider: "libibverbs",
-		Ready: true, Health: status.HealthOK, Devices: devices,
+// of returns the status of these devices, as api.Of sums it up.
+func of(devices ...api.Device) *api.Status {
+	s := &api.Status{
+		Version: api.Version, Generated: began().Add(5 * time.Second), Exporter: "1.2.3", Host: "node17", Provider: "libibverbs",
+		Ready: true, Health: api.HealthOK, Devices: devices,
 	}
-	healths := status.Healths()
-	rank := func(h status.Health) (n int) {
+	healths := api.Healths()
+	rank := func(h api.Health) (n int) {
 		for i, other := range healths {
 			if h == other {
 				n = i
@@ -26,8 +26,8 @@ func of(devices ...status.Device) *status.Status {
 		}
 		return n
 	}
-	for _, severity := range report.Severities() {
-		count := status.SeverityCount{Severity: severity}
+	for _, severity := range state.Severities() {
+		count := api.SeverityCount{Severity: severity}
 		for i := range devices {
 			for _, f := range devices[i].Findings {
 				if f.Severity == severity {
@@ -46,22 +46,22 @@ func of(devices ...status.Device) *status.Status {
 }
 
 // healthy returns a device of which there is all to tell and nothing to complain.
-func healthy(name string) status.Device {
-	return status.Device{
-		Name: name, Present: true, Health: status.HealthOK, Headline: "There is nothing to be done.", Findings: []status.Finding{},
-		Identity: &status.Identity{
+func healthy(name string) api.Device {
+	return api.Device{
+		Name: name, Present: true, Health: api.HealthOK, Headline: "There is nothing to be done.", Findings: []api.Finding{},
+		Identity: &api.Identity{
 			Transport: "InfiniBand", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, NodeGUID: "0c42:a103:00de:ad01", CompletionVectors: 8,
 		},
-		Ports: []status.Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}},
-		Run:   &status.Run{Started: began(), Duration: 0.4127, Outcome: report.OutcomeOK},
-		Probes: []status.Probe{
-			{Name: "cq", Status: report.StatusOK},
-			{Name: "comp_channel", Status: report.StatusOK},
-			{Name: "srq", Status: report.StatusOK},
-			{Name: "qp", Status: report.StatusOK, Skips: []status.Skip{{Subject: "raw_packet", Reason: report.SkipNotPermitted, Detail: "ibv_create_qp: EPERM: raw packets need CAP_NET_RAW"}}},
-			{Name: "notification", Status: report.StatusOK},
+		Ports: []api.Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}},
+		Run:   &api.Run{Started: began(), Duration: 0.4127, Outcome: state.OutcomeOK},
+		Probes: []api.Probe{
+			{Name: "cq", Status: state.StatusOK},
+			{Name: "comp_channel", Status: state.StatusOK},
+			{Name: "srq", Status: state.StatusOK},
+			{Name: "qp", Status: state.StatusOK, Skips: []api.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted, Detail: "ibv_create_qp: EPERM: raw packets need CAP_NET_RAW"}}},
+			{Name: "notification", Status: state.StatusOK},
 		},
-		Sizes: []status.Size{
+		Sizes: []api.Size{
 			{Object: "cq", Profile: "small", Attribute: "entries", Requested: 16, Actual: 31},
 			{Object: "cq", Profile: "large", Attribute: "entries", Requested: 4096, Actual: 8191},
 			{Object: "srq", Profile: "small", Attribute: "work_requests", Requested: 16, Actual: 16, Queried: new(int64(31))},
@@ -73,34 +73,34 @@ func healthy(name string) status.Device {
 			{Object: "qp_rc", Profile: "small", Attribute: "inline_bytes", Requested: 64, Actual: 64},
 			{Object: "qp_rc", Profile: "large", Attribute: "inline_bytes", Requested: 220, Actual: 200},
 		},
-		MaxInline: []status.MaxInline{{Type: "rc", Bytes: 956, Result: report.InlineSent}, {Type: "ud", Bytes: 220, Result: report.InlineUntried}},
-		Latencies: []status.Latency{
-			{Port: 1, Path: report.PathLoopback, Mode: report.ModeAny, Samples: 800, P50: 4.81e-6, P99: 9.12e-6, Distribution: bins(3.2e-6, 20, 180, 420, 160, 19, 0, 0, 1)},
-			{Port: 1, Path: report.PathLoopback, Mode: report.ModePoll, Samples: 100, P50: 0.914e-6, P99: 1.2e-6, Distribution: bins(0.7e-6, 30, 60, 10)},
+		MaxInline: []api.MaxInline{{Type: "rc", Bytes: 956, Result: state.InlineSent}, {Type: "ud", Bytes: 220, Result: state.InlineUntried}},
+		Latencies: []api.Latency{
+			{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Samples: 800, P50: 4.81e-6, P99: 9.12e-6, Distribution: bins(3.2e-6, 20, 180, 420, 160, 19, 0, 0, 1)},
+			{Port: 1, Path: state.PathLoopback, Mode: state.ModePoll, Samples: 100, P50: 0.914e-6, P99: 1.2e-6, Distribution: bins(0.7e-6, 30, 60, 10)},
 		},
 		Vectors: vectors(8, 4.8e-6),
-		Contracts: &status.Contracts{
-			Run: &status.Run{Started: began(), Duration: 2.31, Outcome: report.OutcomeOK}, Holds: 22, Skipped: 1,
-			Verdicts: []status.Contract{{
-				Name: "qp_destroy_busy_multicast", Severity: report.SeverityCritical, Verdict: report.VerdictSkipped, Reason: report.SkipNotSupported,
+		Contracts: &api.Contracts{
+			Run: &api.Run{Started: began(), Duration: 2.31, Outcome: state.OutcomeOK}, Holds: 22, Skipped: 1,
+			Verdicts: []api.Contract{{
+				Name: "qp_destroy_busy_multicast", Severity: state.SeverityCritical, Verdict: state.VerdictSkipped, Reason: state.SkipNotSupported,
 				Observed: "the device says max_mcast_grp 0",
-			}, {Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictHolds}},
+			}, {Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictHolds}},
 		},
-		Resources: &status.Resources{
-			Run: &status.Run{Started: began(), Duration: 0.0113, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: new(true),
-			Types: []status.Type{
+		Resources: &api.Resources{
+			Run: &api.Run{Started: began(), Duration: 0.0113, Outcome: state.OutcomeOK}, Taken: began(), PIDsVisible: new(true),
+			Types: []api.Type{
 				{Type: "pd", Objects: 3, User: 2, Kernel: 1, Limit: new(int64(8388608)), Orphaned: new(int64)},
 				{Type: "cq", Objects: 66, User: 64, Kernel: 2, Limit: new(int64(16777216)), Orphaned: new(int64)},
 				{Type: "qp", Objects: 37, User: 35, Kernel: 2, Limit: new(int64(131072)), Orphaned: new(int64)},
 				{Type: "ctx", Objects: 1, User: 1},
 			},
-			QueuePairs: []status.QueuePairs{{Type: "rc", State: "rts", Objects: 35}, {Type: "gsi", State: "rts", Objects: 2}},
-			Owners: []status.Owner{{
+			QueuePairs: []api.QueuePairs{{Type: "rc", State: "rts", Objects: 35}, {Type: "gsi", State: "rts", Objects: 2}},
+			Owners: []api.Owner{{
 				PID: 4711, Comm: "trainer", ContainerID: "b81f6a2e9d3c47058e1f2a3b", PodUID: "7e41b9a8-03cd-4d5f-8a16-c2f9e0d7b354",
-				Types:   []status.TypeCount{{Type: "cq", Objects: 64}, {Type: "qp", Objects: 35}, {Type: "pd", Objects: 2}, {Type: "ctx", Objects: 1}},
-				Memlock: &status.Memlock{Pinned: 96 << 20, Limit: new(int64(1 << 30))},
+				Types:   []api.TypeCount{{Type: "cq", Objects: 64}, {Type: "qp", Objects: 35}, {Type: "pd", Objects: 2}, {Type: "ctx", Objects: 1}},
+				Memlock: &api.Memlock{Pinned: 96 << 20, Limit: new(int64(1 << 30))},
 			}},
-			Cgroups: []status.Cgroup{
+			Cgroups: []api.Cgroup{
 				{Cgroup: "/kubepods.slice/pod7e41b9a8", Resource: "hca_handle", Objects: 1, Limit: new(int64(8))},
 				{Cgroup: "/kubepods.slice/pod7e41b9a8", Resource: "hca_object", Objects: 101},
 			},
@@ -110,22 +110,22 @@ func healthy(name string) status.Device {
 
 // knowing returns a device that breaks contracts as its driver is known to, and no
 // others.
-func knowing() status.Device {
+func knowing() api.Device {
 	d := healthy("hns_0")
 	d.Identity.Driver = "hns"
 	d.Contracts.Holds, d.Contracts.Violated, d.Contracts.KnownViolated = 21, 1, 1
-	d.Contracts.Verdicts = append([]status.Contract{{
-		Name: "cq_at_least_requested", Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Observed: "asked→given: 256→255",
+	d.Contracts.Verdicts = append([]api.Contract{{
+		Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Observed: "asked→given: 256→255",
 		Known: true, Fact: "cqe is the index of the last entry: one less than the queue has.", Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c",
 	}}, d.Contracts.Verdicts...)
-	d.Known = []status.Known{
+	d.Known = []api.Known{
 		{
-			Contract: "cq_at_least_requested", Verdict: report.VerdictViolated, Observed: "asked→given: 256→255",
+			Contract: "cq_at_least_requested", Verdict: state.VerdictViolated, Observed: "asked→given: 256→255",
 			Fact: "cqe is the index of the last entry: one less than the queue has.", Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c",
 			Remedy: "Ask for more entries than are needed.",
 		},
 		{
-			Contract: "qp_recv_caps_ignored_with_srq", Verdict: report.VerdictHolds, Observed: "both 0: created",
+			Contract: "qp_recv_caps_ignored_with_srq", Verdict: state.VerdictHolds, Observed: "both 0: created",
 			Fact: "The sizes of the receive queue are held against the limits.", Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
 		},
 	}
@@ -133,12 +133,12 @@ func knowing() status.Device {
 }
 
 // bins returns bins that have these samples, from one bound on.
-func bins(from float64, samples ...int) []status.Bin {
+func bins(from float64, samples ...int) []api.Bin {
 	const ratio = 1.333521432 // 8 bins to a power of ten
-	var all []status.Bin
+	var all []api.Bin
 	for _, n := range samples {
 		if n > 0 {
-			all = append(all, status.Bin{From: from, To: from * ratio, Samples: n})
+			all = append(all, api.Bin{From: from, To: from * ratio, Samples: n})
 		}
 		from *= ratio
 	}
@@ -146,87 +146,87 @@ func bins(from float64, samples ...int) []status.Bin {
 }
 
 // vectors returns n vectors that take about as long as each other.
-func vectors(n int, p50 float64) []status.Vector {
-	var all []status.Vector
+func vectors(n int, p50 float64) []api.Vector {
+	var all []api.Vector
 	for i := range n {
-		all = append(all, status.Vector{
-			Number: i, Port: 1, Path: report.PathLoopback, Samples: 100, P50: p50 * (1 + float64(i%3)/10), P99: 2 * p50, Measured: began(),
+		all = append(all, api.Vector{
+			Number: i, Port: 1, Path: state.PathLoopback, Samples: 100, P50: p50 * (1 + float64(i%3)/10), P99: 2 * p50, Measured: began(),
 		})
 	}
 	return all
 }
 
 // ill gives a device a finding, and the health that comes of it.
-func ill(d status.Device, f status.Finding) status.Device {
+func ill(d api.Device, f api.Finding) api.Device {
 	d.Findings = append(d.Findings, f)
 	switch f.Severity {
-	case report.SeverityCritical:
-		d.Health, d.Headline = status.HealthCritical, f.Message
-	case report.SeverityWarning:
-		if d.Health != status.HealthCritical {
-			d.Health, d.Headline = status.HealthWarning, f.Message
+	case state.SeverityCritical:
+		d.Health, d.Headline = api.HealthCritical, f.Message
+	case state.SeverityWarning:
+		if d.Health != api.HealthCritical {
+			d.Health, d.Headline = api.HealthWarning, f.Message
 		}
 	}
 	return d
 }
 
-func stuck() status.Device {
-	d := ill(healthy("mlx5_0"), status.Finding{
-		Kind: report.FindingStuck, Severity: report.SeverityCritical, Subject: "pid 12345",
+func stuck() api.Device {
+	d := ill(healthy("mlx5_0"), api.Finding{
+		Kind: state.FindingStuck, Severity: state.SeverityCritical, Subject: "pid 12345",
 		Message: "A child of the probes or the contract audit, pid 12345, was killed and has not ended since 2026-03-14T15:09:26Z, in ibv_destroy_qp.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/12345/stack`, and `dmesg`. Nothing can kill it: a reset of the device may free it; if that waits as well, restart the host.",
 	})
-	d.Stuck = []status.Stuck{{Kind: report.KindProbe, PID: 12345, Verb: "ibv_destroy_qp", Since: began()}}
-	d.Run = &status.Run{Started: began(), Duration: 10, Outcome: report.OutcomeTimeout, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed", Verb: "ibv_destroy_qp"}
+	d.Stuck = []api.Stuck{{Kind: state.KindProbe, PID: 12345, Verb: "ibv_destroy_qp", Since: began()}}
+	d.Run = &api.Run{Started: began(), Duration: 10, Outcome: state.OutcomeTimeout, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed", Verb: "ibv_destroy_qp"}
 	d.Probes, d.Latencies, d.Vectors, d.Contracts, d.Sizes, d.MaxInline = d.Probes[:2], nil, nil, nil, nil, nil
 	return d
 }
 
-func violated() status.Device {
-	d := ill(healthy("siw0"), status.Finding{
-		Kind: report.FindingContract, Severity: report.SeverityCritical, Subject: "notify_any",
+func violated() api.Device {
+	d := ill(healthy("siw0"), api.Finding{
+		Kind: state.FindingContract, Severity: state.SeverityCritical, Subject: "notify_any",
 		Message: "The device breaks the contract. Asked: a successful completion after ibv_req_notify_cq. Expected: an event. Observed: none within 500ms.",
 		Action:  "See docs/contracts.md#notify_any.",
 	})
 	d.Contracts.Holds, d.Contracts.Violated = 21, 1
-	d.Contracts.Verdicts = append([]status.Contract{{
-		Name: "notify_any", Severity: report.SeverityCritical, Verdict: report.VerdictViolated,
+	d.Contracts.Verdicts = append([]api.Contract{{
+		Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictViolated,
 		Asked: "a successful completion after ibv_req_notify_cq with solicited_only 0", Expected: "an event", Observed: "no event within 500ms; the completion was there",
 	}}, d.Contracts.Verdicts...)
 	return d
 }
 
-func leaking() status.Device {
-	d := ill(healthy("rxe0"), status.Finding{
-		Kind: report.FindingLeaked, Severity: report.SeverityWarning, Subject: "the exporter's own objects",
+func leaking() api.Device {
+	d := ill(healthy("rxe0"), api.Finding{
+		Kind: state.FindingLeaked, Severity: state.SeverityWarning, Subject: "the exporter's own objects",
 		Message: "Left of children of the exporter that have ended: 3 objects (2 qp, 1 cq).",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=rxe0`.",
 	})
 	d.Resources.Types[1].Leaked, d.Resources.Types[2].Leaked, d.Resources.Types[2].Orphaned = 1, 2, new(int64(5))
 	d.Resources.Types[2].Limit = new(int64(38))
-	d.Resources.Types[0].Incomplete = report.IncompleteMaxObjects
+	d.Resources.Types[0].Incomplete = state.IncompleteMaxObjects
 	return d
 }
 
-func denied() status.Device {
-	d := status.Device{Name: "rxe0", Present: true, Failures: 1}
-	d.Run = &status.Run{Started: began(), Duration: 0.012, Outcome: report.OutcomeFailed, Error: "the device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied)"}
-	d.Contracts = &status.Contracts{Run: &status.Run{Started: began(), Duration: 0.011, Outcome: report.OutcomeFailed, Error: d.Run.Error}}
-	d.Resources = &status.Resources{Run: &status.Run{Started: began(), Duration: 0.01, Outcome: report.OutcomeOK}, Taken: began(), PIDsVisible: new(false), Types: healthy("").Resources.Types[:1]}
+func denied() api.Device {
+	d := api.Device{Name: "rxe0", Present: true, Failures: 1}
+	d.Run = &api.Run{Started: began(), Duration: 0.012, Outcome: state.OutcomeFailed, Error: "the device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied)"}
+	d.Contracts = &api.Contracts{Run: &api.Run{Started: began(), Duration: 0.011, Outcome: state.OutcomeFailed, Error: d.Run.Error}}
+	d.Resources = &api.Resources{Run: &api.Run{Started: began(), Duration: 0.01, Outcome: state.OutcomeOK}, Taken: began(), PIDsVisible: new(false), Types: healthy("").Resources.Types[:1]}
 	d.Resources.Types[0].Limit = nil // which the device tells, and it could not be asked
-	return ill(d, status.Finding{
-		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device",
+	return ill(d, api.Finding{
+		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device",
 		Message: "The device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied).",
 		Action:  "Let the exporter open the device node: `ls -l /dev/infiniband`.",
 	})
 }
 
-func memlock() status.Device {
+func memlock() api.Device {
 	d := healthy("rxe0")
-	d.Probes[4].Failures = []status.Failure{{Subject: "loopback any", Verb: "ibv_reg_mr", Errno: "ENOMEM", Message: "no memory region for the messages"}}
-	d.Probes[4].Status, d.Run.Outcome, d.Run.Error = report.StatusFailed, report.OutcomeFailed, "notification: loopback any: no memory region"
-	return ill(d, status.Finding{
-		Kind: report.FindingProbeFailed, Severity: report.SeverityWarning, Subject: "notification",
+	d.Probes[4].Failures = []api.Failure{{Subject: "loopback any", Verb: "ibv_reg_mr", Errno: "ENOMEM", Message: "no memory region for the messages"}}
+	d.Probes[4].Status, d.Run.Outcome, d.Run.Error = state.StatusFailed, state.OutcomeFailed, "notification: loopback any: no memory region"
+	return ill(d, api.Finding{
+		Kind: state.FindingProbeFailed, Severity: state.SeverityWarning, Subject: "notification",
 		Message: "Memory could not be registered: the limit on locked memory, RLIMIT_MEMLOCK, is 0 bytes.",
 		Action:  "Raise the limit: LimitMEMLOCK=infinity.",
 	})
@@ -236,22 +236,22 @@ func memlock() status.Device {
 const evil = "\x1b[31m\x1b]0;owned\x07<b>\"'&\n\r\t\x00\x9b2J\u202e\u009b31mé中\xff\xfe\U0001f600\u0301"
 
 // hostile is a device all of whose text is evil, even what never can be.
-func hostile() status.Device {
+func hostile() api.Device {
 	d := violated()
 	d.Name, d.Headline = "mlx"+evil, evil
-	d.Findings = append(d.Findings, status.Finding{Kind: evil, Severity: evil, Subject: evil, Message: evil, Meaning: evil, Action: evil})
+	d.Findings = append(d.Findings, api.Finding{Kind: evil, Severity: evil, Subject: evil, Message: evil, Meaning: evil, Action: evil})
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		f.Subject, f.Message, f.Action, f.Kind = evil, evil, evil, report.FindingKind(evil)
+		f.Subject, f.Message, f.Action, f.Kind = evil, evil, evil, state.FindingKind(evil)
 	}
-	*d.Identity = status.Identity{Transport: evil, Firmware: evil, NodeGUID: evil, CompletionVectors: -1}
-	d.Ports = append(d.Ports, status.Port{Number: -7, State: evil, LinkLayer: evil, ActiveMTU: -1})
+	*d.Identity = api.Identity{Transport: evil, Firmware: evil, NodeGUID: evil, CompletionVectors: -1}
+	d.Ports = append(d.Ports, api.Port{Number: -7, State: evil, LinkLayer: evil, ActiveMTU: -1})
 	d.Run.Outcome, d.Run.Error, d.Run.Verb = evil, evil, evil
-	d.Stuck = []status.Stuck{{Kind: evil, PID: -1, Verb: evil}}
+	d.Stuck = []api.Stuck{{Kind: evil, PID: -1, Verb: evil}}
 	for i := range d.Probes {
-		d.Probes[i] = status.Probe{
-			Name: evil, Status: evil, Failures: []status.Failure{{Subject: evil, Verb: evil, Errno: evil, Message: evil}},
-			Skips: []status.Skip{{Subject: evil, Reason: evil, Detail: evil}},
+		d.Probes[i] = api.Probe{
+			Name: evil, Status: evil, Failures: []api.Failure{{Subject: evil, Verb: evil, Errno: evil, Message: evil}},
+			Skips: []api.Skip{{Subject: evil, Reason: evil, Detail: evil}},
 		}
 	}
 	for i := range d.Sizes {
@@ -276,43 +276,43 @@ func hostile() status.Device {
 	for i := range r.Types {
 		r.Types[i].Type, r.Types[i].Incomplete, r.Types[i].Others = evil, evil, 3
 	}
-	r.QueuePairs[0] = status.QueuePairs{Type: evil, State: evil, Objects: 1}
+	r.QueuePairs[0] = api.QueuePairs{Type: evil, State: evil, Objects: 1}
 	o := &r.Owners[0]
 	o.Comm, o.ContainerID, o.PodUID, o.Types[0].Type = evil, evil, evil, evil
 	for i := range r.Cgroups {
-		r.Cgroups[i] = status.Cgroup{Cgroup: evil, ContainerID: evil, PodUID: evil, Resource: evil}
+		r.Cgroups[i] = api.Cgroup{Cgroup: evil, ContainerID: evil, PodUID: evil, Resource: evil}
 	}
 	return d
 }
 
 // fleet is a host with many devices with many vectors, of which some have troubles.
-func fleet() *status.Status {
-	var devices []status.Device
+func fleet() *api.Status {
+	var devices []api.Device
 	for i := range 64 {
 		d := healthy(fmt.Sprintf("mlx5_%02d", i))
 		d.Vectors, d.Identity.CompletionVectors = vectors(64, 5e-6), 64
 		switch {
 		case i == 7:
 			d.Vectors[33].Slow, d.Vectors[33].P50, d.Vectors[33].P99 = true, 81e-6, 120e-6
-			d = ill(d, status.Finding{
-				Kind: report.FindingSlowVector, Severity: report.SeverityWarning, Subject: "vector 33",
+			d = ill(d, api.Finding{
+				Kind: state.FindingSlowVector, Severity: state.SeverityWarning, Subject: "vector 33",
 				Message: "vector 33 takes 81µs in the median, where 5µs are usual.", Action: "See /proc/interrupts.",
 			})
 		case i >= 60:
 			d.Ports[0].State = "down"
 			for n := range 1 + 8*(i%2) { // Those of odd number have more than fit.
-				d = ill(d, status.Finding{
-					Kind: report.FindingPortDown, Severity: report.SeverityInfo, Subject: fmt.Sprintf("port %d", n+1),
+				d = ill(d, api.Finding{
+					Kind: state.FindingPortDown, Severity: state.SeverityInfo, Subject: fmt.Sprintf("port %d", n+1),
 					Message: fmt.Sprintf("Port %d is down.", n+1), Action: "See `rdma link show`.",
 				})
 			}
-			d = ill(d, status.Finding{
-				Kind: report.FindingProbeFailed, Severity: report.SeverityCritical, Subject: d.Name,
+			d = ill(d, api.Finding{
+				Kind: state.FindingProbeFailed, Severity: state.SeverityCritical, Subject: d.Name,
 				Message: "ibv_create_qp failed with ENOMEM.", Action: "See `dmesg`.",
 			})
 		case i >= 40 && i < 50:
-			d = ill(d, status.Finding{
-				Kind: report.FindingMemlock, Severity: report.SeverityWarning, Subject: "pid 4711 (trainer)",
+			d = ill(d, api.Finding{
+				Kind: state.FindingMemlock, Severity: state.SeverityWarning, Subject: "pid 4711 (trainer)",
 				Message: "It has 96 % of its locked memory.", Action: "Raise the limit.",
 			})
 		}
@@ -322,23 +322,23 @@ func fleet() *status.Status {
 }
 
 // nobody is a host without devices.
-func nobody() *status.Status {
+func nobody() *api.Status {
 	s := of()
-	s.Health = status.HealthWarning
-	s.Problem = &status.Problem{
-		Kind: status.ProblemNoDevices, Health: status.HealthWarning, Message: "No RDMA device was found.",
+	s.Health = api.HealthWarning
+	s.Problem = &api.Problem{
+		Kind: api.ProblemNoDevices, Health: api.HealthWarning, Message: "No RDMA device was found.",
 		Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`.",
 	}
 	return s
 }
 
 // leftAlone is a device that others use, since its contracts were judged or before.
-func leftAlone(judged bool) status.Device {
+func leftAlone(judged bool) api.Device {
 	d := healthy("mlx5_0")
-	busy := &status.Light{Reason: report.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	busy := &api.Light{Reason: state.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
 	run := *d.Run
-	run.Light, d.Run, d.Headline = busy, &run, status.NothingToDo+" Left alone for the time being: "+busy.Detail+"."
-	contracts := status.Contracts{PutOff: busy}
+	run.Light, d.Run, d.Headline = busy, &run, api.NothingToDo+" Left alone for the time being: "+busy.Detail+"."
+	contracts := api.Contracts{PutOff: busy}
 	if judged {
 		contracts = *d.Contracts
 		contracts.PutOff = busy

@@ -6,11 +6,11 @@ import (
 	"math"
 	"strings"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // latencies writes how long completions took, by port, path and mode.
-func (p *page) latencies(all []status.Latency) {
+func (p *page) latencies(all []api.Latency) {
 	if len(all) == 0 {
 		return
 	}
@@ -37,7 +37,7 @@ func (p *page) latencies(all []status.Latency) {
 }
 
 // ways writes how completions were brought about.
-func (p *page) ways(all []status.Way) {
+func (p *page) ways(all []api.Way) {
 	for _, w := range all {
 		text := w.By
 		if w.InsteadOf != "" {
@@ -48,7 +48,7 @@ func (p *page) ways(all []status.Way) {
 }
 
 // wrong says what went wrong in a measurement.
-func wrong(l *status.Latency) string {
+func wrong(l *api.Latency) string {
 	var parts []string
 	for _, w := range []struct {
 		n    int
@@ -71,13 +71,13 @@ func wrong(l *status.Latency) string {
 const maxColumns = 24
 
 // picture returns a distribution as a row of bars, on the scale of ratios.
-func (p *page) picture(bins []status.Bin) span {
+func (p *page) picture(bins []api.Bin) span {
 	return p.of(plain, p.bars(spread(bins, maxColumns)))
 }
 
 // spread returns how many samples are in each of at most so many columns, which
 // cover the bins from the first to the last. Nothing comes of bins that are none.
-func spread(bins []status.Bin, most int) []float64 {
+func spread(bins []api.Bin, most int) []float64 {
 	var from, to, ratio float64
 	for _, b := range bins {
 		if !(b.From > 0 && b.To > b.From) || math.IsInf(b.To, 1) || b.Samples <= 0 {
@@ -129,7 +129,7 @@ func (p *page) bars(values []float64) string {
 
 // vectors writes how long notification takes on each completion vector: a strip in
 // which the slow ones stand out, and the slow ones in words.
-func (p *page) vectors(d *status.Device) {
+func (p *page) vectors(d *api.Device) {
 	if len(d.Vectors) == 0 {
 		return
 	}
@@ -182,7 +182,7 @@ func (p *page) vectors(d *status.Device) {
 
 // slowMarks returns a line that points at the slow ones, for those who see no
 // colours.
-func slowMarks(vectors []status.Vector) string {
+func slowMarks(vectors []api.Vector) string {
 	var b strings.Builder
 	for i := range vectors {
 		if vectors[i].Slow || vectors[i].Wrong > 0 {

@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // style is how text looks.
@@ -337,11 +337,11 @@ func (p *page) sentences(t *table) {
 func (p *page) cell(s style, text string) []span { return []span{p.of(s, text)} }
 
 // healthStyle returns how a health looks.
-func healthStyle(h status.Health) style {
+func healthStyle(h api.Health) style {
 	switch h {
-	case status.HealthOK:
+	case api.HealthOK:
 		return good
-	case status.HealthCritical:
+	case api.HealthCritical:
 		return bad
 	default:
 		return odd
@@ -349,11 +349,11 @@ func healthStyle(h status.Health) style {
 }
 
 // severityStyle returns how a severity looks.
-func severityStyle(s report.Severity) style {
+func severityStyle(s state.Severity) style {
 	switch s {
-	case report.SeverityCritical:
+	case state.SeverityCritical:
 		return bad
-	case report.SeverityInfo:
+	case state.SeverityInfo:
 		return faint
 	default:
 		return odd
@@ -361,8 +361,8 @@ func severityStyle(s report.Severity) style {
 }
 
 // outcomeStyle returns how the outcome of a run looks.
-func outcomeStyle(o report.Outcome) style {
-	if o == report.OutcomeOK {
+func outcomeStyle(o state.Outcome) style {
+	if o == state.OutcomeOK {
 		return good
 	}
 	return bad

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // Progress shows how an audit gets on: a line for each finished run. Its methods can
@@ -17,17 +17,17 @@ type Progress struct {
 
 	mu sync.Mutex
 	// done are the devices on which a run of each kind has finished.
-	done map[report.Kind]map[string]bool
+	done map[state.Kind]map[string]bool
 }
 
 // NewProgress returns a Progress that writes to w, which total tells how many devices
 // there are. What cannot be written is lost.
 func NewProgress(w io.Writer, screen Screen, total func() int) *Progress {
-	return &Progress{w: w, screen: screen, total: total, done: make(map[report.Kind]map[string]bool)}
+	return &Progress{w: w, screen: screen, total: total, done: make(map[state.Kind]map[string]bool)}
 }
 
 // Observe shows a finished run.
-func (p *Progress) Observe(run *report.Run) {
+func (p *Progress) Observe(run *state.Run) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.done[run.Kind] == nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/terminal"
 )
 
@@ -18,13 +18,13 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	p := terminal.NewProgress(&b, terminal.Screen{Width: 80}, func() int { return 12 })
-	for _, run := range []*report.Run{
-		{Kind: report.KindProbe, Device: "mlx5_0", Outcome: report.OutcomeOK, Duration: 413 * time.Millisecond},
-		{Kind: report.KindProbe, Device: "mlx5_1", Outcome: report.OutcomeTimeout, Duration: 10 * time.Second, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed"},
-		{Kind: report.KindContract, Device: "mlx5_0", Outcome: report.OutcomeCrashed, Duration: time.Second, Error: "killed by SIGSEGV"},
-		{Kind: report.KindContract, Device: "mlx5_0", Outcome: report.OutcomeOK, Duration: 2 * time.Second},
-		{Kind: report.KindInventory, Device: "mlx5_1", Outcome: report.OutcomeOK, Duration: 12 * time.Millisecond},
-		{Kind: report.KindInventory, Device: "mlx5_0", Outcome: report.OutcomeFailed, Duration: 12 * time.Millisecond, Error: "é" + evil},
+	for _, run := range []*state.Run{
+		{Kind: state.KindProbe, Device: "mlx5_0", Outcome: state.OutcomeOK, Duration: 413 * time.Millisecond},
+		{Kind: state.KindProbe, Device: "mlx5_1", Outcome: state.OutcomeTimeout, Duration: 10 * time.Second, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed"},
+		{Kind: state.KindContract, Device: "mlx5_0", Outcome: state.OutcomeCrashed, Duration: time.Second, Error: "killed by SIGSEGV"},
+		{Kind: state.KindContract, Device: "mlx5_0", Outcome: state.OutcomeOK, Duration: 2 * time.Second},
+		{Kind: state.KindInventory, Device: "mlx5_1", Outcome: state.OutcomeOK, Duration: 12 * time.Millisecond},
+		{Kind: state.KindInventory, Device: "mlx5_0", Outcome: state.OutcomeFailed, Duration: 12 * time.Millisecond, Error: "é" + evil},
 	} {
 		p.Observe(run)
 	}
@@ -46,7 +46,7 @@ func TestProgressIsHarmless(t *testing.T) {
 	for _, screen := range screens() {
 		var b bytes.Buffer
 		p := terminal.NewProgress(&b, screen, func() int { return 1 })
-		p.Observe(&report.Run{Kind: evil, Device: strings.Repeat("d", 255) + evil, Outcome: evil, Duration: -1, Error: strings.Repeat(evil, 100)})
+		p.Observe(&state.Run{Kind: evil, Device: strings.Repeat("d", 255) + evil, Outcome: evil, Duration: -1, Error: strings.Repeat(evil, 100)})
 		harmless(t, b.String(), screen)
 		if n := strings.Count(b.String(), "\n"); n != 1 {
 			t.Errorf("%d lines: %q", n, b.String())
@@ -54,7 +54,7 @@ func TestProgressIsHarmless(t *testing.T) {
 	}
 	var b bytes.Buffer
 	p := terminal.NewProgress(&b, terminal.Screen{Width: 60}, func() int { return 1 })
-	p.Observe(&report.Run{Kind: report.KindProbe, Device: "a", Error: strings.Repeat("x", 1000)})
+	p.Observe(&state.Run{Kind: state.KindProbe, Device: "a", Error: strings.Repeat("x", 1000)})
 	if n := utf8.RuneCountInString(strings.TrimSpace(b.String())); n > 60 {
 		t.Errorf("%d columns: %s", n, &b)
 	}
@@ -70,7 +70,7 @@ func TestProgressOfManyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			run := &report.Run{Kind: report.KindProbe, Device: fmt.Sprint("d", i), Outcome: report.OutcomeOK}
+			run := &state.Run{Kind: state.KindProbe, Device: fmt.Sprint("d", i), Outcome: state.OutcomeOK}
 			p.Observe(run)
 			lost.Observe(run)
 		})

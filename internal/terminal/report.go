@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // Write writes a status to w at once: what is wrong and what to do on top, then the
 // devices. The error is that of w.
-func Write(w io.Writer, s *status.Status, screen Screen) error {
+func Write(w io.Writer, s *api.Status, screen Screen) error {
 	p := &page{screen: screen}
 	p.report(s)
 	_, err := io.WriteString(w, p.buf.String())
@@ -30,7 +30,7 @@ func Write(w io.Writer, s *status.Status, screen Screen) error {
 }
 
 // report writes everything.
-func (p *page) report(s *status.Status) {
+func (p *page) report(s *api.Status) {
 	p.title(s)
 	told := p.findings(s)
 	if len(s.Devices) > 1 {
@@ -39,7 +39,7 @@ func (p *page) report(s *status.Status) {
 	var left []string
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		if len(s.Devices) > maxDetailed && d.Health == status.HealthOK {
+		if len(s.Devices) > maxDetailed && d.Health == api.HealthOK {
 			left = append(left, d.Name)
 			continue
 		}
@@ -60,19 +60,19 @@ func isAre(n int, one, more string) string {
 }
 
 // title says how everything is in one look.
-func (p *page) title(s *status.Status) {
+func (p *page) title(s *api.Status) {
 	host := ""
 	if s.Host != "" {
 		host = " of " + s.Host
 	}
 	p.wrap(0, 2, p.of(strong, "RDMA devices"+host+": "), p.of(healthStyle(s.Health), strings.ToUpper(string(s.Health))))
 
-	devices := make(map[status.Health]int)
+	devices := make(map[api.Health]int)
 	for i := range s.Devices {
 		devices[s.Devices[i].Health]++
 	}
 	var parts []string
-	for _, h := range slices.Backward(status.Healths()) {
+	for _, h := range slices.Backward(api.Healths()) {
 		if n := devices[h]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
@@ -135,9 +135,9 @@ type told map[string]map[int]bool
 
 // findings writes the worst findings of all devices, and returns which those are.
 // What is the same on several devices is told once.
-func (p *page) findings(s *status.Status) told {
+func (p *page) findings(s *api.Status) told {
 	type entry struct {
-		status.Finding
+		api.Finding
 		devices []string
 	}
 	var all []*entry
@@ -147,7 +147,7 @@ func (p *page) findings(s *status.Status) told {
 		top[s.Devices[i].Name] = make(map[int]bool)
 		total += len(s.Devices[i].Findings)
 	}
-	for _, severity := range report.Severities() {
+	for _, severity := range state.Severities() {
 		for i := range s.Devices {
 			d := &s.Devices[i]
 			for n, f := range d.Findings {
@@ -190,7 +190,7 @@ func some(names []string) string {
 }
 
 // overview writes a line about each device.
-func (p *page) overview(s *status.Status) {
+func (p *page) overview(s *api.Status) {
 	p.blank()
 	t := &table{head: []string{"device", "health", "ports", "probes", "contracts", "notified in", "fullest"}, right: map[int]bool{5: true}}
 	for i := range s.Devices {
@@ -208,7 +208,7 @@ func (p *page) overview(s *status.Status) {
 }
 
 // portStates counts the ports by state.
-func portStates(d *status.Device) string {
+func portStates(d *api.Device) string {
 	var states []string
 	count := make(map[string]int)
 	for _, port := range d.Ports {
@@ -220,20 +220,20 @@ func portStates(d *status.Device) string {
 	if len(d.Ports) == 1 {
 		return states[0]
 	}
-	for i, state := range states {
-		states[i] = fmt.Sprintf("%d %s", count[state], state)
+	for i, dev := range states {
+		states[i] = fmt.Sprintf("%d %s", count[dev], dev)
 	}
 	return strings.Join(states, ", ")
 }
 
-func (p *page) runCell(r *status.Run) []span {
+func (p *page) runCell(r *api.Run) []span {
 	if r == nil {
 		return p.cell(faint, "none")
 	}
 	return p.cell(outcomeStyle(r.Outcome), string(r.Outcome))
 }
 
-func (p *page) contractsCell(c *status.Contracts) []span {
+func (p *page) contractsCell(c *api.Contracts) []span {
 	switch {
 	case c == nil:
 		return p.cell(faint, "not judged")
@@ -248,10 +248,10 @@ func (p *page) contractsCell(c *status.Contracts) []span {
 
 // notified returns how long an event takes, by the way that is nearest to what
 // programs do.
-func notified(d *status.Device) string {
-	for _, path := range report.LatencyPaths() {
+func notified(d *api.Device) string {
+	for _, path := range state.LatencyPaths() {
 		for _, l := range d.Latencies {
-			if l.Path == path && l.Mode == report.ModeAny && l.Samples > 0 {
+			if l.Path == path && l.Mode == state.ModeAny && l.Samples > 0 {
 				return duration(l.P50)
 			}
 		}
@@ -260,7 +260,7 @@ func notified(d *status.Device) string {
 }
 
 // fullest returns the type of object that is nearest to its limit.
-func fullest(d *status.Device) string {
+func fullest(d *api.Device) string {
 	if d.Resources == nil {
 		return ""
 	}

@@ -13,14 +13,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/terminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func write(t testing.TB, s *status.Status, screen terminal.Screen) string {
+func write(t testing.TB, s *api.Status, screen terminal.Screen) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := terminal.Write(&b, s, screen); err != nil {
@@ -30,22 +30,22 @@ func write(t testing.TB, s *status.Status, screen terminal.Screen) string {
 }
 
 // cases are the statuses that the tests look at.
-func cases() map[string]*status.Status {
-	info := ill(healthy("mlx5_0"), status.Finding{
-		Kind: report.FindingPortDown, Severity: report.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+func cases() map[string]*api.Status {
+	info := ill(healthy("mlx5_0"), api.Finding{
+		Kind: state.FindingPortDown, Severity: state.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
 	})
-	gone := ill(healthy("mlx5_0"), status.Finding{
-		Kind: report.FindingUnusable, Severity: report.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
+	gone := ill(healthy("mlx5_0"), api.Finding{
+		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
 	})
 	gone.Present = false
 	simulated := of(healthy("sim_ib0"), violated())
 	simulated.Simulated, simulated.Host = true, ""
-	return map[string]*status.Status{
+	return map[string]*api.Status{
 		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
 		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
 		"left_alone": of(leftAlone(true), leftAlone(false)),
-		"unknown":    of(status.Device{Name: "mlx5_0", Present: true, Health: status.HealthUnknown, Headline: "It has not been probed yet."}),
+		"unknown":    of(api.Device{Name: "mlx5_0", Present: true, Health: api.HealthUnknown, Headline: "It has not been probed yet."}),
 	}
 }
 
@@ -170,17 +170,17 @@ func TestReportCopesWithAnything(t *testing.T) {
 			for _, samples := range []int{-1, 0, 1, math.MaxInt} {
 				l := &d.Latencies[0]
 				l.P50, l.P99 = from, to
-				l.Distribution = []status.Bin{{From: from, To: to, Samples: samples}, {From: to, To: from, Samples: samples}, {From: 1e-6, To: 2e-6, Samples: 1}}
+				l.Distribution = []api.Bin{{From: from, To: to, Samples: samples}, {From: to, To: from, Samples: samples}, {From: 1e-6, To: 2e-6, Samples: 1}}
 				d.Vectors[0].P50, d.Vectors[1].P50 = from, to
 				d.Resources.Types[0].Objects, d.Resources.Types[0].Limit = int64(samples), new(int64(-samples))
-				d.Resources.Owners[0].Memlock = &status.Memlock{Pinned: int64(samples), Locked: math.MinInt64, Limit: new(int64)}
+				d.Resources.Owners[0].Memlock = &api.Memlock{Pinned: int64(samples), Locked: math.MinInt64, Limit: new(int64)}
 				for _, screen := range screens()[:8] {
 					harmless(t, write(t, of(d), screen), screen)
 				}
 			}
 		}
 	}
-	harmless(t, write(t, &status.Status{}, terminal.Screen{}), terminal.Screen{})
+	harmless(t, write(t, &api.Status{}, terminal.Screen{}), terminal.Screen{})
 }
 
 type broken struct{ err error }

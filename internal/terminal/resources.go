@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // resources writes what the kernel holds of the device: for each type how near it is
 // to its limit, then who has it. Of a device that never described itself no limit is known.
-func (p *page) resources(r *status.Resources, described bool) {
+func (p *page) resources(r *api.Resources, described bool) {
 	if r == nil || len(r.Types) == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (p *page) gauge(part float64) span {
 }
 
 // typeNotes says what is odd about the objects of a type.
-func typeNotes(n *status.Type) (string, style) {
+func typeNotes(n *api.Type) (string, style) {
 	var notes []string
 	s := faint
 	if n.Leaked > 0 {
@@ -86,7 +86,7 @@ func typeNotes(n *status.Type) (string, style) {
 }
 
 // owners writes who owns objects.
-func (p *page) owners(r *status.Resources) {
+func (p *page) owners(r *api.Resources) {
 	for i := range r.Owners {
 		o := &r.Owners[i]
 		name := fmt.Sprintf("pid %d", o.PID)
@@ -139,7 +139,7 @@ func inside(container, pod string) string {
 }
 
 // cgroups writes what the RDMA controller counts.
-func (p *page) cgroups(all []status.Cgroup) {
+func (p *page) cgroups(all []api.Cgroup) {
 	lines := 0
 	for i := 0; i < len(all); lines++ {
 		c := &all[i]

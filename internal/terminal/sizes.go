@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // sizes writes what was asked for and what was given: a line for all that came out
 // alike, and a column for each profile.
-func (p *page) sizes(d *status.Device) {
+func (p *page) sizes(d *api.Device) {
 	if len(d.Sizes) == 0 {
 		return
 	}
@@ -77,7 +77,7 @@ func (p *page) sizes(d *status.Device) {
 	}
 }
 
-func sizeText(s *status.Size) string {
+func sizeText(s *api.Size) string {
 	if s.Actual == s.Requested {
 		return fmt.Sprint(s.Requested)
 	}
@@ -85,7 +85,7 @@ func sizeText(s *status.Size) string {
 }
 
 // sizeNotes says what a size's two numbers do not.
-func sizeNotes(s *status.Size) []string {
+func sizeNotes(s *api.Size) []string {
 	var notes []string
 	name := fmt.Sprintf("%s %s %s", s.Object, s.Profile, s.Attribute)
 	if s.Actual < s.Requested {

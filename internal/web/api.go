@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // apiPath is where the status is as JSON.
-func apiPath() string { return fmt.Sprintf("/api/v%d/status", status.Version) }
+func apiPath() string { return fmt.Sprintf("/api/v%d/status", api.Version) }
 
 // newAPI returns the handler of the status as JSON.
 func newAPI(c Config) http.Handler {

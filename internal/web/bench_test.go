@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/web"
 )
 
@@ -56,8 +56,8 @@ func BenchmarkStatus(b *testing.B) {
 	for _, path := range []string{"/", "/api/v1/status"} {
 		for _, encoding := range []string{"identity", "gzip"} {
 			for _, fresh := range []bool{false, true} {
-				c := hostConfig(statustest.Many(64, 64))
-				clock := statustest.Now()
+				c := hostConfig(apitest.Many(64, 64))
+				clock := apitest.Now()
 				c.Now = func() time.Time {
 					if !fresh {
 						clock = clock.Add(time.Second)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // drawing is an inline SVG, of numbers and fixed words alone: text from outside goes
@@ -74,7 +74,7 @@ const (
 type axis struct{ from, to float64 } // powers of ten
 
 // axisOf returns an axis that has room for all latencies, in whole decades.
-func axisOf(latencies []status.Latency) axis {
+func axisOf(latencies []api.Latency) axis {
 	from, to := math.Inf(1), math.Inf(-1)
 	take := func(seconds float64) {
 		if seconds > 0 {
@@ -110,7 +110,7 @@ func (a axis) at(seconds float64) float64 {
 }
 
 // distribution returns the picture of how the samples of a latency are distributed.
-func distribution(l *status.Latency, a axis) template.HTML {
+func distribution(l *api.Latency, a axis) template.HTML {
 	highest, samples := 0, 0
 	for _, b := range l.Distribution {
 		highest = max(highest, b.Samples)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 type Config struct {
 	// Snapshot returns what is known of the devices now; nil while nothing is
 	// known. It is called by any number of goroutines at once and must not wait.
-	Snapshot func() *report.Snapshot
+	Snapshot func() *state.Snapshot
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Registerer takes the metrics of the handler itself.
@@ -43,7 +43,7 @@ type Config struct {
 	Version, Host string
 	// StaleAfter is how old the last run of each kind may be before it is shown to be
 	// stale. For kinds that it lacks, no age is too much.
-	StaleAfter map[report.Kind]time.Duration
+	StaleAfter map[state.Kind]time.Duration
 	// Now is the clock by which ages are told; time.Now if nil.
 	Now func() time.Time
 }

@@ -16,18 +16,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 )
 
 func now() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
 // config returns a valid configuration of a handler that shows s.
-func config(s *report.Snapshot) web.Config {
+func config(s *state.Snapshot) web.Config {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "rdma_devices", Help: "Devices."}))
 	return web.Config{
-		Snapshot:   func() *report.Snapshot { return s },
+		Snapshot:   func() *state.Snapshot { return s },
 		Gatherer:   registry,
 		Registerer: registry,
 		Logger:     slog.New(slog.DiscardHandler),
@@ -52,18 +52,18 @@ func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
 }
 
 // devices is a snapshot with a device in each state.
-func devices() *report.Snapshot {
-	info := &report.Device{Ports: []report.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}}}
-	return &report.Snapshot{
+func devices() *state.Snapshot {
+	info := &state.Device{Ports: []state.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}}}
+	return &state.Snapshot{
 		Provider: "libibverbs", Ready: true,
-		Devices: []report.DeviceState{
-			{Name: "mlx5_0", Present: true, Info: info, Last: &report.Run{Outcome: report.OutcomeOK, Started: now().Add(-12 * time.Second)}},
-			{Name: "mlx5_1", Present: true, Info: info, Last: &report.Run{
-				Outcome: report.OutcomeFailed, Error: "qp: ibv_create_qp: ENOMEM", Started: now().Add(-5 * time.Minute),
+		Devices: []state.DeviceState{
+			{Name: "mlx5_0", Present: true, Info: info, Last: &state.Run{Outcome: state.OutcomeOK, Started: now().Add(-12 * time.Second)}},
+			{Name: "mlx5_1", Present: true, Info: info, Last: &state.Run{
+				Outcome: state.OutcomeFailed, Error: "qp: ibv_create_qp: ENOMEM", Started: now().Add(-5 * time.Minute),
 			}},
 			{
-				Name: "rxe0", Last: &report.Run{Outcome: report.OutcomeTimeout, Error: "killed", Started: now().Add(-3 * time.Hour)},
-				Stuck: &report.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: now().Add(-72 * time.Hour)},
+				Name: "rxe0", Last: &state.Run{Outcome: state.OutcomeTimeout, Error: "killed", Started: now().Add(-3 * time.Hour)},
+				Stuck: &state.Stuck{PID: 4711, Verb: "ibv_destroy_cq", Since: now().Add(-72 * time.Hour)},
 			},
 			{Name: "rxe1", Present: true},
 		},
@@ -71,14 +71,14 @@ func devices() *report.Snapshot {
 }
 
 func TestPaths(t *testing.T) {
-	waiting := &report.Snapshot{Devices: []report.DeviceState{
-		{Name: "mlx5_0", Present: true, Last: &report.Run{}},
+	waiting := &state.Snapshot{Devices: []state.DeviceState{
+		{Name: "mlx5_0", Present: true, Last: &state.Run{}},
 		{Name: "mlx5_1", Present: true},
 		{Name: "rxe0", Present: true},
 	}}
 	tests := []struct {
 		name     string
-		snapshot *report.Snapshot
+		snapshot *state.Snapshot
 		method   string
 		path     string
 		code     int
@@ -102,8 +102,8 @@ func TestPaths(t *testing.T) {
 		{"ready", devices(), "GET", "/-/ready", 200, "rdma_exporter is ready."},
 		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
 		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
-		{"ready after failed discovery", &report.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
-		{"ready in between", &report.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
+		{"ready after failed discovery", &state.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
+		{"ready in between", &state.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
 		{"unknown", devices(), "GET", "/nothing", 404, ""},
 		{"below metrics", devices(), "GET", "/metrics/x", 404, ""},
 		{"no profiler", devices(), "GET", "/debug/pprof/", 404, ""},
@@ -150,13 +150,13 @@ func TestMetricsPath(t *testing.T) {
 // what the others do.
 func TestHealthTellsNothing(t *testing.T) {
 	const name = "mlx5_bond_7"
-	d := report.DeviceState{Name: name, Present: true}
+	d := state.DeviceState{Name: name, Present: true}
 	probed := d
-	probed.Last = &report.Run{Outcome: report.OutcomeFailed, Error: name}
-	for _, s := range []*report.Snapshot{
-		{Provider: name, Devices: []report.DeviceState{d}},
-		{DiscoveryError: "open /sys/class/infiniband/" + name, Devices: []report.DeviceState{d}},
-		{Ready: true, Devices: []report.DeviceState{probed}},
+	probed.Last = &state.Run{Outcome: state.OutcomeFailed, Error: name}
+	for _, s := range []*state.Snapshot{
+		{Provider: name, Devices: []state.DeviceState{d}},
+		{DiscoveryError: "open /sys/class/infiniband/" + name, Devices: []state.DeviceState{d}},
+		{Ready: true, Devices: []state.DeviceState{probed}},
 	} {
 		c := config(s)
 		c.Host, c.Version = name, name

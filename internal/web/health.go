@@ -4,7 +4,7 @@ import (
 	"io"
 	"net/http"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // healthy answers as long as the exporter can answer at all. A failing device is
@@ -16,7 +16,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 // ready answers 200 once each device found at first has been probed, and until
 // then 503 with what it waits for, in numbers: these paths are shown to whom the
 // others are not, and name neither devices nor files.
-func ready(snapshot func() *report.Snapshot) http.Handler {
+func ready(snapshot func() *state.Snapshot) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s := snapshot()
 		if s != nil && s.Ready {
@@ -28,7 +28,7 @@ func ready(snapshot func() *report.Snapshot) http.Handler {
 }
 
 // waitsFor says why a snapshot is not ready.
-func waitsFor(s *report.Snapshot) string {
+func waitsFor(s *state.Snapshot) string {
 	switch {
 	case s == nil:
 		return "the devices have not been listed yet"

@@ -20,8 +20,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 )
 
@@ -29,14 +29,14 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // hostConfig returns a valid configuration of a handler that shows a host of
 // statustest.
-func hostConfig(s *report.Snapshot) web.Config {
+func hostConfig(s *state.Snapshot) web.Config {
 	c := config(s)
-	c.Host, c.Now, c.StaleAfter = "node-17", statustest.Now, statustest.StaleAfter()
+	c.Host, c.Now, c.StaleAfter = "node-17", apitest.Now, apitest.StaleAfter()
 	return c
 }
 
 // page returns the status page of a host of statustest.
-func page(t *testing.T, s *report.Snapshot) *httptest.ResponseRecorder {
+func page(t *testing.T, s *state.Snapshot) *httptest.ResponseRecorder {
 	t.Helper()
 	w := get(handler(t, hostConfig(s)), "GET", "/")
 	if w.Code != 200 {
@@ -67,7 +67,7 @@ func golden(t *testing.T, name string, got []byte) {
 // was looked at.
 func TestPages(t *testing.T) {
 	style := regexp.MustCompile(`(?s)<style>.*</style>`)
-	for _, host := range statustest.Hosts() {
+	for _, host := range apitest.Hosts() {
 		t.Run(host.Name, func(t *testing.T) {
 			body := page(t, host.Snapshot).Body.String()
 			for _, err := range flaws(body) {
@@ -193,7 +193,7 @@ func FuzzPage(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s := statustest.Hostile(text)
+		s := apitest.Hostile(text)
 		h := handler(t, hostConfig(s))
 		for _, err := range flaws(get(h, "GET", "/").Body.String()) {
 			t.Error(err)
@@ -210,7 +210,7 @@ func FuzzRefresh(f *testing.F) {
 	for _, query := range []string{"", "refresh=10", "refresh=-1", "refresh=999999999", "refresh=5;url=http://x", "refresh=1e3", "refresh=%0d%0aX:+y", "refresh=7&refresh=x", "%zz"} {
 		f.Add(query)
 	}
-	h := handler(f, hostConfig(statustest.Many(1, 1)))
+	h := handler(f, hostConfig(apitest.Many(1, 1)))
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 		r.URL.RawQuery = query
@@ -247,7 +247,7 @@ func TestGlance(t *testing.T) {
 		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not lately", "The first round of probes is not complete"},
 		"hostile":           {"critical", "&lt;script&gt;"},
 	}
-	for _, host := range statustest.Hosts() {
+	for _, host := range apitest.Hosts() {
 		glance, _, _ := strings.Cut(page(t, host.Snapshot).Body.String(), `id="devices"`)
 		_, glance, _ = strings.Cut(glance, "</header>")
 		if len(want[host.Name]) == 0 {
@@ -264,7 +264,7 @@ func TestGlance(t *testing.T) {
 // TestContentSecurityPolicy makes sure that the policy allows the page's style and
 // nothing else. That the page needs nothing else TestPages shows.
 func TestContentSecurityPolicy(t *testing.T) {
-	w := page(t, statustest.Many(2, 4))
+	w := page(t, apitest.Many(2, 4))
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(w.Body.String())
 	if style == nil {
 		t.Fatal("no style")
@@ -305,7 +305,7 @@ func TestRefresh(t *testing.T) {
 // TestManyDevices makes sure that of many devices none is in the way of the others,
 // and that the page stays small.
 func TestManyDevices(t *testing.T) {
-	body := page(t, statustest.Many(64, 64)).Body.String()
+	body := page(t, apitest.Many(64, 64)).Body.String()
 	for _, err := range flaws(body) {
 		t.Error(err)
 	}
@@ -324,10 +324,10 @@ func TestManyDevices(t *testing.T) {
 		t.Errorf("the page has %d bytes", len(body))
 	}
 
-	s := statustest.Many(64, 4)
+	s := apitest.Many(64, 4)
 	for i := range s.Devices {
-		s.Devices[i].Assessment = &report.Assessment{Findings: []report.Finding{{
-			Kind: report.FindingPortDown, Severity: report.SeverityWarning, Subject: "port 1", Message: "Port 1 is down.", Action: "Look at the cable.",
+		s.Devices[i].Assessment = &state.Assessment{Findings: []state.Finding{{
+			Kind: state.FindingPortDown, Severity: state.SeverityWarning, Subject: "port 1", Message: "Port 1 is down.", Action: "Look at the cable.",
 		}}}
 	}
 	body = page(t, s).Body.String()
@@ -342,9 +342,9 @@ func TestManyDevices(t *testing.T) {
 
 // TestAnchors makes sure that each device can be linked to, whatever it is called.
 func TestAnchors(t *testing.T) {
-	s := new(report.Snapshot)
+	s := new(state.Snapshot)
 	for _, name := range []string{"mlx5_0", "mlx5_0", "a b", "ä", "", ".1", "rxe-0.1"} {
-		s.Devices = append(s.Devices, report.DeviceState{Name: name, Present: true})
+		s.Devices = append(s.Devices, state.DeviceState{Name: name, Present: true})
 	}
 	body := page(t, s).Body.String()
 	for _, err := range flaws(body) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/state"
 )
 
 // TestRendering makes sure that however many ask, the page and the JSON are made no
@@ -21,12 +21,12 @@ func TestRendering(t *testing.T) {
 		// What is asked for, in half seconds, and what each rendering takes.
 		var made, seconds, takes atomic.Int64
 		c := hostConfig(nil)
-		c.Snapshot = func() *report.Snapshot {
+		c.Snapshot = func() *state.Snapshot {
 			made.Add(1)
 			seconds.Add(takes.Load())
-			return statustest.Many(2, 8)
+			return apitest.Many(2, 8)
 		}
-		c.Now = func() time.Time { return statustest.Now().Add(time.Duration(seconds.Load()) * time.Second / 2) }
+		c.Now = func() time.Time { return apitest.Now().Add(time.Duration(seconds.Load()) * time.Second / 2) }
 		h := handler(t, c)
 		ask := func(want int64) {
 			t.Helper()
@@ -63,11 +63,11 @@ func TestRendering(t *testing.T) {
 
 // TestAPI makes sure that the JSON is the status, whichever way it is sent.
 func TestAPI(t *testing.T) {
-	for _, host := range statustest.Hosts() {
+	for _, host := range apitest.Hosts() {
 		c := hostConfig(host.Snapshot)
 		h := handler(t, c)
-		want, err := json.Marshal(status.Of(host.Snapshot, status.Options{
-			Now: statustest.Now(), Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter,
+		want, err := json.Marshal(api.Of(host.Snapshot, api.Options{
+			Now: apitest.Now(), Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter,
 		}))
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestAPI(t *testing.T) {
 		if got := unzip(t, zipped); got != string(want)+"\n" {
 			t.Errorf("%s: compressed: got %s", host.Name, got)
 		}
-		var again status.Status
+		var again api.Status
 		if err := json.Unmarshal(want, &again); err != nil {
 			t.Errorf("%s: %v", host.Name, err)
 		}

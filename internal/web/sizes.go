@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
 )
 
 // sizesView are the sizes asked for and given of objects of one kind, as a table.
@@ -23,7 +23,7 @@ type sizesRow struct {
 
 // sizesOf puts sizes into tables, one for each set of attributes that objects have,
 // and says in words what they come to.
-func sizesOf(sizes []status.Size) (tables []sizesView, summary string) {
+func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
 	less, other, clamped := 0, 0, 0
 	for i := range sizes {
 		s := &sizes[i]
@@ -73,7 +73,7 @@ func sizesOf(sizes []status.Size) (tables []sizesView, summary string) {
 
 // tableFor returns the table and the column that a size belongs into. Objects are
 // told apart by what comes before the _: qp_rc and qp_ud are of one kind.
-func tableFor(tables *[]sizesView, s *status.Size) (t *sizesView, column int) {
+func tableFor(tables *[]sizesView, s *api.Size) (t *sizesView, column int) {
 	kind, _, _ := strings.Cut(s.Object, "_")
 	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[kind]
 	if caption == "" {
@@ -95,7 +95,7 @@ func tableFor(tables *[]sizesView, s *status.Size) (t *sizesView, column int) {
 
 // sizeCell returns what was asked for and what was given. What is not as it should be
 // says so in words.
-func sizeCell(s *status.Size) template.HTML {
+func sizeCell(s *api.Size) template.HTML {
 	var b strings.Builder
 	add := func(class, text string) {
 		if class != "" {

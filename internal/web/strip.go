@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // The measures of the strip of completion vectors.
@@ -25,24 +25,24 @@ type vectorsView struct {
 	// Measured is how many of All vectors were measured.
 	Measured, All int
 	// Odd are those that are slow or on which something went wrong.
-	Odd []status.Vector
+	Odd []api.Vector
 	// Each are those that were measured.
-	Each []status.Vector
-	// Usual is what is usual by report.UsualLatency, if it is known and all vectors were
+	Each []api.Vector
+	// Usual is what is usual by state.UsualLatency, if it is known and all vectors were
 	// measured on one port and path: else there is no one figure. Full is what a cell of
 	// full height stands for. Both are in seconds.
 	Usual, Full float64
 }
 
 // vectorsOf returns nil for a device of which no vector was measured.
-func vectorsOf(d *status.Device) *vectorsView {
+func vectorsOf(d *api.Device) *vectorsView {
 	if len(d.Vectors) == 0 {
 		return nil
 	}
 	v := &vectorsView{Measured: len(d.Vectors), Each: d.Vectors}
 	type way struct {
 		port int
-		path report.LatencyPath
+		path state.LatencyPath
 	}
 	ways := make(map[way]float64)
 	for _, one := range d.Vectors {
@@ -76,28 +76,28 @@ func slowFrom(usual float64) float64 {
 		return 0
 	}
 	const longest = float64(math.MaxInt64 / int64(time.Second))
-	return report.SlowFrom(time.Duration(min(usual, longest) * float64(time.Second))).Seconds()
+	return state.SlowFrom(time.Duration(min(usual, longest) * float64(time.Second))).Seconds()
 }
 
 // Undrawn says which vectors the strip leaves out; empty if none.
 func (v *vectorsView) Undrawn() string {
 	switch {
-	case v.All <= report.MaxVectors:
+	case v.All <= state.MaxVectors:
 		return ""
-	case v.All == report.MaxVectors+1:
-		return fmt.Sprintf("Vector %d is not drawn.", report.MaxVectors)
+	case v.All == state.MaxVectors+1:
+		return fmt.Sprintf("Vector %d is not drawn.", state.MaxVectors)
 	default:
-		return fmt.Sprintf("Vectors %d to %d are not drawn.", report.MaxVectors, v.All-1)
+		return fmt.Sprintf("Vectors %d to %d are not drawn.", state.MaxVectors, v.All-1)
 	}
 }
 
 // strip draws one cell for each vector, the higher the longer notification takes.
 func (v *vectorsView) strip() template.HTML {
-	byNumber := make(map[int]*status.Vector, len(v.Each))
+	byNumber := make(map[int]*api.Vector, len(v.Each))
 	for i := range v.Each {
 		byNumber[v.Each[i].Number] = &v.Each[i]
 	}
-	cells := min(v.All, report.MaxVectors)
+	cells := min(v.All, state.MaxVectors)
 	rows := (cells + stripColumns - 1) / stripColumns
 	rowHeight := stripHigh + stripGap
 	if len(v.Odd) > 0 {
@@ -133,7 +133,7 @@ func (v *vectorsView) strip() template.HTML {
 
 // cell returns how the cell of a vector, which is nil if it was not measured, looks
 // at least, and what it says.
-func cell(v *status.Vector, n int) (class string, height float64, words string) {
+func cell(v *api.Vector, n int) (class string, height float64, words string) {
 	switch {
 	case v == nil:
 		return "none", 5, fmt.Sprintf("%d: not measured yet", n)
@@ -148,7 +148,7 @@ func cell(v *status.Vector, n int) (class string, height float64, words string) 
 }
 
 // times returns what was measured on a vector.
-func times(v *status.Vector) string {
+func times(v *api.Vector) string {
 	words := "nothing went well"
 	if v.Samples > 0 {
 		words = fmt.Sprintf("median %s, p99 %s", took(v.P50), took(v.P99))

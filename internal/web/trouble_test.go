@@ -6,23 +6,23 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/audit"
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 )
 
 // everywhere returns a host with 64 devices, all of which have the same changed, with
 // what is found of them.
-func everywhere(change func(*report.DeviceState)) *report.Snapshot {
-	s := &report.Snapshot{Provider: "libibverbs", Ready: true}
+func everywhere(change func(*state.DeviceState)) *state.Snapshot {
+	s := &state.Snapshot{Provider: "libibverbs", Ready: true}
 	for n := range 64 {
 		name := fmt.Sprintf("mlx5_%02d", n)
 		if n%2 == 1 {
 			name += " $x" // which a shell needs in quotes
 		}
-		d := statustest.Device(name, 4)
+		d := apitest.Device(name, 4)
 		change(&d)
-		d.Assessment = audit.Assess(&d, audit.Default())
+		d.Assessment = health.Assess(&d, health.Default())
 		s.Devices = append(s.Devices, d)
 	}
 	return s
@@ -31,37 +31,37 @@ func everywhere(change func(*report.DeviceState)) *report.Snapshot {
 // TestTroublesTogether makes sure that the same trouble on many devices is told once,
 // as real findings have it: each names its own device in what is to be done.
 func TestTroublesTogether(t *testing.T) {
-	violated := func(names ...string) func(*report.DeviceState) {
-		return func(d *report.DeviceState) {
+	violated := func(names ...string) func(*state.DeviceState) {
+		return func(d *state.DeviceState) {
 			for _, name := range names {
-				d.Contracts.Verdicts = append(d.Contracts.Verdicts, report.Contract{
-					Name: name, Severity: report.SeverityCritical, Verdict: report.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: statustest.Now(),
+				d.Contracts.Verdicts = append(d.Contracts.Verdicts, state.Contract{
+					Name: name, Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: apitest.Now(),
 				})
 			}
 		}
 	}
 	tests := []struct {
 		name   string
-		change func(*report.DeviceState)
+		change func(*state.DeviceState)
 		// told is how often trouble is told, and action what there is of what to do about it.
 		told   int
 		action string
 		more   string
 	}{
 		{
-			"unusable", func(d *report.DeviceState) {
-				d.Last.Outcome, d.Last.Error, d.Last.FailedVerb, d.Last.Errno = report.OutcomeFailed, "no", "ibv_open_device", "EACCES"
+			"unusable", func(d *state.DeviceState) {
+				d.Last.Outcome, d.Last.Error, d.Last.FailedVerb, d.Last.Errno = state.OutcomeFailed, "no", "ibv_open_device", "EACCES"
 				d.Last.Probes, d.Last.Info = nil, nil
 			}, 1, "<b>What to do (here for mlx5_00):</b> The user needs to read and write the node of the device, /dev/infiniband/uverbsN: <code>grep -lxF mlx5_00 ", "",
 		},
 		{"contracts", violated("notify_any", "notify_one_shot"), 2, "<b>What to do:</b> ", ""},
 		{
-			"hung", func(d *report.DeviceState) {
+			"hung", func(d *state.DeviceState) {
 				var pid int
 				if _, err := fmt.Sscanf(d.Name, "mlx5_%d", &pid); err != nil {
 					t.Fatal(err)
 				}
-				d.Stuck = &report.Stuck{PID: 1000 + pid, Since: statustest.Now()}
+				d.Stuck = &state.Stuck{PID: 1000 + pid, Since: apitest.Now()}
 			}, 24, "<code>cat /proc/1023/stack</code>", "And trouble in 40 more cases: see the devices below.",
 		},
 	}
@@ -89,12 +89,12 @@ func TestTroublesTogether(t *testing.T) {
 // TestContractsApart makes sure that different contracts are told apart, even if the same
 // is to be done about them.
 func TestContractsApart(t *testing.T) {
-	s := statustest.Many(2, 4)
+	s := apitest.Many(2, 4)
 	for i := range s.Devices {
-		s.Devices[i].Assessment = new(report.Assessment)
+		s.Devices[i].Assessment = new(state.Assessment)
 		for _, name := range []string{"notify_any", "notify_one_shot"} {
-			s.Devices[i].Assessment.Findings = append(s.Devices[i].Assessment.Findings, report.Finding{
-				Kind: report.FindingContract, Severity: report.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
+			s.Devices[i].Assessment.Findings = append(s.Devices[i].Assessment.Findings, state.Finding{
+				Kind: state.FindingContract, Severity: state.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
 			})
 		}
 	}
@@ -108,20 +108,20 @@ func TestContractsApart(t *testing.T) {
 func TestKept(t *testing.T) {
 	tests := []struct {
 		name   string
-		change func(*report.Contracts)
+		change func(*state.Contracts)
 		want   string
 	}{
-		{"kept", func(*report.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
-		{"no run", func(c *report.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated so far<`},
-		{"failed", func(c *report.Contracts) { c.Last.Outcome = report.OutcomeFailed }, `–</span> none known to be violated: the last audit was not ok<`},
-		{"old", func(c *report.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last audit is old<`},
-		{"skipped", func(c *report.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},
-		{"violated", func(c *report.Contracts) { c.Verdicts[0].Verdict, c.Last = report.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
+		{"kept", func(*state.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
+		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated so far<`},
+		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last audit was not ok<`},
+		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last audit is old<`},
+		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},
+		{"violated", func(c *state.Contracts) { c.Verdicts[0].Verdict, c.Last = state.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
 	}
 	for _, tt := range tests {
-		d := statustest.Device("mlx5_0", 4)
+		d := apitest.Device("mlx5_0", 4)
 		tt.change(d.Contracts)
-		_, kept, _ := strings.Cut(page(t, &report.Snapshot{Devices: []report.DeviceState{d}}).Body.String(), "Contracts of the manual</h4>")
+		_, kept, _ := strings.Cut(page(t, &state.Snapshot{Devices: []state.DeviceState{d}}).Body.String(), "Contracts of the manual</h4>")
 		if kept, _, _ = strings.Cut(kept, "</p>"); !strings.Contains(kept, tt.want) {
 			t.Errorf("%s: got %s, want %s", tt.name, kept, tt.want)
 		}
@@ -131,13 +131,13 @@ func TestKept(t *testing.T) {
 // TestQuiet makes sure that a device's line leaves out on a phone only what says
 // nothing.
 func TestQuiet(t *testing.T) {
-	d := statustest.Device("mlx5_0", 4)
-	host := &report.Snapshot{Devices: []report.DeviceState{d}}
+	d := apitest.Device("mlx5_0", 4)
+	host := &state.Snapshot{Devices: []state.DeviceState{d}}
 	const quiet = `<tr class="ok quiet" `
 	if body := page(t, host).Body.String(); !strings.Contains(body, quiet) || !strings.Contains(body, " tr.quiet td:last-child { display: none; }") {
 		t.Error("it is not quiet")
 	}
-	d.Last.Probes[2].Status = report.StatusSkipped
+	d.Last.Probes[2].Status = state.StatusSkipped
 	if body := page(t, host).Body.String(); strings.Contains(body, quiet) || strings.Contains(body, " tr.ok ") || !strings.Contains(body, "Could not be probed: srq.") {
 		t.Error("what could not be probed is left out")
 	}
@@ -146,14 +146,14 @@ func TestQuiet(t *testing.T) {
 // TestBlind makes sure that the page says that processes cannot be seen only if that is
 // known.
 func TestBlind(t *testing.T) {
-	d := statustest.Device("mlx5_0", 4)
-	host := &report.Snapshot{Devices: []report.DeviceState{d}}
+	d := apitest.Device("mlx5_0", 4)
+	host := &state.Snapshot{Devices: []state.DeviceState{d}}
 	const blind = "The exporter does not see the processes of the host"
 	d.Resources.Inventory.PIDsVisible = false
 	if !strings.Contains(page(t, host).Body.String(), blind) {
 		t.Error("it is not said")
 	}
-	d.Resources.Inventory, d.Resources.Leaked = nil, []report.Leaked{{Type: "qp", Objects: 1}}
+	d.Resources.Inventory, d.Resources.Leaked = nil, []state.Leaked{{Type: "qp", Objects: 1}}
 	if strings.Contains(page(t, host).Body.String(), blind) {
 		t.Error("it is said without an inventory")
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // pageView is what the page shows.
 type pageView struct {
 	clock
-	Status *status.Status
+	Status *api.Status
 	Style  template.CSS
 	// Title is that of the window, Verdict the answer at one look, and Counts what it
 	// is made of.
@@ -39,8 +39,8 @@ type pageView struct {
 
 // trouble is what is wrong in one way, on one device or on several.
 type trouble struct {
-	Severity report.Severity
-	Kind     report.FindingKind
+	Severity state.Severity
+	Kind     state.FindingKind
 	Meaning  string
 	Action   string
 	// For is the device that the action names, if it is of several.
@@ -56,7 +56,7 @@ type place struct{ Device, Anchor, Subject, Message string }
 // deviceView is what the page shows of a device.
 type deviceView struct {
 	clock
-	*status.Device
+	*api.Device
 	// Anchor is the id of its part of the page.
 	Anchor string
 	// Open tells that it is shown without being asked for.
@@ -66,39 +66,39 @@ type deviceView struct {
 	SizesSummary string
 	Axis         axis
 	Vectors      *vectorsView
-	Violated     []status.Contract
-	Skipped      []status.Contract
-	Holding      []status.Contract
+	Violated     []api.Contract
+	Skipped      []api.Contract
+	Holding      []api.Contract
 	Types        []typeView
 }
 
 // runView is a run with what was run.
 type runView struct {
 	What string
-	*status.Run
+	*api.Run
 	// None says why there is no run.
 	None string
 	// PutOff is why one that is due waits; nil if none does.
-	PutOff *status.Light
+	PutOff *api.Light
 }
 
 // typeView is a type of object with its picture.
 type typeView struct {
-	status.Type
+	api.Type
 	// Level is the class of what a finding says of its headroom.
 	Level string
 	Bar   template.HTML
 }
 
 // viewOf returns the view of a status.
-func viewOf(s *status.Status, metricsPath string) *pageView {
+func viewOf(s *api.Status, metricsPath string) *pageView {
 	v := &pageView{
 		clock: clock{s.Generated}, Status: s,
 		Style:       template.CSS(pageCSS),
 		MetricsPath: relative(metricsPath), APIPath: relative(apiPath()),
 		HealthyPath: relative(healthyPath), ReadyPath: relative(readyPath),
 	}
-	counts := make(map[status.Health]int)
+	counts := make(map[api.Health]int)
 	anchors := make(map[string]bool)
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -110,14 +110,14 @@ func viewOf(s *status.Status, metricsPath string) *pageView {
 		anchors[anchor] = true
 		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, anchor))
 	}
-	troubled := counts[status.HealthWarning] + counts[status.HealthCritical]
+	troubled := counts[api.HealthWarning] + counts[api.HealthCritical]
 	for i := range v.Devices {
 		h := v.Devices[i].Health
 		v.Devices[i].Open = len(v.Devices) <= openDevices ||
-			troubled <= openDevices && (h == status.HealthWarning || h == status.HealthCritical)
+			troubled <= openDevices && (h == api.HealthWarning || h == api.HealthCritical)
 	}
 	v.addTroubles()
-	v.Verdict = verdictOf(s, troubled, counts[status.HealthUnknown])
+	v.Verdict = verdictOf(s, troubled, counts[api.HealthUnknown])
 	v.Counts = countsOf(s, counts)
 	v.Title = strings.TrimPrefix(fmt.Sprintf("%s: %s", s.Host, s.Health), ": ") + " – rdma_exporter"
 	return v
@@ -140,14 +140,14 @@ func anchorOf(name string, i int) string {
 }
 
 // verdictOf answers whether there is anything to be done.
-func verdictOf(s *status.Status, troubled, unknown int) string {
+func verdictOf(s *api.Status, troubled, unknown int) string {
 	devices := some(len(s.Devices), "device", "devices")
 	switch {
 	case s.Problem != nil && troubled == 0:
 		return s.Problem.Message
-	case s.Health == status.HealthOK:
+	case s.Health == api.HealthOK:
 		return "All is well. There is nothing to be done"
-	case s.Health == status.HealthUnknown:
+	case s.Health == api.HealthUnknown:
 		return fmt.Sprintf("%d of %s not probed yet, or not lately", unknown, devices)
 	case len(s.Devices) == 1:
 		return "The device needs attention"
@@ -158,9 +158,9 @@ func verdictOf(s *status.Status, troubled, unknown int) string {
 
 // countsOf returns how many devices and findings there are, in words; nothing without
 // devices.
-func countsOf(s *status.Status, healths map[status.Health]int) string {
+func countsOf(s *api.Status, healths map[api.Health]int) string {
 	var of, findings []string
-	for _, h := range slices.Backward(status.Healths()) {
+	for _, h := range slices.Backward(api.Healths()) {
 		if n := healths[h]; n > 0 {
 			of = append(of, fmt.Sprintf("%d %s", n, h))
 		}
@@ -184,14 +184,14 @@ func countsOf(s *status.Status, healths map[status.Health]int) string {
 // if the same is to be done about it.
 func (v *pageView) addTroubles() {
 	type key struct {
-		severity                 report.Severity
-		kind                     report.FindingKind
+		severity                 state.Severity
+		kind                     state.FindingKind
 		subject, meaning, action string
 	}
 	known := make(map[key]int)
-	add := func(d *deviceView, f status.Finding) {
+	add := func(d *deviceView, f api.Finding) {
 		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anyDevice(f.Action, d.Name)}
-		if f.Kind == report.FindingContract {
+		if f.Kind == state.FindingContract {
 			k.subject = f.Subject
 		}
 		i, ok := known[k]
@@ -214,20 +214,20 @@ func (v *pageView) addTroubles() {
 		d := &v.Devices[i]
 		found := false
 		for _, f := range d.Findings {
-			if f.Severity != report.SeverityInfo {
+			if f.Severity != state.SeverityInfo {
 				add(d, f)
 				found = true
 			}
 		}
-		if !found && (d.Health == status.HealthWarning || d.Health == status.HealthCritical) {
-			add(d, status.Finding{
-				Severity: report.SeverityWarning, Message: d.Headline,
+		if !found && (d.Health == api.HealthWarning || d.Health == api.HealthCritical) {
+			add(d, api.Finding{
+				Severity: state.SeverityWarning, Message: d.Headline,
 				Action: "See what the device's part of this page says of the run, and the log of the exporter.",
 			})
 		}
 	}
 	slices.SortStableFunc(v.Troubles, func(a, b trouble) int {
-		return cmp.Compare(slices.Index(report.Severities(), a.Severity), slices.Index(report.Severities(), b.Severity))
+		return cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity))
 	})
 	shown := min(len(v.Troubles), maxTroubles)
 	for _, t := range v.Troubles[shown:] {
@@ -248,7 +248,7 @@ func anyDevice(action, name string) string {
 }
 
 // viewOfDevice returns the view of a device.
-func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
+func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 	v := deviceView{clock: c, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
 	v.Runs = []runView{
@@ -260,12 +260,12 @@ func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
 		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Run, d.Contracts.PutOff
 		for _, one := range d.Contracts.Verdicts {
 			switch one.Verdict {
-			case report.VerdictViolated:
+			case state.VerdictViolated:
 				if one.Known {
 					continue
 				}
 				v.Violated = append(v.Violated, one)
-			case report.VerdictSkipped:
+			case state.VerdictSkipped:
 				v.Skipped = append(v.Skipped, one)
 			default:
 				v.Holding = append(v.Holding, one)
@@ -282,10 +282,10 @@ func viewOfDevice(d *status.Device, c clock, anchor string) deviceView {
 }
 
 // typeOf returns the view of a type of object.
-func typeOf(t status.Type, findings []status.Finding) typeView {
+func typeOf(t api.Type, findings []api.Finding) typeView {
 	v := typeView{Type: t, Level: "usual"}
 	for _, f := range findings {
-		if f.Kind == report.FindingNearLimit && f.Subject == t.Type {
+		if f.Kind == state.FindingNearLimit && f.Subject == t.Type {
 			v.Level = lookOf(string(f.Severity)).class
 		}
 	}
@@ -297,7 +297,7 @@ func typeOf(t status.Type, findings []status.Finding) typeView {
 
 // Quiet tells that there is nothing to be said of the device beyond its health.
 func (v deviceView) Quiet() bool {
-	return v.Health == status.HealthOK && v.Headline == status.NothingToDo
+	return v.Health == api.HealthOK && v.Headline == api.NothingToDo
 }
 
 // Kept says at a glance whether the device keeps the contracts, of which it has
@@ -306,19 +306,19 @@ func (v deviceView) Kept() template.HTML {
 	c := v.Contracts
 	switch {
 	case c.Violated > c.KnownViolated:
-		return badgeLike(fmt.Sprintf("%d violated", c.Violated-c.KnownViolated), string(status.HealthCritical))
+		return badgeLike(fmt.Sprintf("%d violated", c.Violated-c.KnownViolated), string(api.HealthCritical))
 	case c.Run == nil:
-		return badgeLike("none known to be violated so far", string(status.HealthUnknown))
-	case c.Run.Outcome != report.OutcomeOK:
-		return badgeLike("none known to be violated: the last audit was not ok", string(status.HealthUnknown))
+		return badgeLike("none known to be violated so far", string(api.HealthUnknown))
+	case c.Run.Outcome != state.OutcomeOK:
+		return badgeLike("none known to be violated: the last audit was not ok", string(api.HealthUnknown))
 	case c.Holds == 0:
-		return badgeLike("none could be judged", string(status.HealthUnknown))
+		return badgeLike("none could be judged", string(api.HealthUnknown))
 	case c.Run.Stale:
-		return badgeLike("none known to be violated: the last audit is old", string(status.HealthUnknown))
+		return badgeLike("none known to be violated: the last audit is old", string(api.HealthUnknown))
 	case c.KnownViolated > 0:
-		return badgeLike("none violated but as known of the driver", string(status.HealthOK))
+		return badgeLike("none violated but as known of the driver", string(api.HealthOK))
 	default:
-		return badgeLike("none violated", string(status.HealthOK))
+		return badgeLike("none violated", string(api.HealthOK))
 	}
 }
 
@@ -357,7 +357,7 @@ func (v deviceView) Rest() string {
 }
 
 // Wrong says what went wrong in a measurement; empty if nothing did.
-func (v deviceView) Wrong(l status.Latency) string {
+func (v deviceView) Wrong(l api.Latency) string {
 	var words []string
 	for _, w := range []struct {
 		n         int
@@ -377,6 +377,6 @@ func (v deviceView) Wrong(l status.Latency) string {
 }
 
 // status returns what is known of the devices now.
-func (c *Config) status(now time.Time) *status.Status {
-	return status.Of(c.Snapshot(), status.Options{Now: now, Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter})
+func (c *Config) status(now time.Time) *api.Status {
+	return api.Of(c.Snapshot(), api.Options{Now: now, Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter})
 }

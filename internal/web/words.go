@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 )
 
 // functions returns the functions that the template uses.
@@ -20,7 +20,7 @@ func functions() template.FuncMap {
 		"brief":        brief,
 		"class":        func(word any) string { return lookOf(fmt.Sprint(word)).class },
 		"deref":        func(n *int64) int64 { return *n },
-		"distribution": func(l status.Latency, a axis) template.HTML { return distribution(&l, a) },
+		"distribution": func(l api.Latency, a axis) template.HTML { return distribution(&l, a) },
 		"first":        first,
 		"hex":          hex,
 		"like":         func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
@@ -32,7 +32,7 @@ func functions() template.FuncMap {
 		"short":        short,
 		"size":         size,
 		"some":         some,
-		"times":        func(v status.Vector) string { return times(&v) },
+		"times":        func(v api.Vector) string { return times(&v) },
 		"took":         took,
 		"words":        func(name string) string { return strings.ReplaceAll(name, "_", " ") },
 	}
@@ -64,13 +64,13 @@ type look struct{ class, symbol string }
 // verdict or the state of a port. Any other word looks like trouble.
 func lookOf(word string) look {
 	switch word {
-	case string(status.HealthOK), string(report.VerdictHolds), "active", "active_defer":
+	case string(api.HealthOK), string(state.VerdictHolds), "active", "active_defer":
 		return look{"ok", "✓"}
-	case string(report.SeverityInfo):
+	case string(state.SeverityInfo):
 		return look{"info", "i"}
-	case string(status.HealthUnknown), string(report.StatusSkipped):
+	case string(api.HealthUnknown), string(state.StatusSkipped):
 		return look{"unknown", "–"}
-	case string(status.HealthCritical), string(report.OutcomeFailed), string(report.OutcomeTimeout), string(report.OutcomeCrashed):
+	case string(api.HealthCritical), string(state.OutcomeFailed), string(state.OutcomeTimeout), string(state.OutcomeCrashed):
 		return look{"critical", "✕"}
 	default:
 		return look{"warning", "▲"}
@@ -216,7 +216,7 @@ func (c clock) When(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "at no known time"
 	}
-	return c.stamp(t, status.Age(c.now.Sub(t))+" ago")
+	return c.stamp(t, api.Age(c.now.Sub(t))+" ago")
 }
 
 // For returns for how long something has been so.
@@ -224,7 +224,7 @@ func (c clock) For(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "for an unknown time"
 	}
-	return "for " + c.stamp(t, status.Age(c.now.Sub(t)))
+	return "for " + c.stamp(t, api.Age(c.now.Sub(t)))
 }
 
 // Exactly returns the time that it is.

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/chromedp"
 
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
 )
 
 // node is an element as those hear of it who do not see the page.
@@ -113,7 +113,7 @@ func TestLargeText(t *testing.T) {
 // TestWithoutPolicy makes sure that hostile text is escaped: the policy, which would
 // keep it from running, is switched off.
 func TestWithoutPolicy(t *testing.T) {
-	f := serve(t, statustest.Hostile(hostileText))
+	f := serve(t, apitest.Hostile(hostileText))
 	b := open(t, f.url+"/", views()[3], bypassPolicy())
 	seen := inspect(t, b)
 	sound(t, &seen)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"rdma_exporter/internal/audit"
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 )
 
@@ -29,12 +29,12 @@ type server struct {
 }
 
 // serve serves a snapshot until the test ends.
-func serve(t *testing.T, s *report.Snapshot) *server {
+func serve(t *testing.T, s *state.Snapshot) *server {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	handler, err := web.New(web.Config{
-		Snapshot: func() *report.Snapshot { return s }, Gatherer: registry, Registerer: registry,
-		Logger: slog.New(slog.DiscardHandler), Version: "0.0.0", Host: "node17", Now: statustest.Now, StaleAfter: statustest.StaleAfter(),
+		Snapshot: func() *state.Snapshot { return s }, Gatherer: registry, Registerer: registry,
+		Logger: slog.New(slog.DiscardHandler), Version: "0.0.0", Host: "node17", Now: apitest.Now, StaleAfter: apitest.StaleAfter(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,17 +74,17 @@ func (f *server) requests() []string {
 }
 
 // assessed has the devices of a snapshot assessed as the exporter does it.
-func assessed(s *report.Snapshot) *report.Snapshot {
+func assessed(s *state.Snapshot) *state.Snapshot {
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		d.Assessment = audit.Assess(d, audit.Default())
+		d.Assessment = health.Assess(d, health.Default())
 	}
 	return s
 }
 
 // host returns the host of statustest with a name.
-func host(name string) *report.Snapshot {
-	for _, h := range statustest.Hosts() {
+func host(name string) *state.Snapshot {
+	for _, h := range apitest.Hosts() {
 		if h.Name == name {
 			return h.Snapshot
 		}
@@ -93,7 +93,7 @@ func host(name string) *report.Snapshot {
 }
 
 // vanished is a host whose device was taken out while a child on it did not end.
-func vanished() *report.Snapshot {
+func vanished() *state.Snapshot {
 	s := host("stuck")
 	d := &s.Devices[0]
 	d.Present, d.Contracts, d.Resources, d.Notification = false, nil, nil, nil
@@ -102,10 +102,10 @@ func vanished() *report.Snapshot {
 }
 
 // pinning is a host on which a program may hardly pin any more memory.
-func pinning() *report.Snapshot {
+func pinning() *state.Snapshot {
 	s := host("healthy")
 	s.Devices = s.Devices[:1]
-	s.Devices[0].Resources.Inventory.Owners[1].Memlock = &report.Memlock{Pinned: 63 << 20, Limit: 64 << 20}
+	s.Devices[0].Resources.Inventory.Owners[1].Memlock = &state.Memlock{Pinned: 63 << 20, Limit: 64 << 20}
 	return s
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/test/running"
 )
 
@@ -59,7 +59,7 @@ func TestLinks(t *testing.T) {
 // TestDeviceLink follows a link from the list of many devices to one that is folded.
 func TestDeviceLink(t *testing.T) {
 	t.Parallel()
-	f := serve(t, assessed(statustest.Many(64, 64)))
+	f := serve(t, assessed(apitest.Many(64, 64)))
 	b := open(t, f.url+"/", views()[1])
 	const where = `(() => {
 		const heading = document.querySelector('[id="device-mlx5_30"]').closest('details').querySelector('h4');

@@ -65,7 +65,7 @@ func TestPage(t *testing.T) {
 }
 
 // reads makes sure that the first glance tells what it must.
-func reads(t *testing.T, s state, v view, seen *sight) {
+func reads(t *testing.T, s scene, v view, seen *sight) {
 	t.Helper()
 	fold := plain(seen.Fold)
 	first := []string{s.verdict}

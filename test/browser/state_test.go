@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status/statustest"
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/state"
 )
 
 // state is a state of a host in which somebody opens the page.
-type state struct {
+type scene struct {
 	name string
 	// start serves it and returns the address of the page. asked returns the paths
 	// that were asked for so far; it is nil where that is not known.
@@ -42,7 +42,7 @@ func built(shows []string, flags ...string) func(*testing.T) (string, func() []s
 }
 
 // made is a state that is put into a snapshot.
-func made(s *report.Snapshot) func(*testing.T) (string, func() []string) {
+func made(s *state.Snapshot) func(*testing.T) (string, func() []string) {
 	return func(t *testing.T) (string, func() []string) {
 		f := serve(t, s)
 		return f.url, f.requests
@@ -52,8 +52,8 @@ func made(s *report.Snapshot) func(*testing.T) (string, func() []string) {
 const calm = "There is nothing to be done"
 
 // states returns the states that the page is looked at in.
-func states() []state {
-	return []state{
+func states() []scene {
+	return []scene{
 		{
 			name:    "healthy",
 			verdict: "All is well",
@@ -230,7 +230,7 @@ func states() []state {
 			name:    "fleet",
 			verdict: "critical",
 			folded:  true,
-			start:   made(assessed(statustest.Many(64, 64))),
+			start:   made(assessed(apitest.Many(64, 64))),
 			says:    []string{"3 of 64 devices need attention", "mlx5_07", "missed events"},
 			advises: []string{"/proc/interrupts"},
 			shows:   []string{"mlx5_42", "81433", "ibv_destroy_cq", "cat /proc/81433/stack", "mlx5_23", "notify_any"},
@@ -238,7 +238,7 @@ func states() []state {
 		{
 			name:    "hostile",
 			verdict: "critical",
-			start:   made(statustest.Hostile(hostileText)),
+			start:   made(apitest.Hostile(hostileText)),
 			says:    []string{"<script>window.hostile=1"},
 		},
 		{

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/report"
-	"rdma_exporter/internal/status"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
 
@@ -333,14 +333,14 @@ func TestAuditJSON(t *testing.T) {
 	}
 	dec := json.NewDecoder(strings.NewReader(r.stdout))
 	dec.DisallowUnknownFields()
-	var s status.Status
+	var s api.Status
 	if err := dec.Decode(&s); err != nil {
 		t.Fatalf("%v\n%s", err, r.stdout)
 	}
 	if dec.More() || !strings.Contains(r.stdout, "\n  \"devices\": [\n") {
 		t.Error("it is not one value, or not indented")
 	}
-	if s.Version != status.Version || !s.Simulated || !s.Ready || s.Health != status.HealthOK || s.Problem != nil || len(s.Devices) != 3 {
+	if s.Version != api.Version || !s.Simulated || !s.Ready || s.Health != api.HealthOK || s.Problem != nil || len(s.Devices) != 3 {
 		t.Errorf("status %+v", s)
 	}
 	for i := range s.Devices {
@@ -780,8 +780,8 @@ func TestAuditHostileNames(t *testing.T) {
 					t.Errorf("the report has control characters: %q", r.stdout)
 				}
 			case "json":
-				var s status.Status
-				if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || len(s.Devices) != 1 || s.Devices[0].Health != status.HealthCritical {
+				var s api.Status
+				if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || len(s.Devices) != 1 || s.Devices[0].Health != api.HealthCritical {
 					t.Errorf("%v: %s", err, r.stdout)
 				}
 			case "prometheus":
@@ -802,17 +802,17 @@ func TestAuditManyDevices(t *testing.T) {
 	r := newAudit(t, hangProfile(3, "ibv_open_device"), nil, quickly(
 		"--format=json", "--probe.timeout=15s", "--contract.timeout=15s", "--probe.concurrency=3",
 	)...).run(t)
-	var s status.Status
+	var s api.Status
 	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || r.status != 1 {
 		t.Fatalf("status %d, %v: %s", r.status, err, r.stderr)
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		want := report.OutcomeOK
+		want := state.OutcomeOK
 		if strings.HasPrefix(d.Name, "hang") {
-			want = report.OutcomeTimeout
+			want = state.OutcomeTimeout
 		}
-		if d.Run == nil || d.Run.Outcome != want || d.Contracts == nil || d.Contracts.Run.Outcome != want || d.Resources == nil || d.Resources.Run.Outcome != report.OutcomeOK {
+		if d.Run == nil || d.Run.Outcome != want || d.Contracts == nil || d.Contracts.Run.Outcome != want || d.Resources == nil || d.Resources.Run.Outcome != state.OutcomeOK {
 			t.Errorf("%s: %+v", d.Name, d)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 )
 
@@ -199,19 +200,19 @@ func TestAuditIsInterrupted(t *testing.T) {
 // contracts to leave out.
 func TestContractByHand(t *testing.T) {
 	t.Parallel()
-	audit := func(device, settings string) *report.Run {
+	audit := func(device, settings string) *state.Run {
 		t.Helper()
 		r := invokeWith(t, settings, binary, t.TempDir(), "contract", "--device="+device)
 		if r.status != 0 || r.stderr != "" {
 			t.Errorf("status %d, standard error %q", r.status, r.stderr)
 		}
-		run := new(report.Run)
-		if err := report.Read(strings.NewReader(r.stdout), run); err != nil {
+		run := new(state.Run)
+		if err := wire.Read(strings.NewReader(r.stdout), run); err != nil {
 			t.Errorf("the report: %v", err)
 		}
 		return run
 	}
-	names := func(run *report.Run) []string {
+	names := func(run *state.Run) []string {
 		var all []string
 		for _, c := range run.Contracts {
 			all = append(all, c.Name)

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 )
 
@@ -28,9 +29,9 @@ func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 func (m metrics) found(device string) []string {
 	kinds := []string{}
 	for _, s := range m.all("rdma_audit_findings", "device", device) {
-		switch kind := report.FindingKind(s.labels["finding"]); kind {
-		case report.FindingNearLimit, report.FindingCgroupNearLimit, report.FindingMemlock, report.FindingOrphaned, report.FindingLeaked,
-			report.FindingQPError, report.FindingCQUnfillable, report.FindingIncomplete, report.FindingPIDsInvisible:
+		switch kind := state.FindingKind(s.labels["finding"]); kind {
+		case state.FindingNearLimit, state.FindingCgroupNearLimit, state.FindingMemlock, state.FindingOrphaned, state.FindingLeaked,
+			state.FindingQPError, state.FindingCQUnfillable, state.FindingIncomplete, state.FindingPIDsInvisible:
 			if s.value > 0 {
 				kinds = append(kinds, string(kind))
 			}
@@ -144,8 +145,8 @@ func TestInventoryByHand(t *testing.T) {
 	if r.status != 0 || r.stderr != "" {
 		t.Errorf("status %d, standard error %q", r.status, r.stderr)
 	}
-	run := new(report.Run)
-	if err := report.Read(strings.NewReader(r.stdout), run); err != nil || run.Error != "" {
+	run := new(state.Run)
+	if err := wire.Read(strings.NewReader(r.stdout), run); err != nil || run.Error != "" {
 		t.Fatalf("the report: %v, %s", err, run.Error)
 	}
 	if i := run.Inventory; i == nil || len(i.Owners) != 1 || i.Owners[0].PID != 942 || i.Owners[0].Comm != "diod" {

@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
 
@@ -27,7 +27,7 @@ func seriesOf(m *dto.Metric) int {
 }
 
 // excess returns runs of a device that tell of more of everything than any sane one.
-func excess() []*report.Run {
+func excess() []*state.Run {
 	numbered := func(n int, format string) []string {
 		all := make([]string, n)
 		for i := range all {
@@ -35,35 +35,35 @@ func excess() []*report.Run {
 		}
 		return all
 	}
-	info := &report.Device{CompletionVectors: 1000}
+	info := &state.Device{CompletionVectors: 1000}
 	for _, name := range numbered(5000, "max_%d") {
-		info.Limits = append(info.Limits, report.Limit{Name: name, Value: 1})
+		info.Limits = append(info.Limits, state.Limit{Name: name, Value: 1})
 	}
-	r := &report.Run{Kind: report.KindProbe, Device: "sim0", Outcome: report.OutcomeOK, Info: info}
+	r := &state.Run{Kind: state.KindProbe, Device: "sim0", Outcome: state.OutcomeOK, Info: info}
 	for _, verb := range numbered(80, "ibv_%d") {
 		for _, errno := range numbered(40, "E%d") {
-			r.Calls = append(r.Calls, report.Call{Verb: verb, Errno: errno})
+			r.Calls = append(r.Calls, state.Call{Verb: verb, Errno: errno})
 		}
 	}
-	var probe report.Probe
+	var probe state.Probe
 	statuses := append([]string{"success", "retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}, numbered(40, "status_%d")...)
-	for _, path := range report.LatencyPaths() {
-		for _, mode := range report.LatencyModes() {
+	for _, path := range state.LatencyPaths() {
+		for _, mode := range state.LatencyModes() {
 			for port := range 20 {
-				probe.Latencies = append(probe.Latencies, report.Latency{Port: 1 + port, Path: path, Mode: mode, Vector: port, Count: 1, Unsuccessful: statuses})
+				probe.Latencies = append(probe.Latencies, state.Latency{Port: 1 + port, Path: path, Mode: mode, Vector: port, Count: 1, Unsuccessful: statuses})
 			}
 			for vector := range 300 {
-				probe.Latencies = append(probe.Latencies, report.Latency{Port: 1, Path: path, Mode: mode, Vector: vector, Count: 1})
+				probe.Latencies = append(probe.Latencies, state.Latency{Port: 1, Path: path, Mode: mode, Vector: vector, Count: 1})
 			}
 		}
 	}
-	r.Probes = []report.Probe{probe}
+	r.Probes = []state.Probe{probe}
 	// The counters of runs first, while there is little else to count.
-	var runs []*report.Run
-	for _, kind := range []report.Kind{report.KindProbe, report.KindContract} {
-		for _, outcome := range []report.Outcome{report.OutcomeTimeout, report.OutcomeCrashed} {
+	var runs []*state.Run
+	for _, kind := range []state.Kind{state.KindProbe, state.KindContract} {
+		for _, outcome := range []state.Outcome{state.OutcomeTimeout, state.OutcomeCrashed} {
 			for _, verb := range numbered(80, "ibv_%d") {
-				runs = append(runs, &report.Run{Kind: kind, Device: "sim0", Outcome: outcome, Verb: verb})
+				runs = append(runs, &state.Run{Kind: kind, Device: "sim0", Outcome: outcome, Verb: verb})
 			}
 		}
 	}
@@ -76,8 +76,8 @@ func TestMost(t *testing.T) {
 	t.Parallel()
 	runs := excess()
 	last := runs[len(runs)-1]
-	c := collector.New(collector.Options{Snapshot: func() *report.Snapshot {
-		return &report.Snapshot{Devices: []report.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
+	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot {
+		return &state.Snapshot{Devices: []state.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
 	}})
 	for _, r := range runs {
 		c.Observe(r)

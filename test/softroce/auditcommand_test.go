@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"rdma_exporter/internal/report"
-	whole "rdma_exporter/internal/status"
+	whole "rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
 
@@ -122,7 +122,7 @@ func TestAuditCommand(t *testing.T) {
 	})
 	t.Run("port down", func(t *testing.T) {
 		text := audit(t, 1, options{flags: []string{"--device=" + down}},
-			": WARNING", "WARNING "+down+": port 1 ("+string(report.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
+			": WARNING", "WARNING "+down+": port 1 ("+string(state.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
 		if strings.Contains(text, "1     loopback") {
 			t.Error("it tells of messages by way of a port that is down")
 		}
@@ -158,7 +158,7 @@ func TestAuditCommandFormats(t *testing.T) {
 			}
 			for i := range s.Devices {
 				d := &s.Devices[i]
-				if d.Run.Outcome != report.OutcomeOK || d.Contracts.Run.Outcome != report.OutcomeOK || d.Resources.Run.Outcome != report.OutcomeOK {
+				if d.Run.Outcome != state.OutcomeOK || d.Contracts.Run.Outcome != state.OutcomeOK || d.Resources.Run.Outcome != state.OutcomeOK {
 					t.Errorf("%s: %+v, %+v, %+v", d.Name, d.Run, d.Contracts.Run, d.Resources.Run)
 				}
 				if d.Identity.Driver != "rxe" || d.Contracts.KnownViolated == 0 || d.Contracts.Violated != d.Contracts.KnownViolated {
@@ -265,12 +265,12 @@ func TestAuditCommandWithoutPrivileges(t *testing.T) {
 			}
 		}
 		audit(t, 1, options{binary: program, wrap: asNobody(), flags: []string{"--device=" + active}},
-			": CRITICAL", "("+string(report.FindingUnusable)+")", "ibv_open_device", "EACCES", "as uid 65534", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
+			": CRITICAL", "("+string(state.FindingUnusable)+")", "ibv_open_device", "EACCES", "as uid 65534", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
 	})
 	t.Run("memlock", func(t *testing.T) {
 		wrap := append([]string{"prlimit", "--memlock=0:0"}, asNobody()...)
 		audit(t, 1, options{binary: program, wrap: wrap, flags: []string{"--device=" + active}},
-			"WARNING "+active+": notification message ("+string(report.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
+			"WARNING "+active+": notification message ("+string(state.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
 	})
 }
 

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	whole "rdma_exporter/internal/api"
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
-	whole "rdma_exporter/internal/status"
+	"rdma_exporter/internal/state"
 )
 
 // personas is the folder with the rules by which the library of test/faults answers as
@@ -155,7 +155,7 @@ func (p persona) test(t *testing.T) {
 		t.Errorf("the driver is %q", d.Identity.Driver)
 	}
 	for what, run := range map[string]*whole.Run{"probes": d.Run, "contracts": d.Contracts.Run} {
-		if run == nil || run.Outcome != report.OutcomeOK {
+		if run == nil || run.Outcome != state.OutcomeOK {
 			t.Errorf("%s: %+v", what, run)
 		}
 	}
@@ -174,11 +174,11 @@ func (p persona) test(t *testing.T) {
 			t.Errorf("%s failed: %+v", probe.Name, f)
 		}
 		for _, s := range probe.Skips {
-			if s.Reason == report.SkipBudget {
+			if s.Reason == state.SkipBudget {
 				continue // of time, which a busy machine has not
 			}
 			skipped = append(skipped, s.Subject)
-			if s.Reason != report.SkipNotSupported || s.Detail == "" {
+			if s.Reason != state.SkipNotSupported || s.Detail == "" {
 				t.Errorf("%s skipped %+v", probe.Name, s)
 			}
 		}
@@ -187,7 +187,7 @@ func (p persona) test(t *testing.T) {
 	p.seeContracts(t, d, unjudged)
 	by := ""
 	for _, w := range d.Ways {
-		if w.Path == report.PathFlush {
+		if w.Path == state.PathFlush {
 			by = w.By
 		}
 	}
@@ -203,13 +203,13 @@ func (p persona) seeContracts(t *testing.T, d whole.Device, unjudged []string) {
 	var violated, skipped []string
 	for _, v := range d.Contracts.Verdicts {
 		switch {
-		case v.Verdict == report.VerdictViolated && v.Known:
+		case v.Verdict == state.VerdictViolated && v.Known:
 			violated = append(violated, v.Name)
-		case v.Verdict == report.VerdictViolated && len(beneath.Of(v.Name)) == 0:
+		case v.Verdict == state.VerdictViolated && len(beneath.Of(v.Name)) == 0:
 			t.Errorf("%s is violated: %s", v.Name, v.Observed)
-		case v.Verdict == report.VerdictSkipped:
+		case v.Verdict == state.VerdictSkipped:
 			skipped = append(skipped, v.Name)
-			if v.Reason != report.SkipNotSupported {
+			if v.Reason != state.SkipNotSupported {
 				t.Errorf("%s is skipped, %s: %s", v.Name, v.Reason, v.Observed)
 			}
 		}

@@ -21,8 +21,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/report"
-	whole "rdma_exporter/internal/status"
+	whole "rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
 
@@ -210,7 +210,7 @@ func hasLooked(s whole.Status, contracts bool) bool {
 		return s.Problem.Kind == whole.ProblemNoDevices
 	}
 	return len(s.Devices) == 1 && s.Devices[0].Run != nil && s.Devices[0].Resources != nil && s.Devices[0].Resources.Run != nil &&
-		(!contracts || s.Devices[0].Contracts != nil && (len(s.Devices[0].Contracts.Verdicts) > 0 || s.Devices[0].Contracts.Run.Outcome != report.OutcomeOK))
+		(!contracts || s.Devices[0].Contracts != nil && (len(s.Devices[0].Contracts.Verdicts) > 0 || s.Devices[0].Contracts.Run.Outcome != state.OutcomeOK))
 }
 
 // sightOf tells what a status says.
@@ -230,14 +230,14 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 				switch {
 				case skip.Subject == "message":
 					got.messages = "empty"
-				case skip.Subject == "raw_packet" && skip.Reason == report.SkipNotPermitted:
+				case skip.Subject == "raw_packet" && skip.Reason == state.SkipNotPermitted:
 					got.raw = "not permitted"
-				case skip.Reason == report.SkipNotPermitted:
+				case skip.Reason == state.SkipNotPermitted:
 					t.Errorf("%s: %s was skipped: %s, %s", p.Name, skip.Subject, skip.Reason, skip.Detail)
 				}
 			}
 		}
-		if !slices.ContainsFunc(d.Latencies, func(l whole.Latency) bool { return l.Path == report.PathLoopback }) {
+		if !slices.ContainsFunc(d.Latencies, func(l whole.Latency) bool { return l.Path == state.PathLoopback }) {
 			t.Error("no message was measured")
 		}
 	}
@@ -247,7 +247,7 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 	whoOwns(t, d, &got)
 	for _, f := range d.Findings {
 		switch f.Kind {
-		case report.FindingUnusable, report.FindingProbeFailed, report.FindingIncomplete, report.FindingPIDsInvisible, report.FindingRunAborted:
+		case state.FindingUnusable, state.FindingProbeFailed, state.FindingIncomplete, state.FindingPIDsInvisible, state.FindingRunAborted:
 			if !slices.Contains(got.findings, string(f.Kind)) {
 				got.findings = append(got.findings, string(f.Kind))
 			}
@@ -261,7 +261,7 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 func probesOf(t *testing.T, d *whole.Device) string {
 	t.Helper()
 	switch {
-	case d.Run.Outcome == report.OutcomeOK:
+	case d.Run.Outcome == state.OutcomeOK:
 		return "ok"
 	case d.Run.FailedVerb != "":
 		return fmt.Sprintf("`%s`: %s", d.Run.FailedVerb, d.Run.Errno)
@@ -280,7 +280,7 @@ func probesOf(t *testing.T, d *whole.Device) string {
 func whoOwns(t *testing.T, d *whole.Device, got *sight) {
 	t.Helper()
 	r := d.Resources
-	if r.Run.Outcome != report.OutcomeOK {
+	if r.Run.Outcome != state.OutcomeOK {
 		return
 	}
 	for _, typ := range r.Types {

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // probeByHand runs the child's command as a person would, but for the deadline of 5 s
@@ -36,20 +37,20 @@ func probeByHand(t testing.TB, device string) (*exec.Cmd, []byte) {
 func TestProbeByHand(t *testing.T) {
 	before := rawResources(t)
 	const times = 5
-	var first map[string]report.Memory
+	var first map[string]state.Memory
 	for i := range times {
 		_, out := probeByHand(t, active)
 		verbsAreNamed(t, out)
-		var run report.Run
-		if err := report.Read(bytes.NewReader(out), &run); err != nil {
+		var run state.Run
+		if err := wire.Read(bytes.NewReader(out), &run); err != nil {
 			t.Fatal(err)
 		}
 		if run.Error != "" || run.Info == nil || len(run.Probes) != 5 || len(run.Undestroyed) != 0 {
 			t.Errorf("the report says %+v", run)
 		}
-		memory := make(map[string]report.Memory)
+		memory := make(map[string]state.Memory)
 		for _, p := range run.Probes {
-			if p.Status != report.StatusOK {
+			if p.Status != state.StatusOK {
 				t.Errorf("probe %s: %s, %v", p.Name, p.Status, p.Failures)
 			}
 			for _, m := range p.Memory {
@@ -117,8 +118,8 @@ func verbsAreNamed(t *testing.T, out []byte) {
 // A device that does not exist is an error in a whole report.
 func TestProbeByHandWithoutDevice(t *testing.T) {
 	_, out := probeByHand(t, "rxe9")
-	var run report.Run
-	if err := report.Read(bytes.NewReader(out), &run); err != nil {
+	var run state.Run
+	if err := wire.Read(bytes.NewReader(out), &run); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(run.Error, "ENODEV") || len(run.Probes) != 0 {

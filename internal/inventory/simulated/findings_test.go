@@ -7,16 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/audit"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/inventory/simulated"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	profile "rdma_exporter/verbs/simulated"
 )
 
 // state is what a supervisor knows of a device when an audit has found, for as long
 // as age, what it finds. Limits are what the device says of itself.
-func state(t *testing.T, p *profile.Profile, device string, look []report.Context, age time.Duration) *report.DeviceState {
+func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, age time.Duration) *state.DeviceState {
 	t.Helper()
 	i := slices.IndexFunc(p.Devices, func(d profile.DeviceProfile) bool { return d.Name == device })
 	l := p.Devices[i].Limits
@@ -28,21 +28,21 @@ func state(t *testing.T, p *profile.Profile, device string, look []report.Contex
 			}
 		}
 	})
-	run.Outcome = report.OutcomeOK
+	run.Outcome = state.OutcomeOK
 	if run.Error != "" {
-		run.Outcome = report.OutcomeFailed
+		run.Outcome = state.OutcomeFailed
 	}
-	found := cmp.Or(run.Inventory, new(report.Inventory))
-	r := &report.Resources{Last: run.Kept(), Inventory: found, Taken: noon()}
+	found := cmp.Or(run.Inventory, new(state.Inventory))
+	r := &state.Resources{Last: run.Kept(), Inventory: found, Taken: noon()}
 	for _, left := range found.Left {
-		r.Leaked = append(r.Leaked, report.Leaked{Type: left.Type, Objects: left.Objects, Since: noon().Add(-age)})
+		r.Leaked = append(r.Leaked, state.Leaked{Type: left.Type, Objects: left.Objects, Since: noon().Add(-age)})
 	}
 	if len(found.Ownerless) > 0 && found.PIDsVisible {
 		r.OrphanedSince = noon().Add(-age)
 	}
-	return &report.DeviceState{
+	return &state.DeviceState{
 		Name: device, Present: true, Resources: r,
-		Info: &report.Device{Limits: []report.Limit{
+		Info: &state.Device{Limits: []state.Limit{
 			{Name: "max_pd", Value: int64(l.MaxPD)},
 			{Name: "max_cq", Value: int64(l.MaxCQ)},
 			{Name: "max_qp", Value: int64(l.MaxQP)},
@@ -55,96 +55,96 @@ func state(t *testing.T, p *profile.Profile, device string, look []report.Contex
 // TestFindings makes sure that each kind of finding of a resource audit can be had
 // from a profile, alone.
 func TestFindings(t *testing.T) {
-	child := []report.Context{simulated.Context(99)}
+	child := []state.Context{simulated.Context(99)}
 	for name, test := range map[string]struct {
 		resources string
-		look      []report.Context
+		look      []state.Context
 		age       time.Duration
-		want      []report.FindingKind
-		severity  report.Severity
+		want      []state.FindingKind
+		severity  state.Severity
 		message   string
 	}{
 		"none": {resources: "holders: [{pid: 1, objects: {qp: 100, mr: 100, srq: 3}}]", look: child},
 		"near the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 850}}]",
-			want:      []report.FindingKind{report.FindingNearLimit}, severity: report.SeverityWarning,
+			want:      []state.FindingKind{state.FindingNearLimit}, severity: state.SeverityWarning,
 			message: "850 memory regions and allows 1000",
 		},
 		"at the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 1000}}]",
-			want:      []report.FindingKind{report.FindingNearLimit}, severity: report.SeverityCritical, message: "100 %",
+			want:      []state.FindingKind{state.FindingNearLimit}, severity: state.SeverityCritical, message: "100 %",
 		},
 		"near the limit of a cgroup": {
 			resources: "holders: [{pid: 1, comm: a, cgroup: " + podCgroup + ", objects: {qp: 84}, rdma_max: {hca_object: 100}}]",
-			want:      []report.FindingKind{report.FindingCgroupNearLimit}, severity: report.SeverityWarning,
+			want:      []state.FindingKind{state.FindingCgroupNearLimit}, severity: state.SeverityWarning,
 			message: "86 of the 100 hca_object",
 		},
 		"near the limit of memory": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 60}, mr_bytes: 1048576, memlock: {limit: 67108864}}]",
-			want:      []report.FindingKind{report.FindingMemlock}, severity: report.SeverityWarning,
+			want:      []state.FindingKind{state.FindingMemlock}, severity: state.SeverityWarning,
 			message: "60 MiB are pinned (VmPin) for pid 4711 (trainer)",
 		},
 		"locked up to the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {pd: 1}, memlock: {locked: 100, limit: 100}}]",
-			want:      []report.FindingKind{report.FindingMemlock}, severity: report.SeverityCritical, message: "locked (VmLck) by",
+			want:      []state.FindingKind{state.FindingMemlock}, severity: state.SeverityCritical, message: "locked (VmLck) by",
 		},
 		"dead": {
 			resources: "holders: [{dead: true, objects: {qp: 2}}]", age: time.Hour,
-			want: []report.FindingKind{report.FindingOrphaned}, severity: report.SeverityWarning,
+			want: []state.FindingKind{state.FindingOrphaned}, severity: state.SeverityWarning,
 			message: "5 objects (2 qp, 1 cq, 1 ctx, 1 pd)",
 		},
 		"just dead": {resources: "holders: [{dead: true, objects: {qp: 2}}]"},
 		"left": {
 			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child,
-			want: []report.FindingKind{report.FindingLeaked}, severity: report.SeverityWarning, message: "4 objects",
+			want: []state.FindingKind{state.FindingLeaked}, severity: state.SeverityWarning, message: "4 objects",
 		},
 		// Nobody owns what is left, either.
 		"left for long": {
 			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child, age: time.Hour,
-			want: []report.FindingKind{report.FindingLeaked}, severity: report.SeverityCritical, message: "4 objects",
+			want: []state.FindingKind{state.FindingLeaked}, severity: state.SeverityCritical, message: "4 objects",
 		},
 		"queue pairs in error": {
 			resources: "holders: [{pid: 1, queue_pairs: [{type: rc, state: err, objects: 3}]}]",
-			want:      []report.FindingKind{report.FindingQPError}, severity: report.SeverityWarning, message: "3 queue pairs",
+			want:      []state.FindingKind{state.FindingQPError}, severity: state.SeverityWarning, message: "3 queue pairs",
 		},
 		"completion queues for nothing": {
 			resources: "holders: [{pid: 1, comm: a, objects: {cq: 2}, cq_entries: 32768}]",
-			want:      []report.FindingKind{report.FindingCQUnfillable}, severity: report.SeverityInfo, message: "65536 entries",
+			want:      []state.FindingKind{state.FindingCQUnfillable}, severity: state.SeverityInfo, message: "65536 entries",
 		},
 		"no table": {
 			resources: "incomplete: {srq: not_supported}",
-			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityInfo,
+			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityInfo,
 		},
 		"a table that changes": {
 			resources: "incomplete: {qp: interrupted}",
-			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning,
+			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning,
 		},
 		"a table that is refused": {
 			resources: "incomplete: {qp: failed}",
-			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning, message: "input/output error",
+			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning, message: "input/output error",
 		},
 		"a table without an end": {
 			resources: "incomplete: {qp: timeout}",
-			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityWarning,
+			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning,
 		},
 		"too many to look at": {
 			resources: "holders: [{pid: 1, objects: {cm_id: 20001}}]",
-			want:      []report.FindingKind{report.FindingIncomplete}, severity: report.SeverityInfo,
+			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityInfo,
 		},
 		"out of sight": {
 			resources: "holders: [{pid: 1, objects: {qp: 1}}]\npids_invisible: true", age: time.Hour,
-			want: []report.FindingKind{report.FindingPIDsInvisible}, severity: report.SeverityInfo,
+			want: []state.FindingKind{state.FindingPIDsInvisible}, severity: state.SeverityInfo,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, test.resources)
 			p.Devices[0].Limits.MaxMR = 1000 // so that they can all be looked at
-			found := audit.Assess(state(t, p, "sim0", test.look, test.age), audit.Default()).Findings
-			kinds := []report.FindingKind{}
+			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default()).Findings
+			kinds := []state.FindingKind{}
 			for _, f := range found {
 				kinds = append(kinds, f.Kind)
 			}
-			if !slices.Equal(kinds, append([]report.FindingKind{}, test.want...)) {
+			if !slices.Equal(kinds, append([]state.FindingKind{}, test.want...)) {
 				t.Fatalf("findings %q, want %q: %+v", kinds, test.want, found)
 			}
 			if len(found) > 0 && (found[0].Severity != test.severity || !strings.Contains(found[0].Message, test.message)) {
@@ -159,8 +159,8 @@ func TestFindings(t *testing.T) {
 func TestBuiltInIsHealthy(t *testing.T) {
 	p := profile.Default()
 	for _, device := range p.Names() {
-		s := state(t, p, device, []report.Context{simulated.Context(1)}, time.Hour)
-		if found := audit.Assess(s, audit.Default()).Findings; len(found) > 0 {
+		s := dev(t, p, device, []state.Context{simulated.Context(1)}, time.Hour)
+		if found := health.Assess(s, health.Default()).Findings; len(found) > 0 {
 			t.Errorf("%s: findings %+v", device, found)
 		}
 	}
@@ -170,11 +170,11 @@ func TestBuiltInIsHealthy(t *testing.T) {
 func TestVanished(t *testing.T) {
 	p := parse(t, "holders: [{pid: 1, objects: {qp: 1}}]")
 	for name, h := range map[string]*simulated.Host{
-		"unknown": simulated.New(p, "sim1", noon(), []report.Context{simulated.Context(3)}),
+		"unknown": simulated.New(p, "sim1", noon(), []state.Context{simulated.Context(3)}),
 		"vanished": func() *simulated.Host {
 			gone := parse(t, "leak: {objects: {qp: 1}}")
 			gone.Devices[0].Vanish = true
-			return simulated.New(gone, "sim0", noon(), []report.Context{simulated.Context(3)})
+			return simulated.New(gone, "sim0", noon(), []state.Context{simulated.Context(3)})
 		}(),
 	} {
 		if run := take(t, h, "sim0", nil); run.Error != "find the device: no such device" || run.Inventory != nil {

@@ -9,7 +9,8 @@ import (
 
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/inventory/simulated"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	profile "rdma_exporter/verbs/simulated"
 )
 
@@ -36,12 +37,12 @@ func parse(t testing.TB, resources string) *profile.Profile {
 
 // take returns the run that taking stock of a host's device reports. Of its budget
 // only waits take any, however busy the host of the test is.
-func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *report.Run {
+func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *state.Run {
 	t.Helper()
 	var out strings.Builder
 	o := inventory.Options{
 		Tables: h, People: h, Device: device, Budget: time.Minute, MaxObjects: 20000, Owners: 10,
-		Out: report.NewWriter(&out),
+		Out: wire.NewWriter(&out),
 	}
 	if change != nil {
 		change(&o)
@@ -51,15 +52,15 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 			t.Fatal(err)
 		}
 	})
-	run := new(report.Run)
-	if err := report.Read(strings.NewReader(out.String()), run); err != nil {
+	run := new(state.Run)
+	if err := wire.Read(strings.NewReader(out.String()), run); err != nil {
 		t.Fatalf("the report cannot be read: %v\n%s", err, out.String())
 	}
 	return run
 }
 
 // stock is take, of the device sim0 at noon.
-func stock(t *testing.T, resources string, look ...report.Context) *report.Inventory {
+func stock(t *testing.T, resources string, look ...state.Context) *state.Inventory {
 	t.Helper()
 	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.Look = look })
 	if run.Error != "" || run.Inventory == nil {
@@ -69,7 +70,7 @@ func stock(t *testing.T, resources string, look ...report.Context) *report.Inven
 }
 
 // objects returns how many objects of a type an inventory has, of whichever owner.
-func objects(i *report.Inventory, typ string) (n int64) {
+func objects(i *state.Inventory, typ string) (n int64) {
 	for _, o := range i.Objects {
 		if o.Type == typ {
 			n += o.Objects

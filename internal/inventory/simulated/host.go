@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 	profile "rdma_exporter/verbs/simulated"
 )
 
@@ -18,8 +18,8 @@ const firstContext = 1 << 24
 
 // Context returns what the kernel calls the device when a process has opened it.
 // It differs from process to process, as long as their numbers do.
-func Context(pid int) report.Context {
-	return report.Context{Index: index, ID: firstContext + uint32(pid)}
+func Context(pid int) state.Context {
+	return state.Context{Index: index, ID: firstContext + uint32(pid)}
 }
 
 // Host is the host of one simulated device: it implements inventory.Tables and
@@ -35,7 +35,7 @@ type Host struct {
 // look are the contexts of processes that have ended, the oldest first: of those
 // the device may have leaked something. A device that is not in the profile is in
 // no table, and nor is one that vanishes.
-func New(p *profile.Profile, device string, now time.Time, look []report.Context) *Host {
+func New(p *profile.Profile, device string, now time.Time, look []state.Context) *Host {
 	i := slices.IndexFunc(p.Devices, func(d profile.DeviceProfile) bool { return d.Name == device })
 	if i < 0 || p.Devices[i].Vanish {
 		return new(Host)
@@ -53,7 +53,7 @@ func New(p *profile.Profile, device string, now time.Time, look []report.Context
 }
 
 // left returns the contexts of which something is left.
-func left(l profile.Leak, look []report.Context) []uint32 {
+func left(l profile.Leak, look []state.Context) []uint32 {
 	leaks := false
 	for _, n := range l.Objects {
 		leaks = leaks || n > 0

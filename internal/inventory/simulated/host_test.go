@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/inventory/simulated"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
 	profile "rdma_exporter/verbs/simulated"
 )
 
@@ -31,8 +31,8 @@ func TestTypes(t *testing.T) {
 	}
 	wantEqual(t, "types", profile.ResourceTypes(), types)
 	var reasons []string
-	for _, r := range report.IncompleteReasons() {
-		if r != report.IncompleteMaxObjects { // which is a matter of numbers
+	for _, r := range state.IncompleteReasons() {
+		if r != state.IncompleteMaxObjects { // which is a matter of numbers
 			reasons = append(reasons, string(r))
 		}
 	}
@@ -50,7 +50,7 @@ holders:
   - {pid: 4711, comm: trainer, objects: {ctx: 2, pd: 3, cq: 2, qp: 7, mr: 2, srq: 2, cm_id: 2}, mr_bytes: 4611686018427387904}
   - {dead: true, objects: {mr: 1}}
 leak: {objects: {srq: 1}}
-`), "sim0", noon(), []report.Context{simulated.Context(5), simulated.Context(4)})
+`), "sim0", noon(), []state.Context{simulated.Context(5), simulated.Context(4)})
 }
 
 // TestTables makes sure that the tables agree with each other: what is counted can

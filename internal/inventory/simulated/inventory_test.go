@@ -6,7 +6,7 @@ import (
 
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/inventory/simulated"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	profile "rdma_exporter/verbs/simulated"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // TestInventory compares all that an inventory of a device has.
 func TestInventory(t *testing.T) {
-	look := []report.Context{simulated.Context(11), {Index: 2, ID: 5}, simulated.Context(12), simulated.Context(13)}
+	look := []state.Context{simulated.Context(11), {Index: 2, ID: 5}, simulated.Context(12), simulated.Context(13)}
 	got := stock(t, `
 holders:
   - kernel: ib_core
@@ -46,15 +46,15 @@ leak:
   times: 2
 incomplete: {cm_id: interrupted}
 `, look...)
-	counts := func(list ...any) (all []report.TypeCount) {
+	counts := func(list ...any) (all []state.TypeCount) {
 		for i := 0; i < len(list); i += 2 {
-			all = append(all, report.TypeCount{Type: list[i].(string), Objects: int64(list[i+1].(int))})
+			all = append(all, state.TypeCount{Type: list[i].(string), Objects: int64(list[i+1].(int))})
 		}
 		return all
 	}
-	want := &report.Inventory{
+	want := &state.Inventory{
 		Index: 1, PIDsVisible: true,
-		Objects: []report.ObjectCount{
+		Objects: []state.ObjectCount{
 			{Type: "cm_id", Owner: "user", Objects: 7},
 			{Type: "cm_id", Owner: "kernel"},
 			{Type: "cq", Owner: "user", Objects: 3 + 2 + 2},
@@ -70,35 +70,35 @@ incomplete: {cm_id: interrupted}
 			{Type: "srq", Owner: "user", Objects: 2},
 			{Type: "srq", Owner: "kernel"},
 		},
-		QueuePairs: []report.QueuePairCount{
+		QueuePairs: []state.QueuePairCount{
 			{Type: "gsi", State: "rts", Objects: 1},
 			{Type: "rc", State: "err", Objects: 2},
 			{Type: "rc", State: "rts", Objects: 4 + 4},
 			{Type: "ud", State: "init", Objects: 1},
 		},
-		CQEntries: []report.OwnerSum{{Owner: "user", Sum: 3*1000 + 2*256 + 2*256}, {Owner: "kernel", Sum: 512}},
-		MRBytes:   []report.OwnerSum{{Owner: "user", Sum: 5*4096000 + 4096}, {Owner: "kernel", Sum: 2 * 4096}},
+		CQEntries: []state.OwnerSum{{Owner: "user", Sum: 3*1000 + 2*256 + 2*256}, {Owner: "kernel", Sum: 512}},
+		MRBytes:   []state.OwnerSum{{Owner: "user", Sum: 5*4096000 + 4096}, {Owner: "kernel", Sum: 2 * 4096}},
 		// Nobody uses them.
-		UnfillableCQs: &report.CQSum{Objects: 2, Entries: 512, Largest: 256, PID: 815},
-		Owners: []report.Owner{
+		UnfillableCQs: &state.CQSum{Objects: 2, Entries: 512, Largest: 256, PID: 815},
+		Owners: []state.Owner{
 			{
 				PID: 815, Comm: "idle", Objects: counts("ctx", 1, "cq", 2),
-				Memlock: &report.Memlock{Pinned: 5, Limit: -1},
+				Memlock: &state.Memlock{Pinned: 5, Limit: -1},
 			},
 			{
 				PID: 4711, Comm: "trainer", Cgroup: podCgroup, ContainerID: container, PodUID: pod,
 				Objects: counts("ctx", 2, "pd", 2, "cq", 3, "srq", 1, "mr", 5, "cm_id", 6, "qp", 7),
-				Memlock: &report.Memlock{Pinned: 5 * 4096000, Locked: 7, Limit: 30000000},
+				Memlock: &state.Memlock{Pinned: 5 * 4096000, Locked: 7, Limit: 30000000},
 			},
 			{
 				PID: 4712, Comm: "worker", Cgroup: podCgroup + "/below", ContainerID: container, PodUID: pod,
-				Objects: counts("ctx", 1, "pd", 1, "mr", 1), Memlock: &report.Memlock{Pinned: 4096, Limit: -1},
+				Objects: counts("ctx", 1, "pd", 1, "mr", 1), Memlock: &state.Memlock{Pinned: 4096, Limit: -1},
 			},
 		},
 		// What the dead held, and what is left of two children.
 		Ownerless: counts("ctx", 1+2, "pd", 1+2, "cq", 2, "srq", 1, "qp", 4),
 		Untraced:  counts("cm_id", 1),
-		Left: []report.Left{
+		Left: []state.Left{
 			{Context: look[0], Type: "cq", Objects: 1},
 			{Context: look[0], Type: "ctx", Objects: 1},
 			{Context: look[0], Type: "pd", Objects: 1},
@@ -108,11 +108,11 @@ incomplete: {cm_id: interrupted}
 			{Context: look[2], Type: "pd", Objects: 1},
 			{Context: look[2], Type: "qp", Objects: 2},
 		},
-		Cgroups: []report.CgroupUse{
+		Cgroups: []state.CgroupUse{
 			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_handle", Current: 2 + 1, Limit: -1},
 			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_object", Current: 2 + 3 + 7 + 5 + 1 + 2, Limit: 100},
 		},
-		Incomplete: []report.Incomplete{{Type: "cm_id", Reason: "interrupted", Detail: "the table of cm_id: the table changed while it was read"}},
+		Incomplete: []state.Incomplete{{Type: "cm_id", Reason: "interrupted", Detail: "the table of cm_id: the table changed while it was read"}},
 	}
 	wantEqual(t, "inventory", got, want)
 }
@@ -142,7 +142,7 @@ func TestBuiltIn(t *testing.T) {
 		}
 		kernel := false
 		for _, o := range i.Objects {
-			kernel = kernel || o.Owner == report.OwnerKernel && o.Objects > 0
+			kernel = kernel || o.Owner == state.OwnerKernel && o.Objects > 0
 		}
 		if !kernel {
 			t.Errorf("%s: the kernel has nothing", device)
@@ -167,7 +167,7 @@ func TestSharedCompletionQueues(t *testing.T) {
 	const holders = "holders:\n  - {pid: 1, objects: {qp: 5, cq: 3}, cq_entries: 100}\n"
 	p := parse(t, holders)
 	// The queue pairs have ten uses for three CQs: 4, 3 and 3.
-	for fill, want := range map[int64]*report.CQSum{
+	for fill, want := range map[int64]*state.CQSum{
 		34: nil,
 		33: {Objects: 2, Entries: 200, Largest: 100, PID: 1},
 		24: {Objects: 3, Entries: 300, Largest: 100, PID: 1},
@@ -185,14 +185,14 @@ func TestGrowth(t *testing.T) {
 		if got := objects(i, "qp"); got != want || objects(i, "srq") != 0 {
 			t.Errorf("after %s %d queue pairs, want %d; %d SRQs", after, got, want, objects(i, "srq"))
 		}
-		wantEqual(t, "queue pairs", i.QueuePairs, []report.QueuePairCount{{Type: "rc", State: "rts", Objects: want}})
+		wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{{Type: "rc", State: "rts", Objects: want}})
 	}
 }
 
 // TestLeak makes sure that something is left of those children alone that are
 // looked for, as often as the profile says.
 func TestLeak(t *testing.T) {
-	look := []report.Context{simulated.Context(21), simulated.Context(22), simulated.Context(21), simulated.Context(23)}
+	look := []state.Context{simulated.Context(21), simulated.Context(22), simulated.Context(21), simulated.Context(23)}
 	for leak, want := range map[string]int{
 		"leak: {objects: {mr: 3}}\n":           3,
 		"leak: {objects: {mr: 3}, times: 2}\n": 2,
@@ -256,10 +256,10 @@ func TestInvisible(t *testing.T) {
 	if i.PIDsVisible || i.Owners != nil || i.Others != nil {
 		t.Errorf("PIDs visible %t, owners %+v, others %+v", i.PIDsVisible, i.Owners, i.Others)
 	}
-	wantEqual(t, "ownerless", i.Ownerless, []report.TypeCount{
+	wantEqual(t, "ownerless", i.Ownerless, []state.TypeCount{
 		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 1}, {Type: "qp", Objects: 2},
 	})
-	wantEqual(t, "untraced", i.Untraced, []report.TypeCount{{Type: "cm_id", Objects: 1}})
+	wantEqual(t, "untraced", i.Untraced, []state.TypeCount{{Type: "cm_id", Objects: 1}})
 }
 
 // TestHostileNames makes sure that odd names come through as those of real
@@ -301,7 +301,7 @@ func FuzzInventory(f *testing.F) {
 			}
 			d.Resources.PIDsInvisible = d.Resources.PIDsInvisible || invisible
 			one := &profile.Profile{Devices: []profile.DeviceProfile{d}}
-			look := []report.Context{simulated.Context(1), {Index: 1, ID: 1}}
+			look := []state.Context{simulated.Context(1), {Index: 1, ID: 1}}
 			run := take(t, simulated.New(one, d.Name, noon().Add(duration(t, "17m3s")), look), d.Name, func(o *inventory.Options) {
 				o.MaxObjects, o.Look, o.Budget = 100, look, duration(t, "20ms")
 			})

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -13,22 +13,22 @@ import (
 // What is said of each of them with an active port is in test/adapters.
 func TestAdapters(t *testing.T) {
 	t.Parallel()
-	reasons := func(lists ...map[string]report.SkipReason) map[string]report.SkipReason {
-		all := make(map[string]report.SkipReason)
+	reasons := func(lists ...map[string]state.SkipReason) map[string]state.SkipReason {
+		all := make(map[string]state.SkipReason)
 		for _, list := range lists {
 			maps.Copy(all, list)
 		}
 		return all
 	}
-	because := func(reason report.SkipReason, names ...string) map[string]report.SkipReason {
-		m := make(map[string]report.SkipReason)
+	because := func(reason state.SkipReason, names ...string) map[string]state.SkipReason {
+		m := make(map[string]state.SkipReason)
 		for _, name := range names {
 			m[name] = reason
 		}
 		return m
 	}
 	down := func(name string) *simulated.Profile {
-		p, err := simulated.LoadProfile("../../verbs/simulated/profiles/" + name + ".yaml")
+		p, err := simulated.LoadProfile("../../../verbs/simulated/profiles/" + name + ".yaml")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,24 +38,24 @@ func TestAdapters(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		profile *simulated.Profile
-		skipped map[string]report.SkipReason
+		skipped map[string]state.SkipReason
 	}{
 		{
 			"mlx5", down("mlx5"),
-			because(report.SkipPortDown, "qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"),
+			because(state.SkipPortDown, "qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"),
 		},
 		{
 			"qedr", down("qedr"),
 			reasons(
-				because(report.SkipPortDown, "channel_steering", "qp_sq_sig_all", "notify_any", "notify_one_shot", "notify_requires_arming",
+				because(state.SkipPortDown, "channel_steering", "qp_sq_sig_all", "notify_any", "notify_one_shot", "notify_requires_arming",
 					"notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited", "notify_identifies_cq"),
-				because(report.SkipNotSupported, "qp_srq_type_restricted", "qp_destroy_busy_multicast", "notify_solicited_delivers_errors"),
+				because(state.SkipNotSupported, "qp_srq_type_restricted", "qp_destroy_busy_multicast", "notify_solicited_delivers_errors"),
 			),
 		},
 		{
 			"sets no errno for UC, as bnxt_re of rdma-core 60",
 			device(t, "    like: sim_ib0\n    faults: [{verb: ibv_create_qp, when: {qp_types: [UC]}, errno: no_errno}]\n"),
-			because(report.SkipNotSupported, "qp_srq_type_restricted"),
+			because(state.SkipNotSupported, "qp_srq_type_restricted"),
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAdapters(t *testing.T) {
 				t.Errorf("error %q, undestroyed %v", r.Error, r.Undestroyed)
 			}
 			for _, c := range r.Contracts {
-				if c.Verdict == report.VerdictViolated && !c.Known {
+				if c.Verdict == state.VerdictViolated && !c.Known {
 					t.Errorf("violated: %s\n%s", c.Name, evidence(r))
 				}
 			}
@@ -84,12 +84,12 @@ func TestFlushFails(t *testing.T) {
 	const noSends = "{verb: ibv_post_send, when: {states: [ERR]}, errno: EINVAL}"
 	for _, tt := range []struct {
 		name, faults string
-		want         report.SkipReason
+		want         state.SkipReason
 	}{
-		{"refused", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", report.SkipNotSupported},
-		{"refused, and so is the control", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, errno: EINVAL}", report.SkipNeeds},
-		{"failed", "{verb: ibv_modify_qp, when: {to: [ERR]}, errno: EIO}", report.SkipNeeds},
-		{"lost", "{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", report.SkipNeeds},
+		{"refused", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", state.SkipNotSupported},
+		{"refused, and so is the control", noSends + ", {verb: ibv_post_recv, when: {states: [INIT]}, errno: EINVAL}", state.SkipNeeds},
+		{"failed", "{verb: ibv_modify_qp, when: {to: [ERR]}, errno: EIO}", state.SkipNeeds},
+		{"lost", "{verb: ibv_post_send, when: {states: [ERR]}, ignore: true}, {verb: ibv_post_recv, when: {states: [INIT]}, ignore: true}", state.SkipNeeds},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -7,30 +7,31 @@ import (
 	"testing/synctest"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
 
 // one judges one contract of a device that is like another but for some keys, without
 // looking for completions first unless they are needed.
-func one(t *testing.T, name, keys string, completions bool) report.Contract {
+func one(t *testing.T, name, keys string, completions bool) state.Contract {
 	t.Helper()
 	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, " + keys + "}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r report.Run
+	var r state.Run
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		err := contract.Run(t.Context(), contract.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   "sim0", Skip: allBut(name), WithoutCompletions: !completions, Out: report.NewWriter(&out),
+			Device:   "sim0", Skip: allBut(name), WithoutCompletions: !completions, Out: wire.NewWriter(&out),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Read(&out, &r); err != nil {
+		if err := wire.Read(&out, &r); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -46,27 +47,27 @@ func TestWhichFigureIsTrue(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, keys       string
-		verdict          report.Verdict
+		verdict          state.Verdict
 		observed, remedy string
 	}{
 		{
-			"both", "like: sim_ib0", report.VerdictHolds, "asked→written back: ", "",
+			"both", "like: sim_ib0", state.VerdictHolds, "asked→written back: ", "",
 		},
 		{
-			"what was written back", "like: sim_ib0, violate: [srq_reports_actual]", report.VerdictViolated,
+			"what was written back", "like: sim_ib0, violate: [srq_reports_actual]", state.VerdictViolated,
 			"what was written back is true, the query is not; asked→written back: 1×1→1×1, query 2×1 (1 receives fit, then ENOMEM)",
 			"Take the sizes that ibv_create_srq wrote back",
 		},
 		{
-			"what the query tells", "like: sim_rxe0", report.VerdictViolated,
+			"what the query tells", "like: sim_rxe0", state.VerdictViolated,
 			"what the query tells is true, what was written back is not; ", "Take the sizes from ibv_query_srq",
 		},
 		{
-			"neither", "like: sim_rxe0, violate: [srq_reports_actual]", report.VerdictViolated,
+			"neither", "like: sim_rxe0, violate: [srq_reports_actual]", state.VerdictViolated,
 			"neither figure is true each time; ", "Post no more than the smaller of the two",
 		},
 		{
-			"nobody knows", "like: sim_rxe0, faults: [{verb: ibv_post_srq_recv, errno: EINVAL}]", report.VerdictViolated,
+			"nobody knows", "like: sim_rxe0, faults: [{verb: ibv_post_srq_recv, errno: EINVAL}]", state.VerdictViolated,
 			"asked→written back: 16×1→16×1, query 31×1 (no receive can be posted: EINVAL)", "Post no more than the smaller of the two",
 		},
 	} {
@@ -87,16 +88,16 @@ func TestRefusedBesideControl(t *testing.T) {
 	const vector = "cq_comp_vector_rejected"
 	for _, tt := range []struct {
 		name, contract, keys string
-		verdict              report.Verdict
+		verdict              state.Verdict
 		observed             string
 	}{
-		{"for a moment", vector, "faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", report.VerdictHolds, "comp_vector -1: EINVAL"},
-		{"for a moment, and accepted then", vector, "violate: [" + vector + "], faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", report.VerdictViolated, "comp_vector -1: it succeeded"},
-		{"for good", vector, "faults: [{verb: ibv_create_cq, errno: EIO}]", report.VerdictSkipped, "comp_vector -1, and then a plain one"},
-		{"for good, as if it were for the vector", vector, "faults: [{verb: ibv_create_cq, errno: EINVAL}]", report.VerdictSkipped, "comp_vector -1, and then a plain one"},
+		{"for a moment", vector, "faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", state.VerdictHolds, "comp_vector -1: EINVAL"},
+		{"for a moment, and accepted then", vector, "violate: [" + vector + "], faults: [{verb: ibv_create_cq, errno: EIO, times: 1}]", state.VerdictViolated, "comp_vector -1: it succeeded"},
+		{"for good", vector, "faults: [{verb: ibv_create_cq, errno: EIO}]", state.VerdictSkipped, "comp_vector -1, and then a plain one"},
+		{"for good, as if it were for the vector", vector, "faults: [{verb: ibv_create_cq, errno: EINVAL}]", state.VerdictSkipped, "comp_vector -1, and then a plain one"},
 		{
 			"for good, as if it were in use", "channel_destroy_busy", "faults: [{verb: ibv_destroy_comp_channel, errno: EBUSY, times: 2}]",
-			report.VerdictSkipped, "ibv_destroy_comp_channel, and then a plain one",
+			state.VerdictSkipped, "ibv_destroy_comp_channel, and then a plain one",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,14 +116,14 @@ func TestEventAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, keys string
-		verdict    report.Verdict
+		verdict    state.Verdict
 		observed   string
 	}{
-		{"comes", "", report.VerdictHolds, "afterwards ibv_req_notify_cq works; afterwards a receive in the error state completed with wr_flush_err; afterwards, armed: an event came"},
-		{"does not come", "completion_faults: [{fault: drop_event, after: 1}]", report.VerdictViolated, "afterwards, armed: no event within"},
-		{"never came", "completion_faults: [{fault: drop_event}]", report.VerdictHolds, "without a channel, for no event comes at any time: receives of a QP that goes into the error state: no event within"},
-		{"cannot be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL, after: 1}]", report.VerdictViolated, "afterwards ibv_req_notify_cq: EINVAL"},
-		{"can never be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL}]", report.VerdictHolds, "without a channel, for no event comes at any time: arm a CQ"},
+		{"comes", "", state.VerdictHolds, "afterwards ibv_req_notify_cq works; afterwards a receive in the error state completed with wr_flush_err; afterwards, armed: an event came"},
+		{"does not come", "completion_faults: [{fault: drop_event, after: 1}]", state.VerdictViolated, "afterwards, armed: no event within"},
+		{"never came", "completion_faults: [{fault: drop_event}]", state.VerdictHolds, "without a channel, for no event comes at any time: receives of a QP that goes into the error state: no event within"},
+		{"cannot be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL, after: 1}]", state.VerdictViolated, "afterwards ibv_req_notify_cq: EINVAL"},
+		{"can never be armed", "faults: [{verb: ibv_req_notify_cq, errno: EINVAL}]", state.VerdictHolds, "without a channel, for no event comes at any time: arm a CQ"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

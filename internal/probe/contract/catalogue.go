@@ -1,13 +1,13 @@
 package contract
 
-import "rdma_exporter/internal/report"
+import "rdma_exporter/internal/state"
 
 // Contract is one promise of the libibverbs man pages, and how a device is held
 // to it.
 type Contract struct {
 	// Name is the value of the label.
 	Name     string
-	Severity report.Severity
+	Severity state.Severity
 	// ManPage is the page that promises it, such as ibv_create_cq(3).
 	ManPage string
 	// Promise is what the page says, in our own words.
@@ -37,7 +37,7 @@ const (
 func Catalogue() []Contract {
 	return []Contract{
 		{
-			Name: "cq_at_least_requested", Severity: report.SeverityCritical, ManPage: manCreateCQ,
+			Name: "cq_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateCQ,
 			Promise:     "A completion queue has at least as many entries as were asked for; how many it has is in its cqe.",
 			Judged:      "Completion queues of many sizes, those around powers of two among them, are created; the cqe of each is compared with what was asked for.",
 			Consequence: "A program that sizes its queue by its outstanding work requests overruns it: completions are lost, and the queue pairs on it break.",
@@ -45,7 +45,7 @@ func Catalogue() []Contract {
 			judge:       cqAtLeastRequested,
 		},
 		{
-			Name: "cq_comp_vector_accepted", Severity: report.SeverityWarning, ManPage: manCreateCQ,
+			Name: "cq_comp_vector_accepted", Severity: state.SeverityWarning, ManPage: manCreateCQ,
 			Promise:     "Every completion vector from 0 to num_comp_vectors less one can be used.",
 			Judged:      "A completion queue with a channel is created on each vector that may be used, four unless --notification.vectors or --notification.vector-list says otherwise. If none at all can be created, there is no verdict.",
 			Consequence: "A program that spreads its queues over the vectors fails to start, or wakes all its threads on a few processors.",
@@ -53,7 +53,7 @@ func Catalogue() []Contract {
 			judge:       cqCompVectorAccepted,
 		},
 		{
-			Name: "cq_comp_vector_rejected", Severity: report.SeverityInfo, ManPage: manCreateCQ,
+			Name: "cq_comp_vector_rejected", Severity: state.SeverityInfo, ManPage: manCreateCQ,
 			Promise:     "A completion vector below 0 or not below num_comp_vectors is not valid, and creating a queue on it fails.",
 			Judged:      "Queues on vector -1 and on vector num_comp_vectors are asked for; both must fail, whatever the errno, while one on a vector in between succeeds.",
 			Consequence: "A mistake in the choice of vectors goes unseen: the events come by some other vector, or by none.",
@@ -61,7 +61,7 @@ func Catalogue() []Contract {
 			judge:       cqCompVectorRejected,
 		},
 		{
-			Name: "cq_destroy_busy", Severity: report.SeverityCritical, ManPage: manCreateCQ,
+			Name: "cq_destroy_busy", Severity: state.SeverityCritical, ManPage: manCreateCQ,
 			Promise:     "A completion queue cannot be destroyed while a queue pair uses it. Being refused changes nothing.",
 			Judged:      "The send queue's and the receive queue's CQ of an existing RC queue pair, both with a channel, are to be destroyed, beside one that nobody uses, which must be. Afterwards the queue pair must answer a query, an armed queue must get the event of a work request that completes, and all four must be destroyable. Where no event comes for such a completion anyway, there is no channel.",
 			Consequence: "The device may write completions into memory that was given back, or a refused destruction leaves objects that cannot be used or destroyed any more.",
@@ -69,7 +69,7 @@ func Catalogue() []Contract {
 			judge:       cqDestroyBusy,
 		},
 		{
-			Name: "channel_destroy_busy", Severity: report.SeverityWarning, ManPage: manCreateChannel,
+			Name: "channel_destroy_busy", Severity: state.SeverityWarning, ManPage: manCreateChannel,
 			Promise:     "A completion channel cannot be destroyed while a completion queue is associated with it.",
 			Judged:      "The channel of an existing completion queue is to be destroyed. Afterwards the queue can be armed and destroyed, and then the channel.",
 			Consequence: "A queue is left without its file descriptor: its events go nowhere, and its destruction touches freed memory.",
@@ -77,7 +77,7 @@ func Catalogue() []Contract {
 			judge:       channelDestroyBusy,
 		},
 		{
-			Name: "channel_steering", Severity: report.SeverityCritical, ManPage: manCreateChannel,
+			Name: "channel_steering", Severity: state.SeverityCritical, ManPage: manCreateChannel,
 			Promise:     "The event of a completion queue comes on the channel that is attached to it, so that several channels can steer events to several threads.",
 			Judged:      "Two queues with a channel each are armed. A completion on one must show on its channel, and nothing on the other; then the other way round.",
 			Consequence: "The thread that sleeps on the channel is not woken, and another wakes for nothing: the program hangs.",
@@ -85,7 +85,7 @@ func Catalogue() []Contract {
 			judge:       channelSteering,
 		},
 		{
-			Name: "srq_at_least_requested", Severity: report.SeverityCritical, ManPage: manCreateSRQ,
+			Name: "srq_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateSRQ,
 			Promise:     "A shared receive queue has at least as many work requests and scatter entries as were asked for; its real sizes are written back.",
 			Judged:      "Shared receive queues of several sizes are created; what was written back is compared with what was asked for.",
 			Consequence: "Posting the receives that a program planned fails in the middle of its work.",
@@ -93,7 +93,7 @@ func Catalogue() []Contract {
 			judge:       srqAtLeastRequested,
 		},
 		{
-			Name: "srq_reports_actual", Severity: report.SeverityWarning, ManPage: manCreateSRQ,
+			Name: "srq_reports_actual", Severity: state.SeverityWarning, ManPage: manCreateSRQ,
 			Promise:     "Creating a shared receive queue writes back the sizes that the queue really has.",
 			Judged:      "Shared receive queues of several sizes are created; what was written back is compared with what ibv_query_srq then tells. Where the two differ and either is at most 128, receives are posted until one is refused: the evidence says which of the two is true.",
 			Consequence: "A program that trusts the wrong one of the two uses less than it has, or believes to have more.",
@@ -101,7 +101,7 @@ func Catalogue() []Contract {
 			judge:       srqReportsActual,
 		},
 		{
-			Name: "srq_limit_ignored", Severity: report.SeverityWarning, ManPage: manCreateSRQ,
+			Name: "srq_limit_ignored", Severity: state.SeverityWarning, ManPage: manCreateSRQ,
 			Promise:     "The srq_limit in the attributes does not matter to the creation of a shared receive queue.",
 			Judged:      "Queues that differ in srq_limit alone, from 0 to the largest number, must all be created with the same sizes, and none may have its limit armed by that, which ibv_query_srq tells. Where the query is not supported, creation alone decides.",
 			Consequence: "A structure that was not cleared makes creation fail, or arms a limit that nobody asked for: an IBV_EVENT_SRQ_LIMIT_REACHED comes unexpectedly.",
@@ -109,7 +109,7 @@ func Catalogue() []Contract {
 			judge:       srqLimitIgnored,
 		},
 		{
-			Name: "srq_destroy_busy", Severity: report.SeverityCritical, ManPage: manCreateSRQ,
+			Name: "srq_destroy_busy", Severity: state.SeverityCritical, ManPage: manCreateSRQ,
 			Promise:     "A shared receive queue cannot be destroyed while a queue pair is associated with it. Being refused changes nothing.",
 			Judged:      "The shared receive queue of an existing RC queue pair is to be destroyed. Afterwards it must answer a query, take a receive, and be destroyable when the queue pair is gone.",
 			Consequence: "The device may take receives from memory that was given back.",
@@ -117,7 +117,7 @@ func Catalogue() []Contract {
 			judge:       srqDestroyBusy,
 		},
 		{
-			Name: "qp_at_least_requested", Severity: report.SeverityCritical, ManPage: manCreateQP,
+			Name: "qp_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateQP,
 			Promise:     "A queue pair has at least the sizes that were asked for: work requests and scatter/gather elements of both queues, and inline data.",
 			Judged:      "RC, UC and UD queue pairs of several sizes are created; what was written back is compared with what was asked for.",
 			Consequence: "Posting fails with ENOMEM or EINVAL below the depth that the program was given.",
@@ -125,7 +125,7 @@ func Catalogue() []Contract {
 			judge:       qpAtLeastRequested,
 		},
 		{
-			Name: "qp_reports_actual", Severity: report.SeverityWarning, ManPage: manCreateQP,
+			Name: "qp_reports_actual", Severity: state.SeverityWarning, ManPage: manCreateQP,
 			Promise:     "Creating a queue pair writes back the sizes that it really has.",
 			Judged:      "RC, UC and UD queue pairs of several sizes are created; what was written back is compared with what ibv_query_qp then tells.",
 			Consequence: "A program that trusts what was written back uses less than it has, or believes to have more.",
@@ -133,7 +133,7 @@ func Catalogue() []Contract {
 			judge:       qpReportsActual,
 		},
 		{
-			Name: "qp_srq_type_restricted", Severity: report.SeverityInfo, ManPage: manCreateQP,
+			Name: "qp_srq_type_restricted", Severity: state.SeverityInfo, ManPage: manCreateQP,
 			Promise:     "Queue pairs of other types than RC and UD cannot have a shared receive queue.",
 			Judged:      "Of UC and raw packet, the types that the device has are asked for with a shared receive queue; each must fail.",
 			Consequence: "A program runs here and fails on devices that keep to the manual; or the queue is accepted and then not used.",
@@ -141,7 +141,7 @@ func Catalogue() []Contract {
 			judge:       qpSRQTypeRestricted,
 		},
 		{
-			Name: "qp_recv_caps_ignored_with_srq", Severity: report.SeverityWarning, ManPage: manCreateQP,
+			Name: "qp_recv_caps_ignored_with_srq", Severity: state.SeverityWarning, ManPage: manCreateQP,
 			Promise:     "With a shared receive queue, max_recv_wr and max_recv_sge do not matter to the creation of a queue pair.",
 			Judged:      "RC queue pairs with a shared receive queue are created with both sizes 0, and with each above the device's limit; all must succeed.",
 			Consequence: "A program that leaves the sizes as they are fails to create its queue pairs.",
@@ -149,7 +149,7 @@ func Catalogue() []Contract {
 			judge:       qpRecvCapsIgnored,
 		},
 		{
-			Name: "qp_sq_sig_all", Severity: report.SeverityCritical, ManPage: manCreateQP,
+			Name: "qp_sq_sig_all", Severity: state.SeverityCritical, ManPage: manCreateQP,
 			Promise:     "With sq_sig_all each send leaves a completion; without it only those that ask for one do.",
 			Judged:      "Three sends without IBV_SEND_SIGNALED over the loopback path, on a queue pair with sq_sig_all 1 and on one with 0. With 0 a signalled send follows, whose completion must be the only one.",
 			Consequence: "Completions that nobody expects overrun the completion queue, or a program waits for one that never comes.",
@@ -157,7 +157,7 @@ func Catalogue() []Contract {
 			judge:       qpSignalAll,
 		},
 		{
-			Name: "qp_destroy_busy_multicast", Severity: report.SeverityWarning, ManPage: manCreateQP,
+			Name: "qp_destroy_busy_multicast", Severity: state.SeverityWarning, ManPage: manCreateQP,
 			Promise:     "A queue pair cannot be destroyed while it is attached to a multicast group.",
 			Judged:      "A UD queue pair is attached to a link-local multicast group and is to be destroyed. Afterwards it can be detached, and then destroyed.",
 			Consequence: "The device goes on to deliver to a queue pair that is gone, or the group is left behind.",
@@ -165,7 +165,7 @@ func Catalogue() []Contract {
 			judge:       qpDestroyBusyMulticast,
 		},
 		{
-			Name: "notify_any", Severity: report.SeverityCritical, ManPage: manReqNotify,
+			Name: "notify_any", Severity: state.SeverityCritical, ManPage: manReqNotify,
 			Promise:     "Armed with solicited_only 0, a completion queue raises an event for any new completion.",
 			Judged:      "On an armed queue of its own each: the receive of a message, a send, and work requests that are flushed. Without a loopback path, the latter alone.",
 			Consequence: "A program that sleeps until the next event never wakes.",
@@ -173,7 +173,7 @@ func Catalogue() []Contract {
 			judge:       notifyAny,
 		},
 		{
-			Name: "notify_one_shot", Severity: report.SeverityWarning, ManPage: manReqNotify,
+			Name: "notify_one_shot", Severity: state.SeverityWarning, ManPage: manReqNotify,
 			Promise:     "One request for notification leads to one event.",
 			Judged:      "A queue is armed once. After the event of the first completion, two more must raise none within a fixed time.",
 			Consequence: "Events pile up in the channel; a program that counts them acknowledges the wrong number, and ibv_destroy_cq waits for ever.",
@@ -181,7 +181,7 @@ func Catalogue() []Contract {
 			judge:       notifyOneShot,
 		},
 		{
-			Name: "notify_requires_arming", Severity: report.SeverityWarning, ManPage: manReqNotify,
+			Name: "notify_requires_arming", Severity: state.SeverityWarning, ManPage: manReqNotify,
 			Promise:     "Without a request for notification there is no event.",
 			Judged:      "Two completions on a queue that was never armed must raise no event within a fixed time.",
 			Consequence: "A program that polls is interrupted for nothing, and its channel fills with events that nobody acknowledges.",
@@ -189,7 +189,7 @@ func Catalogue() []Contract {
 			judge:       notifyRequiresArming,
 		},
 		{
-			Name: "notify_solicited_skips_unsolicited", Severity: report.SeverityWarning, ManPage: manReqNotify,
+			Name: "notify_solicited_skips_unsolicited", Severity: state.SeverityWarning, ManPage: manReqNotify,
 			Promise:     "Armed with solicited_only 1, successful sends and receives of unsolicited messages raise no event.",
 			Judged:      "The receive of a message without the solicited event bit, and a successful send, must raise no event within a fixed time.",
 			Consequence: "The program wakes for each message: what the solicited bit was to save is spent.",
@@ -197,7 +197,7 @@ func Catalogue() []Contract {
 			judge:       notifySolicitedSkipsUnsolicited,
 		},
 		{
-			Name: "notify_solicited_delivers_solicited", Severity: report.SeverityCritical, ManPage: manReqNotify,
+			Name: "notify_solicited_delivers_solicited", Severity: state.SeverityCritical, ManPage: manReqNotify,
 			Promise:     "Armed with solicited_only 1, the receive of a message sent with IBV_SEND_SOLICITED raises an event.",
 			Judged:      "Such a message over the loopback path must raise an event.",
 			Consequence: "A program that sleeps for solicited completions never wakes.",
@@ -205,7 +205,7 @@ func Catalogue() []Contract {
 			judge:       notifySolicitedDeliversSolicited,
 		},
 		{
-			Name: "notify_solicited_delivers_errors", Severity: report.SeverityCritical, ManPage: manReqNotify,
+			Name: "notify_solicited_delivers_errors", Severity: state.SeverityCritical, ManPage: manReqNotify,
 			Promise:     "Armed with solicited_only 1, a completion that is not successful raises an event, for it counts as solicited.",
 			Judged:      "Work requests are flushed, on an armed queue of its own each: a send that is posted to a queue pair in the error state, and a receive whose queue pair goes there. Each that completes must raise an event.",
 			Consequence: "A program that sleeps for solicited completions does not learn that its connection broke.",
@@ -213,7 +213,7 @@ func Catalogue() []Contract {
 			judge:       notifySolicitedDeliversErrors,
 		},
 		{
-			Name: "notify_identifies_cq", Severity: report.SeverityCritical, ManPage: manGetEvent,
+			Name: "notify_identifies_cq", Severity: state.SeverityCritical, ManPage: manGetEvent,
 			Promise:     "An event names the completion queue that it is for, and brings its cq_context.",
 			Judged:      "Two queues with different cq_context share a channel. A completion on the second, then on the first, must each bring an event with the right queue and context.",
 			Consequence: "The program polls the wrong queue, finds nothing, and sleeps again.",

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -455,5 +455,5 @@ func (f *flusher) String() string { return f.Way.String() + " (flushed)" }
 
 // notSupported is an obstacle in words.
 func notSupported(format string, args ...any) error {
-	return &session.ObstacleError{Reason: report.SkipNotSupported, Detail: fmt.Sprintf(format, args...)}
+	return &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf(format, args...)}
 }

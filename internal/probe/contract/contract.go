@@ -20,7 +20,8 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -48,7 +49,7 @@ type Options struct {
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
 	// Out takes the report.
-	Out *report.Writer
+	Out *wire.Writer
 }
 
 const (
@@ -69,11 +70,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		var plan []Contract
-		var planned []report.Planned
+		var planned []state.Planned
 		for _, c := range Catalogue() {
 			if !slices.Contains(o.Skip, c.Name) {
 				plan = append(plan, c)
-				planned = append(planned, report.Planned{Name: c.Name, Severity: c.Severity})
+				planned = append(planned, state.Planned{Name: c.Name, Severity: c.Severity})
 			}
 		}
 		if len(plan) == 0 {
@@ -105,24 +106,24 @@ type audit struct {
 }
 
 // judge judges one contract.
-func (a *audit) judge(c Contract) report.Contract {
+func (a *audit) judge(c Contract) state.Contract {
 	j := &judge{audit: a, Scope: a.Scope(), contract: c}
 	start := time.Now()
 	err := c.judge(j)
 	j.left = append(j.left, j.Close())
-	v := report.Contract{
-		Name: c.Name, Severity: c.Severity, Verdict: report.VerdictHolds,
+	v := state.Contract{
+		Name: c.Name, Severity: c.Severity, Verdict: state.VerdictHolds,
 		Asked: j.asked, Expected: j.expected, Duration: time.Since(start),
 	}
 	notes := j.notes
 	switch {
 	case j.violated:
-		v.Verdict, v.Consequence, v.Remedy = report.VerdictViolated, c.Consequence, cmp.Or(j.remedy, c.Remedy)
+		v.Verdict, v.Consequence, v.Remedy = state.VerdictViolated, c.Consequence, cmp.Or(j.remedy, c.Remedy)
 		tell(&v, j.fact, j.unexpected)
 	case !j.judged || err != nil:
 		// Half a proof that the contract is kept is none; half a proof of the
 		// contrary is enough.
-		v.Verdict, v.Reason = report.VerdictSkipped, report.SkipNeeds
+		v.Verdict, v.Reason = state.VerdictSkipped, state.SkipNeeds
 		if o := session.ObstacleOf(err); o != nil {
 			v.Reason = o.Reason
 		}
@@ -214,13 +215,13 @@ func (j *judge) note(breaches []breach, format string, args ...any) {
 		// process.
 		v := j.violation()
 		tell(&v, j.fact, j.unexpected)
-		_ = j.Out.Presume(report.Presumption{Contract: v, Proven: true})
+		_ = j.Out.Presume(state.Presumption{Contract: v, Proven: true})
 	}
 }
 
 // tell adds to a verdict that the driver is known for it, unless it is not for all of
 // it.
-func tell(v *report.Contract, fact *known.Fact, unexpected bool) {
+func tell(v *state.Contract, fact *known.Fact, unexpected bool) {
 	if fact != nil && !unexpected {
 		v.Known, v.Fact, v.Source = true, fact.What, fact.Source
 	}
@@ -238,14 +239,14 @@ func (j *judge) presume(step string) {
 	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
 		tell(&v, &fact, false)
 	}
-	_ = j.Out.Presume(report.Presumption{Contract: v})
+	_ = j.Out.Presume(state.Presumption{Contract: v})
 }
 
 // violation returns the verdict that the contract is violated, by what was seen
 // so far and what comes on top.
-func (j *judge) violation(more ...string) report.Contract {
-	return report.Contract{
-		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: report.VerdictViolated,
+func (j *judge) violation(more ...string) state.Contract {
+	return state.Contract{
+		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: state.VerdictViolated,
 		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
 		Consequence: j.contract.Consequence, Remedy: cmp.Or(j.remedy, j.contract.Remedy),
 	}
@@ -412,7 +413,7 @@ func (j *judge) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.S
 // srq creates a small SRQ.
 func (j *judge) srq(pd verbs.PD) (verbs.SRQ, error) {
 	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
-		return nil, &session.ObstacleError{Reason: report.SkipNotSupported, Detail: fmt.Sprintf("the device says max_srq %d", n)}
+		return nil, &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf("the device says max_srq %d", n)}
 	}
 	q, err := j.SRQ(pd, verbs.SRQAttr{MaxWR: 8, MaxSGE: 1})
 	if err != nil {

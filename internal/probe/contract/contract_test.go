@@ -13,7 +13,8 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -30,7 +31,7 @@ func device(t *testing.T, yaml string) *simulated.Profile {
 
 // judge judges the device of a profile and returns the report. The waiting takes
 // no time.
-func judge(t *testing.T, p *simulated.Profile, skip ...string) (r report.Run) {
+func judge(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 	t.Helper()
 	r.Device = p.Devices[0].Name
 	synctest.Test(t, func(t *testing.T) {
@@ -38,12 +39,12 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r report.Run) {
 		start := time.Now()
 		err := contract.Run(t.Context(), contract.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   r.Device, Driver: driverOf(p), Skip: skip, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
+			Device:   r.Device, Driver: driverOf(p), Skip: skip, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := report.Read(&out, &r); err != nil {
+		if err := wire.Read(&out, &r); err != nil {
 			t.Fatal(err)
 		}
 		// The default of --contract.timeout, above which the process would be killed.
@@ -60,7 +61,7 @@ func driverOf(p *simulated.Profile) known.Driver {
 }
 
 // verdicts returns the names of the contracts with a verdict.
-func verdicts(r report.Run, v report.Verdict) []string {
+func verdicts(r state.Run, v state.Verdict) []string {
 	names := []string{}
 	for _, c := range r.Contracts {
 		if c.Verdict == v {
@@ -71,7 +72,7 @@ func verdicts(r report.Run, v report.Verdict) []string {
 }
 
 // evidence returns all verdicts in words.
-func evidence(r report.Run) string {
+func evidence(r state.Run) string {
 	var b strings.Builder
 	for _, c := range r.Contracts {
 		b.WriteString(string(c.Verdict) + " " + string(c.Reason) + " " + c.Name + "\n  asked:    " + c.Asked + "\n  expected: " + c.Expected + "\n  observed: " + c.Observed + "\n")
@@ -80,7 +81,7 @@ func evidence(r report.Run) string {
 }
 
 // wantClean makes sure that the audit went to its end and left nothing.
-func wantClean(t *testing.T, r report.Run) {
+func wantClean(t *testing.T, r state.Run) {
 	t.Helper()
 	if r.Error != "" || len(r.Undestroyed) > 0 || r.Judging != "" {
 		t.Errorf("error %q, undestroyed %v, still judging %q", r.Error, r.Undestroyed, r.Judging)
@@ -105,10 +106,10 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 			}
 			r := judge(t, device(t, yaml))
 			wantClean(t, r)
-			if got := verdicts(r, report.VerdictViolated); !slices.Equal(got, want) {
+			if got := verdicts(r, state.VerdictViolated); !slices.Equal(got, want) {
 				t.Errorf("violated: %v, want %v\n%s", got, want, evidence(r))
 			}
-			if got := verdicts(r, report.VerdictSkipped); len(got) > 0 {
+			if got := verdicts(r, state.VerdictSkipped); len(got) > 0 {
 				t.Errorf("skipped: %v\n%s", got, evidence(r))
 			}
 			if len(r.Contracts) != len(contract.Catalogue()) {
@@ -116,7 +117,7 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 			}
 			for _, c := range r.Contracts {
 				// What to do is told of what is broken.
-				if broken := c.Verdict == report.VerdictViolated; broken != (c.Consequence != "") || broken != (c.Remedy != "") {
+				if broken := c.Verdict == state.VerdictViolated; broken != (c.Consequence != "") || broken != (c.Remedy != "") {
 					t.Errorf("%s is %s, of consequence %q and remedy %q", c.Name, c.Verdict, c.Consequence, c.Remedy)
 				}
 				if c.Asked == "" || c.Expected == "" || c.Observed == "" || c.Duration <= 0 {
@@ -128,10 +129,10 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 }
 
 // skipped returns the contracts without a verdict, with the reason.
-func skipped(r report.Run) map[string]report.SkipReason {
-	reasons := make(map[string]report.SkipReason)
+func skipped(r state.Run) map[string]state.SkipReason {
+	reasons := make(map[string]state.SkipReason)
 	for _, c := range r.Contracts {
-		if c.Verdict == report.VerdictSkipped {
+		if c.Verdict == state.VerdictSkipped {
 			reasons[c.Name] = c.Reason
 		}
 	}
@@ -144,20 +145,20 @@ func TestDefaultDevices(t *testing.T) {
 	const portDown = `    ports:
       - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}
 `
-	with := func(reason report.SkipReason, names ...string) map[string]report.SkipReason {
-		m := make(map[string]report.SkipReason)
+	with := func(reason state.SkipReason, names ...string) map[string]state.SkipReason {
+		m := make(map[string]state.SkipReason)
 		for _, name := range names {
 			m[name] = reason
 		}
 		return m
 	}
-	noSRQ := with(report.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
+	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
 		"srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
-	iwarp := with(report.SkipNotSupported, append(slices.Clone(needLoopback), "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
+	iwarp := with(state.SkipNotSupported, append(slices.Clone(needLoopback), "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
 	for _, tt := range []struct {
 		name, yaml string
 		violated   []string
-		skipped    map[string]report.SkipReason
+		skipped    map[string]state.SkipReason
 	}{
 		{"like Soft-RoCE", "    like: sim_rxe0\n", []string{"srq_reports_actual", "qp_reports_actual"}, nil},
 		{"like an adapter", "    like: sim_ib0\n", nil, nil},
@@ -165,12 +166,12 @@ func TestDefaultDevices(t *testing.T) {
 		{
 			"port down", "    like: sim_rxe0\n" + portDown,
 			[]string{"srq_reports_actual", "qp_reports_actual"},
-			with(report.SkipPortDown, needLoopback...),
+			with(state.SkipPortDown, needLoopback...),
 		},
 		{
 			"port down, events broken", "    like: sim_ib0\n    violate: [notify_solicited_delivers_errors, notify_requires_arming]\n" + portDown,
 			[]string{"notify_requires_arming", "notify_solicited_delivers_errors"},
-			with(report.SkipPortDown, needLoopback...),
+			with(state.SkipPortDown, needLoopback...),
 		},
 		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, noSRQ},
 	} {
@@ -178,7 +179,7 @@ func TestDefaultDevices(t *testing.T) {
 			t.Parallel()
 			r := judge(t, device(t, tt.yaml))
 			wantClean(t, r)
-			if got := verdicts(r, report.VerdictViolated); !slices.Equal(got, tt.violated) {
+			if got := verdicts(r, state.VerdictViolated); !slices.Equal(got, tt.violated) {
 				t.Errorf("violated: %v, want %v\n%s", got, tt.violated, evidence(r))
 			}
 			if got := skipped(r); !maps.Equal(got, tt.skipped) {
@@ -212,7 +213,7 @@ func TestAnyVerbFails(t *testing.T) {
 				}
 				// What is refused for good although the manual has it work is a violation:
 				// to detach, and to destroy what nobody uses.
-				if got := verdicts(r, report.VerdictViolated); len(got) > 0 && !destroys {
+				if got := verdicts(r, state.VerdictViolated); len(got) > 0 && !destroys {
 					t.Errorf("violated: %v\n%s", got, evidence(r))
 				}
 				// What fails at once is no proof that a device keeps to the manual.
@@ -225,7 +226,7 @@ func TestAnyVerbFails(t *testing.T) {
 					verbs.ModifyQP: "notify_one_shot", verbs.PostRecv: "notify_solicited_delivers_solicited",
 				}
 				for _, c := range r.Contracts {
-					if !strings.Contains(fault, "after") && needs[verb] == c.Name && c.Verdict != report.VerdictSkipped {
+					if !strings.Contains(fault, "after") && needs[verb] == c.Name && c.Verdict != state.VerdictSkipped {
 						t.Errorf("%s: %s: %s", c.Name, c.Verdict, c.Observed)
 					}
 				}
@@ -240,12 +241,12 @@ func TestUDOnly(t *testing.T) {
 	t.Parallel()
 	r := judge(t, device(t, "    like: sim_ib0\n    qp_types: [UD]\n"))
 	wantClean(t, r)
-	if got := verdicts(r, report.VerdictViolated); len(got) > 0 {
+	if got := verdicts(r, state.VerdictViolated); len(got) > 0 {
 		t.Errorf("violated: %v\n%s", got, evidence(r))
 	}
-	want := map[string]report.SkipReason{
-		"qp_srq_type_restricted": report.SkipNotSupported, "qp_sq_sig_all": report.SkipNotSupported,
-		"notify_solicited_skips_unsolicited": report.SkipNotSupported, "notify_solicited_delivers_solicited": report.SkipNotSupported,
+	want := map[string]state.SkipReason{
+		"qp_srq_type_restricted": state.SkipNotSupported, "qp_sq_sig_all": state.SkipNotSupported,
+		"notify_solicited_skips_unsolicited": state.SkipNotSupported, "notify_solicited_delivers_solicited": state.SkipNotSupported,
 	}
 	if got := skipped(r); !maps.Equal(got, want) {
 		t.Errorf("skipped: %v, want %v\n%s", got, want, evidence(r))
@@ -282,7 +283,7 @@ func TestPresumption(t *testing.T) {
 			var out bytes.Buffer
 			err := contract.Run(t.Context(), contract.Options{
 				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "sim0", Skip: skip, Out: report.NewWriter(&out),
+				Device:   "sim0", Skip: skip, Out: wire.NewWriter(&out),
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -294,12 +295,12 @@ func TestPresumption(t *testing.T) {
 				t.Fatalf("no line %s in\n%s", tt.last, judging)
 			}
 			before := judging[:end]
-			var r report.Run
-			if err := report.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, report.ErrTruncated) {
+			var r state.Run
+			if err := wire.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, wire.ErrTruncated) {
 				t.Fatal(err)
 			}
 			if r.Presumed == nil || r.Presumed.Proven != tt.proven || r.Presumed.Contract.Name != tt.contract ||
-				r.Presumed.Contract.Verdict != report.VerdictViolated || r.Presumed.Contract.Asked == "" || r.Presumed.Contract.Remedy == "" {
+				r.Presumed.Contract.Verdict != state.VerdictViolated || r.Presumed.Contract.Asked == "" || r.Presumed.Contract.Remedy == "" {
 				t.Errorf("presumed: %+v", r.Presumed)
 			}
 		})
@@ -313,7 +314,7 @@ func TestWithoutCompletions(t *testing.T) {
 		var out bytes.Buffer
 		err := contract.Run(t.Context(), contract.Options{
 			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   "sim0", WithoutCompletions: true, Out: report.NewWriter(&out),
+			Device:   "sim0", WithoutCompletions: true, Out: wire.NewWriter(&out),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -321,12 +322,12 @@ func TestWithoutCompletions(t *testing.T) {
 		if strings.Contains(out.String(), string(verbs.PostSend)) {
 			t.Error("a send was posted")
 		}
-		var r report.Run
-		if err := report.Read(&out, &r); err != nil {
+		var r state.Run
+		if err := wire.Read(&out, &r); err != nil {
 			t.Fatal(err)
 		}
 		wantClean(t, r)
-		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, report.VerdictSkipped)) != 9 {
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 9 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
 		}
 	})
@@ -351,13 +352,13 @@ func TestNamesWhatItJudges(t *testing.T) {
 	out := &cutOff{after: `{"judging":"srq_reports_actual"}`}
 	err := contract.Run(t.Context(), contract.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   "sim0", Out: report.NewWriter(out),
+		Device:   "sim0", Out: wire.NewWriter(out),
 	})
 	if err == nil {
 		t.Error("no error of a report that cannot be written")
 	}
-	var r report.Run
-	if err := report.Read(&out.Buffer, &r); !errors.Is(err, report.ErrTruncated) {
+	var r state.Run
+	if err := wire.Read(&out.Buffer, &r); !errors.Is(err, wire.ErrTruncated) {
 		t.Errorf("error %v of a report without end", err)
 	}
 	if r.Judging != "srq_reports_actual" {
@@ -387,7 +388,7 @@ func TestEndsWithContext(t *testing.T) {
 	var out bytes.Buffer
 	err := contract.Run(ctx, contract.Options{
 		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   "sim0", Out: report.NewWriter(&out),
+		Device:   "sim0", Out: wire.NewWriter(&out),
 	})
 	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "judging") {
 		t.Errorf("error %v after\n%s", err, out.String())

@@ -12,8 +12,9 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs/ibverbs"
 )
 
@@ -34,13 +35,13 @@ func TestRealDevices(t *testing.T) {
 			var out bytes.Buffer
 			err := contract.Run(t.Context(), contract.Options{
 				Provider: ibverbs.New,
-				Device:   name, Driver: driver, DestroyTimeout: time.Second, Out: report.NewWriter(&out),
+				Device:   name, Driver: driver, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := report.Run{Device: name}
-			if err := report.Read(&out, &r); err != nil {
+			r := state.Run{Device: name}
+			if err := wire.Read(&out, &r); err != nil {
 				t.Fatal(err)
 			}
 			wantClean(t, r)
@@ -48,7 +49,7 @@ func TestRealDevices(t *testing.T) {
 				t.Errorf("%d verdicts", len(r.Contracts))
 			}
 			for _, c := range r.Contracts {
-				if c.Verdict == report.VerdictViolated && !c.Known {
+				if c.Verdict == state.VerdictViolated && !c.Known {
 					t.Errorf("%s is violated, and nothing is known of it", c.Name)
 				}
 			}

@@ -8,7 +8,8 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
@@ -18,26 +19,26 @@ func TestKnown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, yaml, contract string
-		verdict              report.Verdict
+		verdict              state.Verdict
 		known                bool
 	}{
-		{"known", "driver: hns, violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, true},
-		{"no driver", "driver: '', violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, false},
-		{"another driver", "driver: mlx5, violate: [cq_at_least_requested]", "cq_at_least_requested", report.VerdictViolated, false},
-		{"another contract", "driver: hns, violate: [srq_at_least_requested]", "srq_at_least_requested", report.VerdictViolated, false},
-		{"by more than is known", "driver: hns, faults: [{verb: ibv_create_cq, short: 2}]", "cq_at_least_requested", report.VerdictViolated, false},
-		{"any amount", "driver: mana, faults: [{verb: ibv_create_cq, short: 2000}]", "cq_at_least_requested", report.VerdictViolated, true},
-		{"a size among others", "driver: hns, faults: [{verb: ibv_create_qp, short: 1}]", "qp_at_least_requested", report.VerdictViolated, false},
-		{"known and kept", "driver: hns", "cq_at_least_requested", report.VerdictHolds, true},
-		{"kept, and nothing known", "driver: mlx5", "cq_at_least_requested", report.VerdictHolds, false},
-		{"mended", "driver: rxe, kernel: '6.12', violate: [srq_reports_actual]", "srq_reports_actual", report.VerdictViolated, false},
-		{"not yet mended", "driver: rxe, kernel: '6.1', violate: [srq_reports_actual]", "srq_reports_actual", report.VerdictViolated, true},
-		{"refused", "driver: mlx5, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", report.VerdictViolated, false},
-		{"each refused in a known way", "driver: siw, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", report.VerdictViolated, true},
-		{"accepted", "driver: mlx4, violate: [qp_srq_type_restricted]", "qp_srq_type_restricted", report.VerdictViolated, true},
-		{"accepted instead of the end", "driver: siw, violate: [cq_destroy_busy]", "cq_destroy_busy", report.VerdictViolated, false},
-		{"an event", "driver: siw, violate: [notify_solicited_delivers_errors]", "notify_solicited_delivers_errors", report.VerdictViolated, true},
-		{"could not be judged", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", report.VerdictSkipped, false},
+		{"known", "driver: hns, violate: [cq_at_least_requested]", "cq_at_least_requested", state.VerdictViolated, true},
+		{"no driver", "driver: '', violate: [cq_at_least_requested]", "cq_at_least_requested", state.VerdictViolated, false},
+		{"another driver", "driver: mlx5, violate: [cq_at_least_requested]", "cq_at_least_requested", state.VerdictViolated, false},
+		{"another contract", "driver: hns, violate: [srq_at_least_requested]", "srq_at_least_requested", state.VerdictViolated, false},
+		{"by more than is known", "driver: hns, faults: [{verb: ibv_create_cq, short: 2}]", "cq_at_least_requested", state.VerdictViolated, false},
+		{"any amount", "driver: mana, faults: [{verb: ibv_create_cq, short: 2000}]", "cq_at_least_requested", state.VerdictViolated, true},
+		{"a size among others", "driver: hns, faults: [{verb: ibv_create_qp, short: 1}]", "qp_at_least_requested", state.VerdictViolated, false},
+		{"known and kept", "driver: hns", "cq_at_least_requested", state.VerdictHolds, true},
+		{"kept, and nothing known", "driver: mlx5", "cq_at_least_requested", state.VerdictHolds, false},
+		{"mended", "driver: rxe, kernel: '6.12', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, false},
+		{"not yet mended", "driver: rxe, kernel: '6.1', violate: [srq_reports_actual]", "srq_reports_actual", state.VerdictViolated, true},
+		{"refused", "driver: mlx5, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", state.VerdictViolated, false},
+		{"each refused in a known way", "driver: siw, violate: [qp_recv_caps_ignored_with_srq]", "qp_recv_caps_ignored_with_srq", state.VerdictViolated, true},
+		{"accepted", "driver: mlx4, violate: [qp_srq_type_restricted]", "qp_srq_type_restricted", state.VerdictViolated, true},
+		{"accepted instead of the end", "driver: siw, violate: [cq_destroy_busy]", "cq_destroy_busy", state.VerdictViolated, false},
+		{"an event", "driver: siw, violate: [notify_solicited_delivers_errors]", "notify_solicited_delivers_errors", state.VerdictViolated, true},
+		{"could not be judged", "driver: siw, limits: {max_srq: 0}", "srq_limit_ignored", state.VerdictSkipped, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,16 +84,16 @@ func TestPresumptionIsKnown(t *testing.T) {
 			out := &cutOff{after: "completing a work request"}
 			err := contract.Run(t.Context(), contract.Options{
 				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "sim0", Driver: driverOf(p), Skip: allBut("cq_destroy_busy"), Out: report.NewWriter(out),
+				Device:   "sim0", Driver: driverOf(p), Skip: allBut("cq_destroy_busy"), Out: wire.NewWriter(out),
 			})
 			if err == nil {
 				t.Error("no error of a report that cannot be written")
 			}
-			var r report.Run
-			if err := report.Read(bytes.NewReader(out.Bytes()), &r); !errors.Is(err, report.ErrTruncated) {
+			var r state.Run
+			if err := wire.Read(bytes.NewReader(out.Bytes()), &r); !errors.Is(err, wire.ErrTruncated) {
 				t.Fatal(err)
 			}
-			if r.Presumed == nil || r.Presumed.Proven || r.Presumed.Contract.Known != want || r.Presumed.Contract.Verdict != report.VerdictViolated {
+			if r.Presumed == nil || r.Presumed.Proven || r.Presumed.Contract.Known != want || r.Presumed.Contract.Verdict != state.VerdictViolated {
 				t.Errorf("presumed: %+v, known should be %t", r.Presumed, want)
 			}
 		})

@@ -6,14 +6,14 @@ import (
 	"os"
 	"syscall"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
 // ObstacleError is the error that says that something cannot be had on this device,
 // and why; it is no failure of the device.
 type ObstacleError struct {
-	Reason report.SkipReason
+	Reason state.SkipReason
 	// Detail says it in words.
 	Detail string
 }
@@ -21,7 +21,7 @@ type ObstacleError struct {
 // Error implements error.
 func (o *ObstacleError) Error() string { return o.Detail }
 
-func obstacle(reason report.SkipReason, format string, args ...any) error {
+func obstacle(reason state.SkipReason, format string, args ...any) error {
 	return &ObstacleError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
@@ -34,9 +34,9 @@ func ObstacleOf(err error) *ObstacleError {
 	case errors.As(err, &o):
 		return o
 	case verbs.IsNotSupported(err):
-		return &ObstacleError{Reason: report.SkipNotSupported, Detail: err.Error()}
+		return &ObstacleError{Reason: state.SkipNotSupported, Detail: err.Error()}
 	case errors.Is(err, os.ErrPermission):
-		return &ObstacleError{Reason: report.SkipNotPermitted, Detail: err.Error()}
+		return &ObstacleError{Reason: state.SkipNotPermitted, Detail: err.Error()}
 	}
 	return nil
 }

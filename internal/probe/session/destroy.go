@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -20,7 +20,7 @@ const (
 // ErrUndestroyed is matched by the error of an object that is left.
 var ErrUndestroyed = errors.New("not destroyed")
 
-// Destroy destroys an object of the given type, as [report.Undestroyed] names
+// Destroy destroys an object of the given type, as [state.Undestroyed] names
 // types. If the device refuses, it asks again after a pause that doubles, for as
 // long as the session may spend on that. What is refused to the end is reported
 // as undestroyed; the error then matches ErrUndestroyed and has the last errno.
@@ -43,7 +43,7 @@ func (s *Session) Destroy(typ string, c Closer) error {
 	if e, ok := verbs.ErrnoOf(err); ok {
 		errno = verbs.ErrnoName(e)
 	}
-	_ = s.Out.Undestroyed(report.Undestroyed{Type: typ, Errno: errno, Attempts: attempts})
+	_ = s.Out.Undestroyed(state.Undestroyed{Type: typ, Errno: errno, Attempts: attempts})
 	return fmt.Errorf("%w: refused %d times: %w", ErrUndestroyed, attempts, err)
 }
 
@@ -103,7 +103,7 @@ func (sc *Scope) AH(pd verbs.PD, attr verbs.AHAttr) (a verbs.AH, err error) {
 // QP creates a queue pair. Of a type that the device lacks it creates none.
 func (sc *Scope) QP(pd verbs.PD, attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := sc.s.lacks[attr.Type]; err != nil {
-		return nil, &ObstacleError{Reason: report.SkipNotSupported, Detail: err.Error()}
+		return nil, &ObstacleError{Reason: state.SkipNotSupported, Detail: err.Error()}
 	}
 	q, err := pd.CreateQP(attr)
 	return add(sc, "qp", q, err)

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"rdma_exporter/internal/probe/known"
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -204,7 +204,7 @@ func (f *Flushing) unready() error {
 	// Drivers of iWARP map their queues into the process, and do not look at what is
 	// posted there after the error.
 	if t := f.scope.s.Device.Transport(); t == verbs.TransportIWARP {
-		return &RefusedError{Err: obstacle(report.SkipNotSupported, "%s does not look at what is posted there", t)}
+		return &RefusedError{Err: obstacle(state.SkipNotSupported, "%s does not look at what is posted there", t)}
 	}
 	if err := f.create(verbs.RC); err != nil {
 		return err
@@ -301,9 +301,9 @@ func (f *Flushing) renew() error {
 // NotFlushed returns the error of a device that goes none of the ways, for the
 // reasons given.
 func NotFlushed(reasons ...error) *ObstacleError {
-	reason := report.SkipNotSupported
+	reason := state.SkipNotSupported
 	if errors.Is(errors.Join(reasons...), os.ErrPermission) {
-		reason = report.SkipNotPermitted
+		reason = state.SkipNotPermitted
 	}
 	return &ObstacleError{Reason: reason, Detail: "no work request is flushed: " + OneLine(reasons)}
 }

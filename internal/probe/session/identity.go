@@ -11,12 +11,12 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 )
 
 // Identity returns what the answers of the device depend on, given the kernel's release.
-func (s *Session) Identity(kernel string) report.Identity {
-	return report.Identity{
+func (s *Session) Identity(kernel string) state.Identity {
+	return state.Identity{
 		Kernel:   kernel,
 		Firmware: strings.ToValidUTF8(s.Attr.Firmware, "?"),
 		VendorID: s.Attr.VendorID, VendorPartID: s.Attr.VendorPartID, HWVersion: s.Attr.HWVersion,

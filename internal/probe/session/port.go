@@ -3,7 +3,7 @@ package session
 import (
 	"fmt"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
 
@@ -69,14 +69,14 @@ func (r Route) String() string { return r.by }
 // is none.
 func (s *Session) Routes(number int) ([]Route, error) {
 	if t := s.Device.Transport(); t == verbs.TransportIWARP {
-		return nil, obstacle(report.SkipNotSupported, "%s connects through a connection manager only", t)
+		return nil, obstacle(state.SkipNotSupported, "%s connects through a connection manager only", t)
 	}
 	attr, err := s.Port(number)
 	if err != nil {
 		return nil, err
 	}
 	if attr.State != verbs.PortActive {
-		return nil, obstacle(report.SkipPortDown, "port %d is %s", number, attr.State)
+		return nil, obstacle(state.SkipPortDown, "port %d is %s", number, attr.State)
 	}
 	list, err := s.addresses(number)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Session) addresses(number int) ([]Route, error) {
 	case err != nil && none != nil:
 		return nil, err
 	case none != nil:
-		return nil, obstacle(report.SkipNeeds, "no way from port %d to itself: %v", number, none)
+		return nil, obstacle(state.SkipNeeds, "no way from port %d to itself: %v", number, none)
 	}
 	routes := make([]Route, 0, len(list))
 	for _, ah := range list {
@@ -151,7 +151,7 @@ func (s *Session) findFullMember(number, keys int) (int, error) {
 			limited++
 		}
 	}
-	return 0, obstacle(report.SkipNeeds, "port %d is a full member of no partition, and a limited one of %d: limited members do not reach each other", number, limited)
+	return 0, obstacle(state.SkipNeeds, "port %d is a full member of no partition, and a limited one of %d: limited members do not reach each other", number, limited)
 }
 
 // AnyPort returns the first port that answers, for QPs that need one of whatever

@@ -14,7 +14,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"rdma_exporter/internal/report"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -34,7 +34,7 @@ type Options struct {
 	// done with it.
 	Opened func()
 	// Out takes the report.
-	Out *report.Writer
+	Out *wire.Writer
 }
 
 // Session is one device, opened.
@@ -48,7 +48,7 @@ type Session struct {
 	Vectors []int
 	// Out takes the report. It keeps its first error, which Run returns, so the
 	// errors of its methods need no look.
-	Out *report.Writer
+	Out *wire.Writer
 
 	rec *recorder
 	pd  verbs.PD // nil until it is needed
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("work on %s: %w", o.Device, err)
 	}
-	end := report.End{MaxRSS: maxRSS()}
+	end := wire.End{MaxRSS: maxRSS()}
 	if err != nil {
 		end.Error = err.Error()
 		var failed *verbs.Error

@@ -13,8 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"rdma_exporter/internal/report"
 	"rdma_exporter/internal/restrack"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/ibverbs"
@@ -86,7 +87,7 @@ func srdAttr(q verbs.CQ) verbs.QPInitAttr {
 func holdSRD(t *testing.T, a adapter, d verbs.Device, pd verbs.PD, q verbs.CQ) {
 	t.Helper()
 	before := queuePairs(t, a)
-	r := child(t, a, report.KindProbe)
+	r := child(t, a, state.KindProbe)
 	var sizes, inline []string
 	for _, p := range r.Probes {
 		for _, s := range p.QPs {
@@ -198,7 +199,7 @@ func queuePairs(t *testing.T, a adapter) (found tracked) {
 }
 
 // child runs a child of the exporter on an adapter.
-func child(t *testing.T, a adapter, kind report.Kind) report.Run {
+func child(t *testing.T, a adapter, kind state.Kind) state.Run {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), exporterFile, string(kind), "--device="+a.name)
@@ -207,8 +208,8 @@ func child(t *testing.T, a adapter, kind report.Kind) report.Run {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	text := stdout.String()
-	r := report.Run{Kind: kind, Device: a.name}
-	if err := report.Read(&stdout, &r); err != nil {
+	r := state.Run{Kind: kind, Device: a.name}
+	if err := wire.Read(&stdout, &r); err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
 	return r
@@ -217,7 +218,7 @@ func child(t *testing.T, a adapter, kind report.Kind) report.Run {
 // heldHere returns how many queue pairs this process holds, as the exporter says.
 func heldHere(t *testing.T, a adapter) int64 {
 	t.Helper()
-	for _, o := range child(t, a, report.KindInventory).Inventory.Owners {
+	for _, o := range child(t, a, state.KindInventory).Inventory.Owners {
 		for _, c := range o.Objects {
 			if o.PID == os.Getpid() && c.Type == "qp" {
 				return c.Objects

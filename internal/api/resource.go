@@ -1,0 +1,127 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+
+	"rdma_exporter/internal/state"
+)
+
+// resourcesOf returns what is known of the objects on a device; nil for nothing. info
+// is nil if the device never said what it allows.
+func resourcesOf(r *state.Resources, info *state.Device, o *Options) *Resources {
+	if r == nil {
+		return nil
+	}
+	resources := &Resources{Run: runOf(r.Last, state.KindInventory, o)}
+	for _, kind := range state.ResourceTypes() {
+		if t := typeOf(kind, r, info); r.Inventory != nil || t.Leaked > 0 {
+			resources.Types = append(resources.Types, t)
+		}
+	}
+	if i := r.Inventory; i != nil {
+		resources.Taken = moment(r.Taken)
+		resources.addInventory(i)
+	}
+	return resources
+}
+
+func (r *Resources) addInventory(i *state.Inventory) {
+	r.PIDsVisible = new(i.PIDsVisible)
+	for _, q := range cut(i.QueuePairs) {
+		r.QueuePairs = append(r.QueuePairs, QueuePairs{Type: Clean(q.Type), State: Clean(q.State), Objects: count(q.Objects)})
+	}
+	all := make(map[int]int64)
+	for n := range cut(i.Owners) {
+		o := &i.Owners[n]
+		owner := Owner{
+			PID: o.PID, Comm: Clean(o.Comm), ContainerID: Clean(o.ContainerID), PodUID: Clean(o.PodUID),
+			Types: make([]TypeCount, 0, len(o.Objects)),
+		}
+		for _, c := range cut(o.Objects) {
+			owner.Types = append(owner.Types, TypeCount{Type: Clean(c.Type), Objects: count(c.Objects)})
+			all[o.PID] = plus(all[o.PID], c.Objects)
+		}
+		if m := o.Memlock; m != nil {
+			owner.Memlock = &Memlock{Pinned: count(m.Pinned), Locked: count(m.Locked), Limit: limitOf(m.Limit)}
+		}
+		r.Owners = append(r.Owners, owner)
+	}
+	slices.SortStableFunc(r.Owners, func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(all[b.PID], all[a.PID]), cmp.Compare(a.PID, b.PID))
+	})
+	for _, g := range cut(i.Cgroups) {
+		r.Cgroups = append(r.Cgroups, Cgroup{
+			Cgroup: Clean(g.Cgroup), ContainerID: Clean(g.ContainerID), PodUID: Clean(g.PodUID),
+			Resource: Clean(g.Resource), Objects: count(g.Current), Limit: limitOf(g.Limit),
+		})
+	}
+}
+
+// typeOf returns what is known of the objects of one type.
+func typeOf(kind string, r *state.Resources, info *state.Device) Type {
+	t := Type{Type: kind}
+	if info != nil {
+		for _, l := range info.Limits {
+			// A limit of 0 means that there is none, or no such type.
+			if l.Name == "max_"+kind && l.Value > 0 {
+				t.Limit = &l.Value
+			}
+		}
+	}
+	for _, l := range r.Leaked {
+		if l.Type == kind {
+			t.Leaked = plus(t.Leaked, l.Objects)
+		}
+	}
+	i := r.Inventory
+	if i == nil {
+		return t
+	}
+	for _, o := range i.Objects {
+		if o.Type != kind {
+			continue
+		}
+		t.Objects = plus(t.Objects, o.Objects)
+		switch o.Owner {
+		case state.OwnerUser:
+			t.User = plus(t.User, o.Objects)
+		case state.OwnerKernel:
+			t.Kernel = plus(t.Kernel, o.Objects)
+		default:
+			t.Unknown = plus(t.Unknown, o.Objects)
+		}
+	}
+	t.Others = objects(i.Others, kind)
+	ownerless := objects(i.Ownerless, kind)
+	t.Unowned = plus(ownerless, objects(i.Untraced, kind))
+	// Where owners cannot be seen they cannot be told from orphans; nor can those of
+	// connection ids, of which the kernel does not tell the opened device.
+	if i.PIDsVisible && i.Looked(kind) && kind != "cm_id" {
+		t.Orphaned = &ownerless
+	}
+	for _, n := range i.Incomplete {
+		if n.Type == kind {
+			t.Incomplete, t.IncompleteDetail = state.IncompleteReason(Clean(string(n.Reason))), Clean(n.Detail)
+		}
+	}
+	return t
+}
+
+// objects returns how many objects of a type a list has.
+func objects(list []state.TypeCount, kind string) (all int64) {
+	for _, c := range list {
+		if c.Type == kind {
+			all = plus(all, c.Objects)
+		}
+	}
+	return all
+}
+
+// limitOf returns a limit, of which a report has −1 for none.
+func limitOf(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,606 @@
+package health_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// of returns the findings of one kind.
+func of(a *state.Assessment, kind state.FindingKind) []state.Finding {
+	var found []state.Finding
+	if a != nil {
+		for _, f := range a.Findings {
+			if f.Kind == kind {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+// want is what a finding is to say: its message and action contain these texts.
+type want struct {
+	severity        state.Severity
+	subject         string
+	message, action []string
+}
+
+// check assesses a device and compares the findings of one kind.
+func check(t *testing.T, s *state.DeviceState, thresholds health.Thresholds, kind state.FindingKind, wanted ...want) {
+	t.Helper()
+	got := of(health.Assess(s, thresholds), kind)
+	if len(got) != len(wanted) {
+		t.Fatalf("got %d findings %s, want %d: %+v", len(got), kind, len(wanted), got)
+	}
+	for i, w := range wanted {
+		f := got[i]
+		if f.Severity != w.severity || f.Subject != w.subject {
+			t.Errorf("finding %d: got %s %q, want %s %q", i, f.Severity, f.Subject, w.severity, w.subject)
+		}
+		for _, text := range w.message {
+			if !strings.Contains(f.Message, text) {
+				t.Errorf("finding %d: there is no %q in the message %q", i, text, f.Message)
+			}
+		}
+		for _, text := range w.action {
+			if !strings.Contains(f.Action, text) {
+				t.Errorf("finding %d: there is no %q in the action %q", i, text, f.Action)
+			}
+		}
+	}
+}
+
+// What is not known is not judged.
+func TestNothing(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]*state.DeviceState{
+		"no device":              nil,
+		"a new device":           {Name: "rxe0", Present: true},
+		"what a device says":     {Name: "rxe0", Present: true, Info: new(state.Device)},
+		"verdicts without a run": {Name: "rxe0", Present: true, Contracts: &state.Contracts{Verdicts: []state.Contract{{}}}},
+	} {
+		if got := health.Assess(s, health.Default()); got != nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	for name, s := range map[string]*state.DeviceState{
+		"probed":        {Present: true, Last: new(state.Run)},
+		"judged":        {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
+		"being audited": {Present: true, Resources: new(state.Resources)},
+		"audited":       device(state.Inventory{PIDsVisible: true}),
+		"stale":         {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: trouble().Resources},
+	} {
+		if name == "stale" {
+			s.Resources.Stuck = nil
+		}
+		got := health.Assess(s, health.Default())
+		if got == nil || got.Findings == nil || len(got.Findings) != 0 {
+			t.Errorf("%s: got %+v, want an empty list", name, got)
+		}
+	}
+}
+
+func TestNearLimit(t *testing.T) {
+	t.Parallel()
+	const (
+		critical = state.SeverityCritical
+		warning  = state.SeverityWarning
+	)
+	users := func(kind string, n int64) state.Inventory {
+		return state.Inventory{Objects: []state.ObjectCount{{Type: kind, Owner: state.OwnerUser, Objects: n}}}
+	}
+	limit := func(name string, n int64) state.Limit { return state.Limit{Name: name, Value: n} }
+	owned := users("qp", 90)
+	owned.Owners = []state.Owner{
+		holder(1, "small", "qp", 20), holder(2, "", "qp", 60),
+		{PID: 3, Comm: "other", Objects: []state.TypeCount{{Type: "mr", Objects: 1000}}},
+	}
+	byKernel := state.Inventory{
+		Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: 40}, {Type: "qp", Owner: state.OwnerKernel, Objects: 50}},
+		Owners:  []state.Owner{holder(1, "small", "qp", 20)},
+	}
+	pod1 := users("qp", 96)
+	pod1.Owners = []state.Owner{{PID: 5, Comm: "job", ContainerID: container, PodUID: pod, Objects: []state.TypeCount{{Type: "qp", Objects: 96}}}}
+	for _, tc := range []struct {
+		name  string
+		state *state.DeviceState
+		want  []want
+	}{
+		{"below", device(users("qp", 79), limit("max_qp", 100)), nil},
+		{"at the warning", device(users("qp", 80), limit("max_qp", 100)), []want{{warning, "qp", []string{"80 queue pairs", "100 (max_qp)", "80 %"}, []string{"`rdma resource show qp link rxe0`"}}}},
+		{"below critical", device(users("qp", 94), limit("max_qp", 100)), []want{{warning, "qp", []string{"94 %"}, nil}}},
+		{"at critical", device(users("qp", 95), limit("max_qp", 100)), []want{{critical, "qp", []string{"95 %"}, nil}}},
+		{"nearly all", device(users("qp", 9999999), limit("max_qp", 10000000)), []want{{critical, "qp", []string{": 99.9 %"}, nil}}},
+		{"more than there can be", device(users("qp", 200), limit("max_qp", 100)), []want{{critical, "qp", []string{"200 %"}, nil}}},
+		{"no limit", device(users("qp", 100), limit("max_qp", 0)), nil},
+		{"a limit that is none", device(users("qp", 100), limit("max_qp", -1)), nil},
+		{"a limit that is not told", device(users("qp", 100), limit("max_qp_wr", 1)), nil},
+		{"nothing there", device(users("qp", 0), limit("max_qp", 1)), nil},
+		{"protection domains", device(users("pd", 1), limit("max_pd", 1)), []want{{critical, "pd", []string{"1 protection domain and"}, []string{"`rdma resource show pd dev rxe0`"}}}},
+		{"completion queues", device(users("cq", 1), limit("max_cq", 1)), []want{{critical, "cq", []string{"max_cq"}, nil}}},
+		{"memory regions", device(users("mr", 1), limit("max_mr", 1)), []want{{critical, "mr", []string{"max_mr"}, nil}}},
+		{"shared receive queues", device(users("srq", 1), limit("max_srq", 1)), []want{{critical, "srq", []string{"max_srq"}, nil}}},
+		{"types without a limit", device(users("ctx", 1), limit("max_ctx", 1)), nil},
+		{"the largest owner", device(owned, limit("max_qp", 100)), []want{{warning, "qp", []string{"has 60: pid 2."}, []string{"`rdma resource show qp link rxe0 pid 2`"}}}},
+		{"the kernel", device(byKernel, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs", "The kernel itself has most of them: 50"}, []string{"`rdma resource show qp link rxe0`"}}}},
+		{"an owner in a pod", device(pod1, limit("max_qp", 100)), []want{{critical, "qp", []string{"pid 5 (job), container 3f2a1b2c3d4e, pod " + pod}, nil}}},
+		{"only counted", device(state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 90}}}, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs"}, nil}}},
+		{"the worst first", device(state.Inventory{Objects: []state.ObjectCount{
+			{Type: "pd", Objects: 81}, {Type: "cq", Objects: 97}, {Type: "qp", Objects: 99}, {Type: "mr", Objects: 90},
+		}}, limit("max_pd", 100), limit("max_cq", 100), limit("max_qp", 100), limit("max_mr", 100)), []want{
+			{critical, "qp", nil, nil}, {critical, "cq", nil, nil}, {warning, "mr", nil, nil}, {warning, "pd", nil, nil},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, tc.state, health.Default(), state.FindingNearLimit, tc.want...)
+		})
+	}
+
+	t.Run("only counted", func(t *testing.T) {
+		t.Parallel()
+		i := state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 97}}}
+		check(t, device(i, limit("max_qp", 100)), health.Default(), state.FindingNearLimit, want{critical, "qp", []string{"97 queue pairs"}, nil})
+	})
+	t.Run("the device was never asked", func(t *testing.T) {
+		t.Parallel()
+		s := device(users("qp", 100))
+		s.Info = nil
+		check(t, s, health.Default(), state.FindingNearLimit)
+	})
+	t.Run("other thresholds", func(t *testing.T) {
+		t.Parallel()
+		thresholds := health.Default()
+		thresholds.NearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
+		check(t, device(users("qp", 10), limit("max_qp", 100)), thresholds, state.FindingNearLimit, want{warning, "qp", nil, nil})
+	})
+}
+
+func TestCgroupNearLimit(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingCgroupNearLimit
+	use := func(current, limit int64) *state.DeviceState {
+		return device(state.Inventory{Cgroups: []state.CgroupUse{{Cgroup: "/a b", Resource: "hca_handle", Current: current, Limit: limit}}})
+	}
+	for _, tc := range []struct {
+		current, limit int64
+		severity       state.Severity
+		message        string
+	}{
+		{79, 100, "", ""},
+		{80, 100, state.SeverityWarning, "In use by cgroup /a b: 80 of the 100 hca_handle that are allowed (rdma.max), 80 %."},
+		{95, 100, state.SeverityCritical, "95 %"},
+		{1 << 40, -1, "", ""},
+		{0, 0, "", ""}, // Forbidden, and so it is.
+		{1, 0, state.SeverityCritical, "In use by cgroup /a b: 1 hca_handle, of which none is allowed (rdma.max)."},
+	} {
+		t.Run(fmt.Sprint(tc.current, " of ", tc.limit), func(t *testing.T) {
+			t.Parallel()
+			if tc.severity == "" {
+				check(t, use(tc.current, tc.limit), health.Default(), kind)
+				return
+			}
+			check(t, use(tc.current, tc.limit), health.Default(), kind, want{
+				tc.severity, "cgroup /a b hca_handle",
+				[]string{tc.message},
+				[]string{"`cat /sys/fs/cgroup'/a b'/rdma.current`", "Raise hca_handle of rxe0"},
+			})
+		})
+	}
+	t.Run("other thresholds", func(t *testing.T) {
+		t.Parallel()
+		thresholds := health.Default()
+		thresholds.CgroupNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
+		check(t, use(10, 100), thresholds, kind, want{state.SeverityWarning, "cgroup /a b hca_handle", nil, nil})
+		check(t, use(20, 100), thresholds, kind, want{state.SeverityCritical, "cgroup /a b hca_handle", nil, nil})
+	})
+	t.Run("a path that a shell would misread", func(t *testing.T) {
+		t.Parallel()
+		s := use(1, 1)
+		s.Resources.Inventory.Cgroups[0].Cgroup = "/it's $(reboot)"
+		check(t, s, health.Default(), kind, want{
+			state.SeverityCritical, "cgroup /it's $(reboot) hca_handle", nil, []string{`cat /sys/fs/cgroup'/it'\''s $(reboot)'/rdma.current`},
+		})
+	})
+	t.Run("a container", func(t *testing.T) {
+		t.Parallel()
+		check(t, trouble(), health.Default(), kind,
+			want{
+				state.SeverityCritical, "container 3f2a1b2c3d4e hca_object",
+				[]string{"container 3f2a1b2c3d4e, pod " + pod, "4000 of the 4096"},
+				[]string{"`cat /sys/fs/cgroup" + podCgroup + "/rdma.current`"},
+			},
+			want{state.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of the 10"}, nil})
+	})
+}
+
+func TestMemlock(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name                  string
+		pinned, locked, limit int64
+		severity              state.Severity
+		message               string
+	}{
+		{"pins nothing", 0, 0, 64 << 10, "", ""},
+		{"may pin nothing", 0, 0, 0, "", ""},
+		{"below", 79, 0, 100, "", ""},
+		{"at the warning", 80, 0, 100, state.SeverityWarning, "80 bytes are pinned (VmPin) for pid 7 (trainer), of the 100 bytes"},
+		{"locked more than pinned", 10, 90, 100, state.SeverityWarning, "90 bytes are locked (VmLck) by pid 7"},
+		// The kernel counts them apart.
+		{"both", 60, 60, 100, "", ""},
+		{"at critical", 95 << 20, 0, 100 << 20, state.SeverityCritical, "95 MiB are pinned"},
+		{"all", 1 << 30, 0, 1 << 30, state.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB that it may have in place (RLIMIT_MEMLOCK): 100 %."},
+		{"unlimited", 1 << 40, 0, -1, "", ""},
+		// It has CAP_IPC_LOCK, or it would not have come this far.
+		{"beyond", 101, 0, 100, "", ""},
+		{"beyond nothing", 1, 0, 0, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := device(state.Inventory{Owners: []state.Owner{holder(1, "unknown", "qp", 1), pinning(7, tc.pinned, tc.locked, tc.limit)}})
+			if tc.severity == "" {
+				check(t, s, health.Default(), state.FindingMemlock)
+				return
+			}
+			check(t, s, health.Default(), state.FindingMemlock, want{
+				tc.severity, "pid 7 (trainer)", []string{tc.message}, []string{"prlimit --memlock --pid 7", "LimitMEMLOCK", "ulimit -l"},
+			})
+		})
+	}
+}
+
+// Memory in place has thresholds of its own.
+func TestMemlockThresholds(t *testing.T) {
+	t.Parallel()
+	thresholds := health.Default()
+	thresholds.MemlockNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
+	s := device(state.Inventory{Owners: []state.Owner{pinning(7, 10, 0, 100), pinning(8, 0, 20, 100)}})
+	check(t, s, thresholds, state.FindingMemlock,
+		want{state.SeverityCritical, "pid 8 (trainer)", nil, nil}, want{state.SeverityWarning, "pid 7 (trainer)", nil, nil})
+}
+
+// Orphans are claimed where all processes can be seen, and once they are old enough.
+func TestOrphaned(t *testing.T) {
+	t.Parallel()
+	dev := func(visible bool, age time.Duration, ownerless ...state.TypeCount) *state.DeviceState {
+		s := device(state.Inventory{PIDsVisible: visible, Ownerless: ownerless})
+		if age >= 0 {
+			s.Resources.OrphanedSince = taken().Add(-age)
+		}
+		return s
+	}
+	qps, pds := state.TypeCount{Type: "qp", Objects: 37}, state.TypeCount{Type: "pd", Objects: 2}
+	for _, tc := range []struct {
+		name     string
+		state    *state.DeviceState
+		orphaned string
+		unseen   string
+	}{
+		{"none", dev(true, -1), "", ""},
+		{"none where PIDs are out of sight", dev(false, -1), "", ""},
+		{"none any more", dev(true, time.Hour), "", ""},
+		{"of no number", dev(true, time.Hour, state.TypeCount{Type: "qp"}), "", ""},
+		{"just found", dev(true, 0, pds, qps), "", ""},
+		{"nearly old enough", dev(true, time.Minute-1, pds, qps), "", ""},
+		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Audits have found such objects since 2026-03-01T11:59:00Z, for 1m0s.", ""},
+		{"of unknown age", dev(true, -1, qps), "", ""},
+		{"out of sight", dev(false, time.Hour, pds, qps), "", "39 objects (37 qp, 2 pd)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var orphaned, unseen []want
+			if tc.orphaned != "" {
+				orphaned = []want{{state.SeverityWarning, "user objects", []string{tc.orphaned}, []string{"fuser -v /dev/infiniband", "rdma resource show qp link rxe0"}}}
+			}
+			if tc.unseen != "" {
+				unseen = []want{{state.SeverityInfo, "owners", []string{tc.unseen}, []string{"hostPID: true"}}}
+			}
+			check(t, tc.state, health.Default(), state.FindingOrphaned, orphaned...)
+			check(t, tc.state, health.Default(), state.FindingPIDsInvisible, unseen...)
+		})
+	}
+	t.Run("at once", func(t *testing.T) {
+		t.Parallel()
+		thresholds := health.Default()
+		thresholds.OrphanAge = 0
+		if got := of(health.Assess(dev(true, 0, qps), thresholds), state.FindingOrphaned); len(got) != 1 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// What is left of the exporter's own children is a warning until it has lasted.
+func TestLeaked(t *testing.T) {
+	t.Parallel()
+	left := func(all ...state.Leaked) *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Resources.Leaked = all
+		return s
+	}
+	since := func(age time.Duration) time.Time { return taken().Add(-age) }
+	const subject = "the exporter's own objects"
+	check(t, left(), health.Default(), state.FindingLeaked)
+	check(t, left(state.Leaked{Type: "qp", Since: since(time.Hour)}), health.Default(), state.FindingLeaked)
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: taken()}), health.Default(), state.FindingLeaked,
+		want{state.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01T12:00:00Z, for 0s"}, []string{"--device.exclude=rxe0"}})
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute - 1)}), health.Default(), state.FindingLeaked,
+		want{state.SeverityWarning, subject, nil, nil})
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute)}), health.Default(), state.FindingLeaked,
+		want{state.SeverityCritical, subject, nil, nil})
+	check(t, left(
+		state.Leaked{Type: "qp", Objects: 1, Since: taken()}, state.Leaked{Type: "mr", Objects: 3, Since: since(time.Hour)},
+		state.Leaked{Type: "pd", Objects: 0, Since: since(time.Hour * 9)},
+	), health.Default(), state.FindingLeaked,
+		want{state.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01T11:00:00Z, for 1h0m0s"}, nil})
+}
+
+// What was refused is told by type and errno, whichever kind of run was refused it.
+func TestUndestroyed(t *testing.T) {
+	t.Parallel()
+	cq, pd := state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 3}, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 7}
+	run := func(objects ...state.Undestroyed) *state.Run { return &state.Run{Undestroyed: objects} }
+	dev := func(probes, contracts *state.Run) *state.DeviceState {
+		return &state.DeviceState{Name: "rxe0", Present: true, Last: probes, Contracts: &state.Contracts{Last: contracts}}
+	}
+	const (
+		kind = state.FindingUndestroyed
+		w    = state.SeverityWarning
+	)
+	check(t, dev(run(), run()), health.Default(), kind)
+	check(t, dev(run(cq), nil), health.Default(), kind,
+		want{w, "cq EBUSY", []string{"of the probes the device refused to destroy 1 completion queue: EBUSY, asked up to 3 times"}, []string{"uses the cq"}})
+	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract audit the"}, nil})
+	check(t, dev(run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}), run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"})), health.Default(), kind,
+		want{w, "pd EBUSY", []string{"2 protection domains", "up to 7 times"}, nil},
+		want{w, "cq EBUSY", []string{"of the probes (1) and of the contract audit (1)", "2 completion queues"}, nil},
+		want{w, "cq EIO", nil, nil},
+		want{w, "comp_channel no errno", []string{"1 completion channel"}, nil})
+	vanished := dev(run(cq), run(pd))
+	vanished.Present = false
+	check(t, vanished, health.Default(), kind)
+}
+
+// Children that do not end are told of, of a device that vanished as well.
+func TestStuck(t *testing.T) {
+	t.Parallel()
+	for _, present := range []bool{true, false} {
+		s := &state.DeviceState{
+			Name: "rxe0", Present: present, Stuck: &state.Stuck{PID: 814, Verb: "ibv_destroy_cq", Since: taken()},
+			Resources: &state.Resources{Stuck: &state.Stuck{PID: 815, Since: taken()}},
+		}
+		check(t, s, health.Default(), state.FindingStuck,
+			want{state.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01T12:00:00Z, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
+			want{state.SeverityCritical, "pid 815", []string{"the resource audit", "since 2026-03-01T12:00:00Z."}, []string{"cat /proc/815/stack"}})
+		s.Resources = nil
+		check(t, s, health.Default(), state.FindingStuck, want{state.SeverityCritical, "pid 814", nil, nil})
+	}
+}
+
+func TestQPError(t *testing.T) {
+	t.Parallel()
+	qps := func(counts ...state.QueuePairCount) *state.DeviceState {
+		return device(state.Inventory{QueuePairs: counts})
+	}
+	count := func(kind, dev string, n int64) state.QueuePairCount {
+		return state.QueuePairCount{Type: kind, State: dev, Objects: n}
+	}
+	const w = state.SeverityWarning
+	check(t, qps(), health.Default(), state.FindingQPError)
+	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), state.FindingQPError)
+	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), state.FindingQPError,
+		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
+	check(t, qps(count("ud", "sqe", 2)), health.Default(), state.FindingQPError,
+		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
+	thresholds := health.Default()
+	passing := qps(count("rc", "err", 2), count("ud", "sqe", 1))
+	passing.Resources.Inventory.PassingErrors = 2
+	check(t, passing, health.Default(), state.FindingQPError,
+		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
+	passing.Resources.Inventory.PassingErrors = 3
+	check(t, passing, health.Default(), state.FindingQPError)
+	thresholds.QPErrors = 5
+	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, state.FindingQPError)
+	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, state.FindingQPError,
+		want{w, "qp", []string{"In the state err: 4 queue pairs; in the state sqe: 1; of 5 in all"}, []string{"state ERR`"}})
+}
+
+func TestCQUnfillable(t *testing.T) {
+	t.Parallel()
+	dev := func(u *state.CQSum) *state.DeviceState {
+		return device(state.Inventory{UnfillableCQs: u, Owners: []state.Owner{holder(7, "trainer", "cq", 3)}})
+	}
+	check(t, dev(nil), health.Default(), state.FindingCQUnfillable)
+	check(t, dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}), health.Default(), state.FindingCQUnfillable)
+	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), state.FindingCQUnfillable,
+		want{
+			state.SeverityInfo, "cq",
+			[]string{"9 completion queues with 65536 entries", "largest has 8191, and is of pid 7 (trainer)."},
+			[]string{"`rdma resource show cq dev rxe0 pid 7`"},
+		})
+	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), state.FindingCQUnfillable,
+		want{state.SeverityInfo, "cq", []string{"is of pid 8."}, nil})
+	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), state.FindingCQUnfillable,
+		want{state.SeverityInfo, "cq", []string{"has 1048576."}, []string{"`rdma resource show cq dev rxe0`"}})
+}
+
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	const (
+		kind = state.FindingIncomplete
+		w    = state.SeverityWarning
+		i    = state.SeverityInfo
+	)
+	t.Run("by reason", func(t *testing.T) {
+		t.Parallel()
+		s := device(state.Inventory{
+			Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 120000}, {Type: "mr", Owner: state.OwnerUnknown, Objects: 1}},
+			Incomplete: []state.Incomplete{
+				{Type: "qp", Reason: state.IncompleteMaxObjects, Detail: "too many"},
+				{Type: "srq", Reason: state.IncompleteNotSupported},
+				{Type: "mr", Reason: state.IncompleteMaxObjects},
+				{Type: "ctx", Reason: state.IncompleteNotSupported},
+				{Type: "pd", Reason: state.IncompleteTimeout},
+				{Type: "cq", Reason: state.IncompleteInterrupted},
+				{Type: "cm_id", Reason: state.IncompleteFailed, Detail: "EPERM"},
+			},
+		})
+		check(t, s, health.Default(), kind,
+			want{w, "pd", nil, []string{"Raise `--audit.timeout`"}},
+			want{w, "cq", nil, []string{"`rdma resource show cq dev rxe0`"}},
+			want{w, "cm_id", []string{"(cm_id: EPERM)"}, []string{"`rdma resource show cm_id link rxe0`"}},
+			want{i, "qp, mr", []string{"120000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--audit.max-objects`"}},
+			want{i, "srq, ctx", []string{"one by one: srq, ctx."}, []string{"newer kernel"}})
+	})
+	last := func(outcome state.Outcome) *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Resources.Last = &state.Run{Started: taken().Add(time.Hour), Outcome: outcome, Error: "killed after 30s"}
+		return s
+	}
+	t.Run("a run that was ok", func(t *testing.T) {
+		t.Parallel()
+		check(t, last(state.OutcomeOK), health.Default(), kind)
+	})
+	t.Run("runs that were not", func(t *testing.T) {
+		t.Parallel()
+		for _, outcome := range []state.Outcome{state.OutcomeFailed, state.OutcomeTimeout, state.OutcomeCrashed} {
+			check(t, last(outcome), health.Default(), kind, want{
+				w, "the resource audit",
+				[]string{"2026-03-01T13:00:00Z", "outcome " + string(outcome) + ": killed after 30s", "of objects is of 2026-03-01T12:00:00Z"},
+				[]string{"`rdma resource show rxe0`"},
+			})
+		}
+	})
+	t.Run("no inventory ever", func(t *testing.T) {
+		t.Parallel()
+		s := last(state.OutcomeTimeout)
+		s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
+		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"Nothing is known of the objects"}, nil})
+	})
+	t.Run("only counted", func(t *testing.T) {
+		t.Parallel()
+		s := last(state.OutcomeTimeout)
+		s.Resources.Taken = s.Resources.Last.Started
+		for _, typ := range state.ResourceTypes() {
+			s.Resources.Inventory.Incomplete = append(s.Resources.Inventory.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
+		}
+		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"It only counted the objects."}, nil})
+	})
+	t.Run("an inventory nevertheless", func(t *testing.T) {
+		t.Parallel()
+		s := last(state.OutcomeFailed)
+		s.Resources.Taken = s.Resources.Last.Started
+		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"took an inventory nevertheless"}, nil})
+		// One that says itself where it is not complete is not told of twice.
+		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
+		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})
+	})
+}
+
+// The worst come first, then the kinds in their order.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, f := range health.Assess(trouble(), health.Default()).Findings {
+		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject))
+	}
+	want := []string{
+		"critical stuck pid 814", "critical stuck pid 815", "critical leaked the exporter's own objects",
+		"critical near_limit qp", "critical cgroup_near_limit container 3f2a1b2c3d4e hca_object",
+		"warning undestroyed cq EBUSY", "warning undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning orphaned user objects",
+		"warning near_limit pd", "warning cgroup_near_limit cgroup /user.slice/a b hca_handle", "warning memlock_near_limit pid 4711 (trainer)", "warning qp_error qp",
+		"info cq_unfillable cq", "info audit_incomplete mr", "info audit_incomplete srq",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Of many findings of one kind the worst are told, and how many others there are; no
+// kind drives out another.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	const owners = 100
+	s := trouble()
+	i := s.Resources.Inventory
+	i.Owners = nil
+	for n := range owners {
+		i.Owners = append(i.Owners, pinning(n+1, 900+int64(n), 0, 1000))
+	}
+	found := of(health.Assess(s, health.Default()), state.FindingMemlock)
+	if len(found) != 12 {
+		t.Fatalf("got %d findings, want 12", len(found))
+	}
+	if f := found[0]; f.Subject != "pid 100 (trainer)" || f.Severity != state.SeverityCritical {
+		t.Errorf("the first is %+v, want the one nearest to its limit", f)
+	}
+	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, "And 88 more, none of them worse") {
+		t.Errorf("the last is %+v", f)
+	}
+	if got := of(health.Assess(s, health.Default()), state.FindingCQUnfillable); len(got) != 1 {
+		t.Errorf("many findings of one kind drove out another")
+	}
+
+	i.Owners = i.Owners[:12]
+	if f := of(health.Assess(s, health.Default()), state.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
+		t.Errorf("nothing is left out, and yet: %+v", f)
+	}
+}
+
+// Of contracts more are told, and of all kinds together as many as can be read.
+func TestBoundOfAll(t *testing.T) {
+	t.Parallel()
+	s := trouble()
+	violate := func(n int) {
+		s.Contracts.Verdicts = nil
+		for i := range n {
+			s.Contracts.Verdicts = append(s.Contracts.Verdicts, state.Contract{Name: fmt.Sprint("c", i), Severity: state.SeverityInfo, Verdict: state.VerdictViolated})
+		}
+	}
+	violate(23)
+	if n := len(of(health.Assess(s, health.Default()), state.FindingContract)); n != 23 {
+		t.Errorf("of 23 contracts %d are told", n)
+	}
+	violate(33)
+	found := of(health.Assess(s, health.Default()), state.FindingContract)
+	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, "And 1 more, none of them worse") {
+		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
+	}
+
+	i := s.Resources.Inventory
+	for n := range 100 {
+		i.Owners = append(i.Owners, pinning(n+1, 900, 0, 1000))
+		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: "/", Resource: "hca_handle", Current: 9, Limit: 10})
+		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: "cq", Errno: fmt.Sprint("errno ", n)})
+	}
+	all := health.Assess(s, health.Default()).Findings
+	last := all[len(all)-1]
+	if len(all) != maxFindings || last.Severity != state.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
+		t.Errorf("%d findings, the last is %+v", len(all), last)
+	}
+	kinds := make(map[state.FindingKind]bool)
+	for _, f := range all {
+		kinds[f.Kind] = true
+	}
+	for _, kind := range []state.FindingKind{state.FindingStuck, state.FindingUndestroyed, state.FindingQPError, state.FindingContract} {
+		if !kinds[kind] {
+			t.Errorf("%s was driven out", kind)
+		}
+	}
+}
+
+// Sums that are too large stop at the largest number.
+func TestOverflow(t *testing.T) {
+	t.Parallel()
+	s := device(state.Inventory{Objects: []state.ObjectCount{
+		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
+	}}, state.Limit{Name: "max_qp", Value: 10})
+	check(t, s, health.Default(), state.FindingNearLimit, want{state.SeverityCritical, "qp", []string{"9223372036854775807 queue pairs", "more than 999 %"}, nil})
+}

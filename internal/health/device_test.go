@@ -1,0 +1,187 @@
+package health_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingUnusable
+	for _, tc := range []struct{ verb, errno, subject, action string }{
+		{"ibv_open_device", "EACCES", "ibv_open_device EACCES", "`grep -lxF rxe0 /sys/class/infiniband_verbs/*/ibdev`"},
+		{"ibv_open_device", "EPERM", "ibv_open_device EPERM", "`rdma system show`"},
+		{"ibv_get_device_list", "EPERM", "ibv_get_device_list EPERM", "`rdma system show`"},
+		{"ibv_open_device", "ENOENT", "ibv_open_device ENOENT", "`modprobe ib_uverbs` makes the nodes"},
+		{"ibv_open_device", "ENXIO", "ibv_open_device ENXIO", "`modprobe ib_uverbs` makes the nodes"},
+		{"ibv_open_device", "ENODEV", "ibv_open_device ENODEV", "ibverbs-providers"},
+		{"ibv_get_device_list", "ENOSYS", "ibv_get_device_list ENOSYS", "ibverbs-providers"},
+		{"ibv_open_device", "EAGAIN", "ibv_open_device EAGAIN", "hca_handle in rdma.max"},
+		{"ibv_open_device", "ENOMEM", "ibv_open_device ENOMEM", "hca_handle in rdma.max"},
+		{"ibv_open_device", "EIO", "ibv_open_device EIO", "`ibv_devinfo -d rxe0`"},
+		{"ibv_query_device", "EACCES", "ibv_query_device EACCES", "`ibv_devinfo -d rxe0`"},
+		{"ibv_query_device", "ENODEV", "ibv_query_device ENODEV", "`ibv_devinfo -d rxe0`"},
+		{"", "", "the device", "`ibv_devinfo -d rxe0`"},
+	} {
+		t.Run(tc.subject, func(t *testing.T) {
+			t.Parallel()
+			s := failed(state.Run{FailedVerb: tc.verb, Errno: tc.errno, Error: "open the device:\n\tno luck"})
+			check(t, s, health.Default(), kind, want{
+				state.SeverityCritical, tc.subject, []string{"The device cannot be used: open the device: no luck."}, []string{tc.action},
+			})
+			alone(t, s, kind)
+		})
+	}
+	t.Run("for a while", func(t *testing.T) {
+		t.Parallel()
+		s := failed(state.Run{FailedVerb: "ibv_open_device", Errno: "EIO"})
+		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
+		check(t, s, health.Default(), kind, want{
+			state.SeverityCritical, "ibv_open_device EIO",
+			[]string{"the run does not say why", "run 7 in a row that failed", "ok was started at 2026-03-01T11:00:00Z"},
+			nil,
+		})
+		s.Failures, s.LastSuccess = 1, time.Time{}
+		if f := of(health.Assess(s, health.Default()), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
+			t.Errorf("the message says %q", f.Message)
+		}
+	})
+	for name, run := range map[string]state.Run{
+		"a device that was asked":   {Info: &state.Device{}, FailedVerb: "ibv_query_port", Errno: "EACCES"},
+		"a device that was probed":  {Probes: []state.Probe{{Name: "cq"}}},
+		"a run that went well":      {Outcome: state.OutcomeOK},
+		"a run that was killed":     {Outcome: state.OutcomeTimeout},
+		"a run that crashed":        {Outcome: state.OutcomeCrashed},
+		"a run of unknown outcomes": {Outcome: "odd"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, failed(run), health.Default(), kind)
+		})
+	}
+	t.Run("a device that vanished", func(t *testing.T) {
+		t.Parallel()
+		s := failed(state.Run{FailedVerb: "ibv_open_device", Errno: "ENODEV"})
+		s.Present = false
+		check(t, s, health.Default(), kind)
+	})
+}
+
+func TestPortDown(t *testing.T) {
+	t.Parallel()
+	const (
+		kind = state.FindingPortDown
+		w    = state.SeverityWarning
+		i    = state.SeverityInfo
+	)
+	dev := func(states ...string) *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Last.Info = new(state.Device)
+		for n, dev := range states {
+			s.Last.Info.Ports = append(s.Last.Info.Ports, state.Port{Number: n + 1, State: dev, LinkLayer: "InfiniBand"})
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		states []string
+		want   []want
+	}{
+		{nil, nil},
+		{[]string{"active"}, nil},
+		{[]string{"active", "active_defer"}, nil},
+		{[]string{"active_defer"}, nil},
+		{[]string{"down"}, []want{{w, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
+		{[]string{"nop"}, []want{{w, "port 1", []string{"port 1 is nop"}, []string{"`ip link show`"}}}},
+		{[]string{""}, []want{{w, "port 1", []string{"port 1 is in no known state"}, nil}}},
+		{[]string{"active", "down"}, []want{{i, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand)."}, nil}}},
+		{[]string{"init"}, []want{{w, "port 1", []string{"port 1 is init"}, []string{"`sminfo`", "opensm"}}}},
+		{[]string{"armed", "active"}, []want{{i, "port 1", []string{"port 1 is armed"}, []string{"`sminfo`"}}}},
+		{[]string{"armed", "down", "init"}, []want{{w, "port 2", nil, []string{"`ip link show`"}}, {w, "ports 1, 3", []string{"port 1 is armed (InfiniBand), port 3 is init"}, []string{"`sminfo`"}}}},
+		{[]string{"down", "down", "down", "down", "down"}, []want{{w, "ports 1, 2, 3, and 2 more", []string{"Of 5 ports, 0 active: ", "and 2 more."}, nil}}},
+	} {
+		t.Run(fmt.Sprint(tc.states), func(t *testing.T) {
+			t.Parallel()
+			check(t, dev(tc.states...), health.Default(), kind, tc.want...)
+		})
+	}
+	t.Run("what an earlier run saw", func(t *testing.T) {
+		t.Parallel()
+		s := dev("down")
+		s.Info, s.Last.Info = s.Last.Info, nil
+		check(t, s, health.Default(), kind)
+	})
+	t.Run("a device that vanished", func(t *testing.T) {
+		t.Parallel()
+		s := dev("down")
+		s.Present = false
+		check(t, s, health.Default(), kind)
+	})
+	t.Run("without a link layer", func(t *testing.T) {
+		t.Parallel()
+		s := dev("down")
+		s.Last.Info.Ports[0].LinkLayer = ""
+		check(t, s, health.Default(), kind, want{w, "port 1", []string{"port 1 is down."}, nil})
+	})
+}
+
+func TestContractViolated(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingContract
+	verdict := func(name string, severity state.Severity, verdict state.Verdict) state.Contract {
+		return state.Contract{
+			Name: name, Severity: severity, Verdict: verdict,
+			Asked: "an event", Expected: "that it comes.", Observed: "that it\ndoes not",
+			Consequence: "It\nhangs.", Remedy: "Clear it\nfirst.",
+		}
+	}
+	dev := func(verdicts ...state.Contract) *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Contracts = &state.Contracts{Last: &state.Run{Outcome: state.OutcomeOK}, Verdicts: verdicts}
+		return s
+	}
+	check(t, dev(), health.Default(), kind)
+	check(t, dev(
+		verdict("notify_any", state.SeverityCritical, state.VerdictHolds),
+		verdict("notify_one_shot", state.SeverityWarning, state.VerdictSkipped),
+		verdict("cq_destroy_busy", state.SeverityCritical, ""),
+	), health.Default(), kind)
+	known := verdict("cq_destroy_busy", state.SeverityCritical, state.VerdictViolated)
+	known.Known = true
+	check(t, dev(known), health.Default(), kind)
+	check(t, dev(
+		verdict("cq_comp_vector_rejected", state.SeverityInfo, state.VerdictViolated),
+		verdict("notify_any", state.SeverityCritical, state.VerdictViolated),
+		verdict("notify_one_shot", state.SeverityWarning, state.VerdictViolated),
+		verdict("qp_sq_sig_all", state.SeverityCritical, state.VerdictViolated),
+		verdict("grave", "grave", state.VerdictViolated),
+	), health.Default(), kind,
+		want{
+			state.SeverityCritical, "notify_any",
+			[]string{"The device breaks the contract notify_any. Observed: that it does not. Expected: that it comes. Asked: an event."},
+			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any has"},
+		},
+		want{state.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all has"}},
+		want{state.SeverityWarning, "notify_one_shot", nil, nil},
+		want{state.SeverityWarning, "grave", nil, nil},
+		want{state.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
+	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
+	if f := of(health.Assess(bare, health.Default()), kind)[0]; f.Message != "The device breaks the contract c. Observed: "+strings.Repeat("x", 500)+"…." {
+		t.Errorf("the message is %q", f.Message)
+	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Have programs do without") {
+		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
+	}
+	told := dev(verdict("notify_any", state.SeverityCritical, state.VerdictViolated))
+	if f := of(health.Assess(told, health.Default()), kind)[0]; f.Meaning != "It hangs." {
+		t.Errorf("the meaning is %q", f.Meaning)
+	}
+	vanished := dev(verdict("notify_any", state.SeverityCritical, state.VerdictViolated))
+	vanished.Present = false
+	check(t, vanished, health.Default(), kind)
+	vanished.Present, vanished.Contracts = true, nil
+	check(t, vanished, health.Default(), kind)
+}

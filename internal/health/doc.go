@@ -1,0 +1,13 @@
+// Package audit judges what is known of a device: from how the last runs went and
+// what they found, the objects that the kernel tracks, the limits of the device and
+// what the runs left behind, to findings that say all that is wrong or soon will be,
+// what it means and what to do.
+//
+// It is a pure function. It asks no clock and no system: what was found at a time
+// carries that time, so the same state always gives the same findings.
+//
+// Every kind of finding has its texts in the catalogue, from which docs/findings.md
+// is made as well. Words that come from outside, such as names of commands and paths
+// of cgroups, are made printable, and quoted where they are part of a command that
+// somebody may copy.
+package health

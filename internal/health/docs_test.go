@@ -1,0 +1,282 @@
+package health_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/findings.md")
+
+// thresholdKeys returns the keys of the configuration file.
+func thresholdKeys() []string {
+	var keys []string
+	for f := range reflect.TypeFor[health.Thresholds]().Fields() {
+		keys = append(keys, f.Tag.Get("yaml"))
+	}
+	return keys
+}
+
+// TestCatalogue makes sure that every kind is there, in order, and that each entry is
+// whole.
+func TestCatalogue(t *testing.T) {
+	keys := make(map[string]bool)
+	var kinds []state.FindingKind
+	cases := make(map[[2]string]bool)
+	for _, e := range health.Catalogue() {
+		id := [2]string{string(e.Kind), e.Case}
+		if cases[id] {
+			t.Errorf("%v is there twice", id)
+		}
+		cases[id] = true
+		if !slices.Contains(kinds, e.Kind) {
+			kinds = append(kinds, e.Kind)
+		}
+		for _, text := range []string{e.Found, e.Meaning, e.Action} {
+			if text == "" || strings.Contains(text, "\n") || !strings.HasSuffix(text, ".") {
+				t.Errorf("%v: the text is not whole: %q", id, text)
+			}
+		}
+		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, func(a, b state.Severity) int {
+			return cmp.Compare(slices.Index(state.Severities(), a), slices.Index(state.Severities(), b))
+		}) {
+			t.Errorf("%v: severities %v", id, e.Severities)
+		}
+		if e.Threshold != "" {
+			keys[e.Threshold] = true
+		}
+	}
+	if !slices.Equal(kinds, state.FindingKinds()) {
+		t.Errorf("got the kinds %v, want %v", kinds, state.FindingKinds())
+	}
+	for _, severity := range state.Severities() {
+		if !cases[[2]string{string(state.FindingContract), string(severity)}] {
+			t.Errorf("contracts of severity %s have no entry", severity)
+		}
+	}
+	for _, reason := range state.IncompleteReasons() {
+		if !cases[[2]string{string(state.FindingIncomplete), string(reason)}] {
+			t.Errorf("the reason %s has no entry", reason)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(keys)), slices.Sorted(slices.Values(thresholdKeys())); !slices.Equal(got, want) {
+		t.Errorf("the entries name the thresholds %v, want %v", got, want)
+	}
+}
+
+// TestEveryFinding makes sure that each entry can be found with each of its
+// severities, and no others, and that what is found says what the catalogue does.
+func TestEveryFinding(t *testing.T) {
+	hidden := device(state.Inventory{Ownerless: []state.TypeCount{{Type: "qp", Objects: 1}}})
+	failed := device(state.Inventory{}, state.Limit{Name: "max_qp", Value: 100})
+	failed.Resources.Last.Outcome = state.OutcomeCrashed
+	young := device(state.Inventory{})
+	young.Resources.Leaked = []state.Leaked{{Type: "qp", Objects: 1, Since: taken()}}
+	states := []*state.DeviceState{
+		trouble(), hidden, failed, young,
+		device(state.Inventory{Owners: []state.Owner{pinning(1, 99, 0, 100)}}),
+	}
+	for _, reason := range state.IncompleteReasons() {
+		states = append(states, device(state.Inventory{Incomplete: []state.Incomplete{{Type: "qp", Reason: reason}}}))
+	}
+	states = append(states, ill()...)
+
+	type key struct {
+		kind     state.FindingKind
+		severity state.Severity
+		meaning  string
+		action   string // Up to the first word in braces.
+	}
+	missing := make(map[key]bool)
+	for _, e := range health.Catalogue() {
+		action, _, _ := strings.Cut(e.Action, "{")
+		for _, severity := range e.Severities {
+			missing[key{e.Kind, severity, e.Meaning, action}] = true
+		}
+	}
+	known := maps.Clone(missing)
+	for _, s := range states {
+		for _, f := range health.Assess(s, health.Default()).Findings {
+			whole(t, f)
+			ok := false
+			for k := range known {
+				if k.kind == f.Kind && k.severity == f.Severity && k.meaning == f.Meaning && strings.HasPrefix(f.Action, k.action) {
+					ok = true
+					delete(missing, k)
+				}
+			}
+			if !ok {
+				t.Errorf("the catalogue does not have %+v", f)
+			}
+		}
+	}
+	for k := range missing {
+		t.Errorf("nothing has %+v", k)
+	}
+}
+
+// whole fails the test if a finding lacks something.
+func whole(t *testing.T, f state.Finding) {
+	t.Helper()
+	for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
+		if text == "" {
+			t.Errorf("not whole: %+v", f)
+		}
+	}
+	if !slices.Contains(state.FindingKinds(), f.Kind) || !slices.Contains(state.Severities(), f.Severity) {
+		t.Errorf("of no kind or severity that there is: %+v", f)
+	}
+}
+
+// TestPlaceholders makes sure that the words in braces are all known, used, and
+// replaced in what is found.
+func TestPlaceholders(t *testing.T) {
+	unused := health.Placeholders()
+	for _, e := range health.Catalogue() {
+		rest := e.Action
+		for name := range health.Placeholders() {
+			if strings.Contains(rest, name) {
+				delete(unused, name)
+				rest = strings.ReplaceAll(rest, name, "")
+			}
+		}
+		if strings.ContainsAny(rest, "{}") {
+			t.Errorf("%s %s: a word in braces is not known: %s", e.Kind, e.Case, rest)
+		}
+	}
+	for name := range unused {
+		t.Errorf("no action has %s", name)
+	}
+	for _, s := range append(ill(), trouble()) {
+		for _, f := range health.Assess(s, health.Default()).Findings {
+			if strings.ContainsAny(f.Action, "{}") {
+				t.Errorf("not replaced: %s", f.Action)
+			}
+		}
+	}
+}
+
+// TestDocs compares docs/findings.md with the catalogue.
+func TestDocs(t *testing.T) {
+	const path = "../../docs/findings.md"
+	got := docs()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s does not follow from the catalogue; run go test ./internal/audit -update", path)
+	}
+}
+
+// docs returns docs/findings.md.
+func docs() string {
+	var b strings.Builder
+	b.WriteString(`# Findings
+
+This page follows from the catalogue in ` + "`internal/audit/catalogue.go` and `internal/audit/catalogue_runs.go`; `go test ./internal/audit -update`" + ` rewrites it.
+
+With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
+audit and of the resource audit went and what they found, the objects that the kernel tracks, of whichever process, the
+limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
+somebody should know of, or do something about, is a finding, with a message that has the figures.
+` + "`rdma_audit_findings`" + ` counts them by kind and severity. What has the time of a run is as of then; nothing is
+remembered beyond that. Nothing is told twice: what one finding says of a run, another does not repeat.
+
+The severities: **critical**, something fails already or is about to, and nothing mends itself; **warning**, it
+deserves a look before it gets there; **info**, worth knowing.
+
+Of each kind the 12 worst of a device are told, of contracts 32, and of all together 64; the last has the number of
+those that are left out. Of a device that has vanished only children that do not end are told.
+
+| finding | severity | threshold |
+|---|---|---|
+`)
+	entries := health.Catalogue()
+	for _, kind := range state.FindingKinds() {
+		var severities []string
+		threshold := ""
+		for _, severity := range state.Severities() {
+			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
+				severities = append(severities, string(severity))
+			}
+		}
+		for _, e := range entries {
+			if e.Kind == kind && e.Threshold != "" {
+				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
+			}
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", kind, kind, strings.Join(severities, ", "), threshold)
+	}
+
+	b.WriteString("\nIn what to do, words in braces stand for what was found:\n\n")
+	placeholders := health.Placeholders()
+	for _, name := range slices.Sorted(maps.Keys(placeholders)) {
+		fmt.Fprintf(&b, "- `%s`: %s\n", name, placeholders[name])
+	}
+
+	var last state.FindingKind
+	for _, e := range entries {
+		if e.Kind != last {
+			last = e.Kind
+			fmt.Fprintf(&b, "\n## %s\n", e.Kind)
+		}
+		if e.Case != "" {
+			fmt.Fprintf(&b, "\n### %s: %s\n", e.Kind, e.Case)
+		}
+		var severities []string
+		for _, severity := range e.Severities {
+			severities = append(severities, string(severity))
+		}
+		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
+			e.Found, strings.Join(severities, " or "), e.Meaning, e.Action)
+	}
+
+	d := health.Default()
+	fmt.Fprintf(&b, `
+## Thresholds
+
+The key `+"`audit`"+` of the configuration file has them. What is not set keeps its default:
+
+`+"```yaml"+`
+audit:
+  near_limit: {warning: %v, critical: %v}
+  cgroup_near_limit: {warning: %v, critical: %v}
+  memlock_near_limit: {warning: %v, critical: %v}
+  orphan_age: %s
+  qp_errors: %d
+  cq_entries: %d
+`+"```"+`
+
+| key | range | |
+|---|---|---|
+| `+"`near_limit`"+` | above 0, up to 1 | fraction of the objects of one type that the device allows |
+| `+"`cgroup_near_limit`"+` | above 0, up to 1 | fraction of what the RDMA controller allows a cgroup on the device |
+| `+"`memlock_near_limit`"+` | above 0, up to 1 | fraction of the memory that a process may have in place |
+| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | for how long audits must have found objects without an owner, or left of children of the exporter. The kernel takes its time over the objects of a process that ended |
+| `+"`qp_errors`"+` | from 1 | queue pairs in the state err or sqe |
+| `+"`cq_entries`"+` | from 1 | entries of unfillable completion queues, all together; the default is some 4 MiB |
+`, d.NearLimit.Warning, d.NearLimit.Critical, d.CgroupNearLimit.Warning, d.CgroupNearLimit.Critical,
+		d.MemlockNearLimit.Warning, d.MemlockNearLimit.Critical, short(d.OrphanAge), d.QPErrors, d.CQEntries)
+	return b.String()
+}
+
+// short returns a duration as people write it.
+func short(d time.Duration) string {
+	return strings.TrimSuffix(d.String(), "0s")
+}

@@ -1,0 +1,160 @@
+package health_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/state"
+)
+
+// taken is when the inventories of the fixtures were taken.
+func taken() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
+
+// device returns a device that was audited, with an inventory and limits.
+func device(inventory state.Inventory, limits ...state.Limit) *state.DeviceState {
+	return &state.DeviceState{
+		Name: "rxe0", Present: true,
+		Info: &state.Device{Limits: limits},
+		Last: &state.Run{Kind: state.KindProbe, Device: "rxe0", Outcome: state.OutcomeOK},
+		Resources: &state.Resources{
+			Last:      &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: taken(), Outcome: state.OutcomeOK},
+			Inventory: &inventory, Taken: taken(),
+		},
+	}
+}
+
+// holder returns an owner of some objects.
+func holder(pid int, comm, kind string, objects int64) state.Owner {
+	return state.Owner{PID: pid, Comm: comm, Objects: []state.TypeCount{{Type: kind, Objects: objects}}}
+}
+
+// pinning returns an owner with so many bytes pinned and locked, of so many allowed.
+func pinning(pid int, pinned, locked, limit int64) state.Owner {
+	return state.Owner{PID: pid, Comm: "trainer", Memlock: &state.Memlock{Pinned: pinned, Locked: locked, Limit: limit}}
+}
+
+const (
+	container = "3f2a1b2c3d4e5f60718293a4b5c6d7e8f90112233445566778899aabbccddeef"
+	pod       = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+	podCgroup = "/kubepods.slice/kubepods-pod0f1e2d3c.slice/cri-containerd-" + container + ".scope"
+)
+
+// trouble returns a device with every kind of finding that can be found together.
+func trouble() *state.DeviceState {
+	trainer := state.Owner{
+		PID: 4711, Comm: "trainer", Cgroup: podCgroup, ContainerID: container, PodUID: pod,
+		Objects: []state.TypeCount{{Type: "qp", Objects: 3800}, {Type: "mr", Objects: 20}},
+		Memlock: &state.Memlock{Pinned: 60 << 20, Locked: 1 << 20, Limit: 64 << 20},
+	}
+	s := device(state.Inventory{
+		PIDsVisible: true,
+		Objects: []state.ObjectCount{
+			{Type: "qp", Owner: state.OwnerUser, Objects: 3850},
+			{Type: "qp", Owner: state.OwnerKernel, Objects: 50},
+			{Type: "pd", Owner: state.OwnerUser, Objects: 85},
+			{Type: "mr", Owner: state.OwnerUnknown, Objects: 120000},
+		},
+		QueuePairs: []state.QueuePairCount{
+			{Type: "rc", State: "rts", Objects: 3890}, {Type: "rc", State: "err", Objects: 8}, {Type: "ud", State: "sqe", Objects: 2},
+		},
+		UnfillableCQs: &state.CQSum{Objects: 3, Entries: 200000, Largest: 131071, PID: 4711},
+		Owners:        []state.Owner{trainer, holder(77, "ibv_rc_pingpong", "qp", 40)},
+		Ownerless:     []state.TypeCount{{Type: "qp", Objects: 10}, {Type: "pd", Objects: 2}},
+		Cgroups: []state.CgroupUse{
+			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_object", Current: 4000, Limit: 4096},
+			{Cgroup: "/user.slice/a b", Resource: "hca_handle", Current: 8, Limit: 10},
+		},
+		Incomplete: []state.Incomplete{
+			{Type: "mr", Reason: state.IncompleteMaxObjects, Detail: "120000 objects, 100000 are allowed"},
+			{Type: "srq", Reason: state.IncompleteNotSupported},
+		},
+	}, state.Limit{Name: "max_qp", Value: 4096}, state.Limit{Name: "max_pd", Value: 100}, state.Limit{Name: "max_mr", Value: 1 << 20})
+	s.Resources.OrphanedSince = taken().Add(-10 * time.Minute)
+	s.Resources.Leaked = []state.Leaked{{Type: "ctx", Objects: 1, Since: taken().Add(-time.Hour)}, {Type: "cq", Objects: 2, Since: taken()}}
+	s.Resources.Stuck = &state.Stuck{PID: 815, Since: taken()}
+	s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_destroy_cq", Since: taken().Add(-time.Minute)}
+	s.Last.Undestroyed = []state.Undestroyed{
+		{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "cq", Errno: "EBUSY", Attempts: 5}, {Type: "pd", Errno: "EBUSY", Attempts: 3},
+	}
+	s.Contracts = &state.Contracts{Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 4}, {Type: "qp", Errno: "EIO", Attempts: 1}}}}
+	return s
+}
+
+// ill returns devices with every kind of finding about runs, and every case of it.
+func ill() []*state.DeviceState {
+	var states []*state.DeviceState
+	for _, errno := range []string{"EACCES", "ENOENT", "ENODEV", "EAGAIN", "EIO"} {
+		states = append(states, failed(state.Run{FailedVerb: "ibv_open_device", Errno: errno, Error: "open the device: " + errno}))
+	}
+	for _, outcome := range []state.Outcome{state.OutcomeTimeout, state.OutcomeCrashed} {
+		states = append(states, failed(state.Run{Outcome: outcome, Verb: "ibv_create_cq"}))
+	}
+	sick := probed(
+		state.Probe{Name: "cq", Failures: []state.Failure{{Verb: "ibv_create_cq", Errno: "ENOMEM", Memlock: new(int64)}}},
+		state.Probe{Name: "srq", Failures: []state.Failure{{Verb: "ibv_create_srq", Errno: "ENOMEM"}}},
+		state.Probe{Name: "qp", Failures: []state.Failure{{Verb: "ibv_create_qp", Message: "asked for max_send_wr 16, given 15"}}},
+		state.Probe{
+			Name: "notification", Failures: []state.Failure{{Verb: "ibv_post_send", Errno: "EIO"}},
+			Skips: []state.Skip{{Subject: "message", Reason: state.SkipNotPermitted}},
+			Latencies: []state.Latency{{
+				Port: 1, Path: state.PathFlush, Mode: state.ModeSolicited,
+				Missed: 1, Misdirected: 1, Missing: 1, Spurious: 1, Unsuccessful: []string{"success"},
+			}},
+		},
+	)
+	sick.Last.Info.Ports = []state.Port{{Number: 1, State: "down"}, {Number: 2, State: "init"}}
+	sick.Contracts = &state.Contracts{Last: &state.Run{Outcome: state.OutcomeFailed, Error: "query the device: EIO"}}
+	for _, severity := range state.Severities() {
+		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, state.Contract{Name: "c_" + string(severity), Severity: severity, Verdict: state.VerdictViolated})
+	}
+	sick.Notification = &state.Notification{Vectors: []state.VectorLatency{
+		{Latency: state.Latency{Count: 1, P50: time.Microsecond}}, {Latency: state.Latency{Vector: 1, Count: 1, P50: time.Millisecond}},
+	}}
+	half := probed()
+	half.Last.Outcome, half.Last.Info.Ports = state.OutcomeOK, []state.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}, {Number: 3, State: "armed"}}
+	return append(states, sick, half)
+}
+
+// hostile returns a device of which everything is told that no sane host has.
+func hostile() *state.DeviceState {
+	const evil = "\x1b[2J\u202e'; rm -rf /\n{pid}\xff"
+	s := trouble()
+	s.Name = evil
+	i := s.Resources.Inventory
+	var ports []state.Port
+	var vectors []state.VectorLatency
+	for n := range 200 {
+		name := fmt.Sprint(evil, n)
+		o := pinning(n, 1<<62, 1<<62, 1<<62)
+		o.Comm, o.Cgroup, o.ContainerID, o.PodUID = name, name, name, strings.Repeat(name, 100)
+		o.Objects = []state.TypeCount{{Type: name, Objects: 1<<63 - 1}, {Type: "qp", Objects: 1<<63 - 1}, {Type: "qp", Objects: -1 << 63}}
+		i.Owners = append(i.Owners, o)
+		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: name, Resource: name, Current: 1<<63 - 1, Limit: int64(n)})
+		i.Objects = append(i.Objects, state.ObjectCount{Type: "qp", Owner: state.OwnerKind(name), Objects: 1<<63 - 1})
+		i.Ownerless = append(i.Ownerless, state.TypeCount{Type: name, Objects: 1<<63 - 1}, state.TypeCount{Type: name, Objects: -1})
+		i.Incomplete = append(i.Incomplete, state.Incomplete{Type: name, Reason: state.IncompleteFailed, Detail: name})
+		i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: name, State: "err", Objects: 1<<63 - 1})
+		s.Resources.Leaked = append(s.Resources.Leaked, state.Leaked{Type: name, Objects: 1<<63 - 1})
+		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: name, Errno: name, Attempts: -n})
+		s.Last.Probes = append(s.Last.Probes, state.Probe{
+			Name:      name,
+			Failures:  []state.Failure{{Subject: name, Verb: name, Errno: name, Message: name}, {Message: strings.Repeat(name, 100)}},
+			Skips:     []state.Skip{{Subject: "message", Reason: state.SkipNotPermitted, Detail: name}},
+			Latencies: []state.Latency{{Port: n, Path: state.LatencyPath(name), Mode: state.LatencyMode(name), Count: -n, Missed: 1<<63 - 1, Unsuccessful: []string{name, evil}}},
+		})
+		s.Contracts.Verdicts = append(s.Contracts.Verdicts, state.Contract{
+			Name: name, Severity: state.Severity(name), Verdict: state.VerdictViolated, Asked: name, Expected: strings.Repeat(name, 100), Observed: name,
+		})
+		ports = append(ports, state.Port{Number: n, State: name, LinkLayer: name})
+		vectors = append(vectors, state.VectorLatency{Latency: state.Latency{Path: state.LatencyPath(name[:4]), Vector: -n, Count: 1, P50: 1 << (n % 63), P99: -1}})
+	}
+	s.Last.Info = &state.Device{Ports: ports}
+	s.Last.Outcome, s.Last.Error, s.Last.FailedVerb, s.Last.Errno = state.OutcomeFailed, evil, evil, evil
+	s.Contracts.Last.Outcome, s.Contracts.Last.Verb, s.Contracts.Last.Judging = state.OutcomeCrashed, evil, evil
+	s.Notification = &state.Notification{Vectors: vectors}
+	i.UnfillableCQs = &state.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
+	s.Resources.Last.Outcome, s.Resources.Last.Error = state.Outcome(evil), evil
+	s.Stuck.Verb = evil
+	return s
+}

@@ -1,0 +1,153 @@
+package health
+
+import (
+	"fmt"
+	"math"
+
+	"rdma_exporter/internal/state"
+)
+
+// limited are the types of object that a device has a limit for, with its name.
+func limited() [][2]string {
+	return [][2]string{{"pd", "max_pd"}, {"cq", "max_cq"}, {"qp", "max_qp"}, {"mr", "max_mr"}, {"srq", "max_srq"}}
+}
+
+// judge returns which level used of limit has reached; empty if none. Of a limit of
+// nothing, anything is too much.
+func (l Levels) judge(used, limit int64) (severity state.Severity, ratio float64) {
+	switch {
+	case used <= 0 || limit < 0:
+		return "", 0
+	case limit == 0:
+		ratio = math.Inf(1)
+	default:
+		ratio = float64(used) / float64(limit)
+	}
+	switch {
+	case ratio >= l.Critical:
+		return state.SeverityCritical, ratio
+	case ratio >= l.Warning:
+		return state.SeverityWarning, ratio
+	default:
+		return "", ratio
+	}
+}
+
+// nearLimit finds the types of which the device allows few more.
+func (a *assessor) nearLimit() {
+	if a.state.Info == nil {
+		return
+	}
+	for _, l := range limited() {
+		kind, name := l[0], l[1]
+		var limit int64
+		for _, of := range a.state.Info.Limits {
+			if of.Name == name {
+				limit = of.Value
+			}
+		}
+		if limit <= 0 {
+			continue
+		}
+		objects, kernel := a.objects(kind)
+		severity, ratio := a.t.NearLimit.judge(objects, limit)
+		if severity == "" {
+			continue
+		}
+		o := observation{
+			kind: state.FindingNearLimit, severity: severity, subject: kind, size: ratio,
+			message: fmt.Sprintf("The device has %s and allows %d (%s): %s.", noun(kind, objects), limit, name, percent(objects, limit)),
+			replace: []string{"{show}", a.show(kind, 0)},
+		}
+		owner, held := a.largest(kind)
+		switch {
+		case kernel > held:
+			o.message += fmt.Sprintf(" The kernel itself has most of them: %d.", kernel)
+		case owner != nil:
+			o.message += fmt.Sprintf(" The largest owner has %d: %s%s.", held, ownerName(owner), place(owner.ContainerID, owner.PodUID))
+			o.replace = []string{"{show}", a.show(kind, owner.PID)}
+		}
+		a.add(o)
+	}
+}
+
+// objects returns how many objects of a type there are, of whichever owner, and how
+// many of them are the kernel's own, as far as that is known.
+func (a *assessor) objects(kind string) (all, kernel int64) {
+	for _, o := range a.inventory.Objects {
+		if o.Type == kind {
+			all = sum(all, o.Objects)
+			if o.Owner == state.OwnerKernel {
+				kernel = sum(kernel, o.Objects)
+			}
+		}
+	}
+	return all, kernel
+}
+
+// largest returns the process that owns most objects of a type; nil if none is
+// known.
+func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
+	for i := range a.inventory.Owners {
+		o := &a.inventory.Owners[i]
+		for _, c := range o.Objects {
+			if c.Type == kind && c.Objects > held {
+				owner, held = o, c.Objects
+			}
+		}
+	}
+	return owner, held
+}
+
+// cgroups finds the cgroups that may use little more.
+func (a *assessor) cgroups() {
+	for i := range a.inventory.Cgroups {
+		g := &a.inventory.Cgroups[i]
+		severity, ratio := a.t.CgroupNearLimit.judge(g.Current, g.Limit)
+		if severity == "" {
+			continue
+		}
+		subject := "cgroup " + word(g.Cgroup)
+		if g.ContainerID != "" {
+			subject = "container " + short(g.ContainerID)
+		}
+		who, resource := subject+place("", g.PodUID), word(g.Resource)
+		message := fmt.Sprintf("In use by %s: %d %s, of which none is allowed (rdma.max).", who, g.Current, resource)
+		if g.Limit > 0 {
+			message = fmt.Sprintf("In use by %s: %d of the %d %s that are allowed (rdma.max), %s.",
+				who, g.Current, g.Limit, resource, percent(g.Current, g.Limit))
+		}
+		a.add(observation{
+			kind: state.FindingCgroupNearLimit, severity: severity, size: ratio,
+			subject: subject + " " + resource, message: message,
+			replace: []string{"{cgroup}", quoted(printable(g.Cgroup)), "{resource}", resource},
+		})
+	}
+}
+
+// memlock finds the owners that may pin little more memory.
+func (a *assessor) memlock() {
+	for i := range a.inventory.Owners {
+		o := &a.inventory.Owners[i]
+		m := o.Memlock
+		if m == nil {
+			continue
+		}
+		held, how := m.Pinned, "pinned (VmPin) for"
+		if m.Locked > held {
+			held, how = m.Locked, "locked (VmLck) by"
+		}
+		severity, ratio := a.t.MemlockNearLimit.judge(held, m.Limit)
+		// The kernel lets no process without CAP_IPC_LOCK go beyond its limit, so one
+		// that is there is not bound by it: rather common where jobs run as root.
+		if severity == "" || held > m.Limit {
+			continue
+		}
+		a.add(observation{
+			kind: state.FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
+			message: fmt.Sprintf("%s are %s %s%s, of the %s that it may have in place (RLIMIT_MEMLOCK): %s.",
+				bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), bytes(m.Limit), percent(held, m.Limit)),
+			replace: []string{"{pid}", fmt.Sprint(o.PID)},
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package health_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+func TestNotification(t *testing.T) {
+	t.Parallel()
+	const (
+		kind = state.FindingNotification
+		c    = state.SeverityCritical
+		w    = state.SeverityWarning
+	)
+	latency := func(change func(*state.Latency)) state.Latency {
+		l := state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 3, Count: 998}
+		change(&l)
+		return l
+	}
+	dev := func(latencies ...state.Latency) *state.DeviceState {
+		return probed(state.Probe{Name: "cq"}, state.Probe{Name: "notification", Status: state.StatusFailed, Latencies: latencies})
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*state.Latency)
+		want   want
+	}{
+		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
+			c, "missed events",
+			[]string{"Events that had not come by the deadline, of completions that had: 2. By measurement: loopback any on port 1, vector 3: 2, while 998 samples went well."},
+			[]string{"/proc/interrupts"},
+		}},
+		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"queue: 1. By"}, []string{"channel_steering"}}},
+		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"deadline: 1. By", "while 1 sample went well"}, []string{"`rdma statistic show link rxe0`"}}},
+		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"without a completion: 5. By"}, []string{"until the queue is empty"}}},
+		{"unsuccessful", func(l *state.Latency) {
+			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
+		}, want{w, "unsuccessful completions", []string{"wrong status: 3. By", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := dev(latency(func(*state.Latency) {}), latency(tc.change))
+			check(t, s, health.Default(), kind, tc.want)
+			alone(t, s, kind)
+			s.Present = false
+			check(t, s, health.Default(), kind)
+		})
+	}
+	t.Run("several", func(t *testing.T) {
+		t.Parallel()
+		var all []state.Latency
+		for vector := range 5 {
+			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
+		}
+		check(t, dev(all...), health.Default(), kind,
+			want{c, "missed events", []string{"had: 10. By measurement: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
+			want{w, "spurious events", []string{"completion: 5. By measurement: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
+	})
+	t.Run("a vector that the last run did not come to", func(t *testing.T) {
+		t.Parallel()
+		s := dev(latency(func(*state.Latency) {}))
+		s.Last.Outcome = state.OutcomeOK
+		broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
+		vector := func(measured time.Time) *state.Notification {
+			return &state.Notification{Vectors: []state.VectorLatency{{Latency: broken, Measured: measured}}}
+		}
+		s.Notification = vector(s.Last.Started.Add(-time.Minute))
+		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples went well, last measured at 20"}, nil})
+		// What the last run measured is told from the run.
+		s.Notification = vector(s.Last.Started)
+		check(t, s, health.Default(), kind)
+	})
+	t.Run("what cannot be counted", func(t *testing.T) {
+		t.Parallel()
+		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
+		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"had: 9223372036854775807. By"}, nil})
+	})
+	t.Run("nothing", func(t *testing.T) {
+		t.Parallel()
+		s := dev(latency(func(l *state.Latency) { l.Stopped = "the time was used up" }))
+		s.Last.Outcome = state.OutcomeOK
+		check(t, s, health.Default(), kind)
+		s.Last = nil
+		check(t, s, health.Default(), kind)
+	})
+}
+
+func TestSlowVector(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingSlowVector
+	dev := func(medians ...time.Duration) *state.DeviceState {
+		s := device(state.Inventory{})
+		s.Notification = new(state.Notification)
+		for i, m := range medians {
+			s.Notification.Vectors = append(s.Notification.Vectors, state.VectorLatency{
+				Latency:  state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: i, Count: 1, P50: m * time.Microsecond, P99: 2*m*time.Microsecond + 123},
+				Measured: taken(),
+			})
+		}
+		return s
+	}
+	check(t, device(state.Inventory{}), health.Default(), kind)
+	check(t, dev(), health.Default(), kind)
+	check(t, dev(80), health.Default(), kind)
+	check(t, dev(5, 5, 24), health.Default(), kind)
+	check(t, dev(5, 5, 80), health.Default(), kind, want{
+		state.SeverityInfo, "vector 2",
+		[]string{"Of 3 completion vectors that were measured, 1 slow: vector 2 takes 80µs in the median and 160.1µs at the 99th percentile, where 5µs are usual (loopback on port 1, measured at 2026-03-01T12:00:00Z)."},
+		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
+	})
+	alone(t, dev(5, 5, 80), kind)
+	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
+		state.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50µs", "; and 2 more."}, nil,
+	})
+	vanished := dev(5, 5, 80)
+	vanished.Present = false
+	check(t, vanished, health.Default(), kind)
+}

@@ -1,0 +1,197 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/state"
+)
+
+// ownerless finds the objects of dead processes or, where those cannot be told from
+// such as are out of sight, says so.
+func (a *assessor) ownerless() {
+	ownerless := a.inventory.Ownerless
+	if !a.inventory.PIDsVisible {
+		// Of those too, the owners may only be out of sight.
+		ownerless = slices.Concat(ownerless, a.inventory.Untraced)
+	}
+	if a.inventory.PIDsVisible {
+		// What is left of the exporter's own children has no owner either.
+		ownerless = slices.Clone(ownerless)
+		for i := range ownerless {
+			for _, l := range a.resources.Leaked {
+				if l.Type == ownerless[i].Type {
+					ownerless[i].Objects = max(ownerless[i].Objects-max(l.Objects, 0), 0)
+				}
+			}
+		}
+	}
+	counts, objects := total(ownerless)
+	if objects == 0 {
+		return
+	}
+	most := slices.MaxFunc(counts, func(x, y state.TypeCount) int {
+		return cmp.Or(cmp.Compare(x.Objects, y.Objects), strings.Compare(y.Type, x.Type))
+	})
+	replace := []string{"{show}", a.show(most.Type, 0)}
+	if !a.inventory.PIDsVisible {
+		a.add(observation{
+			kind: state.FindingPIDsInvisible, subject: "owners",
+			message: fmt.Sprintf("Of unknown owners: %s (%s).", noun("", objects), list(counts)),
+			replace: replace,
+		})
+		return
+	}
+	since := a.resources.OrphanedSince
+	age := a.resources.Taken.Sub(since)
+	if since.IsZero() || age < a.t.OrphanAge {
+		return
+	}
+	a.add(observation{
+		kind: state.FindingOrphaned, subject: "user objects",
+		message: fmt.Sprintf("Without a living owner: %s (%s). Audits have found such objects since %s, for %s.", noun("", objects), list(counts), moment(since), span(age)),
+		replace: replace,
+	})
+}
+
+// leaked finds what is left of the exporter's own children. It is one finding for
+// all types: what leaks once leaks of several.
+func (a *assessor) leaked() {
+	var since time.Time
+	var left []state.TypeCount
+	for _, l := range a.resources.Leaked {
+		left = append(left, state.TypeCount{Type: l.Type, Objects: l.Objects})
+		if l.Objects > 0 && (since.IsZero() || l.Since.Before(since)) {
+			since = l.Since
+		}
+	}
+	counts, objects := total(left)
+	if objects == 0 {
+		return
+	}
+	severity, age := state.SeverityWarning, a.resources.Taken.Sub(since)
+	if age >= a.t.OrphanAge {
+		severity = state.SeverityCritical
+	}
+	a.add(observation{
+		kind: state.FindingLeaked, severity: severity, subject: "the exporter's own objects",
+		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Audits have found some since %s, for %s.",
+			noun("", objects), list(counts), moment(since), span(age)),
+		replace: []string{"{show}", a.show(counts[0].Type, 0)},
+	})
+}
+
+// undestroyed finds what the device refused to destroy in the last runs.
+func (a *assessor) undestroyed() {
+	type key struct{ kind, errno string }
+	type refusals struct {
+		key
+		probes, contracts, attempts int
+	}
+	var all []refusals
+	index := make(map[key]int)
+	take := func(u *state.Undestroyed) *refusals {
+		k := key{u.Type, u.Errno}
+		i, ok := index[k]
+		if !ok {
+			i = len(all)
+			index[k] = i
+			all = append(all, refusals{key: k})
+		}
+		all[i].attempts = max(all[i].attempts, u.Attempts)
+		return &all[i]
+	}
+	if run := a.state.Last; run != nil {
+		for i := range run.Undestroyed {
+			take(&run.Undestroyed[i]).probes++
+		}
+	}
+	if c := a.state.Contracts; c != nil && c.Last != nil {
+		for i := range c.Last.Undestroyed {
+			take(&c.Last.Undestroyed[i]).contracts++
+		}
+	}
+	for _, r := range all {
+		n, where := r.probes+r.contracts, "the probes"
+		switch {
+		case r.probes == 0:
+			where = "the contract audit"
+		case r.contracts > 0:
+			where = fmt.Sprintf("the probes (%d) and of the contract audit (%d)", r.probes, r.contracts)
+		}
+		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
+		a.add(observation{
+			kind: state.FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
+			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
+				where, noun(r.kind, int64(n)), errno, r.attempts),
+			replace: []string{"{type}", kind},
+		})
+	}
+}
+
+// queuePairs finds queue pairs in an error state.
+func (a *assessor) queuePairs() {
+	var all, broken, sqe int64
+	for _, q := range a.inventory.QueuePairs {
+		all = sum(all, q.Objects)
+		switch q.State {
+		case "err":
+			broken = sum(broken, q.Objects)
+		case "sqe":
+			sqe = sum(sqe, q.Objects)
+		}
+	}
+	passing := max(a.inventory.PassingErrors, 0)
+	failed := sum(broken, sqe) - passing
+	if failed <= 0 || failed < a.t.QPErrors {
+		return
+	}
+	states, dev := fmt.Sprintf("In the state err: %s", noun("qp", broken)), "ERR"
+	switch {
+	case broken == 0:
+		states, dev = fmt.Sprintf("In the state sqe: %s", noun("qp", sqe)), "SQE"
+	case sqe > 0:
+		states += fmt.Sprintf("; in the state sqe: %d", sqe)
+	}
+	message := fmt.Sprintf("%s; of %d in all.", states, all)
+	if passing > 0 {
+		message += fmt.Sprintf(" %d of them do not count: the exporter breaks some on purpose, and processes that end leave some behind for a moment.", passing)
+	}
+	a.add(observation{
+		kind: state.FindingQPError, subject: "qp",
+		message: message + " The audit does not tell which process has them.",
+		replace: []string{"{show}", a.show("qp", 0, "state", dev)},
+	})
+}
+
+// unfillable finds completion queues that are larger than what uses them.
+func (a *assessor) unfillable() {
+	u := a.inventory.UnfillableCQs
+	if u == nil || u.Entries <= 0 || u.Entries < a.t.CQEntries {
+		return
+	}
+	message := fmt.Sprintf("%s with %d entries together can never be filled by what uses them. The largest has %d", noun("cq", u.Objects), u.Entries, u.Largest)
+	if u.PID > 0 {
+		message += fmt.Sprintf(", and is of %s", ownerName(a.owner(u.PID)))
+	}
+	a.add(observation{
+		kind: state.FindingCQUnfillable, subject: "cq", message: message + ".",
+		replace: []string{"{show}", a.show("cq", u.PID)},
+	})
+}
+
+// owner returns what is known of a process: its number, if nothing else.
+func (a *assessor) owner(pid int) *state.Owner {
+	for i := range a.inventory.Owners {
+		if o := &a.inventory.Owners[i]; o.PID == pid {
+			return o
+		}
+	}
+	return &state.Owner{PID: pid}
+}
+
+// span returns a duration for people.
+func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }

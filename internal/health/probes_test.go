@@ -1,0 +1,343 @@
+package health_test
+
+import (
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// failed returns a device whose last run of the probes failed, unless it says
+// otherwise.
+func failed(run state.Run) *state.DeviceState {
+	s := device(state.Inventory{})
+	run.Kind, run.Device, run.Started = state.KindProbe, "rxe0", taken()
+	if run.Outcome == "" {
+		run.Outcome = state.OutcomeFailed
+	}
+	s.Last = &run
+	return s
+}
+
+// probed is failed for a device that answered, with these probes.
+func probed(probes ...state.Probe) *state.DeviceState {
+	return failed(state.Run{Info: new(state.Device), Probes: probes})
+}
+
+// alone fails the test unless all findings are of one kind: nothing is told twice.
+func alone(t *testing.T, s *state.DeviceState, kind state.FindingKind) {
+	t.Helper()
+	for _, f := range health.Assess(s, health.Default()).Findings {
+		if f.Kind != kind {
+			t.Errorf("told as well: %+v", f)
+		}
+	}
+}
+
+func TestRunAborted(t *testing.T) {
+	t.Parallel()
+	const (
+		kind = state.FindingRunAborted
+		c    = state.SeverityCritical
+	)
+	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "no end within 10s in ibv_create_qp", Info: new(state.Device)}
+	crashed := state.Run{Outcome: state.OutcomeCrashed, Error: "the child ended before the end of its report: signal: aborted"}
+	audited := func(run state.Run, verdicts ...state.Contract) *state.DeviceState {
+		s := device(state.Inventory{})
+		run.Kind, run.Started = state.KindContract, taken()
+		s.Contracts = &state.Contracts{Last: &run, Verdicts: verdicts}
+		return s
+	}
+	t.Run("a run of the probes that was killed", func(t *testing.T) {
+		t.Parallel()
+		s := failed(hung)
+		check(t, s, health.Default(), kind, want{
+			c, "the probes, in ibv_create_qp",
+			[]string{"The last run of the probes, started at 2026-03-01T12:00:00Z, was killed at its deadline, in ibv_create_qp: no end within 10s"},
+			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
+		})
+		alone(t, s, kind)
+		s.Present = false
+		check(t, s, health.Default(), kind)
+	})
+	t.Run("a run of the probes that crashed", func(t *testing.T) {
+		t.Parallel()
+		s := failed(crashed)
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a whole report: the child ended"}, []string{"OOM killer"}})
+		alone(t, s, kind)
+	})
+	t.Run("a contract audit", func(t *testing.T) {
+		t.Parallel()
+		run := hung
+		run.Judging = "notify_any"
+		check(t, audited(run), health.Default(), kind, want{
+			c, "the contract audit, in ibv_create_qp", []string{"of the contract audit,", "in ibv_create_qp, while it judged notify_any: no end"}, nil,
+		})
+		check(t, audited(crashed), health.Default(), kind, want{c, "the contract audit", nil, nil})
+	})
+	t.Run("both", func(t *testing.T) {
+		t.Parallel()
+		s := audited(crashed)
+		s.Last = failed(hung).Last
+		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract audit", nil, nil})
+	})
+	t.Run("told by the verdict", func(t *testing.T) {
+		t.Parallel()
+		run := crashed
+		run.Judging = "cq_destroy_busy"
+		verdict := state.Contract{Name: "cq_destroy_busy", Severity: c, Verdict: state.VerdictViolated, Judged: taken()}
+		s := audited(run, verdict)
+		check(t, s, health.Default(), kind)
+		alone(t, s, state.FindingContract)
+		// Not by a verdict that only has the same name, or is of another run.
+		verdict.Verdict = state.VerdictSkipped
+		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		verdict.Verdict, verdict.Judged = state.VerdictViolated, taken().Add(-1)
+		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		verdict.Judged, verdict.Name = taken(), "channel_destroy_busy"
+		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+	})
+	t.Run("told as stuck", func(t *testing.T) {
+		t.Parallel()
+		s := audited(crashed)
+		s.Last = failed(hung).Last
+		s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
+		check(t, s, health.Default(), kind)
+		alone(t, s, state.FindingStuck)
+		// A child of the resource audit is another matter.
+		s.Resources.Stuck, s.Stuck = s.Stuck, nil
+		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract audit", nil, nil})
+	})
+	t.Run("other outcomes", func(t *testing.T) {
+		t.Parallel()
+		for _, outcome := range []state.Outcome{state.OutcomeOK, state.OutcomeFailed, "odd"} {
+			run := hung
+			run.Outcome = outcome
+			s := audited(crashed)
+			s.Contracts = nil
+			s.Last = failed(run).Last
+			check(t, s, health.Default(), kind)
+		}
+	})
+	t.Run("an earlier process of the contract audit", func(t *testing.T) {
+		t.Parallel()
+		verdict := state.Contract{
+			Name: "qp_destroy_busy_multicast", Severity: c, Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
+			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
+		}
+		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
+		s := audited(good, verdict)
+		check(t, s, health.Default(), kind, want{
+			c, "the contract audit, at qp_destroy_busy_multicast",
+			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01T11:59:00Z: the process that judged it was killed."},
+			nil,
+		})
+		alone(t, s, kind)
+		verdict.Reason = state.SkipCrashed
+		check(t, audited(good, verdict), health.Default(), kind, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
+		check(t, audited(crashed, verdict), health.Default(), kind,
+			want{c, "the contract audit", nil, nil}, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, nil})
+		// What the last process ended at, or did not come to, is told with it.
+		verdict.Judged = taken()
+		check(t, audited(crashed, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
+			verdict.Reason = reason
+			check(t, audited(good, verdict), health.Default(), kind)
+		}
+	})
+	t.Run("a contract audit that failed", func(t *testing.T) {
+		t.Parallel()
+		run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
+		s := audited(run)
+		check(t, s, health.Default(), kind, want{state.SeverityWarning, "the contract audit", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
+		alone(t, s, kind)
+		// What it left behind is told as that, unless something else went wrong.
+		run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+		check(t, audited(run), health.Default(), kind, want{state.SeverityWarning, "the contract audit", nil, nil})
+		run.FailedVerb = "ibv_destroy_cq"
+		check(t, audited(run), health.Default(), kind)
+		alone(t, audited(run), state.FindingUndestroyed)
+		// Neither can the probes use the device.
+		run.FailedVerb, run.Undestroyed = "ibv_open_device", nil
+		s = audited(run)
+		s.Last = failed(run).Last
+		s.Last.Info = nil
+		check(t, s, health.Default(), kind)
+		alone(t, s, state.FindingUnusable)
+	})
+}
+
+func TestProbeFailed(t *testing.T) {
+	t.Parallel()
+	const (
+		kind = state.FindingProbeFailed
+		c    = state.SeverityCritical
+	)
+	limit := func(n int64) *int64 { return &n }
+	failure := func(subject, verb, errno, message string) state.Failure {
+		return state.Failure{Subject: subject, Verb: verb, Errno: errno, Message: message}
+	}
+	probe := func(name string, failures ...state.Failure) state.Probe {
+		return state.Probe{Name: name, Status: state.StatusFailed, Failures: failures}
+	}
+	pinning := failure("small", "ibv_create_cq", "ENOMEM", "ibv_create_cq on rxe0: ENOMEM (cannot allocate memory)")
+	pinning.Memlock = limit(64 << 10)
+	forbidden := failure("small", "ibv_create_cq", "EPERM", "no")
+	forbidden.Memlock = limit(0)
+	noMemory := failure("rc small", "ibv_create_qp", "ENOMEM", "no")
+	tooMany := failure("rc small", "ibv_create_qp", "EAGAIN", "no")
+	short := failure("small", "ibv_create_cq", "", "asked for cqe 16, given 15")
+	broken := failure("rc small", "ibv_modify_qp", "EIO", "no")
+	for _, tc := range []struct {
+		name     string
+		failures []state.Failure
+		message  []string
+		action   string
+	}{
+		{"memory may not be locked", []state.Failure{pinning}, []string{
+			"The probe cq failed: small: ibv_create_cq on rxe0: ENOMEM (cannot allocate memory).", "may lock 64 KiB (RLIMIT_MEMLOCK)",
+		}, "LimitMEMLOCK=infinity"},
+		{"no memory may be locked", []state.Failure{forbidden}, []string{"may lock 0 bytes (RLIMIT_MEMLOCK)"}, "LimitMEMLOCK=infinity"},
+		{"memory among others", []state.Failure{broken, noMemory, pinning, short, noMemory}, []string{"may lock 64 KiB", "; and 2 more."}, "LimitMEMLOCK=infinity"},
+		{"no room", []state.Failure{noMemory}, []string{"rc small: ibv_create_qp: ENOMEM: no."}, "`rdma resource show rxe0`"},
+		{"a cgroup's limit", []state.Failure{tooMany}, []string{"EAGAIN"}, "rdma.max"},
+		{"no room among others", []state.Failure{broken, short, noMemory}, nil, "rdma.max"},
+		{"less than asked", []state.Failure{short, short}, []string{"small: ibv_create_cq: asked for cqe 16, given 15; small"}, "_at_least_requested"},
+		{"less than asked among others", []state.Failure{short, broken}, nil, "`ibv_devinfo -v -d rxe0`"},
+		{"less than asked after others", []state.Failure{broken, short}, nil, "`ibv_devinfo -v -d rxe0`"},
+		{"an errno", []state.Failure{broken}, []string{"rc small: ibv_modify_qp: EIO: no."}, "`ibv_devinfo -v -d rxe0`"},
+		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}, []string{"failed: an event for"}, "`ibv_devinfo -v -d rxe0`"},
+		{"nothing said", []state.Failure{{}}, []string{"failed: it does not say how."}, "`dmesg`"},
+		{"many", []state.Failure{broken, broken, broken, broken, broken}, []string{"; and 2 more."}, "`dmesg`"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := probed(state.Probe{Name: "srq", Status: state.StatusOK}, probe("cq", tc.failures...))
+			check(t, s, health.Default(), kind, want{c, "cq", tc.message, []string{tc.action}})
+			alone(t, s, kind)
+			s.Present = false
+			check(t, s, health.Default(), kind)
+		})
+	}
+	t.Run("one for each probe", func(t *testing.T) {
+		t.Parallel()
+		check(t, probed(probe("cq", broken), probe("srq"), probe("qp", broken, broken)), health.Default(), kind, want{c, "qp", nil, nil}, want{c, "cq", nil, nil})
+	})
+	t.Run("a run that was killed after it", func(t *testing.T) {
+		t.Parallel()
+		s := probed(probe("cq", broken))
+		s.Last.Outcome = state.OutcomeTimeout
+		check(t, s, health.Default(), kind, want{c, "cq", nil, nil})
+	})
+
+	busy := failure("small", "ibv_destroy_cq", "EBUSY", "not destroyed")
+	t.Run("told as undestroyed", func(t *testing.T) {
+		t.Parallel()
+		s := probed(probe("cq", busy), probe("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
+		s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+		check(t, s, health.Default(), kind)
+		alone(t, s, state.FindingUndestroyed)
+		s.Last.FailedVerb, s.Last.Errno = "ibv_close_device", "EIO"
+		check(t, s, health.Default(), kind)
+		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, broken)
+		check(t, s, health.Default(), kind, want{c, "cq", []string{"failed: rc small: ibv_modify_qp: EIO: no."}, nil})
+		s.Last.Undestroyed = nil
+		check(t, s, health.Default(), kind, want{c, "cq", []string{"small: ibv_destroy_cq"}, nil}, want{c, "qp", nil, nil}, want{c, "ibv_close_device", nil, nil})
+	})
+	t.Run("told as notification", func(t *testing.T) {
+		t.Parallel()
+		p := probe("notification", failure("loopback any port 1 vector 1", "", "", "no event came"))
+		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
+		s := probed(p)
+		check(t, s, health.Default(), kind)
+		alone(t, s, state.FindingNotification)
+		for name, other := range map[string]state.Failure{
+			"another vector": failure("loopback any port 1 vector 11", "", "", "no event came"),
+			"another mode":   failure("loopback anyhow vector 1", "", "", "no event came"),
+			"a verb":         failure("loopback any vector 1", "ibv_post_send", "EIO", "no"),
+		} {
+			more := p
+			more.Failures = append([]state.Failure{other}, p.Failures...)
+			f := of(health.Assess(probed(more), health.Default()), kind)
+			if len(f) != 1 {
+				t.Errorf("%s: got %+v", name, f)
+			}
+		}
+		p.Latencies[0].Missed = 0
+		check(t, probed(p), health.Default(), kind, want{c, "notification", []string{"no event came"}, nil})
+	})
+
+	t.Run("a port that cannot be asked", func(t *testing.T) {
+		t.Parallel()
+		s := probed(probe("notification", broken))
+		s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
+		check(t, s, health.Default(), kind, want{c, "notification", nil, nil}, want{c, "ibv_query_port", []string{"Not all of the device could be probed: query port 2: ibv_query_port"}, []string{"`dmesg`"}})
+		// A probe that met with it tells of it.
+		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, failure("loopback port 2", "ibv_query_port", "EIO", "no"))
+		check(t, s, health.Default(), kind, want{c, "notification", nil, nil})
+	})
+	t.Run("for no reason", func(t *testing.T) {
+		t.Parallel()
+		s := probed(probe("cq"))
+		s.Last.Error = "cq: failed"
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last run of the probes failed: cq: failed."}, nil})
+		s.Last.Error = ""
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"it does not say why"}, nil})
+		s.Last.Outcome = state.OutcomeOK
+		check(t, s, health.Default(), kind)
+	})
+}
+
+// That messages are empty makes no run fail, and is told even so.
+func TestEmptyMessages(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingProbeFailed
+	dev := func(skips ...state.Skip) *state.DeviceState {
+		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
+		s.Last.Outcome = state.OutcomeOK
+		return s
+	}
+	skip := state.Skip{Subject: "message", Reason: state.SkipNotPermitted, Detail: "the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM", Memlock: new(int64)}
+	check(t, dev(), health.Default(), kind)
+	check(t, dev(skip), health.Default(), kind, want{
+		state.SeverityWarning, "notification message",
+		[]string{"No memory could be registered: the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM.", "may lock 0 bytes (RLIMIT_MEMLOCK)"},
+		[]string{"LimitMEMLOCK=infinity", "IPC_LOCK"},
+	})
+	alone(t, dev(skip), kind)
+	skip.Memlock = nil
+	check(t, dev(skip), health.Default(), kind, want{state.SeverityWarning, "notification message", nil, []string{"If it names none, see `rdma resource show rxe0` for mr"}})
+	if f := of(health.Assess(dev(skip), health.Default()), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
+		t.Errorf("the message is %q", f.Message)
+	}
+	skip.Reason = state.SkipNeeds
+	check(t, dev(skip), health.Default(), kind)
+	skip.Reason, skip.Subject = state.SkipNotPermitted, "loopback any"
+	check(t, dev(skip), health.Default(), kind)
+	// A run that failed for no reason is not explained by it.
+	skip.Subject = "message"
+	s := dev(skip)
+	s.Last.Outcome = state.OutcomeFailed
+	check(t, s, health.Default(), kind, want{state.SeverityCritical, "the probes", nil, nil}, want{state.SeverityWarning, "notification message", nil, nil})
+}
+
+// An old measurement explains no failure of the last run, and what was left behind
+// only failures to destroy.
+func TestUnexplained(t *testing.T) {
+	t.Parallel()
+	const kind = state.FindingProbeFailed
+	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})
+	s.Notification = &state.Notification{Vectors: []state.VectorLatency{
+		{Latency: state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Spurious: 1}, Measured: taken().Add(-time.Hour)},
+	}}
+	told := want{state.SeverityCritical, "the probes", []string{"The last run of the probes failed: a reason of its own."}, nil}
+	check(t, s, health.Default(), kind, told)
+	s.Notification = nil
+	s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 2}}
+	check(t, s, health.Default(), kind)
+	alone(t, s, state.FindingUndestroyed)
+	s.Last.FailedVerb = "ibv_query_port"
+	s.Last.Info = nil
+	check(t, s, health.Default(), state.FindingUnusable, want{state.SeverityCritical, "ibv_query_port", nil, nil})
+}

@@ -1,0 +1,126 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/state"
+)
+
+// stuck finds children that were killed and do not end.
+func (a *assessor) stuck() {
+	find := func(s *state.Stuck, whose string) {
+		if s == nil {
+			return
+		}
+		in := ""
+		if s.Verb != "" {
+			in = ", in " + word(s.Verb)
+		}
+		a.add(observation{
+			kind: state.FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
+			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, moment(s.Since), in),
+			replace: []string{"{pid}", fmt.Sprint(s.PID)},
+		})
+	}
+	find(a.state.Stuck, "the probes or the contract audit")
+	find(a.resources.Stuck, "the resource audit")
+}
+
+// incomplete finds what the resource audit could not look at.
+func (a *assessor) incomplete() {
+	if a.onlyCounted() {
+		a.lastAudit()
+		return
+	}
+	for _, reason := range state.IncompleteReasons() {
+		var types, sized, details []string
+		var size float64
+		for _, n := range a.inventory.Incomplete {
+			if n.Reason != reason {
+				continue
+			}
+			objects, _ := a.objects(n.Type)
+			size += float64(objects)
+			types = append(types, word(n.Type))
+			if objects > 0 {
+				sized = append(sized, noun(n.Type, objects))
+			} else { // Nobody counted them, or there are none.
+				sized = append(sized, word(n.Type))
+			}
+			if n.Detail != "" {
+				details = append(details, fmt.Sprintf("%s: %s", word(n.Type), word(n.Detail)))
+			}
+		}
+		if len(types) == 0 {
+			continue
+		}
+		message := "Not looked at one by one: "
+		if reason == state.IncompleteInterrupted {
+			message = "Looked at while they changed: "
+		}
+		message += some(sized, ", ")
+		if len(details) > 0 {
+			message += " (" + some(details, "; ") + ")"
+		}
+		a.add(observation{
+			kind: state.FindingIncomplete, entry: string(reason), size: size,
+			subject: some(types, ", "), message: message + ".",
+			replace: []string{"{show}", a.show(types[0], 0)},
+		})
+	}
+	a.lastAudit()
+}
+
+// some joins texts, of which there are as many as types of object unless somebody
+// made them up.
+func some(texts []string, separator string) string {
+	return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
+}
+
+// fresh tells that the inventory is that of the last audit.
+func (a *assessor) fresh() bool {
+	return a.resources.Inventory != nil && a.resources.Last != nil && a.resources.Taken.Equal(a.resources.Last.Started)
+}
+
+// onlyCounted tells that the last audit was not ok, and looked at nothing.
+func (a *assessor) onlyCounted() bool {
+	return a.fresh() && a.resources.Last.Outcome != state.OutcomeOK &&
+		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Looked)
+}
+
+// lastAudit finds that the last resource audit as a whole was not ok, unless it took
+// an inventory that says itself where it is not complete.
+func (a *assessor) lastAudit() {
+	last := a.resources.Last
+	if last == nil || last.Outcome == state.OutcomeOK {
+		return
+	}
+	fresh := a.fresh()
+	if fresh && len(a.inventory.Incomplete) > 0 && !a.onlyCounted() {
+		return
+	}
+	outcome := string(last.Outcome)
+	if !slices.Contains(state.Outcomes(), last.Outcome) {
+		outcome = cmp.Or(word(outcome), "in no known way")
+	}
+	message := fmt.Sprintf("The resource audit that was started at %s ended with the outcome %s", moment(last.Started), outcome)
+	if last.Error != "" {
+		message += ": " + word(last.Error)
+	}
+	switch {
+	case a.onlyCounted():
+		message += ". It only counted the objects."
+	case fresh:
+		message += ". It took an inventory nevertheless."
+	case a.resources.Inventory != nil:
+		message += fmt.Sprintf(". What is told of objects is of %s.", moment(a.resources.Taken))
+	default:
+		message += ". Nothing is known of the objects on the device."
+	}
+	a.add(observation{
+		kind: state.FindingIncomplete, entry: caseRun, subject: "the resource audit", message: message,
+	})
+}

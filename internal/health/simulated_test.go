@@ -1,0 +1,92 @@
+package health_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// TestSimulated makes sure that what the probes really report of a device in trouble
+// is found, once, and that a device without is not blamed.
+func TestSimulated(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, device, want string }{
+		{"a healthy one", "", ""},
+		{"no permission", "faults: [{verb: ibv_open_device, errno: EACCES}]", "critical device_unusable ibv_open_device EACCES"},
+		{"no node", "faults: [{verb: ibv_open_device, errno: ENOENT}]", "critical device_unusable ibv_open_device ENOENT"},
+		{"not listed", "vanish: true", "critical device_unusable ibv_open_device ENODEV"},
+		{"does not answer", "faults: [{verb: ibv_query_device, errno: EIO}]", "critical device_unusable ibv_query_device EIO"},
+		{"a port does not answer", "faults: [{verb: ibv_query_port, errno: EIO}]", "critical probe_failed notification"},
+		{"a port does not answer at first", "faults: [{verb: ibv_query_port, errno: EIO, times: 1}]", "critical probe_failed notification"},
+		{"cannot be closed", "faults: [{verb: ibv_close_device, errno: EIO}]", "warning undestroyed ctx EIO"},
+		{"no room", "faults: [{verb: ibv_create_srq, errno: ENOMEM}]", "critical probe_failed srq"},
+		{"less than asked", "faults: [{verb: ibv_create_cq, short: 1, times: 1}]", "critical probe_failed cq"},
+		{"what is not destroyed", "faults: [{verb: ibv_destroy_cq, errno: EBUSY, after: 4}]", "warning undestroyed cq EBUSY, warning undestroyed comp_channel EBUSY"},
+		{"a verb in a measurement", "faults: [{verb: ibv_post_send, errno: EIO, after: 3}]", "critical probe_failed notification"},
+		{"no memory for messages", "faults: [{verb: ibv_reg_mr, errno: EPERM}]", "warning probe_failed notification message"},
+		{"missed", "completion_faults: [{fault: drop_event, after: 10}]", "critical notification_failed missed events"},
+		{"misdirected", "completion_faults: [{fault: misdirect_event}]", "critical notification_failed misdirected events"},
+		{"misnamed", "completion_faults: [{fault: misname_event}]", "critical notification_failed misdirected events"},
+		{"missing", "completion_faults: [{fault: never_complete, after: 20}]", "critical notification_failed missing completions"},
+		{"unsuccessful", "completion_faults: [{fault: fail_completion, status: retry_exc_err, path: loopback}]", "warning notification_failed unsuccessful completions"},
+		{"a port down", "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, pkeys: 1}]", "warning port_down port 1"},
+		{"no subnet manager", "ports: [{number: 1, state: init, link_layer: InfiniBand, active_mtu: 1024, max_mtu: 4096, pkeys: 1}]", "warning port_down port 1"},
+		{"a slow vector", "completion_vectors: 4, completion_latency: {polled: 1us, notified: 5us, jitter: 0, slow_vectors: {2: 80us}}", "info slow_vector vector 2"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, " + tc.device + "}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := runProbes(t, p)
+			var got []string
+			for _, f := range health.Assess(s, health.Default()).Findings {
+				got = append(got, strings.Join([]string{string(f.Severity), string(f.Kind), f.Subject}, " "))
+			}
+			if strings.Join(got, ", ") != tc.want {
+				t.Errorf("got %q, want %q; the run: %+v", got, tc.want, s.Last)
+			}
+		})
+	}
+}
+
+// runProbes probes the device dev of a profile, and returns what is then known of it.
+func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
+	t.Helper()
+	c := probe.DefaultConfig()
+	c.DestroyTimeout = time.Millisecond
+	c.Notification.Samples, c.Notification.Budget, c.Notification.Deadline = 10, time.Minute, 250*time.Millisecond
+	var out bytes.Buffer
+	if err := probe.Run(t.Context(), probe.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+		Device:   "dev", Config: c, Out: wire.NewWriter(&out),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	run := state.Run{Kind: state.KindProbe, Device: "dev", Started: taken(), Outcome: state.OutcomeOK}
+	if err := wire.Read(&out, &run); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range run.Probes {
+		if p.Status == state.StatusFailed {
+			run.Outcome = state.OutcomeFailed
+		}
+	}
+	if run.Error != "" || len(run.Undestroyed) > 0 {
+		run.Outcome = state.OutcomeFailed
+	}
+	n := new(state.Notification)
+	for _, l := range run.Vectors() {
+		n.Vectors = append(n.Vectors, state.VectorLatency{Latency: l, Measured: run.Started})
+	}
+	return &state.DeviceState{Name: "dev", Present: true, Info: run.Info, Last: run.Kept(), Notification: n}
+}

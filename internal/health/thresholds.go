@@ -1,0 +1,87 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Thresholds say from when on something is worth a finding. They are the key audit
+// of the configuration file. The zero value is not valid; start from Default.
+type Thresholds struct {
+	// NearLimit is of the objects of one type that a device allows.
+	NearLimit Levels `yaml:"near_limit"`
+	// CgroupNearLimit is of what the RDMA controller allows a cgroup.
+	CgroupNearLimit Levels `yaml:"cgroup_near_limit"`
+	// MemlockNearLimit is of the memory that a process may have in place.
+	MemlockNearLimit Levels `yaml:"memlock_near_limit"`
+	// OrphanAge is for how long audits must have found objects without an owner, or
+	// left of the exporter's own children, before that is put down to more than the
+	// time that the kernel takes to clean up after a process.
+	OrphanAge time.Duration `yaml:"orphan_age"`
+	// QPErrors is the number of queue pairs in an error state.
+	QPErrors int64 `yaml:"qp_errors"`
+	// CQEntries is the number of entries of unfillable completion queues, all
+	// together.
+	CQEntries int64 `yaml:"cq_entries"`
+}
+
+// Levels are fractions of a limit, above 0 and up to 1, that something must reach.
+type Levels struct {
+	Warning  float64 `yaml:"warning"`
+	Critical float64 `yaml:"critical"`
+}
+
+// Default returns the thresholds that hold unless the configuration file has others.
+func Default() Thresholds {
+	levels := Levels{Warning: 0.8, Critical: 0.95}
+	return Thresholds{
+		NearLimit: levels, CgroupNearLimit: levels, MemlockNearLimit: levels,
+		OrphanAge: time.Minute,
+		// One will do: a host with few queue pairs misses each. What only passes by, as
+		// when a program ends, is for the alert to sit out.
+		QPErrors: 1,
+		// At the usual 64 bytes an entry, 4 MiB of memory pinned for nothing.
+		CQEntries: 1 << 16,
+	}
+}
+
+// The most that may be configured.
+const (
+	maxOrphanAge = 24 * time.Hour
+	maxCount     = 1 << 48
+)
+
+// Validate returns an error that names each key of the configuration file whose
+// value cannot be used, and the range that can; nil if all can.
+func (t Thresholds) Validate() error {
+	var errs []error
+	levels := func(key string, l Levels) {
+		fraction := func(name string, value float64) bool {
+			// Written so that NaN is refused as well.
+			if value > 0 && value <= 1 {
+				return true
+			}
+			errs = append(errs, fmt.Errorf("audit.%s.%s is %v: use a number above 0, up to 1", key, name, value))
+			return false
+		}
+		warning, critical := fraction("warning", l.Warning), fraction("critical", l.Critical)
+		if warning && critical && l.Warning > l.Critical {
+			errs = append(errs, fmt.Errorf("audit.%s.warning is %v: use a number not above critical, which is %v", key, l.Warning, l.Critical))
+		}
+	}
+	count := func(key string, value int64) {
+		if value < 1 || value > maxCount {
+			errs = append(errs, fmt.Errorf("audit.%s is %d: use a number from 1 to %d", key, value, int64(maxCount)))
+		}
+	}
+	levels("near_limit", t.NearLimit)
+	levels("cgroup_near_limit", t.CgroupNearLimit)
+	levels("memlock_near_limit", t.MemlockNearLimit)
+	if t.OrphanAge < 0 || t.OrphanAge > maxOrphanAge {
+		errs = append(errs, fmt.Errorf("audit.orphan_age is %s: use a duration from 0s to %s", t.OrphanAge, maxOrphanAge))
+	}
+	count("qp_errors", t.QPErrors)
+	count("cq_entries", t.CQEntries)
+	return errors.Join(errs...)
+}

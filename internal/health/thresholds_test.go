@@ -1,0 +1,107 @@
+package health_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/health"
+)
+
+// Each key that cannot be used is named, and nothing else.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(*health.Thresholds)
+		want   []string
+	}{
+		{"defaults", func(*health.Thresholds) {}, nil},
+		{"smallest", func(t *health.Thresholds) {
+			l := health.Levels{Warning: math.SmallestNonzeroFloat64, Critical: math.SmallestNonzeroFloat64}
+			*t = health.Thresholds{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1}
+		}, nil},
+		{"largest", func(t *health.Thresholds) {
+			l := health.Levels{Warning: 1, Critical: 1}
+			*t = health.Thresholds{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48}
+		}, nil},
+		{"nothing set", func(t *health.Thresholds) { *t = health.Thresholds{} }, []string{
+			"audit.near_limit.warning is 0: use a number above 0, up to 1", "audit.near_limit.critical is 0",
+			"audit.cgroup_near_limit.warning", "audit.cgroup_near_limit.critical",
+			"audit.memlock_near_limit.warning", "audit.memlock_near_limit.critical",
+			"audit.qp_errors is 0: use a number from 1 to 281474976710656", "audit.cq_entries is 0: use a number from 1 to",
+		}},
+		{"not a number", func(t *health.Thresholds) { t.NearLimit.Warning, t.CgroupNearLimit.Critical = math.NaN(), math.NaN() }, []string{
+			"audit.near_limit.warning is NaN", "audit.cgroup_near_limit.critical is NaN",
+		}},
+		{"infinite", func(t *health.Thresholds) {
+			t.MemlockNearLimit = health.Levels{Warning: math.Inf(-1), Critical: math.Inf(1)}
+		}, []string{
+			"audit.memlock_near_limit.warning is -Inf", "audit.memlock_near_limit.critical is +Inf",
+		}},
+		{"in per cent", func(t *health.Thresholds) { t.NearLimit = health.Levels{Warning: 80, Critical: 95} }, []string{
+			"audit.near_limit.warning is 80", "audit.near_limit.critical is 95",
+		}},
+		{"the wrong way round", func(t *health.Thresholds) { t.CgroupNearLimit = health.Levels{Warning: 0.9, Critical: 0.5} }, []string{
+			"audit.cgroup_near_limit.warning is 0.9: use a number not above critical, which is 0.5",
+		}},
+		{"negative", func(t *health.Thresholds) { t.OrphanAge, t.QPErrors, t.CQEntries = -1, -1, -1 }, []string{
+			"audit.orphan_age is -1ns: use a duration from 0s to 24h0m0s", "audit.qp_errors is -1", "audit.cq_entries is -1",
+		}},
+		{"too much", func(t *health.Thresholds) {
+			t.OrphanAge, t.QPErrors, t.CQEntries = 24*time.Hour+1, 1<<48+1, math.MaxInt64
+		}, []string{"audit.orphan_age", "audit.qp_errors", "audit.cq_entries"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			thresholds := health.Default()
+			tc.change(&thresholds)
+			err := thresholds.Validate()
+			var lines []string
+			if err != nil {
+				lines = strings.Split(err.Error(), "\n")
+			}
+			if len(lines) != len(tc.want) {
+				t.Fatalf("got %d errors, want %d: %v", len(lines), len(tc.want), err)
+			}
+			for i, want := range tc.want {
+				if !strings.HasPrefix(lines[i], want) {
+					t.Errorf("got %q, want %q", lines[i], want)
+				}
+			}
+		})
+	}
+}
+
+// The keys of the file are those that the errors name, and what is not set keeps its
+// default.
+func TestYAML(t *testing.T) {
+	t.Parallel()
+	const file = `
+near_limit: {warning: 0.5, critical: 0.6}
+cgroup_near_limit: {critical: 0.9}
+memlock_near_limit:
+  warning: 0.7
+orphan_age: 5m
+qp_errors: 3
+cq_entries: 4
+`
+	got := health.Default()
+	decoder := yaml.NewDecoder(strings.NewReader(file))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := health.Thresholds{
+		NearLimit:        health.Levels{Warning: 0.5, Critical: 0.6},
+		CgroupNearLimit:  health.Levels{Warning: 0.8, Critical: 0.9},
+		MemlockNearLimit: health.Levels{Warning: 0.7, Critical: 0.95},
+		OrphanAge:        5 * time.Minute, QPErrors: 3, CQEntries: 4,
+	}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,39 @@
+package state
+
+// Device is what a device says of itself.
+type Device struct {
+	// Driver is the name of its driver, such as mlx5 or bnxt_re; empty if it is not
+	// known.
+	Driver            string  `json:"driver,omitempty"`
+	Transport         string  `json:"transport"`
+	Firmware          string  `json:"fw_version"`
+	VendorID          uint32  `json:"vendor_id"`
+	VendorPartID      uint32  `json:"vendor_part_id"`
+	HWVersion         uint32  `json:"hw_version"`
+	NodeGUID          string  `json:"node_guid"`
+	CompletionVectors int     `json:"completion_vectors"`
+	Limits            []Limit `json:"limits"`
+	Ports             []Port  `json:"ports"`
+}
+
+// Limit is the most that a device says it allows of something, under the name
+// that struct ibv_device_attr gives it.
+type Limit struct {
+	Name  string `json:"name"`
+	Value int64  `json:"value"`
+}
+
+// Port is a port of a device.
+type Port struct {
+	Number int `json:"number"`
+	// State is nop, down, init, armed, active or active_defer.
+	State     string `json:"state"`
+	LinkLayer string `json:"link_layer"`
+	// ActiveMTU is in bytes.
+	ActiveMTU int `json:"active_mtu"`
+}
+
+// PortStates returns every state that a port can be in.
+func PortStates() []string {
+	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
+}

@@ -1,0 +1,64 @@
+package state
+
+import "time"
+
+// Snapshot is what is known of the host's devices at one moment. Nobody changes
+// it once it is published.
+type Snapshot struct {
+	// Provider is libibverbs or simulated.
+	Provider string `json:"provider"`
+	// Ready tells that each device found at first has been probed once.
+	Ready bool `json:"ready"`
+	// Devices are sorted by name.
+	Devices []DeviceState `json:"devices"`
+	// DiscoveryError says why the devices could not be listed; empty if they
+	// could.
+	DiscoveryError string `json:"discovery_error,omitempty"`
+}
+
+// DeviceState is what is known of one device.
+type DeviceState struct {
+	Name string `json:"name"`
+	// Present tells that the host has the device now. A device that is not
+	// present is listed only while a child that was to probe it does not end, or, where
+	// everything is done once, if it vanished meanwhile.
+	Present bool `json:"present"`
+	// Info is what the device last said of itself; nil if it never did.
+	Info *Device `json:"info,omitempty"`
+	// Last is the last finished run of the probes; nil before the first. It keeps
+	// what Run.Kept does.
+	Last *Run `json:"last,omitempty"`
+	// LastSuccess is when the last run with OutcomeOK was started; zero if none.
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	// Failures is the number of runs since the last one with OutcomeOK.
+	Failures int `json:"failures"`
+	// Notification is how completion notification was last measured; nil before it
+	// was.
+	Notification *Notification `json:"notification,omitempty"`
+	// Contracts is how the device keeps the contracts of the man pages; nil before
+	// they were first judged.
+	Contracts *Contracts `json:"contracts,omitempty"`
+	// Resources are the objects on the device, of whichever process, by the
+	// kernel's account; nil before the first resource audit.
+	Resources *Resources `json:"resources,omitempty"`
+	// Assessment is what all of that amounts to; nil while there is nothing to
+	// assess.
+	Assessment *Assessment `json:"assessment,omitempty"`
+	// Stuck tells of a child that was killed and has not ended; nil if there is
+	// none. Children of the resource audit are not meant.
+	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Assessment is what is known of a device, judged.
+type Assessment struct {
+	// Findings have the worst first.
+	Findings []Finding `json:"findings"`
+}
+
+// Stuck is a child process that was killed and has not ended.
+type Stuck struct {
+	PID int `json:"pid"`
+	// Verb is the verb that the child is in; empty if it is in none.
+	Verb  string    `json:"verb"`
+	Since time.Time `json:"since"`
+}
