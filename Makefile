@@ -278,7 +278,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./internal/audit ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/status ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
+	$(test_env) go test ./internal/health ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
 	cp alerts/*.yaml $(chart)/files/alerts/
 	cp dashboards/*.json $(chart)/files/dashboards/
 

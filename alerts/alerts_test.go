@@ -238,7 +238,7 @@ func TestKeepFiring(t *testing.T) {
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			want := ""
-			if (g.Name != "rdma_exporter_itself" || r.Alert == "RDMAAuditFailing") && r.Labels["severity"] != "info" {
+			if (g.Name != "rdma_exporter_itself" || r.Alert == "RDMAInventoryFailing") && r.Labels["severity"] != "info" {
 				want = "10m"
 			}
 			if r.KeepFiringFor != want {

@@ -184,7 +184,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden in
 		addFindings(b, s)
 	}
 	if s.Resources != nil {
-		addAudit(b, s.Name, s.Resources)
+		addInventory(b, s.Name, s.Resources)
 	}
 	addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
 	addDevice(b, provider, s.Name, s.Info)
@@ -213,7 +213,7 @@ func addVanished(b *builder, s *state.DeviceState) {
 		addStuck(b, s.Name, s.Stuck)
 	}
 	if s.Resources != nil && s.Resources.Stuck != nil {
-		b.truth(auditStuck, true, s.Name)
+		b.truth(inventoryStuck, true, s.Name)
 	}
 	if s.Assessment != nil {
 		addFindings(b, s)

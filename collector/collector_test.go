@@ -151,8 +151,8 @@ func scenes() map[string]scene {
 		Outcome: state.OutcomeCrashed, Error: "signal: segmentation fault",
 	}
 
-	// An audit that only counted, since it ran into its timeout.
-	counted := auditRun("rxe0")
+	// An inventory that only counted, since it ran into its timeout.
+	counted := inventoryRun("rxe0")
 	counted.Outcome = state.OutcomeTimeout
 	summary := stateOf(bare("rxe0"))
 	summary.Resources = resourcesOf(counted, onlyCounted())
@@ -162,7 +162,7 @@ func scenes() map[string]scene {
 	invisible.PIDsVisible = false
 	invisible.Ownerless = []state.TypeCount{{Type: "qp", Objects: 1}}
 	contained := stateOf(bare("rxe0"))
-	contained.Resources = resourcesOf(auditRun("rxe0"), invisible)
+	contained.Resources = resourcesOf(inventoryRun("rxe0"), invisible)
 
 	kept := stateOf(run("sim0"))
 	kept.Contracts = contractsOf(contractRun("sim0"))
@@ -192,15 +192,15 @@ func scenes() map[string]scene {
 		}),
 		"resources": {
 			snapshot: &state.Snapshot{Provider: "simulated", Ready: true, Devices: []state.DeviceState{
-				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(auditRun("sim0"), inventory(2)), Assessment: new(state.Assessment)},
-				// One that was not audited yet, and one that vanished from under an audit.
+				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(inventoryRun("sim0"), inventory(2)), Assessment: new(state.Assessment)},
+				// One that was not looked at yet, and one that vanished from under an inventory.
 				{Name: "sim1", Present: true, Info: info()},
 				{
 					Name: "sim2", Info: info(), Resources: troubled("sim2").Resources,
 					Assessment: &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}},
 				},
 			}},
-			runs: []*state.Run{auditRun("sim0"), auditRun("sim0")},
+			runs: []*state.Run{inventoryRun("sim0"), inventoryRun("sim0")},
 		},
 		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted),
 		"summary":   sceneOf("libibverbs", summary, counted),
@@ -218,7 +218,7 @@ func sceneOf(provider string, s state.DeviceState, runs ...*state.Run) scene {
 }
 
 // broken is a device whose completions and contracts go wrong in every way there
-// is, and whose contract audit has to be killed.
+// is, and whose contract run has to be killed.
 func broken() scene {
 	r := run("mlx5_0")
 	r.Outcome = state.OutcomeFailed
@@ -236,17 +236,17 @@ func broken() scene {
 	p.Skips = []state.Skip{{Subject: "vector 8", Reason: state.SkipBudget}}
 	r.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 
-	audit := contractRun("mlx5_0")
-	audit.Outcome, audit.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
-	audit.Judging = "cq_destroy_busy"
-	audit.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
-	audit.Contracts = []state.Contract{
+	inventory := contractRun("mlx5_0")
+	inventory.Outcome, inventory.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
+	inventory.Judging = "cq_destroy_busy"
+	inventory.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
+	inventory.Contracts = []state.Contract{
 		{Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Observed: "31 entries"},
 		{Name: "cq_comp_vector_rejected", Severity: state.SeverityInfo, Verdict: state.VerdictHolds},
 		{Name: "srq_reports_actual", Severity: state.SeverityWarning, Verdict: state.VerdictViolated},
 	}
 	s := stateOf(r)
-	s.Contracts = contractsOf(audit)
+	s.Contracts = contractsOf(inventory)
 	for _, c := range []state.Contract{
 		{Name: "cq_destroy_busy", Reason: state.SkipTimeout},
 		{Name: "channel_steering", Reason: state.SkipCrashed},
@@ -256,7 +256,7 @@ func broken() scene {
 		c.Severity, c.Verdict = state.SeverityCritical, state.VerdictSkipped
 		s.Contracts.Verdicts = append(s.Contracts.Verdicts, c)
 	}
-	return sceneOf("libibverbs", s, r, audit)
+	return sceneOf("libibverbs", s, r, inventory)
 }
 
 // hostile is what no sane provider or child process would tell: everything twice
@@ -298,10 +298,10 @@ func hostile() scene {
 	}
 	r.Calls = []state.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
 	crashed := &state.Run{Device: name, Outcome: state.OutcomeCrashed, Verb: "a\xffb"}
-	// An audit that says how it went wrong in words of its own, and a run of a kind
+	// An inventory that says how it went wrong in words of its own, and a run of a kind
 	// that there is not.
-	audit := &state.Run{Kind: state.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
-	audit.Contracts = []state.Contract{
+	inventory := &state.Run{Kind: state.KindContract, Device: name, Outcome: "exploded", Undestroyed: r.Undestroyed}
+	inventory.Contracts = []state.Contract{
 		{Name: "\xff", Severity: "\xff", Verdict: state.VerdictHolds},
 		{Name: "\xfe", Severity: "\xfe", Verdict: state.VerdictViolated},
 		{Verdict: state.VerdictSkipped, Reason: "\xff"},
@@ -311,7 +311,7 @@ func hostile() scene {
 	}
 	unkind := &state.Run{Kind: "no such kind", Device: name, Outcome: state.OutcomeOK, Calls: r.Calls}
 	first := stateOf(r)
-	first.Contracts = contractsOf(audit)
+	first.Contracts = contractsOf(inventory)
 	first.Resources = &state.Resources{
 		Last:  &state.Run{Kind: state.KindInventory, Outcome: "exploded", Duration: -1},
 		Taken: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
@@ -331,7 +331,7 @@ func hostile() scene {
 	}
 	first.Assessment = &state.Assessment{Findings: []state.Finding{{}, {}, {Kind: "\xff", Severity: "\xff"}, {Kind: "\xfe", Severity: "\xfe"}}}
 	stocktaking := &state.Run{Kind: state.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
-	s := sceneOf("\xff", first, r, crashed, audit, unkind, stocktaking)
+	s := sceneOf("\xff", first, r, crashed, inventory, unkind, stocktaking)
 	// A second device of the same name, and one that is the same once cleaned.
 	twin := stateOf(&state.Run{Device: name, Started: started()})
 	twin.Last, twin.Contracts = r, first.Contracts
@@ -547,13 +547,13 @@ func TestBounds(t *testing.T) {
 		r.Calls = append(r.Calls, state.Call{Verb: "ibv_" + word, Errno: "E" + word})
 		r.Probes[0].CQs = append(r.Probes[0].CQs, state.CQSize{Profile: word})
 	}
-	audit := contractRun("sim0")
+	inventory := contractRun("sim0")
 	for i := range 5000 {
-		audit.Contracts = append(audit.Contracts, state.Contract{Name: fmt.Sprint("x", i), Verdict: state.VerdictViolated})
+		inventory.Contracts = append(inventory.Contracts, state.Contract{Name: fmt.Sprint("x", i), Verdict: state.VerdictViolated})
 	}
 	device := stateOf(r)
-	device.Contracts = contractsOf(audit)
-	s := sceneOf("libibverbs", device, r, audit)
+	device.Contracts = contractsOf(inventory)
+	s := sceneOf("libibverbs", device, r, inventory)
 	c := collectorOf(s.snapshot, s.runs...)
 	for i := range 500 {
 		c.Observe(&state.Run{Device: "sim0", Outcome: state.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})

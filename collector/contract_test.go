@@ -32,7 +32,7 @@ func TestContracts(t *testing.T) {
 		want  map[string]string
 	}{
 		{
-			"before the first audit",
+			"before the first contract run",
 			state.DeviceState{Present: true},
 			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
 		},
@@ -42,7 +42,7 @@ func TestContracts(t *testing.T) {
 			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
 		},
 		{
-			"verdicts before the audit is finished",
+			"verdicts before the contract run is finished",
 			state.DeviceState{Present: true, Contracts: &state.Contracts{Verdicts: verdicts}},
 			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", lastRun: "", duration: ""},
 		},
@@ -75,11 +75,11 @@ func TestContractsChange(t *testing.T) {
 	c := collectorOf(snapshot)
 	compare(t, values(t, c), map[string]string{series: "0"})
 
-	audit := contractRun("sim00")
-	for i := range audit.Contracts {
-		audit.Contracts[i].Verdict = state.VerdictViolated
+	judging := contractRun("sim00")
+	for i := range judging.Contracts {
+		judging.Contracts[i].Verdict = state.VerdictViolated
 	}
-	snapshot.Devices[0].Contracts = contractsOf(audit)
+	snapshot.Devices[0].Contracts = contractsOf(judging)
 	compare(t, values(t, c), map[string]string{series: "1"})
 }
 
@@ -87,22 +87,22 @@ func TestContractsChange(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const (
-		probeOK      = `rdma_probe_runs_total{device="rxe0",outcome="ok"}`
-		probeTimeout = `rdma_probe_runs_total{device="rxe0",outcome="timeout"}`
-		probeAbort   = `rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
-		auditOK      = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
-		auditTimeout = `rdma_contract_runs_total{device="rxe0",outcome="timeout"}`
-		auditFailed  = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
-		auditCrashed = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
-		auditAbort   = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
-		stockOK      = `rdma_audit_runs_total{device="rxe0",outcome="ok"}`
-		stockTimeout = `rdma_audit_runs_total{device="rxe0",outcome="timeout"}`
-		stockFailed  = `rdma_audit_runs_total{device="rxe0",outcome="failed"}`
-		stockCrashed = `rdma_audit_runs_total{device="rxe0",outcome="crashed"}`
-		calls        = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
-		failures     = `rdma_verbs_call_failures_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
-		expected     = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
-		samples      = `rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="flush",port="1"}`
+		probeOK         = `rdma_probe_runs_total{device="rxe0",outcome="ok"}`
+		probeTimeout    = `rdma_probe_runs_total{device="rxe0",outcome="timeout"}`
+		probeAbort      = `rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		contractOK      = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
+		contractTimeout = `rdma_contract_runs_total{device="rxe0",outcome="timeout"}`
+		contractFailed  = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
+		contractCrashed = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
+		contractAbort   = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		stockOK         = `rdma_inventory_runs_total{device="rxe0",outcome="ok"}`
+		stockTimeout    = `rdma_inventory_runs_total{device="rxe0",outcome="timeout"}`
+		stockFailed     = `rdma_inventory_runs_total{device="rxe0",outcome="failed"}`
+		stockCrashed    = `rdma_inventory_runs_total{device="rxe0",outcome="crashed"}`
+		calls           = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
+		failures        = `rdma_verbs_call_failures_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
+		expected        = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
+		samples         = `rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="flush",port="1"}`
 	)
 	of := func(kind state.Kind, outcome state.Outcome) *state.Run {
 		r := measured(latency(1, state.PathFlush, state.ModeAny, 0))
@@ -123,39 +123,39 @@ func TestKinds(t *testing.T) {
 			[]*state.Run{of(state.KindProbe, state.OutcomeOK), of(state.KindProbe, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "1", probeTimeout: "1", probeAbort: "1",
-				auditOK: "0", auditTimeout: "0", auditFailed: "0", auditCrashed: "0", auditAbort: "",
+				contractOK: "0", contractTimeout: "0", contractFailed: "0", contractCrashed: "0", contractAbort: "",
 			},
 		},
 		{
 			"a run that does not say its kind",
 			[]*state.Run{of("", state.OutcomeTimeout)},
-			map[string]string{probeTimeout: "1", probeAbort: "1", auditTimeout: "0", auditAbort: ""},
+			map[string]string{probeTimeout: "1", probeAbort: "1", contractTimeout: "0", contractAbort: ""},
 		},
 		{
-			"the contract audit",
+			"the contract contract run",
 			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindContract, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "0", probeTimeout: "0", probeAbort: "",
-				auditOK: "1", auditTimeout: "1", auditFailed: "0", auditCrashed: "0", auditAbort: "1",
+				contractOK: "1", contractTimeout: "1", contractFailed: "0", contractCrashed: "0", contractAbort: "1",
 			},
 		},
 		{
 			"both",
 			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindProbe, state.OutcomeOK)},
-			map[string]string{probeOK: "1", auditOK: "1", calls: "4", failures: "2", expected: "", samples: "200"},
+			map[string]string{probeOK: "1", contractOK: "1", calls: "4", failures: "2", expected: "", samples: "200"},
 		},
 		{
-			"the resource audit",
+			"the inventory",
 			[]*state.Run{of(state.KindInventory, state.OutcomeOK), of(state.KindInventory, state.OutcomeTimeout), of(state.KindInventory, state.OutcomeOK)},
 			map[string]string{
 				stockOK: "2", stockTimeout: "1", stockFailed: "0", stockCrashed: "0",
-				probeOK: "0", probeTimeout: "0", probeAbort: "", auditOK: "0", auditTimeout: "0", auditAbort: "", calls: "", samples: "",
+				probeOK: "0", probeTimeout: "0", probeAbort: "", contractOK: "0", contractTimeout: "0", contractAbort: "", calls: "", samples: "",
 			},
 		},
 		{
 			"a kind that there is not",
 			[]*state.Run{of("census", state.OutcomeOK), of("census", state.OutcomeTimeout), of(state.KindProbe, state.OutcomeOK)},
-			map[string]string{probeOK: "1", probeTimeout: "0", probeAbort: "", auditOK: "0", stockOK: "0", calls: "2"},
+			map[string]string{probeOK: "1", probeTimeout: "0", probeAbort: "", contractOK: "0", stockOK: "0", calls: "2"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestUndestroyed(t *testing.T) {
 		{"no run", state.DeviceState{}, map[string]string{cqBusy: ""}},
 		{"nothing left", state.DeviceState{Last: left(), Contracts: &state.Contracts{Last: left()}}, map[string]string{cqBusy: ""}},
 		{"by the probes", state.DeviceState{Last: left(cq, cq)}, map[string]string{cqBusy: "2"}},
-		{"by the audit", state.DeviceState{Contracts: &state.Contracts{Last: left(qp)}}, map[string]string{qpBusy: "1"}},
+		{"by the contract run", state.DeviceState{Contracts: &state.Contracts{Last: left(qp)}}, map[string]string{qpBusy: "1"}},
 		{
 			"by both",
 			state.DeviceState{Last: left(cq, cq), Contracts: &state.Contracts{Last: left(qp, cq, state.Undestroyed{Type: "cq", Errno: "EIO"})}},

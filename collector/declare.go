@@ -75,15 +75,15 @@ const (
 	ownerLocked
 	ownerLockedLimit
 
-	auditFindings
-	auditSuccess
-	auditStuck
-	auditRuns
-	auditLastRun
-	auditDuration
-	auditInventory
-	auditIncomplete
-	auditPIDVisibility
+	findingsOf
+	inventorySuccess
+	inventoryStuck
+	inventoryRuns
+	inventoryLastRun
+	inventoryDuration
+	inventoryTaken
+	inventoryIncomplete
+	inventoryPIDVisibility
 
 	devices
 	discoverySuccess
@@ -103,7 +103,7 @@ const (
 	aboutNotification subject = "Completions and their notification"
 	aboutContracts    subject = "Contracts"
 	aboutResources    subject = "Resources"
-	aboutAudit        subject = "The resource audit and its findings"
+	aboutInventory    subject = "The inventory and its findings"
 	aboutExporter     subject = "The exporter itself"
 )
 
@@ -210,7 +210,7 @@ func declarations() [familyCount]declaration {
 		probeUndestroyed: {
 			aboutRuns, "rdma_probe_undestroyed_objects", gauge, "objects",
 			[]string{"device", "type", "errno"},
-			"Objects that the device refused to destroy to the end of the last run of the probes or of the contract audit, both added up, by the errno of the last refusal.", nil,
+			"Objects that the device refused to destroy to the end of the last run of the probes or of the contract run, both added up, by the errno of the last refusal.", nil,
 		},
 
 		probeLight: {
@@ -369,22 +369,22 @@ func declarations() [familyCount]declaration {
 		contractRuns: {
 			aboutContracts, "rdma_contract_runs_total", counter, "runs",
 			[]string{"device", "outcome"},
-			"Finished runs of the contract audit.", nil,
+			"Finished runs of the contract run.", nil,
 		},
 		contractAborts: {
 			aboutContracts, "rdma_contract_aborts_total", counter, "runs",
 			[]string{"device", "outcome", "verb"},
-			"Runs of the contract audit that did not go to their end, by the verb that they were in (none if in none).", nil,
+			"Runs of the contract run that did not go to their end, by the verb that they were in (none if in none).", nil,
 		},
 		contractLastRun: {
 			aboutContracts, "rdma_contract_last_run_timestamp_seconds", gauge, "seconds since 1970",
 			[]string{"device"},
-			"When the last finished run of the contract audit was started.", nil,
+			"When the last finished run of the contract run was started.", nil,
 		},
 		contractDuration: {
 			aboutContracts, "rdma_contract_duration_seconds", gauge, "seconds",
 			[]string{"device"},
-			"Duration of the last run of the contract audit, from the start of its child process to its end or to the moment it was given up.", nil,
+			"Duration of the last run of the contract run, from the start of its child process to its end or to the moment it was given up.", nil,
 		},
 
 		resourceObjects: {
@@ -448,48 +448,48 @@ func declarations() [familyCount]declaration {
 			"The most memory that a process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", nil,
 		},
 
-		auditFindings: {
-			aboutAudit, "rdma_audit_findings", gauge, "findings",
+		findingsOf: {
+			aboutInventory, "rdma_findings", gauge, "findings",
 			[]string{"device", "finding", "severity"},
 			"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge.", nil,
 		},
-		auditSuccess: {
-			aboutAudit, "rdma_audit_success", gauge, "1 or 0",
+		inventorySuccess: {
+			aboutInventory, "rdma_inventory_success", gauge, "1 or 0",
 			[]string{"device"},
-			"Whether the last run of the resource audit was ok.", nil,
+			"Whether the last run of the inventory was ok.", nil,
 		},
-		auditStuck: {
-			aboutAudit, "rdma_audit_stuck", gauge, "1 or 0",
+		inventoryStuck: {
+			aboutInventory, "rdma_inventory_stuck", gauge, "1 or 0",
 			[]string{"device"},
-			"1 while a killed child process of the resource audit has not ended, 0 otherwise. It outlives the device.", nil,
+			"1 while a killed child process of the inventory has not ended, 0 otherwise. It outlives the device.", nil,
 		},
-		auditRuns: {
-			aboutAudit, "rdma_audit_runs_total", counter, "runs",
+		inventoryRuns: {
+			aboutInventory, "rdma_inventory_runs_total", counter, "runs",
 			[]string{"device", "outcome"},
-			"Finished runs of the resource audit.", nil,
+			"Finished runs of the inventory.", nil,
 		},
-		auditLastRun: {
-			aboutAudit, "rdma_audit_last_run_timestamp_seconds", gauge, "seconds since 1970",
+		inventoryLastRun: {
+			aboutInventory, "rdma_inventory_last_run_timestamp_seconds", gauge, "seconds since 1970",
 			[]string{"device"},
-			"When the last finished run of the resource audit was started.", nil,
+			"When the last finished run of the inventory was started.", nil,
 		},
-		auditDuration: {
-			aboutAudit, "rdma_audit_duration_seconds", gauge, "seconds",
+		inventoryDuration: {
+			aboutInventory, "rdma_inventory_duration_seconds", gauge, "seconds",
 			[]string{"device"},
-			"Duration of the last run of the resource audit, from the start of its child process to its end or to the moment it was given up.", nil,
+			"Duration of the last run of the inventory, from the start of its child process to its end or to the moment it was given up.", nil,
 		},
-		auditInventory: {
-			aboutAudit, "rdma_audit_inventory_timestamp_seconds", gauge, "seconds since 1970",
+		inventoryTaken: {
+			aboutInventory, "rdma_inventory_timestamp_seconds", gauge, "seconds since 1970",
 			[]string{"device"},
 			"When the run was started that took the inventory from which the metrics of resources are: older than the last run if that took none.", nil,
 		},
-		auditIncomplete: {
-			aboutAudit, "rdma_audit_incomplete", gauge, "always 1",
+		inventoryIncomplete: {
+			aboutInventory, "rdma_inventory_incomplete", gauge, "always 1",
 			[]string{"device", "type", "reason"},
 			"A type of object that could not be looked at one by one, and why: what only that tells is absent for it.", nil,
 		},
-		auditPIDVisibility: {
-			aboutAudit, "rdma_audit_pid_visibility", gauge, "1 or 0",
+		inventoryPIDVisibility: {
+			aboutInventory, "rdma_inventory_pid_visibility", gauge, "1 or 0",
 			nil,
 			"Whether the exporter sees the processes of the whole host; if not, owners and orphans are not known. By the newest inventory of any device.", nil,
 		},
@@ -540,7 +540,7 @@ func labelMeanings() map[string]string {
 		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer` of a port; `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err` of a queue pair",
 		"probe":          "`cq`, `comp_channel`, `srq`, `qp` or `notification`",
 		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
-		"reason":         "of what was skipped: `not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed). Of what was not looked at one by one: `max_objects` (there are more than the audit may look at), `timeout` (its time was up), `interrupted` (the table changed under each attempt to read it), `not_supported` (the kernel has no such table) or `failed`",
+		"reason":         "of what was skipped: `not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed). Of what was not looked at one by one: `max_objects` (there are more than the inventory may look at), `timeout` (its time was up), `interrupted` (the table changed under each attempt to read it), `not_supported` (the kernel has no such table) or `failed`",
 		"profile":        "name of the configured sizes; empty where size is not a choice",
 		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",

@@ -74,7 +74,7 @@ func docs() string {
 This page follows from the table in ` + "`collector/declare.go`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
 Gauges tell of the last finished run of the probes on a device, those of contracts
-of the latest verdicts, those of resources of the latest inventory that an audit took.
+of the latest verdicts, those of resources of the latest inventory that an inventory took.
 They are absent while there is nothing to tell; a device that vanishes takes its
 series along.
 Counters and histograms sum up the runs since the exporter was started or the
@@ -134,7 +134,7 @@ makes at most. Of those that grow with the host:
   that reach themselves, as active ones do, four at most;
 - %[3]d for each completion vector that was ever measured;
 - %[4]d for each verb that was called;
-- with N for `+"`--audit.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
+- with N for `+"`--inventory.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
   %[5]d types the N largest, `+"`other` and `unknown`"+`; and %[6]d for each of their cgroups for which
   the RDMA controller counts;
 - on the whole host %[7]d for each process among those owners, at most %[8]d.
@@ -191,7 +191,7 @@ func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 	return n
 }
 
-// resourceSamples returns how many samples a device makes of a resource audit that
+// resourceSamples returns how many samples a device makes of an inventory that
 // found nothing special, with so many owners that are the largest of every type and so
 // many cgroups of them, without queue pairs by state.
 func resourceSamples(owners, cgroups int) int {
@@ -223,17 +223,17 @@ func resourceSamples(owners, cgroups int) int {
 			i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: fmt.Sprint("/", n), Resource: resource})
 		}
 	}
-	audit := &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeOK}
+	inventory := &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeOK}
 	dev := state.DeviceState{
 		Name: "rxe0", Present: true, Info: info, Assessment: new(state.Assessment),
-		Resources: &state.Resources{Last: audit, Inventory: i, Taken: audit.Started},
+		Resources: &state.Resources{Last: inventory, Inventory: i, Taken: inventory.Started},
 	}
 	c := New(Options{Snapshot: func() *state.Snapshot { return &state.Snapshot{Devices: []state.DeviceState{dev}} }})
-	c.Observe(audit)
+	c.Observe(inventory)
 	n := 0
 	for _, b := range c.blocks() {
 		for f, metrics := range b {
-			if s := c.schema[f].subject; (s == aboutResources || s == aboutAudit) && f != int(auditPIDVisibility) {
+			if s := c.schema[f].subject; (s == aboutResources || s == aboutInventory) && f != int(inventoryPIDVisibility) {
 				n += len(metrics)
 			}
 		}

@@ -108,7 +108,7 @@ func latency(port int, path state.LatencyPath, mode state.LatencyMode, vector in
 	return l
 }
 
-// contractRun is a run of the contract audit in which every contract holds.
+// contractRun is a run of the contract run in which every contract holds.
 func contractRun(device string) *state.Run {
 	r := &state.Run{
 		Kind: state.KindContract, Device: device, Started: started().Add(time.Minute),
@@ -134,7 +134,7 @@ func contractRun(device string) *state.Run {
 	return r
 }
 
-// contractsOf is what is known after a run of the contract audit.
+// contractsOf is what is known after a run of the contract run.
 func contractsOf(r *state.Run) *state.Contracts {
 	last := r.Kept()
 	last.Contracts = nil
@@ -168,14 +168,14 @@ func stateOf(r *state.Run) state.DeviceState {
 }
 
 // host is a host with n healthy devices, on each of which the same ten processes own
-// objects: the runs of the probes come first, then those of the contract audit, then
-// those of the resource audit.
+// objects: the runs of the probes come first, then those of the contract run, then
+// those of the inventory.
 func host(n int) (*state.Snapshot, []*state.Run) {
 	s := &state.Snapshot{Provider: "simulated", Ready: true}
 	runs := make([]*state.Run, 3*n)
 	for i := range n {
 		name := fmt.Sprintf("sim%02d", i)
-		runs[i], runs[n+i], runs[2*n+i] = run(name), contractRun(name), auditRun(name)
+		runs[i], runs[n+i], runs[2*n+i] = run(name), contractRun(name), inventoryRun(name)
 		device := stateOf(runs[i])
 		device.Contracts = contractsOf(runs[n+i])
 		device.Resources = resourcesOf(runs[2*n+i], inventory(10))
@@ -191,15 +191,15 @@ func bare(device string) *state.Run {
 	return &state.Run{Kind: state.KindProbe, Device: device, Started: started(), Outcome: state.OutcomeOK, Info: info()}
 }
 
-// auditRun is a run of the resource audit in which all goes well.
-func auditRun(device string) *state.Run {
+// inventoryRun is a run of the inventory in which all goes well.
+func inventoryRun(device string) *state.Run {
 	return &state.Run{
 		Kind: state.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
 		Duration: 15 * time.Millisecond, Outcome: state.OutcomeOK,
 	}
 }
 
-// resourcesOf is what is known after a run of the resource audit that took an
+// resourcesOf is what is known after a run of the inventory that took an
 // inventory.
 func resourcesOf(r *state.Run, i *state.Inventory) *state.Resources {
 	return &state.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}
@@ -236,7 +236,7 @@ func inventory(owners int) *state.Inventory {
 	return i
 }
 
-// troubled is a device on which the resource audits found everything that there is to
+// troubled is a device on which the inventories found everything that there is to
 // find.
 func troubled(name string) state.DeviceState {
 	i := inventory(2)
@@ -271,10 +271,10 @@ func troubled(name string) state.DeviceState {
 	i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: "rc", State: "err", Objects: 2})
 	i.UnfillableCQs = &state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
 
-	last := auditRun(name)
+	last := inventoryRun(name)
 	last.Outcome, last.Started, last.Duration = state.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second
 	s := stateOf(bare(name))
-	s.Resources = resourcesOf(auditRun(name), i)
+	s.Resources = resourcesOf(inventoryRun(name), i)
 	s.Resources.Last = last.Kept()
 	s.Resources.OrphanedSince = started()
 	s.Resources.Leaked = []state.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
@@ -289,7 +289,7 @@ func troubled(name string) state.DeviceState {
 	return s
 }
 
-// onlyCounted is what is known if an audit looked at nothing.
+// onlyCounted is what is known if an inventory looked at nothing.
 func onlyCounted() *state.Inventory {
 	i := &state.Inventory{Index: 1, PIDsVisible: true}
 	for n, kind := range state.ResourceTypes() {

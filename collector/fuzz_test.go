@@ -13,16 +13,16 @@ import (
 // FuzzCollect makes sure that no snapshot and no run can make a scrape fail.
 func FuzzCollect(f *testing.F) {
 	type input struct {
-		Snapshot *state.Snapshot
-		Run      state.Run
-		Calls    []state.Call
-		Audit    state.Run
+		Snapshot  *state.Snapshot
+		Run       state.Run
+		Calls     []state.Call
+		Inventory state.Run
 	}
 	for _, s := range scenes() {
 		in := input{Snapshot: s.snapshot}
 		if len(s.runs) > 0 {
 			in.Run, in.Calls = *s.runs[0].Kept(), s.runs[0].Calls
-			in.Audit = *s.runs[len(s.runs)-1].Kept()
+			in.Inventory = *s.runs[len(s.runs)-1].Kept()
 			// A seed that is long keeps the fuzzer busy with making it short.
 			in.Calls = in.Calls[:min(len(in.Calls), 3)]
 			for _, p := range in.Run.Probes {
@@ -49,9 +49,9 @@ func FuzzCollect(f *testing.F) {
 			{Path: state.PathFlush, Mode: state.ModeAny, Unsuccessful: []string{raw}},
 			{Path: state.LatencyPath(raw), Mode: state.LatencyMode(raw)},
 		}})
-		in.Audit.Kind, in.Audit.Verb = state.KindContract, in.Audit.Verb+raw
-		contracts := &state.Contracts{Last: &in.Audit, Verdicts: append(
-			in.Audit.Contracts,
+		in.Inventory.Kind, in.Inventory.Verb = state.KindContract, in.Inventory.Verb+raw
+		contracts := &state.Contracts{Last: &in.Inventory, Verdicts: append(
+			in.Inventory.Contracts,
 			state.Contract{Name: raw, Severity: state.Severity(raw), Verdict: state.VerdictHolds},
 			state.Contract{Name: raw, Reason: state.SkipReason(raw), Verdict: state.VerdictSkipped},
 		)}
@@ -70,7 +70,7 @@ func FuzzCollect(f *testing.F) {
 				}
 			}
 		}
-		c := collectorOf(in.Snapshot, &in.Run, &in.Audit)
+		c := collectorOf(in.Snapshot, &in.Run, &in.Inventory)
 		expose(t, pedantic(t, c))
 		expose(t, c.Gatherer(prometheus.NewRegistry()))
 		c.Forget(in.Run.Device)

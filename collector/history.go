@@ -86,7 +86,7 @@ func newHistory(s *schema, device string) *history {
 	for _, o := range state.Outcomes() {
 		h.counter(probeRuns, string(o))
 		h.counter(contractRuns, string(o))
-		h.counter(auditRuns, string(o))
+		h.counter(inventoryRuns, string(o))
 	}
 	h.series.Store(&counted{block: new(block)})
 	return h
@@ -108,7 +108,7 @@ func (h *history) observe(run *state.Run) {
 		h.observeAbort(contractAborts, run)
 	case state.KindInventory:
 		// It calls no verb, and measures nothing.
-		h.observeRun(auditRuns, run)
+		h.observeRun(inventoryRuns, run)
 		h.series.Store(h.build())
 		return
 	default:

@@ -184,8 +184,8 @@ func TestVectors(t *testing.T) {
 	}
 	blind := measured(loopback(0, 7))
 	blind.Info = nil
-	audit := vectors(measured(), 1)
-	audit.Kind = state.KindContract
+	inventory := vectors(measured(), 1)
+	inventory.Kind = state.KindContract
 	for _, tc := range []struct {
 		name string
 		runs []*state.Run
@@ -258,8 +258,8 @@ func TestVectors(t *testing.T) {
 			map[int]string{0: "1", 1: "1"},
 		},
 		{
-			"fewer vectors, as the contract audit finds",
-			[]*state.Run{measured(loopback(0, 1), loopback(1, 2)), audit},
+			"fewer vectors, as the contract run finds",
+			[]*state.Run{measured(loopback(0, 1), loopback(1, 2)), inventory},
 			map[int]string{0: "1"},
 			map[int]string{0: "1"},
 		},

@@ -45,8 +45,8 @@ func TestLight(t *testing.T) {
 	}
 }
 
-// TestLightAudit: a contract audit that is put off is no run of it.
-func TestLightAudit(t *testing.T) {
+// TestLightContract: a contract contract run that is put off is no run of it.
+func TestLightContract(t *testing.T) {
 	t.Parallel()
 	c := collector.New(collector.Options{})
 	run := &state.Run{
@@ -62,6 +62,6 @@ func TestLightAudit(t *testing.T) {
 	c.Observe(&whole)
 	c.Observe(run)
 	if got := values(t, c)[runs]; got != "1" {
-		t.Errorf("%s is %q after one audit", runs, got)
+		t.Errorf("%s is %q after one contract run", runs, got)
 	}
 }

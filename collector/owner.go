@@ -54,7 +54,7 @@ func addProcesses(b *builder, stocks []stock) {
 	}
 	stocks = slices.Clone(stocks)
 	slices.SortStableFunc(stocks, func(a, b stock) int { return b.taken.Compare(a.taken) })
-	b.truth(auditPIDVisibility, stocks[0].inventory.PIDsVisible)
+	b.truth(inventoryPIDVisibility, stocks[0].inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
 	var processes []*state.Owner

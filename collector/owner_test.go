@@ -24,14 +24,14 @@ func TestOwnersAreCached(t *testing.T) {
 	if c.ownersBlock(probed) != first {
 		t.Error("built anew although no inventory is")
 	}
-	audited := &state.Snapshot{Devices: []state.DeviceState{{
+	looked := &state.Snapshot{Devices: []state.DeviceState{{
 		Name: "a", Present: true, Resources: &state.Resources{Inventory: new(state.Inventory), Taken: taken.Add(time.Second)},
 	}}}
-	second := c.ownersBlock(audited)
+	second := c.ownersBlock(looked)
 	if second == first || len(second[ownerLocked]) != 0 {
 		t.Error("not built anew for a new inventory")
 	}
-	if b := c.ownersBlock(new(state.Snapshot)); len(b[auditPIDVisibility]) != 0 {
+	if b := c.ownersBlock(new(state.Snapshot)); len(b[inventoryPIDVisibility]) != 0 {
 		t.Error("what is known outlives the devices")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // another pid namespace.
 const unknownOwner = "unknown"
 
-// addResources adds what the resource audits found on a present device: what sums
+// addResources adds what the inventories found on a present device: what sums
 // up first, and what there may be much of last, so that if something has to be
 // dropped it is that.
 func addResources(b *builder, name string, info *state.Device, r *state.Resources) {
@@ -25,7 +25,7 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	}
 	i := r.Inventory
 	for _, n := range i.Incomplete {
-		b.gauge(auditIncomplete, 1, name, n.Type, string(n.Reason))
+		b.gauge(inventoryIncomplete, 1, name, n.Type, string(n.Reason))
 	}
 	for _, o := range i.Objects {
 		b.gauge(resourceObjects, float64(o.Objects), name, o.Type, string(o.Owner))
@@ -45,16 +45,16 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	addCgroups(b, name, i)
 }
 
-// addAudit adds how the last run of the resource audit went.
-func addAudit(b *builder, name string, r *state.Resources) {
-	b.truth(auditStuck, r.Stuck != nil, name)
+// addInventory adds how the last run of the inventory went.
+func addInventory(b *builder, name string, r *state.Resources) {
+	b.truth(inventoryStuck, r.Stuck != nil, name)
 	if r.Last != nil {
-		b.truth(auditSuccess, r.Last.Outcome == state.OutcomeOK, name)
-		b.gauge(auditDuration, r.Last.Duration.Seconds(), name)
-		addTime(b, auditLastRun, name, r.Last.Started)
+		b.truth(inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
+		b.gauge(inventoryDuration, r.Last.Duration.Seconds(), name)
+		addTime(b, inventoryLastRun, name, r.Last.Started)
 	}
 	if r.Inventory != nil {
-		addTime(b, auditInventory, name, r.Taken)
+		addTime(b, inventoryTaken, name, r.Taken)
 	}
 }
 
@@ -157,7 +157,7 @@ func addFindings(b *builder, s *state.DeviceState) {
 	if s.Present {
 		for _, kind := range state.FindingKinds() {
 			for _, severity := range findingSeverities(kind) {
-				b.gauge(auditFindings, 0, s.Name, string(kind), string(severity))
+				b.gauge(findingsOf, 0, s.Name, string(kind), string(severity))
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func addFindings(b *builder, s *state.DeviceState) {
 		f := &s.Assessment.Findings[n]
 		k := key{f.Kind, f.Severity}
 		counts[k]++
-		b.gauge(auditFindings, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
+		b.gauge(findingsOf, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
 	}
 }
 

@@ -16,11 +16,11 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// audited returns the series of a device, of which the last audit took an inventory.
-func audited(t *testing.T, i *state.Inventory, change ...func(*state.DeviceState)) map[string]string {
+// looked at returns the series of a device, of which the last inventory took an inventory.
+func looked(t *testing.T, i *state.Inventory, change ...func(*state.DeviceState)) map[string]string {
 	t.Helper()
 	s := stateOf(bare("rxe0"))
-	s.Resources = resourcesOf(auditRun("rxe0"), i)
+	s.Resources = resourcesOf(inventoryRun("rxe0"), i)
 	for _, f := range change {
 		f(&s)
 	}
@@ -50,34 +50,34 @@ func TestResourcesAbsent(t *testing.T) {
 		{"all goes well", func(*state.DeviceState) {}, map[string]int{
 			"rdma_resource_objects": 14, "rdma_resource_limit": 5, "rdma_resource_queue_pairs": 3, "rdma_resource_cq_entries": 2, "rdma_resource_mr_bytes": 2,
 			"rdma_resource_owner_objects": 14, "rdma_resource_orphaned_objects": 6, "rdma_probe_leaked_objects": 7, "rdma_cgroup": 0,
-			"rdma_owner_locked_bytes": 2, "rdma_owner_locked_limit_bytes": 1, "rdma_audit_success": 1, "rdma_audit_duration_seconds": 1,
-			"rdma_audit_last_run_timestamp_seconds": 1, "rdma_audit_inventory_timestamp_seconds": 1, "rdma_audit_incomplete": 0,
-			"rdma_audit_pid_visibility": 1, "rdma_audit_stuck": 1, "rdma_audit_findings": 0,
+			"rdma_owner_locked_bytes": 2, "rdma_owner_locked_limit_bytes": 1, "rdma_inventory_success": 1, "rdma_inventory_duration_seconds": 1,
+			"rdma_inventory_last_run_timestamp_seconds": 1, "rdma_inventory_timestamp_seconds": 1, "rdma_inventory_incomplete": 0,
+			"rdma_inventory_pid_visibility": 1, "rdma_inventory_stuck": 1, "rdma_findings": 0,
 		}},
-		{"before the first audit", func(s *state.DeviceState) { s.Resources = nil }, map[string]int{
+		{"before the first inventory", func(s *state.DeviceState) { s.Resources = nil }, map[string]int{
 			"rdma_resource": 0, "rdma_audit": 0, "rdma_probe_leaked_objects": 0, "rdma_owner": 0, "rdma_cgroup": 0,
 		}},
-		{"a child that is stuck in the first audit", func(s *state.DeviceState) {
+		{"a child that is stuck in the first inventory", func(s *state.DeviceState) {
 			s.Resources = &state.Resources{Stuck: new(state.Stuck)}
 		}, map[string]int{
-			"rdma_resource_objects": 0, "rdma_audit_success": 0, "rdma_audit_duration_seconds": 0, "rdma_audit_last_run": 0, "rdma_audit_inventory": 0,
-			"rdma_audit_stuck": 1, "rdma_probe_leaked_objects": 0, "rdma_resource_orphaned_objects": 0, "rdma_audit_pid_visibility": 0,
+			"rdma_resource_objects": 0, "rdma_inventory_success": 0, "rdma_inventory_duration_seconds": 0, "rdma_inventory_last_run": 0, "rdma_inventory_timestamp": 0,
+			"rdma_inventory_stuck": 1, "rdma_probe_leaked_objects": 0, "rdma_resource_orphaned_objects": 0, "rdma_inventory_pid_visibility": 0,
 		}},
-		{"audits that only counted", func(s *state.DeviceState) { s.Resources.Inventory = onlyCounted() }, map[string]int{
-			"rdma_resource_objects": 7, "rdma_audit_success": 1, "rdma_audit_inventory": 1, "rdma_probe_leaked_objects": 0,
-			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_audit_pid_visibility": 1, "rdma_audit_incomplete": 7,
+		{"inventories that only counted", func(s *state.DeviceState) { s.Resources.Inventory = onlyCounted() }, map[string]int{
+			"rdma_resource_objects": 7, "rdma_inventory_success": 1, "rdma_inventory_timestamp": 1, "rdma_probe_leaked_objects": 0,
+			"rdma_resource_orphaned_objects": 0, "rdma_resource_owner_objects": 0, "rdma_inventory_pid_visibility": 1, "rdma_inventory_incomplete": 7,
 		}},
-		{"audits that found nothing", func(s *state.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
-			"rdma_resource_objects": 0, "rdma_resource_limit": 5, "rdma_audit_success": 1,
+		{"inventories that found nothing", func(s *state.DeviceState) { s.Resources.Inventory = nil }, map[string]int{
+			"rdma_resource_objects": 0, "rdma_resource_limit": 5, "rdma_inventory_success": 1,
 		}},
 		{"owners out of sight", func(s *state.DeviceState) { s.Resources.Inventory.PIDsVisible = false }, map[string]int{
-			"rdma_resource_orphaned_objects": 0, "rdma_probe_leaked_objects": 7, "rdma_audit_pid_visibility": 1,
+			"rdma_resource_orphaned_objects": 0, "rdma_probe_leaked_objects": 7, "rdma_inventory_pid_visibility": 1,
 		}},
 		{"types that were only counted", func(s *state.DeviceState) {
 			s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}, {Type: "mr", Reason: state.IncompleteFailed}}
 			s.Resources.Inventory.Ownerless = []state.TypeCount{{Type: "qp", Objects: 1}}
 		}, map[string]int{
-			"rdma_resource_orphaned_objects": 4, "rdma_probe_leaked_objects": 5, "rdma_audit_incomplete": 2,
+			"rdma_resource_orphaned_objects": 4, "rdma_probe_leaked_objects": 5, "rdma_inventory_incomplete": 2,
 			`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`: 0, `rdma_probe_leaked_objects{device="rxe0",type="mr"}`: 0,
 		}},
 		{"a leak of a type that was only counted", func(s *state.DeviceState) {
@@ -89,14 +89,14 @@ func TestResourcesAbsent(t *testing.T) {
 			"rdma_owner": 0, "rdma_resource_owner_objects": 14,
 		}},
 		{"a device that vanished", func(s *state.DeviceState) { s.Present = false }, map[string]int{"rdma_resource": 0, "rdma_audit": 0, "rdma_owner": 0, "rdma_probe_leaked": 0}},
-		{"a device that vanished from under an audit", func(s *state.DeviceState) {
+		{"a device that vanished from under an inventory", func(s *state.DeviceState) {
 			s.Present, s.Resources.Stuck = false, new(state.Stuck)
 			s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
-		}, map[string]int{"rdma_resource": 0, "rdma_audit_stuck": 1, "rdma_audit_findings": 1, "rdma_audit_success": 0, "rdma_owner": 0, "rdma_probe_stuck": 0}},
+		}, map[string]int{"rdma_resource": 0, "rdma_inventory_stuck": 1, "rdma_findings": 1, "rdma_inventory_success": 0, "rdma_owner": 0, "rdma_probe_stuck": 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := audited(t, inventory(1), tc.change)
+			got := looked(t, inventory(1), tc.change)
 			for prefix, want := range tc.want {
 				if names := with(prefix, got); len(names) != want {
 					t.Errorf("%d series %s, want %d: %v", len(names), prefix, want, names)
@@ -118,31 +118,31 @@ func TestResources(t *testing.T) {
 	i.Owners[0].Memlock = &state.Memlock{Pinned: 5, Locked: 6, Limit: 7}
 	i.Incomplete = []state.Incomplete{{Type: "cm_id", Reason: state.IncompleteNotSupported}}
 	const first = `comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000"`
-	compare(t, audited(t, i, func(s *state.DeviceState) {
+	compare(t, looked(t, i, func(s *state.DeviceState) {
 		s.Info.Limits = []state.Limit{{Name: "max_qp", Value: 100}, {Name: "max_qp_wr", Value: 5}, {Name: "max_srq", Value: 0}, {Name: "max_cq", Value: -1}}
 		s.Resources.Leaked = []state.Leaked{{Type: "mr", Objects: 2}}
 		s.Resources.Last.Outcome = state.OutcomeFailed
 		s.Resources.Last.Started = time.Unix(1e9, 0)
 	}), map[string]string{
-		`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`:              "21",
-		`rdma_resource_objects{device="rxe0",owner="kernel",type="qp"}`:            "1",
-		`rdma_resource_limit{device="rxe0",type="qp"}`:                             "100",
-		`rdma_resource_limit{device="rxe0",type="srq"}`:                            "",
-		`rdma_resource_limit{device="rxe0",type="cq"}`:                             "",
-		`rdma_resource_limit{device="rxe0",type="qp_wr"}`:                          "",
-		`rdma_resource_queue_pairs{device="rxe0",qp_type="rc",state="rts"}`:        "18",
-		`rdma_resource_cq_entries{device="rxe0",owner="user"}`:                     "8192",
-		`rdma_resource_mr_bytes{device="rxe0",owner="user"}`:                       "2.147483648e+09",
-		`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`:                  "3",
-		`rdma_resource_orphaned_objects{device="rxe0",type="pd"}`:                  "0",
-		`rdma_resource_orphaned_objects{device="rxe0",type="cm_id"}`:               "",
-		`rdma_probe_leaked_objects{device="rxe0",type="mr"}`:                       "2",
-		`rdma_probe_leaked_objects{device="rxe0",type="qp"}`:                       "0",
-		`rdma_audit_incomplete{device="rxe0",reason="not_supported",type="cm_id"}`: "1",
-		`rdma_audit_success{device="rxe0"}`:                                        "0",
-		`rdma_audit_last_run_timestamp_seconds{device="rxe0"}`:                     "1e+09",
-		`rdma_audit_inventory_timestamp_seconds{device="rxe0"}`:                    "1.77236652025e+09",
-		`rdma_audit_stuck{device="rxe0"}`:                                          "0",
+		`rdma_resource_objects{device="rxe0",owner="user",type="qp"}`:                  "21",
+		`rdma_resource_objects{device="rxe0",owner="kernel",type="qp"}`:                "1",
+		`rdma_resource_limit{device="rxe0",type="qp"}`:                                 "100",
+		`rdma_resource_limit{device="rxe0",type="srq"}`:                                "",
+		`rdma_resource_limit{device="rxe0",type="cq"}`:                                 "",
+		`rdma_resource_limit{device="rxe0",type="qp_wr"}`:                              "",
+		`rdma_resource_queue_pairs{device="rxe0",qp_type="rc",state="rts"}`:            "18",
+		`rdma_resource_cq_entries{device="rxe0",owner="user"}`:                         "8192",
+		`rdma_resource_mr_bytes{device="rxe0",owner="user"}`:                           "2.147483648e+09",
+		`rdma_resource_orphaned_objects{device="rxe0",type="qp"}`:                      "3",
+		`rdma_resource_orphaned_objects{device="rxe0",type="pd"}`:                      "0",
+		`rdma_resource_orphaned_objects{device="rxe0",type="cm_id"}`:                   "",
+		`rdma_probe_leaked_objects{device="rxe0",type="mr"}`:                           "2",
+		`rdma_probe_leaked_objects{device="rxe0",type="qp"}`:                           "0",
+		`rdma_inventory_incomplete{device="rxe0",reason="not_supported",type="cm_id"}`: "1",
+		`rdma_inventory_success{device="rxe0"}`:                                        "0",
+		`rdma_inventory_last_run_timestamp_seconds{device="rxe0"}`:                     "1e+09",
+		`rdma_inventory_timestamp_seconds{device="rxe0"}`:                              "1.77236652025e+09",
+		`rdma_inventory_stuck{device="rxe0"}`:                                          "0",
 
 		`rdma_resource_owner_objects{` + first + `,device="rxe0",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000",type="qp"}`: "8",
 		`rdma_resource_owner_objects{comm="other",container_id="",device="rxe0",pid="",pod_uid="",type="qp"}`:                          "5",
@@ -163,7 +163,7 @@ func TestOwnersSumUp(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]state.DeviceState{"well": func() state.DeviceState {
 		s := stateOf(run("mlx5_0"))
-		s.Resources = resourcesOf(auditRun("mlx5_0"), inventory(10))
+		s.Resources = resourcesOf(inventoryRun("mlx5_0"), inventory(10))
 		return s
 	}(), "troubled": troubled("mlx5_0")} {
 		families, err := collectorOf(sceneOf("libibverbs", s).snapshot).Gatherer(prometheus.NewRegistry()).Gather()
@@ -197,31 +197,31 @@ func label(m *dto.Metric, name string) string {
 }
 
 // Findings are counted by kind and severity; the others that there could be are zero,
-// and those are all that the audit can make.
+// and those are all that the inventory can make.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	judge := func(findings ...state.Finding) map[string]string {
-		return audited(t, inventory(0), func(s *state.DeviceState) { s.Assessment = &state.Assessment{Findings: findings} })
+		return looked(t, inventory(0), func(s *state.DeviceState) { s.Assessment = &state.Assessment{Findings: findings} })
 	}
 	want := make(map[string]string)
 	for _, e := range health.Catalogue() {
 		for _, severity := range e.Severities {
-			want[fmt.Sprintf(`rdma_audit_findings{device="rxe0",finding=%q,severity=%q}`, e.Kind, severity)] = "0"
+			want[fmt.Sprintf(`rdma_findings{device="rxe0",finding=%q,severity=%q}`, e.Kind, severity)] = "0"
 		}
 	}
 	got := judge()
 	compare(t, got, want)
-	if n := len(with("rdma_audit_findings", got)); n != len(want) {
+	if n := len(with("rdma_findings", got)); n != len(want) {
 		t.Errorf("%d series, want %d", n, len(want))
 	}
 	compare(t, judge(
 		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityCritical},
 		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: "unforeseen", Severity: state.SeverityInfo},
 	), map[string]string{
-		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="warning"}`:  "2",
-		`rdma_audit_findings{device="rxe0",finding="near_limit",severity="critical"}`: "1",
-		`rdma_audit_findings{device="rxe0",finding="unforeseen",severity="info"}`:     "1",
-		`rdma_audit_findings{device="rxe0",finding="stuck",severity="critical"}`:      "0",
+		`rdma_findings{device="rxe0",finding="near_limit",severity="warning"}`:  "2",
+		`rdma_findings{device="rxe0",finding="near_limit",severity="critical"}`: "1",
+		`rdma_findings{device="rxe0",finding="unforeseen",severity="info"}`:     "1",
+		`rdma_findings{device="rxe0",finding="stuck",severity="critical"}`:      "0",
 	})
 }
 
@@ -232,9 +232,9 @@ func TestResourcesChange(t *testing.T) {
 	c := collectorOf(snapshot)
 	const (
 		objects  = `rdma_resource_objects{device="sim00",owner="user",type="qp"}`
-		findings = `rdma_audit_findings{device="sim00",finding="stuck",severity="critical"}`
-		stuck    = `rdma_audit_stuck{device="sim00"}`
-		visible  = `rdma_audit_pid_visibility`
+		findings = `rdma_findings{device="sim00",finding="stuck",severity="critical"}`
+		stuck    = `rdma_inventory_stuck{device="sim00"}`
+		visible  = `rdma_inventory_pid_visibility`
 		pinned   = `rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`
 	)
 	compare(t, values(t, c), map[string]string{objects: "85", findings: "0", stuck: "0", visible: "1", pinned: "1.048576e+06"})
@@ -307,15 +307,15 @@ func TestResourceBounds(t *testing.T) {
 		r.Probes[0].CQs = append(r.Probes[0].CQs, state.CQSize{Profile: fmt.Sprint("x", n)})
 	}
 	for name, s := range map[string]state.DeviceState{"owners": stateOf(run("rxe0")), "a child gone mad": stateOf(r)} {
-		s.Resources = resourcesOf(auditRun("rxe0"), i)
+		s.Resources = resourcesOf(inventoryRun("rxe0"), i)
 		s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
 		got := values(t, collector.New(collector.Options{Snapshot: func() *state.Snapshot { return sceneOf("libibverbs", s).snapshot }}))
 		if n := len(got); n > 4096+3*256+10 {
 			t.Errorf("%s: %d series of one device", name, n)
 		}
 		want := map[string]string{
-			`rdma_audit_findings{device="rxe0",finding="stuck",severity="critical"}`: "1",
-			`rdma_audit_success{device="rxe0"}`:                                      "1",
+			`rdma_findings{device="rxe0",finding="stuck",severity="critical"}`: "1",
+			`rdma_inventory_success{device="rxe0"}`:                            "1",
 			// Who holds most is told.
 			`rdma_owner_locked_bytes{comm="trainer",container_id="00000000000000000000000000000000000000000000000000000000000007cf",kind="pinned",pid="6710",pod_uid="0f1e2d3c-4b5a-6978-8796-0000000007cf"}`: "2.097152e+09",
 			`rdma_owner_locked_bytes{comm="trainer",container_id="0000000000000000000000000000000000000000000000000000000000000000",kind="pinned",pid="4711",pod_uid="0f1e2d3c-4b5a-6978-8796-000000000000"}`: "",

@@ -172,7 +172,7 @@ func TestFaultsAreFound(t *testing.T) {
 		},
 		"a fleet over time": {func(d *dashboards.Dashboard) {
 			*d = dashboards.All()[0]
-			first(d, "timeseries").Targets[0].Expr = `sum(rdma_audit_findings{job=~"$job",instance=~"$instance",device=~"$device"})`
+			first(d, "timeseries").Targets[0].Expr = `sum(rdma_findings{job=~"$job",instance=~"$instance",device=~"$device"})`
 		}, "needs a recording rule"},
 		"restart as news": {func(d *dashboards.Dashboard) {
 			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`

@@ -33,7 +33,7 @@ const (
 	// unexpected what of the contracts its driver is not known for.
 	eachVerdict = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
 	unexpected  = `max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"})`
-	eachFinding = `max by (@id, finding, severity) (rdma_audit_findings{@device})`
+	eachFinding = `max by (@id, finding, severity) (rdma_findings{@device})`
 )
 
 // tile is the size of a stat in the first row.
@@ -59,7 +59,7 @@ func deviceState() []Panel {
 			count, anyIs(critical),
 		}, yesIs("STUCK"),
 			query{`max by (verb) (rdma_probe_stuck{@device})`, "run {{verb}}"},
-			query{`max(rdma_audit_stuck{@device})`, "audit"}),
+			query{`max(rdma_inventory_stuck{@device})`, "inventory"}),
 		stat(about{
 			tile(), "Ports",
 			"Whether each port is active. Without an active port only flushed completions can be measured.",
@@ -73,7 +73,7 @@ func deviceState() []Panel {
 		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
 		bySeverity(about{
 			tile(), "Findings",
-			"Findings of the resource audit about this device. Critical: something fails already or is about to.",
+			"Findings of the inventory about this device. Critical: something fails already or is about to.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 		stat(about{
@@ -132,7 +132,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Findings",
-			"What the resource audit found. No rows: nothing. docs/findings.md says what each means and what to do; the page of the exporter has the figures.",
+			"What the inventory found. No rows: nothing. docs/findings.md says what each means and what to do; the page of the exporter has the figures.",
 			count, plain(),
 		}, "found", []column{
 			{field: "finding", title: "finding"},
@@ -142,7 +142,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Aborted runs",
-			"Runs that were killed at their deadline or crashed since the exporter started, by the verb that they were in: of the probes, and of the contract audit. No rows: none.",
+			"Runs that were killed at their deadline or crashed since the exporter started, by the verb that they were in: of the probes, and of the contract run. No rows: none.",
 			count, plain(),
 		}, "probes", []column{
 			{field: "outcome", title: "outcome", width: 90},
@@ -444,8 +444,8 @@ func deviceRuns() []Panel {
 		},
 			query{`max(rdma_probe_duration_seconds{@device})`, "probes"},
 			query{`max(rdma_probe_child_cpu_seconds{@device})`, "probes, processor time"},
-			query{`max(rdma_contract_duration_seconds{@device})`, "contract audit"},
-			query{`max(rdma_audit_duration_seconds{@device})`, "resource audit"}),
+			query{`max(rdma_contract_duration_seconds{@device})`, "contract run"},
+			query{`max(rdma_inventory_duration_seconds{@device})`, "inventory"}),
 		steps(about{
 			at{8, 8},
 			"Memory of a run",
@@ -454,14 +454,14 @@ func deviceRuns() []Panel {
 		}, query{`max(rdma_probe_child_max_resident_bytes{@device})`, "resident"}),
 		painted(columns(about{
 			at{8, 8},
-			"Runs of the contract audit",
+			"Runs of the contract run",
 			"Runs that finished in the minutes before each bar, by outcome. By default there is one a day. The very first of an outcome is not in it.",
 			count, plain(),
 		}, query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
 		stat(about{
 			at{8, 8},
 			"Verdicts are from",
-			"How long ago the last run of the contract audit was started. Verdicts of a run that was broken off may be older.",
+			"How long ago the last run of the contract run was started. Verdicts of a run that was broken off may be older.",
 			seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
 		stat(about{

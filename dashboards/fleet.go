@@ -31,7 +31,7 @@ const (
 	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
 	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
-	findingsRule = `job_finding_severity:rdma_audit_findings:sum{@job,severity!="info"}`
+	findingsRule = `job_finding_severity:rdma_findings:sum{@job,severity!="info"}`
 	// troubleRule is how much is wrong with each device with which anything is.
 	troubleRule = `instance_device:rdma_trouble:sum{@device}`
 	needsRules  = " Needs the recording rules of alerts/recording.yaml."
@@ -39,7 +39,7 @@ const (
 
 const (
 	// stuck is 1 for devices of which a child process hangs.
-	stuck = `max by (@id) (rdma_probe_stuck{@device} or label_replace(rdma_audit_stuck{@device}, "verb", "audit", "", ""))`
+	stuck = `max by (@id) (rdma_probe_stuck{@device} or label_replace(rdma_inventory_stuck{@device}, "verb", "inventory", "", ""))`
 	// least is what is left of the limit of each type of object.
 	least = `(1 - ` + used + `)`
 	// runAge is for how long devices had no finished run.
@@ -90,7 +90,7 @@ func fleetState() []Panel {
 		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
 		bySeverity(about{
 			tile(), "Findings",
-			"Findings of the resource audits. Critical: something fails already or is about to.",
+			"Findings of the inventories. Critical: something fails already or is about to.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 	}
@@ -224,7 +224,7 @@ func fleetVerdicts() []Panel {
 		table(about{
 			at{9, 10},
 			"Findings",
-			"What the resource audits found, by kind: how often, and on how many devices. No rows: nothing.",
+			"What the inventories found, by kind: how often, and on how many devices. No rows: nothing.",
 			count, plain(),
 		}, "devices", []column{
 			{field: "finding", title: "finding"},
@@ -302,7 +302,7 @@ func fleetExporters() []Panel {
 			query{`max by (job, instance) (up{@instance})`, ""},
 			query{`max by (job, instance) (rdma_exporter_discovery_success{@instance})`, ""},
 			query{`max by (job, instance) (rdma_devices{@instance})`, ""},
-			query{`max by (job, instance) (rdma_audit_pid_visibility{@instance})`, ""},
+			query{`max by (job, instance) (rdma_inventory_pid_visibility{@instance})`, ""},
 			query{`max by (job, instance) ` + runAge, ""},
 			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
 		steps(about{

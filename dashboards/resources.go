@@ -28,7 +28,7 @@ func resources() Dashboard {
 		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many),
 		queryVariable("type", "Type", "The types of objects in the row of owners.",
 			s.expand(`label_values(rdma_resource_objects{@device}, type)`), many, ".+"),
-		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10, unless --audit.owners says otherwise.",
+		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10, unless --inventory.owners says otherwise.",
 			"5", "10", "20", "50", "100"),
 	}
 	b.row("Is there room?", resourceState()...)
@@ -39,7 +39,7 @@ func resources() Dashboard {
 	b.row("Queue pairs", resourceQueues()...)
 	b.folded("How it grows", resourceGrowth()...)
 	b.folded("Cgroups", resourceCgroups()...)
-	b.row("How true this is", resourceAudit()...)
+	b.row("How true this is", resourceInventory()...)
 	return b.dashboard
 }
 
@@ -80,7 +80,7 @@ func resourceState() []Panel {
 			"Inventory is from",
 			"How long ago the oldest inventory was taken that the figures of this page are from. By default there is one each minute.",
 			seconds, rising(step{600, warning}, step{1800, critical}),
-		}, nil, query{`time() - min(rdma_audit_inventory_timestamp_seconds{@device})`, ""}),
+		}, nil, query{`time() - min(rdma_inventory_timestamp_seconds{@device})`, ""}),
 	}
 }
 
@@ -215,7 +215,7 @@ func resourceLeftovers() []Panel {
 		columns(about{
 			at{8, 8},
 			"Objects that could not be destroyed",
-			"By type and errno, of the last runs of the probes and of the contract audit. The end of their process freed them, unless they are leaked.",
+			"By type and errno, of the last runs of the probes and of the contract run. The end of their process freed them, unless they are leaked.",
 			count, plain(),
 		}, query{left("device, type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
 	}
@@ -343,26 +343,26 @@ func resourceCgroups() []Panel {
 	}
 }
 
-func resourceAudit() []Panel {
+func resourceInventory() []Panel {
 	return []Panel{
 		table(about{
 			at{10, 8},
-			"Resource audit by device",
-			"Whether the last audit was ok, whether one hangs, how long it took, and how old its inventory is. What is old is told as it was then.",
+			"Inventory by device",
+			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its inventory is. What is old is told as it was then.",
 			count, plain(),
 		}, "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
-			{field: "A", title: "last audit", mappings: okOr("not OK")},
+			{field: "A", title: "last inventory", mappings: okOr("not OK")},
 			{field: "B", title: "stuck", mappings: yesIs("STUCK")},
 			{field: "C", title: "duration", unit: seconds},
 			{field: "D", title: "age", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
 			{field: "E", title: "last run", unit: seconds},
 		},
-			query{`max by (device) (rdma_audit_success{@device})`, ""},
-			query{`max by (device) (rdma_audit_stuck{@device})`, ""},
-			query{`max by (device) (rdma_audit_duration_seconds{@device})`, ""},
-			query{`time() - min by (device) (rdma_audit_inventory_timestamp_seconds{@device})`, ""},
-			query{`time() - min by (device) (rdma_audit_last_run_timestamp_seconds{@device})`, ""}),
+			query{`max by (device) (rdma_inventory_success{@device})`, ""},
+			query{`max by (device) (rdma_inventory_stuck{@device})`, ""},
+			query{`max by (device) (rdma_inventory_duration_seconds{@device})`, ""},
+			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""},
+			query{`time() - min by (device) (rdma_inventory_last_run_timestamp_seconds{@device})`, ""}),
 		table(about{
 			at{7, 8},
 			"Not looked at one by one",
@@ -372,19 +372,19 @@ func resourceAudit() []Panel {
 			{field: "device", title: "device"},
 			{field: "type", title: "type", width: 75},
 			{field: "reason", title: "reason"},
-		}, query{`max by (device, type, reason) (rdma_audit_incomplete{@device})`, ""}),
+		}, query{`max by (device, type, reason) (rdma_inventory_incomplete{@device})`, ""}),
 		stat(about{
 			at{7, 3},
 			"Processes of the host",
 			"Whether the exporter sees them. If not, owners and orphans are not known: give it the host's pid namespace.",
 			count, falling(0.5, 1),
-		}, texts(text{1, "visible", good}, text{0, "not visible", critical}), query{`min(rdma_audit_pid_visibility{@instance})`, ""}),
+		}, texts(text{1, "visible", good}, text{0, "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
 		painted(columns(about{
 			at{7, 5},
-			"Runs of the resource audit",
+			"Runs of the inventory",
 			"Finished runs per minute, by outcome.",
 			perMinute, plain(),
-		}, query{perMinuteOf("outcome", "rdma_audit_runs_total"), "{{outcome}}"}),
+		}, query{perMinuteOf("outcome", "rdma_inventory_runs_total"), "{{outcome}}"}),
 			paint{"ok", good}, paint{"failed", warning}, paint{"timeout", critical}, paint{"crashed", unknown}),
 	}
 }

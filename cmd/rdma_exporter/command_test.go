@@ -56,7 +56,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// A child of the resource audit is told what to look for, and how many completions
+// A child of the inventory is told what to look for, and how many completions
 // a queue pair of the device can have outstanding.
 func TestInventoryCommand(t *testing.T) {
 	t.Parallel()

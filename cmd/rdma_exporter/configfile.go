@@ -18,14 +18,14 @@ import (
 
 // fileConfig is the configuration file.
 type fileConfig struct {
-	Probe probe.Config      `yaml:"probe"`
-	Audit health.Thresholds `yaml:"audit"`
+	Probe    probe.Config      `yaml:"probe"`
+	Findings health.Thresholds `yaml:"findings"`
 }
 
 // loadConfig reads the configuration file and checks it. Without a file, and for
 // what the file leaves out, the defaults hold.
 func loadConfig(path string) (fileConfig, error) {
-	c := fileConfig{Probe: probe.DefaultConfig(), Audit: health.Default()}
+	c := fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()}
 	if path == "" {
 		return c, nil
 	}
@@ -75,5 +75,5 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("more than one document: remove what follows the line ---")
 	}
-	return errors.Join(c.Probe.Validate(), c.Audit.Validate())
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate())
 }

@@ -61,10 +61,10 @@ type options struct {
 	notification                      probe.NotificationConfig
 	contractInterval, contractTimeout time.Duration
 
-	auditInterval, auditTimeout time.Duration
-	auditMaxObjects             int64
-	auditOwners                 int
-	procfs, cgroup              string
+	inventoryInterval, inventoryTimeout time.Duration
+	maxObjects                          int64
+	maxOwners                           int
+	procfs, cgroup                      string
 
 	web                    *toolkit.FlagConfig
 	metricsPath            string
@@ -148,7 +148,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
 		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit."},
-		{commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each resource audit."},
+		{commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
 	} {
 		app.Command(c.name, c.help).Hidden().
 			Flag("device", "Name of the device.").Required().StringVar(&o.device)
@@ -211,22 +211,22 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		Default("2s").DurationVar(&o.notification.Budget)
 
 	if !once {
-		app.Flag("contract.interval", "Time between two contract audits of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
+		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
 			Default("24h").DurationVar(&o.contractInterval)
 	}
-	app.Flag("contract.timeout", "Longest that a process of a contract audit may take before it is killed; another one judges the rest.").
+	app.Flag("contract.timeout", "Longest that a process of a contract run may take before it is killed; another one judges the rest.").
 		Default("1m").DurationVar(&o.contractTimeout)
 
 	if !once {
-		app.Flag("audit.interval", "Time between two resource audits of one device, of what the kernel tracks on it for all processes; 0 for none.").
-			Default("1m").DurationVar(&o.auditInterval)
+		app.Flag("inventory.interval", "Time between two inventories of one device, of what the kernel tracks on it for all processes; 0 for none.").
+			Default("1m").DurationVar(&o.inventoryInterval)
 	}
-	app.Flag("audit.timeout", "Longest that a resource audit may take before its process is killed; what is not looked at in four fifths of that is only counted.").
-		Default("10s").DurationVar(&o.auditTimeout)
-	app.Flag("audit.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
-		Default("20000").Int64Var(&o.auditMaxObjects)
-	app.Flag("audit.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
-		Default("10").IntVar(&o.auditOwners)
+	app.Flag("inventory.timeout", "Longest that an inventory may take before its process is killed; what is not looked at in four fifths of that is only counted.").
+		Default("10s").DurationVar(&o.inventoryTimeout)
+	app.Flag("inventory.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
+		Default("20000").Int64Var(&o.maxObjects)
+	app.Flag("inventory.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
+		Default("10").IntVar(&o.maxOwners)
 	if once {
 		return
 	}
@@ -291,18 +291,18 @@ const maxOwners = 100
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
 	errs := positive(map[string]time.Duration{
-		"probe.timeout":    o.timeout,
-		"contract.timeout": o.contractTimeout,
-		"audit.timeout":    o.auditTimeout,
+		"probe.timeout":     o.timeout,
+		"contract.timeout":  o.contractTimeout,
+		"inventory.timeout": o.inventoryTimeout,
 	})
 	if o.command != commandAudit {
 		errs = append(errs, o.checkServe()...)
 	}
-	if o.auditMaxObjects < 0 {
-		errs = append(errs, fmt.Errorf("--audit.max-objects is %d: use a number from 0", o.auditMaxObjects))
+	if o.maxObjects < 0 {
+		errs = append(errs, fmt.Errorf("--inventory.max-objects is %d: use a number from 0", o.maxObjects))
 	}
-	if o.auditOwners < 0 || o.auditOwners > maxOwners {
-		errs = append(errs, fmt.Errorf("--audit.owners is %d: use a number from 0 to %d", o.auditOwners, maxOwners))
+	if o.maxOwners < 0 || o.maxOwners > maxOwners {
+		errs = append(errs, fmt.Errorf("--inventory.owners is %d: use a number from 0 to %d", o.maxOwners, maxOwners))
 	}
 	if o.concurrency < 1 {
 		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
@@ -323,8 +323,8 @@ func (o *options) checkServe() []error {
 	if o.contractInterval != 0 && o.contractInterval < minInterval {
 		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
 	}
-	if o.auditInterval != 0 && o.auditInterval < minInterval {
-		errs = append(errs, fmt.Errorf("--audit.interval is %s: use a duration from %s, or 0s for no audit", o.auditInterval, minInterval))
+	if o.inventoryInterval != 0 && o.inventoryInterval < minInterval {
+		errs = append(errs, fmt.Errorf("--inventory.interval is %s: use a duration from %s, or 0s for no audit", o.inventoryInterval, minInterval))
 	}
 	if !(o.jitter >= 0 && o.jitter <= 1) { // not a number is neither
 		errs = append(errs, fmt.Errorf("--probe.jitter is %v: use a number from 0 to 1", o.jitter))
@@ -373,12 +373,12 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Resource audit"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
 		"fail-on": 1, "format": 1, "output": 1,
 		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
-		"probe": 3, "notification": 4, "contract": 5, "audit": 6, "web": 7, "log": 8,
+		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "web": 7, "log": 8,
 	}
 	for _, f := range flags {
 		if f.Hidden {

@@ -22,13 +22,13 @@ func FuzzConfigFile(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	for _, s := range []string{
-		"", "---\n---\n", "probe: {cq: {large: {entries: 99999999999999999999}}}", "probe: {destroy_timeout: -1s}", "audit: {near_limit: {warning: .nan}}",
-		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "audit: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}",
+		"", "---\n---\n", "probe: {cq: {large: {entries: 99999999999999999999}}}", "probe: {destroy_timeout: -1s}", "findings: {near_limit: {warning: .nan}}",
+		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "findings: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}",
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c := fileConfig{Probe: probe.DefaultConfig(), Audit: health.Default()}
+		c := fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()}
 		if err := decodeConfig(data, &c); err != nil {
 			if s := err.Error(); s == "" || utf8.Valid(data) && !utf8.ValidString(s) {
 				t.Errorf("the error is %q", s)
@@ -38,7 +38,7 @@ func FuzzConfigFile(f *testing.F) {
 		if err := c.Probe.Validate(); err != nil {
 			t.Error(err)
 		}
-		if err := c.Audit.Validate(); err != nil {
+		if err := c.Findings.Validate(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// stocktaking is what a child of the resource audit is told.
+// stocktaking is what a child of the inventory is told.
 type stocktaking struct {
 	Budget     time.Duration   `json:"budget_ns"`
 	MaxObjects int64           `json:"max_objects"`
@@ -29,29 +29,29 @@ type stocktaking struct {
 	Cgroup     string          `json:"cgroup"`
 }
 
-// inventory returns what children of the resource audit are told by the flags.
+// inventory returns what children of the inventory are told by the flags.
 func (o *options) inventory() stocktaking {
 	return stocktaking{
-		// The rest is for the end of the report, so that an audit that takes long tells
+		// The rest is for the end of the report, so that an inventory that takes long tells
 		// what it found so far.
-		Budget:     o.auditTimeout / 5 * 4,
-		MaxObjects: o.auditMaxObjects, Owners: o.auditOwners,
+		Budget:     o.inventoryTimeout / 5 * 4,
+		MaxObjects: o.maxObjects, Owners: o.maxOwners,
 		Procfs: o.procfs, Cgroup: o.cgroup,
 	}
 }
 
 const (
-	// auditNice is how much a child of the resource audit gives way to others on its
+	// inventoryNice is how much a child of the inventory gives way to others on its
 	// processor, the probes among them.
-	auditNice = 10
-	// auditMemory is the memory, in bytes, from which on its garbage is collected at
+	inventoryNice = 10
+	// inventoryMemory is the memory, in bytes, from which on its garbage is collected at
 	// any price.
-	auditMemory = 64 << 20
+	inventoryMemory = 64 << 20
 )
 
 // takeStock is the command inventory.
 func takeStock(ctx context.Context, o *options, std stdio) error {
-	debug.SetMemoryLimit(auditMemory)
+	debug.SetMemoryLimit(inventoryMemory)
 	giveWay()
 	s, err := readSettings(o, std.in)
 	if err != nil {
@@ -83,12 +83,12 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	return inventory.Run(ctx, take)
 }
 
-// giveWay has this thread, on which the audit runs, give way to others. A process
+// giveWay has this thread, on which the inventory runs, give way to others. A process
 // that may not ask for that, or gives way already, goes on as it is.
 func giveWay() {
 	// The system call returns 20 less the niceness.
-	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil && 20-raw < auditNice {
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, auditNice)
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil && 20-raw < inventoryNice {
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, inventoryNice)
 	}
 }
 

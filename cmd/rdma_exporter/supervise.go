@@ -38,7 +38,7 @@ func (o *options) supervise() (supervisor.Config, error) {
 	if o.judges() {
 		contract.Command = children.contract
 	}
-	stock := supervisor.InventoryConfig{Interval: o.auditInterval, Timeout: o.auditTimeout}
+	stock := supervisor.InventoryConfig{Interval: o.inventoryInterval, Timeout: o.inventoryTimeout}
 	if o.takesStock() {
 		stock.Command = children.inventory
 	}
@@ -50,7 +50,7 @@ func (o *options) supervise() (supervisor.Config, error) {
 	}
 	return supervisor.Config{
 		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
-		Assess:   func(d *state.DeviceState) *state.Assessment { return health.Assess(d, config.Audit) },
+		Assess:   func(d *state.DeviceState) *state.Assessment { return health.Assess(d, config.Findings) },
 		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
 		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
 	}, nil
@@ -60,5 +60,5 @@ func (o *options) supervise() (supervisor.Config, error) {
 // nothing.
 func (o *options) judges() bool { return o.command == commandAudit || o.contractInterval > 0 }
 
-// takesStock is judges for the resource audit.
-func (o *options) takesStock() bool { return o.command == commandAudit || o.auditInterval > 0 }
+// takesStock is judges for the inventory.
+func (o *options) takesStock() bool { return o.command == commandAudit || o.inventoryInterval > 0 }

@@ -323,7 +323,7 @@ func TestConfigRestarts(t *testing.T) {
 		return only[*appsv1.DaemonSet](t, chartObjects(t, "everything", args...)).Spec.Template.Annotations
 	}
 	before := annotations()
-	if maps.Equal(before, annotations("--set", "config.audit.qp_errors=3")) {
+	if maps.Equal(before, annotations("--set", "config.findings.qp_errors=3")) {
 		t.Error("the annotations of the pods are the same with another configuration file")
 	}
 	if !maps.Equal(before, annotations("--set", "monitor.interval=2m")) {

@@ -43,7 +43,7 @@ func TestRefused(t *testing.T) {
 		{"flags.path.procfs=/host/proc", "path"},
 		{"flags.web.config.file=/x", "config"},
 		{"config.probe.cq.huge.entries=1", "huge"},
-		{"config.audit.near_limit.warning=0", "warning"},
+		{"config.findings.near_limit.warning=0", "warning"},
 		{"monitor.kind=Probe", "kind"},
 		{"monitor.interval=30", "interval"},
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},
@@ -127,7 +127,7 @@ func TestNames(t *testing.T) {
 	} {
 		t.Run(test.release+" "+test.namespace+" "+test.values, func(t *testing.T) {
 			out, err := runHelm(t, "template", test.release, chart, kubeVersion, "--namespace", test.namespace, "--set-string", test.values,
-				"--set", "monitor.kind=PodMonitor,prometheusRule.enabled=true,dashboards.enabled=true,config.audit.qp_errors=3")
+				"--set", "monitor.kind=PodMonitor,prometheusRule.enabled=true,dashboards.enabled=true,config.findings.qp_errors=3")
 			if err != nil {
 				t.Fatal(err)
 			}

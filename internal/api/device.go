@@ -125,10 +125,10 @@ func (d *Device) gaps(now time.Time) []string {
 		gaps = append(gaps, "Left alone for the time being: "+d.Run.Light.Detail+".")
 	}
 	if c := d.Contracts; c != nil && c.Run != nil && c.Run.Stale {
-		old = append(old, "the contract audit, started "+ago(now, c.Run.Started))
+		old = append(old, "the contract run, started "+ago(now, c.Run.Started))
 	}
 	if r := d.Resources; r != nil && r.Run != nil && r.Run.Stale {
-		old = append(old, "the resource audit, started "+ago(now, r.Run.Started))
+		old = append(old, "the inventory, started "+ago(now, r.Run.Started))
 	}
 	if len(old) > 0 {
 		gaps = append(gaps, "Old: "+strings.Join(old, ", and ")+".")

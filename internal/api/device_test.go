@@ -73,12 +73,12 @@ func TestHealth(t *testing.T) {
 		{"short finding", says(state.FindingPortDown, "Port 1 is down. So is port 2."), api.HealthCritical, "Port 1 is down. So is port 2."},
 		{"long finding", says(state.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), api.HealthCritical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
 		{"long sentence", says(state.FindingUnusable, long), api.HealthCritical, long},
-		{"old contracts", old(3*time.Hour, time.Minute), api.HealthOK, "There is nothing to be done. Old: the contract audit, started 3 h ago."},
-		{"old audit", old(time.Hour, 6*time.Minute), api.HealthOK, "There is nothing to be done. Old: the resource audit, started 6 min ago."},
+		{"old contracts", old(3*time.Hour, time.Minute), api.HealthOK, "There is nothing to be done. Old: the contract run, started 3 h ago."},
+		{"old audit", old(time.Hour, 6*time.Minute), api.HealthOK, "There is nothing to be done. Old: the inventory, started 6 min ago."},
 		{"old audits", changed(func(d *state.DeviceState) {
 			*d = old(49*time.Hour, 6*time.Minute)
 			d.Last.Probes[2].Status = state.StatusSkipped
-		}), api.HealthOK, "There is nothing to be done. Could not be probed: srq. Old: the contract audit, started 2 days ago, and the resource audit, started 6 min ago."},
+		}), api.HealthOK, "There is nothing to be done. Could not be probed: srq. Old: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
 		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), api.HealthCritical, "Process 7, which was killed, has not ended."},
 		{"stuck audit", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), api.HealthCritical, "Process 8, which was killed, has not ended."},
 		{"skipped", changed(func(d *state.DeviceState) {

@@ -18,7 +18,7 @@ import (
 // prologue is what docs/status-page.md says before the fields.
 const prologue = `# Status page and JSON
 
-The fields below follow from the comments in ` + "`internal/status/status.go` and `internal/report/`; `go test ./internal/status -update`" + ` rewrites
+The fields below follow from the comments in ` + "`internal/api/api.go` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
 this page.
 
 ## The page

@@ -71,11 +71,11 @@ func TestNothing(t *testing.T) {
 		}
 	}
 	for name, s := range map[string]*state.DeviceState{
-		"probed":        {Present: true, Last: new(state.Run)},
-		"judged":        {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
-		"being audited": {Present: true, Resources: new(state.Resources)},
-		"audited":       device(state.Inventory{PIDsVisible: true}),
-		"stale":         {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: trouble().Resources},
+		"probed":          {Present: true, Last: new(state.Run)},
+		"judged":          {Present: true, Contracts: &state.Contracts{Last: new(state.Run)}},
+		"being looked at": {Present: true, Resources: new(state.Resources)},
+		"looked at":       device(state.Inventory{PIDsVisible: true}),
+		"stale":           {Last: &state.Run{Undestroyed: []state.Undestroyed{{Type: "cq"}}}, Resources: trouble().Resources},
 	} {
 		if name == "stale" {
 			s.Resources.Stuck = nil
@@ -290,7 +290,7 @@ func TestOrphaned(t *testing.T) {
 		{"of no number", dev(true, time.Hour, state.TypeCount{Type: "qp"}), "", ""},
 		{"just found", dev(true, 0, pds, qps), "", ""},
 		{"nearly old enough", dev(true, time.Minute-1, pds, qps), "", ""},
-		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Audits have found such objects since 2026-03-01T11:59:00Z, for 1m0s.", ""},
+		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Inventories have found such objects since 2026-03-01T11:59:00Z, for 1m0s.", ""},
 		{"of unknown age", dev(true, -1, qps), "", ""},
 		{"out of sight", dev(false, time.Hour, pds, qps), "", "39 objects (37 qp, 2 pd)"},
 	} {
@@ -357,10 +357,10 @@ func TestUndestroyed(t *testing.T) {
 	check(t, dev(run(), run()), health.Default(), kind)
 	check(t, dev(run(cq), nil), health.Default(), kind,
 		want{w, "cq EBUSY", []string{"of the probes the device refused to destroy 1 completion queue: EBUSY, asked up to 3 times"}, []string{"uses the cq"}})
-	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract audit the"}, nil})
+	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract run the"}, nil})
 	check(t, dev(run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}), run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"})), health.Default(), kind,
 		want{w, "pd EBUSY", []string{"2 protection domains", "up to 7 times"}, nil},
-		want{w, "cq EBUSY", []string{"of the probes (1) and of the contract audit (1)", "2 completion queues"}, nil},
+		want{w, "cq EBUSY", []string{"of the probes (1) and of the contract run (1)", "2 completion queues"}, nil},
 		want{w, "cq EIO", nil, nil},
 		want{w, "comp_channel no errno", []string{"1 completion channel"}, nil})
 	vanished := dev(run(cq), run(pd))
@@ -378,7 +378,7 @@ func TestStuck(t *testing.T) {
 		}
 		check(t, s, health.Default(), state.FindingStuck,
 			want{state.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01T12:00:00Z, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
-			want{state.SeverityCritical, "pid 815", []string{"the resource audit", "since 2026-03-01T12:00:00Z."}, []string{"cat /proc/815/stack"}})
+			want{state.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01T12:00:00Z."}, []string{"cat /proc/815/stack"}})
 		s.Resources = nil
 		check(t, s, health.Default(), state.FindingStuck, want{state.SeverityCritical, "pid 814", nil, nil})
 	}
@@ -453,10 +453,10 @@ func TestIncomplete(t *testing.T) {
 			},
 		})
 		check(t, s, health.Default(), kind,
-			want{w, "pd", nil, []string{"Raise `--audit.timeout`"}},
+			want{w, "pd", nil, []string{"Raise `--inventory.timeout`"}},
 			want{w, "cq", nil, []string{"`rdma resource show cq dev rxe0`"}},
 			want{w, "cm_id", []string{"(cm_id: EPERM)"}, []string{"`rdma resource show cm_id link rxe0`"}},
-			want{i, "qp, mr", []string{"120000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--audit.max-objects`"}},
+			want{i, "qp, mr", []string{"120000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--inventory.max-objects`"}},
 			want{i, "srq, ctx", []string{"one by one: srq, ctx."}, []string{"newer kernel"}})
 	})
 	last := func(outcome state.Outcome) *state.DeviceState {
@@ -472,7 +472,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		for _, outcome := range []state.Outcome{state.OutcomeFailed, state.OutcomeTimeout, state.OutcomeCrashed} {
 			check(t, last(outcome), health.Default(), kind, want{
-				w, "the resource audit",
+				w, "the inventory",
 				[]string{"2026-03-01T13:00:00Z", "outcome " + string(outcome) + ": killed after 30s", "of objects is of 2026-03-01T12:00:00Z"},
 				[]string{"`rdma resource show rxe0`"},
 			})
@@ -482,7 +482,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := last(state.OutcomeTimeout)
 		s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
-		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"Nothing is known of the objects"}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"Nothing is known of the objects"}, nil})
 	})
 	t.Run("only counted", func(t *testing.T) {
 		t.Parallel()
@@ -491,13 +491,13 @@ func TestIncomplete(t *testing.T) {
 		for _, typ := range state.ResourceTypes() {
 			s.Resources.Inventory.Incomplete = append(s.Resources.Inventory.Incomplete, state.Incomplete{Type: typ, Reason: state.IncompleteTimeout})
 		}
-		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"It only counted the objects."}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"It only counted the objects."}, nil})
 	})
 	t.Run("an inventory nevertheless", func(t *testing.T) {
 		t.Parallel()
 		s := last(state.OutcomeFailed)
 		s.Resources.Taken = s.Resources.Last.Started
-		check(t, s, health.Default(), kind, want{w, "the resource audit", []string{"took an inventory nevertheless"}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"took an inventory nevertheless"}, nil})
 		// One that says itself where it is not complete is not told of twice.
 		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
 		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})
@@ -516,7 +516,7 @@ func TestOrder(t *testing.T) {
 		"critical near_limit qp", "critical cgroup_near_limit container 3f2a1b2c3d4e hca_object",
 		"warning undestroyed cq EBUSY", "warning undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning orphaned user objects",
 		"warning near_limit pd", "warning cgroup_near_limit cgroup /user.slice/a b hca_handle", "warning memlock_near_limit pid 4711 (trainer)", "warning qp_error qp",
-		"info cq_unfillable cq", "info audit_incomplete mr", "info audit_incomplete srq",
+		"info cq_unfillable cq", "info inventory_incomplete mr", "info inventory_incomplete srq",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

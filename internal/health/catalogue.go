@@ -14,7 +14,7 @@ type Entry struct {
 	Case string
 	// Severities are those that a finding can have, the worst first.
 	Severities []state.Severity
-	// Threshold is the key of the configuration file, within audit, that decides;
+	// Threshold is the key of the configuration file, within inventory, that decides;
 	// empty if there is none.
 	Threshold string
 	// Found says when there is a finding.
@@ -39,7 +39,7 @@ func Placeholders() map[string]string {
 }
 
 // The cases of state.FindingIncomplete are the reasons for an incomplete type, and
-// this one for an audit that failed as a whole.
+// this one for an inventory that failed as a whole.
 const caseRun = "run"
 
 // Catalogue returns every kind of finding, in the order of state.FindingKinds.
@@ -89,19 +89,19 @@ func resourceEntries() []Entry {
 		},
 		{
 			Kind: state.FindingOrphaned, Severities: []state.Severity{warning}, Threshold: "orphan_age",
-			Found:   "Every audit for this long found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else of the same opened device. It is claimed only where the exporter sees the processes of the whole host.",
+			Found:   "Every inventory for this long found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else of the same opened device. It is claimed only where the exporter sees the processes of the whole host.",
 			Meaning: "Mostly the processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. A program that lives on looks the same if each of its threads that created anything of the opened device has ended. The objects count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",
 			Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. One that is at work is no reason to worry. If none has, or ending those does not free the objects (`{show}` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
 		},
 		{
 			Kind: state.FindingLeaked, Severities: []state.Severity{critical, warning}, Threshold: "orphan_age",
-			Found:   "Objects are left of a child process of the exporter that has ended. It is critical once audits found some of them for this long: until then the kernel may be cleaning up.",
+			Found:   "Objects are left of a child process of the exporter that has ended. It is critical once inventories found some of them for this long: until then the kernel may be cleaning up.",
 			Meaning: "The kernel did not take back what the exporter created on the device, as it must when a process ends. Each further run may add to it, and while it is there the device cannot be removed nor its driver unloaded. The same will happen to other programs that end.",
 			Action:  "If it does not go away, stop probing the device: `--device.exclude={device}`. Look at `dmesg` and at `{show}`, and report it to the vendor of the driver. Reloading the driver, or a restart of the host, frees the objects.",
 		},
 		{
 			Kind: state.FindingUndestroyed, Severities: []state.Severity{warning},
-			Found:   "In the last run of the probes, or of the contract audit, the device refused to the end to destroy an object, by type and errno.",
+			Found:   "In the last run of the probes, or of the contract run, the device refused to the end to destroy an object, by type and errno.",
 			Meaning: "A program that destroys such an object is refused, too, or hangs if it repeats that. The end of the child process freed the object, unless it is told as leaked.",
 			Action:  "EBUSY says that the driver thinks something still uses the {type}; any other errno that a command to the device failed. See what the contracts *_destroy_busy say (rdma_contract_violated), look at `dmesg`, and update the driver, the firmware and rdma-core.",
 		},
@@ -125,15 +125,15 @@ func resourceEntries() []Entry {
 		},
 		incomplete(
 			state.IncompleteMaxObjects, info,
-			"There are more objects of a type than `--audit.max-objects`.",
+			"There are more objects of a type than `--inventory.max-objects`.",
 			"They were only counted: who owns them, which have no owner and which state they are in is not known.",
-			"Raise `--audit.max-objects`, and `--audit.timeout` with it: each queue pair costs a query of the device. rdma_audit_duration_seconds has what the audit takes now.",
+			"Raise `--inventory.max-objects`, and `--inventory.timeout` with it: each queue pair costs a query of the device. rdma_inventory_duration_seconds has what the inventory takes now.",
 		),
 		incomplete(
 			state.IncompleteTimeout, warning,
-			"The time of the audit, `--audit.timeout`, was up before all objects of a type had been looked at.",
+			"The time of the inventory, `--inventory.timeout`, was up before all objects of a type had been looked at.",
 			"They were only counted: who owns them, which have no owner and which state they are in is not known.",
-			"Raise `--audit.timeout`, or lower `--audit.max-objects` so that a type of which there are many does not use up the time of the others.",
+			"Raise `--inventory.timeout`, or lower `--inventory.max-objects` so that a type of which there are many does not use up the time of the others.",
 		),
 		incomplete(
 			state.IncompleteInterrupted, warning,
@@ -155,9 +155,9 @@ func resourceEntries() []Entry {
 		),
 		{
 			Kind: state.FindingIncomplete, Case: caseRun, Severities: []state.Severity{warning},
-			Found:   "The last resource audit of the device was not `ok`.",
+			Found:   "The last inventory of the device was not `ok`.",
 			Meaning: "What is told of the objects on the device is old, incomplete, or missing.",
-			Action:  "If it ran into its timeout, raise `--audit.timeout` or lower `--audit.max-objects`. Otherwise see the log of the exporter, and whether `rdma resource show {device}` works on the host.",
+			Action:  "If it ran into its timeout, raise `--inventory.timeout` or lower `--inventory.max-objects`. Otherwise see the log of the exporter, and whether `rdma resource show {device}` works on the host.",
 		},
 		{
 			Kind: state.FindingPIDsInvisible, Severities: []state.Severity{info},

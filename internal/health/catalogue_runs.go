@@ -34,7 +34,7 @@ const (
 )
 
 // runEntries are the kinds of finding about what the runs of the probes and of the
-// contract audit met with. The cases of state.FindingRunAborted are outcomes, those
+// contract run met with. The cases of state.FindingRunAborted are outcomes, those
 // of state.FindingContract severities.
 func runEntries() []Entry {
 	const (
@@ -89,15 +89,15 @@ func runEntries() []Entry {
 			"See whether `ibv_devinfo -d {device}` fails, too, and what the driver says in `dmesg`: with EIO or EBUSY the device is being reset or removed. If it stays, reload the driver or reset the device."),
 
 		entry(state.FindingRunAborted, string(state.OutcomeTimeout), critical,
-			"The last run of the probes, or a process of the last contract audit, was killed at its deadline: `--probe.timeout`, `--contract.timeout`. Of the audit it is told until the contract is judged.",
+			"The last run of the probes, or a process of the last contract run, was killed at its deadline: `--probe.timeout`, `--contract.timeout`. Of the inventory it is told until the contract is judged.",
 			"The verb that the message names did not return, or all of them together took too long. A program that calls it waits as long. What was to come after it is not known.",
 			"See `dmesg` for what the driver or the firmware waits for, and rdma_verbs_call_duration_seconds for whether verbs became slower before. See whether other programs hang as well: `ibv_devinfo -d {device}`, and "+pingpong+". In ibv_open_device, libibverbs waits 5 seconds for a node that it may not open: see device_unusable. If the host is only busy, raise the timeout. If it stays, "+vendor+"."),
 		entry(state.FindingRunAborted, string(state.OutcomeCrashed), critical,
-			"The last run of the probes, or a process of the last contract audit, ended without a whole report. Of the audit it is told until the contract is judged.",
+			"The last run of the probes, or a process of the last contract run, ended without a whole report. Of the inventory it is told until the contract is judged.",
 			"If the message names a verb, the library of the provider crashed in it, and so will any program that calls it. If it names none, the process was killed from outside, could not be started, or crashed in a measurement, where verbs are not told one by one.",
 			"The log of the exporter has what the process wrote last (the command audit keeps none); `dmesg` tells of a crash (segfault) and of the OOM killer. Check that libibverbs, the libraries of the providers and the driver are of one release (`ibv_devinfo -d {device}` crashes as well if it is the provider), then "+vendor+"."),
 		entry(state.FindingRunAborted, string(state.OutcomeFailed), warning,
-			"The last run of the contract audit went wrong as a whole, and nothing else says why.",
+			"The last run of the contract run went wrong as a whole, and nothing else says why.",
 			"How the device keeps the contracts of the manual is not known, or was judged before.",
 			"The message has what failed. See the log of the exporter, and whether `ibv_devinfo -d {device}` works as the user that the exporter runs as."),
 

@@ -1,4 +1,4 @@
-// Package audit judges what is known of a device: from how the last runs went and
+// Package inventory judges what is known of a device: from how the last runs went and
 // what they found, the objects that the kernel tracks, the limits of the device and
 // what the runs left behind, to findings that say all that is wrong or soon will be,
 // what it means and what to do.

@@ -180,7 +180,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s does not follow from the catalogue; run go test ./internal/audit -update", path)
+		t.Errorf("%s does not follow from the catalogue; run go test ./internal/inventory -update", path)
 	}
 }
 
@@ -189,13 +189,13 @@ func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
 
-This page follows from the catalogue in ` + "`internal/audit/catalogue.go` and `internal/audit/catalogue_runs.go`; `go test ./internal/audit -update`" + ` rewrites it.
+This page follows from the catalogue in ` + "`internal/inventory/catalogue.go` and `internal/inventory/catalogue_runs.go`; `go test ./internal/inventory -update`" + ` rewrites it.
 
 With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
-audit and of the resource audit went and what they found, the objects that the kernel tracks, of whichever process, the
+inventory and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
 limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
 somebody should know of, or do something about, is a finding, with a message that has the figures.
-` + "`rdma_audit_findings`" + ` counts them by kind and severity. What has the time of a run is as of then; nothing is
+` + "`rdma_findings`" + ` counts them by kind and severity. What has the time of a run is as of then; nothing is
 remembered beyond that. Nothing is told twice: what one finding says of a run, another does not repeat.
 
 The severities: **critical**, something fails already or is about to, and nothing mends itself; **warning**, it
@@ -251,10 +251,10 @@ those that are left out. Of a device that has vanished only children that do not
 	fmt.Fprintf(&b, `
 ## Thresholds
 
-The key `+"`audit`"+` of the configuration file has them. What is not set keeps its default:
+The key `+"`findings`"+` of the configuration file has them. What is not set keeps its default:
 
 `+"```yaml"+`
-audit:
+inventory:
   near_limit: {warning: %v, critical: %v}
   cgroup_near_limit: {warning: %v, critical: %v}
   memlock_near_limit: {warning: %v, critical: %v}
@@ -268,7 +268,7 @@ audit:
 | `+"`near_limit`"+` | above 0, up to 1 | fraction of the objects of one type that the device allows |
 | `+"`cgroup_near_limit`"+` | above 0, up to 1 | fraction of what the RDMA controller allows a cgroup on the device |
 | `+"`memlock_near_limit`"+` | above 0, up to 1 | fraction of the memory that a process may have in place |
-| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | for how long audits must have found objects without an owner, or left of children of the exporter. The kernel takes its time over the objects of a process that ended |
+| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | for how long inventories must have found objects without an owner, or left of children of the exporter. The kernel takes its time over the objects of a process that ended |
 | `+"`qp_errors`"+` | from 1 | queue pairs in the state err or sqe |
 | `+"`cq_entries`"+` | from 1 | entries of unfillable completion queues, all together; the default is some 4 MiB |
 `, d.NearLimit.Warning, d.NearLimit.Critical, d.CgroupNearLimit.Warning, d.CgroupNearLimit.Critical,

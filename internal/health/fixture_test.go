@@ -11,7 +11,7 @@ import (
 // taken is when the inventories of the fixtures were taken.
 func taken() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
-// device returns a device that was audited, with an inventory and limits.
+// device returns a device that was looked at, with an inventory and limits.
 func device(inventory state.Inventory, limits ...state.Limit) *state.DeviceState {
 	return &state.DeviceState{
 		Name: "rxe0", Present: true,

@@ -52,7 +52,7 @@ func (a *assessor) ownerless() {
 	}
 	a.add(observation{
 		kind: state.FindingOrphaned, subject: "user objects",
-		message: fmt.Sprintf("Without a living owner: %s (%s). Audits have found such objects since %s, for %s.", noun("", objects), list(counts), moment(since), span(age)),
+		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", noun("", objects), list(counts), moment(since), span(age)),
 		replace: replace,
 	})
 }
@@ -78,7 +78,7 @@ func (a *assessor) leaked() {
 	}
 	a.add(observation{
 		kind: state.FindingLeaked, severity: severity, subject: "the exporter's own objects",
-		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Audits have found some since %s, for %s.",
+		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
 			noun("", objects), list(counts), moment(since), span(age)),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
@@ -118,9 +118,9 @@ func (a *assessor) undestroyed() {
 		n, where := r.probes+r.contracts, "the probes"
 		switch {
 		case r.probes == 0:
-			where = "the contract audit"
+			where = "the contract run"
 		case r.contracts > 0:
-			where = fmt.Sprintf("the probes (%d) and of the contract audit (%d)", r.probes, r.contracts)
+			where = fmt.Sprintf("the probes (%d) and of the contract run (%d)", r.probes, r.contracts)
 		}
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
@@ -162,7 +162,7 @@ func (a *assessor) queuePairs() {
 	}
 	a.add(observation{
 		kind: state.FindingQPError, subject: "qp",
-		message: message + " The audit does not tell which process has them.",
+		message: message + " The inventory does not tell which process has them.",
 		replace: []string{"{show}", a.show("qp", 0, "state", dev)},
 	})
 }

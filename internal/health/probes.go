@@ -10,7 +10,7 @@ import (
 )
 
 // aborted finds that the last run of the probes, or a process of the last contract
-// audit, did not come to its end. Of a child that has not ended at all, stuck tells.
+// inventory, did not come to its end. Of a child that has not ended at all, stuck tells.
 func (a *assessor) aborted() {
 	if a.state.Stuck != nil {
 		return
@@ -25,19 +25,19 @@ func (a *assessor) aborted() {
 		ended := map[state.SkipReason]state.Outcome{
 			state.SkipTimeout: state.OutcomeTimeout, state.SkipCrashed: state.OutcomeCrashed,
 		}[v.Reason]
-		// The last process has been told of, with what the audit did not come to. After an
+		// The last process has been told of, with what the inventory did not come to. After an
 		// earlier one another process judged the rest.
 		if v.Verdict != state.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != state.OutcomeOK && !v.Judged.Before(c.Last.Started) {
 			continue
 		}
 		a.add(observation{
-			kind: state.FindingRunAborted, entry: string(ended), subject: "the contract audit, at " + word(v.Name),
+			kind: state.FindingRunAborted, entry: string(ended), subject: "the contract run, at " + word(v.Name),
 			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
 		})
 	}
 }
 
-// ended finds how the last run of the probes, and that of the contract audit, ended.
+// ended finds how the last run of the probes, and that of the contract run, ended.
 func (a *assessor) ended() {
 	find := func(run *state.Run, whose string) {
 		ended := ""
@@ -68,13 +68,13 @@ func (a *assessor) ended() {
 	if c == nil || c.Last == nil || condemned(c) {
 		return
 	}
-	find(c.Last, "the contract audit")
+	find(c.Last, "the contract run")
 	// Whoever cannot use the device is told so by the probes, and what is left behind is
 	// told as undestroyed.
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(state.FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
-			kind: state.FindingRunAborted, entry: string(state.OutcomeFailed), severity: state.SeverityWarning, subject: "the contract audit",
-			message: fmt.Sprintf("The last run of the contract audit, started at %s, failed: %s.", moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
+			kind: state.FindingRunAborted, entry: string(state.OutcomeFailed), severity: state.SeverityWarning, subject: "the contract run",
+			message: fmt.Sprintf("The last run of the contract run, started at %s, failed: %s.", moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
 		})
 	}
 }
@@ -84,7 +84,7 @@ func (a *assessor) has(kind state.FindingKind) bool {
 	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
 }
 
-// condemned tells whether what ended the last run of the contract audit is told as the
+// condemned tells whether what ended the last run of the contract run is told as the
 // violation of the contract that was being judged.
 func condemned(c *state.Contracts) bool {
 	return c.Last != nil && c.Last.Judging != "" && slices.ContainsFunc(c.Verdicts, func(v state.Contract) bool {

@@ -43,7 +43,7 @@ func TestRunAborted(t *testing.T) {
 	)
 	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "no end within 10s in ibv_create_qp", Info: new(state.Device)}
 	crashed := state.Run{Outcome: state.OutcomeCrashed, Error: "the child ended before the end of its report: signal: aborted"}
-	audited := func(run state.Run, verdicts ...state.Contract) *state.DeviceState {
+	looked := func(run state.Run, verdicts ...state.Contract) *state.DeviceState {
 		s := device(state.Inventory{})
 		run.Kind, run.Started = state.KindContract, taken()
 		s.Contracts = &state.Contracts{Last: &run, Verdicts: verdicts}
@@ -67,100 +67,100 @@ func TestRunAborted(t *testing.T) {
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a whole report: the child ended"}, []string{"OOM killer"}})
 		alone(t, s, kind)
 	})
-	t.Run("a contract audit", func(t *testing.T) {
+	t.Run("a contract run", func(t *testing.T) {
 		t.Parallel()
 		run := hung
 		run.Judging = "notify_any"
-		check(t, audited(run), health.Default(), kind, want{
-			c, "the contract audit, in ibv_create_qp", []string{"of the contract audit,", "in ibv_create_qp, while it judged notify_any: no end"}, nil,
+		check(t, looked(run), health.Default(), kind, want{
+			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "in ibv_create_qp, while it judged notify_any: no end"}, nil,
 		})
-		check(t, audited(crashed), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
 	t.Run("both", func(t *testing.T) {
 		t.Parallel()
-		s := audited(crashed)
+		s := looked(crashed)
 		s.Last = failed(hung).Last
-		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract audit", nil, nil})
+		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
 	})
 	t.Run("told by the verdict", func(t *testing.T) {
 		t.Parallel()
 		run := crashed
 		run.Judging = "cq_destroy_busy"
 		verdict := state.Contract{Name: "cq_destroy_busy", Severity: c, Verdict: state.VerdictViolated, Judged: taken()}
-		s := audited(run, verdict)
+		s := looked(run, verdict)
 		check(t, s, health.Default(), kind)
 		alone(t, s, state.FindingContract)
 		// Not by a verdict that only has the same name, or is of another run.
 		verdict.Verdict = state.VerdictSkipped
-		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 		verdict.Verdict, verdict.Judged = state.VerdictViolated, taken().Add(-1)
-		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 		verdict.Judged, verdict.Name = taken(), "channel_destroy_busy"
-		check(t, audited(run, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
 	t.Run("told as stuck", func(t *testing.T) {
 		t.Parallel()
-		s := audited(crashed)
+		s := looked(crashed)
 		s.Last = failed(hung).Last
 		s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
 		check(t, s, health.Default(), kind)
 		alone(t, s, state.FindingStuck)
-		// A child of the resource audit is another matter.
+		// A child of the inventory is another matter.
 		s.Resources.Stuck, s.Stuck = s.Stuck, nil
-		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract audit", nil, nil})
+		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
 	})
 	t.Run("other outcomes", func(t *testing.T) {
 		t.Parallel()
 		for _, outcome := range []state.Outcome{state.OutcomeOK, state.OutcomeFailed, "odd"} {
 			run := hung
 			run.Outcome = outcome
-			s := audited(crashed)
+			s := looked(crashed)
 			s.Contracts = nil
 			s.Last = failed(run).Last
 			check(t, s, health.Default(), kind)
 		}
 	})
-	t.Run("an earlier process of the contract audit", func(t *testing.T) {
+	t.Run("an earlier process of the contract run", func(t *testing.T) {
 		t.Parallel()
 		verdict := state.Contract{
 			Name: "qp_destroy_busy_multicast", Severity: c, Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
 			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
 		}
 		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
-		s := audited(good, verdict)
+		s := looked(good, verdict)
 		check(t, s, health.Default(), kind, want{
-			c, "the contract audit, at qp_destroy_busy_multicast",
+			c, "the contract run, at qp_destroy_busy_multicast",
 			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01T11:59:00Z: the process that judged it was killed."},
 			nil,
 		})
 		alone(t, s, kind)
 		verdict.Reason = state.SkipCrashed
-		check(t, audited(good, verdict), health.Default(), kind, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
-		check(t, audited(crashed, verdict), health.Default(), kind,
-			want{c, "the contract audit", nil, nil}, want{c, "the contract audit, at qp_destroy_busy_multicast", nil, nil})
+		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
+		check(t, looked(crashed, verdict), health.Default(), kind,
+			want{c, "the contract run", nil, nil}, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
 		// What the last process ended at, or did not come to, is told with it.
 		verdict.Judged = taken()
-		check(t, audited(crashed, verdict), health.Default(), kind, want{c, "the contract audit", nil, nil})
+		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 		for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
 			verdict.Reason = reason
-			check(t, audited(good, verdict), health.Default(), kind)
+			check(t, looked(good, verdict), health.Default(), kind)
 		}
 	})
-	t.Run("a contract audit that failed", func(t *testing.T) {
+	t.Run("a contract run that failed", func(t *testing.T) {
 		t.Parallel()
 		run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
-		s := audited(run)
-		check(t, s, health.Default(), kind, want{state.SeverityWarning, "the contract audit", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
+		s := looked(run)
+		check(t, s, health.Default(), kind, want{state.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
 		alone(t, s, kind)
 		// What it left behind is told as that, unless something else went wrong.
 		run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
-		check(t, audited(run), health.Default(), kind, want{state.SeverityWarning, "the contract audit", nil, nil})
+		check(t, looked(run), health.Default(), kind, want{state.SeverityWarning, "the contract run", nil, nil})
 		run.FailedVerb = "ibv_destroy_cq"
-		check(t, audited(run), health.Default(), kind)
-		alone(t, audited(run), state.FindingUndestroyed)
+		check(t, looked(run), health.Default(), kind)
+		alone(t, looked(run), state.FindingUndestroyed)
 		// Neither can the probes use the device.
 		run.FailedVerb, run.Undestroyed = "ibv_open_device", nil
-		s = audited(run)
+		s = looked(run)
 		s.Last = failed(run).Last
 		s.Last.Info = nil
 		check(t, s, health.Default(), kind)

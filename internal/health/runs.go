@@ -25,14 +25,14 @@ func (a *assessor) stuck() {
 			replace: []string{"{pid}", fmt.Sprint(s.PID)},
 		})
 	}
-	find(a.state.Stuck, "the probes or the contract audit")
-	find(a.resources.Stuck, "the resource audit")
+	find(a.state.Stuck, "the probes or the contract run")
+	find(a.resources.Stuck, "the inventory")
 }
 
-// incomplete finds what the resource audit could not look at.
+// incomplete finds what the inventory could not look at.
 func (a *assessor) incomplete() {
 	if a.onlyCounted() {
-		a.lastAudit()
+		a.lastInventory()
 		return
 	}
 	for _, reason := range state.IncompleteReasons() {
@@ -71,7 +71,7 @@ func (a *assessor) incomplete() {
 			replace: []string{"{show}", a.show(types[0], 0)},
 		})
 	}
-	a.lastAudit()
+	a.lastInventory()
 }
 
 // some joins texts, of which there are as many as types of object unless somebody
@@ -80,20 +80,20 @@ func some(texts []string, separator string) string {
 	return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
 }
 
-// fresh tells that the inventory is that of the last audit.
+// fresh tells that the inventory is that of the last inventory.
 func (a *assessor) fresh() bool {
 	return a.resources.Inventory != nil && a.resources.Last != nil && a.resources.Taken.Equal(a.resources.Last.Started)
 }
 
-// onlyCounted tells that the last audit was not ok, and looked at nothing.
+// onlyCounted tells that the last inventory was not ok, and looked at nothing.
 func (a *assessor) onlyCounted() bool {
 	return a.fresh() && a.resources.Last.Outcome != state.OutcomeOK &&
 		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Looked)
 }
 
-// lastAudit finds that the last resource audit as a whole was not ok, unless it took
+// lastInventory finds that the last inventory as a whole was not ok, unless it took
 // an inventory that says itself where it is not complete.
-func (a *assessor) lastAudit() {
+func (a *assessor) lastInventory() {
 	last := a.resources.Last
 	if last == nil || last.Outcome == state.OutcomeOK {
 		return
@@ -106,7 +106,7 @@ func (a *assessor) lastAudit() {
 	if !slices.Contains(state.Outcomes(), last.Outcome) {
 		outcome = cmp.Or(word(outcome), "in no known way")
 	}
-	message := fmt.Sprintf("The resource audit that was started at %s ended with the outcome %s", moment(last.Started), outcome)
+	message := fmt.Sprintf("The inventory that was started at %s ended with the outcome %s", moment(last.Started), outcome)
 	if last.Error != "" {
 		message += ": " + word(last.Error)
 	}
@@ -121,6 +121,6 @@ func (a *assessor) lastAudit() {
 		message += ". Nothing is known of the objects on the device."
 	}
 	a.add(observation{
-		kind: state.FindingIncomplete, entry: caseRun, subject: "the resource audit", message: message,
+		kind: state.FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Thresholds say from when on something is worth a finding. They are the key audit
+// Thresholds say from when on something is worth a finding. They are the key inventory
 // of the configuration file. The zero value is not valid; start from Default.
 type Thresholds struct {
 	// NearLimit is of the objects of one type that a device allows.
@@ -15,7 +15,7 @@ type Thresholds struct {
 	CgroupNearLimit Levels `yaml:"cgroup_near_limit"`
 	// MemlockNearLimit is of the memory that a process may have in place.
 	MemlockNearLimit Levels `yaml:"memlock_near_limit"`
-	// OrphanAge is for how long audits must have found objects without an owner, or
+	// OrphanAge is for how long inventories must have found objects without an owner, or
 	// left of the exporter's own children, before that is put down to more than the
 	// time that the kernel takes to clean up after a process.
 	OrphanAge time.Duration `yaml:"orphan_age"`
@@ -62,24 +62,24 @@ func (t Thresholds) Validate() error {
 			if value > 0 && value <= 1 {
 				return true
 			}
-			errs = append(errs, fmt.Errorf("audit.%s.%s is %v: use a number above 0, up to 1", key, name, value))
+			errs = append(errs, fmt.Errorf("findings.%s.%s is %v: use a number above 0, up to 1", key, name, value))
 			return false
 		}
 		warning, critical := fraction("warning", l.Warning), fraction("critical", l.Critical)
 		if warning && critical && l.Warning > l.Critical {
-			errs = append(errs, fmt.Errorf("audit.%s.warning is %v: use a number not above critical, which is %v", key, l.Warning, l.Critical))
+			errs = append(errs, fmt.Errorf("findings.%s.warning is %v: use a number not above critical, which is %v", key, l.Warning, l.Critical))
 		}
 	}
 	count := func(key string, value int64) {
 		if value < 1 || value > maxCount {
-			errs = append(errs, fmt.Errorf("audit.%s is %d: use a number from 1 to %d", key, value, int64(maxCount)))
+			errs = append(errs, fmt.Errorf("findings.%s is %d: use a number from 1 to %d", key, value, int64(maxCount)))
 		}
 	}
 	levels("near_limit", t.NearLimit)
 	levels("cgroup_near_limit", t.CgroupNearLimit)
 	levels("memlock_near_limit", t.MemlockNearLimit)
 	if t.OrphanAge < 0 || t.OrphanAge > maxOrphanAge {
-		errs = append(errs, fmt.Errorf("audit.orphan_age is %s: use a duration from 0s to %s", t.OrphanAge, maxOrphanAge))
+		errs = append(errs, fmt.Errorf("findings.orphan_age is %s: use a duration from 0s to %s", t.OrphanAge, maxOrphanAge))
 	}
 	count("qp_errors", t.QPErrors)
 	count("cq_entries", t.CQEntries)

@@ -29,31 +29,31 @@ func TestValidate(t *testing.T) {
 			*t = health.Thresholds{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48}
 		}, nil},
 		{"nothing set", func(t *health.Thresholds) { *t = health.Thresholds{} }, []string{
-			"audit.near_limit.warning is 0: use a number above 0, up to 1", "audit.near_limit.critical is 0",
-			"audit.cgroup_near_limit.warning", "audit.cgroup_near_limit.critical",
-			"audit.memlock_near_limit.warning", "audit.memlock_near_limit.critical",
-			"audit.qp_errors is 0: use a number from 1 to 281474976710656", "audit.cq_entries is 0: use a number from 1 to",
+			"findings.near_limit.warning is 0: use a number above 0, up to 1", "findings.near_limit.critical is 0",
+			"findings.cgroup_near_limit.warning", "findings.cgroup_near_limit.critical",
+			"findings.memlock_near_limit.warning", "findings.memlock_near_limit.critical",
+			"findings.qp_errors is 0: use a number from 1 to 281474976710656", "findings.cq_entries is 0: use a number from 1 to",
 		}},
 		{"not a number", func(t *health.Thresholds) { t.NearLimit.Warning, t.CgroupNearLimit.Critical = math.NaN(), math.NaN() }, []string{
-			"audit.near_limit.warning is NaN", "audit.cgroup_near_limit.critical is NaN",
+			"findings.near_limit.warning is NaN", "findings.cgroup_near_limit.critical is NaN",
 		}},
 		{"infinite", func(t *health.Thresholds) {
 			t.MemlockNearLimit = health.Levels{Warning: math.Inf(-1), Critical: math.Inf(1)}
 		}, []string{
-			"audit.memlock_near_limit.warning is -Inf", "audit.memlock_near_limit.critical is +Inf",
+			"findings.memlock_near_limit.warning is -Inf", "findings.memlock_near_limit.critical is +Inf",
 		}},
 		{"in per cent", func(t *health.Thresholds) { t.NearLimit = health.Levels{Warning: 80, Critical: 95} }, []string{
-			"audit.near_limit.warning is 80", "audit.near_limit.critical is 95",
+			"findings.near_limit.warning is 80", "findings.near_limit.critical is 95",
 		}},
 		{"the wrong way round", func(t *health.Thresholds) { t.CgroupNearLimit = health.Levels{Warning: 0.9, Critical: 0.5} }, []string{
-			"audit.cgroup_near_limit.warning is 0.9: use a number not above critical, which is 0.5",
+			"findings.cgroup_near_limit.warning is 0.9: use a number not above critical, which is 0.5",
 		}},
 		{"negative", func(t *health.Thresholds) { t.OrphanAge, t.QPErrors, t.CQEntries = -1, -1, -1 }, []string{
-			"audit.orphan_age is -1ns: use a duration from 0s to 24h0m0s", "audit.qp_errors is -1", "audit.cq_entries is -1",
+			"findings.orphan_age is -1ns: use a duration from 0s to 24h0m0s", "findings.qp_errors is -1", "findings.cq_entries is -1",
 		}},
 		{"too much", func(t *health.Thresholds) {
 			t.OrphanAge, t.QPErrors, t.CQEntries = 24*time.Hour+1, 1<<48+1, math.MaxInt64
-		}, []string{"audit.orphan_age", "audit.qp_errors", "audit.cq_entries"}},
+		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -102,7 +102,7 @@ func run(all context.Context, o Options) error {
 	// Told at once, so that it is known even if what follows hangs in the driver.
 	counted := newStock(o, index, summary)
 	for _, t := range order() {
-		counted.incomplete(t, state.IncompleteTimeout, "the audit did not come to its end")
+		counted.incomplete(t, state.IncompleteTimeout, "the inventory did not come to its end")
 	}
 	if err := o.Out.Inventory(counted.inventory(nil, visible)); err != nil {
 		return err

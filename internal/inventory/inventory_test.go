@@ -609,7 +609,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestSlowOwners makes sure that owners for whom there is no time cost the audit
+// TestSlowOwners makes sure that owners for whom there is no time cost the inventory
 // nothing but their names.
 func TestSlowOwners(t *testing.T) {
 	k, p := host()

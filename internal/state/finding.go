@@ -25,7 +25,7 @@ const (
 	FindingStuck FindingKind = "stuck"
 	// FindingUnusable: the device could not be opened, or not asked what it is.
 	FindingUnusable FindingKind = "device_unusable"
-	// FindingRunAborted: the last run of the probes or of the contract audit was
+	// FindingRunAborted: the last run of the probes or of the contract run was
 	// killed at its deadline, or crashed.
 	FindingRunAborted FindingKind = "run_aborted"
 	// FindingProbeFailed: verbs failed in the last run, or gave less than was asked.
@@ -57,8 +57,8 @@ const (
 	// FindingSlowVector: notification on a completion vector takes much longer than
 	// on the others.
 	FindingSlowVector FindingKind = "slow_vector"
-	// FindingIncomplete: the audit could not look at everything.
-	FindingIncomplete FindingKind = "audit_incomplete"
+	// FindingIncomplete: the inventory could not look at everything.
+	FindingIncomplete FindingKind = "inventory_incomplete"
 	// FindingPIDsInvisible: the owners are in a pid namespace that the exporter
 	// does not see.
 	FindingPIDsInvisible FindingKind = "pids_invisible"

@@ -3,12 +3,12 @@ package state
 import "time"
 
 // Inventory is what the kernel's own tables (restrack) said of the objects on one
-// device, of whichever process: one resource audit of the device.
+// device, of whichever process: one inventory of the device.
 type Inventory struct {
 	// Index is the kernel's number of the device. The ids of objects hold for it: a
 	// device of the same name that was added anew has another.
 	Index uint32 `json:"index"`
-	// PIDsVisible tells that the audit ran in the host's pid namespace. If not, an
+	// PIDsVisible tells that the inventory ran in the host's pid namespace. If not, an
 	// object without a known owner may have one that cannot be seen.
 	PIDsVisible bool `json:"pids_visible"`
 	// Objects are how many objects there are. Of a type that was looked at they are
@@ -184,9 +184,9 @@ type IncompleteReason string
 
 // The reasons for an incomplete type.
 const (
-	// IncompleteMaxObjects: there are more than the audit may look at.
+	// IncompleteMaxObjects: there are more than the inventory may look at.
 	IncompleteMaxObjects IncompleteReason = "max_objects"
-	// IncompleteTimeout: the time of the audit was up.
+	// IncompleteTimeout: the time of the inventory was up.
 	IncompleteTimeout IncompleteReason = "timeout"
 	// IncompleteInterrupted: the table changed under each attempt to read it. The
 	// objects were looked at even so, and some may be missing or counted twice.
@@ -204,7 +204,7 @@ func IncompleteReasons() []IncompleteReason {
 
 // Resources is what is known of the objects on one device.
 type Resources struct {
-	// Last is the last finished run of the resource audit, without its inventory.
+	// Last is the last finished run of the inventory, without its inventory.
 	Last *Run `json:"last,omitempty"`
 	// Inventory is the latest inventory, taken by a run that was started at Taken.
 	// It is nil before the first.
@@ -213,7 +213,7 @@ type Resources struct {
 	// Leaked are the objects that are left of children of the exporter which have
 	// ended, as of the latest inventory that looked at their type.
 	Leaked []Leaked `json:"leaked,omitempty"`
-	// OrphanedSince is when the first of an unbroken series of audits that found
+	// OrphanedSince is when the first of an unbroken series of inventories that found
 	// ownerless objects was started; zero if the latest that could tell found none, or
 	// PIDs are not visible.
 	OrphanedSince time.Time `json:"orphaned_since,omitzero"`
@@ -226,7 +226,7 @@ type Resources struct {
 type Leaked struct {
 	Type    string `json:"type"`
 	Objects int64  `json:"objects"`
-	// Since is when the first of an unbroken series of audits that found some was
+	// Since is when the first of an unbroken series of inventories that found some was
 	// started.
 	Since time.Time `json:"since"`
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Run is one run of the probes, of the contract audit, or of the resource audit,
+// Run is one run of the probes, of the contract run, or of the inventory,
 // on one device.
 type Run struct {
 	// Kind tells what was run.
@@ -35,7 +35,7 @@ type Run struct {
 	Probes []Probe `json:"probes,omitempty"`
 	// Calls are the calls of verbs that returned, in order.
 	Calls []Call `json:"-"`
-	// Contracts are the verdicts of a run of the contract audit, in order.
+	// Contracts are the verdicts of a run of the contract run, in order.
 	Contracts []Contract `json:"contracts,omitempty"`
 	// Judging is the contract that was being judged when the run ended; empty if
 	// none was.
@@ -43,7 +43,7 @@ type Run struct {
 	// Presumed is what the verdict on that contract is then; nil if nothing was
 	// said of it.
 	Presumed *Presumption `json:"presumed,omitempty"`
-	// Planned are the contracts that a run of the audit set out to judge.
+	// Planned are the contracts that a run of the inventory set out to judge.
 	Planned []Planned `json:"planned,omitempty"`
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.
@@ -52,11 +52,11 @@ type Run struct {
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
 	// Light is why the run did as little as it could: of the probes the smallest sizes
-	// of few objects, of the contract audit nothing. It is nil for a run that did
+	// of few objects, of the contract run nothing. It is nil for a run that did
 	// everything.
 	Light *Light `json:"light,omitempty"`
-	// Inventory is what a resource audit found; nil if it did not come that far. Of
-	// an audit that was killed it may be no more than the kernel's own count.
+	// Inventory is what an inventory found; nil if it did not come that far. Of
+	// an inventory that was killed it may be no more than the kernel's own count.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	// Turn is what a run of the probes did beyond what every run does; nil for one that
 	// did everything.
@@ -79,9 +79,9 @@ type Kind string
 const (
 	// KindProbe: the probes.
 	KindProbe Kind = "probe"
-	// KindContract: the contract audit, or a part of it.
+	// KindContract: the contract run, or a part of it.
 	KindContract Kind = "contract"
-	// KindInventory: the resource audit.
+	// KindInventory: the inventory.
 	KindInventory Kind = "inventory"
 )
 

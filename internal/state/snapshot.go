@@ -39,13 +39,13 @@ type DeviceState struct {
 	// they were first judged.
 	Contracts *Contracts `json:"contracts,omitempty"`
 	// Resources are the objects on the device, of whichever process, by the
-	// kernel's account; nil before the first resource audit.
+	// kernel's account; nil before the first inventory.
 	Resources *Resources `json:"resources,omitempty"`
 	// Assessment is what all of that amounts to; nil while there is nothing to
 	// assess.
 	Assessment *Assessment `json:"assessment,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
-	// none. Children of the resource audit are not meant.
+	// none. Children of the inventory are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
 }
 

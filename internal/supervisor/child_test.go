@@ -394,7 +394,7 @@ func TestFailure(t *testing.T) {
 		{"nothing", &state.Run{Probes: []state.Probe{{Name: "cq", Status: state.StatusOK}, {Name: "srq", Status: state.StatusSkipped}}}, ""},
 		{"not at all", &state.Run{Error: "no device"}, "no device"},
 		{"a violated contract is none", &state.Run{Kind: state.KindContract, Contracts: []state.Contract{{Name: "notify_any", Verdict: state.VerdictViolated}}}, ""},
-		{"an audit that left an object", &state.Run{Kind: state.KindContract, Undestroyed: []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
+		{"a contract run that left an object", &state.Run{Kind: state.KindContract, Undestroyed: []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}}}, "cq: not destroyed: EBUSY after 5 attempts"},
 		{"without a word", failed(), "qp: failed"},
 		{"message names all", failed(state.Failure{Subject: "rc small", Verb: "ibv_create_qp", Errno: "EINVAL", Message: "ibv_create_qp on rxe0: EINVAL (invalid argument)"}), "qp: rc small: ibv_create_qp on rxe0: EINVAL (invalid argument)"},
 		{"wrong result", failed(state.Failure{Subject: "rc small", Message: "got 3 of 4"}), "qp: rc small: got 3 of 4"},

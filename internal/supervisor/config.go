@@ -25,9 +25,9 @@ const (
 
 	defaultInventoryInterval = time.Minute
 	defaultInventoryTimeout  = 10 * time.Second
-	// auditConcurrency is how many devices are taken stock of at the same time: one
+	// inventoryConcurrency is how many devices are taken stock of at the same time: one
 	// that hangs leaves a slot to the others.
-	auditConcurrency = 2
+	inventoryConcurrency = 2
 )
 
 // Config says what a Supervisor does. Provider, Discover and Command must be
@@ -86,31 +86,31 @@ type Config struct {
 }
 
 // ContractConfig says when and how the devices are held to their contracts. A
-// device's first contract audit follows its first finished run of the probes. The
-// zero value is for no audit.
+// device's first contract run follows its first finished run of the probes. The
+// zero value is for no contract runs.
 type ContractConfig struct {
 	// Command says how to start the child that judges the contracts of a device,
 	// without what it is to leave out. For the rest it is like [Config].Command. Nil
-	// for no audit.
+	// for none.
 	Command func(device string, leave LeaveOut) Command
-	// Interval is the time from the start of one audit of a device to the start
+	// Interval is the time from the start of one contract run on a device to the start
 	// of the next; what has a part in what the device answers, such as its firmware,
 	// makes it come sooner if it changes. Default: one day.
 	Interval time.Duration
-	// Timeout is the longest that a child may take before it is killed. An audit
+	// Timeout is the longest that a child may take before it is killed. A contract run
 	// has more than one child if one of them is killed or crashes. Default: one
 	// minute.
 	Timeout time.Duration
 }
 
 // InventoryConfig says when and how stock is taken of the devices: the resource
-// audit, of what the kernel tracks. It goes on beside the other runs on a device,
-// even while a child of those is stuck. The zero value is for no audit.
+// inventory, of what the kernel tracks. It goes on beside the other runs on a device,
+// even while a child of those is stuck. The zero value is for none.
 type InventoryConfig struct {
 	// Command says how to start the child that takes stock of a device. For the rest
-	// it is like [Config].Command. Nil for no audit.
+	// it is like [Config].Command. Nil for none.
 	Command func(device string, s Stocktaking) Command
-	// Interval is the time from the start of one audit of a device to the start of
+	// Interval is the time from the start of one inventory of a device to the start of
 	// the next; a child that was killed or crashed makes it come sooner. Default: one
 	// minute.
 	Interval time.Duration
@@ -128,10 +128,10 @@ type Probing struct {
 	Turn *int
 }
 
-// LeaveOut is what a child of an audit is to leave out, because of what became of
+// LeaveOut is what a child of a contract run is to leave out, because of what became of
 // the children before it. It belongs to whoever is told.
 type LeaveOut struct {
-	// Judged are the contracts that the audit is done with, in order.
+	// Judged are the contracts that the contract run is done with, in order.
 	Judged []string
 	// Completions are to be left out because a child ended while it tried which of
 	// them the device gives.
@@ -193,10 +193,10 @@ func (c Config) Validate() (Config, error) {
 	check(c.KillGrace > 0, "the grace after a kill %v is not positive", c.KillGrace)
 	check(c.Concurrency > 0, "the concurrency %d is not positive", c.Concurrency)
 	check(c.Jitter <= 1, "the jitter %v is more than 1", c.Jitter)
-	check(c.Contract.Interval > 0, "the interval of the contract audit %v is not positive", c.Contract.Interval)
-	check(c.Contract.Timeout > 0, "the timeout of the contract audit %v is not positive", c.Contract.Timeout)
-	check(c.Inventory.Interval > 0, "the interval of the resource audit %v is not positive", c.Inventory.Interval)
-	check(c.Inventory.Timeout > 0, "the timeout of the resource audit %v is not positive", c.Inventory.Timeout)
+	check(c.Contract.Interval > 0, "the interval of the contract run %v is not positive", c.Contract.Interval)
+	check(c.Contract.Timeout > 0, "the timeout of the contract run %v is not positive", c.Contract.Timeout)
+	check(c.Inventory.Interval > 0, "the interval of the inventory %v is not positive", c.Inventory.Interval)
+	check(c.Inventory.Timeout > 0, "the timeout of the inventory %v is not positive", c.Inventory.Timeout)
 	for i, s := range c.Sinks {
 		check(s != nil, "sink %d is nil", i)
 	}

@@ -42,8 +42,8 @@ func TestValidateRejects(t *testing.T) {
 		"after a kill -1s":           func(c *Config) { c.KillGrace = -time.Second },
 		"concurrency -1":             func(c *Config) { c.Concurrency = -1 },
 		"jitter 1.5":                 func(c *Config) { c.Jitter = 1.5 },
-		"contract audit -1s":         func(c *Config) { c.Contract.Interval = -time.Second },
-		"contract audit -2s":         func(c *Config) { c.Contract.Timeout = -2 * time.Second },
+		"contract run -1s":           func(c *Config) { c.Contract.Interval = -time.Second },
+		"contract run -2s":           func(c *Config) { c.Contract.Timeout = -2 * time.Second },
 		"sink 0 is nil":              func(c *Config) { c.Sinks = []Sink{nil} },
 	}
 	for want, change := range tests {

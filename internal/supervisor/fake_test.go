@@ -45,9 +45,9 @@ func scriptUnkillable() script {
 type fakes struct {
 	begin time.Time
 	next  func(device string, n int) script
-	// audit is next for children that judge contracts. They are counted apart, as
-	// those of auditOf(device).
-	audit func(device string, judged []string, n int) script
+	// contract run is next for children that judge contracts. They are counted apart, as
+	// those of judgingOf(device).
+	judge func(device string, judged []string, n int) script
 	// stock is next for children that take stock. They are counted as those of
 	// stockOf(device), which may live beside others of the device.
 	stock func(device string, n int) script
@@ -76,20 +76,20 @@ func newFakes(next func(device string, n int) script) *fakes {
 	}
 }
 
-// auditOf is under which name the children of a device are counted that judge
+// judgingOf is under which name the children of a device are counted that judge
 // contracts.
-func auditOf(device string) string { return "audit of " + device }
+func judgingOf(device string) string { return "contracts of " + device }
 
 // stockOf is under which name the children of a device are counted that take stock.
 func stockOf(device string) string { return "stock of " + device }
 
-// auditCommand is a ContractConfig.Command for fake children.
-func auditCommand(device string, leave LeaveOut) Command {
+// contractCommand is a ContractConfig.Command for fake children.
+func contractCommand(device string, leave LeaveOut) Command {
 	args := leave.Judged
 	if leave.Completions {
 		args = append(args, withoutCompletions)
 	}
-	return Command{Path: device, Name: auditOf(device), Args: args}
+	return Command{Path: device, Name: judgingOf(device), Args: args}
 }
 
 // withoutCompletions is how a fake child is told to leave out completions.
@@ -124,7 +124,7 @@ func (f *fakes) launch(c Command) (process, error) {
 		p.script = f.next(device, n)
 	default:
 		f.told = append(f.told, c.Args)
-		p.script = f.audit(device, c.Args, n)
+		p.script = f.judge(device, c.Args, n)
 	}
 	go p.run()
 	return p, nil
@@ -233,7 +233,7 @@ func (r *recorder) Observe(run *state.Run) {
 	name := run.Device
 	switch run.Kind {
 	case state.KindContract:
-		name = auditOf(run.Device)
+		name = judgingOf(run.Device)
 	case state.KindInventory:
 		name = stockOf(run.Device)
 	}

@@ -14,7 +14,7 @@ import (
 // time. A device that keeps more than that has told its story.
 const maxEnded = 256
 
-// Stocktaking is what a child of the resource audit is told. It belongs to whoever
+// Stocktaking is what a child of the inventory is told. It belongs to whoever
 // is told.
 type Stocktaking struct {
 	// Look are the contexts of children that have ended, of which nothing should be
@@ -25,13 +25,13 @@ type Stocktaking struct {
 	Info *state.Device
 }
 
-// auditor takes stock of one device, again and again, beside the runs of its
+// taker takes stock of one device, again and again, beside the runs of its
 // worker and never in their way: it has slots of its own.
-type auditor struct {
+type taker struct {
 	w       *worker
 	journal journal
 	// failures counts the runs since the last one that was ok, and suspect tells that
-	// the last one had to be killed at its deadline. Both are used by the auditor's
+	// the last one had to be killed at its deadline. Both are used by the taker's
 	// goroutine only, like journal.
 	failures int
 	suspect  bool
@@ -45,15 +45,15 @@ type auditor struct {
 	ended []state.Context
 }
 
-func newAuditor(w *worker) *auditor {
-	return &auditor{
+func newTaker(w *worker) *taker {
+	return &taker{
 		w: w, journal: journal{log: w.journal.log}, hurry: make(chan struct{}, 1),
 	}
 }
 
 // childEnded takes in a child that has ended, of whichever kind. One that did not
-// end in order makes the next audit come soon.
-func (a *auditor) childEnded(run *state.Run) {
+// end in order makes the next inventory come soon.
+func (a *taker) childEnded(run *state.Run) {
 	if a == nil || run == nil || run.Context == nil {
 		return
 	}
@@ -72,8 +72,8 @@ func (a *auditor) childEnded(run *state.Run) {
 	}
 }
 
-// look returns the contexts that the next audit is to look for.
-func (a *auditor) look() []state.Context {
+// look returns the contexts that the next inventory is to look for.
+func (a *taker) look() []state.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.ended)
@@ -85,7 +85,7 @@ func traced(i *state.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") 
 
 // verified forgets those contexts that were looked for and of which nothing is
 // left.
-func (a *auditor) verified(looked []state.Context, found *state.Inventory) {
+func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 	if !traced(found) {
 		return
 	}
@@ -97,10 +97,10 @@ func (a *auditor) verified(looked []state.Context, found *state.Inventory) {
 	})
 }
 
-// run audits until own is done. A child that cannot be killed is left to the
+// run inventories until own is done. A child that cannot be killed is left to the
 // supervisor when own is done: what it holds is no object of the device, so that
-// nobody but audits needs to wait for it.
-func (a *auditor) run(own context.Context) {
+// nobody but inventories needs to wait for it.
+func (a *taker) run(own context.Context) {
 	cfg := &a.w.s.cfg
 	if !a.inherit(own) || !pause(own, a.w.firstDelay()) {
 		return
@@ -121,7 +121,7 @@ func (a *auditor) run(own context.Context) {
 		if a.failures > 0 {
 			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
 		}
-		// Nothing is so urgent that audits follow on each other.
+		// Nothing is so urgent that inventories follow on each other.
 		least := interval / minPause
 		if !pause(own, least) || !a.hurried(own, next-least) {
 			return
@@ -129,11 +129,11 @@ func (a *auditor) run(own context.Context) {
 	}
 }
 
-// takeStock audits once: it waits for a slot and for the end of the child, or until
+// takeStock inventories once: it waits for a slot and for the end of the child, or until
 // own is done, which is an error if there was no slot before.
-func (a *auditor) takeStock(own context.Context) (result, error) {
+func (a *taker) takeStock(own context.Context) (result, error) {
 	cfg := &a.w.s.cfg.Inventory
-	release, err := a.w.s.audits.acquire(own, own, a.suspect)
+	release, err := a.w.s.inventories.acquire(own, own, a.suspect)
 	if err != nil {
 		return result{}, err
 	}
@@ -153,7 +153,7 @@ func (a *auditor) takeStock(own context.Context) (result, error) {
 
 // hurried waits for d, or until something may have been left behind, and reports
 // false if ctx is done before.
-func (a *auditor) hurried(ctx context.Context, d time.Duration) bool {
+func (a *taker) hurried(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -166,8 +166,8 @@ func (a *auditor) hurried(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// take gives a finished audit to the sinks and puts it into the snapshot.
-func (a *auditor) take(res result, looked []state.Context) {
+// take gives a finished inventory to the sinks and puts it into the snapshot.
+func (a *taker) take(res result, looked []state.Context) {
 	run := res.run
 	a.suspect = run.Outcome == state.OutcomeTimeout
 	if run.Outcome == state.OutcomeOK {
@@ -199,7 +199,7 @@ func (a *auditor) take(res result, looked []state.Context) {
 	}
 }
 
-// resources returns what is known after a run of the audit, of which before is
+// resources returns what is known after a run of the inventory, of which before is
 // what was known; nil for nothing.
 func resources(before *state.Resources, run *state.Run) *state.Resources {
 	if before == nil {
@@ -256,7 +256,7 @@ func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []stat
 
 // stuck waits for the end of a child that was killed and has not ended. If own is
 // done before, it leaves the child to the supervisor, and reports false.
-func (a *auditor) stuck(own context.Context, res result) bool {
+func (a *taker) stuck(own context.Context, res result) bool {
 	left := &leftover{process: res.left, stuck: stuckState(res)}
 	a.journal.stuck(left.stuck)
 	if a.waitFor(own, left) {
@@ -267,16 +267,16 @@ func (a *auditor) stuck(own context.Context, res result) bool {
 	return false
 }
 
-// inherit waits for the end of a child that the last auditor of a device of this
+// inherit waits for the end of a child that the last taker of a device of this
 // name left. It reports false if own is done before.
-func (a *auditor) inherit(own context.Context) bool {
+func (a *taker) inherit(own context.Context) bool {
 	left := a.w.s.leftover(a.w.name)
 	return left == nil || a.waitFor(own, left)
 }
 
 // waitFor waits for the end of a child, and shows it until then. It reports false if
 // own is done before.
-func (a *auditor) waitFor(own context.Context, left *leftover) bool {
+func (a *taker) waitFor(own context.Context, left *leftover) bool {
 	a.setStuck(left.stuck)
 	select {
 	case <-left.process.done():
@@ -287,7 +287,7 @@ func (a *auditor) waitFor(own context.Context, left *leftover) bool {
 	}
 }
 
-func (a *auditor) setStuck(stuck *state.Stuck) {
+func (a *taker) setStuck(stuck *state.Stuck) {
 	a.w.update(func(dev *state.DeviceState) {
 		if a.w.gone {
 			return
@@ -301,14 +301,14 @@ func (a *auditor) setStuck(stuck *state.Stuck) {
 	})
 }
 
-// leftover is a child of the audit that was killed and has not ended, when its
+// leftover is a child of the inventory that was killed and has not ended, when its
 // device has vanished or the supervisor ends.
 type leftover struct {
 	process process
 	stuck   *state.Stuck
 }
 
-// leftover returns the child that the audit of a device of this name left; nil for
+// leftover returns the child that the inventory of a device of this name left; nil for
 // none.
 func (s *Supervisor) leftover(name string) *leftover {
 	s.mu.Lock()

@@ -20,7 +20,7 @@ func stocked(takes time.Duration, i state.Inventory) script {
 	return script{output: b.String(), takes: takes}
 }
 
-// uncounted is what an audit tells first.
+// uncounted is what an inventory tells first.
 func uncounted() state.Inventory {
 	i := state.Inventory{Index: 1, PIDsVisible: true, Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 7}}}
 	for _, typ := range state.ResourceTypes() {
@@ -45,7 +45,7 @@ func opening(s script, id uint32) script {
 	return s
 }
 
-// stockBench is newBench with resource audits every minute, whose children may take
+// stockBench is newBench with inventories every minute, whose children may take
 // 10 seconds, and what each was told.
 type stockBench struct {
 	*bench
@@ -75,13 +75,13 @@ func newStockBench(
 	return s
 }
 
-// lookedFor returns the ids that the n-th audit was told to look for.
+// lookedFor returns the ids that the n-th inventory was told to look for.
 func (s *stockBench) lookedFor(n int) []uint32 {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n >= len(s.told) {
-		s.t.Fatalf("only %d audits were started", len(s.told))
+		s.t.Fatalf("only %d inventories were started", len(s.told))
 	}
 	var ids []uint32
 	for _, c := range s.told[n].Look {
@@ -99,24 +99,24 @@ func TestStockBesideProbes(t *testing.T) {
 		b.after(3*time.Minute - time.Second)
 		minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
 		wantEqual(t, "runs of the probes", b.kids.startsOf("a"), minutes)
-		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), minutes)
+		wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), minutes)
 		r := stateOf(t, b.Snapshot(), "a").Resources
 		if r == nil || r.Last == nil || r.Last.Kind != state.KindInventory || r.Last.Outcome != state.OutcomeOK || r.Last.Inventory != nil ||
 			r.Inventory == nil || r.Inventory.Index != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v", r)
 		}
 		if n := b.sink.count(stockOf("a")); n != 3 {
-			t.Errorf("the sink was handed %d audits, want 3", n)
+			t.Errorf("the sink was handed %d inventories, want 3", n)
 		}
 		if info := b.told[1].Info; info == nil || info.Transport != "InfiniBand" {
-			t.Errorf("the second audit was told %+v of the device", info)
+			t.Errorf("the second inventory was told %+v of the device", info)
 		}
 		b.end()
 	})
 }
 
-// TestStockHangs makes sure that audits that hang delay neither the probes of their
-// device nor the audits of another, come ever more rarely, and cost nothing of what
+// TestStockHangs makes sure that inventories that hang delay neither the probes of their
+// device nor the inventories of another, come ever more rarely, and cost nothing of what
 // is known.
 func TestStockHangs(t *testing.T) {
 	t.Parallel()
@@ -138,24 +138,24 @@ func TestStockHangs(t *testing.T) {
 		starts := b.kids.startsOf(stockOf("good"))
 		// Two may be in its way when they hang for the first time.
 		if len(starts) != 21 {
-			t.Errorf("%d audits of the good device in 20 minutes, want 21: %v", len(starts), starts)
+			t.Errorf("%d inventories of the good device in 20 minutes, want 21: %v", len(starts), starts)
 		}
 		for i := 3; i < len(starts); i++ {
 			if starts[i]-starts[i-1] != time.Minute {
-				t.Errorf("audits of the good device at %v", starts)
+				t.Errorf("inventories of the good device at %v", starts)
 				break
 			}
 		}
 		if n := len(b.kids.startsOf(stockOf("bad1"))); n < 5 || n > 9 {
-			t.Errorf("%d audits of a device on which they hang, want some 7", n)
+			t.Errorf("%d inventories of a device on which they hang, want some 7", n)
 		}
 		r := stateOf(t, b.Snapshot(), "bad1").Resources
 		// What the kernel counts is known even so, and as new.
 		if r.Last.Outcome != state.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
 		}
-		if n := b.logs("A run of the resource audit on the device failed"); n != 3 {
-			t.Errorf("%d messages on failed audits, want one a device:\n%s", n, b.log)
+		if n := b.logs("A run of the inventory on the device failed"); n != 3 {
+			t.Errorf("%d messages on failed inventories, want one a device:\n%s", n, b.log)
 		}
 		b.end()
 	})
@@ -204,7 +204,7 @@ func TestLeaked(t *testing.T) {
 		})
 		b.after(time.Minute)
 		// What the table of the protection domains would have told was not known.
-		wantEqual(t, "looked for after an audit that could not tell", b.lookedFor(4), []uint32{100, 101, 102, 103})
+		wantEqual(t, "looked for after an inventory that could not tell", b.lookedFor(4), []uint32{100, 101, 102, 103})
 		if l := leaks(); l != nil {
 			t.Errorf("leaked %v at last", l)
 		}
@@ -247,7 +247,7 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 				b := newStockBench(t, once, always(stocked(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
 				b.start()
 				b.after(tc.want + time.Second)
-				wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, tc.want})
+				wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), []time.Duration{0, tc.want})
 				wantEqual(t, "looked for", b.lookedFor(1), []uint32{100})
 				b.end()
 			})
@@ -255,7 +255,7 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 	}
 }
 
-// TestStockStuck follows a child of the audit that cannot be killed.
+// TestStockStuck follows a child of the inventory that cannot be killed.
 func TestStockStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestStockStuck(t *testing.T) {
 		if s := stateOf(t, b.Snapshot(), "a").Stuck; s != nil {
 			t.Errorf("a run of the probes is stuck, too: %+v", s)
 		}
-		wantEqual(t, "audits", len(b.kids.startsOf(stockOf("a"))), 2)
+		wantEqual(t, "inventories", len(b.kids.startsOf(stockOf("a"))), 2)
 		wantEqual(t, "runs of the probes", len(b.kids.startsOf("a")), 11)
 		close(unkillable.release)
 		r = stateOf(t, b.after(5*time.Minute), "a").Resources
@@ -286,8 +286,8 @@ func TestStockStuck(t *testing.T) {
 	})
 }
 
-// TestStockStuckOfVanished makes sure that a child of the audit that cannot be killed
-// keeps nobody but audits from a device that vanishes and comes back, and is shown
+// TestStockStuckOfVanished makes sure that a child of the inventory that cannot be killed
+// keeps nobody but inventories from a device that vanishes and comes back, and is shown
 // all the while.
 func TestStockStuckOfVanished(t *testing.T) {
 	t.Parallel()
@@ -329,7 +329,7 @@ func TestStockStuckOfVanished(t *testing.T) {
 		if n := len(b.kids.startsOf("a")) - before; n < 3 {
 			t.Errorf("%d runs on the device that came back in 3 minutes", n)
 		}
-		wantEqual(t, "audits", len(b.kids.startsOf(stockOf("a"))), 1)
+		wantEqual(t, "inventories", len(b.kids.startsOf(stockOf("a"))), 1)
 		b.host(nil)
 		b.after(time.Minute)
 		shown(false)
@@ -377,7 +377,7 @@ func TestStockOfVanishedEnds(t *testing.T) {
 	}
 }
 
-// TestStockTakesLong makes sure that there is a break between audits that take
+// TestStockTakesLong makes sure that there is a break between inventories that take
 // longer than their interval.
 func TestStockTakesLong(t *testing.T) {
 	t.Parallel()
@@ -386,7 +386,7 @@ func TestStockTakesLong(t *testing.T) {
 			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
 		b.start()
 		b.after(18 * time.Second)
-		wantEqual(t, "audits", b.kids.startsOf(stockOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
+		wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
 		b.end()
 	})
 }
@@ -425,7 +425,7 @@ func TestStockOfVanished(t *testing.T) {
 }
 
 // TestOrphans makes sure that the time since which there are ownerless objects is
-// that of an unbroken series of audits.
+// that of an unbroken series of inventories.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -446,7 +446,7 @@ func TestOrphans(t *testing.T) {
 				b.after(time.Minute)
 			}
 			if got := stateOf(t, b.Snapshot(), "a").Resources.OrphanedSince; !got.Equal(want) {
-				t.Errorf("audit %d: orphaned since %v, want %v", i, got, want)
+				t.Errorf("inventory %d: orphaned since %v, want %v", i, got, want)
 			}
 		}
 		b.end()
@@ -467,7 +467,7 @@ func TestAssess(t *testing.T) {
 			func(c *Config) { c.Assess = assess }, "a")
 		b.start()
 		if a := stateOf(t, b.after(1500*time.Millisecond), "a").Assessment; a != nil {
-			t.Errorf("assessment %+v before the first audit", a)
+			t.Errorf("assessment %+v before the first inventory", a)
 		}
 		first := stateOf(t, b.after(time.Second), "a").Assessment
 		second := stateOf(t, b.after(time.Minute), "a").Assessment

@@ -18,17 +18,17 @@ func light(s script) script {
 	return s
 }
 
-// TestPutOff: an audit that is due waits for a run of the probes that is not light,
-// whether the probes know of that first or the audit itself, and is told of meanwhile.
+// TestPutOff: a contract run that is due waits for a run of the probes that is not light,
+// whether the probes know of that first or the contract run itself, and is told of meanwhile.
 func TestPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := func(n int) bool { return n < 2 || n >= 4 && n < 121 }
-		b := newAuditBench(t, func(_ string, n int) script {
+		b := newContractBench(t, func(_ string, n int) script {
 			if busy(n) {
 				return light(scriptOK(time.Second))
 			}
 			return scriptOK(time.Second)
-		}, auditOnly(
+		}, contractsOnly(
 			judged(time.Second, "x", "holds"),
 			light(script{output: `{"end":{}}` + "\n", takes: time.Second}),
 			judged(time.Second, "x", "violated"),
@@ -41,8 +41,8 @@ func TestPutOff(t *testing.T) {
 		b.start()
 
 		b.after(90 * time.Second)
-		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(auditOf("a"))) != 0 {
-			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(auditOf("a")))
+		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(judgingOf("a"))) != 0 {
+			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(judgingOf("a")))
 		}
 		// The third run is not light.
 		b.after(time.Minute)
@@ -50,22 +50,22 @@ func TestPutOff(t *testing.T) {
 			t.Errorf("idle: %q, put off %t", got, putOff())
 		}
 		judgedAt := contracts().Last.Started
-		// Runs are light again, which is nothing to an audit that is not due.
+		// Runs are light again, which is nothing to a contract run that is not due.
 		b.after(10 * time.Minute)
 		if putOff() || stateOf(t, b.Snapshot(), "a").Last.Light == nil {
 			t.Error("put off though it is not due")
 		}
 		// It is due after an hour, sees for itself, and waits.
 		b.after(80 * time.Minute)
-		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(auditOf("a"))) != 2 {
-			t.Errorf("busy when it is due: %q, put off %t, audits at %v", got, putOff(), b.kids.startsOf(auditOf("a")))
+		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(judgingOf("a"))) != 2 {
+			t.Errorf("busy when it is due: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
 		}
 		if last := contracts().Last; last == nil || !last.Started.Equal(judgedAt) || last.Light != nil {
-			t.Errorf("the last audit is %+v", last)
+			t.Errorf("the last contract run is %+v", last)
 		}
 		b.after(40 * time.Minute)
-		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(auditOf("a"))) != 3 {
-			t.Errorf("idle again: %q, put off %t, audits at %v", got, putOff(), b.kids.startsOf(auditOf("a")))
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(judgingOf("a"))) != 3 {
+			t.Errorf("idle again: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
 		}
 		b.end()
 		for message, times := range map[string]int{"The device is left alone": 2, "The device is probed in full again": 2, "mpirun (process 7)": 2} {
@@ -76,16 +76,16 @@ func TestPutOff(t *testing.T) {
 	})
 }
 
-// TestPutOffInMidst: an audit whose first child crashed is put off if the device is in
+// TestPutOffInMidst: a contract run whose first child crashed is put off if the device is in
 // use by then, and keeps the verdicts that there are.
 func TestPutOffInMidst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, func(_ string, n int) script {
+		b := newContractBench(t, func(_ string, n int) script {
 			if n == 1 {
 				return light(scriptOK(time.Second))
 			}
 			return scriptOK(time.Second)
-		}, auditOnly(
+		}, contractsOnly(
 			crashes("y", "x", "holds"),
 			light(script{output: `{"end":{}}` + "\n", takes: time.Second}),
 			judged(time.Second, "x", "holds", "y", "holds"),

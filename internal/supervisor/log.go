@@ -25,9 +25,9 @@ type journal struct {
 	light bool
 	// notes are the skips and clamps of the last whole run.
 	notes string
-	// auditClasses are the kinds of failure since the last audit of which every
+	// contractClasses are the kinds of failure since the last contract run of which every
 	// run was ok.
-	auditClasses classes
+	contractClasses classes
 	// verdicts are those that were logged; nil before the first.
 	verdicts []state.Contract
 	// left is what was left of ended children, as it was logged.
@@ -66,23 +66,23 @@ func (j *journal) lightens(run *state.Run) {
 	j.light = run.Light != nil
 }
 
-// auditRun logs a finished run of the contract audit, without its verdicts.
-func (j *journal) auditRun(run *state.Run, stderr string) {
+// contractRun logs a finished run of the contract run, without its verdicts.
+func (j *journal) contractRun(run *state.Run, stderr string) {
 	if run.Outcome == state.OutcomeOK {
 		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
 		return
 	}
-	j.failed(run, stderr, &j.auditClasses, "A run of the contract audit on the device failed")
+	j.failed(run, stderr, &j.contractClasses, "A contract run on the device failed")
 }
 
-// auditEnd logs what became of an audit that is over.
-func (j *journal) auditEnd(a *audit) {
+// contractEnd logs what became of a contract run that is over.
+func (j *journal) contractEnd(a *judge) {
 	switch {
-	case !a.failed && len(j.auditClasses) > 0:
+	case !a.failed && len(j.contractClasses) > 0:
 		j.log.Info("The contracts of the device can be judged to the end now")
-		j.auditClasses = nil
-	case a.abandoned && !j.auditClasses.known("abandoned"):
-		j.log.Warn("The contract audit was broken off: too many of its processes were killed or crashed", "processes", maxContinuations+1)
+		j.contractClasses = nil
+	case a.abandoned && !j.contractClasses.known("abandoned"):
+		j.log.Warn("The contract run was broken off: too many of its processes were killed or crashed", "processes", maxContinuations+1)
 	}
 	j.judged(a.verdicts)
 }
@@ -109,7 +109,7 @@ func (j *journal) judged(verdicts []state.Contract) {
 	j.verdicts = verdicts
 }
 
-// sumUp logs the verdicts of the first audit.
+// sumUp logs the verdicts of the first contract run.
 func (j *journal) sumUp(verdicts []state.Contract) {
 	count := make(map[state.Verdict]int)
 	var violated, known []string
@@ -137,7 +137,7 @@ func (j *journal) sumUp(verdicts []state.Contract) {
 }
 
 // verdict logs a verdict that is another than before. Of those of the first
-// audit, whose sum was told, it tells only the violations.
+// contract run, whose sum was told, it tells only the violations.
 func (j *journal) verdict(c, before state.Contract) {
 	attrs := []any{"contract", c.Name}
 	if before.Verdict != "" {
@@ -263,10 +263,10 @@ func (j *journal) note(run *state.Run) {
 	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
-// stocktaking logs a finished run of the resource audit.
+// stocktaking logs a finished run of the inventory.
 func (j *journal) stocktaking(run *state.Run, stderr string) {
 	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "A run of the resource audit on the device failed")
+		j.failed(run, stderr, &j.classes, "A run of the inventory on the device failed")
 		return
 	}
 	if len(j.classes) > 0 {

@@ -64,11 +64,11 @@ func (s *Supervisor) missing(found []*worker) {
 func (w *worker) once(ctx context.Context) {
 	left := w.runsOnce(ctx)
 	defer w.endedSince(left)
-	if w.auditor == nil {
+	if w.taker == nil {
 		return
 	}
-	if res, err := w.auditor.takeStock(ctx); err == nil && res.left != nil {
-		w.auditor.journal.stuck(stuckState(res))
+	if res, err := w.taker.takeStock(ctx); err == nil && res.left != nil {
+		w.taker.journal.stuck(stuckState(res))
 	}
 }
 
@@ -84,16 +84,16 @@ func (w *worker) endedSince(left process) {
 	}
 }
 
-// runsOnce runs the probes and the contract audit once, and returns the child that
+// runsOnce runs the probes and the contract run once, and returns the child that
 // has not ended, after which none may follow; nil if there is none.
 func (w *worker) runsOnce(ctx context.Context) (left process) {
 	goesOn, left := w.runOnce(ctx, &w.probes)
-	if !goesOn || w.audit == nil {
+	if !goesOn || w.judge == nil {
 		return left
 	}
-	// What is left of an audit whose child was killed takes another child.
-	for goesOn, left = w.runOnce(ctx, &w.audit.job); goesOn && w.audit.goesOn(); {
-		goesOn, left = w.runOnce(ctx, &w.audit.job)
+	// What is left of a contract run whose child was killed takes another child.
+	for goesOn, left = w.runOnce(ctx, &w.judge.job); goesOn && w.judge.goesOn(); {
+		goesOn, left = w.runOnce(ctx, &w.judge.job)
 	}
 	return left
 }
@@ -116,6 +116,6 @@ func (w *worker) runOnce(ctx context.Context, j *job) (goesOn bool, left process
 		w.journal.stuck(stuckState(res))
 		return false, res.left
 	}
-	w.auditor.childEnded(res.run)
+	w.taker.childEnded(res.run)
 	return res.run != nil, nil
 }

@@ -11,19 +11,19 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// newOnceBench is a bench with audits of both kinds.
+// newOnceBench is a bench with contract runs and inventories.
 func newOnceBench(
-	t *testing.T, next func(device string, n int) script, audit func(device string, judged []string, n int) script,
+	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
 	stock func(device string, n int) script, change func(*Config), devices ...string,
 ) *stockBench {
 	t.Helper()
 	b := newStockBench(t, next, stock, func(c *Config) {
-		c.Contract = ContractConfig{Command: auditCommand, Timeout: 20 * time.Second}
+		c.Contract = ContractConfig{Command: contractCommand, Timeout: 20 * time.Second}
 		if change != nil {
 			change(c)
 		}
 	}, devices...)
-	b.kids.audit = audit
+	b.kids.judge = judge
 	return b
 }
 
@@ -39,14 +39,14 @@ func (s *stockBench) once(ctx context.Context) (time.Duration, error) {
 }
 
 func onceOK(takes time.Duration) (func(string, int) script, func(string, []string, int) script, func(string, int) script) {
-	return always(scriptOK(takes)), alwaysAudit(judged(takes, "x", "holds")), always(stocked(takes, state.Inventory{Index: 1}))
+	return always(scriptOK(takes)), alwaysJudge(judged(takes, "x", "holds")), always(stocked(takes, state.Inventory{Index: 1}))
 }
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, audit, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, audit, stock, nil, "b", "a")
+		probes, judge, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, stock, nil, "b", "a")
 		took, err := b.once(t.Context())
 		if err != nil || took != 3*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)
@@ -54,14 +54,14 @@ func TestOnce(t *testing.T) {
 		b.kids.check(t)
 		for _, device := range []string{"a", "b"} {
 			wantEqual(t, "probes", b.kids.startsOf(device), []time.Duration{0})
-			wantEqual(t, "audits", b.kids.startsOf(auditOf(device)), []time.Duration{time.Second})
+			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf(device)), []time.Duration{time.Second})
 			wantEqual(t, "stock", b.kids.startsOf(stockOf(device)), []time.Duration{2 * time.Second})
 			dev := stateOf(t, b.Snapshot(), device)
 			if !dev.Present || dev.Last == nil || dev.Contracts == nil || dev.Resources == nil || dev.Resources.Inventory == nil {
 				t.Errorf("state of %s: %+v", device, dev)
 			}
 			wantEqual(t, "verdicts", b.verdicts(device), []string{"x", "holds"})
-			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(auditOf(device)))+len(b.sink.runs(stockOf(device))), 3)
+			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(judgingOf(device)))+len(b.sink.runs(stockOf(device))), 3)
 		}
 		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
 		if !b.Snapshot().Ready {
@@ -103,14 +103,14 @@ func TestOnceIsBounded(t *testing.T) {
 			}
 			return scriptOK(time.Second)
 		}
-		_, audit, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, audit, stock, func(c *Config) { c.Concurrency = 3 }, devices...)
+		_, judge, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, stock, func(c *Config) { c.Concurrency = 3 }, devices...)
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
 		b.kids.check(t)
-		// Audits of resources have slots of their own.
-		if b.kids.most > 3+auditConcurrency {
+		// Inventories have slots of their own.
+		if b.kids.most > 3+inventoryConcurrency {
 			t.Errorf("%d children ran at the same time", b.kids.most)
 		}
 		for _, device := range devices {
@@ -119,18 +119,18 @@ func TestOnceIsBounded(t *testing.T) {
 				want = state.OutcomeTimeout
 			}
 			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []state.Outcome{want})
-			wantEqual(t, "audits of "+device, b.verdicts(device), []string{"x", "holds"})
+			wantEqual(t, "contract runs of "+device, b.verdicts(device), []string{"x", "holds"})
 			wantEqual(t, "stock of "+device, b.sink.count(stockOf(device)), 1)
 		}
 	})
 }
 
-// The contract audit goes on with another child, and stock is taken when all of them
+// The contract run goes on with another child, and stock is taken when all of them
 // have ended, of what they left.
 func TestOnceGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, _ []string, n int) script {
+		judge := func(_ string, _ []string, n int) script {
 			return [...]script{
 				opening(hangs("y", "x", "holds"), 12),
 				opening(crashes("z"), 13),
@@ -140,7 +140,7 @@ func TestOnceGoesOn(t *testing.T) {
 		stock := always(stocked(0, state.Inventory{Index: 1, PIDsVisible: true, Left: []state.Left{
 			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
-		b := newOnceBench(t, always(opening(scriptOK(0), 11)), audit, stock, nil, "a")
+		b := newOnceBench(t, always(opening(scriptOK(0), 11)), judge, stock, nil, "a")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -158,22 +158,22 @@ func TestOnceGoesOn(t *testing.T) {
 // A child that cannot be killed is told of and not waited for.
 func TestOnceStuck(t *testing.T) {
 	t.Parallel()
-	probes, audit, stock := onceOK(time.Second)
+	probes, judge, stock := onceOK(time.Second)
 	for _, c := range []struct {
-		name          string
-		stuck         func(b *stockBench, s script)
-		audits, stock int
-		took          time.Duration
-		kind          state.Kind
+		name            string
+		stuck           func(b *stockBench, s script)
+		judgings, stock int
+		took            time.Duration
+		kind            state.Kind
 	}{
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
 		{"probes", func(b *stockBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
 		{"contracts", func(b *stockBench, s script) {
-			b.kids.audit = func(device string, judged []string, n int) script {
+			b.kids.judge = func(device string, judged []string, n int) script {
 				if device == "bad" {
 					return s
 				}
-				return audit(device, judged, n)
+				return judge(device, judged, n)
 			}
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
 		{"stock", func(b *stockBench, s script) { b.kids.stock = onlyOn("bad", s, stock) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
@@ -181,14 +181,14 @@ func TestOnceStuck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newOnceBench(t, probes, audit, stock, nil, "bad", "good")
+				b := newOnceBench(t, probes, judge, stock, nil, "bad", "good")
 				s := scriptUnkillable()
 				c.stuck(b, s)
 				took, err := b.once(t.Context())
 				if err != nil || took != c.took {
 					t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
 				}
-				wantEqual(t, "audits", len(b.kids.startsOf(auditOf("bad"))), c.audits)
+				wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("bad"))), c.judgings)
 				wantEqual(t, "stock", len(b.kids.startsOf(stockOf("bad"))), c.stock)
 				dev := stateOf(t, b.Snapshot(), "bad")
 				stuck := dev.Stuck
@@ -214,9 +214,9 @@ func TestOnceStuck(t *testing.T) {
 func TestOnceSlowToEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, audit, stock := onceOK(time.Second)
+		probes, judge, stock := onceOK(time.Second)
 		s := scriptUnkillable()
-		b := newOnceBench(t, onlyOn("bad", s, probes), audit, func(device string, n int) script {
+		b := newOnceBench(t, onlyOn("bad", s, probes), judge, func(device string, n int) script {
 			// By now the probes of the device have been given up.
 			close(s.release)
 			return stock(device, n)
@@ -252,14 +252,14 @@ func TestOnceInterrupted(t *testing.T) {
 		told  []string
 	}{
 		{"in the probes", 5 * time.Second, []string{"a"}, nil},
-		{"in the contracts", 15 * time.Second, []string{"a", auditOf("a")}, []string{"a ok"}},
-		{"in the stock", 25 * time.Second, []string{"a", auditOf("a"), stockOf("a")}, []string{"a ok", auditOf("a") + " ok"}},
+		{"in the contracts", 15 * time.Second, []string{"a", judgingOf("a")}, []string{"a ok"}},
+		{"in the stock", 25 * time.Second, []string{"a", judgingOf("a"), stockOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				probes, audit, stock := onceOK(9 * time.Second)
-				b := newOnceBench(t, probes, audit, stock, nil, "a")
+				probes, judge, stock := onceOK(9 * time.Second)
+				b := newOnceBench(t, probes, judge, stock, nil, "a")
 				ctx, cancel := context.WithTimeout(t.Context(), c.after)
 				defer cancel()
 				took, err := b.once(ctx)
@@ -278,9 +278,9 @@ func TestOnceInterrupted(t *testing.T) {
 func TestOnceInterruptedWhileStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, audit, stock := onceOK(0)
+		_, judge, stock := onceOK(0)
 		s := scriptUnkillable()
-		b := newOnceBench(t, always(s), audit, stock, func(c *Config) { c.Concurrency = 1 }, "a", "b")
+		b := newOnceBench(t, always(s), judge, stock, func(c *Config) { c.Concurrency = 1 }, "a", "b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		took, err := b.once(ctx)
@@ -299,8 +299,8 @@ func TestOnceInterruptedWhileStuck(t *testing.T) {
 func TestOnceVanished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, audit, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, audit, stock, func(c *Config) {
+		probes, judge, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, stock, func(c *Config) {
 			c.Assess = func(d *state.DeviceState) *state.Assessment {
 				return &state.Assessment{Findings: []state.Finding{{Message: fmt.Sprint(d.Present)}}}
 			}
@@ -332,8 +332,8 @@ func TestOnceWithoutDevices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				probes, audit, stock := onceOK(0)
-				b := newOnceBench(t, probes, audit, stock, nil)
+				probes, judge, stock := onceOK(0)
+				b := newOnceBench(t, probes, judge, stock, nil)
 				b.host(c.err)
 				if _, err := b.once(t.Context()); err != nil {
 					t.Error(err)
@@ -351,8 +351,8 @@ func TestOnceWithoutDevices(t *testing.T) {
 func TestOnceCannotLookAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, audit, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, audit, stock, nil, "a")
+		probes, judge, stock := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, stock, nil, "a")
 		go func() {
 			time.Sleep(1500 * time.Millisecond)
 			b.host(errors.New("permission denied"))

@@ -259,9 +259,9 @@ func knowing(t *testing.T, firmware string, turn bool) script {
 	return script{output: b.String()}
 }
 
-// TestAuditOnChange: when the device or its software has become another, the contracts
+// TestContractsOnChange: when the device or its software has become another, the contracts
 // are judged anew at once, and that is logged.
-func TestAuditOnChange(t *testing.T) {
+func TestContractsOnChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // the tasks
@@ -276,7 +276,7 @@ func TestAuditOnChange(t *testing.T) {
 				return knowing(t, "", true)
 			}
 		}
-		b := newAuditBench(t, next, alwaysAudit(judged(time.Second, "notify_any", "holds")), func(c *Config) {
+		b := newContractBench(t, next, alwaysJudge(judged(time.Second, "notify_any", "holds")), func(c *Config) {
 			c.Contract.Interval = 0 // the default
 			command := c.Command
 			c.Command = func(device string, p Probing) Command {
@@ -288,7 +288,7 @@ func TestAuditOnChange(t *testing.T) {
 		}, "a")
 		b.start()
 		b.after(10*time.Minute + 30*time.Second)
-		wantEqual(t, "audits", fmt.Sprint(b.kids.startsOf(auditOf("a"))), "[0s 5m0s]")
+		wantEqual(t, "contract runs", fmt.Sprint(b.kids.startsOf(judgingOf("a"))), "[0s 5m0s]")
 		mu.Lock()
 		all := strings.Join(tasks, ", ")
 		mu.Unlock()
@@ -296,7 +296,7 @@ func TestAuditOnChange(t *testing.T) {
 		wantEqual(t, "lines of the log", b.logs("has changed; what is known of it is found out anew"), 1)
 		wantEqual(t, "changes in the log", b.logs("firmware 2, before 1"), 1)
 		b.after(24 * time.Hour)
-		wantEqual(t, "audits a day later", len(b.kids.startsOf(auditOf("a"))), 3)
+		wantEqual(t, "contract runs a day later", len(b.kids.startsOf(judgingOf("a"))), 3)
 		b.end()
 	})
 }

@@ -36,7 +36,7 @@ func (s *Supervisor) publish() {
 	}
 	for name, left := range s.leftovers {
 		if _, ok := s.workers[name]; ok {
-			continue // whose auditor shows it
+			continue // whose taker shows it
 		}
 		dev := state.DeviceState{Name: name, Resources: &state.Resources{Stuck: left.stuck}}
 		s.assess(&dev)

@@ -24,9 +24,9 @@ type Supervisor struct {
 	cfg    Config
 	launch launcher
 	random func() float64
-	// runs is the lane of all children but those of the resource audit, which have
-	// audits: they are never in the way of the others.
-	runs, audits *lane
+	// runs is the lane of all children but those of the inventory, which have
+	// inventories: they are never in the way of the others.
+	runs, inventories *lane
 
 	started  atomic.Bool
 	snapshot atomic.Pointer[state.Snapshot]
@@ -43,7 +43,7 @@ type Supervisor struct {
 	over    <-chan struct{}
 
 	mu sync.Mutex
-	// leftovers are children of audits of vanished devices, by device.
+	// leftovers are children of inventories of vanished devices, by device.
 	leftovers map[string]*leftover
 	// workers are the workers that have not ended, by device. Only the goroutine
 	// of Run adds and removes some.
@@ -63,15 +63,15 @@ func New(cfg Config) (*Supervisor, error) {
 		return nil, err
 	}
 	s := &Supervisor{
-		cfg:       cfg,
-		launch:    launch,
-		random:    rand.Float64,
-		runs:      newLane(cfg.Concurrency),
-		audits:    newLane(auditConcurrency),
-		ended:     make(chan *worker),
-		leftovers: make(map[string]*leftover),
-		workers:   make(map[string]*worker),
-		awaited:   make(map[string]bool),
+		cfg:         cfg,
+		launch:      launch,
+		random:      rand.Float64,
+		runs:        newLane(cfg.Concurrency),
+		inventories: newLane(inventoryConcurrency),
+		ended:       make(chan *worker),
+		leftovers:   make(map[string]*leftover),
+		workers:     make(map[string]*worker),
+		awaited:     make(map[string]bool),
 	}
 	s.publish()
 	return s, nil

@@ -23,32 +23,32 @@ type job struct {
 	timeout time.Duration
 	// due is when the next run is to start; zero while that is open.
 	due time.Time
-	// suspect tells that the last run of this kind, or a part of the last audit, had
+	// suspect tells that the last run of this kind, or a part of the last contract run, had
 	// to be killed at its deadline.
 	suspect bool
 }
 
 // worker probes one device and holds it to its contracts, one run after the other.
-// It and its auditor are the only ones that call the sinks for its device.
+// It and its taker are the only ones that call the sinks for its device.
 type worker struct {
 	s    *Supervisor
 	name string
 	// cancel makes the worker end. It is set when the worker is started.
 	cancel context.CancelCauseFunc
-	// journal, probes, failures and audit are used by the worker's goroutine only.
-	// failures counts the runs of the probes since the last one that was ok; audit
-	// is nil for no audit.
+	// journal, probes, failures and judge are used by the worker's goroutine only.
+	// failures counts the runs of the probes since the last one that was ok; judge
+	// is nil for no contract run.
 	journal  journal
 	probes   job
 	failures int
-	audit    *audit
+	judge    *judge
 	// rounds is what the runs of the probes leave to those to come; changed tells that
-	// the device is another than the last contract audit judged. Both are used as those
+	// the device is another than the last contract run judged. Both are used as those
 	// above.
 	rounds  rounds
 	changed bool
-	// auditor takes stock beside all that; nil for nobody.
-	auditor *auditor
+	// taker takes stock beside all that; nil for nobody.
+	taker *taker
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
@@ -69,10 +69,10 @@ func newWorker(s *Supervisor, name string) *worker {
 		state:   state.DeviceState{Name: name, Present: true},
 	}
 	if s.cfg.Contract.Command != nil {
-		w.audit = newAudit(s.cfg.Contract.Timeout)
+		w.judge = newJudge(s.cfg.Contract.Timeout)
 	}
 	if s.cfg.Inventory.Command != nil {
-		w.auditor = newAuditor(w)
+		w.taker = newTaker(w)
 	}
 	return w
 }
@@ -82,12 +82,12 @@ func newWorker(s *Supervisor, name string) *worker {
 // device has vanished and when all is done.
 func (w *worker) work(all, own context.Context) {
 	defer w.cancel(nil)
-	var auditing sync.WaitGroup
-	if w.auditor != nil {
-		auditing.Go(func() { w.auditor.run(own) })
+	var taking sync.WaitGroup
+	if w.taker != nil {
+		taking.Go(func() { w.taker.run(own) })
 	}
 	ended := w.runAll(all, own)
-	auditing.Wait()
+	taking.Wait()
 	if !ended || !errors.Is(context.Cause(own), errVanished) {
 		return
 	}
@@ -126,7 +126,7 @@ func (w *worker) runAll(all, own context.Context) bool {
 		if res.left != nil && !w.stuck(all, res) {
 			return false
 		}
-		w.auditor.childEnded(res.run)
+		w.taker.childEnded(res.run)
 		if res.run != nil {
 			w.schedule(j, res.run)
 		}
@@ -135,7 +135,7 @@ func (w *worker) runAll(all, own context.Context) bool {
 
 // next returns the job that is due first; of two at once, the probes.
 func (w *worker) next() *job {
-	if a := w.audit; a != nil && !a.due.IsZero() && a.due.Before(w.probes.due) {
+	if a := w.judge; a != nil && !a.due.IsZero() && a.due.Before(w.probes.due) {
 		return &a.job
 	}
 	return &w.probes
@@ -145,15 +145,15 @@ func (w *worker) next() *job {
 func (w *worker) task(j *job) task {
 	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
 	if j.kind == state.KindContract {
-		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.audit.leaveOut()) }
+		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.judge.leaveOut()) }
 	} else {
 		t.command = func() Command { return w.s.cfg.Command(w.name, w.rounds.task()) }
 	}
 	return t
 }
 
-// acquire waits for a slot. A suspect audit stops waiting when the probes of its device are due, with an
-// error: what the probes measure must not grow old because audits hang elsewhere.
+// acquire waits for a slot. A suspect contract run stops waiting when the probes of its device are due, with an
+// error: what the probes measure must not grow old because contract runs hang elsewhere.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
 	patient := ctx
 	if j.kind == state.KindContract {
@@ -169,7 +169,7 @@ func (w *worker) hand(j *job, res result) {
 	run := res.run
 	take := w.probed
 	if j.kind == state.KindContract {
-		take = w.audited
+		take = w.contractRun
 	}
 	change := take(res)
 	for _, sink := range w.s.cfg.Sinks {
@@ -206,7 +206,7 @@ func (w *worker) probed(res result) (change func(*state.DeviceState)) {
 		w.journal.changed(changes)
 	}
 	measured := run.Kept()
-	waits := w.audit != nil && !w.audit.goesOn() && w.audit.due.IsZero()
+	waits := w.judge != nil && !w.judge.goesOn() && w.judge.due.IsZero()
 	return func(dev *state.DeviceState) {
 		dev.Last = kept
 		if waits {
@@ -247,26 +247,26 @@ func latestVectors(before *state.Notification, run *state.Run) *state.Notificati
 	return after
 }
 
-// audited is probed for a run of the audit. What the run itself did not live to
+// judged is probed for a run of the contract run. What the run itself did not live to
 // say, the verdict on the contract that ended it, is added to it.
-func (w *worker) audited(res result) (change func(*state.DeviceState)) {
-	a := w.audit
+func (w *worker) contractRun(res result) (change func(*state.DeviceState)) {
+	a := w.judge
 	if light := res.run.Light; light != nil && res.run.Outcome == state.OutcomeOK {
 		a.children = 0
 		return func(dev *state.DeviceState) { dev.Contracts = putOff(dev.Contracts, light) }
 	}
 	a.take(res)
-	w.journal.auditRun(res.run, res.stderr)
+	w.journal.contractRun(res.run, res.stderr)
 	if !a.goesOn() {
-		w.journal.auditEnd(a)
+		w.journal.contractEnd(a)
 	}
 	contracts := &state.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
-	// What an earlier child of the audit could not destroy was not destroyed in it.
+	// What an earlier child of the contract run could not destroy was not destroyed in it.
 	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
 	return func(dev *state.DeviceState) { dev.Contracts = contracts }
 }
 
-// putOff returns what is known of the contracts while an audit waits for the reason l;
+// putOff returns what is known of the contracts while a contract run waits for the reason l;
 // nil for none. It does not change what was known before.
 func putOff(before *state.Contracts, l *state.Light) *state.Contracts {
 	if before == nil && l == nil {
@@ -320,22 +320,22 @@ func (w *worker) info() *state.Device {
 func (w *worker) schedule(j *job, run *state.Run) {
 	now := time.Now()
 	if j.kind == state.KindContract {
-		// What is left of an audit waits for nothing but the probes, if they were
+		// What is left of a contract run waits for nothing but the probes, if they were
 		// due before.
 		j.due = now
 		switch {
-		case w.audit.goesOn():
+		case w.judge.goesOn():
 		case run.Light != nil:
 			j.due = time.Time{}
 		default:
-			j.due = now.Add(w.regular(w.audit.began, w.s.cfg.Contract.Interval))
+			j.due = now.Add(w.regular(w.judge.began, w.s.cfg.Contract.Interval))
 		}
 	} else {
 		j.due = now.Add(w.nextDelay(run))
 	}
-	// An audit that was put off waits for a run that finds the device idle.
-	if w.audit != nil && !w.audit.goesOn() && run.Light == nil && (w.audit.due.IsZero() || w.changed) {
-		w.audit.due, w.changed = now, false
+	// A contract run that was put off waits for a run that finds the device idle.
+	if w.judge != nil && !w.judge.goesOn() && run.Light == nil && (w.judge.due.IsZero() || w.changed) {
+		w.judge.due, w.changed = now, false
 	}
 }
 

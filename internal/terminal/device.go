@@ -65,7 +65,7 @@ func kindName(k state.Kind) string {
 	case state.KindContract:
 		return "contracts"
 	case state.KindInventory:
-		return "resource audit"
+		return "inventory"
 	default:
 		return string(k)
 	}
@@ -224,7 +224,7 @@ func (p *page) known(d *api.Device) {
 	}
 }
 
-// audit writes how the resource audit went.
+// audit writes how the inventory went.
 func (p *page) audit(r *api.Resources) {
 	if r == nil {
 		p.run("Resources", nil)

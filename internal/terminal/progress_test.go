@@ -33,8 +33,8 @@ func TestProgress(t *testing.T) {
 probes             2/12 mlx5_1           timeout   10.0 s  no end within 10s ...
 contracts          1/12 mlx5_0           crashed   1.00 s  killed by SIGSEGV
 contracts          1/12 mlx5_0           ok        2.00 s
-resource audit     1/12 mlx5_1           ok       12.0 ms
-resource audit     2/12 mlx5_0           failed   12.0 ms  ??[31m?]0;owned?<b...
+inventory          1/12 mlx5_1           ok       12.0 ms
+inventory          2/12 mlx5_0           failed   12.0 ms  ??[31m?]0;owned?<b...
 `
 	if b.String() != want {
 		t.Errorf("it shows\n%s, want\n%s", b.String(), want)

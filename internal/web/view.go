@@ -253,8 +253,8 @@ func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
 	v.Runs = []runView{
 		{What: "Probes", Run: d.Run, None: "not run yet"},
-		{What: "Contract audit", None: "not run yet, or switched off"},
-		{What: "Resource audit", None: "not run yet, or switched off"},
+		{What: "Contract run", None: "not run yet, or switched off"},
+		{What: "Inventory", None: "not run yet, or switched off"},
 	}
 	if d.Contracts != nil {
 		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Run, d.Contracts.PutOff

@@ -54,7 +54,7 @@ func stream(t *testing.T, write func(*wire.Writer) error) io.Reader {
 	return strings.NewReader(sb.String())
 }
 
-// TestInventory makes sure that what a resource audit writes is what is read.
+// TestInventory makes sure that what an inventory writes is what is read.
 func TestInventory(t *testing.T) {
 	want := inventory()
 	var run state.Run

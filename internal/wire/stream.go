@@ -106,7 +106,7 @@ func (w *Writer) Context(c state.Context) error { return w.write(line{Context: &
 // Light says why the run does as little as it can.
 func (w *Writer) Light(l state.Light) error { return w.write(line{Light: &l}) }
 
-// Inventory says what the resource audit found so far. A second one takes the place
+// Inventory says what the inventory found so far. A second one takes the place
 // of the first.
 func (w *Writer) Inventory(i state.Inventory) error { return w.write(line{Inventory: &i}) }
 

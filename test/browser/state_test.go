@@ -33,7 +33,7 @@ type scene struct {
 
 // built is a state of the built exporter, with some flags. The state is reached once
 // the page shows each of some texts: one of each run that the state is of, for the
-// probes and the resource audit do not wait for each other. The contract audit comes
+// probes and the inventory do not wait for each other. The contract run comes
 // after the probes.
 func built(shows []string, flags ...string) func(*testing.T) (string, func() []string) {
 	return func(t *testing.T) (string, func() []string) {
@@ -109,7 +109,7 @@ func states() []scene {
 		{
 			name:    "leaks",
 			verdict: "critical",
-			start:   built([]string{"--device.exclude=sim_leaky0"}, append(profile("leak"), "--contract.interval=0s", "--audit.interval=1s", "--config.file="+filepath.Join("testdata", "impatient.yaml"))...),
+			start:   built([]string{"--device.exclude=sim_leaky0"}, append(profile("leak"), "--contract.interval=0s", "--inventory.interval=1s", "--config.file="+filepath.Join("testdata", "impatient.yaml"))...),
 			says:    []string{"sim_leaky0", "1 qp"},
 			advises: []string{"--device.exclude=sim_leaky0", "dmesg"},
 			shows:   []string{"fuser -v /dev/infiniband/uverbs*"},

@@ -182,7 +182,7 @@ func TestAuditStatus(t *testing.T) {
 				args := quickly("--fail-on=" + failOn)
 				for _, arg := range c.args {
 					arg = strings.ReplaceAll(arg, "FILE", running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}\n"))
-					args = append(args, strings.ReplaceAll(arg, "LOW", running.File(t, "low.yaml", "audit: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
+					args = append(args, strings.ReplaceAll(arg, "LOW", running.File(t, "low.yaml", "findings: {memlock_near_limit: {warning: 0.4}, orphan_age: 0s}\n")))
 				}
 				r := newAudit(t, c.profile, nil, args...).run(t)
 				if r.status != want || r.stderr != "" {
@@ -260,12 +260,12 @@ func TestAuditRefused(t *testing.T) {
 		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
-		{"interval", "", []string{"--audit.interval=1s"}, false, []string{"--audit.interval"}},
+		{"interval", "", []string{"--inventory.interval=1s"}, false, []string{"--inventory.interval"}},
 		{"argument", "", []string{"sim_rxe0"}, false, []string{"sim_rxe0"}},
 		{"timeout", "", []string{"--probe.timeout=1s"}, false, []string{"--probe.timeout 1s", "destroy_timeout"}},
 		{"contract timeout", "", []string{"--contract.timeout=1s"}, false, []string{"--contract.timeout 1s", "destroy_timeout"}},
-		{"numbers", "", []string{"--probe.timeout=0s", "--audit.owners=-1", "--probe.concurrency=0", "--notification.vectors=513"}, false, []string{
-			"--probe.timeout is 0s", "--audit.owners is -1", "--probe.concurrency is 0", "--notification.vectors is 513",
+		{"numbers", "", []string{"--probe.timeout=0s", "--inventory.owners=-1", "--probe.concurrency=0", "--notification.vectors=513"}, false, []string{
+			"--probe.timeout is 0s", "--inventory.owners is -1", "--probe.concurrency is 0", "--notification.vectors is 513",
 		}},
 		{"config file", "", []string{"--config.file=nope.yaml"}, false, []string{"--config.file", "no such file"}},
 		{"profile", "devices: nonsense\n", nil, false, []string{"--simulated.profile"}},
@@ -380,8 +380,8 @@ func TestAuditPrometheus(t *testing.T) {
 	for _, device := range []string{"sim_rxe0", "sim_siw0", "sim_ib0"} {
 		m.want(t, 1, "rdma_probe_runs_total", "device", device, "outcome", "ok")
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
-		m.want(t, 1, "rdma_audit_runs_total", "device", device, "outcome", "ok")
-		m.want(t, 1, "rdma_audit_success", "device", device)
+		m.want(t, 1, "rdma_inventory_runs_total", "device", device, "outcome", "ok")
+		m.want(t, 1, "rdma_inventory_success", "device", device)
 		m.want(t, 0, "rdma_probe_stuck", "device", device, "verb", "")
 		wantEachJudged(t, m, device)
 	}
@@ -399,7 +399,7 @@ func TestAuditPrometheus(t *testing.T) {
 	}
 
 	e := start(t, "--provider=simulated")
-	e.audited(t, "sim_rxe0", "sim_siw0", "sim_ib0")
+	e.judged(t, "sim_rxe0", "sim_siw0", "sim_ib0")
 	served := e.stocked(t, "sim_rxe0", "sim_siw0", "sim_ib0")
 	for name := range served {
 		if own := strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_"); !own && m[name] == nil {
@@ -741,7 +741,7 @@ func TestAuditOnTerminal(t *testing.T) {
 				t.Errorf("there are colours in what is no terminal:\n%q\n%q", r.stdout, r.stderr)
 			}
 			plain := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")
-			steps := regexp.MustCompile(`(?m)^(probes|contracts|resource audit) +1/1 sim0 +ok +\S+ \S+$`).FindAllString(plain, -1)
+			steps := regexp.MustCompile(`(?m)^(probes|contracts|inventory) +1/1 sim0 +ok +\S+ \S+$`).FindAllString(plain, -1)
 			if want := map[bool]int{true: 3}[c.progress]; len(steps) != want {
 				t.Errorf("%d steps, want %d:\n%s", len(steps), want, plain)
 			}

@@ -21,15 +21,15 @@ func contracts() []string {
 	return all
 }
 
-// audited waits until the first audits of devices have ended well, and what came out is
+// judged waits until the first contract runs of devices have ended well, and what came out is
 // there, too, which is a moment later.
-func (e *exporter) audited(t testing.TB, devices ...string) metrics {
+func (e *exporter) judged(t testing.TB, devices ...string) metrics {
 	t.Helper()
 	var m metrics
-	running.Eventually(t, "the devices are audited", func() bool {
+	running.Eventually(t, "the devices are judged", func() bool {
 		m = e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
-			return m.audits(device, "ok") < 1 || len(m.judged(device)) < len(contracts())
+			return m.contractRuns(device, "ok") < 1 || len(m.judged(device)) < len(contracts())
 		})
 	})
 	return m
@@ -70,12 +70,12 @@ func (m metrics) violated(device string) []string {
 	return all
 }
 
-// Without a word in the flags, each device is audited right after it was probed.
-func TestAuditAtStart(t *testing.T) {
+// Without a word in the flags, each device is judged right after it was probed.
+func TestContractAtStart(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated")
 	devices := []string{"sim_rxe0", "sim_siw0", "sim_ib0"}
-	e.audited(t, devices...)
+	e.judged(t, devices...)
 	text, m := e.exposition(t)
 	checkExposition(t, text)
 	for _, device := range devices {
@@ -92,27 +92,27 @@ func TestAuditAtStart(t *testing.T) {
 		m.absent(t, "rdma_probe_undestroyed_objects", "device", device)
 	}
 	// The log shows it a moment later than the metrics.
-	running.Eventually(t, "the log sums up each audit", func() bool {
+	running.Eventually(t, "the log sums up each contract run", func() bool {
 		return strings.Count(e.Log.String(), "The contracts of the device were judged for the first time") == len(devices)
 	})
 }
 
-func TestAuditsFollowTheirInterval(t *testing.T) {
+func TestContractRunsFollowTheirInterval(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--device.include=sim_siw0", "--contract.interval=100ms", "--probe.interval=1s", "--notification.samples=0")
-	running.Eventually(t, "three audits and as many runs of the probes", func() bool {
+	running.Eventually(t, "three contract runs and as many runs of the probes", func() bool {
 		m := e.scrape(t)
-		return m.audits("sim_siw0", "ok") >= 3 && m.runs("sim_siw0", "ok") >= 3
+		return m.contractRuns("sim_siw0", "ok") >= 3 && m.runs("sim_siw0", "ok") >= 3
 	})
 }
 
-func TestAuditsAreOff(t *testing.T) {
+func TestContractRunsAreOff(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--contract.interval=0s", "--probe.interval=500ms", "--notification.samples=0")
 	running.Eventually(t, "the devices are probed thrice", func() bool { return e.scrape(t).runs("sim_siw0", "ok") >= 3 })
 	m := e.scrape(t)
 	if n := m.sum("rdma_contract_runs_total"); n != 0 {
-		t.Errorf("%v runs of audits that are switched off", n)
+		t.Errorf("%v runs of contract runs that are switched off", n)
 	}
 	for _, metric := range []string{"rdma_contract_violated", "rdma_contract_skipped", "rdma_contract_duration_seconds"} {
 		m.absent(t, metric)
@@ -133,7 +133,7 @@ func TestViolations(t *testing.T) {
 	}
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile.String()),
 		"--probe.interval=1h", "--probe.timeout=1m", "--contract.timeout=2m", "--probe.concurrency=8", "--notification.samples=0")
-	m := e.audited(t, devices...)
+	m := e.judged(t, devices...)
 	for _, device := range devices {
 		wantEachJudged(t, m, device)
 	}
@@ -159,18 +159,18 @@ func containsAll(s string, parts []string) bool {
 	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(s, p) })
 }
 
-// A contract on which the child of an audit hangs or crashes is skipped and says
+// A contract on which the child of a contract run hangs or crashes is skipped and says
 // so; the others are judged, and the probes go on.
-func TestAuditIsInterrupted(t *testing.T) {
+func TestContractIsInterrupted(t *testing.T) {
 	t.Parallel()
-	// Only the audit attaches a queue pair to a multicast group.
+	// Only the contract run attaches a queue pair to a multicast group.
 	const culprit = "qp_destroy_busy_multicast"
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", `devices:
   - {name: hanging, like: sim_ib0, faults: [{verb: ibv_attach_mcast, hang: true}]}
   - {name: crashing, like: sim_ib0, faults: [{verb: ibv_attach_mcast, crash: true}]}
   - {name: breaking, like: sim_ib0, faults: [{verb: ibv_detach_mcast, crash: true}]}
 `), "--probe.interval=1s", "--probe.concurrency=4", "--contract.timeout=20s", "--notification.samples=0")
-	m := e.audited(t, "hanging", "crashing", "breaking")
+	m := e.judged(t, "hanging", "crashing", "breaking")
 	for device, want := range map[string]string{"hanging": "timeout", "crashing": "crashed"} {
 		wantEachJudged(t, m, device)
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", want)
@@ -190,7 +190,7 @@ func TestAuditIsInterrupted(t *testing.T) {
 	if got := m.violated("breaking"); !slices.Equal(got, []string{culprit}) {
 		t.Errorf("breaking violates %q", got)
 	}
-	const failed = "A run of the contract audit on the device failed"
+	const failed = "A run of the contract run on the device failed"
 	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
 		running.Eventually(t, fmt.Sprintf("the log says %q %d times", text, want), func() bool { return strings.Count(e.Log.String(), text) == want })
 	}
@@ -200,7 +200,7 @@ func TestAuditIsInterrupted(t *testing.T) {
 // contracts to leave out.
 func TestContractByHand(t *testing.T) {
 	t.Parallel()
-	audit := func(device, settings string) *state.Run {
+	judging := func(device, settings string) *state.Run {
 		t.Helper()
 		r := invokeWith(t, settings, binary, t.TempDir(), "contract", "--device="+device)
 		if r.status != 0 || r.stderr != "" {
@@ -220,17 +220,17 @@ func TestContractByHand(t *testing.T) {
 		return all
 	}
 
-	run := audit("sim_ib0", `{"provider": "simulated"}`)
+	run := judging("sim_ib0", `{"provider": "simulated"}`)
 	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.Judging != "" {
 		t.Errorf("judged are %q, error %q", got, run.Error)
 	}
 	left := contracts()[2:]
-	run = audit("sim_siw0", fmt.Sprintf(`{"provider": "simulated", "judged": ["%s", "%s"]}`, contracts()[0], contracts()[1]))
+	run = judging("sim_siw0", fmt.Sprintf(`{"provider": "simulated", "judged": ["%s", "%s"]}`, contracts()[0], contracts()[1]))
 	if got := names(run); !slices.Equal(got, left) {
 		t.Errorf("judged are %q, want %q", got, left)
 	}
 	// This host may have no RDMA at all, and certainly no such device.
-	if run = audit("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
+	if run = judging("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
 		t.Errorf("of a device that is not there: %+v", run)
 	}
 	r := invokeWith(t, `{"provider": "simulated", "probe": {"destroy_timeout": -1}}`, binary, t.TempDir(), "contract", "--device=sim_ib0")

@@ -24,10 +24,10 @@ var idleLines = regexp.MustCompile(`(?m)^(# (HELP|TYPE) )?rdma_(probe_light|prob
 // With --probe.when=idle, devices that others use are left alone, and nobody else's.
 func TestLight(t *testing.T) {
 	t.Parallel()
-	flags := []string{"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", lightProfile), "--probe.interval=300ms", "--audit.interval=0"}
+	flags := []string{"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", lightProfile), "--probe.interval=300ms", "--inventory.interval=0"}
 	e := start(t, append(flags, "--probe.when=idle")...)
 	e.ready(t)
-	running.Eventually(t, "the contracts of the idle device", func() bool { return e.scrape(t).audits("idle", "ok") >= 1 })
+	running.Eventually(t, "the contracts of the idle device", func() bool { return e.scrape(t).contractRuns("idle", "ok") >= 1 })
 	running.Eventually(t, "three runs", func() bool {
 		m := e.scrape(t)
 		return m.runs("busy", "ok") >= 3 && m.runs("untold", "ok") >= 3
@@ -70,7 +70,7 @@ func TestLight(t *testing.T) {
 	always := start(t, flags...)
 	running.Eventually(t, "the contracts of all devices", func() bool {
 		m := always.scrape(t)
-		return m.audits("busy", "ok") >= 1 && m.audits("untold", "ok") >= 1
+		return m.contractRuns("busy", "ok") >= 1 && m.contractRuns("untold", "ok") >= 1
 	})
 	always.scrape(t).absent(t, "rdma_probe_light")
 }

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// stocked waits until a resource audit of each device was ok, and returns a scrape
+// stocked waits until an inventory of each device was ok, and returns a scrape
 // from then.
 func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 	t.Helper()
@@ -18,7 +18,7 @@ func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 	running.Eventually(t, "each device is audited", func() bool {
 		m = e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
-			return m.sum("rdma_audit_runs_total", "device", device, "outcome", "ok") < 1
+			return m.sum("rdma_inventory_runs_total", "device", device, "outcome", "ok") < 1
 		})
 	})
 	return m
@@ -28,7 +28,7 @@ func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 // Others, of what its probes find, are left out.
 func (m metrics) found(device string) []string {
 	kinds := []string{}
-	for _, s := range m.all("rdma_audit_findings", "device", device) {
+	for _, s := range m.all("rdma_findings", "device", device) {
 		switch kind := state.FindingKind(s.labels["finding"]); kind {
 		case state.FindingNearLimit, state.FindingCgroupNearLimit, state.FindingMemlock, state.FindingOrphaned, state.FindingLeaked,
 			state.FindingQPError, state.FindingCQUnfillable, state.FindingIncomplete, state.FindingPIDsInvisible:
@@ -51,10 +51,10 @@ func TestResources(t *testing.T) {
 	e.ready(t) // what limits there are is known from the probes
 	text, m := e.exposition(t)
 	checkExposition(t, text)
-	m.want(t, 1, "rdma_audit_pid_visibility")
+	m.want(t, 1, "rdma_inventory_pid_visibility")
 	for _, device := range devices {
-		m.want(t, 1, "rdma_audit_success", "device", device)
-		m.absent(t, "rdma_audit_incomplete", "device", device)
+		m.want(t, 1, "rdma_inventory_success", "device", device)
+		m.absent(t, "rdma_inventory_incomplete", "device", device)
 		for _, typ := range []string{"pd", "cq", "qp", "mr"} {
 			for _, owner := range []string{"user", "kernel"} {
 				n, limit := m.sum("rdma_resource_objects", "device", device, "type", typ, "owner", owner), m.sum("rdma_resource_limit", "device", device, "type", typ)
@@ -63,7 +63,7 @@ func TestResources(t *testing.T) {
 				}
 			}
 		}
-		if found := m.found(device); len(found) != 0 || len(m.all("rdma_audit_findings", "device", device)) == 0 {
+		if found := m.found(device); len(found) != 0 || len(m.all("rdma_findings", "device", device)) == 0 {
 			t.Errorf("%s has the findings %q", device, found)
 		}
 	}
@@ -85,15 +85,15 @@ func TestResourceTrouble(t *testing.T) {
   - {name: leaked, like: sim_rxe0, resources: {holders: [], leak: {objects: {qp: 1}, times: 2}}}
   - {name: qp_error, like: sim_rxe0, resources: {holders: [{pid: 7, queue_pairs: [{type: rc, state: err, objects: 5}]}]}}
   - {name: cq_unfillable, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {cq: 1}, cq_entries: 65536}]}}
-  - {name: audit_incomplete, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {srq: 2}}], incomplete: {srq: not_supported}}}
-  - {name: audit_incomplete.hang, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 2}}], incomplete: {qp: hang}}}
-  - {name: audit_incomplete.gone, like: sim_rxe0, vanish: true}
+  - {name: inventory_incomplete, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {srq: 2}}], incomplete: {srq: not_supported}}}
+  - {name: inventory_incomplete.hang, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 2}}], incomplete: {qp: hang}}}
+  - {name: inventory_incomplete.gone, like: sim_rxe0, vanish: true}
   - {name: pids_invisible, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {qp: 1}}], pids_invisible: true}}
 `
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
-		"--config.file="+running.File(t, "config.yaml", "audit: {orphan_age: 1ms}"),
+		"--config.file="+running.File(t, "config.yaml", "findings: {orphan_age: 1ms}"),
 		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=1s", "--probe.max-backoff=1s", "--probe.concurrency=4",
-		"--audit.interval=500ms", "--audit.timeout=5s")
+		"--inventory.interval=500ms", "--inventory.timeout=5s")
 	var devices []string
 	for line := range strings.Lines(profile) {
 		if rest, ok := strings.CutPrefix(line, "  - {name: "); ok {
@@ -111,7 +111,7 @@ func TestResourceTrouble(t *testing.T) {
 	running.Eventually(t, "each device has been found out", func() bool {
 		m := e.scrape(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
-			return len(m.all("rdma_audit_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
+			return len(m.all("rdma_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
 		})
 	})
 	text, m := e.exposition(t)
@@ -132,8 +132,8 @@ func TestResourceTrouble(t *testing.T) {
 		t.Errorf("%v objects are left on the device that leaks nothing", n)
 	}
 	// The kernel's count is known even where the rest hangs.
-	m.want(t, 2, "rdma_resource_objects", "device", "audit_incomplete.hang", "type", "qp", "owner", "unknown")
-	if m.sum("rdma_audit_runs_total", "device", "audit_incomplete.hang", "outcome", "timeout") == 0 {
+	m.want(t, 2, "rdma_resource_objects", "device", "inventory_incomplete.hang", "type", "qp", "owner", "unknown")
+	if m.sum("rdma_inventory_runs_total", "device", "inventory_incomplete.hang", "outcome", "timeout") == 0 {
 		t.Error("the audit that hangs was not killed")
 	}
 }

@@ -36,7 +36,7 @@ const devices = 2
 // processor.
 var flags = []string{
 	"--probe.interval=1h", "--probe.timeout=2m", "--probe.max-backoff=1h", "--notification.deadline=5s", "--notification.budget=20s",
-	"--contract.timeout=4m", "--audit.interval=1s", "--audit.timeout=1m",
+	"--contract.timeout=4m", "--inventory.interval=1s", "--inventory.timeout=1m",
 }
 
 // difference is in what a container may, or must, differ from the plain program.
@@ -56,8 +56,8 @@ var withoutCapabilities = []difference{
 // ownProcesses is how it differs besides in a pid namespace of its own: the kernel
 // names the owners of objects to nobody who does not see them.
 var ownProcesses = []difference{
-	{`rdma_audit_pid_visibility\{\}`, "the processes of the host are not seen"},
-	{`rdma_audit_findings\{.*finding="pids_invisible".*\}`, "which is a finding"},
+	{`rdma_inventory_pid_visibility\{\}`, "the processes of the host are not seen"},
+	{`rdma_findings\{.*finding="pids_invisible".*\}`, "which is a finding"},
 	{`rdma_owner_locked_(limit_)?bytes\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="unknown",.*,pid="",.*\}`, "what it holds is nobody's"},
@@ -305,7 +305,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 		if m, problem = scraped(&client, address); problem != nil {
 			continue
 		}
-		problem = fmt.Errorf("probes %v, contracts %v, audits %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_audit_last_run_timestamp_seconds"])
+		problem = fmt.Errorf("probes %v, contracts %v, audits %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_inventory_last_run_timestamp_seconds"])
 		if len(m["rdma_contract_duration_seconds"].GetMetric()) < devices {
 			continue
 		}
@@ -313,7 +313,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 			judged = time.Now()
 		}
 		later := 0
-		for _, s := range m["rdma_audit_last_run_timestamp_seconds"].GetMetric() {
+		for _, s := range m["rdma_inventory_last_run_timestamp_seconds"].GetMetric() {
 			if s.GetGauge().GetValue() > float64(judged.UnixNano())/1e9 {
 				later++
 			}
@@ -342,7 +342,7 @@ func scraped(client *http.Client, address string) (map[string]*dto.MetricFamily,
 
 // same are the metrics whose values are compared too. Those of the others are times,
 // counts, latencies and what follows from them, and the process's own.
-var same = regexp.MustCompile(`^rdma_(devices|device_.*|port_.*|probe_success|probe_skipped|probe_.*_(requested|actual|queried)|probe_qp_max_inline_bytes|contract_violated|contract_skipped|audit_success|audit_findings|audit_incomplete|audit_pid_visibility|resource_.*)$`)
+var same = regexp.MustCompile(`^rdma_(devices|device_.*|port_.*|probe_success|probe_skipped|probe_.*_(requested|actual|queried)|probe_qp_max_inline_bytes|contract_violated|contract_skipped|audit_success|audit_findings|inventory_incomplete|audit_pid_visibility|resource_.*)$`)
 
 // chance is a finding that comes of latencies.
 const chance = `finding="slow_vector"`

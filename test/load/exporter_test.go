@@ -37,7 +37,7 @@ func start(t *testing.T, devices int, interval time.Duration) *exporter {
 	p := running.Launch(t, "the exporter", binary, "--web.listen-address=127.0.0.1:0", "--provider=simulated",
 		"--simulated.profile="+running.File(t, "profile.yaml", string(profile)),
 		"--probe.interval="+interval.String(), "--probe.jitter=0", "--probe.concurrency=4",
-		"--notification.samples=10", "--contract.interval=0s", "--audit.interval=10m")
+		"--notification.samples=10", "--contract.interval=0s", "--inventory.interval=10m")
 	t.Cleanup(func() {
 		p.Stop(t)
 		if err := p.Err(); err != nil {

@@ -48,7 +48,7 @@ func measureIdle(t *testing.T, table *table, situation string, devices int, ours
 			table.add(situation, "CPU of its children", "% of one core", share(children))
 			table.add(situation, "CPU in all", "% of one core", share(own+children), share(other))
 			table.add(situation, "runs of the probes", "a minute", minutely("rdma_probe_runs_total"))
-			table.add(situation, "resource audits", "a minute", minutely("rdma_audit_runs_total"))
+			table.add(situation, "inventories", "a minute", minutely("rdma_inventory_runs_total"))
 			addMemory(t, table, situation, o, p)
 			o.stop()
 			p.stop()

@@ -17,7 +17,7 @@ import (
 // one, and only their ratios mean something.
 func TestRealDevices(t *testing.T) {
 	addDevices(t, 8)
-	t.Run("audit", compareAudits)
+	t.Run("inventory", compareInventories)
 	t.Run("probe", compareProbes)
 	t.Run("scrape", func(t *testing.T) {
 		for _, n := range []int{8, 64} {
@@ -40,10 +40,10 @@ func TestRealDevices(t *testing.T) {
 // tables are the types that rdma(8) knows, in the words of its command line.
 var tables = []string{"qp", "cq", "mr", "pd", "cm_id", "ctx", "srq"}
 
-// compareAudits measures the child process of one resource audit of rxe0, from its
+// compareInventories measures the child process of one inventory of rxe0, from its
 // start to its end, beside rdma(8): a command for each type, and one for all.
-func compareAudits(t *testing.T) {
-	table := all.table("Resource audit, in the virtual machine", "rdma(8)")
+func compareInventories(t *testing.T) {
+	table := all.table("Inventory, in the virtual machine", "rdma(8)")
 	for _, objects := range []int{0, 1000, 10000} {
 		stop := hold(t, objects)
 		for n := range *runs {

@@ -18,7 +18,7 @@ const withoutOwn = "--web.disable-exporter-metrics"
 // onceFlags have the exporter do everything once, at its start, so that what is
 // measured afterwards are scrapes.
 var onceFlags = []string{
-	"--probe.interval=1h", "--probe.jitter=0", "--audit.interval=1h",
+	"--probe.interval=1h", "--probe.jitter=0", "--inventory.interval=1h",
 	"--probe.timeout=5m", "--probe.max-backoff=1h", "--notification.samples=10", "--notification.vectors=64", "--notification.budget=1m",
 }
 
@@ -80,7 +80,7 @@ func addMemory(t *testing.T, table *table, situation string, ours, theirs *serve
 // settle waits until an exporter has probed and audited all devices.
 func settle(t *testing.T, s *server, devices int, contracts bool) {
 	t.Helper()
-	want := []string{"rdma_probe_runs_total", "rdma_audit_runs_total"}
+	want := []string{"rdma_probe_runs_total", "rdma_inventory_runs_total"}
 	if contracts {
 		want = append(want, "rdma_contract_runs_total")
 	}

@@ -32,11 +32,11 @@ func TestSimulated(t *testing.T) {
 	flags := slices.Concat(simulated, []string{
 		"--probe.interval=4s", "--probe.max-backoff=1s", "--probe.concurrency=32",
 		"--notification.samples=5", "--notification.deadline=50ms", "--notification.budget=1s", "--notification.vectors=64",
-		"--audit.interval=4s",
+		"--inventory.interval=4s",
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
-	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--audit.timeout=1s"})
-	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--audit.timeout=1m"})
+	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})
+	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--inventory.timeout=1m"})
 	start := func(name, profile string, flags ...string) *exporter {
 		readable(t, profile)
 		return startExporter(t, name, append(slices.Clone(flags), "--simulated.profile="+profile)...)
@@ -54,7 +54,7 @@ func TestSimulated(t *testing.T) {
 	patient := start("the patient exporter", "testdata/trouble.yaml", append(
 		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=1s", "--probe.timeout=1h",
 		"--notification.samples=1", "--notification.budget=1m", "--notification.vectors=320",
-		"--contract.interval=0", "--audit.interval=0",
+		"--contract.interval=0", "--inventory.interval=0",
 	)...)
 	// What should list the devices is a file.
 	sys := t.TempDir()

@@ -21,7 +21,7 @@ func Unhurried(flags ...string) []string {
 		{"--probe.timeout", "2m", nil},
 		{"--notification.budget", "20s", []string{"--probe.timeout"}},
 		{"--contract.timeout", "4m", nil},
-		{"--audit.timeout", "2m", nil},
+		{"--inventory.timeout", "2m", nil},
 	} {
 		if !given(bound.flag) && !slices.ContainsFunc(bound.unless, given) {
 			all = append(all, bound.flag+"="+bound.value)

@@ -163,7 +163,7 @@ func TestFormulaOfTrouble(t *testing.T) {
 		}
 		exposition = string(body)
 		return strings.Count(exposition, "\nrdma_contract_duration_seconds{") == len(faults) &&
-			strings.Count(exposition, "\nrdma_audit_inventory_timestamp_seconds{") == len(faults)
+			strings.Count(exposition, "\nrdma_inventory_timestamp_seconds{") == len(faults)
 	})
 	found := make(map[string]int)
 	for _, s := range parseExposition(t, exposition) {

@@ -106,8 +106,8 @@ func (f *fleet) startExporters(b *testing.B, s shape, nodes int) {
 		// rarely than by default.
 		f.exporters = append(f.exporters, launch(b, fmt.Sprintf("exporter %d", i), binary,
 			"--provider=simulated", "--web.listen-address=127.0.0.1:0", "--log.level=info", "--simulated.profile="+profile,
-			"--notification.samples=10", "--notification.vectors=64", "--probe.timeout=1m", "--notification.budget=30s", "--audit.timeout=1m",
-			"--probe.max-backoff=5m", "--probe.interval="+fleetProbe.String(), "--audit.interval="+fleetProbe.String()))
+			"--notification.samples=10", "--notification.vectors=64", "--probe.timeout=1m", "--notification.budget=30s", "--inventory.timeout=1m",
+			"--probe.max-backoff=5m", "--probe.interval="+fleetProbe.String(), "--inventory.interval="+fleetProbe.String()))
 		if i >= ahead {
 			f.gone(b, f.exporters[i-ahead])
 		}
@@ -127,7 +127,7 @@ func (f *fleet) gone(b *testing.B, p *process) {
 			b.Fatal(err)
 		}
 		return strings.Count(string(text), "\nrdma_contract_duration_seconds{") == *fleetDevices &&
-			strings.Count(string(text), "\nrdma_audit_inventory_timestamp_seconds{") == *fleetDevices
+			strings.Count(string(text), "\nrdma_inventory_timestamp_seconds{") == *fleetDevices
 	})
 }
 

@@ -98,7 +98,7 @@ func scrapeHosts(t *testing.T, text string) []*host {
 }
 
 // round are the metrics that count the runs of each kind, by outcome.
-var round = regexp.MustCompile(`(?m)^rdma_(probe|contract|audit)_runs_total\{device="([^"]+)",outcome="[^"]+"\} (\S+)$`)
+var round = regexp.MustCompile(`(?m)^rdma_(probe|contract|inventory)_runs_total\{device="([^"]+)",outcome="[^"]+"\} (\S+)$`)
 
 // complete tells whether an exposition is of an exporter that has done with each device
 // all that it does, well or not: no other series come then.
@@ -114,9 +114,9 @@ func (h *host) complete(t *testing.T, text []byte) bool {
 	}
 	for i := range h.devices {
 		for kind, want := range map[string]int{
-			"probe":    1,
-			"contract": map[bool]int{false: 1}[h.noContracts],
-			"audit":    map[bool]int{false: 1}[h.noAudits],
+			"probe":     1,
+			"contract":  map[bool]int{false: 1}[h.noContracts],
+			"inventory": map[bool]int{false: 1}[h.noInventories],
 		} {
 			if ended[fmt.Sprintf("%s sim%d", kind, i)] < float64(want) {
 				return false

@@ -61,7 +61,7 @@ func thousands(n int) string {
 
 // totals returns the sums of the rows of the formula, by symbol.
 func totals(f formula) string {
-	flags := []string{"", withoutContracts, withoutAudits, withoutOwn}
+	flags := []string{"", withoutContracts, withoutInventories, withoutOwn}
 	sums := make(map[string]expression)
 	for _, r := range f.rows {
 		if sums[r.not] == nil {
@@ -84,7 +84,7 @@ func totals(f formula) string {
 		}
 		rows = append(rows, cells)
 	}
-	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutAudits + "`", "not with `" + withoutOwn + "`"}, rows)
+	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutInventories + "`", "not with `" + withoutOwn + "`"}, rows)
 }
 
 // of returns how many series of a host are in the rows of these metrics.

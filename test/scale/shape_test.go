@@ -29,9 +29,9 @@ const mostVectors = 512
 type shape struct {
 	name    string
 	devices []device
-	// noContracts, noAudits, noMeasurements and noOwnMetrics tell what is switched off.
-	noContracts, noAudits, noMeasurements, noOwnMetrics bool
-	// owners is --audit.owners.
+	// noContracts, noInventories, noMeasurements and noOwnMetrics tell what is switched off.
+	noContracts, noInventories, noMeasurements, noOwnMetrics bool
+	// owners is --inventory.owners.
 	owners int
 }
 
@@ -70,9 +70,9 @@ func shapes() []shape {
 			},
 			owners: 10,
 		},
-		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noAudits: true, noMeasurements: true, noOwnMetrics: true},
+		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noInventories: true, noMeasurements: true, noOwnMetrics: true},
 		{name: "2 devices, without measurements", devices: times(2, adapter(16)), owners: 10, noMeasurements: true},
-		{name: "2 devices, without resource audits", devices: times(2, adapter(16)), noAudits: true},
+		{name: "2 devices, without inventories", devices: times(2, adapter(16)), noInventories: true},
 	}
 }
 
@@ -81,11 +81,11 @@ func shapes() []shape {
 func (s shape) flags() []string {
 	flags := []string{
 		"--provider=simulated", "--web.listen-address=127.0.0.1:0",
-		"--probe.concurrency=4", "--notification.vectors=" + strconv.Itoa(mostVectors), "--notification.budget=30s", "--audit.owners=" + strconv.Itoa(max(s.owners, 1)),
+		"--probe.concurrency=4", "--notification.vectors=" + strconv.Itoa(mostVectors), "--notification.budget=30s", "--inventory.owners=" + strconv.Itoa(max(s.owners, 1)),
 	}
 	for flag, on := range map[string]bool{
 		withoutContracts:           s.noContracts,
-		withoutAudits:              s.noAudits,
+		withoutInventories:         s.noInventories,
 		withoutOwn:                 s.noOwnMetrics,
 		"--notification.samples=0": s.noMeasurements,
 		"--notification.samples=2": !s.noMeasurements,
@@ -94,8 +94,8 @@ func (s shape) flags() []string {
 			flags = append(flags, flag)
 		}
 	}
-	if !s.noAudits {
-		flags = append(flags, "--audit.interval=10m")
+	if !s.noInventories {
+		flags = append(flags, "--inventory.interval=10m")
 	}
 	return running.Unhurried(append(flags, "--probe.interval=10m")...)
 }
@@ -171,7 +171,7 @@ func (s shape) counts(verbs verbSets) map[string]int {
 			c["V"] += min(d.vectors, 256)
 		}
 		c["B"] += verbs.called(s, d, loopback)
-		if !s.noAudits {
+		if !s.noInventories {
 			named := min(d.owners, s.owners)
 			c["O"] += 7 * named
 			if named < d.owners {

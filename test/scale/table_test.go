@@ -100,9 +100,9 @@ func (e expression) value(counts map[string]int) int {
 
 // The flags without which rows of the formula do not hold.
 const (
-	withoutContracts = "--contract.interval=0"
-	withoutAudits    = "--audit.interval=0"
-	withoutOwn       = "--web.disable-exporter-metrics"
+	withoutContracts   = "--contract.interval=0"
+	withoutInventories = "--inventory.interval=0"
+	withoutOwn         = "--web.disable-exporter-metrics"
 )
 
 // row is a row of the formula.
@@ -152,7 +152,7 @@ func readFormula(t testing.TB, page string) formula {
 			}
 		}
 		r := row{metrics: quoted(cells[0]), together: strings.Contains(cells[0], " or "), series: series, not: strings.Trim(cells[2], "`")}
-		if len(r.metrics) == 0 || !slices.Contains([]string{"", withoutContracts, withoutAudits, withoutOwn}, r.not) {
+		if len(r.metrics) == 0 || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutOwn}, r.not) {
 			t.Fatalf("docs/scaling.md: nobody taught the test the row %q", cells)
 		}
 		f.rows = append(f.rows, r)
@@ -165,8 +165,8 @@ func (r row) holds(s shape) bool {
 	switch r.not {
 	case withoutContracts:
 		return !s.noContracts
-	case withoutAudits:
-		return !s.noAudits
+	case withoutInventories:
+		return !s.noInventories
 	case withoutOwn:
 		return !s.noOwnMetrics
 	}

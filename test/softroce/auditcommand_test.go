@@ -276,7 +276,7 @@ func TestAuditCommandWithoutPrivileges(t *testing.T) {
 
 // An exporter that probes meanwhile is in nobody's way.
 func TestAuditCommandBesideExporter(t *testing.T) {
-	e := start(t, options{flags: []string{"--contract.interval=1s", "--audit.interval=1s"}})
+	e := start(t, options{flags: []string{"--contract.interval=1s", "--inventory.interval=1s"}})
 	e.rounds(1)
 	auditBeside(t, 0, options{flags: []string{"--device=" + active}}, ": OK", "Probes ok in ", "Contracts ok in ", "Resources ok in ")
 	m := e.rounds(1)
@@ -295,7 +295,7 @@ func TestAuditCommandStuck(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	e, stdout := startAudit(t, options{
 		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults, "RDMA_FAULTS_LOG=" + log},
-		flags: append(hurried(t), "--audit.timeout=1m", "--device="+active),
+		flags: append(hurried(t), "--inventory.timeout=1m", "--device="+active),
 	})
 	t.Cleanup(f.thaw)
 	c := e.child(active)

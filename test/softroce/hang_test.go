@@ -292,7 +292,7 @@ func TestExporterIsKilledAtAnyMoment(t *testing.T) {
 	before := resources(t)
 	var took []string
 	for range kills {
-		e := start(t, options{flags: []string{"--probe.interval=200ms", "--audit.interval=300ms"}})
+		e := start(t, options{flags: []string{"--probe.interval=200ms", "--inventory.interval=300ms"}})
 		e.await("something to be held", func() bool { return resources(t) != before })
 		all := children(t, e.pid())
 		if err := e.cmd.Process.Kill(); err != nil {

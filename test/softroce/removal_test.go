@@ -228,13 +228,13 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 
 var removals = flag.Int("removals", 5, "how often TestManyRemovals removes the device")
 
-// However often a device is removed in the middle of its runs and audits, nothing
+// However often a device is removed in the middle of its runs and inventories, nothing
 // of it stays: no series, no goroutine, no file, nothing in the kernel.
 func TestManyRemovals(t *testing.T) {
 	t.Cleanup(func() { add(t) })
-	e := start(t, options{flags: []string{"--probe.interval=200ms", "--probe.max-backoff=200ms", "--discovery.interval=100ms", "--audit.interval=300ms", "--notification.samples=20"}})
+	e := start(t, options{flags: []string{"--probe.interval=200ms", "--probe.max-backoff=200ms", "--discovery.interval=100ms", "--inventory.interval=300ms", "--notification.samples=20"}})
 	e.rounds(3)
-	first := e.until("audits", func(m metrics) bool { return m.audits(active) > 2 && m.audits(down) > 2 })
+	first := e.until("inventories", func(m metrics) bool { return m.inventories(active) > 2 && m.inventories(down) > 2 })
 	files := len(openFiles(t, e.pid()))
 	inRun := 0
 	var longest time.Duration
@@ -256,7 +256,7 @@ func TestManyRemovals(t *testing.T) {
 	m.allOK(t, down)
 	m.is(t, 2, "rdma_devices")
 	m.is(t, 0, "rdma_probe_stuck", "device", active)
-	m = e.until("an audit that is ok", func(m metrics) bool { return m.sum("rdma_audit_success") == 2 })
+	m = e.until("an inventory that is ok", func(m metrics) bool { return m.sum("rdma_inventory_success") == 2 })
 	t.Logf("%d removals, %d of them in the middle of a run, the longest took %v; goroutines %v before, %v after; files %d, %d",
 		done, inRun, longest.Round(time.Millisecond),
 		first.one(t, "go_goroutines"), m.one(t, "go_goroutines"), files, len(openFiles(t, e.pid())))

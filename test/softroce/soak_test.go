@@ -17,7 +17,7 @@ var (
 	soakTime = flag.Duration("soak.time", 0, "how long TestSoak waits for them at most; 0 for ever")
 )
 
-// Run after run and audit after audit, nothing grows: neither what the kernel holds,
+// Run after run and inventory after inventory, nothing grows: neither what the kernel holds,
 // nor the files, the goroutines and the memory of the exporter; and events are missed no more often, roughly, than
 // by a plain C program, which measures between the runs.
 func TestSoak(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSoak(t *testing.T) {
 	before := rawResources(t)
 	e := start(t, options{flags: []string{
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--notification.samples=50",
-		"--audit.interval=500ms", "--device.include=" + active,
+		"--inventory.interval=500ms", "--device.include=" + active,
 	}})
 	for range max(runs/20, 5) {
 		e.rounds(1, active) // by then it has allocated what it needs
@@ -87,11 +87,11 @@ func TestSoak(t *testing.T) {
 	}
 	last := least()
 	m := e.scrape()
-	t.Logf("%v runs, %v audits", m.runs(active), m.audits(active))
+	t.Logf("%v runs, %v inventories", m.runs(active), m.inventories(active))
 	t.Logf("open files %d at first, %d at most, %d at last; goroutines %v, %v, %v; resident %.1f MiB, %.1f, %.1f",
 		first.files, most.files, last.files, first.goroutines, most.goroutines, last.goroutines, first.memory, most.memory, last.memory)
-	if all, ok := m.audits(active), m.sum("rdma_audit_runs_total", "device", active, "outcome", "ok"); all == 0 || ok != all {
-		t.Errorf("%v of %v audits ended well", ok, all)
+	if all, ok := m.inventories(active), m.sum("rdma_inventory_runs_total", "device", active, "outcome", "ok"); all == 0 || ok != all {
+		t.Errorf("%v of %v inventories ended well", ok, all)
 	}
 	if n := m.sum("rdma_probe_leaked_objects"); n != 0 {
 		t.Errorf("%v objects are left of our children", n)

@@ -23,21 +23,21 @@ LimitMEMLOCK=infinity
 // In its sandbox the exporter finds out what it finds out as root without one.
 func TestSandbox(t *testing.T) {
 	write(t, units+"/plain.service", plain)
-	configure(t, probing+" --audit.interval=1s --contract.interval=1h '--device.exclude=no such device'")
+	configure(t, probing+" --inventory.interval=1s --contract.interval=1h '--device.exclude=no such device'")
 	pid := hold(t)
 	look := func(t *testing.T) samples {
 		done(t, active, down)
 		await(t, "the contracts to be judged", func() bool {
 			return len(scrape(t).of("rdma_contract_duration_seconds")) == 2
 		})
-		// What children of the exporter hold comes and goes while it is audited.
+		// What children of the exporter hold comes and goes while it is looked at.
 		since := float64(time.Now().UnixNano()) / 1e9
 		var s samples
-		await(t, "audits beside which nothing was done", func() bool {
+		await(t, "inventories beside which nothing was done", func() bool {
 			s = scrape(t)
-			audits := s.of("rdma_audit_last_run_timestamp_seconds")
-			maps.DeleteFunc(audits, func(_ string, began float64) bool { return began <= since })
-			return len(audits) == 2
+			inventories := s.of("rdma_inventory_last_run_timestamp_seconds")
+			maps.DeleteFunc(inventories, func(_ string, began float64) bool { return began <= since })
+			return len(inventories) == 2
 		})
 		return s
 	}
@@ -65,9 +65,9 @@ func TestSandbox(t *testing.T) {
 		}
 		for key, value := range map[string]float64{
 			`rdma_probe_success{device="rxe0",probe="notification"}`: 1,
-			`rdma_audit_success{device="rxe0"}`:                      1,
-			`rdma_audit_success{device="rxe1"}`:                      1,
-			`rdma_audit_pid_visibility{}`:                            1,
+			`rdma_inventory_success{device="rxe0"}`:                  1,
+			`rdma_inventory_success{device="rxe1"}`:                  1,
+			`rdma_inventory_pid_visibility{}`:                        1,
 			fmt.Sprintf(`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pid="%d",pod_uid="",type="qp"}`, pid): 3,
 		} {
 			if got, ok := s[key]; !ok || got != value {

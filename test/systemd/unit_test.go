@@ -33,10 +33,10 @@ const (
 	// probing has each device probed once, so that what is seen is of one run. What is
 	// killed, given up or left out after a time is not to be on a machine that is
 	// emulated in software.
-	probing = "--probe.interval=1h --probe.jitter=0 --probe.timeout=90s --audit.timeout=90s --contract.timeout=3m" +
+	probing = "--probe.interval=1h --probe.jitter=0 --probe.timeout=90s --inventory.timeout=90s --contract.timeout=3m" +
 		" --notification.deadline=5s --notification.budget=20s"
 	// once has it audited once, too.
-	once = probing + " --audit.interval=1h"
+	once = probing + " --inventory.interval=1h"
 	// quick leaves out what takes long.
 	quick = once + " --notification.samples=0 --contract.interval=0s --device.include=" + active
 )
@@ -223,7 +223,7 @@ func done(t testing.TB, devices ...string) samples {
 	await(t, "runs on "+strings.Join(devices, " and "), func() bool {
 		s = scrape(t)
 		for _, device := range devices {
-			for _, metric := range []string{"rdma_probe_last_run_timestamp_seconds", "rdma_audit_last_run_timestamp_seconds"} {
+			for _, metric := range []string{"rdma_probe_last_run_timestamp_seconds", "rdma_inventory_last_run_timestamp_seconds"} {
 				if len(s.of(metric, fmt.Sprintf("device=%q", device))) == 0 {
 					return false
 				}

@@ -10,8 +10,8 @@ import (
 )
 
 // Resources says what the kernel tells of the objects on the device, which is what
-// the resource audit reads. What a process makes by way of this package is not
-// among them: an audit is another process.
+// the inventory reads. What a process makes by way of this package is not
+// among them: an inventory is another process.
 type Resources struct {
 	// Holders are those who hold objects.
 	Holders []Holder `yaml:"holders,omitempty"`
@@ -91,7 +91,7 @@ type Leak struct {
 }
 
 // The ways in which reading a table goes wrong. All but the last are those that an
-// audit tells of.
+// inventory tells of.
 const (
 	// TableNotSupported: the kernel has no such table.
 	TableNotSupported = "not_supported"

@@ -85,7 +85,7 @@ func hang(d *state.DeviceState) {
 	d.Stuck = &state.Stuck{PID: 81433, Verb: "ibv_destroy_cq", Since: started.Add(10 * time.Second)}
 	find(d, state.Finding{
 		Kind: state.FindingStuck, Severity: state.SeverityCritical, Subject: "pid 81433",
-		Message: "A child of the probes or the contract audit, pid 81433, was killed and has not ended since 2026-03-01T10:00:10Z, in ibv_destroy_cq.",
+		Message: "A child of the probes or the contract run, pid 81433, was killed and has not ended since 2026-03-01T10:00:10Z, in ibv_destroy_cq.",
 		Meaning: "It waits in the kernel for the device or its driver, where no signal ends it. What it was to do on the device does not go on until it ends, so what is told of it is old. Any program that does the same hangs as well.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/81433/stack`, and `dmesg`. Nothing can kill it: a reset of the device or a reload of its driver may free it; if that waits as well, restart the host.",
 	})

@@ -14,7 +14,7 @@ import (
 	profile "rdma_exporter/verbs/simulated"
 )
 
-// state is what a supervisor knows of a device when an audit has found, for as long
+// state is what a supervisor knows of a device when an inventory has found, for as long
 // as age, what it finds. Limits are what the device says of itself.
 func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, age time.Duration) *state.DeviceState {
 	t.Helper()
@@ -52,7 +52,7 @@ func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, 
 	}
 }
 
-// TestFindings makes sure that each kind of finding of a resource audit can be had
+// TestFindings makes sure that each kind of finding of an inventory can be had
 // from a profile, alone.
 func TestFindings(t *testing.T) {
 	child := []state.Context{simulated.Context(99)}

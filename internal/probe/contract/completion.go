@@ -50,7 +50,7 @@ func (w *ways) flushes(way flushWay) bool { return w.noFlush[way] == nil }
 
 // survey tries which completions the device gives. It creates and destroys
 // objects of its own.
-func (a *audit) survey() {
+func (a *judging) survey() {
 	w := &a.ways
 	w.noFlush = make(map[flushWay]error)
 	w.qpType = a.findType()
@@ -69,7 +69,7 @@ func (a *audit) survey() {
 const maxSearch = 10 * time.Second
 
 // findRoute looks for a way by which a port reaches itself.
-func (a *audit) findRoute() {
+func (a *judging) findRoute() {
 	w := &a.ways
 	start := time.Now()
 	for port := 1; port <= a.Attr.Ports; port++ {
@@ -97,7 +97,7 @@ func (a *audit) findRoute() {
 
 // findFlush looks for a way by which the device flushes sends, or receives, and
 // returns why there is none: an *session.ObstacleError unless something failed.
-func (a *audit) findFlush(way flushWay) error {
+func (a *judging) findFlush(way flushWay) error {
 	var errs []error
 	var lost error
 	for _, f := range session.Flushes() {
@@ -135,9 +135,9 @@ func (a *audit) findFlush(way flushWay) error {
 }
 
 // findType returns the type of QP with which to judge what holds for any.
-func (a *audit) findType() verbs.QPType {
+func (a *judging) findType() verbs.QPType {
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UD} {
-		j := &judge{audit: a, Scope: a.Scope()}
+		j := &judge{judging: a, Scope: a.Scope()}
 		err := j.refused(func() error {
 			pd, err := j.pd()
 			if err != nil {
@@ -158,8 +158,8 @@ func (a *audit) findType() verbs.QPType {
 }
 
 // try tells whether a completer leads to a completion.
-func (a *audit) try(create func(*judge, verbs.CQ) (completer, error)) (err error) {
-	j := &judge{audit: a, Scope: a.Scope()}
+func (a *judging) try(create func(*judge, verbs.CQ) (completer, error)) (err error) {
+	j := &judge{judging: a, Scope: a.Scope()}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	q, err := j.cq(nil, 0)
 	if err != nil {

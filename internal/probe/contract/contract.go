@@ -36,10 +36,10 @@ type Options struct {
 	// device.
 	Driver known.Driver
 	// Skip are names of contracts that are not to be judged, because an earlier
-	// part of the audit did.
+	// part of the contract run did.
 	Skip []string
 	// WithoutCompletions leaves out what needs completions, because an earlier part
-	// of the audit ended while it tried which of them the device gives.
+	// of the contract run ended while it tried which of them the device gives.
 	WithoutCompletions bool
 	// Vectors says on which completion vectors there may be CQs.
 	Vectors session.Vectors
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		}
 		_ = o.Out.Plan(planned)
-		a := audit{Session: s, driver: o.Driver}
+		a := judging{Session: s, driver: o.Driver}
 		if o.WithoutCompletions {
 			a.ways = noWays()
 		} else {
@@ -98,16 +98,16 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// audit is what the judgements have in common.
-type audit struct {
+// contract run is what the judgements have in common.
+type judging struct {
 	*session.Session
 	driver known.Driver
 	ways   ways
 }
 
 // judge judges one contract.
-func (a *audit) judge(c Contract) state.Contract {
-	j := &judge{audit: a, Scope: a.Scope(), contract: c}
+func (a *judging) judge(c Contract) state.Contract {
+	j := &judge{judging: a, Scope: a.Scope(), contract: c}
 	start := time.Now()
 	err := c.judge(j)
 	j.left = append(j.left, j.Close())
@@ -144,7 +144,7 @@ func (a *audit) judge(c Contract) state.Contract {
 
 // judge is one judgement under way: what was created for it, and what was seen.
 type judge struct {
-	*audit
+	*judging
 	*session.Scope
 	contract Contract
 
@@ -166,7 +166,7 @@ type judge struct {
 // judgement, neither decides the other.
 func (j *judge) apart(f func() error) error {
 	outer := j.Scope
-	j.Scope = j.audit.Scope()
+	j.Scope = j.judging.Scope()
 	err := f()
 	j.left = append(j.left, j.Close())
 	j.Scope = outer

@@ -49,7 +49,7 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 		}
 		// The default of --contract.timeout, above which the process would be killed.
 		if d := time.Since(start); d > time.Minute {
-			t.Errorf("the audit took %v", d)
+			t.Errorf("the contract run took %v", d)
 		}
 	})
 	return r
@@ -80,7 +80,7 @@ func evidence(r state.Run) string {
 	return b.String()
 }
 
-// wantClean makes sure that the audit went to its end and left nothing.
+// wantClean makes sure that the contract run went to its end and left nothing.
 func wantClean(t *testing.T, r state.Run) {
 	t.Helper()
 	if r.Error != "" || len(r.Undestroyed) > 0 || r.Judging != "" {
@@ -190,7 +190,7 @@ func TestDefaultDevices(t *testing.T) {
 }
 
 // TestAnyVerbFails has each verb fail, from the beginning and later on. Whatever
-// the device answers, the audit comes to its end with a verdict on each contract,
+// the device answers, the contract run comes to its end with a verdict on each contract,
 // and leaves nothing that can be destroyed. A verb that never works proves nothing
 // against the manual, and neither does one that fails for a moment.
 func TestAnyVerbFails(t *testing.T) {

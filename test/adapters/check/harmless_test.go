@@ -34,7 +34,7 @@ var creators = []string{
 
 var (
 	// runsTotal and contractRuns are samples of the runs of a device. The last process of
-	// a contract audit is the one that is ok.
+	// a contract run is the one that is ok.
 	runsTotal    = regexp.MustCompile(`(?m)^rdma_probe_runs_total\{device="([^"]+)",outcome="[^"]+"()\} (\d+)$`)
 	contractRuns = regexp.MustCompile(`(?m)^rdma_contract_runs_total\{device="([^"]+)",outcome="ok"()\} (\d+)$`)
 	// calls is a sample of the calls of a verb on a device, refused ones too.
@@ -75,7 +75,7 @@ func TestHarmless(t *testing.T) {
 		})
 		return page
 	}
-	first := wait("a first run and a contract audit of each device", func(page string) bool {
+	first := wait("a first run and a contract run of each device", func(page string) bool {
 		probed, judged := numbers(t, runsTotal, page), numbers(t, contractRuns, page)
 		return !slices.ContainsFunc(list, func(a adapter) bool { return probed[a.name+" "] == 0 || judged[a.name+" "] == 0 })
 	})

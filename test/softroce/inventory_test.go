@@ -112,7 +112,7 @@ func table(t testing.TB) []tracked {
 // counts are figures by what they count.
 type counts map[string]float64
 
-// count returns what the metrics of the resource audit are to say of a device that
+// count returns what the metrics of the inventory are to say of a device that
 // has these objects.
 func count(objects []tracked, device string) counts {
 	c := make(counts)
@@ -178,20 +178,20 @@ func differences(got, want counts) []string {
 	return all
 }
 
-// auditing are flags for an exporter that audits often, and probes a device only
+// inventory are flags for an exporter that inventories often, and probes a device only
 // once.
-func auditing() []string {
-	return []string{"--audit.interval=1s", "--probe.interval=1h", "--probe.max-backoff=1h"}
+func inventory() []string {
+	return []string{"--inventory.interval=1s", "--probe.interval=1h", "--probe.max-backoff=1h"}
 }
 
-// audits is the number of finished resource audits of a device.
-func (m metrics) audits(device string) float64 {
-	return m.sum("rdma_audit_runs_total", "device", device)
+// inventories is the number of finished inventories of a device.
+func (m metrics) inventories(device string) float64 {
+	return m.sum("rdma_inventory_runs_total", "device", device)
 }
 
-// audited waits until each device has been probed, no child of a probe is there,
-// and an audit that began after that has ended on each.
-func (e *exporter) audited(devices ...string) metrics {
+// looked at waits until each device has been probed, no child of a probe is there,
+// and an inventory that began after that has ended on each.
+func (e *exporter) looked(devices ...string) metrics {
 	e.t.Helper()
 	if len(devices) == 0 {
 		devices = []string{active, down}
@@ -200,17 +200,17 @@ func (e *exporter) audited(devices ...string) metrics {
 		return !slices.ContainsFunc(devices, func(d string) bool { return !m.probed(d) })
 	})
 	since := float64(time.Now().UnixNano()) / 1e9
-	return e.until("audits", func(m metrics) bool {
-		// It tells of the same audit as what was found, which is counted a moment before.
+	return e.until("inventories", func(m metrics) bool {
+		// It tells of the same inventory as what was found, which is counted a moment before.
 		return !slices.ContainsFunc(devices, func(d string) bool {
-			return m.sum("rdma_audit_last_run_timestamp_seconds", "device", d) <= since
+			return m.sum("rdma_inventory_last_run_timestamp_seconds", "device", d) <= since
 		})
 	})
 }
 
-// What the audit counts is what rdma resource shows at the same moment, while
+// What the inventory counts is what rdma resource shows at the same moment, while
 // several programs hold objects: by device, type, owner and state.
-func TestAudit(t *testing.T) {
+func TestInventory(t *testing.T) {
 	holder, _ := hold(t, nil, "--qps", "4000", "--init", "500", "--rts", "200", "--error", "300",
 		"--cqs", "7", "--cq-entries", "100", "--srqs", "3", "--mrs", "20", "--mr-bytes", "8192", "--pds", "5")
 	// pingpong waits for a peer with its objects; of the two ends of send_lat, both
@@ -238,8 +238,8 @@ func TestAudit(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 
-	e := start(t, options{flags: auditing()})
-	m := e.audited()
+	e := start(t, options{flags: inventory()})
+	m := e.looked()
 	objects := table(t)
 	if len(objects) < 4000 {
 		t.Fatalf("rdma resource shows %d objects", len(objects))
@@ -250,8 +250,8 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %s", device, d)
 		}
 		t.Logf("%s: %d figures agree: %v", device, len(want), want)
-		m.is(t, 1, "rdma_audit_success", "device", device)
-		if n := len(m.find("rdma_audit_incomplete", "device", device)); n != 0 {
+		m.is(t, 1, "rdma_inventory_success", "device", device)
+		if n := len(m.find("rdma_inventory_incomplete", "device", device)); n != 0 {
 			t.Errorf("%d types of %s could not be looked at", n, device)
 		}
 		for _, limit := range []struct{ typ, limit string }{{"qp", "max_qp"}, {"cq", "max_cq"}, {"pd", "max_pd"}, {"mr", "max_mr"}, {"srq", "max_srq"}} {
@@ -259,10 +259,10 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	m.is(t, 300, "rdma_resource_queue_pairs", "device", active, "qp_type", "rc", "state", "err")
-	m.is(t, 1, "rdma_audit_pid_visibility")
+	m.is(t, 1, "rdma_inventory_pid_visibility")
 	m.is(t, 0, "rdma_resource_orphaned_objects", "device", active, "type", "qp")
 	m.is(t, 0, "rdma_probe_leaked_objects", "device", active, "type", "qp")
-	m.is(t, 1, "rdma_audit_findings", "device", active, "finding", "qp_error", "severity", "warning")
+	m.is(t, 1, "rdma_findings", "device", active, "finding", "qp_error", "severity", "warning")
 	// What the kernel pinned of the holder's memory is what /proc says.
 	m.is(t, 1024*status(t, holder, "VmPin"), "rdma_owner_locked_bytes", "pid", strconv.Itoa(holder), "kind", "pinned")
 	e.terminate()
@@ -284,15 +284,15 @@ func status(t testing.TB, pid int, field string) float64 {
 	return 0
 }
 
-// An audit that would be too much counts, and says so; the rest is looked at.
-func TestAuditBudget(t *testing.T) {
+// An inventory that would be too much counts, and says so; the rest is looked at.
+func TestInventoryBudget(t *testing.T) {
 	hold(t, nil, "--qps", "300", "--mrs", "20")
-	e := start(t, options{flags: append(auditing(), "--audit.max-objects=100")})
-	m := e.audited(active)
+	e := start(t, options{flags: append(inventory(), "--inventory.max-objects=100")})
+	m := e.looked(active)
 	m.is(t, 301, "rdma_resource_objects", "device", active, "type", "qp", "owner", "unknown")
-	m.is(t, 1, "rdma_audit_incomplete", "device", active, "type", "qp", "reason", "max_objects")
+	m.is(t, 1, "rdma_inventory_incomplete", "device", active, "type", "qp", "reason", "max_objects")
 	m.is(t, 20, "rdma_resource_objects", "device", active, "type", "mr", "owner", "user")
-	m.is(t, 1, "rdma_audit_success", "device", active)
+	m.is(t, 1, "rdma_inventory_success", "device", active)
 	if n := len(m.find("rdma_resource_queue_pairs", "device", active)); n != 0 {
 		t.Errorf("%d series of queue pairs that were not looked at", n)
 	}
@@ -306,7 +306,7 @@ const (
 
 // The owner's container and pod are told by its cgroup, and so is what the cgroup
 // may use.
-func TestAuditContainer(t *testing.T) {
+func TestInventoryContainer(t *testing.T) {
 	root := t.TempDir()
 	output(t, "mount", "-t", "cgroup2", "none", root)
 	t.Cleanup(func() { output(t, "umount", root) })
@@ -339,8 +339,8 @@ func TestAuditContainer(t *testing.T) {
 	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
 	// What is created counts for the cgroup that its creator is in.
 	pid, _ := hold(t, []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}, "--qps", "50")
-	e := start(t, options{flags: append(auditing(), "--path.cgroup="+root)})
-	m := e.audited(active)
+	e := start(t, options{flags: append(inventory(), "--path.cgroup="+root)})
+	m := e.looked(active)
 	owner := []string{"container_id", containerID, "pod_uid", podUID}
 	m.is(t, 50, "rdma_resource_owner_objects", append([]string{"device", active, "type", "qp", "pid", strconv.Itoa(pid), "comm", "holder"}, owner...)...)
 	current := make(map[string]float64)
@@ -362,17 +362,17 @@ func TestAuditContainer(t *testing.T) {
 	e.terminate()
 }
 
-// In a pid namespace of its own the audit counts right, sees no owner, and claims no
+// In a pid namespace of its own the inventory counts right, sees no owner, and claims no
 // orphan.
-func TestAuditInPIDNamespace(t *testing.T) {
+func TestInventoryInPIDNamespace(t *testing.T) {
 	hold(t, nil, "--qps", "50")
 	// The first process of the namespace is the exporter, which must not be killed
 	// before it has ended its children.
 	e := start(t, options{
 		wrap:  []string{"unshare", "--pid", "--fork", "--mount-proc", "--kill-child=TERM"},
-		flags: auditing(),
+		flags: inventory(),
 	})
-	m := e.audited(active)
+	m := e.looked(active)
 	want := count(table(t), active)
 	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, " of ") })
 	got := counted(m, active)
@@ -380,7 +380,7 @@ func TestAuditInPIDNamespace(t *testing.T) {
 	for _, d := range differences(got, want) {
 		t.Error(d)
 	}
-	m.is(t, 0, "rdma_audit_pid_visibility")
+	m.is(t, 0, "rdma_inventory_pid_visibility")
 	if s := m.find("rdma_resource_orphaned_objects"); len(s) != 0 {
 		t.Errorf("orphans are claimed: %v", s)
 	}
@@ -389,8 +389,8 @@ func TestAuditInPIDNamespace(t *testing.T) {
 			t.Errorf("an owner is seen: %v", s)
 		}
 	}
-	m.is(t, 0, "rdma_audit_findings", "device", active, "finding", "orphaned", "severity", "warning")
-	m.is(t, 1, "rdma_audit_findings", "device", active, "finding", "pids_invisible", "severity", "info")
+	m.is(t, 0, "rdma_findings", "device", active, "finding", "orphaned", "severity", "warning")
+	m.is(t, 1, "rdma_findings", "device", active, "finding", "pids_invisible", "severity", "info")
 	// unshare passes the signal on and reports how its child ended.
 	e.stopNamespace()
 }
@@ -413,20 +413,20 @@ func (e *exporter) stopNamespace() {
 
 // Objects whose owner is dead while somebody keeps its file open are orphaned, until
 // they are gone.
-func TestAuditOrphans(t *testing.T) {
+func TestInventoryOrphans(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yml")
-	if err := os.WriteFile(config, []byte("audit: {orphan_age: 1s}\n"), 0o644); err != nil {
+	if err := os.WriteFile(config, []byte("inventory: {orphan_age: 1s}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	e := start(t, options{flags: append(auditing(), "--config.file="+config)})
-	e.audited(active)
+	e := start(t, options{flags: append(inventory(), "--config.file="+config)})
+	e.looked(active)
 	_, release := hold(t, nil, "--qps", "20", "--pass-fd")
 	m := e.until("orphans", func(m metrics) bool {
 		return m.sum("rdma_resource_orphaned_objects", "device", active, "type", "qp") == 20
 	})
-	m.is(t, 1, "rdma_audit_pid_visibility")
+	m.is(t, 1, "rdma_inventory_pid_visibility")
 	e.until("the finding", func(m metrics) bool {
-		return m.sum("rdma_audit_findings", "device", active, "finding", "orphaned") > 0
+		return m.sum("rdma_findings", "device", active, "finding", "orphaned") > 0
 	})
 	release()
 	e.until("the orphans to be gone", func(m metrics) bool {
@@ -438,7 +438,7 @@ func TestAuditOrphans(t *testing.T) {
 
 // What is left of a child of the exporter that has ended is found, told and watched
 // until it is gone.
-func TestAuditLeaks(t *testing.T) {
+func TestInventoryLeaks(t *testing.T) {
 	dir := t.TempDir()
 	faults, kept := filepath.Join(dir, "faults"), filepath.Join(dir, "kept")
 	// Another process keeps the device open that the child opened, and the child
@@ -450,11 +450,11 @@ func TestAuditLeaks(t *testing.T) {
 	}
 	e := start(t, options{
 		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + faults},
-		flags: append(auditing(), "--device.include="+active),
+		flags: append(inventory(), "--device.include="+active),
 	})
-	// An audit knows of the children that had ended when it was about to begin.
-	e.audited(active)
-	m := e.audited(active)
+	// An inventory knows of the children that had ended when it was about to begin.
+	e.looked(active)
+	m := e.looked(active)
 	m.is(t, 1, "rdma_probe_runs_total", "device", active, "outcome", "crashed")
 	left := make(map[string]float64)
 	for _, o := range table(t) {
@@ -469,10 +469,10 @@ func TestAuditLeaks(t *testing.T) {
 	for _, typ := range []string{"ctx", "pd", "cq", "qp", "mr", "srq"} {
 		m.is(t, left[typ], "rdma_probe_leaked_objects", "device", active, "type", typ)
 	}
-	if m.sum("rdma_audit_findings", "device", active, "finding", "leaked") != 1 {
+	if m.sum("rdma_findings", "device", active, "finding", "leaked") != 1 {
 		t.Error("the leak is no finding")
 	}
-	m = e.audited(active)
+	m = e.looked(active)
 	m.is(t, left["qp"], "rdma_probe_leaked_objects", "device", active, "type", "qp")
 	if err := os.Remove(kept); err != nil {
 		t.Fatal(err)

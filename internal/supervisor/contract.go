@@ -7,32 +7,32 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxContinuations is how many further children one audit may have after one that
+// maxContinuations is how many further children one contract run may have after one that
 // was killed or crashed. Each can take the whole timeout, so that on a device on
-// which everything hangs an audit takes five times the timeout at most. What such
+// which everything hangs a contract run takes five times the timeout at most. What such
 // a device does with the remaining contracts is no longer the question.
 const maxContinuations = 4
 
-// audit is the contract audit of one device. It takes one child, as a rule. One
-// that is killed or crashes while it judges a contract costs the audit this
+// judge holds one device to its contracts, run after run. It takes one child, as a rule. One
+// that is killed or crashes while it judges a contract costs the contract run this
 // verdict; another child judges the rest.
-type audit struct {
+type judge struct {
 	job
-	// began is when the first child of the last audit was started.
+	// began is when the first child of the last contract run was started.
 	began time.Time
-	// planned are the contracts that the last audit set out to judge, and judged
+	// planned are the contracts that the last contract run set out to judge, and judged
 	// those that it is done with, in order.
 	planned []state.Planned
 	judged  []string
-	// completions tells that the last audit leaves them out.
+	// completions tells that the last contract run leaves them out.
 	completions bool
-	// children counts the children of the audit that goes on; 0 if none does.
+	// children counts the children of the contract run that goes on; 0 if none does.
 	children int
-	// hung tells that a child of the last audit was killed at its deadline, failed
+	// hung tells that a child of the last contract run was killed at its deadline, failed
 	// that one did not end well, and abandoned that too many were killed or
 	// crashed.
 	hung, failed, abandoned bool
-	// undestroyed are the objects that the children of the last audit could not destroy.
+	// undestroyed are the objects that the children of the last contract run could not destroy.
 	undestroyed []state.Undestroyed
 	// verdicts are the latest on each contract, in the order in which they were
 	// first judged. They are shared: a change makes a new slice.
@@ -43,28 +43,28 @@ type audit struct {
 // children invent.
 const maxVerdicts = 256
 
-func newAudit(timeout time.Duration) *audit {
-	return &audit{
+func newJudge(timeout time.Duration) *judge {
+	return &judge{
 		job:      job{kind: state.KindContract, timeout: timeout},
 		verdicts: []state.Contract{},
 	}
 }
 
-// goesOn reports whether the audit needs another child.
-func (a *audit) goesOn() bool { return a.children > 0 }
+// goesOn reports whether the contract run needs another child.
+func (a *judge) goesOn() bool { return a.children > 0 }
 
 // leaveOut returns what the next child is to leave out.
-func (a *audit) leaveOut() LeaveOut {
+func (a *judge) leaveOut() LeaveOut {
 	if !a.goesOn() {
 		return LeaveOut{}
 	}
 	return LeaveOut{Judged: slices.Clone(a.judged), Completions: a.completions}
 }
 
-// take adds a finished run to the audit. The verdict on the contract that was
+// take adds a finished run to the contract run. The verdict on the contract that was
 // being judged when the run was ended is added to the run. A child that has not
 // ended cannot be followed by another.
-func (a *audit) take(res result) {
+func (a *judge) take(res result) {
 	run := res.run
 	if !a.goesOn() {
 		a.began, a.planned, a.judged, a.completions = run.Started, nil, nil, false
@@ -103,8 +103,8 @@ func (a *audit) take(res result) {
 	}
 }
 
-// end ends an audit with its last run.
-func (a *audit) end(run *state.Run) {
+// end ends a contract run with its last run.
+func (a *judge) end(run *state.Run) {
 	a.children = 0
 	if run.Outcome == state.OutcomeOK {
 		// What is not judged any more is not known any more.
@@ -122,7 +122,7 @@ func (a *audit) end(run *state.Run) {
 		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
 			unknown = append(unknown, state.Contract{
 				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: reason, Judged: run.Started,
-				Observed: "the audit did not come to it: " + run.Error,
+				Observed: "the contract run did not come to it: " + run.Error,
 			})
 		}
 	}
@@ -131,7 +131,7 @@ func (a *audit) end(run *state.Run) {
 
 // culprit returns the verdict on the contract that was being judged when a run
 // was ended: the one that the run presumed for this case, or that there is none.
-func (a *audit) culprit(res result) state.Contract {
+func (a *judge) culprit(res result) state.Contract {
 	run := res.run
 	reason, end := state.SkipTimeout, "the process that judged it was killed"
 	if run.Outcome == state.OutcomeCrashed {

@@ -219,8 +219,8 @@ type Limit struct {
 	Value int64 `json:"value"`
 }
 
-// Run is a run of a child process on a device: of the probes, of the contract audit
-// or of the resource audit.
+// Run is a run of a child process on a device: of the probes, of the contract run
+// or of the inventory.
 type Run struct {
 	// When it was started; absent if that is not known.
 	Started time.Time `json:"started,omitzero"`
@@ -438,7 +438,7 @@ type Vector struct {
 
 // Contracts is how the device keeps the contracts of the manual.
 type Contracts struct {
-	// The last finished run of the contract audit; absent before the first.
+	// The last finished run of the contract run; absent before the first.
 	Run *Run `json:"run,omitempty"`
 	// Why an audit that is due is put off; absent if none is.
 	PutOff *Light `json:"put_off,omitempty"`
@@ -505,7 +505,7 @@ type Known struct {
 // Resources are the objects on a device by the kernel's account, of whichever
 // process.
 type Resources struct {
-	// The last finished run of the resource audit; absent before the first.
+	// The last finished run of the inventory; absent before the first.
 	Run *Run `json:"run,omitempty"`
 	// When the run was started that took the inventory of which all else is; absent if
 	// none did.

@@ -81,30 +81,30 @@ func inNoVerb(s script) script {
 	return s
 }
 
-// newAuditBench is newBench with audits every hour, whose children may take 20
+// newContractBench is newBench with contract runs every hour, whose children may take 20
 // seconds. They are like the probes' but are told what is judged.
-func newAuditBench(
-	t *testing.T, next func(device string, n int) script, audit func(device string, judged []string, n int) script,
+func newContractBench(
+	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
 	change func(*Config), devices ...string,
 ) *bench {
 	t.Helper()
 	b := newBench(t, next, func(c *Config) {
-		c.Contract = ContractConfig{Command: auditCommand, Interval: time.Hour, Timeout: 20 * time.Second}
+		c.Contract = ContractConfig{Command: contractCommand, Interval: time.Hour, Timeout: 20 * time.Second}
 		if change != nil {
 			change(c)
 		}
 	}, devices...)
-	b.kids.audit = audit
+	b.kids.judge = judge
 	return b
 }
 
-func alwaysAudit(s script) func(string, []string, int) script {
+func alwaysJudge(s script) func(string, []string, int) script {
 	return func(string, []string, int) script { return s }
 }
 
-// auditOnly returns audit for children of which the first few are like these, and
+// contractsOnly returns contract run for children of which the first few are like these, and
 // the others like the last.
-func auditOnly(first ...script) func(string, []string, int) script {
+func contractsOnly(first ...script) func(string, []string, int) script {
 	return func(_ string, _ []string, n int) script { return first[min(n, len(first)-1)] }
 }
 
@@ -134,17 +134,17 @@ func outcomes(runs []*state.Run) []state.Outcome {
 	return all
 }
 
-func TestAuditAtStartAndByInterval(t *testing.T) {
+func TestContractsAtStartAndByInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, always(scriptOK(7*time.Second)), alwaysAudit(judged(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
+		b := newContractBench(t, always(scriptOK(7*time.Second)), alwaysJudge(judged(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
 		b.start()
 		if a := stateOf(t, b.after(7*time.Second+time.Second), "a"); a.Last == nil || a.Contracts != nil || !b.Snapshot().Ready {
-			t.Errorf("state %+v during the first audit", a)
+			t.Errorf("state %+v during the first contract run", a)
 		}
 		b.after(2*time.Hour + time.Minute)
 		h := time.Hour
-		wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{7 * time.Second, h + 7*time.Second, 2*h + 7*time.Second})
+		wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{7 * time.Second, h + 7*time.Second, 2*h + 7*time.Second})
 		starts := b.kids.startsOf("a")
 		for i, start := range starts {
 			if start != time.Duration(i)*time.Minute {
@@ -152,7 +152,7 @@ func TestAuditAtStartAndByInterval(t *testing.T) {
 			}
 		}
 
-		runs := b.sink.runs(auditOf("a"))
+		runs := b.sink.runs(judgingOf("a"))
 		wantEqual(t, "outcomes", outcomes(runs), []state.Outcome{state.OutcomeOK, state.OutcomeOK, state.OutcomeOK})
 		last := runs[2]
 		if last.Kind != state.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].Judged.IsZero() || last.Error != "" {
@@ -169,7 +169,7 @@ func TestAuditAtStartAndByInterval(t *testing.T) {
 		}
 		c := a.Contracts
 		if c.Last.Kind != state.KindContract || c.Last.Contracts != nil || c.Last.Duration != 3*time.Second || !c.Last.Started.Equal(last.Started) {
-			t.Errorf("last audit %+v", c.Last)
+			t.Errorf("last contract run %+v", c.Last)
 		}
 		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].Judged.Equal(last.Started) {
 			t.Errorf("verdicts %+v", c.Verdicts)
@@ -178,7 +178,7 @@ func TestAuditAtStartAndByInterval(t *testing.T) {
 	})
 }
 
-func TestAuditIsOff(t *testing.T) {
+func TestContractsIsOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
@@ -191,55 +191,55 @@ func TestAuditIsOff(t *testing.T) {
 	})
 }
 
-func TestAuditJitter(t *testing.T) {
+func TestContractsJitter(t *testing.T) {
 	t.Parallel()
 	for random, want := range map[float64]time.Duration{0: 54 * time.Minute, 0.5: 60 * time.Minute, 1: 66 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newAuditBench(t, always(scriptOK(time.Second)), alwaysAudit(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0 }, "a")
+			b := newContractBench(t, always(scriptOK(time.Second)), alwaysJudge(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0 }, "a")
 			b.random = func() float64 { return random }
 			b.start()
 			b.after(100 * time.Minute)
-			starts := b.kids.startsOf(auditOf("a"))
-			wantEqual(t, "audits", len(starts), 2)
-			// The probes may be at work when the audit is due.
+			starts := b.kids.startsOf(judgingOf("a"))
+			wantEqual(t, "contract runs", len(starts), 2)
+			// The probes may be at work when the contract run is due.
 			if d := starts[1] - starts[0]; d < want || d > want+time.Second {
-				t.Errorf("the second audit follows after %v, want %v", d, want)
+				t.Errorf("the second contract run follows after %v, want %v", d, want)
 			}
 			b.end()
 		})
 	}
 }
 
-func TestAuditLongerThanInterval(t *testing.T) {
+func TestContractsLongerThanInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(judged(7*time.Second)), func(c *Config) {
+		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(judged(7*time.Second)), func(c *Config) {
 			c.Interval, c.Contract.Interval = time.Hour, 5*time.Second
 		}, "a")
 		b.start()
 		b.after(15 * time.Second)
 		const pause = 500 * time.Millisecond
-		wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
+		wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
 		b.end()
 	})
 }
 
-// What becomes of audits changes nothing about the probes, nor the other way
+// What becomes of contract runs changes nothing about the probes, nor the other way
 // round.
-func TestAuditAndProbesFailApart(t *testing.T) {
+func TestContractsAndProbesFailApart(t *testing.T) {
 	t.Parallel()
 	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
-	t.Run("audit", func(t *testing.T) {
+	t.Run("contract run", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+			b := newContractBench(t, always(scriptOK(0)), alwaysJudge(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 			b.start()
 			a := stateOf(t, b.after(time.Hour), "a")
 			if n := b.sink.count("a"); n != 61 {
 				t.Errorf("%d runs of the probes", n)
 			}
-			if n := b.sink.count(auditOf("a")); n != 361 {
-				t.Errorf("%d audits", n)
+			if n := b.sink.count(judgingOf("a")); n != 361 {
+				t.Errorf("%d contract runs", n)
 			}
 			if a.Failures != 0 || a.Last.Outcome != state.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
 				t.Errorf("state %+v, contracts %+v", a, a.Contracts)
@@ -250,11 +250,11 @@ func TestAuditAndProbesFailApart(t *testing.T) {
 	t.Run("probes", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newAuditBench(t, always(scriptFail()), alwaysAudit(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+			b := newContractBench(t, always(scriptFail()), alwaysJudge(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
 			b.start()
 			a := stateOf(t, b.after(time.Hour), "a")
-			if n := b.sink.count(auditOf("a")); n != 361 {
-				t.Errorf("%d audits", n)
+			if n := b.sink.count(judgingOf("a")); n != 361 {
+				t.Errorf("%d contract runs", n)
 			}
 			if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != state.OutcomeFailed {
 				t.Errorf("state %+v after %d runs", a, n)
@@ -265,7 +265,7 @@ func TestAuditAndProbesFailApart(t *testing.T) {
 }
 
 // A contract on which the child hangs or crashes costs its own verdict only.
-func TestAuditGoesOn(t *testing.T) {
+func TestContractsGoesOn(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -296,7 +296,7 @@ func TestAuditGoesOn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				audit := func(_ string, _ []string, n int) script {
+				judge := func(_ string, _ []string, n int) script {
 					switch n {
 					case 0:
 						return tt.first
@@ -306,10 +306,10 @@ func TestAuditGoesOn(t *testing.T) {
 						return judged(time.Second, "x", "violated", "y", "violated", "z", "holds")
 					}
 				}
-				b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+				b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 				b.start()
 				b.after(30 * time.Second)
-				wantEqual(t, "audits", b.kids.startsOf(auditOf("a")), []time.Duration{0, tt.takes})
+				wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, tt.takes})
 				wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
 				contracts := stateOf(t, b.Snapshot(), "a").Contracts
@@ -322,7 +322,7 @@ func TestAuditGoesOn(t *testing.T) {
 						t.Errorf("%q is not in what was observed: %q", want, y.Observed)
 					}
 				}
-				runs := b.sink.runs(auditOf("a"))
+				runs := b.sink.runs(judgingOf("a"))
 				wantEqual(t, "runs", len(runs), 2)
 				if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].Judging != "y" {
 					t.Errorf("the sink was handed %+v", runs[0])
@@ -331,9 +331,9 @@ func TestAuditGoesOn(t *testing.T) {
 					t.Errorf("verdicts %+v", contracts.Verdicts)
 				}
 
-				// The next audit begins from the start, an hour after this one did.
+				// The next contract run begins from the start, an hour after this one did.
 				b.after(time.Hour)
-				wantEqual(t, "third child", b.kids.startsOf(auditOf("a"))[2], time.Hour)
+				wantEqual(t, "third child", b.kids.startsOf(judgingOf("a"))[2], time.Hour)
 				wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
 				b.end()
@@ -344,16 +344,16 @@ func TestAuditGoesOn(t *testing.T) {
 
 // The severity of a contract that is not judged any more is that of before, and
 // snapshots that were published stay as they are.
-func TestAuditMergesVerdicts(t *testing.T) {
+func TestContractsMergesVerdicts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := auditOnly(
+		judge := contractsOnly(
 			judged(0, "x", "holds", "y", "holds"),
 			hangs("y", "z", "holds", "x", "violated"),
 			judged(0),
 			script{output: `{"end":{"error":"cannot be opened"}}` + "\n"},
 		)
-		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.start()
 		first := stateOf(t, b.after(time.Minute), "a").Contracts
 		before, _ := json.Marshal(first)
@@ -370,36 +370,36 @@ func TestAuditMergesVerdicts(t *testing.T) {
 		third := stateOf(t, b.Snapshot(), "a").Contracts
 		wantEqual(t, "verdicts", b.verdicts("a"), want)
 		if third == second || third.Last.Error != "cannot be opened" || third.Last.Outcome != state.OutcomeFailed {
-			t.Errorf("last audit %+v", third.Last)
+			t.Errorf("last contract run %+v", third.Last)
 		}
 		b.end()
 	})
 }
 
-func TestAuditIsBounded(t *testing.T) {
+func TestContractsIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
-		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
+		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
+		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
 		b.start()
 		b.after(59 * time.Minute)
 		s := 20 * time.Second
-		wantEqual(t, "children", b.kids.startsOf(auditOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
+		wantEqual(t, "children", b.kids.startsOf(judgingOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
 		wantEqual(t, "verdicts", len(b.verdicts("a")), 2*5)
 		wantEqual(t, "warnings", b.logs("was broken off"), 1)
-		wantEqual(t, "failures", b.logs("A run of the contract audit on the device failed"), 5)
+		wantEqual(t, "failures", b.logs("A contract run on the device failed"), 5)
 		b.after(time.Hour)
-		starts := b.kids.startsOf(auditOf("a"))
-		wantEqual(t, "start of the next audit", starts[5], time.Hour)
+		starts := b.kids.startsOf(judgingOf("a"))
+		wantEqual(t, "start of the next contract run", starts[5], time.Hour)
 		wantEqual(t, "children", len(starts), 10)
 		wantEqual(t, "warnings", b.logs("was broken off"), 1)
-		wantEqual(t, "failures", b.logs("A run of the contract audit on the device failed"), 5)
+		wantEqual(t, "failures", b.logs("A contract run on the device failed"), 5)
 		b.end()
 	})
 }
 
 // Without a contract to blame there is nothing to go on without.
-func TestAuditDoesNotGoOn(t *testing.T) {
+func TestContractsDoesNotGoOn(t *testing.T) {
 	t.Parallel()
 	silent := scriptHang()
 	silent.output = judging("x", "holds") + silent.output
@@ -408,10 +408,10 @@ func TestAuditDoesNotGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(first), nil, "a")
+				b := newContractBench(t, always(scriptOK(0)), alwaysJudge(first), nil, "a")
 				b.start()
 				b.after(59 * time.Minute)
-				wantEqual(t, "children", b.sink.count(auditOf("a")), 1)
+				wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
 				if v := b.verdicts("a"); len(v) > 2 {
 					t.Errorf("verdicts %q", v)
 				}
@@ -422,7 +422,7 @@ func TestAuditDoesNotGoOn(t *testing.T) {
 	t.Run("does not start", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := newAuditBench(t, always(scriptOK(0)), nil, nil, "a")
+			b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
 			b.launch = func(c Command) (process, error) {
 				if c.Name != "" {
 					return nil, errors.New("no more processes")
@@ -431,21 +431,21 @@ func TestAuditDoesNotGoOn(t *testing.T) {
 			}
 			b.start()
 			a := stateOf(t, b.after(59*time.Minute), "a")
-			wantEqual(t, "children", b.sink.count(auditOf("a")), 1)
+			wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
 			if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
-				t.Errorf("last audit %+v", a.Contracts.Last)
+				t.Errorf("last contract run %+v", a.Contracts.Last)
 			}
 			b.end()
 		})
 	})
 }
 
-func TestStuckInAudit(t *testing.T) {
+func TestStuckInContracts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := hangs("y", "x", "holds")
 		child.unkillable, child.release = true, make(chan struct{})
-		b := newAuditBench(t, always(scriptOK(time.Second)), auditOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
+		b := newContractBench(t, always(scriptOK(time.Second)), contractsOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
 		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != state.OutcomeOK {
@@ -456,7 +456,7 @@ func TestStuckInAudit(t *testing.T) {
 			t.Errorf("observed %q", text)
 		}
 		wantEqual(t, "runs of the probes", b.sink.count("a"), 1)
-		wantEqual(t, "audits", b.sink.count(auditOf("a")), 1)
+		wantEqual(t, "contract runs", b.sink.count(judgingOf("a")), 1)
 		wantEqual(t, "warnings", b.logs("does not end"), 1)
 		wantEqual(t, "sums", b.logs("judged for the first time"), 1)
 
@@ -466,15 +466,15 @@ func TestStuckInAudit(t *testing.T) {
 			t.Errorf("state %+v", a)
 		}
 		wantEqual(t, "runs of the probes", b.sink.count("a"), 2)
-		wantEqual(t, "audits", b.sink.count(auditOf("a")), 1)
+		wantEqual(t, "contract runs", b.sink.count(judgingOf("a")), 1)
 		b.after(time.Hour)
-		wantEqual(t, "start of the next audit", b.kids.startsOf(auditOf("a"))[1:], []time.Duration{time.Hour + time.Second})
+		wantEqual(t, "start of the next contract run", b.kids.startsOf(judgingOf("a"))[1:], []time.Duration{time.Hour + time.Second})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "holds"})
 		b.end()
 	})
 }
 
-func TestVanishedInAudit(t *testing.T) {
+func TestVanishedInContracts(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stuck %v", stuck), func(t *testing.T) {
@@ -484,14 +484,14 @@ func TestVanishedInAudit(t *testing.T) {
 				if stuck {
 					child.unkillable, child.release = true, make(chan struct{})
 				}
-				audit := auditOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
-				b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+				judge := contractsOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
+				b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 				b.start()
 				b.after(time.Hour + 2*time.Second)
-				wantEqual(t, "audits", len(b.kids.startsOf(auditOf("a"))), 2)
+				wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("a"))), 2)
 				b.host(nil)
 				snap := b.after(10 * time.Second)
-				wantEqual(t, "observed audits", b.sink.count(auditOf("a")), 1)
+				wantEqual(t, "observed contract runs", b.sink.count(judgingOf("a")), 1)
 				if stuck {
 					if a := stateOf(t, snap, "a"); a.Stuck == nil || a.Contracts != nil {
 						t.Errorf("state %+v", a)
@@ -506,18 +506,18 @@ func TestVanishedInAudit(t *testing.T) {
 				b.host(nil, "a")
 				b.after(10 * time.Second)
 				wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
-				wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", auditOf("a") + " ok"})
-				wantEqual(t, "first audits", b.logs("judged for the first time"), 2)
+				wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", judgingOf("a") + " ok"})
+				wantEqual(t, "first contract runs", b.logs("judged for the first time"), 2)
 				b.end()
 			})
 		})
 	}
 }
 
-func TestRunEndsWithBusyAudit(t *testing.T) {
+func TestRunEndsWithBusyContracts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, always(scriptOK(0)), alwaysAudit(hangs("x")), nil, "a", "b")
+		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(hangs("x")), nil, "a", "b")
 		b.start()
 		b.after(time.Second)
 		wantEqual(t, "running", b.kids.running, 2)
@@ -526,11 +526,11 @@ func TestRunEndsWithBusyAudit(t *testing.T) {
 	})
 }
 
-// Audits take the slots that runs of the probes take.
-func TestAuditTakesASlot(t *testing.T) {
+// Contract runs take the slots that runs of the probes take.
+func TestContractsTakesASlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, always(scriptOK(4*time.Second)), alwaysAudit(judged(4*time.Second)), func(c *Config) {
+		b := newContractBench(t, always(scriptOK(4*time.Second)), alwaysJudge(judged(4*time.Second)), func(c *Config) {
 			c.Concurrency = 2
 			c.Contract.Interval = time.Minute
 		}, "a", "b", "c", "d", "e")
@@ -541,46 +541,46 @@ func TestAuditTakesASlot(t *testing.T) {
 			if n := b.sink.count(d); n < 29 {
 				t.Errorf("%d runs on %s", n, d)
 			}
-			if n := b.sink.count(auditOf(d)); n < 28 {
-				t.Errorf("%d audits of %s", n, d)
+			if n := b.sink.count(judgingOf(d)); n < 28 {
+				t.Errorf("%d contract runs of %s", n, d)
 			}
 		}
 		b.end()
 	})
 }
 
-// Between the children of an audit that hangs again and again, the probes have
+// Between the children of a contract run that hangs again and again, the probes have
 // their turn when they are due.
-func TestProbesBetweenChildrenOfAudit(t *testing.T) {
+func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
-		b := newAuditBench(t, always(scriptOK(time.Second)), audit, func(c *Config) { c.Interval = 15 * time.Second }, "a")
+		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
+		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Interval = 15 * time.Second }, "a")
 		b.start()
 		b.after(5 * time.Minute)
 		var want []string
 		for range 5 {
-			want = append(want, "a", auditOf("a"))
+			want = append(want, "a", judgingOf("a"))
 		}
 		wantEqual(t, "order", b.kids.order[:10], want)
 		b.end()
 	})
 }
 
-// However many audits hang, once each has been found to, the probes go on as if
-// there were none: but for the time that the device's own audit takes, on their
+// However many contract runs hang, once each has been found to, the probes go on as if
+// there were none: but for the time that the device's own contract run takes, on their
 // devices, too.
-func TestHungAuditsDelayNoProbes(t *testing.T) {
+func TestHungContractsDelayNoProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
-		audit := func(device string, done []string, _ int) script {
+		judge := func(device string, done []string, _ int) script {
 			if device == "good" {
 				return judged(time.Second, "x", "holds")
 			}
 			return hangs(fmt.Sprintf("c%d", len(done)))
 		}
-		b := newAuditBench(t, always(scriptOK(time.Second)), audit, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
+		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
 		b.start()
 		b.after(6 * time.Hour)
 		wantEqual(t, "most children at once", b.kids.most, 2)
@@ -591,28 +591,28 @@ func TestHungAuditsDelayNoProbes(t *testing.T) {
 			}
 			return d
 		}
-		// A probe that is due with seven others waits for them, and for its own audit.
+		// A probe that is due with seven others waits for them, and for its own contract run.
 		if d := most("good"); d > time.Minute+10*time.Second {
 			t.Errorf("runs on the good device are %v apart", d)
 		}
 		for _, d := range hung {
 			if d := most(d); d > time.Minute+30*time.Second {
-				t.Errorf("runs on a device whose audits hang are %v apart", d)
+				t.Errorf("runs on a device whose contract runs hang are %v apart", d)
 			}
-			// Each audit takes five children, one every 20 seconds.
-			if n := b.sink.count(auditOf(d)); n < 5*5 {
-				t.Errorf("%d children of the audits of %s", n, d)
+			// Each contract run takes five children, one every 20 seconds.
+			if n := b.sink.count(judgingOf(d)); n < 5*5 {
+				t.Errorf("%d children of the contract runs of %s", n, d)
 			}
 		}
-		wantEqual(t, "audits of the good device", b.sink.count(auditOf("good")), 6)
+		wantEqual(t, "contract runs of the good device", b.sink.count(judgingOf("good")), 6)
 		b.end()
 	})
 }
 
-func TestAuditLog(t *testing.T) {
+func TestContractsLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := auditOnly(
+		judge := contractsOnly(
 			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			judged(0, "x", "holds", "y", "violated", "z", "holds"),
@@ -624,7 +624,7 @@ func TestAuditLog(t *testing.T) {
 			judged(0, "x", "known violated", "y", "holds", "z", "known holds"),
 			judged(0, "x", "violated", "y", "holds", "z", "known holds"),
 		)
-		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
 		b.start()
 		said := 0
 		next := func(d time.Duration, want ...string) {
@@ -661,13 +661,13 @@ func TestAuditLog(t *testing.T) {
 			`WARN msg="The device violates a contract" … contract=y before=holds severity=critical`,
 			`INFO msg="The device keeps a contract now" … contract=z before=skipped`)
 		next(time.Hour,
-			`WARN msg="A run of the contract audit on the device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
+			`WARN msg="A contract run on the device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
 			`INFO msg="A contract of the device cannot be judged" … contract=y before=violated reason=timeout observed="the process`)
 		next(time.Hour)
 		next(time.Hour,
 			`INFO msg="The contracts of the device can be judged to the end now"`,
 			`INFO msg="The device keeps a contract now" … contract=y before=skipped`)
-		next(time.Hour, `WARN msg="A run of the contract audit on the device failed" … outcome=failed … error="no luck"`)
+		next(time.Hour, `WARN msg="A contract run on the device failed" … outcome=failed … error="no luck"`)
 		next(time.Hour, `INFO msg="The contracts of the device can be judged to the end now"`)
 		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
 		next(time.Hour, `WARN msg="The device violates a contract" … contract=x before=violated severity=critical`)
@@ -676,19 +676,19 @@ func TestAuditLog(t *testing.T) {
 	})
 }
 
-func TestAuditLogForDebugging(t *testing.T) {
+func TestContractsLogForDebugging(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newAuditBench(t, always(scriptOK(0)), auditOnly(judged(0, "x", "holds"), judged(0, "x", "holds"), scriptFail()), func(c *Config) {
+		b := newContractBench(t, always(scriptOK(0)), contractsOnly(judged(0, "x", "holds"), judged(0, "x", "holds"), scriptFail()), func(c *Config) {
 			c.Contract.Interval = time.Minute
 		}, "a")
 		b.cfg.Logger = b.log.logger(slog.LevelDebug)
 		b.start()
 		b.after(4*time.Minute + time.Second)
 		for text, n := range map[string]int{
-			`level=DEBUG msg="The contracts of the device were judged" device=a outcome=ok`:             2,
-			`level=WARN msg="A run of the contract audit on the device failed" device=a outcome=failed`: 1,
-			`level=DEBUG msg="A run of the contract audit on the device failed again"`:                  2,
+			`level=DEBUG msg="The contracts of the device were judged" device=a outcome=ok`: 2,
+			`level=WARN msg="A contract run on the device failed" device=a outcome=failed`:  1,
+			`level=DEBUG msg="A contract run on the device failed again"`:                   2,
 		} {
 			wantEqual(t, text, b.logs(text), n)
 		}
@@ -709,34 +709,34 @@ func planned(names ...string) string {
 
 // A child that hangs while it tries which completions there are costs what needs
 // completions, and nothing else.
-func TestAuditWithoutCompletions(t *testing.T) {
+func TestContractsWithoutCompletions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, _ []string, n int) script {
+		judge := func(_ string, _ []string, n int) script {
 			if n == 0 {
 				return script{output: planned("x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
 			}
 			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
 		}
-		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.start()
 		b.after(30 * time.Second)
 		wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {withoutCompletions}})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
 
-		// The next audit tries again.
+		// The next contract run tries again.
 		b.after(time.Hour)
 		wantEqual(t, "told", b.kids.toldOf(2), []string(nil))
 		b.end()
 	})
 }
 
-// What an audit that was broken off did not come to says so, unless it is known
-// from before; what is not judged any more is forgotten when an audit is whole.
-func TestAuditThatIsBrokenOff(t *testing.T) {
+// What a contract run that was broken off did not come to says so, unless it is known
+// from before; what is not judged any more is forgotten when a contract run is whole.
+func TestContractsThatIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, _ []string, n int) script {
+		judge := func(_ string, _ []string, n int) script {
 			switch {
 			case n <= maxContinuations:
 				s := crashes(fmt.Sprintf("c%d", n))
@@ -748,7 +748,7 @@ func TestAuditThatIsBrokenOff(t *testing.T) {
 				return script{output: planned("c5", "c6") + `{"begin":"ibv_post_send"}` + "\n", takes: time.Second, exit: exit{signal: syscall.SIGKILL}}
 			}
 		}
-		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.start()
 		b.after(time.Minute)
 		want := []string{"c5", "skipped:crashed", "c6", "skipped:crashed"}
@@ -769,10 +769,10 @@ func TestAuditThatIsBrokenOff(t *testing.T) {
 
 // Whatever names the children of a device invent, no more than so many verdicts
 // are kept.
-func TestAuditForgets(t *testing.T) {
+func TestContractsForgets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		audit := func(_ string, _ []string, n int) script {
+		judge := func(_ string, _ []string, n int) script {
 			var pairs []string
 			for i := range 100 {
 				pairs = append(pairs, fmt.Sprintf("c%d.%d", n, i), "holds")
@@ -781,7 +781,7 @@ func TestAuditForgets(t *testing.T) {
 			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n") // never whole
 			return s
 		}
-		b := newAuditBench(t, always(scriptOK(0)), audit, nil, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
 		b.start()
 		b.after(20 * time.Hour)
 		if n := len(stateOf(t, b.Snapshot(), "a").Contracts.Verdicts); n != maxVerdicts {
@@ -791,27 +791,27 @@ func TestAuditForgets(t *testing.T) {
 	})
 }
 
-// What an earlier child of an audit could not destroy is not forgotten because a later
-// one had nothing to say of it; the next audit begins anew.
-func TestAuditKeepsUndestroyed(t *testing.T) {
+// What an earlier child of a contract run could not destroy is not forgotten because a later
+// one had nothing to say of it; the next contract run begins anew.
+func TestContractsKeepsUndestroyed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := crashes("y", "x", "holds")
 		first.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + first.output
-		audit := func(_ string, _ []string, n int) script {
+		judge := func(_ string, _ []string, n int) script {
 			if n == 0 {
 				return first
 			}
 			return judged(time.Second, "z", "holds")
 		}
-		b := newAuditBench(t, always(scriptOK(0)), audit, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
+		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
 		b.start()
 		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
 		if got.Outcome != state.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
 			t.Errorf("after both children: %+v", got)
 		}
 		if got := stateOf(t, b.after(10*time.Minute), "a").Contracts.Last; len(got.Undestroyed) != 0 {
-			t.Errorf("after the next audit: %+v", got)
+			t.Errorf("after the next contract run: %+v", got)
 		}
 		b.end()
 	})
