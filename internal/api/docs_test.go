@@ -197,7 +197,7 @@ type documentation struct {
 
 // TestDocs makes sure that docs/status-page.md has every field, each with its meaning.
 func TestDocs(t *testing.T) {
-	d := &documentation{t: t, status: parse(t, "."), report: parse(t, "../report"), words: words(), seen: make(map[reflect.Type]bool)}
+	d := &documentation{t: t, status: parse(t, "."), report: parse(t, "../state"), words: words(), seen: make(map[reflect.Type]bool)}
 	d.WriteString(prologue)
 	d.refer(reflect.TypeFor[api.Status]())
 	for len(d.left) > 0 {
