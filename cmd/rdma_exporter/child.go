@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,37 +14,24 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
 
-// settings are what a child is told on its standard input. It reads no file, so
-// that one that was changed meanwhile cannot make runs fail.
+// settings are what each child of a device is told.
 type settings struct {
 	Provider string `json:"provider"`
 	// Profile is the text of the profile of the device, if it is simulated. Without
 	// one, the device is one of the built-in ones.
-	Profile   []byte       `json:"profile,omitempty"`
-	Probe     probe.Config `json:"probe"`
-	Inventory stocktaking  `json:"inventory"`
-	// Facts are what earlier runs of the probes found out about the device, and Turn is
-	// the number of this one's turn. Without, it does everything.
-	Facts *state.Facts `json:"facts,omitempty"`
-	Turn  *int         `json:"turn,omitempty"`
+	Profile   []byte           `json:"profile,omitempty"`
+	Probe     probe.Config     `json:"probe"`
+	Inventory inventory.Config `json:"inventory"`
 	// When is when the device is probed in full: always, which nothing stands for too, or
 	// idle.
 	When string `json:"when,omitempty"`
-	// Judged are the contracts that are not to be judged, because an earlier child
-	// of the same audit did.
-	Judged []string `json:"judged,omitempty"`
-	// WithoutCompletions leaves out the contracts that need some.
-	WithoutCompletions bool `json:"without_completions,omitempty"`
 }
-
-// maxSettings bounds what is read of a child's standard input, in bytes.
-const maxSettings = 16 << 20
 
 // runChild is the commands probe, contract and inventory: one run on one device,
 // reported on standard output.
@@ -74,10 +59,11 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(64 << 20)
 	startThreads(spareThreads)
 
-	s, err := readSettings(o, std.in)
+	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
 	}
+	s := in.Settings
 	provider, err := providerOf(s)
 	if err != nil {
 		return err
@@ -87,23 +73,23 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	out := wire.NewWriter(std.out)
-	return work(ctx, o.command, s, probe.Options{
+	return work(ctx, o.command, in.Request, probe.Options{
 		Light:    lightOf(ctx, s, o.device),
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
-		Facts: s.Facts, Turn: s.Turn, LocksMemory: s.Provider == providerLibibverbs,
+		Facts: in.Request.Facts, Turn: in.Request.Turn, LocksMemory: s.Provider == providerLibibverbs,
 		Opened: func() { announce(ctx, s, o.device, out) }, Out: out,
 	})
 }
 
 // work is the commands probe and contract, on a device that is as the options say.
-func work(ctx context.Context, command string, s settings, o probe.Options) error {
+func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
 	if command == commandContract && o.Light != nil {
 		// Contracts are judged when others need not mind.
 		return errors.Join(o.Out.Light(*o.Light), o.Out.End(wire.End{}))
 	}
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{
-			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: s.Judged, WithoutCompletions: s.WithoutCompletions,
+			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: r.Judged, WithoutCompletions: r.WithoutCompletions,
 			Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
 		})
 	}
@@ -132,21 +118,14 @@ func startThreads(n int) {
 	done.Wait()
 }
 
-// readSettings reads the settings; with nothing to read, as when a person calls
-// the command by hand, they are the defaults.
-func readSettings(o *options, r io.Reader) (settings, error) {
-	s := settings{Provider: providerLibibverbs, Probe: probe.DefaultConfig(), Inventory: o.inventory()}
-	b, err := io.ReadAll(io.LimitReader(r, maxSettings))
+// readInput reads what a child is told; with nothing to read, as when a person calls
+// the command by hand, it is what the flags say.
+func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
+	in, err := wire.ReadInput(r, o.settings())
 	if err != nil {
-		return s, fmt.Errorf("read the settings from standard input: %w", err)
+		return in, err
 	}
-	if len(bytes.TrimSpace(b)) == 0 {
-		return s, nil
-	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return s, fmt.Errorf("read the settings from standard input: %w", err)
-	}
-	return s, s.Probe.Validate()
+	return in, in.Settings.Probe.Validate()
 }
 
 // setName gives the process the name that others see. Started by way of

@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/wire"
 )
 
 // selfPath is the program that runs, even if its file was replaced meanwhile by
@@ -37,50 +38,15 @@ func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
 	return c, nil
 }
 
-// probe returns how to start a child that probes a device.
-func (c *commands) probe(device string, task supervisor.Probing) supervisor.Command {
+// start returns how to start a child for a run of some kind on a device.
+func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := c.settings
-	s.Facts, s.Turn = task.Facts, task.Turn
-	return c.child(commandProbe, device, s)
-}
-
-// contract returns how to start a child that judges the contracts of a device
-// that are not judged yet.
-func (c *commands) contract(device string, leave supervisor.LeaveOut) supervisor.Command {
-	s := c.settings
-	s.Judged, s.WithoutCompletions = leave.Judged, leave.Completions
-	return c.child(commandContract, device, s)
-}
-
-// inventory returns how to start a child that takes stock of a device.
-func (c *commands) inventory(device string, task supervisor.Stocktaking) supervisor.Command {
-	s := c.settings
-	s.Inventory.Look, s.Inventory.MaxFill = task.Look, maxFill(task.Info)
-	return c.child(commandInventory, device, s)
-}
-
-// maxFill returns the most completions that one side of a queue pair can have
-// outstanding; 0 if the device did not say.
-func maxFill(info *state.Device) int64 {
-	if info == nil {
-		return 0
-	}
-	var most int64
-	for _, l := range info.Limits {
-		if l.Name == "max_qp_wr" || l.Name == "max_srq_wr" {
-			most = max(most, l.Value)
-		}
-	}
-	return most
-}
-
-func (c *commands) child(command, device string, s settings) supervisor.Command {
 	s.Profile = c.profiles[device]
-	stdin, err := json.Marshal(s)
+	stdin, err := json.Marshal(wire.Input[settings]{Request: r, Settings: s})
 	if err != nil {
-		stdin = []byte(err.Error()) // which no child takes for settings
+		stdin = []byte(err.Error()) // which no child takes for what it is told
 	}
-	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{command, "--device=" + device}, Env: c.env, Stdin: stdin}
+	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{string(kind), "--device=" + device}, Env: c.env, Stdin: stdin}
 }
 
 // childEnv returns the environment of the children of a process that has env. A child

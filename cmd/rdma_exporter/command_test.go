@@ -1,20 +1,20 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
+	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/supervisor"
+	"rdma_exporter/internal/wire"
 )
 
 func testCommands(t *testing.T) *commands {
 	t.Helper()
-	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig()}
+	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig(), Inventory: inventory.DefaultConfig()}
 	c, err := newCommands(s, map[string][]byte{"sim0": []byte("the profile")})
 	if err != nil {
 		t.Fatal(err)
@@ -22,59 +22,45 @@ func testCommands(t *testing.T) *commands {
 	return c
 }
 
-func decoded(t *testing.T, stdin []byte) settings {
+func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
 	t.Helper()
-	var s settings
-	if err := json.Unmarshal(stdin, &s); err != nil {
+	in, err := wire.ReadInput(bytes.NewReader(stdin), settings{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return in
 }
 
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	c := testCommands(t)
 	turn := 7
-	facts := &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}
-	got := c.probe("sim0", supervisor.Probing{Facts: facts, Turn: &turn})
-	if !slices.Equal(got.Args, []string{"probe", "--device=sim0"}) {
-		t.Errorf("arguments %q", got.Args)
-	}
-	if s := decoded(t, got.Stdin); s.Provider != providerSimulated || string(s.Profile) != "the profile" || s.Judged != nil || !reflect.DeepEqual(s.Probe, c.settings.Probe) ||
-		!reflect.DeepEqual(s.Facts, facts) || s.Turn == nil || *s.Turn != turn {
-		t.Errorf("settings %+v", s)
-	}
-	if s := decoded(t, c.probe("sim0", supervisor.Probing{}).Stdin); s.Facts != nil || s.Turn != nil {
-		t.Errorf("settings %+v of a run that does everything", s)
-	}
-	got = c.contract("other", supervisor.LeaveOut{Judged: []string{"x", "y"}, Completions: true})
-	if !slices.Equal(got.Args, []string{"contract", "--device=other"}) {
-		t.Errorf("arguments %q", got.Args)
-	}
-	if s := decoded(t, got.Stdin); s.Profile != nil || !slices.Equal(s.Judged, []string{"x", "y"}) || !s.WithoutCompletions {
-		t.Errorf("settings %+v", s)
-	}
-}
-
-// A child of the inventory is told what to look for, and how many completions
-// a queue pair of the device can have outstanding.
-func TestInventoryCommand(t *testing.T) {
-	t.Parallel()
-	c := testCommands(t)
-	c.settings.Inventory = stocktaking{Budget: time.Second, MaxObjects: 5, Owners: 3, Procfs: "/proc", Cgroup: "/cg"}
-	look := []state.Context{{Index: 1, ID: 2}}
-	info := &state.Device{Limits: []state.Limit{{Name: "max_qp", Value: 1 << 40}, {Name: "max_qp_wr", Value: 100}, {Name: "max_srq_wr", Value: 300}}}
-	got := c.inventory("other", supervisor.Stocktaking{Look: look, Info: info})
-	if !slices.Equal(got.Args, []string{"inventory", "--device=other"}) {
-		t.Errorf("arguments %q", got.Args)
-	}
-	want := c.settings.Inventory
-	want.Look, want.MaxFill = look, 300
-	if s := decoded(t, got.Stdin).Inventory; !reflect.DeepEqual(s, want) {
-		t.Errorf("settings %+v, want %+v", s, want)
-	}
-	if s := decoded(t, c.inventory("other", supervisor.Stocktaking{}).Stdin).Inventory; s.MaxFill != 0 || s.Look != nil {
-		t.Errorf("settings %+v of a device of which nothing is known", s)
+	for _, tc := range []struct {
+		kind    state.Kind
+		device  string
+		args    []string
+		profile string
+		request wire.Request
+	}{
+		{state.KindProbe, "sim0", []string{"probe", "--device=sim0"}, "the profile", wire.Request{
+			Facts: &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}, Turn: &turn,
+		}},
+		{state.KindProbe, "sim0", []string{"probe", "--device=sim0"}, "the profile", wire.Request{}},
+		{state.KindContract, "other", []string{"contract", "--device=other"}, "", wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},
+		{state.KindInventory, "other", []string{"inventory", "--device=other"}, "", wire.Request{Look: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
+	} {
+		got := c.start(tc.kind, tc.device, tc.request)
+		if !slices.Equal(got.Args, tc.args) {
+			t.Errorf("arguments %q, want %q", got.Args, tc.args)
+		}
+		want := wire.Input[settings]{Request: tc.request, Settings: c.settings}
+		want.Settings.Profile = []byte(tc.profile)
+		if tc.profile == "" {
+			want.Settings.Profile = nil
+		}
+		if in := decoded(t, got.Stdin); !reflect.DeepEqual(in, want) {
+			t.Errorf("%q is told %+v, want %+v", tc.args, in, want)
+		}
 	}
 }
 

@@ -22,21 +22,22 @@ type fileConfig struct {
 	Findings health.Thresholds `yaml:"findings"`
 }
 
-// loadConfig reads the configuration file and checks it. Without a file, and for
-// what the file leaves out, the defaults hold.
-func loadConfig(path string) (fileConfig, error) {
-	c := fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()}
-	if path == "" {
-		return c, nil
+// loadConfig reads the configuration file, if there is one, and checks it. What it
+// leaves out stays as it is.
+func (o *options) loadConfig() error {
+	if o.configFile == "" {
+		return nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := os.ReadFile(o.configFile)
 	if err != nil {
-		return c, fmt.Errorf("--config.file: %w", err)
+		return fmt.Errorf("--config.file: %w", err)
 	}
+	c := fileConfig{Probe: o.probe, Findings: o.findings}
 	if err := decodeConfig(b, &c); err != nil {
-		return c, fmt.Errorf("--config.file %s: %w", path, err)
+		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
-	return c, nil
+	o.probe, o.findings = c.Probe, c.Findings
+	return nil
 }
 
 // readable rewrites a message of the decoder, which speaks of Go types.

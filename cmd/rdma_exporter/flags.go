@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,8 +17,11 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
 )
 
@@ -42,33 +44,26 @@ const (
 	whenIdle   = "idle"
 )
 
-// options are the command line, parsed but not yet checked against files.
+// options are the command line: the configuration of each room, set by flags, and what
+// is the business of the commands themselves.
 type options struct {
 	command string
+
+	schedule  supervisor.Config
+	probe     probe.Config
+	inventory inventory.Config
+	findings  health.Thresholds
+	web       web.Config
 
 	configFile       string
 	provider         string
 	simulatedProfile string
 	sysfs            string
 	include, exclude *regexp.Regexp
-
-	interval, timeout, backoff, discovery time.Duration
-	concurrency                           int
-	jitter                                float64
 	// when is when a device is probed in full.
 	when string
 
-	notification                      probe.NotificationConfig
-	contractInterval, contractTimeout time.Duration
-
-	inventoryInterval, inventoryTimeout time.Duration
-	maxObjects                          int64
-	maxOwners                           int
-	procfs, cgroup                      string
-
-	web                    *toolkit.FlagConfig
-	metricsPath            string
-	maxRequests            int
+	listen                 *toolkit.FlagConfig
 	disableExporterMetrics bool
 	log                    *promslog.Config
 
@@ -82,10 +77,18 @@ type options struct {
 	health healthcheck
 }
 
+// newOptions returns options with the defaults of each room.
+func newOptions() *options {
+	return &options{
+		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
+		provider: providerLibibverbs, log: &promslog.Config{},
+	}
+}
+
 // parse parses the command line. With done, there is nothing left to do but to
 // end with status: help or the version was shown, or an error.
 func parse(args []string, std stdio) (o *options, done bool, status int) {
-	o = &options{log: &promslog.Config{}}
+	o = newOptions()
 	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
 	// kingpin shows help and version in the middle of parsing, and goes on.
 	app.Terminate(func(code int) { done, status = true, code })
@@ -169,12 +172,12 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		PlaceHolder("REGEX").RegexpVar(&o.exclude)
 	if !once {
 		app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
-			Default("5s").DurationVar(&o.discovery)
+			Default(duration(o.schedule.Discovery)).DurationVar(&o.schedule.Discovery)
 	}
 	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
-		Default("/sys/fs/cgroup").StringVar(&o.cgroup)
+		Default(o.inventory.Cgroup).StringVar(&o.inventory.Cgroup)
 	app.Flag("path.procfs", "Where the proc file system is mounted.").
-		Default("/proc").StringVar(&o.procfs)
+		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
 		Default("/sys").StringVar(&o.sysfs)
 	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
@@ -184,58 +187,59 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	if !once {
 		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
-			Default("30s").DurationVar(&o.interval)
+			Default(duration(o.schedule.Interval)).DurationVar(&o.schedule.Interval)
 	}
 	app.Flag("probe.when", "When a device is probed in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
 		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
-		Default("10s").DurationVar(&o.timeout)
+		Default(duration(o.schedule.Timeout)).DurationVar(&o.schedule.Timeout)
 	app.Flag("probe.concurrency", "Most devices that are probed or audited at the same time.").
-		Default("2").IntVar(&o.concurrency)
+		Default(strconv.Itoa(o.schedule.Concurrency)).IntVar(&o.schedule.Concurrency)
 	if !once {
 		app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
-			Default("0.1").Float64Var(&o.jitter)
+			Default(fmt.Sprint(o.schedule.Jitter)).Float64Var(&o.schedule.Jitter)
 		app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
-			Default("5m").DurationVar(&o.backoff)
+			Default(duration(o.schedule.Backoff)).DurationVar(&o.schedule.Backoff)
 	}
 
+	notification := &o.probe.Notification
 	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
-		Default("100").IntVar(&o.notification.Samples)
+		Default(strconv.Itoa(notification.Samples)).IntVar(&notification.Samples)
 	app.Flag("notification.vectors", "Completion vectors of a device that are ever used, spread evenly over all that it has; 512 for all.").
-		Default(strconv.Itoa(session.DefaultVectors)).IntVar(&o.notification.Vectors.Most)
+		Default(strconv.Itoa(notification.Vectors.Most)).IntVar(&notification.Vectors.Most)
 	app.Flag("notification.vector-list", "Completion vectors that are ever used, such as 0,8,16, instead of those.").
-		PlaceHolder("N,N").SetValue((*numbers)(&o.notification.Vectors.Allowed))
+		PlaceHolder("N,N").SetValue((*numbers)(&notification.Vectors.Allowed))
 	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
-		Default("500ms").DurationVar(&o.notification.Deadline)
+		Default(duration(notification.Deadline)).DurationVar(&notification.Deadline)
 	app.Flag("notification.budget", "Time that a run may spend on these measurements, all together.").
-		Default("2s").DurationVar(&o.notification.Budget)
+		Default(duration(notification.Budget)).DurationVar(&notification.Budget)
 
 	if !once {
 		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
-			Default("24h").DurationVar(&o.contractInterval)
+			Default(duration(o.schedule.Contract.Interval)).DurationVar(&o.schedule.Contract.Interval)
 	}
 	app.Flag("contract.timeout", "Longest that a process of a contract run may take before it is killed; another one judges the rest.").
-		Default("1m").DurationVar(&o.contractTimeout)
+		Default(duration(o.schedule.Contract.Timeout)).DurationVar(&o.schedule.Contract.Timeout)
 
 	if !once {
 		app.Flag("inventory.interval", "Time between two inventories of one device, of what the kernel tracks on it for all processes; 0 for none.").
-			Default("1m").DurationVar(&o.inventoryInterval)
+			Default(duration(o.schedule.Inventory.Interval)).DurationVar(&o.schedule.Inventory.Interval)
 	}
 	app.Flag("inventory.timeout", "Longest that an inventory may take before its process is killed; what is not looked at in four fifths of that is only counted.").
-		Default("10s").DurationVar(&o.inventoryTimeout)
+		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
 	app.Flag("inventory.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
-		Default("20000").Int64Var(&o.maxObjects)
+		Default(fmt.Sprint(o.inventory.MaxObjects)).Int64Var(&o.inventory.MaxObjects)
 	app.Flag("inventory.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
-		Default("10").IntVar(&o.maxOwners)
+		Default(strconv.Itoa(o.inventory.Owners)).IntVar(&o.inventory.Owners)
 	if once {
 		return
 	}
 
-	o.web = kingpinflag.AddFlags(app, defaultAddress)
+	o.listen = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
-		Default(web.DefaultMetricsPath).StringVar(&o.metricsPath)
+		Default(web.DefaultMetricsPath).StringVar(&o.web.MetricsPath)
 	app.Flag("web.max-requests", "Most scrapes served at the same time; 0 for no limit.").
-		Default("40").IntVar(&o.maxRequests)
+		Default("40").IntVar(&o.web.MaxRequests)
 	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the exporter itself (go_*, process_*, promhttp_*).").
 		BoolVar(&o.disableExporterMetrics)
 
@@ -282,84 +286,42 @@ func (n *numbers) Set(list string) error {
 // String implements kingpin.Value.
 func (n *numbers) String() string { return session.Join(*n) }
 
-// minInterval keeps a slip of the pen from probing a host without a break.
-const minInterval = 100 * time.Millisecond
-
-// maxOwners bounds the series of a device: there are seven types of object.
-const maxOwners = 100
+// duration is a duration as people write it: 24h, not 24h0m0s.
+func duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
 
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
-	errs := positive(map[string]time.Duration{
-		"probe.timeout":     o.timeout,
-		"contract.timeout":  o.contractTimeout,
-		"inventory.timeout": o.inventoryTimeout,
-	})
-	if o.command != commandAudit {
-		errs = append(errs, o.checkServe()...)
+	errs := []error{o.schedule.Check(), o.inventory.Validate(), o.probe.Notification.Validate()}
+	if o.web.MaxRequests < 0 {
+		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.web.MaxRequests))
 	}
-	if o.maxObjects < 0 {
-		errs = append(errs, fmt.Errorf("--inventory.max-objects is %d: use a number from 0", o.maxObjects))
-	}
-	if o.maxOwners < 0 || o.maxOwners > maxOwners {
-		errs = append(errs, fmt.Errorf("--inventory.owners is %d: use a number from 0 to %d", o.maxOwners, maxOwners))
-	}
-	if o.concurrency < 1 {
-		errs = append(errs, fmt.Errorf("--probe.concurrency is %d: use a number from 1", o.concurrency))
-	}
-	return errors.Join(append(errs, o.notification.Validate())...)
-}
-
-// checkServe checks the flags that the command audit does not have.
-func (o *options) checkServe() []error {
-	errs := positive(map[string]time.Duration{
-		"discovery.interval": o.discovery,
-		"probe.interval":     o.interval,
-		"probe.max-backoff":  o.backoff,
-	})
-	if o.interval > 0 && o.interval < minInterval {
-		errs = append(errs, fmt.Errorf("--probe.interval is %s: use a duration from %s", o.interval, minInterval))
-	}
-	if o.contractInterval != 0 && o.contractInterval < minInterval {
-		errs = append(errs, fmt.Errorf("--contract.interval is %s: use a duration from %s, or 0s for no audit", o.contractInterval, minInterval))
-	}
-	if o.inventoryInterval != 0 && o.inventoryInterval < minInterval {
-		errs = append(errs, fmt.Errorf("--inventory.interval is %s: use a duration from %s, or 0s for no audit", o.inventoryInterval, minInterval))
-	}
-	if !(o.jitter >= 0 && o.jitter <= 1) { // not a number is neither
-		errs = append(errs, fmt.Errorf("--probe.jitter is %v: use a number from 0 to 1", o.jitter))
-	}
-	if o.maxRequests < 0 {
-		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.maxRequests))
-	}
-	return errs
-}
-
-// positive returns an error for each flag whose duration is not above zero.
-func positive(flags map[string]time.Duration) []error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(flags)) {
-		if d := flags[name]; d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s is %s: use a duration above 0s", name, d))
-		}
-	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // checkTime returns an error if the parts of a run whose time is bounded do not
 // fit into the time that the run has.
-func (o *options) checkTime(p probe.Config) error {
+func (o *options) checkTime() error {
 	var errs []error
+	p, schedule := &o.probe, &o.schedule
 	parts, all := fmt.Sprintf("probe.destroy_timeout %s", p.DestroyTimeout), p.DestroyTimeout
 	if n := p.Notification; n.Samples > 0 {
 		all += n.Budget + probe.MostDeadlines*n.Deadline
 		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, which are %s in all", n.Budget, probe.MostDeadlines, n.Deadline, all)
 	}
-	if all >= o.timeout {
-		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", o.timeout, parts))
+	if all >= schedule.Timeout {
+		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", schedule.Timeout, parts))
 	}
-	if o.judges() && p.DestroyTimeout >= o.contractTimeout {
-		errs = append(errs, fmt.Errorf("--contract.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", o.contractTimeout, p.DestroyTimeout))
+	if c := schedule.Contract; c.Interval > 0 && p.DestroyTimeout >= c.Timeout {
+		errs = append(errs, fmt.Errorf("--contract.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", c.Timeout, p.DestroyTimeout))
 	}
 	return errors.Join(errs...)
 }

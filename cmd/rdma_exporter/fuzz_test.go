@@ -47,15 +47,15 @@ func FuzzConfigFile(f *testing.F) {
 // FuzzSettings makes sure that a child refuses what it is told, or can use it.
 func FuzzSettings(f *testing.F) {
 	for _, s := range []string{
-		"", " \n", "null", "{}", `{"provider":"simulated","judged":["notify_any"]}`, `{"profile":"ZGV2aWNlczogW10="}`, `{"profile":"?"}`,
-		`{"probe":{"notification":{"samples":-1,"vectors":9223372036854775807}}}`, `{"inventory":{"max_objects":1e99}}`, "[", "\xff",
+		"", " \n", "null", "{}", `{"settings":{"provider":"simulated"},"request":{"judged":["notify_any"]}}`, `{"settings":{"profile":"ZGV2aWNlczogW10="}}`, `{"settings":{"profile":"?"}}`,
+		`{"settings":{"probe":{"notification":{"samples":-1,"vectors":9223372036854775807}}}}`, `{"settings":{"inventory":{"max_objects":1e99}}}`, `{"request":{"turn":-1}}`, "[", "\xff",
 	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := readSettings(&options{}, strings.NewReader(text))
+		s, err := readInput(newOptions(), strings.NewReader(text))
 		if err == nil {
-			err = s.Probe.Validate()
+			err = s.Settings.Probe.Validate()
 			if err != nil {
 				t.Error(err)
 			}

@@ -70,7 +70,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if file := *o.web.WebConfigFile; file != "" {
+	if file := *o.listen.WebConfigFile; file != "" {
 		if err := toolkit.Validate(file); err != nil {
 			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
 		}
@@ -103,11 +103,10 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 		}
 	}
 	host, _ := os.Hostname() // The page does without.
-	w, err := web.Config{
-		Snapshot: s.Snapshot, Gatherer: c.Gatherer(registry), Registerer: handlerMetrics,
-		Logger: logger, MetricsPath: o.metricsPath, MaxRequests: o.maxRequests,
-		Version: version.Version, Host: host, StaleAfter: staleAfter(&config),
-	}.Validate()
+	w := o.web
+	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
+	w.Version, w.Host, w.StaleAfter = version.Version, host, staleAfter(&config)
+	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
@@ -140,7 +139,7 @@ func (e *exporter) run(ctx context.Context) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
-	webErr := web.Serve(ctx, handler, e.o.web, e.logger)
+	webErr := web.Serve(ctx, handler, e.o.listen, e.logger)
 	cancel()
 	wg.Wait()
 	var network *net.OpError

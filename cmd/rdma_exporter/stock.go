@@ -18,28 +18,6 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// stocktaking is what a child of the inventory is told.
-type stocktaking struct {
-	Budget     time.Duration   `json:"budget_ns"`
-	MaxObjects int64           `json:"max_objects"`
-	Owners     int             `json:"owners"`
-	MaxFill    int64           `json:"max_fill,omitempty"`
-	Look       []state.Context `json:"look,omitempty"`
-	Procfs     string          `json:"procfs"`
-	Cgroup     string          `json:"cgroup"`
-}
-
-// inventory returns what children of the inventory are told by the flags.
-func (o *options) inventory() stocktaking {
-	return stocktaking{
-		// The rest is for the end of the report, so that an inventory that takes long tells
-		// what it found so far.
-		Budget:     o.inventoryTimeout / 5 * 4,
-		MaxObjects: o.maxObjects, Owners: o.maxOwners,
-		Procfs: o.procfs, Cgroup: o.cgroup,
-	}
-}
-
 const (
 	// inventoryNice is how much a child of the inventory gives way to others on its
 	// processor, the probes among them.
@@ -53,20 +31,21 @@ const (
 func takeStock(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(inventoryMemory)
 	giveWay()
-	s, err := readSettings(o, std.in)
+	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
 	}
+	s := in.Settings
 	take := inventory.Options{
-		Device: o.device, Budget: s.Inventory.Budget, MaxObjects: s.Inventory.MaxObjects, Owners: s.Inventory.Owners,
-		Own: programName, MaxFill: s.Inventory.MaxFill, Look: s.Inventory.Look, Out: wire.NewWriter(std.out),
+		Config: s.Inventory, Device: o.device, Own: programName,
+		MaxFill: in.Request.MaxFill, Look: in.Request.Look, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
 		profile, err := profileOf(s)
 		if err != nil {
 			return err
 		}
-		host := simulatedhost.New(profile, o.device, time.Now(), s.Inventory.Look)
+		host := simulatedhost.New(profile, o.device, time.Now(), in.Request.Look)
 		take.Tables, take.People = host, host
 		return inventory.Run(ctx, take)
 	}

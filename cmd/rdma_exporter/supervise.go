@@ -14,51 +14,37 @@ import (
 // starts nothing.
 func (o *options) supervise() (supervisor.Config, error) {
 	o.include, o.exclude = whole(o.include), whole(o.exclude)
-	config, err := loadConfig(o.configFile)
-	if err != nil {
+	if err := o.loadConfig(); err != nil {
 		return supervisor.Config{}, err
 	}
-	config.Probe.Notification = o.notification
-	if err := o.checkTime(config.Probe); err != nil {
+	if err := o.checkTime(); err != nil {
 		return supervisor.Config{}, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
 		return supervisor.Config{}, err
 	}
-	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, When: o.when, Inventory: o.inventory()}, profiles)
+	children, err := newCommands(o.settings(), profiles)
 	if err != nil {
 		return supervisor.Config{}, err
 	}
-	jitter := o.jitter
-	if jitter == 0 {
-		jitter = -1 // the supervisor's word for none
-	}
-	contract := supervisor.ContractConfig{Interval: o.contractInterval, Timeout: o.contractTimeout}
-	if o.judges() {
-		contract.Command = children.contract
-	}
-	stock := supervisor.InventoryConfig{Interval: o.inventoryInterval, Timeout: o.inventoryTimeout}
-	if o.takesStock() {
-		stock.Command = children.inventory
-	}
 	// Who holds objects of simulated devices is told by their profile.
-	if o.takesStock() && o.provider == providerLibibverbs {
-		if _, err := owner.New(o.procfs, o.cgroup); err != nil {
+	if o.schedule.Inventory.Interval > 0 && o.provider == providerLibibverbs {
+		if _, err := owner.New(o.inventory.Procfs, o.inventory.Cgroup); err != nil {
 			return supervisor.Config{}, fmt.Errorf("--path.procfs: %w", err)
 		}
 	}
-	return supervisor.Config{
-		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
-		Assess:   func(d *state.DeviceState) *state.Assessment { return health.Assess(d, config.Findings) },
-		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
-		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
-	}, nil
+	s := o.schedule
+	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
+	s.Assess = func(d *state.DeviceState) *state.Assessment { return health.Assess(d, o.findings) }
+	return s.Validate()
 }
 
-// judges tells whether the contracts are judged. What is done once leaves out
-// nothing.
-func (o *options) judges() bool { return o.command == commandAudit || o.contractInterval > 0 }
-
-// takesStock is judges for the inventory.
-func (o *options) takesStock() bool { return o.command == commandAudit || o.inventoryInterval > 0 }
+// settings are what the flags and the configuration file tell each child.
+func (o *options) settings() settings {
+	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory}
+	// The rest is for the end of the report, so that an inventory that takes long tells
+	// what it found so far.
+	s.Inventory.Budget = o.schedule.Inventory.Timeout / 5 * 4
+	return s
+}

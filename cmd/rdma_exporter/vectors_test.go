@@ -59,13 +59,14 @@ func TestVectorsOfAllRuns(t *testing.T) {
 			run := func(command supervisor.Command) state.Run {
 				var out bytes.Buffer
 				r := state.Run{Device: "sim_ib0"}
-				s := decoded(t, command.Stdin)
-				if err := work(t.Context(), command.Args[0], s, probe.Options{
+				in := decoded(t, command.Stdin)
+				if err := work(t.Context(), command.Args[0], in.Request, probe.Options{
+					Facts: in.Request.Facts, Turn: in.Request.Turn,
 					Provider: func(tracer verbs.Tracer) verbs.Provider {
 						w.Provider = simulated.New(simulated.Default(), tracer)
 						return w
 					},
-					Device: "sim_ib0", Config: s.Probe, Out: wire.NewWriter(&out),
+					Device: "sim_ib0", Config: in.Settings.Probe, Out: wire.NewWriter(&out),
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -76,14 +77,14 @@ func TestVectorsOfAllRuns(t *testing.T) {
 			}
 			synctest.Test(t, func(*testing.T) {
 				// Everything in one run, and then by turns.
-				var known supervisor.Probing
+				var known wire.Request
 				for turn := range 5 {
-					if r := run(c.probe("sim_ib0", known)); r.Facts != nil {
+					if r := run(c.start(state.KindProbe, "sim_ib0", known)); r.Facts != nil {
 						known.Facts = r.Facts
 					}
 					known.Turn = &turn
 				}
-				for _, v := range run(c.contract("sim_ib0", supervisor.LeaveOut{})).Contracts {
+				for _, v := range run(c.start(state.KindContract, "sim_ib0", wire.Request{})).Contracts {
 					if v.Verdict != state.VerdictHolds {
 						t.Errorf("%s %s: %s", v.Name, v.Verdict, v.Observed)
 					}

@@ -39,14 +39,7 @@ type Options struct {
 	People People
 	// Device is the name of the device.
 	Device string
-	// Budget is the time that may be spent on looking at objects. What is not looked
-	// at by then is only counted. An eighth of it is for looking at their owners.
-	Budget time.Duration
-	// MaxObjects is the most objects of one type that are looked at one by one. Of
-	// a type that has more, only their number is told.
-	MaxObjects int64
-	// Owners is how many owners of each type are named.
-	Owners int
+	Config
 	// MaxFill is the most completions that one use of a completion queue, by the
 	// send or the receive side of a queue pair, can have outstanding on this device;
 	// 0 if that is not known.

@@ -156,7 +156,7 @@ func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *
 	t.Helper()
 	var out strings.Builder
 	o := inventory.Options{
-		Tables: k, People: p, Device: "rxe0", Budget: time.Minute, MaxObjects: 1000, Owners: 2,
+		Tables: k, People: p, Device: "rxe0", Config: inventory.Config{Budget: time.Minute, MaxObjects: 1000, Owners: 2},
 		Out: wire.NewWriter(&out),
 	}
 	if change != nil {
@@ -563,7 +563,7 @@ func TestCountFirst(t *testing.T) {
 		cancel() // as soon as anything is told
 		return out.Write(b)
 	}))
-	err := inventory.Run(ctx, inventory.Options{Tables: k, People: p, Device: "rxe0", Budget: time.Hour, MaxObjects: 1000, Out: writer})
+	err := inventory.Run(ctx, inventory.Options{Tables: k, People: p, Device: "rxe0", Config: inventory.Config{Budget: time.Hour, MaxObjects: 1000}, Out: writer})
 	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "rxe0") {
 		t.Errorf("error %v", err)
 	}

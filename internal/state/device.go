@@ -37,3 +37,18 @@ type Port struct {
 func PortStates() []string {
 	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }
+
+// MaxFill returns the most completions that one side of a queue pair can have
+// outstanding, by the limits of the device; 0 if it did not say, or is nil.
+func (d *Device) MaxFill() int64 {
+	if d == nil {
+		return 0
+	}
+	var most int64
+	for _, l := range d.Limits {
+		if l.Name == "max_qp_wr" || l.Name == "max_srq_wr" {
+			most = max(most, l.Value)
+		}
+	}
+	return most
+}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // runBehaviour runs one real child.
@@ -201,8 +202,8 @@ func TestRunChildReadsReport(t *testing.T) {
 func TestRunChildPassesArgumentsAndInput(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string, Probing) Command {
-		c := childCommand("echo", "")("--help; $(true) \"'\n*", Probing{})
+	cfg.Command = func(state.Kind, string, wire.Request) Command {
+		c := childCommand("echo", "")(state.KindProbe, "--help; $(true) \"'\n*", wire.Request{})
 		c.Stdin = []byte("the settings")
 		return c
 	}
@@ -215,8 +216,8 @@ func TestRunChildPassesArgumentsAndInput(t *testing.T) {
 func TestRunChildWithLargeUnreadInput(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string, Probing) Command {
-		c := childCommand("ok", "")("rxe0", Probing{})
+	cfg.Command = func(state.Kind, string, wire.Request) Command {
+		c := childCommand("ok", "")(state.KindProbe, "rxe0", wire.Request{})
 		c.Stdin = make([]byte, 4<<20)
 		return c
 	}
@@ -228,7 +229,7 @@ func TestRunChildWithLargeUnreadInput(t *testing.T) {
 func TestRunChildThatCannotStart(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
-	cfg.Command = func(string, Probing) Command { return Command{Path: "/nonexistent/probe"} }
+	cfg.Command = func(state.Kind, string, wire.Request) Command { return Command{Path: "/nonexistent/probe"} }
 	run := runBehaviour(t, cfg).run
 	if run.Outcome != state.OutcomeCrashed || !strings.Contains(run.Error, "start the child: ") {
 		t.Errorf("outcome %q: %s", run.Outcome, run.Error)
@@ -329,11 +330,11 @@ func TestRunWithRealChildren(t *testing.T) {
 	cfg := testConfig()
 	cfg.Sinks = []Sink{sink}
 	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
-	cfg.Command = func(device string, _ Probing) Command {
-		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(device, Probing{})
+	cfg.Command = func(_ state.Kind, device string, _ wire.Request) Command {
+		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(state.KindProbe, device, wire.Request{})
 	}
 	cfg.Concurrency = 3
-	cfg.Interval = 50 * time.Millisecond
+	cfg.Interval = 100 * time.Millisecond
 	cfg.KillGrace = patience
 	s, err := New(cfg)
 	if err != nil {

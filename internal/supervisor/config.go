@@ -4,34 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
-// What a zero value in a Config stands for.
-const (
-	defaultInterval    = time.Minute
-	defaultTimeout     = 30 * time.Second
-	defaultDiscovery   = 5 * time.Second
-	defaultKillGrace   = 2 * time.Second
-	defaultConcurrency = 2
-	defaultJitter      = 0.1
-	// defaultBackoff is in intervals.
-	defaultBackoff = 8
-
-	defaultContractInterval = 24 * time.Hour
-	defaultContractTimeout  = time.Minute
-
-	defaultInventoryInterval = time.Minute
-	defaultInventoryTimeout  = 10 * time.Second
-	// inventoryConcurrency is how many devices are taken stock of at the same time: one
-	// that hangs leaves a slot to the others.
-	inventoryConcurrency = 2
-)
-
-// Config says what a Supervisor does. Provider, Discover and Command must be
-// set; for the rest, a zero value stands for the default.
+// Config says what a Supervisor does. Start from DefaultConfig, and set Provider,
+// Discover and Command.
 type Config struct {
 	// Provider is the provider that the children use: libibverbs or simulated.
 	// It is shown in the snapshot, and changes nothing else.
@@ -40,103 +21,80 @@ type Config struct {
 	// order. It must not block on a device. It is called by one goroutine at a
 	// time, which does not keep what it returns.
 	Discover func() ([]string, error)
-	// Command says how to start the child that probes a device. A device may
-	// have any name that passes for a file's, so a name that becomes an argument
-	// must not be able to pass for a flag ("--device=" + name). It is called
-	// before each run, by several goroutines at a time, and must not block.
-	Command func(device string, p Probing) Command
-	// Contract says how the devices are held to their contracts, beside being
-	// probed, and Inventory how stock is taken of them. All else here is about the
-	// probes, except KillGrace, Backoff and Jitter, which are about every run, and
-	// Concurrency, which is about probes and contracts.
-	Contract  ContractConfig
-	Inventory InventoryConfig
+	// Command says how to start a child for a run of some kind on a device, and what it
+	// is asked. A device may have any name that passes for a file's, so a name that
+	// becomes an argument must not be able to pass for a flag ("--device=" + name). It is
+	// called before each run, by several goroutines at a time, and must not block. The
+	// request is its own, apart from the facts, which nobody changes.
+	Command func(kind state.Kind, device string, r wire.Request) Command
 	// Assess sums up what is known of a device. It is called with each change, by one
 	// goroutine at a time, which waits for it; it must neither block nor keep or
 	// change what it is given. Nil for no assessment.
 	Assess func(*state.DeviceState) *state.Assessment
-	// Interval is the time from the start of one run on a device to the start of
-	// the next. Default: one minute.
-	Interval time.Duration
-	// Timeout is the longest that a child may take before it is killed. Default:
-	// 30 seconds.
-	Timeout time.Duration
-	// Discovery is the time between two calls of Discover. Default: the smaller
-	// of 5 seconds and Interval.
+	// Schedule is that of the probes, Contract that of the runs which hold a device to
+	// its contracts, and Inventory that of the looks into the kernel's tables. A device's
+	// first contract run follows its first finished run of the probes, and another one
+	// comes at once when what has a part in its answers has changed, such as its
+	// firmware. An inventory goes on beside the other runs on a device, even while a child
+	// of those is stuck; a child that was killed or crashed makes it come sooner.
+	Schedule
+	Contract  Schedule
+	Inventory Schedule
+	// Discovery is the time between two calls of Discover; more than Interval counts as
+	// Interval.
 	Discovery time.Duration
 	// Backoff is the longest pause after a run that did not end well. The pause
 	// is twice the Interval after the first such run, and doubles with each that
-	// follows. It is not less than Interval. Default: 8 times Interval.
+	// follows. Less than Interval counts as Interval.
 	Backoff time.Duration
 	// KillGrace is how long a child may take to end after it was killed before
 	// it counts as stuck; half a second is added for its pipes. A time in which this
-	// process is not let run counts for a tenth of that at most. Default: 2 seconds.
+	// process is not let run counts for a tenth of that at most.
 	KillGrace time.Duration
-	// Concurrency is the most children that run at the same time, stuck ones not
-	// counted. Default: 2.
+	// Concurrency is the most children of probes and contracts that run at the same time,
+	// stuck ones not counted.
 	Concurrency int
 	// Jitter is the most by which the start of a run differs from its schedule,
-	// as a fraction of the interval, from 0 to 1; negative for none. It keeps the
-	// hosts of a cluster from probing in step. Default: 0.1.
+	// as a fraction of the interval, from 0 to 1. It keeps the hosts of a cluster from
+	// probing in step.
 	Jitter float64
 	// Sinks are handed each finished run, in this order.
 	Sinks []Sink
-	// Logger is told what changes. Default: nobody is.
+	// Logger is told what changes; nil for nobody.
 	Logger *slog.Logger
 }
 
-// ContractConfig says when and how the devices are held to their contracts. A
-// device's first contract run follows its first finished run of the probes. The
-// zero value is for no contract runs.
-type ContractConfig struct {
-	// Command says how to start the child that judges the contracts of a device,
-	// without what it is to leave out. For the rest it is like [Config].Command. Nil
-	// for none.
-	Command func(device string, leave LeaveOut) Command
-	// Interval is the time from the start of one contract run on a device to the start
-	// of the next; what has a part in what the device answers, such as its firmware,
-	// makes it come sooner if it changes. Default: one day.
+// Schedule says how often something is done to a device.
+type Schedule struct {
+	// Interval is the time from the start of one run on a device to the start of the
+	// next; 0 for none at all, which the probes cannot have.
 	Interval time.Duration
 	// Timeout is the longest that a child may take before it is killed. A contract run
-	// has more than one child if one of them is killed or crashes. Default: one
-	// minute.
+	// has more than one child if one of them is killed or crashes.
 	Timeout time.Duration
 }
 
-// InventoryConfig says when and how stock is taken of the devices: the resource
-// inventory, of what the kernel tracks. It goes on beside the other runs on a device,
-// even while a child of those is stuck. The zero value is for none.
-type InventoryConfig struct {
-	// Command says how to start the child that takes stock of a device. For the rest
-	// it is like [Config].Command. Nil for none.
-	Command func(device string, s Stocktaking) Command
-	// Interval is the time from the start of one inventory of a device to the start of
-	// the next; a child that was killed or crashed makes it come sooner. Default: one
-	// minute.
-	Interval time.Duration
-	// Timeout is the longest that a child may take before it is killed. Default: 10
-	// seconds.
-	Timeout time.Duration
+// DefaultConfig returns what holds unless somebody says otherwise.
+func DefaultConfig() Config {
+	return Config{
+		Schedule:    Schedule{Interval: 30 * time.Second, Timeout: 10 * time.Second},
+		Contract:    Schedule{Interval: 24 * time.Hour, Timeout: time.Minute},
+		Inventory:   Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
+		Discovery:   5 * time.Second,
+		Backoff:     5 * time.Minute,
+		KillGrace:   2 * time.Second,
+		Concurrency: 2,
+		Jitter:      0.1,
+	}
 }
 
-// Probing is what a child that probes is told of the runs before it. It belongs to
-// whoever is told, apart from what it points to, which nobody changes.
-type Probing struct {
-	// Facts are what is known of the device; nil for nothing.
-	Facts *state.Facts
-	// Turn is the number of the turn; nil to do everything in one run.
-	Turn *int
-}
-
-// LeaveOut is what a child of a contract run is to leave out, because of what became of
-// the children before it. It belongs to whoever is told.
-type LeaveOut struct {
-	// Judged are the contracts that the contract run is done with, in order.
-	Judged []string
-	// Completions are to be left out because a child ended while it tried which of
-	// them the device gives.
-	Completions bool
-}
+const (
+	// inventoryConcurrency is how many devices are taken stock of at the same time: one
+	// that hangs leaves a slot to the others.
+	inventoryConcurrency = 2
+	// minInterval keeps a slip of the pen from probing a host without a break.
+	minInterval = 100 * time.Millisecond
+)
 
 // A Sink takes what runs found.
 //
@@ -157,58 +115,51 @@ type Sink interface {
 	Forget(device string)
 }
 
-// Validate returns a copy of the configuration with every default filled in, or
-// an error that names everything that is wrong with it.
+// Validate returns a copy of the configuration that can be used, or an error that names
+// everything that is wrong with it.
 func (c Config) Validate() (Config, error) {
 	c.Sinks = append([]Sink(nil), c.Sinks...)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	setDefault(&c.Interval, defaultInterval)
-	setDefault(&c.Timeout, defaultTimeout)
-	setDefault(&c.Discovery, min(defaultDiscovery, c.Interval))
-	setDefault(&c.Backoff, defaultBackoff*c.Interval)
-	setDefault(&c.KillGrace, defaultKillGrace)
-	setDefault(&c.Concurrency, defaultConcurrency)
-	setDefault(&c.Jitter, defaultJitter)
-	c.Jitter = max(c.Jitter, 0)
-	setDefault(&c.Contract.Interval, defaultContractInterval)
-	setDefault(&c.Contract.Timeout, defaultContractTimeout)
-	setDefault(&c.Inventory.Interval, defaultInventoryInterval)
-	setDefault(&c.Inventory.Timeout, defaultInventoryTimeout)
+	errs := []error{c.Check()}
+	if c.Provider == "" || c.Discover == nil || c.Command == nil || slices.Contains(c.Sinks, nil) {
+		errs = append(errs, errors.New("the supervisor has no provider, no function that discovers devices, no command for a child, or a sink that is nil"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Config{}, err
+	}
+	c.Discovery, c.Backoff = min(c.Discovery, c.Interval), max(c.Backoff, c.Interval)
+	return c, nil
+}
 
+// Check returns an error that names each flag whose value cannot be used, with the range
+// that can.
+func (c *Config) Check() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(c.Provider != "", "no provider")
-	check(c.Discover != nil, "no function that discovers devices")
-	check(c.Command != nil, "no command for a child")
-	check(c.Interval > 0, "the interval %v is not positive", c.Interval)
-	check(c.Timeout > 0, "the timeout %v is not positive", c.Timeout)
-	check(c.Discovery > 0, "the discovery interval %v is not positive", c.Discovery)
-	check(c.Backoff >= c.Interval, "the longest back-off %v is less than the interval %v", c.Backoff, c.Interval)
-	check(c.KillGrace > 0, "the grace after a kill %v is not positive", c.KillGrace)
-	check(c.Concurrency > 0, "the concurrency %d is not positive", c.Concurrency)
-	check(c.Jitter <= 1, "the jitter %v is more than 1", c.Jitter)
-	check(c.Contract.Interval > 0, "the interval of the contract run %v is not positive", c.Contract.Interval)
-	check(c.Contract.Timeout > 0, "the timeout of the contract run %v is not positive", c.Contract.Timeout)
-	check(c.Inventory.Interval > 0, "the interval of the inventory %v is not positive", c.Inventory.Interval)
-	check(c.Inventory.Timeout > 0, "the timeout of the inventory %v is not positive", c.Inventory.Timeout)
-	for i, s := range c.Sinks {
-		check(s != nil, "sink %d is nil", i)
+	for _, t := range []struct {
+		flag string
+		d    time.Duration
+	}{
+		{"contract.timeout", c.Contract.Timeout},
+		{"discovery.interval", c.Discovery},
+		{"inventory.timeout", c.Inventory.Timeout},
+		{"probe.interval", c.Interval},
+		{"probe.max-backoff", c.Backoff},
+		{"probe.timeout", c.Timeout},
+	} {
+		check(t.d > 0, "--%s is %s: use a duration above 0s", t.flag, t.d)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return Config{}, fmt.Errorf("configuration of the supervisor: %w", err)
-	}
-	return c, nil
-}
-
-func setDefault[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
+	check(c.Interval <= 0 || c.Interval >= minInterval, "--probe.interval is %s: use a duration from %s", c.Interval, minInterval)
+	check(c.Contract.Interval == 0 || c.Contract.Interval >= minInterval, "--contract.interval is %s: use a duration from %s, or 0s for none", c.Contract.Interval, minInterval)
+	check(c.Inventory.Interval == 0 || c.Inventory.Interval >= minInterval, "--inventory.interval is %s: use a duration from %s, or 0s for none", c.Inventory.Interval, minInterval)
+	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
+	check(c.Jitter >= 0 && c.Jitter <= 1, "--probe.jitter is %v: use a number from 0 to 1", c.Jitter) // not a number is neither
+	check(c.KillGrace > 0, "the grace after a kill %s is not positive", c.KillGrace)
+	return errors.Join(errs...)
 }

@@ -1,62 +1,52 @@
 package supervisor
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestValidateDefaults(t *testing.T) {
+func TestValidateFits(t *testing.T) {
 	t.Parallel()
-	in := Config{Provider: "simulated", Discover: SysfsDevices("/sys"), Command: testConfig().Command, Sinks: []Sink{newRecorder()}}
+	in := testConfig()
+	in.Sinks = []Sink{newRecorder()}
+	in.Interval, in.Discovery, in.Backoff = 2*time.Second, 5*time.Second, time.Second
 	c, err := in.Validate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Interval != time.Minute || c.Timeout != 30*time.Second || c.Discovery != 5*time.Second || c.Backoff != 8*time.Minute ||
-		c.KillGrace != 2*time.Second || c.Concurrency != 2 || c.Jitter != 0.1 || c.Logger == nil ||
-		c.Contract.Command != nil || c.Contract.Interval != 24*time.Hour || c.Contract.Timeout != time.Minute {
-		t.Errorf("defaults %+v", c)
+	if err != nil || c.Discovery != 2*time.Second || c.Backoff != 2*time.Second || c.Logger == nil {
+		t.Errorf("%+v, error %v", c, err)
 	}
 	in.Sinks[0] = nil
 	if c.Sinks[0] == nil {
 		t.Error("the copy shares its sinks with the original")
-	}
-	in = testConfig()
-	in.Interval, in.Jitter = 2*time.Second, -1
-	if c, err = in.Validate(); err != nil || c.Discovery != 2*time.Second || c.Backoff != 16*time.Second || c.Jitter != 0 {
-		t.Errorf("defaults %+v, error %v", c, err)
 	}
 }
 
 func TestValidateRejects(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*Config){
-		"no provider":                func(c *Config) { c.Provider = "" },
-		"no function that discovers": func(c *Config) { c.Discover = nil },
-		"no command":                 func(c *Config) { c.Command = nil },
-		"interval -1s":               func(c *Config) { c.Interval = -time.Second },
-		"timeout -1s":                func(c *Config) { c.Timeout = -time.Second },
-		"discovery interval -1s":     func(c *Config) { c.Discovery = -time.Second },
-		"less than the interval":     func(c *Config) { c.Backoff = c.Interval - 1 },
-		"after a kill -1s":           func(c *Config) { c.KillGrace = -time.Second },
-		"concurrency -1":             func(c *Config) { c.Concurrency = -1 },
-		"jitter 1.5":                 func(c *Config) { c.Jitter = 1.5 },
-		"contract run -1s":           func(c *Config) { c.Contract.Interval = -time.Second },
-		"contract run -2s":           func(c *Config) { c.Contract.Timeout = -2 * time.Second },
-		"sink 0 is nil":              func(c *Config) { c.Sinks = []Sink{nil} },
+		"has no provider":                                                        func(c *Config) { c.Provider = "" },
+		"no function that discovers devices":                                     func(c *Config) { c.Discover = nil },
+		"no command for a child":                                                 func(c *Config) { c.Command = nil },
+		"grace after a kill -1s":                                                 func(c *Config) { c.KillGrace = -time.Second },
+		"a sink that is nil":                                                     func(c *Config) { c.Sinks = []Sink{nil} },
+		"--probe.interval is -1s: use a duration above 0s":                       func(c *Config) { c.Interval = -time.Second },
+		"--probe.interval is 99ms: use a duration from 100ms":                    func(c *Config) { c.Interval = 99 * time.Millisecond },
+		"--probe.timeout is 0s: use a duration above 0s":                         func(c *Config) { c.Timeout = 0 },
+		"--discovery.interval is 0s: use a duration above 0s":                    func(c *Config) { c.Discovery = 0 },
+		"--probe.max-backoff is 0s: use a duration above 0s":                     func(c *Config) { c.Backoff = 0 },
+		"--probe.concurrency is 0: use a number from 1":                          func(c *Config) { c.Concurrency = 0 },
+		"--probe.jitter is 1.5: use a number from 0 to 1":                        func(c *Config) { c.Jitter = 1.5 },
+		"--probe.jitter is NaN: use a number from 0 to 1":                        func(c *Config) { c.Jitter = math.NaN() },
+		"--contract.interval is -1s: use a duration from 100ms, or 0s for none":  func(c *Config) { c.Contract.Interval = -time.Second },
+		"--contract.timeout is -2s: use a duration above 0s":                     func(c *Config) { c.Contract.Timeout = -2 * time.Second },
+		"--inventory.interval is 1ms: use a duration from 100ms, or 0s for none": func(c *Config) { c.Inventory.Interval = time.Millisecond },
+		"--inventory.timeout is 0s: use a duration above 0s":                     func(c *Config) { c.Inventory.Timeout = 0 },
 	}
 	for want, change := range tests {
 		cfg := testConfig()
 		change(&cfg)
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with %q", err, want)
-		}
-	}
-	var all Config
-	_, err := all.Validate()
-	for _, want := range []string{"no provider", "no function that discovers", "no command"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
 	}

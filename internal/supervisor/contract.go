@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // maxContinuations is how many further children one contract run may have after one that
@@ -53,12 +54,12 @@ func newJudge(timeout time.Duration) *judge {
 // goesOn reports whether the contract run needs another child.
 func (a *judge) goesOn() bool { return a.children > 0 }
 
-// leaveOut returns what the next child is to leave out.
-func (a *judge) leaveOut() LeaveOut {
+// request returns what the next child is to leave out.
+func (a *judge) request() wire.Request {
 	if !a.goesOn() {
-		return LeaveOut{}
+		return wire.Request{}
 	}
-	return LeaveOut{Judged: slices.Clone(a.judged), Completions: a.completions}
+	return wire.Request{Judged: slices.Clone(a.judged), WithoutCompletions: a.completions}
 }
 
 // take adds a finished run to the contract run. The verdict on the contract that was

@@ -89,7 +89,7 @@ func newContractBench(
 ) *bench {
 	t.Helper()
 	b := newBench(t, next, func(c *Config) {
-		c.Contract = ContractConfig{Command: contractCommand, Interval: time.Hour, Timeout: 20 * time.Second}
+		c.Contract = Schedule{Interval: time.Hour, Timeout: 20 * time.Second}
 		if change != nil {
 			change(c)
 		}
@@ -195,7 +195,7 @@ func TestContractsJitter(t *testing.T) {
 	t.Parallel()
 	for random, want := range map[float64]time.Duration{0: 54 * time.Minute, 0.5: 60 * time.Minute, 1: 66 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newContractBench(t, always(scriptOK(time.Second)), alwaysJudge(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0 }, "a")
+			b := newContractBench(t, always(scriptOK(time.Second)), alwaysJudge(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0.1 }, "a")
 			b.random = func() float64 { return random }
 			b.start()
 			b.after(100 * time.Minute)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
 )
 
@@ -25,7 +26,7 @@ type script struct {
 	exit       exit
 }
 
-const okReport = `{"device":{"transport":"InfiniBand"}}` + "\n" + `{"end":{}}` + "\n"
+const okReport = `{"device":{"transport":"InfiniBand","limits":[{"name":"max_qp_wr","value":128}]}}` + "\n" + `{"end":{}}` + "\n"
 
 func scriptOK(takes time.Duration) script { return script{output: okReport, takes: takes} }
 
@@ -83,13 +84,20 @@ func judgingOf(device string) string { return "contracts of " + device }
 // stockOf is under which name the children of a device are counted that take stock.
 func stockOf(device string) string { return "stock of " + device }
 
-// contractCommand is a ContractConfig.Command for fake children.
-func contractCommand(device string, leave LeaveOut) Command {
-	args := leave.Judged
-	if leave.Completions {
-		args = append(args, withoutCompletions)
+// fakeCommand is a Config.Command for fake children.
+func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
+	switch kind {
+	case state.KindContract:
+		args := r.Judged
+		if r.WithoutCompletions {
+			args = append(args, withoutCompletions)
+		}
+		return Command{Path: device, Name: judgingOf(device), Args: args}
+	case state.KindInventory:
+		return Command{Path: stockOf(device)}
+	default:
+		return Command{Path: device}
 	}
-	return Command{Path: device, Name: judgingOf(device), Args: args}
 }
 
 // withoutCompletions is how a fake child is told to leave out completions.

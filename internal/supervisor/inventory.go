@@ -8,22 +8,12 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // maxEnded is the most contexts of ended children that are looked for at the same
 // time. A device that keeps more than that has told its story.
 const maxEnded = 256
-
-// Stocktaking is what a child of the inventory is told. It belongs to whoever
-// is told.
-type Stocktaking struct {
-	// Look are the contexts of children that have ended, of which nothing should be
-	// left.
-	Look []state.Context
-	// Info is what the device last said of itself; nil if it never did. It is
-	// shared.
-	Info *state.Device
-}
 
 // taker takes stock of one device, again and again, beside the runs of its
 // worker and never in their way: it has slots of its own.
@@ -132,16 +122,15 @@ func (a *taker) run(own context.Context) {
 // takeStock inventories once: it waits for a slot and for the end of the child, or until
 // own is done, which is an error if there was no slot before.
 func (a *taker) takeStock(own context.Context) (result, error) {
-	cfg := &a.w.s.cfg.Inventory
 	release, err := a.w.s.inventories.acquire(own, own, a.suspect)
 	if err != nil {
 		return result{}, err
 	}
 	looked := a.look()
 	res := a.w.s.runChild(own, task{
-		device: a.w.name, kind: state.KindInventory, timeout: cfg.Timeout,
+		device: a.w.name, kind: state.KindInventory, timeout: a.w.s.cfg.Inventory.Timeout,
 		command: func() Command {
-			return cfg.Command(a.w.name, Stocktaking{Look: looked, Info: a.w.info()})
+			return a.w.s.cfg.Command(state.KindInventory, a.w.name, wire.Request{Look: looked, MaxFill: a.w.info().MaxFill()})
 		},
 	})
 	release()

@@ -49,7 +49,7 @@ func opening(s script, id uint32) script {
 // 10 seconds, and what each was told.
 type stockBench struct {
 	*bench
-	told []Stocktaking
+	told []wire.Request
 }
 
 func newStockBench(
@@ -59,14 +59,18 @@ func newStockBench(
 	t.Helper()
 	s := &stockBench{}
 	s.bench = newBench(t, next, func(c *Config) {
-		c.Inventory = InventoryConfig{Interval: time.Minute, Timeout: 10 * time.Second, Command: func(device string, told Stocktaking) Command {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.kids.mu.Lock()
-			defer s.kids.mu.Unlock()
-			s.told = append(s.told, told)
-			return Command{Path: stockOf(device)}
-		}}
+		c.Inventory = Schedule{Interval: time.Minute, Timeout: 10 * time.Second}
+		command := c.Command
+		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
+			if kind == state.KindInventory {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.kids.mu.Lock()
+				defer s.kids.mu.Unlock()
+				s.told = append(s.told, r)
+			}
+			return command(kind, device, r)
+		}
 		if change != nil {
 			change(c)
 		}
@@ -108,8 +112,8 @@ func TestStockBesideProbes(t *testing.T) {
 		if n := b.sink.count(stockOf("a")); n != 3 {
 			t.Errorf("the sink was handed %d inventories, want 3", n)
 		}
-		if info := b.told[1].Info; info == nil || info.Transport != "InfiniBand" {
-			t.Errorf("the second inventory was told %+v of the device", info)
+		if fill := b.told[1].MaxFill; fill != 128 {
+			t.Errorf("the second inventory was told that a queue pair has %d completions at most", fill)
 		}
 		b.end()
 	})

@@ -163,7 +163,7 @@ func TestKeepRest(t *testing.T) {
 	if got := say(kept.Probes); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if got := told(r.task()); got != "nothing all" || r.turn != 3 {
+	if got := told(r.request()); got != "nothing all" || r.turn != 3 {
 		t.Errorf("after a light run the next one is told %q, of turn %d", got, r.turn)
 	}
 	// It failed itself.

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -260,7 +259,7 @@ func supervise() int {
 // stalled waits for what is soon done, and is stopped meanwhile for longer than it is to
 // wait.
 func stalled() int {
-	const grace = defaultKillGrace + pipeGrace
+	grace := DefaultConfig().KillGrace + pipeGrace
 	wake := exec.Command("/bin/sh", "-c", "while sleep 3; do kill -CONT $PPID; done")
 	wake.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := wake.Start(); err != nil {
@@ -302,8 +301,8 @@ func leavePID() {
 
 // childCommand is a Config.Command for children of the test binary that all
 // behave the same, and leave their ids in a folder if one is given.
-func childCommand(behaviour, pids string) func(string, Probing) Command {
-	return func(device string, _ Probing) Command {
+func childCommand(behaviour, pids string) func(state.Kind, string, wire.Request) Command {
+	return func(_ state.Kind, device string, _ wire.Request) Command {
 		return Command{
 			Path: os.Args[0],
 			Args: []string{"--device=" + device},
@@ -314,14 +313,14 @@ func childCommand(behaviour, pids string) func(string, Probing) Command {
 
 // testConfig is a configuration without devices, sinks and surprises.
 func testConfig() Config {
-	return Config{
-		Provider: "simulated",
-		Discover: func() ([]string, error) { return nil, nil },
-		Command:  func(device string, _ Probing) Command { return Command{Path: device} },
-		Interval: time.Minute,
-		Timeout:  patience,
-		Logger:   slog.New(slog.DiscardHandler),
-	}
+	c := DefaultConfig()
+	c.Provider = "simulated"
+	c.Discover = func() ([]string, error) { return nil, nil }
+	c.Command = fakeCommand
+	c.Schedule = Schedule{Interval: time.Minute, Timeout: patience}
+	c.Contract.Interval, c.Inventory.Interval = 0, 0
+	c.Backoff = 8 * time.Minute
+	return c
 }
 
 // eventually waits until ok holds.

@@ -18,7 +18,7 @@ func newOnceBench(
 ) *stockBench {
 	t.Helper()
 	b := newStockBench(t, next, stock, func(c *Config) {
-		c.Contract = ContractConfig{Command: contractCommand, Timeout: 20 * time.Second}
+		c.Contract = Schedule{Interval: 24 * time.Hour, Timeout: 20 * time.Second}
 		if change != nil {
 			change(c)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // rounds is what a worker keeps of the runs of the probes for those to come: a run
@@ -22,9 +23,9 @@ type rounds struct {
 	probes []state.Probe
 }
 
-// task returns what the next run is told.
-func (r *rounds) task() Probing {
-	p := Probing{Facts: r.facts}
+// request returns what the next run is told.
+func (r *rounds) request() wire.Request {
+	p := wire.Request{Facts: r.facts}
 	if !r.whole {
 		turn := r.turn
 		p.Turn = &turn

@@ -18,7 +18,7 @@ func factsOf(firmware string) *state.Facts {
 }
 
 // told says what a run is told: facts, and turn.
-func told(p Probing) string {
+func told(p wire.Request) string {
 	facts, turn := "nothing", "all"
 	if p.Facts != nil {
 		facts = p.Facts.Identity.Firmware
@@ -55,7 +55,7 @@ func TestRounds(t *testing.T) {
 		{"2 0", state.OutcomeOK, true, nil, 0},
 		{"2 1", state.OutcomeOK, true, nil, 0},
 	} {
-		if got := told(r.task()); got != step.told {
+		if got := told(r.request()); got != step.told {
 			t.Errorf("run %d is told %q, want %q", i, got, step.told)
 		}
 		run := &state.Run{Outcome: step.outcome, Facts: step.facts}
@@ -277,13 +277,15 @@ func TestContractsOnChange(t *testing.T) {
 			}
 		}
 		b := newContractBench(t, next, alwaysJudge(judged(time.Second, "notify_any", "holds")), func(c *Config) {
-			c.Contract.Interval = 0 // the default
+			c.Contract.Interval = DefaultConfig().Contract.Interval
 			command := c.Command
-			c.Command = func(device string, p Probing) Command {
-				mu.Lock()
-				defer mu.Unlock()
-				tasks = append(tasks, told(p))
-				return command(device, p)
+			c.Command = func(kind state.Kind, device string, p wire.Request) Command {
+				if kind == state.KindProbe {
+					mu.Lock()
+					defer mu.Unlock()
+					tasks = append(tasks, told(p))
+				}
+				return command(kind, device, p)
 			}
 		}, "a")
 		b.start()

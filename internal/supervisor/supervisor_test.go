@@ -39,7 +39,7 @@ func newBench(t *testing.T, next func(device string, n int) script, change func(
 	cfg.Sinks = []Sink{b.sink}
 	cfg.Interval, cfg.Timeout, cfg.Concurrency = time.Minute, 10*time.Second, 10
 	cfg.Logger = b.log.logger(slog.LevelInfo)
-	cfg.Jitter = -1
+	cfg.Jitter = 0
 	if change != nil {
 		change(&cfg)
 	}
@@ -166,7 +166,7 @@ func TestJitter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Jitter = 0 }, "a")
+			b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Jitter = 0.1 }, "a")
 			b.random = func() float64 { return tt.random }
 			b.start()
 			b.after(140 * time.Second)
@@ -307,7 +307,7 @@ func TestHungDeviceLeavesRoom(t *testing.T) {
 			return scriptOK(time.Second)
 		}, func(c *Config) {
 			c.Concurrency = 1
-			c.Interval, c.Timeout = 30*time.Second, 30*time.Second
+			c.Interval, c.Timeout, c.Backoff = 30*time.Second, 30*time.Second, 4*time.Minute
 		}, "good", "hung")
 		b.start()
 		b.after(time.Hour)
@@ -689,7 +689,7 @@ func TestRunEndsWithStuckChild(t *testing.T) {
 			if err := <-b.ended; err != nil {
 				t.Errorf("Run: %v", err)
 			}
-			if d := time.Since(stopped); d > defaultKillGrace+pipeGrace {
+			if d := time.Since(stopped); d > DefaultConfig().KillGrace+pipeGrace {
 				t.Errorf("Run took %v to end", d)
 			}
 			if stateOf(t, b.Snapshot(), "a").Stuck == nil {
@@ -736,7 +736,7 @@ func TestStartFails(t *testing.T) {
 func TestSnapshotDuringRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, always(scriptOK(time.Millisecond)), func(c *Config) { c.Interval = 10 * time.Millisecond }, "a", "b", "c")
+		b := newBench(t, always(scriptOK(time.Millisecond)), func(c *Config) { c.Interval = 100 * time.Millisecond }, "a", "b", "c")
 		b.start()
 		var readers sync.WaitGroup
 		for range 4 {

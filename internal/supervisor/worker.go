@@ -68,10 +68,10 @@ func newWorker(s *Supervisor, name string) *worker {
 		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
 		state:   state.DeviceState{Name: name, Present: true},
 	}
-	if s.cfg.Contract.Command != nil {
+	if s.cfg.Contract.Interval > 0 {
 		w.judge = newJudge(s.cfg.Contract.Timeout)
 	}
-	if s.cfg.Inventory.Command != nil {
+	if s.cfg.Inventory.Interval > 0 {
 		w.taker = newTaker(w)
 	}
 	return w
@@ -145,9 +145,9 @@ func (w *worker) next() *job {
 func (w *worker) task(j *job) task {
 	t := task{device: w.name, kind: j.kind, timeout: j.timeout}
 	if j.kind == state.KindContract {
-		t.command = func() Command { return w.s.cfg.Contract.Command(w.name, w.judge.leaveOut()) }
+		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, w.judge.request()) }
 	} else {
-		t.command = func() Command { return w.s.cfg.Command(w.name, w.rounds.task()) }
+		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, w.rounds.request()) }
 	}
 	return t
 }

@@ -41,7 +41,7 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 	t.Helper()
 	var out strings.Builder
 	o := inventory.Options{
-		Tables: h, People: h, Device: device, Budget: time.Minute, MaxObjects: 20000, Owners: 10,
+		Tables: h, People: h, Device: device, Config: inventory.Config{Budget: time.Minute, MaxObjects: 20000, Owners: 10},
 		Out: wire.NewWriter(&out),
 	}
 	if change != nil {
