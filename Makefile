@@ -200,12 +200,12 @@ load: build ## Scrape simulated exporters a hundredfold, with 200 slow clients b
 runs ?= 1000
 minutes ?= 60
 .PHONY: soak
-soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and audits, on a real device and look for what grows, for an hour at most (minutes=N)
+soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and inventories, on a real device and look for what grows, for an hour at most (minutes=N)
 	$(test_env) go test -tags vm -timeout 0 -run TestSoak -v \
 		-exec "$(vm) --timeout 0" ./test/softroce -soak.runs=$(runs) -soak.time=$(minutes)m
 
 .PHONY: bench
-bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and audits beside rdma(8)
+bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and inventories beside rdma(8)
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce

@@ -150,7 +150,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 	o.health.add(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
-		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each audit."},
+		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each contract run."},
 		{commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
 	} {
 		app.Command(c.name, c.help).Hidden().
@@ -193,7 +193,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
 		Default(duration(o.schedule.Timeout)).DurationVar(&o.schedule.Timeout)
-	app.Flag("probe.concurrency", "Most devices that are probed or audited at the same time.").
+	app.Flag("probe.concurrency", "Most devices that are probed, or held to their contracts, at the same time.").
 		Default(strconv.Itoa(o.schedule.Concurrency)).IntVar(&o.schedule.Concurrency)
 	if !once {
 		app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
