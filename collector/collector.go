@@ -29,7 +29,7 @@ type Options struct {
 // It is a prometheus.Collector for use with a registry. Gatherer is the faster
 // way to the same series.
 type Collector struct {
-	schema   *schema
+	*metrics
 	snapshot func() *state.Snapshot
 	light    bool
 
@@ -42,17 +42,21 @@ type Collector struct {
 // cached is a block of gauges with all that it was made from. A published
 // DeviceState is never changed, so equal pointers mean equal series.
 type cached struct {
+	key   cacheKey
+	block block
+}
+
+type cacheKey struct {
 	provider string
 	state    state.DeviceState
 	// hidden is how many series the device's history has and does not expose.
 	hidden int
-	block  *block
 }
 
 // New returns a Collector that has observed nothing.
 func New(o Options) *Collector {
 	c := &Collector{
-		schema:    newSchema(),
+		metrics:   newMetrics(),
 		snapshot:  o.Snapshot,
 		light:     o.Light,
 		histories: make(map[string]*history),
@@ -75,7 +79,7 @@ func (c *Collector) history(device string) *history {
 	defer c.mu.Unlock()
 	h, ok := c.histories[device]
 	if !ok {
-		h = newHistory(c.schema, device)
+		h = newHistory(c.metrics, device)
 		c.histories[device] = h
 	}
 	return h
@@ -92,9 +96,9 @@ func (c *Collector) Forget(device string) {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for f := range c.schema {
-		if f != int(probeLight) || c.light {
-			ch <- c.schema[f].desc
+	for _, f := range c.metrics.families {
+		if f != c.probeLight || c.light {
+			ch <- f.desc
 		}
 	}
 }
@@ -104,7 +108,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range c.blocks() {
 		for f, metrics := range b {
 			for _, m := range metrics {
-				ch <- series{desc: c.schema[f].desc, metric: m}
+				ch <- series{desc: c.metrics.families[f].desc, metric: m}
 			}
 		}
 	}
@@ -112,12 +116,12 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 
 // blocks returns all series, device by device. Only what has changed since the
 // last call is built anew.
-func (c *Collector) blocks() []*block {
+func (c *Collector) blocks() []block {
 	snapshot := c.snapshot()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	var blocks []*block
+	var blocks []block
 	if snapshot != nil {
 		blocks = append(blocks, c.exporterBlock(snapshot), c.ownersBlock(snapshot))
 		blocks = append(blocks, c.deviceBlocks(snapshot)...)
@@ -140,40 +144,39 @@ func (c *Collector) blocks() []*block {
 	return blocks
 }
 
-func (c *Collector) exporterBlock(s *state.Snapshot) *block {
-	b := newBuilder(c.schema)
+func (c *Collector) exporterBlock(s *state.Snapshot) block {
+	b := newBuilder(c.metrics)
 	addExporter(b, s)
 	return b.block
 }
 
 // deviceBlocks returns the gauges of the devices of a snapshot, sorted by name,
 // and forgets those of all others.
-func (c *Collector) deviceBlocks(s *state.Snapshot) []*block {
+func (c *Collector) deviceBlocks(s *state.Snapshot) []block {
 	gauges := make(map[string]cached, len(s.Devices))
 	for _, dev := range s.Devices {
 		dev.Name = clean(dev.Name)
-		want := cached{provider: s.Provider, state: dev}
+		key := cacheKey{provider: s.Provider, state: dev}
 		if h, ok := c.histories[dev.Name]; ok {
-			want.hidden = h.series.Load().hidden
+			key.hidden = h.series.Load().hidden
 		}
 		got, ok := c.gauges[dev.Name]
-		want.block = got.block
-		if !ok || got != want {
-			want.block = c.deviceBlock(s.Provider, &dev, want.hidden)
+		if !ok || got.key != key {
+			got = cached{key, c.deviceBlock(s.Provider, &dev, key.hidden)}
 		}
-		gauges[dev.Name] = want
+		gauges[dev.Name] = got
 	}
 	c.gauges = gauges
 
-	blocks := make([]*block, 0, len(gauges))
+	blocks := make([]block, 0, len(gauges))
 	for _, name := range slices.Sorted(maps.Keys(gauges)) {
 		blocks = append(blocks, gauges[name].block)
 	}
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden int) *block {
-	b := newBuilder(c.schema)
+func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden int) block {
+	b := newBuilder(c.metrics)
 	if !s.Present {
 		addVanished(b, s)
 		return b.block
@@ -186,13 +189,13 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden in
 	if s.Resources != nil {
 		addInventory(b, s.Name, s.Resources)
 	}
-	addTime(b, probeLastSuccess, s.Name, s.LastSuccess)
+	addTime(b, c.probeLastSuccess, s.Name, s.LastSuccess)
 	addDevice(b, provider, s.Name, s.Info)
 	if s.Last != nil {
 		addRun(b, s.Name, s.Last)
 	}
 	if s.Last != nil && c.light {
-		b.truth(probeLight, s.Last.Light != nil, s.Name)
+		b.truth(c.probeLight, s.Last.Light != nil, s.Name)
 	}
 	if s.Contracts != nil {
 		addContracts(b, s.Name, s.Contracts)
@@ -202,7 +205,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden in
 		addResources(b, s.Name, s.Info, s.Resources)
 	}
 	b.left++ // What was dropped must be told even if there is no room.
-	b.gauge(droppedSeries, float64(b.dropped+hidden), s.Name)
+	b.gauge(c.droppedSeries, float64(b.dropped+hidden), s.Name)
 	return b.block
 }
 
@@ -213,7 +216,7 @@ func addVanished(b *builder, s *state.DeviceState) {
 		addStuck(b, s.Name, s.Stuck)
 	}
 	if s.Resources != nil && s.Resources.Stuck != nil {
-		b.truth(inventoryStuck, true, s.Name)
+		b.truth(b.inventoryStuck, true, s.Name)
 	}
 	if s.Assessment != nil {
 		addFindings(b, s)
@@ -242,21 +245,20 @@ func (c *Collector) Gatherer(other prometheus.Gatherer) prometheus.Gatherer {
 func (c *Collector) families() []*dto.MetricFamily {
 	blocks := c.blocks()
 	var families []*dto.MetricFamily
-	for f := range c.schema {
+	for _, f := range c.metrics.families {
 		n := 0
 		for _, b := range blocks {
-			n += len(b[f])
+			n += len(b[f.index])
 		}
 		if n == 0 {
 			continue
 		}
-		metrics := make([]*dto.Metric, 0, n)
+		series := make([]*dto.Metric, 0, n)
 		for _, b := range blocks {
-			metrics = append(metrics, b[f]...)
+			series = append(series, b[f.index]...)
 		}
-		d := &c.schema[f]
 		families = append(families, &dto.MetricFamily{
-			Name: &d.name, Help: &d.help, Type: d.kind.Enum(), Metric: metrics,
+			Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: series,
 		})
 	}
 	return families

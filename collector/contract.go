@@ -6,21 +6,47 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// contractMetrics are the metrics of how devices keep the contracts of the man pages.
+type contractMetrics struct {
+	contractViolated *family
+	contractSkipped  *family
+	contractRuns     *family
+	contractAborts   *family
+	contractLastRun  *family
+	contractDuration *family
+}
+
+func (m *contractMetrics) declare(t *table) {
+	t.about("Contracts")
+	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
+		"1 if the device does not keep a contract, 0 if it does, by the latest verdict. Absent if the contract was not judged. What is known of the driver is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
+	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
+		"A contract that could not be judged, and why.", "device", "contract", "reason")
+	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
+		"Finished runs of the contract run.", "device", "outcome")
+	m.contractAborts = t.counter("rdma_contract_aborts_total", "runs",
+		"Runs of the contract run that did not go to their end, by the verb that they were in (none if in none).", "device", "outcome", "verb")
+	m.contractLastRun = t.gauge("rdma_contract_last_run_timestamp_seconds", "seconds since 1970",
+		"When the last finished run of the contract run was started.", "device")
+	m.contractDuration = t.gauge("rdma_contract_duration_seconds", "seconds",
+		"Duration of the last run of the contract run, from the start of its child process to its end or to the moment it was given up.", "device")
+}
+
 // addContracts adds how a device keeps the contracts of the man pages.
 func addContracts(b *builder, name string, c *state.Contracts) {
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
 		switch v.Verdict {
 		case state.VerdictHolds:
-			b.truth(contractViolated, false, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
+			b.truth(b.contractViolated, false, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
 		case state.VerdictViolated:
-			b.truth(contractViolated, true, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
+			b.truth(b.contractViolated, true, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
 		case state.VerdictSkipped:
-			b.gauge(contractSkipped, 1, name, v.Name, string(v.Reason))
+			b.gauge(b.contractSkipped, 1, name, v.Name, string(v.Reason))
 		}
 	}
 	if c.Last != nil {
-		addTime(b, contractLastRun, name, c.Last.Started)
-		b.gauge(contractDuration, c.Last.Duration.Seconds(), name)
+		addTime(b, b.contractLastRun, name, c.Last.Started)
+		b.gauge(b.contractDuration, c.Last.Duration.Seconds(), name)
 	}
 }

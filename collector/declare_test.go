@@ -19,7 +19,7 @@ func TestDeclarations(t *testing.T) {
 	meanings := labelMeanings()
 	used := make(map[string]bool)
 	names := make(map[string]bool)
-	for f, d := range declarations() {
+	for f, d := range newMetrics().families {
 		if d.subject == "" || d.name == "" || d.unit == "" || d.help == "" {
 			t.Errorf("row %d is not whole: %+v", f, d)
 		}
@@ -33,7 +33,7 @@ func TestDeclarations(t *testing.T) {
 		if strings.ContainsAny(d.help+d.unit, "|\n") {
 			t.Errorf("%s: the text would break the table of docs/metrics.md", d.name)
 		}
-		for _, l := range allLabels(&d) {
+		for _, l := range allLabels(d) {
 			used[l] = true
 			if meanings[l] == "" {
 				t.Errorf("%s: label %s has no meaning", d.name, l)
@@ -71,7 +71,7 @@ func docs() string {
 	var out strings.Builder
 	out.WriteString(`# Metrics
 
-This page follows from the table in ` + "`collector/declare.go`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
+This page follows from the declarations in ` + "`collector/`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
 Gauges tell of the last finished run of the probes on a device, those of contracts
 of the latest verdicts, those of resources of the latest inventory that an inventory took.
@@ -82,14 +82,14 @@ device appeared, whichever was later. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 `)
 	labels := make(map[string]bool)
-	var last subject
-	for _, d := range declarations() {
+	var last string
+	for _, d := range newMetrics().families {
 		if d.subject != last {
 			last = d.subject
 			fmt.Fprintf(&out, "\n## %s\n\n| metric | type | labels | unit | meaning |\n|---|---|---|---|---|\n", d.subject)
 		}
 		var names []string
-		for _, l := range allLabels(&d) {
+		for _, l := range allLabels(d) {
 			names = append(names, "`"+l+"`")
 			labels[l] = true
 		}
@@ -101,7 +101,7 @@ device appeared, whichever was later. Beside the metrics below there are
 	}
 
 	out.WriteString("\n## Buckets\n\nThe upper bounds of the classic buckets of histograms, in seconds, beside the native ones:\n\n")
-	for _, d := range declarations() {
+	for _, d := range newMetrics().families {
 		if d.buckets == nil {
 			continue
 		}
@@ -145,7 +145,7 @@ errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d comple
 vectors that were measured have series of their own; the others count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
-		len(declarations()[callDuration].buckets)+3,
+		len(newMetrics().callDuration.buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
 		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors)
 	return out.String()
@@ -174,7 +174,7 @@ func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
 	n := 0
 	for f, metrics := range c.histories["rxe0"].series.Load().block {
-		if c.schema[f].subject != aboutNotification {
+		if c.metrics.families[f].subject != c.notificationLatency.subject {
 			continue
 		}
 		for _, m := range metrics {
@@ -233,7 +233,7 @@ func resourceSamples(owners, cgroups int) int {
 	n := 0
 	for _, b := range c.blocks() {
 		for f, metrics := range b {
-			if s := c.schema[f].subject; (s == aboutResources || s == aboutInventory) && f != int(inventoryPIDVisibility) {
+			if s := c.metrics.families[f].subject; (s == c.resourceObjects.subject || s == c.inventoryRuns.subject) && f != c.inventoryPIDVisibility.index {
 				n += len(metrics)
 			}
 		}
@@ -247,7 +247,7 @@ func processSamples(processes int) int {
 	for n := range processes {
 		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
 	}
-	b := newBuilder(newSchema())
+	b := newBuilder(newMetrics())
 	addProcesses(b, []stock{{inventory: i}})
 	return len(b.index) - 1 // Without that of the pid namespace.
 }
@@ -274,7 +274,7 @@ func TestResourceSamples(t *testing.T) {
 }
 
 // allLabels returns the labels of a metric, with what its type adds.
-func allLabels(d *declaration) []string {
+func allLabels(d *family) []string {
 	if d.kind == dto.MetricType_SUMMARY {
 		return append(slices.Clone(d.labels), "quantile")
 	}

@@ -7,22 +7,42 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// deviceMetrics are the metrics of what a device says of itself.
+type deviceMetrics struct {
+	deviceInfo              *family
+	deviceLimit             *family
+	deviceCompletionVectors *family
+	portState               *family
+}
+
+func (m *deviceMetrics) declare(t *table) {
+	t.about("Devices")
+	m.deviceInfo = t.gauge("rdma_device_info", "always 1",
+		"What a present device says of itself; labels after provider are empty until it has been asked.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
+	m.deviceLimit = t.gauge("rdma_device_limit", "what the limit counts",
+		"The most that a device says it allows, by the name that struct ibv_device_attr gives it.", "device", "limit")
+	m.deviceCompletionVectors = t.gauge("rdma_device_completion_vectors", "completion vectors",
+		"Number of completion vectors of a device.", "device")
+	m.portState = t.gauge("rdma_port_state", "1 or 0",
+		"1 for the state that a port was in at the last run, 0 for the others. Absent if that run could not ask.", "device", "port", "state")
+}
+
 // addDevice adds what a present device says of itself.
 func addDevice(b *builder, provider, name string, info *state.Device) {
 	if info == nil {
-		b.gauge(deviceInfo, 1, name, provider, "", "", "", "", "", "")
+		b.gauge(b.deviceInfo, 1, name, provider, "", "", "", "", "", "")
 		return
 	}
 	// Numbers look as ibv_devinfo prints them, so that one can be searched for
 	// with the other's output.
-	b.gauge(deviceInfo, 1, name, provider, info.Transport, info.Firmware,
+	b.gauge(b.deviceInfo, 1, name, provider, info.Transport, info.Firmware,
 		fmt.Sprintf("0x%04x", info.VendorID),
 		strconv.FormatUint(uint64(info.VendorPartID), 10),
 		fmt.Sprintf("0x%x", info.HWVersion),
 		info.NodeGUID)
-	b.gauge(deviceCompletionVectors, float64(info.CompletionVectors), name)
+	b.gauge(b.deviceCompletionVectors, float64(info.CompletionVectors), name)
 	for _, l := range info.Limits {
-		b.gauge(deviceLimit, float64(l.Value), name, l.Name)
+		b.gauge(b.deviceLimit, float64(l.Value), name, l.Name)
 	}
 }
 
@@ -32,7 +52,7 @@ func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
 		number := strconv.Itoa(p.Number)
 		for _, word := range state.PortStates() {
-			b.truth(portState, p.State == word, name, number, word)
+			b.truth(b.portState, p.State == word, name, number, word)
 		}
 	}
 }

@@ -33,7 +33,7 @@ const (
 
 // history is what was counted of the runs of one device.
 type history struct {
-	schema *schema
+	*metrics
 	device string
 	// series is built when a run is observed, so that a scrape need not, nor wait
 	// for it.
@@ -53,7 +53,7 @@ type history struct {
 
 // counted are the series of a history. It is not changed.
 type counted struct {
-	block *block
+	block block
 	// hidden is how many series block lacks because there are too many.
 	hidden int
 }
@@ -61,7 +61,7 @@ type counted struct {
 // instrument is a counter or histogram with the family and the label values that
 // it stands for. Exactly one of counter and histogram is set.
 type instrument struct {
-	family    family
+	family    *family
 	values    []string
 	counter   prometheus.Counter
 	histogram prometheus.Histogram
@@ -70,9 +70,9 @@ type instrument struct {
 	metric *dto.Metric
 }
 
-func newHistory(s *schema, device string) *history {
+func newHistory(m *metrics, device string) *history {
 	h := &history{
-		schema:     s,
+		metrics:    m,
 		device:     device,
 		verbs:      make(map[string]struct{}),
 		errnos:     make(map[string]struct{}),
@@ -84,11 +84,11 @@ func newHistory(s *schema, device string) *history {
 	// A series that appears with its first event hides that event from rate().
 	// Here the first run is hidden, but no first failure after it.
 	for _, o := range state.Outcomes() {
-		h.counter(probeRuns, string(o))
-		h.counter(contractRuns, string(o))
-		h.counter(inventoryRuns, string(o))
+		h.counter(h.probeRuns, string(o))
+		h.counter(h.contractRuns, string(o))
+		h.counter(h.inventoryRuns, string(o))
 	}
-	h.series.Store(&counted{block: new(block)})
+	h.series.Store(&counted{block: make(block, len(m.families))})
 	return h
 }
 
@@ -98,17 +98,17 @@ func (h *history) observe(run *state.Run) {
 	defer h.mu.Unlock()
 	switch run.Kind {
 	case state.KindProbe, "":
-		h.observeRun(probeRuns, run)
-		h.observeAbort(probeAborts, run)
+		h.observeRun(h.probeRuns, run)
+		h.observeAbort(h.probeAborts, run)
 	case state.KindContract:
 		if run.Light != nil && run.Outcome == state.OutcomeOK {
 			return // It was put off.
 		}
-		h.observeRun(contractRuns, run)
-		h.observeAbort(contractAborts, run)
+		h.observeRun(h.contractRuns, run)
+		h.observeAbort(h.contractAborts, run)
 	case state.KindInventory:
 		// It calls no verb, and measures nothing.
-		h.observeRun(inventoryRuns, run)
+		h.observeRun(h.inventoryRuns, run)
 		h.series.Store(h.build())
 		return
 	default:
@@ -134,22 +134,20 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 
 // counter returns the counter of f with the label values after device, which
 // must be clean.
-func (h *history) counter(f family, values ...string) prometheus.Counter {
+func (h *history) counter(f *family, values ...string) prometheus.Counter {
 	return h.find(f, values, func(i *instrument) {
-		d := &h.schema[f]
 		i.counter = prometheus.NewCounter(prometheus.CounterOpts{
-			Name: d.name, Help: d.help, ConstLabels: h.schema.constLabels(f, i.values),
+			Name: f.name, Help: f.help, ConstLabels: f.constLabels(i.values),
 		})
 	}).counter
 }
 
 // histogram is counter for histograms.
-func (h *history) histogram(f family, values ...string) prometheus.Histogram {
+func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
 	return h.find(f, values, func(i *instrument) {
-		d := &h.schema[f]
 		i.histogram = prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: d.name, Help: d.help, ConstLabels: h.schema.constLabels(f, i.values),
-			Buckets:                         d.buckets,
+			Name: f.name, Help: f.help, ConstLabels: f.constLabels(i.values),
+			Buckets:                         f.buckets,
 			NativeHistogramBucketFactor:     nativeFactor,
 			NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
 			NativeHistogramMinResetDuration: nativeMinReset,
@@ -158,7 +156,7 @@ func (h *history) histogram(f family, values ...string) prometheus.Histogram {
 }
 
 // find returns an instrument that is about to be changed.
-func (h *history) find(f family, values []string, create func(*instrument)) *instrument {
+func (h *history) find(f *family, values []string, create func(*instrument)) *instrument {
 	key := seriesKey(f, values)
 	i, ok := h.instrument[key]
 	if !ok {
@@ -175,13 +173,13 @@ func (h *history) find(f family, values []string, create func(*instrument)) *ins
 // build returns all series, sorted. Only those that may have changed are written
 // anew: of the runs of a device, those that take stock change hardly any.
 func (h *history) build() *counted {
-	b := new(block)
+	b := make(block, len(h.families))
 	for _, key := range h.keys {
 		i := h.instrument[key]
 		if i.metric == nil && !i.write() {
 			continue
 		}
-		b[i.family] = append(b[i.family], i.metric)
+		b[i.family.index] = append(b[i.family.index], i.metric)
 	}
 	return &counted{block: b, hidden: h.buildVectors(b)}
 }

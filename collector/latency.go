@@ -12,6 +12,39 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// latencyMetrics are the metrics of how long completions took and what became of their events.
+type latencyMetrics struct {
+	notificationLatency      *family
+	completionLatency        *family
+	vectorLatency            *family
+	notificationsMissed      *family
+	notificationsSpurious    *family
+	notificationsMisdirected *family
+	completionsMissing       *family
+	completionsUnsuccessful  *family
+}
+
+func (m *latencyMetrics) declare(t *table) {
+	t.about("Completions and their notification")
+	m.notificationLatency = t.histogram("rdma_notification_latency_seconds", "seconds", latencyBuckets(),
+		"Time from before a work request was posted to after the event of its completion was returned to a process that slept until then.",
+		"device", "port", "path", "mode")
+	m.completionLatency = t.histogram("rdma_completion_latency_seconds", "seconds", latencyBuckets(),
+		"Time from before a work request was posted to after its completion was seen by polling without a pause.", "device", "port", "path")
+	m.vectorLatency = t.summary("rdma_notification_vector_latency_seconds", "seconds",
+		"What rdma_notification_latency_seconds of mode any is on one completion vector. The quantiles are of the last run that measured the vector, and absent if nothing went well in it; sum and count are of all runs.", "device", "comp_vector")
+	m.notificationsMissed = t.counter("rdma_notifications_missed_total", "completions",
+		"Completions that were there at the deadline although their event had not come.", "device", "port", "path", "mode")
+	m.notificationsSpurious = t.counter("rdma_notifications_spurious_total", "events",
+		"Events that came without a completion.", "device", "port", "path", "mode")
+	m.notificationsMisdirected = t.counter("rdma_notifications_misdirected_total", "events",
+		"Events that came on another channel or named another completion queue than they should.", "device", "port", "path", "mode")
+	m.completionsMissing = t.counter("rdma_completions_missing_total", "completions",
+		"Completions that had not come by the deadline.", "device", "port", "path", "mode")
+	m.completionsUnsuccessful = t.counter("rdma_completions_unsuccessful_total", "completions",
+		"Completions that had this status and should have had another.", "device", "port", "path", "status")
+}
+
 // armVerb is the verb that asks for an event.
 const armVerb = "ibv_req_notify_cq"
 
@@ -40,22 +73,22 @@ func (h *history) observeLatency(l *state.Latency) {
 	port, path, mode := h.known(h.ports, maxPorts, strconv.Itoa(l.Port)), string(l.Path), string(l.Mode)
 
 	if l.Mode == state.ModePoll {
-		observe(h.histogram(completionLatency, port, path), l.Samples)
+		observe(h.histogram(h.completionLatency, port, path), l.Samples)
 	} else {
-		observe(h.histogram(notificationLatency, port, path, mode), l.Samples)
+		observe(h.histogram(h.notificationLatency, port, path, mode), l.Samples)
 		if len(l.Arms) > 0 {
-			observe(h.histogram(callDuration, h.known(h.verbs, maxVerbs, armVerb)), l.Arms)
+			observe(h.histogram(h.callDuration, h.known(h.verbs, maxVerbs, armVerb)), l.Arms)
 		}
-		add(h.counter(notificationsMissed, port, path, mode), l.Missed)
-		add(h.counter(notificationsSpurious, port, path, mode), l.Spurious)
-		add(h.counter(notificationsMisdirected, port, path, mode), l.Misdirected)
+		add(h.counter(h.notificationsMissed, port, path, mode), l.Missed)
+		add(h.counter(h.notificationsSpurious, port, path, mode), l.Spurious)
+		add(h.counter(h.notificationsMisdirected, port, path, mode), l.Misdirected)
 	}
-	add(h.counter(completionsMissing, port, path, mode), l.Missing)
+	add(h.counter(h.completionsMissing, port, path, mode), l.Missing)
 	for _, s := range usualStatuses(l.Path) {
-		h.counter(completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s))
+		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s))
 	}
 	for _, s := range l.Unsuccessful {
-		h.counter(completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s)).Inc()
+		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s)).Inc()
 	}
 }
 
@@ -112,7 +145,7 @@ func (h *history) observeVector(number int, l *state.Latency) {
 
 // buildVectors adds the series of the completion vectors to a block, and returns
 // how many it left out.
-func (h *history) buildVectors(b *block) (hidden int) {
+func (h *history) buildVectors(b block) (hidden int) {
 	shared := make(pairs)
 	for i, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		s := h.vectors[number].summary()
@@ -120,8 +153,8 @@ func (h *history) buildVectors(b *block) (hidden int) {
 			hidden += len(s.Quantile) + 2 // sum and count
 			continue
 		}
-		b[vectorLatency] = append(b[vectorLatency], &dto.Metric{
-			Label:   shared.labels(&h.schema[vectorLatency], []string{h.device, strconv.Itoa(number)}),
+		b[h.vectorLatency.index] = append(b[h.vectorLatency.index], &dto.Metric{
+			Label:   shared.labels(h.vectorLatency, []string{h.device, strconv.Itoa(number)}),
 			Summary: s,
 		})
 	}

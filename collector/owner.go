@@ -24,12 +24,12 @@ type stock struct {
 // inventories that it was made from.
 type cachedOwners struct {
 	stocks []stock
-	block  *block
+	block  block
 }
 
 // ownersBlock returns the series of what the inventories of all present devices say
 // of the host as a whole. It is built anew when one of the inventories is new.
-func (c *Collector) ownersBlock(s *state.Snapshot) *block {
+func (c *Collector) ownersBlock(s *state.Snapshot) block {
 	stocks := make([]stock, 0, len(s.Devices))
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -38,7 +38,7 @@ func (c *Collector) ownersBlock(s *state.Snapshot) *block {
 		}
 	}
 	if c.owners.block == nil || !slices.Equal(stocks, c.owners.stocks) {
-		b := newBuilder(c.schema)
+		b := newBuilder(c.metrics)
 		addProcesses(b, stocks)
 		c.owners = cachedOwners{stocks, b.block}
 	}
@@ -54,7 +54,7 @@ func addProcesses(b *builder, stocks []stock) {
 	}
 	stocks = slices.Clone(stocks)
 	slices.SortStableFunc(stocks, func(a, b stock) int { return b.taken.Compare(a.taken) })
-	b.truth(inventoryPIDVisibility, stocks[0].inventory.PIDsVisible)
+	b.truth(b.inventoryPIDVisibility, stocks[0].inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
 	var processes []*state.Owner
@@ -75,9 +75,9 @@ func addProcesses(b *builder, stocks []stock) {
 	})
 	for _, o := range processes[:min(len(processes), maxProcesses)] {
 		pid := strconv.Itoa(o.PID)
-		b.gauge(ownerLocked, float64(o.Memlock.Pinned), pid, o.Comm, o.ContainerID, o.PodUID, "pinned")
-		b.gauge(ownerLocked, float64(o.Memlock.Locked), pid, o.Comm, o.ContainerID, o.PodUID, "locked")
-		b.gauge(ownerLockedLimit, limitOrInf(o.Memlock.Limit), pid, o.Comm, o.ContainerID, o.PodUID)
+		b.gauge(b.ownerLocked, float64(o.Memlock.Pinned), pid, o.Comm, o.ContainerID, o.PodUID, "pinned")
+		b.gauge(b.ownerLocked, float64(o.Memlock.Locked), pid, o.Comm, o.ContainerID, o.PodUID, "locked")
+		b.gauge(b.ownerLockedLimit, limitOrInf(o.Memlock.Limit), pid, o.Comm, o.ContainerID, o.PodUID)
 	}
 }
 

@@ -21,17 +21,17 @@ func TestOwnersAreCached(t *testing.T) {
 		Name: "a", Present: true, Last: new(state.Run),
 		Resources: &state.Resources{Inventory: resources.Inventory, Taken: taken, Stuck: new(state.Stuck)},
 	}, {Name: "b"}}}
-	if c.ownersBlock(probed) != first {
+	if &c.ownersBlock(probed)[0] != &first[0] {
 		t.Error("built anew although no inventory is")
 	}
 	looked := &state.Snapshot{Devices: []state.DeviceState{{
 		Name: "a", Present: true, Resources: &state.Resources{Inventory: new(state.Inventory), Taken: taken.Add(time.Second)},
 	}}}
 	second := c.ownersBlock(looked)
-	if second == first || len(second[ownerLocked]) != 0 {
+	if &second[0] == &first[0] || len(second[c.ownerLocked.index]) != 0 {
 		t.Error("not built anew for a new inventory")
 	}
-	if b := c.ownersBlock(new(state.Snapshot)); len(b[inventoryPIDVisibility]) != 0 {
+	if b := c.ownersBlock(new(state.Snapshot)); len(b[c.inventoryPIDVisibility.index]) != 0 {
 		t.Error("what is known outlives the devices")
 	}
 }

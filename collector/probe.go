@@ -8,18 +8,65 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// runMetrics are the metrics of how runs of the probes went.
+type runMetrics struct {
+	probeSuccess          *family
+	probeSkipped          *family
+	probeSizeClamped      *family
+	probeRuns             *family
+	probeAborts           *family
+	probeLastRun          *family
+	probeLastSuccess      *family
+	probeDuration         *family
+	probeChildCPU         *family
+	probeChildMaxResident *family
+	probeStuck            *family
+	probeUndestroyed      *family
+	probeLight            *family
+}
+
+func (m *runMetrics) declare(t *table) {
+	t.about("Runs of the probes")
+	m.probeSuccess = t.gauge("rdma_probe_success", "1 or 0",
+		"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it did.", "device", "probe")
+	m.probeSkipped = t.gauge("rdma_probe_skipped", "always 1",
+		"What the last run could not probe, and why; subject is empty for the whole probe.", "device", "probe", "subject", "reason")
+	m.probeSizeClamped = t.gauge("rdma_probe_size_clamped", "always 1",
+		"A configured size that the last run cut down to a limit of the device (always 1; the size used is the one requested).", "device", "probe", "profile", "subject", "attribute", "limit")
+	m.probeRuns = t.counter("rdma_probe_runs_total", "runs",
+		"Finished runs of the probes.", "device", "outcome")
+	m.probeAborts = t.counter("rdma_probe_aborts_total", "runs",
+		"Runs that did not go to their end, by the verb that they were in (none if in none).", "device", "outcome", "verb")
+	m.probeLastRun = t.gauge("rdma_probe_last_run_timestamp_seconds", "seconds since 1970",
+		"When the last finished run was started.", "device")
+	m.probeLastSuccess = t.gauge("rdma_probe_last_success_timestamp_seconds", "seconds since 1970",
+		"When the last run with outcome ok was started; absent until there is one.", "device")
+	m.probeDuration = t.gauge("rdma_probe_duration_seconds", "seconds",
+		"Duration of the last run, from the start of its child process to its end or to the moment it was given up.", "device")
+	m.probeChildCPU = t.gauge("rdma_probe_child_cpu_seconds", "seconds",
+		"Processor time, user and system, that the child process of the last run used.", "device")
+	m.probeChildMaxResident = t.gauge("rdma_probe_child_max_resident_bytes", "bytes",
+		"The most memory that the child process of the last run had resident.", "device")
+	m.probeStuck = t.gauge("rdma_probe_stuck", "1 or 0",
+		"1 while a killed child process has not ended, with the verb that it is in (empty if in none); 0 otherwise. It outlives the device.", "device", "verb")
+	m.probeUndestroyed = t.gauge("rdma_probe_undestroyed_objects", "objects",
+		"Objects that the device refused to destroy to the end of the last run of the probes or of the contract run, both added up, by the errno of the last refusal.", "device", "type", "errno")
+	m.probeLight = t.gauge("rdma_probe_light", "1 or 0",
+		"Whether the last run created next to nothing, since another program holds queue pairs on the device or the kernel does not tell. There only with --probe.when=idle.", "device")
+}
+
 // noVerb stands for a run that was ended while it was in no verb.
 const noVerb = "none"
 
 // observeRun counts a run.
-func (h *history) observeRun(runs family, run *state.Run) {
+func (h *history) observeRun(runs *family, run *state.Run) {
 	if slices.Contains(state.Outcomes(), run.Outcome) {
 		h.counter(runs, string(run.Outcome)).Inc()
 	}
 }
 
 // observeAbort counts what a run was in that did not go to its end.
-func (h *history) observeAbort(aborts family, run *state.Run) {
+func (h *history) observeAbort(aborts *family, run *state.Run) {
 	if run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed {
 		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
 	}
@@ -28,22 +75,22 @@ func (h *history) observeAbort(aborts family, run *state.Run) {
 // addStuck adds whether a killed child process of a device is still there.
 func addStuck(b *builder, name string, stuck *state.Stuck) {
 	if stuck == nil {
-		b.truth(probeStuck, false, name, "")
+		b.truth(b.probeStuck, false, name, "")
 		return
 	}
-	b.truth(probeStuck, true, name, stuck.Verb)
+	b.truth(b.probeStuck, true, name, stuck.Verb)
 }
 
 // addRun adds what the last run of a device found.
 func addRun(b *builder, name string, run *state.Run) {
-	addTime(b, probeLastRun, name, run.Started)
-	b.gauge(probeDuration, run.Duration.Seconds(), name)
+	addTime(b, b.probeLastRun, name, run.Started)
+	b.gauge(b.probeDuration, run.Duration.Seconds(), name)
 	// What is not known of a child that has not ended.
 	if run.CPU > 0 {
-		b.gauge(probeChildCPU, run.CPU.Seconds(), name)
+		b.gauge(b.probeChildCPU, run.CPU.Seconds(), name)
 	}
 	if run.MaxRSS > 0 {
-		b.gauge(probeChildMaxResident, float64(run.MaxRSS), name)
+		b.gauge(b.probeChildMaxResident, float64(run.MaxRSS), name)
 	}
 
 	if run.Info != nil {
@@ -52,17 +99,17 @@ func addRun(b *builder, name string, run *state.Run) {
 	for _, p := range run.Probes {
 		switch p.Status {
 		case state.StatusOK:
-			b.truth(probeSuccess, true, name, p.Name)
+			b.truth(b.probeSuccess, true, name, p.Name)
 		case state.StatusFailed:
-			b.truth(probeSuccess, false, name, p.Name)
+			b.truth(b.probeSuccess, false, name, p.Name)
 		case state.StatusSkipped:
 			// Neither success nor failure: its reason is among the skips.
 		}
 		for _, s := range p.Skips {
-			b.gauge(probeSkipped, 1, name, p.Name, s.Subject, string(s.Reason))
+			b.gauge(b.probeSkipped, 1, name, p.Name, s.Subject, string(s.Reason))
 		}
 		for _, c := range p.Clamps {
-			b.gauge(probeSizeClamped, 1, name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
+			b.gauge(b.probeSizeClamped, 1, name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
 		}
 		addSizes(b, name, &p)
 	}
@@ -83,12 +130,12 @@ func addUndestroyed(b *builder, s *state.DeviceState) {
 	for _, u := range objects {
 		k := key{clean(u.Type), clean(u.Errno)}
 		counts[k]++
-		b.gauge(probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
+		b.gauge(b.probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}
 }
 
 // addTime adds a moment, unless it is zero.
-func addTime(b *builder, f family, name string, t time.Time) {
+func addTime(b *builder, f *family, name string, t time.Time) {
 	if !t.IsZero() {
 		b.gauge(f, float64(t.UnixMilli())/1e3, name)
 	}

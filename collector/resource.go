@@ -8,6 +8,50 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// resourceMetrics are the metrics of the objects on a device, of whichever process.
+type resourceMetrics struct {
+	resourceObjects      *family
+	resourceLimit        *family
+	resourceQueuePairs   *family
+	resourceCQEntries    *family
+	resourceMRBytes      *family
+	resourceOwnerObjects *family
+	resourceOrphaned     *family
+	probeLeaked          *family
+	cgroupObjects        *family
+	cgroupLimit          *family
+	ownerLocked          *family
+	ownerLockedLimit     *family
+}
+
+func (m *resourceMetrics) declare(t *table) {
+	t.about("Resources")
+	m.resourceObjects = t.gauge("rdma_resource_objects", "objects",
+		"Objects on the device by the kernel's account, of whichever process.", "device", "type", "owner")
+	m.resourceLimit = t.gauge("rdma_resource_limit", "objects",
+		"The most objects of a type that the device says it allows; absent if it has no limit.", "device", "type")
+	m.resourceQueuePairs = t.gauge("rdma_resource_queue_pairs", "queue pairs",
+		"Queue pairs, those of the kernel too, by the state that they were in. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
+	m.resourceCQEntries = t.gauge("rdma_resource_cq_entries", "entries",
+		"Entries of all completion queues.", "device", "owner")
+	m.resourceMRBytes = t.gauge("rdma_resource_mr_bytes", "bytes",
+		"Length of all memory regions; what is registered twice counts twice. One above 1 TiB, as implicit on-demand paging makes them, counts as that.", "device", "owner")
+	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
+		"Objects of user programs by process, for the largest owners of each type. All other owners are under comm other, those whom the kernel does not name under comm unknown, both with an empty pid: the sum is rdma_resource_objects of owner user.", "device", "type", "pid", "comm", "container_id", "pod_uid")
+	m.resourceOrphaned = t.gauge("rdma_resource_orphaned_objects", "objects",
+		"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. Absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", "device", "type")
+	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
+		"Objects that the kernel still holds of child processes of the exporter that have ended. Absent if they were not looked for.", "device", "type")
+	m.cgroupObjects = t.gauge("rdma_cgroup_objects", "objects",
+		"What the RDMA controller counts for the cgroups of the largest owners.", "device", "cgroup", "container_id", "pod_uid", "resource")
+	m.cgroupLimit = t.gauge("rdma_cgroup_limit", "objects",
+		"The most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
+	m.ownerLocked = t.gauge("rdma_owner_locked_bytes", "bytes",
+		"Memory that a process holds in place, on the host as a whole, for those 256 of the largest owners on any device that hold most. The kernel holds both kinds against the limit one by one.", "pid", "comm", "container_id", "pod_uid", "kind")
+	m.ownerLockedLimit = t.gauge("rdma_owner_locked_limit_bytes", "bytes",
+		"The most memory that a process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", "pid", "comm", "container_id", "pod_uid")
+}
+
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in
 // another pid namespace.
 const unknownOwner = "unknown"
@@ -25,21 +69,21 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	}
 	i := r.Inventory
 	for _, n := range i.Incomplete {
-		b.gauge(inventoryIncomplete, 1, name, n.Type, string(n.Reason))
+		b.gauge(b.inventoryIncomplete, 1, name, n.Type, string(n.Reason))
 	}
 	for _, o := range i.Objects {
-		b.gauge(resourceObjects, float64(o.Objects), name, o.Type, string(o.Owner))
+		b.gauge(b.resourceObjects, float64(o.Objects), name, o.Type, string(o.Owner))
 	}
 	addLeaked(b, name, r)
 	addOrphaned(b, name, i)
 	for _, s := range i.CQEntries {
-		b.gauge(resourceCQEntries, float64(s.Sum), name, string(s.Owner))
+		b.gauge(b.resourceCQEntries, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, s := range i.MRBytes {
-		b.gauge(resourceMRBytes, float64(s.Sum), name, string(s.Owner))
+		b.gauge(b.resourceMRBytes, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, q := range i.QueuePairs {
-		b.gauge(resourceQueuePairs, float64(q.Objects), name, q.Type, q.State)
+		b.gauge(b.resourceQueuePairs, float64(q.Objects), name, q.Type, q.State)
 	}
 	addOwners(b, name, i)
 	addCgroups(b, name, i)
@@ -47,14 +91,14 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 
 // addInventory adds how the last run of the inventory went.
 func addInventory(b *builder, name string, r *state.Resources) {
-	b.truth(inventoryStuck, r.Stuck != nil, name)
+	b.truth(b.inventoryStuck, r.Stuck != nil, name)
 	if r.Last != nil {
-		b.truth(inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
-		b.gauge(inventoryDuration, r.Last.Duration.Seconds(), name)
-		addTime(b, inventoryLastRun, name, r.Last.Started)
+		b.truth(b.inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
+		b.gauge(b.inventoryDuration, r.Last.Duration.Seconds(), name)
+		addTime(b, b.inventoryLastRun, name, r.Last.Started)
 	}
 	if r.Inventory != nil {
-		addTime(b, inventoryTaken, name, r.Taken)
+		addTime(b, b.inventoryTaken, name, r.Taken)
 	}
 }
 
@@ -65,7 +109,7 @@ func addResourceLimits(b *builder, name string, info *state.Device) {
 	for _, l := range info.Limits {
 		for _, kind := range state.ResourceTypes() {
 			if l.Name == "max_"+kind && l.Value > 0 {
-				b.gauge(resourceLimit, float64(l.Value), name, kind)
+				b.gauge(b.resourceLimit, float64(l.Value), name, kind)
 			}
 		}
 	}
@@ -81,11 +125,11 @@ func looked(i *state.Inventory) []string {
 func addLeaked(b *builder, name string, r *state.Resources) {
 	if r.Inventory != nil {
 		for _, kind := range looked(r.Inventory) {
-			b.gauge(probeLeaked, 0, name, kind)
+			b.gauge(b.probeLeaked, 0, name, kind)
 		}
 	}
 	for _, l := range r.Leaked {
-		b.gauge(probeLeaked, float64(l.Objects), name, l.Type)
+		b.gauge(b.probeLeaked, float64(l.Objects), name, l.Type)
 	}
 }
 
@@ -106,7 +150,7 @@ func addOrphaned(b *builder, name string, i *state.Inventory) {
 				orphans = c.Objects
 			}
 		}
-		b.gauge(resourceOrphaned, float64(orphans), name, kind)
+		b.gauge(b.resourceOrphaned, float64(orphans), name, kind)
 	}
 }
 
@@ -115,16 +159,16 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 	unknown := make(map[string]int64)
 	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
 		unknown[c.Type] += c.Objects
-		b.gauge(resourceOwnerObjects, float64(unknown[c.Type]), name, c.Type, "", unknownOwner, "", "")
+		b.gauge(b.resourceOwnerObjects, float64(unknown[c.Type]), name, c.Type, "", unknownOwner, "", "")
 	}
 	for _, o := range i.Others {
-		b.gauge(resourceOwnerObjects, float64(o.Objects), name, o.Type, "", otherName, "", "")
+		b.gauge(b.resourceOwnerObjects, float64(o.Objects), name, o.Type, "", otherName, "", "")
 	}
 	for n := range i.Owners {
 		o := &i.Owners[n]
 		pid := strconv.Itoa(o.PID)
 		for _, c := range o.Objects {
-			b.gauge(resourceOwnerObjects, float64(c.Objects), name, c.Type, pid, o.Comm, o.ContainerID, o.PodUID)
+			b.gauge(b.resourceOwnerObjects, float64(c.Objects), name, c.Type, pid, o.Comm, o.ContainerID, o.PodUID)
 		}
 	}
 }
@@ -133,8 +177,8 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 func addCgroups(b *builder, name string, i *state.Inventory) {
 	for n := range i.Cgroups {
 		g := &i.Cgroups[n]
-		b.gauge(cgroupObjects, float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
-		b.gauge(cgroupLimit, limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge(b.cgroupObjects, float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge(b.cgroupLimit, limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
 	}
 }
 
@@ -157,7 +201,7 @@ func addFindings(b *builder, s *state.DeviceState) {
 	if s.Present {
 		for _, kind := range state.FindingKinds() {
 			for _, severity := range findingSeverities(kind) {
-				b.gauge(findingsOf, 0, s.Name, string(kind), string(severity))
+				b.gauge(b.findingsOf, 0, s.Name, string(kind), string(severity))
 			}
 		}
 	}
@@ -166,7 +210,7 @@ func addFindings(b *builder, s *state.DeviceState) {
 		f := &s.Assessment.Findings[n]
 		k := key{f.Kind, f.Severity}
 		counts[k]++
-		b.gauge(findingsOf, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
+		b.gauge(b.findingsOf, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
 	}
 }
 

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,55 +12,16 @@ import (
 // with the default profiles make some 200.
 const maxSeries = 4096
 
-// schema is the table of declarations made ready for use. It is not changed
-// after newSchema.
-type schema [familyCount]familySchema
-
-type familySchema struct {
-	declaration
-	desc *prometheus.Desc
-	// order has the indices of labels sorted by name, the order in which series
-	// have them.
-	order []int
-}
-
-func newSchema() *schema {
-	var s schema
-	for f, d := range declarations() {
-		order := make([]int, len(d.labels))
-		for i := range order {
-			order[i] = i
-		}
-		slices.SortFunc(order, func(a, b int) int { return strings.Compare(d.labels[a], d.labels[b]) })
-		s[f] = familySchema{
-			declaration: d,
-			desc:        prometheus.NewDesc(d.name, d.help, d.labels, nil),
-			order:       order,
-		}
-	}
-	return &s
-}
-
-// constLabels returns the labels of a family with their values, for the
-// instruments of client_golang. The values must be clean.
-func (s *schema) constLabels(f family, values []string) prometheus.Labels {
-	labels := make(prometheus.Labels, len(values))
-	for i, name := range s[f].labels {
-		labels[name] = values[i]
-	}
-	return labels
-}
-
 // block is a set of series by family. Once built it is not changed, so that any
 // number of scrapes may share it.
-type block [familyCount][]*dto.Metric
+type block [][]*dto.Metric
 
 // builder fills a block with gauges. Of a series told twice the last value wins.
 type builder struct {
-	schema *schema
-	block  *block
-	index  map[string]*dto.Gauge
-	pairs  pairs
+	*metrics
+	block block
+	index map[string]*dto.Gauge
+	pairs pairs
 	// left is how many series may still be added; dropped counts the others.
 	left    int
 	dropped int
@@ -74,15 +34,15 @@ type gaugeSeries struct {
 	value  float64
 }
 
-func newBuilder(s *schema) *builder {
+func newBuilder(m *metrics) *builder {
 	return &builder{
-		schema: s, block: new(block), index: make(map[string]*dto.Gauge, 256),
+		metrics: m, block: make(block, len(m.families)), index: make(map[string]*dto.Gauge, 256),
 		pairs: make(pairs), left: maxSeries,
 	}
 }
 
 // gauge adds a series. The label values are in the order of the declaration.
-func (b *builder) gauge(f family, value float64, values ...string) {
+func (b *builder) gauge(f *family, value float64, values ...string) {
 	for i, v := range values {
 		values[i] = clean(v)
 	}
@@ -98,13 +58,13 @@ func (b *builder) gauge(f family, value float64, values ...string) {
 	b.left--
 	g := &gaugeSeries{value: value}
 	g.gauge.Value, g.metric.Gauge = &g.value, &g.gauge
-	g.metric.Label = b.pairs.labels(&b.schema[f], values)
+	g.metric.Label = b.pairs.labels(f, values)
 	b.index[key] = &g.gauge
-	b.block[f] = append(b.block[f], &g.metric)
+	b.block[f.index] = append(b.block[f.index], &g.metric)
 }
 
 // truth adds a series with the value 1 or 0.
-func (b *builder) truth(f family, value bool, values ...string) {
+func (b *builder) truth(f *family, value bool, values ...string) {
 	if value {
 		b.gauge(f, 1, values...)
 	} else {
@@ -119,7 +79,7 @@ type pairs map[label]*dto.LabelPair
 type label struct{ name, value string }
 
 // labels returns the labels of a series of a family.
-func (p pairs) labels(f *familySchema, values []string) []*dto.LabelPair {
+func (p pairs) labels(f *family, values []string) []*dto.LabelPair {
 	labels := make([]*dto.LabelPair, len(f.order))
 	for i, n := range f.order {
 		key := label{f.labels[n], values[n]}
@@ -136,14 +96,14 @@ func (p pairs) labels(f *familySchema, values []string) []*dto.LabelPair {
 
 // seriesKey identifies a series. Clean values have no byte 0xff, so it tells
 // where one value ends and the next begins.
-func seriesKey(f family, values []string) string {
+func seriesKey(f *family, values []string) string {
 	size := 1
 	for _, v := range values {
 		size += len(v) + 1
 	}
 	var sb strings.Builder
 	sb.Grow(size)
-	sb.WriteByte(byte(f))
+	sb.WriteByte(byte(f.index))
 	for _, v := range values {
 		sb.WriteString(v)
 		sb.WriteByte(0xff)

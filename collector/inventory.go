@@ -1,0 +1,36 @@
+package collector
+
+// inventoryMetrics are the metrics of how inventories went, and what is wrong.
+type inventoryMetrics struct {
+	findingsOf             *family
+	inventorySuccess       *family
+	inventoryStuck         *family
+	inventoryRuns          *family
+	inventoryLastRun       *family
+	inventoryDuration      *family
+	inventoryTaken         *family
+	inventoryIncomplete    *family
+	inventoryPIDVisibility *family
+}
+
+func (m *inventoryMetrics) declare(t *table) {
+	t.about("The inventory and its findings")
+	m.findingsOf = t.gauge("rdma_findings", "findings",
+		"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge.", "device", "finding", "severity")
+	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
+		"Whether the last run of the inventory was ok.", "device")
+	m.inventoryStuck = t.gauge("rdma_inventory_stuck", "1 or 0",
+		"1 while a killed child process of the inventory has not ended, 0 otherwise. It outlives the device.", "device")
+	m.inventoryRuns = t.counter("rdma_inventory_runs_total", "runs",
+		"Finished runs of the inventory.", "device", "outcome")
+	m.inventoryLastRun = t.gauge("rdma_inventory_last_run_timestamp_seconds", "seconds since 1970",
+		"When the last finished run of the inventory was started.", "device")
+	m.inventoryDuration = t.gauge("rdma_inventory_duration_seconds", "seconds",
+		"Duration of the last run of the inventory, from the start of its child process to its end or to the moment it was given up.", "device")
+	m.inventoryTaken = t.gauge("rdma_inventory_timestamp_seconds", "seconds since 1970",
+		"When the run was started that took the inventory from which the metrics of resources are: older than the last run if that took none.", "device")
+	m.inventoryIncomplete = t.gauge("rdma_inventory_incomplete", "always 1",
+		"A type of object that could not be looked at one by one, and why: what only that tells is absent for it.", "device", "type", "reason")
+	m.inventoryPIDVisibility = t.gauge("rdma_inventory_pid_visibility", "1 or 0",
+		"Whether the exporter sees the processes of the whole host; if not, owners and orphans are not known. By the newest inventory of any device.")
+}
