@@ -56,6 +56,8 @@ func TestHealth(t *testing.T) {
 	}{
 		{"healthy", found(), api.HealthOK, "There is nothing to be done."},
 		{"no assessment", changed(func(d *state.DeviceState) { d.Assessment = nil }), api.HealthOK, "There is nothing to be done."},
+		{"no audits", changed(func(d *state.DeviceState) { d.Contracts, d.Resources = nil, nil }), api.HealthOK, "There is nothing to be done."},
+		{"no run of an audit", changed(func(d *state.DeviceState) { d.Contracts.Last, d.Resources.Last = nil, nil }), api.HealthOK, "There is nothing to be done."},
 		{"info", found(state.SeverityInfo), api.HealthOK, "There is nothing to be done."},
 		{"warning", found(state.SeverityInfo, state.SeverityWarning), api.HealthWarning, "a warning"},
 		{"critical", found(state.SeverityWarning, state.SeverityInfo, state.SeverityCritical), api.HealthCritical, "a critical"},
@@ -218,6 +220,100 @@ func TestSizes(t *testing.T) {
 	}
 	if got := of(d).Sizes; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// A size is known for all that is odd about it, by contracts of its own kind that the
+// driver breaks.
+func TestKnownSizes(t *testing.T) {
+	known := func(verdict state.Verdict, contracts ...string) []state.Contract {
+		var all []state.Contract
+		for _, name := range contracts {
+			all = append(all, state.Contract{Name: name, Verdict: verdict, Known: true, Fact: "f", Source: "s"})
+		}
+		return all
+	}
+	const less, other = "srq_at_least_requested", "srq_reports_actual"
+	for _, tc := range []struct {
+		name     string
+		verdicts []state.Contract
+		want     []string
+	}{
+		{"nothing", nil, nil},
+		{"a CQ of less", known(state.VerdictViolated, "cq_at_least_requested"), []string{"cq small entries"}},
+		{"a contract that holds", known(state.VerdictHolds, "cq_at_least_requested"), nil},
+		{"another kind", known(state.VerdictViolated, "qp_at_least_requested", "cq_reports_actual"), nil},
+		{"half of it", known(state.VerdictViolated, less), nil},
+		{"the other half", known(state.VerdictViolated, other), nil},
+		{"both", known(state.VerdictViolated, less, other), []string{"srq small work_requests"}},
+		{"both, of which one holds", append(known(state.VerdictViolated, less), known(state.VerdictHolds, other)...), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := changed(func(d *state.DeviceState) {
+				d.Contracts = &state.Contracts{Verdicts: tc.verdicts}
+				d.Last.Probes = []state.Probe{{
+					CQs: []state.CQSize{{Profile: "small", Requested: 16, Actual: 15}, {Profile: "medium", Requested: 16, Actual: 16}, {Profile: "large", Requested: 16, Actual: 31}},
+					SRQs: []state.SRQSize{{
+						Profile: "small", Requested: state.SRQAttr{WorkRequests: 8, ScatterGather: 1},
+						Actual: state.SRQAttr{WorkRequests: 7, ScatterGather: 1}, Queried: &state.SRQAttr{WorkRequests: 6, ScatterGather: 1},
+					}},
+				}}
+			})
+			var got []string
+			for _, s := range of(d).Sizes {
+				if s.Known {
+					got = append(got, s.Object+" "+s.Profile+" "+s.Attribute)
+				}
+			}
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// What a driver is known for is told once for each fact.
+func TestKnown(t *testing.T) {
+	short := func(contract, fact string) state.KnownShortfall {
+		return state.KnownShortfall{Subject: "rc small", Message: "16 asked for, 15 given", Contract: contract, Fact: fact, Source: "s"}
+	}
+	d := changed(func(d *state.DeviceState) {
+		d.Contracts = &state.Contracts{Verdicts: []state.Contract{
+			{Name: "held", Verdict: state.VerdictHolds, Known: true, Fact: "1"},
+			{Name: "broken", Verdict: state.VerdictViolated, Known: true, Fact: "1"},
+			{Name: "unheard of", Verdict: state.VerdictViolated},
+		}}
+		d.Last.Probes = []state.Probe{{Known: []state.KnownShortfall{short("broken", "1"), short("broken", "2"), short("other", "1"), short("other", "1")}}}
+	})
+	var got []string
+	for _, k := range of(d).Known {
+		got = append(got, k.Contract+" "+k.Fact)
+	}
+	if want := []string{"broken 1", "held 1", "broken 2", "other 1"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What came of sending inline data is told of the type and the size that were sent.
+func TestMaxInline(t *testing.T) {
+	d := changed(func(d *state.DeviceState) {
+		d.Last.Probes = []state.Probe{{
+			Inline: []state.InlineMax{{Type: "rc", Bytes: 100}, {Type: "uc", Bytes: 100}, {Type: "ud", Bytes: 100}, {Type: "srd", Bytes: 100}},
+			InlineSends: []state.InlineSend{
+				{Type: "rc", Bytes: 100, Result: state.InlineSent},
+				{Type: "uc", Bytes: 100, Result: state.InlineFailed, Detail: "EINVAL"},
+				{Type: "ud", Bytes: 99, Result: state.InlineSent},
+				{Type: "srd", Bytes: 100, Result: state.InlineUntried, Detail: "no port"},
+			},
+		}}
+	})
+	want := map[string]string{"rc": "sent", "uc": "accepted, and cannot be sent", "ud": "accepted, not tried", "srd": "accepted, not tried: no port"}
+	got := make(map[string]string)
+	for _, m := range of(d).MaxInline {
+		got[m.Type] = m.Meaning()
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -106,6 +107,11 @@ func TestNearLimit(t *testing.T) {
 		Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: 40}, {Type: "qp", Owner: state.OwnerKernel, Objects: 50}},
 		Owners:  []state.Owner{holder(1, "small", "qp", 20)},
 	}
+	even := users("qp", 40)
+	even.Objects = append(even.Objects, state.ObjectCount{Type: "qp", Owner: state.OwnerKernel, Objects: 40})
+	even.Owners = []state.Owner{holder(1, "one", "qp", 40), holder(2, "two", "qp", 40)}
+	none := users("qp", 90)
+	none.Owners = []state.Owner{holder(1, "idle", "qp", 0)}
 	pod1 := users("qp", 96)
 	pod1.Owners = []state.Owner{{PID: 5, Comm: "job", ContainerID: container, PodUID: pod, Objects: []state.TypeCount{{Type: "qp", Objects: 96}}}}
 	for _, tc := range []struct {
@@ -119,6 +125,8 @@ func TestNearLimit(t *testing.T) {
 		{"at critical", device(users("qp", 95), limit("max_qp", 100)), []want{{critical, "qp", []string{"95 %"}, nil}}},
 		{"nearly all", device(users("qp", 9999999), limit("max_qp", 10000000)), []want{{critical, "qp", []string{": 99.9 %"}, nil}}},
 		{"more than there can be", device(users("qp", 200), limit("max_qp", 100)), []want{{critical, "qp", []string{"200 %"}, nil}}},
+		{"nearly ten times that", device(users("qp", 999), limit("max_qp", 100)), []want{{critical, "qp", []string{": 999 %"}, nil}}},
+		{"ten times that", device(users("qp", 1000), limit("max_qp", 100)), []want{{critical, "qp", []string{"more than 999 %"}, nil}}},
 		{"no limit", device(users("qp", 100), limit("max_qp", 0)), nil},
 		{"a limit that is none", device(users("qp", 100), limit("max_qp", -1)), nil},
 		{"a limit that is not told", device(users("qp", 100), limit("max_qp_wr", 1)), nil},
@@ -130,6 +138,8 @@ func TestNearLimit(t *testing.T) {
 		{"types without a limit", device(users("ctx", 1), limit("max_ctx", 1)), nil},
 		{"the largest owner", device(owned, limit("max_qp", 100)), []want{{warning, "qp", []string{"has 60: pid 2."}, []string{"`rdma resource show qp link rxe0 pid 2`"}}}},
 		{"the kernel", device(byKernel, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs", "The kernel itself has most of them: 50"}, []string{"`rdma resource show qp link rxe0`"}}}},
+		{"as many of the kernel's, and of the next owner's", device(even, limit("max_qp", 100)), []want{{warning, "qp", []string{"The largest owner has 40: pid 1 (one)."}, []string{"`rdma resource show qp link rxe0 pid 1`"}}}},
+		{"an owner of none", device(none, limit("max_qp", 100)), []want{{warning, "qp", nil, []string{"`rdma resource show qp link rxe0`"}}}},
 		{"an owner in a pod", device(pod1, limit("max_qp", 100)), []want{{critical, "qp", []string{"pid 5 (job), container 3f2a1b2c3d4e, pod " + pod}, nil}}},
 		{"only counted", device(state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 90}}}, limit("max_qp", 100)), []want{{warning, "qp", []string{"90 queue pairs"}, nil}}},
 		{"the worst first", device(state.Inventory{Objects: []state.ObjectCount{
@@ -209,6 +219,27 @@ func TestCgroupNearLimit(t *testing.T) {
 			state.SeverityCritical, "cgroup /it's $(reboot) hca_handle", nil, []string{`cat /sys/fs/cgroup'/it'\''s $(reboot)'/rdma.current`},
 		})
 	})
+	t.Run("any sign", func(t *testing.T) {
+		t.Parallel()
+		const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.:@%+-"
+		for r := ' '; r <= '\u00e9'; r++ {
+			path := "/x" + string(r) + "x"
+			quoted := path
+			switch {
+			case r == '\'':
+				quoted = `'/x'\''x'`
+			case r == '`' || !unicode.IsPrint(r):
+				quoted = "'/x\uFFFDx'"
+			case !strings.ContainsRune(plain, r):
+				quoted = "'" + path + "'"
+			}
+			s := use(1, 1)
+			s.Resources.Inventory.Cgroups[0].Cgroup = path
+			if f := of(health.Assess(s, health.Default()), kind); len(f) != 1 || !strings.Contains(f[0].Action, "`cat /sys/fs/cgroup"+quoted+"/rdma.current`") {
+				t.Errorf("%q: got %+v, want %s", path, f, quoted)
+			}
+		}
+	})
 	t.Run("a container", func(t *testing.T) {
 		t.Parallel()
 		check(t, trouble(), health.Default(), kind,
@@ -233,10 +264,12 @@ func TestMemlock(t *testing.T) {
 		{"may pin nothing", 0, 0, 0, "", ""},
 		{"below", 79, 0, 100, "", ""},
 		{"at the warning", 80, 0, 100, state.SeverityWarning, "80 bytes are pinned (VmPin) for pid 7 (trainer), of the 100 bytes"},
+		{"locked as much as pinned", 90, 90, 100, state.SeverityWarning, "90 bytes are pinned (VmPin) for pid 7"},
 		{"locked more than pinned", 10, 90, 100, state.SeverityWarning, "90 bytes are locked (VmLck) by pid 7"},
 		// The kernel counts them apart.
 		{"both", 60, 60, 100, "", ""},
 		{"at critical", 95 << 20, 0, 100 << 20, state.SeverityCritical, "95 MiB are pinned"},
+		{"just a unit", 1 << 10, 0, 1 << 10, state.SeverityCritical, "1 KiB are pinned"},
 		{"all", 1 << 30, 0, 1 << 30, state.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB that it may have in place (RLIMIT_MEMLOCK): 100 %."},
 		{"unlimited", 1 << 40, 0, -1, "", ""},
 		// It has CAP_IPC_LOCK, or it would not have come this far.
@@ -315,6 +348,34 @@ func TestOrphaned(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// What is left of the exporter's own children is of nobody, and yet no orphan.
+func TestOrphanedBesideLeaked(t *testing.T) {
+	t.Parallel()
+	s := device(state.Inventory{PIDsVisible: true, Ownerless: []state.TypeCount{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}}})
+	s.Resources.OrphanedSince = taken().Add(-time.Hour)
+	for _, tc := range []struct {
+		leaked []state.Leaked
+		want   string
+	}{
+		{[]state.Leaked{{Type: "qp", Objects: 30}}, "9 objects (7 qp, 2 pd)"},
+		{[]state.Leaked{{Type: "qp", Objects: 30}, {Type: "pd", Objects: 1}}, "8 objects (7 qp, 1 pd)"},
+		{[]state.Leaked{{Type: "cq", Objects: 30}}, "39 objects (37 qp, 2 pd)"},
+		{[]state.Leaked{{Type: "qp", Objects: 38}}, "2 objects (2 pd)"},
+		{[]state.Leaked{{Type: "qp", Objects: -1}}, "39 objects (37 qp, 2 pd)"},
+		{[]state.Leaked{{Type: "qp", Objects: 37}, {Type: "pd", Objects: 2}}, ""},
+	} {
+		s.Resources.Leaked = tc.leaked
+		var wanted []want
+		if tc.want != "" {
+			wanted = []want{{state.SeverityWarning, "user objects", []string{"Without a living owner: " + tc.want + "."}, nil}}
+		}
+		check(t, s, health.Default(), state.FindingOrphaned, wanted...)
+	}
+	// Where the owners are out of sight, nobody can tell them apart.
+	s.Resources.Leaked, s.Resources.Inventory.PIDsVisible = []state.Leaked{{Type: "qp", Objects: 30}}, false
+	check(t, s, health.Default(), state.FindingPIDsInvisible, want{state.SeverityInfo, "owners", []string{"39 objects (37 qp, 2 pd)"}, nil})
 }
 
 // What is left of the exporter's own children is a warning until it has lasted.
@@ -396,7 +457,7 @@ func TestQPError(t *testing.T) {
 	check(t, qps(), health.Default(), state.FindingQPError)
 	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), state.FindingQPError)
 	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), state.FindingQPError,
-		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
+		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all. The inventory does not tell"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
 	check(t, qps(count("ud", "sqe", 2)), health.Default(), state.FindingQPError,
 		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
 	thresholds := health.Default()
@@ -406,6 +467,8 @@ func TestQPError(t *testing.T) {
 		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
 	passing.Resources.Inventory.PassingErrors = 3
 	check(t, passing, health.Default(), state.FindingQPError)
+	thresholds.QPErrors = 0
+	check(t, qps(count("rc", "rts", 9)), thresholds, state.FindingQPError)
 	thresholds.QPErrors = 5
 	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, state.FindingQPError)
 	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, state.FindingQPError,
@@ -427,6 +490,9 @@ func TestCQUnfillable(t *testing.T) {
 		})
 	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), state.FindingCQUnfillable,
 		want{state.SeverityInfo, "cq", []string{"is of pid 8."}, nil})
+	thresholds := health.Default()
+	thresholds.CQEntries = 0
+	check(t, dev(&state.CQSum{Objects: 1}), thresholds, state.FindingCQUnfillable)
 	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), state.FindingCQUnfillable,
 		want{state.SeverityInfo, "cq", []string{"has 1048576."}, []string{"`rdma resource show cq dev rxe0`"}})
 }

@@ -138,6 +138,13 @@ func TestRunAborted(t *testing.T) {
 		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
 		check(t, looked(crashed, verdict), health.Default(), kind,
 			want{c, "the contract run", nil, nil}, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
+		// Nor does a process that came to its end, or of which nothing is known, tell of it.
+		for _, judged := range []time.Time{taken(), taken().Add(time.Minute)} {
+			verdict.Judged = judged
+			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
+		}
+		s.Contracts.Last, s.Contracts.Verdicts[0].Judged = nil, taken()
+		check(t, s, health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
 		// What the last process ended at, or did not come to, is told with it.
 		verdict.Judged = taken()
 		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
@@ -209,6 +216,7 @@ func TestProbeFailed(t *testing.T) {
 		{"an errno", []state.Failure{broken}, []string{"rc small: ibv_modify_qp: EIO: no."}, "`ibv_devinfo -v -d rxe0`"},
 		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}, []string{"failed: an event for"}, "`ibv_devinfo -v -d rxe0`"},
 		{"nothing said", []state.Failure{{}}, []string{"failed: it does not say how."}, "`dmesg`"},
+		{"as many as are told", []state.Failure{broken, broken, broken}, []string{"EIO: no; rc small: ibv_modify_qp: EIO: no; rc small: ibv_modify_qp: EIO: no."}, "`dmesg`"},
 		{"many", []state.Failure{broken, broken, broken, broken, broken}, []string{"; and 2 more."}, "`dmesg`"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -256,6 +264,8 @@ func TestProbeFailed(t *testing.T) {
 			"another vector": failure("loopback any port 1 vector 11", "", "", "no event came"),
 			"another mode":   failure("loopback anyhow vector 1", "", "", "no event came"),
 			"a verb":         failure("loopback any vector 1", "ibv_post_send", "EIO", "no"),
+			"a wrong answer": failure("loopback any vector 1", "ibv_poll_cq", "", "a completion of no QP"),
+			"an errno":       failure("loopback any vector 1", "", "EIO", "no"),
 		} {
 			more := p
 			more.Failures = append([]state.Failure{other}, p.Failures...)

@@ -45,6 +45,7 @@ func TestValidate(t *testing.T) {
 		{"in per cent", func(t *health.Thresholds) { t.NearLimit = health.Levels{Warning: 80, Critical: 95} }, []string{
 			"findings.near_limit.warning is 80", "findings.near_limit.critical is 95",
 		}},
+		{"one of them in per cent", func(t *health.Thresholds) { t.NearLimit.Warning = 80 }, []string{"findings.near_limit.warning is 80: use a number above 0, up to 1"}},
 		{"the wrong way round", func(t *health.Thresholds) { t.CgroupNearLimit = health.Levels{Warning: 0.9, Critical: 0.5} }, []string{
 			"findings.cgroup_near_limit.warning is 0.9: use a number not above critical, which is 0.5",
 		}},

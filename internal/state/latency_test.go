@@ -112,6 +112,18 @@ func TestDistributionHolds(t *testing.T) {
 	}
 }
 
+// A sample that is a bound is in the bin below it, and the next bin begins there.
+func TestDistributionOfBounds(t *testing.T) {
+	t.Parallel()
+	for last := time.Duration(0); last < math.MaxInt64; {
+		bin := Distribution([]time.Duration{last + 1})[0]
+		if again := Distribution([]time.Duration{bin.To})[0]; bin.From != last || again != bin {
+			t.Fatalf("after %d comes %v, and its bound is in %v", last, bin, again)
+		}
+		last = bin.To
+	}
+}
+
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -100,7 +100,7 @@ func TestSlowFrom(t *testing.T) {
 	t.Parallel()
 	for usual, want := range map[time.Duration]time.Duration{
 		0: 20 * time.Microsecond, time.Microsecond: 21 * time.Microsecond, 10 * time.Microsecond: 30 * time.Microsecond,
-		time.Second: 3 * time.Second, math.MaxInt64 / 3: math.MaxInt64, math.MaxInt64: math.MaxInt64,
+		time.Second: 3 * time.Second, (math.MaxInt64 - 20000) / 3: (math.MaxInt64 - 20000) / 3 * 3, math.MaxInt64 / 3: math.MaxInt64, math.MaxInt64: math.MaxInt64,
 	} {
 		if got := SlowFrom(usual); got != want {
 			t.Errorf("where %v is usual: got %v, want %v", usual, got, want)

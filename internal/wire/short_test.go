@@ -20,6 +20,7 @@ func TestShortLines(t *testing.T) {
 			{Verb: verb, Duration: -1},
 			{Verb: verb, Duration: 1<<63 - 1},
 			{Verb: verb, Duration: time.Second, Errno: "EBUSY", Expected: true},
+			{Verb: verb, Duration: time.Second, Errno: "EBUSY"},
 			{Verb: verb, Expected: true},
 		} {
 			var got bytes.Buffer
@@ -41,6 +42,21 @@ func TestShortLines(t *testing.T) {
 			if got.String() != want.String() {
 				t.Errorf("wrote %s, and encoding/json writes %s", got.String(), want.String())
 			}
+		}
+	}
+}
+
+// What is written without encoding/json is read without it, too.
+func TestShortLinesAreRead(t *testing.T) {
+	for _, ns := range []time.Duration{0, 1, 9, 10, 90, 123456789, 999999999999999999} {
+		want := state.Call{Verb: "ibv_poll_cq", Duration: ns}
+		b, ok := appendCall(nil, &want)
+		if !ok {
+			t.Fatalf("%+v has to be encoded", want)
+		}
+		var run state.Run
+		if !foldShort(bytes.TrimSuffix(b, []byte("\n")), &run) || len(run.Calls) != 1 || run.Calls[0] != want {
+			t.Errorf("%s is read as %+v", b, run.Calls)
 		}
 	}
 }
