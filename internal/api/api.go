@@ -440,7 +440,7 @@ type Vector struct {
 type Contracts struct {
 	// The last finished run of the contract run; absent before the first.
 	Run *Run `json:"run,omitempty"`
-	// Why an audit that is due is put off; absent if none is.
+	// Why a contract run that is due is put off; absent if none is.
 	PutOff *Light `json:"put_off,omitempty"`
 	// How many contracts hold.
 	Holds int `json:"holds"`
