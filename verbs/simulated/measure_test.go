@@ -544,3 +544,28 @@ func TestDelayedBeyondItsCQ(t *testing.T) {
 		t.Errorf("an event of a CQ that is gone: %v", err)
 	}
 }
+
+// TestOvertaken has an event that is delayed come after one that arose later.
+func TestOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, like(t, "sim_ib0", func(d *simulated.DeviceProfile) {
+			d.CompletionFaults = []simulated.CompletionFault{{Fault: "delay_event", Times: 1, Delay: moment}}
+		}))
+		c := client{T: t, d: d, pd: must[verbs.PD](t)(d.AllocPD())}
+		ch := c.channel()
+		late, early := c.cq(ch), c.cq(ch)
+		for _, q := range []verbs.CQ{late, early} {
+			ok(t, q.ReqNotify(false))
+			c.flush(c.failing(q))
+		}
+		start := time.Now()
+		for _, want := range []verbs.CQ{early, late} {
+			if ev := must[verbs.CQEvent](t)(ch.GetEvent(soon)); ev.CQ != want {
+				t.Errorf("the event names %v, want %v", ev.CQ, want)
+			}
+		}
+		if took := time.Since(start); took != moment {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
