@@ -9,14 +9,11 @@ import (
 type DeviceAttr struct {
 	Firmware     string
 	NodeGUID     GUID
-	SysImageGUID GUID
 	VendorID     uint32
 	VendorPartID uint32
 	HWVersion    uint32
 	Ports        int
 	Limits       Limits
-	// CapFlags are the bits of device_cap_flags.
-	CapFlags uint32
 }
 
 // Limits are the largest sizes and counts that a device says it has, under the
@@ -55,12 +52,6 @@ type GID [16]byte
 
 // String formats a GID as an IPv6 address.
 func (g GID) String() string { return netip.AddrFrom16(g).String() }
-
-// IsIPv4 reports whether the GID is an IPv4 address mapped into IPv6.
-func (g GID) IsIPv4() bool { return netip.AddrFrom16(g).Is4In6() }
-
-// IsLinkLocal reports whether the GID is in fe80::/10.
-func (g GID) IsLinkLocal() bool { return netip.AddrFrom16(g).IsLinkLocalUnicast() }
 
 // GIDEntry is one used entry of a port's GID table (struct ibv_gid_entry).
 type GIDEntry struct {
@@ -103,12 +94,8 @@ type PortAttr struct {
 	State     PortState
 	LinkLayer LinkLayer
 	LID       uint16
-	SMLID     uint16
-	// ActiveMTU and MaxMTU are in bytes.
-	ActiveMTU int
-	MaxMTU    int
-	GIDs      int
-	PKeys     int
+	ActiveMTU int // bytes
+	PKeys     int // the length of the partition key table
 	// GRHRequired tells that each packet of the port needs a global route header
 	// (IBV_QPF_GRH_REQUIRED).
 	GRHRequired bool
@@ -126,11 +113,6 @@ const (
 	PortActive
 	PortActiveDefer
 )
-
-// PortStates returns every state, in order.
-func PortStates() []PortState {
-	return []PortState{PortNop, PortDown, PortInit, PortArmed, PortActive, PortActiveDefer}
-}
 
 // String returns the name that sysfs gives the state, in lower case.
 func (s PortState) String() string {
@@ -174,12 +156,9 @@ func (t Transport) String() string {
 // Access are the permissions of a memory region or QP (enum ibv_access_flags).
 type Access uint32
 
-// The access flags, as enum ibv_access_flags numbers them.
-const (
-	AccessLocalWrite  Access = 1 << 0
-	AccessRemoteWrite Access = 1 << 1
-	AccessRemoteRead  Access = 1 << 2
-)
+// AccessLocalWrite lets the device write what is received, as enum ibv_access_flags
+// numbers it.
+const AccessLocalWrite Access = 1 << 0
 
 // AHAttr says which address handle to create (struct ibv_ah_attr), and, in a
 // QPAttr, where the peer of a connected QP is.
@@ -187,7 +166,6 @@ type AHAttr struct {
 	Port int
 	// DLID is the destination on InfiniBand.
 	DLID uint16
-	SL   uint8
 	// Global adds a global route header, which RoCE always needs.
 	Global    bool
 	DGID      GID

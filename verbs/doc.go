@@ -18,8 +18,9 @@
 //
 // # Concurrency
 //
-// All methods are safe for concurrent use. A Close that runs beside another
-// call on the same object waits for that call.
+// A [Provider] and all that was opened and created by way of it are used by one
+// goroutine at a time: no method waits for another, or keeps it out. The [Tracer] alone
+// can be called from another goroutine, while that one is in [Device].Measure.
 //
 // # Errors
 //

@@ -23,8 +23,8 @@ var ErrUnacknowledged = errors.New("completion events not acknowledged")
 
 // ErrUnknownCQ is matched by the error of a wait for an event, or of a
 // [Device].Measure, that was told of an event for a CQ which the provider does not
-// know: one that was destroyed, that never was, or that came or went while Measure
-// was under way. The event was taken and is not acknowledged.
+// know: one that was destroyed, or that never was. The event was taken and is not
+// acknowledged.
 var ErrUnknownCQ = errors.New("an event for a CQ that does not exist")
 
 // ErrUnavailable is matched by the error of a provider that this build or this

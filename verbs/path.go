@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 )
 
@@ -48,11 +49,11 @@ func ToSelf(number int, port PortAttr, table []GIDEntry) ([]AHAttr, error) {
 
 // rank returns how well a GID suits, from 1 up.
 func (e GIDEntry) rank() int {
-	r := 10 * (int(e.Type) + 1)
+	r, address := 10*(int(e.Type)+1), netip.AddrFrom16(e.GID)
 	switch {
-	case e.GID.IsIPv4():
+	case address.Is4In6():
 		return r + 2
-	case !e.GID.IsLinkLocal():
+	case !address.IsLinkLocalUnicast():
 		return r + 1
 	default:
 		return r

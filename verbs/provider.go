@@ -2,20 +2,16 @@ package verbs
 
 import "time"
 
-// A Provider lists and opens RDMA devices.
+// A Provider opens RDMA devices.
 type Provider interface {
-	// Devices returns the names of the devices, sorted (ibv_get_device_list). An
-	// empty list is no error.
-	Devices() ([]string, error)
-	// Open opens a device by name (ibv_open_device). If there is no such device
-	// the error matches syscall.ENODEV. The caller closes the Device.
+	// Open opens a device by name (ibv_open_device), for which it lists the devices
+	// (ibv_get_device_list). If there is no such device the error matches
+	// syscall.ENODEV. The caller closes the Device.
 	Open(name string) (Device, error)
 }
 
 // A Device is an opened RDMA device (struct ibv_context).
 type Device interface {
-	// Name returns the device's name, as in /sys/class/infiniband.
-	Name() string
 	// Transport returns what the device speaks.
 	Transport() Transport
 	// CompletionVectors returns num_comp_vectors: a CQ may be given any vector
@@ -51,10 +47,9 @@ type Device interface {
 	// exist (ErrUnknownCQ), or of a measurement that cannot be taken (EINVAL); it
 	// comes with the samples until then.
 	Measure(Measurement) (Samples, error)
-	// Cost calls create, and returns what the verbs that are called on the device
-	// meanwhile cost this process, by any goroutine: the sum of what the process
-	// holds more after each than just before it. What a verb gives back is not
-	// subtracted. One call waits for the end of another; create must not call Cost.
+	// Cost calls create, and returns what the verbs that it calls on the device
+	// cost this process: the sum of what the process holds more after each than just
+	// before it. What a verb gives back is not subtracted. Create must not call Cost.
 	// The error tells that the process could not be measured; create was called all
 	// the same, unless the device is closed.
 	Cost(create func()) (Memory, error)
@@ -84,10 +79,6 @@ type PD interface {
 type MR interface {
 	// Bytes returns the buffer. It must not be used after Close.
 	Bytes() []byte
-	// LKey is the local key for scatter/gather elements.
-	LKey() uint32
-	// RKey is the key that a peer needs.
-	RKey() uint32
 	// SGE returns a scatter/gather element for length bytes from offset. It
 	// panics, as a slice expression would, if they are outside the buffer.
 	SGE(offset, length int) SGE
@@ -141,8 +132,6 @@ type CQ interface {
 	// Entries returns the number of completions that the CQ can hold, as the
 	// device gave it.
 	Entries() int
-	// Context returns the cq_context of its creation.
-	Context() uint64
 	// Poll takes up to n completions, without waiting (ibv_poll_cq).
 	Poll(n int) ([]WC, error)
 	// ReqNotify asks for one event at the next completion, or at the next
@@ -175,8 +164,6 @@ type SRQ interface {
 	Created() SRQAttr
 	// Query returns the attributes that the device says now (ibv_query_srq).
 	Query() (SRQAttr, error)
-	// ModifyLimit arms the limit event (ibv_modify_srq with IBV_SRQ_LIMIT).
-	ModifyLimit(limit uint32) error
 	// PostRecv posts one receive work request (ibv_post_srq_recv).
 	PostRecv(RecvWR) error
 	// Close destroys the SRQ (ibv_destroy_srq). The device refuses it with EBUSY
@@ -245,17 +232,11 @@ type SGE struct {
 	LKey   uint32
 }
 
-// SendWR is one send work request (struct ibv_send_wr).
+// SendWR is one send work request (struct ibv_send_wr), of IBV_WR_SEND.
 type SendWR struct {
-	ID     uint64
-	Opcode Opcode
-	Flags  SendFlags
-	SGEs   []SGE
-	// Imm is the immediate data of OpSendWithImm, in host byte order.
-	Imm uint32
-	// RemoteAddr and RKey are the target of an RDMA write.
-	RemoteAddr uint64
-	RKey       uint32
+	ID    uint64
+	Flags SendFlags
+	SGEs  []SGE
 	// AH, RemoteQPN and RemoteQKey address a send on a QP of datagrams, which needs
 	// all three.
 	AH         AH
@@ -273,14 +254,8 @@ type RecvWR struct {
 type WC struct {
 	ID     uint64
 	Status WCStatus
-	Opcode WCOpcode
-	// VendorErr is the vendor's own code for an unsuccessful completion.
-	VendorErr uint32
 	// ByteLen is the number of bytes received.
 	ByteLen uint32
-	// Imm is the immediate data, in host byte order, if HasImm.
-	Imm    uint32
-	HasImm bool
-	QPNum  uint32
-	SrcQP  uint32
+	QPNum   uint32
+	SrcQP   uint32
 }

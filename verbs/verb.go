@@ -33,7 +33,6 @@ const (
 	AckCQEvents        Verb = "ibv_ack_cq_events"
 	CreateSRQ          Verb = "ibv_create_srq"
 	QuerySRQ           Verb = "ibv_query_srq"
-	ModifySRQ          Verb = "ibv_modify_srq"
 	DestroySRQ         Verb = "ibv_destroy_srq"
 	PostSRQRecv        Verb = "ibv_post_srq_recv"
 	CreateQP           Verb = "ibv_create_qp"
@@ -53,7 +52,7 @@ func Verbs() []Verb {
 		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, RegMR, CreateAH, CreateCompChannel,
 		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ,
-		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,
+		CreateSRQ, QuerySRQ, PostSRQRecv,
 		CreateQP, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
 		DestroyQP, DestroySRQ, DestroyCQ, DestroyCompChannel,
 		DestroyAH, DeregMR, DeallocPD, CloseDevice,
@@ -61,8 +60,9 @@ func Verbs() []Verb {
 }
 
 // A Tracer is told of each verb before and after a provider calls it. A process
-// that hangs or dies inside a verb has thus named it. Calls come from whichever
-// goroutine calls the verb.
+// that hangs or dies inside a verb has thus named it. Its methods are called one after
+// the other, from the goroutine that calls the verb; of a verb that hangs in
+// [Device].Measure, Begin is called from another one meanwhile.
 type Tracer interface {
 	// Begin is called immediately before the verb.
 	Begin(v Verb)

@@ -1,35 +1,13 @@
 package verbs
 
-// Opcode is what a send work request does.
-type Opcode int
-
-// The opcodes, as enum ibv_wr_opcode numbers them.
-const (
-	OpRDMAWrite   Opcode = 0
-	OpSend        Opcode = 2
-	OpSendWithImm Opcode = 3
-)
-
 // SendFlags modify a send work request (enum ibv_send_flags).
 type SendFlags uint32
 
 // The flags, as enum ibv_send_flags numbers them.
 const (
-	SendFence     SendFlags = 1 << 0
 	SendSignaled  SendFlags = 1 << 1
 	SendSolicited SendFlags = 1 << 2
 	SendInline    SendFlags = 1 << 3
-)
-
-// WCOpcode is what a completion completes.
-type WCOpcode int
-
-// The opcodes of a completion, as enum ibv_wc_opcode numbers them. That of an
-// unsuccessful completion means nothing.
-const (
-	WCSend      WCOpcode = 0
-	WCRDMAWrite WCOpcode = 1
-	WCRecv      WCOpcode = 1 << 7
 )
 
 // WCStatus is how a work request ended. It is a type of its own, not an error of

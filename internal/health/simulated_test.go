@@ -37,8 +37,8 @@ func TestSimulated(t *testing.T) {
 		{"misnamed", "completion_faults: [{fault: misname_event}]", "critical notification_failed misdirected events"},
 		{"missing", "completion_faults: [{fault: never_complete, after: 20}]", "critical notification_failed missing completions"},
 		{"unsuccessful", "completion_faults: [{fault: fail_completion, status: retry_exc_err, path: loopback}]", "warning notification_failed unsuccessful completions"},
-		{"a port down", "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, pkeys: 1}]", "warning port_down port 1"},
-		{"no subnet manager", "ports: [{number: 1, state: init, link_layer: InfiniBand, active_mtu: 1024, max_mtu: 4096, pkeys: 1}]", "warning port_down port 1"},
+		{"a port down", "ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]", "warning port_down port 1"},
+		{"no subnet manager", "ports: [{number: 1, state: init, link_layer: InfiniBand, active_mtu: 1024, pkeys: 1}]", "warning port_down port 1"},
 		{"a slow vector", "completion_vectors: 4, completion_latency: {polled: 1us, notified: 5us, jitter: 0, slow_vectors: {2: 80us}}", "info slow_vector vector 2"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -181,7 +181,7 @@ func (n *notification) passes(m inlineMax, route *session.Route, flags verbs.Sen
 		return err
 	}
 	t := transfer{payload: memory.Bytes()[m.bytes:][:m.bytes], data: memory.Bytes()[:m.bytes], reliable: m.typ == verbs.RC}
-	t.send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
+	t.send = verbs.SendWR{Flags: verbs.SendSignaled | flags, SGEs: []verbs.SGE{memory.SGE(0, m.bytes)}}
 	if flags&verbs.SendInline != 0 {
 		t.inline = true
 		t.send.SGEs[0].LKey = 0 // which does not matter to inline data

@@ -39,7 +39,7 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 	if o.CQ, err = scope.CQ(m.cq(o.Channel)); err != nil {
 		return err
 	}
-	o.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
+	o.Send = verbs.SendWR{Flags: verbs.SendSignaled}
 	if o.Send.SGEs, o.Recv.SGEs, err = n.message(scope, pd); err != nil {
 		return err
 	}

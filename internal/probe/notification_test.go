@@ -61,7 +61,7 @@ func TestNotificationPlan(t *testing.T) {
 	ports := func(states ...string) string {
 		var list []string
 		for i, s := range states {
-			list = append(list, fmt.Sprintf(`{number: %d, state: %s, link_layer: InfiniBand, lid: %d, active_mtu: 1024, max_mtu: 4096, gids: [{index: 0, gid: "fe80::%d", type: IB}]}`, i+1, s, i+1, i+1))
+			list = append(list, fmt.Sprintf(`{number: %d, state: %s, link_layer: InfiniBand, lid: %d, active_mtu: 1024, gids: [{index: 0, gid: "fe80::%d", type: IB}]}`, i+1, s, i+1, i+1))
 		}
 		return "like: sim_ib0, completion_vectors: 2, ports: [" + strings.Join(list, ", ") + "]"
 	}
@@ -92,7 +92,7 @@ func TestNotificationPlan(t *testing.T) {
 			status: state.StatusSkipped,
 		},
 		{
-			name: "no address", device: "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}]",
+			name: "no address", device: "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, gids: []}]",
 			taken: flush,
 			skips: "loopback port 1: prerequisite_failed",
 		},

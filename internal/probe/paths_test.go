@@ -25,10 +25,10 @@ func byWhat(p state.Probe, path state.LatencyPath) state.Way {
 // TestNotificationRoutes: each address of a port is tried before it is called
 // broken, in a partition in which it reaches itself.
 func TestNotificationRoutes(t *testing.T) {
-	const roce = `like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096,
+	const roce = `like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024,
 		gids: [{index: 0, gid: "fe80::1", type: RoCE v2}, {index: 3, gid: "::ffff:192.0.2.1", type: RoCE v2}, {index: 5, gid: "::ffff:198.51.100.1", type: RoCE v2}]}]`
 	ib := func(keys string) string {
-		return `like: sim_ib0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: InfiniBand, active_mtu: 1024, max_mtu: 4096,
+		return `like: sim_ib0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: InfiniBand, active_mtu: 1024,
 			gids: [{index: 0, gid: "fe80::1", type: IB}], ` + keys + "}]"
 	}
 	const (
@@ -198,7 +198,7 @@ func TestNotificationSearchEnds(t *testing.T) {
 		for i := range 20 {
 			gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.%d.%d", type: RoCE v2}`, i, port, i+1))
 		}
-		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [%s]}", port+1, strings.Join(gids, ", ")))
+		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [%s]}", port+1, strings.Join(gids, ", ")))
 	}
 	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
 		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
@@ -231,7 +231,7 @@ func TestManyPorts(t *testing.T) {
 		if i >= ports-5 {
 			gids = fmt.Sprintf(`[{index: 0, gid: "fe80::%d", type: RoCE v2}]`, i+1)
 		}
-		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: %s}", i+1, gids))
+		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: %s}", i+1, gids))
 	}
 	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
 		strings.Join(list, ", ") + "], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]}]"))
@@ -280,7 +280,7 @@ func TestPortsCostOneVerb(t *testing.T) {
 			for _, ports := range []int{some, most} {
 				var list []string
 				for i := 1; i <= ports; i++ {
-					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, %s}", i, port(i == ports)))
+					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, %s}", i, port(i == ports)))
 				}
 				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
 					strings.Join(list, ", ") + "]}]"))

@@ -110,8 +110,8 @@ func TestTurns(t *testing.T) {
 	}
 	devices["every type, and an inline limit of its own"] = "like: sim_ib0, qp_types: [RC, UC, UD, RAW_PACKET], max_inline_data: 173"
 	devices["two ports"] = "like: sim_ib0, completion_vectors: 3, ports: [" +
-		`{number: 1, state: active, link_layer: InfiniBand, lid: 1, active_mtu: 1024, max_mtu: 4096, gids: []}, ` +
-		`{number: 2, state: active, link_layer: InfiniBand, lid: 2, active_mtu: 1024, max_mtu: 4096, gids: []}]`
+		`{number: 1, state: active, link_layer: InfiniBand, lid: 1, active_mtu: 1024, gids: []}, ` +
+		`{number: 2, state: active, link_layer: InfiniBand, lid: 2, active_mtu: 1024, gids: []}]`
 	devices["five addresses that lead nowhere"] = addresses(1, 2, 3, 4, 5, 6) + ", faults: [{verb: ibv_modify_qp, when: {gids: [1, 2, 3, 4, 5], to: [RTR]}, errno: EINVAL}]"
 	profiles := map[string]*simulated.Profile{}
 	for name, device := range devices {
@@ -182,7 +182,7 @@ func addresses(indices ...int) string {
 	for _, i := range indices {
 		gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.2.%d", type: RoCE v2}`, i, i))
 	}
-	return "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: [" +
+	return "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [" +
 		strings.Join(gids, ", ") + "]}]"
 }
 

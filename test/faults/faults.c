@@ -157,7 +157,6 @@ enum {
 	X(ibv_ack_cq_events, CAN_DROP | CANNOT_FAIL)        \
 	X(ibv_create_srq, OF_SRQS)                          \
 	X(ibv_query_srq, OF_SRQS)                           \
-	X(ibv_modify_srq, CAN_DROP)                         \
 	X(ibv_destroy_srq, CAN_DROP)                        \
 	X(ibv_post_srq_recv, CAN_DROP)                      \
 	X(ibv_create_qp, OF_QPS | HAS_TYPE)                 \
@@ -1073,6 +1072,4 @@ PLAIN(int, OR_ERRNO, ibv_destroy_ah, "IBVERBS_1.1", (struct ibv_ah *ah), (ah))
 PLAIN(struct ibv_comp_channel *, OR_NULL, ibv_create_comp_channel, "IBVERBS_1.0", (struct ibv_context *ctx), (ctx))
 PLAIN(int, OR_ERRNO, ibv_destroy_comp_channel, "IBVERBS_1.0", (struct ibv_comp_channel *channel), (channel))
 PLAIN(int, OR_ERRNO, ibv_destroy_cq, "IBVERBS_1.1", (struct ibv_cq *cq), (cq))
-PLAIN(int, OR_ERRNO, ibv_modify_srq, "IBVERBS_1.1", (struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask),
-      (srq, attr, mask))
 PLAIN(int, OR_ERRNO, ibv_destroy_srq, "IBVERBS_1.1", (struct ibv_srq *srq), (srq))

@@ -113,7 +113,7 @@ func (s shape) profile() string {
 				if port > d.active {
 					state = "down"
 				}
-				fmt.Fprintf(&b, "      - {number: %d, state: %s, link_layer: InfiniBand, lid: %d, sm_lid: 1, active_mtu: 4096, max_mtu: 4096, pkeys: 1, gids: [{index: 0, gid: \"fe80::%x:%x\", type: IB}]}\n", port, state, 2*i+port, i+1, port)
+				fmt.Fprintf(&b, "      - {number: %d, state: %s, link_layer: InfiniBand, lid: %d, active_mtu: 4096, pkeys: 1, gids: [{index: 0, gid: \"fe80::%x:%x\", type: IB}]}\n", port, state, 2*i+port, i+1, port)
 			}
 		}
 		var limits []string

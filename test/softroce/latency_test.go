@@ -158,7 +158,7 @@ func measurement(t testing.TB, loop string) (m verbs.Measurement, d verbs.Device
 	}
 	kind, how, _ := strings.Cut(loop, "_")
 	m = verbs.Measurement{
-		Send: verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{mr.SGE(0, message)}},
+		Send: verbs.SendWR{Flags: verbs.SendSignaled, SGEs: []verbs.SGE{mr.SGE(0, message)}},
 		Recv: verbs.RecvWR{SGEs: []verbs.SGE{mr.SGE(64, message)}},
 
 		Warmup: latencyWarmup, Samples: latencySamples, Deadline: latencyDeadline, Budget: time.Minute,

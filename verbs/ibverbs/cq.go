@@ -8,7 +8,6 @@ import "C"
 import (
 	"fmt"
 	"math"
-	"sync"
 	"syscall"
 	"time"
 
@@ -19,10 +18,6 @@ import (
 type channel struct {
 	object
 	ptr *C.struct_ibv_comp_channel
-
-	// events makes taking an event and counting it as not acknowledged one step,
-	// so that the destruction of a CQ sees either both or neither.
-	events sync.Mutex
 }
 
 // CreateCompChannel implements verbs.Device (ibv_create_comp_channel).
@@ -30,7 +25,6 @@ func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	defer d.done()
 	c := &channel{object: object{kind: "completion channel", dev: d}}
 	err := d.trace(verbs.CreateCompChannel, func(ns *C.int64_t) C.int {
 		return C.shim_create_comp_channel(d.ctx, &c.ptr, ns)
@@ -38,7 +32,7 @@ func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.adopt(&c.object)
+	d.live++
 	return c, nil
 }
 
@@ -47,7 +41,6 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 	if err := c.use(); err != nil {
 		return verbs.CQEvent{}, err
 	}
-	defer c.done()
 	deadline := time.Now().Add(timeout)
 	for {
 		e, ok, err := c.take()
@@ -69,8 +62,6 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 
 // take returns an event if there is one.
 func (c *channel) take() (e verbs.CQEvent, ok bool, err error) {
-	c.events.Lock()
-	defer c.events.Unlock()
 	var ready C.int
 	if errno := C.shim_wait_channel(c.ptr, 0, &ready); errno != 0 {
 		return e, false, fmt.Errorf("look for an event of %s: %w", c.dev.name, syscall.Errno(errno))
@@ -86,9 +77,7 @@ func (c *channel) take() (e verbs.CQEvent, ok bool, err error) {
 	if err != nil {
 		return e, false, err
 	}
-	c.dev.state.Lock()
 	q := c.dev.cqs[ptr]
-	c.dev.state.Unlock()
 	if q == nil {
 		return e, false, c.dev.unknownCQ()
 	}
@@ -114,15 +103,12 @@ type cq struct {
 	ptr     *C.struct_ibv_cq
 	channel *channel // may be nil
 	entries int
-	context uint64
-
-	// unacked is guarded by channel.events.
-	unacked int
+	unacked int // events
 }
 
 // CreateCQ implements verbs.Device (ibv_create_cq).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
-	q := &cq{object: object{kind: "CQ", dev: d}, context: attr.Context}
+	q := &cq{object: object{kind: "CQ", dev: d}}
 	used := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
@@ -132,11 +118,9 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		q.channel = c
 		used = append(used, &c.object)
 	}
-	done, err := useAll(used...)
-	if err != nil {
+	if err := useAll(used...); err != nil {
 		return nil, err
 	}
-	defer done()
 	if attr.Entries < math.MinInt32 || attr.Entries > math.MaxInt32 || attr.Vector < math.MinInt32 || attr.Vector > math.MaxInt32 {
 		return nil, d.invalid(verbs.CreateCQ, "%d entries or vector %d do not fit an int", attr.Entries, attr.Vector)
 	}
@@ -144,25 +128,20 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if q.channel != nil {
 		ch = q.channel.ptr
 	}
-	err = d.trace(verbs.CreateCQ, func(ns *C.int64_t) C.int {
+	err := d.trace(verbs.CreateCQ, func(ns *C.int64_t) C.int {
 		return C.shim_create_cq(d.ctx, C.int(attr.Entries), C.uintptr_t(attr.Context), ch, C.int(attr.Vector), &q.ptr, ns)
 	})
 	if err != nil {
 		return nil, err
 	}
 	q.entries = int(q.ptr.cqe)
-	d.adopt(&q.object)
-	d.state.Lock()
+	d.live++
 	d.cqs[q.ptr] = q
-	d.state.Unlock()
 	return q, nil
 }
 
 // Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
-
-// Context implements verbs.CQ.
-func (q *cq) Context() uint64 { return q.context }
 
 // maxPoll bounds the memory of one Poll.
 const maxPoll = 4096
@@ -172,7 +151,6 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	if err := q.use(); err != nil {
 		return nil, err
 	}
-	defer q.done()
 	if n <= 0 {
 		return nil, q.dev.invalid(verbs.PollCQ, "asked for %d completions", n)
 	}
@@ -190,20 +168,13 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	out := make([]verbs.WC, 0, len(wcs))
 	for i := range wcs {
 		w := &wcs[i]
-		wc := verbs.WC{
-			ID:        uint64(w.wr_id),
-			Status:    verbs.WCStatus(w.status),
-			Opcode:    verbs.WCOpcode(w.opcode),
-			VendorErr: uint32(w.vendor_err),
-			ByteLen:   uint32(w.byte_len),
-			QPNum:     uint32(w.qp_num),
-			SrcQP:     uint32(w.src_qp),
-		}
-		if w.status == C.IBV_WC_SUCCESS && w.wc_flags&C.IBV_WC_WITH_IMM != 0 {
-			wc.HasImm = true
-			wc.Imm = uint32(C.shim_wc_imm(w))
-		}
-		out = append(out, wc)
+		out = append(out, verbs.WC{
+			ID:      uint64(w.wr_id),
+			Status:  verbs.WCStatus(w.status),
+			ByteLen: uint32(w.byte_len),
+			QPNum:   uint32(w.qp_num),
+			SrcQP:   uint32(w.src_qp),
+		})
 	}
 	return out, nil
 }
@@ -213,7 +184,6 @@ func (q *cq) ReqNotify(solicitedOnly bool) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	return q.dev.trace(verbs.ReqNotifyCQ, func(ns *C.int64_t) C.int {
 		return C.shim_req_notify_cq(q.ptr, cBool(solicitedOnly), ns)
 	})
@@ -224,15 +194,6 @@ func (q *cq) AckEvents(n int) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
-	if q.channel == nil {
-		if n == 0 {
-			return nil
-		}
-		return q.dev.invalid(verbs.AckCQEvents, "%d events of a CQ that has no channel", n)
-	}
-	q.channel.events.Lock()
-	defer q.channel.events.Unlock()
 	if n < 0 || n > q.unacked {
 		return q.dev.invalid(verbs.AckCQEvents, "%d events, of which %d are not acknowledged", n, q.unacked)
 	}
@@ -248,32 +209,20 @@ func (q *cq) AckEvents(n int) error {
 
 // Close implements verbs.CQ (ibv_destroy_cq).
 func (q *cq) Close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.closed {
 		return nil
 	}
-	if q.channel != nil {
-		q.channel.events.Lock()
-		defer q.channel.events.Unlock()
-		if q.unacked > 0 {
-			return &verbs.Error{
-				Verb: verbs.DestroyCQ, Device: q.dev.name, Errno: syscall.EBUSY,
-				Detail: fmt.Errorf("%d %w", q.unacked, verbs.ErrUnacknowledged),
-			}
+	if q.unacked > 0 {
+		return &verbs.Error{
+			Verb: verbs.DestroyCQ, Device: q.dev.name, Errno: syscall.EBUSY,
+			Detail: fmt.Errorf("%d %w", q.unacked, verbs.ErrUnacknowledged),
 		}
 	}
-	// Forgotten first: libibverbs may give the address to the next CQ at once.
-	q.dev.state.Lock()
-	delete(q.dev.cqs, q.ptr)
-	q.dev.state.Unlock()
-	err := q.destroyLocked(verbs.DestroyCQ, func(ns *C.int64_t) C.int {
+	err := q.destroy(verbs.DestroyCQ, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_cq(q.ptr, ns)
 	})
-	if err != nil {
-		q.dev.state.Lock()
-		q.dev.cqs[q.ptr] = q
-		q.dev.state.Unlock()
+	if err == nil {
+		delete(q.dev.cqs, q.ptr) // the address may be given to the next CQ
 	}
 	return err
 }

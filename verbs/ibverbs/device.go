@@ -7,10 +7,8 @@ import "C"
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"syscall"
 	"unsafe"
 
@@ -27,16 +25,10 @@ type device struct {
 	// be told.
 	library string
 
-	// costs makes calls of Cost wait for each other.
-	costs sync.Mutex
-
-	// state guards what follows. It is never held across a verb.
-	state   sync.Mutex
-	live    int
-	created uint64
-	meter   *meter // of the Cost under way; nil if none is
-	cqs     map[*C.struct_ibv_cq]*cq
-	gids    map[int]int // the lengths of the GID tables of the ports that were queried
+	live  int    // objects
+	meter *meter // of the Cost under way; nil if none is
+	cqs   map[*C.struct_ibv_cq]*cq
+	gids  map[int]int // the lengths of the GID tables of the ports that were queried
 }
 
 func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
@@ -49,9 +41,7 @@ func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *dev
 }
 
 func (d *device) trace(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
-	d.state.Lock()
 	m := d.meter
-	d.state.Unlock()
 	if m == nil {
 		return trace(d.tracer, d.name, v, call)
 	}
@@ -61,31 +51,11 @@ func (d *device) trace(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
 	})
 }
 
-// adopt counts a new object of the device.
-func (d *device) adopt(o *object) {
-	d.state.Lock()
-	d.live++
-	d.created++
-	o.order = d.created
-	d.state.Unlock()
-}
-
-// forget is called when an object of the device was destroyed.
-func (d *device) forget() {
-	d.state.Lock()
-	d.live--
-	d.state.Unlock()
-}
-
-// Name implements verbs.Device.
-func (d *device) Name() string { return d.name }
-
 // Transport implements verbs.Device (enum ibv_transport_type of struct ibv_device).
 func (d *device) Transport() verbs.Transport {
 	if d.use() != nil {
 		return verbs.TransportUnknown
 	}
-	defer d.done()
 	switch d.ctx.device.transport_type {
 	case C.IBV_TRANSPORT_IB:
 		return verbs.TransportIB
@@ -107,7 +77,6 @@ func (d *device) CompletionVectors() int {
 	if d.use() != nil {
 		return 0
 	}
-	defer d.done()
 	return int(d.ctx.num_comp_vectors)
 }
 
@@ -125,7 +94,6 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	if err := d.use(); err != nil {
 		return verbs.DeviceAttr{}, err
 	}
-	defer d.done()
 	var a C.struct_ibv_device_attr
 	err := d.trace(verbs.QueryDevice, func(ns *C.int64_t) C.int {
 		return C.shim_query_device(d.ctx, &a, ns)
@@ -136,12 +104,10 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	return verbs.DeviceAttr{
 		Firmware:     C.GoStringN(&a.fw_ver[0], C.int(C.strnlen(&a.fw_ver[0], C.size_t(len(a.fw_ver))))),
 		NodeGUID:     guid(a.node_guid),
-		SysImageGUID: guid(a.sys_image_guid),
 		VendorID:     uint32(a.vendor_id),
 		VendorPartID: uint32(a.vendor_part_id),
 		HWVersion:    uint32(a.hw_ver),
 		Ports:        int(a.phys_port_cnt),
-		CapFlags:     uint32(a.device_cap_flags),
 		Limits: verbs.Limits{
 			MaxMRSize:       uint64(a.max_mr_size),
 			MaxQP:           int(a.max_qp),
@@ -177,7 +143,6 @@ func (d *device) QueryPort(port int) (verbs.PortAttr, error) {
 	if err := d.use(); err != nil {
 		return verbs.PortAttr{}, err
 	}
-	defer d.done()
 	if port < 0 || port > 255 {
 		return verbs.PortAttr{}, d.invalid(verbs.QueryPort, "port %d is not from 1 to 255", port)
 	}
@@ -188,17 +153,12 @@ func (d *device) QueryPort(port int) (verbs.PortAttr, error) {
 	if err != nil {
 		return verbs.PortAttr{}, err
 	}
-	d.state.Lock()
 	d.gids[port] = max(0, int(a.gid_tbl_len))
-	d.state.Unlock()
 	return verbs.PortAttr{
 		State:       verbs.PortState(a.state),
 		LinkLayer:   verbs.LinkLayer(a.link_layer),
 		LID:         uint16(a.lid),
-		SMLID:       uint16(a.sm_lid),
 		ActiveMTU:   mtuBytes(a.active_mtu),
-		MaxMTU:      mtuBytes(a.max_mtu),
-		GIDs:        int(a.gid_tbl_len),
 		PKeys:       int(a.pkey_tbl_len),
 		GRHRequired: a.flags&C.IBV_QPF_GRH_REQUIRED != 0,
 	}, nil
@@ -209,7 +169,6 @@ func (d *device) PKey(port, index int) (verbs.PKey, error) {
 	if err := d.use(); err != nil {
 		return 0, err
 	}
-	defer d.done()
 	if port < 0 || port > 255 || index < 0 || index > math.MaxUint16 {
 		return 0, d.invalid(verbs.QueryPKey, "there is no partition key %d of a port %d", index, port)
 	}
@@ -246,19 +205,11 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 	}
 	size := 0
 	for port := 1; port <= attr.Ports; port++ {
-		n, err := d.gidTableLength(port)
-		if err != nil {
-			return nil, err
-		}
-		size += n
+		size += d.gidTableLength(port)
 	}
 	if size == 0 {
 		return nil, nil
 	}
-	if err := d.use(); err != nil {
-		return nil, err
-	}
-	defer d.done()
 	entries := make([]C.struct_ibv_gid_entry, size)
 	var n C.size_t
 	err = d.trace(verbs.QueryGIDTable, func(ns *C.int64_t) C.int {
@@ -282,45 +233,25 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 
 // gidTableLength returns the length of a port's GID table. The table is that of all
 // ports: for one that does not answer there is room, too.
-func (d *device) gidTableLength(port int) (int, error) {
-	known := func() (int, bool) {
-		d.state.Lock()
-		defer d.state.Unlock()
-		n, ok := d.gids[port]
-		return n, ok
+func (d *device) gidTableLength(port int) int {
+	if n, ok := d.gids[port]; ok {
+		return n
 	}
-	if n, ok := known(); ok {
-		return n, nil
+	if _, err := d.QueryPort(port); err != nil {
+		d.gids[port] = 256 // more than any known device has
 	}
-	const unknown = 256 // more than any known device has
-	_, err := d.QueryPort(port)
-	if n, ok := known(); ok {
-		return n, nil
-	}
-	var failed *verbs.Error
-	if !errors.As(err, &failed) {
-		return 0, err // the device is closed
-	}
-	d.state.Lock()
-	defer d.state.Unlock()
-	d.gids[port] = unknown
-	return unknown, nil
+	return d.gids[port]
 }
 
 // Close implements verbs.Device (ibv_close_device).
 func (d *device) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.closed {
 		return nil
 	}
-	d.state.Lock()
-	live := d.live
-	d.state.Unlock()
-	if live > 0 {
+	if d.live > 0 {
 		return &verbs.Error{
 			Verb: verbs.CloseDevice, Device: d.name, Errno: syscall.EBUSY,
-			Detail: fmt.Errorf("%d objects of the device are open", live),
+			Detail: fmt.Errorf("%d objects of the device are open", d.live),
 		}
 	}
 	err := d.trace(verbs.CloseDevice, func(ns *C.int64_t) C.int {

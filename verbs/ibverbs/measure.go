@@ -6,8 +6,8 @@ package ibverbs
 import "C"
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -55,22 +55,17 @@ func measured(number uint64) (v verbs.Verb, ok bool) {
 const longest = 365 * 24 * time.Hour
 
 // Measure implements verbs.Device. The whole measurement is one call of C, in a
-// thread of its own. Until it ends, the channels return no event to others, and no
-// CQ of the device is destroyed. A measurement that cannot be taken is told as the
-// failure of ibv_post_send.
+// thread of its own. A measurement that cannot be taken is told as the failure of
+// ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	t, used, err := d.measurement(m)
 	if err != nil {
 		return verbs.Samples{}, err
 	}
-	done, err := useAll(used...)
-	if err != nil {
+	if err := useAll(used...); err != nil {
 		return verbs.Samples{}, err
 	}
-	defer done()
-	defer lockEvents(t.channel, t.bystander)()
-	known, release := d.holdCQs(t.cq, t.other)
-	defer release()
+	known := slices.Collect(maps.Keys(d.cqs)) // that an event may name
 
 	c := t.c
 	sendSGEs, nsend := sgeList(m.Send.SGEs)
@@ -104,7 +99,7 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	if s.unsuccessful != 0 {
 		found.Unsuccessful = []verbs.WCStatus{verbs.WCStatus(s.status)}
 	}
-	return found, d.measureError(&s, t.channel, t.bystander)
+	return found, d.measureError(&s)
 }
 
 // inThread calls f in a thread of its own, which ends with it. The thread shares
@@ -126,20 +121,12 @@ func inThread(f func()) {
 }
 
 // measureError returns what ended a measurement, if that is a failure.
-func (d *device) measureError(s *C.struct_shim_samples, held ...*channel) error {
+func (d *device) measureError(s *C.struct_shim_samples) error {
 	errno := syscall.Errno(s.err)
 	if errno == 0 {
 		return nil
 	}
 	if s.strange != 0 {
-		// A CQ that was created meanwhile is known now. Its Close has to say that an
-		// event was not acknowledged, for ibv_destroy_cq would wait for it.
-		d.state.Lock()
-		q := d.cqs[s.stranger]
-		d.state.Unlock()
-		if q != nil && q.channel != nil && slices.Contains(held, q.channel) {
-			q.unacked++
-		}
 		return d.unknownCQ()
 	}
 	v, ok := measured(uint64(s.verb))
@@ -161,8 +148,7 @@ type target struct {
 	c C.struct_shim_measurement
 }
 
-// measurement checks what to measure, and returns it with all the objects that
-// must stay meanwhile.
+// measurement checks what to measure, and returns it with all its objects.
 func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err error) {
 	used = []*object{&d.object}
 	refuse := func(format string, args ...any) (target, []*object, error) {
@@ -244,46 +230,6 @@ func (d *device) measurement(m verbs.Measurement) (t target, used []*object, err
 	t.c.warmup, t.c.samples, t.c.max_missed = C.int(m.Warmup), C.int(m.Samples), verbs.MaxMissed
 	t.c.deadline, t.c.budget = C.int64_t(min(m.Deadline, longest)), C.int64_t(min(max(m.Budget, 0), longest))
 	return t, used, nil
-}
-
-// lockEvents keeps others from taking events of the channels until unlock is
-// called. Each may be nil. They are locked in the order of their creation, as by
-// another measurement that has them the other way round.
-func lockEvents(channels ...*channel) (unlock func()) {
-	channels = slices.DeleteFunc(channels, func(c *channel) bool { return c == nil })
-	slices.SortFunc(channels, func(a, b *channel) int { return cmp.Compare(a.order, b.order) })
-	for _, c := range channels {
-		c.events.Lock()
-	}
-	return func() {
-		for _, c := range channels {
-			c.events.Unlock()
-		}
-	}
-}
-
-// holdCQs returns the CQs that an event may name: those of the device, except one
-// that is being closed. They stay until release is called. Those that are given,
-// if not nil, are in use by the caller.
-func (d *device) holdCQs(inUse ...*cq) (list []*C.struct_ibv_cq, release func()) {
-	var held []*object
-	d.state.Lock()
-	defer d.state.Unlock()
-	for ptr, q := range d.cqs {
-		switch {
-		case slices.Contains(inUse, q):
-			// To lock it again could wait for a Close that waits for the first lock.
-		case !q.mu.TryRLock():
-			continue
-		case q.closed:
-			q.mu.RUnlock()
-			continue
-		default:
-			held = append(held, &q.object)
-		}
-		list = append(list, ptr)
-	}
-	return list, func() { releaseAll(held) }
 }
 
 // watched calls f, and names the verb in which f still is a second after the

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/procfs"
 
@@ -23,40 +22,27 @@ func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err
 	}
-	// Not for as long as create takes: its uses would wait behind a Close that waits.
-	d.done()
-	d.costs.Lock()
-	defer d.costs.Unlock()
 	m, err := newMeter()
 	if err != nil {
 		create()
 		return verbs.Memory{}, err
 	}
 	defer m.close()
-	d.setMeter(m)
-	defer d.setMeter(nil)
+	d.meter = m
+	defer func() { d.meter = nil }()
 	create()
 	return m.cost()
-}
-
-func (d *device) setMeter(m *meter) {
-	d.state.Lock()
-	d.meter = m
-	d.state.Unlock()
 }
 
 // meter sums what calls cost this process.
 type meter struct {
 	self  procfs.Proc
 	statm *os.File // /proc/self/statm
-
-	mu  sync.Mutex // guards what follows; it is not held across a call
-	sum verbs.Memory
-	err error // the first
+	sum   verbs.Memory
+	err   error // the first
 }
 
-// newMeter opens what the kernel says of this process. The caller closes the meter. What
-// is under way then, by another goroutine, is not measured.
+// newMeter opens what the kernel says of this process. The caller closes the meter.
 func newMeter() (*meter, error) {
 	self, err := procfs.Self()
 	if err != nil {
@@ -89,8 +75,6 @@ func (m *meter) measure(f func()) {
 	lockedAfter, err4 := m.locked()
 	before, err2 := addressSpace(textBefore, n, err2)
 	after, err3 := addressSpace(textAfter, k, err3)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.err = cmp.Or(m.err, err1, err2, err3, err4)
 	// A process has less than before where an allocator gave something back meanwhile.
 	m.sum.Virtual += after - min(before, after)
@@ -123,8 +107,6 @@ func addressSpace(statm []byte, n int, err error) (uint64, error) {
 
 // cost returns what the calls cost that were measured.
 func (m *meter) cost() (verbs.Memory, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.err != nil {
 		return verbs.Memory{}, m.err
 	}

@@ -86,7 +86,7 @@ func TestMeterSum(t *testing.T) {
 	}
 }
 
-// A call that outlasts the meter, as one of another goroutine may, harms nobody.
+// What cannot be read costs nothing, and is an error.
 func TestMeterClosed(t *testing.T) {
 	m, err := newMeter()
 	if err != nil {

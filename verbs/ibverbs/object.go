@@ -6,72 +6,40 @@ package ibverbs
 import "C"
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
-	"sync"
 	"syscall"
 
 	"rdma_exporter/verbs"
 )
 
-// object is what all objects have in common: a use of it and its destruction
-// exclude each other.
+// object is what all objects have in common.
 type object struct {
-	kind string
-	dev  *device
-	// order is when the object was created, among those of its device.
-	order uint64
-
-	mu     sync.RWMutex
+	kind   string
+	dev    *device
 	closed bool
 }
 
-// use keeps the object from being destroyed until done is called. It fails if
-// the object is closed; done must not be called then.
+// use returns an error if the object is closed.
 func (o *object) use() error {
-	o.mu.RLock()
 	if o.closed {
-		o.mu.RUnlock()
 		return fmt.Errorf("%s of %s: %w", o.kind, o.dev.name, verbs.ErrClosed)
 	}
 	return nil
 }
 
-func (o *object) done() { o.mu.RUnlock() }
-
-// useAll is use for several objects of one device at once. A read lock waits
-// behind a Close that waits, so an object that is given twice is locked once, and
-// all are locked in the order of their creation: otherwise two callers, each
-// behind the Close of what the other holds, would wait for ever.
-func useAll(objects ...*object) (done func(), err error) {
-	slices.SortFunc(objects, func(a, b *object) int { return cmp.Compare(a.order, b.order) })
-	objects = slices.Compact(objects)
-	for i, o := range objects {
+// useAll is use for several objects.
+func useAll(objects ...*object) error {
+	for _, o := range objects {
 		if err := o.use(); err != nil {
-			releaseAll(objects[:i])
-			return nil, err
+			return err
 		}
 	}
-	return func() { releaseAll(objects) }, nil
-}
-
-func releaseAll(objects []*object) {
-	for _, o := range objects {
-		o.done()
-	}
+	return nil
 }
 
 // destroy closes the object with a verb. If the verb is refused, the object
 // stays open.
 func (o *object) destroy(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.destroyLocked(v, call)
-}
-
-// destroyLocked is destroy for a caller that holds o.mu.
-func (o *object) destroyLocked(v verbs.Verb, call func(ns *C.int64_t) C.int) error {
 	if o.closed {
 		return nil
 	}
@@ -79,7 +47,7 @@ func (o *object) destroyLocked(v verbs.Verb, call func(ns *C.int64_t) C.int) err
 		return err
 	}
 	o.closed = true
-	o.dev.forget()
+	o.dev.live--
 	return nil
 }
 

@@ -26,7 +26,6 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	defer d.done()
 	p := &pd{object: object{kind: "protection domain", dev: d}}
 	err := d.trace(verbs.AllocPD, func(ns *C.int64_t) C.int {
 		return C.shim_alloc_pd(d.ctx, &p.ptr, ns)
@@ -34,7 +33,7 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.adopt(&p.object)
+	d.live++
 	return p, nil
 }
 
@@ -52,7 +51,7 @@ type mr struct {
 	ptr *C.struct_ibv_mr
 	// mapping is the whole of the mapped pages, buf the part that was asked for.
 	mapping, buf []byte
-	lkey, rkey   uint32
+	lkey         uint32
 }
 
 // RegMR implements verbs.PD (ibv_reg_mr).
@@ -60,7 +59,6 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	if size <= 0 {
 		return nil, p.dev.invalid(verbs.RegMR, "a buffer of %d bytes", size)
 	}
@@ -79,19 +77,13 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 		_ = unix.Munmap(mapping) // the error that matters is the verb's
 		return nil, err
 	}
-	m.lkey, m.rkey = uint32(m.ptr.lkey), uint32(m.ptr.rkey)
-	p.dev.adopt(&m.object)
+	m.lkey = uint32(m.ptr.lkey)
+	p.dev.live++
 	return m, nil
 }
 
 // Bytes implements verbs.MR.
 func (m *mr) Bytes() []byte { return m.buf }
-
-// LKey implements verbs.MR.
-func (m *mr) LKey() uint32 { return m.lkey }
-
-// RKey implements verbs.MR.
-func (m *mr) RKey() uint32 { return m.rkey }
 
 // SGE implements verbs.MR.
 func (m *mr) SGE(offset, length int) verbs.SGE {
@@ -105,12 +97,10 @@ func (m *mr) SGE(offset, length int) verbs.SGE {
 
 // Close implements verbs.MR (ibv_dereg_mr).
 func (m *mr) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.closed {
 		return nil
 	}
-	err := m.destroyLocked(verbs.DeregMR, func(ns *C.int64_t) C.int {
+	err := m.destroy(verbs.DeregMR, func(ns *C.int64_t) C.int {
 		return C.shim_dereg_mr(m.ptr, ns)
 	})
 	if err != nil {
@@ -135,7 +125,6 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	var c C.struct_ibv_ah_attr
 	if err := p.dev.setAHAttr(&c, verbs.CreateAH, attr); err != nil {
 		return nil, err
@@ -147,7 +136,7 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.dev.adopt(&a.object)
+	p.dev.live++
 	return a, nil
 }
 
@@ -158,7 +147,6 @@ func (d *device) setAHAttr(c *C.struct_ibv_ah_attr, v verbs.Verb, attr verbs.AHA
 	}
 	c.port_num = C.uint8_t(attr.Port)
 	c.dlid = C.uint16_t(attr.DLID)
-	c.sl = C.uint8_t(attr.SL)
 	if attr.Global {
 		c.is_global = 1
 		*(*verbs.GID)(unsafe.Pointer(&c.grh.dgid)) = attr.DGID

@@ -10,7 +10,6 @@ package ibverbs
 import "C"
 
 import (
-	"slices"
 	"syscall"
 	"time"
 
@@ -45,61 +44,28 @@ func trace(t verbs.Tracer, device string, v verbs.Verb, call func(ns *C.int64_t)
 	return nil
 }
 
-// withList calls f with the list of devices, which is valid only within f.
-func (p *provider) withList(f func(devices []*C.struct_ibv_device) error) error {
+// Open implements verbs.Provider (ibv_open_device).
+func (p *provider) Open(name string) (verbs.Device, error) {
 	var list **C.struct_ibv_device
 	var n C.int
 	err := trace(p.tracer, "", verbs.GetDeviceList, func(ns *C.int64_t) C.int {
 		return C.shim_get_device_list(&list, &n, ns)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer C.ibv_free_device_list(list)
-	devices := make([]*C.struct_ibv_device, n)
-	for i := range devices {
-		devices[i] = C.shim_device_at(list, C.int(i))
-	}
-	return f(devices)
-}
-
-// Devices implements verbs.Provider (ibv_get_device_list).
-func (p *provider) Devices() ([]string, error) {
-	var names []string
-	err := p.withList(func(devices []*C.struct_ibv_device) error {
-		for _, d := range devices {
-			names = append(names, C.GoString(C.ibv_get_device_name(d)))
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return names, err
-}
-
-// Open implements verbs.Provider (ibv_open_device).
-func (p *provider) Open(name string) (verbs.Device, error) {
-	var d *device
-	err := p.withList(func(devices []*C.struct_ibv_device) error {
-		for _, dev := range devices {
-			if C.GoString(C.ibv_get_device_name(dev)) != name {
-				continue
-			}
-			var ctx *C.struct_ibv_context
-			err := trace(p.tracer, name, verbs.OpenDevice, func(ns *C.int64_t) C.int {
+	var ctx *C.struct_ibv_context
+	err = trace(p.tracer, name, verbs.OpenDevice, func(ns *C.int64_t) C.int {
+		for i := range n {
+			if dev := C.shim_device_at(list, i); C.GoString(C.ibv_get_device_name(dev)) == name {
 				return C.shim_open_device(dev, &ctx, ns)
-			})
-			if err != nil {
-				return err
 			}
-			d = newDevice(name, ctx, p.tracer)
-			return nil
 		}
-		// What is not listed cannot be opened. It counts as the failure of the verb
-		// that was asked for.
-		return trace(p.tracer, name, verbs.OpenDevice, func(*C.int64_t) C.int { return C.int(syscall.ENODEV) })
+		return C.int(syscall.ENODEV) // what is not listed cannot be opened
 	})
 	if err != nil {
 		return nil, err
 	}
-	return d, nil
+	return newDevice(name, ctx, p.tracer), nil
 }

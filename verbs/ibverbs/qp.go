@@ -64,11 +64,9 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		q.srq = s
 		used = append(used, &s.object)
 	}
-	done, err := useAll(used...)
-	if err != nil {
+	if err := useAll(used...); err != nil {
 		return nil, err
 	}
-	defer done()
 	var s *C.struct_ibv_srq
 	if q.srq != nil {
 		s = q.srq.ptr
@@ -80,7 +78,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		max_recv_sge:    C.uint32_t(attr.Cap.MaxRecvSGE),
 		max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
 	}
-	err = p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
+	err := p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
 		if srd != nil {
 			return C.shim_create_srd(srd, p.ptr, send.ptr, recv.ptr, s, cBool(attr.SignalAll), &c, &q.ptr, ns)
 		}
@@ -91,7 +89,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	}
 	q.number = uint32(q.ptr.qp_num)
 	q.created = qpCap(c)
-	p.dev.adopt(&q.object)
+	p.dev.live++
 	return q, nil
 }
 
@@ -142,7 +140,6 @@ func (q *qp) Query() (verbs.QPQuery, error) {
 	if err := q.use(); err != nil {
 		return verbs.QPQuery{}, err
 	}
-	defer q.done()
 	var attr C.struct_ibv_qp_attr
 	var init C.struct_ibv_qp_init_attr
 	err := q.dev.trace(verbs.QueryQP, func(ns *C.int64_t) C.int {
@@ -163,7 +160,6 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	c, err := q.convertAttr(attr, mask)
 	if err != nil {
 		return err
@@ -221,19 +217,9 @@ func sgeList(sges []verbs.SGE) (*C.struct_ibv_sge, C.int) {
 // convertSend returns a send work request as C has it, without its
 // scatter/gather elements, and the address handle that it needs; nil if none.
 func (q *qp) convertSend(wr verbs.SendWR) (C.struct_shim_send, *ah, error) {
-	switch wr.Opcode {
-	case verbs.OpRDMAWrite, verbs.OpSend, verbs.OpSendWithImm:
-	default:
-		// Some drivers take any number.
-		return C.struct_shim_send{}, nil, q.dev.invalid(verbs.PostSend, "%d is not an opcode", wr.Opcode)
-	}
 	c := C.struct_shim_send{
 		id:          C.uint64_t(wr.ID),
-		opcode:      C.int(wr.Opcode),
 		flags:       C.uint(wr.Flags),
-		imm:         C.uint32_t(wr.Imm),
-		remote_addr: C.uint64_t(wr.RemoteAddr),
-		rkey:        C.uint32_t(wr.RKey),
 		remote_qpn:  C.uint32_t(wr.RemoteQPN),
 		remote_qkey: C.uint32_t(wr.RemoteQKey),
 	}
@@ -251,23 +237,18 @@ func (q *qp) convertSend(wr verbs.SendWR) (C.struct_shim_send, *ah, error) {
 
 // PostSend implements verbs.QP (ibv_post_send).
 func (q *qp) PostSend(wr verbs.SendWR) error {
+	if err := q.use(); err != nil {
+		return err
+	}
 	c, address, err := q.convertSend(wr)
 	if err != nil {
-		if err := q.use(); err != nil {
+		return err
+	}
+	if address != nil {
+		if err := address.use(); err != nil {
 			return err
 		}
-		q.done()
-		return err
 	}
-	used := []*object{&q.object}
-	if address != nil {
-		used = append(used, &address.object)
-	}
-	done, err := useAll(used...)
-	if err != nil {
-		return err
-	}
-	defer done()
 	list, n := sgeList(wr.SGEs)
 	return q.dev.trace(verbs.PostSend, func(ns *C.int64_t) C.int {
 		return C.shim_post_send(q.ptr, &c, list, n, ns)
@@ -279,7 +260,6 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	list, n := sgeList(wr.SGEs)
 	return q.dev.trace(verbs.PostRecv, func(ns *C.int64_t) C.int {
 		return C.shim_post_recv(q.ptr, C.uint64_t(wr.ID), list, n, ns)
@@ -291,7 +271,6 @@ func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	var c C.union_ibv_gid
 	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
 	return q.dev.trace(verbs.AttachMcast, func(ns *C.int64_t) C.int {
@@ -304,7 +283,6 @@ func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	var c C.union_ibv_gid
 	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
 	return q.dev.trace(verbs.DetachMcast, func(ns *C.int64_t) C.int {

@@ -264,11 +264,6 @@ static inline int shim_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, in
 	return 0;
 }
 
-static inline uint32_t shim_wc_imm(const struct ibv_wc *wc)
-{
-	return ntohl(wc->imm_data);
-}
-
 static inline int shim_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, struct ibv_srq **srq, int64_t *ns)
 {
 	struct ibv_srq_init_attr init = { .attr = *attr };
@@ -282,13 +277,6 @@ static inline int shim_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 {
 	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_srq(srq, attr));
-}
-
-static inline int shim_modify_srq_limit(struct ibv_srq *srq, uint32_t limit, int64_t *ns)
-{
-	struct ibv_srq_attr attr = { .srq_limit = limit };
-
-	SHIM_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 }
 
 static inline int shim_destroy_srq(struct ibv_srq *srq, int64_t *ns)
@@ -402,12 +390,8 @@ static inline int shim_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 
 struct shim_send {
 	uint64_t id;
-	int opcode;
 	unsigned int flags;
-	uint32_t imm;
-	uint64_t remote_addr;
-	uint32_t rkey;
-	struct ibv_ah *ah;
+	struct ibv_ah *ah; /* of datagrams, as what follows */
 	uint32_t remote_qpn;
 	uint32_t remote_qkey;
 };
@@ -419,9 +403,8 @@ static inline struct ibv_send_wr shim_send_wr(const struct ibv_qp *qp, const str
 		.wr_id = s->id,
 		.sg_list = sges,
 		.num_sge = nsge,
-		.opcode = (enum ibv_wr_opcode)s->opcode,
+		.opcode = IBV_WR_SEND,
 		.send_flags = s->flags,
-		.imm_data = htonl(s->imm),
 	};
 
 	/* IBV_QPT_DRIVER: SRD is the only one that is created here. */
@@ -429,9 +412,6 @@ static inline struct ibv_send_wr shim_send_wr(const struct ibv_qp *qp, const str
 		wr.wr.ud.ah = s->ah;
 		wr.wr.ud.remote_qpn = s->remote_qpn;
 		wr.wr.ud.remote_qkey = s->remote_qkey;
-	} else {
-		wr.wr.rdma.remote_addr = s->remote_addr;
-		wr.wr.rdma.rkey = s->rkey;
 	}
 	return wr;
 }

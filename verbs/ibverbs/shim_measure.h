@@ -71,9 +71,7 @@ struct shim_samples {
 	/* What failed, if err is not 0: a verb, or, with SHIM_NO_VERB, poll(2). */
 	int verb;
 	int err;
-	/* The CQ that an event named, if it is none that was known: not acknowledged. */
-	int strange;
-	struct ibv_cq *stranger;
+	int strange; /* 1 if an event named a CQ that is none that was known: not acknowledged */
 };
 
 /* A measurement under way. */
@@ -187,7 +185,6 @@ static inline int shim_take_event(struct shim_run *r, struct ibv_comp_channel *c
 		;
 	if (i == r->nknown) {
 		r->s->strange = 1;
-		r->s->stranger = cq;
 		return shim_failed(r, SHIM_GET_CQ_EVENT, EBADMSG);
 	}
 	SHIM_IN(r, SHIM_ACK_CQ_EVENTS, ibv_ack_cq_events(cq, 1));

@@ -20,7 +20,6 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	s := &srq{object: object{kind: "SRQ", dev: p.dev}, pd: p}
 	c := C.struct_ibv_srq_attr{
 		max_wr:    C.uint32_t(attr.MaxWR),
@@ -34,7 +33,7 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 		return nil, err
 	}
 	s.created = srqAttr(c)
-	p.dev.adopt(&s.object)
+	p.dev.live++
 	return s, nil
 }
 
@@ -50,7 +49,6 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 	if err := s.use(); err != nil {
 		return verbs.SRQAttr{}, err
 	}
-	defer s.done()
 	var c C.struct_ibv_srq_attr
 	err := s.dev.trace(verbs.QuerySRQ, func(ns *C.int64_t) C.int {
 		return C.shim_query_srq(s.ptr, &c, ns)
@@ -61,23 +59,11 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 	return srqAttr(c), nil
 }
 
-// ModifyLimit implements verbs.SRQ (ibv_modify_srq).
-func (s *srq) ModifyLimit(limit uint32) error {
-	if err := s.use(); err != nil {
-		return err
-	}
-	defer s.done()
-	return s.dev.trace(verbs.ModifySRQ, func(ns *C.int64_t) C.int {
-		return C.shim_modify_srq_limit(s.ptr, C.uint32_t(limit), ns)
-	})
-}
-
 // PostRecv implements verbs.SRQ (ibv_post_srq_recv).
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
 	if err := s.use(); err != nil {
 		return err
 	}
-	defer s.done()
 	list, n := sgeList(wr.SGEs)
 	return s.dev.trace(verbs.PostSRQRecv, func(ns *C.int64_t) C.int {
 		return C.shim_post_srq_recv(s.ptr, C.uint64_t(wr.ID), list, n, ns)

@@ -18,6 +18,4 @@ func Available() error {
 	return fmt.Errorf("%w: this build has no libibverbs (it was made with CGO_ENABLED=0 or not for Linux); rebuild with cgo and libibverbs-dev", verbs.ErrUnavailable)
 }
 
-func (provider) Devices() ([]string, error) { return nil, Available() }
-
 func (provider) Open(string) (verbs.Device, error) { return nil, Available() }

@@ -14,10 +14,9 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	hw := p.dev.hw
-	a := &ah{object: newObject(kindAH, p.dev), pd: p, attr: attr}
-	err := hw.callOn(a.facts, verbs.CreateAH, func(int) *failure {
+	a := &ah{object: object{kind: kindAH, dev: p.dev}, pd: p, attr: attr}
+	err := hw.callOn(a.facts(), verbs.CreateAH, func(int) *failure {
 		if hw.behaviour.attr.Limits.MaxAH > 0 {
 			if f := hw.behaviour.address(attr); f != nil {
 				return f
@@ -32,7 +31,7 @@ func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
 }
 
 // Close implements verbs.AH (ibv_destroy_ah).
-func (a *ah) Close() error { return a.destroy(verbs.DestroyAH, ending{}) }
+func (a *ah) Close() error { return a.destroy(verbs.DestroyAH, func() {}) }
 
 // facts returns what there is to know of a call on the address handle.
 func (a *ah) facts() facts {

@@ -47,7 +47,7 @@ func newBehaviour(p DeviceProfile) *behaviour {
 	b := &behaviour{
 		profile: p,
 		attr: verbs.DeviceAttr{
-			Firmware: p.Firmware, NodeGUID: guid, SysImageGUID: guid,
+			Firmware: p.Firmware, NodeGUID: guid,
 			VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
 			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
 		},
@@ -65,7 +65,7 @@ func newBehaviour(p DeviceProfile) *behaviour {
 		made.attr = verbs.PortAttr{
 			State:     value(pp.State, verbs.PortNop, verbs.PortActiveDefer),
 			LinkLayer: value(pp.LinkLayer, verbs.LinkUnspecified, verbs.LinkEthernet),
-			LID:       pp.LID, SMLID: pp.SMLID, ActiveMTU: pp.ActiveMTU, MaxMTU: pp.MaxMTU, PKeys: max(1, pp.PKeys, len(pp.PKeyTable)), GRHRequired: pp.GRHRequired,
+			LID:       pp.LID, ActiveMTU: pp.ActiveMTU, PKeys: max(1, pp.PKeys, len(pp.PKeyTable)), GRHRequired: pp.GRHRequired,
 		}
 		for _, key := range pp.PKeyTable {
 			made.pkeys = append(made.pkeys, verbs.PKey(key))
@@ -76,7 +76,6 @@ func newBehaviour(p DeviceProfile) *behaviour {
 		for _, g := range pp.GIDs {
 			gid, _ := parseGID(g.GID)
 			made.gids[g.Index] = gid
-			made.attr.GIDs = max(made.attr.GIDs, g.Index+1)
 			b.gids = append(b.gids, verbs.GIDEntry{
 				Port: pp.Number, Index: g.Index, GID: gid, Type: value(g.Type, verbs.GIDTypeIB, verbs.GIDTypeRoCEv2),
 			})
@@ -110,17 +109,13 @@ func (b *behaviour) latency(v verbs.Verb) time.Duration {
 	return b.profile.DefaultLatency
 }
 
-// cost returns what an object costs. A memory region has its bytes as entries.
+// cost returns what an object costs.
 func (b *behaviour) cost(k kind, entries int) verbs.Memory {
 	m := b.profile.Memory
 	c := [kinds]Cost{
-		kindPD: m.PD, kindMR: m.MR, kindAH: m.AH,
 		kindChannel: m.CompChannel, kindCQ: m.CQ, kindSRQ: m.SRQ, kindQP: m.QP,
 	}[k]
 	n := uint64(max(0, entries))
-	if k == kindMR {
-		return verbs.Memory{Virtual: c.Virtual, Locked: c.Locked + n}
-	}
 	return verbs.Memory{Virtual: c.Virtual + n*c.VirtualPerEntry, Locked: c.Locked + n*c.LockedPerEntry}
 }
 
@@ -159,16 +154,11 @@ func (b *behaviour) refusesDestroy(o *object) *failure {
 		o.kind == kindSRQ && b.breaks(srqDestroyBusy):
 		return nil // nothing but the objects of the contract uses one of these
 	}
+	if n := len(o.groups); n > 0 && !b.breaks(qpDestroyBusyMulticast) {
+		return fail(syscall.EBUSY, "the QP is attached to %d multicast groups", n)
+	}
 	if users := o.usage(); users != "" {
 		return fail(syscall.EBUSY, "the %s is in use (%s)", o.kind, users)
-	}
-	return nil
-}
-
-// refusesDestroyQP decides whether a QP cannot be destroyed.
-func (b *behaviour) refusesDestroyQP(q *qp) *failure {
-	if n := len(q.groups); n > 0 && !b.breaks(qpDestroyBusyMulticast) {
-		return fail(syscall.EBUSY, "the QP is attached to %d multicast groups", n)
 	}
 	return nil
 }
@@ -444,19 +434,6 @@ func newestOther(channels []*channel, than *channel, suits func(*channel) bool) 
 		}
 	}
 	return nil
-}
-
-// opcode decides whether a QP takes a send work request at all.
-func (b *behaviour) opcode(t verbs.QPType, op verbs.Opcode) *failure {
-	switch {
-	case op == verbs.OpSend:
-		return nil
-	case op == verbs.OpSendWithImm && t != verbs.RawPacket && b.transport != verbs.TransportIWARP:
-		return nil
-	case op == verbs.OpRDMAWrite && (t == verbs.RC || t == verbs.UC):
-		return nil
-	}
-	return fail(syscall.EINVAL, "%s queue pairs of %s have no opcode %d", t, b.transport, op)
 }
 
 // partition decides whether ports with these keys talk: they are members of one

@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
 
@@ -29,36 +28,27 @@ func fail(errno syscall.Errno, format string, args ...any) *failure {
 type caller func(v verbs.Verb, effect func(short int) *failure) error
 
 // call calls a verb: the tracer is told, time passes, faults act, and only then
-// has the verb its effect, under the lock of the hardware. The effect is told by
-// how much its sizes must come up short.
+// has the verb its effect, which may be nil. The effect is told by how much its sizes
+// must come up short.
 func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
-	return h.callOn(nothing, v, effect)
+	return h.callOn(facts{}, v, effect)
 }
 
-// nothing are the facts of a call of which there is nothing to know.
-func nothing() facts { return facts{} }
-
-// callOn is call for a verb of which there are facts. They are asked for under the
-// lock of the hardware, if a fault wants to know.
-func (h *hardware) callOn(about func() facts, v verbs.Verb, effect func(short int) *failure) error {
-	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faulty(v, about), &h.mu, effect)
+// callOn is call for a verb of which there are facts.
+func (h *hardware) callOn(about facts, v verbs.Verb, effect func(short int) *failure) error {
+	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faulty(v, about), effect)
 }
 
 // faulty returns the faults that act on a call.
-func (h *hardware) faulty(v verbs.Verb, about func() facts) []*countedFault {
-	return h.faults.next(v, func() facts {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		f := about()
-		f.pd = h.live[kindPD] > 0
-		return f
-	})
+func (h *hardware) faulty(v verbs.Verb, about facts) []*countedFault {
+	about.pd = h.live[kindPD] > 0
+	return h.faults.next(v, about)
 }
 
-// run is call for a verb that may have no hardware and no effect.
+// run is call for a verb that may have no hardware.
 func run(
 	tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration,
-	acting []*countedFault, mu *sync.Mutex, effect func(short int) *failure,
+	acting []*countedFault, effect func(short int) *failure,
 ) error {
 	tracer.Begin(v)
 	start := time.Now()
@@ -70,7 +60,7 @@ func run(
 	if errno != 0 {
 		f = &failure{errno: errno}
 	} else if effect != nil && !ignored {
-		f = locked(mu, short, effect)
+		f = effect(short)
 	}
 	done := verbs.Call{Verb: v, Duration: time.Since(start)}
 	if f != nil {
@@ -83,22 +73,16 @@ func run(
 	return nil
 }
 
-func locked(mu *sync.Mutex, short int, effect func(int) *failure) *failure {
-	mu.Lock()
-	defer mu.Unlock()
-	return effect(short)
-}
-
-// quietly is call, but the tracer is told only if a fault acts on the verb, in
+// quietly is callOn, but the tracer is told only if a fault acts on the verb, in
 // which it may stay. It returns by how much the profile makes the verb longer,
 // too.
-func (h *hardware) quietly(about func() facts, v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
+func (h *hardware) quietly(about facts, v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
 	acting, slow := h.faulty(v, about), h.behaviour.latency(v)
 	tracer := verbs.Tracer(verbs.NopTracer{})
 	if len(acting) > 0 {
 		tracer = h.tracer
 	}
-	err := run(tracer, h.name, v, slow, acting, &h.mu, effect)
+	err := run(tracer, h.name, v, slow, acting, effect)
 	for _, c := range acting {
 		slow += c.Delay
 	}

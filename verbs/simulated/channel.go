@@ -11,17 +11,15 @@ import (
 // channel implements verbs.CompChannel (struct ibv_comp_channel).
 type channel struct {
 	object
-
-	// Guarded by the lock of the hardware.
-	events []pendingEvent
-	wake   chan struct{} // closed, and replaced, when an event is added
+	events []pendingEvent // in the order in which they come
 }
 
 // pendingEvent is an event that was not returned yet.
 type pendingEvent struct {
 	from *cq // whose event it is: that acknowledges it, and takes it along when destroyed
 	says verbs.CQEvent
-	late time.Duration // by how much a fault delayed it
+	late time.Duration // by how much a fault delays it
+	due  time.Time     // when it comes
 }
 
 // CreateCompChannel implements verbs.Device (ibv_create_comp_channel).
@@ -29,8 +27,7 @@ func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	defer d.done()
-	c := &channel{object: newObject(kindChannel, d), wake: make(chan struct{})}
+	c := &channel{object: object{kind: kindChannel, dev: d}}
 	err := d.hw.call(verbs.CreateCompChannel, func(int) *failure {
 		if f := d.hw.admit(&c.object, 0, &d.object); f != nil {
 			return f
@@ -51,7 +48,6 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 	if err := c.use(); err != nil {
 		return verbs.CQEvent{}, err
 	}
-	defer c.done()
 	hw := c.dev.hw
 	e, ok, err := c.event(time.Now().Add(timeout), hw.call)
 	if err != nil {
@@ -64,68 +60,45 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 }
 
 // event waits until the deadline for an event. If there is one, it calls the verb
-// by way of call.
+// by way of call, and takes the event unless that fails.
 func (c *channel) event(deadline time.Time, call caller) (e pendingEvent, ok bool, err error) {
-	hw := c.dev.hw
 	for {
-		hw.mu.Lock()
+		now, next := time.Now(), deadline
 		if len(c.events) > 0 {
-			// The event is taken before the verb, so that the verb, which may take
-			// its time, cannot find it gone.
-			e := c.events[0]
-			c.events = c.events[1:]
-			e.from.unacked++
-			hw.mu.Unlock()
-			return e, true, c.take(e, call)
+			if due := c.events[0].due; !due.After(now) {
+				break
+			} else if due.Before(next) {
+				next = due
+			}
 		}
-		wake := c.wake
-		hw.mu.Unlock()
-		left := time.Until(deadline)
-		if left <= 0 {
+		if !now.Before(deadline) {
 			return pendingEvent{}, false, nil
 		}
-		timer := time.NewTimer(left)
-		select {
-		case <-wake:
-		case <-timer.C:
-		}
-		timer.Stop()
+		time.Sleep(next.Sub(now))
 	}
+	err = call(verbs.GetCQEvent, func(int) *failure {
+		e, c.events = c.events[0], c.events[1:]
+		e.from.unacked++
+		return nil
+	})
+	return e, err == nil, err
 }
 
-// take calls the verb for an event that was taken. If it fails, the event is put
-// back.
-func (c *channel) take(e pendingEvent, call caller) error {
-	err := call(verbs.GetCQEvent, nil)
-	if err != nil {
-		hw := c.dev.hw
-		hw.mu.Lock()
-		defer hw.mu.Unlock()
-		e.from.unacked--
-		c.events = slices.Insert(c.events, 0, e)
-		c.awake()
-	}
-	return err
-}
-
-// add adds an event. The lock of the hardware is held.
+// add adds an event.
 func (c *channel) add(e pendingEvent) {
-	c.events = append(c.events, e)
-	c.awake()
+	e.due = time.Now().Add(e.late)
+	at := len(c.events)
+	for at > 0 && c.events[at-1].due.After(e.due) {
+		at--
+	}
+	c.events = slices.Insert(c.events, at, e)
 }
 
-// awake wakes whoever waits. The lock of the hardware is held.
-func (c *channel) awake() {
-	close(c.wake)
-	c.wake = make(chan struct{})
-}
-
-// Close implements verbs.CompChannel (ibv_destroy_comp_channel). It waits for a
-// GetEvent that is under way.
+// Close implements verbs.CompChannel (ibv_destroy_comp_channel).
 func (c *channel) Close() error {
 	hw := c.dev.hw
-	return c.destroy(verbs.DestroyCompChannel, ending{gone: func() {
+	return c.destroy(verbs.DestroyCompChannel, func() {
 		hw.channels = slices.DeleteFunc(hw.channels, func(o *channel) bool { return o == c })
 		c.events = nil
-	}})
+	})
 }

@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"slices"
-	"time"
 
 	"rdma_exporter/verbs"
 )
@@ -63,7 +62,7 @@ func pathOf(status verbs.WCStatus) string {
 func failedStatuses() []string { return named(verbs.WCSuccess+1, verbs.WCGeneralErr) }
 
 // completionFaults counts the completions, events and armings of one device and
-// says which of them are faulty. It is guarded by the lock of the hardware.
+// says which of them are faulty.
 type completionFaults []*countedCompletionFault
 
 type countedCompletionFault struct {
@@ -96,7 +95,7 @@ func (f completionFaults) next(path string, names ...string) []*countedCompletio
 }
 
 // completed lets faults act on a completion of a CQ. It reports whether the
-// completion is lost. The lock of the hardware is held.
+// completion is lost.
 func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 	for _, c := range h.completionFaults.next(pathOf(wc.Status), FaultLoseCompletion, FaultNeverComplete, FaultFailCompletion) {
 		switch c.Fault {
@@ -106,14 +105,13 @@ func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 			q.mute = true
 		case FaultFailCompletion:
 			// Of an unsuccessful completion nothing else is valid.
-			*wc = verbs.WC{ID: wc.ID, Status: c.status, Opcode: wc.Opcode, QPNum: wc.QPNum}
+			*wc = verbs.WC{ID: wc.ID, Status: c.status, QPNum: wc.QPNum}
 		}
 	}
 	return lost
 }
 
-// notify raises an event for a completion of a CQ on a path. The lock of the
-// hardware is held.
+// notify raises an event for a completion of a CQ on a path.
 func (h *hardware) notify(q *cq, path string) {
 	to, says := h.behaviour.event(q, h.channels)
 	if to == nil {
@@ -139,37 +137,19 @@ func (h *hardware) notify(q *cq, path string) {
 			}
 		}
 	}
-	if to == nil {
-		return
+	if to != nil {
+		to.add(e)
 	}
-	if e.late == 0 {
-		h.deliver(to, e)
-		return
-	}
-	time.AfterFunc(e.late, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.deliver(to, e)
-	})
 }
 
-// armed raises the events that come with no completion once a CQ is armed. The
-// lock of the hardware is held.
+// armed raises the events that come with no completion once a CQ is armed.
 func (h *hardware) armed(q *cq) {
 	if q.channel == nil {
 		return
 	}
 	for range h.completionFaults.next("", FaultSpuriousEvent) {
 		to, says := h.behaviour.event(q, h.channels)
-		h.deliver(to, pendingEvent{from: q, says: says})
-	}
-}
-
-// deliver adds an event to a channel, unless one of those it is about is gone.
-// The lock of the hardware is held.
-func (h *hardware) deliver(to *channel, e pendingEvent) {
-	if !to.gone && !e.from.gone {
-		to.add(e)
+		to.add(pendingEvent{from: q, says: says})
 	}
 }
 

@@ -94,8 +94,7 @@ func (c *Condition) holds(f facts) bool {
 		(c.GIDs == nil || f.gid != nil && slices.Contains(c.GIDs, *f.gid))
 }
 
-// facts returns what there is to know of a call on the QP. The lock of the
-// hardware is held.
+// facts returns what there is to know of a call on the QP.
 func (q *qp) facts() facts {
 	state, beenRTS, beenErr := q.state, q.beenRTS, q.beenErr
 	f := facts{typ: q.typ, state: &state, beenRTS: &beenRTS, beenErr: &beenErr, port: q.attr.Port}
@@ -113,24 +112,20 @@ func (f *facts) by(a verbs.AHAttr) {
 	}
 }
 
-// facts returns what there is to know of a call on the CQ. The lock of the hardware
-// is held.
+// facts returns what there is to know of a call on the CQ.
 func (q *cq) facts() facts {
 	has, refused := q.channel != nil, q.refused
 	return facts{channel: &has, refused: &refused}
 }
 
 // asking returns what there is to know of arming the CQ.
-func (q *cq) asking(solicitedOnly bool) func() facts {
-	return func() facts {
-		f := q.facts()
-		f.solicited = &solicitedOnly
-		return f
-	}
+func (q *cq) asking(solicitedOnly bool) facts {
+	f := q.facts()
+	f.solicited = &solicitedOnly
+	return f
 }
 
-// sending returns what there is to know of posting a send. The lock of the hardware
-// is held.
+// sending returns what there is to know of posting a send.
 func (q *qp) sending(w sendWork) facts {
 	f := q.facts()
 	solicited := w.wr.Flags&verbs.SendSolicited != 0

@@ -98,7 +98,7 @@ func TestConditions(t *testing.T) {
 					ok(t, q.Modify(verbs.ToRTS(verbs.RC)))
 				}
 				ok(t, q.Modify(verbs.ToError()))
-				try(what, q.PostSend(verbs.SendWR{Opcode: verbs.OpSend}))
+				try(what, q.PostSend(verbs.SendWR{}))
 			}
 			again := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
 			for _, what := range []string{"first receive", "second receive"} {
@@ -139,7 +139,7 @@ func TestIgnored(t *testing.T) {
 	}
 	for i, want := range []int{0, 2} {
 		ok(t, c.ReqNotify(false))
-		ok(t, q.PostSend(verbs.SendWR{Opcode: verbs.OpSend}))
+		ok(t, q.PostSend(verbs.SendWR{}))
 		ok(t, q.PostRecv(verbs.RecvWR{}))
 		if got := len(must[[]verbs.WC](t)(c.Poll(4))); got != want {
 			t.Errorf("round %d: %d completions, want %d", i, got, want)
@@ -172,14 +172,14 @@ func TestPartitions(t *testing.T) {
 	for index, want := range map[uint16]verbs.WCStatus{0: verbs.WCRetryExc, 1: verbs.WCRetryExc, 2: verbs.WCSuccess} {
 		pd := must[verbs.PD](t)(d.AllocPD())
 		e := newEnd(t, d, pd, verbs.RC)
-		attr, mask := verbs.ToInit(verbs.RC, 1, allAccess)
+		attr, mask := verbs.ToInit(verbs.RC, 1, verbs.AccessLocalWrite)
 		attr.PKeyIndex = index
 		ok(t, e.Modify(attr, mask))
 		port := must[verbs.PortAttr](t)(d.QueryPort(1))
 		ok(t, e.Modify(verbs.ToRTR(verbs.RC, verbs.Peer{AH: verbs.AHAttr{Port: 1, DLID: port.LID}, QPN: e.Number(), PathMTU: 1024})))
 		ok(t, e.Modify(verbs.ToRTS(verbs.RC)))
 		ok(t, e.PostRecv(verbs.RecvWR{}))
-		ok(t, e.PostSend(verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled}))
+		ok(t, e.PostSend(verbs.SendWR{Flags: verbs.SendSignaled}))
 		if wcs := must[[]verbs.WC](t)(e.send.Poll(1)); len(wcs) != 1 || wcs[0].Status != want {
 			t.Errorf("by key %d: %+v, want %s", index, wcs, want)
 		}

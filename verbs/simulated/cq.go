@@ -16,7 +16,7 @@ type cq struct {
 	vector  int
 	channel *channel // may be nil
 
-	// Guarded by the lock of the hardware. What was polled lies before head.
+	// What was polled lies before head.
 	queue   []completion
 	head    int
 	arming  arming
@@ -32,7 +32,7 @@ type completion struct {
 	retire func()
 }
 
-// leave has the completion leave its CQ. The lock of the hardware is held.
+// leave has the completion leave its CQ.
 func (c completion) leave() {
 	if c.retire != nil {
 		c.retire()
@@ -41,10 +41,10 @@ func (c completion) leave() {
 
 // CreateCQ implements verbs.Device (ibv_create_cq).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
-	if err := d.alive(); err != nil {
+	if err := d.use(); err != nil {
 		return nil, err
 	}
-	q := &cq{object: newObject(kindCQ, d), context: attr.Context, vector: attr.Vector}
+	q := &cq{object: object{kind: kindCQ, dev: d}, context: attr.Context, vector: attr.Vector}
 	parents := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
@@ -54,12 +54,10 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		q.channel = c
 		parents = append(parents, &c.object)
 	}
-	done, err := useAll(parents...)
-	if err != nil {
+	if err := useAll(parents...); err != nil {
 		return nil, err
 	}
-	defer done()
-	err = d.hw.callOn(q.facts, verbs.CreateCQ, func(short int) *failure {
+	err := d.hw.callOn(q.facts(), verbs.CreateCQ, func(short int) *failure {
 		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector)
 		if f != nil {
 			return f
@@ -92,12 +90,11 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	if err := q.use(); err != nil {
 		return nil, err
 	}
-	defer q.done()
 	if n <= 0 {
 		return nil, q.invalid(verbs.PollCQ, "asked for %d completions", n)
 	}
 	var wcs []verbs.WC
-	err := q.dev.hw.callOn(q.facts, verbs.PollCQ, func(int) *failure {
+	err := q.dev.hw.callOn(q.facts(), verbs.PollCQ, func(int) *failure {
 		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
 		for len(wcs) < n {
 			wc, ok := q.next()
@@ -114,8 +111,7 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	return wcs, nil
 }
 
-// next takes the oldest completion, if there is one. The lock of the hardware is
-// held.
+// next takes the oldest completion, if there is one.
 func (q *cq) next() (verbs.WC, bool) {
 	if q.head == len(q.queue) {
 		return verbs.WC{}, false
@@ -135,14 +131,13 @@ func (q *cq) ReqNotify(solicitedOnly bool) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	return q.dev.hw.callOn(q.asking(solicitedOnly), verbs.ReqNotifyCQ, func(int) *failure {
 		q.arm(solicitedOnly)
 		return nil
 	})
 }
 
-// arm is the effect of ibv_req_notify_cq. The lock of the hardware is held.
+// arm is the effect of ibv_req_notify_cq.
 func (q *cq) arm(solicitedOnly bool) {
 	hw := q.dev.hw
 	q.arming = hw.behaviour.arms(q.arming, solicitedOnly)
@@ -154,64 +149,34 @@ func (q *cq) AckEvents(n int) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
-	hw := q.dev.hw
-	hw.mu.Lock()
-	unacked := q.unacked
-	if n < 0 || n > unacked {
-		hw.mu.Unlock()
-		return q.invalid(verbs.AckCQEvents, "%d events, of which %d are not acknowledged", n, unacked)
+	if n < 0 || n > q.unacked {
+		return q.invalid(verbs.AckCQEvents, "%d events, of which %d are not acknowledged", n, q.unacked)
 	}
-	// Taken before the verb, so that another call cannot acknowledge them, too.
-	q.unacked -= n
-	hw.mu.Unlock()
-	err := hw.call(verbs.AckCQEvents, nil)
-	if err != nil {
-		hw.mu.Lock()
-		q.unacked += n
-		hw.mu.Unlock()
-	}
-	return err
+	return q.dev.hw.call(verbs.AckCQEvents, func(int) *failure {
+		q.unacked -= n
+		return nil
+	})
 }
 
 // Close implements verbs.CQ (ibv_destroy_cq). Events of the CQ that GetEvent has
 // not returned are dropped.
 func (q *cq) Close() error {
-	q.life.Lock()
-	defer q.life.Unlock()
 	hw := q.dev.hw
-	hw.mu.Lock()
-	f := q.unacknowledged()
-	hw.mu.Unlock()
-	if f != nil {
-		return f.of(verbs.DestroyCQ, hw.name)
+	if !q.closed && q.unacked > 0 { // ibv_destroy_cq would wait, for ever
+		return fail(syscall.EBUSY, "%d %w", q.unacked, verbs.ErrUnacknowledged).of(verbs.DestroyCQ, hw.name)
 	}
-	return q.destroyLocked(verbs.DestroyCQ, ending{
-		// GetEvent, which uses the channel only, may have returned one meanwhile.
-		refused: q.unacknowledged,
-		gone: func() {
-			for _, c := range hw.channels { // an event may have gone astray
-				c.events = slices.DeleteFunc(c.events, func(e pendingEvent) bool { return e.from == q })
-			}
-			hw.cqs = slices.DeleteFunc(hw.cqs, func(o *cq) bool { return o == q })
-			q.queue, q.head = nil, 0
-		},
+	return q.destroy(verbs.DestroyCQ, func() {
+		for _, c := range hw.channels { // an event may have gone astray
+			c.events = slices.DeleteFunc(c.events, func(e pendingEvent) bool { return e.from == q })
+		}
+		hw.cqs = slices.DeleteFunc(hw.cqs, func(o *cq) bool { return o == q })
+		q.queue, q.head = nil, 0
 	})
 }
 
-// unacknowledged is why ibv_destroy_cq would wait, for ever, if it would. The
-// lock of the hardware is held.
-func (q *cq) unacknowledged() *failure {
-	if q.unacked == 0 {
-		return nil
-	}
-	return fail(syscall.EBUSY, "%d %w", q.unacked, verbs.ErrUnacknowledged)
-}
-
-// complete adds a completion, or drops it if there is no room. The lock of the
-// hardware is held.
+// complete adds a completion, or drops it if there is no room.
 func (q *cq) complete(c completion, solicited bool) {
-	if q.gone || q.mute || len(q.queue)-q.head >= q.room {
+	if q.closed || q.mute || len(q.queue)-q.head >= q.room {
 		c.leave()
 		return
 	}

@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"rdma_exporter/verbs"
 )
@@ -10,75 +9,44 @@ import (
 // Statuses of a completion that package verbs does not name, as enum
 // ibv_wc_status numbers them.
 const (
-	wcRemAccessErr verbs.WCStatus = 10
-	wcRemOpErr     verbs.WCStatus = 11
-	wcRemInvRdReq  verbs.WCStatus = 15
-	wcRespTimeout  verbs.WCStatus = 20
+	wcRemOpErr    verbs.WCStatus = 11
+	wcRemInvRdReq verbs.WCStatus = 15
+	wcRespTimeout verbs.WCStatus = 20
 )
 
 const (
 	grhLength    = 40       // bytes before the data of every UD receive
 	multicastQPN = 0xffffff // the QP number of all members of a group
-	rnrForEver   = 7        // the retry count that has no end
 	maxMessage   = 1 << 31  // bytes
 )
 
-// progress executes the sends of a QP as far as it can. The lock of the hardware
-// is held.
-func (h *hardware) progress(q *qp) {
-	for q.state == verbs.RTS && len(q.sends) > 0 {
-		w := q.sends[0]
-		status, broken, wait := h.execute(q, w)
-		if wait {
-			if !slices.Contains(h.stalled, q) {
-				h.stalled = append(h.stalled, q)
-			}
-			return
-		}
-		q.sends = q.sends[1:]
-		q.finishSend(w, status)
-		if status != verbs.WCSuccess {
-			switch q.typ {
-			case verbs.UC, verbs.UD: // the unreliable lose their send queue only
-				q.enter(verbs.SQE)
-			case verbs.SRD: // the error is that of one peer, and there are others
-			default:
-				q.enter(verbs.Err)
-			}
-		}
-		if broken != nil {
-			broken.enter(verbs.Err)
-		}
-	}
-}
-
-// resume goes on with the sends that had to wait. The lock of the hardware is
-// held.
-func (h *hardware) resume() {
-	stalled := h.stalled
-	h.stalled = nil
-	for _, q := range stalled {
-		h.progress(q)
-	}
-}
-
-// execute executes one send. It returns with which status it completes and which
-// receiver, if any, broke over it, or that the receiver is not ready and the send
-// has to wait.
-func (h *hardware) execute(q *qp, w sendWork) (status verbs.WCStatus, broken *qp, wait bool) {
+// execute executes a send.
+func (h *hardware) execute(q *qp, w sendWork) {
+	var broken *qp
 	data, status := h.gather(q, w)
-	if status != verbs.WCSuccess {
-		return status, nil, false
+	if status == verbs.WCSuccess {
+		switch q.typ {
+		case verbs.UD:
+			status = h.datagram(q, w, data)
+		case verbs.SRD:
+			status = h.reliableDatagram(q, w, data)
+		case verbs.RC, verbs.UC:
+			status, broken = h.connected(q, w, data)
+		default: // nobody receives raw packets
+		}
 	}
-	switch q.typ {
-	case verbs.UD:
-		return h.datagram(q, w, data), nil, false
-	case verbs.SRD:
-		return h.reliableDatagram(q, w, data), nil, false
-	case verbs.RC, verbs.UC:
-		return h.connected(q, w, data)
-	default:
-		return verbs.WCSuccess, nil, false // nobody receives raw packets
+	q.finishSend(w, status)
+	if status != verbs.WCSuccess {
+		switch q.typ {
+		case verbs.UC, verbs.UD: // the unreliable lose their send queue only
+			q.enter(verbs.SQE)
+		case verbs.SRD: // the error is that of one peer, and there are others
+		default:
+			q.enter(verbs.Err)
+		}
+	}
+	if broken != nil {
+		broken.enter(verbs.Err)
 	}
 }
 
@@ -108,8 +76,9 @@ func (h *hardware) gather(q *qp, w sendWork) ([]byte, verbs.WCStatus) {
 	return data, verbs.WCSuccess
 }
 
-// connected delivers a send of an RC or UC queue pair.
-func (h *hardware) connected(q *qp, w sendWork, data []byte) (status verbs.WCStatus, broken *qp, wait bool) {
+// connected delivers a send of an RC or UC queue pair. It returns with which status it
+// completes and which receiver, if any, breaks over it.
+func (h *hardware) connected(q *qp, w sendWork, data []byte) (status verbs.WCStatus, broken *qp) {
 	reliable := q.typ == verbs.RC
 	// fails is what the sender learns: on an unreliable connection nothing.
 	fails := func(status verbs.WCStatus) verbs.WCStatus {
@@ -120,57 +89,34 @@ func (h *hardware) connected(q *qp, w sendWork, data []byte) (status verbs.WCSta
 	}
 	peer := h.qps[q.attr.DestQPN]
 	if peer == nil || !h.connects(q, peer) {
-		return fails(verbs.WCRetryExc), nil, false
+		return fails(verbs.WCRetryExc), nil
 	}
-	if w.wr.Opcode == verbs.OpRDMAWrite {
-		if !h.write(peer, w.wr, data) {
-			if reliable {
-				broken = peer
-			}
-			return fails(wcRemAccessErr), broken, false
-		}
-		return verbs.WCSuccess, nil, false
-	}
-	from := peer.receives()
-	if len(from.posted) == 0 {
-		if reliable && q.attr.RNRRetry == rnrForEver {
-			return 0, nil, true
-		}
-		return fails(verbs.WCRNRRetryExc), nil, false
+	if len(peer.receives().posted) == 0 {
+		return fails(verbs.WCRNRRetryExc), nil
 	}
 	switch status := h.receive(peer, q.number, w.wr, data, reliable); status {
 	case verbs.WCSuccess:
-		return verbs.WCSuccess, nil, false
+		return verbs.WCSuccess, nil
 	case verbs.WCLocLenErr:
 		if reliable {
 			broken = peer
 		}
-		return fails(verbs.WCRemInvReq), broken, false
+		return fails(verbs.WCRemInvReq), broken
 	default:
-		return fails(wcRemOpErr), peer, false
+		return fails(wcRemOpErr), peer
 	}
+}
+
+// ready tells whether a QP receives.
+func (q *qp) ready() bool {
+	return q.state == verbs.RTR || q.state == verbs.RTS || q.state == verbs.SQE
 }
 
 // connects reports whether two queue pairs are connected and can communicate.
 func (h *hardware) connects(q, peer *qp) bool {
-	return peer.typ == q.typ && peer.attr.DestQPN == q.number &&
-		(peer.state == verbs.RTR || peer.state == verbs.RTS || peer.state == verbs.SQD || peer.state == verbs.SQE) &&
+	return peer.typ == q.typ && peer.attr.DestQPN == q.number && peer.ready() &&
 		h.behaviour.reaches(q.attr.AH) && h.behaviour.reaches(peer.attr.AH) &&
 		(h.behaviour.transport == verbs.TransportIWARP || partition(h.behaviour.pkey(q), h.behaviour.pkey(peer)))
-}
-
-// write executes an RDMA write, and reports whether the peer allows it.
-func (h *hardware) write(peer *qp, wr verbs.SendWR, data []byte) bool {
-	if len(data) == 0 {
-		return true
-	}
-	m, ok := h.mrs[wr.RKey]
-	if !ok || m.pd != peer.pd || peer.attr.Access&m.access&verbs.AccessRemoteWrite == 0 {
-		return false
-	}
-	target, ok := m.holds(wr.RemoteAddr, uint32(len(data)))
-	copy(target, data)
-	return ok
 }
 
 // datagram delivers a send of a UD queue pair to whoever listens. The sender
@@ -206,8 +152,7 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 
 // listens tells whether a QP takes the datagrams of another.
 func (h *hardware) listens(r, from *qp, qkey uint32) bool {
-	return r.typ == from.typ && r.attr.QKey == qkey && partition(h.behaviour.pkey(from), h.behaviour.pkey(r)) &&
-		(r.state == verbs.RTR || r.state == verbs.RTS || r.state == verbs.SQD || r.state == verbs.SQE)
+	return r.typ == from.typ && r.attr.QKey == qkey && r.ready() && partition(h.behaviour.pkey(from), h.behaviour.pkey(r))
 }
 
 // reliableDatagram delivers a send of an SRD queue pair. The sender learns what became
@@ -282,9 +227,6 @@ func (h *hardware) receive(q *qp, source uint32, wr verbs.SendWR, message []byte
 	}
 	if wc.Status == verbs.WCSuccess {
 		wc.ByteLen = uint32(len(message))
-		if wr.Opcode == verbs.OpSendWithImm {
-			wc.Imm, wc.HasImm = wr.Imm, true
-		}
 	}
 	q.finishRecv(wc, wr.Flags&verbs.SendSolicited != 0)
 	return wc.Status

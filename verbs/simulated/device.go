@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"slices"
-	"sync"
 	"syscall"
 
 	"rdma_exporter/verbs"
@@ -14,8 +13,7 @@ type device struct {
 	object
 	hw *hardware
 
-	costs sync.Mutex   // makes calls of Cost wait for each other
-	spent verbs.Memory // by all objects so far; guarded by hw.mu
+	spent verbs.Memory // by all objects so far
 }
 
 // Name implements verbs.Device.
@@ -27,7 +25,6 @@ func (d *device) Transport() verbs.Transport {
 	if d.use() != nil {
 		return verbs.TransportUnknown
 	}
-	defer d.done()
 	return d.hw.behaviour.transport
 }
 
@@ -37,7 +34,6 @@ func (d *device) CompletionVectors() int {
 	if d.use() != nil {
 		return 0
 	}
-	defer d.done()
 	return d.hw.behaviour.profile.CompletionVectors
 }
 
@@ -49,7 +45,6 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	if err := d.use(); err != nil {
 		return verbs.DeviceAttr{}, err
 	}
-	defer d.done()
 	if err := d.hw.call(verbs.QueryDevice, nil); err != nil {
 		return verbs.DeviceAttr{}, err
 	}
@@ -61,9 +56,8 @@ func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
 	if err := d.use(); err != nil {
 		return verbs.PortAttr{}, err
 	}
-	defer d.done()
 	var attr verbs.PortAttr
-	err := d.hw.callOn(func() facts { return facts{port: number} }, verbs.QueryPort, func(int) *failure {
+	err := d.hw.callOn(facts{port: number}, verbs.QueryPort, func(int) *failure {
 		p, ok := d.hw.behaviour.port(number)
 		if !ok {
 			return fail(syscall.EINVAL, "there is no port %d", number)
@@ -79,7 +73,6 @@ func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	defer d.done()
 	if err := d.hw.call(verbs.QueryGIDTable, nil); err != nil {
 		return nil, err
 	}
@@ -91,9 +84,8 @@ func (d *device) PKey(number, index int) (verbs.PKey, error) {
 	if err := d.use(); err != nil {
 		return 0, err
 	}
-	defer d.done()
 	var key verbs.PKey
-	err := d.hw.callOn(func() facts { return facts{port: number} }, verbs.QueryPKey, func(int) *failure {
+	err := d.hw.callOn(facts{port: number}, verbs.QueryPKey, func(int) *failure {
 		p, ok := d.hw.behaviour.port(number)
 		if !ok || index < 0 || index >= p.attr.PKeys {
 			return fail(syscall.EINVAL, "there is no partition key %d of a port %d", index, number)
@@ -110,31 +102,18 @@ func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err
 	}
-	// Not for as long as create takes: its uses would wait behind a Close that waits.
-	d.done()
-	d.costs.Lock()
-	defer d.costs.Unlock()
-	before := d.spentSoFar()
+	before := d.spent
 	create()
-	after := d.spentSoFar()
-	return verbs.Memory{Virtual: after.Virtual - before.Virtual, Locked: after.Locked - before.Locked}, nil
-}
-
-func (d *device) spentSoFar() verbs.Memory {
-	d.hw.mu.Lock()
-	defer d.hw.mu.Unlock()
-	return d.spent
+	return verbs.Memory{Virtual: d.spent.Virtual - before.Virtual, Locked: d.spent.Locked - before.Locked}, nil
 }
 
 // Close implements verbs.Device (ibv_close_device).
 func (d *device) Close() error {
-	d.life.Lock()
-	defer d.life.Unlock()
-	d.hw.mu.Lock()
-	f := d.hw.behaviour.refusesDestroy(&d.object)
-	d.hw.mu.Unlock()
-	if f != nil {
+	if d.closed {
+		return nil
+	}
+	if f := d.hw.behaviour.refusesDestroy(&d.object); f != nil {
 		return f.of(verbs.CloseDevice, d.hw.name)
 	}
-	return d.destroyLocked(verbs.CloseDevice, ending{})
+	return d.destroy(verbs.CloseDevice, func() {})
 }

@@ -11,13 +11,12 @@
 // # What is simulated
 //
 // Objects form the tree that libibverbs documents, and their destruction is
-// refused with EBUSY while others use them. Queue pairs follow the state machine
-// of the InfiniBand specification, with its required and optional attributes.
+// refused with EBUSY while others use them. Queue pairs go the way
+// from RESET to RTS that the InfiniBand specification has, with the attributes that it
+// requires, and from everywhere to RESET and ERR; not by way of SQD.
 // Work requests move real bytes between registered memory regions, but only
 // between queue pairs of one device in one process: there is no network. A work
-// request is executed within the call that posts it, or, if it cannot be yet
-// (the queue is in SQD, or the receiver is not ready and may be retried for
-// ever), within the call that makes it possible.
+// request is executed within the call that posts it.
 //
 // Completions, flushing, solicited events, one-shot arming, the steering of
 // events to channels and their acknowledgement are as the man pages have them.
@@ -33,8 +32,8 @@
 //     limit of an SRQ either.
 //   - The slot of a signalled send is free again once its completion was polled;
 //     that of an unsignalled one as soon as it is executed.
-//   - RC reports a peer that does not answer at once instead of after its
-//     retries. An RNR retry count of 7 waits for ever, as it should.
+//   - RC reports a peer that does not answer, or has no receive, at once instead of
+//     after its retries.
 //   - A message that does not fit into the receive of a UC or UD queue pair is
 //     lost without a trace.
 //   - A message of an SRD queue pair that finds no receive fails at once, instead of
@@ -47,8 +46,7 @@
 // A fault makes calls of one verb on one device fail, come up short, take long,
 // hang for ever or kill the process. Its calls are counted by each [Provider]
 // for itself, in this process: a child process counts from the start again, and
-// so does a second Provider of the same profile. A verb that hangs keeps the
-// objects it was called on from being closed, but delays no other object.
+// so does a second Provider of the same profile.
 //
 // A [CompletionFault] has completions or their events go wrong: be lost, come
 // late, go astray, or come where none is due. They are counted likewise.
@@ -69,9 +67,4 @@
 // What the kernel would tell of a device to whoever asks, of the objects of all
 // processes, is in the profile, too: DeviceProfile.Resources. This package only
 // checks it. Objects that are made here are not among them.
-//
-// # Concurrency
-//
-// All methods are safe for concurrent use. Each device has a lock of its own,
-// which is held neither while a verb takes its time nor while it hangs.
 package simulated

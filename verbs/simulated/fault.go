@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"sync"
 	"syscall"
 	"time"
 
@@ -9,10 +8,7 @@ import (
 )
 
 // faults counts the calls of one device and says which of them are faulty.
-type faults struct {
-	mu    sync.Mutex
-	calls map[verbs.Verb][]*countedFault
-}
+type faults map[verbs.Verb][]*countedFault
 
 type countedFault struct {
 	Fault
@@ -32,11 +28,11 @@ func (c *counter) next() bool {
 	return acts
 }
 
-func newFaults(list []Fault) *faults {
-	f := &faults{calls: make(map[verbs.Verb][]*countedFault)}
+func newFaults(list []Fault) faults {
+	f := make(faults)
 	for _, fault := range list {
 		errno, _ := errnoNumber(fault.Errno)
-		f.calls[fault.Verb] = append(f.calls[fault.Verb], &countedFault{
+		f[fault.Verb] = append(f[fault.Verb], &countedFault{
 			Fault: fault, counter: counter{after: fault.After, times: fault.Times}, errno: errno,
 		})
 	}
@@ -45,17 +41,10 @@ func newFaults(list []Fault) *faults {
 
 // next counts a call, of which there are facts, and returns the faults that act on
 // it, in their order. A fault counts the calls that it is about.
-func (f *faults) next(v verbs.Verb, about func() facts) []*countedFault {
-	list := f.calls[v] // never written after newFaults
-	if len(list) == 0 {
-		return nil
-	}
-	known := about()
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f faults) next(v verbs.Verb, about facts) []*countedFault {
 	var acting []*countedFault
-	for _, c := range list {
-		if c.When.holds(known) && c.next() {
+	for _, c := range f[v] {
+		if c.When.holds(about) && c.next() {
 			acting = append(acting, c)
 		}
 	}

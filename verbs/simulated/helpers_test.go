@@ -46,10 +46,13 @@ func wantErrno(t *testing.T, err error, verb verbs.Verb, errno syscall.Errno) {
 	}
 }
 
+// builtin is the default profile, parsed once.
+var builtin = sync.OnceValue(simulated.Default)
+
 // like returns a device of the default profile whose verbs take no time.
 func like(t *testing.T, name string, change func(*simulated.DeviceProfile)) *simulated.Profile {
 	t.Helper()
-	for _, d := range simulated.Default().Devices {
+	for _, d := range builtin().Scale(len(builtin().Devices)).Devices { // copies
 		if d.Name != name {
 			continue
 		}
@@ -71,7 +74,7 @@ func open(t *testing.T, p *simulated.Profile) verbs.Device {
 
 // calls is a tracer that remembers.
 type calls struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // for tests of what hangs
 	begun []verbs.Verb
 	ended []verbs.Call
 }
@@ -104,8 +107,6 @@ func (c *calls) began(v verbs.Verb) bool {
 
 var qpCap = verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 2, MaxRecvSGE: 2, MaxInlineData: 32}
 
-const allAccess = verbs.AccessLocalWrite | verbs.AccessRemoteWrite
-
 // end is a QP with what belongs to it.
 type end struct {
 	verbs.QP
@@ -119,7 +120,7 @@ func newEnd(t *testing.T, d verbs.Device, pd verbs.PD, typ verbs.QPType) *end {
 	e := &end{
 		send: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
 		recv: must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 16})),
-		mr:   must[verbs.MR](t)(pd.RegMR(4096, allAccess)),
+		mr:   must[verbs.MR](t)(pd.RegMR(4096, verbs.AccessLocalWrite)),
 	}
 	e.QP = must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: e.send, RecvCQ: e.recv, Cap: qpCap}))
 	return e
@@ -134,7 +135,7 @@ func (e *end) modify(t *testing.T, attr verbs.QPAttr, mask verbs.QPAttrMask) {
 // rtr brings the QP from RESET to RTR, with the peer as its only partner.
 func (e *end) rtr(t *testing.T, d verbs.Device, peer *end) {
 	t.Helper()
-	attr, mask := verbs.ToInit(e.Type(), 1, allAccess)
+	attr, mask := verbs.ToInit(e.Type(), 1, verbs.AccessLocalWrite)
 	e.modify(t, attr, mask)
 	attr, mask = verbs.ToRTR(e.Type(), verbs.Peer{AH: ahAttr(t, d), QPN: peer.Number(), PathMTU: 1024})
 	e.modify(t, attr, mask)

@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"unsafe"
 
@@ -16,9 +15,9 @@ type mr struct {
 	object
 	pd     *pd
 	access verbs.Access
-	buf    []byte // from mmap; guarded by life, and kept by hardware.mrs until unmapped
+	buf    []byte // from mmap; nil after Close
 	addr   uint64
-	key    uint32 // both local and remote
+	key    uint32
 }
 
 // RegMR implements verbs.PD (ibv_reg_mr). Size and access are checked by the
@@ -28,7 +27,6 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	hw := p.dev.hw
 	if size <= 0 {
 		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes", size)
@@ -43,15 +41,11 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 		return nil, &verbs.Error{Verb: verbs.RegMR, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
 	}
 	m := &mr{
-		object: newObject(kindMR, p.dev), pd: p, access: access,
+		object: object{kind: kindMR, dev: p.dev}, pd: p, access: access,
 		buf: buf[:size:size], addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
 	}
 	err = hw.call(verbs.RegMR, func(int) *failure {
-		if access&verbs.AccessRemoteWrite != 0 && access&verbs.AccessLocalWrite == 0 {
-			return fail(syscall.EINVAL, "remote write needs local write")
-		}
-		page := os.Getpagesize()
-		if f := hw.admit(&m.object, (size-1)/page*page+page, &p.dev.object, &p.object); f != nil {
+		if f := hw.admit(&m.object, 0, &p.dev.object, &p.object); f != nil {
 			return f
 		}
 		hw.lastKey++
@@ -67,19 +61,7 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 }
 
 // Bytes implements verbs.MR. After Close it returns nil.
-func (m *mr) Bytes() []byte {
-	if m.use() != nil {
-		return nil
-	}
-	defer m.done()
-	return m.buf
-}
-
-// LKey implements verbs.MR.
-func (m *mr) LKey() uint32 { return m.key }
-
-// RKey implements verbs.MR.
-func (m *mr) RKey() uint32 { return m.key }
+func (m *mr) Bytes() []byte { return m.buf }
 
 // SGE implements verbs.MR.
 func (m *mr) SGE(offset, length int) verbs.SGE {
@@ -89,13 +71,11 @@ func (m *mr) SGE(offset, length int) verbs.SGE {
 
 // Close implements verbs.MR (ibv_dereg_mr).
 func (m *mr) Close() error {
-	m.life.Lock()
-	defer m.life.Unlock()
 	if m.closed {
 		return nil
 	}
 	hw := m.dev.hw
-	if err := m.destroyLocked(verbs.DeregMR, ending{gone: func() { delete(hw.mrs, m.key) }}); err != nil {
+	if err := m.destroy(verbs.DeregMR, func() { delete(hw.mrs, m.key) }); err != nil {
 		return err
 	}
 	buf := m.buf
@@ -116,7 +96,7 @@ func (m *mr) holds(addr uint64, length uint32) ([]byte, bool) {
 }
 
 // local returns the memory of a scatter/gather element, if its key and its range
-// are right for work of a protection domain. The lock of the hardware is held.
+// are right for work of a protection domain.
 func (h *hardware) local(p *pd, s verbs.SGE, access verbs.Access) ([]byte, bool) {
 	if s.Length == 0 {
 		return nil, true
@@ -129,8 +109,7 @@ func (h *hardware) local(p *pd, s verbs.SGE, access verbs.Access) ([]byte, bool)
 }
 
 // inline returns the memory of an element of inline data, whose key does not
-// count. The simulation reads registered memory only. The lock of the hardware
-// is held.
+// count. The simulation reads registered memory only.
 func (h *hardware) inline(s verbs.SGE) ([]byte, bool) {
 	if s.Length == 0 {
 		return nil, true

@@ -14,8 +14,7 @@ func (d *device) AllocPD() (verbs.PD, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	defer d.done()
-	p := &pd{newObject(kindPD, d)}
+	p := &pd{object{kind: kindPD, dev: d}}
 	err := d.hw.call(verbs.AllocPD, func(int) *failure {
 		return d.hw.admit(&p.object, 0, &d.object)
 	})
@@ -26,4 +25,4 @@ func (d *device) AllocPD() (verbs.PD, error) {
 }
 
 // Close implements verbs.PD (ibv_dealloc_pd).
-func (p *pd) Close() error { return p.destroy(verbs.DeallocPD, ending{}) }
+func (p *pd) Close() error { return p.destroy(verbs.DeallocPD, func() {}) }

@@ -1,7 +1,6 @@
 package simulated
 
 import (
-	"slices"
 	"syscall"
 
 	"rdma_exporter/verbs"
@@ -18,51 +17,42 @@ type sendWork struct {
 
 // PostSend implements verbs.QP (ibv_post_send).
 func (q *qp) PostSend(wr verbs.SendWR) error {
-	if err := q.alive(); err != nil {
+	if err := q.use(); err != nil {
 		return err
 	}
-	w, used, err := q.work(wr)
+	w, err := q.work(wr)
 	if err != nil {
 		return err
 	}
-	done, err := useAll(used...)
-	if err != nil {
-		return err
-	}
-	defer done()
 	hw := q.dev.hw
-	return hw.callOn(func() facts { return q.sending(w) }, verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
+	return hw.callOn(q.sending(w), verbs.PostSend, func(int) *failure { return hw.postSend(q, w) })
 }
 
-// work returns what a send work request needs to be posted, and the objects that
-// must stay meanwhile.
-func (q *qp) work(wr verbs.SendWR) (sendWork, []*object, error) {
+// work returns what a send work request needs to be posted.
+func (q *qp) work(wr verbs.SendWR) (sendWork, error) {
 	w := sendWork{wr: wr}
-	w.wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
-	used := []*object{&q.object}
 	if q.typ.IsDatagram() {
 		a, ok := wr.AH.(*ah)
 		if !ok || a == nil || a.dev != q.dev {
-			return w, nil, q.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
+			return w, q.invalid(verbs.PostSend, "a send on a %s QP needs an address handle of the same device", q.typ)
+		}
+		if err := a.use(); err != nil {
+			return w, err
 		}
 		w.to = a.attr
-		used = append(used, &a.object)
 	}
-	return w, used, nil
+	return w, nil
 }
 
-// postSend is the effect of ibv_post_send. The lock of the hardware is held.
+// postSend is the effect of ibv_post_send.
 func (h *hardware) postSend(q *qp, w sendWork) *failure {
 	if q.state < verbs.RTS {
 		return fail(syscall.EINVAL, "the QP is in %s", q.state)
 	}
-	if f := h.behaviour.opcode(q.typ, w.wr.Opcode); f != nil {
-		return f
-	}
 	if n := len(w.wr.SGEs); n > int(q.size.real.MaxSendSGE) {
 		return fail(syscall.EINVAL, "%d gather elements are more than %d", n, q.size.real.MaxSendSGE)
 	}
-	if outstanding := len(q.sends) + int(q.held); outstanding >= int(q.size.real.MaxSendWR) {
+	if q.held >= q.size.real.MaxSendWR {
 		return fail(syscall.ENOMEM, "the send queue is full (%d)", q.size.real.MaxSendWR)
 	}
 	if w.wr.Flags&verbs.SendInline != 0 {
@@ -71,12 +61,11 @@ func (h *hardware) postSend(q *qp, w sendWork) *failure {
 			return f
 		}
 	}
-	if q.state == verbs.Err || q.state == verbs.SQE {
+	if q.state != verbs.RTS {
 		q.finishSend(w, verbs.WCWRFlushErr)
 		return nil
 	}
-	q.sends = append(q.sends, w)
-	h.progress(q)
+	h.execute(q, w)
 	return nil
 }
 
@@ -105,12 +94,11 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	hw := q.dev.hw
-	return hw.callOn(q.facts, verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
+	return hw.callOn(q.facts(), verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
 }
 
-// postRecv is the effect of ibv_post_recv. The lock of the hardware is held.
+// postRecv is the effect of ibv_post_recv.
 func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
 	switch {
 	case q.srq != nil:
@@ -123,21 +111,16 @@ func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
 	}
 	if q.state == verbs.Err {
 		q.flushRecvs()
-		return nil
 	}
-	h.resume()
 	return nil
 }
 
-// finishSend completes a send. The lock of the hardware is held.
+// finishSend completes a send.
 func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
 	if !q.dev.hw.behaviour.signals(q.signalAll, w.wr.Flags, status) {
 		return
 	}
-	wc := verbs.WC{ID: w.wr.ID, Status: status, Opcode: verbs.WCSend, QPNum: q.number}
-	if w.wr.Opcode == verbs.OpRDMAWrite {
-		wc.Opcode = verbs.WCRDMAWrite
-	}
+	wc := verbs.WC{ID: w.wr.ID, Status: status, QPNum: q.number}
 	q.held++
 	life := q.resets
 	q.sendCQ.complete(completion{wc: wc, retire: func() {
@@ -147,8 +130,8 @@ func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
 	}}, false)
 }
 
-// finishRecv completes a receive. The lock of the hardware is held.
+// finishRecv completes a receive.
 func (q *qp) finishRecv(wc verbs.WC, solicited bool) {
-	wc.QPNum, wc.Opcode = q.number, verbs.WCRecv
+	wc.QPNum = q.number
 	q.recvCQ.complete(completion{wc: wc}, solicited)
 }

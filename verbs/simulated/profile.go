@@ -46,8 +46,7 @@ type DeviceProfile struct {
 	VendorID     uint32 `yaml:"vendor_id"`
 	VendorPartID uint32 `yaml:"vendor_part_id"`
 	HWVersion    uint32 `yaml:"hw_version"`
-	// NodeGUID is written as sysfs does: 5254:00ff:fe12:3456. It is the GUID of
-	// the system image too.
+	// NodeGUID is written as sysfs does: 5254:00ff:fe12:3456.
 	NodeGUID string `yaml:"node_guid"`
 	// Ports are the ports, in the order of their numbers from 1.
 	Ports []PortProfile `yaml:"ports"`
@@ -100,10 +99,8 @@ type PortProfile struct {
 	// LinkLayer is the name of a verbs.LinkLayer.
 	LinkLayer string `yaml:"link_layer"`
 	LID       uint16 `yaml:"lid,omitempty"`
-	SMLID     uint16 `yaml:"sm_lid,omitempty"`
-	// ActiveMTU and MaxMTU are in bytes: 256, 512, 1024, 2048 or 4096.
+	// ActiveMTU is in bytes: 256, 512, 1024, 2048 or 4096.
 	ActiveMTU int `yaml:"active_mtu"`
-	MaxMTU    int `yaml:"max_mtu"`
 	// PKeys is the size of the partition key table; 0 stands for 1.
 	PKeys int `yaml:"pkeys,omitempty"`
 	// PKeyTable are the first entries of that table, {0xffff} if it is empty. The
@@ -148,12 +145,8 @@ type Limits struct {
 	MaxPKeys        int    `yaml:"max_pkeys"`
 }
 
-// Costs say what each object of a kind costs. Those of a memory region come on
-// top of its buffer, which was mapped before and counts as locked memory in whole pages.
+// Costs say what each object of a kind costs. Others than these cost nothing.
 type Costs struct {
-	PD          Cost `yaml:"pd"`
-	MR          Cost `yaml:"mr"`
-	AH          Cost `yaml:"ah"`
 	CompChannel Cost `yaml:"comp_channel"`
 	CQ          Cost `yaml:"cq"`
 	SRQ         Cost `yaml:"srq"`

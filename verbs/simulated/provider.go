@@ -2,15 +2,12 @@ package simulated
 
 import (
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"rdma_exporter/verbs"
 )
 
-// Provider lists and opens simulated devices. It implements verbs.Provider.
+// Provider opens simulated devices. It implements verbs.Provider.
 type Provider struct {
 	err     error // what is wrong with the profile
 	names   []string
@@ -40,8 +37,9 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 	return s
 }
 
-// Devices implements verbs.Provider (ibv_get_device_list).
-func (p *Provider) Devices() ([]string, error) {
+// Open implements verbs.Provider (ibv_open_device). As with libibverbs, a device
+// is looked for in the list of devices first (ibv_get_device_list).
+func (p *Provider) Open(name string) (verbs.Device, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -49,19 +47,9 @@ func (p *Provider) Devices() ([]string, error) {
 	// fault: the faults of all act.
 	var acting []*countedFault
 	for _, name := range p.names {
-		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, nothing)...)
+		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, facts{})...)
 	}
-	err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(p.names), nil
-}
-
-// Open implements verbs.Provider (ibv_open_device). As with libibverbs, a device
-// is looked for in the list of devices first (ibv_get_device_list).
-func (p *Provider) Open(name string) (verbs.Device, error) {
-	if _, err := p.Devices(); err != nil {
+	if err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil); err != nil {
 		return nil, err
 	}
 	hw, ok := p.devices[name]
@@ -69,7 +57,7 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 		return nil, &verbs.Error{Verb: verbs.OpenDevice, Device: name, Errno: syscall.ENODEV}
 	}
 	d := &device{hw: hw}
-	d.object = newObject(kindDevice, d)
+	d.object = object{kind: kindDevice, dev: d}
 	err := hw.call(verbs.OpenDevice, func(int) *failure {
 		if hw.behaviour.profile.Vanish {
 			return fail(syscall.ENODEV, "the device is gone")
@@ -87,19 +75,13 @@ type hardware struct {
 	name      string
 	tracer    verbs.Tracer
 	behaviour *behaviour
-	faults    *faults
+	faults    faults
 	times     *times
 
-	serial atomic.Uint64 // that of the newest object
-
-	// mu guards what follows and the state of every object of the device. It is
-	// held while a verb has its effect, but not while it takes its time.
-	mu      sync.Mutex
-	live    [kinds]int
-	qps     map[uint32]*qp
-	mrs     map[uint32]*mr
-	groups  map[group][]*qp
-	stalled []*qp // with a send that waits for its receiver
+	live   [kinds]int
+	qps    map[uint32]*qp
+	mrs    map[uint32]*mr
+	groups map[group][]*qp
 	// channels and cqs are those that were not destroyed, oldest first.
 	channels         []*channel
 	cqs              []*cq

@@ -19,21 +19,18 @@ type qp struct {
 	asked          verbs.QPCap
 	size           sizes[verbs.QPCap]
 
-	// Guarded by the lock of the hardware.
 	state   verbs.QPState
 	beenRTS bool // since it was in RESET
 	beenErr bool // at any time
 	attr    verbs.QPAttr
-	sends   []sendWork
 	recvs   recvQueue
 	held    uint32 // slots of sends whose completions were not polled
 	resets  int    // counted, because a reset frees all slots at once
-	groups  []group
 }
 
 // CreateQP implements verbs.PD (ibv_create_qp).
 func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
-	if err := p.alive(); err != nil {
+	if err := p.use(); err != nil {
 		return nil, err
 	}
 	send, ok1 := attr.SendCQ.(*cq)
@@ -42,7 +39,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		return nil, p.invalid(verbs.CreateQP, "a QP needs a send CQ and a receive CQ of the same device")
 	}
 	q := &qp{
-		object: newObject(kindQP, p.dev), pd: p, sendCQ: send, recvCQ: recv,
+		object: object{kind: kindQP, dev: p.dev}, pd: p, sendCQ: send, recvCQ: recv,
 		typ: attr.Type, signalAll: attr.SignalAll, asked: attr.Cap,
 	}
 	parents := []*object{&p.object, &send.object, &recv.object}
@@ -61,23 +58,20 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		f := fail(syscall.EOPNOTSUPP, "the driver has no %s queue pairs", attr.Type)
 		return nil, f.of(verbs.CreateQP, p.dev.hw.name)
 	}
-	done, err := useAll(parents...)
-	if err != nil {
+	if err := useAll(parents...); err != nil {
 		return nil, err
 	}
-	defer done()
 	hw := p.dev.hw
 	parents = append(parents, &p.dev.object)
-	err = hw.callOn(func() facts {
-		return facts{typ: attr.Type, sizes: capSizes(attr.Cap)}
-	}, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
+	about := facts{typ: attr.Type, sizes: capSizes(attr.Cap)}
+	err := hw.callOn(about, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
 	if err != nil {
 		return nil, err
 	}
 	return q, nil
 }
 
-// createQP is the effect of ibv_create_qp. The lock of the hardware is held.
+// createQP is the effect of ibv_create_qp.
 func (h *hardware) createQP(q *qp, short int, parents []*object) *failure {
 	if f := h.behaviour.qpType(q.typ, q.srq != nil); f != nil {
 		return f
@@ -134,9 +128,8 @@ func (q *qp) Query() (verbs.QPQuery, error) {
 	if err := q.use(); err != nil {
 		return verbs.QPQuery{}, err
 	}
-	defer q.done()
 	var answer verbs.QPQuery
-	err := q.dev.hw.callOn(q.facts, verbs.QueryQP, func(short int) *failure {
+	err := q.dev.hw.callOn(q.facts(), verbs.QueryQP, func(short int) *failure {
 		answer = verbs.QPQuery{State: q.state, Cap: q.size.queried, SignalAll: q.signalAll}
 		if short > 0 {
 			answer.Cap = shortQP(q.asked, short, q.srq != nil)
@@ -151,15 +144,12 @@ func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
-	hw := q.dev.hw
-	return hw.callOn(func() facts { return q.changing(attr, mask) }, verbs.ModifyQP, func(int) *failure {
+	return q.dev.hw.callOn(q.changing(attr, mask), verbs.ModifyQP, func(int) *failure {
 		return q.modify(attr, mask)
 	})
 }
 
-// changing returns what there is to know of a modification. The lock of the
-// hardware is held.
+// changing returns what there is to know of a modification.
 func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) facts {
 	f := q.facts()
 	if mask&verbs.MaskState != 0 {
@@ -174,28 +164,20 @@ func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) facts {
 	return f
 }
 
-// modify is the effect of ibv_modify_qp. The lock of the hardware is held.
+// modify is the effect of ibv_modify_qp.
 func (q *qp) modify(attr verbs.QPAttr, mask verbs.QPAttrMask) *failure {
-	hw := q.dev.hw
-	next := q.state
-	if mask&verbs.MaskState != 0 {
-		next = attr.State
-	}
-	if f := checkTransition(q.typ, q.state, next, mask); f != nil {
+	if f := checkTransition(q.typ, q.state, attr.State, mask); f != nil {
 		return f
 	}
-	if f := hw.behaviour.qpAttr(q, attr, mask); f != nil {
+	if f := q.dev.hw.behaviour.qpAttr(q, attr, mask); f != nil {
 		return f
 	}
 	q.attr = merge(q.attr, attr, mask)
-	q.enter(next)
-	hw.progress(q)
-	hw.resume() // this QP may be what others wait for, or have waited for
+	q.enter(attr.State)
 	return nil
 }
 
-// enter changes the state of the QP, with what that does to its work. The lock
-// of the hardware is held.
+// enter changes the state of the QP, with what that does to its work.
 func (q *qp) enter(next verbs.QPState) {
 	q.state = next
 	switch next {
@@ -204,24 +186,12 @@ func (q *qp) enter(next verbs.QPState) {
 	case verbs.Reset:
 		q.beenRTS = false
 		q.attr = verbs.QPAttr{}
-		q.sends, q.recvs.posted = nil, nil
+		q.recvs.posted = nil
 		q.held = 0
 		q.resets++
 	case verbs.Err:
 		q.beenErr = true
-		q.flushSends()
 		q.flushRecvs()
-	case verbs.SQE:
-		q.flushSends()
-	}
-}
-
-// flushSends completes all sends as flushed, signalled or not.
-func (q *qp) flushSends() {
-	sends := q.sends
-	q.sends = nil
-	for _, w := range sends {
-		q.finishSend(w, verbs.WCWRFlushErr)
 	}
 }
 
@@ -238,7 +208,6 @@ func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	hw := q.dev.hw
 	g := group{gid, lid}
 	return hw.call(verbs.AttachMcast, func(int) *failure {
@@ -265,7 +234,6 @@ func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
 	if err := q.use(); err != nil {
 		return err
 	}
-	defer q.done()
 	hw := q.dev.hw
 	g := group{gid, lid}
 	return hw.call(verbs.DetachMcast, func(int) *failure {
@@ -282,8 +250,7 @@ func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
 	})
 }
 
-// leave takes a QP out of the members of a multicast group. The lock of the
-// hardware is held.
+// leave takes a QP out of the members of a multicast group.
 func (h *hardware) leave(q *qp, g group) {
 	h.groups[g] = slices.DeleteFunc(h.groups[g], func(m *qp) bool { return m == q })
 	if len(h.groups[g]) == 0 {
@@ -295,17 +262,12 @@ func (h *hardware) leave(q *qp, g group) {
 // without completions; completions that are in a CQ stay there.
 func (q *qp) Close() error {
 	hw := q.dev.hw
-	return q.destroy(verbs.DestroyQP, ending{
-		refused: func() *failure { return hw.behaviour.refusesDestroyQP(q) },
-		gone: func() {
-			q.enter(verbs.Reset)
-			delete(hw.qps, q.number)
-			for _, g := range q.groups { // of a device that lets it go while attached
-				hw.leave(q, g)
-			}
-			q.groups = nil
-			hw.stalled = slices.DeleteFunc(hw.stalled, func(s *qp) bool { return s == q })
-			hw.resume() // a peer may have waited for this one
-		},
+	return q.destroy(verbs.DestroyQP, func() {
+		q.enter(verbs.Reset)
+		delete(hw.qps, q.number)
+		for _, g := range q.groups { // of a device that lets it go while attached
+			hw.leave(q, g)
+		}
+		q.groups = nil
 	})
 }

@@ -6,39 +6,31 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// transition is one that the state machine of a QP allows, with the attributes
-// that it needs and those that it takes.
-type transition struct {
-	required, optional verbs.QPAttrMask
-}
-
 // checkTransition decides whether a QP may go from one state to another with the
-// attributes of the mask. The masks are those of the InfiniBand specification,
-// as ib_modify_qp_is_ok of the Linux kernel has them.
+// attributes of the mask. The masks are those that the InfiniBand specification
+// requires, as ib_modify_qp_is_ok of the Linux kernel has them.
 func checkTransition(t verbs.QPType, from, to verbs.QPState, mask verbs.QPAttrMask) *failure {
-	tr, ok := transitionOf(t, from, to)
+	required, ok := transition(t, from, to)
 	if !ok {
 		return fail(syscall.EINVAL, "a %s queue pair cannot go from %s to %s", t, from, to)
 	}
-	if missing := tr.required &^ mask; missing != 0 {
+	required |= verbs.MaskState
+	if missing := required &^ mask; missing != 0 {
 		return fail(syscall.EINVAL, "from %s to %s, attributes %#x of the mask are missing", from, to, missing)
 	}
-	if extra := mask &^ (tr.required | tr.optional | verbs.MaskState); extra != 0 {
+	if extra := mask &^ required; extra != 0 {
 		return fail(syscall.EINVAL, "from %s to %s, attributes %#x of the mask are not allowed", from, to, extra)
 	}
 	return nil
 }
 
-// transitionOf returns the transition, and whether it is allowed.
-func transitionOf(t verbs.QPType, from, to verbs.QPState) (transition, bool) {
+// transition returns the attributes that a change of state needs, and whether it is
+// allowed. Of those that are, there are the ones from RESET to RTS, and to RESET and ERR.
+func transition(t verbs.QPType, from, to verbs.QPState) (required verbs.QPAttrMask, ok bool) {
 	const (
-		pkey   = verbs.MaskPKeyIndex
-		port   = verbs.MaskPort
-		qkey   = verbs.MaskQKey
-		access = verbs.MaskAccess
-		path   = verbs.MaskAV | verbs.MaskPathMTU | verbs.MaskDestQPN | verbs.MaskRQPSN
-		rnr    = verbs.MaskMinRNRTimer
-		retry  = verbs.MaskTimeout | verbs.MaskRetryCount | verbs.MaskRNRRetry | verbs.MaskMaxRdAtomic
+		index = verbs.MaskPKeyIndex | verbs.MaskPort
+		path  = verbs.MaskAV | verbs.MaskPathMTU | verbs.MaskDestQPN | verbs.MaskRQPSN
+		retry = verbs.MaskTimeout | verbs.MaskRetryCount | verbs.MaskRNRRetry | verbs.MaskMaxRdAtomic
 	)
 	// of picks what belongs to the type; a raw packet QP has hardly anything.
 	of := func(rc, uc, ud, raw verbs.QPAttrMask) verbs.QPAttrMask {
@@ -53,41 +45,16 @@ func transitionOf(t verbs.QPType, from, to verbs.QPState) (transition, bool) {
 			return raw
 		}
 	}
-	if from < verbs.Reset || from > verbs.Err || to < verbs.Reset || to > verbs.Err {
-		return transition{}, false
-	}
-	// What RTS takes, coming from RTR, SQD, SQE or itself.
-	ready := of(access|rnr, access, qkey, 0)
 	switch [2]verbs.QPState{from, to} {
 	case [2]verbs.QPState{verbs.Reset, verbs.Init}:
-		return transition{required: of(pkey|port|access, pkey|port|access, pkey|port|qkey, port)}, true
-	case [2]verbs.QPState{verbs.Init, verbs.Init}:
-		return transition{optional: of(pkey|port|access, pkey|port|access, pkey|port|qkey, 0)}, true
+		return of(index|verbs.MaskAccess, index|verbs.MaskAccess, index|verbs.MaskQKey, verbs.MaskPort), true
 	case [2]verbs.QPState{verbs.Init, verbs.RTR}:
-		return transition{
-			required: of(path|verbs.MaskMaxDestRdAtomic|rnr, path, 0, 0),
-			optional: of(access|pkey, access|pkey, pkey|qkey, 0),
-		}, true
+		return of(path|verbs.MaskMaxDestRdAtomic|verbs.MaskMinRNRTimer, path, 0, 0), true
 	case [2]verbs.QPState{verbs.RTR, verbs.RTS}:
-		return transition{
-			required: of(retry|verbs.MaskSQPSN, verbs.MaskSQPSN, verbs.MaskSQPSN, 0),
-			optional: ready,
-		}, true
-	case [2]verbs.QPState{verbs.RTS, verbs.RTS}, [2]verbs.QPState{verbs.SQD, verbs.RTS}:
-		return transition{optional: ready}, true
-	case [2]verbs.QPState{verbs.SQE, verbs.RTS}:
-		return transition{optional: ready}, t != verbs.RC
-	case [2]verbs.QPState{verbs.RTS, verbs.SQD}:
-		return transition{}, t != verbs.RawPacket
-	case [2]verbs.QPState{verbs.SQD, verbs.SQD}:
-		return transition{optional: of(
-			port|verbs.MaskAV|retry|verbs.MaskMaxDestRdAtomic|access|pkey|rnr,
-			verbs.MaskAV|access|pkey, pkey|qkey, 0,
-		)}, t != verbs.RawPacket
+		return of(retry|verbs.MaskSQPSN, verbs.MaskSQPSN, verbs.MaskSQPSN, 0), true
 	}
-	// From everywhere to RESET and ERR, which take no attributes. RESET to ERR is
-	// not in the specification's figure, but every driver allows it.
-	return transition{}, to == verbs.Reset || to == verbs.Err
+	// RESET to ERR is not in the specification's figure, but every driver allows it.
+	return 0, to == verbs.Reset || to == verbs.Err
 }
 
 // qpAttr checks the values of the attributes that the mask names.
@@ -140,14 +107,12 @@ func (b *behaviour) qpAttr(q *qp, a verbs.QPAttr, mask verbs.QPAttrMask) *failur
 
 // merge returns the attributes of a QP after a modification.
 func merge(now, a verbs.QPAttr, mask verbs.QPAttrMask) verbs.QPAttr {
-	set(&now.Access, a.Access, mask, verbs.MaskAccess)
 	set(&now.PKeyIndex, a.PKeyIndex, mask, verbs.MaskPKeyIndex)
 	set(&now.Port, a.Port, mask, verbs.MaskPort)
 	set(&now.QKey, a.QKey, mask, verbs.MaskQKey)
 	set(&now.AH, a.AH, mask, verbs.MaskAV)
 	set(&now.PathMTU, a.PathMTU, mask, verbs.MaskPathMTU)
 	set(&now.DestQPN, a.DestQPN, mask, verbs.MaskDestQPN)
-	set(&now.RNRRetry, a.RNRRetry, mask, verbs.MaskRNRRetry)
 	return now // the others have no effect in the simulation
 }
 

@@ -7,8 +7,7 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// recvQueue is the receive queue of a QP or an SRQ. It is guarded by the lock of
-// the hardware.
+// recvQueue is the receive queue of a QP or an SRQ.
 type recvQueue struct {
 	pd            *pd
 	maxWR, maxSGE uint32

@@ -1,10 +1,6 @@
 package simulated
 
-import (
-	"syscall"
-
-	"rdma_exporter/verbs"
-)
+import "rdma_exporter/verbs"
 
 // srq implements verbs.SRQ (struct ibv_srq).
 type srq struct {
@@ -13,10 +9,7 @@ type srq struct {
 	asked   verbs.SRQAttr
 	created verbs.SRQAttr
 	queried verbs.SRQAttr
-
-	// Guarded by the lock of the hardware.
-	queue recvQueue
-	limit uint32
+	queue   recvQueue
 }
 
 // CreateSRQ implements verbs.PD (ibv_create_srq).
@@ -24,9 +17,8 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	defer p.done()
 	hw := p.dev.hw
-	s := &srq{object: newObject(kindSRQ, p.dev), pd: p, asked: attr}
+	s := &srq{object: object{kind: kindSRQ, dev: p.dev}, pd: p, asked: attr}
 	err := hw.call(verbs.CreateSRQ, func(short int) *failure {
 		size, f := hw.behaviour.srq(attr)
 		if f != nil {
@@ -62,33 +54,15 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 	if err := s.use(); err != nil {
 		return verbs.SRQAttr{}, err
 	}
-	defer s.done()
 	var attr verbs.SRQAttr
 	err := s.dev.hw.call(verbs.QuerySRQ, func(short int) *failure {
 		attr = s.queried
 		if short > 0 {
 			attr = shortSRQ(s.asked, short)
 		}
-		attr.Limit = s.limit
 		return nil
 	})
 	return attr, err
-}
-
-// ModifyLimit implements verbs.SRQ (ibv_modify_srq). The event that it arms is
-// not simulated.
-func (s *srq) ModifyLimit(limit uint32) error {
-	if err := s.use(); err != nil {
-		return err
-	}
-	defer s.done()
-	return s.dev.hw.call(verbs.ModifySRQ, func(int) *failure {
-		if limit > s.queue.maxWR {
-			return fail(syscall.EINVAL, "the limit %d is above max_wr %d", limit, s.queue.maxWR)
-		}
-		s.limit = limit
-		return nil
-	})
 }
 
 // PostRecv implements verbs.SRQ (ibv_post_srq_recv).
@@ -96,18 +70,10 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 	if err := s.use(); err != nil {
 		return err
 	}
-	defer s.done()
-	hw := s.dev.hw
-	return hw.call(verbs.PostSRQRecv, func(int) *failure {
-		if f := s.queue.post(wr); f != nil {
-			return f
-		}
-		hw.resume()
-		return nil
-	})
+	return s.dev.hw.call(verbs.PostSRQRecv, func(int) *failure { return s.queue.post(wr) })
 }
 
 // Close implements verbs.SRQ (ibv_destroy_srq).
 func (s *srq) Close() error {
-	return s.destroy(verbs.DestroySRQ, ending{gone: func() { s.queue.posted = nil }})
+	return s.destroy(verbs.DestroySRQ, func() { s.queue.posted = nil })
 }

@@ -4,15 +4,12 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"time"
 )
 
 // times draws how long the completions of one device take.
 type times struct {
 	CompletionLatency
-
-	mu  sync.Mutex
 	rng *rand.Rand
 }
 
@@ -43,8 +40,6 @@ func (t *times) draw(median time.Duration) time.Duration {
 		tail = 20  // and longer by so much on average, at a jitter of 1
 		most = 100 // medians that a time may have
 	)
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	factor := math.Exp(t.Jitter * t.rng.NormFloat64())
 	if t.rng.IntN(rare) == 0 {
 		factor *= 1 + t.Jitter*tail*t.rng.ExpFloat64()

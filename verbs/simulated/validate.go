@@ -151,16 +151,8 @@ func (v *validator) port(at path, i int, p *PortProfile) {
 	v.within(at.to("number"), p.Number, math.MinInt32, math.MaxUint8)
 	v.oneOf(at.to("state"), "port state", p.State, portStates())
 	v.oneOf(at.to("link_layer"), "link layer", p.LinkLayer, linkLayers())
-	for _, mtu := range []struct {
-		key   string
-		bytes int
-	}{{"active_mtu", p.ActiveMTU}, {"max_mtu", p.MaxMTU}} {
-		if !validMTU(mtu.bytes) {
-			v.report(at.to(mtu.key), "write 256, 512, 1024, 2048 or 4096", "%d is no MTU", mtu.bytes)
-		}
-	}
-	if p.ActiveMTU > p.MaxMTU {
-		v.report(at.to("active_mtu"), "lower it or raise max_mtu", "active_mtu %d is above max_mtu %d", p.ActiveMTU, p.MaxMTU)
+	if !validMTU(p.ActiveMTU) {
+		v.report(at.to("active_mtu"), "write 256, 512, 1024, 2048 or 4096", "%d is no MTU", p.ActiveMTU)
 	}
 	v.within(at.to("pkeys"), p.PKeys, 0, math.MaxUint16)
 	if p.GRHRequired && p.LinkLayer != verbs.LinkInfiniBand.String() {

@@ -38,7 +38,7 @@ func (s *suite) datagramWithoutAddress(t *testing.T, typ verbs.QPType) {
 		m := p.mustMR(64)
 		q := d.mustDatagramQP(typ, p, c, c)
 		wr := verbs.SendWR{
-			Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, 8)},
+			Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, 8)},
 			RemoteQPN: q.raw.Number(), RemoteQKey: verbs.UDQKey,
 		}
 		wantErrno(t, "PostSend", q.PostSend(wr), syscall.EINVAL)

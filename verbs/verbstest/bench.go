@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +17,7 @@ type bench struct {
 	cfg      Config
 	rec      *recorder
 	provider verbs.Provider
-
-	mu      sync.Mutex
-	handles []*handle
+	handles  []*handle
 }
 
 // newBench returns a bench that is cleared away when t ends.
@@ -45,11 +41,8 @@ func newBench(t *testing.T, cfg Config) *bench {
 // clear closes what is still open, newest first, and judges the record.
 func (b *bench) clear() {
 	b.t.Helper()
-	b.mu.Lock()
-	handles := slices.Clone(b.handles)
-	b.mu.Unlock()
-	for _, h := range slices.Backward(handles) {
-		if h.closed.Load() {
+	for _, h := range slices.Backward(b.handles) {
+		if h.closed {
 			continue
 		}
 		if h.beforeClose != nil {
@@ -77,8 +70,6 @@ func (b *bench) open(name string) *device {
 // track remembers an object so that it is closed at the end.
 func (b *bench) track(kind, device string, destroy verbs.Verb, closeRaw func() error) *handle {
 	h := &handle{b: b, kind: kind, device: device, destroy: destroy, closeRaw: closeRaw}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.handles = append(b.handles, h)
 	return h
 }
@@ -91,27 +82,27 @@ type handle struct {
 	destroy     verbs.Verb
 	closeRaw    func() error
 	beforeClose func()
-	closed      atomic.Bool
+	closed      bool
 }
 
 // Close closes the object. If it is closed already, that must be no error and
 // must not reach the device.
 func (h *handle) Close() error {
 	h.b.t.Helper()
-	if h.closed.Load() {
+	if h.closed {
 		mark := h.b.rec.mark()
 		err := h.closeRaw()
 		if err != nil {
 			h.b.t.Errorf("closing the closed %s: %v, want nil", h.kind, err)
 		}
-		if n := len(h.b.rec.since(mark, h.destroy)); n > 0 && !h.b.rec.isConcurrent() {
+		if n := len(h.b.rec.since(mark, h.destroy)); n > 0 {
 			h.b.t.Errorf("closing the closed %s called %s", h.kind, h.destroy)
 		}
 		return err
 	}
 	err := h.b.call(h.device, h.destroy, h.closeRaw)
 	if err == nil {
-		h.closed.Store(true)
+		h.closed = true
 	}
 	return err
 }
@@ -131,9 +122,6 @@ func (b *bench) call(device string, verb verbs.Verb, method func() error) error 
 	mark := b.rec.mark()
 	err := method()
 	b.checkError(device, verb, err)
-	if b.rec.isConcurrent() {
-		return err
-	}
 	calls := b.rec.since(mark, verb)
 	if err == nil {
 		if len(calls) == 0 {

@@ -67,27 +67,6 @@ func (s *suite) channel(t *testing.T) {
 			t.Errorf("AckEvents(1): %v", err)
 		}
 	})
-	s.run(t, "event ends a wait", func(t *testing.T, d *device) {
-		d.b.rec.setConcurrent()
-		ch := d.mustChannel()
-		c := d.mustCQ(16, ch, contextA)
-		q := d.mustFailing(d.mustPD(), c, c)
-		c.mustArm(false)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			time.Sleep(moment)
-			wr := verbs.SendWR{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{q.buf.SGE(0, 8)}}
-			if err := q.PostSend(wr); err != nil {
-				t.Errorf("PostSend: %v", err)
-			}
-		}()
-		defer func() { <-done }()
-		ch.awaitEvent(c)
-		if err := c.AckEvents(1); err != nil {
-			t.Errorf("AckEvents: %v", err)
-		}
-	})
 	s.run(t, "two CQs on one channel", func(t *testing.T, d *device) {
 		ch := d.mustChannel()
 		a, b := d.mustCQ(16, ch, contextA), d.mustCQ(16, ch, contextB)

@@ -102,7 +102,7 @@ func (s *suite) foreign(t *testing.T) {
 		} {
 			refused(t, d, verbs.PostSend, what, func() error {
 				return q.PostSend(verbs.SendWR{
-					Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, 8)},
+					Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, 8)},
 					AH: a, RemoteQPN: q.raw.Number(), RemoteQKey: verbs.UDQKey,
 				})
 			})

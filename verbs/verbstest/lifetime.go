@@ -97,8 +97,8 @@ func (s *suite) lifetime(t *testing.T) {
 		}
 		a.mustClose()
 		wantRefused(t, "PostSend with a closed AH", q.PostSend(verbs.SendWR{
-			Opcode: verbs.OpSend, SGEs: []verbs.SGE{m.SGE(0, 8)},
-			AH: a, RemoteQPN: q.raw.Number(), RemoteQKey: verbs.UDQKey,
+			SGEs: []verbs.SGE{m.SGE(0, 8)},
+			AH:   a, RemoteQPN: q.raw.Number(), RemoteQKey: verbs.UDQKey,
 		}))
 	})
 }

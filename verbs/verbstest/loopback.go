@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"testing"
-	"time"
 
 	"rdma_exporter/verbs"
 )
@@ -109,13 +108,13 @@ func transfer(t *testing.T, from, to *peer, id uint64, n int) {
 	t.Helper()
 	to.expect(^id)
 	fill(from.outbox()[:n], byte(id))
-	wr := verbs.SendWR{ID: id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled}
+	wr := verbs.SendWR{ID: id, Flags: verbs.SendSignaled}
 	if n > 0 {
 		wr.SGEs = []verbs.SGE{from.buf.SGE(0, n)}
 	}
 	from.mustSend(wr)
 	wantReceived(t, to.qp, to.recv.await(1)[0], ^id, n)
-	wantSent(t, from.qp, from.send.await(1)[0], id, verbs.WCSend)
+	wantSent(t, from.qp, from.send.await(1)[0], id)
 	wantInbox(t, to, from.outbox()[:n])
 }
 
@@ -170,14 +169,14 @@ func (s *suite) loopback(t *testing.T) {
 			fill(a.outbox()[:32], 3)
 			for i := range 4 {
 				a.mustSend(verbs.SendWR{
-					ID: uint64(i), Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(8*i, 8)},
+					ID: uint64(i), Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(8*i, 8)},
 				})
 			}
 			for i, wc := range b.recv.await(4) {
 				wantReceived(t, b.qp, wc, uint64(10+i), 8)
 			}
 			for i, wc := range a.send.await(4) {
-				wantSent(t, a.qp, wc, uint64(i), verbs.WCSend)
+				wantSent(t, a.qp, wc, uint64(i))
 			}
 			wantInbox(t, b, a.outbox()[:32])
 		}
@@ -191,7 +190,7 @@ func (s *suite) loopback(t *testing.T) {
 			t.Fatalf("PostRecv: %v", err)
 		}
 		a.mustSend(verbs.SendWR{
-			ID: 2, Opcode: verbs.OpSend, Flags: verbs.SendSignaled,
+			ID: 2, Flags: verbs.SendSignaled,
 			SGEs: []verbs.SGE{a.buf.SGE(1000, 50), a.buf.SGE(0, 70)},
 		})
 		wantReceived(t, b.qp, b.recv.await(1)[0], 1, 120)
@@ -203,28 +202,6 @@ func (s *suite) loopback(t *testing.T) {
 		if !bytes.Equal(b.inbox(), want) {
 			t.Error("the bytes were not gathered and scattered as asked")
 		}
-	})
-	run("immediate data", func(t *testing.T, d *device) {
-		a, b := s.connect(t, d, link{typ: verbs.RC})
-		const imm = 0x01020384
-		b.expect(1)
-		fill(a.outbox()[:16], 5)
-		err := a.PostSend(verbs.SendWR{
-			ID: 2, Opcode: verbs.OpSendWithImm, Imm: imm, Flags: verbs.SendSignaled,
-			SGEs: []verbs.SGE{a.buf.SGE(0, 16)},
-		})
-		if err != nil && d.raw.Transport() == verbs.TransportIWARP {
-			t.Skipf("iWARP has no immediate data: %v", err)
-		}
-		if err != nil {
-			t.Fatalf("PostSend: %v", err)
-		}
-		wc := b.recv.await(1)[0]
-		if wc.ID != 1 || wc.Status != verbs.WCSuccess || !wc.HasImm || wc.Imm != imm {
-			t.Errorf("completion %+v, want immediate data %#x", wc, imm)
-		}
-		wantSent(t, a.qp, a.send.await(1)[0], 2, verbs.WCSend)
-		wantInbox(t, b, a.outbox()[:16])
 	})
 	run("inline", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC, inline: 32})
@@ -238,16 +215,16 @@ func (s *suite) loopback(t *testing.T) {
 		sge := a.buf.SGE(0, 32)
 		sge.LKey = 0 // does not matter to inline data
 		a.mustSend(verbs.SendWR{
-			ID: 2, Opcode: verbs.OpSend, Flags: verbs.SendSignaled | verbs.SendInline, SGEs: []verbs.SGE{sge},
+			ID: 2, Flags: verbs.SendSignaled | verbs.SendInline, SGEs: []verbs.SGE{sge},
 		})
 		clear(a.outbox()) // the data was taken when it was posted
 		wantReceived(t, b.qp, b.recv.await(1)[0], 1, 32)
-		wantSent(t, a.qp, a.send.await(1)[0], 2, verbs.WCSend)
+		wantSent(t, a.qp, a.send.await(1)[0], 2)
 		wantInbox(t, b, want)
 		tooMuch := int(a.raw.Created().MaxInlineData) + 1
 		if tooMuch <= room {
 			wantError(t, "PostSend of too much inline data", a.PostSend(verbs.SendWR{
-				ID: 3, Opcode: verbs.OpSend, Flags: verbs.SendSignaled | verbs.SendInline,
+				ID: 3, Flags: verbs.SendSignaled | verbs.SendInline,
 				SGEs: []verbs.SGE{a.buf.SGE(0, tooMuch)},
 			}))
 		}
@@ -256,7 +233,7 @@ func (s *suite) loopback(t *testing.T) {
 		a, b := s.connect(t, d, link{typ: verbs.RC})
 		for id := range uint64(3) {
 			b.expect(id)
-			a.mustSend(verbs.SendWR{ID: id, Opcode: verbs.OpSend, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
+			a.mustSend(verbs.SendWR{ID: id, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
 			wantReceived(t, b.qp, b.recv.await(1)[0], id, 8)
 		}
 		a.send.mustBeEmpty()
@@ -267,48 +244,17 @@ func (s *suite) loopback(t *testing.T) {
 		a, b := s.connect(t, d, link{typ: verbs.RC, signalAll: true})
 		for id := range uint64(3) {
 			b.expect(id)
-			a.mustSend(verbs.SendWR{ID: id, Opcode: verbs.OpSend, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
+			a.mustSend(verbs.SendWR{ID: id, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
 			wantReceived(t, b.qp, b.recv.await(1)[0], id, 8)
-			wantSent(t, a.qp, a.send.await(1)[0], id, verbs.WCSend)
+			wantSent(t, a.qp, a.send.await(1)[0], id)
 		}
-	})
-	run("RDMA write", func(t *testing.T, d *device) {
-		a, b := s.connect(t, d, link{typ: verbs.RC})
-		for i, n := range []int{1, 4097, room - 10} {
-			clear(b.inbox())
-			fill(a.outbox()[:n], byte(n))
-			a.mustSend(verbs.SendWR{
-				ID: uint64(i), Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
-				SGEs: []verbs.SGE{a.buf.SGE(0, n)}, RemoteAddr: b.buf.SGE(room+10, 0).Addr, RKey: b.buf.RKey(),
-			})
-			wantSent(t, a.qp, a.send.await(1)[0], uint64(i), verbs.WCRDMAWrite)
-			if !bytes.Equal(b.inbox()[10:10+n], a.outbox()[:n]) {
-				t.Errorf("%d bytes were not written as they were", n)
-			}
-			if b.inbox()[9] != 0 || n+10 < room && b.inbox()[n+10] != 0 {
-				t.Errorf("bytes beside the %d were written", n)
-			}
-		}
-		b.recv.mustBeEmpty() // the peer is not told
-	})
-	run("RDMA write without right", func(t *testing.T, d *device) {
-		a, b := s.connect(t, d, link{typ: verbs.RC})
-		a.mustSend(verbs.SendWR{
-			ID: 1, Opcode: verbs.OpRDMAWrite, Flags: verbs.SendSignaled,
-			SGEs: []verbs.SGE{a.buf.SGE(0, 8)}, RemoteAddr: b.buf.SGE(0, 0).Addr + 2*room, RKey: b.buf.RKey(),
-		})
-		// A failed work request is a completion, not an error of a verb.
-		if wc := a.send.await(1)[0]; wc.ID != 1 || wc.Status == verbs.WCSuccess || wc.QPNum != a.raw.Number() {
-			t.Errorf("completion %+v of a write outside the region", wc)
-		}
-		a.mustModify(verbs.ToError())
 	})
 	run("event", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC})
 		for id := range uint64(3) {
 			b.expect(id)
 			b.recv.mustArm(false)
-			a.mustSend(verbs.SendWR{ID: id, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
+			a.mustSend(verbs.SendWR{ID: id, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
 			b.events.awaitEvent(b.recv)
 			wantReceived(t, b.qp, b.recv.await(1)[0], id, 8)
 		}
@@ -319,7 +265,7 @@ func (s *suite) loopback(t *testing.T) {
 	})
 	run("solicited event", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC})
-		wr := verbs.SendWR{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}}
+		wr := verbs.SendWR{ID: 1, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}}
 		b.expect(1)
 		b.recv.mustArm(true)
 		a.mustSend(wr)
@@ -333,29 +279,11 @@ func (s *suite) loopback(t *testing.T) {
 		b.events.awaitEvent(b.recv)
 		wantReceived(t, b.qp, b.recv.await(1)[0], 2, 8)
 	})
-	run("wait for an event", func(t *testing.T, d *device) {
-		a, b := s.connect(t, d, link{typ: verbs.RC})
-		b.expect(1)
-		b.recv.mustArm(false)
-		d.b.rec.setConcurrent()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			time.Sleep(moment)
-			wr := verbs.SendWR{ID: 1, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}}
-			if err := a.PostSend(wr); err != nil {
-				t.Errorf("PostSend: %v", err)
-			}
-		}()
-		defer func() { <-done }()
-		b.events.awaitEvent(b.recv)
-		b.recv.await(1)
-	})
 	run("peer gone", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.RC})
 		transfer(t, a, b, 1, 8)
 		b.mustClose()
-		a.mustSend(verbs.SendWR{ID: 2, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
+		a.mustSend(verbs.SendWR{ID: 2, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{a.buf.SGE(0, 8)}})
 		if wc := a.send.await(1)[0]; wc.ID != 2 || wc.Status == verbs.WCSuccess {
 			t.Errorf("completion %+v of a send to a closed QP", wc)
 		}
@@ -373,20 +301,20 @@ func fill(b []byte, seed byte) {
 }
 
 // wantSent checks the completion of a send work request.
-func wantSent(t *testing.T, q *qp, wc verbs.WC, id uint64, op verbs.WCOpcode) {
+func wantSent(t *testing.T, q *qp, wc verbs.WC, id uint64) {
 	t.Helper()
-	if wc.ID != id || wc.Status != verbs.WCSuccess || wc.Opcode != op || wc.QPNum != q.raw.Number() {
-		t.Errorf("completion of a send: %s %+v; want ID %#x, success, opcode %d, QP %d", wc.Status, wc, id, op, q.raw.Number())
+	if wc.ID != id || wc.Status != verbs.WCSuccess || wc.QPNum != q.raw.Number() {
+		t.Errorf("completion of a send: %s %+v; want ID %#x, success, QP %d", wc.Status, wc, id, q.raw.Number())
 	}
 }
 
 // wantReceived checks the completion of a receive work request.
 func wantReceived(t *testing.T, q *qp, wc verbs.WC, id uint64, n int) {
 	t.Helper()
-	if wc.ID != id || wc.Status != verbs.WCSuccess || wc.Opcode != verbs.WCRecv || wc.QPNum != q.raw.Number() ||
+	if wc.ID != id || wc.Status != verbs.WCSuccess || wc.QPNum != q.raw.Number() ||
 		wc.ByteLen != uint32(n) {
-		t.Errorf("completion of a receive: %s %+v; want ID %#x, success, opcode %d, QP %d, %d bytes",
-			wc.Status, wc, id, verbs.WCRecv, q.raw.Number(), n)
+		t.Errorf("completion of a receive: %s %+v; want ID %#x, success, QP %d, %d bytes",
+			wc.Status, wc, id, q.raw.Number(), n)
 	}
 }
 

@@ -3,8 +3,6 @@ package verbstest
 import (
 	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"rdma_exporter/verbs"
@@ -18,10 +16,8 @@ import (
 // device wraps a verbs.Device.
 type device struct {
 	*handle
-	raw verbs.Device
-	// armable has there be a protection domain, armed, before anything is.
-	armable sync.Once
-	armed   *pd
+	raw   verbs.Device
+	armed *pd // there before anything is armed; nil if nothing is
 }
 
 func (d *device) Query() (verbs.DeviceAttr, error) {
@@ -66,10 +62,10 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw}
+	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw, context: attr.Context}
 	c.beforeClose = func() {
-		if n := c.unacked.Load(); n > 0 {
-			_ = c.AckEvents(int(n))
+		if c.unacked > 0 {
+			_ = c.AckEvents(c.unacked)
 		}
 	}
 	return c, nil
@@ -88,12 +84,12 @@ func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	took := time.Since(start)
 	// At most of the one that failed.
 	var failed *verbs.Error
-	if calls := d.b.rec.all(mark); len(calls) > 0 && !d.b.rec.isConcurrent() {
+	if calls := d.b.rec.all(mark); len(calls) > 0 {
 		if !errors.As(err, &failed) || len(calls) > 1 || calls[0].Verb != failed.Verb || calls[0].Errno != failed.Errno {
 			d.b.t.Errorf("Measure failed with %v, and told the tracer of %+v", err, calls)
 		}
 	}
-	if in := d.b.rec.inside(); in != "no verb" && !d.b.rec.isConcurrent() {
+	if in := d.b.rec.inside(); in != "no verb" {
 		d.b.t.Errorf("Measure: the tracer was told that %s began", in)
 	}
 	if limit := max(m.Budget, 0) + 3*max(m.Deadline, 0) + soon; took > limit {
@@ -191,11 +187,11 @@ type cq struct {
 	*handle
 	d       *device
 	raw     verbs.CQ
-	unacked atomic.Int64
+	context uint64
+	unacked int
 }
 
-func (c *cq) Entries() int    { return c.raw.Entries() }
-func (c *cq) Context() uint64 { return c.raw.Context() }
+func (c *cq) Entries() int { return c.raw.Entries() }
 
 func (c *cq) Poll(n int) ([]verbs.WC, error) {
 	c.b.t.Helper()
@@ -211,7 +207,7 @@ func (c *cq) AckEvents(n int) error {
 	c.b.t.Helper()
 	err := c.b.call(c.device, verbs.AckCQEvents, func() error { return c.raw.AckEvents(n) })
 	if err == nil {
-		c.unacked.Add(-int64(n))
+		c.unacked -= n
 	}
 	return err
 }
@@ -227,11 +223,6 @@ func (s *srq) Created() verbs.SRQAttr { return s.raw.Created() }
 func (s *srq) Query() (verbs.SRQAttr, error) {
 	s.b.t.Helper()
 	return observe(s.b, s.device, verbs.QuerySRQ, s.raw.Query)
-}
-
-func (s *srq) ModifyLimit(limit uint32) error {
-	s.b.t.Helper()
-	return s.b.call(s.device, verbs.ModifySRQ, func() error { return s.raw.ModifyLimit(limit) })
 }
 
 func (s *srq) PostRecv(wr verbs.RecvWR) error {

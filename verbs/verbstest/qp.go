@@ -75,7 +75,7 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		_, err := q.Query()
 		wantClosed(t, "Query", err)
 		wantClosed(t, "Modify", q.Modify(verbs.ToError()))
-		wantClosed(t, "PostSend", q.PostSend(verbs.SendWR{Opcode: verbs.OpSend, SGEs: []verbs.SGE{m.SGE(0, 8)}}))
+		wantClosed(t, "PostSend", q.PostSend(verbs.SendWR{SGEs: []verbs.SGE{m.SGE(0, 8)}}))
 		wantClosed(t, "PostRecv", q.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{m.SGE(0, 8)}}))
 		wantClosed(t, "AttachMulticast", q.AttachMulticast(multicastGID(), 0))
 		wantClosed(t, "DetachMulticast", q.DetachMulticast(multicastGID(), 0))
@@ -257,7 +257,7 @@ func (s *suite) qpFlush(t *testing.T, typ verbs.QPType) {
 		wantFlushed(t, q, recv.await(3), math.MaxUint64, math.MaxUint64-1, math.MaxUint64-2)
 		recv.mustBeEmpty()
 
-		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(64, 64)}}
+		wr := verbs.SendWR{Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(64, 64)}}
 		if typ.IsDatagram() {
 			way, err := d.path()
 			if err != nil {

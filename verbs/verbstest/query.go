@@ -43,10 +43,8 @@ func (s *suite) query(t *testing.T) {
 				t.Errorf("%s = %d", name, limit)
 			}
 		}
-		for name, guid := range map[string]verbs.GUID{"NodeGUID": attr.NodeGUID, "SysImageGUID": attr.SysImageGUID} {
-			if !guidFormat.MatchString(guid.String()) {
-				t.Errorf("%s = %q", name, guid)
-			}
+		if !guidFormat.MatchString(attr.NodeGUID.String()) {
+			t.Errorf("NodeGUID = %q", attr.NodeGUID)
 		}
 		if attr.NodeGUID == (verbs.GUID{}) {
 			t.Error("NodeGUID is zero")
@@ -93,15 +91,13 @@ func (s *suite) query(t *testing.T) {
 			if p.LinkLayer < verbs.LinkUnspecified || p.LinkLayer > verbs.LinkEthernet {
 				t.Errorf("port %d: LinkLayer = %s", port, p.LinkLayer)
 			}
-			for name, mtu := range map[string]int{"ActiveMTU": p.ActiveMTU, "MaxMTU": p.MaxMTU} {
-				switch mtu {
-				case 256, 512, 1024, 2048, 4096:
-				default:
-					t.Errorf("port %d: %s = %d bytes", port, name, mtu)
-				}
+			switch p.ActiveMTU {
+			case 256, 512, 1024, 2048, 4096:
+			default:
+				t.Errorf("port %d: ActiveMTU = %d bytes", port, p.ActiveMTU)
 			}
-			if p.GIDs < 1 || p.PKeys < 0 {
-				t.Errorf("port %d: GIDs = %d, PKeys = %d", port, p.GIDs, p.PKeys)
+			if p.PKeys < 0 {
+				t.Errorf("port %d: PKeys = %d", port, p.PKeys)
 			}
 			if port == 1 && (p.State == verbs.PortActive) != s.cfg.PortActive {
 				t.Errorf("port 1 is %s, expected active: %t", p.State, s.cfg.PortActive)
@@ -164,12 +160,8 @@ func (s *suite) query(t *testing.T) {
 				t.Errorf("entry %+v: the device has %d ports", e, attr.Ports)
 				continue
 			}
-			p, err := d.QueryPort(e.Port)
-			if err != nil {
-				t.Fatalf("QueryPort(%d): %v", e.Port, err)
-			}
-			if e.Index < 0 || e.Index >= p.GIDs {
-				t.Errorf("entry %+v: the port's table has %d entries", e, p.GIDs)
+			if e.Index < 0 || e.Index > math.MaxUint8 {
+				t.Errorf("entry %+v: the index does not fit a byte", e)
 			}
 			if e.GID == (verbs.GID{}) {
 				t.Errorf("entry %+v is unused", e)
@@ -218,15 +210,5 @@ func (s *suite) query(t *testing.T) {
 		if m := cost(func() {}); m != (verbs.Memory{}) {
 			t.Errorf("no verb costs %+v, after one that nobody asked about", m)
 		}
-	})
-	s.runConcurrent(t, "cost of each", func(t *testing.T, d *device) {
-		inParallel(func(int) {
-			for range 10 {
-				m, err := d.raw.Cost(func() { d.mustCQ(4000, nil, 0).mustClose() })
-				if err != nil || m == (verbs.Memory{}) {
-					t.Errorf("Cost: %+v, %v", m, err)
-				}
-			}
-		})
 	})
 }

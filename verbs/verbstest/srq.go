@@ -43,7 +43,6 @@ func (s *suite) srq(t *testing.T) {
 		q.mustClose()
 		_, err := q.Query()
 		wantClosed(t, "Query", err)
-		wantClosed(t, "ModifyLimit", q.ModifyLimit(1))
 		wantClosed(t, "PostRecv", q.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{m.SGE(0, 64)}}))
 		if got := q.Created(); got != created {
 			t.Errorf("Created after Close = %+v, want %+v", got, created)
@@ -56,28 +55,6 @@ func (s *suite) srq(t *testing.T) {
 			if _, err := p.CreateSRQ(attr); err == nil {
 				t.Errorf("CreateSRQ(%+v) succeeded", attr)
 			}
-		}
-	})
-	s.run(t, "limit", func(t *testing.T, d *device) {
-		p := d.mustPD()
-		q := p.mustSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 1})
-		m := p.mustMR(64)
-		for id := range uint64(8) { // a limit that is reached disarms itself
-			if err := q.PostRecv(verbs.RecvWR{ID: id, SGEs: []verbs.SGE{m.SGE(0, 64)}}); err != nil {
-				t.Fatalf("PostRecv: %v", err)
-			}
-		}
-		if err := q.ModifyLimit(5); err != nil {
-			if verbs.IsNotSupported(err) {
-				t.Skipf("the device arms no limit: %v", err)
-			}
-			t.Fatalf("ModifyLimit(5): %v", err)
-		}
-		if got, err := q.Query(); err != nil || got.Limit != 5 {
-			t.Errorf("Query after ModifyLimit(5) = %+v, %v", got, err)
-		}
-		if err := q.ModifyLimit(math.MaxUint32); err == nil {
-			t.Error("ModifyLimit to more than the SRQ holds succeeded")
 		}
 	})
 	s.run(t, "post", func(t *testing.T, d *device) {

@@ -14,6 +14,7 @@ package verbstest
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/verbs"
@@ -39,6 +40,9 @@ type Config struct {
 	SingleUse bool
 	// SignalAllUntold is whether a query of a QP does not tell its SignalAll.
 	SignalAllUntold bool
+	// Simulated is whether the devices are in this process alone. The tests then run in
+	// bubbles of testing/synctest, where no time passes but that of waits, at once.
+	Simulated bool
 }
 
 // Bounds of the waits. The devices may be in a slow virtual machine, so what
@@ -84,7 +88,6 @@ func Run(t *testing.T, cfg Config) {
 		{"lifetime", (*suite).lifetime},
 		{"arguments", (*suite).arguments},
 		{"foreign", (*suite).foreign},
-		{"concurrency", (*suite).concurrency},
 	} {
 		t.Run(topic.name, func(t *testing.T) { topic.test(s, t) })
 	}
@@ -109,11 +112,6 @@ func (s *suite) offers(typ verbs.QPType) bool {
 	return slices.Contains(s.types, typ) && !slices.Contains(s.cfg.Unsupported, typ)
 }
 
-// offered returns the first type of QP that the device is said to offer.
-func (s *suite) offered() verbs.QPType {
-	return s.types[slices.IndexFunc(s.types, s.offers)]
-}
-
 // requireType skips the test if the device does not offer the type.
 func (s *suite) requireType(t *testing.T, typ verbs.QPType) {
 	t.Helper()
@@ -134,18 +132,24 @@ func (s *suite) requirePort(t *testing.T) {
 // opened is closed, newest first, and the device with it: all must succeed.
 func (s *suite) run(t *testing.T, name string, test func(t *testing.T, d *device)) {
 	t.Helper()
-	t.Run(name, func(t *testing.T) {
-		b := newBench(t, s.cfg)
-		test(t, b.open(s.cfg.Device))
-	})
+	s.runUnopened(t, name, func(t *testing.T, b *bench) { test(t, b.open(s.cfg.Device)) })
 }
 
-// runConcurrent is run for a test that calls verbs from several goroutines.
-func (s *suite) runConcurrent(t *testing.T, name string, test func(t *testing.T, d *device)) {
+// runUnopened is run for a test that opens devices by itself.
+func (s *suite) runUnopened(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		b := newBench(t, s.cfg)
-		b.rec.setConcurrent()
-		test(t, b.open(s.cfg.Device))
+		if !s.cfg.Simulated {
+			test(t, newBench(t, s.cfg))
+			return
+		}
+		skipped := false
+		synctest.Test(t, func(t *testing.T) {
+			defer func() { skipped = t.Skipped() }()
+			test(t, newBench(t, s.cfg))
+		})
+		if skipped {
+			t.SkipNow()
+		}
 	})
 }

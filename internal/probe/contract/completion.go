@@ -343,7 +343,7 @@ func (p *pair) send(flags verbs.SendFlags) (id uint64, err error) {
 	if err := p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data}); err != nil {
 		return 0, cannot("post a receive", err)
 	}
-	err = p.from.PostSend(verbs.SendWR{ID: p.posted, Opcode: verbs.OpSend, Flags: flags, SGEs: p.data})
+	err = p.from.PostSend(verbs.SendWR{ID: p.posted, Flags: flags, SGEs: p.data})
 	if err != nil {
 		return 0, cannot("post a send", err)
 	}

@@ -143,7 +143,7 @@ func TestDefaultDevices(t *testing.T) {
 	t.Parallel()
 	needLoopback := []string{"qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
 	const portDown = `    ports:
-      - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, max_mtu: 4096, gids: []}
+      - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}
 `
 	with := func(reason state.SkipReason, names ...string) map[string]state.SkipReason {
 		m := make(map[string]state.SkipReason)

@@ -4,6 +4,7 @@ package contract_test
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,11 +23,12 @@ import (
 // their drivers. Which verdict is right is the driver's affair; what is asked here is
 // that each is reached cleanly, and that what is violated is known of the driver.
 func TestRealDevices(t *testing.T) {
-	names, err := ibverbs.New(nil).Devices()
-	if err != nil || len(names) == 0 {
-		t.Fatalf("devices %v, %v", names, err)
+	devices, err := os.ReadDir("/sys/class/infiniband")
+	if err != nil || len(devices) == 0 {
+		t.Fatalf("devices %v, %v", devices, err)
 	}
-	for _, name := range names {
+	for _, d := range devices {
+		name := d.Name()
 		t.Run(name, func(t *testing.T) {
 			driver := known.Driver{Name: restrack.Driver(t.Context(), name), Kernel: release(t)}
 			if driver.Name == "" || !strings.HasPrefix(name, driver.Name) {

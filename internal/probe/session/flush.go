@@ -106,7 +106,7 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 		return nil, err
 	}
 	f := &Flushing{Way: way, scope: sc, pd: pd}
-	f.Send = verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: data}
+	f.Send = verbs.SendWR{Flags: verbs.SendSignaled, SGEs: data}
 	f.Recv = verbs.RecvWR{SGEs: data}
 	f.route = sc.s.inState()
 	f.attr = verbs.QPInitAttr{

@@ -149,7 +149,7 @@ func talk(t *testing.T, d verbs.Device, pd verbs.PD, q verbs.CQ, from, to verbs.
 		t.Fatal(err)
 	}
 	err := from.PostSend(verbs.SendWR{
-		ID: 8, Opcode: verbs.OpSend, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, len(text))},
+		ID: 8, Flags: verbs.SendSignaled, SGEs: []verbs.SGE{m.SGE(0, len(text))},
 		AH: address, RemoteQPN: to.Number(), RemoteQKey: verbs.UDQKey,
 	})
 	if err != nil {
