@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // noVerb stands for a run that was ended while it was in no verb.
@@ -81,7 +82,7 @@ func addUndestroyed(b *builder, s *state.DeviceState) {
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
 	for _, u := range objects {
-		k := key{clean(u.Type), clean(u.Errno)}
+		k := key{text.Clean(u.Type), text.Clean(u.Errno)}
 		counts[k]++
 		b.gauge(probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}

@@ -3,10 +3,11 @@ package collector
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/internal/text"
 )
 
 // maxSeries is the most gauges that the last runs of one device may make. Runs
@@ -84,7 +85,7 @@ func newBuilder(s *schema) *builder {
 // gauge adds a series. The label values are in the order of the declaration.
 func (b *builder) gauge(f family, value float64, values ...string) {
 	for i, v := range values {
-		values[i] = clean(v)
+		values[i] = text.Clean(v)
 	}
 	key := seriesKey(f, values)
 	if g, ok := b.index[key]; ok {
@@ -149,14 +150,6 @@ func seriesKey(f family, values []string) string {
 		sb.WriteByte(0xff)
 	}
 	return sb.String()
-}
-
-// clean makes a label value valid UTF-8, for Prometheus takes no other.
-func clean(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // series is a finished series as a prometheus.Metric. It is not changed, so it

@@ -5,14 +5,15 @@
 package text
 
 import (
+	"fmt"
 	"math/bits"
 	"strconv"
 	"strings"
 )
 
 // Number returns a number with its thousands apart, from five digits on: 4096 and 65,536.
-func Number[T ~int | ~int64](n T) string {
-	digits, sign := strconv.FormatInt(int64(n), 10), ""
+func Number[T ~int | ~int64 | ~uint64](n T) string {
+	digits, sign := fmt.Sprintf("%d", n), ""
 	if n < 0 {
 		sign, digits = "-", digits[1:]
 	}

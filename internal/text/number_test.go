@@ -24,6 +24,7 @@ func TestNumber(t *testing.T) {
 		0: "0", 7: "7", 4096: "4096", -4096: "-4096", 10000: "10,000", 65536: "65,536", -65536: "-65,536", 123456: "123,456",
 		1234567: "1,234,567", math.MaxInt64: "9,223,372,036,854,775,807", math.MinInt64: "-9,223,372,036,854,775,808",
 	}.check(t, text.Number[int64])
+	cases[uint64]{0: "0", math.MaxUint64: "18,446,744,073,709,551,615"}.check(t, text.Number[uint64])
 }
 
 func TestBytes(t *testing.T) {
