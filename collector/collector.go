@@ -67,7 +67,7 @@ func New(o Options) *Collector {
 // Observe counts a finished run. It is to be called once for each. It keeps
 // nothing of run. A scrape meanwhile does not wait for it.
 func (c *Collector) Observe(run *state.Run) {
-	c.history(text.Clean(run.Device)).observe(run)
+	c.history(text.Valid(run.Device)).observe(run)
 }
 
 // history returns the history of a device, a new one if there is none.
@@ -88,7 +88,7 @@ func (c *Collector) history(device string) *history {
 func (c *Collector) Forget(device string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.histories, text.Clean(device))
+	delete(c.histories, text.Valid(device))
 }
 
 // Describe implements prometheus.Collector.
@@ -127,7 +127,7 @@ func (c *Collector) blocks() []*block {
 	if snapshot != nil {
 		present := make(map[string]bool, len(snapshot.Devices))
 		for _, dev := range snapshot.Devices {
-			present[text.Clean(dev.Name)] = dev.Present
+			present[text.Valid(dev.Name)] = dev.Present
 		}
 		absent = func(device string) bool { return !present[device] }
 	}
@@ -152,7 +152,7 @@ func (c *Collector) exporterBlock(s *state.Snapshot) *block {
 func (c *Collector) deviceBlocks(s *state.Snapshot) []*block {
 	gauges := make(map[string]cached, len(s.Devices))
 	for _, dev := range s.Devices {
-		dev.Name = text.Clean(dev.Name)
+		dev.Name = text.Valid(dev.Name)
 		want := cached{provider: s.Provider, state: dev}
 		if h, ok := c.histories[dev.Name]; ok {
 			want.hidden = h.series.Load().hidden

@@ -123,7 +123,7 @@ func (h *history) observe(run *state.Run) {
 // known returns the name to use for s: s itself, or otherName if there are limit
 // names already.
 func (h *history) known(names map[string]struct{}, limit int, s string) string {
-	s = text.Clean(s)
+	s = text.Valid(s)
 	if _, ok := names[s]; !ok {
 		if len(names) >= limit {
 			return otherName

@@ -82,7 +82,7 @@ func addUndestroyed(b *builder, s *state.DeviceState) {
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
 	for _, u := range objects {
-		k := key{text.Clean(u.Type), text.Clean(u.Errno)}
+		k := key{text.Valid(u.Type), text.Valid(u.Errno)}
 		counts[k]++
 		b.gauge(probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}

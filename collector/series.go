@@ -85,7 +85,7 @@ func newBuilder(s *schema) *builder {
 // gauge adds a series. The label values are in the order of the declaration.
 func (b *builder) gauge(f family, value float64, values ...string) {
 	for i, v := range values {
-		values[i] = text.Clean(v)
+		values[i] = text.Valid(v)
 	}
 	key := seriesKey(f, values)
 	if g, ok := b.index[key]; ok {

@@ -36,6 +36,11 @@ func Clean(s string) string {
 	return clean
 }
 
+// Valid returns text from outside for a reader that takes any UTF-8 and nothing else, as
+// Prometheus does in labels. Unlike Clean, it leaves names different that are valid and
+// differ: two devices must not become one.
+func Valid(s string) string { return strings.ToValidUTF8(s, string(unicode.ReplacementChar)) }
+
 // Visible returns what Clean makes of a character.
 func Visible(r rune) rune {
 	switch {

@@ -27,6 +27,10 @@ func TestClean(t *testing.T) {
 	}.check(t, text.Clean)
 }
 
+func TestValid(t *testing.T) {
+	cases[string]{"": "", "a\x1b\n\u202e": "a\x1b\n\u202e", "a\xff\xfe": "a\ufffd", "\ufffd": "\ufffd"}.check(t, text.Valid)
+}
+
 // FuzzWords holds whatever is made of a text from outside to what is promised: it can be
 // shown, is not too long, and is one word where a shell has to take it for one.
 func FuzzWords(f *testing.F) {
@@ -45,6 +49,9 @@ func FuzzWords(f *testing.F) {
 		}
 		if want := strings.ToValidUTF8(s, "\ufffd"); len(s) < 100 && !strings.ContainsFunc(want, odd) && utf8.ValidString(s) && clean != s {
 			t.Errorf("%q: got %q", s, clean)
+		}
+		if valid := text.Valid(s); !utf8.ValidString(valid) || utf8.ValidString(s) && valid != s {
+			t.Errorf("%q: got %q", s, valid)
 		}
 		n = int(uint(n) % 300)
 		cut := text.Cut(clean, n)
