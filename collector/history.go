@@ -134,7 +134,7 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 }
 
 // counter returns the counter of f with the label values after device, which
-// must be clean.
+// must be valid.
 func (h *history) counter(f family, values ...string) prometheus.Counter {
 	return h.find(f, values, func(i *instrument) {
 		d := &h.schema[f]

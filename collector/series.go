@@ -44,7 +44,7 @@ func newSchema() *schema {
 }
 
 // constLabels returns the labels of a family with their values, for the
-// instruments of client_golang. The values must be clean.
+// instruments of client_golang. The values must be valid.
 func (s *schema) constLabels(f family, values []string) prometheus.Labels {
 	labels := make(prometheus.Labels, len(values))
 	for i, name := range s[f].labels {
@@ -135,7 +135,7 @@ func (p pairs) labels(f *familySchema, values []string) []*dto.LabelPair {
 	return labels
 }
 
-// seriesKey identifies a series. Clean values have no byte 0xff, so it tells
+// seriesKey identifies a series. Valid values have no byte 0xff, so it tells
 // where one value ends and the next begins.
 func seriesKey(f family, values []string) string {
 	size := 1

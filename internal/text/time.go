@@ -31,9 +31,9 @@ func Seconds(s float64) string {
 func three(f float64) string {
 	after := 0
 	switch {
-	case f < 9.995:
+	case f < 10:
 		after = 2
-	case f < 99.95:
+	case f < 100:
 		after = 1
 	}
 	s := strconv.FormatFloat(f, 'f', after, 64)
