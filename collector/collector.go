@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // Options are what a Collector needs.
@@ -70,7 +71,7 @@ func New(o Options) *Collector {
 // Observe counts a finished run. It is to be called once for each. It keeps
 // nothing of run. A scrape meanwhile does not wait for it.
 func (c *Collector) Observe(run *state.Run) {
-	c.history(clean(run.Device)).observe(run)
+	c.history(text.Valid(run.Device)).observe(run)
 }
 
 // history returns the history of a device, a new one if there is none.
@@ -91,7 +92,7 @@ func (c *Collector) history(device string) *history {
 func (c *Collector) Forget(device string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.histories, clean(device))
+	delete(c.histories, text.Valid(device))
 }
 
 // Describe implements prometheus.Collector.
@@ -130,7 +131,7 @@ func (c *Collector) blocks() []block {
 	if snapshot != nil {
 		present := make(map[string]bool, len(snapshot.Devices))
 		for _, dev := range snapshot.Devices {
-			present[clean(dev.Name)] = dev.Present
+			present[text.Valid(dev.Name)] = dev.Present
 		}
 		absent = func(device string) bool { return !present[device] }
 	}
@@ -155,7 +156,7 @@ func (c *Collector) exporterBlock(s *state.Snapshot) block {
 func (c *Collector) deviceBlocks(s *state.Snapshot) []block {
 	gauges := make(map[string]cached, len(s.Devices))
 	for _, dev := range s.Devices {
-		dev.Name = clean(dev.Name)
+		dev.Name = text.Valid(dev.Name)
 		key := cacheKey{provider: s.Provider, state: dev}
 		if h, ok := c.histories[dev.Name]; ok {
 			key.hidden = h.series.Load().hidden

@@ -97,7 +97,7 @@ func (t *table) add(kind dto.MetricType, name, unit string, buckets []float64, h
 }
 
 // constLabels returns the labels of a family with their values, for the
-// instruments of client_golang. The values must be clean.
+// instruments of client_golang. The values must be valid.
 func (f *family) constLabels(values []string) prometheus.Labels {
 	labels := make(prometheus.Labels, len(values))
 	for i, name := range f.labels {

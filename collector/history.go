@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // A child process that invents names must not fill the server with series, so
@@ -122,7 +123,7 @@ func (h *history) observe(run *state.Run) {
 // known returns the name to use for s: s itself, or otherName if there are limit
 // names already.
 func (h *history) known(names map[string]struct{}, limit int, s string) string {
-	s = clean(s)
+	s = text.Valid(s)
 	if _, ok := names[s]; !ok {
 		if len(names) >= limit {
 			return otherName
@@ -133,7 +134,7 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 }
 
 // counter returns the counter of f with the label values after device, which
-// must be clean.
+// must be valid.
 func (h *history) counter(f *family, values ...string) prometheus.Counter {
 	return h.find(f, values, func(i *instrument) {
 		i.counter = prometheus.NewCounter(prometheus.CounterOpts{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // runMetrics are the metrics of how runs of the probes went.
@@ -128,7 +129,7 @@ func addUndestroyed(b *builder, s *state.DeviceState) {
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
 	for _, u := range objects {
-		k := key{clean(u.Type), clean(u.Errno)}
+		k := key{text.Valid(u.Type), text.Valid(u.Errno)}
 		counts[k]++
 		b.gauge(b.probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}

@@ -2,10 +2,11 @@ package collector
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/internal/text"
 )
 
 // maxSeries is the most gauges that the last runs of one device may make. Runs
@@ -44,7 +45,7 @@ func newBuilder(m *metrics) *builder {
 // gauge adds a series. The label values are in the order of the declaration.
 func (b *builder) gauge(f *family, value float64, values ...string) {
 	for i, v := range values {
-		values[i] = clean(v)
+		values[i] = text.Valid(v)
 	}
 	key := seriesKey(f, values)
 	if g, ok := b.index[key]; ok {
@@ -94,7 +95,7 @@ func (p pairs) labels(f *family, values []string) []*dto.LabelPair {
 	return labels
 }
 
-// seriesKey identifies a series. Clean values have no byte 0xff, so it tells
+// seriesKey identifies a series. Valid values have no byte 0xff, so it tells
 // where one value ends and the next begins.
 func seriesKey(f *family, values []string) string {
 	size := 1
@@ -109,14 +110,6 @@ func seriesKey(f *family, values []string) string {
 		sb.WriteByte(0xff)
 	}
 	return sb.String()
-}
-
-// clean makes a label value valid UTF-8, for Prometheus takes no other.
-func clean(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // series is a finished series as a prometheus.Metric. It is not changed, so it

@@ -22,6 +22,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/terminal"
+	"rdma_exporter/internal/text"
 )
 
 // The formats of a report.
@@ -115,11 +116,11 @@ func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
 	}
 	host, _ := os.Hostname() // Without a name, the report has none.
 	found := api.Of(snapshot, api.Options{Now: time.Now(), Version: version.Version, Host: host})
-	text, err := rendered(o, std, found, metrics)
+	report, err := rendered(o, std, found, metrics)
 	if err != nil {
 		return nil, err
 	}
-	if err := write(ctx, o.output, text, std); err != nil {
+	if err := write(ctx, o.output, report, std); err != nil {
 		return nil, err
 	}
 	if p := found.Problem; p != nil {
@@ -158,13 +159,10 @@ func matching(o *options, found *state.Snapshot) error {
 func quotedList(names []string) string {
 	const most = 20
 	var quoted []string
-	for _, name := range names[:min(len(names), most)] {
+	for _, name := range names {
 		quoted = append(quoted, fmt.Sprintf("%q", name))
 	}
-	if more := len(names) - most; more > 0 {
-		quoted = append(quoted, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(quoted, ", ")
+	return text.Join(quoted, ", ", most)
 }
 
 // withVanished adds to an assessment that a device has vanished since it was found.

@@ -101,7 +101,7 @@ func TestQuotedList(t *testing.T) {
 	if got := quotedList([]string{"a", "b\x1b"}); got != `"a", "b\x1b"` {
 		t.Error(got)
 	}
-	if got := quotedList(slices.Repeat([]string{"a"}, 33)); !strings.HasSuffix(got, `"a", 13 more`) {
+	if got := quotedList(slices.Repeat([]string{"a"}, 33)); !strings.HasSuffix(got, `"a", and 13 more`) {
 		t.Error(got)
 	}
 }

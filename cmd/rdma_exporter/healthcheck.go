@@ -17,7 +17,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // healthcheck are the flags of the command healthcheck.
@@ -204,7 +204,7 @@ func get(ctx context.Context, u *url.URL) (answer, error) {
 		return answer{}, fmt.Errorf("read the answer: %w", err)
 	}
 	line, _, _ := strings.Cut(string(body), "\n")
-	return answer{status: response.StatusCode, line: api.Clean(strings.TrimSpace(line))}, nil
+	return answer{status: response.StatusCode, line: text.Clean(strings.TrimSpace(line))}, nil
 }
 
 // refused tells whether err is that of a server which broke off a handshake: by an

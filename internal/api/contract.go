@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // contractsOf returns how a device keeps the contracts; nil if that is not known.
@@ -30,10 +31,10 @@ func contractsOf(c *state.Contracts, o *Options) *Contracts {
 			continue
 		}
 		contracts.Verdicts = append(contracts.Verdicts, Contract{
-			Name: Clean(v.Name), Severity: severityOf(v.Severity), Verdict: v.Verdict, Reason: state.SkipReason(Clean(string(v.Reason))),
-			Asked: Clean(v.Asked), Expected: Clean(v.Expected), Observed: Clean(v.Observed),
-			Consequence: Clean(v.Consequence), Remedy: Clean(v.Remedy),
-			Known: v.Known, Fact: Clean(v.Fact), Source: Clean(v.Source), Judged: moment(v.Judged),
+			Name: text.Clean(v.Name), Severity: severityOf(v.Severity), Verdict: v.Verdict, Reason: state.SkipReason(text.Clean(string(v.Reason))),
+			Asked: text.Clean(v.Asked), Expected: text.Clean(v.Expected), Observed: text.Clean(v.Observed),
+			Consequence: text.Clean(v.Consequence), Remedy: text.Clean(v.Remedy),
+			Known: v.Known, Fact: text.Clean(v.Fact), Source: text.Clean(v.Source), Judged: moment(v.Judged),
 		})
 	}
 	slices.SortStableFunc(contracts.Verdicts, func(a, b Contract) int {
@@ -75,8 +76,8 @@ func knownOf(s *state.DeviceState) []Known {
 		for i := range cut(s.Contracts.Verdicts) {
 			if v := &s.Contracts.Verdicts[i]; v.Known && v.Verdict == verdict {
 				add(Known{
-					Contract: Clean(v.Name), Verdict: verdict, Observed: Clean(v.Observed),
-					Fact: Clean(v.Fact), Remedy: Clean(v.Remedy), Source: Clean(v.Source),
+					Contract: text.Clean(v.Name), Verdict: verdict, Observed: text.Clean(v.Observed),
+					Fact: text.Clean(v.Fact), Remedy: text.Clean(v.Remedy), Source: text.Clean(v.Source),
 				})
 			}
 		}
@@ -88,8 +89,8 @@ func knownOf(s *state.DeviceState) []Known {
 		p := &s.Last.Probes[i]
 		for _, k := range cut(p.Known) {
 			add(Known{
-				Contract: Clean(k.Contract), Verdict: state.VerdictViolated, Observed: Clean(k.Subject + ": " + k.Message),
-				Fact: Clean(k.Fact), Source: Clean(k.Source),
+				Contract: text.Clean(k.Contract), Verdict: state.VerdictViolated, Observed: text.Clean(k.Subject + ": " + k.Message),
+				Fact: text.Clean(k.Fact), Source: text.Clean(k.Source),
 			})
 		}
 	}

@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // deviceOf returns the status of one device.
 func deviceOf(s *state.DeviceState, o *Options) Device {
 	d := Device{
-		Name:        Clean(s.Name),
+		Name:        text.Clean(s.Name),
 		Present:     s.Present,
 		Findings:    findingsOf(s.Assessment),
 		Identity:    identityOf(s.Info),
@@ -30,11 +31,11 @@ func deviceOf(s *state.DeviceState, o *Options) Device {
 	if s.Info != nil {
 		for _, p := range cut(s.Info.Ports) {
 			d.Ports = append(d.Ports, Port{
-				Number: p.Number, State: Clean(p.State), LinkLayer: Clean(p.LinkLayer), ActiveMTU: count(p.ActiveMTU),
+				Number: p.Number, State: text.Clean(p.State), LinkLayer: text.Clean(p.LinkLayer), ActiveMTU: count(p.ActiveMTU),
 			})
 		}
 		for _, l := range cut(s.Info.Limits) {
-			d.Limits = append(d.Limits, Limit{Name: Clean(l.Name), Value: l.Value})
+			d.Limits = append(d.Limits, Limit{Name: text.Clean(l.Name), Value: l.Value})
 		}
 	}
 	if s.Last != nil {
@@ -48,7 +49,7 @@ func deviceOf(s *state.DeviceState, o *Options) Device {
 		d.Vectors = vectorsOf(s.Notification)
 	}
 	health, headline := d.verdict(o.Now)
-	d.Health, d.Headline = health, Clean(headline)
+	d.Health, d.Headline = health, text.Clean(headline)
 	return d
 }
 
@@ -75,7 +76,7 @@ func (d *Device) verdict(now time.Time) (Health, string) {
 	case d.Run == nil:
 		return HealthUnknown, "It has not been probed yet."
 	case d.Run.Stale:
-		return HealthUnknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", ago(now, d.Run.Started))
+		return HealthUnknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", text.Ago(now, d.Run.Started))
 	}
 	return HealthOK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
 }
@@ -125,10 +126,10 @@ func (d *Device) gaps(now time.Time) []string {
 		gaps = append(gaps, "Left alone for the time being: "+d.Run.Light.Detail+".")
 	}
 	if c := d.Contracts; c != nil && c.Run != nil && c.Run.Stale {
-		old = append(old, "the contract run, started "+ago(now, c.Run.Started))
+		old = append(old, "the contract run, started "+text.Ago(now, c.Run.Started))
 	}
 	if r := d.Resources; r != nil && r.Run != nil && r.Run.Stale {
-		old = append(old, "the inventory, started "+ago(now, r.Run.Started))
+		old = append(old, "the inventory, started "+text.Ago(now, r.Run.Started))
 	}
 	if len(old) > 0 {
 		gaps = append(gaps, "Old: "+strings.Join(old, ", and ")+".")
@@ -145,8 +146,8 @@ func findingsOf(a *state.Assessment) []Finding {
 	for i := range cut(a.Findings) {
 		f := &a.Findings[i]
 		findings = append(findings, Finding{
-			Kind: state.FindingKind(Clean(string(f.Kind))), Severity: severityOf(f.Severity), Subject: Clean(f.Subject),
-			Message: Clean(f.Message), Meaning: Clean(f.Meaning), Action: Clean(f.Action),
+			Kind: state.FindingKind(text.Clean(string(f.Kind))), Severity: severityOf(f.Severity), Subject: text.Clean(f.Subject),
+			Message: text.Clean(f.Message), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
 		})
 	}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return bySeverity(a.Severity, b.Severity) })
@@ -172,8 +173,8 @@ func identityOf(info *state.Device) *Identity {
 		return nil
 	}
 	return &Identity{
-		Driver: Clean(info.Driver), Transport: Clean(info.Transport), Firmware: Clean(info.Firmware), VendorID: info.VendorID,
-		VendorPartID: info.VendorPartID, HWVersion: info.HWVersion, NodeGUID: Clean(info.NodeGUID),
+		Driver: text.Clean(info.Driver), Transport: text.Clean(info.Transport), Firmware: text.Clean(info.Firmware), VendorID: info.VendorID,
+		VendorPartID: info.VendorPartID, HWVersion: info.HWVersion, NodeGUID: text.Clean(info.NodeGUID),
 		CompletionVectors: count(info.CompletionVectors),
 	}
 }
@@ -185,8 +186,8 @@ func runOf(r *state.Run, kind state.Kind, o *Options) *Run {
 	}
 	after, ages := o.StaleAfter[kind]
 	return &Run{
-		Started: moment(r.Started), Duration: seconds(r.Duration), Outcome: state.Outcome(Clean(string(r.Outcome))),
-		Error: Clean(r.Error), FailedVerb: Clean(r.FailedVerb), Errno: Clean(r.Errno), Verb: Clean(r.Verb),
+		Started: moment(r.Started), Duration: seconds(r.Duration), Outcome: state.Outcome(text.Clean(string(r.Outcome))),
+		Error: text.Clean(r.Error), FailedVerb: text.Clean(r.FailedVerb), Errno: text.Clean(r.Errno), Verb: text.Clean(r.Verb),
 		Stale: ages && o.Now.Sub(r.Started) > after, Light: lightOf(r.Light),
 	}
 }
@@ -195,7 +196,7 @@ func lightOf(l *state.Light) *Light {
 	if l == nil {
 		return nil
 	}
-	return &Light{Reason: state.LightReason(Clean(string(l.Reason))), Detail: Clean(l.Detail)}
+	return &Light{Reason: state.LightReason(text.Clean(string(l.Reason))), Detail: text.Clean(l.Detail)}
 }
 
 // stuckOf returns the children that have not ended.
@@ -203,7 +204,7 @@ func stuckOf(s *state.DeviceState) []Stuck {
 	var stuck []Stuck
 	add := func(kind state.Kind, c *state.Stuck) {
 		if c != nil {
-			stuck = append(stuck, Stuck{Kind: kind, PID: c.PID, Verb: Clean(c.Verb), Since: moment(c.Since)})
+			stuck = append(stuck, Stuck{Kind: kind, PID: c.PID, Verb: text.Clean(c.Verb), Since: moment(c.Since)})
 		}
 	}
 	add(state.KindProbe, s.Stuck)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // latenciesOf sums up the measurements of a run over the completion vectors: by
@@ -130,7 +131,7 @@ func vectorsOf(n *state.Notification) []Vector {
 			usual[w] = state.UsualLatency(vectors, v.Path, v.Port)
 		}
 		list = append(list, Vector{
-			Number: v.Vector, Port: v.Port, Path: state.LatencyPath(Clean(string(v.Path))),
+			Number: v.Vector, Port: v.Port, Path: state.LatencyPath(text.Clean(string(v.Path))),
 			Samples: count(v.Count), P50: seconds(v.P50), P99: seconds(v.P99),
 			Wrong: plus(plus(plus(count(v.Missed), v.Spurious), plus(count(v.Misdirected), v.Missing)), len(v.Unsuccessful)),
 			Usual: seconds(usual[w]), Slow: slow[v.Vector], Measured: moment(v.Measured),

@@ -2,11 +2,11 @@ package api
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // simulatedProvider is the provider whose devices exist only to try the exporter.
@@ -37,9 +37,9 @@ func of(s *state.Snapshot, o *Options, problem *Problem) *Status {
 	status := &Status{
 		Version:   Version,
 		Generated: moment(o.Now),
-		Exporter:  Clean(o.Version),
-		Host:      Clean(o.Host),
-		Provider:  Clean(s.Provider),
+		Exporter:  text.Clean(o.Version),
+		Host:      text.Clean(o.Host),
+		Provider:  text.Clean(s.Provider),
 		Simulated: s.Provider == simulatedProvider,
 		Ready:     s.Ready,
 		Health:    HealthOK,
@@ -80,24 +80,4 @@ func moment(t time.Time) time.Time {
 		return time.Time{}
 	}
 	return t
-}
-
-// ago says how long before now something was, in words. What lies ahead, by a clock
-// that was set back, is no time ago.
-func ago(now, then time.Time) string { return Age(now.Sub(then)) + " ago" }
-
-// Age says a duration in words, as roughly as is of use to a reader. One below zero,
-// as by a clock that was set back, is none.
-func Age(d time.Duration) string {
-	d = max(d, 0)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
-	default:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	}
 }

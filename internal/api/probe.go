@@ -1,39 +1,42 @@
 package api
 
-import "rdma_exporter/internal/state"
+import (
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
+)
 
 // addProbe adds what one probe found.
 func (d *Device) addProbe(p *state.Probe) {
-	probe := Probe{Name: Clean(p.Name), Status: state.Status(Clean(string(p.Status))), Duration: seconds(p.Duration)}
+	probe := Probe{Name: text.Clean(p.Name), Status: state.Status(text.Clean(string(p.Status))), Duration: seconds(p.Duration)}
 	for _, f := range cut(p.Failures) {
 		probe.Failures = append(probe.Failures, Failure{
-			Subject: Clean(f.Subject), Verb: Clean(f.Verb), Errno: Clean(f.Errno), Message: Clean(f.Message), Memlock: copied(f.Memlock),
+			Subject: text.Clean(f.Subject), Verb: text.Clean(f.Verb), Errno: text.Clean(f.Errno), Message: text.Clean(f.Message), Memlock: copied(f.Memlock),
 		})
 	}
 	for _, s := range cut(p.Skips) {
 		probe.Skips = append(probe.Skips, Skip{
-			Subject: Clean(s.Subject), Reason: state.SkipReason(Clean(string(s.Reason))), Detail: Clean(s.Detail), Memlock: copied(s.Memlock),
+			Subject: text.Clean(s.Subject), Reason: state.SkipReason(text.Clean(string(s.Reason))), Detail: text.Clean(s.Detail), Memlock: copied(s.Memlock),
 		})
 	}
 	d.Probes = append(d.Probes, probe)
 	d.addSizes(p)
 	for _, i := range cut(p.Inline) {
-		d.MaxInline = append(d.MaxInline, MaxInline{Type: Clean(i.Type), Bytes: count(i.Bytes), Result: state.InlineUntried})
+		d.MaxInline = append(d.MaxInline, MaxInline{Type: text.Clean(i.Type), Bytes: count(i.Bytes), Result: state.InlineUntried})
 	}
 	for _, s := range cut(p.InlineSends) {
 		for i := range d.MaxInline {
-			if m := &d.MaxInline[i]; m.Type == Clean(s.Type) && m.Bytes == count(s.Bytes) {
-				m.Result, m.Detail = state.InlineResult(Clean(string(s.Result))), Clean(s.Detail)
+			if m := &d.MaxInline[i]; m.Type == text.Clean(s.Type) && m.Bytes == count(s.Bytes) {
+				m.Result, m.Detail = state.InlineResult(text.Clean(string(s.Result))), text.Clean(s.Detail)
 			}
 		}
 	}
 	for _, m := range cut(p.Memory) {
 		d.Memory = append(d.Memory, Memory{
-			Object: Clean(m.Object), Profile: Clean(m.Profile), Virtual: count(m.Virtual), Locked: count(m.Locked),
+			Object: text.Clean(m.Object), Profile: text.Clean(m.Profile), Virtual: count(m.Virtual), Locked: count(m.Locked),
 		})
 	}
 	for _, w := range cut(p.Ways) {
-		d.Ways = append(d.Ways, Way{Port: w.Port, Path: state.LatencyPath(Clean(string(w.Path))), By: Clean(w.By), InsteadOf: Clean(w.InsteadOf)})
+		d.Ways = append(d.Ways, Way{Port: w.Port, Path: state.LatencyPath(text.Clean(string(w.Path))), By: text.Clean(w.By), InsteadOf: text.Clean(w.InsteadOf)})
 	}
 	d.MaxInline, d.Memory, d.Ways = cut(d.MaxInline), cut(d.Memory), cut(d.Ways)
 }
@@ -52,11 +55,11 @@ func (d *Device) addSizes(p *state.Probe) {
 			return
 		}
 		size := Size{
-			Object: Clean(object), Profile: Clean(profile), Attribute: attribute,
+			Object: text.Clean(object), Profile: text.Clean(profile), Attribute: attribute,
 			Requested: requested, Actual: actual, Queried: queried,
 		}
 		if c := clamps[key{profile, object, name}]; c != nil {
-			size.Configured, size.LimitName = new(c.Configured), Clean(c.Limit)
+			size.Configured, size.LimitName = new(c.Configured), text.Clean(c.Limit)
 		}
 		d.Sizes = append(d.Sizes, size)
 	}

@@ -1,6 +1,9 @@
 package api
 
-import "rdma_exporter/internal/state"
+import (
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
+)
 
 // problemOf returns what is wrong with the host; nil if nothing is.
 func problemOf(s *state.Snapshot) *Problem {
@@ -8,7 +11,7 @@ func problemOf(s *state.Snapshot) *Problem {
 	case s.DiscoveryError != "":
 		return &Problem{
 			Kind: ProblemDiscovery, Health: HealthCritical,
-			Message: "The RDMA devices could not be listed: " + Clean(s.DiscoveryError),
+			Message: "The RDMA devices could not be listed: " + text.Clean(s.DiscoveryError),
 			Action: "See whether the user that the exporter runs as can read the list: `ls -l /sys/class/infiniband`. " +
 				"In a container, mount /sys of the host; if it is mounted elsewhere, say where with `--path.sysfs`. " +
 				"What is told of devices is from before, and devices that were added since are missing.",

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // resourcesOf returns what is known of the objects on a device; nil for nothing. info
@@ -29,17 +30,17 @@ func resourcesOf(r *state.Resources, info *state.Device, o *Options) *Resources 
 func (r *Resources) addInventory(i *state.Inventory) {
 	r.PIDsVisible = new(i.PIDsVisible)
 	for _, q := range cut(i.QueuePairs) {
-		r.QueuePairs = append(r.QueuePairs, QueuePairs{Type: Clean(q.Type), State: Clean(q.State), Objects: count(q.Objects)})
+		r.QueuePairs = append(r.QueuePairs, QueuePairs{Type: text.Clean(q.Type), State: text.Clean(q.State), Objects: count(q.Objects)})
 	}
 	all := make(map[int]int64)
 	for n := range cut(i.Owners) {
 		o := &i.Owners[n]
 		owner := Owner{
-			PID: o.PID, Comm: Clean(o.Comm), ContainerID: Clean(o.ContainerID), PodUID: Clean(o.PodUID),
+			PID: o.PID, Comm: text.Clean(o.Comm), ContainerID: text.Clean(o.ContainerID), PodUID: text.Clean(o.PodUID),
 			Types: make([]TypeCount, 0, len(o.Objects)),
 		}
 		for _, c := range cut(o.Objects) {
-			owner.Types = append(owner.Types, TypeCount{Type: Clean(c.Type), Objects: count(c.Objects)})
+			owner.Types = append(owner.Types, TypeCount{Type: text.Clean(c.Type), Objects: count(c.Objects)})
 			all[o.PID] = plus(all[o.PID], c.Objects)
 		}
 		if m := o.Memlock; m != nil {
@@ -52,8 +53,8 @@ func (r *Resources) addInventory(i *state.Inventory) {
 	})
 	for _, g := range cut(i.Cgroups) {
 		r.Cgroups = append(r.Cgroups, Cgroup{
-			Cgroup: Clean(g.Cgroup), ContainerID: Clean(g.ContainerID), PodUID: Clean(g.PodUID),
-			Resource: Clean(g.Resource), Objects: count(g.Current), Limit: limitOf(g.Limit),
+			Cgroup: text.Clean(g.Cgroup), ContainerID: text.Clean(g.ContainerID), PodUID: text.Clean(g.PodUID),
+			Resource: text.Clean(g.Resource), Objects: count(g.Current), Limit: limitOf(g.Limit),
 		})
 	}
 }
@@ -102,7 +103,7 @@ func typeOf(kind string, r *state.Resources, info *state.Device) Type {
 	}
 	for _, n := range i.Incomplete {
 		if n.Type == kind {
-			t.Incomplete, t.IncompleteDetail = state.IncompleteReason(Clean(string(n.Reason))), Clean(n.Detail)
+			t.Incomplete, t.IncompleteDetail = state.IncompleteReason(text.Clean(string(n.Reason))), text.Clean(n.Detail)
 		}
 	}
 	return t

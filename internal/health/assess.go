@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 const (
@@ -120,7 +121,7 @@ func (a *assessor) add(o observation) {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)
 			// One pass, so that what is put in is not searched again.
-			f.Action = strings.NewReplacer(append([]string{"{device}", quoted(a.device)}, o.replace...)...).Replace(e.Action)
+			f.Action = strings.NewReplacer(append([]string{"{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
 		}
 	}
 	a.found = append(a.found, found{Finding: f, size: o.size})

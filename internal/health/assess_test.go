@@ -126,7 +126,7 @@ func TestNearLimit(t *testing.T) {
 		{"nearly all", device(users("qp", 9999999), limit("max_qp", 10000000)), []want{{critical, "qp", []string{": 99.9 %"}, nil}}},
 		{"more than there can be", device(users("qp", 200), limit("max_qp", 100)), []want{{critical, "qp", []string{"200 %"}, nil}}},
 		{"nearly ten times that", device(users("qp", 999), limit("max_qp", 100)), []want{{critical, "qp", []string{": 999 %"}, nil}}},
-		{"ten times that", device(users("qp", 1000), limit("max_qp", 100)), []want{{critical, "qp", []string{"more than 999 %"}, nil}}},
+		{"ten times that", device(users("qp", 1000), limit("max_qp", 100)), []want{{critical, "qp", []string{">999 %"}, nil}}},
 		{"no limit", device(users("qp", 100), limit("max_qp", 0)), nil},
 		{"a limit that is none", device(users("qp", 100), limit("max_qp", -1)), nil},
 		{"a limit that is not told", device(users("qp", 100), limit("max_qp_wr", 1)), nil},
@@ -228,6 +228,8 @@ func TestCgroupNearLimit(t *testing.T) {
 			switch {
 			case r == '\'':
 				quoted = `'/x'\''x'`
+			case r != ' ' && unicode.IsSpace(r):
+				quoted = "'/x x'"
 			case r == '`' || !unicode.IsPrint(r):
 				quoted = "'/x\uFFFDx'"
 			case !strings.ContainsRune(plain, r):
@@ -323,7 +325,7 @@ func TestOrphaned(t *testing.T) {
 		{"of no number", dev(true, time.Hour, state.TypeCount{Type: "qp"}), "", ""},
 		{"just found", dev(true, 0, pds, qps), "", ""},
 		{"nearly old enough", dev(true, time.Minute-1, pds, qps), "", ""},
-		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Inventories have found such objects since 2026-03-01T11:59:00Z, for 1m0s.", ""},
+		{"old enough", dev(true, time.Minute, pds, qps), "39 objects (37 qp, 2 pd). Inventories have found such objects since 2026-03-01 11:59:00 UTC, for 1 min.", ""},
 		{"of unknown age", dev(true, -1, qps), "", ""},
 		{"out of sight", dev(false, time.Hour, pds, qps), "", "39 objects (37 qp, 2 pd)"},
 	} {
@@ -391,7 +393,7 @@ func TestLeaked(t *testing.T) {
 	check(t, left(), health.Default(), state.FindingLeaked)
 	check(t, left(state.Leaked{Type: "qp", Since: since(time.Hour)}), health.Default(), state.FindingLeaked)
 	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: taken()}), health.Default(), state.FindingLeaked,
-		want{state.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01T12:00:00Z, for 0s"}, []string{"--device.exclude=rxe0"}})
+		want{state.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01 12:00:00 UTC, for 0 s"}, []string{"--device.exclude=rxe0"}})
 	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute - 1)}), health.Default(), state.FindingLeaked,
 		want{state.SeverityWarning, subject, nil, nil})
 	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute)}), health.Default(), state.FindingLeaked,
@@ -400,7 +402,7 @@ func TestLeaked(t *testing.T) {
 		state.Leaked{Type: "qp", Objects: 1, Since: taken()}, state.Leaked{Type: "mr", Objects: 3, Since: since(time.Hour)},
 		state.Leaked{Type: "pd", Objects: 0, Since: since(time.Hour * 9)},
 	), health.Default(), state.FindingLeaked,
-		want{state.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01T11:00:00Z, for 1h0m0s"}, nil})
+		want{state.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01 11:00:00 UTC, for 1 h"}, nil})
 }
 
 // What was refused is told by type and errno, whichever kind of run was refused it.
@@ -438,8 +440,8 @@ func TestStuck(t *testing.T) {
 			Resources: &state.Resources{Stuck: &state.Stuck{PID: 815, Since: taken()}},
 		}
 		check(t, s, health.Default(), state.FindingStuck,
-			want{state.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01T12:00:00Z, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
-			want{state.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01T12:00:00Z."}, []string{"cat /proc/815/stack"}})
+			want{state.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
+			want{state.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
 		s.Resources = nil
 		check(t, s, health.Default(), state.FindingStuck, want{state.SeverityCritical, "pid 814", nil, nil})
 	}
@@ -485,7 +487,7 @@ func TestCQUnfillable(t *testing.T) {
 	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), state.FindingCQUnfillable,
 		want{
 			state.SeverityInfo, "cq",
-			[]string{"9 completion queues with 65536 entries", "largest has 8191, and is of pid 7 (trainer)."},
+			[]string{"9 completion queues with 65,536 entries", "largest has 8191, and is of pid 7 (trainer)."},
 			[]string{"`rdma resource show cq dev rxe0 pid 7`"},
 		})
 	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), state.FindingCQUnfillable,
@@ -494,7 +496,7 @@ func TestCQUnfillable(t *testing.T) {
 	thresholds.CQEntries = 0
 	check(t, dev(&state.CQSum{Objects: 1}), thresholds, state.FindingCQUnfillable)
 	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), state.FindingCQUnfillable,
-		want{state.SeverityInfo, "cq", []string{"has 1048576."}, []string{"`rdma resource show cq dev rxe0`"}})
+		want{state.SeverityInfo, "cq", []string{"has 1,048,576."}, []string{"`rdma resource show cq dev rxe0`"}})
 }
 
 func TestIncomplete(t *testing.T) {
@@ -522,7 +524,7 @@ func TestIncomplete(t *testing.T) {
 			want{w, "pd", nil, []string{"Raise `--inventory.timeout`"}},
 			want{w, "cq", nil, []string{"`rdma resource show cq dev rxe0`"}},
 			want{w, "cm_id", []string{"(cm_id: EPERM)"}, []string{"`rdma resource show cm_id link rxe0`"}},
-			want{i, "qp, mr", []string{"120000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--inventory.max-objects`"}},
+			want{i, "qp, mr", []string{"120,000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--inventory.max-objects`"}},
 			want{i, "srq, ctx", []string{"one by one: srq, ctx."}, []string{"newer kernel"}})
 	})
 	last := func(outcome state.Outcome) *state.DeviceState {
@@ -539,7 +541,7 @@ func TestIncomplete(t *testing.T) {
 		for _, outcome := range []state.Outcome{state.OutcomeFailed, state.OutcomeTimeout, state.OutcomeCrashed} {
 			check(t, last(outcome), health.Default(), kind, want{
 				w, "the inventory",
-				[]string{"2026-03-01T13:00:00Z", "outcome " + string(outcome) + ": killed after 30s", "of objects is of 2026-03-01T12:00:00Z"},
+				[]string{"2026-03-01 13:00:00 UTC", "outcome " + string(outcome) + ": killed after 30s", "of objects is of 2026-03-01 12:00:00 UTC"},
 				[]string{"`rdma resource show rxe0`"},
 			})
 		}
@@ -668,5 +670,5 @@ func TestOverflow(t *testing.T) {
 	s := device(state.Inventory{Objects: []state.ObjectCount{
 		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
 	}}, state.Limit{Name: "max_qp", Value: 10})
-	check(t, s, health.Default(), state.FindingNearLimit, want{state.SeverityCritical, "qp", []string{"9223372036854775807 queue pairs", "more than 999 %"}, nil})
+	check(t, s, health.Default(), state.FindingNearLimit, want{state.SeverityCritical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // unusable finds that the last run of the probes did not come to know the device.
@@ -20,7 +21,7 @@ func (a *assessor) unusable() {
 		message += fmt.Sprintf(" That was run %d in a row that failed.", a.state.Failures)
 	}
 	if ok := a.state.LastSuccess; !ok.IsZero() {
-		message += fmt.Sprintf(" The last one that was ok was started at %s.", moment(ok))
+		message += fmt.Sprintf(" The last one that was ok was started at %s.", text.Moment(ok))
 	}
 	a.add(observation{
 		kind: state.FindingUnusable, entry: whyUnusable(run), message: message,
@@ -92,8 +93,8 @@ func (a *assessor) ports() {
 		}
 		a.add(observation{
 			kind: state.FindingPortDown, entry: group.entry, severity: severity,
-			subject: subject + few(numbers, ", "),
-			message: fmt.Sprintf("Of %s, %d active: %s.", plural(len(all), "port"), len(active), few(states, ", ")),
+			subject: subject + text.Join(numbers, ", ", maxFew),
+			message: fmt.Sprintf("Of %s, %d active: %s.", text.Plural(len(all), "port"), len(active), text.Join(states, ", ", maxFew)),
 		})
 	}
 }
@@ -116,8 +117,8 @@ func (a *assessor) contracts() {
 		name := word(c.Name)
 		message := "The device breaks the contract " + name + "."
 		for _, part := range [][2]string{{"Observed", c.Observed}, {"Expected", c.Expected}, {"Asked", c.Asked}} {
-			if text := prose(part[1]); text != "" {
-				message += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(text, "."))
+			if said := prose(part[1]); said != "" {
+				message += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(said, "."))
 			}
 		}
 		a.add(observation{

@@ -43,7 +43,7 @@ func TestUnusable(t *testing.T) {
 		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
 		check(t, s, health.Default(), kind, want{
 			state.SeverityCritical, "ibv_open_device EIO",
-			[]string{"the run does not say why", "run 7 in a row that failed", "ok was started at 2026-03-01T11:00:00Z"},
+			[]string{"the run does not say why", "run 7 in a row that failed", "ok was started at 2026-03-01 11:00:00 UTC"},
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}

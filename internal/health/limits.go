@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // limited are the types of object that a device has a limit for, with its name.
@@ -56,15 +57,15 @@ func (a *assessor) nearLimit() {
 		}
 		o := observation{
 			kind: state.FindingNearLimit, severity: severity, subject: kind, size: ratio,
-			message: fmt.Sprintf("The device has %s and allows %d (%s): %s.", noun(kind, objects), limit, name, percent(objects, limit)),
+			message: fmt.Sprintf("The device has %s and allows %s (%s): %s.", text.Objects(objects, kind), text.Number(limit), name, text.Percent(objects, limit)),
 			replace: []string{"{show}", a.show(kind, 0)},
 		}
 		owner, held := a.largest(kind)
 		switch {
 		case kernel > held:
-			o.message += fmt.Sprintf(" The kernel itself has most of them: %d.", kernel)
+			o.message += fmt.Sprintf(" The kernel itself has most of them: %s.", text.Number(kernel))
 		case owner != nil:
-			o.message += fmt.Sprintf(" The largest owner has %d: %s%s.", held, ownerName(owner), place(owner.ContainerID, owner.PodUID))
+			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner), place(owner.ContainerID, owner.PodUID))
 			o.replace = []string{"{show}", a.show(kind, owner.PID)}
 		}
 		a.add(o)
@@ -109,18 +110,18 @@ func (a *assessor) cgroups() {
 		}
 		subject := "cgroup " + word(g.Cgroup)
 		if g.ContainerID != "" {
-			subject = "container " + short(g.ContainerID)
+			subject = "container " + text.ShortID(g.ContainerID)
 		}
 		who, resource := subject+place("", g.PodUID), word(g.Resource)
-		message := fmt.Sprintf("In use by %s: %d %s, of which none is allowed (rdma.max).", who, g.Current, resource)
+		message := fmt.Sprintf("In use by %s: %s %s, of which none is allowed (rdma.max).", who, text.Number(g.Current), resource)
 		if g.Limit > 0 {
-			message = fmt.Sprintf("In use by %s: %d of the %d %s that are allowed (rdma.max), %s.",
-				who, g.Current, g.Limit, resource, percent(g.Current, g.Limit))
+			message = fmt.Sprintf("In use by %s: %s of the %s %s that are allowed (rdma.max), %s.",
+				who, text.Number(g.Current), text.Number(g.Limit), resource, text.Percent(g.Current, g.Limit))
 		}
 		a.add(observation{
 			kind: state.FindingCgroupNearLimit, severity: severity, size: ratio,
 			subject: subject + " " + resource, message: message,
-			replace: []string{"{cgroup}", quoted(printable(g.Cgroup)), "{resource}", resource},
+			replace: []string{"{cgroup}", text.Quoted(g.Cgroup), "{resource}", resource},
 		})
 	}
 }
@@ -146,7 +147,7 @@ func (a *assessor) memlock() {
 		a.add(observation{
 			kind: state.FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
 			message: fmt.Sprintf("%s are %s %s%s, of the %s that it may have in place (RLIMIT_MEMLOCK): %s.",
-				bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), bytes(m.Limit), percent(held, m.Limit)),
+				text.Bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
 			replace: []string{"{pid}", fmt.Sprint(o.PID)},
 		})
 	}

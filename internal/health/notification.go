@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // measurement is a measurement of completions. Of one of an earlier run than the last,
@@ -64,22 +65,22 @@ func (a *assessor) notification() {
 			}
 			all = sum(all, int64(n))
 			a.wrongNow = a.wrongNow || m.earlier.IsZero()
-			text := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
+			line := fmt.Sprintf("%s %s on port %d, vector %d: %d", word(string(m.Path)), word(string(m.Mode)), m.Port, m.Vector, n)
 			if w.entry == caseUnsuccessful {
-				text += " (" + statuses(m.Unsuccessful) + ")"
+				line += " (" + statuses(m.Unsuccessful) + ")"
 			}
-			text += fmt.Sprintf(", while %s went well", plural(m.Count, "sample"))
+			line += fmt.Sprintf(", while %s went well", text.Plural(m.Count, "sample"))
 			if !m.earlier.IsZero() {
-				text += ", last measured at " + moment(m.earlier)
+				line += ", last measured at " + text.Moment(m.earlier)
 			}
-			where = append(where, text)
+			where = append(where, line)
 		}
 		if all == 0 {
 			continue
 		}
 		a.add(observation{
 			kind: state.FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
-			message: fmt.Sprintf(w.message, all) + ". By measurement: " + few(where, "; ") + ".",
+			message: fmt.Sprintf(w.message, all) + ". By measurement: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}
 }
@@ -90,7 +91,7 @@ func statuses(all []string) string {
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(all))) {
 		texts = append(texts, word(s))
 	}
-	return few(texts, ", ")
+	return text.Join(texts, ", ", maxFew)
 }
 
 // slowVectors finds the completion vectors that are slow beside the others. It is one
@@ -111,22 +112,19 @@ func (a *assessor) slowVectors() {
 			continue
 		}
 		numbers = append(numbers, fmt.Sprint(v.Vector))
-		text := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, latency(v.P50), latency(v.P99))
+		line := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, text.Duration(v.P50), text.Duration(v.P99))
 		if len(texts) < maxFew { // What is usual takes a while to find out, and no more are told.
 			usual := state.UsualLatency(vectors, v.Path, v.Port)
-			text += fmt.Sprintf(", where %s are usual (%s on port %d, measured at %s)", latency(usual), word(string(v.Path)), v.Port, moment(v.Measured))
+			line += fmt.Sprintf(", where %s are usual (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(v.Measured))
 		}
-		texts = append(texts, text)
+		texts = append(texts, line)
 	}
 	subject := "vector "
 	if len(numbers) > 1 {
 		subject = "vectors "
 	}
 	a.add(observation{
-		kind: state.FindingSlowVector, subject: subject + few(numbers, ", "), size: float64(len(numbers)),
-		message: fmt.Sprintf("Of %s that were measured, %d slow: %s.", plural(len(vectors), "completion vector"), len(numbers), few(texts, "; ")),
+		kind: state.FindingSlowVector, subject: subject + text.Join(numbers, ", ", maxFew), size: float64(len(numbers)),
+		message: fmt.Sprintf("Of %s that were measured, %d slow: %s.", text.Plural(len(vectors), "completion vector"), len(numbers), text.Join(texts, "; ", maxFew)),
 	})
 }
-
-// latency returns a short time for people.
-func latency(d time.Duration) string { return max(d, 0).Round(100 * time.Nanosecond).String() }

@@ -109,12 +109,12 @@ func TestSlowVector(t *testing.T) {
 	check(t, dev(5, 5, 24), health.Default(), kind)
 	check(t, dev(5, 5, 80), health.Default(), kind, want{
 		state.SeverityInfo, "vector 2",
-		[]string{"Of 3 completion vectors that were measured, 1 slow: vector 2 takes 80µs in the median and 160.1µs at the 99th percentile, where 5µs are usual (loopback on port 1, measured at 2026-03-01T12:00:00Z)."},
+		[]string{"Of 3 completion vectors that were measured, 1 slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, where 5 µs are usual (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
 		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
 	})
 	alone(t, dev(5, 5, 80), kind)
 	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
-		state.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50µs", "; and 2 more."}, nil,
+		state.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
 	})
 	vanished := dev(5, 5, 80)
 	vanished.Present = false

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // ownerless finds the objects of dead processes or, where those cannot be told from
@@ -40,7 +41,7 @@ func (a *assessor) ownerless() {
 	if !a.inventory.PIDsVisible {
 		a.add(observation{
 			kind: state.FindingPIDsInvisible, subject: "owners",
-			message: fmt.Sprintf("Of unknown owners: %s (%s).", noun("", objects), list(counts)),
+			message: fmt.Sprintf("Of unknown owners: %s (%s).", text.Objects(objects, ""), list(counts)),
 			replace: replace,
 		})
 		return
@@ -52,7 +53,7 @@ func (a *assessor) ownerless() {
 	}
 	a.add(observation{
 		kind: state.FindingOrphaned, subject: "user objects",
-		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", noun("", objects), list(counts), moment(since), span(age)),
+		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
 		replace: replace,
 	})
 }
@@ -79,7 +80,7 @@ func (a *assessor) leaked() {
 	a.add(observation{
 		kind: state.FindingLeaked, severity: severity, subject: "the exporter's own objects",
 		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
-			noun("", objects), list(counts), moment(since), span(age)),
+			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
 }
@@ -126,7 +127,7 @@ func (a *assessor) undestroyed() {
 		a.add(observation{
 			kind: state.FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
 			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
-				where, noun(r.kind, int64(n)), errno, r.attempts),
+				where, text.Objects(int64(n), r.kind), errno, r.attempts),
 			replace: []string{"{type}", kind},
 		})
 	}
@@ -149,16 +150,16 @@ func (a *assessor) queuePairs() {
 	if failed <= 0 || failed < a.t.QPErrors {
 		return
 	}
-	states, dev := fmt.Sprintf("In the state err: %s", noun("qp", broken)), "ERR"
+	states, dev := fmt.Sprintf("In the state err: %s", text.Objects(broken, "qp")), "ERR"
 	switch {
 	case broken == 0:
-		states, dev = fmt.Sprintf("In the state sqe: %s", noun("qp", sqe)), "SQE"
+		states, dev = fmt.Sprintf("In the state sqe: %s", text.Objects(sqe, "qp")), "SQE"
 	case sqe > 0:
-		states += fmt.Sprintf("; in the state sqe: %d", sqe)
+		states += "; in the state sqe: " + text.Number(sqe)
 	}
-	message := fmt.Sprintf("%s; of %d in all.", states, all)
+	message := fmt.Sprintf("%s; of %s in all.", states, text.Number(all))
 	if passing > 0 {
-		message += fmt.Sprintf(" %d of them do not count: the exporter breaks some on purpose, and processes that end leave some behind for a moment.", passing)
+		message += fmt.Sprintf(" %s of them do not count: the exporter breaks some on purpose, and processes that end leave some behind for a moment.", text.Number(passing))
 	}
 	a.add(observation{
 		kind: state.FindingQPError, subject: "qp",
@@ -173,7 +174,7 @@ func (a *assessor) unfillable() {
 	if u == nil || u.Entries <= 0 || u.Entries < a.t.CQEntries {
 		return
 	}
-	message := fmt.Sprintf("%s with %d entries together can never be filled by what uses them. The largest has %d", noun("cq", u.Objects), u.Entries, u.Largest)
+	message := fmt.Sprintf("%s with %s entries together can never be filled by what uses them. The largest has %s", text.Objects(u.Objects, "cq"), text.Number(u.Entries), text.Number(u.Largest))
 	if u.PID > 0 {
 		message += fmt.Sprintf(", and is of %s", ownerName(a.owner(u.PID)))
 	}
@@ -192,6 +193,3 @@ func (a *assessor) owner(pid int) *state.Owner {
 	}
 	return &state.Owner{PID: pid}
 }
-
-// span returns a duration for people.
-func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // aborted finds that the last run of the probes, or a process of the last contract
@@ -32,7 +33,7 @@ func (a *assessor) aborted() {
 		}
 		a.add(observation{
 			kind: state.FindingRunAborted, entry: string(ended), subject: "the contract run, at " + word(v.Name),
-			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
+			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
 		})
 	}
 }
@@ -50,7 +51,7 @@ func (a *assessor) ended() {
 		if ended == "" {
 			return
 		}
-		subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, moment(run.Started), ended)
+		subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), ended)
 		if run.Verb != "" {
 			subject += ", in " + word(run.Verb)
 			message += ", in " + word(run.Verb)
@@ -74,7 +75,7 @@ func (a *assessor) ended() {
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(state.FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
 			kind: state.FindingRunAborted, entry: string(state.OutcomeFailed), severity: state.SeverityWarning, subject: "the contract run",
-			message: fmt.Sprintf("The last run of the contract run, started at %s, failed: %s.", moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
+			message: fmt.Sprintf("The last run of the contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
 		})
 	}
 }
@@ -162,7 +163,7 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 		entry = caseShort
 	}
 	name := cmp.Or(word(p.Name), "unknown")
-	message := fmt.Sprintf("The probe %s failed: %s.", name, few(texts, "; "))
+	message := fmt.Sprintf("The probe %s failed: %s.", name, text.Join(texts, "; ", maxFew))
 	if limit != nil {
 		message += memlockText(*limit)
 	}
@@ -193,7 +194,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 
 // memlockText says what the limit on locked memory is, as an addition to a message.
 func memlockText(limit int64) string {
-	return fmt.Sprintf(" The exporter's processes may lock %s (RLIMIT_MEMLOCK).", bytes(max(limit, 0)))
+	return fmt.Sprintf(" The exporter's processes may lock %s (RLIMIT_MEMLOCK).", text.Bytes(max(limit, 0)))
 }
 
 // failureText returns one thing that went wrong in words. The message mostly names

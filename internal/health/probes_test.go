@@ -54,7 +54,7 @@ func TestRunAborted(t *testing.T) {
 		s := failed(hung)
 		check(t, s, health.Default(), kind, want{
 			c, "the probes, in ibv_create_qp",
-			[]string{"The last run of the probes, started at 2026-03-01T12:00:00Z, was killed at its deadline, in ibv_create_qp: no end within 10s"},
+			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline, in ibv_create_qp: no end within 10s"},
 			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
 		})
 		alone(t, s, kind)
@@ -130,7 +130,7 @@ func TestRunAborted(t *testing.T) {
 		s := looked(good, verdict)
 		check(t, s, health.Default(), kind, want{
 			c, "the contract run, at qp_destroy_busy_multicast",
-			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01T11:59:00Z: the process that judged it was killed."},
+			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01 11:59:00 UTC: the process that judged it was killed."},
 			nil,
 		})
 		alone(t, s, kind)

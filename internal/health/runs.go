@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // stuck finds children that were killed and do not end.
@@ -21,7 +22,7 @@ func (a *assessor) stuck() {
 		}
 		a.add(observation{
 			kind: state.FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
-			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, moment(s.Since), in),
+			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)},
 		})
 	}
@@ -46,7 +47,7 @@ func (a *assessor) incomplete() {
 			size += float64(objects)
 			types = append(types, word(n.Type))
 			if objects > 0 {
-				sized = append(sized, noun(n.Type, objects))
+				sized = append(sized, text.Objects(objects, n.Type))
 			} else { // Nobody counted them, or there are none.
 				sized = append(sized, word(n.Type))
 			}
@@ -106,7 +107,7 @@ func (a *assessor) lastInventory() {
 	if !slices.Contains(state.Outcomes(), last.Outcome) {
 		outcome = cmp.Or(word(outcome), "in no known way")
 	}
-	message := fmt.Sprintf("The inventory that was started at %s ended with the outcome %s", moment(last.Started), outcome)
+	message := fmt.Sprintf("The inventory that was started at %s ended with the outcome %s", text.Moment(last.Started), outcome)
 	if last.Error != "" {
 		message += ": " + word(last.Error)
 	}
@@ -116,7 +117,7 @@ func (a *assessor) lastInventory() {
 	case fresh:
 		message += ". It took an inventory nevertheless."
 	case a.resources.Inventory != nil:
-		message += fmt.Sprintf(". What is told of objects is of %s.", moment(a.resources.Taken))
+		message += fmt.Sprintf(". What is told of objects is of %s.", text.Moment(a.resources.Taken))
 	default:
 		message += ". Nothing is known of the objects on the device."
 	}

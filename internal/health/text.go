@@ -6,79 +6,25 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 const (
-	// maxWord is the longest word from outside, and maxProse the longest text, in
-	// runes. Paths of cgroups are part of commands, and so are never cut.
-	maxWord  = 200
+	// maxProse is the longest text from outside, in characters.
 	maxProse = 500
 	// maxFew is how many of many things a message lists.
 	maxFew = 3
-	// shortID is how much of a container's id is told: as much as its runtime prints.
-	shortID = 12
 )
 
-// printable returns s without what a terminal might take for a command, or a reader
-// for something else: anything that is not printable is replaced.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
+// word returns a name from outside, no longer than need be. Paths of cgroups are part of
+// commands, and so are never cut.
+func word(s string) string { return text.Cut(text.Clean(s), text.MaxName) }
 
-// word is printable for what need not be whole.
-func word(s string) string { return cut(printable(s), maxWord) }
-
-// prose is word for texts of several words, which may have had several lines.
-func prose(s string) string { return cut(printable(strings.Join(strings.Fields(s), " ")), maxProse) }
-
-// cut returns no more than n runes of a text.
-func cut(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "…"
-		}
-		n--
-	}
-	return s
-}
-
-// few joins the first of many texts, and says how many there are beyond.
-func few(texts []string, separator string) string {
-	more := len(texts) - maxFew
-	if more <= 0 {
-		return strings.Join(texts, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(texts[:maxFew], separator), separator, more)
-}
-
-// plural counts things.
-func plural(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
-
-// quoted returns a printable word as a shell takes it for one word.
-func quoted(s string) string {
-	// A backtick would end the command in the text around it.
-	s = strings.ReplaceAll(s, "`", string(unicode.ReplacementChar))
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/_.:@%+-", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+// prose is word for texts of several words.
+func prose(s string) string {
+	return text.Cut(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
 }
 
 // show returns the command that lists the objects of a type, those of one process if
@@ -89,26 +35,11 @@ func (a *assessor) show(kind string, pid int, extra ...string) string {
 	if kind == "qp" || kind == "cm_id" {
 		by = "link"
 	}
-	command := []string{"rdma resource show", quoted(word(kind)), by, quoted(a.device)}
+	command := []string{"rdma resource show", text.Quoted(word(kind)), by, text.Quoted(a.device)}
 	if pid > 0 {
 		command = append(command, "pid", strconv.Itoa(pid))
 	}
 	return strings.Join(append(command, extra...), " ")
-}
-
-// noun returns what n objects of a type are called, of any type if kind is empty.
-func noun(kind string, n int64) string {
-	name, known := map[string]string{
-		"": "object", "pd": "protection domain", "cq": "completion queue", "qp": "queue pair", "cm_id": "CM id",
-		"mr": "memory region", "ctx": "opened device", "srq": "shared receive queue", "comp_channel": "completion channel",
-	}[kind]
-	if !known {
-		return fmt.Sprintf("%s of type %s", noun("", n), word(kind))
-	}
-	if n != 1 {
-		name += "s"
-	}
-	return fmt.Sprintf("%d %s", n, name)
 }
 
 // ownerName returns how a process is called in a subject.
@@ -123,25 +54,12 @@ func ownerName(o *state.Owner) string {
 func place(containerID, podUID string) string {
 	var s string
 	if containerID != "" {
-		s += ", container " + short(containerID)
+		s += ", container " + text.ShortID(containerID)
 	}
 	if podUID != "" {
 		s += ", pod " + word(podUID)
 	}
 	return s
-}
-
-// short returns the beginning of a container's id.
-func short(id string) string {
-	id = printable(id)
-	n := 0
-	for i := range id {
-		if n == shortID {
-			return id[:i]
-		}
-		n++
-	}
-	return id
 }
 
 // list joins counts by type, the largest first: "37 qp, 2 pd".
@@ -162,7 +80,7 @@ func list(counts []state.TypeCount) string {
 			parts = append(parts, "…")
 			break
 		}
-		parts = append(parts, fmt.Sprintf("%d %s", c.Objects, word(c.Type)))
+		parts = append(parts, text.Number(c.Objects)+" "+word(c.Type))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -201,28 +119,3 @@ func total(counts []state.TypeCount) (all []state.TypeCount, objects int64) {
 	}
 	return all, objects
 }
-
-// percent returns used as part of limit, rounded down so that 100 % is really all.
-func percent(used, limit int64) string {
-	p := float64(used) / float64(limit) * 100
-	if p >= 1000 {
-		return "more than 999 %"
-	}
-	return strconv.FormatFloat(math.Floor(p*10+1e-6)/10, 'f', -1, 64) + " %"
-}
-
-// bytes returns a size for people.
-func bytes(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	size, unit := float64(n), 0
-	for size >= 1024 && unit < 6 {
-		size /= 1024
-		unit++
-	}
-	return strconv.FormatFloat(math.Floor(size*10)/10, 'f', -1, 64) + " " + [...]string{"", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[unit]
-}
-
-// moment returns a time for people.
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }

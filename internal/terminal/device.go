@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // device writes all that there is to say of one device, without the findings at the
@@ -28,11 +29,11 @@ func (p *page) device(d *api.Device, top told) {
 	}
 	p.identity(d)
 	for _, stuck := range d.Stuck {
-		text := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), moment(stuck.Since))
+		line := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), text.Moment(stuck.Since))
 		if stuck.Verb != "" {
-			text += ", in " + stuck.Verb
+			line += ", in " + stuck.Verb
 		}
-		p.labelled("Stuck", p.of(bad, text))
+		p.labelled("Stuck", p.of(bad, line))
 	}
 	p.probes(d)
 	p.contracts(d.Contracts)
@@ -86,7 +87,7 @@ func (p *page) identity(d *api.Device) {
 		}
 		p.labelled("Device", p.of(plain, joined(", ", driver, i.Transport, firmware,
 			fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
-			plural(i.CompletionVectors, "completion vector"))))
+			text.Plural(i.CompletionVectors, "completion vector"))))
 	}
 	for _, port := range d.Ports {
 		s := good

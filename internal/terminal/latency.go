@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // latencies writes how long completions took, by port, path and mode.
@@ -29,7 +30,7 @@ func (p *page) latencies(all []api.Latency) {
 		}
 		t.add(
 			p.cell(plain, fmt.Sprint(l.Port)), p.cell(plain, string(l.Path)), p.cell(plain, string(l.Mode)),
-			p.cell(plain, fmt.Sprint(l.Samples)), p.cell(strong, p50), p.cell(plain, p99),
+			p.cell(plain, text.Number(l.Samples)), p.cell(strong, p50), p.cell(plain, p99),
 			[]span{p.picture(l.Distribution)}, p.cell(bad, wrong(l)),
 		)
 	}
@@ -61,7 +62,7 @@ func wrong(l *api.Latency) string {
 		{l.Unsuccessful, "unsuccessful"},
 	} {
 		if w.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", w.n, w.what))
+			parts = append(parts, text.Number(w.n)+" "+w.what)
 		}
 	}
 	return strings.Join(parts, ", ")

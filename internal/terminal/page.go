@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // style is how text looks.
@@ -53,24 +54,20 @@ const tie = "\u00a0"
 func (p *page) clean(s string) safe {
 	var b strings.Builder
 	for _, r := range s {
-		switch {
-		case string(r) == tie:
-			b.WriteString(tie)
-		case unicode.IsSpace(r):
-			b.WriteByte(' ')
-		case r < utf8.RuneSelf && unicode.IsPrint(r), p.screen.Unicode && unicode.IsPrint(r):
+		if string(r) == tie {
 			b.WriteRune(r)
-		case p.screen.Unicode:
-			b.WriteRune(unicode.ReplacementChar)
-		default:
+			continue
+		}
+		if r = text.Visible(r); r < utf8.RuneSelf || p.screen.Unicode {
+			b.WriteRune(r)
+		} else {
 			b.WriteString(inASCII(r))
 		}
 	}
 	return safe(b.String())
 }
 
-// inASCII returns what stands for a character that is no ASCII, or is not meant to
-// be seen.
+// inASCII returns what stands for a character that is no ASCII.
 func inASCII(r rune) string {
 	switch r {
 	case '…':

@@ -30,11 +30,11 @@ func TestProgress(t *testing.T) {
 	}
 	p.Forget("mlx5_0")
 	want := `probes             1/12 mlx5_0           ok        413 ms
-probes             2/12 mlx5_1           timeout   10.0 s  no end within 10s ...
-contracts          1/12 mlx5_0           crashed   1.00 s  killed by SIGSEGV
-contracts          1/12 mlx5_0           ok        2.00 s
-inventory          1/12 mlx5_1           ok       12.0 ms
-inventory          2/12 mlx5_0           failed   12.0 ms  ??[31m?]0;owned?<b...
+probes             2/12 mlx5_1           timeout     10 s  no end within 10s ...
+contracts          1/12 mlx5_0           crashed      1 s  killed by SIGSEGV
+contracts          1/12 mlx5_0           ok           2 s
+inventory          1/12 mlx5_1           ok         12 ms
+inventory          2/12 mlx5_0           failed     12 ms  ??[31m?]0;owned?<b...
 `
 	if b.String() != want {
 		t.Errorf("it shows\n%s, want\n%s", b.String(), want)

@@ -5,10 +5,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 const (
@@ -18,6 +18,8 @@ const (
 	// maxDetailed is the most devices of which each is told in detail. Of more, only
 	// those are that are not as they should be.
 	maxDetailed = 8
+	// maxNames is the most devices that are named of those with the same finding.
+	maxNames = 6
 )
 
 // Write writes a status to w at once: what is wrong and what to do on top, then the
@@ -48,15 +50,8 @@ func (p *page) report(s *api.Status) {
 	if len(left) > 0 {
 		p.blank()
 		p.wrap(0, 0, p.of(faint, fmt.Sprintf("Left out here: the details of %s that %s nothing wrong with %s. --device=%s shows them.",
-			plural(len(left), "device"), isAre(len(left), "has", "have"), isAre(len(left), "it", "them"), left[0])))
+			text.Plural(len(left), "device"), text.Either(len(left), "has", "have"), text.Either(len(left), "it", "them"), left[0])))
 	}
-}
-
-func isAre(n int, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }
 
 // title says how everything is in one look.
@@ -77,9 +72,9 @@ func (p *page) title(s *api.Status) {
 			parts = append(parts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	text := plural(len(s.Devices), "device")
+	line := text.Plural(len(s.Devices), "device")
 	if len(parts) > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+		line += " (" + strings.Join(parts, ", ") + ")"
 	}
 	all := 0
 	parts = nil
@@ -89,12 +84,12 @@ func (p *page) title(s *api.Status) {
 			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
 	}
-	text += ", " + plural(all, "finding")
+	line += ", " + text.Plural(all, "finding")
 	if all > 0 {
-		text += " (" + strings.Join(parts, ", ") + ")"
+		line += " (" + strings.Join(parts, ", ") + ")"
 	}
-	p.wrap(0, 2, p.of(plain, text+"."))
-	p.wrap(0, 2, p.of(faint, joined(", ", moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
+	p.wrap(0, 2, p.of(plain, line+"."))
+	p.wrap(0, 2, p.of(faint, joined(", ", text.Moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
 	if s.Simulated {
 		p.wrap(0, 2, p.of(odd, "The devices are simulated: they exist only to try the exporter."))
 	}
@@ -103,8 +98,6 @@ func (p *page) title(s *api.Status) {
 		p.advice(healthStyle(s.Problem.Health), strings.ToUpper(string(s.Problem.Health)), "", s.Problem.Message, s.Problem.Action)
 	}
 }
-
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // maxMessage is the most columns of a message at the top. What is longer has its
 // place in the details.
@@ -171,22 +164,13 @@ func (p *page) findings(s *api.Status) told {
 	for _, e := range all {
 		p.blank()
 		p.advice(severityStyle(e.Severity), strings.ToUpper(string(e.Severity)),
-			fmt.Sprintf("%s: %s (%s)", some(e.devices), e.Subject, e.Kind), e.Message, e.Action)
+			fmt.Sprintf("%s: %s (%s)", text.Join(e.devices, ", ", maxNames), e.Subject, e.Kind), e.Message, e.Action)
 	}
 	if more := total - shown; more > 0 {
 		p.blank()
-		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", plural(more, "further finding"), isAre(len(s.Devices), "the device", "their devices"))))
+		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
 	}
 	return top
-}
-
-// some joins names, of which there may be many.
-func some(names []string) string {
-	const most = 6
-	if more := len(names) - most; more > 1 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // overview writes a line about each device.
@@ -264,14 +248,14 @@ func fullest(d *api.Device) string {
 	if d.Resources == nil {
 		return ""
 	}
-	text, most := "", 0.0
+	words, most := "", 0.0
 	for _, t := range d.Resources.Types {
 		if t.Limit == nil {
 			continue
 		}
 		if full := part(t.Objects, *t.Limit); full > most {
-			text, most = fmt.Sprintf("%s %s", t.Type, percent(full)), full
+			words, most = t.Type+" "+percent(t.Objects, *t.Limit), full
 		}
 	}
-	return text
+	return words
 }

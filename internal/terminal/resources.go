@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // resources writes what the kernel holds of the device: for each type how near it is
@@ -27,18 +28,18 @@ func (p *page) resources(r *api.Resources, described bool) {
 		}
 		if n.Limit != nil {
 			used := part(n.Objects, *n.Limit)
-			limit, bar, full = fmt.Sprint(*n.Limit), p.gauge(used), percent(used)
+			limit, bar, full = text.Number(*n.Limit), p.gauge(used), percent(n.Objects, *n.Limit)
 		}
 		notes, s := typeNotes(n)
 		t.add(
-			p.cell(plain, n.Type), p.cell(strong, fmt.Sprint(n.Objects)), p.cell(plain, limit), []span{bar}, p.cell(plain, full),
-			p.cell(plain, fmt.Sprint(n.User)), p.cell(plain, fmt.Sprint(n.Kernel)), p.cell(s, notes),
+			p.cell(plain, n.Type), p.cell(strong, text.Number(n.Objects)), p.cell(plain, limit), []span{bar}, p.cell(plain, full),
+			p.cell(plain, text.Number(n.User)), p.cell(plain, text.Number(n.Kernel)), p.cell(s, notes),
 		)
 	}
 	p.table(t)
 	var states []string
 	for _, q := range r.QueuePairs {
-		states = append(states, fmt.Sprintf("%d %s %s", q.Objects, q.Type, q.State))
+		states = append(states, fmt.Sprintf("%s %s %s", text.Number(q.Objects), q.Type, q.State))
 	}
 	if len(states) > 0 {
 		p.pad(2)
@@ -74,10 +75,10 @@ func typeNotes(n *api.Type) (string, style) {
 	var notes []string
 	s := faint
 	if n.Leaked > 0 {
-		notes, s = append(notes, fmt.Sprintf("%d leaked", n.Leaked)), bad
+		notes, s = append(notes, text.Number(n.Leaked)+" leaked"), bad
 	}
 	if n.Orphaned != nil && *n.Orphaned > 0 {
-		notes, s = append(notes, fmt.Sprintf("%d orphaned", *n.Orphaned)), bad
+		notes, s = append(notes, text.Number(*n.Orphaned)+" orphaned"), bad
 	}
 	if n.Incomplete != "" {
 		notes = append(notes, string(n.Incomplete))
@@ -95,21 +96,21 @@ func (p *page) owners(r *api.Resources) {
 		}
 		var counts []string
 		for _, c := range o.Types {
-			counts = append(counts, fmt.Sprintf("%d %s", c.Objects, c.Type))
+			counts = append(counts, text.Number(c.Objects)+" "+c.Type)
 		}
-		text := strings.Join(counts, ", ")
+		words := strings.Join(counts, ", ")
 		if m := o.Memlock; m != nil {
-			text += fmt.Sprintf("; locked memory %s pinned, %s locked", bytes(m.Pinned), bytes(m.Locked))
+			words += fmt.Sprintf("; locked memory %s pinned, %s locked", bytes(m.Pinned), bytes(m.Locked))
 			if m.Limit != nil {
-				text += fmt.Sprintf(", each of %s (%s)", bytes(*m.Limit), percent(part(max(m.Pinned, m.Locked), *m.Limit)))
+				words += fmt.Sprintf(", each of %s (%s)", bytes(*m.Limit), percent(max(m.Pinned, m.Locked), *m.Limit))
 			}
 		}
-		p.labelled(ownersLabel("Owners", i), p.of(strong, name), p.of(plain, ": "+text+inside(o.ContainerID, o.PodUID)))
+		p.labelled(ownersLabel("Owners", i), p.of(strong, name), p.of(plain, ": "+words+inside(o.ContainerID, o.PodUID)))
 	}
 	var others []string
 	for _, t := range r.Types {
 		if t.Others > 0 {
-			others = append(others, fmt.Sprintf("%d %s", t.Others, t.Type))
+			others = append(others, text.Number(t.Others)+" "+t.Type)
 		}
 	}
 	if len(others) > 0 {
@@ -127,10 +128,9 @@ func ownersLabel(label string, n int) string {
 
 // inside says to which container and pod something belongs.
 func inside(container, pod string) string {
-	const short = 12 // as much of an id as container runtimes print
 	var s string
 	if container != "" {
-		s += "; container " + container[:min(short, len(container))]
+		s += "; container " + text.ShortID(container)
 	}
 	if pod != "" {
 		s += "; pod " + pod
@@ -147,9 +147,9 @@ func (p *page) cgroups(all []api.Cgroup) {
 		for ; i < len(all) && all[i].Cgroup == c.Cgroup; i++ {
 			limit := "no limit"
 			if l := all[i].Limit; l != nil {
-				limit = fmt.Sprintf("limit %d (%s)", *l, percent(part(all[i].Objects, *l)))
+				limit = fmt.Sprintf("limit %s (%s)", text.Number(*l), percent(all[i].Objects, *l))
 			}
-			uses = append(uses, fmt.Sprintf("%d %s, %s", all[i].Objects, all[i].Resource, limit))
+			uses = append(uses, fmt.Sprintf("%s %s, %s", text.Number(all[i].Objects), all[i].Resource, limit))
 		}
 		p.labelled(ownersLabel("Cgroups", lines), p.of(strong, c.Cgroup), p.of(plain, ": "+strings.Join(uses, "; ")+inside(c.ContainerID, c.PodUID)))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // sizes writes what was asked for and what was given: a line for all that came out
@@ -67,7 +68,7 @@ func (p *page) sizes(d *api.Device) {
 	if len(d.MaxInline) > 0 {
 		var most []string
 		for _, m := range d.MaxInline {
-			most = append(most, fmt.Sprintf("%s %d (%s)", m.Type, m.Bytes, m.Meaning()))
+			most = append(most, fmt.Sprintf("%s %s (%s)", m.Type, text.Number(m.Bytes), m.Meaning()))
 		}
 		notes = append(notes, "Most inline data that can be had, in bytes: "+strings.Join(most, ", ")+".")
 	}
@@ -79,9 +80,9 @@ func (p *page) sizes(d *api.Device) {
 
 func sizeText(s *api.Size) string {
 	if s.Actual == s.Requested {
-		return fmt.Sprint(s.Requested)
+		return text.Number(s.Requested)
 	}
-	return fmt.Sprintf("%d→%d", s.Requested, s.Actual)
+	return text.Number(s.Requested) + "→" + text.Number(s.Actual)
 }
 
 // sizeNotes says what a size's two numbers do not.
@@ -89,13 +90,13 @@ func sizeNotes(s *api.Size) []string {
 	var notes []string
 	name := fmt.Sprintf("%s %s %s", s.Object, s.Profile, s.Attribute)
 	if s.Actual < s.Requested {
-		notes = append(notes, fmt.Sprintf("Less than asked for: %s, %d of %d.", name, s.Actual, s.Requested))
+		notes = append(notes, fmt.Sprintf("Less than asked for: %s, %s of %s.", name, text.Number(s.Actual), text.Number(s.Requested)))
 	}
 	if s.Configured != nil {
-		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %d, for %s says no more than %d.", name, *s.Configured, s.LimitName, s.Requested))
+		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %s, for %s says no more than %s.", name, text.Number(*s.Configured), s.LimitName, text.Number(s.Requested)))
 	}
 	if s.Queried != nil && *s.Queried != s.Actual {
-		notes = append(notes, fmt.Sprintf("Told otherwise by a query: %s, %d.", name, *s.Queried))
+		notes = append(notes, fmt.Sprintf("Told otherwise by a query: %s, %s.", name, text.Number(*s.Queried)))
 	}
 	return notes
 }

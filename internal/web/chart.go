@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // drawing is an inline SVG, of numbers and fixed words alone: text from outside goes
@@ -121,8 +122,8 @@ func distribution(l *api.Latency, a axis) template.HTML {
 	}
 	first, last := l.Distribution[0], l.Distribution[len(l.Distribution)-1]
 	d := newDrawing("distribution", chartWidth, chartHeight,
-		fmt.Sprintf("Distribution of %s from %s to %s", some(samples, "sample", "samples"), took(first.From), took(last.To)),
-		fmt.Sprintf("Median %s, 99th percentile %s; the scale goes from %s to %s.", took(l.P50), took(l.P99), tick(a.from), tick(a.to)))
+		fmt.Sprintf("Distribution of %s from %s to %s", text.Plural(samples, "sample"), text.Seconds(first.From), text.Seconds(last.To)),
+		fmt.Sprintf("Median %s, 99th percentile %s; the scale goes from %s to %s.", text.Seconds(l.P50), text.Seconds(l.P99), tick(a.from), tick(a.to)))
 
 	// With many decades not each has room for its time.
 	step := math.Ceil((a.to - a.from) / 6)
@@ -147,7 +148,7 @@ func distribution(l *api.Latency, a axis) template.HTML {
 }
 
 // tick returns a power of ten of seconds.
-func tick(decade float64) string { return took(math.Pow(10, decade)) }
+func tick(decade float64) string { return text.Seconds(math.Pow(10, decade)) }
 
 // bar returns a picture of how much of a limit is used up.
 func bar(n, limit int64, level string) template.HTML {
@@ -156,7 +157,7 @@ func bar(n, limit int64, level string) template.HTML {
 	if n > 0 {
 		used = max(used, 1) // so that there is something to be seen
 	}
-	d := newDrawing("bar", width, height, percent(n, limit)+" of the limit", "")
+	d := newDrawing("bar", width, height, text.Percent(n, limit)+" of the limit", "")
 	d.tag(`<rect class="track" width=`, width, ` height=`, height, `/><rect class="`+level+`" width=`, used, ` height=`, height, `/>`)
 	return d.html()
 }

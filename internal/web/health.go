@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // healthy answers as long as the exporter can answer at all. A failing device is
@@ -44,7 +45,7 @@ func waitsFor(s *state.Snapshot) string {
 	if waiting == 0 {
 		return "the first round of probes is not complete"
 	}
-	return "waiting for the first run on " + some(waiting, "device", "devices")
+	return "waiting for the first run on " + text.Plural(waiting, "device")
 }
 
 // respond answers with a line of text. It must not be cached: what it says may

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/text"
 )
 
 // sizesView are the sizes asked for and given of objects of one kind, as a table.
@@ -56,13 +57,13 @@ func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
 	}
 	var odd []string
 	if less > 0 {
-		odd = append(odd, some(less, "size", "sizes")+" given smaller than asked for")
+		odd = append(odd, text.Plural(less, "size")+" given smaller than asked for")
 	}
 	if other > 0 {
-		odd = append(odd, some(other, "size", "sizes")+" told differently when queried")
+		odd = append(odd, text.Plural(other, "size")+" told differently when queried")
 	}
 	if clamped > 0 {
-		odd = append(odd, some(clamped, "size", "sizes")+" cut down to a limit of the device before asking")
+		odd = append(odd, text.Plural(clamped, "size")+" cut down to a limit of the device before asking")
 	}
 	if less+other == 0 {
 		odd = append([]string{"at least what was asked for was given, each time"}, odd...)
@@ -103,26 +104,26 @@ func sizeCell(s *api.Size) template.HTML {
 		}
 		b.WriteString(text)
 	}
-	add("", number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
+	add("", text.Number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
 	switch {
 	case s.Actual < s.Requested && s.Known:
-		add("more", `<b>`+number(s.Actual)+`</b> less, as known of the driver`)
+		add("more", `<b>`+text.Number(s.Actual)+`</b> less, as known of the driver`)
 	case s.Actual < s.Requested:
-		add("text critical", `<b>`+number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
+		add("text critical", `<b>`+text.Number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
 	case s.Actual > s.Requested:
-		add("more", number(s.Actual))
+		add("more", text.Number(s.Actual))
 	default:
-		add("", number(s.Actual))
+		add("", text.Number(s.Actual))
 	}
 	switch {
 	case s.Queried == nil || *s.Queried == s.Actual:
 	case s.Known:
-		add("note", `queried: `+number(*s.Queried)+`, as known of the driver`)
+		add("note", `queried: `+text.Number(*s.Queried)+`, as known of the driver`)
 	default:
-		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+number(*s.Queried)+`</b>`)
+		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+text.Number(*s.Queried)+`</b>`)
 	}
 	if s.Configured != nil {
-		add("note", "of "+number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.LimitName)+")")
+		add("note", "of "+text.Number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.LimitName)+")")
 	}
 	return template.HTML(b.String())
 }

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // The measures of the strip of completion vectors.
@@ -109,7 +110,7 @@ func (v *vectorsView) strip() template.HTML {
 		x := stripLeft + float64(n%stripColumns)*stripWidth
 		base := float64(n/stripColumns+1)*rowHeight - stripGap
 		if n%stripColumns == 0 {
-			d.tag(`<text class="row" x=`, stripLeft-5, ` y=`, base, `>`+number(n)+`</text>`)
+			d.tag(`<text class="row" x=`, stripLeft-5, ` y=`, base, `>`+text.Number(n)+`</text>`)
 		}
 		one := byNumber[n]
 		class, height, words := cell(one, n)
@@ -151,13 +152,13 @@ func cell(v *api.Vector, n int) (class string, height float64, words string) {
 func times(v *api.Vector) string {
 	words := "nothing went well"
 	if v.Samples > 0 {
-		words = fmt.Sprintf("median %s, p99 %s", took(v.P50), took(v.P99))
+		words = fmt.Sprintf("median %s, p99 %s", text.Seconds(v.P50), text.Seconds(v.P99))
 	}
 	if v.Slow {
 		words += ", slow"
 	}
 	if v.Wrong > 0 {
-		words += ", " + some(v.Wrong, "event or completion", "events or completions") + " went wrong"
+		words += ", " + text.Count(v.Wrong, "event or completion", "events or completions") + " went wrong"
 	}
 	return words
 }
@@ -173,9 +174,9 @@ func (v *vectorsView) Summary() string {
 			wrong++
 		}
 	}
-	s := fmt.Sprintf("%s of %d measured", number(v.Measured), v.All)
+	s := fmt.Sprintf("%s of %d measured", text.Number(v.Measured), v.All)
 	if v.Usual > 0 {
-		s += ", usually " + took(v.Usual)
+		s += ", usually " + text.Seconds(v.Usual)
 	}
 	if slow > 0 {
 		s += fmt.Sprintf("; %d slow", slow)

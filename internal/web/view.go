@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 const (
@@ -141,7 +142,7 @@ func anchorOf(name string, i int) string {
 
 // verdictOf answers whether there is anything to be done.
 func verdictOf(s *api.Status, troubled, unknown int) string {
-	devices := some(len(s.Devices), "device", "devices")
+	devices := text.Plural(len(s.Devices), "device")
 	switch {
 	case s.Problem != nil && troubled == 0:
 		return s.Problem.Message
@@ -168,7 +169,7 @@ func countsOf(s *api.Status, healths map[api.Health]int) string {
 	if len(of) == 0 {
 		return ""
 	}
-	words := some(len(s.Devices), "device", "devices") + ": " + strings.Join(of, ", ")
+	words := text.Plural(len(s.Devices), "device") + ": " + strings.Join(of, ", ")
 	for _, c := range s.FindingCounts {
 		if c.Count > 0 {
 			findings = append(findings, fmt.Sprintf("%d %s", c.Count, c.Severity))
@@ -243,8 +244,7 @@ func anyDevice(action, name string) string {
 		return action
 	}
 	const anyName = "\x00"
-	quoted := "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	return strings.NewReplacer(quoted, anyName, name, anyName).Replace(action)
+	return strings.NewReplacer(text.Quoted(name), anyName, name, anyName).Replace(action)
 }
 
 // viewOfDevice returns the view of a device.
@@ -340,10 +340,10 @@ func (v deviceView) Rest() string {
 	var others, unowned []string
 	for _, t := range v.Types {
 		if t.Others > 0 {
-			others = append(others, number(t.Others)+" "+t.Type.Type)
+			others = append(others, text.Number(t.Others)+" "+t.Type.Type)
 		}
 		if t.Unowned > 0 {
-			unowned = append(unowned, number(t.Unowned)+" "+t.Type.Type)
+			unowned = append(unowned, text.Number(t.Unowned)+" "+t.Type.Type)
 		}
 	}
 	var words []string
@@ -370,7 +370,7 @@ func (v deviceView) Wrong(l api.Latency) string {
 		{l.Unsuccessful, "completion with a wrong status", "completions with a wrong status"},
 	} {
 		if w.n > 0 {
-			words = append(words, some(w.n, w.one, w.more))
+			words = append(words, text.Count(w.n, w.one, w.more))
 		}
 	}
 	return strings.Join(words, ", ")

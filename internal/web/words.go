@@ -3,14 +3,13 @@ package web
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // functions returns the functions that the template uses.
@@ -24,16 +23,16 @@ func functions() template.FuncMap {
 		"first":        first,
 		"hex":          hex,
 		"like":         func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
-		"memory":       func(n *int64) string { return size(*n) },
+		"memory":       func(n *int64) string { return text.Bytes(*n) },
 		"more":         more,
-		"number":       anyNumber,
-		"percent":      percent,
+		"number":       number,
+		"percent":      text.Percent,
 		"prose":        prose,
-		"short":        short,
-		"size":         size,
-		"some":         some,
+		"short":        text.ShortID,
+		"size":         text.Bytes,
+		"some":         text.Count[int],
 		"times":        func(v api.Vector) string { return times(&v) },
-		"took":         took,
+		"took":         text.Seconds,
 		"words":        func(name string) string { return strings.ReplaceAll(name, "_", " ") },
 	}
 }
@@ -47,13 +46,13 @@ func first(n int, list any) any {
 // more returns how many items a list has beyond n.
 func more(n int, list any) int { return max(0, reflect.ValueOf(list).Len()-n) }
 
-// anyNumber is number for a template, which hands on pointers, too.
-func anyNumber(n any) string {
+// number is text.Number for a template, which hands on pointers, too.
+func number(n any) string {
 	v := reflect.Indirect(reflect.ValueOf(n))
 	if v.CanUint() {
-		return strconv.FormatUint(v.Uint(), 10)
+		return text.Number(v.Uint())
 	}
-	return number(v.Int())
+	return text.Number(v.Int())
 }
 
 // look is how a word about something's state is shown. Neither the colour of the
@@ -104,135 +103,33 @@ func prose(s string) template.HTML {
 }
 
 // brief returns as much of a text as can be read at a glance.
-func brief(s string) string {
-	const most = 240
-	n := 0
-	for i := range s {
-		if n == most {
-			if space := strings.LastIndexByte(s[:i], ' '); space > i/2 {
-				i = space
-			}
-			return s[:i] + " …"
-		}
-		n++
-	}
-	return s
-}
-
-// took returns a time that something took, with three digits.
-func took(seconds float64) string {
-	switch {
-	case seconds <= 0:
-		return "0 s"
-	case seconds < 0.9995e-6:
-		return digits(seconds*1e9) + " ns"
-	case seconds < 0.9995e-3:
-		return digits(seconds*1e6) + " µs"
-	case seconds < 0.9995:
-		return digits(seconds*1e3) + " ms"
-	default:
-		return digits(seconds) + " s"
-	}
-}
-
-// digits returns a positive number with three digits, or with those before the point
-// if there are more.
-func digits(f float64) string {
-	after := 2 - int(math.Floor(math.Log10(f)+0.0005))
-	s := strconv.FormatFloat(f, 'f', min(max(after, 0), 2), 64)
-	if strings.Contains(s, ".") {
-		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-	}
-	return s
-}
-
-// number returns a number with its thousands apart.
-func number[T ~int | ~int64](n T) string {
-	s := strconv.FormatInt(int64(n), 10)
-	sign := ""
-	if strings.HasPrefix(s, "-") {
-		sign, s = "−", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-// size returns a number of bytes in words.
-func size(n int64) string {
-	f := float64(n)
-	for _, unit := range []string{"bytes", "KiB", "MiB", "GiB", "TiB"} {
-		if f < 1000 || unit == "TiB" {
-			return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0") + " " + unit
-		}
-		f /= 1024
-	}
-	return ""
-}
-
-// percent returns how much of a limit is used up.
-func percent(n, limit int64) string {
-	p := 100 * float64(n) / float64(limit)
-	switch {
-	case limit <= 0:
-		return ""
-	case n > 0 && p < 1:
-		return "<1 %"
-	default:
-		return strconv.FormatFloat(math.Floor(p), 'f', 0, 64) + " %"
-	}
-}
-
-// some returns a number of things by name.
-func some(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + more
-}
+func brief(s string) string { return text.Cut(s, 240) }
 
 // hex returns a number as ids of vendors and parts are written.
 func hex(n uint32) string { return fmt.Sprintf("0x%04x", n) }
-
-// short returns as much of a container's id as its runtime prints.
-func short(id string) string {
-	const printed = 12
-	n := 0
-	for i := range id {
-		if n == printed {
-			return id[:i]
-		}
-		n++
-	}
-	return id
-}
 
 // clock tells when something was.
 type clock struct{ now time.Time }
 
 // When returns how long ago something was.
-func (c clock) When(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "at no known time"
-	}
-	return c.stamp(t, api.Age(c.now.Sub(t))+" ago")
-}
+func (c clock) When(t time.Time) template.HTML { return stamp(t, text.Ago(c.now, t)) }
 
 // For returns for how long something has been so.
 func (c clock) For(t time.Time) template.HTML {
 	if t.IsZero() {
 		return "for an unknown time"
 	}
-	return "for " + c.stamp(t, api.Age(c.now.Sub(t)))
+	return "for " + stamp(t, text.Age(c.now.Sub(t)))
 }
 
 // Exactly returns the time that it is.
-func (c clock) Exactly() template.HTML {
-	return c.stamp(c.now, c.now.UTC().Format("2006-01-02 15:04:05 UTC"))
-}
+func (c clock) Exactly() template.HTML { return stamp(c.now, text.Moment(c.now)) }
 
-func (c clock) stamp(t time.Time, words string) template.HTML {
-	exact := t.UTC().Format("2006-01-02T15:04:05Z")
-	return template.HTML(`<time datetime="` + exact + `" title="` + exact + `">` + words + `</time>`)
+// stamp returns words about a time with the time itself, if it is known, for those who
+// point at them.
+func stamp(t time.Time, words string) template.HTML {
+	if t.IsZero() {
+		return template.HTML(words)
+	}
+	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + text.Moment(t) + `">` + words + `</time>`)
 }

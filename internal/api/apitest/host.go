@@ -85,7 +85,7 @@ func hang(d *state.DeviceState) {
 	d.Stuck = &state.Stuck{PID: 81433, Verb: "ibv_destroy_cq", Since: started.Add(10 * time.Second)}
 	find(d, state.Finding{
 		Kind: state.FindingStuck, Severity: state.SeverityCritical, Subject: "pid 81433",
-		Message: "A child of the probes or the contract run, pid 81433, was killed and has not ended since 2026-03-01T10:00:10Z, in ibv_destroy_cq.",
+		Message: "A child of the probes or the contract run, pid 81433, was killed and has not ended since 2026-03-01 10:00:10 UTC, in ibv_destroy_cq.",
 		Meaning: "It waits in the kernel for the device or its driver, where no signal ends it. What it was to do on the device does not go on until it ends, so what is told of it is old. Any program that does the same hangs as well.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/81433/stack`, and `dmesg`. Nothing can kill it: a reset of the device or a reload of its driver may free it; if that waits as well, restart the host.",
 	})
@@ -164,12 +164,12 @@ func leak(d *state.DeviceState) {
 	d.Resources.OrphanedSince = Now().Add(-10 * time.Minute)
 	find(d, state.Finding{
 		Kind: state.FindingMemlock, Severity: state.SeverityCritical, Subject: "pid 977 (ibacm)",
-		Message: "7.9 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",
+		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",
 		Meaning: "Registering memory and creating queues pin memory. At the limit the process is refused both with ENOMEM, although the device has room, unless it has CAP_IPC_LOCK.",
 		Action:  "Look at `prlimit --memlock --pid 977` and `grep -E 'VmPin|VmLck' /proc/977/status`. Raise the limit while it runs with `prlimit --pid 977 --memlock=BYTES`, and for its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or in that of the container runtime, `--ulimit memlock=-1` for docker and podman.",
 	}, state.Finding{
 		Kind: state.FindingLeaked, Severity: state.SeverityCritical, Subject: "the exporter's own objects",
-		Message: "Left of children of the exporter that have ended: 3 objects (2 cq, 1 ctx). Audits have found some since 2026-03-01T11:00:00Z, for 59m30s.",
+		Message: "Left of children of the exporter that have ended: 3 objects (2 cq, 1 ctx). Audits have found some since 2026-03-01 11:00:00 UTC, for 59 min.",
 		Meaning: "The kernel did not take back what the exporter created on the device, as it must when a process ends. Each further run may add to it, and while it is there the device cannot be removed nor its driver unloaded. The same will happen to other programs that end.",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=mlx5_0`. Look at `dmesg` and at `rdma resource show ctx dev mlx5_0`, and report it to the vendor of the driver. Reloading the driver, or a restart of the host, frees the objects.",
 	}, state.Finding{
@@ -179,7 +179,7 @@ func leak(d *state.DeviceState) {
 		Action:  "See who holds them: `rdma resource show qp link mlx5_0 pid 4711`, or rdma_resource_owner_objects over time. If an owner has more than it needs, have it close them, or restart it. Otherwise spread the jobs over more devices or hosts, or raise the limit if the driver has a setting for it.",
 	}, state.Finding{
 		Kind: state.FindingOrphaned, Severity: state.SeverityWarning, Subject: "user objects",
-		Message: "Without a living owner: 12 objects (10 qp, 2 pd). Audits have found such objects since 2026-03-01T11:50:00Z, for 9m30s.",
+		Message: "Without a living owner: 12 objects (10 qp, 2 pd). Audits have found such objects since 2026-03-01 11:50:00 UTC, for 9 min.",
 		Meaning: "Mostly the processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. A program that lives on looks the same if each of its threads that created anything of the opened device has ended. The objects count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",
 		Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. One that is at work is no reason to worry. If none has, or ending those does not free the objects (`rdma resource show qp link mlx5_0` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
 	}, state.Finding{
@@ -210,7 +210,7 @@ func slow(d *state.DeviceState, number int) {
 		Action:  "See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and update the driver, the firmware and rdma-core, or report it to the vendor.",
 	}, state.Finding{
 		Kind: state.FindingSlowVector, Severity: state.SeverityInfo, Subject: fmt.Sprintf("vector %d", number),
-		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8µs in the median and 270.4µs at the 99th percentile, where 9.4µs are usual (loopback on port 1, measured at 2026-03-01T11:58:18Z).", len(n.Vectors), number),
+		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, where 9.4 µs are usual (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", len(n.Vectors), number),
 		Meaning: "A thread that sleeps on this vector is woken late. Mostly its interrupt goes to a processor that is busy, far from the adapter, or in a deep state of sleep.",
 		Action:  "See in /proc/interrupts which processor handles the interrupt of the vector, and what else it does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to one of the adapter's NUMA node, which `cat /sys/class/infiniband/mlx5_0/device/numa_node` tells. rdma_notification_vector_latency_seconds shows whether it has always been so.",
 	})

@@ -109,7 +109,7 @@ func TestFindings(t *testing.T) {
 		},
 		"completion queues for nothing": {
 			resources: "holders: [{pid: 1, comm: a, objects: {cq: 2}, cq_entries: 32768}]",
-			want:      []state.FindingKind{state.FindingCQUnfillable}, severity: state.SeverityInfo, message: "65536 entries",
+			want:      []state.FindingKind{state.FindingCQUnfillable}, severity: state.SeverityInfo, message: "65,536 entries",
 		},
 		"no table": {
 			resources: "incomplete: {srq: not_supported}",

@@ -1,0 +1,79 @@
+package text
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Seconds returns a time that something took, which is in seconds, with three digits: 9.4
+// µs and 1.25 s. Below zero there is no time; what is no number is a question mark.
+func Seconds(s float64) string {
+	switch {
+	case math.IsNaN(s) || math.IsInf(s, 0):
+		return "?"
+	case s <= 0:
+		return "0 s"
+	}
+	for _, unit := range []struct {
+		in   float64
+		name string
+	}{{1e9, " ns"}, {1e6, " µs"}, {1e3, " ms"}} {
+		if n := s * unit.in; n < 999.5 {
+			return three(n) + unit.name
+		}
+	}
+	return three(s) + " s"
+}
+
+// three returns a number with three digits, or with all that it has before the point.
+func three(f float64) string {
+	after := 0
+	switch {
+	case f < 10:
+		after = 2
+	case f < 100:
+		after = 1
+	}
+	s := strconv.FormatFloat(f, 'f', after, 64)
+	if after > 0 {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// Duration is Seconds of a duration.
+func Duration(d time.Duration) string { return Seconds(d.Seconds()) }
+
+// Age returns for how long something has been so, as roughly as is of use to a reader. One
+// below zero, as by a clock that was set back, is none.
+func Age(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Minute:
+		return Number(d/time.Second) + " s"
+	case d < time.Hour:
+		return Number(d/time.Minute) + " min"
+	case d < 48*time.Hour:
+		return Number(d/time.Hour) + " h"
+	default:
+		return Number(d/(24*time.Hour)) + " days"
+	}
+}
+
+// Ago returns how long before now something was.
+func Ago(now, then time.Time) string {
+	if then.IsZero() {
+		return "at " + Moment(then)
+	}
+	return Age(now.Sub(then)) + " ago"
+}
+
+// Moment returns a time in UTC, in a form that journalctl --since takes, too.
+func Moment(t time.Time) string {
+	if t.IsZero() {
+		return "an unknown time"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
