@@ -55,7 +55,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
 .PHONY: test
-test: test-unit test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
+test: test-unit test-scale test-prometheus test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build
@@ -63,9 +63,23 @@ test-tools: build
 	@tools/unpack prometheus $(promtool)
 
 .PHONY: test-unit
-test-unit: test-tools ## Run the tests that need no RDMA device
+test-unit: test-tools ## Run the tests that need no RDMA device, save those that take long
 	CGO_ENABLED=0 go build ./...
-	$(test_env) go test -race ./...
+	$(MAKE) --no-print-directory -j 2 --output-sync=target test-programs test-race
+
+# Tests that run built programs, or read files, are not concurrent themselves: what they
+# run has no race detector, and they need none. They mostly wait.
+programs := ./test/adapters/... ./test/docs ./test/e2e ./test/security
+
+.PHONY: test-programs test-race
+test-programs:
+	$(test_env) go test $(programs)
+test-race:
+	$(test_env) go test -race $$(go list ./... | grep -vxF "$$(go list $(programs))")
+
+.PHONY: test-scale
+test-scale: test-tools ## Count the series of a dozen exporters; when metrics, their labels or docs/scaling.md change
+	$(test_env) go test -tags scale ./test/scale
 
 .PHONY: test-browser
 test-browser: build ## Look at the status page in a browser; what it showed is in .cache/screenshots
@@ -76,7 +90,6 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
 	@test/vm/setup
 	go test -tags vmhost ./test/vm
-	$(prometheus) '^TestVM$$'
 	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./internal/probe/contract
 # Two machines at a time: each mostly waits.
 	@tools/packages $(systemd_packages) $(image_packages)
@@ -101,13 +114,11 @@ test-systemd: build $(bin)/holder ## Install in a folder, try units and completi
 	@test/vm/setup
 	$(test_env) go test -tags vm -v -exec "$(vm) --systemd" ./test/systemd
 
-# A real Prometheus is on this machine; the exporter may be in the VM.
-prometheus = $(test_env) go test -tags vmhost -v ./test/prometheus -run
-
 .PHONY: test-prometheus
-test-prometheus: test-tools $(bin)/holder ## Ask a real Prometheus each expression of dashboards and rules, of simulated and of real devices
+test-prometheus: test-tools $(bin)/holder ## Ask a real Prometheus each expression of dashboards and rules; when these, metrics or labels change
 	@test/vm/setup
-	$(prometheus) .
+# It is on this machine; the exporter is, too, or in the VM.
+	$(test_env) go test -tags prometheus -v ./test/prometheus
 
 # Every verb with every fault takes longer than all other tests together.
 preload = $(test_env) go test -tags vm -v -run '^TestPreload$$' -exec "$(vm)" ./test/softroce
@@ -188,9 +199,10 @@ fuzz: ## Fuzz everything that reads what comes from outside, for a minute each (
 	tools/fuzz $(time)
 
 .PHONY: test-fuzz
-test-fuzz: ## The same, for 3 seconds each
+test-fuzz: ## The same, for 3 seconds each, and the tests of tools/fuzz, if that has changed
 	@tools/packages gcc libc6-dev libibverbs-dev
 	tools/fuzz 3s
+	go test -tags fuzzing ./test/fuzzing
 
 seconds ?= 60
 .PHONY: load
@@ -232,7 +244,7 @@ scrape ?= 30s
 for ?= 10m
 .PHONY: bench-scale
 bench-scale: test-tools ## Have a real Prometheus scrape 200 exporters (nodes=N) of 8 devices each (devices=N) every 30 s (scrape=D) for 10 minutes (for=D): what that, the rules and the dashboards cost
-	$(test_env) go test -run '^$$' -bench '^BenchmarkFleet$$' -benchtime 1x -timeout 0 ./test/scale \
+	$(test_env) go test -tags scale -run '^$$' -bench '^BenchmarkFleet$$' -benchtime 1x -timeout 0 ./test/scale \
 		-scale.nodes=$(nodes) -scale.devices=$(devices) -scale.vectors=$(vectors) -scale.interval=$(scrape) -scale.for=$(for)
 
 $(bin)/yardstick: test/yardstick/yardstick.c
@@ -255,7 +267,7 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
-tags := vm,vmhost,kernels,siw,browser,load,image,imagevm
+tags := vm,vmhost,kernels,siw,browser,load,image,imagevm,scale,prometheus,fuzzing
 
 .PHONY: lint
 lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts and generated files
@@ -278,7 +290,8 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./internal/health ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/scale ./test/security -update
+	$(test_env) go test ./internal/health ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
+	$(test_env) go test -tags scale ./test/scale -update
 	cp alerts/*.yaml $(chart)/files/alerts/
 	cp dashboards/*.json $(chart)/files/dashboards/
 

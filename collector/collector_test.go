@@ -2,9 +2,7 @@ package collector_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,9 +17,8 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files and docs/metrics.md")
 
 // collectorOf returns a Collector that has observed runs and reads snapshot, in which
 // runs may be light.
@@ -62,43 +59,6 @@ func text(t testing.TB, families []*dto.MetricFamily) string {
 			t.Fatal(err)
 		}
 	}
-	return out.String()
-}
-
-// golden compares got with a file, or rewrites the file.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test ./collector -update rewrites it):\n%s", path, diff(string(want), got))
-	}
-}
-
-// diff returns the lines that only one of two texts has.
-func diff(want, got string) string {
-	var out strings.Builder
-	only := func(sign, a, b string) {
-		has := make(map[string]bool)
-		for line := range strings.Lines(b) {
-			has[line] = true
-		}
-		for line := range strings.Lines(a) {
-			if !has[line] {
-				out.WriteString(sign + line)
-			}
-		}
-	}
-	only("-", want, got)
-	only("+", got, want)
 	return out.String()
 }
 
@@ -348,7 +308,7 @@ func TestExposition(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := collectorOf(s.snapshot, s.runs...)
 			registry := pedantic(t, c)
-			golden(t, filepath.Join("testdata", name+".prom"), expose(t, registry))
+			golden.Check(t, filepath.Join("testdata", name+".prom"), expose(t, registry))
 
 			problems, err := testutil.GatherAndLint(registry)
 			if err != nil {
@@ -394,7 +354,7 @@ func TestGatherer(t *testing.T) {
 	// A registry orders by label value, and the fast way by device: the set of
 	// lines must be the same, and so must be the order of families.
 	want, got := expose(t, all), expose(t, c.Gatherer(other))
-	if d := diff(want, got); d != "" {
+	if d := golden.Diff(want, got); d != "" {
 		t.Errorf("the fast way differs:\n%s", d)
 	}
 	if w, g := headers(want), headers(got); w != g {

@@ -1,9 +1,7 @@
 package collector
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
 
 // TestDeclarations makes sure that each row of the table is whole.
@@ -49,21 +48,7 @@ func TestDeclarations(t *testing.T) {
 
 // TestDocs compares docs/metrics.md with the declarations.
 func TestDocs(t *testing.T) {
-	const path = "../docs/metrics.md"
-	got := docs()
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s is not what the declarations say; go test ./collector -update rewrites it", path)
-	}
+	golden.Check(t, "../docs/metrics.md", docs())
 }
 
 // docs returns docs/metrics.md.

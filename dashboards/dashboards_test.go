@@ -1,7 +1,6 @@
 package dashboards_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,9 +8,8 @@ import (
 	"testing"
 
 	"rdma_exporter/dashboards"
+	"rdma_exporter/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the JSON files")
 
 // TestFiles compares the JSON files with what is declared.
 func TestFiles(t *testing.T) {
@@ -23,19 +21,7 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if *update {
-			if err := os.WriteFile(path, declared, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		}
-		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(file) != string(declared) {
-			t.Errorf("%s is not what is declared; go test ./dashboards -update rewrites it", path)
-		}
+		golden.Check(t, path, declared)
 	}
 	files, err := filepath.Glob("*.json")
 	if err != nil {

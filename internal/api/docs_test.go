@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
 
 // prologue is what docs/status-page.md says before the fields.
@@ -214,7 +215,7 @@ func TestDocs(t *testing.T) {
 	for _, of := range d.order() {
 		d.word(of)
 	}
-	golden(t, "../../docs/status-page.md", []byte(d.String()))
+	golden.Check(t, "../../docs/status-page.md", d.String())
 }
 
 // order returns the types of word in the order of the types that have them.

@@ -2,10 +2,8 @@ package health_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,9 +12,8 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/findings.md")
 
 // thresholdKeys returns the keys of the configuration file.
 func thresholdKeys() []string {
@@ -168,20 +165,7 @@ func TestPlaceholders(t *testing.T) {
 
 // TestDocs compares docs/findings.md with the catalogue.
 func TestDocs(t *testing.T) {
-	const path = "../../docs/findings.md"
-	got := docs()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s does not follow from the catalogue; run go test ./internal/inventory -update", path)
-	}
+	golden.Check(t, "../../docs/findings.md", docs())
 }
 
 // docs returns docs/findings.md.

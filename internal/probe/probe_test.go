@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,11 +18,10 @@ import (
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/golden"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // quick is the default configuration with fewer samples, all the time for
 // them, and no patience for refused destructions.
@@ -99,7 +97,7 @@ func TestDefaultDevices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, device+".json", append(got, '\n'))
+			golden.Check(t, filepath.Join("testdata", device+".json"), append(got, '\n'))
 		})
 	}
 }
@@ -118,26 +116,6 @@ func untimed(t *testing.T, list []state.Latency) {
 			t.Errorf("%s %s: %d samples, %d arms, median %s, p99 %s", l.Path, l.Mode, len(l.Samples), len(l.Arms), l.P50, l.P99)
 		}
 		l.Samples, l.Arms, l.P50, l.P99 = nil, nil, 0, 0
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (-update rewrites it), got:\n%s", path, got)
 	}
 }
 

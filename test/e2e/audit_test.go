@@ -20,6 +20,7 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
@@ -300,24 +301,12 @@ func TestAuditRefused(t *testing.T) {
 
 func TestAuditHelp(t *testing.T) {
 	t.Parallel()
-	golden := filepath.Join("testdata", "help_audit.txt")
 	for _, args := range [][]string{{"audit", "--help"}, {"audit", "-h"}, {"help", "audit"}} {
 		r := invoke(t, binary, t.TempDir(), args...)
 		if r.status != 0 || r.stderr != "" {
 			t.Errorf("%v: status %d, standard error %q", args, r.status, r.stderr)
 		}
-		if *update {
-			if err := os.WriteFile(golden, []byte(r.stdout), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.stdout != string(want) {
-			t.Errorf("%v differs from %s; if it is as it should be: go test ./test/e2e -run TestAuditHelp -update\n%s", args, golden, r.stdout)
-		}
+		golden.Check(t, filepath.Join("testdata", "help_audit.txt"), r.stdout)
 	}
 	if r := invoke(t, binary, t.TempDir(), "--help"); !strings.Contains(r.stdout, "\n  audit  ") {
 		t.Errorf("the help does not speak of the command:\n%s", r.stdout)
@@ -800,7 +789,7 @@ func TestAuditHostileNames(t *testing.T) {
 func TestAuditManyDevices(t *testing.T) {
 	t.Parallel()
 	r := newAudit(t, hangProfile(3, "ibv_open_device"), nil, quickly(
-		"--format=json", "--probe.timeout=15s", "--contract.timeout=15s", "--probe.concurrency=3",
+		"--format=json", "--probe.timeout=8s", "--contract.timeout=8s", "--probe.concurrency=3",
 	)...).run(t)
 	var s api.Status
 	if err := json.Unmarshal([]byte(r.stdout), &s); err != nil || r.status != 1 {

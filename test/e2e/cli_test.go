@@ -2,34 +2,22 @@ package e2e_test
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	golden := filepath.Join("testdata", "help.txt")
 	for _, flag := range []string{"--help", "-h"} {
 		r := invoke(t, binary, t.TempDir(), flag)
 		if r.status != 0 || r.stderr != "" {
 			t.Errorf("%s: status %d, standard error %q", flag, r.status, r.stderr)
 		}
-		if *update {
-			if err := os.WriteFile(golden, []byte(r.stdout), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.stdout != string(want) {
-			t.Errorf("%s differs from %s; if it is as it should be: go test ./test/e2e -run TestHelp -update\n%s", flag, golden, r.stdout)
-		}
+		golden.Check(t, filepath.Join("testdata", "help.txt"), r.stdout)
 	}
 }
 

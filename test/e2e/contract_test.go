@@ -25,14 +25,13 @@ func contracts() []string {
 // there, too, which is a moment later.
 func (e *exporter) judged(t testing.TB, devices ...string) metrics {
 	t.Helper()
-	var m metrics
 	running.Eventually(t, "the devices are judged", func() bool {
-		m = e.scrape(t)
+		m := e.scrape(t, "rdma_contract_runs_total", "rdma_contract_violated", "rdma_contract_skipped")
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return m.contractRuns(device, "ok") < 1 || len(m.judged(device)) < len(contracts())
 		})
 	})
-	return m
+	return e.scrape(t)
 }
 
 // wantEachJudged makes sure that each contract is violated, kept or skipped on a
@@ -101,7 +100,7 @@ func TestContractRunsFollowTheirInterval(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--device.include=sim_siw0", "--contract.interval=100ms", "--probe.interval=1s", "--notification.samples=0")
 	running.Eventually(t, "three contract runs and as many runs of the probes", func() bool {
-		m := e.scrape(t)
+		m := e.counts(t)
 		return m.contractRuns("sim_siw0", "ok") >= 3 && m.runs("sim_siw0", "ok") >= 3
 	})
 }
@@ -109,7 +108,7 @@ func TestContractRunsFollowTheirInterval(t *testing.T) {
 func TestContractRunsAreOff(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--contract.interval=0s", "--probe.interval=500ms", "--notification.samples=0")
-	running.Eventually(t, "the devices are probed thrice", func() bool { return e.scrape(t).runs("sim_siw0", "ok") >= 3 })
+	running.Eventually(t, "the devices are probed thrice", func() bool { return e.counts(t).runs("sim_siw0", "ok") >= 3 })
 	m := e.scrape(t)
 	if n := m.sum("rdma_contract_runs_total"); n != 0 {
 		t.Errorf("%v runs of contract runs that are switched off", n)
@@ -132,7 +131,7 @@ func TestViolations(t *testing.T) {
 		devices = append(devices, c)
 	}
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile.String()),
-		"--probe.interval=1h", "--probe.timeout=1m", "--contract.timeout=2m", "--probe.concurrency=8", "--notification.samples=0")
+		"--probe.interval=1h", "--probe.timeout=1m", "--contract.timeout=2m", "--inventory.interval=0", "--probe.concurrency=8", "--notification.samples=0")
 	m := e.judged(t, devices...)
 	for _, device := range devices {
 		wantEachJudged(t, m, device)
@@ -169,7 +168,7 @@ func TestContractIsInterrupted(t *testing.T) {
   - {name: hanging, like: sim_ib0, faults: [{verb: ibv_attach_mcast, hang: true}]}
   - {name: crashing, like: sim_ib0, faults: [{verb: ibv_attach_mcast, crash: true}]}
   - {name: breaking, like: sim_ib0, faults: [{verb: ibv_detach_mcast, crash: true}]}
-`), "--probe.interval=1s", "--probe.concurrency=4", "--contract.timeout=20s", "--notification.samples=0")
+`), "--probe.interval=5s", "--probe.concurrency=4", "--contract.timeout=10s", "--inventory.interval=0", "--notification.samples=0")
 	m := e.judged(t, "hanging", "crashing", "breaking")
 	for device, want := range map[string]string{"hanging": "timeout", "crashing": "crashed"} {
 		wantEachJudged(t, m, device)

@@ -32,7 +32,7 @@ func TestHangDelaysNothing(t *testing.T) {
 		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(1, "ibv_destroy_cq")),
 		"--probe.interval=200ms", "--probe.timeout=1h", "--probe.concurrency=2")
 	running.Eventually(t, "the healthy devices are probed thrice", func() bool {
-		m := e.scrape(t)
+		m := e.counts(t)
 		for _, device := range []string{"healthy0", "healthy1", "healthy2"} {
 			if m.runs(device, "ok") < 3 {
 				return false
@@ -66,10 +66,10 @@ func TestManyHangsStarveNobody(t *testing.T) {
 	e := start(t, "--provider=simulated",
 		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
 		"--config.file="+running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
-		"--contract.interval=1s", "--contract.timeout=4s", "--notification.samples=0",
-		"--probe.interval=200ms", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
+		"--contract.interval=2s", "--contract.timeout=4s", "--inventory.interval=0", "--notification.samples=0",
+		"--probe.interval=1s", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
 	running.Eventually(t, "every device is probed several times", func() bool {
-		m := e.scrape(t)
+		m := e.counts(t)
 		for i := range 3 {
 			if m.sum("rdma_probe_aborts_total", "device", fmt.Sprintf("hang%d", i), "outcome", "timeout", "verb", "ibv_open_device") < 2 {
 				return false
@@ -113,14 +113,14 @@ func TestNoLeak(t *testing.T) {
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0", "--contract.interval=10s")
 	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
 	wait := func(rounds float64) {
-		running.Eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.scrape(t)) >= rounds })
+		running.Eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.counts(t)) >= rounds })
 	}
 	// A child that runs at the moment holds some files and goroutines, so the
 	// least of several looks counts.
 	least := func(metric string) float64 {
-		n := e.scrape(t).sum(metric)
+		n := e.scrape(t, metric).sum(metric)
 		for range 20 {
-			n = min(n, e.scrape(t).sum(metric))
+			n = min(n, e.scrape(t, metric).sum(metric))
 		}
 		return n
 	}
@@ -130,14 +130,14 @@ func TestNoLeak(t *testing.T) {
 	for _, g := range gauges {
 		before[g] = least(g)
 	}
-	first := count(e.scrape(t))
+	first := count(e.counts(t))
 	wait(first + rounds)
 	// What leaked never goes back, while a look at a moment when children run, as
 	// nearly always on a busy machine, may be followed by another.
 	for _, g := range gauges {
 		var after float64
 		running.Eventually(t, fmt.Sprintf("%s is near what it was before %d rounds, %v", g, rounds, before[g]), func() bool {
-			after = e.scrape(t).sum(g)
+			after = e.scrape(t, g).sum(g)
 			return before[g] > 0 && after <= before[g]+rounds/10
 		})
 		t.Logf("%s: %v before and %v after %d rounds", g, before[g], after, rounds)

@@ -1,12 +1,12 @@
 package e2e_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
@@ -27,9 +27,9 @@ func TestLight(t *testing.T) {
 	flags := []string{"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", lightProfile), "--probe.interval=300ms", "--inventory.interval=0"}
 	e := start(t, append(flags, "--probe.when=idle")...)
 	e.ready(t)
-	running.Eventually(t, "the contracts of the idle device", func() bool { return e.scrape(t).contractRuns("idle", "ok") >= 1 })
+	running.Eventually(t, "the contracts of the idle device", func() bool { return e.counts(t).contractRuns("idle", "ok") >= 1 })
 	running.Eventually(t, "three runs", func() bool {
-		m := e.scrape(t)
+		m := e.counts(t)
 		return m.runs("busy", "ok") >= 3 && m.runs("untold", "ok") >= 3
 	})
 	text, m := e.exposition(t)
@@ -39,19 +39,7 @@ func TestLight(t *testing.T) {
 		lines = append(lines, regexp.MustCompile(`(timestamp_seconds\{.*\}) .*`).ReplaceAllString(line, "$1 WHEN"))
 	}
 	got := strings.Join(lines, "\n") + "\n"
-	golden := filepath.Join("testdata", "light.prom")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("differs from %s; if it is as it should be: go test ./test/e2e -run TestLight -update\n%s", golden, got)
-	}
+	golden.Check(t, filepath.Join("testdata", "light.prom"), got)
 	m.absent(t, "rdma_verbs_call_duration_seconds_count", "device", "busy", "verb", "ibv_modify_qp")
 	m.want(t, 0, "rdma_contract_runs_total", "device", "busy", "outcome", "ok")
 	_, page := e.get(t, "/")
@@ -69,7 +57,7 @@ func TestLight(t *testing.T) {
 
 	always := start(t, flags...)
 	running.Eventually(t, "the contracts of all devices", func() bool {
-		m := always.scrape(t)
+		m := always.counts(t)
 		return m.contractRuns("busy", "ok") >= 1 && m.contractRuns("untold", "ok") >= 1
 	})
 	always.scrape(t).absent(t, "rdma_probe_light")

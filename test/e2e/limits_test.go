@@ -21,16 +21,16 @@ import (
 )
 
 // manyDevices are the arguments of an exporter of so many devices that what it tells
-// of them does not fit into the buffers of a connection.
+// of them does not fit into the buffers of a connection by far.
 func manyDevices(t *testing.T) []string {
 	t.Helper()
-	profile, err := simulated.Default().Scale(64).Marshal()
+	profile, err := simulated.Default().Scale(16).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return []string{
 		"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", string(profile)),
-		"--probe.interval=1h", "--contract.interval=0s", "--notification.samples=2", "--notification.vectors=2", "--probe.concurrency=8",
+		"--probe.interval=1h", "--contract.interval=0s", "--inventory.interval=0s", "--notification.samples=2", "--notification.vectors=2", "--probe.concurrency=8",
 	}
 }
 
@@ -141,12 +141,32 @@ func (e *exporter) settles(t *testing.T, before metrics) {
 	}
 }
 
-// A client that sends its request slowly, or none, is cut, and nobody waits for it.
-func TestSlowRequests(t *testing.T) {
+// Whatever clients do on one exporter at once, scrapers are served, and in the end it
+// holds no more than before.
+func TestAbuse(t *testing.T) {
 	t.Parallel()
-	e := start(t, "--provider=simulated", "--probe.interval=1h", "--contract.interval=0s")
+	e := start(t, append(manyDevices(t), "--web.max-requests=4")...)
 	e.ready(t)
 	before := e.scrape(t)
+	// Clients that do not read what they asked for, many more than scrapes may be made at
+	// once. They stay, and the exporter has to cut them.
+	for i := range 60 {
+		// Some take compressed answers, in such a number that they fill the buffers.
+		request := "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: " + []string{"identity", "gzip"}[i%2] + "\r\n"
+		e.answers(t, strings.Repeat(request+"\r\n", 40)+request+"Connection: close\r\n\r\n")
+		if i%20 == 0 {
+			e.scrapes(t)
+		}
+	}
+	slowRequests(t, e)
+	slowBodies(t, e)
+	hugeHeaders(t, e)
+	e.scrapes(t)
+	e.settles(t, before)
+}
+
+// A client that sends its request slowly, or none, is cut, and nobody waits for it.
+func slowRequests(t *testing.T, e *exporter) {
 	slow := map[string]net.Conn{}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -176,21 +196,17 @@ func TestSlowRequests(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	e.settles(t, before)
 }
 
 // The body of a request is not waited for: there is none that is of use.
-func TestSlowBodies(t *testing.T) {
-	t.Parallel()
-	e := start(t, "--provider=simulated", "--probe.interval=1h", "--contract.interval=0s")
-	e.ready(t)
+func slowBodies(t *testing.T, e *exporter) {
 	for request, want := range map[string]string{
-		"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx":                                 "HTTP/1.1 200 OK\r\n",
-		"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n":                                 "HTTP/1.1 405 ",
-		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n":                                "HTTP/1.1 405 ",
-		"PUT /-/healthy HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n":             "HTTP/1.1 405 ",
-		"GET /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n": "HTTP/1.1 ",
-		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n":                          "HTTP/1.1 400 ",
+		"GET /metrics?name[]=rdma_devices HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx":                                 "HTTP/1.1 200 OK\r\n",
+		"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n":                                                     "HTTP/1.1 405 ",
+		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n":                                                    "HTTP/1.1 405 ",
+		"PUT /-/healthy HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\nExpect: 100-continue\r\n\r\n":                                 "HTTP/1.1 405 ",
+		"GET /metrics?name[]=rdma_devices HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n": "HTTP/1.1 ",
+		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n":                                              "HTTP/1.1 400 ",
 		"GET / HTTP/1.1\r\n\r\n": "HTTP/1.1 400 ",
 		"CONNECT x:1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":                    "HTTP/1.1 40",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":                                                "HTTP/1.1 ",
@@ -203,10 +219,7 @@ func TestSlowBodies(t *testing.T) {
 }
 
 // A header, and with it a path and its parameters, may have some KiB, and no more.
-func TestHugeHeaders(t *testing.T) {
-	t.Parallel()
-	e := start(t, "--provider=simulated", "--probe.interval=1h", "--contract.interval=0s")
-	e.ready(t)
+func hugeHeaders(t *testing.T, e *exporter) {
 	const closing = " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 	for _, c := range []struct{ name, request, want string }{
 		{"a header of some KiB", "GET /-/healthy" + closing + "Cookie: " + strings.Repeat("x", 24<<10) + "\r\n\r\n", "HTTP/1.1 200 "},
@@ -227,25 +240,6 @@ func TestHugeHeaders(t *testing.T) {
 	if status, _ := e.get(t, "/metrics"); status != http.StatusOK {
 		t.Errorf("afterwards: status %d", status)
 	}
-}
-
-// Clients that do not read what they asked for keep no scraper from being served, even
-// if they are many more than scrapes may be made at once, and are cut in the end.
-func TestSlowReaders(t *testing.T) {
-	t.Parallel()
-	e := start(t, append(manyDevices(t), "--web.max-requests=4")...)
-	e.ready(t)
-	before := e.scrape(t)
-	for i := range 60 {
-		// Some take compressed answers, in such a number that they fill the buffers.
-		request := "GET /metrics HTTP/1.1\r\nHost: x\r\nAccept-Encoding: " + []string{"identity", "gzip"}[i%2] + "\r\n"
-		e.answers(t, strings.Repeat(request+"\r\n", 20)+request+"Connection: close\r\n\r\n")
-		if i%10 == 0 {
-			e.scrapes(t)
-		}
-	}
-	e.scrapes(t)
-	e.settles(t, before)
 }
 
 // However many connections are opened, scrapers are served, those that have a
@@ -303,7 +297,7 @@ func TestManyConnections(t *testing.T) {
 	if n := strings.Count(e.Log.String(), "\n"); n > 100 {
 		t.Errorf("the log has %d lines", n)
 	}
-	running.Eventually(t, "the devices are probed on", func() bool { return runs(e.scrape(t)) >= runs(m)+6 })
+	running.Eventually(t, "the devices are probed on", func() bool { return runs(e.counts(t)) >= runs(m)+6 })
 	for _, conn := range open {
 		if said := isCut(t, conn); said != "" {
 			t.Errorf("silence was answered %q", said)
@@ -383,51 +377,42 @@ func TestHTTP2(t *testing.T) {
 		t.Errorf("headers of %d bytes are allowed", header)
 	}
 
-	// What a server has to answer is not cut; it ends with the client.
-	answered := map[string]bool{"pings whose answers nobody reads": true, "settings": true}
-	for name, flood := range map[string]func(i uint32) string{
-		"requests that are given up at once": func(i uint32) string {
-			return frame(frameHeaders, endStream|endHeaders, 2*i+1, getMetrics) + frame(frameReset, 0, 2*i+1, "\x00\x00\x00\x08")
-		},
-		"pings whose answers nobody reads": func(uint32) string { return frame(framePing, 0, 0, "12345678") },
-		"settings":                         func(uint32) string { return frame(frameSettings, 0, 0, "") },
-		"a header without an end": func(i uint32) string {
-			if i == 0 {
-				return frame(frameHeaders, endStream, 1, getMetrics)
-			}
-			return frame(frameContinuation, 0, 1, "\x00\x01x\x01y")
-		},
-		"bodies": func(i uint32) string {
-			if i == 0 {
-				return frame(frameHeaders, endHeaders, 1, getMetrics)
-			}
-			return frame(0, 0, 1, strings.Repeat("x", 1000))
-		},
-	} {
+	// All at once, with clients that do not read what they asked for.
+	cut := make(map[string]net.Conn)
+	var answered []net.Conn
+	var wg sync.WaitGroup
+	flood := func(name string, frames func(i uint32) string) {
 		conn, _ := e.speakHTTP2(t, config)
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			for i := range uint32(50000) {
-				if _, err := io.WriteString(conn, flood(i)); err != nil {
+		cut[name] = conn
+		wg.Go(func() {
+			for i := range uint32(20000) {
+				if _, err := io.WriteString(conn, frames(i)); err != nil {
 					return
 				}
 			}
-		}()
-		e.scrapes(t)
-		<-ended
-		if answered[name] {
-			_ = conn.Close()
-		}
-		e.settles(t, before)
-		if !answered[name] {
-			isCut(t, conn)
-		}
-		if t.Failed() {
-			t.Fatalf("that was with %s", name)
-		}
+		})
 	}
-
+	flood("requests that are given up at once", func(i uint32) string {
+		return frame(frameHeaders, endStream|endHeaders, 2*i+1, getMetrics) + frame(frameReset, 0, 2*i+1, "\x00\x00\x00\x08")
+	})
+	flood("a header without an end", func(i uint32) string {
+		if i == 0 {
+			return frame(frameHeaders, endStream, 1, getMetrics)
+		}
+		return frame(frameContinuation, 0, 1, "\x00\x01x\x01y")
+	})
+	flood("bodies", func(i uint32) string {
+		if i == 0 {
+			return frame(frameHeaders, endHeaders, 1, getMetrics)
+		}
+		return frame(0, 0, 1, strings.Repeat("x", 1000))
+	})
+	// What a server has to answer is not cut; it ends with the client.
+	for name, text := range map[string]string{"pings whose answers nobody reads": frame(framePing, 0, 0, "12345678"), "settings": frame(frameSettings, 0, 0, "")} {
+		flood(name, func(uint32) string { return text })
+		answered = append(answered, cut[name])
+		delete(cut, name)
+	}
 	// Answers that nobody reads are given up.
 	for range 20 {
 		conn, _ := e.speakHTTP2(t, config)
@@ -436,12 +421,21 @@ func TestHTTP2(t *testing.T) {
 		}
 	}
 	e.scrapes(t)
+	wg.Wait()
+	for _, conn := range answered {
+		_ = conn.Close()
+	}
 	e.settles(t, before)
+	for name, conn := range cut {
+		isCut(t, conn)
+		if t.Failed() {
+			t.Fatalf("that was with %s", name)
+		}
+	}
 
 	// One who is in haste, and reads, is served.
 	e.client.Transport = &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: config}
 	defer e.client.CloseIdleConnections()
-	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() {
 			if status, err := e.try(t, "/metrics", "", ""); err != nil || status != http.StatusOK {

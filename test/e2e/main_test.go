@@ -19,13 +19,15 @@ import (
 // programName is what the exporter is called.
 const programName = "rdma_exporter"
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // binary is the exporter under test.
 var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	// The tests mostly wait: for what is simulated to take its time, and for bounds to pass.
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
 	os.Exit(running.Exporter(m, &binary))
 }
 

@@ -22,7 +22,7 @@ func TestVectors(t *testing.T) {
 			t.Parallel()
 			e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--notification.samples=5", tc.flag, "--probe.interval=100ms")
 			e.ready(t)
-			running.Eventually(t, "three runs", func() bool { return e.scrape(t).runs("sim_ib0", "ok") >= 3 })
+			running.Eventually(t, "three runs", func() bool { return e.counts(t).runs("sim_ib0", "ok") >= 3 })
 			got := e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0")
 			slices.Sort(got)
 			if !slices.Equal(got, tc.want) {

@@ -14,14 +14,13 @@ import (
 // from then.
 func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 	t.Helper()
-	var m metrics
 	running.Eventually(t, "each device is audited", func() bool {
-		m = e.scrape(t)
+		m := e.counts(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return m.sum("rdma_inventory_runs_total", "device", device, "outcome", "ok") < 1
 		})
 	})
-	return m
+	return e.scrape(t)
 }
 
 // found returns the kinds of finding about the resources of a device, sorted.
@@ -92,8 +91,8 @@ func TestResourceTrouble(t *testing.T) {
 `
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
 		"--config.file="+running.File(t, "config.yaml", "findings: {orphan_age: 1ms}"),
-		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=1s", "--probe.max-backoff=1s", "--probe.concurrency=4",
-		"--inventory.interval=500ms", "--inventory.timeout=5s")
+		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=2s", "--probe.max-backoff=2s", "--probe.concurrency=4",
+		"--inventory.interval=1s", "--inventory.timeout=5s")
 	var devices []string
 	for line := range strings.Lines(profile) {
 		if rest, ok := strings.CutPrefix(line, "  - {name: "); ok {
@@ -109,22 +108,21 @@ func TestResourceTrouble(t *testing.T) {
 		return []string{kind}
 	}
 	running.Eventually(t, "each device has been found out", func() bool {
-		m := e.scrape(t)
+		m := e.scrape(t, "rdma_findings")
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return len(m.all("rdma_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
 		})
 	})
-	text, m := e.exposition(t)
+	text, _ := e.exposition(t)
 	checkExposition(t, text)
 	// Two children each left a queue pair and what that cannot be without.
 	running.Eventually(t, "two children have left something", func() bool {
-		m = e.scrape(t)
-		return m.sum("rdma_probe_leaked_objects", "device", "leaked", "type", "qp") == 2
+		return e.scrape(t, "rdma_probe_leaked_objects").sum("rdma_probe_leaked_objects", "device", "leaked", "type", "qp") == 2
 	})
 	running.Eventually(t, "more children have left nothing more", func() bool {
-		m = e.scrape(t)
-		return m.runs("leaked", "ok") >= 4
+		return e.counts(t).runs("leaked", "ok") >= 4
 	})
+	m := e.scrape(t)
 	for _, typ := range []string{"ctx", "pd", "cq", "qp"} {
 		m.want(t, 2, "rdma_probe_leaked_objects", "device", "leaked", "type", typ)
 	}

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"debug/elf"
 	"encoding/json"
-	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,9 +17,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden file")
+	"rdma_exporter/test/golden"
+)
 
 const (
 	// maxSize and maxCompressed are what the layers of the image may have, in bytes.
@@ -121,19 +120,7 @@ func TestImagePackages(t *testing.T) {
 			t.Errorf("%s has no licence: %v", e.Name(), err)
 		}
 	}
-	golden := filepath.Join("testdata", "packages")
-	if *update {
-		if err := os.WriteFile(golden, []byte(names.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if names.String() != string(want) {
-		t.Errorf("the packages differ from %s:\n%s", golden, names.String())
-	}
+	golden.Check(t, filepath.Join("testdata", "packages"), names.String())
 }
 
 // There is one program, one loader, and libraries; nobody may write anywhere, and

@@ -1,4 +1,4 @@
-//go:build vmhost
+//go:build prometheus
 
 package prometheus_test
 

@@ -9,8 +9,9 @@ import (
 // of how long that may take: a machine may be as busy as it likes.
 const Patience = 3 * time.Minute
 
-// pause is between two looks at what is waited for.
-const pause = 50 * time.Millisecond
+// Between two looks at what is waited for is a pause, at first a short one: looks take
+// processor time, of which others, who are waited for, have need.
+const shortest, longest = 20 * time.Millisecond, 300 * time.Millisecond
 
 // Eventually waits until a condition holds, which what tells in words. A test whose
 // condition does not hold within [Patience] fails and ends. It is to be called by the
@@ -23,9 +24,11 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 // Within is [Eventually] for what may need longer than others.
 func Within(t testing.TB, patience time.Duration, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(pause) {
+	pause := shortest
+	for deadline := time.Now().Add(patience); !condition(); pause = min(pause*5/4, longest) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %v not yet: %s", patience, what)
 		}
+		time.Sleep(pause)
 	}
 }

@@ -1,3 +1,5 @@
+//go:build scale
+
 package scale_test
 
 import (
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
@@ -18,25 +21,8 @@ import (
 // follows from the rest; with -update it writes them.
 func follows(t *testing.T, parts map[string]string) {
 	t.Helper()
-	text := readPage(t)
 	for name, want := range parts {
-		begin, end := fmt.Sprintf("<!-- %s: written by go test ./test/scale -update -->\n", name), fmt.Sprintf("<!-- end of %s -->\n", name)
-		before, rest, ok := strings.Cut(text, begin)
-		got, after, closed := strings.Cut(rest, end)
-		if !ok || !closed {
-			t.Errorf("docs/scaling.md has no part between %q and %q", begin, end)
-			continue
-		}
-		want = "\n" + want + "\n"
-		if got != want && !*update {
-			t.Errorf("docs/scaling.md: %s are not what follows from the rest; go test ./test/scale -update rewrites them. They should be\n%s", name, want)
-		}
-		text = before + begin + want + end + after
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		golden.CheckPart(t, page, fmt.Sprintf("<!-- %s: written by go test -tags scale ./test/scale -update -->", name), fmt.Sprintf("<!-- end of %s -->", name), "\n"+want+"\n")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/golden"
 )
 
 const (
@@ -23,11 +24,9 @@ const (
 	// document tells of the dependencies, and begin and end are around the part of it
 	// that is written by -update.
 	document = root + "/docs/dependencies.md"
-	begin    = "<!-- What follows is written by make generate. -->\n"
-	end      = "<!-- Here ends what is written by make generate. -->\n"
+	begin    = "<!-- What follows is written by make generate. -->"
+	end      = "<!-- Here ends what is written by make generate. -->"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of modules in docs/dependencies.md")
 
 // pkg is a package as go list tells of it.
 type pkg struct {
@@ -232,24 +231,11 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(b), begin)
-	written, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s lacks the lines %q and %q", document, begin, end)
-	}
-	if want := "\n" + table.String() + "\n"; written != want {
-		if *update {
-			if err := os.WriteFile(document, []byte(before+begin+want+end+after), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			t.Errorf("%s is not what the exporter is built of (make generate rewrites it); it should say:\n%s", document, want)
-		}
-	}
+	golden.CheckPart(t, document, begin, end, "\n"+table.String()+"\n")
 
 	// Each dependency of one's own has its reason, and none that has gone has one.
 	var told, direct []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(before, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(strings.SplitN(string(b), begin, 2)[0], -1) {
 		told = append(told, m[1])
 	}
 	for path := range of {

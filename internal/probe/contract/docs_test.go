@@ -1,18 +1,15 @@
 package contract_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/test/golden"
 	"rdma_exporter/verbs/simulated"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/contracts.md")
 
 // TestCatalogue makes sure that each row is whole, and that the simulated devices
 // can break exactly these contracts.
@@ -39,20 +36,7 @@ func TestCatalogue(t *testing.T) {
 
 // TestDocs compares docs/contracts.md with the catalogue.
 func TestDocs(t *testing.T) {
-	const path = "../../../docs/contracts.md"
-	got := docs()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s does not follow from the catalogue; run go test ./internal/probe/contract -update", path)
-	}
+	golden.Check(t, "../../../docs/contracts.md", docs())
 }
 
 // docs returns docs/contracts.md.

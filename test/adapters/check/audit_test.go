@@ -32,7 +32,7 @@ func TestAudit(t *testing.T) {
 			}
 			got := summary(devices[i])
 			t.Logf("%s: %s", a.name, describe(a.counters(t)))
-			file, own := golden(t, a.spec)
+			file, own := expected(t, a.spec)
 			want, err := os.ReadFile(file)
 			switch {
 			case *printed == "all":
@@ -52,9 +52,9 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// golden returns the file that has what must be said of an adapter, and the one for the
+// expected returns the file that has what must be said of an adapter, and the one for the
 // machine's version of rdma-core alone, which is the first one if it is there.
-func golden(t testing.TB, spec string) (file, own string) {
+func expected(t testing.TB, spec string) (file, own string) {
 	t.Helper()
 	own = filepath.Join("testdata", spec+"@"+rdmaCore(t)+".txt")
 	if _, err := os.Stat(own); err == nil {

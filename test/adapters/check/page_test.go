@@ -1,7 +1,6 @@
 package check
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,9 +11,8 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of docs/providers.md")
 
 // part is what docs/providers.md has of the files of testdata.
 var part = regexp.MustCompile(`(?s)(<!-- What follows [^\n]*-->\n).*?(<!-- Here ends [^\n]*-->\n)`)
@@ -30,15 +28,7 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%s has %d parts that are written, not 1", page, n)
 	}
 	want := part.ReplaceAllString(string(was), "${1}"+strings.ReplaceAll(table(t), "$", "$$")+"${2}")
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		was = []byte(want)
-	}
-	if string(was) != want {
-		t.Errorf("%s does not follow from testdata; run go test ./test/adapters/check -update", page)
-	}
+	golden.Check(t, page, want)
 }
 
 // TestFiles makes sure that each file is whole.

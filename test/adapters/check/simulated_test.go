@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
@@ -51,14 +52,12 @@ func TestSimulated(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if *update && !t.Failed() {
+	if golden.Updating() && !t.Failed() {
 		var text strings.Builder
 		for i, name := range names {
 			text.WriteString("== " + name + "\n" + got[i])
 		}
-		if err := os.WriteFile(predicted, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		golden.Check(t, predicted, text.String())
 	}
 	want := predictions(t)
 	if !slices.Equal(slices.Sorted(maps.Keys(want)), names) {
