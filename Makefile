@@ -19,6 +19,12 @@ port ?= 10879
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 gofumpt := mvdan.cc/gofumpt@v0.12.0
 node_exporter := github.com/prometheus/node_exporter@v1.12.1
+# Not the newest: v2.47.0 and later need modules that the module proxy does not have.
+nfpm_version := v2.45.2
+helm_version := $(shell sed -n 's|.*helm.sh/helm/v3 \(v[^ ]*\).*|\1|p' deploy/check/go.mod)
+# Their names have the version, so that each is built once, whatever else changes.
+nfpm := $(bin)/nfpm-$(nfpm_version)
+helm := $(bin)/helm-$(helm_version)
 
 info := github.com/prometheus/common/version
 ldflags = -X $(info).Version=$(shell cat VERSION) \
@@ -105,14 +111,15 @@ test-devices:
 test-preload:
 	$(preload)
 
-systemd_packages = systemd udev openssl bash zsh fish
+systemd_packages = systemd udev openssl bash zsh fish mandoc rpm
+systemd_env = RDMA_PACKAGES='$(CURDIR)/$(packages)' $(test_env)
 
 .PHONY: test-systemd
-test-systemd: build $(bin)/holder ## Install in a folder, try units and completions, and run the service under systemd in the VM
+test-systemd: packages $(bin)/holder ## Install the packages in a folder, try units, completions and man page, and run the service under systemd in the VM
 	@tools/packages $(systemd_packages)
-	$(test_env) go test -tags vmhost -v ./test/systemd/install
+	$(systemd_env) go test -tags vmhost -count 1 -v ./test/systemd/install
 	@test/vm/setup
-	$(test_env) go test -tags vm -v -exec "$(vm) --systemd" ./test/systemd
+	$(systemd_env) go test -tags vm -count 1 -v -exec "$(vm) --systemd" ./test/systemd
 
 .PHONY: test-prometheus
 test-prometheus: test-tools $(bin)/holder ## Ask a real Prometheus each expression of dashboards and rules; when these, metrics or labels change
@@ -139,14 +146,17 @@ privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/privileges.md
 chart := deploy/helm/rdma-exporter
 
 .PHONY: test-deploy
-test-deploy: build $(bin)/helm $(bin)/golangci-lint ## Lint and render the Helm chart, decode each object strictly, and start the exporter as it says
+test-deploy: build $(helm) $(bin)/golangci-lint ## Lint and render the Helm chart, decode each object strictly, and start the exporter as it says
 	cd deploy/check && go vet . && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...
-	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(bin)/helm' go test -count=1 -v .
+	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -count=1 -v .
 
-$(bin)/helm: deploy/check/go.mod
+.PHONY: chart
+chart: $(helm) ## Package the Helm chart, with rules and dashboards, into .cache/chart
+	$(helm) package --destination .cache/chart $(chart)
+
+$(helm):
 	@mkdir -p $(bin)
 	cd deploy/check && go build -o '$(CURDIR)/$@' helm.sh/helm/v3/cmd/helm
-	@touch $@
 
 .PHONY: image
 image: ## Build the container image without a registry, into .cache/image (as root)
@@ -281,7 +291,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt ## Check style, import walls, scripts 
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
-	shellcheck -x tools/* test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
+	shellcheck -x tools/* deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
 	go mod tidy -diff
 
 .PHONY: fmt
@@ -292,8 +302,6 @@ fmt: $(bin)/gofumpt ## Format the code
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
 	$(test_env) go test ./internal/health ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
 	$(test_env) go test -tags scale ./test/scale -update
-	cp alerts/*.yaml $(chart)/files/alerts/
-	cp dashboards/*.json $(chart)/files/dashboards/
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)
@@ -305,14 +313,27 @@ $(bin)/gofumpt: Makefile
 	GOBIN='$(CURDIR)/$(bin)' go install $(gofumpt)
 	@touch $@
 
-# As root by way of sudo, what the user built is installed; nothing is built by root.
-.PHONY: install
-install: $(if $(SUDO_USER),,build) ## Install exporter, units, completions and docs in PREFIX (/usr/local), for a package in DESTDIR
-	@tools/install $(exporter)
+packages := .cache/packages
+# The C library that the program needs is that of the machine it was built on.
+package_env = VERSION='$(shell cat VERSION)' ARCH="$$(go env GOARCH)" SOURCE_DATE_EPOCH='$(shell git log -1 --format=%ct 2>/dev/null)' \
+	GLIBC="$$(objdump -T $(exporter) | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d _ -f 2)"
 
-.PHONY: uninstall
-uninstall: ## Remove what was installed there
-	@tools/install --remove
+.PHONY: packages
+packages: build $(nfpm) ## Make a deb and an rpm of the exporter, with all that belongs to it, in .cache/packages
+	rm -rf $(packages)
+	mkdir -p $(packages)/made
+	$(exporter) --completion-script-bash >$(packages)/made/rdma_exporter.bash
+# The first question loads kingpin's script, and would be left without an answer.
+	{ $(exporter) --completion-script-zsh && echo '[[ $$funcstack[1] != _rdma_exporter ]] || _rdma_exporter "$$@"'; } >$(packages)/made/rdma_exporter.zsh
+	$(exporter) --help-man | gzip -9n >$(packages)/made/rdma_exporter.1.gz
+	for packager in deb rpm; do \
+		$(package_env) $(nfpm) package --config deploy/packages/nfpm.yaml --packager $$packager --target $(packages); \
+	done
+
+$(nfpm):
+	@mkdir -p $(bin)
+	GOBIN='$(CURDIR)/$(bin)' go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(nfpm_version)
+	mv $(bin)/nfpm $@
 
 .PHONY: clean
 clean: ## Remove .cache

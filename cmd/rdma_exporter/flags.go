@@ -99,12 +99,19 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.Version(version.Print(programName))
 	app.HelpFlag.Short('h')
 
+	man := slices.Contains(args, manFlag)
+	if man {
+		args = nil
+	}
 	args = withCommand(args)
 	if name := commandOf(args); name != commandHealthcheck { // which has no use for devices
 		// What is done once has no schedule, and serves nothing.
 		o.addFlags(app, std, name == commandAudit)
 	}
 	o.addCommands(app)
+	if man {
+		return nil, true, writeManPage(std, app.Model())
+	}
 	command, err := app.Parse(args)
 	if done {
 		return nil, true, status

@@ -351,10 +351,7 @@ func TestVersions(t *testing.T) {
 // TestNotes: what helm says after an install names what is missing. It prints the notes
 // with a cluster alone, so a copy of the chart has them in an object.
 func TestNotes(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "rdma-exporter")
-	if err := os.CopyFS(dir, os.DirFS(chart)); err != nil {
-		t.Fatal(err)
-	}
+	dir := unpacked(t)
 	template := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  notes: |\n" +
 		`    {{- include (print .Template.BasePath "/NOTES.txt") . | nindent 4 }}` + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "templates", "notes.yaml"), []byte(template), 0o600); err != nil {

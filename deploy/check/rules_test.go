@@ -2,8 +2,12 @@ package check_test
 
 import (
 	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,25 +96,49 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
-// TestCopies: a chart holds only what is in its folder, so it has copies.
-func TestCopies(t *testing.T) {
+// unpacked is the chart as a package has it, without links to what is outside of it.
+func unpacked(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := runHelm(t, "package", "--destination", dir, chart); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if err != nil || len(packages) != 1 {
+		t.Fatalf("packages: %v %v", packages, err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "tar", "--extract", "--file", packages[0], "--directory", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(dir, "rdma-exporter")
+}
+
+// TestPackage: a package of the chart has the rules and dashboards, which in the
+// repository are beside it, and nothing else of their folders.
+func TestPackage(t *testing.T) {
+	dir := unpacked(t)
+	var want, got []string
 	for _, kind := range []string{"alerts/*.yaml", "dashboards/*.json"} {
-		sources, err := filepath.Glob(filepath.Join(root, kind))
+		files, err := filepath.Glob(filepath.Join(root, kind))
 		if err != nil {
 			t.Fatal(err)
 		}
-		copies, err := filepath.Glob(filepath.Join(chart, "files", kind))
-		if err != nil {
-			t.Fatal(err)
+		for _, file := range files {
+			want = append(want, filepath.Join(filepath.Dir(kind), filepath.Base(file)))
 		}
-		if len(sources) == 0 || len(sources) != len(copies) {
-			t.Errorf("%d files %s, and %d copies: run make generate", len(sources), kind, len(copies))
+	}
+	err := fs.WalkDir(os.DirFS(filepath.Join(dir, "files")), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			got = append(got, path)
 		}
-		for _, source := range sources {
-			path := filepath.Join(filepath.Dir(kind), filepath.Base(source))
-			if read(t, path) != read(t, filepath.Join("deploy/helm/rdma-exporter/files", path)) {
-				t.Errorf("the chart's copy of %s differs: run make generate", path)
-			}
+		return err
+	})
+	if err != nil || len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the package has %v, want %v (%v)", got, want, err)
+	}
+	for _, path := range want {
+		if content, err := os.ReadFile(filepath.Join(dir, "files", path)); err != nil || string(content) != read(t, path) {
+			t.Errorf("%s in the package differs from the file (%v)", path, err)
 		}
 	}
 }

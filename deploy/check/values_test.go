@@ -418,7 +418,7 @@ func TestReleaseSize(t *testing.T) {
 	var release bytes.Buffer
 	packed := gzip.NewWriter(&release)
 	_, _ = packed.Write([]byte(rendered(t, "--values", valuesFile("everything"))))
-	err := filepath.WalkDir(chart, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(unpacked(t), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}

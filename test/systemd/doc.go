@@ -1,11 +1,11 @@
 // Package systemd runs the installed service under a systemd that is the first
 // process of the virtual machine that test/vm/run boots, on real kernel devices.
 //
-// The tests carry the build tag vm, install the exporter into the machine that they
+// The tests carry the build tag vm, install the package into the machine that they
 // run on, and unload its drivers. make test-systemd runs them:
 //
-//	make build .cache/bin/holder
-//	export RDMA_EXPORTER_BINARY=$PWD/.cache/bin/rdma_exporter RDMA_HOLDER=$PWD/.cache/bin/holder
+//	make packages .cache/bin/holder
+//	export RDMA_PACKAGES=$PWD/.cache/packages RDMA_HOLDER=$PWD/.cache/bin/holder
 //	go test -tags vm -exec "$PWD/test/vm/run --systemd" ./test/systemd
 //
 // Without these files, the devices or systemd they fail. What can be tried without

@@ -105,7 +105,7 @@ func TestOutOfMemory(t *testing.T) {
 func TestSocket(t *testing.T) {
 	configure(t, quick+" --web.systemd-socket")
 	t.Cleanup(func() { run(t, "systemctl", "stop", service) })
-	start(t, "rdma_exporter.socket")
+	start(t, socket)
 	if state := property(t, "ActiveState"); state != "inactive" {
 		t.Fatalf("the service is %s before anybody asked", state)
 	}

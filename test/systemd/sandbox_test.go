@@ -16,7 +16,7 @@ import (
 // plain is the exporter as root, without any of the service's settings.
 const plain = `[Service]
 EnvironmentFile=/etc/default/rdma_exporter
-ExecStart=/usr/local/bin/rdma_exporter $ARGS
+ExecStart=/usr/bin/rdma_exporter $ARGS
 LimitMEMLOCK=infinity
 `
 

@@ -25,6 +25,8 @@ import (
 const (
 	// service is the unit under test.
 	service = "rdma_exporter.service"
+	// socket is what may listen for it.
+	socket = "rdma_exporter.socket"
 	// units is where the tests put units and drop-ins of theirs.
 	units = "/run/systemd/system"
 	// address is where the exporter serves.
@@ -76,7 +78,7 @@ func dropIn(t testing.TB, name, text string) {
 // example is a drop-in as it was installed.
 func example(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("/usr/local/share/rdma_exporter/examples/" + name)
+	b, err := os.ReadFile("/usr/share/rdma_exporter/examples/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

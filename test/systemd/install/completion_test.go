@@ -17,8 +17,8 @@ func shell(t *testing.T, p place, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(p.dest, "usr/local/bin")+":"+os.Getenv("PATH"),
-		"HOME="+cmd.Dir, "ZDOTDIR="+cmd.Dir, "XDG_DATA_DIRS="+filepath.Join(p.dest, "usr/local/share"), "LC_ALL=C.UTF-8", "TERM=dumb")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(p.dest, "usr/bin")+":"+os.Getenv("PATH"),
+		"HOME="+cmd.Dir, "ZDOTDIR="+cmd.Dir, "XDG_DATA_DIRS="+filepath.Join(p.dest, "usr/share"), "LC_ALL=C.UTF-8", "TERM=dumb")
 	return cmd
 }
 
@@ -46,9 +46,8 @@ var questions = []struct {
 }
 
 func TestBash(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
-	script := filepath.Join(p.dest, "usr/local/share/bash-completion/completions/rdma_exporter")
+	p := installed(t)
+	script := filepath.Join(p.dest, "usr/share/bash-completion/completions/rdma_exporter")
 	for _, q := range questions {
 		t.Run(strings.Join(q.words, " "), func(t *testing.T) {
 			// As bash does: the function that the script registers finds the words in
@@ -68,8 +67,7 @@ func TestBash(t *testing.T) {
 }
 
 func TestFish(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
+	p := installed(t)
 	for _, q := range append(questions, struct{ words, want []string }{
 		[]string{"--provider=si"}, []string{"--provider=simulated"},
 	}) {
@@ -83,8 +81,7 @@ func TestFish(t *testing.T) {
 }
 
 func TestZsh(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
+	p := installed(t)
 	driver, err := filepath.Abs("testdata/complete.zsh")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +90,7 @@ func TestZsh(t *testing.T) {
 		t.Run(strings.Join(q.words, " "), func(t *testing.T) {
 			line := "rdma_exporter " + strings.Join(q.words, " ")
 			file := filepath.Join(t.TempDir(), "line")
-			output(t, shell(t, p, "zsh", "-f", driver, filepath.Join(p.dest, "usr/local/share/zsh/site-functions"), line, file))
+			output(t, shell(t, p, "zsh", "-f", driver, filepath.Join(p.dest, "usr/share/zsh/vendor-completions"), line, file))
 			got, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

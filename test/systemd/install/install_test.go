@@ -3,7 +3,9 @@
 package install_test
 
 import (
+	"debug/elf"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,27 +14,26 @@ import (
 
 const environment = "/etc/default/rdma_exporter"
 
-// expected lists what is installed, given where.
-func expected(t *testing.T, prefix, units, config string) []string {
+// expected lists what is installed, given where zsh looks.
+func expected(t *testing.T, zsh string) []string {
 	t.Helper()
-	share := prefix + "/share"
+	const share = "/usr/share"
 	list := []string{
-		"0755 " + prefix + "/bin/rdma_exporter",
-		"0644 " + units + "/rdma_exporter.service",
-		"0644 " + units + "/rdma_exporter.socket",
-		"0644 " + config + "/default/rdma_exporter",
+		"0755 /usr/bin/rdma_exporter",
+		"0644 /usr/lib/systemd/system/rdma_exporter.service",
+		"0644 /usr/lib/systemd/system/rdma_exporter.socket",
+		"0644 " + environment,
+		"0644 " + share + "/man/man1/rdma_exporter.1.gz",
 		"0644 " + share + "/bash-completion/completions/rdma_exporter",
-		"0644 " + share + "/zsh/site-functions/_rdma_exporter",
+		"0644 " + share + "/zsh/" + zsh + "/_rdma_exporter",
 		"0644 " + share + "/fish/vendor_completions.d/rdma_exporter.fish",
-		"0644 " + share + "/rdma_exporter/installed",
-		"0644 " + share + "/rdma_exporter/rdma_exporter.default",
-		"0644 " + share + "/doc/rdma_exporter/LICENSE",
-		"0644 " + share + "/doc/rdma_exporter/README.md",
-		"0644 " + share + "/doc/rdma_exporter/CHANGELOG.md",
-		"0644 " + share + "/doc/rdma_exporter/SECURITY.md",
+		"0644 " + share + "/doc/rdma-exporter/copyright",
+		"0644 " + share + "/doc/rdma-exporter/README.md",
+		"0644 " + share + "/doc/rdma-exporter/CHANGELOG.md",
+		"0644 " + share + "/doc/rdma-exporter/SECURITY.md",
 	}
 	for pattern, to := range map[string]string{
-		"docs/*.md":                 "/doc/rdma_exporter/docs/",
+		"docs/*.md":                 "/doc/rdma-exporter/docs/",
 		"alerts/*.yaml":             "/rdma_exporter/alerts/",
 		"dashboards/*.json":         "/rdma_exporter/dashboards/",
 		"deploy/systemd/examples/*": "/rdma_exporter/examples/",
@@ -45,178 +46,162 @@ func expected(t *testing.T, prefix, units, config string) []string {
 			list = append(list, "0644 "+share+to+filepath.Base(file))
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
-func TestInstall(t *testing.T) {
-	for _, c := range []struct {
-		name                  string
-		vars                  []string
-		prefix, units, config string
-		execStart, envFile    string
-	}{
-		{
-			name: "default", prefix: "/usr/local", units: "/usr/local/lib/systemd/system", config: "/etc",
-			execStart: "/usr/local/bin/rdma_exporter $ARGS", envFile: "-/etc/default/rdma_exporter",
-		},
-		{
-			name: "prefix of a package", vars: []string{"PREFIX=/usr"},
-			prefix: "/usr", units: "/usr/lib/systemd/system", config: "/etc",
-			execStart: "/usr/bin/rdma_exporter $ARGS", envFile: "-/etc/default/rdma_exporter",
-		},
-		{
-			name: "odd", vars: []string{"PREFIX=/opt/my site", "UNITDIR=/etc/systemd/system", "SYSCONFDIR=/opt/my etc"},
-			prefix: "/opt/my site", units: "/etc/systemd/system", config: "/opt/my etc",
-			execStart: `"/opt/my site/bin/rdma_exporter" $ARGS`, envFile: "-/opt/my etc/default/rdma_exporter",
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := folder(t, c.vars...)
-			p.mustMake(t, "install")
-			got, want := p.files(t), expected(t, c.prefix, c.units, c.config)
-			slices.Sort(got)
-			slices.Sort(want)
-			if !slices.Equal(got, want) {
-				t.Errorf("installed:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-			unit := p.read(t, c.units+"/rdma_exporter.service")
-			for _, line := range []string{"ExecStart=" + c.execStart, "EnvironmentFile=" + c.envFile} {
-				if !strings.Contains(unit, "\n"+line+"\n") {
-					t.Errorf("the unit has no line %s:\n%s", line, unit)
-				}
-			}
-			p.mustMake(t, "uninstall")
-			if left, err := os.ReadDir(p.dest); err != nil || len(left) > 0 {
-				t.Errorf("left: %v %v", p.files(t), err)
-			}
-		})
+func TestContents(t *testing.T) {
+	if got, want := installed(t).files(t), expected(t, "vendor-completions"); !slices.Equal(got, want) {
+		t.Errorf("the deb:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-}
-
-// What was there before, and what others put there, stays.
-func TestUninstallLeavesOthers(t *testing.T) {
-	p := folder(t)
-	for _, dir := range []string{"usr/local/bin", "usr/local/share/man"} {
-		if err := os.MkdirAll(filepath.Join(p.dest, dir), 0o755); err != nil {
-			t.Fatal(err)
+	said := output(t, exec.CommandContext(t.Context(), "rpm", "-qp", "--qf", `[%{FILEMODES:octal} %{FILENAMES}\n]`, rpm))
+	var got []string
+	for line := range strings.Lines(said) {
+		if mode, isFile := strings.CutPrefix(strings.TrimSpace(line), "10"); isFile {
+			got = append(got, mode)
 		}
 	}
-	p.mustMake(t, "install")
-	p.write(t, "usr/local/share/rdma_exporter/dashboards/ours.json", "{}")
-	p.mustMake(t, "install")
-	p.mustMake(t, "uninstall")
-	if got := p.files(t); !slices.Equal(got, []string{"0644 /usr/local/share/rdma_exporter/dashboards/ours.json"}) {
-		t.Errorf("left: %v", got)
-	}
-	for dir, there := range map[string]bool{"usr/local/bin": true, "usr/local/share/man": true, "etc": false, "usr/local/lib": false, "usr/local/share/fish": false} {
-		if _, err := os.Stat(filepath.Join(p.dest, dir)); (err == nil) != there {
-			t.Errorf("%s is there: %v", dir, err == nil)
-		}
-	}
-	if out, err := p.make(t, "uninstall"); err == nil || !strings.Contains(out, "nothing is installed") {
-		t.Errorf("uninstalled twice: %v\n%s", err, out)
+	slices.Sort(got)
+	if want := expected(t, "site-functions"); !slices.Equal(got, want) {
+		t.Errorf("the rpm:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// An environment file that was edited is neither replaced nor removed; one that was
-// not is.
-func TestEnvironmentFile(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
-	byDefault := p.read(t, environment)
-
-	// An earlier version's.
-	p.write(t, environment, "ARGS=\n")
-	p.write(t, "usr/local/share/rdma_exporter/rdma_exporter.default", "ARGS=\n")
-	p.mustMake(t, "install")
-	if got := p.read(t, environment); got != byDefault {
-		t.Errorf("one that nobody edited was not replaced: %q", got)
-	}
-
-	const edited = "ARGS=--log.level=debug\n"
-	p.write(t, environment, edited)
-	for _, target := range []string{"install", "install", "uninstall"} {
-		out := p.mustMake(t, target)
-		if got := p.read(t, environment); got != edited || !strings.Contains(out, environment) {
-			t.Errorf("make %s: the file is now %q, and it says\n%s", target, got, out)
-		}
-	}
-	if got := p.files(t); !slices.Equal(got, []string{"0644 " + environment}) {
-		t.Errorf("left: %v", got)
-	}
-	// And back to what it was.
-	p.mustMake(t, "install")
-	p.write(t, environment, byDefault)
-	p.mustMake(t, "install")
-	p.mustMake(t, "uninstall")
-	if got := p.files(t); len(got) > 0 {
-		t.Errorf("left: %v", got)
-	}
-}
-
-// Paths with slashes at their end are the paths without, and an environment file is
-// known by its name, whatever the variables say at the end.
-func TestSlashes(t *testing.T) {
-	p := folder(t, "PREFIX=/usr/local/", "SYSCONFDIR=//etc/")
-	p.mustMake(t, "install")
-	const edited = "ARGS=--log.level=debug\n"
-	p.write(t, environment, edited)
-	p.vars = []string{"SYSCONFDIR=/opt/etc"}
-	p.mustMake(t, "uninstall")
-	if got := p.files(t); !slices.Equal(got, []string{"0644 " + environment}) || p.read(t, environment) != edited {
-		t.Errorf("left: %v", got)
-	}
-}
-
-// What an installation that failed has left can be removed.
-func TestHalf(t *testing.T) {
-	broken := filepath.Join(t.TempDir(), "rdma_exporter")
-	if err := os.WriteFile(broken, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+// The packages ask for the libraries that the program asks for.
+func TestDependencies(t *testing.T) {
+	binary, err := elf.Open(exporter)
+	if err != nil {
 		t.Fatal(err)
 	}
-	p := folder(t, "exporter="+broken)
-	out, err := p.make(t, "install")
-	if err == nil || !strings.Contains(out, "cannot be made") {
-		t.Fatalf("it was installed: %v\n%s", err, out)
+	defer func() { _ = binary.Close() }()
+	symbols, err := binary.ImportedSymbols()
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.mustMake(t, "uninstall")
-	if got := p.files(t); len(got) > 0 {
-		t.Errorf("left: %v", got)
+	requires := strings.Fields(output(t, exec.CommandContext(t.Context(), "rpm", "-qp", "--requires", rpm)))
+	depends := output(t, exec.CommandContext(t.Context(), "dpkg-deb", "--field", deb, "Depends"))
+	newest := make(map[string]string) // of each library
+	for _, s := range symbols {
+		if s.Version != "" && later(s.Version, newest[s.Library]) {
+			newest[s.Library] = s.Version
+		}
+	}
+	for library, version := range newest {
+		if want := library + "(" + version + ")(64bit)"; !slices.Contains(requires, want) {
+			t.Errorf("the rpm requires %q, not %s", requires, want)
+		}
+	}
+	// libibverbs has had the symbols of version 1.11 since version 32.
+	glibc := strings.TrimPrefix(newest["libc.so.6"], "GLIBC_")
+	if want := "libc6 (>= " + glibc + "), libibverbs1 (>= 32)"; len(newest) != 2 || newest["libibverbs.so.1"] != "IBVERBS_1.11" || depends != want {
+		t.Errorf("the program needs %v, and the deb %s", newest, depends)
 	}
 }
 
-// An upgrade removes what only the earlier version had.
-func TestUpgrade(t *testing.T) {
+// later tells whether a is a later version of symbols than b.
+func later(a, b string) bool {
+	return exec.Command("dpkg", "--compare-versions", strings.ReplaceAll(a, "_", "-"), "gt", strings.ReplaceAll(b, "_", "-")).Run() == nil
+}
+
+// earlier makes a package of an earlier version, with another environment file and
+// rules that the later version does not have.
+func earlier(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "earlier")
+	output(t, exec.CommandContext(t.Context(), "dpkg-deb", "--raw-extract", deb, dir))
+	p := place{dest: dir}
+	control := p.read(t, "DEBIAN/control")
+	version := output(t, exec.CommandContext(t.Context(), "dpkg-deb", "--field", deb, "Version"))
+	p.write(t, "DEBIAN/control", strings.Replace(control, "\nVersion: "+version+"\n", "\nVersion: "+version+"~earlier\n", 1))
+	p.write(t, environment, "ARGS=\n")
+	p.write(t, "usr/bin/rdma_exporter", "")
+	p.write(t, oldRules, "groups: []\n")
+	output(t, exec.CommandContext(t.Context(), "dpkg-deb", "--root-owner-group", "-Znone", "--build", dir))
+	return dir + ".deb"
+}
+
+const oldRules = "/usr/share/rdma_exporter/alerts/old.yaml"
+
+// An upgrade removes what only the earlier version had, and replaces an environment
+// file that nobody edited. One that was edited is neither replaced nor removed, until
+// the package is purged, which leaves nothing.
+func TestUpgradeAndRemove(t *testing.T) {
+	earlier := earlier(t)
 	p := folder(t)
-	p.mustMake(t, "install")
-	const old, manifest = "/usr/local/share/rdma_exporter/alerts/old.yaml", "/usr/local/share/rdma_exporter/installed"
-	p.write(t, old, "")
-	p.write(t, manifest, p.read(t, manifest)+"file "+old+"\n")
-	p.mustMake(t, "install")
-	if got := p.files(t); slices.Contains(got, "0644 "+old) || strings.Contains(p.read(t, manifest), old) {
-		t.Errorf("an old file is left: %v", got)
+	p.dpkg(t, "--install", earlier)
+	if got := p.files(t); !slices.Contains(got, "0644 "+oldRules) {
+		t.Fatalf("the earlier version: %v", got)
 	}
-	p.mustMake(t, "uninstall")
-	if got := p.files(t); len(got) > 0 {
-		t.Errorf("left: %v", got)
+	p.dpkg(t, "--install", deb)
+	if got, want := p.files(t), expected(t, "vendor-completions"); !slices.Equal(got, want) {
+		t.Errorf("after an upgrade:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := p.read(t, environment); !strings.Contains(got, "ARGS=\"\"") {
+		t.Errorf("an environment file that nobody edited was not replaced: %q", got)
+	}
+
+	const edited = "ARGS=--log.level=debug\n"
+	p.write(t, environment, edited)
+	p.dpkg(t, "--install", earlier)
+	p.dpkg(t, "--install", deb)
+	if got := p.read(t, environment); got != edited {
+		t.Errorf("after an upgrade the environment file that was edited is %q", got)
+	}
+	p.dpkg(t, "--remove", "rdma-exporter")
+	// Beside it is what the later version would have there.
+	if got := p.files(t); !slices.Contains(got, "0644 "+environment) || slices.ContainsFunc(got, func(f string) bool { return !strings.HasPrefix(f, "0644 "+environment) }) {
+		t.Errorf("left when it was removed: %v", got)
+	}
+	if got := p.read(t, environment); got != edited {
+		t.Errorf("when it was removed the environment file that was edited became %q", got)
+	}
+	p.dpkg(t, "--purge", "rdma-exporter")
+	if left, err := os.ReadDir(p.dest); err != nil || len(left) > 0 {
+		t.Errorf("left when it was purged: %v %v", p.files(t), err)
 	}
 }
 
-func TestRefused(t *testing.T) {
-	for name, vars := range map[string][]string{
-		"relative prefix":        {"PREFIX=usr"},
-		"prefix of odd letters":  {"PREFIX=/opt/100%"},
-		"relative configuration": {"SYSCONFDIR=etc"},
-		"nothing built":          {"exporter=/nowhere/rdma_exporter"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := folder(t, vars...)
-			if out, err := p.make(t, "install"); err == nil {
-				t.Errorf("installed:\n%s", out)
-			}
-			if _, err := os.Stat(p.dest); err == nil {
-				t.Errorf("left: %v", p.files(t))
-			}
-		})
+// The same of the rpm, whose scripts need a whole system and are left out. There is
+// no earlier version: that rpm keeps an edited file, whatever the new one is, is told
+// by the flags of the file.
+func TestRPM(t *testing.T) {
+	if flags := output(t, exec.CommandContext(t.Context(), "rpm", "-qp", "--qf", "[%{FILENAMES} %{FILEFLAGS:fflags}\n]", rpm)); !slices.Contains(strings.Split(flags, "\n"), environment+" cn") {
+		t.Errorf("the environment file is no configuration that is not replaced:\n%s", flags)
+	}
+	p := folder(t)
+	database := filepath.Join("/", "rpmdb") // below the place
+	rpmIn := func(args ...string) {
+		t.Helper()
+		output(t, exec.CommandContext(t.Context(), "unshare", append([]string{
+			"--map-root-user", "rpm", "--root=" + p.dest, "--dbpath=" + database, "--nodeps", "--noscripts", "--nosignature",
+		}, args...)...))
+	}
+	rpmIn("--install", rpm)
+	const edited = "ARGS=--log.level=debug\n"
+	p.write(t, environment, edited)
+	rpmIn("--upgrade", "--replacepkgs", rpm)
+	if got := p.read(t, environment); got != edited {
+		t.Errorf("after an upgrade the environment file that was edited is %q", got)
+	}
+	rpmIn("--erase", "rdma-exporter")
+	if err := os.RemoveAll(filepath.Join(p.dest, database)); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.files(t); !slices.Equal(got, []string{"0644 " + environment + ".rpmsave"}) || p.read(t, environment+".rpmsave") != edited {
+		t.Errorf("left when it was removed: %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(p.dest, "usr/share/rdma_exporter")); err == nil {
+		t.Error("folders of its own are left")
+	}
+}
+
+// The manual page is where man(1) looks, and can be rendered.
+func TestManPage(t *testing.T) {
+	page := filepath.Join(installed(t).dest, "usr/share/man/man1/rdma_exporter.1.gz")
+	if said := output(t, exec.CommandContext(t.Context(), "mandoc", "-T", "lint", "-W", "error", page)); said != "" {
+		t.Error(said)
+	}
+	if said := output(t, exec.CommandContext(t.Context(), "mandoc", "-T", "ascii", page)); !strings.Contains(said, "rdma_exporter - Prometheus exporter") {
+		t.Errorf("it says\n%s", said)
 	}
 }

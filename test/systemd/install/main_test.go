@@ -1,8 +1,9 @@
 //go:build vmhost
 
-// Package install_test installs the exporter with make install below a folder, and
-// looks at what is there: files, units, completions. It needs no virtual machine,
-// but the programs of systemd, bash, zsh and fish; make test-systemd installs them.
+// Package install_test installs the packages below a folder, and looks at what is
+// there: files, units, completions, the manual page. It needs no virtual machine, but
+// dpkg, rpm, mandoc, and the programs of systemd, bash, zsh and fish; make test-systemd
+// installs them.
 package install_test
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,56 +20,80 @@ import (
 // repository is where the module's root is.
 const repository = "../../.."
 
-// exporter is the program that is installed.
-var exporter = os.Getenv("RDMA_EXPORTER_BINARY")
+// exporter is the program that is packaged, and deb and rpm are the packages.
+var exporter, deb, rpm string
 
 func TestMain(m *testing.M) {
-	if !filepath.IsAbs(exporter) {
-		fmt.Fprintf(os.Stderr, "RDMA_EXPORTER_BINARY is %q: set it to the absolute path of the built exporter\n", exporter)
+	if err := provide(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v; see make test-systemd\n", err)
 		os.Exit(1)
 	}
-	for _, program := range []string{exporter, analyser, "systemctl", "bash", "zsh", "fish", "make"} {
+	os.Exit(m.Run())
+}
+
+// provide finds the packages, and the programs that the tests need.
+func provide() error {
+	exporter = os.Getenv("RDMA_EXPORTER_BINARY")
+	for kind, file := range map[string]*string{"deb": &deb, "rpm": &rpm} {
+		found, err := filepath.Glob(filepath.Join(os.Getenv("RDMA_PACKAGES"), "*."+kind))
+		if err != nil || len(found) != 1 || !filepath.IsAbs(found[0]) {
+			return fmt.Errorf("RDMA_PACKAGES has to be the absolute path of a folder with one %s: %v %w", kind, found, err)
+		}
+		*file = found[0]
+	}
+	for _, program := range []string{exporter, analyser, "systemctl", "bash", "zsh", "fish", "mandoc", "dpkg", "dpkg-deb", "rpm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			fmt.Fprintf(os.Stderr, "%v; see make test-systemd\n", err)
-			os.Exit(1)
+			return err
 		}
 	}
-	os.Exit(m.Run())
+	return nil
 }
 
 // A place is where the exporter is installed.
 type place struct {
 	dest string
-	// vars are given to make, as DESTDIR is.
-	vars []string
+	// database is where dpkg or rpm keeps what it has installed.
+	database string
 }
 
 // folder returns a place whose path is unpleasant.
-func folder(t *testing.T, vars ...string) place {
-	return place{dest: filepath.Join(t.TempDir(), "it's a 'root', with spaces"), vars: vars}
+func folder(t *testing.T) place {
+	t.Helper()
+	p := place{dest: filepath.Join(t.TempDir(), "it's a 'root', with spaces"), database: t.TempDir()}
+	for _, dir := range []string{p.dest, filepath.Join(p.database, "info"), filepath.Join(p.database, "updates")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(p.database, "status"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
-// make makes a target, under an umask that lets nobody else read, and without
-// capabilities: what root may do beyond what is its own is not needed.
-func (p place) make(t *testing.T, target string) (string, error) {
+// installed returns a place in which the deb is installed.
+func installed(t *testing.T) place {
 	t.Helper()
-	// What is built is not the point here: make takes it as it is.
-	args := append([]string{"-c", `umask 077; exec "$@"`, "sh", "make", "-s", "-C", repository, "--old-file=build", target, "DESTDIR=" + p.dest, "exporter=" + exporter}, p.vars...)
-	cmd := exec.CommandContext(t.Context(), "sh", args...)
+	p := folder(t)
+	p.dpkg(t, "--install", deb)
+	return p
+}
+
+// dpkg runs dpkg in the place, where there is nothing else and where questions are
+// answered as by default. It has no capabilities: what root may do beyond what is its
+// own is not needed.
+func (p place) dpkg(t *testing.T, args ...string) {
+	t.Helper()
+	args = append([]string{
+		"dpkg", "--root=" + p.dest, "--admindir=" + p.database, "--log=/dev/null", "--force-not-root", "--force-script-chrootless",
+		"--force-depends", "--force-confdef", "--force-confold",
+	}, args...)
 	if os.Geteuid() == 0 {
-		cmd = exec.CommandContext(t.Context(), "setpriv", append([]string{"--bounding-set=-all", "--inh-caps=-all", "sh"}, args...)...)
+		args = append([]string{"setpriv", "--bounding-set=-all", "--inh-caps=-all"}, args...)
 	}
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-func (p place) mustMake(t *testing.T, target string) string {
-	t.Helper()
-	out, err := p.make(t, target)
-	if err != nil {
-		t.Fatalf("make %s: %v\n%s", target, err, out)
-	}
-	return out
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	output(t, cmd)
 }
 
 // files lists what is there, each as mode and path: all but the folders' own
@@ -94,6 +120,7 @@ func (p place) files(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	slices.Sort(list)
 	return list
 }
 

@@ -20,13 +20,13 @@ func judge(t *testing.T, p place, dropIns []string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	// Its program is where the unit says only on the host.
-	unit := strings.ReplaceAll(p.read(t, "usr/local/lib/systemd/system/rdma_exporter.service"), "/usr/local/bin/rdma_exporter", exporter)
+	unit := strings.ReplaceAll(p.read(t, "usr/lib/systemd/system/rdma_exporter.service"), "/usr/bin/rdma_exporter", exporter)
 	copies := map[string]string{
 		"rdma_exporter.service": unit,
-		"rdma_exporter.socket":  p.read(t, "usr/local/lib/systemd/system/rdma_exporter.socket"),
+		"rdma_exporter.socket":  p.read(t, "usr/lib/systemd/system/rdma_exporter.socket"),
 	}
 	for _, name := range dropIns {
-		copies["rdma_exporter.service.d/"+name] = p.read(t, "usr/local/share/rdma_exporter/examples/"+name)
+		copies["rdma_exporter.service.d/"+name] = p.read(t, "usr/share/rdma_exporter/examples/"+name)
 	}
 	for name, text := range copies {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
@@ -48,8 +48,7 @@ func judge(t *testing.T, p place, dropIns []string, args ...string) string {
 }
 
 func TestVerify(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
+	p := installed(t)
 	all := []string{"addresses.conf", "group.conf", "raw-packet.conf", "tls.conf"}
 	examples, err := filepath.Glob(filepath.Join(repository, "deploy/systemd/examples/*.conf"))
 	if err != nil || len(examples) != len(all)+1 { // rdma-group.conf is for sysusers.d
@@ -66,9 +65,8 @@ func TestVerify(t *testing.T) {
 // The figures are what systemd 252 says, 0 is best and 10 worst. What is loose has its
 // reason in docs/systemd.md, which has the figures, too.
 func TestExposure(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
-	p.write(t, "usr/local/share/rdma_exporter/examples/root-users.conf", "[Service]\nPrivateUsers=no\n")
+	p := installed(t)
+	p.write(t, "usr/share/rdma_exporter/examples/root-users.conf", "[Service]\nPrivateUsers=no\n")
 	says := regexp.MustCompile(`Overall exposure level for rdma_exporter.service: ([0-9.]+)`)
 	for _, c := range []struct {
 		dropIns []string
@@ -104,15 +102,14 @@ func TestExposure(t *testing.T) {
 
 // The units can be enabled where they were installed.
 func TestEnable(t *testing.T) {
-	p := folder(t)
-	p.mustMake(t, "install")
+	p := installed(t)
 	cmd := exec.CommandContext(t.Context(), "systemctl", "--root="+p.dest, "enable", "rdma_exporter.service", "rdma_exporter.socket")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("systemctl enable: %v\n%s", err, out)
 	}
 	for link, target := range map[string]string{
-		"multi-user.target.wants/rdma_exporter.service": "/usr/local/lib/systemd/system/rdma_exporter.service",
-		"sockets.target.wants/rdma_exporter.socket":     "/usr/local/lib/systemd/system/rdma_exporter.socket",
+		"multi-user.target.wants/rdma_exporter.service": "/usr/lib/systemd/system/rdma_exporter.service",
+		"sockets.target.wants/rdma_exporter.socket":     "/usr/lib/systemd/system/rdma_exporter.socket",
 	} {
 		if got, err := os.Readlink(filepath.Join(p.dest, "etc/systemd/system", link)); err != nil || got != target {
 			t.Errorf("%s is %q, want %q (%v)", link, got, target, err)
