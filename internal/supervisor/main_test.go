@@ -40,6 +40,10 @@ func TestMain(m *testing.M) {
 	if b := os.Getenv(envBehaviour); b != "" {
 		os.Exit(behave(b))
 	}
+	// With the race detector a child would sleep for a second before it ends.
+	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	before := runtime.NumGoroutine()
 	code := m.Run()
 	// What fuzzes has goroutines of its own.
@@ -259,8 +263,8 @@ func supervise() int {
 // stalled waits for what is soon done, and is stopped meanwhile for longer than it is to
 // wait.
 func stalled() int {
-	grace := DefaultConfig().KillGrace + pipeGrace
-	wake := exec.Command("/bin/sh", "-c", "while sleep 3; do kill -CONT $PPID; done")
+	const grace = 500 * time.Millisecond
+	wake := exec.Command("/bin/sh", "-c", "while sleep 0.6; do kill -CONT $PPID; done")
 	wake.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := wake.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -2,10 +2,8 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // fakeConn is a connection with a name that tells whether it was closed.
@@ -36,50 +33,28 @@ func (c *fakeConn) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.name} }
 // crowd is clients with connections that have names.
 type crowd struct {
 	*clients
-	conns    map[string]*fakeConn
-	contexts map[string]context.Context
-	leave    map[string]chan struct{}
-	left     map[string]chan struct{}
-	log      bytes.Buffer
+	conns map[string]*fakeConn
+	log   bytes.Buffer
 }
 
-func newCrowd(maxConnections, maxUnsent int) *crowd {
-	c := &crowd{
-		conns: make(map[string]*fakeConn), contexts: make(map[string]context.Context),
-		leave: make(map[string]chan struct{}), left: make(map[string]chan struct{}),
-	}
+func newCrowd(maxConnections, maxServed int) *crowd {
+	c := &crowd{conns: make(map[string]*fakeConn)}
 	c.clients = newClients(slog.New(slog.NewTextHandler(&c.log, nil)))
-	c.maxConnections, c.maxUnsent = maxConnections, maxUnsent
+	c.maxConnections, c.maxServed = maxConnections, maxServed
 	return c
 }
 
 // opens adds a connection.
 func (c *crowd) opens(name string) {
 	c.conns[name] = &fakeConn{name: name}
-	c.contexts[name] = c.connContext(context.Background(), c.conns[name])
+	c.connState(c.conns[name], http.StateNew)
 }
 
 // asks begins a request on a connection.
-func (c *crowd) asks(name string) {
-	entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	c.leave[name], c.left[name] = leave, left
-	h := c.watch(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(entered)
-		<-leave
-	}))
-	r := httptest.NewRequestWithContext(c.contexts[name], "GET", "/", nil)
-	go func() {
-		h.ServeHTTP(httptest.NewRecorder(), r)
-		close(left)
-	}()
-	<-entered
-}
+func (c *crowd) asks(name string) { c.connState(c.conns[name], http.StateActive) }
 
 // reads ends the request of a connection.
-func (c *crowd) reads(name string) {
-	close(c.leave[name])
-	<-c.left[name]
-}
+func (c *crowd) reads(name string) { c.connState(c.conns[name], http.StateIdle) }
 
 // ends takes a connection away.
 func (c *crowd) ends(name string) { c.connState(c.conns[name], http.StateClosed) }
@@ -138,7 +113,7 @@ func TestConnectionLimit(t *testing.T) {
 		{"one that ends after it was cut", func(c *crowd) { c.opens("d"); c.ends("a"); c.opens("e") }, []string{"a", "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCrowd(3, 0)
+			c := newCrowd(3, 3)
 			c.opens("a")
 			c.opens("b")
 			c.opens("c")
@@ -151,78 +126,36 @@ func TestConnectionLimit(t *testing.T) {
 	}
 }
 
-// TestUnsentLimit makes sure that of too much that is not read, what was sent first is
-// given up, with all who wait for it.
-func TestUnsentLimit(t *testing.T) {
-	c := newCrowd(100, 1000)
-	for i := range 9 {
-		c.opens(fmt.Sprint(i))
-	}
-	hold := func(i int, a *answer) func() { return clientOf(c.contexts[fmt.Sprint(i)]).hold(a) }
-	of := func(n int) *answer { return &answer{body: make([]byte, n)} }
-
-	// One that many wait for counts once.
-	shared := of(400)
-	releases := []func(){hold(0, shared), hold(1, shared), hold(2, shared), hold(2, shared)}
-	second := hold(3, of(600))
-	if got := c.closed(); got != nil || c.unsentBytes != 1000 {
-		t.Fatalf("cut %v at %d bytes", got, c.unsentBytes)
-	}
-	third := hold(4, of(300))
-	if got := c.closed(); !slices.Equal(got, []string{"0", "1", "2"}) || c.unsentBytes != 900 {
-		t.Fatalf("cut %v at %d bytes", got, c.unsentBytes)
-	}
-	// One that is too long in itself is sent, if alone.
-	fourth := hold(5, of(5000))
-	if got := c.closed(); !slices.Equal(got, []string{"0", "1", "2", "3", "4"}) || c.unsentBytes != 5000 {
-		t.Fatalf("cut %v at %d bytes", got, c.unsentBytes)
-	}
-	fifth := hold(6, of(1))
-	if got := c.closed(); !slices.Contains(got, "5") || c.unsentBytes != 1 {
-		t.Fatalf("cut %v at %d bytes", got, c.unsentBytes)
-	}
-	for _, release := range append(releases, second, third, fourth, fifth) {
-		release()
-	}
-	if c.unsentBytes != 0 || len(c.unsent) != 0 {
-		t.Errorf("%d bytes of %d answers are left", c.unsentBytes, len(c.unsent))
-	}
-	// Outside of a server nothing is counted.
-	clientOf(t.Context()).hold(of(9999))()
-}
-
-// TestServeTimeout makes sure that a request on HTTP/2 that does not end is cut, and
-// one that does is not.
-func TestServeTimeout(t *testing.T) {
-	c := newCrowd(10, 0)
-	c.serveTimeout = time.Nanosecond
-	cut := func(name string) bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		_, open := c.open[c.conns[name]]
-		return !open
-	}
-	ask := func(name string, wait bool) {
+// TestServedLimit makes sure that of too many clients that do not read their answers the
+// slowest is cut, and never the one that asks.
+func TestServedLimit(t *testing.T) {
+	c := newCrowd(9, 3)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		c.opens(name)
-		r := httptest.NewRequestWithContext(c.contexts[name], "GET", "/", nil)
-		r.ProtoMajor = 2
-		c.watch(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			for wait && !cut(name) {
-				time.Sleep(time.Millisecond)
-			}
-		})).ServeHTTP(httptest.NewRecorder(), r)
 	}
-	ask("slow", true) // It ends only because it is cut.
-	c.serveTimeout = time.Hour
-	ask("fast", false)
-	if cut("fast") || !c.conns["slow"].closed {
-		t.Errorf("cut %v", c.closed())
+	for _, name := range []string{"b", "a", "c"} {
+		c.asks(name)
+	}
+	c.reads("b")
+	c.asks("b")
+	if got := c.closed(); got != nil {
+		t.Errorf("%v were cut of as many as may be", got)
+	}
+	c.asks("d")
+	c.reads("c")
+	c.asks("e")
+	if got, want := c.closed(), []string{"a"}; !slices.Equal(got, want) || strings.Count(c.log.String(), "slowest was cut") != 1 {
+		t.Errorf("%v were cut, want %v: %s", got, want, c.log.String())
+	}
+	c.asks("c")
+	if got, want := c.closed(), []string{"a", "b"}; !slices.Equal(got, want) || len(c.open) != 3 {
+		t.Errorf("%v were cut, want %v; %d are open", got, want, len(c.open))
 	}
 }
 
 // Who has just come is not cut for who comes next, while others idle.
 func TestNewcomerStays(t *testing.T) {
-	c := newCrowd(4, 0)
+	c := newCrowd(4, 4)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		c.opens(name)
 		c.asks(name)
@@ -235,22 +168,19 @@ func TestNewcomerStays(t *testing.T) {
 	}
 }
 
-// TestSmallAnswerIsSmall makes sure that an answer keeps no more memory than it counts
-// for: that of a few metrics not the memory of all.
-func TestSmallAnswerIsSmall(t *testing.T) {
+// TestAnswersAreKeptSmall makes sure that what is kept for a client that reads slowly is
+// compressed, even if that client asked for text.
+func TestAnswersAreKeptSmall(t *testing.T) {
 	e := newExposition(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.RawQuery == "" {
 			_, _ = w.Write(make([]byte, 1<<20))
 		}
-	}), 0)
-	ask := func(target string) *answer {
-		return e.answer(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
-	}
-	if full := ask("/metrics"); len(full.body) != 1<<20 {
-		t.Fatalf("the whole answer has %d bytes", len(full.body))
-	}
-	if one := ask("/metrics?name[]=x"); cap(one.body) > 1<<16 {
-		t.Errorf("an answer of %d bytes keeps %d", len(one.body), cap(one.body))
+	}))
+	for _, target := range []string{"/metrics", "/metrics?name[]=x"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+		if kept := e.make(r).zipped.Cap(); kept > 1<<14 {
+			t.Errorf("%s: %d bytes are kept", target, kept)
+		}
 	}
 }
 
@@ -280,7 +210,7 @@ func TestSocketBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = conn.Close() }()
-		newClients(slog.New(slog.DiscardHandler)).connContext(t.Context(), wrap(conn))
+		newClients(slog.New(slog.DiscardHandler)).connState(wrap(conn), http.StateNew)
 		sent, received := bufferOf(t, conn, syscall.SO_SNDBUF), bufferOf(t, conn, syscall.SO_RCVBUF)
 		if kept := sent + received; kept*maxConnections > most {
 			t.Errorf("%s: %d bytes for each of %d connections are %d MiB", name, kept, maxConnections, kept*maxConnections>>20)

@@ -34,9 +34,8 @@ type Config struct {
 	Logger *slog.Logger
 	// MetricsPath is where the metrics are; DefaultMetricsPath if empty.
 	MetricsPath string
-	// MaxRequests is the most scrapes whose metrics are being made, or wait for that;
-	// further ones are answered 503. Those that wait for the same count as one. Zero is
-	// no limit.
+	// MaxRequests is the most scrapes whose metrics are being made; further ones are
+	// answered 503. Those that wait for the same count as one. Zero is no limit.
 	MaxRequests int
 	// Version is that of the exporter, and Host the name of the host, if it is known:
 	// both for people.

@@ -46,10 +46,11 @@ func New(c Config) (http.Handler, error) {
 // even if something could not: one broken metric must not hide the others.
 func metrics(c Config) http.Handler {
 	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:           slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
-		ErrorHandling:      promhttp.ContinueOnError,
-		Registry:           c.Registerer,
-		DisableCompression: true, // exposition does it.
-		EnableOpenMetrics:  true,
-	}), c.MaxRequests))
+		ErrorLog:            slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
+		ErrorHandling:       promhttp.ContinueOnError,
+		Registry:            c.Registerer,
+		MaxRequestsInFlight: c.MaxRequests,
+		DisableCompression:  true, // exposition does it.
+		EnableOpenMetrics:   true,
+	})))
 }

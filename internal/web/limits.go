@@ -24,9 +24,9 @@ const (
 	// maxConnections is the most connections that are open. Each has a goroutine and a
 	// file descriptor; children that probe need some, too.
 	maxConnections = 512
-	// maxUnsent is how many bytes of metrics are kept for clients that have not read
-	// them yet. An answer that many wait for counts once.
-	maxUnsent = 32 << 20
+	// maxServed is the most of them to which an answer is sent. Each is kept until its
+	// client has read it, which is hundreds of KiB if there are many devices.
+	maxServed = 256
 	// receiveBuffer and sendBuffer are how many bytes the kernel is asked to keep for a
 	// connection at the exporter's end. It takes twice that, for what it needs itself. Left
 	// alone, it goes up to megabytes, which count as memory of the container. Less than one

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -45,20 +46,7 @@ func (r *rendering) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", r.contentType)
 	h.Set("Cache-Control", "no-store")
-	h.Add("Vary", "Accept-Encoding")
-	var text io.Reader = bytes.NewReader(zipped)
-	if acceptsGzip(req.Header.Values("Accept-Encoding")) {
-		h.Set("Content-Encoding", "gzip")
-		h.Set("Content-Length", strconv.Itoa(len(zipped)))
-	} else if text, err = gzip.NewReader(text); err != nil {
-		return // It was made here, and is compressed.
-	}
-	if req.Method == http.MethodHead {
-		return
-	}
-	if _, err := io.Copy(w, text); err != nil {
-		clientOf(req.Context()).gone(req)
-	}
+	send(w, req, http.StatusOK, zipped)
 }
 
 // latest returns the latest rendering, compressed, and makes it if there is none that
@@ -89,4 +77,46 @@ func (r *rendering) make(now time.Time) ([]byte, error) {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
 	return bytes.Clone(b.Bytes()), nil
+}
+
+// send sends an answer that is compressed to one client: as it is, or as text if the
+// client does not take that.
+func send(w http.ResponseWriter, r *http.Request, code int, zipped []byte) {
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	var from io.Reader = bytes.NewReader(zipped)
+	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Content-Length", strconv.Itoa(len(zipped)))
+	} else {
+		text, err := gzip.NewReader(from)
+		if err != nil {
+			return // It was made here, and is compressed.
+		}
+		from = text
+	}
+	w.WriteHeader(code)
+	if r.Method == http.MethodHead {
+		return
+	}
+	if _, err := io.Copy(w, from); err != nil {
+		drop(w)
+	}
+}
+
+// acceptsGzip tells whether the values of Accept-Encoding allow gzip.
+func acceptsGzip(values []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, parameters, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		weight, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(parameters)), "q=")
+		if !found {
+			return true
+		}
+		q, err := strconv.ParseFloat(weight, 64)
+		return err == nil && q > 0
+	}
+	return false
 }

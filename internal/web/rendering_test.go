@@ -17,6 +17,7 @@ import (
 // TestRendering makes sure that however many ask, the page and the JSON are made no
 // more than once a second each.
 func TestRendering(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"/", "/api/v1/status"} {
 		// What is asked for, in half seconds, and what each rendering takes.
 		var made, seconds, takes atomic.Int64
@@ -63,6 +64,7 @@ func TestRendering(t *testing.T) {
 
 // TestAPI makes sure that the JSON is the status, whichever way it is sent.
 func TestAPI(t *testing.T) {
+	t.Parallel()
 	for _, host := range apitest.Hosts() {
 		c := hostConfig(host.Snapshot)
 		h := handler(t, c)

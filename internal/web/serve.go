@@ -30,10 +30,14 @@ const (
 // Connections, and what is kept for clients that do not read it, are bounded: those
 // that are beyond a limit cost others, not the exporter and not who comes next.
 func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger) error {
+	return serve(ctx, handler, flags, logger, shutdownTimeout)
+}
+
+// serve is Serve that gives requests in flight some time to end.
+func serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger, timeout time.Duration) error {
 	connections := bounded(logger, time.Now)
-	clients := newClients(connections)
 	server := &http.Server{
-		Handler:           clients.watch(handler),
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -46,9 +50,8 @@ func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig,
 			MaxReceiveBufferPerStream:     streamReceives,
 			WriteByteTimeout:              stallTimeout,
 		},
-		ConnContext: clients.connContext,
-		ConnState:   clients.connState,
-		ErrorLog:    slog.NewLogLogger(connections.Handler(), slog.LevelWarn),
+		ConnState: newClients(connections).connState,
+		ErrorLog:  slog.NewLogLogger(connections.Handler(), slog.LevelWarn),
 	}
 	ended := make(chan error, 1)
 	// The toolkit has a count of its own: what it says of the configuration is not to be
@@ -61,7 +64,7 @@ func Serve(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig,
 	case <-ctx.Done():
 	}
 
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
 		logger.Warn("Requests in flight did not end in time and are cut", "err", err)

@@ -37,12 +37,18 @@ type server struct {
 // listens that has any port of 127.0.0.1: none takes the port when Serve has ended.
 func start(t *testing.T, h http.Handler, configFile string) *server {
 	t.Helper()
+	return startAs(t, web.Serve, h, configFile)
+}
+
+// startAs is start of something like Serve.
+func startAs(t *testing.T, serve func(context.Context, http.Handler, *toolkit.FlagConfig, *slog.Logger) error, h http.Handler, configFile string) *server {
+	t.Helper()
 	s := &server{ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.stop = cancel
 	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}, WebConfigFile: &configFile}
 	log := new(running.Output)
-	go func() { s.ended <- web.Serve(ctx, h, flags, slog.New(slog.NewTextHandler(log, nil))) }()
+	go func() { s.ended <- serve(ctx, h, flags, slog.New(slog.NewTextHandler(log, nil))) }()
 	running.Eventually(t, "somebody listens", func() bool {
 		select {
 		case err := <-s.ended:
@@ -165,7 +171,7 @@ func TestServeFinishesRequests(t *testing.T) {
 func TestServeCutsRequests(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	defer close(leave)
-	s := start(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	s := startAs(t, web.ServeHasty, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(entered)
 		<-leave // Not even the end of the request's context ends it.
 	}), "")

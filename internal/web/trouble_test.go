@@ -20,7 +20,7 @@ func everywhere(change func(*state.DeviceState)) *state.Snapshot {
 		if n%2 == 1 {
 			name += " $x" // which a shell needs in quotes
 		}
-		d := apitest.Device(name, 4)
+		d := apitest.Device(name, 1)
 		change(&d)
 		d.Assessment = health.Assess(&d, health.Default())
 		s.Devices = append(s.Devices, d)
@@ -31,6 +31,7 @@ func everywhere(change func(*state.DeviceState)) *state.Snapshot {
 // TestTroublesTogether makes sure that the same trouble on many devices is told once,
 // as real findings have it: each names its own device in what is to be done.
 func TestTroublesTogether(t *testing.T) {
+	t.Parallel()
 	violated := func(names ...string) func(*state.DeviceState) {
 		return func(d *state.DeviceState) {
 			for _, name := range names {
