@@ -5,30 +5,29 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 )
 
 // supervise checks everything that was configured about the devices, and returns
-// what a supervisor needs to know of them: all but its sinks and its logger. It
-// starts nothing.
-func (o *options) supervise() (supervisor.Config, error) {
+// what a supervisor needs to know of them, all but its sinks and its logger, and by
+// what they are judged. It starts nothing.
+func (o *options) supervise() (supervisor.Config, health.Config, error) {
 	o.include, o.exclude = whole(o.include), whole(o.exclude)
 	config, err := loadConfig(o.configFile)
 	if err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	config.Probe.Notification = o.notification
 	if err := o.checkTime(config.Probe); err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	children, err := newCommands(settings{Provider: o.provider, Probe: config.Probe, When: o.when, Inventory: o.inventory()}, profiles)
 	if err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	jitter := o.jitter
 	if jitter == 0 {
@@ -45,15 +44,14 @@ func (o *options) supervise() (supervisor.Config, error) {
 	// Who holds objects of simulated devices is told by their profile.
 	if o.takesStock() && o.provider == providerLibibverbs {
 		if _, err := owner.New(o.procfs, o.cgroup); err != nil {
-			return supervisor.Config{}, fmt.Errorf("--path.procfs: %w", err)
+			return supervisor.Config{}, health.Config{}, fmt.Errorf("--path.procfs: %w", err)
 		}
 	}
 	return supervisor.Config{
 		Provider: o.provider, Discover: discover, Command: children.probe, Contract: contract, Inventory: stock,
-		Assess:   func(d *state.DeviceState) *state.Assessment { return health.Assess(d, config.Findings) },
 		Interval: o.interval, Timeout: o.timeout, Discovery: min(o.discovery, o.interval),
 		Backoff: max(o.backoff, o.interval), Concurrency: o.concurrency, Jitter: jitter,
-	}, nil
+	}, config.Findings, nil
 }
 
 // judges tells whether the contracts are judged. What is done once leaves out

@@ -78,7 +78,7 @@ func (a *assessor) notification() {
 			continue
 		}
 		a.add(observation{
-			kind: state.FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
+			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
 			message: fmt.Sprintf(w.message, all) + ". By measurement: " + few(where, "; ") + ".",
 		})
 	}
@@ -123,7 +123,7 @@ func (a *assessor) slowVectors() {
 		subject = "vectors "
 	}
 	a.add(observation{
-		kind: state.FindingSlowVector, subject: subject + few(numbers, ", "), size: float64(len(numbers)),
+		kind: FindingSlowVector, subject: subject + few(numbers, ", "), size: float64(len(numbers)),
 		message: fmt.Sprintf("Of %s that were measured, %d slow: %s.", plural(len(vectors), "completion vector"), len(numbers), few(texts, "; ")),
 	})
 }

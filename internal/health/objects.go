@@ -39,7 +39,7 @@ func (a *assessor) ownerless() {
 	replace := []string{"{show}", a.show(most.Type, 0)}
 	if !a.inventory.PIDsVisible {
 		a.add(observation{
-			kind: state.FindingPIDsInvisible, subject: "owners",
+			kind: FindingPIDsInvisible, subject: "owners",
 			message: fmt.Sprintf("Of unknown owners: %s (%s).", noun("", objects), list(counts)),
 			replace: replace,
 		})
@@ -51,7 +51,7 @@ func (a *assessor) ownerless() {
 		return
 	}
 	a.add(observation{
-		kind: state.FindingOrphaned, subject: "user objects",
+		kind: FindingOrphaned, subject: "user objects",
 		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", noun("", objects), list(counts), moment(since), span(age)),
 		replace: replace,
 	})
@@ -72,12 +72,12 @@ func (a *assessor) leaked() {
 	if objects == 0 {
 		return
 	}
-	severity, age := state.SeverityWarning, a.resources.Taken.Sub(since)
+	severity, age := SeverityWarning, a.resources.Taken.Sub(since)
 	if age >= a.t.OrphanAge {
-		severity = state.SeverityCritical
+		severity = SeverityCritical
 	}
 	a.add(observation{
-		kind: state.FindingLeaked, severity: severity, subject: "the exporter's own objects",
+		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
 		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
 			noun("", objects), list(counts), moment(since), span(age)),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
@@ -124,7 +124,7 @@ func (a *assessor) undestroyed() {
 		}
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
-			kind: state.FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
+			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
 			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
 				where, noun(r.kind, int64(n)), errno, r.attempts),
 			replace: []string{"{type}", kind},
@@ -161,7 +161,7 @@ func (a *assessor) queuePairs() {
 		message += fmt.Sprintf(" %d of them do not count: the exporter breaks some on purpose, and processes that end leave some behind for a moment.", passing)
 	}
 	a.add(observation{
-		kind: state.FindingQPError, subject: "qp",
+		kind: FindingQPError, subject: "qp",
 		message: message + " The inventory does not tell which process has them.",
 		replace: []string{"{show}", a.show("qp", 0, "state", dev)},
 	})
@@ -178,7 +178,7 @@ func (a *assessor) unfillable() {
 		message += fmt.Sprintf(", and is of %s", ownerName(a.owner(u.PID)))
 	}
 	a.add(observation{
-		kind: state.FindingCQUnfillable, subject: "cq", message: message + ".",
+		kind: FindingCQUnfillable, subject: "cq", message: message + ".",
 		replace: []string{"{show}", a.show("cq", u.PID)},
 	})
 }

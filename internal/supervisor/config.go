@@ -51,10 +51,6 @@ type Config struct {
 	// Concurrency, which is about probes and contracts.
 	Contract  ContractConfig
 	Inventory InventoryConfig
-	// Assess sums up what is known of a device. It is called with each change, by one
-	// goroutine at a time, which waits for it; it must neither block nor keep or
-	// change what it is given. Nil for no assessment.
-	Assess func(*state.DeviceState) *state.Assessment
 	// Interval is the time from the start of one run on a device to the start of
 	// the next. Default: one minute.
 	Interval time.Duration
