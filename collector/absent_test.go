@@ -33,7 +33,7 @@ func TestAbsent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &state.Snapshot{Provider: "libibverbs", Devices: []state.DeviceState{tc.state}}
-			c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s }})
+			c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return s }, nil)})
 			c.Observe(hung)
 			for metric, want := range tc.want {
 				got, err := testutil.GatherAndCount(c.Gatherer(prometheus.NewRegistry()), metric)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -27,7 +28,8 @@ func BenchmarkScrape(b *testing.B) {
 
 func benchmarkScrape(b *testing.B, devices int, way string) {
 	snapshot, runs := host(devices)
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }})
+	judge := health.New(health.Default())
+	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	registry := prometheus.NewRegistry()
 	gatherer := c.Gatherer(registry)
 	if way == "registry" {

@@ -9,17 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
 // Options are what a Collector needs.
 type Options struct {
-	// Snapshot returns what is known of the devices now; nil while nothing is
-	// known. It is called at each scrape, by any number of goroutines at once. It
-	// must not wait, and nobody may change what it returned. Without it there are
-	// counters and histograms only.
-	Snapshot func() *state.Snapshot
+	// Host returns what is known of the devices now, judged. It is called at each
+	// scrape, by any number of goroutines at once. It must not wait for a device, and
+	// nobody may change what it returned. Without it there are counters and histograms
+	// only.
+	Host func() *health.Host
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
 }
@@ -31,8 +32,10 @@ type Options struct {
 // way to the same series.
 type Collector struct {
 	*metrics
-	snapshot func() *state.Snapshot
-	light    bool
+	host  func() *health.Host
+	light bool
+	// findings are all that there could be.
+	findings []health.Finding
 
 	mu        sync.Mutex
 	histories map[string]*history
@@ -40,8 +43,8 @@ type Collector struct {
 	owners    cachedOwners
 }
 
-// cached is a block of gauges with all that it was made from. A published
-// DeviceState is never changed, so equal pointers mean equal series.
+// cached is a block of gauges with all that it was made from. A judged device is
+// never changed, so equal pointers mean equal series.
 type cached struct {
 	key   cacheKey
 	block block
@@ -49,7 +52,7 @@ type cached struct {
 
 type cacheKey struct {
 	provider string
-	state    state.DeviceState
+	device   *health.Device
 	// hidden is how many series the device's history has and does not expose.
 	hidden int
 }
@@ -58,12 +61,13 @@ type cacheKey struct {
 func New(o Options) *Collector {
 	c := &Collector{
 		metrics:   newMetrics(),
-		snapshot:  o.Snapshot,
+		host:      o.Host,
 		light:     o.Light,
+		findings:  health.Countable(),
 		histories: make(map[string]*history),
 	}
-	if c.snapshot == nil {
-		c.snapshot = func() *state.Snapshot { return nil }
+	if c.host == nil {
+		c.host = func() *health.Host { return new(health.Host) }
 	}
 	return c
 }
@@ -118,14 +122,15 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 // blocks returns all series, device by device. Only what has changed since the
 // last call is built anew.
 func (c *Collector) blocks() []block {
-	snapshot := c.snapshot()
+	host := c.host()
+	snapshot := host.Snapshot
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	var blocks []block
 	if snapshot != nil {
 		blocks = append(blocks, c.exporterBlock(snapshot), c.ownersBlock(snapshot))
-		blocks = append(blocks, c.deviceBlocks(snapshot)...)
+		blocks = append(blocks, c.deviceBlocks(host)...)
 	}
 	absent := func(device string) bool { return false }
 	if snapshot != nil {
@@ -151,21 +156,23 @@ func (c *Collector) exporterBlock(s *state.Snapshot) block {
 	return b.block
 }
 
-// deviceBlocks returns the gauges of the devices of a snapshot, sorted by name,
+// deviceBlocks returns the gauges of the devices of a host, sorted by name,
 // and forgets those of all others.
-func (c *Collector) deviceBlocks(s *state.Snapshot) []block {
-	gauges := make(map[string]cached, len(s.Devices))
-	for _, dev := range s.Devices {
-		dev.Name = text.Valid(dev.Name)
-		key := cacheKey{provider: s.Provider, state: dev}
-		if h, ok := c.histories[dev.Name]; ok {
+func (c *Collector) deviceBlocks(h *health.Host) []block {
+	gauges := make(map[string]cached, len(h.Devices))
+	for _, dev := range h.Devices {
+		name := text.Valid(dev.State.Name)
+		key := cacheKey{provider: h.Snapshot.Provider, device: dev}
+		if h, ok := c.histories[name]; ok {
 			key.hidden = h.series.Load().hidden
 		}
-		got, ok := c.gauges[dev.Name]
+		got, ok := c.gauges[name]
 		if !ok || got.key != key {
-			got = cached{key, c.deviceBlock(s.Provider, &dev, key.hidden)}
+			s := dev.State
+			s.Name = name
+			got = cached{key, c.deviceBlock(key.provider, &s, dev.Findings, key.hidden)}
 		}
-		gauges[dev.Name] = got
+		gauges[name] = got
 	}
 	c.gauges = gauges
 
@@ -176,16 +183,17 @@ func (c *Collector) deviceBlocks(s *state.Snapshot) []block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden int) block {
+func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings []health.Finding, hidden int) block {
 	b := newBuilder(c.metrics)
 	if !s.Present {
 		addVanished(b, s)
+		addFindings(b, s.Name, findings)
 		return b.block
 	}
 	addStuck(b, s.Name, s.Stuck)
 	// There are few of these, and nothing that a child tells may take their room.
-	if s.Assessment != nil {
-		addFindings(b, s)
+	if findings != nil {
+		addFindings(b, s.Name, findings, c.findings...)
 	}
 	if s.Resources != nil {
 		addInventory(b, s.Name, s.Resources)
@@ -211,16 +219,13 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, hidden in
 }
 
 // addVanished adds what is still true of a device that is not present: that children
-// which were at it do not end, and what that was judged to be.
+// which were at it do not end.
 func addVanished(b *builder, s *state.DeviceState) {
 	if s.Stuck != nil {
 		addStuck(b, s.Name, s.Stuck)
 	}
 	if s.Resources != nil && s.Resources.Stuck != nil {
 		b.truth(b.inventoryStuck, true, s.Name)
-	}
-	if s.Assessment != nil {
-		addFindings(b, s)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
@@ -23,12 +24,42 @@ import (
 // collectorOf returns a Collector that has observed runs and reads snapshot, in which
 // runs may be light.
 func collectorOf(snapshot *state.Snapshot, runs ...*state.Run) *collector.Collector {
+	return scene{snapshot: snapshot, runs: runs}.collector()
+}
+
+// collector returns the Collector of a scene.
+func (s scene) collector() *collector.Collector {
+	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }, Light: light})
-	for _, r := range runs {
+	c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return snapshot }, s.found), Light: light})
+	for _, r := range s.runs {
 		c.Observe(r)
 	}
 	return c
+}
+
+// judged returns what judges a snapshot as it is now, even if it was changed. This is found
+// of devices, by their names, nothing of others, and those that were not taken stock of
+// cannot be judged.
+func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding) func() *health.Host {
+	judge := health.Finder(health.Default(), func(d *state.DeviceState) []health.Finding {
+		all, ok := found[d.Name]
+		switch {
+		case d.Resources == nil:
+			return nil
+		case !ok:
+			return []health.Finding{}
+		}
+		return all
+	})
+	return func() *health.Host {
+		s := snapshot()
+		if s != nil {
+			copied := *s
+			s = &copied
+		}
+		return judge.Of(s)
+	}
 }
 
 // pedantic returns a registry of c that checks all that can be checked.
@@ -65,6 +96,14 @@ func text(t testing.TB, families []*dto.MetricFamily) string {
 type scene struct {
 	snapshot *state.Snapshot
 	runs     []*state.Run
+	// found is what is found of devices, by their names.
+	found map[string][]health.Finding
+}
+
+// finding returns a scene in which this is found of its only device.
+func (s scene) finding(all ...health.Finding) scene {
+	s.found = map[string][]health.Finding{s.snapshot.Devices[0].Name: all}
+	return s
 }
 
 func scenes() map[string]scene {
@@ -116,7 +155,6 @@ func scenes() map[string]scene {
 	counted.Outcome = state.OutcomeTimeout
 	summary := stateOf(bare("rxe0"))
 	summary.Resources = resourcesOf(counted, onlyCounted())
-	summary.Assessment = new(state.Assessment)
 
 	invisible := inventory(1)
 	invisible.PIDsVisible = false
@@ -152,19 +190,19 @@ func scenes() map[string]scene {
 		}),
 		"resources": {
 			snapshot: &state.Snapshot{Provider: "simulated", Ready: true, Devices: []state.DeviceState{
-				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(inventoryRun("sim0"), inventory(2)), Assessment: new(state.Assessment)},
+				{Name: "sim0", Present: true, Info: info(), Resources: resourcesOf(inventoryRun("sim0"), inventory(2))},
 				// One that was not looked at yet, and one that vanished from under an inventory.
 				{Name: "sim1", Present: true, Info: info()},
 				{
 					Name: "sim2", Info: info(), Resources: troubled("sim2").Resources,
-					Assessment: &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}},
 				},
 			}},
-			runs: []*state.Run{inventoryRun("sim0"), inventoryRun("sim0")},
+			runs:  []*state.Run{inventoryRun("sim0"), inventoryRun("sim0")},
+			found: map[string][]health.Finding{"sim2": {hung()}},
 		},
-		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted),
+		"trouble":   sceneOf("libibverbs", troubled("mlx5_0"), counted).finding(troubles()...),
 		"summary":   sceneOf("libibverbs", summary, counted),
-		"contained": sceneOf("libibverbs", contained),
+		"contained": sceneOf("libibverbs", contained).finding(),
 		"gone":      sceneOf("libibverbs", state.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
 		"hostile":   hostile(),
 	}
@@ -222,7 +260,7 @@ func broken() scene {
 // hostile is what no sane provider or child process would tell: everything twice
 // with other values, text that is no text, absurd numbers.
 func hostile() scene {
-	const name = "evil\xff\"}\n\\"
+	const name = "evil\xfe\"}\n\\"
 	r := &state.Run{
 		Device: name, Started: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
 		Duration: -1, Outcome: "exploded", CPU: -1 << 63, MaxRSS: -1,
@@ -289,14 +327,15 @@ func hostile() scene {
 		},
 		Leaked: []state.Leaked{{}, {}, {Type: "\xff", Objects: -1}},
 	}
-	first.Assessment = &state.Assessment{Findings: []state.Finding{{}, {}, {Kind: "\xff", Severity: "\xff"}, {Kind: "\xfe", Severity: "\xfe"}}}
 	stocktaking := &state.Run{Kind: state.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
 	s := sceneOf("\xff", first, r, crashed, inventory, unkind, stocktaking)
 	// A second device of the same name, and one that is the same once cleaned.
 	twin := stateOf(&state.Run{Device: name, Started: started()})
 	twin.Last, twin.Contracts = r, first.Contracts
 	other := first
-	other.Name = "evil\xfe\"}\n\\"
+	other.Name = "evil\xff\"}\n\\"
+	s = s.finding(health.Finding{}, health.Finding{}, health.Finding{Kind: "\xff", Severity: "\xff"}, health.Finding{Kind: "\xfe", Severity: "\xfe"})
+	s.found[other.Name] = s.found[first.Name]
 	s.snapshot.Devices = append(s.snapshot.Devices, twin, other, state.DeviceState{Present: true})
 	return s
 }
@@ -306,7 +345,7 @@ func hostile() scene {
 func TestExposition(t *testing.T) {
 	for name, s := range scenes() {
 		t.Run(name, func(t *testing.T) {
-			c := collectorOf(s.snapshot, s.runs...)
+			c := s.collector()
 			registry := pedantic(t, c)
 			golden.Check(t, filepath.Join("testdata", name+".prom"), expose(t, registry))
 
@@ -326,7 +365,7 @@ func TestExposition(t *testing.T) {
 func TestScenesAreWhole(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range scenes() {
-		families, err := pedantic(t, collectorOf(s.snapshot, s.runs...)).Gather()
+		families, err := pedantic(t, s.collector()).Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +429,7 @@ func headers(exposition string) string {
 // said.
 func TestSnapshotChanges(t *testing.T) {
 	snapshot, runs := host(2)
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }})
+	c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return snapshot }, nil)})
 	registry := pedantic(t, c)
 	has := func(want bool, line string) {
 		t.Helper()
@@ -514,7 +553,7 @@ func TestBounds(t *testing.T) {
 	device := stateOf(r)
 	device.Contracts = contractsOf(inventory)
 	s := sceneOf("libibverbs", device, r, inventory)
-	c := collectorOf(s.snapshot, s.runs...)
+	c := s.collector()
 	for i := range 500 {
 		c.Observe(&state.Run{Device: "sim0", Outcome: state.OutcomeCrashed, Verb: fmt.Sprint("ibv_y", i)})
 	}
@@ -546,12 +585,12 @@ func TestConcurrency(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var n int
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot {
+	c := collector.New(collector.Options{Host: judged(func() *state.Snapshot {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
 		return snapshots[n%len(snapshots)]
-	}})
+	}, nil)})
 	registry := pedantic(t, c)
 	gatherer := c.Gatherer(prometheus.NewRegistry())
 	var wg sync.WaitGroup

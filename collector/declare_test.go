@@ -9,6 +9,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
@@ -210,10 +211,12 @@ func resourceSamples(owners, cgroups int) int {
 	}
 	inventory := &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeOK}
 	dev := state.DeviceState{
-		Name: "rxe0", Present: true, Info: info, Assessment: new(state.Assessment),
+		Name: "rxe0", Present: true, Info: info,
 		Resources: &state.Resources{Last: inventory, Inventory: i, Taken: inventory.Started},
 	}
-	c := New(Options{Snapshot: func() *state.Snapshot { return &state.Snapshot{Devices: []state.DeviceState{dev}} }})
+	judge := health.New(health.Default())
+	snapshot := &state.Snapshot{Devices: []state.DeviceState{dev}}
+	c := New(Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	c.Observe(inventory)
 	n := 0
 	for _, b := range c.blocks() {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -179,7 +180,6 @@ func host(n int) (*state.Snapshot, []*state.Run) {
 		device := stateOf(runs[i])
 		device.Contracts = contractsOf(runs[n+i])
 		device.Resources = resourcesOf(runs[2*n+i], inventory(10))
-		device.Assessment = new(state.Assessment)
 		s.Devices = append(s.Devices, device)
 	}
 	return s, runs
@@ -279,14 +279,23 @@ func troubled(name string) state.DeviceState {
 	s.Resources.OrphanedSince = started()
 	s.Resources.Leaked = []state.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
 	s.Resources.Stuck = &state.Stuck{PID: 815, Since: started()}
-	s.Assessment = new(state.Assessment)
-	for _, kind := range state.FindingKinds() {
-		s.Assessment.Findings = append(s.Assessment.Findings, state.Finding{Kind: kind, Severity: state.SeverityWarning})
-	}
-	s.Assessment.Findings = append(s.Assessment.Findings,
-		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityCritical}, state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning},
-		state.Finding{Kind: state.FindingStuck, Severity: state.SeverityCritical})
 	return s
+}
+
+// troubles are what is found of a troubled device: everything.
+func troubles() []health.Finding {
+	var all []health.Finding
+	for _, kind := range health.Kinds() {
+		all = append(all, health.Finding{Kind: kind, Severity: health.SeverityWarning})
+	}
+	return append(all,
+		health.Finding{Kind: health.FindingNearLimit, Severity: health.SeverityCritical}, health.Finding{Kind: health.FindingNearLimit, Severity: health.SeverityWarning},
+		hung())
+}
+
+// hung is what is found of a child that does not end.
+func hung() health.Finding {
+	return health.Finding{Kind: health.FindingStuck, Severity: health.SeverityCritical}
 }
 
 // onlyCounted is what is known if an inventory looked at nothing.

@@ -348,7 +348,7 @@ func TestLatencyBounds(t *testing.T) {
 		})
 	}
 	s := sceneOf("simulated", stateOf(r), r)
-	c := collectorOf(s.snapshot, s.runs...)
+	c := s.collector()
 	got := values(t, c)
 	compare(t, got, map[string]string{
 		// Of the 44 vectors beyond, each other one has quantiles.

@@ -22,7 +22,7 @@ func TestLight(t *testing.T) {
 		{Name: "gone", Last: &state.Run{Light: light}},
 	}}
 	for _, may := range []bool{true, false} {
-		c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return snapshot }, Light: may})
+		c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return snapshot }, nil), Light: may})
 		got := values(t, c)
 		for device, want := range map[string]string{"busy": "1", "idle": "0", "new": "", "gone": ""} {
 			if !may {

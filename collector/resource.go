@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -103,14 +104,11 @@ func addInventory(b *builder, name string, r *state.Resources) {
 }
 
 // addResourceLimits adds how many objects of each type the device allows, of those
-// types that it has a limit for. That of 0 means that there is none, or no such
-// type.
+// types that it has a limit for.
 func addResourceLimits(b *builder, name string, info *state.Device) {
 	for _, l := range info.Limits {
-		for _, kind := range state.ResourceTypes() {
-			if l.Name == "max_"+kind && l.Value > 0 {
-				b.gauge(b.resourceLimit, float64(l.Value), name, kind)
-			}
+		if kind, limits := l.Counted(); limits {
+			b.gauge(b.resourceLimit, float64(l.Value), name, kind)
 		}
 	}
 }
@@ -133,24 +131,12 @@ func addLeaked(b *builder, name string, r *state.Resources) {
 	}
 }
 
-// addOrphaned adds the objects without an owner. Where owners cannot be seen they
-// cannot be told from orphans, and of a type that was only counted nothing is known;
-// nor of connection ids, of which the kernel does not tell the opened device.
+// addOrphaned adds the objects without an owner, of the types of which that can be told.
 func addOrphaned(b *builder, name string, i *state.Inventory) {
-	if !i.PIDsVisible {
-		return
-	}
-	for _, kind := range looked(i) {
-		if kind == "cm_id" {
-			continue
+	for _, kind := range state.ResourceTypes() {
+		if orphans, told := i.Orphaned(kind); told {
+			b.gauge(b.resourceOrphaned, float64(orphans), name, kind)
 		}
-		var orphans int64
-		for _, c := range i.Ownerless {
-			if c.Type == kind {
-				orphans = c.Objects
-			}
-		}
-		b.gauge(b.resourceOrphaned, float64(orphans), name, kind)
 	}
 }
 
@@ -190,47 +176,21 @@ func limitOrInf(n int64) float64 {
 	return float64(n)
 }
 
-// addFindings counts the findings about a device, which must have been judged. Of a
-// present device there is zero for all others that there could be, so that alerts see
-// the change; of one that is not, there is only what still holds.
-func addFindings(b *builder, s *state.DeviceState) {
-	type key struct {
-		kind     state.FindingKind
-		severity state.Severity
+// addFindings counts the findings about a device. There is zero for all others that
+// there could be, so that alerts see the change: for a device that is not present, for
+// which none are named, there is only what still holds.
+func addFindings(b *builder, name string, findings []health.Finding, all ...health.Finding) {
+	for _, f := range all {
+		b.gauge(b.findingsOf, 0, name, string(f.Kind), string(f.Severity))
 	}
-	if s.Present {
-		for _, kind := range state.FindingKinds() {
-			for _, severity := range findingSeverities(kind) {
-				b.gauge(b.findingsOf, 0, s.Name, string(kind), string(severity))
-			}
-		}
+	type key struct {
+		kind     health.Kind
+		severity health.Severity
 	}
 	counts := make(map[key]int)
-	for n := range s.Assessment.Findings {
-		f := &s.Assessment.Findings[n]
-		k := key{f.Kind, f.Severity}
+	for n := range findings {
+		k := key{findings[n].Kind, findings[n].Severity}
 		counts[k]++
-		b.gauge(b.findingsOf, float64(counts[k]), s.Name, string(f.Kind), string(f.Severity))
-	}
-}
-
-// findingSeverities returns the severities that findings of a kind can have.
-func findingSeverities(kind state.FindingKind) []state.Severity {
-	switch kind {
-	case state.FindingContract:
-		return state.Severities()
-	case state.FindingNearLimit, state.FindingCgroupNearLimit, state.FindingMemlock, state.FindingLeaked,
-		state.FindingRunAborted, state.FindingProbeFailed, state.FindingNotification:
-		return []state.Severity{state.SeverityCritical, state.SeverityWarning}
-	case state.FindingStuck, state.FindingUnusable:
-		return []state.Severity{state.SeverityCritical}
-	case state.FindingOrphaned, state.FindingUndestroyed, state.FindingQPError:
-		return []state.Severity{state.SeverityWarning}
-	case state.FindingIncomplete, state.FindingPortDown:
-		return []state.Severity{state.SeverityWarning, state.SeverityInfo}
-	case state.FindingCQUnfillable, state.FindingPIDsInvisible, state.FindingSlowVector:
-		return []state.Severity{state.SeverityInfo}
-	default:
-		return nil
+		b.gauge(b.findingsOf, float64(counts[k]), name, string(k.kind), string(k.severity))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
@@ -24,7 +23,11 @@ func looked(t *testing.T, i *state.Inventory, change ...func(*state.DeviceState)
 	for _, f := range change {
 		f(&s)
 	}
-	return values(t, collectorOf(sceneOf("libibverbs", s).snapshot))
+	of := sceneOf("libibverbs", s).finding()
+	if !s.Present && s.Resources.Stuck != nil {
+		of = of.finding(hung())
+	}
+	return values(t, of.collector())
 }
 
 // with returns the names of those series that have a prefix.
@@ -91,7 +94,6 @@ func TestResourcesAbsent(t *testing.T) {
 		{"a device that vanished", func(s *state.DeviceState) { s.Present = false }, map[string]int{"rdma_resource": 0, "rdma_audit": 0, "rdma_owner": 0, "rdma_probe_leaked": 0}},
 		{"a device that vanished from under an inventory", func(s *state.DeviceState) {
 			s.Present, s.Resources.Stuck = false, new(state.Stuck)
-			s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
 		}, map[string]int{"rdma_resource": 0, "rdma_inventory_stuck": 1, "rdma_findings": 1, "rdma_inventory_success": 0, "rdma_owner": 0, "rdma_probe_stuck": 0}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -200,8 +202,10 @@ func label(m *dto.Metric, name string) string {
 // and those are all that the inventory can make.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	judge := func(findings ...state.Finding) map[string]string {
-		return looked(t, inventory(0), func(s *state.DeviceState) { s.Assessment = &state.Assessment{Findings: findings} })
+	judge := func(findings ...health.Finding) map[string]string {
+		s := stateOf(bare("rxe0"))
+		s.Resources = resourcesOf(inventoryRun("rxe0"), inventory(0))
+		return values(t, sceneOf("libibverbs", s).finding(append([]health.Finding{}, findings...)...).collector())
 	}
 	want := make(map[string]string)
 	for _, e := range health.Catalogue() {
@@ -215,8 +219,8 @@ func TestFindings(t *testing.T) {
 		t.Errorf("%d series, want %d", n, len(want))
 	}
 	compare(t, judge(
-		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityCritical},
-		state.Finding{Kind: state.FindingNearLimit, Severity: state.SeverityWarning}, state.Finding{Kind: "unforeseen", Severity: state.SeverityInfo},
+		health.Finding{Kind: health.FindingNearLimit, Severity: health.SeverityWarning}, health.Finding{Kind: health.FindingNearLimit, Severity: health.SeverityCritical},
+		health.Finding{Kind: health.FindingNearLimit, Severity: health.SeverityWarning}, health.Finding{Kind: "unforeseen", Severity: health.SeverityInfo},
 	), map[string]string{
 		`rdma_findings{device="rxe0",finding="near_limit",severity="warning"}`:  "2",
 		`rdma_findings{device="rxe0",finding="near_limit",severity="critical"}`: "1",
@@ -229,7 +233,8 @@ func TestFindings(t *testing.T) {
 func TestResourcesChange(t *testing.T) {
 	t.Parallel()
 	snapshot, _ := host(2)
-	c := collectorOf(snapshot)
+	found := make(map[string][]health.Finding)
+	c := scene{snapshot: snapshot, found: found}.collector()
 	const (
 		objects  = `rdma_resource_objects{device="sim00",owner="user",type="qp"}`
 		findings = `rdma_findings{device="sim00",finding="stuck",severity="critical"}`
@@ -239,10 +244,11 @@ func TestResourcesChange(t *testing.T) {
 	)
 	compare(t, values(t, c), map[string]string{objects: "85", findings: "0", stuck: "0", visible: "1", pinned: "1.048576e+06"})
 
-	snapshot.Devices[0].Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
+	same := *snapshot.Devices[0].Resources
+	snapshot.Devices[0].Resources, found["sim00"] = &same, []health.Finding{hung()}
 	compare(t, values(t, c), map[string]string{objects: "85", findings: "1", stuck: "0"})
 
-	next := *snapshot.Devices[0].Resources
+	next := same
 	next.Stuck = new(state.Stuck)
 	snapshot.Devices[0].Resources = &next
 	compare(t, values(t, c), map[string]string{objects: "85", stuck: "1"})
@@ -308,8 +314,7 @@ func TestResourceBounds(t *testing.T) {
 	}
 	for name, s := range map[string]state.DeviceState{"owners": stateOf(run("rxe0")), "a child gone mad": stateOf(r)} {
 		s.Resources = resourcesOf(inventoryRun("rxe0"), i)
-		s.Assessment = &state.Assessment{Findings: []state.Finding{{Kind: state.FindingStuck, Severity: state.SeverityCritical}}}
-		got := values(t, collector.New(collector.Options{Snapshot: func() *state.Snapshot { return sceneOf("libibverbs", s).snapshot }}))
+		got := values(t, sceneOf("libibverbs", s).finding(hung()).collector())
 		if n := len(got); n > 4096+3*256+10 {
 			t.Errorf("%s: %d series of one device", name, n)
 		}

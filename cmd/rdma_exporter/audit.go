@@ -19,6 +19,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/terminal"
@@ -51,7 +52,7 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").
 		PlaceHolder("FILE").StringVar(&o.output)
 	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
-		Default(string(state.SeverityWarning)).EnumVar(&o.failOn, string(state.SeverityWarning), string(state.SeverityCritical))
+		Default(string(health.SeverityWarning)).EnumVar(&o.failOn, string(health.SeverityWarning), string(health.SeverityCritical))
 	audit.Flag("accept", "Finding that does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated.").
 		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
@@ -60,20 +61,20 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 
 // runAudit is the command audit.
 func runAudit(ctx context.Context, o *options, std stdio) int {
-	s, err := audited(ctx, o, std)
+	host, err := audited(ctx, o, std)
 	if err != nil {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
 		return exitNoAudit
 	}
-	if fails(s, state.Severity(o.failOn), o.accept) {
+	if host.Fails(health.Severity(o.failOn), o.accept, time.Now()) {
 		return exitFindings
 	}
 	return exitOK
 }
 
-// audited audits the devices, writes the report, and returns what it is of. It is an
-// error if that could not be done, or there was nothing to audit.
-func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
+// audited audits the devices, writes the report, and returns the host that it is of. It is
+// an error if that could not be done, or there was nothing to audit.
+func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -83,15 +84,14 @@ func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
 	if err := checkAccepted(o.accept); err != nil {
 		return nil, err
 	}
-	config, err := o.supervise()
+	config, judgement, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
-	assess := config.Assess
-	config.Assess = func(d *state.DeviceState) *state.Assessment { return withVanished(d, assess(d)) }
-
 	var s *supervisor.Supervisor
-	metrics := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
+	judgement.Once = true
+	judge := health.New(judgement)
+	metrics := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(s.Snapshot()) }, Light: o.when == whenIdle})
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {
@@ -114,8 +114,9 @@ func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
 	if err := matching(o, snapshot); err != nil {
 		return nil, err
 	}
-	host, _ := os.Hostname() // Without a name, the report has none.
-	found := api.Of(snapshot, api.Options{Now: time.Now(), Version: version.Version, Host: host})
+	host := judge.Of(snapshot)
+	name, _ := os.Hostname() // Without a name, the report has none.
+	found := api.Of(host, api.Options{Now: time.Now(), Version: version.Version, Host: name})
 	report, err := rendered(o, std, found, metrics)
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func audited(ctx context.Context, o *options, std stdio) (*api.Status, error) {
 	if p := found.Problem; p != nil {
 		return nil, errors.New(p.Message)
 	}
-	return found, nil
+	return host, nil
 }
 
 // file returns the file that a stream is; nil if it is none.
@@ -165,64 +166,15 @@ func quotedList(names []string) string {
 	return text.Join(quoted, ", ", most)
 }
 
-// withVanished adds to an assessment that a device has vanished since it was found.
-// Who calls it looks at devices that were there.
-func withVanished(d *state.DeviceState, a *state.Assessment) *state.Assessment {
-	if d.Present {
-		return a
-	}
-	vanished := state.Finding{
-		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device",
-		Message: "The device was there when the audit began, and had vanished when it ended.",
-		Meaning: "Programs that had it open have lost their connections. What the audit found of it may be due to that.",
-		Action:  "Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back.",
-	}
-	all := &state.Assessment{Findings: []state.Finding{vanished}}
-	if a != nil {
-		all.Findings = append(all.Findings, a.Findings...)
-	}
-	return all
-}
-
 // checkAccepted returns an error if something is to be accepted that no finding can be.
 func checkAccepted(accepted []string) error {
 	for _, a := range accepted {
 		kind, _, _ := strings.Cut(a, "/")
-		if !slices.Contains(state.FindingKinds(), state.FindingKind(kind)) {
+		if !slices.Contains(health.Kinds(), health.Kind(kind)) {
 			return fmt.Errorf("--accept is %q: there is no finding %q; docs/findings.md lists them", a, kind)
 		}
 	}
 	return nil
-}
-
-// fails tells whether a status is as bad as a severity, or worse, apart from what is
-// accepted.
-func fails(s *api.Status, least state.Severity, accepted []string) bool {
-	counts := []state.Severity{state.SeverityCritical}
-	if least == state.SeverityWarning {
-		counts = append(counts, state.SeverityWarning)
-	}
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		explained := false
-		for _, f := range d.Findings {
-			explained = explained || f.Severity == state.SeverityCritical || f.Severity == state.SeverityWarning
-			known := slices.Contains(accepted, string(f.Kind)) || slices.Contains(accepted, string(f.Kind)+"/"+f.Subject)
-			if slices.Contains(counts, f.Severity) && !known {
-				return true
-			}
-		}
-		switch {
-		case d.Health == api.HealthUnknown:
-			// A device of which too little is known is not known to be well.
-			if least == state.SeverityWarning {
-				return true
-			}
-		case !explained && slices.Contains(counts, state.Severity(d.Health)):
-			return true
-		}
-	}
-	return false
 }
 
 // rendered returns the report in the format that was asked for.

@@ -18,8 +18,8 @@ import (
 
 // fileConfig is the configuration file.
 type fileConfig struct {
-	Probe    probe.Config      `yaml:"probe"`
-	Findings health.Thresholds `yaml:"findings"`
+	Probe    probe.Config  `yaml:"probe"`
+	Findings health.Config `yaml:"findings"`
 }
 
 // loadConfig reads the configuration file, if there is one, and checks it. What it

@@ -52,7 +52,7 @@ type options struct {
 	schedule  supervisor.Config
 	probe     probe.Config
 	inventory inventory.Config
-	findings  health.Thresholds
+	findings  health.Config
 	web       web.Config
 
 	configFile       string

@@ -20,6 +20,8 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
@@ -75,14 +77,17 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
 		}
 	}
-	config, err := o.supervise()
+	config, judgement, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
 
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot { return s.Snapshot() }, Light: o.when == whenIdle})
+	judgement.StaleAfter = staleAfter(&config)
+	judge := health.New(judgement)
+	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
+	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -105,7 +110,9 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
 	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
-	w.Version, w.Host, w.StaleAfter = version.Version, host, staleAfter(&config)
+	w.Status = func(now time.Time) *api.Status {
+		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
+	}
 	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's

@@ -5,39 +5,38 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
-	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 )
 
 // supervise checks everything that was configured about the devices, and returns
-// what a supervisor needs to know of them: all but its sinks and its logger. It
-// starts nothing.
-func (o *options) supervise() (supervisor.Config, error) {
+// what a supervisor needs to know of them, all but its sinks and its logger, and by
+// what they are judged. It starts nothing.
+func (o *options) supervise() (supervisor.Config, health.Config, error) {
 	o.include, o.exclude = whole(o.include), whole(o.exclude)
 	if err := o.loadConfig(); err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	if err := o.checkTime(); err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	children, err := newCommands(o.settings(), profiles)
 	if err != nil {
-		return supervisor.Config{}, err
+		return supervisor.Config{}, health.Config{}, err
 	}
 	// Who holds objects of simulated devices is told by their profile.
 	if o.schedule.Inventory.Interval > 0 && o.provider == providerLibibverbs {
 		if _, err := owner.New(o.inventory.Procfs, o.inventory.Cgroup); err != nil {
-			return supervisor.Config{}, fmt.Errorf("--path.procfs: %w", err)
+			return supervisor.Config{}, health.Config{}, fmt.Errorf("--path.procfs: %w", err)
 		}
 	}
 	s := o.schedule
 	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
-	s.Assess = func(d *state.DeviceState) *state.Assessment { return health.Assess(d, o.findings) }
-	return s.Validate()
+	s, err = s.Validate()
+	return s, o.findings, err
 }
 
 // settings are what the flags and the configuration file tell each child.

@@ -1,4 +1,4 @@
-// Package status says what is known of the host's devices in the words that people
+// Package api says what is known of the host's devices in the words that people
 // and programs are shown: the status page, the terminal report and the JSON of
 // /api/v1/status all are renderings of it. It is made of the same snapshot as the
 // metrics.
@@ -17,6 +17,7 @@ package api
 import (
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -41,69 +42,87 @@ type Status struct {
 	// Whether each device found at first has been probed once.
 	Ready bool `json:"ready"`
 	// The worst of the host and of all devices.
-	Health Health `json:"health"`
+	Health health.Health `json:"health"`
 	// What is wrong with the host rather than with a device; absent if nothing is.
 	Problem *Problem `json:"problem,omitempty"`
 	// How many findings there are on all devices, by severity: each severity once.
 	FindingCounts []SeverityCount `json:"finding_counts"`
 	// The devices, sorted by name.
 	Devices []Device `json:"devices"`
+	// What is wrong on one device or on several, or worth knowing, the worst first: each
+	// thing about which the same is to be done once.
+	Troubles []Trouble `json:"troubles"`
 }
 
-// Health sums up how a device is, from best to worst.
-type Health string
+// Trouble is what is wrong in one way, or worth knowing, on one device or on several.
+type Trouble struct {
+	// How bad it is.
+	Severity health.Severity `json:"severity"`
+	// What kind of finding it is; absent if none says what is wrong, but the headlines of
+	// the devices.
+	Kind health.Kind `json:"kind,omitempty"`
+	// The device whose name is in what there is to do, if it is the same on several; absent
+	// otherwise.
+	For string `json:"for,omitempty"`
+	// Where it is. What it means and what to do is the same everywhere.
+	Places []Place `json:"places"`
+}
 
-// The healths.
+// Place is where trouble is.
+type Place struct {
+	// The place of the device in the list of devices, from 0.
+	Device int `json:"device"`
+	// The place of the finding in the list of the device, from 0; -1 for none.
+	Finding int `json:"finding"`
+}
+
+// The words of a judgement.
+type (
+	// Health sums up how a device or the host is.
+	Health = health.Health
+	// Severity is how bad a finding is.
+	Severity = health.Severity
+	// Kind is what a finding is about.
+	Kind = health.Kind
+)
+
+// Those of the words that whoever renders a status has to tell apart.
 const (
-	// HealthOK: there is nothing to be done. Findings of severity info do not count.
-	HealthOK Health = "ok"
-	// HealthUnknown: it has not been probed yet, or not lately, or is gone.
-	HealthUnknown Health = "unknown"
-	// HealthWarning: the worst finding is a warning, or the last run failed.
-	HealthWarning Health = "warning"
-	// HealthCritical: the worst finding is critical.
-	HealthCritical Health = "critical"
+	HealthOK       = health.OK
+	HealthUnknown  = health.Unknown
+	HealthWarning  = health.Warning
+	HealthCritical = health.Critical
+
+	SeverityCritical = health.SeverityCritical
+	SeverityWarning  = health.SeverityWarning
+	SeverityInfo     = health.SeverityInfo
+
+	KindContract  = health.FindingContract
+	KindNearLimit = health.FindingNearLimit
 )
 
 // Healths returns every health, from best to worst.
-func Healths() []Health {
-	return []Health{HealthOK, HealthUnknown, HealthWarning, HealthCritical}
-}
+func Healths() []Health { return health.Healths() }
+
+// Severities returns every severity, the worst first.
+func Severities() []Severity { return health.Severities() }
 
 // Problem is what is wrong with the host.
 type Problem struct {
 	// What it is about.
-	Kind ProblemKind `json:"kind"`
+	Kind health.ProblemKind `json:"kind"`
 	// How bad it is.
-	Health Health `json:"health"`
+	Health health.Health `json:"health"`
 	// What is wrong.
 	Message string `json:"message"`
 	// What to do. Commands are in backticks.
 	Action string `json:"action"`
 }
 
-// ProblemKind is what a problem of the host is about.
-type ProblemKind string
-
-// The kinds of problem.
-const (
-	// ProblemNotListed: the devices have not been listed yet.
-	ProblemNotListed ProblemKind = "not_listed_yet"
-	// ProblemDiscovery: the devices could not be listed.
-	ProblemDiscovery ProblemKind = "discovery_failed"
-	// ProblemNoDevices: there is no device.
-	ProblemNoDevices ProblemKind = "no_devices"
-)
-
-// ProblemKinds returns every kind of problem.
-func ProblemKinds() []ProblemKind {
-	return []ProblemKind{ProblemNotListed, ProblemDiscovery, ProblemNoDevices}
-}
-
 // SeverityCount counts findings of one severity.
 type SeverityCount struct {
 	// The severity.
-	Severity state.Severity `json:"severity"`
+	Severity health.Severity `json:"severity"`
 	// How many findings there are of it.
 	Count int `json:"count"`
 }
@@ -116,7 +135,7 @@ type Device struct {
 	// a child process that was to probe it does not end.
 	Present bool `json:"present"`
 	// How it is, in a word.
-	Health Health `json:"health"`
+	Health health.Health `json:"health"`
 	// How it is, in a sentence or two: what its worst finding found, without what is said
 	// beyond the first sentence if that is long, or that there is nothing to be done, and
 	// then what could not be probed and which runs are old.
@@ -166,9 +185,9 @@ type Device struct {
 // docs/findings.md has every kind.
 type Finding struct {
 	// What kind it is of.
-	Kind state.FindingKind `json:"kind"`
+	Kind health.Kind `json:"kind"`
 	// How bad it is.
-	Severity state.Severity `json:"severity"`
+	Severity health.Severity `json:"severity"`
 	// What it is about, such as a type of object or a process.
 	Subject string `json:"subject"`
 	// What was found, with figures.

@@ -10,11 +10,11 @@ import (
 )
 
 // contractsOf returns how a device keeps the contracts; nil if that is not known.
-func contractsOf(c *state.Contracts, o *Options) *Contracts {
+func contractsOf(c *state.Contracts, runOf func(*state.Run, state.Kind) *Run) *Contracts {
 	if c == nil {
 		return nil
 	}
-	contracts := &Contracts{Run: runOf(c.Last, state.KindContract, o), PutOff: lightOf(c.PutOff), Verdicts: make([]Contract, 0, len(c.Verdicts))}
+	contracts := &Contracts{Run: runOf(c.Last, state.KindContract), PutOff: lightOf(c.PutOff), Verdicts: make([]Contract, 0, len(c.Verdicts))}
 	for i := range cut(c.Verdicts) {
 		v := &c.Verdicts[i]
 		switch v.Verdict {

@@ -2,18 +2,18 @@ package api_test
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
 // of returns the status of a host with one device.
 func of(d state.DeviceState) *api.Device {
-	return &api.Of(&state.Snapshot{Devices: []state.DeviceState{d}}, options()).Devices[0]
+	return &api.Of(apitest.Judged(&state.Snapshot{Devices: []state.DeviceState{d}}), options()).Devices[0]
 }
 
 // changed returns a healthy device with one change.
@@ -21,112 +21,6 @@ func changed(change func(*state.DeviceState)) state.DeviceState {
 	d := apitest.Device("mlx5_0", 4)
 	change(&d)
 	return d
-}
-
-func TestHealth(t *testing.T) {
-	found := func(severities ...state.Severity) state.DeviceState {
-		return changed(func(d *state.DeviceState) {
-			for _, s := range severities {
-				d.Assessment.Findings = append(d.Assessment.Findings, state.Finding{Severity: s, Message: string("a " + s)})
-			}
-		})
-	}
-	aged := func(age time.Duration) state.DeviceState {
-		return changed(func(d *state.DeviceState) { d.Last.Started = apitest.Now().Add(-age) })
-	}
-	ended := func(o state.Outcome) state.DeviceState {
-		return changed(func(d *state.DeviceState) { d.Last.Outcome = o })
-	}
-	says := func(kind state.FindingKind, message string) state.DeviceState {
-		return changed(func(d *state.DeviceState) {
-			d.Assessment.Findings = []state.Finding{{Kind: kind, Severity: state.SeverityCritical, Message: message}}
-		})
-	}
-	old := func(contracts, audit time.Duration) state.DeviceState {
-		return changed(func(d *state.DeviceState) {
-			d.Contracts.Last.Started, d.Resources.Last.Started = apitest.Now().Add(-contracts), apitest.Now().Add(-audit)
-		})
-	}
-	long := strings.Repeat("long ", 30) + "end."
-	tests := []struct {
-		name     string
-		device   state.DeviceState
-		health   api.Health
-		headline string
-	}{
-		{"healthy", found(), api.HealthOK, "There is nothing to be done."},
-		{"no assessment", changed(func(d *state.DeviceState) { d.Assessment = nil }), api.HealthOK, "There is nothing to be done."},
-		{"no audits", changed(func(d *state.DeviceState) { d.Contracts, d.Resources = nil, nil }), api.HealthOK, "There is nothing to be done."},
-		{"no run of an audit", changed(func(d *state.DeviceState) { d.Contracts.Last, d.Resources.Last = nil, nil }), api.HealthOK, "There is nothing to be done."},
-		{"info", found(state.SeverityInfo), api.HealthOK, "There is nothing to be done."},
-		{"warning", found(state.SeverityInfo, state.SeverityWarning), api.HealthWarning, "a warning"},
-		{"critical", found(state.SeverityWarning, state.SeverityInfo, state.SeverityCritical), api.HealthCritical, "a critical"},
-		{"unheard of", found("fatal", state.SeverityInfo), api.HealthWarning, "a fatal"},
-		{"not probed", state.DeviceState{Name: "x", Present: true}, api.HealthUnknown, "It has not been probed yet."},
-		{"gone", state.DeviceState{Name: "x"}, api.HealthUnknown, "The device is gone."},
-		{"young", aged(10 * time.Minute), api.HealthOK, "There is nothing to be done."},
-		{"old", aged(10*time.Minute + 1), api.HealthUnknown, "What is known is old: the last run of the probes was started 10 min ago."},
-		{"of the future", aged(-time.Hour), api.HealthOK, "There is nothing to be done."},
-		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), api.HealthWarning, "The last run of the probes failed. no ink"},
-		{"timeout", ended(state.OutcomeTimeout), api.HealthWarning, "The last run of the probes timed out."},
-		{"crashed", ended(state.OutcomeCrashed), api.HealthWarning, "The last run of the probes crashed."},
-		{"unheard of outcome", ended("lost"), api.HealthWarning, `The last run of the probes ended with "lost".`},
-		{"contract", says(state.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), api.HealthCritical, "The device breaks the contract c."},
-		{"short finding", says(state.FindingPortDown, "Port 1 is down. So is port 2."), api.HealthCritical, "Port 1 is down. So is port 2."},
-		{"long finding", says(state.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), api.HealthCritical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
-		{"long sentence", says(state.FindingUnusable, long), api.HealthCritical, long},
-		{"old contracts", old(3*time.Hour, time.Minute), api.HealthOK, "There is nothing to be done. Old: the contract run, started 3 h ago."},
-		{"old audit", old(time.Hour, 6*time.Minute), api.HealthOK, "There is nothing to be done. Old: the inventory, started 6 min ago."},
-		{"old audits", changed(func(d *state.DeviceState) {
-			*d = old(49*time.Hour, 6*time.Minute)
-			d.Last.Probes[2].Status = state.StatusSkipped
-		}), api.HealthOK, "There is nothing to be done. Could not be probed: srq. Old: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
-		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), api.HealthCritical, "Process 7, which was killed, has not ended."},
-		{"stuck audit", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), api.HealthCritical, "Process 8, which was killed, has not ended."},
-		{"skipped", changed(func(d *state.DeviceState) {
-			d.Last.Probes[2].Status, d.Last.Probes[4].Status = state.StatusSkipped, state.StatusSkipped
-		}), api.HealthOK, "There is nothing to be done. Could not be probed: srq, notification."},
-	}
-	for _, tt := range tests {
-		if d := of(tt.device); d.Health != tt.health || d.Headline != tt.headline {
-			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, d.Health, d.Headline, tt.health, tt.headline)
-		}
-	}
-}
-
-func TestHostHealth(t *testing.T) {
-	ok, unknown := apitest.Device("a", 4), state.DeviceState{Name: "b", Present: true}
-	warning := changed(func(d *state.DeviceState) { d.Last.Outcome = state.OutcomeCrashed })
-	tests := []struct {
-		name    string
-		host    *state.Snapshot
-		health  api.Health
-		problem api.ProblemKind
-	}{
-		{"nothing known", nil, api.HealthUnknown, api.ProblemNotListed},
-		{"no devices", &state.Snapshot{}, api.HealthWarning, api.ProblemNoDevices},
-		{"no simulated devices", &state.Snapshot{Provider: "simulated"}, api.HealthWarning, api.ProblemNoDevices},
-		{"not listed", &state.Snapshot{DiscoveryError: "EPERM", Devices: []state.DeviceState{ok}}, api.HealthCritical, api.ProblemDiscovery},
-		{"healthy", &state.Snapshot{Devices: []state.DeviceState{ok}}, api.HealthOK, ""},
-		{"one unknown", &state.Snapshot{Devices: []state.DeviceState{ok, unknown}}, api.HealthUnknown, ""},
-		{"one in trouble", &state.Snapshot{Devices: []state.DeviceState{unknown, warning, ok}}, api.HealthWarning, ""},
-	}
-	for _, tt := range tests {
-		s := api.Of(tt.host, options())
-		var problem api.ProblemKind
-		if s.Problem != nil {
-			problem = s.Problem.Kind
-			if s.Problem.Message == "" || s.Problem.Action == "" {
-				t.Errorf("%s: %+v", tt.name, s.Problem)
-			}
-		}
-		if s.Health != tt.health || problem != tt.problem {
-			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, s.Health, problem, tt.health, tt.problem)
-		}
-	}
-	if s := api.Of(tests[5].host, options()); !strings.HasPrefix(s.Devices[0].Name, "a") || s.Devices[1].Name != "b" {
-		t.Errorf("devices %q, %q", s.Devices[0].Name, s.Devices[1].Name)
-	}
 }
 
 // TestStale makes sure that each kind of run has an age of its own at which it is
@@ -140,7 +34,7 @@ func TestStale(t *testing.T) {
 	if got := of(d); !got.Run.Stale || got.Contracts.Run.Stale || !got.Resources.Run.Stale {
 		t.Errorf("stale: %t, %t, %t", got.Run.Stale, got.Contracts.Run.Stale, got.Resources.Run.Stale)
 	}
-	s := api.Of(&state.Snapshot{Devices: []state.DeviceState{d}}, api.Options{Now: apitest.Now()})
+	s := api.Of(health.New(health.Default()).Of(&state.Snapshot{Devices: []state.DeviceState{d}}), options())
 	if got := s.Devices[0]; got.Run.Stale || got.Health != api.HealthOK {
 		t.Errorf("stale without a limit: %+v", got.Run)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
@@ -19,7 +20,7 @@ import (
 // prologue is what docs/status-page.md says before the fields.
 const prologue = `# Status page and JSON
 
-The fields below follow from the comments in ` + "`internal/api/api.go` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
+The fields below follow from the comments in ` + "`internal/api/api.go`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
 this page.
 
 ## The page
@@ -158,8 +159,9 @@ type word struct {
 func words() map[reflect.Type]word {
 	all := make(map[reflect.Type]word)
 	addWords(all, "health", api.Healths())
-	addWords(all, "kind of problem", api.ProblemKinds())
-	addWords(all, "severity", state.Severities())
+	addWords(all, "kind of problem", health.ProblemKinds())
+	addWords(all, "severity", health.Severities())
+	addWords(all, "severity of a contract", state.Severities())
 	addWords(all, "outcome", state.Outcomes())
 	addWords(all, "kind of run", state.Kinds())
 	addWords(all, "status of a probe", []state.Status{state.StatusOK, state.StatusFailed, state.StatusSkipped})
@@ -172,7 +174,7 @@ func words() map[reflect.Type]word {
 	addWords(all, "mode", state.LatencyModes())
 	addWords(all, "verdict", state.Verdicts())
 	addWords(all, "reason for incompleteness", state.IncompleteReasons())
-	addWords(all, "kind of finding", state.FindingKinds())
+	addWords(all, "kind of finding", health.Kinds())
 	return all
 }
 
@@ -190,6 +192,7 @@ type documentation struct {
 	t      *testing.T
 	status comments
 	report comments
+	health comments
 	words  map[reflect.Type]word
 	// left are the types that are still to be told of, and seen are all.
 	left []reflect.Type
@@ -198,7 +201,7 @@ type documentation struct {
 
 // TestDocs makes sure that docs/status-page.md has every field, each with its meaning.
 func TestDocs(t *testing.T) {
-	d := &documentation{t: t, status: parse(t, "."), report: parse(t, "../state"), words: words(), seen: make(map[reflect.Type]bool)}
+	d := &documentation{t: t, status: parse(t, "."), report: parse(t, "../state"), health: parse(t, "../health"), words: words(), seen: make(map[reflect.Type]bool)}
 	d.WriteString(prologue)
 	d.refer(reflect.TypeFor[api.Status]())
 	for len(d.left) > 0 {
@@ -309,15 +312,12 @@ func (d *documentation) word(of reflect.Type) {
 	w := d.words[of]
 	fmt.Fprintf(d, "\n### %s\n\n", w.name)
 	source := d.report
-	if of.PkgPath() == reflect.TypeFor[api.Status]().PkgPath() {
-		source = d.status
+	if of.PkgPath() == reflect.TypeFor[health.Kind]().PkgPath() {
+		source = d.health
 	}
-	switch of {
-	case reflect.TypeFor[state.FindingKind]():
+	if of == reflect.TypeFor[health.Kind]() {
 		d.WriteString("[findings.md](findings.md) has them all.\n")
 		return
-	case reflect.TypeFor[state.Severity]():
-		d.WriteString("Of a contract; [findings.md](findings.md) says what they mean of a finding.\n\n")
 	}
 	for _, value := range w.values {
 		meaning, known := source.constants[of.Name()+"."+value]

@@ -1,16 +1,12 @@
 package api
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
-
-// simulatedProvider is the provider whose devices exist only to try the exporter.
-const simulatedProvider = "simulated"
 
 // Options are what a status says beside what is known of the devices.
 type Options struct {
@@ -18,59 +14,59 @@ type Options struct {
 	Now time.Time
 	// Version is that of the exporter, and Host the name of the host, if it is known.
 	Version, Host string
-	// StaleAfter is how old the last run of each kind may be before it counts as
-	// stale. For kinds that it lacks, no age is too much.
-	StaleAfter map[state.Kind]time.Duration
 }
 
-// Of returns the status of a snapshot, which may be nil while nothing is known. It
-// keeps and changes nothing of the snapshot, and copes with any.
-func Of(s *state.Snapshot, o Options) *Status {
+// Of returns the status of a judged host. It keeps and changes nothing of it, and copes
+// with any.
+func Of(h *health.Host, o Options) *Status {
+	s := h.Snapshot
 	if s == nil {
-		s = &state.Snapshot{}
-		return of(s, &o, problemNotListed())
+		s = new(state.Snapshot)
 	}
-	return of(s, &o, problemOf(s))
-}
-
-func of(s *state.Snapshot, o *Options, problem *Problem) *Status {
 	status := &Status{
 		Version:   Version,
 		Generated: moment(o.Now),
 		Exporter:  text.Clean(o.Version),
 		Host:      text.Clean(o.Host),
 		Provider:  text.Clean(s.Provider),
-		Simulated: s.Provider == simulatedProvider,
+		Simulated: s.Simulated(),
 		Ready:     s.Ready,
-		Health:    HealthOK,
-		Problem:   problem,
-		Devices:   make([]Device, 0, len(s.Devices)),
+		Health:    h.At(o.Now),
+		Devices:   make([]Device, 0, len(h.Devices)),
+		Troubles:  make([]Trouble, 0, len(h.Troubles)),
 	}
-	if problem != nil {
-		status.Health = problem.Health
+	if p := h.Problem; p != nil {
+		status.Problem = &Problem{Kind: p.Kind, Health: p.Health, Message: text.Clean(p.Message), Action: text.Clean(p.Action)}
 	}
-	counts := make(map[state.Severity]int)
-	for i := range cut(s.Devices) {
-		d := deviceOf(&s.Devices[i], o)
+	counts := make(map[health.Severity]int)
+	for _, of := range cut(h.Devices) {
+		d := deviceOf(of, &o)
 		for n := range d.Findings {
 			counts[d.Findings[n].Severity]++
 		}
-		status.Health = worse(status.Health, d.Health)
 		status.Devices = append(status.Devices, d)
 	}
-	slices.SortStableFunc(status.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
-	for _, severity := range state.Severities() {
+	for _, severity := range health.Severities() {
 		status.FindingCounts = append(status.FindingCounts, SeverityCount{Severity: severity, Count: counts[severity]})
+	}
+	for i := range cut(h.Troubles) {
+		status.Troubles = append(status.Troubles, status.troubleOf(&h.Troubles[i]))
 	}
 	return status
 }
 
-// worse returns the worse of two healths.
-func worse(a, b Health) Health {
-	if slices.Index(Healths(), b) > slices.Index(Healths(), a) {
-		return b
+// troubleOf returns trouble on the devices of the status.
+func (s *Status) troubleOf(t *health.Trouble) Trouble {
+	trouble := Trouble{Severity: t.Severity, Kind: health.Kind(text.Clean(string(t.Kind))), Places: make([]Place, 0, len(t.Places))}
+	if t.For >= 0 && t.For < len(s.Devices) {
+		trouble.For = s.Devices[t.For].Name
 	}
-	return a
+	for _, p := range cut(t.Places) {
+		if p.Device < len(s.Devices) && p.Finding < len(s.Devices[p.Device].Findings) {
+			trouble.Places = append(trouble.Places, Place(p))
+		}
+	}
+	return trouble
 }
 
 // moment returns a time as a status tells it: in UTC, and zero if no RFC 3339 can

@@ -14,12 +14,13 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 )
 
 func options() api.Options {
-	return api.Options{Now: apitest.Now(), Version: "1.2.3", Host: "node-17", StaleAfter: apitest.StaleAfter()}
+	return api.Options{Now: apitest.Now(), Version: "1.2.3", Host: "node-17"}
 }
 
 // more is what the JSON of hosts says that the golden files have nothing of. Of the other
@@ -45,7 +46,7 @@ func more() map[string][]string {
 // rely on it.
 func TestJSON(t *testing.T) {
 	for _, host := range apitest.Hosts() {
-		s := api.Of(host.Snapshot, options())
+		s := api.Of(host.Judged(), options())
 		if err := flaw(s); err != nil {
 			t.Errorf("%s: %v", host.Name, err)
 		}
@@ -74,7 +75,7 @@ func TestJSON(t *testing.T) {
 func TestUntouched(t *testing.T) {
 	want := apitest.Hosts()
 	for i, host := range apitest.Hosts() {
-		s := api.Of(host.Snapshot, options())
+		s := api.Of(host.Judged(), options())
 		if !reflect.DeepEqual(host.Snapshot, want[i].Snapshot) {
 			t.Errorf("%s: the snapshot was changed", host.Name)
 		}
@@ -101,10 +102,10 @@ func flaw(s *api.Status) error {
 	if err := json.Unmarshal(b, &again); err != nil {
 		return fmt.Errorf("cannot be read back: %w", err)
 	}
-	if s.Devices == nil || len(s.FindingCounts) != len(state.Severities()) {
+	if s.Devices == nil || len(s.FindingCounts) != len(api.Severities()) {
 		return fmt.Errorf("devices %v, findings %v", s.Devices, s.FindingCounts)
 	}
-	found := make(map[state.Severity]int)
+	found := make(map[api.Severity]int)
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.Headline == "" && len(d.Findings) == 0 || d.Findings == nil {
@@ -116,6 +117,16 @@ func flaw(s *api.Status) error {
 		for _, v := range []api.Health{d.Health, s.Health} {
 			if !contains(api.Healths(), v) {
 				return fmt.Errorf("health %q", v)
+			}
+		}
+	}
+	for _, t := range s.Troubles {
+		for _, p := range t.Places {
+			if p.Device < 0 || p.Device >= len(s.Devices) || p.Finding < -1 || p.Finding >= len(s.Devices[p.Device].Findings) {
+				return fmt.Errorf("trouble where there is nothing: %+v", p)
+			}
+			if p.Finding >= 0 && s.Devices[p.Device].Findings[p.Finding].Kind != t.Kind {
+				return fmt.Errorf("%s is told as %s", s.Devices[p.Device].Findings[p.Finding].Kind, t.Kind)
 			}
 		}
 	}
@@ -225,7 +236,7 @@ func TestAnything(t *testing.T) {
 	for seed := range uint64(25) {
 		s := new(state.Snapshot)
 		fill(reflect.ValueOf(s).Elem(), rand.New(rand.NewPCG(seed, 0)))
-		if err := flaw(api.Of(s, options())); err != nil {
+		if err := flaw(api.Of(health.New(health.Default()).Of(s), options())); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -241,13 +252,13 @@ func FuzzOf(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"devices":[{"last":{"probes":[{}]},"notification":{"vectors":[{}]},"contracts":{},"resources":{"inventory":{}},"assessment":{}}]}`))
+	f.Add([]byte(`{"devices":[{"last":{"probes":[{}]},"notification":{"vectors":[{}]},"contracts":{},"resources":{"inventory":{}}}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := new(state.Snapshot)
 		if json.Unmarshal(b, s) != nil {
 			return
 		}
-		if err := flaw(api.Of(s, options())); err != nil {
+		if err := flaw(api.Of(health.New(health.Default()).Of(s), options())); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -259,6 +270,7 @@ func TestBounds(t *testing.T) {
 	d := apitest.Device("mlx5_0", 4)
 	p := &d.Last.Probes[0]
 	var latencies []state.Latency
+	var found []health.Finding
 	for i := range many {
 		p.CQs = append(p.CQs, state.CQSize{Profile: fmt.Sprint(i)})
 		p.Memory = append(p.Memory, state.Memory{Object: fmt.Sprint(i)})
@@ -266,20 +278,20 @@ func TestBounds(t *testing.T) {
 		p.Failures = append(p.Failures, state.Failure{})
 		latencies = append(latencies, state.Latency{Port: i, Path: state.PathFlush, Mode: state.ModeAny})
 		d.Notification.Vectors = append(d.Notification.Vectors, state.VectorLatency{})
-		d.Assessment.Findings = append(d.Assessment.Findings, state.Finding{Message: "x"})
+		found = append(found, health.Finding{Severity: health.SeverityInfo, Message: "x"})
 		d.Info.Ports = append(d.Info.Ports, state.Port{})
 		d.Contracts.Verdicts = append(d.Contracts.Verdicts, state.Contract{Verdict: state.VerdictHolds})
 		d.Resources.Inventory.Owners = append(d.Resources.Inventory.Owners, state.Owner{PID: i})
 	}
 	p.Latencies = latencies
 	s := &state.Snapshot{Devices: []state.DeviceState{d}}
-	if err := flaw(api.Of(s, options())); err != nil {
+	if err := flaw(api.Of(apitest.Host{Snapshot: s, Found: map[string][]health.Finding{d.Name: found}}.Judged(), options())); err != nil {
 		t.Error(err)
 	}
 	for len(s.Devices) < many {
 		s.Devices = append(s.Devices, state.DeviceState{})
 	}
-	if n := len(api.Of(s, options()).Devices); n != most {
+	if n := len(api.Of(health.New(health.Default()).Of(s), options()).Devices); n != most {
 		t.Errorf("%d devices", n)
 	}
 }

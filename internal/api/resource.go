@@ -10,11 +10,11 @@ import (
 
 // resourcesOf returns what is known of the objects on a device; nil for nothing. info
 // is nil if the device never said what it allows.
-func resourcesOf(r *state.Resources, info *state.Device, o *Options) *Resources {
+func resourcesOf(r *state.Resources, info *state.Device, runOf func(*state.Run, state.Kind) *Run) *Resources {
 	if r == nil {
 		return nil
 	}
-	resources := &Resources{Run: runOf(r.Last, state.KindInventory, o)}
+	resources := &Resources{Run: runOf(r.Last, state.KindInventory)}
 	for _, kind := range state.ResourceTypes() {
 		if t := typeOf(kind, r, info); r.Inventory != nil || t.Leaked > 0 {
 			resources.Types = append(resources.Types, t)
@@ -63,11 +63,8 @@ func (r *Resources) addInventory(i *state.Inventory) {
 func typeOf(kind string, r *state.Resources, info *state.Device) Type {
 	t := Type{Type: kind}
 	if info != nil {
-		for _, l := range info.Limits {
-			// A limit of 0 means that there is none, or no such type.
-			if l.Name == "max_"+kind && l.Value > 0 {
-				t.Limit = &l.Value
-			}
+		if limit, limited := info.LimitOf(kind); limited {
+			t.Limit = &limit
 		}
 	}
 	for _, l := range r.Leaked {
@@ -93,13 +90,10 @@ func typeOf(kind string, r *state.Resources, info *state.Device) Type {
 			t.Unknown = plus(t.Unknown, o.Objects)
 		}
 	}
-	t.Others = objects(i.Others, kind)
-	ownerless := objects(i.Ownerless, kind)
-	t.Unowned = plus(ownerless, objects(i.Untraced, kind))
-	// Where owners cannot be seen they cannot be told from orphans; nor can those of
-	// connection ids, of which the kernel does not tell the opened device.
-	if i.PIDsVisible && i.Looked(kind) && kind != "cm_id" {
-		t.Orphaned = &ownerless
+	t.Others = state.CountOf(i.Others, kind)
+	t.Unowned = plus(state.CountOf(i.Ownerless, kind), state.CountOf(i.Untraced, kind))
+	if orphaned, told := i.Orphaned(kind); told {
+		t.Orphaned = &orphaned
 	}
 	for _, n := range i.Incomplete {
 		if n.Type == kind {
@@ -107,16 +101,6 @@ func typeOf(kind string, r *state.Resources, info *state.Device) Type {
 		}
 	}
 	return t
-}
-
-// objects returns how many objects of a type a list has.
-func objects(list []state.TypeCount, kind string) (all int64) {
-	for _, c := range list {
-		if c.Type == kind {
-			all = plus(all, c.Objects)
-		}
-	}
-	return all
 }
 
 // limitOf returns a limit, of which a report has −1 for none.

@@ -20,8 +20,8 @@ const (
 )
 
 // most returns the most findings of a kind.
-func most(kind state.FindingKind) int {
-	if kind == state.FindingContract {
+func most(kind Kind) int {
+	if kind == FindingContract {
 		return maxContract
 	}
 	return maxPerKind
@@ -29,22 +29,28 @@ func most(kind state.FindingKind) int {
 
 // Assess judges what is known of a device, and returns nil while nothing is known
 // that could be judged. Of a device that is not present, only children that do not
-// end are judged: all else is of the past.
+// end are judged, and with Config.Once that it has vanished: all else is of the past.
 //
-// Findings have the worst first, and are else in the order of state.FindingKinds,
-// those of one kind with the largest first. Of each kind there are at most 12, of
-// contracts 32, and of all together 64; the last then says how many are left out.
+// Findings have the worst first, and are else in the order of Kinds, those of one kind
+// with the largest first. Of each kind there are at most 12, of contracts 32, and of
+// all together 64; the last then says how many are left out.
 //
 // The state is neither kept nor changed. Assess can be called by any number of
-// goroutines at once. It copes with any state and any thresholds.
-func Assess(dev *state.DeviceState, t Thresholds) *state.Assessment {
+// goroutines at once. It copes with any state and any configuration.
+func Assess(dev *state.DeviceState, c Config) []Finding {
 	if dev == nil {
 		return nil
 	}
-	a := assessor{state: dev, t: t, device: word(dev.Name)}
+	return assess(dev, &c, entries())
+}
+
+// assess is Assess with the entries of the catalogue, which take a while to make.
+func assess(dev *state.DeviceState, c *Config, catalogue []Entry) []Finding {
+	a := assessor{state: dev, t: c, catalogue: catalogue, device: word(dev.Name)}
+	vanished := c.Once && !dev.Present
 	resources := dev.Resources
 	if resources == nil {
-		if dev.Last == nil && dev.Stuck == nil && (dev.Contracts == nil || dev.Contracts.Last == nil) {
+		if !vanished && dev.Last == nil && dev.Stuck == nil && (dev.Contracts == nil || dev.Contracts.Last == nil) {
 			return nil
 		}
 		resources = new(state.Resources)
@@ -55,6 +61,9 @@ func Assess(dev *state.DeviceState, t Thresholds) *state.Assessment {
 	}
 
 	a.stuck()
+	if vanished {
+		a.vanished()
+	}
 	if dev.Present {
 		a.unusable()
 		a.aborted()
@@ -74,13 +83,15 @@ func Assess(dev *state.DeviceState, t Thresholds) *state.Assessment {
 		a.unfillable()
 		a.incomplete()
 	}
-	return &state.Assessment{Findings: a.sorted()}
+	return a.sorted()
 }
 
 // assessor collects the findings of one device.
 type assessor struct {
 	state *state.DeviceState
-	t     Thresholds
+	t     *Config
+	// catalogue has what is to be said of each kind of finding.
+	catalogue []Entry
 	// device is the name of the device, printable.
 	device string
 	// resources and inventory are those of state, or empty.
@@ -93,17 +104,17 @@ type assessor struct {
 
 // found is a finding with what puts it in order.
 type found struct {
-	state.Finding
+	Finding
 	// size compares it with others of the same kind and severity.
 	size float64
 }
 
 // observation is what is found, without what the catalogue says of it.
 type observation struct {
-	kind  state.FindingKind
+	kind  Kind
 	entry string // The case of the catalogue's entry; mostly empty.
 	// severity is empty for the only one that the entry has.
-	severity state.Severity
+	severity Severity
 	subject  string
 	message  string
 	meaning  string // Empty for that of the entry.
@@ -115,8 +126,8 @@ type observation struct {
 
 // add adds a finding.
 func (a *assessor) add(o observation) {
-	f := state.Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message}
-	for _, e := range entries() {
+	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message}
+	for _, e := range a.catalogue {
 		if e.Kind == o.kind && e.Case == o.entry {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)
@@ -128,21 +139,21 @@ func (a *assessor) add(o observation) {
 }
 
 // sorted returns the findings in order, and no more than there may be.
-func (a *assessor) sorted() []state.Finding {
-	kinds, severities := state.FindingKinds(), state.Severities()
+func (a *assessor) sorted() []Finding {
+	kinds := Kinds()
 	slices.SortStableFunc(a.found, func(x, y found) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(severities, x.Severity), slices.Index(severities, y.Severity)),
+			bySeverity(x.Severity, y.Severity),
 			cmp.Compare(slices.Index(kinds, x.Kind), slices.Index(kinds, y.Kind)),
 			cmp.Compare(y.size, x.size),
 		)
 	})
-	total := make(map[state.FindingKind]int)
+	total := make(map[Kind]int)
 	for _, f := range a.found {
 		total[f.Kind]++
 	}
-	told := make(map[state.FindingKind]int)
-	findings := []state.Finding{}
+	told := make(map[Kind]int)
+	findings := []Finding{}
 	for _, f := range a.found {
 		told[f.Kind]++
 		switch n := told[f.Kind]; {
@@ -161,7 +172,7 @@ func (a *assessor) sorted() []state.Finding {
 }
 
 // leaveOut makes a finding say how many others are left out after it.
-func leaveOut(f *state.Finding, more int) {
+func leaveOut(f *Finding, more int) {
 	if more > 0 {
 		f.Message = fmt.Sprintf("%s And %d more, none of them worse, which are left out here.", f.Message, more)
 		f.Subject = fmt.Sprintf("%s and %d more", f.Subject, more)

@@ -14,13 +14,11 @@ import (
 )
 
 // of returns the findings of one kind.
-func of(a *state.Assessment, kind state.FindingKind) []state.Finding {
-	var found []state.Finding
-	if a != nil {
-		for _, f := range a.Findings {
-			if f.Kind == kind {
-				found = append(found, f)
-			}
+func of(all []health.Finding, kind health.Kind) []health.Finding {
+	var found []health.Finding
+	for _, f := range all {
+		if f.Kind == kind {
+			found = append(found, f)
 		}
 	}
 	return found
@@ -28,13 +26,13 @@ func of(a *state.Assessment, kind state.FindingKind) []state.Finding {
 
 // want is what a finding is to say: its message and action contain these texts.
 type want struct {
-	severity        state.Severity
+	severity        health.Severity
 	subject         string
 	message, action []string
 }
 
 // check assesses a device and compares the findings of one kind.
-func check(t *testing.T, s *state.DeviceState, thresholds health.Thresholds, kind state.FindingKind, wanted ...want) {
+func check(t *testing.T, s *state.DeviceState, thresholds health.Config, kind health.Kind, wanted ...want) {
 	t.Helper()
 	got := of(health.Assess(s, thresholds), kind)
 	if len(got) != len(wanted) {
@@ -82,7 +80,7 @@ func TestNothing(t *testing.T) {
 			s.Resources.Stuck = nil
 		}
 		got := health.Assess(s, health.Default())
-		if got == nil || got.Findings == nil || len(got.Findings) != 0 {
+		if got == nil || len(got) != 0 {
 			t.Errorf("%s: got %+v, want an empty list", name, got)
 		}
 	}
@@ -91,8 +89,8 @@ func TestNothing(t *testing.T) {
 func TestNearLimit(t *testing.T) {
 	t.Parallel()
 	const (
-		critical = state.SeverityCritical
-		warning  = state.SeverityWarning
+		critical = health.SeverityCritical
+		warning  = health.SeverityWarning
 	)
 	users := func(kind string, n int64) state.Inventory {
 		return state.Inventory{Objects: []state.ObjectCount{{Type: kind, Owner: state.OwnerUser, Objects: n}}}
@@ -150,46 +148,46 @@ func TestNearLimit(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			check(t, tc.state, health.Default(), state.FindingNearLimit, tc.want...)
+			check(t, tc.state, health.Default(), health.FindingNearLimit, tc.want...)
 		})
 	}
 
 	t.Run("only counted", func(t *testing.T) {
 		t.Parallel()
 		i := state.Inventory{Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUnknown, Objects: 97}}}
-		check(t, device(i, limit("max_qp", 100)), health.Default(), state.FindingNearLimit, want{critical, "qp", []string{"97 queue pairs"}, nil})
+		check(t, device(i, limit("max_qp", 100)), health.Default(), health.FindingNearLimit, want{critical, "qp", []string{"97 queue pairs"}, nil})
 	})
 	t.Run("the device was never asked", func(t *testing.T) {
 		t.Parallel()
 		s := device(users("qp", 100))
 		s.Info = nil
-		check(t, s, health.Default(), state.FindingNearLimit)
+		check(t, s, health.Default(), health.FindingNearLimit)
 	})
 	t.Run("other thresholds", func(t *testing.T) {
 		t.Parallel()
 		thresholds := health.Default()
 		thresholds.NearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
-		check(t, device(users("qp", 10), limit("max_qp", 100)), thresholds, state.FindingNearLimit, want{warning, "qp", nil, nil})
+		check(t, device(users("qp", 10), limit("max_qp", 100)), thresholds, health.FindingNearLimit, want{warning, "qp", nil, nil})
 	})
 }
 
 func TestCgroupNearLimit(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingCgroupNearLimit
+	const kind = health.FindingCgroupNearLimit
 	use := func(current, limit int64) *state.DeviceState {
 		return device(state.Inventory{Cgroups: []state.CgroupUse{{Cgroup: "/a b", Resource: "hca_handle", Current: current, Limit: limit}}})
 	}
 	for _, tc := range []struct {
 		current, limit int64
-		severity       state.Severity
+		severity       health.Severity
 		message        string
 	}{
 		{79, 100, "", ""},
-		{80, 100, state.SeverityWarning, "In use by cgroup /a b: 80 of the 100 hca_handle that are allowed (rdma.max), 80 %."},
-		{95, 100, state.SeverityCritical, "95 %"},
+		{80, 100, health.SeverityWarning, "In use by cgroup /a b: 80 of the 100 hca_handle that are allowed (rdma.max), 80 %."},
+		{95, 100, health.SeverityCritical, "95 %"},
 		{1 << 40, -1, "", ""},
 		{0, 0, "", ""}, // Forbidden, and so it is.
-		{1, 0, state.SeverityCritical, "In use by cgroup /a b: 1 hca_handle, of which none is allowed (rdma.max)."},
+		{1, 0, health.SeverityCritical, "In use by cgroup /a b: 1 hca_handle, of which none is allowed (rdma.max)."},
 	} {
 		t.Run(fmt.Sprint(tc.current, " of ", tc.limit), func(t *testing.T) {
 			t.Parallel()
@@ -208,15 +206,15 @@ func TestCgroupNearLimit(t *testing.T) {
 		t.Parallel()
 		thresholds := health.Default()
 		thresholds.CgroupNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
-		check(t, use(10, 100), thresholds, kind, want{state.SeverityWarning, "cgroup /a b hca_handle", nil, nil})
-		check(t, use(20, 100), thresholds, kind, want{state.SeverityCritical, "cgroup /a b hca_handle", nil, nil})
+		check(t, use(10, 100), thresholds, kind, want{health.SeverityWarning, "cgroup /a b hca_handle", nil, nil})
+		check(t, use(20, 100), thresholds, kind, want{health.SeverityCritical, "cgroup /a b hca_handle", nil, nil})
 	})
 	t.Run("a path that a shell would misread", func(t *testing.T) {
 		t.Parallel()
 		s := use(1, 1)
 		s.Resources.Inventory.Cgroups[0].Cgroup = "/it's $(reboot)"
 		check(t, s, health.Default(), kind, want{
-			state.SeverityCritical, "cgroup /it's $(reboot) hca_handle", nil, []string{`cat /sys/fs/cgroup'/it'\''s $(reboot)'/rdma.current`},
+			health.SeverityCritical, "cgroup /it's $(reboot) hca_handle", nil, []string{`cat /sys/fs/cgroup'/it'\''s $(reboot)'/rdma.current`},
 		})
 	})
 	t.Run("any sign", func(t *testing.T) {
@@ -246,11 +244,11 @@ func TestCgroupNearLimit(t *testing.T) {
 		t.Parallel()
 		check(t, trouble(), health.Default(), kind,
 			want{
-				state.SeverityCritical, "container 3f2a1b2c3d4e hca_object",
+				health.SeverityCritical, "container 3f2a1b2c3d4e hca_object",
 				[]string{"container 3f2a1b2c3d4e, pod " + pod, "4000 of the 4096"},
 				[]string{"`cat /sys/fs/cgroup" + podCgroup + "/rdma.current`"},
 			},
-			want{state.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of the 10"}, nil})
+			want{health.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of the 10"}, nil})
 	})
 }
 
@@ -259,20 +257,20 @@ func TestMemlock(t *testing.T) {
 	for _, tc := range []struct {
 		name                  string
 		pinned, locked, limit int64
-		severity              state.Severity
+		severity              health.Severity
 		message               string
 	}{
 		{"pins nothing", 0, 0, 64 << 10, "", ""},
 		{"may pin nothing", 0, 0, 0, "", ""},
 		{"below", 79, 0, 100, "", ""},
-		{"at the warning", 80, 0, 100, state.SeverityWarning, "80 bytes are pinned (VmPin) for pid 7 (trainer), of the 100 bytes"},
-		{"locked as much as pinned", 90, 90, 100, state.SeverityWarning, "90 bytes are pinned (VmPin) for pid 7"},
-		{"locked more than pinned", 10, 90, 100, state.SeverityWarning, "90 bytes are locked (VmLck) by pid 7"},
+		{"at the warning", 80, 0, 100, health.SeverityWarning, "80 bytes are pinned (VmPin) for pid 7 (trainer), of the 100 bytes"},
+		{"locked as much as pinned", 90, 90, 100, health.SeverityWarning, "90 bytes are pinned (VmPin) for pid 7"},
+		{"locked more than pinned", 10, 90, 100, health.SeverityWarning, "90 bytes are locked (VmLck) by pid 7"},
 		// The kernel counts them apart.
 		{"both", 60, 60, 100, "", ""},
-		{"at critical", 95 << 20, 0, 100 << 20, state.SeverityCritical, "95 MiB are pinned"},
-		{"just a unit", 1 << 10, 0, 1 << 10, state.SeverityCritical, "1 KiB are pinned"},
-		{"all", 1 << 30, 0, 1 << 30, state.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB that it may have in place (RLIMIT_MEMLOCK): 100 %."},
+		{"at critical", 95 << 20, 0, 100 << 20, health.SeverityCritical, "95 MiB are pinned"},
+		{"just a unit", 1 << 10, 0, 1 << 10, health.SeverityCritical, "1 KiB are pinned"},
+		{"all", 1 << 30, 0, 1 << 30, health.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB that it may have in place (RLIMIT_MEMLOCK): 100 %."},
 		{"unlimited", 1 << 40, 0, -1, "", ""},
 		// It has CAP_IPC_LOCK, or it would not have come this far.
 		{"beyond", 101, 0, 100, "", ""},
@@ -282,10 +280,10 @@ func TestMemlock(t *testing.T) {
 			t.Parallel()
 			s := device(state.Inventory{Owners: []state.Owner{holder(1, "unknown", "qp", 1), pinning(7, tc.pinned, tc.locked, tc.limit)}})
 			if tc.severity == "" {
-				check(t, s, health.Default(), state.FindingMemlock)
+				check(t, s, health.Default(), health.FindingMemlock)
 				return
 			}
-			check(t, s, health.Default(), state.FindingMemlock, want{
+			check(t, s, health.Default(), health.FindingMemlock, want{
 				tc.severity, "pid 7 (trainer)", []string{tc.message}, []string{"prlimit --memlock --pid 7", "LimitMEMLOCK", "ulimit -l"},
 			})
 		})
@@ -298,8 +296,8 @@ func TestMemlockThresholds(t *testing.T) {
 	thresholds := health.Default()
 	thresholds.MemlockNearLimit = health.Levels{Warning: 0.1, Critical: 0.2}
 	s := device(state.Inventory{Owners: []state.Owner{pinning(7, 10, 0, 100), pinning(8, 0, 20, 100)}})
-	check(t, s, thresholds, state.FindingMemlock,
-		want{state.SeverityCritical, "pid 8 (trainer)", nil, nil}, want{state.SeverityWarning, "pid 7 (trainer)", nil, nil})
+	check(t, s, thresholds, health.FindingMemlock,
+		want{health.SeverityCritical, "pid 8 (trainer)", nil, nil}, want{health.SeverityWarning, "pid 7 (trainer)", nil, nil})
 }
 
 // Orphans are claimed where all processes can be seen, and once they are old enough.
@@ -333,20 +331,20 @@ func TestOrphaned(t *testing.T) {
 			t.Parallel()
 			var orphaned, unseen []want
 			if tc.orphaned != "" {
-				orphaned = []want{{state.SeverityWarning, "user objects", []string{tc.orphaned}, []string{"fuser -v /dev/infiniband", "rdma resource show qp link rxe0"}}}
+				orphaned = []want{{health.SeverityWarning, "user objects", []string{tc.orphaned}, []string{"fuser -v /dev/infiniband", "rdma resource show qp link rxe0"}}}
 			}
 			if tc.unseen != "" {
-				unseen = []want{{state.SeverityInfo, "owners", []string{tc.unseen}, []string{"hostPID: true"}}}
+				unseen = []want{{health.SeverityInfo, "owners", []string{tc.unseen}, []string{"hostPID: true"}}}
 			}
-			check(t, tc.state, health.Default(), state.FindingOrphaned, orphaned...)
-			check(t, tc.state, health.Default(), state.FindingPIDsInvisible, unseen...)
+			check(t, tc.state, health.Default(), health.FindingOrphaned, orphaned...)
+			check(t, tc.state, health.Default(), health.FindingPIDsInvisible, unseen...)
 		})
 	}
 	t.Run("at once", func(t *testing.T) {
 		t.Parallel()
 		thresholds := health.Default()
 		thresholds.OrphanAge = 0
-		if got := of(health.Assess(dev(true, 0, qps), thresholds), state.FindingOrphaned); len(got) != 1 {
+		if got := of(health.Assess(dev(true, 0, qps), thresholds), health.FindingOrphaned); len(got) != 1 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -371,13 +369,13 @@ func TestOrphanedBesideLeaked(t *testing.T) {
 		s.Resources.Leaked = tc.leaked
 		var wanted []want
 		if tc.want != "" {
-			wanted = []want{{state.SeverityWarning, "user objects", []string{"Without a living owner: " + tc.want + "."}, nil}}
+			wanted = []want{{health.SeverityWarning, "user objects", []string{"Without a living owner: " + tc.want + "."}, nil}}
 		}
-		check(t, s, health.Default(), state.FindingOrphaned, wanted...)
+		check(t, s, health.Default(), health.FindingOrphaned, wanted...)
 	}
 	// Where the owners are out of sight, nobody can tell them apart.
 	s.Resources.Leaked, s.Resources.Inventory.PIDsVisible = []state.Leaked{{Type: "qp", Objects: 30}}, false
-	check(t, s, health.Default(), state.FindingPIDsInvisible, want{state.SeverityInfo, "owners", []string{"39 objects (37 qp, 2 pd)"}, nil})
+	check(t, s, health.Default(), health.FindingPIDsInvisible, want{health.SeverityInfo, "owners", []string{"39 objects (37 qp, 2 pd)"}, nil})
 }
 
 // What is left of the exporter's own children is a warning until it has lasted.
@@ -390,19 +388,19 @@ func TestLeaked(t *testing.T) {
 	}
 	since := func(age time.Duration) time.Time { return taken().Add(-age) }
 	const subject = "the exporter's own objects"
-	check(t, left(), health.Default(), state.FindingLeaked)
-	check(t, left(state.Leaked{Type: "qp", Since: since(time.Hour)}), health.Default(), state.FindingLeaked)
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: taken()}), health.Default(), state.FindingLeaked,
-		want{state.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01 12:00:00 UTC, for 0 s"}, []string{"--device.exclude=rxe0"}})
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute - 1)}), health.Default(), state.FindingLeaked,
-		want{state.SeverityWarning, subject, nil, nil})
-	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute)}), health.Default(), state.FindingLeaked,
-		want{state.SeverityCritical, subject, nil, nil})
+	check(t, left(), health.Default(), health.FindingLeaked)
+	check(t, left(state.Leaked{Type: "qp", Since: since(time.Hour)}), health.Default(), health.FindingLeaked)
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: taken()}), health.Default(), health.FindingLeaked,
+		want{health.SeverityWarning, subject, []string{"1 object (1 qp)", "since 2026-03-01 12:00:00 UTC, for 0 s"}, []string{"--device.exclude=rxe0"}})
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute - 1)}), health.Default(), health.FindingLeaked,
+		want{health.SeverityWarning, subject, nil, nil})
+	check(t, left(state.Leaked{Type: "qp", Objects: 1, Since: since(time.Minute)}), health.Default(), health.FindingLeaked,
+		want{health.SeverityCritical, subject, nil, nil})
 	check(t, left(
 		state.Leaked{Type: "qp", Objects: 1, Since: taken()}, state.Leaked{Type: "mr", Objects: 3, Since: since(time.Hour)},
 		state.Leaked{Type: "pd", Objects: 0, Since: since(time.Hour * 9)},
-	), health.Default(), state.FindingLeaked,
-		want{state.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01 11:00:00 UTC, for 1 h"}, nil})
+	), health.Default(), health.FindingLeaked,
+		want{health.SeverityCritical, subject, []string{"4 objects (3 mr, 1 qp)", "since 2026-03-01 11:00:00 UTC, for 1 h"}, nil})
 }
 
 // What was refused is told by type and errno, whichever kind of run was refused it.
@@ -414,8 +412,8 @@ func TestUndestroyed(t *testing.T) {
 		return &state.DeviceState{Name: "rxe0", Present: true, Last: probes, Contracts: &state.Contracts{Last: contracts}}
 	}
 	const (
-		kind = state.FindingUndestroyed
-		w    = state.SeverityWarning
+		kind = health.FindingUndestroyed
+		w    = health.SeverityWarning
 	)
 	check(t, dev(run(), run()), health.Default(), kind)
 	check(t, dev(run(cq), nil), health.Default(), kind,
@@ -439,11 +437,11 @@ func TestStuck(t *testing.T) {
 			Name: "rxe0", Present: present, Stuck: &state.Stuck{PID: 814, Verb: "ibv_destroy_cq", Since: taken()},
 			Resources: &state.Resources{Stuck: &state.Stuck{PID: 815, Since: taken()}},
 		}
-		check(t, s, health.Default(), state.FindingStuck,
-			want{state.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
-			want{state.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
+		check(t, s, health.Default(), health.FindingStuck,
+			want{health.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
+			want{health.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
 		s.Resources = nil
-		check(t, s, health.Default(), state.FindingStuck, want{state.SeverityCritical, "pid 814", nil, nil})
+		check(t, s, health.Default(), health.FindingStuck, want{health.SeverityCritical, "pid 814", nil, nil})
 	}
 }
 
@@ -455,25 +453,25 @@ func TestQPError(t *testing.T) {
 	count := func(kind, dev string, n int64) state.QueuePairCount {
 		return state.QueuePairCount{Type: kind, State: dev, Objects: n}
 	}
-	const w = state.SeverityWarning
-	check(t, qps(), health.Default(), state.FindingQPError)
-	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), state.FindingQPError)
-	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), state.FindingQPError,
+	const w = health.SeverityWarning
+	check(t, qps(), health.Default(), health.FindingQPError)
+	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), health.FindingQPError)
+	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), health.FindingQPError,
 		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all. The inventory does not tell"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
-	check(t, qps(count("ud", "sqe", 2)), health.Default(), state.FindingQPError,
+	check(t, qps(count("ud", "sqe", 2)), health.Default(), health.FindingQPError,
 		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
 	thresholds := health.Default()
 	passing := qps(count("rc", "err", 2), count("ud", "sqe", 1))
 	passing.Resources.Inventory.PassingErrors = 2
-	check(t, passing, health.Default(), state.FindingQPError,
+	check(t, passing, health.Default(), health.FindingQPError,
 		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
 	passing.Resources.Inventory.PassingErrors = 3
-	check(t, passing, health.Default(), state.FindingQPError)
+	check(t, passing, health.Default(), health.FindingQPError)
 	thresholds.QPErrors = 0
-	check(t, qps(count("rc", "rts", 9)), thresholds, state.FindingQPError)
+	check(t, qps(count("rc", "rts", 9)), thresholds, health.FindingQPError)
 	thresholds.QPErrors = 5
-	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, state.FindingQPError)
-	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, state.FindingQPError,
+	check(t, qps(count("rc", "err", 2), count("ud", "sqe", 2)), thresholds, health.FindingQPError)
+	check(t, qps(count("rc", "err", 2), count("uc", "err", 2), count("ud", "sqe", 1)), thresholds, health.FindingQPError,
 		want{w, "qp", []string{"In the state err: 4 queue pairs; in the state sqe: 1; of 5 in all"}, []string{"state ERR`"}})
 }
 
@@ -482,29 +480,29 @@ func TestCQUnfillable(t *testing.T) {
 	dev := func(u *state.CQSum) *state.DeviceState {
 		return device(state.Inventory{UnfillableCQs: u, Owners: []state.Owner{holder(7, "trainer", "cq", 3)}})
 	}
-	check(t, dev(nil), health.Default(), state.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}), health.Default(), state.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), state.FindingCQUnfillable,
+	check(t, dev(nil), health.Default(), health.FindingCQUnfillable)
+	check(t, dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}), health.Default(), health.FindingCQUnfillable)
+	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), health.FindingCQUnfillable,
 		want{
-			state.SeverityInfo, "cq",
+			health.SeverityInfo, "cq",
 			[]string{"9 completion queues with 65,536 entries", "largest has 8191, and is of pid 7 (trainer)."},
 			[]string{"`rdma resource show cq dev rxe0 pid 7`"},
 		})
-	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), state.FindingCQUnfillable,
-		want{state.SeverityInfo, "cq", []string{"is of pid 8."}, nil})
+	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), health.FindingCQUnfillable,
+		want{health.SeverityInfo, "cq", []string{"is of pid 8."}, nil})
 	thresholds := health.Default()
 	thresholds.CQEntries = 0
-	check(t, dev(&state.CQSum{Objects: 1}), thresholds, state.FindingCQUnfillable)
-	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), state.FindingCQUnfillable,
-		want{state.SeverityInfo, "cq", []string{"has 1,048,576."}, []string{"`rdma resource show cq dev rxe0`"}})
+	check(t, dev(&state.CQSum{Objects: 1}), thresholds, health.FindingCQUnfillable)
+	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20}), health.Default(), health.FindingCQUnfillable,
+		want{health.SeverityInfo, "cq", []string{"has 1,048,576."}, []string{"`rdma resource show cq dev rxe0`"}})
 }
 
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
 	const (
-		kind = state.FindingIncomplete
-		w    = state.SeverityWarning
-		i    = state.SeverityInfo
+		kind = health.FindingIncomplete
+		w    = health.SeverityWarning
+		i    = health.SeverityInfo
 	)
 	t.Run("by reason", func(t *testing.T) {
 		t.Parallel()
@@ -576,7 +574,7 @@ func TestIncomplete(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, f := range health.Assess(trouble(), health.Default()).Findings {
+	for _, f := range health.Assess(trouble(), health.Default()) {
 		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject))
 	}
 	want := []string{
@@ -602,22 +600,22 @@ func TestBound(t *testing.T) {
 	for n := range owners {
 		i.Owners = append(i.Owners, pinning(n+1, 900+int64(n), 0, 1000))
 	}
-	found := of(health.Assess(s, health.Default()), state.FindingMemlock)
+	found := of(health.Assess(s, health.Default()), health.FindingMemlock)
 	if len(found) != 12 {
 		t.Fatalf("got %d findings, want 12", len(found))
 	}
-	if f := found[0]; f.Subject != "pid 100 (trainer)" || f.Severity != state.SeverityCritical {
+	if f := found[0]; f.Subject != "pid 100 (trainer)" || f.Severity != health.SeverityCritical {
 		t.Errorf("the first is %+v, want the one nearest to its limit", f)
 	}
 	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, "And 88 more, none of them worse") {
 		t.Errorf("the last is %+v", f)
 	}
-	if got := of(health.Assess(s, health.Default()), state.FindingCQUnfillable); len(got) != 1 {
+	if got := of(health.Assess(s, health.Default()), health.FindingCQUnfillable); len(got) != 1 {
 		t.Errorf("many findings of one kind drove out another")
 	}
 
 	i.Owners = i.Owners[:12]
-	if f := of(health.Assess(s, health.Default()), state.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
+	if f := of(health.Assess(s, health.Default()), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
 		t.Errorf("nothing is left out, and yet: %+v", f)
 	}
 }
@@ -633,11 +631,11 @@ func TestBoundOfAll(t *testing.T) {
 		}
 	}
 	violate(23)
-	if n := len(of(health.Assess(s, health.Default()), state.FindingContract)); n != 23 {
+	if n := len(of(health.Assess(s, health.Default()), health.FindingContract)); n != 23 {
 		t.Errorf("of 23 contracts %d are told", n)
 	}
 	violate(33)
-	found := of(health.Assess(s, health.Default()), state.FindingContract)
+	found := of(health.Assess(s, health.Default()), health.FindingContract)
 	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, "And 1 more, none of them worse") {
 		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
 	}
@@ -648,16 +646,16 @@ func TestBoundOfAll(t *testing.T) {
 		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: "/", Resource: "hca_handle", Current: 9, Limit: 10})
 		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: "cq", Errno: fmt.Sprint("errno ", n)})
 	}
-	all := health.Assess(s, health.Default()).Findings
+	all := health.Assess(s, health.Default())
 	last := all[len(all)-1]
-	if len(all) != maxFindings || last.Severity != state.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
+	if len(all) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
 		t.Errorf("%d findings, the last is %+v", len(all), last)
 	}
-	kinds := make(map[state.FindingKind]bool)
+	kinds := make(map[health.Kind]bool)
 	for _, f := range all {
 		kinds[f.Kind] = true
 	}
-	for _, kind := range []state.FindingKind{state.FindingStuck, state.FindingUndestroyed, state.FindingQPError, state.FindingContract} {
+	for _, kind := range []health.Kind{health.FindingStuck, health.FindingUndestroyed, health.FindingQPError, health.FindingContract} {
 		if !kinds[kind] {
 			t.Errorf("%s was driven out", kind)
 		}
@@ -670,5 +668,5 @@ func TestOverflow(t *testing.T) {
 	s := device(state.Inventory{Objects: []state.ObjectCount{
 		{Type: "qp", Owner: state.OwnerUser, Objects: math.MaxInt64}, {Type: "qp", Owner: state.OwnerKernel, Objects: math.MaxInt64},
 	}}, state.Limit{Name: "max_qp", Value: 10})
-	check(t, s, health.Default(), state.FindingNearLimit, want{state.SeverityCritical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil})
+	check(t, s, health.Default(), health.FindingNearLimit, want{health.SeverityCritical, "qp", []string{"9,223,372,036,854,775,807 queue pairs", ">999 %"}, nil})
 }

@@ -24,8 +24,16 @@ func (a *assessor) unusable() {
 		message += fmt.Sprintf(" The last one that was ok was started at %s.", text.Moment(ok))
 	}
 	a.add(observation{
-		kind: state.FindingUnusable, entry: whyUnusable(run), message: message,
+		kind: FindingUnusable, entry: whyUnusable(run), message: message,
 		subject: cmp.Or(word(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
+	})
+}
+
+// vanished finds that a device is gone that was there when its audit began.
+func (a *assessor) vanished() {
+	a.add(observation{
+		kind: FindingUnusable, entry: caseVanished, subject: "the device",
+		message: "The device was there when the audit began, and had vanished when it ended.",
 	})
 }
 
@@ -67,9 +75,9 @@ func (a *assessor) ports() {
 			down = append(down, p)
 		}
 	}
-	severity := state.SeverityWarning
+	severity := SeverityWarning
 	if len(active) > 0 {
-		severity = state.SeverityInfo
+		severity = SeverityInfo
 	}
 	for _, group := range []struct {
 		entry string
@@ -92,7 +100,7 @@ func (a *assessor) ports() {
 			subject = "ports "
 		}
 		a.add(observation{
-			kind: state.FindingPortDown, entry: group.entry, severity: severity,
+			kind: FindingPortDown, entry: group.entry, severity: severity,
 			subject: subject + text.Join(numbers, ", ", maxFew),
 			message: fmt.Sprintf("Of %s, %d active: %s.", text.Plural(len(all), "port"), len(active), text.Join(states, ", ", maxFew)),
 		})
@@ -110,9 +118,9 @@ func (a *assessor) contracts() {
 		if c.Verdict != state.VerdictViolated || c.Known {
 			continue
 		}
-		severity := c.Severity
-		if !slices.Contains(state.Severities(), severity) {
-			severity = state.SeverityWarning
+		severity := Severity(c.Severity)
+		if !slices.Contains(Severities(), severity) {
+			severity = SeverityWarning
 		}
 		name := word(c.Name)
 		message := "The device breaks the contract " + name + "."
@@ -122,7 +130,7 @@ func (a *assessor) contracts() {
 			}
 		}
 		a.add(observation{
-			kind: state.FindingContract, entry: string(severity), severity: severity,
+			kind: FindingContract, entry: string(severity), severity: severity,
 			subject: name, message: message, meaning: prose(c.Consequence),
 			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Have programs do without what it promises.")},
 		})

@@ -12,7 +12,7 @@ import (
 
 func TestUnusable(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingUnusable
+	const kind = health.FindingUnusable
 	for _, tc := range []struct{ verb, errno, subject, action string }{
 		{"ibv_open_device", "EACCES", "ibv_open_device EACCES", "`grep -lxF rxe0 /sys/class/infiniband_verbs/*/ibdev`"},
 		{"ibv_open_device", "EPERM", "ibv_open_device EPERM", "`rdma system show`"},
@@ -32,7 +32,7 @@ func TestUnusable(t *testing.T) {
 			t.Parallel()
 			s := failed(state.Run{FailedVerb: tc.verb, Errno: tc.errno, Error: "open the device:\n\tno luck"})
 			check(t, s, health.Default(), kind, want{
-				state.SeverityCritical, tc.subject, []string{"The device cannot be used: open the device: no luck."}, []string{tc.action},
+				health.SeverityCritical, tc.subject, []string{"The device cannot be used: open the device: no luck."}, []string{tc.action},
 			})
 			alone(t, s, kind)
 		})
@@ -42,7 +42,7 @@ func TestUnusable(t *testing.T) {
 		s := failed(state.Run{FailedVerb: "ibv_open_device", Errno: "EIO"})
 		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
 		check(t, s, health.Default(), kind, want{
-			state.SeverityCritical, "ibv_open_device EIO",
+			health.SeverityCritical, "ibv_open_device EIO",
 			[]string{"the run does not say why", "run 7 in a row that failed", "ok was started at 2026-03-01 11:00:00 UTC"},
 			nil,
 		})
@@ -75,9 +75,9 @@ func TestUnusable(t *testing.T) {
 func TestPortDown(t *testing.T) {
 	t.Parallel()
 	const (
-		kind = state.FindingPortDown
-		w    = state.SeverityWarning
-		i    = state.SeverityInfo
+		kind = health.FindingPortDown
+		w    = health.SeverityWarning
+		i    = health.SeverityInfo
 	)
 	dev := func(states ...string) *state.DeviceState {
 		s := device(state.Inventory{})
@@ -131,10 +131,10 @@ func TestPortDown(t *testing.T) {
 
 func TestContractViolated(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingContract
-	verdict := func(name string, severity state.Severity, verdict state.Verdict) state.Contract {
+	const kind = health.FindingContract
+	verdict := func(name string, severity health.Severity, verdict state.Verdict) state.Contract {
 		return state.Contract{
-			Name: name, Severity: severity, Verdict: verdict,
+			Name: name, Severity: state.Severity(severity), Verdict: verdict,
 			Asked: "an event", Expected: "that it comes.", Observed: "that it\ndoes not",
 			Consequence: "It\nhangs.", Remedy: "Clear it\nfirst.",
 		}
@@ -146,40 +146,40 @@ func TestContractViolated(t *testing.T) {
 	}
 	check(t, dev(), health.Default(), kind)
 	check(t, dev(
-		verdict("notify_any", state.SeverityCritical, state.VerdictHolds),
-		verdict("notify_one_shot", state.SeverityWarning, state.VerdictSkipped),
-		verdict("cq_destroy_busy", state.SeverityCritical, ""),
+		verdict("notify_any", health.SeverityCritical, state.VerdictHolds),
+		verdict("notify_one_shot", health.SeverityWarning, state.VerdictSkipped),
+		verdict("cq_destroy_busy", health.SeverityCritical, ""),
 	), health.Default(), kind)
-	known := verdict("cq_destroy_busy", state.SeverityCritical, state.VerdictViolated)
+	known := verdict("cq_destroy_busy", health.SeverityCritical, state.VerdictViolated)
 	known.Known = true
 	check(t, dev(known), health.Default(), kind)
 	check(t, dev(
-		verdict("cq_comp_vector_rejected", state.SeverityInfo, state.VerdictViolated),
-		verdict("notify_any", state.SeverityCritical, state.VerdictViolated),
-		verdict("notify_one_shot", state.SeverityWarning, state.VerdictViolated),
-		verdict("qp_sq_sig_all", state.SeverityCritical, state.VerdictViolated),
+		verdict("cq_comp_vector_rejected", health.SeverityInfo, state.VerdictViolated),
+		verdict("notify_any", health.SeverityCritical, state.VerdictViolated),
+		verdict("notify_one_shot", health.SeverityWarning, state.VerdictViolated),
+		verdict("qp_sq_sig_all", health.SeverityCritical, state.VerdictViolated),
 		verdict("grave", "grave", state.VerdictViolated),
 	), health.Default(), kind,
 		want{
-			state.SeverityCritical, "notify_any",
+			health.SeverityCritical, "notify_any",
 			[]string{"The device breaks the contract notify_any. Observed: that it does not. Expected: that it comes. Asked: an event."},
 			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any has"},
 		},
-		want{state.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all has"}},
-		want{state.SeverityWarning, "notify_one_shot", nil, nil},
-		want{state.SeverityWarning, "grave", nil, nil},
-		want{state.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
+		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all has"}},
+		want{health.SeverityWarning, "notify_one_shot", nil, nil},
+		want{health.SeverityWarning, "grave", nil, nil},
+		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
 	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
 	if f := of(health.Assess(bare, health.Default()), kind)[0]; f.Message != "The device breaks the contract c. Observed: "+strings.Repeat("x", 500)+"…." {
 		t.Errorf("the message is %q", f.Message)
 	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Have programs do without") {
 		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
 	}
-	told := dev(verdict("notify_any", state.SeverityCritical, state.VerdictViolated))
+	told := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
 	if f := of(health.Assess(told, health.Default()), kind)[0]; f.Meaning != "It hangs." {
 		t.Errorf("the meaning is %q", f.Meaning)
 	}
-	vanished := dev(verdict("notify_any", state.SeverityCritical, state.VerdictViolated))
+	vanished := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
 	vanished.Present = false
 	check(t, vanished, health.Default(), kind)
 	vanished.Present, vanished.Contracts = true, nil

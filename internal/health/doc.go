@@ -1,7 +1,9 @@
-// Package inventory judges what is known of a device: from how the last runs went and
-// what they found, the objects that the kernel tracks, the limits of the device and
-// what the runs left behind, to findings that say all that is wrong or soon will be,
-// what it means and what to do.
+// Package health judges what is known of a host: from how the last runs on each device
+// went and what they found, the objects that the kernel tracks, the limits of the
+// device and what the runs left behind, to findings that say all that is wrong or soon
+// will be, what it means and what to do; and from those to how each device and the host
+// are, and to what is the same trouble on several devices. All judgement is here, and
+// every threshold: who shows or counts it only asks.
 //
 // It is a pure function. It asks no clock and no system: what was found at a time
 // carries that time, so the same state always gives the same findings.

@@ -18,8 +18,10 @@ import (
 // thresholdKeys returns the keys of the configuration file.
 func thresholdKeys() []string {
 	var keys []string
-	for f := range reflect.TypeFor[health.Thresholds]().Fields() {
-		keys = append(keys, f.Tag.Get("yaml"))
+	for f := range reflect.TypeFor[health.Config]().Fields() {
+		if key := f.Tag.Get("yaml"); key != "-" {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }
@@ -28,7 +30,7 @@ func thresholdKeys() []string {
 // whole.
 func TestCatalogue(t *testing.T) {
 	keys := make(map[string]bool)
-	var kinds []state.FindingKind
+	var kinds []health.Kind
 	cases := make(map[[2]string]bool)
 	for _, e := range health.Catalogue() {
 		id := [2]string{string(e.Kind), e.Case}
@@ -44,8 +46,8 @@ func TestCatalogue(t *testing.T) {
 				t.Errorf("%v: the text is not whole: %q", id, text)
 			}
 		}
-		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, func(a, b state.Severity) int {
-			return cmp.Compare(slices.Index(state.Severities(), a), slices.Index(state.Severities(), b))
+		if len(e.Severities) == 0 || !slices.IsSortedFunc(e.Severities, func(a, b health.Severity) int {
+			return cmp.Compare(slices.Index(health.Severities(), a), slices.Index(health.Severities(), b))
 		}) {
 			t.Errorf("%v: severities %v", id, e.Severities)
 		}
@@ -53,16 +55,16 @@ func TestCatalogue(t *testing.T) {
 			keys[e.Threshold] = true
 		}
 	}
-	if !slices.Equal(kinds, state.FindingKinds()) {
-		t.Errorf("got the kinds %v, want %v", kinds, state.FindingKinds())
+	if !slices.Equal(kinds, health.Kinds()) {
+		t.Errorf("got the kinds %v, want %v", kinds, health.Kinds())
 	}
-	for _, severity := range state.Severities() {
-		if !cases[[2]string{string(state.FindingContract), string(severity)}] {
+	for _, severity := range health.Severities() {
+		if !cases[[2]string{string(health.FindingContract), string(severity)}] {
 			t.Errorf("contracts of severity %s have no entry", severity)
 		}
 	}
 	for _, reason := range state.IncompleteReasons() {
-		if !cases[[2]string{string(state.FindingIncomplete), string(reason)}] {
+		if !cases[[2]string{string(health.FindingIncomplete), string(reason)}] {
 			t.Errorf("the reason %s has no entry", reason)
 		}
 	}
@@ -89,8 +91,8 @@ func TestEveryFinding(t *testing.T) {
 	states = append(states, ill()...)
 
 	type key struct {
-		kind     state.FindingKind
-		severity state.Severity
+		kind     health.Kind
+		severity health.Severity
 		meaning  string
 		action   string // Up to the first word in braces.
 	}
@@ -102,8 +104,11 @@ func TestEveryFinding(t *testing.T) {
 		}
 	}
 	known := maps.Clone(missing)
+	states = append(states, &state.DeviceState{})
+	once := health.Default()
+	once.Once = true
 	for _, s := range states {
-		for _, f := range health.Assess(s, health.Default()).Findings {
+		for _, f := range health.Assess(s, once) {
 			whole(t, f)
 			ok := false
 			for k := range known {
@@ -123,14 +128,14 @@ func TestEveryFinding(t *testing.T) {
 }
 
 // whole fails the test if a finding lacks something.
-func whole(t *testing.T, f state.Finding) {
+func whole(t *testing.T, f health.Finding) {
 	t.Helper()
 	for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
 		if text == "" {
 			t.Errorf("not whole: %+v", f)
 		}
 	}
-	if !slices.Contains(state.FindingKinds(), f.Kind) || !slices.Contains(state.Severities(), f.Severity) {
+	if !slices.Contains(health.Kinds(), f.Kind) || !slices.Contains(health.Severities(), f.Severity) {
 		t.Errorf("of no kind or severity that there is: %+v", f)
 	}
 }
@@ -155,7 +160,7 @@ func TestPlaceholders(t *testing.T) {
 		t.Errorf("no action has %s", name)
 	}
 	for _, s := range append(ill(), trouble()) {
-		for _, f := range health.Assess(s, health.Default()).Findings {
+		for _, f := range health.Assess(s, health.Default()) {
 			if strings.ContainsAny(f.Action, "{}") {
 				t.Errorf("not replaced: %s", f.Action)
 			}
@@ -173,10 +178,10 @@ func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
 
-This page follows from the catalogue in ` + "`internal/inventory/catalogue.go` and `internal/inventory/catalogue_runs.go`; `go test ./internal/inventory -update`" + ` rewrites it.
+This page follows from the catalogue in ` + "`internal/health/catalogue.go` and `internal/health/catalogue_runs.go`; `go test ./internal/health -update`" + ` rewrites it.
 
 With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
-inventory and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
+run and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
 limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
 somebody should know of, or do something about, is a finding, with a message that has the figures.
 ` + "`rdma_findings`" + ` counts them by kind and severity. What has the time of a run is as of then; nothing is
@@ -186,16 +191,17 @@ The severities: **critical**, something fails already or is about to, and nothin
 deserves a look before it gets there; **info**, worth knowing.
 
 Of each kind the 12 worst of a device are told, of contracts 32, and of all together 64; the last has the number of
-those that are left out. Of a device that has vanished only children that do not end are told.
+those that are left out. Of a device that has vanished only children that do not end are told, and by the command
+audit that it has.
 
 | finding | severity | threshold |
 |---|---|---|
 `)
 	entries := health.Catalogue()
-	for _, kind := range state.FindingKinds() {
+	for _, kind := range health.Kinds() {
 		var severities []string
 		threshold := ""
-		for _, severity := range state.Severities() {
+		for _, severity := range health.Severities() {
 			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
 				severities = append(severities, string(severity))
 			}
@@ -214,7 +220,7 @@ those that are left out. Of a device that has vanished only children that do not
 		fmt.Fprintf(&b, "- `%s`: %s\n", name, placeholders[name])
 	}
 
-	var last state.FindingKind
+	var last health.Kind
 	for _, e := range entries {
 		if e.Kind != last {
 			last = e.Kind

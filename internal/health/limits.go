@@ -8,14 +8,9 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// limited are the types of object that a device has a limit for, with its name.
-func limited() [][2]string {
-	return [][2]string{{"pd", "max_pd"}, {"cq", "max_cq"}, {"qp", "max_qp"}, {"mr", "max_mr"}, {"srq", "max_srq"}}
-}
-
 // judge returns which level used of limit has reached; empty if none. Of a limit of
 // nothing, anything is too much.
-func (l Levels) judge(used, limit int64) (severity state.Severity, ratio float64) {
+func (l Levels) judge(used, limit int64) (severity Severity, ratio float64) {
 	switch {
 	case used <= 0 || limit < 0:
 		return "", 0
@@ -26,9 +21,9 @@ func (l Levels) judge(used, limit int64) (severity state.Severity, ratio float64
 	}
 	switch {
 	case ratio >= l.Critical:
-		return state.SeverityCritical, ratio
+		return SeverityCritical, ratio
 	case ratio >= l.Warning:
-		return state.SeverityWarning, ratio
+		return SeverityWarning, ratio
 	default:
 		return "", ratio
 	}
@@ -39,15 +34,9 @@ func (a *assessor) nearLimit() {
 	if a.state.Info == nil {
 		return
 	}
-	for _, l := range limited() {
-		kind, name := l[0], l[1]
-		var limit int64
-		for _, of := range a.state.Info.Limits {
-			if of.Name == name {
-				limit = of.Value
-			}
-		}
-		if limit <= 0 {
+	for _, kind := range state.ResourceTypes() {
+		limit, limited := a.state.Info.LimitOf(kind)
+		if !limited {
 			continue
 		}
 		objects, kernel := a.objects(kind)
@@ -56,8 +45,8 @@ func (a *assessor) nearLimit() {
 			continue
 		}
 		o := observation{
-			kind: state.FindingNearLimit, severity: severity, subject: kind, size: ratio,
-			message: fmt.Sprintf("The device has %s and allows %s (%s): %s.", text.Objects(objects, kind), text.Number(limit), name, text.Percent(objects, limit)),
+			kind: FindingNearLimit, severity: severity, subject: kind, size: ratio,
+			message: fmt.Sprintf("The device has %s and allows %s (%s): %s.", text.Objects(objects, kind), text.Number(limit), "max_"+kind, text.Percent(objects, limit)),
 			replace: []string{"{show}", a.show(kind, 0)},
 		}
 		owner, held := a.largest(kind)
@@ -119,7 +108,7 @@ func (a *assessor) cgroups() {
 				who, text.Number(g.Current), text.Number(g.Limit), resource, text.Percent(g.Current, g.Limit))
 		}
 		a.add(observation{
-			kind: state.FindingCgroupNearLimit, severity: severity, size: ratio,
+			kind: FindingCgroupNearLimit, severity: severity, size: ratio,
 			subject: subject + " " + resource, message: message,
 			replace: []string{"{cgroup}", text.Quoted(g.Cgroup), "{resource}", resource},
 		})
@@ -145,7 +134,7 @@ func (a *assessor) memlock() {
 			continue
 		}
 		a.add(observation{
-			kind: state.FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
+			kind: FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
 			message: fmt.Sprintf("%s are %s %s%s, of the %s that it may have in place (RLIMIT_MEMLOCK): %s.",
 				text.Bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
 			replace: []string{"{pid}", fmt.Sprint(o.PID)},

@@ -79,7 +79,7 @@ func (a *assessor) notification() {
 			continue
 		}
 		a.add(observation{
-			kind: state.FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
+			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
 			message: fmt.Sprintf(w.message, all) + ". By measurement: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}
@@ -124,7 +124,7 @@ func (a *assessor) slowVectors() {
 		subject = "vectors "
 	}
 	a.add(observation{
-		kind: state.FindingSlowVector, subject: subject + text.Join(numbers, ", ", maxFew), size: float64(len(numbers)),
+		kind: FindingSlowVector, subject: subject + text.Join(numbers, ", ", maxFew), size: float64(len(numbers)),
 		message: fmt.Sprintf("Of %s that were measured, %d slow: %s.", text.Plural(len(vectors), "completion vector"), len(numbers), text.Join(texts, "; ", maxFew)),
 	})
 }

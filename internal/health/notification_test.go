@@ -12,9 +12,9 @@ import (
 func TestNotification(t *testing.T) {
 	t.Parallel()
 	const (
-		kind = state.FindingNotification
-		c    = state.SeverityCritical
-		w    = state.SeverityWarning
+		kind = health.FindingNotification
+		c    = health.SeverityCritical
+		w    = health.SeverityWarning
 	)
 	latency := func(change func(*state.Latency)) state.Latency {
 		l := state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 3, Count: 998}
@@ -91,7 +91,7 @@ func TestNotification(t *testing.T) {
 
 func TestSlowVector(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingSlowVector
+	const kind = health.FindingSlowVector
 	dev := func(medians ...time.Duration) *state.DeviceState {
 		s := device(state.Inventory{})
 		s.Notification = new(state.Notification)
@@ -108,13 +108,13 @@ func TestSlowVector(t *testing.T) {
 	check(t, dev(80), health.Default(), kind)
 	check(t, dev(5, 5, 24), health.Default(), kind)
 	check(t, dev(5, 5, 80), health.Default(), kind, want{
-		state.SeverityInfo, "vector 2",
+		health.SeverityInfo, "vector 2",
 		[]string{"Of 3 completion vectors that were measured, 1 slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, where 5 µs are usual (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
 		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
 	})
 	alone(t, dev(5, 5, 80), kind)
 	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
-		state.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
+		health.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
 	})
 	vanished := dev(5, 5, 80)
 	vanished.Present = false

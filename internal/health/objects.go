@@ -40,7 +40,7 @@ func (a *assessor) ownerless() {
 	replace := []string{"{show}", a.show(most.Type, 0)}
 	if !a.inventory.PIDsVisible {
 		a.add(observation{
-			kind: state.FindingPIDsInvisible, subject: "owners",
+			kind: FindingPIDsInvisible, subject: "owners",
 			message: fmt.Sprintf("Of unknown owners: %s (%s).", text.Objects(objects, ""), list(counts)),
 			replace: replace,
 		})
@@ -52,7 +52,7 @@ func (a *assessor) ownerless() {
 		return
 	}
 	a.add(observation{
-		kind: state.FindingOrphaned, subject: "user objects",
+		kind: FindingOrphaned, subject: "user objects",
 		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
 		replace: replace,
 	})
@@ -73,12 +73,12 @@ func (a *assessor) leaked() {
 	if objects == 0 {
 		return
 	}
-	severity, age := state.SeverityWarning, a.resources.Taken.Sub(since)
+	severity, age := SeverityWarning, a.resources.Taken.Sub(since)
 	if age >= a.t.OrphanAge {
-		severity = state.SeverityCritical
+		severity = SeverityCritical
 	}
 	a.add(observation{
-		kind: state.FindingLeaked, severity: severity, subject: "the exporter's own objects",
+		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
 		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
 			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
@@ -125,7 +125,7 @@ func (a *assessor) undestroyed() {
 		}
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
-			kind: state.FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
+			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
 			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
 				where, text.Objects(int64(n), r.kind), errno, r.attempts),
 			replace: []string{"{type}", kind},
@@ -162,7 +162,7 @@ func (a *assessor) queuePairs() {
 		message += fmt.Sprintf(" %s of them do not count: the exporter breaks some on purpose, and processes that end leave some behind for a moment.", text.Number(passing))
 	}
 	a.add(observation{
-		kind: state.FindingQPError, subject: "qp",
+		kind: FindingQPError, subject: "qp",
 		message: message + " The inventory does not tell which process has them.",
 		replace: []string{"{show}", a.show("qp", 0, "state", dev)},
 	})
@@ -179,7 +179,7 @@ func (a *assessor) unfillable() {
 		message += fmt.Sprintf(", and is of %s", ownerName(a.owner(u.PID)))
 	}
 	a.add(observation{
-		kind: state.FindingCQUnfillable, subject: "cq", message: message + ".",
+		kind: FindingCQUnfillable, subject: "cq", message: message + ".",
 		replace: []string{"{show}", a.show("cq", u.PID)},
 	})
 }

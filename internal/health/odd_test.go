@@ -21,7 +21,7 @@ const maxFindings = 64
 // hold assesses a device and makes sure of what always holds: the same state gives
 // the same findings, whole, printable, in order and no more than there may be, and is
 // left as it was.
-func hold(t *testing.T, s *state.DeviceState, thresholds health.Thresholds) {
+func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	t.Helper()
 	before, err := json.Marshal(s)
 	if err != nil {
@@ -37,10 +37,10 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Thresholds) {
 	if got == nil {
 		return
 	}
-	if n := len(got.Findings); n > maxFindings {
+	if n := len(got); n > maxFindings {
 		t.Errorf("%d findings", n)
 	}
-	for _, f := range got.Findings {
+	for _, f := range got {
 		whole(t, f)
 		for _, text := range []string{f.Subject, f.Message, f.Meaning, f.Action} {
 			if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -48,10 +48,10 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Thresholds) {
 			}
 		}
 	}
-	if !slices.IsSortedFunc(got.Findings, func(a, b state.Finding) int {
-		return slices.Index(state.Severities(), a.Severity) - slices.Index(state.Severities(), b.Severity)
+	if !slices.IsSortedFunc(got, func(a, b health.Finding) int {
+		return slices.Index(health.Severities(), a.Severity) - slices.Index(health.Severities(), b.Severity)
 	}) {
-		t.Errorf("not in order: %+v", got.Findings)
+		t.Errorf("not in order: %+v", got)
 	}
 }
 
@@ -59,7 +59,7 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Thresholds) {
 func TestOddStates(t *testing.T) {
 	t.Parallel()
 	hold(t, hostile(), health.Default())
-	hold(t, hostile(), health.Thresholds{})
+	hold(t, hostile(), health.Config{})
 	random := rand.New(rand.NewPCG(1, 2))
 	nan := health.Levels{Warning: math.NaN(), Critical: math.NaN()}
 	for range 400 {
@@ -69,7 +69,7 @@ func TestOddStates(t *testing.T) {
 			s.Present = true
 		}
 		hold(t, s, health.Default())
-		hold(t, s, health.Thresholds{NearLimit: nan, CgroupNearLimit: nan, MemlockNearLimit: nan, OrphanAge: math.MinInt64, QPErrors: math.MinInt64})
+		hold(t, s, health.Config{NearLimit: nan, CgroupNearLimit: nan, MemlockNearLimit: nan, OrphanAge: math.MinInt64, QPErrors: math.MinInt64})
 	}
 }
 

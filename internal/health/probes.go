@@ -32,7 +32,7 @@ func (a *assessor) aborted() {
 			continue
 		}
 		a.add(observation{
-			kind: state.FindingRunAborted, entry: string(ended), subject: "the contract run, at " + word(v.Name),
+			kind: FindingRunAborted, entry: string(ended), subject: "the contract run, at " + word(v.Name),
 			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
 		})
 	}
@@ -62,7 +62,7 @@ func (a *assessor) ended() {
 		if run.Error != "" {
 			message += ": " + prose(run.Error)
 		}
-		a.add(observation{kind: state.FindingRunAborted, entry: string(run.Outcome), subject: subject, message: message + "."})
+		a.add(observation{kind: FindingRunAborted, entry: string(run.Outcome), subject: subject, message: message + "."})
 	}
 	find(a.state.Last, "the probes")
 	c := a.state.Contracts
@@ -72,16 +72,16 @@ func (a *assessor) ended() {
 	find(c.Last, "the contract run")
 	// Whoever cannot use the device is told so by the probes, and what is left behind is
 	// told as undestroyed.
-	if c.Last.Outcome == state.OutcomeFailed && !a.has(state.FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
+	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
-			kind: state.FindingRunAborted, entry: string(state.OutcomeFailed), severity: state.SeverityWarning, subject: "the contract run",
+			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run",
 			message: fmt.Sprintf("The last run of the contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
 		})
 	}
 }
 
 // has tells whether there is a finding of a kind already.
-func (a *assessor) has(kind state.FindingKind) bool {
+func (a *assessor) has(kind Kind) bool {
 	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
 }
 
@@ -119,7 +119,7 @@ func (a *assessor) probes() {
 		}
 	}
 	a.add(observation{
-		kind: state.FindingProbeFailed, entry: caseOther, subject: word(whole.Verb),
+		kind: FindingProbeFailed, entry: caseOther, subject: word(whole.Verb),
 		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&whole)))),
 	})
 }
@@ -168,7 +168,7 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 		message += memlockText(*limit)
 	}
 	a.add(observation{
-		kind: state.FindingProbeFailed, entry: cmp.Or(entry, caseOther), subject: name, message: message,
+		kind: FindingProbeFailed, entry: cmp.Or(entry, caseOther), subject: name, message: message,
 		size: float64(len(failures)),
 	})
 }
@@ -185,7 +185,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 			message += memlockText(*s.Memlock)
 		}
 		a.add(observation{
-			kind: state.FindingProbeFailed, entry: caseEmpty, severity: state.SeverityWarning,
+			kind: FindingProbeFailed, entry: caseEmpty, severity: SeverityWarning,
 			subject: cmp.Or(word(p.Name), "unknown") + " message", message: message,
 		})
 		return
@@ -227,10 +227,10 @@ func (a *assessor) unexplained() {
 	}
 	if slices.ContainsFunc(a.found, func(f found) bool {
 		switch f.Kind {
-		case state.FindingUnusable:
+		case FindingUnusable:
 			return true
-		case state.FindingProbeFailed:
-			return f.Severity == state.SeverityCritical // Empty messages make no run fail.
+		case FindingProbeFailed:
+			return f.Severity == SeverityCritical // Empty messages make no run fail.
 		default:
 			return false
 		}
@@ -238,7 +238,7 @@ func (a *assessor) unexplained() {
 		return
 	}
 	a.add(observation{
-		kind: state.FindingProbeFailed, entry: caseOther, subject: "the probes",
+		kind: FindingProbeFailed, entry: caseOther, subject: "the probes",
 		message: fmt.Sprintf("The last run of the probes failed: %s.", cmp.Or(prose(run.Error), "it does not say why")),
 	})
 }

@@ -26,9 +26,9 @@ func probed(probes ...state.Probe) *state.DeviceState {
 }
 
 // alone fails the test unless all findings are of one kind: nothing is told twice.
-func alone(t *testing.T, s *state.DeviceState, kind state.FindingKind) {
+func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
 	t.Helper()
-	for _, f := range health.Assess(s, health.Default()).Findings {
+	for _, f := range health.Assess(s, health.Default()) {
 		if f.Kind != kind {
 			t.Errorf("told as well: %+v", f)
 		}
@@ -38,8 +38,8 @@ func alone(t *testing.T, s *state.DeviceState, kind state.FindingKind) {
 func TestRunAborted(t *testing.T) {
 	t.Parallel()
 	const (
-		kind = state.FindingRunAborted
-		c    = state.SeverityCritical
+		kind = health.FindingRunAborted
+		c    = health.SeverityCritical
 	)
 	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "no end within 10s in ibv_create_qp", Info: new(state.Device)}
 	crashed := state.Run{Outcome: state.OutcomeCrashed, Error: "the child ended before the end of its report: signal: aborted"}
@@ -86,10 +86,10 @@ func TestRunAborted(t *testing.T) {
 		t.Parallel()
 		run := crashed
 		run.Judging = "cq_destroy_busy"
-		verdict := state.Contract{Name: "cq_destroy_busy", Severity: c, Verdict: state.VerdictViolated, Judged: taken()}
+		verdict := state.Contract{Name: "cq_destroy_busy", Severity: state.Severity(c), Verdict: state.VerdictViolated, Judged: taken()}
 		s := looked(run, verdict)
 		check(t, s, health.Default(), kind)
-		alone(t, s, state.FindingContract)
+		alone(t, s, health.FindingContract)
 		// Not by a verdict that only has the same name, or is of another run.
 		verdict.Verdict = state.VerdictSkipped
 		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
@@ -104,7 +104,7 @@ func TestRunAborted(t *testing.T) {
 		s.Last = failed(hung).Last
 		s.Stuck = &state.Stuck{PID: 814, Verb: "ibv_create_qp", Since: taken()}
 		check(t, s, health.Default(), kind)
-		alone(t, s, state.FindingStuck)
+		alone(t, s, health.FindingStuck)
 		// A child of the inventory is another matter.
 		s.Resources.Stuck, s.Stuck = s.Stuck, nil
 		check(t, s, health.Default(), kind, want{c, "the probes, in ibv_create_qp", nil, nil}, want{c, "the contract run", nil, nil})
@@ -123,7 +123,7 @@ func TestRunAborted(t *testing.T) {
 	t.Run("an earlier process of the contract run", func(t *testing.T) {
 		t.Parallel()
 		verdict := state.Contract{
-			Name: "qp_destroy_busy_multicast", Severity: c, Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
+			Name: "qp_destroy_busy_multicast", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
 			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
 		}
 		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
@@ -157,29 +157,29 @@ func TestRunAborted(t *testing.T) {
 		t.Parallel()
 		run := state.Run{Outcome: state.OutcomeFailed, Started: taken(), Error: "open the device: EMFILE", FailedVerb: "ibv_open_device", Errno: "EMFILE"}
 		s := looked(run)
-		check(t, s, health.Default(), kind, want{state.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
+		check(t, s, health.Default(), kind, want{health.SeverityWarning, "the contract run", []string{"failed: open the device: EMFILE."}, []string{"ibv_devinfo"}})
 		alone(t, s, kind)
 		// What it left behind is told as that, unless something else went wrong.
 		run.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
-		check(t, looked(run), health.Default(), kind, want{state.SeverityWarning, "the contract run", nil, nil})
+		check(t, looked(run), health.Default(), kind, want{health.SeverityWarning, "the contract run", nil, nil})
 		run.FailedVerb = "ibv_destroy_cq"
 		check(t, looked(run), health.Default(), kind)
-		alone(t, looked(run), state.FindingUndestroyed)
+		alone(t, looked(run), health.FindingUndestroyed)
 		// Neither can the probes use the device.
 		run.FailedVerb, run.Undestroyed = "ibv_open_device", nil
 		s = looked(run)
 		s.Last = failed(run).Last
 		s.Last.Info = nil
 		check(t, s, health.Default(), kind)
-		alone(t, s, state.FindingUnusable)
+		alone(t, s, health.FindingUnusable)
 	})
 }
 
 func TestProbeFailed(t *testing.T) {
 	t.Parallel()
 	const (
-		kind = state.FindingProbeFailed
-		c    = state.SeverityCritical
+		kind = health.FindingProbeFailed
+		c    = health.SeverityCritical
 	)
 	limit := func(n int64) *int64 { return &n }
 	failure := func(subject, verb, errno, message string) state.Failure {
@@ -245,7 +245,7 @@ func TestProbeFailed(t *testing.T) {
 		s := probed(probe("cq", busy), probe("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
 		s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 		check(t, s, health.Default(), kind)
-		alone(t, s, state.FindingUndestroyed)
+		alone(t, s, health.FindingUndestroyed)
 		s.Last.FailedVerb, s.Last.Errno = "ibv_close_device", "EIO"
 		check(t, s, health.Default(), kind)
 		s.Last.Probes[0].Failures = append(s.Last.Probes[0].Failures, broken)
@@ -259,7 +259,7 @@ func TestProbeFailed(t *testing.T) {
 		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
 		s := probed(p)
 		check(t, s, health.Default(), kind)
-		alone(t, s, state.FindingNotification)
+		alone(t, s, health.FindingNotification)
 		for name, other := range map[string]state.Failure{
 			"another vector": failure("loopback any port 1 vector 11", "", "", "no event came"),
 			"another mode":   failure("loopback anyhow vector 1", "", "", "no event came"),
@@ -302,7 +302,7 @@ func TestProbeFailed(t *testing.T) {
 // That messages are empty makes no run fail, and is told even so.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingProbeFailed
+	const kind = health.FindingProbeFailed
 	dev := func(skips ...state.Skip) *state.DeviceState {
 		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
 		s.Last.Outcome = state.OutcomeOK
@@ -311,13 +311,13 @@ func TestEmptyMessages(t *testing.T) {
 	skip := state.Skip{Subject: "message", Reason: state.SkipNotPermitted, Detail: "the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM", Memlock: new(int64)}
 	check(t, dev(), health.Default(), kind)
 	check(t, dev(skip), health.Default(), kind, want{
-		state.SeverityWarning, "notification message",
+		health.SeverityWarning, "notification message",
 		[]string{"No memory could be registered: the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM.", "may lock 0 bytes (RLIMIT_MEMLOCK)"},
 		[]string{"LimitMEMLOCK=infinity", "IPC_LOCK"},
 	})
 	alone(t, dev(skip), kind)
 	skip.Memlock = nil
-	check(t, dev(skip), health.Default(), kind, want{state.SeverityWarning, "notification message", nil, []string{"If it names none, see `rdma resource show rxe0` for mr"}})
+	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If it names none, see `rdma resource show rxe0` for mr"}})
 	if f := of(health.Assess(dev(skip), health.Default()), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
 		t.Errorf("the message is %q", f.Message)
 	}
@@ -329,25 +329,25 @@ func TestEmptyMessages(t *testing.T) {
 	skip.Subject = "message"
 	s := dev(skip)
 	s.Last.Outcome = state.OutcomeFailed
-	check(t, s, health.Default(), kind, want{state.SeverityCritical, "the probes", nil, nil}, want{state.SeverityWarning, "notification message", nil, nil})
+	check(t, s, health.Default(), kind, want{health.SeverityCritical, "the probes", nil, nil}, want{health.SeverityWarning, "notification message", nil, nil})
 }
 
 // An old measurement explains no failure of the last run, and what was left behind
 // only failures to destroy.
 func TestUnexplained(t *testing.T) {
 	t.Parallel()
-	const kind = state.FindingProbeFailed
+	const kind = health.FindingProbeFailed
 	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})
 	s.Notification = &state.Notification{Vectors: []state.VectorLatency{
 		{Latency: state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Spurious: 1}, Measured: taken().Add(-time.Hour)},
 	}}
-	told := want{state.SeverityCritical, "the probes", []string{"The last run of the probes failed: a reason of its own."}, nil}
+	told := want{health.SeverityCritical, "the probes", []string{"The last run of the probes failed: a reason of its own."}, nil}
 	check(t, s, health.Default(), kind, told)
 	s.Notification = nil
 	s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 2}}
 	check(t, s, health.Default(), kind)
-	alone(t, s, state.FindingUndestroyed)
+	alone(t, s, health.FindingUndestroyed)
 	s.Last.FailedVerb = "ibv_query_port"
 	s.Last.Info = nil
-	check(t, s, health.Default(), state.FindingUnusable, want{state.SeverityCritical, "ibv_query_port", nil, nil})
+	check(t, s, health.Default(), health.FindingUnusable, want{health.SeverityCritical, "ibv_query_port", nil, nil})
 }

@@ -21,7 +21,7 @@ func (a *assessor) stuck() {
 			in = ", in " + word(s.Verb)
 		}
 		a.add(observation{
-			kind: state.FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
+			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
 			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)},
 		})
@@ -67,7 +67,7 @@ func (a *assessor) incomplete() {
 			message += " (" + some(details, "; ") + ")"
 		}
 		a.add(observation{
-			kind: state.FindingIncomplete, entry: string(reason), size: size,
+			kind: FindingIncomplete, entry: string(reason), size: size,
 			subject: some(types, ", "), message: message + ".",
 			replace: []string{"{show}", a.show(types[0], 0)},
 		})
@@ -122,6 +122,6 @@ func (a *assessor) lastInventory() {
 		message += ". Nothing is known of the objects on the device."
 	}
 	a.add(observation{
-		kind: state.FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,
+		kind: FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,
 	})
 }

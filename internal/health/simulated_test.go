@@ -49,7 +49,7 @@ func TestSimulated(t *testing.T) {
 			}
 			s := runProbes(t, p)
 			var got []string
-			for _, f := range health.Assess(s, health.Default()).Findings {
+			for _, f := range health.Assess(s, health.Default()) {
 				got = append(got, strings.Join([]string{string(f.Severity), string(f.Kind), f.Subject}, " "))
 			}
 			if strings.Join(got, ", ") != tc.want {

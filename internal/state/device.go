@@ -1,5 +1,10 @@
 package state
 
+import (
+	"slices"
+	"strings"
+)
+
 // Device is what a device says of itself.
 type Device struct {
 	// Driver is the name of its driver, such as mlx5 or bnxt_re; empty if it is not
@@ -21,6 +26,25 @@ type Device struct {
 type Limit struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
+}
+
+// Counted returns the type of object, as rdma(8) names it, of which l limits the number;
+// none if it is another limit or, being 0, says that there is none, or no such type.
+func (l Limit) Counted() (kind string, limits bool) {
+	kind, found := strings.CutPrefix(l.Name, "max_")
+	// Of opened devices and connection ids a device tells no limit.
+	return kind, found && l.Value > 0 && kind != "ctx" && kind != "cm_id" && slices.Contains(ResourceTypes(), kind)
+}
+
+// LimitOf returns how many objects of a type the device allows; false if it has no
+// limit.
+func (d *Device) LimitOf(kind string) (limit int64, limited bool) {
+	for _, l := range d.Limits {
+		if of, limits := l.Counted(); limits && of == kind {
+			limit, limited = l.Value, true
+		}
+	}
+	return limit, limited
 }
 
 // Port is a port of a device.

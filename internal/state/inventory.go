@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Inventory is what the kernel's own tables (restrack) said of the objects on one
 // device, of whichever process: one inventory of the device.
@@ -58,6 +61,17 @@ func (i *Inventory) Looked(typ string) bool {
 	return true
 }
 
+// Orphaned returns how many objects of a type have no owner; false if that cannot be
+// told. Where owners cannot be seen they cannot be told from orphans, and of a type that
+// was only counted nothing is known; nor of connection ids, of which the kernel does not
+// tell the opened device.
+func (i *Inventory) Orphaned(typ string) (objects int64, told bool) {
+	if !i.PIDsVisible || typ == "cm_id" || !i.Looked(typ) {
+		return 0, false
+	}
+	return CountOf(i.Ownerless, typ), true
+}
+
 // ResourceTypes returns the types of objects that the kernel tracks, as rdma(8)
 // names them.
 func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr", "ctx", "srq"} }
@@ -66,6 +80,17 @@ func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr",
 type TypeCount struct {
 	Type    string `json:"type"`
 	Objects int64  `json:"objects"`
+}
+
+// CountOf returns how many objects of a type a list has. It stops at the most that there
+// can be; counts below nothing do not count.
+func CountOf(list []TypeCount, typ string) (objects int64) {
+	for _, c := range list {
+		if c.Type == typ && c.Objects > 0 {
+			objects += min(c.Objects, math.MaxInt64-objects)
+		}
+	}
+	return objects
 }
 
 // OwnerKind is on which side of the kernel's border an object is owned.

@@ -16,7 +16,11 @@ type Snapshot struct {
 	DiscoveryError string `json:"discovery_error,omitempty"`
 }
 
-// DeviceState is what is known of one device.
+// Simulated tells that the devices exist only to try the exporter.
+func (s *Snapshot) Simulated() bool { return s.Provider == "simulated" }
+
+// DeviceState is what is known of one device. Two that are equal say the same: what
+// pointers lead to is never changed.
 type DeviceState struct {
 	Name string `json:"name"`
 	// Present tells that the host has the device now. A device that is not
@@ -41,18 +45,9 @@ type DeviceState struct {
 	// Resources are the objects on the device, of whichever process, by the
 	// kernel's account; nil before the first inventory.
 	Resources *Resources `json:"resources,omitempty"`
-	// Assessment is what all of that amounts to; nil while there is nothing to
-	// assess.
-	Assessment *Assessment `json:"assessment,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
 	// none. Children of the inventory are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
-}
-
-// Assessment is what is known of a device, judged.
-type Assessment struct {
-	// Findings have the worst first.
-	Findings []Finding `json:"findings"`
 }
 
 // Stuck is a child process that was killed and has not ended.

@@ -27,10 +27,6 @@ type Config struct {
 	// called before each run, by several goroutines at a time, and must not block. The
 	// request is its own, apart from the facts, which nobody changes.
 	Command func(kind state.Kind, device string, r wire.Request) Command
-	// Assess sums up what is known of a device. It is called with each change, by one
-	// goroutine at a time, which waits for it; it must neither block nor keep or
-	// change what it is given. Nil for no assessment.
-	Assess func(*state.DeviceState) *state.Assessment
 	// Schedule is that of the probes, Contract that of the runs which hold a device to
 	// its contracts, and Inventory that of the looks into the kernel's tables. A device's
 	// first contract run follows its first finished run of the probes, and another one

@@ -303,20 +303,14 @@ func TestStockStuckOfVanished(t *testing.T) {
 			}
 			return stocked(0, state.Inventory{Index: 1})
 		}
-		assess := func(d *state.DeviceState) *state.Assessment {
-			if d.Resources == nil || d.Resources.Stuck == nil {
-				return nil
-			}
-			return new(state.Assessment)
-		}
-		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Assess = assess }, "a")
+		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
 		b.start()
 		b.after(2 * time.Minute)
 		shown := func(present bool) {
 			t.Helper()
 			a := stateOf(t, b.Snapshot(), "a")
-			if a.Present != present || a.Resources == nil || a.Resources.Stuck == nil || a.Assessment == nil {
-				t.Errorf("present %t, resources %+v, assessment %+v; want a child that is stuck", a.Present, a.Resources, a.Assessment)
+			if a.Present != present || a.Resources == nil || a.Resources.Stuck == nil {
+				t.Errorf("present %t, resources %+v; want a child that is stuck", a.Present, a.Resources)
 			}
 		}
 		shown(true)
@@ -452,31 +446,6 @@ func TestOrphans(t *testing.T) {
 			if got := stateOf(t, b.Snapshot(), "a").Resources.OrphanedSince; !got.Equal(want) {
 				t.Errorf("inventory %d: orphaned since %v, want %v", i, got, want)
 			}
-		}
-		b.end()
-	})
-}
-
-// TestAssess makes sure that each change of what is known of a device is assessed.
-func TestAssess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		assess := func(d *state.DeviceState) *state.Assessment {
-			if d.Resources == nil || d.Last == nil {
-				return nil
-			}
-			return &state.Assessment{Findings: []state.Finding{{Subject: d.Name, Message: d.Last.Started.String()}}}
-		}
-		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(2*time.Second, state.Inventory{})),
-			func(c *Config) { c.Assess = assess }, "a")
-		b.start()
-		if a := stateOf(t, b.after(1500*time.Millisecond), "a").Assessment; a != nil {
-			t.Errorf("assessment %+v before the first inventory", a)
-		}
-		first := stateOf(t, b.after(time.Second), "a").Assessment
-		second := stateOf(t, b.after(time.Minute), "a").Assessment
-		if first == nil || second == nil || first.Findings[0].Message == second.Findings[0].Message {
-			t.Errorf("assessments %+v and %+v", first, second)
 		}
 		b.end()
 	})

@@ -53,7 +53,6 @@ func (s *Supervisor) missing(found []*worker) {
 	for _, w := range found {
 		if !slices.Contains(listed, w.name) {
 			w.state.Present = false
-			s.assess(&w.state)
 			s.logVanished(w.name)
 		}
 	}

@@ -12,13 +12,6 @@ import (
 // Run. The snapshot is shared: nobody changes it, the caller included.
 func (s *Supervisor) Snapshot() *state.Snapshot { return s.snapshot.Load() }
 
-// assess sums up what is known of a device.
-func (s *Supervisor) assess(dev *state.DeviceState) {
-	if s.cfg.Assess != nil {
-		dev.Assessment = s.cfg.Assess(dev)
-	}
-}
-
 // publish makes what is known now the snapshot. It is called with mu held.
 func (s *Supervisor) publish() {
 	snap := &state.Snapshot{
@@ -38,9 +31,7 @@ func (s *Supervisor) publish() {
 		if _, ok := s.workers[name]; ok {
 			continue // whose taker shows it
 		}
-		dev := state.DeviceState{Name: name, Resources: &state.Resources{Stuck: left.stuck}}
-		s.assess(&dev)
-		snap.Devices = append(snap.Devices, dev)
+		snap.Devices = append(snap.Devices, state.DeviceState{Name: name, Resources: &state.Resources{Stuck: left.stuck}})
 	}
 	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)

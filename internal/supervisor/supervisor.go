@@ -166,7 +166,6 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
 	w.state.Contracts, w.state.Resources, w.state.Notification = nil, nil, nil
-	s.assess(&w.state)
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

@@ -305,7 +305,6 @@ func (w *worker) update(change func(*state.DeviceState)) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	change(&w.state)
-	w.s.assess(&w.state)
 	w.s.publish()
 }
 

@@ -10,16 +10,16 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// device writes all that there is to say of one device, without the findings at the
-// top.
-func (p *page) device(d *api.Device, top told) {
+// device writes all that there is to say of one device, by its place among them, without
+// the findings at the top.
+func (p *page) device(place int, d *api.Device, top told) {
 	p.blank()
 	p.heading(d)
 	for i, f := range d.Findings {
-		if top[d.Name][i] {
+		if top[api.Place{Device: place, Finding: i}] {
 			continue
 		}
-		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message, f.Action)
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message})
 	}
 	if len(d.Findings) == 0 || d.Health == api.HealthOK {
 		p.wrap(0, 0, p.of(plain, d.Headline))

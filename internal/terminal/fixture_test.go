@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -26,7 +27,7 @@ func of(devices ...api.Device) *api.Status {
 		}
 		return n
 	}
-	for _, severity := range state.Severities() {
+	for _, severity := range api.Severities() {
 		count := api.SeverityCount{Severity: severity}
 		for i := range devices {
 			for _, f := range devices[i].Findings {
@@ -42,7 +43,22 @@ func of(devices ...api.Device) *api.Status {
 			s.Health = devices[i].Health
 		}
 	}
+	s.Troubles = troubles(devices)
 	return s
+}
+
+// troubles returns what is the same on several devices, as it is judged.
+func troubles(devices []api.Device) []api.Trouble {
+	found := make(map[string][]health.Finding)
+	snapshot := new(state.Snapshot)
+	for _, d := range devices {
+		snapshot.Devices = append(snapshot.Devices, state.DeviceState{Name: d.Name})
+		for _, f := range d.Findings {
+			found[d.Name] = append(found[d.Name], health.Finding(f))
+		}
+	}
+	judge := health.Finder(health.Config{}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
+	return api.Of(judge.Of(snapshot), api.Options{}).Troubles
 }
 
 // healthy returns a device of which there is all to tell and nothing to complain.
@@ -160,9 +176,9 @@ func vectors(n int, p50 float64) []api.Vector {
 func ill(d api.Device, f api.Finding) api.Device {
 	d.Findings = append(d.Findings, f)
 	switch f.Severity {
-	case state.SeverityCritical:
+	case api.SeverityCritical:
 		d.Health, d.Headline = api.HealthCritical, f.Message
-	case state.SeverityWarning:
+	case api.SeverityWarning:
 		if d.Health != api.HealthCritical {
 			d.Health, d.Headline = api.HealthWarning, f.Message
 		}
@@ -172,7 +188,7 @@ func ill(d api.Device, f api.Finding) api.Device {
 
 func stuck() api.Device {
 	d := ill(healthy("mlx5_0"), api.Finding{
-		Kind: state.FindingStuck, Severity: state.SeverityCritical, Subject: "pid 12345",
+		Kind: health.FindingStuck, Severity: api.SeverityCritical, Subject: "pid 12345",
 		Message: "A child of the probes or the contract run, pid 12345, was killed and has not ended since 2026-03-14 15:09:26 UTC, in ibv_destroy_qp.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/12345/stack`, and `dmesg`. Nothing can kill it: a reset of the device may free it; if that waits as well, restart the host.",
 	})
@@ -184,7 +200,7 @@ func stuck() api.Device {
 
 func violated() api.Device {
 	d := ill(healthy("siw0"), api.Finding{
-		Kind: state.FindingContract, Severity: state.SeverityCritical, Subject: "notify_any",
+		Kind: health.FindingContract, Severity: api.SeverityCritical, Subject: "notify_any",
 		Message: "The device breaks the contract. Asked: a successful completion after ibv_req_notify_cq. Expected: an event. Observed: none within 500ms.",
 		Action:  "See docs/contracts.md#notify_any.",
 	})
@@ -198,7 +214,7 @@ func violated() api.Device {
 
 func leaking() api.Device {
 	d := ill(healthy("rxe0"), api.Finding{
-		Kind: state.FindingLeaked, Severity: state.SeverityWarning, Subject: "the exporter's own objects",
+		Kind: health.FindingLeaked, Severity: api.SeverityWarning, Subject: "the exporter's own objects",
 		Message: "Left of children of the exporter that have ended: 3 objects (2 qp, 1 cq).",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=rxe0`.",
 	})
@@ -215,7 +231,7 @@ func denied() api.Device {
 	d.Resources = &api.Resources{Run: &api.Run{Started: began(), Duration: 0.01, Outcome: state.OutcomeOK}, Taken: began(), PIDsVisible: new(false), Types: healthy("").Resources.Types[:1]}
 	d.Resources.Types[0].Limit = nil // which the device tells, and it could not be asked
 	return ill(d, api.Finding{
-		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device",
+		Kind: health.FindingUnusable, Severity: api.SeverityCritical, Subject: "the device",
 		Message: "The device cannot be opened: ibv_open_device on rxe0: EACCES (permission denied).",
 		Action:  "Let the exporter open the device node: `ls -l /dev/infiniband`.",
 	})
@@ -226,7 +242,7 @@ func memlock() api.Device {
 	d.Probes[4].Failures = []api.Failure{{Subject: "loopback any", Verb: "ibv_reg_mr", Errno: "ENOMEM", Message: "no memory region for the messages"}}
 	d.Probes[4].Status, d.Run.Outcome, d.Run.Error = state.StatusFailed, state.OutcomeFailed, "notification: loopback any: no memory region"
 	return ill(d, api.Finding{
-		Kind: state.FindingProbeFailed, Severity: state.SeverityWarning, Subject: "notification",
+		Kind: health.FindingProbeFailed, Severity: api.SeverityWarning, Subject: "notification",
 		Message: "Memory could not be registered: the limit on locked memory, RLIMIT_MEMLOCK, is 0 bytes.",
 		Action:  "Raise the limit: LimitMEMLOCK=infinity.",
 	})
@@ -242,7 +258,7 @@ func hostile() api.Device {
 	d.Findings = append(d.Findings, api.Finding{Kind: evil, Severity: evil, Subject: evil, Message: evil, Meaning: evil, Action: evil})
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		f.Subject, f.Message, f.Action, f.Kind = evil, evil, evil, state.FindingKind(evil)
+		f.Subject, f.Message, f.Action, f.Kind = evil, evil, evil, api.Kind(evil)
 	}
 	*d.Identity = api.Identity{Transport: evil, Firmware: evil, NodeGUID: evil, CompletionVectors: -1}
 	d.Ports = append(d.Ports, api.Port{Number: -7, State: evil, LinkLayer: evil, ActiveMTU: -1})
@@ -295,24 +311,24 @@ func fleet() *api.Status {
 		case i == 7:
 			d.Vectors[33].Slow, d.Vectors[33].P50, d.Vectors[33].P99 = true, 81e-6, 120e-6
 			d = ill(d, api.Finding{
-				Kind: state.FindingSlowVector, Severity: state.SeverityWarning, Subject: "vector 33",
+				Kind: health.FindingSlowVector, Severity: api.SeverityWarning, Subject: "vector 33",
 				Message: "vector 33 takes 81µs in the median, where 5µs are usual.", Action: "See /proc/interrupts.",
 			})
 		case i >= 60:
 			d.Ports[0].State = "down"
 			for n := range 1 + 8*(i%2) { // Those of odd number have more than fit.
 				d = ill(d, api.Finding{
-					Kind: state.FindingPortDown, Severity: state.SeverityInfo, Subject: fmt.Sprintf("port %d", n+1),
+					Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: fmt.Sprintf("port %d", n+1),
 					Message: fmt.Sprintf("Port %d is down.", n+1), Action: "See `rdma link show`.",
 				})
 			}
 			d = ill(d, api.Finding{
-				Kind: state.FindingProbeFailed, Severity: state.SeverityCritical, Subject: d.Name,
+				Kind: health.FindingProbeFailed, Severity: api.SeverityCritical, Subject: d.Name,
 				Message: "ibv_create_qp failed with ENOMEM.", Action: "See `dmesg`.",
 			})
 		case i >= 40 && i < 50:
 			d = ill(d, api.Finding{
-				Kind: state.FindingMemlock, Severity: state.SeverityWarning, Subject: "pid 4711 (trainer)",
+				Kind: health.FindingMemlock, Severity: api.SeverityWarning, Subject: "pid 4711 (trainer)",
 				Message: "It has 96 % of its locked memory.", Action: "Raise the limit.",
 			})
 		}
@@ -326,7 +342,7 @@ func nobody() *api.Status {
 	s := of()
 	s.Health = api.HealthWarning
 	s.Problem = &api.Problem{
-		Kind: api.ProblemNoDevices, Health: api.HealthWarning, Message: "No RDMA device was found.",
+		Kind: health.ProblemNoDevices, Health: api.HealthWarning, Message: "No RDMA device was found.",
 		Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`.",
 	}
 	return s

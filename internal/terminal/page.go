@@ -345,12 +345,12 @@ func healthStyle(h api.Health) style {
 	}
 }
 
-// severityStyle returns how a severity looks.
-func severityStyle(s state.Severity) style {
-	switch s {
-	case state.SeverityCritical:
+// severityStyle returns how a severity, of a finding or of a contract, looks.
+func severityStyle[T ~string](s T) style {
+	switch string(s) {
+	case string(api.SeverityCritical):
 		return bad
-	case state.SeverityInfo:
+	case string(api.SeverityInfo):
 		return faint
 	default:
 		return odd

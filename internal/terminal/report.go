@@ -45,7 +45,7 @@ func (p *page) report(s *api.Status) {
 			left = append(left, d.Name)
 			continue
 		}
-		p.device(d, told)
+		p.device(i, d, told)
 	}
 	if len(left) > 0 {
 		p.blank()
@@ -95,7 +95,7 @@ func (p *page) title(s *api.Status) {
 	}
 	if s.Problem != nil {
 		p.blank()
-		p.advice(healthStyle(s.Problem.Health), strings.ToUpper(string(s.Problem.Health)), "", s.Problem.Message, s.Problem.Action)
+		p.advice(healthStyle(s.Problem.Health), strings.ToUpper(string(s.Problem.Health)), s.Problem.Action, said{message: s.Problem.Message})
 	}
 }
 
@@ -103,19 +103,27 @@ func (p *page) title(s *api.Status) {
 // place in the details.
 const maxMessage = 320
 
+// said is what is wrong with something.
+type said struct{ subject, message string }
+
 // advice writes what is wrong and what to do.
-func (p *page) advice(s style, word, subject, message, action string) {
+func (p *page) advice(s style, word, action string, all ...said) {
 	const column = 10
 	label := p.of(s, word)
 	p.put(label)
-	gap := max(column-columns(label.text), 1)
-	p.pad(gap)
-	if subject == "" {
-		p.wrap(columns(label.text)+gap, column, p.cut(message, maxMessage))
-	} else {
-		p.wrap(columns(label.text)+gap, column, p.of(strong, subject))
-		p.pad(column)
-		p.wrap(column, column, p.cut(message, maxMessage))
+	at := max(columns(label.text)+1, column)
+	p.pad(at - columns(label.text))
+	for i, what := range all {
+		if i > 0 {
+			p.pad(column)
+			at = column
+		}
+		if what.subject != "" {
+			p.wrap(at, column, p.of(strong, what.subject))
+			p.pad(column)
+			at = column
+		}
+		p.wrap(at, column, p.cut(what.message, maxMessage))
 	}
 	if action != "" {
 		p.pad(column)
@@ -123,54 +131,70 @@ func (p *page) advice(s style, word, subject, message, action string) {
 	}
 }
 
-// told tells which findings of a device, by their place, are told at the top.
-type told map[string]map[int]bool
+// told tells which findings are told at the top.
+type told map[api.Place]bool
 
 // findings writes the worst findings of all devices, and returns which those are.
 // What is the same on several devices is told once.
 func (p *page) findings(s *api.Status) told {
-	type entry struct {
-		api.Finding
-		devices []string
-	}
-	var all []*entry
 	top := make(told)
-	total, shown := 0, 0
+	total, left := 0, maxOnTop
 	for i := range s.Devices {
-		top[s.Devices[i].Name] = make(map[int]bool)
 		total += len(s.Devices[i].Findings)
 	}
-	for _, severity := range state.Severities() {
-		for i := range s.Devices {
-			d := &s.Devices[i]
-			for n, f := range d.Findings {
-				if f.Severity != severity {
-					continue
-				}
-				same := slices.IndexFunc(all, func(e *entry) bool { return e.Finding == f })
-				switch {
-				case same >= 0:
-					all[same].devices = append(all[same].devices, d.Name)
-				case len(all) < maxOnTop:
-					all = append(all, &entry{f, []string{d.Name}})
-				default:
-					continue
-				}
-				top[d.Name][n] = true
-				shown++
+	for i := range s.Troubles {
+		t := &s.Troubles[i]
+		all, places := together(s, t)
+		all = all[:min(len(all), left)]
+		left -= len(all)
+		if len(all) == 0 {
+			continue
+		}
+		for _, of := range places[:len(all)] {
+			for _, place := range of {
+				top[place] = true
 			}
 		}
-	}
-	for _, e := range all {
+		action := s.Devices[t.Places[0].Device].Findings[t.Places[0].Finding].Action
+		if t.For != "" {
+			action = fmt.Sprintf("(here for %s) %s", t.For, action)
+		}
 		p.blank()
-		p.advice(severityStyle(e.Severity), strings.ToUpper(string(e.Severity)),
-			fmt.Sprintf("%s: %s (%s)", text.Join(e.devices, ", ", maxNames), e.Subject, e.Kind), e.Message, e.Action)
+		p.advice(severityStyle(t.Severity), strings.ToUpper(string(t.Severity)), action, all...)
 	}
-	if more := total - shown; more > 0 {
+	if more := total - len(top); more > 0 {
 		p.blank()
 		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
 	}
 	return top
+}
+
+// together returns what the findings of trouble say, each once, with the devices that it
+// is said of, and in which places it is. Trouble without findings has none.
+func together(s *api.Status, t *api.Trouble) (all []said, places [][]api.Place) {
+	known := make(map[said]int)
+	for _, place := range t.Places {
+		if place.Finding < 0 {
+			continue
+		}
+		f := &s.Devices[place.Device].Findings[place.Finding]
+		what := said{f.Subject, f.Message}
+		i, ok := known[what]
+		if !ok {
+			i = len(all)
+			known[what] = i
+			all, places = append(all, what), append(places, nil)
+		}
+		places[i] = append(places[i], place)
+	}
+	for i := range all {
+		var devices []string
+		for _, place := range places[i] {
+			devices = append(devices, s.Devices[place.Device].Name)
+		}
+		all[i].subject = fmt.Sprintf("%s: %s (%s)", text.Join(devices, ", ", maxNames), all[i].subject, t.Kind)
+	}
+	return all, places
 }
 
 // overview writes a line about each device.

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"rdma_exporter/internal/api"
-	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/terminal"
 	"rdma_exporter/test/golden"
 )
@@ -29,10 +29,10 @@ func write(t testing.TB, s *api.Status, screen terminal.Screen) string {
 // cases are the statuses that the tests look at.
 func cases() map[string]*api.Status {
 	info := ill(healthy("mlx5_0"), api.Finding{
-		Kind: state.FindingPortDown, Severity: state.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+		Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
 	})
 	gone := ill(healthy("mlx5_0"), api.Finding{
-		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
+		Kind: health.FindingUnusable, Severity: api.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
 	})
 	gone.Present = false
 	simulated := of(healthy("sim_ib0"), violated())

@@ -18,7 +18,7 @@ func newAPI(c Config) http.Handler {
 	return &rendering{
 		contentType: "application/json",
 		render: func(w io.Writer, now time.Time) error {
-			return json.NewEncoder(w).Encode(c.status(now))
+			return json.NewEncoder(w).Encode(c.Status(now))
 		},
 		now: c.Now, logger: c.Logger,
 	}

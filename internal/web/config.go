@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
 )
 
@@ -26,6 +27,9 @@ type Config struct {
 	// Snapshot returns what is known of the devices now; nil while nothing is
 	// known. It is called by any number of goroutines at once and must not wait.
 	Snapshot func() *state.Snapshot
+	// Status returns what people and programs are shown of the devices at a moment, under
+	// the same terms.
+	Status func(now time.Time) *api.Status
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Registerer takes the metrics of the handler itself.
@@ -37,12 +41,6 @@ type Config struct {
 	// MaxRequests is the most scrapes whose metrics are being made; further ones are
 	// answered 503. Those that wait for the same count as one. Zero is no limit.
 	MaxRequests int
-	// Version is that of the exporter, and Host the name of the host, if it is known:
-	// both for people.
-	Version, Host string
-	// StaleAfter is how old the last run of each kind may be before it is shown to be
-	// stale. For kinds that it lacks, no age is too much.
-	StaleAfter map[state.Kind]time.Duration
 	// Now is the clock by which ages are told; time.Now if nil.
 	Now func() time.Time
 }
@@ -59,6 +57,9 @@ func (c Config) Validate() (Config, error) {
 	var errs []error
 	if c.Snapshot == nil {
 		errs = append(errs, errors.New("no Snapshot"))
+	}
+	if c.Status == nil {
+		errs = append(errs, errors.New("no Status"))
 	}
 	if c.Gatherer == nil {
 		errs = append(errs, errors.New("no Gatherer"))

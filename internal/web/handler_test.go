@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 )
@@ -31,8 +33,10 @@ func config(s *state.Snapshot) web.Config {
 		Gatherer:   registry,
 		Registerer: registry,
 		Logger:     slog.New(slog.DiscardHandler),
-		Version:    "1.2.3",
-		Now:        now,
+		Status: func(now time.Time) *api.Status {
+			return api.Of(apitest.Judged(s), api.Options{Now: now, Version: "1.2.3"})
+		},
+		Now: now,
 	}
 }
 
@@ -159,7 +163,9 @@ func TestHealthTellsNothing(t *testing.T) {
 		{Ready: true, Devices: []state.DeviceState{probed}},
 	} {
 		c := config(s)
-		c.Host, c.Version = name, name
+		c.Status = func(now time.Time) *api.Status {
+			return api.Of(apitest.Judged(s), api.Options{Now: now, Version: name, Host: name})
+		}
 		for _, path := range []string{"/-/healthy", "/-/ready"} {
 			w := get(handler(t, c), "GET", path)
 			if strings.Contains(w.Body.String(), name) || w.Body.Len() > 120 {
@@ -181,7 +187,7 @@ func TestValidate(t *testing.T) {
 	if _, err := web.New(web.Config{MaxRequests: -1, MetricsPath: "metrics"}); err == nil {
 		t.Error("an empty configuration is taken")
 	} else {
-		for _, want := range []string{"Snapshot", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
+		for _, want := range []string{"Snapshot", "Status", "Gatherer", "Registerer", "Logger", "-1", "begin with /"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: lacks %q", err, want)
 			}

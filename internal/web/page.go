@@ -40,7 +40,7 @@ func newPage(c Config) (http.Handler, error) {
 	body := &rendering{
 		contentType: "text/html; charset=utf-8",
 		render: func(w io.Writer, now time.Time) error {
-			return t.Execute(w, viewOf(c.status(now), c.MetricsPath))
+			return t.Execute(w, viewOf(c.Status(now), c.MetricsPath))
 		},
 		now: c.Now, logger: c.Logger,
 	}

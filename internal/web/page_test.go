@@ -15,27 +15,34 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/web"
 	"rdma_exporter/test/golden"
 )
 
-// hostConfig returns a valid configuration of a handler that shows a host of
-// statustest.
-func hostConfig(s *state.Snapshot) web.Config {
-	c := config(s)
-	c.Host, c.Now, c.StaleAfter = "node-17", apitest.Now, apitest.StaleAfter()
+// hostConfig returns a valid configuration of a handler that shows a host of apitest.
+func hostConfig(host apitest.Host) web.Config {
+	c := config(host.Snapshot)
+	c.Now, c.Status = apitest.Now, func(now time.Time) *api.Status { return status(host, now) }
 	return c
 }
 
-// page returns the status page of a host of statustest.
-func page(t *testing.T, s *state.Snapshot) *httptest.ResponseRecorder {
+// status returns the status of a host of apitest.
+func status(host apitest.Host, now time.Time) *api.Status {
+	return api.Of(host.Judged(), api.Options{Now: now, Version: "1.2.3", Host: "node-17"})
+}
+
+// page returns the status page of a host of apitest.
+func page(t *testing.T, host apitest.Host) *httptest.ResponseRecorder {
 	t.Helper()
-	w := get(handler(t, hostConfig(s)), "GET", "/")
+	w := get(handler(t, hostConfig(host)), "GET", "/")
 	if w.Code != 200 {
 		t.Fatalf("got %d: %s", w.Code, w.Body)
 	}
@@ -97,7 +104,7 @@ func TestPages(t *testing.T) {
 	for _, host := range apitest.Hosts() {
 		t.Run(host.Name, func(t *testing.T) {
 			t.Parallel()
-			body := page(t, host.Snapshot).Body.String()
+			body := page(t, host).Body.String()
 			for _, err := range flaws(body) {
 				t.Error(err)
 			}
@@ -284,7 +291,7 @@ func TestGlance(t *testing.T) {
 		"hostile":           {"critical", "&lt;script&gt;"},
 	}
 	for _, host := range apitest.Hosts() {
-		glance, _, _ := strings.Cut(page(t, host.Snapshot).Body.String(), `id="devices"`)
+		glance, _, _ := strings.Cut(page(t, host).Body.String(), `id="devices"`)
 		_, glance, _ = strings.Cut(glance, "</header>")
 		if len(want[host.Name]) == 0 {
 			t.Errorf("nothing is expected of %s", host.Name)
@@ -362,10 +369,10 @@ func TestManyDevices(t *testing.T) {
 	}
 
 	s := apitest.Many(64, 4)
-	for i := range s.Devices {
-		s.Devices[i].Assessment = &state.Assessment{Findings: []state.Finding{{
-			Kind: state.FindingPortDown, Severity: state.SeverityWarning, Subject: "port 1", Message: "Port 1 is down.", Action: "Look at the cable.",
-		}}}
+	for device := range s.Found {
+		s.Found[device] = []health.Finding{{
+			Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1", Message: "Port 1 is down.", Action: "Look at the cable.",
+		}}
 	}
 	body = page(t, s).Body.String()
 	for _, err := range flaws(body) {
@@ -386,7 +393,7 @@ func TestAnchors(t *testing.T) {
 	for _, name := range []string{"mlx5_0", "mlx5_0", "a b", "ä", "", ".1", "rxe-0.1"} {
 		s.Devices = append(s.Devices, state.DeviceState{Name: name, Present: true})
 	}
-	body := page(t, s).Body.String()
+	body := page(t, apitest.Host{Snapshot: s}).Body.String()
 	for _, err := range flaws(body) {
 		t.Error(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
-	"rdma_exporter/internal/state"
 )
 
 // TestRendering makes sure that however many ask, the page and the JSON are made no
@@ -21,11 +20,11 @@ func TestRendering(t *testing.T) {
 	for _, path := range []string{"/", "/api/v1/status"} {
 		// What is asked for, in half seconds, and what each rendering takes.
 		var made, seconds, takes atomic.Int64
-		c := hostConfig(nil)
-		c.Snapshot = func() *state.Snapshot {
+		c := hostConfig(apitest.Host{})
+		c.Status = func(now time.Time) *api.Status {
 			made.Add(1)
 			seconds.Add(takes.Load())
-			return apitest.Many(2, 8)
+			return status(apitest.Many(2, 8), now)
 		}
 		c.Now = func() time.Time { return apitest.Now().Add(time.Duration(seconds.Load()) * time.Second / 2) }
 		h := handler(t, c)
@@ -66,11 +65,9 @@ func TestRendering(t *testing.T) {
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	for _, host := range apitest.Hosts() {
-		c := hostConfig(host.Snapshot)
+		c := hostConfig(host)
 		h := handler(t, c)
-		want, err := json.Marshal(api.Of(host.Snapshot, api.Options{
-			Now: apitest.Now(), Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter,
-		}))
+		want, err := json.Marshal(status(host, apitest.Now()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func TestVectorsView(t *testing.T) {
 	for _, tt := range tests {
 		d := apitest.Device("mlx5_0", tt.of)
 		d.Notification.Vectors = tt.vectors
-		s := api.Of(&state.Snapshot{Devices: []state.DeviceState{d}}, api.Options{Now: apitest.Now()})
+		s := api.Of(apitest.Judged(&state.Snapshot{Devices: []state.DeviceState{d}}), api.Options{Now: apitest.Now()})
 		v := vectorsOf(&s.Devices[0])
 		near := func(a, b float64) bool { return math.Abs(a-b) <= 2e-9*max(1, b) }
 		if !near(v.Usual, tt.usual) || !near(v.Full, tt.full) || v.Undrawn() != tt.undrawn {

@@ -13,8 +13,9 @@ import (
 
 // everywhere returns a host with 64 devices, all of which have the same changed, with
 // what is found of them.
-func everywhere(change func(*state.DeviceState)) *state.Snapshot {
+func everywhere(change func(*state.DeviceState)) apitest.Host {
 	s := &state.Snapshot{Provider: "libibverbs", Ready: true}
+	found := make(map[string][]health.Finding)
 	for n := range 64 {
 		name := fmt.Sprintf("mlx5_%02d", n)
 		if n%2 == 1 {
@@ -22,10 +23,10 @@ func everywhere(change func(*state.DeviceState)) *state.Snapshot {
 		}
 		d := apitest.Device(name, 1)
 		change(&d)
-		d.Assessment = health.Assess(&d, health.Default())
+		found[name] = health.Assess(&d, health.Default())
 		s.Devices = append(s.Devices, d)
 	}
-	return s
+	return apitest.Host{Snapshot: s, Found: found}
 }
 
 // TestTroublesTogether makes sure that the same trouble on many devices is told once,
@@ -91,11 +92,11 @@ func TestTroublesTogether(t *testing.T) {
 // is to be done about them.
 func TestContractsApart(t *testing.T) {
 	s := apitest.Many(2, 4)
-	for i := range s.Devices {
-		s.Devices[i].Assessment = new(state.Assessment)
+	for device := range s.Found {
+		s.Found[device] = nil
 		for _, name := range []string{"notify_any", "notify_one_shot"} {
-			s.Devices[i].Assessment.Findings = append(s.Devices[i].Assessment.Findings, state.Finding{
-				Kind: state.FindingContract, Severity: state.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
+			s.Found[device] = append(s.Found[device], health.Finding{
+				Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
 			})
 		}
 	}
@@ -122,7 +123,7 @@ func TestKept(t *testing.T) {
 	for _, tt := range tests {
 		d := apitest.Device("mlx5_0", 4)
 		tt.change(d.Contracts)
-		_, kept, _ := strings.Cut(page(t, &state.Snapshot{Devices: []state.DeviceState{d}}).Body.String(), "Contracts of the manual</h4>")
+		_, kept, _ := strings.Cut(page(t, apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}).Body.String(), "Contracts of the manual</h4>")
 		if kept, _, _ = strings.Cut(kept, "</p>"); !strings.Contains(kept, tt.want) {
 			t.Errorf("%s: got %s, want %s", tt.name, kept, tt.want)
 		}
@@ -133,7 +134,7 @@ func TestKept(t *testing.T) {
 // nothing.
 func TestQuiet(t *testing.T) {
 	d := apitest.Device("mlx5_0", 4)
-	host := &state.Snapshot{Devices: []state.DeviceState{d}}
+	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
 	const quiet = `<tr class="ok quiet" `
 	if body := page(t, host).Body.String(); !strings.Contains(body, quiet) || !strings.Contains(body, " tr.quiet td:last-child { display: none; }") {
 		t.Error("it is not quiet")
@@ -148,7 +149,7 @@ func TestQuiet(t *testing.T) {
 // known.
 func TestBlind(t *testing.T) {
 	d := apitest.Device("mlx5_0", 4)
-	host := &state.Snapshot{Devices: []state.DeviceState{d}}
+	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
 	const blind = "The exporter does not see the processes of the host"
 	d.Resources.Inventory.PIDsVisible = false
 	if !strings.Contains(page(t, host).Body.String(), blind) {

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -40,8 +38,8 @@ type pageView struct {
 
 // trouble is what is wrong in one way, on one device or on several.
 type trouble struct {
-	Severity state.Severity
-	Kind     state.FindingKind
+	Severity api.Severity
+	Kind     api.Kind
 	Meaning  string
 	Action   string
 	// For is the device that the action names, if it is of several.
@@ -181,70 +179,32 @@ func countsOf(s *api.Status, healths map[api.Health]int) string {
 	return words + "."
 }
 
-// addTroubles collects what is wrong, the worst first, and each kind of trouble once
-// if the same is to be done about it.
+// addTroubles adds what is wrong. What is only worth knowing stands with the devices.
 func (v *pageView) addTroubles() {
-	type key struct {
-		severity                 state.Severity
-		kind                     state.FindingKind
-		subject, meaning, action string
-	}
-	known := make(map[key]int)
-	add := func(d *deviceView, f api.Finding) {
-		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anyDevice(f.Action, d.Name)}
-		if f.Kind == state.FindingContract {
-			k.subject = f.Subject
+	for _, of := range v.Status.Troubles {
+		if of.Severity == api.SeverityInfo {
+			continue
 		}
-		i, ok := known[k]
-		if !ok {
-			i = len(v.Troubles)
-			known[k] = i
-			v.Troubles = append(v.Troubles, trouble{Severity: f.Severity, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
+		if len(v.Troubles) == maxTroubles {
+			v.MoreTroubles += len(of.Places)
+			continue
 		}
-		t := &v.Troubles[i]
-		if ok && t.Places[0].Anchor != d.Anchor && k.action != t.Action {
-			t.For = t.Places[0].Device
-		}
-		if len(t.Places) >= maxPlaces {
-			t.MorePlaces++
-			return
-		}
-		t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message)})
-	}
-	for i := range v.Devices {
-		d := &v.Devices[i]
-		found := false
-		for _, f := range d.Findings {
-			if f.Severity != state.SeverityInfo {
-				add(d, f)
-				found = true
+		t := trouble{Severity: of.Severity, Kind: of.Kind, For: of.For, MorePlaces: max(0, len(of.Places)-maxPlaces)}
+		for i, p := range of.Places[:len(of.Places)-t.MorePlaces] {
+			d := &v.Devices[p.Device]
+			f := api.Finding{
+				Message: d.Headline, Action: "See what the device's part of this page says of the run, and the log of the exporter.",
 			}
+			if p.Finding >= 0 {
+				f = d.Findings[p.Finding]
+			}
+			if i == 0 {
+				t.Meaning, t.Action = f.Meaning, f.Action
+			}
+			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message)})
 		}
-		if !found && (d.Health == api.HealthWarning || d.Health == api.HealthCritical) {
-			add(d, api.Finding{
-				Severity: state.SeverityWarning, Message: d.Headline,
-				Action: "See what the device's part of this page says of the run, and the log of the exporter.",
-			})
-		}
+		v.Troubles = append(v.Troubles, t)
 	}
-	slices.SortStableFunc(v.Troubles, func(a, b trouble) int {
-		return cmp.Compare(slices.Index(state.Severities(), a.Severity), slices.Index(state.Severities(), b.Severity))
-	})
-	shown := min(len(v.Troubles), maxTroubles)
-	for _, t := range v.Troubles[shown:] {
-		v.MoreTroubles += len(t.Places) + t.MorePlaces
-	}
-	v.Troubles = v.Troubles[:shown]
-}
-
-// anyDevice returns what is to be done on a device as it is on any: with a sign that no
-// text has for its name, which a shell may need in quotes.
-func anyDevice(action, name string) string {
-	if name == "" {
-		return action
-	}
-	const anyName = "\x00"
-	return strings.NewReplacer(text.Quoted(name), anyName, name, anyName).Replace(action)
 }
 
 // viewOfDevice returns the view of a device.
@@ -285,7 +245,7 @@ func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 func typeOf(t api.Type, findings []api.Finding) typeView {
 	v := typeView{Type: t, Level: "usual"}
 	for _, f := range findings {
-		if f.Kind == state.FindingNearLimit && f.Subject == t.Type {
+		if f.Kind == api.KindNearLimit && f.Subject == t.Type {
 			v.Level = lookOf(string(f.Severity)).class
 		}
 	}
@@ -374,9 +334,4 @@ func (v deviceView) Wrong(l api.Latency) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// status returns what is known of the devices now.
-func (c *Config) status(now time.Time) *api.Status {
-	return api.Of(c.Snapshot(), api.Options{Now: now, Version: c.Version, Host: c.Host, StaleAfter: c.StaleAfter})
 }

@@ -65,7 +65,7 @@ func lookOf(word string) look {
 	switch word {
 	case string(api.HealthOK), string(state.VerdictHolds), "active", "active_defer":
 		return look{"ok", "✓"}
-	case string(state.SeverityInfo):
+	case string(api.SeverityInfo):
 		return look{"info", "i"}
 	case string(api.HealthUnknown), string(state.StatusSkipped):
 		return look{"unknown", "–"}

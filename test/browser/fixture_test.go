@@ -10,9 +10,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -28,13 +30,16 @@ type server struct {
 	asked []string
 }
 
-// serve serves a snapshot until the test ends.
-func serve(t *testing.T, s *state.Snapshot) *server {
+// serve serves a judged host until the test ends.
+func serve(t *testing.T, h *health.Host) *server {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	handler, err := web.New(web.Config{
-		Snapshot: func() *state.Snapshot { return s }, Gatherer: registry, Registerer: registry,
-		Logger: slog.New(slog.DiscardHandler), Version: "0.0.0", Host: "node17", Now: apitest.Now, StaleAfter: apitest.StaleAfter(),
+		Snapshot: func() *state.Snapshot { return h.Snapshot }, Gatherer: registry, Registerer: registry,
+		Status: func(now time.Time) *api.Status {
+			return api.Of(h, api.Options{Now: now, Version: "0.0.0", Host: "node17"})
+		},
+		Logger: slog.New(slog.DiscardHandler), Now: apitest.Now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,23 +78,21 @@ func (f *server) requests() []string {
 	return slices.Clone(f.asked)
 }
 
-// assessed has the devices of a snapshot assessed as the exporter does it.
-func assessed(s *state.Snapshot) *state.Snapshot {
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		d.Assessment = health.Assess(d, health.Default())
-	}
-	return s
+// assessed judges a snapshot as the exporter does it.
+func assessed(s *state.Snapshot) *health.Host {
+	c := health.Default()
+	c.StaleAfter = apitest.StaleAfter()
+	return health.New(c).Of(s)
 }
 
-// host returns the host of statustest with a name.
+// host returns the host of apitest with a name.
 func host(name string) *state.Snapshot {
 	for _, h := range apitest.Hosts() {
 		if h.Name == name {
 			return h.Snapshot
 		}
 	}
-	panic("statustest has no host " + name)
+	panic("apitest has no host " + name)
 }
 
 // vanished is a host whose device was taken out while a child on it did not end.

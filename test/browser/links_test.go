@@ -59,7 +59,7 @@ func TestLinks(t *testing.T) {
 // TestDeviceLink follows a link from the list of many devices to one that is folded.
 func TestDeviceLink(t *testing.T) {
 	t.Parallel()
-	f := serve(t, assessed(apitest.Many(64, 64)))
+	f := serve(t, assessed(apitest.Many(64, 64).Snapshot))
 	b := open(t, f.url+"/", views()[1])
 	const where = `(() => {
 		const heading = document.querySelector('[id="device-mlx5_30"]').closest('details').querySelector('h4');

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/api/apitest"
-	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/health"
 )
 
 // state is a state of a host in which somebody opens the page.
@@ -41,10 +41,10 @@ func built(shows []string, flags ...string) func(*testing.T) (string, func() []s
 	}
 }
 
-// made is a state that is put into a snapshot.
-func made(s *state.Snapshot) func(*testing.T) (string, func() []string) {
+// made is a state that somebody made up.
+func made(h *health.Host) func(*testing.T) (string, func() []string) {
 	return func(t *testing.T) (string, func() []string) {
-		f := serve(t, s)
+		f := serve(t, h)
 		return f.url, f.requests
 	}
 }
@@ -221,7 +221,7 @@ func states() []scene {
 		{
 			name:    "not-listed",
 			verdict: "could not be listed",
-			start:   made(host("discovery_failed")),
+			start:   made(assessed(host("discovery_failed"))),
 			says:    []string{"could not be listed", "permission denied"},
 			advises: []string{"ls -l /sys/class/infiniband"},
 			never:   []string{calm, "No RDMA device"},
@@ -230,7 +230,7 @@ func states() []scene {
 			name:    "fleet",
 			verdict: "critical",
 			folded:  true,
-			start:   made(assessed(apitest.Many(64, 64))),
+			start:   made(assessed(apitest.Many(64, 64).Snapshot)),
 			says:    []string{"3 of 64 devices need attention", "mlx5_07", "missed events"},
 			advises: []string{"/proc/interrupts"},
 			shows:   []string{"mlx5_42", "81433", "ibv_destroy_cq", "cat /proc/81433/stack", "mlx5_23", "notify_any"},
@@ -238,7 +238,7 @@ func states() []scene {
 		{
 			name:    "hostile",
 			verdict: "critical",
-			start:   made(apitest.Hostile(hostileText)),
+			start:   made(apitest.Hostile(hostileText).Judged()),
 			says:    []string{"<script>window.hostile=1"},
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/running"
@@ -28,9 +29,9 @@ func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 func (m metrics) found(device string) []string {
 	kinds := []string{}
 	for _, s := range m.all("rdma_findings", "device", device) {
-		switch kind := state.FindingKind(s.labels["finding"]); kind {
-		case state.FindingNearLimit, state.FindingCgroupNearLimit, state.FindingMemlock, state.FindingOrphaned, state.FindingLeaked,
-			state.FindingQPError, state.FindingCQUnfillable, state.FindingIncomplete, state.FindingPIDsInvisible:
+		switch kind := health.Kind(s.labels["finding"]); kind {
+		case health.FindingNearLimit, health.FindingCgroupNearLimit, health.FindingMemlock, health.FindingOrphaned, health.FindingLeaked,
+			health.FindingQPError, health.FindingCQUnfillable, health.FindingIncomplete, health.FindingPIDsInvisible:
 			if s.value > 0 {
 				kinds = append(kinds, string(kind))
 			}

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
@@ -78,9 +79,10 @@ func TestMost(t *testing.T) {
 	t.Parallel()
 	runs := excess()
 	last := runs[len(runs)-1]
-	c := collector.New(collector.Options{Snapshot: func() *state.Snapshot {
-		return &state.Snapshot{Devices: []state.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
-	}})
+	// Nothing is found: those series are counted elsewhere.
+	judge := health.Finder(health.Default(), func(*state.DeviceState) []health.Finding { return nil })
+	snapshot := &state.Snapshot{Devices: []state.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
+	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	for _, r := range runs {
 		c.Observe(r)
 	}

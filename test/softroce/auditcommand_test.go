@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	whole "rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
@@ -122,7 +123,7 @@ func TestAuditCommand(t *testing.T) {
 	})
 	t.Run("port down", func(t *testing.T) {
 		text := audit(t, 1, options{flags: []string{"--device=" + down}},
-			": WARNING", "WARNING "+down+": port 1 ("+string(state.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
+			": WARNING", "WARNING "+down+": port 1 ("+string(health.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
 		if strings.Contains(text, "1     loopback") {
 			t.Error("it tells of messages by way of a port that is down")
 		}
@@ -265,12 +266,12 @@ func TestAuditCommandWithoutPrivileges(t *testing.T) {
 			}
 		}
 		audit(t, 1, options{binary: program, wrap: asNobody(), flags: []string{"--device=" + active}},
-			": CRITICAL", "("+string(state.FindingUnusable)+")", "ibv_open_device", "EACCES", "as uid 65534", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
+			": CRITICAL", "("+string(health.FindingUnusable)+")", "ibv_open_device", "EACCES", "as uid 65534", "To do: ", "/dev/infiniband", "Probes failed in ", "Contracts failed in ", "Resources ok in ")
 	})
 	t.Run("memlock", func(t *testing.T) {
 		wrap := append([]string{"prlimit", "--memlock=0:0"}, asNobody()...)
 		audit(t, 1, options{binary: program, wrap: wrap, flags: []string{"--device=" + active}},
-			"WARNING "+active+": notification message ("+string(state.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
+			"WARNING "+active+": notification message ("+string(health.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
 	})
 }
 

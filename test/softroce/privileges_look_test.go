@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	whole "rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/running"
 )
@@ -207,7 +208,7 @@ func statusFrom(client *http.Client, url string) (s whole.Status, err error) {
 // hasLooked tells whether the exporter has done all that it does at its start.
 func hasLooked(s whole.Status, contracts bool) bool {
 	if s.Problem != nil {
-		return s.Problem.Kind == whole.ProblemNoDevices
+		return s.Problem.Kind == health.ProblemNoDevices
 	}
 	return len(s.Devices) == 1 && s.Devices[0].Run != nil && s.Devices[0].Resources != nil && s.Devices[0].Resources.Run != nil &&
 		(!contracts || s.Devices[0].Contracts != nil && (len(s.Devices[0].Contracts.Verdicts) > 0 || s.Devices[0].Contracts.Run.Outcome != state.OutcomeOK))
@@ -247,7 +248,7 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 	whoOwns(t, d, &got)
 	for _, f := range d.Findings {
 		switch f.Kind {
-		case state.FindingUnusable, state.FindingProbeFailed, state.FindingIncomplete, state.FindingPIDsInvisible, state.FindingRunAborted:
+		case health.FindingUnusable, health.FindingProbeFailed, health.FindingIncomplete, health.FindingPIDsInvisible, health.FindingRunAborted:
 			if !slices.Contains(got.findings, string(f.Kind)) {
 				got.findings = append(got.findings, string(f.Kind))
 			}

@@ -1,4 +1,4 @@
-// Package statustest has hosts in every state that people look at, for the tests of
+// Package apitest has hosts in every state that people look at, for the tests of
 // whatever shows them.
 package apitest
 
@@ -39,7 +39,6 @@ func Device(name string, vectors int) state.DeviceState {
 	return state.DeviceState{
 		Name: name, Present: true, Info: info, Last: run, LastSuccess: started,
 		Notification: notification(vectors, started), Contracts: contracts(), Resources: resources(name),
-		Assessment: &state.Assessment{},
 	}
 }
 
@@ -228,19 +227,19 @@ func resources(name string) *state.Resources {
 }
 
 // Many returns a host with so many devices, of which some are in trouble.
-func Many(devices, vectors int) *state.Snapshot {
-	s := &state.Snapshot{Provider: "libibverbs", Ready: true}
+func Many(devices, vectors int) Host {
+	var all []device
 	for n := range devices {
-		d := Device(fmt.Sprintf("mlx5_%02d", n), vectors)
+		d := device{DeviceState: Device(fmt.Sprintf("mlx5_%02d", n), vectors)}
 		switch n {
 		case 7:
-			slow(&d, vectors-1)
+			d.found = slow(&d.DeviceState, vectors-1)
 		case 23:
-			violate(&d)
+			d.found = violate(&d.DeviceState)
 		case 42:
-			hang(&d)
+			d.found = hang(&d.DeviceState)
 		}
-		s.Devices = append(s.Devices, d)
+		all = append(all, d)
 	}
-	return s
+	return hostOf("many", all...)
 }

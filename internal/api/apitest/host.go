@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -13,69 +14,91 @@ type Host struct {
 	// Name is that of the state, in words that a file may be called by.
 	Name     string
 	Snapshot *state.Snapshot
+	// Found is what is found of devices, by name.
+	Found map[string][]health.Finding
 }
+
+// Judged returns the host as it is judged.
+func (h Host) Judged() *health.Host {
+	return health.Finder(health.Config{StaleAfter: StaleAfter()}, func(d *state.DeviceState) []health.Finding { return h.Found[d.Name] }).Of(h.Snapshot)
+}
+
+// Judged returns a host of whose devices nothing is found.
+func Judged(s *state.Snapshot) *health.Host { return Host{Snapshot: s}.Judged() }
 
 // Hosts returns a host in each state.
 func Hosts() []Host {
 	return []Host{
-		{"not_listed", nil},
-		{"discovery_failed", &state.Snapshot{
+		{Name: "not_listed"},
+		{Name: "discovery_failed", Snapshot: &state.Snapshot{
 			Provider: "libibverbs", DiscoveryError: "list the RDMA devices: open /sys/class/infiniband: permission denied",
 		}},
-		{"no_devices", &state.Snapshot{Provider: "libibverbs", Ready: true}},
-		{"not_probed", host(state.DeviceState{Name: "mlx5_0", Present: true})},
-		{"healthy", host(Device("mlx5_0", 16), Device("mlx5_1", 16))},
-		{"stuck", host(changed(hang), Device("mlx5_1", 16))},
-		{"contract_violated", host(changed(violate), Device("mlx5_1", 16))},
-		{"known_of_driver", host(changed(know))},
-		{"leaks", host(changed(leak), Device("mlx5_1", 16))},
-		{"slow_vector", host(changed(func(d *state.DeviceState) { slow(d, 13) }), Device("mlx5_1", 16))},
-		{"permission_denied", host(denied())},
-		{"memlock_too_small", host(changed(starve))},
-		{"left_alone", host(changed(leaveAlone), waiting())},
-		{"simulated", simulated()},
-		{"hostile", Hostile(evil)},
+		{Name: "no_devices", Snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
+		hostOf("not_probed", device{DeviceState: state.DeviceState{Name: "mlx5_0", Present: true}}),
+		hostOf("healthy", changed(nothing), healthy()),
+		hostOf("stuck", changed(hang), healthy()),
+		hostOf("contract_violated", changed(violate), healthy()),
+		hostOf("known_of_driver", changed(know)),
+		hostOf("leaks", changed(leak), healthy()),
+		hostOf("slow_vector", changed(func(d *state.DeviceState) []health.Finding { return slow(d, 13) }), healthy()),
+		hostOf("permission_denied", denied()),
+		hostOf("memlock_too_small", changed(starve)),
+		hostOf("left_alone", changed(leaveAlone), waiting()),
+		simulated(),
+		Hostile(evil),
 	}
 }
 
-func host(devices ...state.DeviceState) *state.Snapshot {
-	return &state.Snapshot{Provider: "libibverbs", Ready: true, Devices: devices}
+// device is a device with what is found of it.
+type device struct {
+	state.DeviceState
+	found []health.Finding
 }
 
-// changed returns a healthy device with one change.
-func changed(change func(*state.DeviceState)) state.DeviceState {
+func hostOf(name string, devices ...device) Host {
+	h := Host{Name: name, Snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}, Found: make(map[string][]health.Finding)}
+	for _, d := range devices {
+		h.Snapshot.Devices = append(h.Snapshot.Devices, d.DeviceState)
+		h.Found[d.Name] = d.found
+	}
+	return h
+}
+
+func healthy() device { return device{DeviceState: Device("mlx5_1", 16)} }
+
+// changed returns a healthy device with one change, which returns what is found then.
+func changed(change func(*state.DeviceState) []health.Finding) device {
 	d := Device("mlx5_0", 16)
-	change(&d)
-	return d
+	found := change(&d)
+	return device{d, found}
 }
 
-func find(d *state.DeviceState, f ...state.Finding) {
-	d.Assessment = &state.Assessment{Findings: append(f, d.Assessment.Findings...)}
-}
+func nothing(*state.DeviceState) []health.Finding { return nil }
 
 // leaveAlone makes a device one that others use since its contracts were judged.
-func leaveAlone(d *state.DeviceState) {
+func leaveAlone(d *state.DeviceState) []health.Finding {
 	run := *d.Last
 	run.Light = &state.Light{Reason: state.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
 	d.Last = &run
 	contracts := *d.Contracts
 	contracts.PutOff = run.Light
 	d.Contracts = &contracts
+	return nil
 }
 
 // waiting is a device of which nobody knew who uses it whenever it was probed.
-func waiting() state.DeviceState {
+func waiting() device {
 	d := Device("mlx5_1", 16)
 	run := *d.Last
 	run.Light = &state.Light{Reason: state.LightUnknown, Detail: "the kernel does not tell who holds queue pairs: list the devices: operation not permitted"}
 	run.Probes = []state.Probe{run.Probes[0]}
 	d.Last, d.Notification = &run, nil
 	d.Contracts = &state.Contracts{Verdicts: []state.Contract{}, PutOff: run.Light}
-	return d
+	return device{DeviceState: d}
 }
 
 // hang makes the last child of a device one that nothing can kill.
-func hang(d *state.DeviceState) {
+func hang(d *state.DeviceState) []health.Finding {
 	started := Now().Add(-2 * time.Hour)
 	d.Last = &state.Run{
 		Kind: state.KindProbe, Device: d.Name, Started: started, Duration: 10 * time.Second, Outcome: state.OutcomeTimeout,
@@ -83,16 +106,16 @@ func hang(d *state.DeviceState) {
 	}
 	d.LastSuccess, d.Failures = started.Add(-30*time.Second), 1
 	d.Stuck = &state.Stuck{PID: 81433, Verb: "ibv_destroy_cq", Since: started.Add(10 * time.Second)}
-	find(d, state.Finding{
-		Kind: state.FindingStuck, Severity: state.SeverityCritical, Subject: "pid 81433",
+	return []health.Finding{{
+		Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 81433",
 		Message: "A child of the probes or the contract run, pid 81433, was killed and has not ended since 2026-03-01 10:00:10 UTC, in ibv_destroy_cq.",
 		Meaning: "It waits in the kernel for the device or its driver, where no signal ends it. What it was to do on the device does not go on until it ends, so what is told of it is old. Any program that does the same hangs as well.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/81433/stack`, and `dmesg`. Nothing can kill it: a reset of the device or a reload of its driver may free it; if that waits as well, restart the host.",
-	})
+	}}
 }
 
 // violate has a device break contracts.
-func violate(d *state.DeviceState) {
+func violate(d *state.DeviceState) []health.Finding {
 	c := *d.Contracts
 	c.Verdicts = append([]state.Contract(nil), c.Verdicts...)
 	c.Verdicts[4].Verdict, c.Verdicts[4].Observed = state.VerdictViolated, "no event within 2s; the completion was there when the queue was polled"
@@ -104,22 +127,22 @@ func violate(d *state.DeviceState) {
 	run.Probes = probes()
 	run.Probes[2].SRQs[2].Queried.WorkRequests = 1023
 	d.Last = &run
-	find(d, state.Finding{
-		Kind: state.FindingContract, Severity: state.SeverityCritical, Subject: "notify_any",
+	return []health.Finding{{
+		Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any",
 		Message: "The device breaks the contract notify_any. Observed: no event within 2s; the completion was there when the queue was polled. Expected: an event. Asked: a completion on an armed queue.",
 		Meaning: "A program that relies on this promise of the libibverbs manual hangs or loses data.",
 		Action:  "See docs/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
-	}, state.Finding{
-		Kind: state.FindingContract, Severity: state.SeverityWarning, Subject: "srq_reports_actual",
+	}, {
+		Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: "srq_reports_actual",
 		Message: "The device breaks the contract srq_reports_actual. Observed: large: created with 1024 work requests, ibv_query_srq tells 1023. Expected: ibv_query_srq tells what was written back. Asked: shared receive queues of several sizes.",
 		Meaning: "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
 		Action:  "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
-	})
+	}}
 }
 
 // know has a device break and keep contracts that its driver is known to break, and come
 // short of sizes as it is known to.
-func know(d *state.DeviceState) {
+func know(d *state.DeviceState) []health.Finding {
 	const source = "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c"
 	info := *d.Info
 	info.Driver = "hns"
@@ -147,11 +170,12 @@ func know(d *state.DeviceState) {
 		{Subject: "rc large", Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter has is cut down to that, and not refused.", Source: source},
 	}
 	d.Last = &run
+	return nil
 }
 
 // leak leaves objects on a device: of the exporter, and of a program that died. It is
 // near a limit, too, of the device and of a process.
-func leak(d *state.DeviceState) {
+func leak(d *state.DeviceState) []health.Finding {
 	info := *d.Info
 	info.Limits = append([]state.Limit(nil), info.Limits...)
 	info.Limits[0].Value = 2200
@@ -162,37 +186,37 @@ func leak(d *state.DeviceState) {
 	i.Owners[1].Memlock.Pinned = 8<<20 - 4096
 	d.Resources.Leaked = []state.Leaked{{Type: "ctx", Objects: 1, Since: Now().Add(-time.Hour)}, {Type: "cq", Objects: 2, Since: Now().Add(-time.Hour)}}
 	d.Resources.OrphanedSince = Now().Add(-10 * time.Minute)
-	find(d, state.Finding{
-		Kind: state.FindingMemlock, Severity: state.SeverityCritical, Subject: "pid 977 (ibacm)",
+	return []health.Finding{{
+		Kind: health.FindingMemlock, Severity: health.SeverityCritical, Subject: "pid 977 (ibacm)",
 		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",
 		Meaning: "Registering memory and creating queues pin memory. At the limit the process is refused both with ENOMEM, although the device has room, unless it has CAP_IPC_LOCK.",
 		Action:  "Look at `prlimit --memlock --pid 977` and `grep -E 'VmPin|VmLck' /proc/977/status`. Raise the limit while it runs with `prlimit --pid 977 --memlock=BYTES`, and for its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or in that of the container runtime, `--ulimit memlock=-1` for docker and podman.",
-	}, state.Finding{
-		Kind: state.FindingLeaked, Severity: state.SeverityCritical, Subject: "the exporter's own objects",
-		Message: "Left of children of the exporter that have ended: 3 objects (2 cq, 1 ctx). Audits have found some since 2026-03-01 11:00:00 UTC, for 59 min.",
+	}, {
+		Kind: health.FindingLeaked, Severity: health.SeverityCritical, Subject: "the exporter's own objects",
+		Message: "Left of children of the exporter that have ended: 3 objects (2 cq, 1 ctx). Inventories have found some since 2026-03-01 11:00:00 UTC, for 59 min.",
 		Meaning: "The kernel did not take back what the exporter created on the device, as it must when a process ends. Each further run may add to it, and while it is there the device cannot be removed nor its driver unloaded. The same will happen to other programs that end.",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=mlx5_0`. Look at `dmesg` and at `rdma resource show ctx dev mlx5_0`, and report it to the vendor of the driver. Reloading the driver, or a restart of the host, frees the objects.",
-	}, state.Finding{
-		Kind: state.FindingNearLimit, Severity: state.SeverityWarning, Subject: "qp",
+	}, {
+		Kind: health.FindingNearLimit, Severity: health.SeverityWarning, Subject: "qp",
 		Message: "The device has 2061 queue pairs and allows 2200 (max_qp): 93.6 %. The largest owner has 2000: pid 4711 (python3), container 3f2a1b2c3d4e, pod 0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0.",
 		Meaning: "At the limit, every process on the host is refused further objects of this type, mostly with ENOMEM: jobs do not start, and connections that broke are not replaced.",
 		Action:  "See who holds them: `rdma resource show qp link mlx5_0 pid 4711`, or rdma_resource_owner_objects over time. If an owner has more than it needs, have it close them, or restart it. Otherwise spread the jobs over more devices or hosts, or raise the limit if the driver has a setting for it.",
-	}, state.Finding{
-		Kind: state.FindingOrphaned, Severity: state.SeverityWarning, Subject: "user objects",
-		Message: "Without a living owner: 12 objects (10 qp, 2 pd). Audits have found such objects since 2026-03-01 11:50:00 UTC, for 9 min.",
+	}, {
+		Kind: health.FindingOrphaned, Severity: health.SeverityWarning, Subject: "user objects",
+		Message: "Without a living owner: 12 objects (10 qp, 2 pd). Inventories have found such objects since 2026-03-01 11:50:00 UTC, for 9 min.",
 		Meaning: "Mostly the processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. A program that lives on looks the same if each of its threads that created anything of the opened device has ended. The objects count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",
 		Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. One that is at work is no reason to worry. If none has, or ending those does not free the objects (`rdma resource show qp link mlx5_0` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
-	}, state.Finding{
-		Kind: state.FindingQPError, Severity: state.SeverityWarning, Subject: "qp",
-		Message: "In the state err: 8 queue pairs; of 2069 in all. The audit does not tell which process has them.",
+	}, {
+		Kind: health.FindingQPError, Severity: health.SeverityWarning, Subject: "qp",
+		Message: "In the state err: 8 queue pairs; of 2069 in all. The inventory does not tell which process has them.",
 		Meaning: "They move no data until their owner sets them up anew: their connections broke, or their owners are about to close them. Those that stay belong to a program that has not noticed or does not clean up.",
 		Action:  "See whose they are: `rdma resource show qp link mlx5_0 state ERR`. Whether they went down together tells the port and the fabric (rdma_port_state, `rdma link`) from a single peer. Then look at what their owner logged, and restart it if it does not recover.",
-	})
+	}}
 }
 
 // slow makes notification on one completion vector take long, on another go wrong,
 // and leaves one unmeasured.
-func slow(d *state.DeviceState, number int) {
+func slow(d *state.DeviceState, number int) []health.Finding {
 	n := *d.Notification
 	n.Vectors = append([]state.VectorLatency(nil), n.Vectors...)
 	n.Vectors[number].Latency = latency(state.PathLoopback, state.ModeAny, number, 95*time.Microsecond)
@@ -203,37 +227,35 @@ func slow(d *state.DeviceState, number int) {
 	d.Last = &run
 	n.Vectors = append(n.Vectors[:1:1], n.Vectors[2:]...)
 	d.Notification = &n
-	find(d, state.Finding{
-		Kind: state.FindingNotification, Severity: state.SeverityCritical, Subject: "missed events",
+	return []health.Finding{{
+		Kind: health.FindingNotification, Severity: health.SeverityCritical, Subject: "missed events",
 		Message: "Events that had not come by the deadline, of completions that had: 7. By measurement: loopback any on port 1, vector 3: 7, while 100 samples went well.",
 		Meaning: "A program that sleeps until the event hangs, or goes on with the next event only.",
 		Action:  "See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and update the driver, the firmware and rdma-core, or report it to the vendor.",
-	}, state.Finding{
-		Kind: state.FindingSlowVector, Severity: state.SeverityInfo, Subject: fmt.Sprintf("vector %d", number),
+	}, {
+		Kind: health.FindingSlowVector, Severity: health.SeverityInfo, Subject: fmt.Sprintf("vector %d", number),
 		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, where 9.4 µs are usual (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", len(n.Vectors), number),
 		Meaning: "A thread that sleeps on this vector is woken late. Mostly its interrupt goes to a processor that is busy, far from the adapter, or in a deep state of sleep.",
 		Action:  "See in /proc/interrupts which processor handles the interrupt of the vector, and what else it does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to one of the adapter's NUMA node, which `cat /sys/class/infiniband/mlx5_0/device/numa_node` tells. rdma_notification_vector_latency_seconds shows whether it has always been so.",
-	})
+	}}
 }
 
 // denied returns a device that may not be opened.
-func denied() state.DeviceState {
+func denied() device {
 	d := state.DeviceState{Name: "mlx5_0", Present: true, Failures: 17, Last: &state.Run{
 		Kind: state.KindProbe, Device: "mlx5_0", Started: Now().Add(-4 * time.Minute), Duration: 20 * time.Millisecond, Outcome: state.OutcomeFailed,
 		Error: "open the device: ibv_open_device mlx5_0: permission denied", FailedVerb: "ibv_open_device", Errno: "EACCES",
 	}}
-	d.Assessment = new(state.Assessment)
-	find(&d, state.Finding{
-		Kind: state.FindingUnusable, Severity: state.SeverityCritical, Subject: "ibv_open_device EACCES",
+	return device{d, []health.Finding{{
+		Kind: health.FindingUnusable, Severity: health.SeverityCritical, Subject: "ibv_open_device EACCES",
 		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. That was run 17 in a row that failed.",
 		Meaning: "The device is neither probed nor held to its contracts; of the objects on it, what the kernel tracks is still known. Programs with the same rights are refused it as well; others may use it.",
 		Action:  "The user needs to read and write the node of the device, /dev/infiniband/uverbsN: `grep -lxF mlx5_0 /sys/class/infiniband_verbs/*/ibdev` tells N, and `ls -l /dev/infiniband` owner and mode, which are for everybody with the udev rules of rdma-core. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is EPERM nevertheless, see `rdma system show`: with `netns exclusive`, the device has to be moved into the network namespace of the exporter, `rdma dev set mlx5_0 netns NAME`, or the exporter into that of the device.",
-	})
-	return d
+	}}}
 }
 
 // starve gives the exporter too little memory that it may have in place.
-func starve(d *state.DeviceState) {
+func starve(d *state.DeviceState) []health.Finding {
 	limit := int64(64 << 10)
 	run := *d.Last
 	run.Outcome, run.Error = state.OutcomeFailed, "cq: large: ibv_create_cq: ENOMEM (and 3 more)"
@@ -248,25 +270,25 @@ func starve(d *state.DeviceState) {
 		Skips: []state.Skip{{Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}},
 	}
 	d.Last, d.Failures, d.Notification = &run, 3, nil
-	find(d, state.Finding{
-		Kind: state.FindingProbeFailed, Severity: state.SeverityCritical, Subject: "cq",
+	return []health.Finding{{
+		Kind: health.FindingProbeFailed, Severity: health.SeverityCritical, Subject: "cq",
 		Message: "The probe cq failed: large: ENOMEM: ibv_create_cq: cannot allocate memory. The exporter's processes may lock 64 KiB (RLIMIT_MEMLOCK).",
 		Meaning: "Drivers that pin their queues refuse them to a process with so low a limit, although the device has room: it can be neither probed nor used by such a process.",
 		Action:  "First give the exporter a higher limit: LimitMEMLOCK=infinity in its systemd unit, `ulimit -l unlimited` in its shell, `--ulimit memlock=-1` for docker and podman, in Kubernetes LimitMEMLOCK in the unit of the container runtime; or the capability IPC_LOCK, which is exempt. `prlimit --memlock --pid PID` shows what a process has. Jobs on this host may well be started with the same limit: look at theirs, too. If ENOMEM stays with a higher limit, the device itself is out of room: see `rdma resource show mlx5_0`.",
-	})
+	}}
 }
 
 // simulated is a host with simulated devices, one of them new and one with a run that
 // is older than it should be.
-func simulated() *state.Snapshot {
-	s := host(Device("sim_hca0", 8), Device("sim_new", 8), Device("sim_old", 8))
+func simulated() Host {
+	s := &state.Snapshot{Devices: []state.DeviceState{Device("sim_hca0", 8), Device("sim_new", 8), Device("sim_old", 8)}}
 	s.Provider, s.Ready = "simulated", false
 	s.Devices[1] = state.DeviceState{Name: "sim_new", Present: true}
 	old := &s.Devices[2]
 	run := *old.Last
 	run.Started = Now().Add(-3 * time.Hour)
 	old.Last, old.Resources, old.Contracts = &run, nil, nil
-	return s
+	return Host{Name: "simulated", Snapshot: s}
 }
 
 // StaleAfter is how old runs may be on the hosts.
@@ -281,7 +303,7 @@ func StaleAfter() map[state.Kind]time.Duration {
 const evil = "<script>alert(1)</script><b onclick=x>\"'`&amp;{{.}}\xff\x00\x1b[31m\u202e\u2028\n\t]]>--></style>javascript:"
 
 // Hostile returns a host whose every text is s.
-func Hostile(s string) *state.Snapshot {
+func Hostile(s string) Host {
 	d := Device(s, 4)
 	d.Info = &state.Device{
 		Transport: s, Firmware: s, NodeGUID: s, CompletionVectors: 4,
@@ -326,11 +348,11 @@ func Hostile(s string) *state.Snapshot {
 	i.Objects = append(i.Objects, state.ObjectCount{Type: "mr", Owner: state.OwnerKind(s), Objects: 1<<63 - 1})
 	d.Resources.Leaked = []state.Leaked{{Type: "qp", Objects: 1<<63 - 1}, {Type: s}}
 	d.Resources.Stuck = &state.Stuck{PID: 1, Verb: strings.Repeat(s, 3)}
-	find(&d, state.Finding{
-		Kind: state.FindingKind(s), Severity: state.Severity(s), Subject: s, Message: s, Meaning: s, Action: s,
-	})
-	return &state.Snapshot{
+	found := []health.Finding{{
+		Kind: health.Kind(s), Severity: health.SeverityWarning, Subject: s, Message: s, Meaning: s, Action: s,
+	}}
+	return Host{Name: "hostile", Found: map[string][]health.Finding{s: found}, Snapshot: &state.Snapshot{
 		Provider: s, DiscoveryError: s,
 		Devices: []state.DeviceState{d, {Name: s + "2", Present: true, Last: &state.Run{Outcome: state.OutcomeFailed, Error: s}}, {Name: "", Stuck: &state.Stuck{}}},
-	}
+	}}
 }

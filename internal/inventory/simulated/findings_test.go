@@ -60,91 +60,91 @@ func TestFindings(t *testing.T) {
 		resources string
 		look      []state.Context
 		age       time.Duration
-		want      []state.FindingKind
-		severity  state.Severity
+		want      []health.Kind
+		severity  health.Severity
 		message   string
 	}{
 		"none": {resources: "holders: [{pid: 1, objects: {qp: 100, mr: 100, srq: 3}}]", look: child},
 		"near the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 850}}]",
-			want:      []state.FindingKind{state.FindingNearLimit}, severity: state.SeverityWarning,
+			want:      []health.Kind{health.FindingNearLimit}, severity: health.SeverityWarning,
 			message: "850 memory regions and allows 1000",
 		},
 		"at the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 1000}}]",
-			want:      []state.FindingKind{state.FindingNearLimit}, severity: state.SeverityCritical, message: "100 %",
+			want:      []health.Kind{health.FindingNearLimit}, severity: health.SeverityCritical, message: "100 %",
 		},
 		"near the limit of a cgroup": {
 			resources: "holders: [{pid: 1, comm: a, cgroup: " + podCgroup + ", objects: {qp: 84}, rdma_max: {hca_object: 100}}]",
-			want:      []state.FindingKind{state.FindingCgroupNearLimit}, severity: state.SeverityWarning,
+			want:      []health.Kind{health.FindingCgroupNearLimit}, severity: health.SeverityWarning,
 			message: "86 of the 100 hca_object",
 		},
 		"near the limit of memory": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 60}, mr_bytes: 1048576, memlock: {limit: 67108864}}]",
-			want:      []state.FindingKind{state.FindingMemlock}, severity: state.SeverityWarning,
+			want:      []health.Kind{health.FindingMemlock}, severity: health.SeverityWarning,
 			message: "60 MiB are pinned (VmPin) for pid 4711 (trainer)",
 		},
 		"locked up to the limit": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {pd: 1}, memlock: {locked: 100, limit: 100}}]",
-			want:      []state.FindingKind{state.FindingMemlock}, severity: state.SeverityCritical, message: "locked (VmLck) by",
+			want:      []health.Kind{health.FindingMemlock}, severity: health.SeverityCritical, message: "locked (VmLck) by",
 		},
 		"dead": {
 			resources: "holders: [{dead: true, objects: {qp: 2}}]", age: time.Hour,
-			want: []state.FindingKind{state.FindingOrphaned}, severity: state.SeverityWarning,
+			want: []health.Kind{health.FindingOrphaned}, severity: health.SeverityWarning,
 			message: "5 objects (2 qp, 1 cq, 1 ctx, 1 pd)",
 		},
 		"just dead": {resources: "holders: [{dead: true, objects: {qp: 2}}]"},
 		"left": {
 			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child,
-			want: []state.FindingKind{state.FindingLeaked}, severity: state.SeverityWarning, message: "4 objects",
+			want: []health.Kind{health.FindingLeaked}, severity: health.SeverityWarning, message: "4 objects",
 		},
 		// Nobody owns what is left, either.
 		"left for long": {
 			resources: "holders: []\nleak: {objects: {qp: 1}}", look: child, age: time.Hour,
-			want: []state.FindingKind{state.FindingLeaked}, severity: state.SeverityCritical, message: "4 objects",
+			want: []health.Kind{health.FindingLeaked}, severity: health.SeverityCritical, message: "4 objects",
 		},
 		"queue pairs in error": {
 			resources: "holders: [{pid: 1, queue_pairs: [{type: rc, state: err, objects: 3}]}]",
-			want:      []state.FindingKind{state.FindingQPError}, severity: state.SeverityWarning, message: "3 queue pairs",
+			want:      []health.Kind{health.FindingQPError}, severity: health.SeverityWarning, message: "3 queue pairs",
 		},
 		"completion queues for nothing": {
 			resources: "holders: [{pid: 1, comm: a, objects: {cq: 2}, cq_entries: 32768}]",
-			want:      []state.FindingKind{state.FindingCQUnfillable}, severity: state.SeverityInfo, message: "65,536 entries",
+			want:      []health.Kind{health.FindingCQUnfillable}, severity: health.SeverityInfo, message: "65,536 entries",
 		},
 		"no table": {
 			resources: "incomplete: {srq: not_supported}",
-			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityInfo,
+			want:      []health.Kind{health.FindingIncomplete}, severity: health.SeverityInfo,
 		},
 		"a table that changes": {
 			resources: "incomplete: {qp: interrupted}",
-			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning,
+			want:      []health.Kind{health.FindingIncomplete}, severity: health.SeverityWarning,
 		},
 		"a table that is refused": {
 			resources: "incomplete: {qp: failed}",
-			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning, message: "input/output error",
+			want:      []health.Kind{health.FindingIncomplete}, severity: health.SeverityWarning, message: "input/output error",
 		},
 		"a table without an end": {
 			resources: "incomplete: {qp: timeout}",
-			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityWarning,
+			want:      []health.Kind{health.FindingIncomplete}, severity: health.SeverityWarning,
 		},
 		"too many to look at": {
 			resources: "holders: [{pid: 1, objects: {cm_id: 20001}}]",
-			want:      []state.FindingKind{state.FindingIncomplete}, severity: state.SeverityInfo,
+			want:      []health.Kind{health.FindingIncomplete}, severity: health.SeverityInfo,
 		},
 		"out of sight": {
 			resources: "holders: [{pid: 1, objects: {qp: 1}}]\npids_invisible: true", age: time.Hour,
-			want: []state.FindingKind{state.FindingPIDsInvisible}, severity: state.SeverityInfo,
+			want: []health.Kind{health.FindingPIDsInvisible}, severity: health.SeverityInfo,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, test.resources)
 			p.Devices[0].Limits.MaxMR = 1000 // so that they can all be looked at
-			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default()).Findings
-			kinds := []state.FindingKind{}
+			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default())
+			kinds := []health.Kind{}
 			for _, f := range found {
 				kinds = append(kinds, f.Kind)
 			}
-			if !slices.Equal(kinds, append([]state.FindingKind{}, test.want...)) {
+			if !slices.Equal(kinds, append([]health.Kind{}, test.want...)) {
 				t.Fatalf("findings %q, want %q: %+v", kinds, test.want, found)
 			}
 			if len(found) > 0 && (found[0].Severity != test.severity || !strings.Contains(found[0].Message, test.message)) {
@@ -160,7 +160,7 @@ func TestBuiltInIsHealthy(t *testing.T) {
 	p := profile.Default()
 	for _, device := range p.Names() {
 		s := dev(t, p, device, []state.Context{simulated.Context(1)}, time.Hour)
-		if found := health.Assess(s, health.Default()).Findings; len(found) > 0 {
+		if found := health.Assess(s, health.Default()); len(found) > 0 {
 			t.Errorf("%s: findings %+v", device, found)
 		}
 	}

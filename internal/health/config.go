@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"rdma_exporter/internal/state"
 )
 
-// Thresholds say from when on something is worth a finding. They are the key inventory
-// of the configuration file. The zero value is not valid; start from Default.
-type Thresholds struct {
+// Config says from when on something is worth a finding, and how old what is known may
+// be. The thresholds are the key findings of the configuration file. The zero value is
+// not valid; start from Default.
+type Config struct {
 	// NearLimit is of the objects of one type that a device allows.
 	NearLimit Levels `yaml:"near_limit"`
 	// CgroupNearLimit is of what the RDMA controller allows a cgroup.
@@ -24,6 +27,12 @@ type Thresholds struct {
 	// CQEntries is the number of entries of unfillable completion queues, all
 	// together.
 	CQEntries int64 `yaml:"cq_entries"`
+	// StaleAfter is how old the last run of each kind may be before it counts as stale.
+	// For kinds that it lacks, no age is too much.
+	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
+	// Once tells that the devices are looked at once: one that is not present then has
+	// vanished meanwhile, which is a finding.
+	Once bool `yaml:"-"`
 }
 
 // Levels are fractions of a limit, above 0 and up to 1, that something must reach.
@@ -32,10 +41,10 @@ type Levels struct {
 	Critical float64 `yaml:"critical"`
 }
 
-// Default returns the thresholds that hold unless the configuration file has others.
-func Default() Thresholds {
+// Default returns what holds unless it is configured otherwise: nothing gets too old.
+func Default() Config {
 	levels := Levels{Warning: 0.8, Critical: 0.95}
-	return Thresholds{
+	return Config{
 		NearLimit: levels, CgroupNearLimit: levels, MemlockNearLimit: levels,
 		OrphanAge: time.Minute,
 		// One will do: a host with few queue pairs misses each. What only passes by, as
@@ -54,7 +63,7 @@ const (
 
 // Validate returns an error that names each key of the configuration file whose
 // value cannot be used, and the range that can; nil if all can.
-func (t Thresholds) Validate() error {
+func (c Config) Validate() error {
 	var errs []error
 	levels := func(key string, l Levels) {
 		fraction := func(name string, value float64) bool {
@@ -75,13 +84,13 @@ func (t Thresholds) Validate() error {
 			errs = append(errs, fmt.Errorf("findings.%s is %d: use a number from 1 to %d", key, value, int64(maxCount)))
 		}
 	}
-	levels("near_limit", t.NearLimit)
-	levels("cgroup_near_limit", t.CgroupNearLimit)
-	levels("memlock_near_limit", t.MemlockNearLimit)
-	if t.OrphanAge < 0 || t.OrphanAge > maxOrphanAge {
-		errs = append(errs, fmt.Errorf("findings.orphan_age is %s: use a duration from 0s to %s", t.OrphanAge, maxOrphanAge))
+	levels("near_limit", c.NearLimit)
+	levels("cgroup_near_limit", c.CgroupNearLimit)
+	levels("memlock_near_limit", c.MemlockNearLimit)
+	if c.OrphanAge < 0 || c.OrphanAge > maxOrphanAge {
+		errs = append(errs, fmt.Errorf("findings.orphan_age is %s: use a duration from 0s to %s", c.OrphanAge, maxOrphanAge))
 	}
-	count("qp_errors", t.QPErrors)
-	count("cq_entries", t.CQEntries)
+	count("qp_errors", c.QPErrors)
+	count("cq_entries", c.CQEntries)
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -16,43 +17,43 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
-		change func(*health.Thresholds)
+		change func(*health.Config)
 		want   []string
 	}{
-		{"defaults", func(*health.Thresholds) {}, nil},
-		{"smallest", func(t *health.Thresholds) {
+		{"defaults", func(*health.Config) {}, nil},
+		{"smallest", func(t *health.Config) {
 			l := health.Levels{Warning: math.SmallestNonzeroFloat64, Critical: math.SmallestNonzeroFloat64}
-			*t = health.Thresholds{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1}
 		}, nil},
-		{"largest", func(t *health.Thresholds) {
+		{"largest", func(t *health.Config) {
 			l := health.Levels{Warning: 1, Critical: 1}
-			*t = health.Thresholds{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48}
 		}, nil},
-		{"nothing set", func(t *health.Thresholds) { *t = health.Thresholds{} }, []string{
+		{"nothing set", func(t *health.Config) { *t = health.Config{} }, []string{
 			"findings.near_limit.warning is 0: use a number above 0, up to 1", "findings.near_limit.critical is 0",
 			"findings.cgroup_near_limit.warning", "findings.cgroup_near_limit.critical",
 			"findings.memlock_near_limit.warning", "findings.memlock_near_limit.critical",
 			"findings.qp_errors is 0: use a number from 1 to 281474976710656", "findings.cq_entries is 0: use a number from 1 to",
 		}},
-		{"not a number", func(t *health.Thresholds) { t.NearLimit.Warning, t.CgroupNearLimit.Critical = math.NaN(), math.NaN() }, []string{
+		{"not a number", func(t *health.Config) { t.NearLimit.Warning, t.CgroupNearLimit.Critical = math.NaN(), math.NaN() }, []string{
 			"findings.near_limit.warning is NaN", "findings.cgroup_near_limit.critical is NaN",
 		}},
-		{"infinite", func(t *health.Thresholds) {
+		{"infinite", func(t *health.Config) {
 			t.MemlockNearLimit = health.Levels{Warning: math.Inf(-1), Critical: math.Inf(1)}
 		}, []string{
 			"findings.memlock_near_limit.warning is -Inf", "findings.memlock_near_limit.critical is +Inf",
 		}},
-		{"in per cent", func(t *health.Thresholds) { t.NearLimit = health.Levels{Warning: 80, Critical: 95} }, []string{
+		{"in per cent", func(t *health.Config) { t.NearLimit = health.Levels{Warning: 80, Critical: 95} }, []string{
 			"findings.near_limit.warning is 80", "findings.near_limit.critical is 95",
 		}},
-		{"one of them in per cent", func(t *health.Thresholds) { t.NearLimit.Warning = 80 }, []string{"findings.near_limit.warning is 80: use a number above 0, up to 1"}},
-		{"the wrong way round", func(t *health.Thresholds) { t.CgroupNearLimit = health.Levels{Warning: 0.9, Critical: 0.5} }, []string{
+		{"one of them in per cent", func(t *health.Config) { t.NearLimit.Warning = 80 }, []string{"findings.near_limit.warning is 80: use a number above 0, up to 1"}},
+		{"the wrong way round", func(t *health.Config) { t.CgroupNearLimit = health.Levels{Warning: 0.9, Critical: 0.5} }, []string{
 			"findings.cgroup_near_limit.warning is 0.9: use a number not above critical, which is 0.5",
 		}},
-		{"negative", func(t *health.Thresholds) { t.OrphanAge, t.QPErrors, t.CQEntries = -1, -1, -1 }, []string{
+		{"negative", func(t *health.Config) { t.OrphanAge, t.QPErrors, t.CQEntries = -1, -1, -1 }, []string{
 			"findings.orphan_age is -1ns: use a duration from 0s to 24h0m0s", "findings.qp_errors is -1", "findings.cq_entries is -1",
 		}},
-		{"too much", func(t *health.Thresholds) {
+		{"too much", func(t *health.Config) {
 			t.OrphanAge, t.QPErrors, t.CQEntries = 24*time.Hour+1, 1<<48+1, math.MaxInt64
 		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries"}},
 	} {
@@ -96,13 +97,13 @@ cq_entries: 4
 	if err := decoder.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	want := health.Thresholds{
+	want := health.Config{
 		NearLimit:        health.Levels{Warning: 0.5, Critical: 0.6},
 		CgroupNearLimit:  health.Levels{Warning: 0.8, Critical: 0.9},
 		MemlockNearLimit: health.Levels{Warning: 0.7, Critical: 0.95},
 		OrphanAge:        5 * time.Minute, QPErrors: 3, CQEntries: 4,
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

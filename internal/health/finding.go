@@ -1,75 +1,103 @@
-package state
+package health
+
+import (
+	"cmp"
+	"slices"
+)
 
 // Finding is one thing about a device that somebody should know of, or do
 // something about.
 type Finding struct {
-	Kind     FindingKind `json:"kind"`
-	Severity Severity    `json:"severity"`
+	Kind     Kind
+	Severity Severity
 	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
-	Subject string `json:"subject"`
+	Subject string
 	// Message says what was found, with figures.
-	Message string `json:"message"`
+	Message string
 	// Meaning says what it means to those who use the device, and Action what to
 	// do.
-	Meaning string `json:"meaning"`
-	Action  string `json:"action"`
+	Meaning string
+	Action  string
 }
 
-// FindingKind is what a finding is about.
-type FindingKind string
+// Kind is what a finding is about.
+type Kind string
 
 // The kinds of finding, by how much of the device each is about: what keeps it from
 // being used at all comes first.
 const (
 	// FindingStuck: a killed child that does not end.
-	FindingStuck FindingKind = "stuck"
+	FindingStuck Kind = "stuck"
 	// FindingUnusable: the device could not be opened, or not asked what it is.
-	FindingUnusable FindingKind = "device_unusable"
+	FindingUnusable Kind = "device_unusable"
 	// FindingRunAborted: the last run of the probes or of the contract run was
 	// killed at its deadline, or crashed.
-	FindingRunAborted FindingKind = "run_aborted"
+	FindingRunAborted Kind = "run_aborted"
 	// FindingProbeFailed: verbs failed in the last run, or gave less than was asked.
-	FindingProbeFailed FindingKind = "probe_failed"
+	FindingProbeFailed Kind = "probe_failed"
 	// FindingNotification: events or completions did not come, or not as they should.
-	FindingNotification FindingKind = "notification_failed"
+	FindingNotification Kind = "notification_failed"
 	// FindingContract: the device does not keep a contract.
-	FindingContract FindingKind = "contract_violated"
+	FindingContract Kind = "contract_violated"
 	// FindingUndestroyed: objects that the device refused to destroy in the last
 	// run.
-	FindingUndestroyed FindingKind = "undestroyed"
+	FindingUndestroyed Kind = "undestroyed"
 	// FindingLeaked: objects of children of the exporter that have ended.
-	FindingLeaked FindingKind = "leaked"
+	FindingLeaked Kind = "leaked"
 	// FindingOrphaned: objects of processes that are dead.
-	FindingOrphaned FindingKind = "orphaned"
+	FindingOrphaned Kind = "orphaned"
 	// FindingNearLimit: of a type of object, nearly as many exist as the device
 	// allows.
-	FindingNearLimit FindingKind = "near_limit"
+	FindingNearLimit Kind = "near_limit"
 	// FindingCgroupNearLimit: a cgroup has used up nearly what it may.
-	FindingCgroupNearLimit FindingKind = "cgroup_near_limit"
+	FindingCgroupNearLimit Kind = "cgroup_near_limit"
 	// FindingMemlock: a process has nearly as much memory in place as it may.
-	FindingMemlock FindingKind = "memlock_near_limit"
+	FindingMemlock Kind = "memlock_near_limit"
 	// FindingQPError: queue pairs in the error state.
-	FindingQPError FindingKind = "qp_error"
+	FindingQPError Kind = "qp_error"
 	// FindingCQUnfillable: completion queues larger than what uses them can fill.
-	FindingCQUnfillable FindingKind = "cq_unfillable"
+	FindingCQUnfillable Kind = "cq_unfillable"
 	// FindingPortDown: a port is not active.
-	FindingPortDown FindingKind = "port_down"
+	FindingPortDown Kind = "port_down"
 	// FindingSlowVector: notification on a completion vector takes much longer than
 	// on the others.
-	FindingSlowVector FindingKind = "slow_vector"
+	FindingSlowVector Kind = "slow_vector"
 	// FindingIncomplete: the inventory could not look at everything.
-	FindingIncomplete FindingKind = "inventory_incomplete"
+	FindingIncomplete Kind = "inventory_incomplete"
 	// FindingPIDsInvisible: the owners are in a pid namespace that the exporter
 	// does not see.
-	FindingPIDsInvisible FindingKind = "pids_invisible"
+	FindingPIDsInvisible Kind = "pids_invisible"
 )
 
-// FindingKinds returns every kind of finding, in the order in which those of the same
+// Kinds returns every kind of finding, in the order in which those of the same
 // severity are told.
-func FindingKinds() []FindingKind {
-	return []FindingKind{
+func Kinds() []Kind {
+	return []Kind{
 		FindingStuck, FindingUnusable, FindingRunAborted, FindingProbeFailed, FindingNotification, FindingContract,
 		FindingUndestroyed, FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingQPError, FindingCQUnfillable, FindingPortDown, FindingSlowVector, FindingIncomplete, FindingPIDsInvisible,
 	}
+}
+
+// Severity is how bad a finding is.
+type Severity string
+
+// The severities. Those of contracts are words of their own, and mean the same.
+const (
+	// SeverityCritical: something fails already or is about to, and nothing mends itself.
+	SeverityCritical Severity = "critical"
+	// SeverityWarning: it deserves a look before it gets there.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo: worth knowing.
+	SeverityInfo Severity = "info"
+)
+
+// Severities returns every severity, the worst first.
+func Severities() []Severity {
+	return []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
+}
+
+// bySeverity compares two severities; the worse is less.
+func bySeverity(a, b Severity) int {
+	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
 }

@@ -1,0 +1,344 @@
+package health_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// finding returns a Judge that finds this of devices, by their names.
+func finding(found map[string][]health.Finding) *health.Judge {
+	return health.Finder(health.Config{StaleAfter: apitest.StaleAfter()}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
+}
+
+// changed returns a healthy device with one change.
+func changed(change func(*state.DeviceState)) state.DeviceState {
+	d := apitest.Device("mlx5_0", 4)
+	change(&d)
+	return d
+}
+
+func TestHealth(t *testing.T) {
+	found := func(severities ...health.Severity) (all []health.Finding) {
+		for _, s := range severities {
+			all = append(all, health.Finding{Severity: s, Message: string("a " + s)})
+		}
+		return all
+	}
+	aged := func(age time.Duration) state.DeviceState {
+		return changed(func(d *state.DeviceState) { d.Last.Started = apitest.Now().Add(-age) })
+	}
+	ended := func(o state.Outcome) state.DeviceState {
+		return changed(func(d *state.DeviceState) { d.Last.Outcome = o })
+	}
+	says := func(kind health.Kind, message string) []health.Finding {
+		return []health.Finding{{Kind: kind, Severity: health.SeverityCritical, Message: message}}
+	}
+	well := changed(func(*state.DeviceState) {})
+	old := func(contracts, audit time.Duration) state.DeviceState {
+		return changed(func(d *state.DeviceState) {
+			d.Contracts.Last.Started, d.Resources.Last.Started = apitest.Now().Add(-contracts), apitest.Now().Add(-audit)
+		})
+	}
+	long := strings.Repeat("long ", 30) + "end."
+	tests := []struct {
+		name     string
+		device   state.DeviceState
+		found    []health.Finding
+		health   health.Health
+		headline string
+	}{
+		{"healthy", well, found(), health.OK, "There is nothing to be done."},
+		{"info", well, found(health.SeverityInfo), health.OK, "There is nothing to be done."},
+		{"warning", well, found(health.SeverityWarning, health.SeverityInfo), health.Warning, "a warning"},
+		{"critical", well, found(health.SeverityCritical, health.SeverityWarning, health.SeverityInfo), health.Critical, "a critical"},
+		{"not probed", state.DeviceState{Name: "x", Present: true}, nil, health.Unknown, "It has not been probed yet."},
+		{"gone", state.DeviceState{Name: "x"}, nil, health.Unknown, "The device is gone."},
+		{"young", aged(10 * time.Minute), nil, health.OK, "There is nothing to be done."},
+		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "What is known is old: the last run of the probes was started 10 min ago."},
+		{"of the future", aged(-time.Hour), nil, health.OK, "There is nothing to be done."},
+		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), nil, health.Warning, "The last run of the probes failed. no ink"},
+		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last run of the probes timed out."},
+		{"crashed", ended(state.OutcomeCrashed), nil, health.Warning, "The last run of the probes crashed."},
+		{"unheard of outcome", ended("lost"), nil, health.Warning, `The last run of the probes ended with "lost".`},
+		{"contract", well, says(health.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), health.Critical, "The device breaks the contract c."},
+		{"short finding", well, says(health.FindingPortDown, "Port 1 is down. So is port 2."), health.Critical, "Port 1 is down. So is port 2."},
+		{"long finding", well, says(health.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), health.Critical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
+		{"long sentence", well, says(health.FindingUnusable, long), health.Critical, long},
+		{"old contracts", old(3*time.Hour, time.Minute), nil, health.OK, "There is nothing to be done. Old: the contract run, started 3 h ago."},
+		{"old audit", old(time.Hour, 6*time.Minute), nil, health.OK, "There is nothing to be done. Old: the inventory, started 6 min ago."},
+		{"old audits", changed(func(d *state.DeviceState) {
+			*d = old(49*time.Hour, 6*time.Minute)
+			d.Last.Probes[2].Status = state.StatusSkipped
+		}), nil, health.OK, "There is nothing to be done. Could not be probed: srq. Old: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
+		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), nil, health.Critical, "Process 7, which was killed, has not ended."},
+		{"stuck audit", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8, which was killed, has not ended."},
+		{"skipped", changed(func(d *state.DeviceState) {
+			d.Last.Probes[2].Status, d.Last.Probes[4].Status = state.StatusSkipped, state.StatusSkipped
+		}), nil, health.OK, "There is nothing to be done. Could not be probed: srq, notification."},
+	}
+	for _, tt := range tests {
+		h := finding(map[string][]health.Finding{tt.device.Name: tt.found}).Of(&state.Snapshot{Devices: []state.DeviceState{tt.device}})
+		if is, headline := h.Devices[0].At(apitest.Now()); is != tt.health || headline != tt.headline || h.At(apitest.Now()) != is {
+			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, is, headline, tt.health, tt.headline)
+		}
+	}
+}
+
+func TestHostHealth(t *testing.T) {
+	ok, unknown := apitest.Device("a", 4), state.DeviceState{Name: "b", Present: true}
+	warning := changed(func(d *state.DeviceState) { d.Last.Outcome = state.OutcomeCrashed })
+	tests := []struct {
+		name    string
+		host    *state.Snapshot
+		health  health.Health
+		problem health.ProblemKind
+	}{
+		{"nothing known", nil, health.Unknown, health.ProblemNotListed},
+		{"no devices", &state.Snapshot{}, health.Warning, health.ProblemNoDevices},
+		{"no simulated devices", &state.Snapshot{Provider: "simulated"}, health.Warning, health.ProblemNoDevices},
+		{"not listed", &state.Snapshot{DiscoveryError: "EPERM", Devices: []state.DeviceState{ok}}, health.Critical, health.ProblemDiscovery},
+		{"healthy", &state.Snapshot{Devices: []state.DeviceState{ok}}, health.OK, ""},
+		{"one unknown", &state.Snapshot{Devices: []state.DeviceState{ok, unknown}}, health.Unknown, ""},
+		{"one in trouble", &state.Snapshot{Devices: []state.DeviceState{unknown, warning, ok}}, health.Warning, ""},
+	}
+	for _, tt := range tests {
+		s := finding(nil).Of(tt.host)
+		var problem health.ProblemKind
+		if s.Problem != nil {
+			problem = s.Problem.Kind
+			if s.Problem.Message == "" || s.Problem.Action == "" {
+				t.Errorf("%s: %+v", tt.name, s.Problem)
+			}
+		}
+		if s.At(apitest.Now()) != tt.health || problem != tt.problem {
+			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, s.At(apitest.Now()), problem, tt.health, tt.problem)
+		}
+	}
+	if d := finding(nil).Of(&state.Snapshot{Devices: []state.DeviceState{unknown, ok}}).Devices; d[0].State.Name != "a" || d[1].State.Name != "b" {
+		t.Errorf("devices %q, %q", d[0].State.Name, d[1].State.Name)
+	}
+}
+
+// TestStale makes sure that each kind of run has an age of its own at which it is
+// stale, and none if nothing is said of it.
+func TestStale(t *testing.T) {
+	s := &state.Snapshot{Devices: []state.DeviceState{changed(func(d *state.DeviceState) {
+		d.Last.Started = apitest.Now().Add(-11 * time.Minute)
+		d.Contracts.Last.Started = apitest.Now().Add(-11 * time.Minute)
+		d.Resources.Last.Started = apitest.Now().Add(-11 * time.Minute)
+	}), {Name: "new", Present: true}}}
+	stale := func(d *health.Device) (all []state.Kind) {
+		for _, kind := range state.Kinds() {
+			if d.Stale(kind, apitest.Now()) {
+				all = append(all, kind)
+			}
+		}
+		return all
+	}
+	h := finding(nil).Of(s)
+	if got := stale(h.Devices[0]); !reflect.DeepEqual(got, []state.Kind{state.KindProbe, state.KindInventory}) {
+		t.Errorf("stale: %v", got)
+	}
+	if got := stale(h.Devices[1]); got != nil {
+		t.Errorf("stale, and never was: %v", got)
+	}
+	h = health.New(health.Default()).Of(s)
+	if got := stale(h.Devices[0]); got != nil {
+		t.Errorf("stale without a limit: %v", got)
+	}
+	if got, headline := h.Devices[0].At(apitest.Now()); got != health.OK {
+		t.Errorf("%s without a limit: %s", got, headline)
+	}
+}
+
+// TestOnce makes sure that a snapshot is judged once, and then only the devices that have
+// changed, however many ask.
+func TestOnce(t *testing.T) {
+	var judged atomic.Int64
+	j := health.Finder(health.Default(), func(*state.DeviceState) []health.Finding {
+		judged.Add(1)
+		return []health.Finding{}
+	})
+	first := &state.Snapshot{Devices: []state.DeviceState{apitest.Device("a", 4), apitest.Device("b", 4), apitest.Device("b", 4)}}
+	second := &state.Snapshot{Provider: "other", Devices: append([]state.DeviceState{{Name: "0"}}, first.Devices...)}
+	second.Devices[2].Failures++
+	var hosts [2]*health.Host
+	for i, step := range []struct {
+		snapshot *state.Snapshot
+		want     int64
+	}{{first, 3}, {second, 6}} {
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if h := j.Of(step.snapshot); h.Snapshot != step.snapshot || len(h.Devices) != len(step.snapshot.Devices) {
+					t.Errorf("judged %+v", h)
+				}
+			})
+		}
+		wg.Wait()
+		hosts[i] = j.Of(step.snapshot)
+		// Of two devices of one name one only can be remembered.
+		if got := judged.Load(); got > step.want || got < step.want-1 {
+			t.Errorf("%d devices judged, want %d", got, step.want)
+		}
+	}
+	if hosts[0].Devices[0] != hosts[1].Devices[1] || hosts[1].Devices[2].State.Failures != 1 {
+		t.Errorf("what has not changed was judged anew, or what has was not")
+	}
+	if h := j.Of(nil); h.Snapshot != nil || h.Problem == nil || len(h.Devices) > 0 {
+		t.Errorf("nothing is judged as %+v", h)
+	}
+}
+
+// TestVanished: one that has vanished is a finding only where everything is done once,
+// and hides no other.
+func TestVanished(t *testing.T) {
+	once := health.Default()
+	once.Once = true
+	here, gone := state.DeviceState{Name: "a", Present: true}, state.DeviceState{Name: "b"}
+	hung := state.DeviceState{Name: "c", Stuck: &state.Stuck{PID: 7}}
+	h := health.New(once).Of(&state.Snapshot{Devices: []state.DeviceState{here, gone, hung}})
+	var got []string
+	for _, d := range h.Devices {
+		kinds := d.State.Name
+		for _, f := range d.Findings {
+			kinds += " " + string(f.Kind)
+		}
+		got = append(got, kinds)
+	}
+	if want := []string{"a", "b device_unusable", "c stuck device_unusable"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if is, headline := h.Devices[1].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "had vanished when it ended") {
+		t.Errorf("%s: %s", is, headline)
+	}
+	if found := health.New(health.Default()).Of(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
+		t.Errorf("found %+v", found)
+	}
+}
+
+// What is accepted does not decide whether a host fails, and hides nothing else.
+func TestFails(t *testing.T) {
+	contract := health.Finding{Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any"}
+	port := health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1"}
+	info := health.Finding{Kind: health.FindingSlowVector, Severity: health.SeverityInfo}
+	well := apitest.Device("mlx5_0", 4)
+	crashed := changed(func(d *state.DeviceState) { d.Last.Outcome = state.OutcomeCrashed })
+	stuck := changed(func(d *state.DeviceState) { d.Stuck = new(state.Stuck) })
+	fresh := state.DeviceState{Name: "mlx5_0", Present: true}
+	for _, c := range []struct {
+		name              string
+		device            state.DeviceState
+		findings          []health.Finding
+		accepted          []string
+		warning, critical bool
+	}{
+		{"well", well, nil, nil, false, false},
+		{"worth knowing", well, []health.Finding{info}, nil, false, false},
+		{"not probed", fresh, nil, nil, true, false},
+		{"not probed, with a finding that is accepted", fresh, []health.Finding{info}, []string{"slow_vector"}, true, false},
+		{"crashed", crashed, nil, nil, true, false},
+		{"stuck", stuck, []health.Finding{info}, []string{"slow_vector"}, true, true},
+		{"crashed, and that is accepted", crashed, []health.Finding{port}, []string{"port_down"}, false, false},
+		{"nothing accepted", well, []health.Finding{contract}, nil, true, true},
+		{"the finding", well, []health.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
+		{"the kind", well, []health.Finding{contract}, []string{"contract_violated"}, false, false},
+		{"another one", well, []health.Finding{contract}, []string{"contract_violated/notify_one_shot"}, true, true},
+		{"one of two", well, []health.Finding{contract, port}, []string{"contract_violated"}, true, false},
+		{"both", well, []health.Finding{contract, port}, []string{"contract_violated", "port_down/port 1"}, false, false},
+	} {
+		h := finding(map[string][]health.Finding{"mlx5_0": c.findings}).Of(&state.Snapshot{Devices: []state.DeviceState{c.device}})
+		if got := h.Fails(health.SeverityWarning, c.accepted, apitest.Now()); got != c.warning {
+			t.Errorf("%s, from warning on: %v", c.name, got)
+		}
+		if got := h.Fails(health.SeverityCritical, c.accepted, apitest.Now()); got != c.critical {
+			t.Errorf("%s, from critical on: %v", c.name, got)
+		}
+	}
+}
+
+// TestTroubles makes sure that what is the same on several devices is one trouble, though
+// each finding names its own device in what is to be done, and that nothing else is.
+func TestTroubles(t *testing.T) {
+	s := new(state.Snapshot)
+	var names []string
+	for n := range 4 {
+		name := fmt.Sprintf("mlx5_%d", n)
+		if n%2 == 1 {
+			name += " $x" // which a shell needs in quotes
+		}
+		names = append(names, name)
+		d := changed(func(d *state.DeviceState) {
+			d.Name = name
+			d.Last.Outcome, d.Last.Error, d.Last.FailedVerb, d.Last.Errno = state.OutcomeFailed, fmt.Sprint("no ", n), "ibv_open_device", "EACCES"
+			d.Last.Probes, d.Last.Info = nil, nil
+			for i := range d.Contracts.Verdicts[:2] {
+				v := &d.Contracts.Verdicts[i]
+				v.Verdict, v.Severity = state.VerdictViolated, state.SeverityInfo
+			}
+			if n == 3 {
+				d.Stuck = &state.Stuck{PID: 815}
+			}
+		})
+		s.Devices = append(s.Devices, d)
+	}
+	// Of one no finding says what is wrong.
+	s.Devices = append(s.Devices, state.DeviceState{Name: "z", Last: &state.Run{Outcome: state.OutcomeCrashed}})
+	h := health.New(health.Default()).Of(s)
+	var got []string
+	for _, tr := range h.Troubles {
+		line := fmt.Sprintf("%s %s, for %d:", tr.Severity, tr.Kind, tr.For)
+		for _, p := range tr.Places {
+			subject := "-"
+			if p.Finding >= 0 {
+				f := h.Devices[p.Device].Findings[p.Finding]
+				subject = f.Subject
+				if f.Kind != tr.Kind || f.Severity != tr.Severity || f.Meaning != tr.Meaning || f.Action != tr.Action && tr.For < 0 {
+					t.Errorf("%+v is told as %+v", f, tr)
+				}
+			}
+			line += fmt.Sprintf(" %d %s;", p.Device, subject)
+		}
+		got = append(got, line)
+	}
+	const denied = "ibv_open_device EACCES"
+	want := []string{
+		"critical device_unusable, for 0: 0 " + denied + "; 1 " + denied + "; 2 " + denied + "; 3 " + denied + ";",
+		"critical stuck, for -1: 3 pid 815;",
+		"warning , for -1: 4 -;",
+		"info contract_violated, for -1: 0 cq_at_least_requested; 1 cq_at_least_requested; 2 cq_at_least_requested; 3 cq_at_least_requested;",
+		"info contract_violated, for -1: 0 cq_destroy_busy; 1 cq_destroy_busy; 2 cq_destroy_busy; 3 cq_destroy_busy;",
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if action := h.Troubles[0].Action; !strings.Contains(action, names[0]) || strings.Contains(action, names[1]) {
+		t.Errorf("what is to be done is %s", action)
+	}
+}
+
+// TestCountable makes sure that what can be counted is what can be found.
+func TestCountable(t *testing.T) {
+	got := make(map[health.Finding]int)
+	for _, f := range health.Countable() {
+		got[f]++
+	}
+	want := make(map[health.Finding]int)
+	for _, e := range health.Catalogue() {
+		for _, severity := range e.Severities {
+			want[health.Finding{Kind: e.Kind, Severity: severity}] = 1
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
