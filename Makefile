@@ -61,7 +61,7 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
 .PHONY: test
-test: test-unit test-scale test-prometheus test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
+test: test-unit test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build
@@ -93,23 +93,38 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 .PHONY: test-vm
-test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests of the test bed, and those on real devices in it
+test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-	go test -tags vmhost ./test/vm
-	$(test_env) go test -tags vm -v -run TestRealDevices -exec "$(vm)" ./internal/probe/contract
-# Two machines at a time: each mostly waits.
+# Three machines at a time, of one processor each: they wait now and then.
 	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -j 2 --output-sync=target test-devices test-preload test-systemd test-image test-some-adapters
-# A device has as many completion vectors as the machine has processors.
-	for smp in 4 8; do \
-		$(test_env) go test -tags vm -run TestManyVectors -v -exec "$(vm) --smp $$smp" ./test/softroce; \
-	done
+	$(MAKE) --no-print-directory -j 3 --output-sync=target test-devices test-preload test-some-adapters test-systemd test-moments test-prometheus test-image test-vectors test-bed-fails
 
-.PHONY: test-devices test-preload
+# Of the test bed, that what fails in it is a failure, and a machine that ends, too.
+.PHONY: test-bed-fails
+test-bed-fails:
+	go test -tags vmhost -v -run '^(TestGoTestRunsInside|TestMachineDies)$$' ./test/vm
+
+.PHONY: test-bed
+test-bed: ## Run all tests of the test bed: when test/vm has changed
+	@test/vm/setup
+	go test -tags vmhost -count 1 ./test/vm
+
+# What must hold at any moment is tried where two things can happen at the same time.
+moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)$$
+
+# TestMeter is not of any device, and a part of test-unit.
+.PHONY: test-devices test-preload test-moments test-vectors
 test-devices:
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestPreload$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack ./test/softroce
+	$(test_env) go test -tags vm -p 1 -v -skip '^(TestPreload|TestMeter)$$|$(moments)' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack ./test/softroce
 test-preload:
 	$(preload)
+test-moments:
+	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(vm) --smp 2" ./test/softroce
+test-vectors:
+	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(vm)" ./internal/probe/contract
+	for n in 4 8; do \
+		$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors $$n" ./test/softroce; \
+	done
 
 systemd_packages = systemd udev openssl bash zsh fish mandoc rpm
 systemd_env = RDMA_PACKAGES='$(CURDIR)/$(packages)' $(test_env)
@@ -209,9 +224,9 @@ fuzz: ## Fuzz everything that reads what comes from outside, for a minute each (
 	tools/fuzz $(time)
 
 .PHONY: test-fuzz
-test-fuzz: ## The same, for 3 seconds each, and the tests of tools/fuzz, if that has changed
+test-fuzz: ## The same, for 2 seconds each, and the tests of tools/fuzz, if that has changed
 	@tools/packages gcc libc6-dev libibverbs-dev
-	tools/fuzz 3s
+	tools/fuzz 2s
 	go test -tags fuzzing ./test/fuzzing
 
 seconds ?= 60
@@ -230,15 +245,15 @@ soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and inv
 bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and inventories beside rdma(8)
 	@test/vm/setup
 	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
-	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm)" ./test/softroce
-	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --memory 4096" ./internal/restrack
+	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm) --smp 2" ./test/softroce
+	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --smp 2 --memory 4096" ./internal/restrack
 
 .PHONY: bench-peers
 bench-peers: runs = 3
 bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
 	@test/vm/setup
 	$(peers) 'TestTable|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
-	$(peers) TestRealDevices -exec "$(vm) --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
+	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
 
 peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run
 

@@ -36,7 +36,7 @@ func TestVM(t *testing.T) {
 	port, trigger := freePort(t), freePort(t)
 	vm := running.Launch(
 		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
-		"--smp", "2", "--timeout", "1200", "--forward", port+":10879", "--forward", trigger+":10880",
+		"--timeout", "1200", "--forward", port+":10879", "--forward", trigger+":10880",
 		filepath.Join("testdata", "guest"), holder,
 		binary, "--config.file=testdata/config-vm.yaml",
 		"--probe.interval=5s", "--probe.timeout=2m", "--probe.max-backoff=5s", "--probe.concurrency=3",

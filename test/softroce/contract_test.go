@@ -166,7 +166,7 @@ func TestNotification(t *testing.T) {
 	e.terminate()
 }
 
-// TestManyVectors is for machines with more processors than the usual one has. The
+// TestManyVectors is for machines with more vectors than the usual one has, too. The
 // samples are no more than docs/metrics.md says.
 func TestManyVectors(t *testing.T) {
 	e := start(t, options{flags: []string{"--notification.samples=20"}})

@@ -26,6 +26,9 @@ const (
 	patience = 5 * time.Minute
 	// poll is the pause between two looks at it.
 	poll = 100 * time.Millisecond
+	// scrapePoll is that between two scrapes, which cost the emulated processor a good
+	// part of a shorter one.
+	scrapePoll = 3 * poll
 	// outputDelay is how long the output of an exporter that has ended is waited for.
 	// Only one that another process holds takes that long.
 	outputDelay = time.Minute
@@ -174,7 +177,12 @@ func (e *exporter) await(what string, cond func() bool) {
 
 func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(poll) {
+	awaitEvery(t, poll, what, cond)
+}
+
+func awaitEvery(t testing.TB, pause time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !cond(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v in vain for %s", patience, what)
 		}
@@ -186,7 +194,7 @@ func await(t testing.TB, what string, cond func() bool) {
 func (e *exporter) until(what string, cond func(metrics) bool) metrics {
 	e.t.Helper()
 	var m metrics
-	e.await(what, func() bool {
+	awaitEvery(e.t, scrapePoll, what, func() bool {
 		m = e.scrape()
 		return cond(m)
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,8 @@ func faultsLibrary(t *testing.T) string {
 type gate struct {
 	t *testing.T
 	e *exporter
+	// device is the one that the exporter probes, and baseline what was held of it before.
+	device, baseline string
 	// library is the one that each child loads, fifo what it reads, and log has what it
 	// did.
 	library, fifo, log string
@@ -41,13 +44,22 @@ type gate struct {
 	// since it does; nil if none does.
 	open  *os.File
 	shown metrics
+	// turn is held while a child works: those of several gates would be slow together,
+	// and a child has only so much time. With yields it is given up as soon as a fault
+	// has acted, since the child only waits then.
+	turn   *sync.Mutex
+	yields bool
 }
 
-// startGated starts an exporter whose children wait at a gate.
-func startGated(t *testing.T, flags ...string) *gate {
+// gatePoll is the pause between two looks at a gate. Where a processor is emulated, looking
+// costs.
+const gatePoll = 20 * time.Millisecond
+
+// startGated starts an exporter of one device whose children wait at a gate.
+func startGated(t *testing.T, device string, turn *sync.Mutex, flags ...string) *gate {
 	t.Helper()
 	dir := t.TempDir()
-	g := &gate{t: t, library: filepath.Join(dir, "libfaults.so"), fifo: filepath.Join(dir, "faults"), log: filepath.Join(dir, "log")}
+	g := &gate{t: t, device: device, turn: turn, library: filepath.Join(dir, "libfaults.so"), fifo: filepath.Join(dir, "faults"), log: filepath.Join(dir, "log")}
 	b, err := os.ReadFile(faultsLibrary(t))
 	if err == nil {
 		err = os.WriteFile(g.library, b, 0o755)
@@ -62,8 +74,9 @@ func startGated(t *testing.T, flags ...string) *gate {
 		wrap: []string{
 			"env", "LD_PRELOAD=" + g.library, "RDMA_FAULTS=" + g.fifo, "RDMA_FAULTS_LOG=" + g.log,
 		},
-		flags: flags,
+		flags: append([]string{"--device.include=" + device, "--discovery.interval=1m"}, flags...),
 	})
+	g.baseline = g.held(t)
 	t.Cleanup(func() {
 		if g.open != nil {
 			_ = g.open.Close()
@@ -72,13 +85,25 @@ func startGated(t *testing.T, flags ...string) *gate {
 	return g
 }
 
+// held is what the kernel says is held of the device.
+func (g *gate) held(t testing.TB) string {
+	t.Helper()
+	var lines strings.Builder
+	for line := range strings.Lines(resources(t)) {
+		if strings.Contains(line, fmt.Sprintf(`"ifname":%q`, g.device)) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
+}
+
 // await waits until a child waits at the gate.
 func (g *gate) await() {
 	g.t.Helper()
 	if g.open != nil {
 		return
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(gatePoll) {
 		// Without O_NONBLOCK this would wait for ever if no child came.
 		f, err := os.OpenFile(g.fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {
@@ -120,7 +145,7 @@ func (g *gate) pass(faults []string) bool {
 // seems to have a child that waits. It returns false if none does.
 func (g *gate) loaded(lines int) bool {
 	g.t.Helper()
-	for deadline := time.Now().Add(patience / 20); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience / 20); time.Now().Before(deadline); time.Sleep(gatePoll) {
 		if log := g.logged(); len(log) > 0 {
 			if want := fmt.Sprintf("loaded %d", lines); log[0] != want {
 				g.t.Fatalf("the library says %q, want %q", log[0], want)
@@ -146,19 +171,71 @@ func (g *gate) logged() []string {
 	return lines
 }
 
+// take waits for the gate's turn, which lasts until done is called, or until a fault has
+// acted.
+func (g *gate) take() (done func()) {
+	waited := !g.turn.TryLock()
+	if waited {
+		g.turn.Lock()
+	}
+	give := sync.OnceFunc(g.turn.Unlock)
+	defer func() {
+		if done == nil { // the test ends here
+			give()
+		}
+	}()
+	if waited && g.open != nil {
+		g.shown = g.e.scrape() // the child at the gate may be another one by now
+	}
+	if !g.yields {
+		return give
+	}
+	if err := os.RemoveAll(g.log); err != nil {
+		g.t.Fatal(err)
+	}
+	over := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(gatePoll):
+			}
+			// The first line says that the faults were read.
+			if b, err := os.ReadFile(g.log); err == nil && strings.Count(string(b), "\n") > 1 {
+				give()
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-watched
+		give()
+	}
+}
+
 // run has one run with these faults, and returns the metrics before and after it,
 // and what the library did in it.
 func (g *gate) run(faults ...string) (before, after metrics, acted []string) {
 	g.t.Helper()
 	const attempts = 5
-	for range attempts {
+	once := func() bool {
+		defer g.take()()
 		g.await()
 		before = g.shown
 		if !g.pass(faults) {
-			continue
+			return false
 		}
 		g.await()
-		n := g.shown.runs(active) - before.runs(active)
+		return true
+	}
+	for range attempts {
+		if !once() {
+			continue
+		}
+		n := g.shown.runs(g.device) - before.runs(g.device)
 		if n == 1 {
 			return before, g.shown, g.logged()[1:]
 		}

@@ -53,9 +53,16 @@ func add(t *testing.T) {
 	if _, err := os.Stat(devicePath(active)); err != nil {
 		output(t, "rdma", "link", "add", active, "type", "rxe", "netdev", activeNetdev)
 	}
-	await(t, "the port of "+active+" to be active", func() bool {
-		state, _ := os.ReadFile(devicePath(active) + "/ports/1/state")
-		gid, _ := os.ReadFile(devicePath(active) + "/ports/1/gids/1")
+	awaitPort(t, active)
+}
+
+// awaitPort waits until the port of a device is active, with the address of its network
+// device.
+func awaitPort(t *testing.T, device string) {
+	t.Helper()
+	await(t, "the port of "+device+" to be active", func() bool {
+		state, _ := os.ReadFile(devicePath(device) + "/ports/1/state")
+		gid, _ := os.ReadFile(devicePath(device) + "/ports/1/gids/1")
 		return strings.Contains(string(state), "ACTIVE") && strings.Contains(string(gid), ":ffff:")
 	})
 }

@@ -21,8 +21,9 @@ const (
 	// patience is how long the tests wait for what must happen some time. It says
 	// nothing of how long it should take.
 	patience = 5 * time.Minute
-	// poll is the pause between two looks at it.
-	poll = 200 * time.Millisecond
+	// poll is the pause between two looks at it, which cost the emulated processor a good
+	// part of a shorter one.
+	poll = 500 * time.Millisecond
 )
 
 // holderFile is the program that holds verbs objects, where any user can run it: the

@@ -171,6 +171,7 @@ func TestMisuse(t *testing.T) {
 		{},
 		{"--smp"},
 		{"--smp", "0", "true"},
+		{"--vectors=65", "true"},
 		{"--memory=all", "true"},
 		{"--timeout", "-1", "true"},
 		{"--memlock", "some", "true"},
@@ -258,7 +259,7 @@ func TestArgumentsEnvironmentAndDirectoryArePassed(t *testing.T) {
 
 func TestDevices(t *testing.T) {
 	r := newRunner(t)
-	got := r.run(t, "--smp=3", "--memlock", "64", "bash", "-ec",
+	got := r.run(t, "--smp=3", "--vectors=5", "--memlock", "64", "bash", "-ec",
 		`ulimit -l; nproc; ibv_devinfo -v; cat /sys/class/infiniband/rxe0/ports/1/gids/1; ls /dev/infiniband; ip -br address; modprobe dummy`)
 	if got.status != 0 {
 		t.Fatalf("status %d; stdout:\n%s\nstderr:\n%s", got.status, got.stdout, got.stderr)
@@ -271,7 +272,7 @@ func TestDevices(t *testing.T) {
 	if !found {
 		t.Fatalf("ibv_devinfo does not show rxe0 and rxe1:\n%s", got.stdout)
 	}
-	for _, want := range []string{"PORT_ACTIVE", "num_comp_vectors:\t\t3", "GID[  1]:\t\t::ffff:10.77.0.1, RoCE v2"} {
+	for _, want := range []string{"PORT_ACTIVE", "num_comp_vectors:\t\t5", "GID[  1]:\t\t::ffff:10.77.0.1, RoCE v2"} {
 		if !strings.Contains(active, want) {
 			t.Errorf("rxe0 lacks %q:\n%s", want, active)
 		}
@@ -599,7 +600,7 @@ func TestFails(t *testing.T) { t.Error("as it should") }
 	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
 	defer cancel()
 	// The go command splits -exec at spaces; a double-quoted part stays whole.
-	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet --smp 1`, ".")
+	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-exec", `"`+r.path+`" --quiet`, ".")
 	cmd.Dir = dir
 	cmd.Env = append(slices.Clone(r.env), "GOFLAGS=")
 	cmd.WaitDelay = time.Minute
