@@ -27,9 +27,9 @@ func (m *contractMetrics) declare(t *table) {
 	m.contractAborts = t.counter("rdma_contract_aborts_total", "runs",
 		"Runs of the contract run that did not go to their end, by the verb that they were in (none if in none).", "device", "outcome", "verb")
 	m.contractLastRun = t.gauge("rdma_contract_last_run_timestamp_seconds", "seconds since 1970",
-		"When the last finished run of the contract run was started.", "device")
+		"When the last finished contract run was started.", "device")
 	m.contractDuration = t.gauge("rdma_contract_duration_seconds", "seconds",
-		"Duration of the last run of the contract run, from the start of its child process to its end or to the moment it was given up.", "device")
+		"Duration of the last contract run, from the start of its child process to its end or to the moment it was given up.", "device")
 }
 
 // addContracts adds how a device keeps the contracts of the man pages.

@@ -109,7 +109,7 @@ func latency(port int, path state.LatencyPath, mode state.LatencyMode, vector in
 	return l
 }
 
-// contractRun is a run of the contract run in which every contract holds.
+// contractRun is a contract run in which every contract holds.
 func contractRun(device string) *state.Run {
 	r := &state.Run{
 		Kind: state.KindContract, Device: device, Started: started().Add(time.Minute),
@@ -135,7 +135,7 @@ func contractRun(device string) *state.Run {
 	return r
 }
 
-// contractsOf is what is known after a run of the contract run.
+// contractsOf is what is known after a contract run.
 func contractsOf(r *state.Run) *state.Contracts {
 	last := r.Kept()
 	last.Contracts = nil
@@ -191,7 +191,7 @@ func bare(device string) *state.Run {
 	return &state.Run{Kind: state.KindProbe, Device: device, Started: started(), Outcome: state.OutcomeOK, Info: info()}
 }
 
-// inventoryRun is a run of the inventory in which all goes well.
+// inventoryRun is an inventory in which all goes well.
 func inventoryRun(device string) *state.Run {
 	return &state.Run{
 		Kind: state.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
@@ -199,7 +199,7 @@ func inventoryRun(device string) *state.Run {
 	}
 }
 
-// resourcesOf is what is known after a run of the inventory that took an
+// resourcesOf is what is known after an inventory that took an
 // inventory.
 func resourcesOf(r *state.Run, i *state.Inventory) *state.Resources {
 	return &state.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}

@@ -18,15 +18,15 @@ func (m *inventoryMetrics) declare(t *table) {
 	m.findingsOf = t.gauge("rdma_findings", "findings",
 		"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge.", "device", "finding", "severity")
 	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
-		"Whether the last run of the inventory was ok.", "device")
+		"Whether the last inventory was ok.", "device")
 	m.inventoryStuck = t.gauge("rdma_inventory_stuck", "1 or 0",
 		"1 while a killed child process of the inventory has not ended, 0 otherwise. It outlives the device.", "device")
 	m.inventoryRuns = t.counter("rdma_inventory_runs_total", "runs",
-		"Finished runs of the inventory.", "device", "outcome")
+		"Finished inventories.", "device", "outcome")
 	m.inventoryLastRun = t.gauge("rdma_inventory_last_run_timestamp_seconds", "seconds since 1970",
-		"When the last finished run of the inventory was started.", "device")
+		"When the last finished inventory was started.", "device")
 	m.inventoryDuration = t.gauge("rdma_inventory_duration_seconds", "seconds",
-		"Duration of the last run of the inventory, from the start of its child process to its end or to the moment it was given up.", "device")
+		"Duration of the last inventory, from the start of its child process to its end or to the moment it was given up.", "device")
 	m.inventoryTaken = t.gauge("rdma_inventory_timestamp_seconds", "seconds since 1970",
 		"When the run was started that took the inventory from which the metrics of resources are: older than the last run if that took none.", "device")
 	m.inventoryIncomplete = t.gauge("rdma_inventory_incomplete", "always 1",

@@ -90,7 +90,7 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	addCgroups(b, name, i)
 }
 
-// addInventory adds how the last run of the inventory went.
+// addInventory adds how the last inventory went.
 func addInventory(b *builder, name string, r *state.Resources) {
 	b.truth(b.inventoryStuck, r.Stuck != nil, name)
 	if r.Last != nil {

@@ -461,7 +461,7 @@ func deviceRuns() []Panel {
 		stat(about{
 			at{8, 8},
 			"Verdicts are from",
-			"How long ago the last run of the contract run was started. Verdicts of a run that was broken off may be older.",
+			"How long ago the last contract run was started. Verdicts of a run that was broken off may be older.",
 			seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
 		stat(about{

@@ -457,7 +457,7 @@ type Vector struct {
 
 // Contracts is how the device keeps the contracts of the manual.
 type Contracts struct {
-	// The last finished run of the contract run; absent before the first.
+	// The last finished contract run; absent before the first.
 	Run *Run `json:"run,omitempty"`
 	// Why a contract run that is due is put off; absent if none is.
 	PutOff *Light `json:"put_off,omitempty"`
@@ -524,7 +524,7 @@ type Known struct {
 // Resources are the objects on a device by the kernel's account, of whichever
 // process.
 type Resources struct {
-	// The last finished run of the inventory; absent before the first.
+	// The last finished inventory; absent before the first.
 	Run *Run `json:"run,omitempty"`
 	// When the run was started that took the inventory of which all else is; absent if
 	// none did.

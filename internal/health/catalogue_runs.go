@@ -102,7 +102,7 @@ func runEntries() []Entry {
 			"If the message names a verb, the library of the provider crashed in it, and so will any program that calls it. If it names none, the process was killed from outside, could not be started, or crashed in a measurement, where verbs are not told one by one.",
 			"The log of the exporter has what the process wrote last (the command audit keeps none); `dmesg` tells of a crash (segfault) and of the OOM killer. Check that libibverbs, the libraries of the providers and the driver are of one release (`ibv_devinfo -d {device}` crashes as well if it is the provider), then "+vendor+"."),
 		entry(FindingRunAborted, string(state.OutcomeFailed), warning,
-			"The last run of the contract run went wrong as a whole, and nothing else says why.",
+			"The last contract run went wrong as a whole, and nothing else says why.",
 			"How the device keeps the contracts of the manual is not known, or was judged before.",
 			"The message has what failed. See the log of the exporter, and whether `ibv_devinfo -d {device}` works as the user that the exporter runs as."),
 

@@ -75,7 +75,7 @@ func (a *assessor) ended() {
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run",
-			message: fmt.Sprintf("The last run of the contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
+			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
 		})
 	}
 }
@@ -85,7 +85,7 @@ func (a *assessor) has(kind Kind) bool {
 	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
 }
 
-// condemned tells whether what ended the last run of the contract run is told as the
+// condemned tells whether what ended the last contract run is told as the
 // violation of the contract that was being judged.
 func condemned(c *state.Contracts) bool {
 	return c.Last != nil && c.Last.Judging != "" && slices.ContainsFunc(c.Verdicts, func(v state.Contract) bool {

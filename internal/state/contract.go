@@ -83,10 +83,10 @@ type Presumption struct {
 
 // Contracts is what is known of how a device keeps the contracts.
 type Contracts struct {
-	// Last is the last finished run of the contract run, without its verdicts.
+	// Last is the last finished contract run, without its verdicts.
 	Last *Run `json:"last,omitempty"`
 	// Verdicts are the latest on each contract, in the order of judgement.
 	Verdicts []Contract `json:"verdicts"`
-	// PutOff is why an inventory that is due waits; nil if none does.
+	// PutOff is why a contract run that is due waits; nil if none does.
 	PutOff *Light `json:"put_off,omitempty"`
 }

@@ -229,7 +229,7 @@ func IncompleteReasons() []IncompleteReason {
 
 // Resources is what is known of the objects on one device.
 type Resources struct {
-	// Last is the last finished run of the inventory, without its inventory.
+	// Last is the last finished inventory, without its inventory.
 	Last *Run `json:"last,omitempty"`
 	// Inventory is the latest inventory, taken by a run that was started at Taken.
 	// It is nil before the first.

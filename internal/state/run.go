@@ -35,7 +35,7 @@ type Run struct {
 	Probes []Probe `json:"probes,omitempty"`
 	// Calls are the calls of verbs that returned, in order.
 	Calls []Call `json:"-"`
-	// Contracts are the verdicts of a run of the contract run, in order.
+	// Contracts are the verdicts of a contract run, in order.
 	Contracts []Contract `json:"contracts,omitempty"`
 	// Judging is the contract that was being judged when the run ended; empty if
 	// none was.
@@ -43,7 +43,7 @@ type Run struct {
 	// Presumed is what the verdict on that contract is then; nil if nothing was
 	// said of it.
 	Presumed *Presumption `json:"presumed,omitempty"`
-	// Planned are the contracts that a run of the inventory set out to judge.
+	// Planned are the contracts that a contract run set out to judge.
 	Planned []Planned `json:"planned,omitempty"`
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.

@@ -188,7 +188,7 @@ func (a *taker) take(res result, looked []state.Context) {
 	}
 }
 
-// resources returns what is known after a run of the inventory, of which before is
+// resources returns what is known after an inventory, of which before is
 // what was known; nil for nothing.
 func resources(before *state.Resources, run *state.Run) *state.Resources {
 	if before == nil {

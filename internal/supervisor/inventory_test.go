@@ -158,7 +158,7 @@ func TestStockHangs(t *testing.T) {
 		if r.Last.Outcome != state.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
 		}
-		if n := b.logs("A run of the inventory on the device failed"); n != 3 {
+		if n := b.logs("An inventory on the device failed"); n != 3 {
 			t.Errorf("%d messages on failed inventories, want one a device:\n%s", n, b.log)
 		}
 		b.end()

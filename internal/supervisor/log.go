@@ -66,7 +66,7 @@ func (j *journal) lightens(run *state.Run) {
 	j.light = run.Light != nil
 }
 
-// contractRun logs a finished run of the contract run, without its verdicts.
+// contractRun logs a finished contract run, without its verdicts.
 func (j *journal) contractRun(run *state.Run, stderr string) {
 	if run.Outcome == state.OutcomeOK {
 		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
@@ -263,10 +263,10 @@ func (j *journal) note(run *state.Run) {
 	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
-// stocktaking logs a finished run of the inventory.
+// stocktaking logs a finished inventory.
 func (j *journal) stocktaking(run *state.Run, stderr string) {
 	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "A run of the inventory on the device failed")
+		j.failed(run, stderr, &j.classes, "An inventory on the device failed")
 		return
 	}
 	if len(j.classes) > 0 {

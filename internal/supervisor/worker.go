@@ -247,7 +247,7 @@ func latestVectors(before *state.Notification, run *state.Run) *state.Notificati
 	return after
 }
 
-// judged is probed for a run of the contract run. What the run itself did not live to
+// judged is probed for a contract run. What the run itself did not live to
 // say, the verdict on the contract that ended it, is added to it.
 func (w *worker) contractRun(res result) (change func(*state.DeviceState)) {
 	a := w.judge

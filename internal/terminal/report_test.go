@@ -186,3 +186,25 @@ func FuzzReport(f *testing.F) {
 		harmless(t, write(t, of(d), screen), screen)
 	})
 }
+
+// TestTogether: what is the same on several devices is told with what is to be done once,
+// and for which device that is said.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	leaks := func(name string) api.Device {
+		return ill(healthy(name), api.Finding{
+			Kind: health.FindingLeaked, Severity: api.SeverityCritical, Subject: "objects",
+			Message: "Left: 3 objects on " + name + ".", Action: "Stop: `--device.exclude=" + name + "`.",
+		})
+	}
+	got := write(t, of(leaks("mlx5_0"), leaks("mlx5_1")), terminal.Screen{})
+	const want = `
+CRITICAL  mlx5_0: objects (leaked)
+          Left: 3 objects on mlx5_0.
+          mlx5_1: objects (leaked)
+          Left: 3 objects on mlx5_1.
+          To do: (here for mlx5_0) Stop: ` + "`--device.exclude=mlx5_0`.\n"
+	if !strings.Contains(got, want) || strings.Count(got, "To do: ") != 1 {
+		t.Errorf("got\n%s\nwant it to have\n%s", got, want)
+	}
+}

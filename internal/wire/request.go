@@ -53,7 +53,9 @@ func ReadInput[S any](r io.Reader, settings S) (Input[S], error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return in, nil
 	}
-	if err := json.Unmarshal(b, &in); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
 		return in, fmt.Errorf("read the settings from standard input: %w", err)
 	}
 	return in, in.Request.validate()

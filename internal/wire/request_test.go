@@ -21,6 +21,7 @@ func TestReadInput(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", " \n": "",
 		"{":                           "unexpected end",
+		`{"provider":"simulated"}`:    "unknown field",
 		`{"request":{"turn":-1}}`:     "makes no sense",
 		`{"request":{"max_fill":-1}}`: "makes no sense",
 		`{"request":{"facts":{"absent":[{"subject":"\u0000"}]}}}`:         "no type of QP",

@@ -189,13 +189,13 @@ func TestContractIsInterrupted(t *testing.T) {
 	if got := m.violated("breaking"); !slices.Equal(got, []string{culprit}) {
 		t.Errorf("breaking violates %q", got)
 	}
-	const failed = "A run of the contract run on the device failed"
+	const failed = "A contract run on the device failed"
 	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
 		running.Eventually(t, fmt.Sprintf("the log says %q %d times", text, want), func() bool { return strings.Count(e.Log.String(), text) == want })
 	}
 }
 
-// By hand, the command contract writes a whole report; its settings can name
+// By hand, the command contract writes a whole report; a request can name
 // contracts to leave out.
 func TestContractByHand(t *testing.T) {
 	t.Parallel()
@@ -219,12 +219,12 @@ func TestContractByHand(t *testing.T) {
 		return all
 	}
 
-	run := judging("sim_ib0", `{"provider": "simulated"}`)
+	run := judging("sim_ib0", `{"settings": {"provider": "simulated"}}`)
 	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.Judging != "" {
 		t.Errorf("judged are %q, error %q", got, run.Error)
 	}
 	left := contracts()[2:]
-	run = judging("sim_siw0", fmt.Sprintf(`{"provider": "simulated", "judged": ["%s", "%s"]}`, contracts()[0], contracts()[1]))
+	run = judging("sim_siw0", fmt.Sprintf(`{"settings": {"provider": "simulated"}, "request": {"judged": ["%s", "%s"]}}`, contracts()[0], contracts()[1]))
 	if got := names(run); !slices.Equal(got, left) {
 		t.Errorf("judged are %q, want %q", got, left)
 	}
@@ -232,6 +232,6 @@ func TestContractByHand(t *testing.T) {
 	if run = judging("nope", ""); run.Error == "" || len(run.Contracts) != 0 {
 		t.Errorf("of a device that is not there: %+v", run)
 	}
-	r := invokeWith(t, `{"provider": "simulated", "probe": {"destroy_timeout": -1}}`, binary, t.TempDir(), "contract", "--device=sim_ib0")
+	r := invokeWith(t, `{"settings": {"provider": "simulated", "probe": {"destroy_timeout": -1}}}`, binary, t.TempDir(), "contract", "--device=sim_ib0")
 	refused(t, r, 1, "", []string{"probe.destroy_timeout is -1ns"})
 }

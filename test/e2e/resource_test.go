@@ -140,7 +140,7 @@ func TestResourceTrouble(t *testing.T) {
 // By hand, the command inventory writes a whole report of a simulated device.
 func TestInventoryByHand(t *testing.T) {
 	t.Parallel()
-	r := invokeWith(t, `{"provider": "simulated"}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
+	r := invokeWith(t, `{"settings": {"provider": "simulated"}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
 	if r.status != 0 || r.stderr != "" {
 		t.Errorf("status %d, standard error %q", r.status, r.stderr)
 	}
@@ -151,6 +151,6 @@ func TestInventoryByHand(t *testing.T) {
 	if i := run.Inventory; i == nil || len(i.Owners) != 1 || i.Owners[0].PID != 942 || i.Owners[0].Comm != "diod" {
 		t.Errorf("inventory %+v", run.Inventory)
 	}
-	r = invokeWith(t, `{"provider": "simulated", "profile": "ZGV2aWNlczogMw=="}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
+	r = invokeWith(t, `{"settings": {"provider": "simulated", "profile": "ZGV2aWNlczogMw=="}}`, binary, t.TempDir(), "inventory", "--device=sim_siw0")
 	refused(t, r, 1, "", []string{`"3" is not a list`})
 }

@@ -179,4 +179,4 @@ func listens(port int) bool {
 }
 
 // quietSettings are the settings of a child that measures no completions.
-const quietSettings = `{"provider":"libibverbs","probe":{"notification":{"samples":0}}}`
+const quietSettings = `{"settings":{"provider":"libibverbs","probe":{"notification":{"samples":0}}}}`
