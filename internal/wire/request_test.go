@@ -20,7 +20,7 @@ func TestReadInput(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"": "", " \n": "",
-		"{":                           "unexpected end",
+		"{":                           "unexpected EOF",
 		`{"provider":"simulated"}`:    "unknown field",
 		`{"request":{"turn":-1}}`:     "makes no sense",
 		`{"request":{"max_fill":-1}}`: "makes no sense",
