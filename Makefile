@@ -8,7 +8,7 @@ SHELL := /bin/bash
 # The revision is stamped below; asking git fails in a clone of another user. A
 # test has an hour, which only one that hangs needs; a machine has longer, so that the
 # test can tell where it hangs.
-export GOFLAGS := $(GOFLAGS) -buildvcs=false -timeout=60m
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath -timeout=60m
 
 bin := .cache/bin
 exporter := $(bin)/rdma_exporter

@@ -132,7 +132,7 @@ func TestKinds(t *testing.T) {
 			map[string]string{probeTimeout: "1", probeAbort: "1", contractTimeout: "0", contractAbort: ""},
 		},
 		{
-			"the contract contract run",
+			"the contract run",
 			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindContract, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "0", probeTimeout: "0", probeAbort: "",

@@ -45,7 +45,7 @@ func TestLight(t *testing.T) {
 	}
 }
 
-// TestLightContract: a contract contract run that is put off is no run of it.
+// TestLightContract: a contract run that is put off is no run of it.
 func TestLightContract(t *testing.T) {
 	t.Parallel()
 	c := collector.New(collector.Options{})

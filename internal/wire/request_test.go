@@ -19,7 +19,7 @@ func TestReadInput(t *testing.T) {
 		t.Errorf("%+v, error %v", in, err)
 	}
 	for text, want := range map[string]string{
-		"": "", " \n": "",
+		"": "", "\n": "",
 		"{":                           "unexpected EOF",
 		`{"provider":"simulated"}`:    "unknown field",
 		`{"request":{"turn":-1}}`:     "makes no sense",
