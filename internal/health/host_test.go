@@ -43,9 +43,9 @@ func TestHealth(t *testing.T) {
 		return []health.Finding{{Kind: kind, Severity: health.SeverityCritical, Message: message}}
 	}
 	well := changed(func(*state.DeviceState) {})
-	old := func(contracts, audit time.Duration) state.DeviceState {
+	old := func(contracts, inventory time.Duration) state.DeviceState {
 		return changed(func(d *state.DeviceState) {
-			d.Contracts.Last.Started, d.Resources.Last.Started = apitest.Now().Add(-contracts), apitest.Now().Add(-audit)
+			d.Contracts.Last.Started, d.Resources.Last.Started = apitest.Now().Add(-contracts), apitest.Now().Add(-inventory)
 		})
 	}
 	long := strings.Repeat("long ", 30) + "end."
@@ -74,13 +74,13 @@ func TestHealth(t *testing.T) {
 		{"long finding", well, says(health.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), health.Critical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
 		{"long sentence", well, says(health.FindingUnusable, long), health.Critical, long},
 		{"old contracts", old(3*time.Hour, time.Minute), nil, health.OK, "There is nothing to be done. Old: the contract run, started 3 h ago."},
-		{"old audit", old(time.Hour, 6*time.Minute), nil, health.OK, "There is nothing to be done. Old: the inventory, started 6 min ago."},
-		{"old audits", changed(func(d *state.DeviceState) {
+		{"an old inventory", old(time.Hour, 6*time.Minute), nil, health.OK, "There is nothing to be done. Old: the inventory, started 6 min ago."},
+		{"all old", changed(func(d *state.DeviceState) {
 			*d = old(49*time.Hour, 6*time.Minute)
 			d.Last.Probes[2].Status = state.StatusSkipped
 		}), nil, health.OK, "There is nothing to be done. Could not be probed: srq. Old: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
 		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), nil, health.Critical, "Process 7, which was killed, has not ended."},
-		{"stuck audit", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8, which was killed, has not ended."},
+		{"a stuck inventory", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8, which was killed, has not ended."},
 		{"skipped", changed(func(d *state.DeviceState) {
 			d.Last.Probes[2].Status, d.Last.Probes[4].Status = state.StatusSkipped, state.StatusSkipped
 		}), nil, health.OK, "There is nothing to be done. Could not be probed: srq, notification."},

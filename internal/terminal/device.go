@@ -38,7 +38,7 @@ func (p *page) device(place int, d *api.Device, top told) {
 	p.probes(d)
 	p.contracts(d.Contracts)
 	p.known(d)
-	p.audit(d.Resources)
+	p.inventory(d.Resources)
 	p.sizes(d)
 	p.latencies(d.Latencies)
 	p.ways(d.Ways)
@@ -225,8 +225,8 @@ func (p *page) known(d *api.Device) {
 	}
 }
 
-// audit writes how the inventory went.
-func (p *page) audit(r *api.Resources) {
+// inventory writes how the inventory went.
+func (p *page) inventory(r *api.Resources) {
 	if r == nil {
 		p.run("Resources", nil)
 		return

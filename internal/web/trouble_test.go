@@ -115,8 +115,8 @@ func TestKept(t *testing.T) {
 	}{
 		{"kept", func(*state.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
 		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated so far<`},
-		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last audit was not ok<`},
-		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last audit is old<`},
+		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last contract run was not ok<`},
+		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last contract run is old<`},
 		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},
 		{"violated", func(c *state.Contracts) { c.Verdicts[0].Verdict, c.Last = state.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
 	}

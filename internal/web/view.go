@@ -270,11 +270,11 @@ func (v deviceView) Kept() template.HTML {
 	case c.Run == nil:
 		return badgeLike("none known to be violated so far", string(api.HealthUnknown))
 	case c.Run.Outcome != state.OutcomeOK:
-		return badgeLike("none known to be violated: the last audit was not ok", string(api.HealthUnknown))
+		return badgeLike("none known to be violated: the last contract run was not ok", string(api.HealthUnknown))
 	case c.Holds == 0:
 		return badgeLike("none could be judged", string(api.HealthUnknown))
 	case c.Run.Stale:
-		return badgeLike("none known to be violated: the last audit is old", string(api.HealthUnknown))
+		return badgeLike("none known to be violated: the last contract run is old", string(api.HealthUnknown))
 	case c.KnownViolated > 0:
 		return badgeLike("none violated but as known of the driver", string(api.HealthOK))
 	default:
@@ -288,7 +288,7 @@ func (v deviceView) Blind() bool {
 	return r != nil && r.PIDsVisible != nil && !*r.PIDsVisible
 }
 
-// Outdated tells that what is known of objects is not of the last audit.
+// Outdated tells that what is known of objects is not of the last inventory.
 func (v deviceView) Outdated() bool {
 	r := v.Resources
 	return r != nil && r.Run != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Run.Started)

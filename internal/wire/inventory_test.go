@@ -76,7 +76,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestInventoryRefused makes sure that what no audit in its right mind writes is
+// TestInventoryRefused makes sure that what no inventory in its right mind writes is
 // not taken.
 func TestInventoryRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*state.Inventory){
@@ -140,7 +140,7 @@ func TestInventoryRefused(t *testing.T) {
 	}
 }
 
-// TestLargestInventory makes sure that what an audit of the largest host can tell is
+// TestLargestInventory makes sure that what an inventory of the largest host can tell is
 // read, in however long names.
 func TestLargestInventory(t *testing.T) {
 	const owners, contexts = 100, 256

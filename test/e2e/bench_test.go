@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkScrape scrapes the built exporter, with every device probed and
-// audited, over HTTP and without compression. It also tells how much memory the
+// looked at, over HTTP and without compression. It also tells how much memory the
 // exporter has resident and how many objects it allocates for one scrape.
 func BenchmarkScrape(b *testing.B) {
 	for _, devices := range []int{3, 64} {
@@ -24,7 +24,7 @@ func BenchmarkScrape(b *testing.B) {
 			e := start(b, "--provider=simulated", "--simulated.profile="+running.File(b, "profile.yaml", string(profile)),
 				"--probe.interval=10m", "--probe.concurrency=16")
 			e.ready(b)
-			running.Eventually(b, "every device is audited", func() bool {
+			running.Eventually(b, "every device is looked at", func() bool {
 				return e.scrape(b).sum("rdma_contract_runs_total") >= float64(devices)
 			})
 			before := e.scrape(b)

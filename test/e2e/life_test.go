@@ -60,7 +60,7 @@ func TestHangDelaysNothing(t *testing.T) {
 }
 
 // Children that hang take turns with the others when there are more of them than
-// may run at the same time; audits as well as probes.
+// may run at the same time; contract runs as well as probes.
 func TestManyHangsStarveNobody(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated",

@@ -15,7 +15,7 @@ import (
 // from then.
 func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
 	t.Helper()
-	running.Eventually(t, "each device is audited", func() bool {
+	running.Eventually(t, "each device is looked at", func() bool {
 		m := e.counts(t)
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return m.sum("rdma_inventory_runs_total", "device", device, "outcome", "ok") < 1
@@ -41,7 +41,7 @@ func (m metrics) found(device string) []string {
 	return kinds
 }
 
-// Without a word in the flags, the resources of simulated devices are audited like
+// Without a word in the flags, the resources of simulated devices are looked at like
 // those of real ones: who owns what, of how much, and nothing is wrong.
 func TestResources(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestResourceTrouble(t *testing.T) {
 	// The kernel's count is known even where the rest hangs.
 	m.want(t, 2, "rdma_resource_objects", "device", "inventory_incomplete.hang", "type", "qp", "owner", "unknown")
 	if m.sum("rdma_inventory_runs_total", "device", "inventory_incomplete.hang", "outcome", "timeout") == 0 {
-		t.Error("the audit that hangs was not killed")
+		t.Error("the inventory that hangs was not killed")
 	}
 }
 

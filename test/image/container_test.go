@@ -31,7 +31,7 @@ import (
 const devices = 2
 
 // flags are those of every exporter here. Each device is probed and judged once, so
-// that later audits find nothing of the exporter's own children; and what is given up,
+// that later inventories find nothing of the exporter's own children; and what is given up,
 // left out or killed after a time is not to be in a virtual machine without help of the
 // processor.
 var flags = []string{
@@ -294,7 +294,7 @@ func (c *container) stop(t *testing.T) {
 }
 
 // settled returns the metrics of an exporter once it has probed and judged each device,
-// and audited it after that.
+// and looked at it after that.
 func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -305,7 +305,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 		if m, problem = scraped(&client, address); problem != nil {
 			continue
 		}
-		problem = fmt.Errorf("probes %v, contracts %v, audits %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_inventory_last_run_timestamp_seconds"])
+		problem = fmt.Errorf("probes %v, contracts %v, inventories %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_inventory_last_run_timestamp_seconds"])
 		if len(m["rdma_contract_duration_seconds"].GetMetric()) < devices {
 			continue
 		}

@@ -77,14 +77,14 @@ func addMemory(t *testing.T, table *table, situation string, ours, theirs *serve
 	}
 }
 
-// settle waits until an exporter has probed and audited all devices.
+// settle waits until an exporter has probed and looked at all devices.
 func settle(t *testing.T, s *server, devices int, contracts bool) {
 	t.Helper()
 	want := []string{"rdma_probe_runs_total", "rdma_inventory_runs_total"}
 	if contracts {
 		want = append(want, "rdma_contract_runs_total")
 	}
-	await(t, fmt.Sprintf("%d devices to be probed and audited", devices), func() bool {
+	await(t, fmt.Sprintf("%d devices to be probed and looked at", devices), func() bool {
 		text := s.text(t)
 		for _, name := range want {
 			if sum(text, name) < float64(devices) {

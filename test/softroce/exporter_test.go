@@ -56,9 +56,9 @@ type options struct {
 }
 
 // standing are the flags of every exporter that has no others of these names: it
-// probes every second, audits nothing, and notices devices quickly. An event is
+// probes every second, takes no inventory, and notices devices quickly. An event is
 // waited for so long that it is not missed while the machine stands still for want
-// of a processor, each measurement comes to its end, and a run or an audit may take as
+// of a processor, each measurement comes to its end, and a run or an inventory may take as
 // long as that can make it.
 func standing() []string {
 	return append(

@@ -286,7 +286,7 @@ func isKilled(t *testing.T, pid int) bool {
 	return false
 }
 
-// Killed at any moment of a run or an audit, the exporter leaves nothing behind.
+// Killed at any moment of a run or an inventory, the exporter leaves nothing behind.
 func TestExporterIsKilledAtAnyMoment(t *testing.T) {
 	const kills = 10
 	before := resources(t)

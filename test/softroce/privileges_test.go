@@ -71,7 +71,7 @@ func TestWithoutPrivileges(t *testing.T) {
 				t.Logf("%s: %v runs, %v ok; skipped %v; failed calls %v", device, m.runs(device), m.runs(device, "ok"),
 					m.find("rdma_probe_skipped", "device", device), m.find("rdma_verbs_call_failures_total", "device", device))
 			}
-			// The audit leaves nothing unsaid either.
+			// The inventory leaves nothing unsaid either.
 			if n := len(m.find("rdma_contract_violated", "device", active)); n != contracts {
 				t.Errorf("%d contracts were judged", n)
 			}

@@ -37,7 +37,7 @@ const (
 	// emulated in software.
 	probing = "--probe.interval=1h --probe.jitter=0 --probe.timeout=90s --inventory.timeout=90s --contract.timeout=3m" +
 		" --notification.deadline=5s --notification.budget=20s"
-	// once has it audited once, too.
+	// once has it looked at once, too.
 	once = probing + " --inventory.interval=1h"
 	// quick leaves out what takes long.
 	quick = once + " --notification.samples=0 --contract.interval=0s --device.include=" + active
@@ -217,7 +217,7 @@ func (s samples) names() []string {
 // keys are the samples without their values.
 func (s samples) keys() []string { return slices.Sorted(maps.Keys(s)) }
 
-// done waits until each of the devices was probed and audited, and returns what the
+// done waits until each of the devices was probed and looked at, and returns what the
 // exporter tells then.
 func done(t testing.TB, devices ...string) samples {
 	t.Helper()
