@@ -1,5 +1,10 @@
 package collector
 
+import (
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
 // inventoryMetrics are the metrics of how inventories went, and what is wrong.
 type inventoryMetrics struct {
 	findingsOf             *family
@@ -33,4 +38,36 @@ func (m *inventoryMetrics) declare(t *table) {
 		"A type of object that could not be looked at one by one, and why: what only that tells is absent for it.", "device", "type", "reason")
 	m.inventoryPIDVisibility = t.gauge("rdma_inventory_pid_visibility", "1 or 0",
 		"Whether the exporter sees the processes of the whole host; if not, owners and orphans are not known. By the newest inventory of any device.")
+}
+
+// addInventory adds how the last inventory went.
+func addInventory(b *builder, name string, r *state.Resources) {
+	b.truth(b.inventoryStuck, r.Stuck != nil, name)
+	if r.Last != nil {
+		b.truth(b.inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
+		b.gauge(b.inventoryDuration, r.Last.Duration.Seconds(), name)
+		addTime(b, b.inventoryLastRun, name, r.Last.Started)
+	}
+	if r.Inventory != nil {
+		addTime(b, b.inventoryTaken, name, r.Taken)
+	}
+}
+
+// addFindings counts the findings about a device. There is zero for all others that
+// there could be, so that alerts see the change: for a device that is not present, for
+// which none are named, there is only what still holds.
+func addFindings(b *builder, name string, findings []health.Finding, all ...health.Finding) {
+	for _, f := range all {
+		b.gauge(b.findingsOf, 0, name, string(f.Kind), string(f.Severity))
+	}
+	type key struct {
+		kind     health.Kind
+		severity health.Severity
+	}
+	counts := make(map[key]int)
+	for n := range findings {
+		k := key{findings[n].Kind, findings[n].Severity}
+		counts[k]++
+		b.gauge(b.findingsOf, float64(counts[k]), name, string(k.kind), string(k.severity))
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -90,19 +89,6 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	addCgroups(b, name, i)
 }
 
-// addInventory adds how the last inventory went.
-func addInventory(b *builder, name string, r *state.Resources) {
-	b.truth(b.inventoryStuck, r.Stuck != nil, name)
-	if r.Last != nil {
-		b.truth(b.inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
-		b.gauge(b.inventoryDuration, r.Last.Duration.Seconds(), name)
-		addTime(b, b.inventoryLastRun, name, r.Last.Started)
-	}
-	if r.Inventory != nil {
-		addTime(b, b.inventoryTaken, name, r.Taken)
-	}
-}
-
 // addResourceLimits adds how many objects of each type the device allows, of those
 // types that it has a limit for.
 func addResourceLimits(b *builder, name string, info *state.Device) {
@@ -174,23 +160,4 @@ func limitOrInf(n int64) float64 {
 		return math.Inf(1)
 	}
 	return float64(n)
-}
-
-// addFindings counts the findings about a device. There is zero for all others that
-// there could be, so that alerts see the change: for a device that is not present, for
-// which none are named, there is only what still holds.
-func addFindings(b *builder, name string, findings []health.Finding, all ...health.Finding) {
-	for _, f := range all {
-		b.gauge(b.findingsOf, 0, name, string(f.Kind), string(f.Severity))
-	}
-	type key struct {
-		kind     health.Kind
-		severity health.Severity
-	}
-	counts := make(map[key]int)
-	for n := range findings {
-		k := key{findings[n].Kind, findings[n].Severity}
-		counts[k]++
-		b.gauge(b.findingsOf, float64(counts[k]), name, string(k.kind), string(k.severity))
-	}
 }
