@@ -25,15 +25,15 @@ func keep(p, before *state.Probe) {
 	looked := subjects(p)
 	left := func(subject string) bool { return !slices.Contains(looked, subject) }
 
-	p.CQs = carried(before.CQs, p.CQs, func(c state.CQSize) string { return c.Profile }, keepAll)
-	p.QPs = carried(before.QPs, p.QPs, func(q state.QPSize) string { return q.Type + " " + q.Profile }, keepAll)
+	p.CQs = carried(before.CQs, p.CQs, cqKey, keepAll)
+	p.QPs = carried(before.QPs, p.QPs, qpKey, keepAll)
 	p.Inline = carried(before.Inline, p.Inline, func(i state.InlineMax) string { return i.Type }, keepAll)
-	p.Memory = carried(before.Memory, p.Memory, func(m state.Memory) string { return m.Object + " " + m.Profile }, keepAll)
-	p.Clamps = carried(before.Clamps, p.Clamps, func(c state.Clamp) string { return c.Subject + " " + c.Profile + " " + c.Attribute },
+	p.Memory = carried(before.Memory, p.Memory, memoryKey, keepAll)
+	p.Clamps = carried(before.Clamps, p.Clamps, clampKey,
 		func(c state.Clamp) bool { return left(c.Subject + " " + c.Profile) })
-	p.Known = carried(before.Known, p.Known, func(k state.KnownShortfall) string { return k.Subject + " " + k.Message },
+	p.Known = carried(before.Known, p.Known, knownKey,
 		func(k state.KnownShortfall) bool { return left(k.Subject) })
-	p.Skips = carried(before.Skips, p.Skips, func(s state.Skip) string { return s.Subject + " " + string(s.Reason) },
+	p.Skips = carried(before.Skips, p.Skips, skipKey,
 		func(s state.Skip) bool { return left(s.Subject) })
 	p.Failures = carried(before.Failures, p.Failures, func(f state.Failure) string { return f.Subject + " " + f.Verb + " " + f.Message },
 		func(f state.Failure) bool { return left(f.Subject) })

@@ -74,19 +74,19 @@ func (r *rounds) take(run *state.Run) (kept *state.Run, changes []string) {
 // carry adds to what a probe found what it had found before and did not look at in this
 // turn.
 func carry(p, before *state.Probe, t *state.Turn) {
-	p.CQs = carried(before.CQs, p.CQs, func(c state.CQSize) string { return c.Profile },
+	p.CQs = carried(before.CQs, p.CQs, cqKey,
 		func(c state.CQSize) bool { return !t.Created("cq", c.Profile) })
 	p.SRQs = carried(before.SRQs, p.SRQs, func(s state.SRQSize) string { return s.Profile },
 		func(s state.SRQSize) bool { return !t.Created("srq", s.Profile) })
-	p.QPs = carried(before.QPs, p.QPs, func(q state.QPSize) string { return q.Type + " " + q.Profile },
+	p.QPs = carried(before.QPs, p.QPs, qpKey,
 		func(q state.QPSize) bool { return !t.Created("qp_"+q.Type, q.Profile) })
 	p.InlineSends = carried(before.InlineSends, p.InlineSends, func(s state.InlineSend) string { return s.Type },
 		func(state.InlineSend) bool { return true })
-	p.Memory = carried(before.Memory, p.Memory, func(m state.Memory) string { return m.Object + " " + m.Profile },
+	p.Memory = carried(before.Memory, p.Memory, memoryKey,
 		func(m state.Memory) bool { return !t.Created(m.Object, m.Profile) })
-	p.Clamps = carried(before.Clamps, p.Clamps, func(c state.Clamp) string { return c.Subject + " " + c.Profile + " " + c.Attribute },
+	p.Clamps = carried(before.Clamps, p.Clamps, clampKey,
 		func(c state.Clamp) bool { return !t.Created(c.Subject, c.Profile) })
-	p.Known = carried(before.Known, p.Known, func(k state.KnownShortfall) string { return k.Subject + " " + k.Message },
+	p.Known = carried(before.Known, p.Known, knownKey,
 		func(k state.KnownShortfall) bool { return !t.Created(objectOf(p.Name, k.Subject)) })
 
 	// Of a port that no longer reaches itself nothing is known any more.
@@ -103,7 +103,7 @@ func carry(p, before *state.Probe, t *state.Turn) {
 		func(l state.Latency) bool {
 			return !t.Measured(&l) && (l.Path != state.PathLoopback || reached(l.Port))
 		})
-	p.Skips = carried(before.Skips, p.Skips, func(s state.Skip) string { return s.Subject + " " + string(s.Reason) },
+	p.Skips = carried(before.Skips, p.Skips, skipKey,
 		func(s state.Skip) bool {
 			if !t.Created(objectOf(p.Name, s.Subject)) {
 				return true
@@ -157,3 +157,11 @@ func carried[T any](before, now []T, key func(T) string, keep func(T) bool) []T 
 	}
 	return list
 }
+
+// What tells items of a list apart.
+func cqKey(c state.CQSize) string            { return c.Profile }
+func qpKey(q state.QPSize) string            { return q.Type + " " + q.Profile }
+func memoryKey(m state.Memory) string        { return m.Object + " " + m.Profile }
+func clampKey(c state.Clamp) string          { return c.Subject + " " + c.Profile + " " + c.Attribute }
+func knownKey(k state.KnownShortfall) string { return k.Subject + " " + k.Message }
+func skipKey(s state.Skip) string            { return s.Subject + " " + string(s.Reason) }
