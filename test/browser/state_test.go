@@ -208,7 +208,7 @@ func states() []scene {
 		{
 			name:    "starting",
 			verdict: "have not been listed yet",
-			start:   made(nil),
+			start:   made(assessed(nil)),
 			says:    []string{"have not been listed yet", "Wait"},
 		},
 		{
