@@ -342,7 +342,7 @@ func scraped(client *http.Client, address string) (map[string]*dto.MetricFamily,
 
 // same are the metrics whose values are compared too. Those of the others are times,
 // counts, latencies and what follows from them, and the process's own.
-var same = regexp.MustCompile(`^rdma_(devices|device_.*|port_.*|probe_success|probe_skipped|probe_.*_(requested|actual|queried)|probe_qp_max_inline_bytes|contract_violated|contract_skipped|audit_success|audit_findings|inventory_incomplete|audit_pid_visibility|resource_.*)$`)
+var same = regexp.MustCompile(`^rdma_(devices|device_.*|port_.*|probe_success|probe_skipped|probe_.*_(requested|actual|queried)|probe_qp_max_inline_bytes|contract_violated|contract_skipped|inventory_success|findings|inventory_incomplete|inventory_pid_visibility|resource_.*)$`)
 
 // chance is a finding that comes of latencies.
 const chance = `finding="slow_vector"`
