@@ -244,7 +244,7 @@ audit that it has.
 The key `+"`findings`"+` of the configuration file has them. What is not set keeps its default:
 
 `+"```yaml"+`
-inventory:
+findings:
   near_limit: {warning: %v, critical: %v}
   cgroup_near_limit: {warning: %v, critical: %v}
   memlock_near_limit: {warning: %v, critical: %v}

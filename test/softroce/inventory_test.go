@@ -415,7 +415,7 @@ func (e *exporter) stopNamespace() {
 // they are gone.
 func TestInventoryOrphans(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yml")
-	if err := os.WriteFile(config, []byte("inventory: {orphan_age: 1s}\n"), 0o644); err != nil {
+	if err := os.WriteFile(config, []byte("findings: {orphan_age: 1s}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	e := start(t, options{flags: append(inventory(), "--config.file="+config)})
