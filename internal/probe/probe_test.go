@@ -120,7 +120,7 @@ func untimed(t *testing.T, list []state.Latency) {
 	}
 }
 
-// TestPortStates: package report knows each state that package verbs can tell,
+// TestPortStates: package state knows each state that package verbs can tell,
 // and takes the name of any other.
 func TestPortStates(t *testing.T) {
 	var names []string
@@ -128,7 +128,7 @@ func TestPortStates(t *testing.T) {
 		names = append(names, s.String())
 	}
 	if want := state.PortStates(); !slices.Equal(names, want) {
-		t.Errorf("verbs has %q, report %q", names, want)
+		t.Errorf("verbs has %q, state %q", names, want)
 	}
 	var out bytes.Buffer
 	w := wire.NewWriter(&out)
