@@ -1,4 +1,4 @@
-// Package inventory takes stock of the objects on one device: what the kernel
+// Package inventory counts the objects on one device: what the kernel
 // tracks, by type, state and owner, and what is left of children of the exporter
 // that have ended. It opens no device and changes nothing.
 package inventory
@@ -33,7 +33,7 @@ type People interface {
 	RDMAController(cgroup string) ([]owner.CgroupUse, error)
 }
 
-// Options says what to take stock of, and what that may cost.
+// Options says what to inventory, and what that may cost.
 type Options struct {
 	Tables Tables
 	People People
@@ -53,7 +53,7 @@ type Options struct {
 	Out *wire.Writer
 }
 
-// Run takes stock of a device once and ends the report. Before it looks at anything
+// Run inventories a device once and ends the report. Before it looks at anything
 // it reports what the kernel counts, for the case that it does not come to its end.
 // That the device is not there, or that the kernel does not even tell how many
 // objects it has, is told by the end of the report. An error is returned only if the report could not be
@@ -64,10 +64,10 @@ func Run(ctx context.Context, o Options) error {
 		end.Error = err.Error()
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("take stock of %s: %w", o.Device, err)
+		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
 	if err := o.Out.End(end); err != nil {
-		return fmt.Errorf("take stock of %s: %w", o.Device, err)
+		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func run(all context.Context, o Options) error {
 		return fmt.Errorf("ask which processes can be seen: %w", err)
 	}
 	// Told at once, so that it is known even if what follows hangs in the driver.
-	counted := newStock(o, index, summary)
+	counted := newCount(o, index, summary)
 	for _, t := range order() {
 		counted.incomplete(t, state.IncompleteTimeout, "the inventory did not come to its end")
 	}
@@ -101,7 +101,7 @@ func run(all context.Context, o Options) error {
 		return err
 	}
 
-	s := newStock(o, index, summary)
+	s := newCount(o, index, summary)
 	for _, t := range order() {
 		if err := s.read(ctx, t); err != nil {
 			return err
@@ -147,7 +147,7 @@ const attempts = 3
 var errTooMany = errors.New("too many objects")
 
 // read reads one table. An error is returned only if the device is no more.
-func (s *stock) read(ctx context.Context, t restrack.Type) error {
+func (s *count) read(ctx context.Context, t restrack.Type) error {
 	counted, known := s.summary[t.String()]
 	if known && counted > s.o.MaxObjects {
 		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
@@ -210,7 +210,7 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 // passedOver reports whether a reading that seems whole shows less than the kernel
 // counts, both before and after it. Where objects are destroyed meanwhile, the kernel
 // passes over others without a word: it goes on by position.
-func (s *stock) passedOver(ctx context.Context, got *tally) bool {
+func (s *count) passedOver(ctx context.Context, got *tally) bool {
 	name := got.typ.String()
 	counted, known := s.summary[name]
 	if !known || got.objects >= counted {
@@ -231,7 +231,7 @@ func (s *stock) passedOver(ctx context.Context, got *tally) bool {
 
 // confirm asks for each context that is looked for and is not among those that were
 // found: while a table changes, a reading of it can pass over a row.
-func (s *stock) confirm(ctx context.Context, contexts *tally) error {
+func (s *count) confirm(ctx context.Context, contexts *tally) error {
 	for id := range s.look {
 		if contexts.left[id] > 0 {
 			continue

@@ -150,7 +150,7 @@ func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	return p.uses[cgroup], nil
 }
 
-// take returns the run that taking stock reports. Of its budget only waits take
+// take returns the run that an inventory reports. Of its budget only waits take
 // any, however busy the host is.
 func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *state.Run {
 	t.Helper()

@@ -22,7 +22,7 @@ type Inventory struct {
 	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
 	// PassingErrors are the queue pairs in the state err or sqe that are no sign of
 	// trouble: those of processes of the exporter, which break some on purpose for a
-	// moment, and those of processes that ended while stock was taken.
+	// moment, and those of processes that ended during the inventory.
 	PassingErrors int64 `json:"passing_errors,omitempty"`
 	// CQEntries and MRBytes sum up sizes.
 	CQEntries []OwnerSum `json:"cq_entries,omitempty"`

@@ -17,8 +17,8 @@ const maxTracked = 1 << 16
 // untold stands for the type or state of a queue pair that the kernel does not tell.
 const untold = "unknown"
 
-// stock is what was found on one device.
-type stock struct {
+// count is what was found on one device.
+type count struct {
 	o     Options
 	index uint32
 	// summary is how many objects of a type there are by the kernel's own count.
@@ -64,8 +64,8 @@ type tally struct {
 	left map[uint32]int64
 }
 
-func newStock(o Options, index uint32, summary map[string]int64) *stock {
-	s := &stock{
+func newCount(o Options, index uint32, summary map[string]int64) *count {
+	s := &count{
 		o: o, index: index, summary: summary,
 		domains: make(map[uint32]uint32), threads: make(map[uint32]uint32),
 		look: make(map[uint32]bool),
@@ -86,7 +86,7 @@ func newTally(t restrack.Type) *tally {
 }
 
 // incomplete notes that a table was not read, and what is known of it even so.
-func (s *stock) incomplete(t restrack.Type, reason state.IncompleteReason, detail string) {
+func (s *count) incomplete(t restrack.Type, reason state.IncompleteReason, detail string) {
 	s.mark(t, reason, detail)
 	if n, known := s.summary[t.String()]; known {
 		s.uncounted = append(s.uncounted, state.ObjectCount{Type: t.String(), Owner: state.OwnerUnknown, Objects: n})
@@ -95,13 +95,13 @@ func (s *stock) incomplete(t restrack.Type, reason state.IncompleteReason, detai
 
 // mark notes that a table could not be read, or not reliably, in place of what was
 // noted of it before.
-func (s *stock) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
+func (s *count) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
 	s.marks = slices.DeleteFunc(s.marks, func(m state.Incomplete) bool { return m.Type == t.String() })
 	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
 // take adds an object to a tally. The object is not kept.
-func (s *stock) take(to *tally, obj *restrack.Object) {
+func (s *count) take(to *tally, obj *restrack.Object) {
 	to.objects++
 	size := int64(0)
 	switch obj.Type {
@@ -154,7 +154,7 @@ func (t *tally) add(to map[uint32]int64, key uint32) {
 }
 
 // context returns the context that a user object belongs to.
-func (s *stock) context(obj *restrack.Object) (id uint32, known bool) {
+func (s *count) context(obj *restrack.Object) (id uint32, known bool) {
 	switch {
 	case obj.Type == restrack.CTX:
 		return obj.ID, obj.HasID
@@ -169,7 +169,7 @@ func (s *stock) context(obj *restrack.Object) (id uint32, known bool) {
 }
 
 // fills looks whether a completion queue is larger than what uses it can fill.
-func (s *stock) fills(to *tally, obj *restrack.Object) {
+func (s *count) fills(to *tally, obj *restrack.Object) {
 	if !obj.HasUsers || !obj.HasEntries || obj.Users > 0 && s.o.MaxFill <= 0 {
 		return
 	}
@@ -188,7 +188,7 @@ func (s *stock) fills(to *tally, obj *restrack.Object) {
 
 // inventory sums up what was found, and has people find out who the owners are,
 // which is not needed where nothing was looked at.
-func (s *stock) inventory(people *census, visible bool) state.Inventory {
+func (s *count) inventory(people *census, visible bool) state.Inventory {
 	i := state.Inventory{
 		Index: s.index, PIDsVisible: visible, Incomplete: s.marks,
 		Objects: slices.Clone(s.uncounted),

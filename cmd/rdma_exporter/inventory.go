@@ -27,8 +27,8 @@ const (
 	inventoryMemory = 64 << 20
 )
 
-// takeStock is the command inventory.
-func takeStock(ctx context.Context, o *options, std stdio) error {
+// takeInventory is the command inventory.
+func takeInventory(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(inventoryMemory)
 	giveWay()
 	in, err := readInput(o, std.in)
