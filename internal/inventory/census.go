@@ -72,6 +72,12 @@ func (c *census) own(thread uint32) bool {
 	return ours
 }
 
+// gone tells whether a thread was asked for, and had ended by then.
+func (c *census) gone(thread uint32) bool {
+	pid, asked := c.processes[thread]
+	return asked && pid == 0
+}
+
 // count finds the largest owners of objects of a type, given how many each thread
 // created, and returns how many are those of others.
 func (c *census) count(typ string, threads map[uint32]int64) (others int64) {

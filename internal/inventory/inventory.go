@@ -202,6 +202,7 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 		s.incomplete(got, state.IncompleteFailed, err.Error())
 		return nil
 	}
+	s.settle(ctx, got)
 	s.tallies = append(s.tallies, got)
 	if t == restrack.CTX {
 		return s.confirm(ctx, got)

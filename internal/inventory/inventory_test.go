@@ -34,6 +34,8 @@ type tables struct {
 	// passedOver are objects that are there and that a reading does not show.
 	passedOver map[restrack.Type][]restrack.Object
 	getErr     error
+	// closed are contexts that are there no more when they are asked for.
+	closed map[uint32]bool
 	// skips is how many objects a reading does not show.
 	skips map[restrack.Type]func(attempt int) int
 	// devicesErr and summaryErr fail what comes first.
@@ -103,7 +105,7 @@ func (k *tables) Get(ctx context.Context, i uint32, t restrack.Type, id uint32) 
 		return restrack.Object{}, fmt.Errorf("asked of device %d", i)
 	}
 	for _, o := range slices.Concat(k.objects[t], k.passedOver[t]) {
-		if o.HasID && o.ID == id {
+		if o.HasID && o.ID == id && !k.closed[id] {
 			return o, nil
 		}
 	}
@@ -457,6 +459,35 @@ func TestOwnChildren(t *testing.T) {
 		i = take(t, &k, family(), options).Inventory
 		got := [2]int64{count("qp", state.OwnerUnknown), count("qp", state.OwnerExporter)}
 		wantEqual(t, name+": queue pairs of nobody knows whom, and of the exporter", got, [2]int64{tt.unknown, tt.child})
+	}
+}
+
+// TestEndedMeanwhile makes sure that objects are not counted whose process ended between
+// the reading of the table and the question whose they are, and that those are whose
+// process cannot be seen, or of whose process only a thread has ended.
+func TestEndedMeanwhile(t *testing.T) {
+	const ended, hidden = 999, 998
+	k := &tables{
+		objects: map[restrack.Type][]restrack.Object{
+			restrack.CTX: {{ID: 1, HasID: true, Thread: ended}, {ID: 2, HasID: true, Thread: hidden}},
+			restrack.PD: {
+				{ID: 51, HasID: true, Context: 1, HasContext: true, Thread: ended},
+				{ID: 52, HasID: true, Context: 2, HasContext: true, Thread: hidden},
+			},
+			restrack.QP: slices.Concat(
+				times(3, restrack.Object{PD: 51, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
+				times(1100, restrack.Object{PD: 52, HasPD: true, Thread: hidden, QPType: "rc", QPState: "rts"}),
+			),
+		},
+		closed: map[uint32]bool{1: true},
+	}
+	i := take(t, k, family(), func(o *inventory.Options) { o.MaxObjects = 2000 }).Inventory
+	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{{Type: "rc", State: "rts", Objects: 1100}})
+	wantEqual(t, "others", i.Others, []state.TypeCount{
+		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 1100},
+	})
+	if i.Ownerless != nil || i.Incomplete != nil {
+		t.Errorf("ownerless %v, incomplete %v", i.Ownerless, i.Incomplete)
 	}
 }
 

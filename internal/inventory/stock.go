@@ -2,8 +2,11 @@ package inventory
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
+	"syscall"
 
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
@@ -13,6 +16,9 @@ import (
 // domains, whatever the host does. Objects of further ones count as those of other
 // owners.
 const maxTracked = 1 << 16
+
+// maxLate bounds how many objects of a table are kept because their thread has ended.
+const maxLate = 1 << 10
 
 // untold stands for the type or state of a queue pair that the kernel does not tell.
 const untold = "unknown"
@@ -46,6 +52,8 @@ type tally struct {
 	typ          restrack.Type
 	objects      int64
 	user, kernel int64
+	// late are objects of which it has to be asked whether they are still there.
+	late []restrack.Object
 	// own are the objects of the exporter's children, of which nothing else is counted.
 	own        int64
 	queuePairs map[[2]string]int64
@@ -116,20 +124,52 @@ func (s *stock) mark(t restrack.Type, reason state.IncompleteReason, detail stri
 	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
-// take adds an object to a tally. The object is not kept.
+// take adds an object to a tally, or keeps it until its context is asked for. Whose it is
+// is asked at once.
 func (s *stock) take(to *tally, obj *restrack.Object) {
 	to.objects++
 	context, known := s.context(obj)
 	if obj.Type == restrack.PD && !obj.Kernel && obj.HasID && known && len(s.domains) < maxTracked {
 		s.domains[obj.ID] = context
 	}
-	if !obj.Kernel && (s.people.own(obj.Thread) || obj.Thread == 0 && known && s.own[context]) {
+	switch {
+	case obj.Kernel:
+	case s.people.own(obj.Thread), obj.Thread == 0 && known && s.own[context]:
 		to.own++
 		if known && len(s.own) < maxTracked {
 			s.own[context] = true
 		}
 		return
+	case known && s.people.gone(obj.Thread) && len(to.late) < maxLate:
+		to.late = append(to.late, *obj)
+		return
 	}
+	s.count(to, obj, context, known)
+}
+
+// settle counts those objects of a table whose thread had ended by the time that it was
+// asked for, as far as they are still there. As a rule its process has ended, a child of
+// the exporter for one, and all of its objects with it.
+func (s *stock) settle(ctx context.Context, to *tally) {
+	there := make(map[uint32]bool)
+	for i := range to.late {
+		obj := &to.late[i]
+		id, _ := s.context(obj)
+		is, asked := there[id]
+		if !asked {
+			_, err := s.o.Tables.Get(ctx, s.index, restrack.CTX, id)
+			is = !errors.Is(err, syscall.ENOENT)
+			there[id] = is
+		}
+		if is {
+			s.count(to, obj, id, true)
+		}
+	}
+	to.late = nil
+}
+
+// count adds an object to a tally, of a context if that is known.
+func (s *stock) count(to *tally, obj *restrack.Object, context uint32, known bool) {
 	size := int64(0)
 	switch obj.Type {
 	case restrack.QP:
