@@ -151,7 +151,7 @@ func labelMeanings() map[string]string {
 		"comp_vector":    "number of the completion vector, from 0",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
 		"quantile":       "`0.5` or `0.99`",
-		"owner":          "`user`, `kernel`, or `unknown` where objects were only counted",
+		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
 		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one",
 		"comm":           "name of the process's command; empty if it ended before it could be asked. Without a pid `other` or `unknown`",
 		"container_id":   "container, as the cgroup's path says; empty if it is that of none",

@@ -37,7 +37,7 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	}
 	s := in.Settings
 	take := inventory.Options{
-		Config: s.Inventory, Device: o.device, Own: programName,
+		Config: s.Inventory, Device: o.device, Exporter: os.Getppid(), Own: programName,
 		MaxFill: in.Request.MaxFill, Look: in.Request.Look, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {

@@ -27,8 +27,7 @@ type Tables interface {
 // People tells who processes are, as package owner does.
 type People interface {
 	SeesAllPIDs() (bool, error)
-	Process(thread int) (int, error)
-	Identify(pid int) (owner.Identity, error)
+	Relatives
 	Memlock(pid int) (owner.Memlock, error)
 	RDMAController(cgroup string) ([]owner.CgroupUse, error)
 }
@@ -44,9 +43,11 @@ type Options struct {
 	// send or the receive side of a queue pair, can have outstanding on this device;
 	// 0 if that is not known.
 	MaxFill int64
-	// Own is the name of the processes of the exporter: the children that probe devices
-	// break queue pairs on purpose.
-	Own string
+	// Exporter is the process of the exporter, and Own the name of its children: what
+	// these hold is nobody's use of the device, and they break queue pairs on purpose, as
+	// the children of other exporters do.
+	Exporter int
+	Own      string
 	// Look are opened devices of which nothing should be left.
 	Look []state.Context
 	// Out takes the report.
@@ -93,21 +94,22 @@ func run(all context.Context, o Options) error {
 		return fmt.Errorf("ask which processes can be seen: %w", err)
 	}
 	// Told at once, so that it is known even if what follows hangs in the driver.
-	counted := newCount(o, index, summary)
+	people := newCensus(o, asking)
+	counted := newCount(o, people, index, summary)
 	for _, t := range order() {
-		counted.incomplete(t, state.IncompleteTimeout, "the inventory did not come to its end")
+		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not come to its end")
 	}
-	if err := o.Out.Inventory(counted.inventory(nil, visible)); err != nil {
+	if err := o.Out.Inventory(counted.inventory(visible)); err != nil {
 		return err
 	}
 
-	s := newCount(o, index, summary)
+	s := newCount(o, people, index, summary)
 	for _, t := range order() {
 		if err := s.read(ctx, t); err != nil {
 			return err
 		}
 	}
-	return o.Out.Inventory(s.inventory(newCensus(o, asking), visible))
+	return o.Out.Inventory(s.inventory(visible))
 }
 
 const (
@@ -150,7 +152,7 @@ var errTooMany = errors.New("too many objects")
 func (s *count) read(ctx context.Context, t restrack.Type) error {
 	counted, known := s.summary[t.String()]
 	if known && counted > s.o.MaxObjects {
-		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
+		s.incomplete(newTally(t), state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
 		return nil
 	}
 	var got *tally
@@ -186,20 +188,21 @@ func (s *count) read(ctx context.Context, t restrack.Type) error {
 		// What was seen is nearly right, and all that can be had.
 		s.mark(t, state.IncompleteInterrupted, err.Error())
 	case errors.Is(err, errTooMany):
-		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
+		s.incomplete(got, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
 		return nil
 	case ctx.Err() != nil:
-		s.incomplete(t, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
+		s.incomplete(got, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
 		return nil
 	case errors.Is(err, restrack.ErrNotSupported):
-		s.incomplete(t, state.IncompleteNotSupported, err.Error())
+		s.incomplete(got, state.IncompleteNotSupported, err.Error())
 		return nil
 	case errors.Is(err, syscall.ENODEV):
 		return fmt.Errorf("read the table of %s: %w", t, err)
 	default:
-		s.incomplete(t, state.IncompleteFailed, err.Error())
+		s.incomplete(got, state.IncompleteFailed, err.Error())
 		return nil
 	}
+	s.settle(ctx, got)
 	s.tallies = append(s.tallies, got)
 	if t == restrack.CTX {
 		return s.confirm(ctx, got)
