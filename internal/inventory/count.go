@@ -140,7 +140,7 @@ func (s *count) take(to *tally, obj *restrack.Object) {
 			s.own[context] = true
 		}
 		return
-	case known && s.people.gone(obj.Thread) && len(to.late) < maxLate:
+	case (known || obj.HasPD) && s.people.gone(obj.Thread) && len(to.late) < maxLate:
 		to.late = append(to.late, *obj)
 		return
 	}
@@ -151,18 +151,26 @@ func (s *count) take(to *tally, obj *restrack.Object) {
 // asked for, as far as they are still there. As a rule its process has ended, a child of
 // the exporter for one, and all of its objects with it.
 func (s *count) settle(ctx context.Context, to *tally) {
-	there := make(map[uint32]bool)
+	type parent struct {
+		typ restrack.Type
+		id  uint32
+	}
+	there := make(map[parent]bool)
 	for i := range to.late {
 		obj := &to.late[i]
-		id, _ := s.context(obj)
-		is, asked := there[id]
+		context, known := s.context(obj)
+		p := parent{restrack.CTX, context}
+		if !known { // its domain is younger than the reading of their table
+			p = parent{restrack.PD, obj.PD}
+		}
+		is, asked := there[p]
 		if !asked {
-			_, err := s.o.Tables.Get(ctx, s.index, restrack.CTX, id)
+			_, err := s.o.Tables.Get(ctx, s.index, p.typ, p.id)
 			is = !errors.Is(err, syscall.ENOENT)
-			there[id] = is
+			there[p] = is
 		}
 		if is {
-			s.add(to, obj, id, true)
+			s.add(to, obj, context, known)
 		}
 	}
 	to.late = nil

@@ -476,6 +476,8 @@ func TestEndedMeanwhile(t *testing.T) {
 			},
 			restrack.QP: slices.Concat(
 				times(3, restrack.Object{PD: 51, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
+				// Of these the domain was not in its table yet.
+				times(2, restrack.Object{PD: 53, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
 				times(1100, restrack.Object{PD: 52, HasPD: true, Thread: hidden, QPType: "rc", QPState: "rts"}),
 			),
 		},
