@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs/simulated"
 )
 
 // settings are what each child of a device is told.
@@ -25,7 +26,9 @@ type settings struct {
 	Provider string `json:"provider"`
 	// Profile is the text of the profile of the device, if it is simulated. Without
 	// one, the device is one of the built-in ones.
-	Profile   []byte           `json:"profile,omitempty"`
+	Profile []byte `json:"profile,omitempty"`
+	// parsed is that profile, which to parse takes a good part of a child's time.
+	parsed    *simulated.Profile
 	Probe     probe.Config     `json:"probe"`
 	Inventory inventory.Config `json:"inventory"`
 	// When is when the device is probed in full: always, which nothing stands for too, or
@@ -124,6 +127,11 @@ func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	in, err := wire.ReadInput(r, o.settings())
 	if err != nil {
 		return in, err
+	}
+	if in.Settings.Provider == providerSimulated {
+		if in.Settings.parsed, err = profileOf(in.Settings); err != nil {
+			return in, err
+		}
 	}
 	return in, in.Settings.Probe.Validate()
 }

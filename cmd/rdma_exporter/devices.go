@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/verbs"
@@ -92,10 +93,14 @@ func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 
 // profileOf returns the profile of the simulated devices that a child is told of.
 func profileOf(s settings) (*simulated.Profile, error) {
-	if len(s.Profile) == 0 {
+	switch {
+	case s.parsed != nil:
+		return s.parsed, nil
+	case len(s.Profile) == 0:
 		return simulated.Default(), nil
+	default:
+		return simulated.ParseProfile(s.Profile)
 	}
-	return simulated.ParseProfile(s.Profile)
 }
 
 // driverOf returns the driver of a device, as far as that can be told.
@@ -125,16 +130,8 @@ func driverOf(ctx context.Context, s settings, device string) (known.Driver, err
 // as 44.0, which the library's file is named by: libibverbs.so.1.14.44.0. It is empty if
 // that does not tell.
 func rdmaCore() string {
-	self, err := procfs.Self()
-	if err != nil {
-		return ""
-	}
-	maps, err := self.ProcMaps()
-	if err != nil {
-		return ""
-	}
-	for _, m := range maps {
-		if release := releaseOf(filepath.Base(m.Pathname)); release != "" {
+	for _, file := range session.MappedFiles() {
+		if release := releaseOf(filepath.Base(file)); release != "" {
 			return release
 		}
 	}
@@ -144,6 +141,9 @@ func rdmaCore() string {
 // releaseOf returns the release of rdma-core that a file of libibverbs is of; empty if the
 // file is no such one.
 func releaseOf(file string) string {
+	if !strings.HasPrefix(file, "libibverbs.so.") { // as most of the files
+		return ""
+	}
 	m := regexp.MustCompile(`^libibverbs\.so\.1\.[0-9]+\.([0-9]+\.[0-9]+)$`).FindStringSubmatch(file)
 	if m == nil {
 		return ""

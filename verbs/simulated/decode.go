@@ -52,12 +52,6 @@ func (e *ProfileError) Error() string {
 
 // parse decodes, completes and validates a profile.
 func parse(file string, data []byte) (*Profile, error) {
-	// The document is decoded twice: strictly into the profile, and into nodes,
-	// which know where everything stands.
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		return nil, decodeErrors(file, err)
-	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	var p Profile
@@ -70,7 +64,7 @@ func parse(file string, data []byte) (*Profile, error) {
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, &ProfileError{File: file, What: "the profile has more than one document", Remedy: "remove what follows the line ---"}
 	}
-	v := &validator{file: file, root: &root}
+	v := &validator{file: file, text: data}
 	v.complete(&p)
 	v.profile(&p)
 	if err := v.err(); err != nil {
@@ -220,7 +214,13 @@ func (v *validator) line(p path) int {
 }
 
 func (v *validator) top() *yaml.Node {
-	if v.root == nil || len(v.root.Content) == 0 {
+	if v.root == nil {
+		// The document was decoded strictly into the profile. Nodes know where everything
+		// stands, which mostly nobody asks.
+		v.root = new(yaml.Node)
+		_ = yaml.Unmarshal(v.text, v.root) // it was decoded before
+	}
+	if len(v.root.Content) == 0 {
 		return nil
 	}
 	return v.root.Content[0]

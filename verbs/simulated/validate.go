@@ -33,7 +33,8 @@ func (p *Profile) Validate() error {
 // validator collects what is wrong with a profile.
 type validator struct {
 	file string
-	root *yaml.Node // nil if the profile was not parsed
+	text []byte     // nil if the profile was not parsed
+	root *yaml.Node // of the text, from the first question on where something stands
 	errs []error
 }
 
@@ -73,7 +74,7 @@ func (v *validator) duration(at path, d time.Duration) {
 }
 
 func (v *validator) profile(p *Profile) {
-	if p.Devices == nil && v.root != nil {
+	if p.Devices == nil && v.text != nil {
 		v.report(path{"devices"}, "list devices, or write `devices: []` to simulate a host without any", "devices are missing")
 	}
 	first := make(map[string]int)
@@ -88,18 +89,26 @@ func (v *validator) profile(p *Profile) {
 	}
 }
 
+// isWord reports whether a text has no more than so many letters and digits of ASCII,
+// and others that are given.
+func isWord(s string, most int, others string) bool {
+	return len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune(others, r)
+	})
+}
+
 func (v *validator) device(at path, d *DeviceProfile) {
 	// The name becomes a label and a path in reports; the kernel allows 63 bytes.
-	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`).MatchString(d.Name) {
+	if !isWord(d.Name, 63, "_.-") || d.Name == "" || strings.Contains("_.-", d.Name[:1]) {
 		v.report(at.to("name"), "write up to 63 letters, digits, underscores, dots and dashes, as in sim_rxe0", "%q is no name for a device", d.Name)
 	}
 	if d.Like != "" {
 		v.report(at.to("like"), "only ParseProfile resolves it", "like is %q", d.Like)
 	}
-	if !regexp.MustCompile(`^[a-z0-9_]{0,32}$`).MatchString(d.Driver) {
+	if !isWord(d.Driver, 32, "_") || d.Driver != strings.ToLower(d.Driver) {
 		v.report(at.to("driver"), "write up to 32 small letters, digits and underscores, as in bnxt_re", "%q is no name for a driver", d.Driver)
 	}
-	if !regexp.MustCompile(`^([0-9]+\.[0-9]+[0-9A-Za-z.+~_-]{0,56})?$`).MatchString(d.Kernel) {
+	if d.Kernel != "" && !regexp.MustCompile(`^[0-9]+\.[0-9]+[0-9A-Za-z.+~_-]{0,56}$`).MatchString(d.Kernel) {
 		v.report(at.to("kernel"), "write it like 6.1 or 6.1.0-13-amd64, in quotes", "%q is no release of a kernel", d.Kernel)
 	}
 	v.oneOf(at.to("transport"), "transport", d.Transport, transports())
@@ -414,10 +423,15 @@ func validMTU(bytes int) bool {
 
 // parseGUID parses a GUID as GUID.String writes it.
 func parseGUID(s string) (g verbs.GUID, ok bool) {
-	if !regexp.MustCompile(`^([0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4}$`).MatchString(s) {
+	const colons = 4 // is where the first one is, and how many digits there are to each
+	if len(s) != 19 || s[colons] != ':' || s[2*colons+1] != ':' || s[3*colons+2] != ':' {
 		return g, false
 	}
-	_, err := hex.Decode(g[:], []byte(strings.ReplaceAll(s, ":", "")))
+	digits := []byte(strings.ReplaceAll(s, ":", ""))
+	if len(digits) != 2*len(g) {
+		return g, false
+	}
+	_, err := hex.Decode(g[:], digits)
 	return g, err == nil
 }
 

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prometheus/procfs"
-
 	"rdma_exporter/internal/state"
 )
 
@@ -24,28 +22,35 @@ func (s *Session) Identity(kernel string) state.Identity {
 	}
 }
 
+// MappedFiles returns the files that the process has in its memory, sorted; none if the
+// kernel does not tell.
+func MappedFiles() []string {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for line := range strings.Lines(string(maps)) {
+		// Only the name, which is last, has a slash.
+		if i := strings.IndexByte(line, '/'); i >= 0 {
+			files = append(files, strings.TrimSuffix(line[i:], "\n"))
+		}
+	}
+	slices.Sort(files)
+	return slices.Compact(files)
+}
+
 // libraries returns a digest of the shared libraries that the process has by now, those
 // of the device's vendor too, which libibverbs loads to open it; empty if the kernel
 // does not tell. They are all taken, whatever their names: which of them has a part in
 // what a device answers only they know.
 func libraries() string {
-	self, err := procfs.Self()
-	if err != nil {
+	files := slices.DeleteFunc(MappedFiles(), func(file string) bool { return !strings.Contains(filepath.Base(file), ".so") })
+	if len(files) == 0 {
 		return ""
 	}
-	maps, err := self.ProcMaps()
-	if err != nil {
-		return ""
-	}
-	var files []string
-	for _, m := range maps {
-		if strings.Contains(filepath.Base(m.Pathname), ".so") {
-			files = append(files, m.Pathname)
-		}
-	}
-	slices.Sort(files)
 	digest := sha256.New()
-	for _, file := range slices.Compact(files) {
+	for _, file := range files {
 		// One that was replaced since it was loaded is another one, too.
 		size, changed := int64(-1), int64(0)
 		if info, err := os.Stat(file); err == nil {
