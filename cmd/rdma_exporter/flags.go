@@ -21,6 +21,7 @@ import (
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
 )
@@ -89,6 +90,9 @@ func newOptions() *options {
 // end with status: help or the version was shown, or an error.
 func parse(args []string, std stdio) (o *options, done bool, status int) {
 	o = newOptions()
+	if o.parseChild(args) {
+		return o, false, exitOK
+	}
 	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
 	// kingpin shows help and version in the middle of parsing, and goes on.
 	app.Terminate(func(code int) { done, status = true, code })
@@ -122,6 +126,18 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	}
 	o.command = command
 	return o, false, exitOK
+}
+
+// parseChild parses the arguments of a child as the exporter gives them, and reports
+// false for all others. A child is started every few seconds: what it does not need costs
+// it time.
+func (o *options) parseChild(args []string) bool {
+	const flag = "--device="
+	if len(args) != 2 || !slices.Contains(state.Kinds(), state.Kind(args[0])) || !strings.HasPrefix(args[1], flag) {
+		return false
+	}
+	o.command, o.device = args[0], strings.TrimPrefix(args[1], flag)
+	return true
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default

@@ -34,7 +34,7 @@ func TestShortLines(t *testing.T) {
 			var want bytes.Buffer
 			enc := json.NewEncoder(&want)
 			enc.SetEscapeHTML(false)
-			for _, l := range []line{{Begin: verb}, {Call: &c}} {
+			for _, l := range []map[string]any{{"begin": verb}, {"call": &c}} {
 				if err := enc.Encode(l); err != nil {
 					t.Fatal(err)
 				}

@@ -67,7 +67,7 @@ func (w *Writer) Begin(verb string) error {
 	if b, ok := appendBegin(nil, verb); ok {
 		return w.send(b)
 	}
-	return w.write(line{Begin: verb})
+	return w.write("begin", verb)
 }
 
 // Call says that a verb returned.
@@ -75,50 +75,50 @@ func (w *Writer) Call(c state.Call) error {
 	if b, ok := appendCall(nil, &c); ok {
 		return w.send(b)
 	}
-	return w.write(line{Call: &c})
+	return w.write("call", &c)
 }
 
 // Device says what the device said of itself.
-func (w *Writer) Device(d state.Device) error { return w.write(line{Device: &d}) }
+func (w *Writer) Device(d state.Device) error { return w.write("device", &d) }
 
 // Probe says what a probe found.
-func (w *Writer) Probe(p state.Probe) error { return w.write(line{Probe: &p}) }
+func (w *Writer) Probe(p state.Probe) error { return w.write("probe", &p) }
 
 // Plan says which contracts are about to be judged, in order.
-func (w *Writer) Plan(p []state.Planned) error { return w.write(line{Planned: p}) }
+func (w *Writer) Plan(p []state.Planned) error { return w.write("planned", p) }
 
 // Judging says that a contract is about to be judged.
-func (w *Writer) Judging(contract string) error { return w.write(line{Judging: contract}) }
+func (w *Writer) Judging(contract string) error { return w.write("judging", contract) }
 
 // Presume says what the verdict on the contract that is being judged is, should
 // nothing more of it be said.
-func (w *Writer) Presume(p state.Presumption) error { return w.write(line{Presumed: &p}) }
+func (w *Writer) Presume(p state.Presumption) error { return w.write("presumed", &p) }
 
 // Contract says what the verdict on a contract is.
-func (w *Writer) Contract(c state.Contract) error { return w.write(line{Contract: &c}) }
+func (w *Writer) Contract(c state.Contract) error { return w.write("contract", &c) }
 
 // Undestroyed says that an object could not be destroyed.
-func (w *Writer) Undestroyed(u state.Undestroyed) error { return w.write(line{Undestroyed: &u}) }
+func (w *Writer) Undestroyed(u state.Undestroyed) error { return w.write("undestroyed", &u) }
 
 // Context says what the kernel calls the device that was opened.
-func (w *Writer) Context(c state.Context) error { return w.write(line{Context: &c}) }
+func (w *Writer) Context(c state.Context) error { return w.write("context", &c) }
 
 // Light says why the run does as little as it can.
-func (w *Writer) Light(l state.Light) error { return w.write(line{Light: &l}) }
+func (w *Writer) Light(l state.Light) error { return w.write("light", &l) }
 
 // Inventory says what the inventory found so far. A second one takes the place
 // of the first.
-func (w *Writer) Inventory(i state.Inventory) error { return w.write(line{Inventory: &i}) }
+func (w *Writer) Inventory(i state.Inventory) error { return w.write("inventory", &i) }
 
 // Turn says what the run does beyond what every run does.
-func (w *Writer) Turn(t state.Turn) error { return w.write(line{Turn: &t}) }
+func (w *Writer) Turn(t state.Turn) error { return w.write("turn", &t) }
 
 // Facts says what is known of the device by now that need not be asked again. A second
 // one takes the place of the first.
-func (w *Writer) Facts(f state.Facts) error { return w.write(line{Facts: &f}) }
+func (w *Writer) Facts(f state.Facts) error { return w.write("facts", &f) }
 
 // End closes the report.
-func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
+func (w *Writer) End(e End) error { return w.write("end", &e) }
 
 // Err returns the first error of a write, if there was one.
 func (w *Writer) Err() error {
@@ -127,13 +127,19 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-func (w *Writer) write(l line) error {
+// write writes a line with a value under the key that it has in line. That type is not
+// encoded itself: to learn how all that it may hold is encoded takes a short process as
+// long as much of what it does.
+func (w *Writer) write(key string, value any) error {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b) // which ends the line
+	b.WriteString(`{"` + key + `":`)
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(l); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return fmt.Errorf("encode a line of the report: %w", err)
 	}
+	b.Truncate(b.Len() - len("\n"))
+	b.WriteString("}\n")
 	return w.send(b.Bytes())
 }
 
