@@ -50,13 +50,13 @@ func TestSlowVectors(t *testing.T) {
 	t.Parallel()
 	const us = time.Microsecond
 	// on returns vectors from 0 on with these medians, on one port; of those below 0
-	// nothing was measured.
+	// nothing was measured, whatever is said.
 	on := func(path LatencyPath, port int, medians ...time.Duration) []VectorLatency {
 		var vectors []VectorLatency
 		for i, m := range medians {
 			v := VectorLatency{Latency: Latency{Path: path, Port: port, Vector: i, Count: 10, P50: m}}
 			if m < 0 {
-				v.Count, v.P50 = 0, 0
+				v.Count, v.P50 = 0, -m
 			}
 			vectors = append(vectors, v)
 		}
@@ -71,6 +71,7 @@ func TestSlowVectors(t *testing.T) {
 		{"none", nil, nil},
 		{"one", loopback(time.Second), nil},
 		{"one beside one that nothing is known of", loopback(time.Second, -1), nil},
+		{"one that nothing is known of", loopback(5*us, 5*us, -80*us), nil},
 		{"all alike", loopback(5*us, 5*us, 6*us, 4*us), nil},
 		{"one that is slow", loopback(5*us, 5*us, 80*us, 5*us), []int{2}},
 		{"of two the quicker is usual", loopback(80*us, 5*us), []int{0}},

@@ -24,6 +24,8 @@ func TestClean(t *testing.T) {
 		long:                      long[:4096] + "…",
 		"x" + long:                "x" + long[:4094] + "…",
 		strings.Repeat("\x80", 5): strings.Repeat("\ufffd", 5),
+		// No character is longer than four bytes, so no more are taken for the rest of one.
+		strings.Repeat("x", 4090) + strings.Repeat("\x80", 10): strings.Repeat("x", 4090) + "\ufffd\ufffd…",
 	}.check(t, text.Clean)
 }
 
@@ -116,7 +118,7 @@ func TestQuoted(t *testing.T) {
 
 func TestCut(t *testing.T) {
 	cases[string]{
-		"": "", "12345678": "12345678", "äöüäöüäöü": "äöüäöüäö…", "one two three": "one two …", "a bcdefghijk": "a bcdefg…", "        9": "        …",
+		"": "", "12345678": "12345678", "äöüäöüäöü": "äöüäöüäö…", "one two three": "one two …", "one to three": "one to …", "one twothree": "one twot…", "four fives": "four fiv…", "a bcdefghijk": "a bcdefg…", "        9": "        …",
 	}.check(t, func(s string) string { return text.Cut(s, 8) })
 }
 
