@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/logqueue"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
@@ -31,10 +34,22 @@ import (
 // unless the environment variable GOGC says otherwise.
 const gcPercent = 30
 
+// logTimeout is how long the end of the log may take to be read at the end.
+const logTimeout = time.Second
+
 // runServe is the command serve.
 func runServe(ctx context.Context, o *options, std stdio) int {
+	// Whoever reads the log may stall or go away, and nobody here is to wait for them. A
+	// signal that is notified of makes a write to a closed pipe fail, where it would else
+	// end the process; an ignored one would be ignored by children, too.
+	closed := make(chan os.Signal, 1)
+	signal.Notify(closed, syscall.SIGPIPE)
+	defer signal.Stop(closed)
+	lines := logqueue.New(std.err)
+	defer lines.Close(logTimeout)
+	std.err, o.log.Writer = lines, lines
 	logger := promslog.New(o.log)
-	e, err := newExporter(o, logger)
+	e, err := newExporter(o, logger, lines.Dropped)
 	if err != nil {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
 		return exitUsage
@@ -68,7 +83,7 @@ type exporter struct {
 
 // newExporter checks everything that was configured and wires the rooms. It
 // starts nothing.
-func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
+func newExporter(o *options, logger *slog.Logger, dropped func() uint64) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -87,7 +102,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	judgement.StaleAfter = staleAfter(&config)
 	judge := health.New(judgement)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
+	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle, LogLinesDropped: dropped})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
