@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/input"
 )
 
 // ProfileError is one thing that is wrong with a profile.
@@ -69,6 +71,12 @@ func parse(file string, data []byte) (*Profile, error) {
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, &ProfileError{File: file, What: "the profile has more than one document", Remedy: "remove what follows the line ---"}
+	}
+	if errs := input.CheckWhole(&root, &p); errs != nil {
+		for i, err := range errs {
+			errs[i] = decodeProblem(file, err.Error())
+		}
+		return nil, errors.Join(errs...)
 	}
 	v := &validator{file: file, root: &root}
 	v.complete(&p)

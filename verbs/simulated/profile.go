@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"rdma_exporter/internal/input"
 	"rdma_exporter/verbs"
 )
 
@@ -250,9 +250,9 @@ func Default() *Profile {
 	return p
 }
 
-// LoadProfile reads a profile from a file. See [ParseProfile] for its errors.
+// LoadProfile reads a profile from a file, which must be a regular one. See [ParseProfile] for its errors.
 func LoadProfile(path string) (*Profile, error) {
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read profile of simulated devices: %w", err)
 	}
