@@ -19,7 +19,6 @@ import (
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
@@ -49,9 +48,17 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	defer lines.Close(logTimeout)
 	std.err, o.log.Writer = lines, lines
 	logger := promslog.New(o.log)
-	e, err := newExporter(o, logger, lines.Dropped)
-	if err != nil {
-		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+	e, err := unlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
+	switch {
+	case ctx.Err() != nil:
+		logger.Info("Ended before it had begun")
+		return exitOK
+	case errors.Is(err, syscall.EADDRINUSE):
+		// It is somebody else's end that mends it, not another command line.
+		complain(std, err)
+		return exitFailed
+	case err != nil:
+		complain(std, err)
 		return exitUsage
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -79,18 +86,20 @@ type exporter struct {
 	logger     *slog.Logger
 	supervisor *supervisor.Supervisor
 	web        web.Config
+	webFile    *web.ConfigFile
+	// listeners are nil if the toolkit listens.
+	listeners []net.Listener
 }
 
-// newExporter checks everything that was configured and wires the rooms. It
+// newExporter checks everything that was configured, wires the rooms, and listens. It
 // starts nothing.
-func newExporter(o *options, logger *slog.Logger, dropped func() uint64) (*exporter, error) {
+func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped func() uint64) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if file := *o.listen.WebConfigFile; file != "" {
-		if err := toolkit.Validate(file); err != nil {
-			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
-		}
+	webFile, err := web.OpenConfigFile(*o.listen.WebConfigFile, logger)
+	if err != nil {
+		return nil, fmt.Errorf("--web.config.file %s: %w", *o.listen.WebConfigFile, err)
 	}
 	config, judgement, err := o.supervise()
 	if err != nil {
@@ -102,7 +111,11 @@ func newExporter(o *options, logger *slog.Logger, dropped func() uint64) (*expor
 	judgement.StaleAfter = staleAfter(&config)
 	judge := health.New(judgement)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle, LogLinesDropped: dropped})
+	itself := collector.Options{Host: judged, Light: o.when == whenIdle, LogLinesDropped: dropped}
+	if webFile != nil {
+		itself.WebConfigInForce = webFile.InForce
+	}
+	c := collector.New(itself)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -132,7 +145,12 @@ func newExporter(o *options, logger *slog.Logger, dropped func() uint64) (*expor
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
-	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
+	// What cannot be listened at is found before anything is begun.
+	listeners, err := web.Listen(ctx, o.listen)
+	if err != nil {
+		return nil, err
+	}
+	return &exporter{o: o, logger: logger, supervisor: s, web: w, webFile: webFile, listeners: listeners}, nil
 }
 
 // staleAfter returns how old the last run of each kind can become while all goes as
@@ -161,12 +179,8 @@ func (e *exporter) run(ctx context.Context) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
-	webErr := web.Serve(ctx, handler, e.o.listen, e.logger)
+	webErr := web.Serve(ctx, handler, e.listeners, e.o.listen, e.webFile, e.logger)
 	cancel()
 	wg.Wait()
-	var network *net.OpError
-	if errors.As(webErr, &network) && network.Op == "listen" {
-		webErr = fmt.Errorf("%w; choose another address with --web.listen-address", webErr)
-	}
 	return errors.Join(webErr, supervisorErr)
 }
