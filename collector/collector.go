@@ -23,6 +23,11 @@ type Options struct {
 	Host func() *health.Host
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
+	// LogLinesDropped returns how many lines of the log were lost; nil if nobody counts.
+	LogLinesDropped func() uint64
+	// WebConfigInForce tells whether the web configuration is in force as its file has it
+	// now; nil if there is none. Like LogLinesDropped, it is called as Host is.
+	WebConfigInForce func() bool
 }
 
 // Collector holds the counters and histograms of the runs observed, and reads
@@ -32,8 +37,7 @@ type Options struct {
 // way to the same series.
 type Collector struct {
 	*metrics
-	host  func() *health.Host
-	light bool
+	options Options
 	// findings are all that there could be.
 	findings []health.Finding
 
@@ -61,13 +65,12 @@ type cacheKey struct {
 func New(o Options) *Collector {
 	c := &Collector{
 		metrics:   newMetrics(),
-		host:      o.Host,
-		light:     o.Light,
+		options:   o,
 		findings:  health.Countable(),
 		histories: make(map[string]*history),
 	}
-	if c.host == nil {
-		c.host = func() *health.Host { return new(health.Host) }
+	if o.Host == nil {
+		c.options.Host = func() *health.Host { return new(health.Host) }
 	}
 	return c
 }
@@ -102,9 +105,23 @@ func (c *Collector) Forget(device string) {
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range c.metrics.families {
-		if f != c.probeLight || c.light {
+		if c.exposes(f) {
 			ch <- f.desc
 		}
+	}
+}
+
+// exposes tells whether there can be series of a family.
+func (c *Collector) exposes(f *family) bool {
+	switch f {
+	case c.probeLight:
+		return c.options.Light
+	case c.logLinesDropped:
+		return c.options.LogLinesDropped != nil
+	case c.webConfigRead:
+		return c.options.WebConfigInForce != nil
+	default:
+		return true
 	}
 }
 
@@ -122,7 +139,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 // blocks returns all series, device by device. Only what has changed since the
 // last call is built anew.
 func (c *Collector) blocks() []block {
-	host := c.host()
+	host := c.options.Host()
 	snapshot := host.Snapshot
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,6 +170,7 @@ func (c *Collector) blocks() []block {
 func (c *Collector) exporterBlock(s *state.Snapshot) block {
 	b := newBuilder(c.metrics)
 	addExporter(b, s)
+	addItself(b, &c.options)
 	return b.block
 }
 
@@ -203,7 +221,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if s.Last != nil {
 		addRun(b, s.Name, s.Last)
 	}
-	if s.Last != nil && c.light {
+	if s.Last != nil && c.options.Light {
 		b.truth(c.probeLight, s.Last.Light != nil, s.Name)
 	}
 	if s.Contracts != nil {

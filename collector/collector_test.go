@@ -31,7 +31,9 @@ func collectorOf(snapshot *state.Snapshot, runs ...*state.Run) *collector.Collec
 func (s scene) collector() *collector.Collector {
 	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
-	c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return snapshot }, s.found), Light: light})
+	o := s.itself
+	o.Host, o.Light = judged(func() *state.Snapshot { return snapshot }, s.found), light
+	c := collector.New(o)
 	for _, r := range s.runs {
 		c.Observe(r)
 	}
@@ -98,6 +100,8 @@ type scene struct {
 	runs     []*state.Run
 	// found is what is found of devices, by their names.
 	found map[string][]health.Finding
+	// itself is what the exporter tells of itself.
+	itself collector.Options
 }
 
 // finding returns a scene in which this is found of its only device.
@@ -168,6 +172,9 @@ func scenes() map[string]scene {
 	return map[string]scene{
 		"unknown": {},
 		"empty":   {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
+		"itself": {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}, itself: collector.Options{
+			LogLinesDropped: func() uint64 { return 3 }, WebConfigInForce: func() bool { return false },
+		}},
 		"undiscovered": {snapshot: &state.Snapshot{
 			Provider: "libibverbs", DiscoveryError: "ibv_get_device_list: EPERM",
 		}},

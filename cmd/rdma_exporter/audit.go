@@ -59,11 +59,14 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 		PlaceHolder("REGEX").RegexpVar(&o.include)
 }
 
+// errInterrupted is that of an audit that was ended by a signal.
+var errInterrupted = errors.New("interrupted: there is no report")
+
 // runAudit is the command audit.
 func runAudit(ctx context.Context, o *options, std stdio) int {
 	host, err := audited(ctx, o, std)
 	if err != nil {
-		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+		complain(std, err)
 		return exitNoAudit
 	}
 	if host.Fails(health.Severity(o.failOn), o.accept, time.Now()) {
@@ -84,8 +87,10 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 	if err := checkAccepted(o.accept); err != nil {
 		return nil, err
 	}
-	config, judgement, err := o.supervise()
-	if err != nil {
+	config, judgement, err := supervised(ctx, o)
+	if errors.Is(err, context.Canceled) {
+		return nil, errInterrupted
+	} else if err != nil {
 		return nil, err
 	}
 	var s *supervisor.Supervisor
@@ -105,7 +110,7 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 		fmt.Fprintln(std.err)
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil, errors.New("interrupted: there is no report")
+		return nil, errInterrupted
 	} else if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/probe"
 )
 
@@ -28,7 +28,7 @@ func (o *options) loadConfig() error {
 	if o.configFile == "" {
 		return nil
 	}
-	b, err := os.ReadFile(o.configFile)
+	b, err := input.ReadFile(o.configFile)
 	if err != nil {
 		return fmt.Errorf("--config.file: %w", err)
 	}
@@ -77,6 +77,13 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("more than one document: remove what follows the line ---")
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(b, &root); err != nil {
+		return err
+	}
+	if errs := input.CheckWhole(&root, c); errs != nil {
+		return errors.Join(errs...)
 	}
 	return errors.Join(c.Probe.Validate(), c.Findings.Validate())
 }

@@ -121,7 +121,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		return nil, true, status
 	}
 	if err != nil {
-		fmt.Fprintf(std.err, "%s: error: %s%v, try --help\n", programName, culprit(app, args, err), err)
+		complain(std, fmt.Errorf("%s%w, try --help", culprit(app, args, err), err))
 		return nil, true, exitUsage
 	}
 	o.command = command
@@ -217,7 +217,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
 		Default(duration(o.schedule.Timeout)).DurationVar(&o.schedule.Timeout)
 	app.Flag("probe.concurrency", "Most devices that are probed, or held to their contracts, at the same time.").
-		Default(strconv.Itoa(o.schedule.Concurrency)).IntVar(&o.schedule.Concurrency)
+		Default(strconv.Itoa(o.schedule.Concurrency)).SetValue(wholeNumber(&o.schedule.Concurrency))
 	if !once {
 		app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
 			Default(fmt.Sprint(o.schedule.Jitter)).Float64Var(&o.schedule.Jitter)
@@ -227,9 +227,9 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	notification := &o.probe.Notification
 	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
-		Default(strconv.Itoa(notification.Samples)).IntVar(&notification.Samples)
+		Default(strconv.Itoa(notification.Samples)).SetValue(wholeNumber(&notification.Samples))
 	app.Flag("notification.vectors", "Completion vectors of a device that are ever used, spread evenly over all that it has; 512 for all.").
-		Default(strconv.Itoa(notification.Vectors.Most)).IntVar(&notification.Vectors.Most)
+		Default(strconv.Itoa(notification.Vectors.Most)).SetValue(wholeNumber(&notification.Vectors.Most))
 	app.Flag("notification.vector-list", "Completion vectors that are ever used, such as 0,8,16, instead of those.").
 		PlaceHolder("N,N").SetValue((*numbers)(&notification.Vectors.Allowed))
 	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
@@ -251,9 +251,9 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("inventory.timeout", "Longest that an inventory may take before its process is killed; what is not looked at in four fifths of that is only counted.").
 		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
 	app.Flag("inventory.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
-		Default(fmt.Sprint(o.inventory.MaxObjects)).Int64Var(&o.inventory.MaxObjects)
+		Default(fmt.Sprint(o.inventory.MaxObjects)).SetValue(wholeNumber(&o.inventory.MaxObjects))
 	app.Flag("inventory.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
-		Default(strconv.Itoa(o.inventory.Owners)).IntVar(&o.inventory.Owners)
+		Default(strconv.Itoa(o.inventory.Owners)).SetValue(wholeNumber(&o.inventory.Owners))
 	if once {
 		return
 	}
@@ -262,7 +262,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("web.telemetry-path", "Path of the metrics.").
 		Default(web.DefaultMetricsPath).StringVar(&o.web.MetricsPath)
 	app.Flag("web.max-requests", "Most scrapes served at the same time; 0 for no limit.").
-		Default("40").IntVar(&o.web.MaxRequests)
+		Default("40").SetValue(wholeNumber(&o.web.MaxRequests))
 	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the exporter itself (go_*, process_*, promhttp_*).").
 		BoolVar(&o.disableExporterMetrics)
 

@@ -4,14 +4,18 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/prometheus/common/version"
+
+	"rdma_exporter/internal/text"
 )
 
 func main() {
@@ -51,6 +55,44 @@ const (
 	// exitUsage: the command line or a file that it names is wrong.
 	exitUsage
 )
+
+// complain says in one line why nothing is done.
+func complain(std stdio, err error) {
+	var line strings.Builder
+	for part := range strings.Lines(err.Error()) {
+		part = strings.TrimSpace(part)
+		switch soFar := line.String(); {
+		case soFar == "":
+		case strings.HasSuffix(soFar, ":"):
+			line.WriteString(" ")
+		default:
+			line.WriteString("; ")
+		}
+		line.WriteString(part)
+	}
+	fmt.Fprintf(std.err, "%s: error: %s\n", programName, text.Clean(line.String()))
+}
+
+// unlessDone returns what f returns, or the error of ctx if that is done before: f may
+// have to wait for a file whose server does not answer, and is left alone with that then.
+func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	returned := make(chan result, 1)
+	go func() {
+		v, err := f()
+		returned <- result{v, err}
+	}()
+	select {
+	case r := <-returned:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
 
 // run is the program without the process around it: it parses the arguments and
 // runs the command that they name until it ends or ctx is cancelled.

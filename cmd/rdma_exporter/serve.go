@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,11 +19,11 @@ import (
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/logqueue"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
@@ -31,12 +33,32 @@ import (
 // unless the environment variable GOGC says otherwise.
 const gcPercent = 30
 
+// logTimeout is how long the end of the log may take to be read at the end.
+const logTimeout = time.Second
+
 // runServe is the command serve.
 func runServe(ctx context.Context, o *options, std stdio) int {
+	// Whoever reads the log may stall or go away, and nobody here is to wait for them. A
+	// signal that is notified of makes a write to a closed pipe fail, where it would else
+	// end the process; an ignored one would be ignored by children, too.
+	closed := make(chan os.Signal, 1)
+	signal.Notify(closed, syscall.SIGPIPE)
+	defer signal.Stop(closed)
+	lines := logqueue.New(std.err)
+	defer lines.Close(logTimeout)
+	std.err, o.log.Writer = lines, lines
 	logger := promslog.New(o.log)
-	e, err := newExporter(o, logger)
-	if err != nil {
-		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+	e, err := unlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
+	switch {
+	case ctx.Err() != nil:
+		logger.Info("Ended before it had begun")
+		return exitOK
+	case errors.Is(err, syscall.EADDRINUSE):
+		// It is somebody else's end that mends it, not another command line.
+		complain(std, err)
+		return exitFailed
+	case err != nil:
+		complain(std, err)
 		return exitUsage
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
@@ -64,18 +86,20 @@ type exporter struct {
 	logger     *slog.Logger
 	supervisor *supervisor.Supervisor
 	web        web.Config
+	webFile    *web.ConfigFile
+	// listeners are nil if the toolkit listens.
+	listeners []net.Listener
 }
 
-// newExporter checks everything that was configured and wires the rooms. It
+// newExporter checks everything that was configured, wires the rooms, and listens. It
 // starts nothing.
-func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
+func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped func() uint64) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if file := *o.listen.WebConfigFile; file != "" {
-		if err := toolkit.Validate(file); err != nil {
-			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
-		}
+	webFile, err := web.OpenConfigFile(*o.listen.WebConfigFile, logger)
+	if err != nil {
+		return nil, fmt.Errorf("--web.config.file %s: %w", *o.listen.WebConfigFile, err)
 	}
 	config, judgement, err := o.supervise()
 	if err != nil {
@@ -87,7 +111,11 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	judgement.StaleAfter = staleAfter(&config)
 	judge := health.New(judgement)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
+	itself := collector.Options{Host: judged, Light: o.when == whenIdle, LogLinesDropped: dropped}
+	if webFile != nil {
+		itself.WebConfigInForce = webFile.InForce
+	}
+	c := collector.New(itself)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -117,7 +145,12 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
-	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
+	// What cannot be listened at is found before anything is begun.
+	listeners, err := web.Listen(ctx, o.listen)
+	if err != nil {
+		return nil, err
+	}
+	return &exporter{o: o, logger: logger, supervisor: s, web: w, webFile: webFile, listeners: listeners}, nil
 }
 
 // staleAfter returns how old the last run of each kind can become while all goes as
@@ -146,12 +179,8 @@ func (e *exporter) run(ctx context.Context) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
-	webErr := web.Serve(ctx, handler, e.o.listen, e.logger)
+	webErr := web.Serve(ctx, handler, e.listeners, e.o.listen, e.webFile, e.logger)
 	cancel()
 	wg.Wait()
-	var network *net.OpError
-	if errors.As(webErr, &network) && network.Op == "listen" {
-		webErr = fmt.Errorf("%w; choose another address with --web.listen-address", webErr)
-	}
 	return errors.Join(webErr, supervisorErr)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"rdma_exporter/internal/health"
@@ -37,6 +38,19 @@ func (o *options) supervise() (supervisor.Config, health.Config, error) {
 	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
 	s, err = s.Validate()
 	return s, o.findings, err
+}
+
+// supervised is supervise, given up when ctx is done.
+func supervised(ctx context.Context, o *options) (supervisor.Config, health.Config, error) {
+	type configs struct {
+		supervisor supervisor.Config
+		health     health.Config
+	}
+	c, err := unlessDone(ctx, func() (configs, error) {
+		s, h, err := o.supervise()
+		return configs{s, h}, err
+	})
+	return c.supervisor, c.health, err
 }
 
 // settings are what the flags and the configuration file tell each child.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
@@ -10,6 +11,6 @@ import (
 )
 
 // ServeHasty is Serve that gives requests in flight hardly any time to end.
-func ServeHasty(ctx context.Context, handler http.Handler, flags *toolkit.FlagConfig, logger *slog.Logger) error {
-	return serve(ctx, handler, flags, logger, time.Millisecond)
+func ServeHasty(ctx context.Context, handler http.Handler, listeners []net.Listener, flags *toolkit.FlagConfig, config *ConfigFile, logger *slog.Logger) error {
+	return serve(ctx, handler, listeners, flags, config, logger, time.Millisecond)
 }

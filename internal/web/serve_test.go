@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,14 +44,23 @@ func start(t *testing.T, h http.Handler, configFile string) *server {
 }
 
 // startAs is start of something like Serve.
-func startAs(t *testing.T, serve func(context.Context, http.Handler, *toolkit.FlagConfig, *slog.Logger) error, h http.Handler, configFile string) *server {
+func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Listener, *toolkit.FlagConfig, *web.ConfigFile, *slog.Logger) error, h http.Handler, configFile string) *server {
 	t.Helper()
 	s := &server{ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	s.stop = cancel
-	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}, WebConfigFile: &configFile}
+	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}}
 	log := new(running.Output)
-	go func() { s.ended <- serve(ctx, h, flags, slog.New(slog.NewTextHandler(log, nil))) }()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	config, err := web.OpenConfigFile(configFile, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners, err := web.Listen(ctx, flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.ended <- serve(ctx, h, listeners, flags, config, logger) }()
 	running.Eventually(t, "somebody listens", func() bool {
 		select {
 		case err := <-s.ended:
@@ -192,24 +204,56 @@ func TestServeCutsRequests(t *testing.T) {
 
 func TestServeErrors(t *testing.T) {
 	l := listen(t)
-	defer func() { _ = l.Close() }()
-	broken := filepath.Join(t.TempDir(), "broken.yml")
-	write(t, broken, "no_such_key: 1\n")
-	missing := broken + ".missing"
-	var none string
-	for name, flags := range map[string]*toolkit.FlagConfig{
-		"no flags":            nil,
-		"no address":          {WebConfigFile: &none},
-		"address in use":      {WebListenAddresses: &[]string{l.Addr().String()}, WebConfigFile: &none},
-		"broken config file":  {WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &broken},
-		"missing config file": {WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &missing},
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
-		err := web.Serve(ctx, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler))
-		if err == nil || ctx.Err() != nil {
-			t.Errorf("%s: got %v, %v", name, err, ctx.Err())
+	_ = l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
+	defer cancel()
+	none := new(toolkit.FlagConfig)
+	if err := web.Serve(ctx, http.NotFoundHandler(), []net.Listener{l}, none, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
+		t.Errorf("a closed listener: got %v, %v", err, ctx.Err())
+	}
+	if err := web.Serve(ctx, http.NotFoundHandler(), nil, none, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
+		t.Errorf("no listener and no address: got %v, %v", err, ctx.Err())
+	}
+}
+
+// TestListen makes sure that all addresses are listened at, or none, and that an error
+// names the flag and the address.
+func TestListen(t *testing.T) {
+	taken := listen(t)
+	defer func() { _ = taken.Close() }()
+	flags := func(addresses ...string) *toolkit.FlagConfig {
+		return &toolkit.FlagConfig{WebListenAddresses: &addresses}
+	}
+	all, err := web.Listen(t.Context(), flags("127.0.0.1:0", "127.0.83.2:0"))
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, l := range all {
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
-		cancel()
+	}
+	systemd := flags("")
+	systemd.WebSystemdSocket = new(bool)
+	*systemd.WebSystemdSocket = true
+	for name, f := range map[string]*toolkit.FlagConfig{"sockets of systemd": systemd, "a virtual machine's": flags("vsock://:9100", "127.0.0.1:0")} {
+		if all, err := web.Listen(t.Context(), f); all != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, all, err)
+		}
+	}
+	for address, want := range map[string]string{
+		"": "is empty", "127.0.0.1": "missing port", "127.0.0.1:": "port is missing", ":": "port is missing", "[::1": "missing ']'",
+		":65536": "invalid port", "192.0.2.1:0": "cannot assign", ":no-such-port": "unknown port",
+		"vsock://": "missing port", "vsock://:": "port is missing", "vsock://:4294967296": "no number", "vsock://:x": "invalid port",
+		taken.Addr().String(): "address already in use",
+	} {
+		all, err := web.Listen(t.Context(), flags("127.0.83.3:0", address))
+		if all != nil || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--web.listen-address is %q: ", address)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", address, all, err)
+		}
+		if address == taken.Addr().String() && !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("%q: %v", address, err)
+		}
 	}
 }
 
@@ -218,9 +262,8 @@ func TestServeErrors(t *testing.T) {
 func TestServeStoppedBeforehand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var none string
-	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}, WebConfigFile: &none}
-	if err := web.Serve(ctx, http.NotFoundHandler(), flags, slog.New(slog.DiscardHandler)); err != nil {
+	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}}
+	if err := web.Serve(ctx, http.NotFoundHandler(), nil, flags, nil, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 }
@@ -235,7 +278,9 @@ func TestServeTLSAndPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "web.yml")
-	write(t, file, fmt.Sprintf("tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  scraper: %s\n", hash))
+	// Paths are relative to the file, however they are written, and users may be called
+	// what they like.
+	write(t, file, fmt.Sprintf("tls_server_config:\n  cert_file: &both both.pem\n  key_file: *both\nbasic_auth_users:\n  scraper: &hash %s\n  cert_file: *hash\n", hash))
 	s := start(t, handler(t, config(devices())), file)
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
@@ -254,7 +299,7 @@ func TestServeTLSAndPassword(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for the address of start and its key to dir, and returns
+// certificate writes a certificate for the address of start, with its key, to both.pem in dir, and returns
 // a pool that trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
 	t.Helper()
@@ -277,8 +322,7 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 		t.Fatal(err)
 	}
 	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	write(t, filepath.Join(dir, "cert.pem"), string(certPEM))
-	write(t, filepath.Join(dir, "key.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	write(t, filepath.Join(dir, "both.pem"), string(certPEM)+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(certPEM)
 	return pool

@@ -2,17 +2,27 @@ package e2e_test
 
 import (
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/test/running"
 )
 
 // What is wrong with the command line or a file that it names is refused at
-// start, with what is wrong, where, and mostly what to do instead.
+// start, in one line, with what is wrong, where, and mostly what to do instead. A row is
+// enough for each; FILE, FIFO, FOLDER and LARGE in its arguments are paths of what they say.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const simulated = "--provider=simulated"
+	folder := t.TempDir()
+	fifo := filepath.Join(folder, "pipe")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	large := running.File(t, "large.yaml", strings.Repeat("#", 1<<20+1))
 	for _, c := range []struct {
 		name string
 		// text is that of the file FILE, if the arguments name it.
@@ -154,20 +164,68 @@ func TestBadInput(t *testing.T) {
 		{name: "web config key", text: "tls_server: {}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "line 1", "tls_server"}},
 		{name: "web config certificate", text: "tls_server_config: {cert_file: nope.crt, key_file: nope.key}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "nope.crt", "no such file"}},
 		{name: "web config password", text: "basic_auth_users: {alice: secret}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "bcrypt"}},
+		// Whole numbers have no fraction, whatever could be made of it.
+		{name: "fraction of a device", args: []string{simulated, "--probe.concurrency=1.5"}, want: []string{"--probe.concurrency: ", `"1.5" is no whole number`}},
+		{name: "whole number with a point", args: []string{simulated, "--notification.samples=10.0"}, want: []string{"--notification.samples: ", `"10.0" is no whole number`}},
+		{name: "whole number with an exponent", args: []string{simulated, "--notification.vectors=1e2"}, want: []string{"--notification.vectors: ", `"1e2" is no whole number`}},
+		{name: "fraction of an object", args: []string{simulated, "--inventory.max-objects=1.5"}, want: []string{"--inventory.max-objects: ", `"1.5" is no whole number`}},
+		{name: "fraction of an owner", args: []string{simulated, "--inventory.owners=1.5"}, want: []string{"--inventory.owners: ", `"1.5" is no whole number`}},
+		{name: "fraction of a request", args: []string{simulated, "--web.max-requests=0.5"}, want: []string{"--web.max-requests: ", `"0.5" is no whole number`}},
+		{name: "fraction of a vector", args: []string{simulated, "--notification.vector-list=0,1.5"}, want: []string{"--notification.vector-list: ", `"1.5" is no whole number`}},
+		{name: "config fraction", text: "probe:\n  cq:\n    small: {entries: 1.5}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`1.5` is no whole number"}},
+		{name: "config whole number with a point", text: "probe:\n  cq:\n    small: {entries: 16.0}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`16.0` is no whole number"}},
+		{name: "config whole number with an exponent", text: "findings:\n  qp_errors: 1e3\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1e3` is no whole number"}},
+		{name: "profile fraction", text: "devices:\n  - name: a\n    like: sim_rxe0\n    completion_vectors: 1.5\n", args: []string{simulated, "--simulated.profile=FILE"}, want: []string{"--simulated.profile: FILE:4: ", "`1.5` is no whole number"}},
+		{name: "web config fraction", text: "rate_limit: {burst: 1.5, interval: 1s}\n", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "line 1", "1.5"}},
+
+		// What is no file is not read, and nobody is waited for.
+		{name: "config a pipe", args: []string{simulated, "--config.file=FIFO"}, want: []string{"--config.file: ", "FIFO is a named pipe", "name a regular file"}},
+		{name: "config a device", args: []string{simulated, "--config.file=/dev/zero"}, want: []string{"--config.file: ", "/dev/zero is a device", "name a regular file"}},
+		{name: "config too large", args: []string{simulated, "--config.file=LARGE"}, want: []string{"--config.file: ", "LARGE has more than 1 MiB", "name a smaller file"}},
+		{name: "web config a pipe", args: []string{simulated, "--web.config.file=FIFO"}, want: []string{"--web.config.file FIFO: ", "is a named pipe", "name a regular file"}},
+		{name: "web config a device", args: []string{simulated, "--web.config.file=/dev/zero"}, want: []string{"--web.config.file /dev/zero: ", "is a device"}},
+		{name: "web config a folder", args: []string{simulated, "--web.config.file=FOLDER"}, want: []string{"--web.config.file FOLDER: ", "is a directory", "name a file"}},
+		{name: "web config too large", args: []string{simulated, "--web.config.file=LARGE"}, want: []string{"--web.config.file LARGE: ", "has more than 1 MiB"}},
+		{name: "profile a pipe", args: []string{simulated, "--simulated.profile=FIFO"}, want: []string{"--simulated.profile: ", "FIFO is a named pipe"}},
+		{name: "profile a device", args: []string{simulated, "--simulated.profile=/dev/zero"}, want: []string{"--simulated.profile: ", "/dev/zero is a device"}},
+		{name: "profile a folder", args: []string{simulated, "--simulated.profile=FOLDER"}, want: []string{"--simulated.profile: ", "FOLDER is a directory"}},
+		{name: "profile too large", args: []string{simulated, "--simulated.profile=LARGE"}, want: []string{"--simulated.profile: ", "LARGE has more than 1 MiB"}},
+		{name: "audit's config a pipe", args: []string{"audit", simulated, "--config.file=FIFO"}, want: []string{"--config.file: ", "FIFO is a named pipe"}},
+		{name: "audit's config fraction", text: "findings:\n  qp_errors: 1.5\n", args: []string{"audit", simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1.5` is no whole number"}},
+
+		{name: "web config empty", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "it is empty", "leave out --web.config.file"}},
+		{name: "address empty", args: []string{simulated, "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`, "use HOST:PORT"}},
+		{name: "address without port", args: []string{simulated, "--web.listen-address=127.0.0.1"}, want: []string{`--web.listen-address is "127.0.0.1": `, "missing port", "use HOST:PORT"}},
+		{name: "address with an empty port", args: []string{simulated, "--web.listen-address=127.0.0.1:"}, want: []string{`--web.listen-address is "127.0.0.1:": the port is missing`, "use HOST:PORT"}},
+		{name: "address with too high a port", args: []string{simulated, "--web.listen-address=127.0.0.1:65536"}, want: []string{`--web.listen-address is "127.0.0.1:65536": `, "invalid port"}},
+		{name: "address with an unknown port", args: []string{simulated, "--web.listen-address=127.0.0.1:no-such-port"}, want: []string{`--web.listen-address is "127.0.0.1:no-such-port": `, "unknown port"}},
+		{name: "address with a bracket", args: []string{simulated, "--web.listen-address=[::1"}, want: []string{`--web.listen-address is "[::1": `, "missing ']'"}},
+		{name: "address of nobody", args: []string{simulated, "--web.listen-address=no-such-host.invalid:0"}, want: []string{`--web.listen-address is "no-such-host.invalid:0": `, "choose another address"}},
+		{name: "address of another host", args: []string{simulated, "--web.listen-address=192.0.2.1:0"}, want: []string{`--web.listen-address is "192.0.2.1:0": `, "cannot assign requested address", "choose another address"}},
+		{name: "address of a virtual machine", args: []string{simulated, "--web.listen-address=vsock://:x"}, want: []string{`--web.listen-address is "vsock://:x": `, "invalid port"}},
+		{name: "address in a list", args: []string{simulated, "--web.listen-address=127.0.0.1:0", "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := running.File(t, "it.yaml", c.text)
-			args := make([]string, len(c.args))
-			for i, a := range c.args {
-				args[i] = strings.ReplaceAll(a, "FILE", path)
+			paths := strings.NewReplacer("FILE", path, "FIFO", fifo, "FOLDER", folder, "LARGE", large)
+			replaced := func(words []string) []string {
+				all := make([]string, len(words))
+				for i, w := range words {
+					all[i] = paths.Replace(w)
+				}
+				return all
 			}
+			args := replaced(c.args)
 			// If it is not refused after all, it shall not take the usual port.
 			if strings.HasPrefix(args[0], "-") {
 				args = append([]string{"--web.listen-address=127.0.0.1:0"}, args...)
 			}
 			r := invoke(t, binary, t.TempDir(), args...)
-			refused(t, r, 2, path, c.want)
+			refused(t, r, 2, path, replaced(c.want))
+			if n := strings.Count(r.stderr, "\n"); n != 1 {
+				t.Errorf("the error has %d lines, want 1:\n%s", n, r.stderr)
+			}
 			if n := strings.Count(r.stderr, programName+": error: "); n != 1 {
 				t.Errorf("%d errors are announced, want 1:\n%s", n, r.stderr)
 			}
@@ -189,31 +247,48 @@ func refused(t *testing.T, r result, status int, path string, want []string) {
 			t.Errorf("standard error does not say %q:\n%s", w, r.stderr)
 		}
 	}
-	for _, never := range []string{"panic", "goroutine ", "supervisor", "unmarshal !!"} {
+	for _, never := range []string{"panic", "goroutine ", "supervisor", "strconv", "unmarshal !!int", "Starting"} {
 		if strings.Contains(r.stderr, never) {
 			t.Errorf("standard error says %q:\n%s", never, r.stderr)
 		}
 	}
 }
 
-func TestBadAddress(t *testing.T) {
+// An address that another program has is its own case: what mends it is no other command
+// line, but that the other program ends.
+func TestAddressInUse(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = taken.Close() })
-	for _, c := range []struct{ name, address, want string }{
-		{"occupied", taken.Addr().String(), "address already in use"},
-		{"no port", "127.0.0.1", "missing port"},
-		{"port too high", "127.0.0.1:65536", "invalid port"},
-		{"not of this host", "192.0.2.1:0", "cannot assign requested address"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := invoke(t, binary, t.TempDir(), "--provider=simulated", "--web.listen-address="+c.address)
-			_, port, _ := strings.Cut(c.address, ":")
-			refused(t, r, 1, "", []string{c.want, port, "--web.listen-address"})
-		})
+	r := invoke(t, binary, t.TempDir(), "--provider=simulated", "--web.listen-address="+taken.Addr().String())
+	refused(t, r, 1, "", []string{"--web.listen-address is \"" + taken.Addr().String() + "\": ", "address already in use", "choose another address"})
+}
+
+// Whatever a start waits for, SIGTERM ends it.
+func TestStopWhileStarting(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t)
+	if err := unix.Mkfifo(filepath.Join(s.dir, "pipe.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := s.write(t, "web.yaml", "tls_server_config: {cert_file: pipe.pem, key_file: key.pem}\n")
+	p := running.Launch(t, "the exporter", binary, "--provider=simulated", "--web.listen-address=127.0.0.1:0", "--web.config.file="+file)
+	// It writes nothing until the certificate is read. Who opens the pipe for writing finds
+	// that somebody waits for it.
+	running.Eventually(t, "the exporter reads the certificate", func() bool {
+		fd, err := unix.Open(filepath.Join(s.dir, "pipe.pem"), unix.O_WRONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			p.MustRun(t)
+			return false
+		}
+		t.Cleanup(func() { _ = unix.Close(fd) })
+		return true
+	})
+	p.Stop(t)
+	if err := p.Err(); err != nil || strings.Contains(p.Log.String(), "Listening") {
+		t.Errorf("%v\n%s", err, p.Log.String())
 	}
 }

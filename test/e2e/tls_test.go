@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/test/running"
 )
@@ -302,15 +303,21 @@ func TestBadWebConfig(t *testing.T) {
 	s.write(t, "other.pem", string(cert))
 	s.write(t, "empty.pem", "")
 	for text, want := range map[string]string{
-		"tls_server_config: {cert_file: other.pem, key_file: key.pem}\n":                                                               "private key does not match",
-		"tls_server_config: {cert_file: empty.pem, key_file: key.pem}\n":                                                               "failed to find any PEM data",
-		"tls_server_config: {cert_file: cert.pem}\n":                                                                                   "key_file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem}\n":                                        "without a Client Auth Policy",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: Require}\n":                                     "invalid ClientAuth: Require",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: x}": "no such file",
-		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS9}\n":                                             "unknown TLS version: TLS9",
-		"http_server_config: {headers: {X-Anything: y}}\n":                                                                             "X-Anything",
-		"tls_server_config:\n\tcert_file: x\n":                                                                                         "line 2",
+		"tls_server_config: {cert_file: other.pem, key_file: key.pem}\n":                                                                                                      "private key does not match",
+		"tls_server_config: {cert_file: empty.pem, key_file: key.pem}\n":                                                                                                      "failed to find any PEM data",
+		"tls_server_config: {cert_file: cert.pem}\n":                                                                                                                          "key_file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem}\n":                                                                               "without a Client Auth Policy",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: Require}\n":                                                                            "invalid ClientAuth: Require",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: x}":                                        "no such file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS9}\n":                                                                                    "unknown TLS version: TLS9",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: [prometheus]}\n":                                                                    "client_allowed_sans proves nothing by itself: add client_auth_type: RequireAndVerifyClientCert and client_ca_file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: []}\n":                                                                              "client_allowed_sans proves nothing",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, client_allowed_sans: [prometheus]}\n":                            "client_allowed_sans proves nothing",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_allowed_sans: [prometheus]}\n":                      "client_allowed_sans proves nothing",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: VerifyClientCertIfGiven, client_ca_file: ca.pem, client_allowed_sans: [prometheus]}\n": "client_allowed_sans proves nothing",
+		"tls_server_config: {client_allowed_sans: [prometheus]}\n":                                                                                                            "client_allowed_sans proves nothing",
+		"http_server_config: {headers: {X-Anything: y}}\n":                                                                                                                    "X-Anything",
+		"tls_server_config:\n\tcert_file: x\n":                                                                                                                                "line 2",
 	} {
 		file := s.write(t, "web.yaml", text)
 		refused(t, invoke(t, binary, s.dir, "--provider=simulated", "--web.config.file="+file), 2, file, []string{"--web.config.file " + file + ": ", want})
@@ -373,8 +380,9 @@ func TestAllowedNameTakenAway(t *testing.T) {
 	}
 }
 
-// A web configuration that breaks while the exporter runs locks everybody out; none
-// gets in that should not. Once it is mended, all is as it says, without a restart.
+// A web configuration that breaks or is emptied while the exporter runs changes nothing:
+// who was let in before is, and nobody else. Once it is mended, all is as it says, without
+// a restart.
 func TestWebConfigWhileRunning(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
@@ -397,33 +405,59 @@ func TestWebConfigWhileRunning(t *testing.T) {
 	want("with another password", "one", http.StatusUnauthorized)
 	want("with another password", "two", http.StatusOK)
 
-	// A connection that is there already is not let in either.
-	e.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.pool()}}
-	want("on a connection", "two", http.StatusOK)
-	began := time.Now()
-	s.write(t, "web.yaml", "basic_auth: {}\n")
-	want("with a broken file, on the same connection", "two", http.StatusInternalServerError)
-	running.Eventually(t, "the log says what is wrong with the file", func() bool {
-		log := e.Log.String()
-		return strings.Contains(log, "Unable to parse configuration") && strings.Contains(log, "basic_auth")
-	})
-	for range 10 {
-		want("again and again", "two", http.StatusInternalServerError)
+	// What cannot be used, or would let in more than before, changes nothing, and is told.
+	kept := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: s.ca.pool()}}
+	inForce := func(t *testing.T) float64 {
+		t.Helper()
+		_, body, _ := e.fetch(t, "/metrics", func(r *http.Request) { r.SetBasicAuth("alice", "two") })
+		return parse(t, body).sum("rdma_exporter_web_config_last_reload_successful")
 	}
-	// Ten in each minute, the first of which began with the first.
-	n := strings.Count(e.Log.String(), "Unable to parse configuration")
-	if most := 10 * (int(time.Since(began)/time.Minute) + 1); n > most {
-		t.Errorf("the log says %d times what is wrong with the file, want %d at most", n, most)
+	for _, c := range []struct{ name, text, why string }{
+		{"broken", "basic_auth: {}\n", "basic_auth"},
+		{"cut off", "tls_server_config: {cert_file: cert.pem, key", "line 1"},
+		{"emptied", "", "it is empty"},
+		{"with a comment only", "# to be written\n", "it is empty"},
+		{"without users", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "it has no basic_auth_users any more"},
+		{"with users of whom none is left", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {}\n", "it has no basic_auth_users any more"},
+		{"without TLS", "basic_auth_users: {alice: " + hash(t, "three") + "}\n", "it has no tls_server_config any more"},
+		{"with a certificate that is missing", strings.ReplaceAll(config("three"), "cert.pem", "nope.pem"), "nope.pem"},
+		{"with names that prove nothing", strings.ReplaceAll(config("three"), "key.pem", "key.pem, client_allowed_sans: [alice]"), "client_allowed_sans proves nothing"},
+	} {
+		s.write(t, "web.yaml", c.text)
+		for _, client := range []*http.Transport{kept, {DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: kept.TLSClientConfig.Clone()}} {
+			e.client.Transport = client
+			want(c.name, "two", http.StatusOK)
+			want(c.name, "one", http.StatusUnauthorized)
+			want(c.name, "three", http.StatusUnauthorized)
+			want(c.name, "", http.StatusUnauthorized)
+		}
+		if got := inForce(t); got != 0 {
+			t.Errorf("%s: rdma_exporter_web_config_last_reload_successful is %v, want 0", c.name, got)
+		}
+		running.Eventually(t, "the log says what is wrong with the file: "+c.why, func() bool {
+			log := e.Log.String()
+			return strings.Contains(log, "The web configuration cannot be used") && strings.Contains(log, c.why)
+		})
 	}
-	e.client.CloseIdleConnections()
-	want("with a broken file", "two", 0)
 	if err := os.Remove(filepath.Join(s.dir, "web.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	want("without the file", "two", 0)
-	s.write(t, "web.yaml", config("two"))
+	want("without the file", "two", http.StatusOK)
+	want("without the file", "", http.StatusUnauthorized)
+	if err := unix.Mkfifo(filepath.Join(s.dir, "web.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("with a pipe in its place", "two", http.StatusOK)
+	if n := strings.Count(e.Log.String(), "The web configuration cannot be used"); n > 20 {
+		t.Errorf("the log says %d times that the file cannot be used", n)
+	}
+	s.write(t, "web.yaml", config("two")+"http_server_config: {headers: {X-Frame-Options: deny}}\n")
 	want("mended", "two", http.StatusOK)
-	e.client.CloseIdleConnections()
+	if got := inForce(t); got != 1 {
+		t.Errorf("mended: rdma_exporter_web_config_last_reload_successful is %v, want 1", got)
+	}
+	kept.CloseIdleConnections()
+	e.speak(&tls.Config{RootCAs: s.ca.pool()})
 
 	// Certificates are replaced likewise.
 	other := newAuthority(t)

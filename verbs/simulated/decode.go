@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/input"
 )
 
 // ProfileError is one thing that is wrong with a profile.
@@ -71,6 +73,20 @@ func parse(file string, data []byte) (*Profile, error) {
 		return nil, err
 	}
 	return &p, nil
+}
+
+// checkWhole returns an error for each fraction where a whole number belongs in a profile
+// that was parsed: the decoder cuts them off.
+func checkWhole(file string, data []byte, p *Profile) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		return decodeErrors(file, err)
+	}
+	errs := input.CheckWhole(&root, p)
+	for i, err := range errs {
+		errs[i] = decodeProblem(file, err.Error())
+	}
+	return errors.Join(errs...)
 }
 
 // complete takes what devices leave out from the devices that they are like.

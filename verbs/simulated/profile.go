@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"rdma_exporter/internal/input"
 	"rdma_exporter/verbs"
 )
 
@@ -250,13 +250,20 @@ func Default() *Profile {
 	return p
 }
 
-// LoadProfile reads a profile from a file. See [ParseProfile] for its errors.
+// LoadProfile reads a profile from a file, which must be a regular one. See [ParseProfile] for its errors.
 func LoadProfile(path string) (*Profile, error) {
-	data, err := os.ReadFile(path)
+	data, err := input.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read profile of simulated devices: %w", err)
 	}
-	return parse(path, data)
+	p, err := parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWhole(path, data, p); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // ParseProfile parses and validates a profile. Keys that it does not know are

@@ -1,0 +1,58 @@
+package input_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/input"
+)
+
+type inner struct {
+	Entries int `yaml:"entries"`
+}
+
+type document struct {
+	Count    int64           `yaml:"count"`
+	Part     float64         `yaml:"part"`
+	Time     time.Duration   `yaml:"time"`
+	Word     string          `yaml:"word"`
+	Named    map[string]int  `yaml:"named"`
+	Numbered map[int]float64 `yaml:"numbered"`
+	List     []*inner        `yaml:"list"`
+	Small    inner           `yaml:"small"`
+	inner    `yaml:",inline"`
+}
+
+func TestCheckWhole(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "",
+		"count: 7\npart: 1.5\ntime: 1.5s\nword: \"1.5\"\nnumbered: {1: 0.5}\n": "",
+		"count: 0x10\nsmall: {entries: -3}\n":                                  "",
+		"count: 1.5\n":                                                         "line 1: `1.5` is no whole number",
+		"count: 1.0\n":                                                         "line 1: `1.0` is no whole number",
+		"part: 1\ncount: 1e3\n":                                                "line 2: `1e3` is no whole number",
+		"named: {a: 1, b: .5}\n":                                               "line 1: `.5` is no whole number",
+		"numbered: {1.5: 1}\n":                                                 "line 1: `1.5` is no whole number",
+		"list:\n- entries: 1\n- entries: 2.0\n":                                "line 3: `2.0` is no whole number",
+		"entries: 3.0\n":                                                       "line 1: `3.0` is no whole number",
+		"small: &a {entries: .inf}\n":                                          "line 1: `.inf` is no whole number",
+		"small:\n  <<: {entries: 2.5}\n":                                       "line 2: `2.5` is no whole number",
+		"unknown: 1.5\nsmall: [1.5]\nlist: 1\n":                                "",
+		"count: 1.5\nsmall: {entries: 2.5}\n":                                  "line 1: `1.5` is no whole number\nline 2: `2.5` is no whole number",
+	} {
+		var root yaml.Node
+		if err := yaml.Unmarshal([]byte(text), &root); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := errors.Join(input.CheckWhole(&root, new(document))...); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package e2e_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/running"
+)
+
+// What becomes of the log is no business of the exporter's: whether nobody reads it, or
+// nobody can any more, devices are probed, answers are given, SIGTERM ends it with status
+// 0, and the lines that were lost are counted.
+func TestLogIsNotRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		// then does something with the end that is read.
+		then func(t *testing.T, log *os.File)
+	}{
+		{"stalled", func(*testing.T, *os.File) {}},
+		{"closed", func(t *testing.T, log *os.File) {
+			if err := log.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e, log := startInto(t, "--provider=simulated", "--log.level=debug", "--probe.interval=100ms", "--notification.samples=0")
+			c.then(t, log)
+
+			runs := func() float64 { return e.scrape(t).sum("rdma_probe_runs_total") }
+			lost := func() float64 { return e.scrape(t).sum("rdma_exporter_log_lines_dropped_total") }
+			running.Eventually(t, "lines are lost", func() bool { return lost() > 0 })
+			enough := runs() + 100
+			running.Eventually(t, "the devices are still probed", func() bool { return runs() >= enough })
+			e.stop(t)
+		})
+	}
+}
+
+// A standard error that is closed from the start is one that takes everything.
+func TestLogIsClosedAtStart(t *testing.T) {
+	t.Parallel()
+	program := running.File(t, "it", "#!/bin/sh\nexec \""+binary+"\" \"$@\" 2>&-\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := invoke(t, program, t.TempDir(), "--provider=simulated", "--probe.concurrency=0")
+	if r.status != 2 || r.stdout != "" || r.stderr != "" {
+		t.Errorf("status %d, %q, %q", r.status, r.stdout, r.stderr)
+	}
+}
+
+// startInto starts an exporter whose log goes into the smallest pipe that there is. It waits
+// until the exporter listens, and returns the end of the pipe from which nobody reads then.
+func startInto(t *testing.T, args ...string) (*exporter, *os.File) {
+	t.Helper()
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "log")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.OpenFile(pipe, os.O_RDWR, 0) // which waits for nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() }) // It may be closed already.
+	const smallest = 4096
+	if _, err := unix.FcntlInt(log.Fd(), unix.F_SETPIPE_SZ, smallest); err != nil {
+		t.Fatal(err)
+	}
+	e := &exporter{
+		program: filepath.Join(dir, programName),
+		client:  &http.Client{Timeout: running.Patience, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+	if err := clone(binary, e.program); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "start")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+e.program+" \"$@\" 2>"+pipe+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { noneLeft(t, e.program) })
+	e.Process = running.Launch(t, "the exporter", script, append([]string{"--web.listen-address=127.0.0.1:0"}, running.Unhurried(args...)...)...)
+	var head running.Output
+	for b := make([]byte, 1); head.Listening() == ""; {
+		if _, err := log.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = head.Write(b)
+	}
+	e.url = "http://" + head.Listening()
+	return e, log
+}
