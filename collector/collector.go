@@ -23,6 +23,9 @@ type Options struct {
 	Host func() *health.Host
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
+	// Exporter returns what the exporter knows of itself, under the same terms; nil if that
+	// is not to be exposed.
+	Exporter func() Exporter
 }
 
 // Collector holds the counters and histograms of the runs observed, and reads
@@ -32,8 +35,9 @@ type Options struct {
 // way to the same series.
 type Collector struct {
 	*metrics
-	host  func() *health.Host
-	light bool
+	host     func() *health.Host
+	light    bool
+	exporter func() Exporter
 	// findings are all that there could be.
 	findings []health.Finding
 
@@ -63,6 +67,7 @@ func New(o Options) *Collector {
 		metrics:   newMetrics(),
 		host:      o.Host,
 		light:     o.Light,
+		exporter:  o.Exporter,
 		findings:  health.Countable(),
 		histories: make(map[string]*history),
 	}
@@ -128,8 +133,13 @@ func (c *Collector) blocks() []block {
 	defer c.mu.Unlock()
 
 	var blocks []block
+	if c.exporter != nil {
+		b := newBuilder(c.metrics)
+		addSelf(b, c.exporter())
+		blocks = append(blocks, b.block)
+	}
 	if snapshot != nil {
-		blocks = append(blocks, c.exporterBlock(snapshot), c.ownersBlock(snapshot))
+		blocks = append(blocks, c.exporterBlock(host), c.ownersBlock(snapshot))
 		blocks = append(blocks, c.deviceBlocks(host)...)
 	}
 	absent := func(device string) bool { return false }
@@ -150,9 +160,9 @@ func (c *Collector) blocks() []block {
 	return blocks
 }
 
-func (c *Collector) exporterBlock(s *state.Snapshot) block {
+func (c *Collector) exporterBlock(h *health.Host) block {
 	b := newBuilder(c.metrics)
-	addExporter(b, s)
+	addExporter(b, h)
 	return b.block
 }
 
@@ -188,12 +198,14 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if !s.Present {
 		addVanished(b, s)
 		addFindings(b, s.Name, findings)
+		addSince(b, s.Name, findings)
 		return b.block
 	}
 	addStuck(b, s.Name, s.Stuck)
 	// There are few of these, and nothing that a child tells may take their room.
 	if findings != nil {
 		addFindings(b, s.Name, findings, c.findings...)
+		addSince(b, s.Name, findings)
 	}
 	if s.Resources != nil {
 		addInventory(b, s.Name, s.Resources)

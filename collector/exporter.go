@@ -1,12 +1,31 @@
 package collector
 
-import "rdma_exporter/internal/state"
+import (
+	"time"
+
+	"rdma_exporter/internal/health"
+)
+
+// Exporter is what the exporter knows of itself.
+type Exporter struct {
+	// ConfigOK tells that the configuration file could be used when it was last loaded,
+	// and ConfigLoaded is when it last could.
+	ConfigOK     bool
+	ConfigLoaded time.Time
+	// StateWritable tells that what is to be kept over a restart could be written the last
+	// time; nil if nothing is kept, or was not yet.
+	StateWritable *bool
+}
 
 // exporterMetrics are the metrics of the host as a whole.
 type exporterMetrics struct {
 	devices          *family
 	discoverySuccess *family
 	droppedSeries    *family
+	configOK         *family
+	configLoaded     *family
+	stateWritable    *family
+	unused           *family
 }
 
 func (m *exporterMetrics) declare(t *table) {
@@ -15,12 +34,21 @@ func (m *exporterMetrics) declare(t *table) {
 		"Number of RDMA devices that the host has.")
 	m.discoverySuccess = t.gauge("rdma_exporter_discovery_success", "1 or 0",
 		"Whether the devices could be listed the last time.")
+	m.configOK = t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
+		"Whether the configuration file could be used when it was last loaded. If not, the one before holds.")
+	m.configLoaded = t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
+		"When the configuration that holds was loaded.")
+	m.stateWritable = t.gauge("rdma_exporter_state_writable", "1 or 0",
+		"Whether what is kept over a restart could be written the last time; only with --state.dir.")
+	m.unused = t.gauge("rdma_exporter_unused_acceptances", "acceptances",
+		"What is accepted, by the configuration file, and accepts nothing any more: it matches no finding, or has expired. Absent if there is none.")
 	m.droppedSeries = t.gauge("rdma_exporter_dropped_series", "series",
 		"Series that are not exposed, because the last runs told of more than 4096 or more than 256 completion vectors of the device were measured.", "device")
 }
 
 // addExporter adds what is known of the host as a whole.
-func addExporter(b *builder, s *state.Snapshot) {
+func addExporter(b *builder, h *health.Host) {
+	s := h.Snapshot
 	present := 0
 	for i := range s.Devices {
 		if s.Devices[i].Present {
@@ -29,4 +57,16 @@ func addExporter(b *builder, s *state.Snapshot) {
 	}
 	b.gauge(b.devices, float64(present))
 	b.truth(b.discoverySuccess, s.DiscoveryError == "")
+	if n := len(h.Findings); n > 0 {
+		b.gauge(b.unused, float64(n))
+	}
+}
+
+// addSelf adds what the exporter knows of itself.
+func addSelf(b *builder, e Exporter) {
+	b.truth(b.configOK, e.ConfigOK)
+	b.gauge(b.configLoaded, float64(e.ConfigLoaded.UnixMilli())/1e3)
+	if e.StateWritable != nil {
+		b.truth(b.stateWritable, *e.StateWritable)
+	}
 }

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +36,10 @@ const gcPercent = 30
 // runServe is the command serve.
 func runServe(ctx context.Context, o *options, std stdio) int {
 	logger := promslog.New(o.log)
+	// From the start, or the signal would end the process.
+	reloads := make(chan os.Signal, 1)
+	signal.Notify(reloads, syscall.SIGHUP)
+	defer signal.Stop(reloads)
 	e, err := newExporter(o, logger)
 	if err != nil {
 		fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
@@ -50,7 +56,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 		debug.SetGCPercent(gcPercent)
 	}
 	logger.Info("Starting "+programName, "version", version.Info())
-	if err := e.run(ctx); err != nil {
+	if err := e.run(ctx, reloads); err != nil {
 		logger.Error("Ended", "err", err)
 		return exitFailed
 	}
@@ -64,6 +70,9 @@ type exporter struct {
 	logger     *slog.Logger
 	supervisor *supervisor.Supervisor
 	web        web.Config
+	reloader   *reloader
+	// keeper is nil if nothing is kept over a restart.
+	keeper *keeper
 }
 
 // newExporter checks everything that was configured and wires the rooms. It
@@ -72,22 +81,36 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	reload := &reloader{flags: *o, logger: logger, ok: true, loaded: time.Now()}
 	if file := *o.listen.WebConfigFile; file != "" {
 		if err := toolkit.Validate(file); err != nil {
 			return nil, fmt.Errorf("--web.config.file %s: %w", file, err)
 		}
 	}
-	config, judgement, err := o.supervise()
+	config, children, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
 
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
-	judgement.StaleAfter = staleAfter(&config)
-	judge := health.New(judgement)
+	judgement := o.findings
+	judgement.StaleAfter, judgement.Now = staleAfter(&config), time.Now
+	var past health.Past
+	if o.stateDir != "" {
+		past = restorePast(o.stateDir, logger)
+	}
+	judge := health.New(judgement, past)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
+	reload.children, reload.judge, reload.judgement = children, judge, judgement
+	e := &exporter{o: o, logger: logger, reloader: reload}
+	if o.stateDir != "" {
+		e.keeper = &keeper{dir: o.stateDir, every: keepEvery, logger: logger, past: func() health.Past {
+			judged() // Nobody else may have asked.
+			return judge.Past()
+		}}
+	}
+	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle, Exporter: e.self})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -113,11 +136,25 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	w.Status = func(now time.Time) *api.Status {
 		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}
+	if o.lifecycle {
+		w.Reload = reload.reload
+	}
 	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
 	}
-	return &exporter{o: o, logger: logger, supervisor: s, web: w}, nil
+	e.supervisor, e.web = s, w
+	return e, nil
+}
+
+// self returns what the exporter knows of itself.
+func (e *exporter) self() collector.Exporter {
+	var of collector.Exporter
+	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
+	if e.keeper != nil {
+		of.StateWritable = e.keeper.writable.Load()
+	}
+	return of
 }
 
 // staleAfter returns how old the last run of each kind can become while all goes as
@@ -131,9 +168,9 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 	}
 }
 
-// run serves until ctx is cancelled or serving fails. When one of its two parts
-// ends, so does the other.
-func (e *exporter) run(ctx context.Context) error {
+// run serves until ctx is cancelled or serving fails, and reloads the configuration file
+// at each signal. When one of its two parts ends, so does the other.
+func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	handler, err := web.New(e.web)
 	if err != nil {
 		return err
@@ -146,9 +183,22 @@ func (e *exporter) run(ctx context.Context) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
+	// The end waits for neither of these two: a file system may never answer.
+	go e.reloader.onSignal(ctx, reloads)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		if e.keeper != nil {
+			e.keeper.run(ctx)
+		}
+	}()
 	webErr := web.Serve(ctx, handler, e.o.listen, e.logger)
 	cancel()
 	wg.Wait()
+	select {
+	case <-kept:
+	case <-time.After(fileTime):
+	}
 	var network *net.OpError
 	if errors.As(webErr, &network) && network.Op == "listen" {
 		webErr = fmt.Errorf("%w; choose another address with --web.listen-address", webErr)

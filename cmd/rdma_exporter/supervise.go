@@ -3,40 +3,39 @@ package main
 import (
 	"fmt"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/supervisor"
 )
 
 // supervise checks everything that was configured about the devices, and returns
-// what a supervisor needs to know of them, all but its sinks and its logger, and by
-// what they are judged. It starts nothing.
-func (o *options) supervise() (supervisor.Config, health.Config, error) {
+// what a supervisor needs to know of them, all but its sinks and its logger, and what
+// tells it how to start children. It starts nothing.
+func (o *options) supervise() (supervisor.Config, *commands, error) {
 	o.include, o.exclude = whole(o.include), whole(o.exclude)
 	if err := o.loadConfig(); err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	if err := o.checkTime(); err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	children, err := newCommands(o.settings(), profiles)
 	if err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	// Who holds objects of simulated devices is told by their profile.
 	if o.schedule.Inventory.Interval > 0 && o.provider == providerLibibverbs {
 		if _, err := owner.New(o.inventory.Procfs, o.inventory.Cgroup); err != nil {
-			return supervisor.Config{}, health.Config{}, fmt.Errorf("--path.procfs: %w", err)
+			return supervisor.Config{}, nil, fmt.Errorf("--path.procfs: %w", err)
 		}
 	}
 	s := o.schedule
 	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
 	s, err = s.Validate()
-	return s, o.findings, err
+	return s, children, err
 }
 
 // settings are what the flags and the configuration file tell each child.
