@@ -23,11 +23,9 @@ type Options struct {
 	Host func() *health.Host
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
-	// LogLinesDropped returns how many lines of the log were lost; nil if nobody counts.
-	LogLinesDropped func() uint64
-	// WebConfigInForce tells whether the web configuration is in force as its file has it
-	// now; nil if there is none. Like LogLinesDropped, it is called as Host is.
-	WebConfigInForce func() bool
+	// Exporter returns what the exporter knows of itself, under the same terms; nil if that
+	// is not to be exposed.
+	Exporter func() Exporter
 }
 
 // Collector holds the counters and histograms of the runs observed, and reads
@@ -37,7 +35,9 @@ type Options struct {
 // way to the same series.
 type Collector struct {
 	*metrics
-	options Options
+	host     func() *health.Host
+	light    bool
+	exporter func() Exporter
 	// findings are all that there could be.
 	findings []health.Finding
 
@@ -65,12 +65,14 @@ type cacheKey struct {
 func New(o Options) *Collector {
 	c := &Collector{
 		metrics:   newMetrics(),
-		options:   o,
+		host:      o.Host,
+		light:     o.Light,
+		exporter:  o.Exporter,
 		findings:  health.Countable(),
 		histories: make(map[string]*history),
 	}
 	if o.Host == nil {
-		c.options.Host = func() *health.Host { return new(health.Host) }
+		c.host = func() *health.Host { return new(health.Host) }
 	}
 	return c
 }
@@ -115,11 +117,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *Collector) exposes(f *family) bool {
 	switch f {
 	case c.probeLight:
-		return c.options.Light
-	case c.logLinesDropped:
-		return c.options.LogLinesDropped != nil
-	case c.webConfigRead:
-		return c.options.WebConfigInForce != nil
+		return c.light
+	case c.configOK, c.configLoaded, c.stateWritable, c.logLinesDropped, c.webConfigRead:
+		return c.exporter != nil
 	default:
 		return true
 	}
@@ -139,14 +139,19 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 // blocks returns all series, device by device. Only what has changed since the
 // last call is built anew.
 func (c *Collector) blocks() []block {
-	host := c.options.Host()
+	host := c.host()
 	snapshot := host.Snapshot
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	var blocks []block
+	if c.exporter != nil {
+		b := newBuilder(c.metrics)
+		addSelf(b, c.exporter())
+		blocks = append(blocks, b.block)
+	}
 	if snapshot != nil {
-		blocks = append(blocks, c.exporterBlock(snapshot), c.ownersBlock(snapshot))
+		blocks = append(blocks, c.exporterBlock(host), c.ownersBlock(snapshot))
 		blocks = append(blocks, c.deviceBlocks(host)...)
 	}
 	absent := func(device string) bool { return false }
@@ -167,10 +172,9 @@ func (c *Collector) blocks() []block {
 	return blocks
 }
 
-func (c *Collector) exporterBlock(s *state.Snapshot) block {
+func (c *Collector) exporterBlock(h *health.Host) block {
 	b := newBuilder(c.metrics)
-	addExporter(b, s)
-	addItself(b, &c.options)
+	addExporter(b, h)
 	return b.block
 }
 
@@ -206,12 +210,14 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if !s.Present {
 		addVanished(b, s)
 		addFindings(b, s.Name, findings)
+		addSince(b, s.Name, findings)
 		return b.block
 	}
 	addStuck(b, s.Name, s.Stuck)
 	// There are few of these, and nothing that a child tells may take their room.
 	if findings != nil {
 		addFindings(b, s.Name, findings, c.findings...)
+		addSince(b, s.Name, findings)
 	}
 	if s.Resources != nil {
 		addInventory(b, s.Name, s.Resources)
@@ -221,7 +227,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if s.Last != nil {
 		addRun(b, s.Name, s.Last)
 	}
-	if s.Last != nil && c.options.Light {
+	if s.Last != nil && c.light {
 		b.truth(c.probeLight, s.Last.Light != nil, s.Name)
 	}
 	if s.Contracts != nil {

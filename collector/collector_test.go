@@ -31,8 +31,10 @@ func collectorOf(snapshot *state.Snapshot, runs ...*state.Run) *collector.Collec
 func (s scene) collector() *collector.Collector {
 	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
-	o := s.itself
-	o.Host, o.Light = judged(func() *state.Snapshot { return snapshot }, s.found), light
+	o := collector.Options{Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light}
+	if s.self != nil {
+		o.Exporter = func() collector.Exporter { return *s.self }
+	}
 	c := collector.New(o)
 	for _, r := range s.runs {
 		c.Observe(r)
@@ -43,8 +45,10 @@ func (s scene) collector() *collector.Collector {
 // judged returns what judges a snapshot as it is now, even if it was changed. This is found
 // of devices, by their names, nothing of others, and those that were not inventoried
 // cannot be judged.
-func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding) func() *health.Host {
-	judge := health.Finder(health.Default(), func(d *state.DeviceState) []health.Finding {
+func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding, accept ...health.Accept) func() *health.Host {
+	config := health.Default()
+	config.Accept = accept
+	judge := health.Finder(config, func(d *state.DeviceState) []health.Finding {
 		all, ok := found[d.Name]
 		switch {
 		case d.Resources == nil:
@@ -100,8 +104,10 @@ type scene struct {
 	runs     []*state.Run
 	// found is what is found of devices, by their names.
 	found map[string][]health.Finding
-	// itself is what the exporter tells of itself.
-	itself collector.Options
+	// self is what the exporter knows of itself; nil for nothing.
+	self *collector.Exporter
+	// accept is what is accepted.
+	accept []health.Accept
 }
 
 // finding returns a scene in which this is found of its only device.
@@ -169,12 +175,18 @@ func scenes() map[string]scene {
 	kept := stateOf(run("sim0"))
 	kept.Contracts = contractsOf(contractRun("sim0"))
 
+	accepted := sceneOf("libibverbs", contained).finding(
+		health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1", Since: started()},
+		health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 3", Since: started().Add(-time.Hour)},
+		health.Finding{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 2", Since: started().Add(-2 * time.Hour)},
+	)
+	accepted.accept = []health.Accept{{Finding: health.FindingPortDown, Subject: "port 2"}, {Finding: health.FindingPortDown, Subject: "port 4"}}
+	accepted.self = &collector.Exporter{ConfigLoaded: started(), StateWritable: new(true), LogLinesDropped: 3, WebConfigInForce: new(false)}
+
 	return map[string]scene{
-		"unknown": {},
-		"empty":   {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
-		"itself": {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}, itself: collector.Options{
-			LogLinesDropped: func() uint64 { return 3 }, WebConfigInForce: func() bool { return false },
-		}},
+		"accepted": accepted,
+		"unknown":  {},
+		"empty":    {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
 		"undiscovered": {snapshot: &state.Snapshot{
 			Provider: "libibverbs", DiscoveryError: "ibv_get_device_list: EPERM",
 		}},

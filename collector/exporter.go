@@ -1,10 +1,28 @@
 package collector
 
 import (
+	"time"
+
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/health"
 )
+
+// Exporter is what the exporter knows of itself.
+type Exporter struct {
+	// ConfigOK tells that the configuration file could be used when it was last loaded,
+	// and ConfigLoaded is when it last could.
+	ConfigOK     bool
+	ConfigLoaded time.Time
+	// StateWritable tells that what is to be kept over a restart could be written the last
+	// time; nil if nothing is kept, or was not yet.
+	StateWritable *bool
+	// LogLinesDropped is how many lines of the log were lost.
+	LogLinesDropped uint64
+	// WebConfigInForce tells whether the web configuration is in force as its file has it
+	// now; nil if there is none.
+	WebConfigInForce *bool
+}
 
 // exporterMetrics are the metrics of the host as a whole.
 type exporterMetrics struct {
@@ -13,6 +31,10 @@ type exporterMetrics struct {
 	droppedSeries    *family
 	logLinesDropped  *family
 	webConfigRead    *family
+	configOK         *family
+	configLoaded     *family
+	stateWritable    *family
+	unused           *family
 }
 
 func (m *exporterMetrics) declare(t *table) {
@@ -21,6 +43,14 @@ func (m *exporterMetrics) declare(t *table) {
 		"Number of RDMA devices that the host has.")
 	m.discoverySuccess = t.gauge("rdma_exporter_discovery_success", "1 or 0",
 		"Whether the devices could be listed the last time.")
+	m.configOK = t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
+		"Whether the configuration file could be used when it was last loaded. If not, the one before holds.")
+	m.configLoaded = t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
+		"When the configuration that holds was loaded.")
+	m.stateWritable = t.gauge("rdma_exporter_state_writable", "1 or 0",
+		"Whether what is kept over a restart could be written the last time; only with --state.dir.")
+	m.unused = t.gauge("rdma_exporter_unused_acceptances", "acceptances",
+		"What is accepted, by the configuration file, and accepts nothing any more: it matches no finding, or has expired. Absent if there is none.")
 	m.droppedSeries = t.gauge("rdma_exporter_dropped_series", "series",
 		"Series that are not exposed, because the last runs told of more than 4096 or more than 256 completion vectors of the device were measured.", "device")
 	m.logLinesDropped = t.counter("rdma_exporter_log_lines_dropped_total", "lines",
@@ -30,7 +60,8 @@ func (m *exporterMetrics) declare(t *table) {
 }
 
 // addExporter adds what is known of the host as a whole.
-func addExporter(b *builder, s *state.Snapshot) {
+func addExporter(b *builder, h *health.Host) {
+	s := h.Snapshot
 	present := 0
 	for i := range s.Devices {
 		if s.Devices[i].Present {
@@ -39,15 +70,21 @@ func addExporter(b *builder, s *state.Snapshot) {
 	}
 	b.gauge(b.devices, float64(present))
 	b.truth(b.discoverySuccess, s.DiscoveryError == "")
+	if n := len(h.Findings); n > 0 {
+		b.gauge(b.unused, float64(n))
+	}
 }
 
-// addItself adds what the options tell of the exporter itself.
-func addItself(b *builder, o *Options) {
-	if o.LogLinesDropped != nil {
-		n := float64(o.LogLinesDropped())
-		b.block[b.logLinesDropped.index] = append(b.block[b.logLinesDropped.index], &dto.Metric{Counter: &dto.Counter{Value: &n}})
+// addSelf adds what the exporter knows of itself.
+func addSelf(b *builder, e Exporter) {
+	b.truth(b.configOK, e.ConfigOK)
+	b.gauge(b.configLoaded, float64(e.ConfigLoaded.UnixMilli())/1e3)
+	if e.StateWritable != nil {
+		b.truth(b.stateWritable, *e.StateWritable)
 	}
-	if o.WebConfigInForce != nil {
-		b.truth(b.webConfigRead, o.WebConfigInForce())
+	n := float64(e.LogLinesDropped)
+	b.block[b.logLinesDropped.index] = append(b.block[b.logLinesDropped.index], &dto.Metric{Counter: &dto.Counter{Value: &n}})
+	if e.WebConfigInForce != nil {
+		b.truth(b.webConfigRead, *e.WebConfigInForce)
 	}
 }

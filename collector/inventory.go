@@ -1,6 +1,9 @@
 package collector
 
 import (
+	"strconv"
+	"time"
+
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
@@ -8,6 +11,7 @@ import (
 // inventoryMetrics are the metrics of how inventories went, and what is wrong.
 type inventoryMetrics struct {
 	findingsOf             *family
+	findingSince           *family
 	inventorySuccess       *family
 	inventoryStuck         *family
 	inventoryRuns          *family
@@ -21,7 +25,9 @@ type inventoryMetrics struct {
 func (m *inventoryMetrics) declare(t *table) {
 	t.about("The inventory and its findings")
 	m.findingsOf = t.gauge("rdma_findings", "findings",
-		"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge.", "device", "finding", "severity")
+		"Findings about the device, at most 64: all that is wrong with it or soon will be. Those that are accepted do not count. Zero if there are none; absent before there was anything to judge.", "device", "finding", "severity")
+	m.findingSince = t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
+		"When the findings of a kind and severity were first seen, the earliest if there are several: kept over a restart with --state.dir. Absent if there is none.", "device", "finding", "severity", "accepted")
 	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
 	m.inventoryStuck = t.gauge("rdma_inventory_stuck", "1 or 0",
@@ -66,8 +72,36 @@ func addFindings(b *builder, name string, findings []health.Finding, all ...heal
 	}
 	counts := make(map[key]int)
 	for n := range findings {
+		if findings[n].Accepted != nil {
+			continue
+		}
 		k := key{findings[n].Kind, findings[n].Severity}
 		counts[k]++
 		b.gauge(b.findingsOf, float64(counts[k]), name, string(k.kind), string(k.severity))
+	}
+}
+
+// addSince tells since when there are findings about a device, accepted or not.
+func addSince(b *builder, name string, findings []health.Finding) {
+	type key struct {
+		kind     health.Kind
+		severity health.Severity
+		accepted bool
+	}
+	first := make(map[key]time.Time)
+	for n := range findings {
+		f := &findings[n]
+		k := key{f.Kind, f.Severity, f.Accepted != nil}
+		if since, known := first[k]; !f.Since.IsZero() && (!known || f.Since.Before(since)) {
+			first[k] = f.Since
+		}
+	}
+	for n := range findings {
+		f := &findings[n]
+		k := key{f.Kind, f.Severity, f.Accepted != nil}
+		if since, known := first[k]; known {
+			b.gauge(b.findingSince, float64(since.UnixMilli())/1e3, name, string(k.kind), string(k.severity), strconv.FormatBool(k.accepted))
+			delete(first, k) // once for all of them
+		}
 	}
 }

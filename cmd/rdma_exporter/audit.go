@@ -53,7 +53,7 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 		PlaceHolder("FILE").StringVar(&o.output)
 	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
 		Default(string(health.SeverityWarning)).EnumVar(&o.failOn, string(health.SeverityWarning), string(health.SeverityCritical))
-	audit.Flag("accept", "Finding that does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated.").
+	audit.Flag("accept", "Finding that is accepted, and so does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated. The key accept of the configuration file does the same, with a reason, by device and until a day.").
 		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
 		PlaceHolder("REGEX").RegexpVar(&o.include)
@@ -69,7 +69,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 		complain(std, err)
 		return exitNoAudit
 	}
-	if host.Fails(health.Severity(o.failOn), o.accept, time.Now()) {
+	if host.Fails(health.Severity(o.failOn), time.Now()) {
 		return exitFindings
 	}
 	return exitOK
@@ -87,15 +87,17 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 	if err := checkAccepted(o.accept); err != nil {
 		return nil, err
 	}
-	config, judgement, err := supervised(ctx, o)
+	config, err := supervised(ctx, o)
 	if errors.Is(err, context.Canceled) {
 		return nil, errInterrupted
 	} else if err != nil {
 		return nil, err
 	}
 	var s *supervisor.Supervisor
-	judgement.Once = true
-	judge := health.New(judgement)
+	judgement := o.findings
+	judgement.Once, judgement.Now = true, time.Now
+	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
+	judge := health.New(judgement, o.pastOnce())
 	metrics := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(s.Snapshot()) }, Light: o.when == whenIdle})
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
@@ -171,11 +173,40 @@ func quotedList(names []string) string {
 	return text.Join(quoted, ", ", most)
 }
 
+// pastOnce returns what a running exporter has kept of earlier findings, if there is one
+// that does; it is left as it is. Whatever is wrong with it, an audit does without.
+func (o *options) pastOnce() health.Past {
+	if o.stateDir == "" {
+		return health.Past{}
+	}
+	read := make(chan health.Past, 1)
+	go func() {
+		past, _ := readPast(o.stateDir)
+		read <- past
+	}()
+	select {
+	case past := <-read:
+		return past
+	case <-time.After(fileTime):
+		return health.Past{}
+	}
+}
+
+// accepted returns what the flags accept, beside the configuration file.
+func accepted(flags []string) []health.Accept {
+	var all []health.Accept
+	for _, f := range flags {
+		kind, subject, _ := strings.Cut(f, "/")
+		all = append(all, health.Accept{Finding: health.Kind(kind), Subject: subject, Reason: "--accept=" + f})
+	}
+	return all
+}
+
 // checkAccepted returns an error if something is to be accepted that no finding can be.
 func checkAccepted(accepted []string) error {
 	for _, a := range accepted {
 		kind, _, _ := strings.Cut(a, "/")
-		if !slices.Contains(health.Kinds(), health.Kind(kind)) {
+		if !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
 			return fmt.Errorf("--accept is %q: there is no finding %q; docs/findings.md lists them", a, kind)
 		}
 	}

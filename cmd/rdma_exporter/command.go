@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
@@ -19,7 +20,7 @@ const selfPath = "/proc/self/exe"
 // commands tells how to start the children: this same program. Its methods are
 // safe for concurrent use.
 type commands struct {
-	settings settings
+	settings atomic.Pointer[settings]
 	// profiles are the texts of the profiles of the simulated devices.
 	profiles map[string][]byte
 	// env is the environment of the children.
@@ -29,7 +30,8 @@ type commands struct {
 // newCommands returns commands for children with these settings and, if their
 // device is simulated, its profile.
 func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
-	c := &commands{settings: s, profiles: profiles, env: childEnv(os.Environ())}
+	c := &commands{profiles: profiles, env: childEnv(os.Environ())}
+	c.tell(s)
 	// What changes from run to run is numbers and names, so that what can be
 	// encoded once always can.
 	if _, err := json.Marshal(s); err != nil {
@@ -38,9 +40,12 @@ func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
 	return c, nil
 }
 
+// tell gives the next children other settings.
+func (c *commands) tell(s settings) { c.settings.Store(&s) }
+
 // start returns how to start a child for a run of some kind on a device.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
-	s := c.settings
+	s := *c.settings.Load()
 	s.Profile = c.profiles[device]
 	stdin, err := json.Marshal(wire.Input[settings]{Request: r, Settings: s})
 	if err != nil {

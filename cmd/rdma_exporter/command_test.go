@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 		if !slices.Equal(got.Args, tc.args) {
 			t.Errorf("arguments %q, want %q", got.Args, tc.args)
 		}
-		want := wire.Input[settings]{Request: tc.request, Settings: c.settings}
+		want := wire.Input[settings]{Request: tc.request, Settings: *c.settings.Load()}
 		want.Settings.Profile = []byte(tc.profile)
 		if tc.profile == "" {
 			want.Settings.Profile = nil

@@ -14,12 +14,14 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/probe/contract"
 )
 
 // fileConfig is the configuration file.
 type fileConfig struct {
-	Probe    probe.Config  `yaml:"probe"`
-	Findings health.Config `yaml:"findings"`
+	Probe    probe.Config    `yaml:"probe"`
+	Findings health.Config   `yaml:"findings"`
+	Accept   []health.Accept `yaml:"accept"`
 }
 
 // loadConfig reads the configuration file, if there is one, and checks it. What it
@@ -37,6 +39,7 @@ func (o *options) loadConfig() error {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
 	o.probe, o.findings = c.Probe, c.Findings
+	o.findings.Accept = c.Accept
 	return nil
 }
 
@@ -51,6 +54,9 @@ func readable(message string) string {
 		{`cannot unmarshal !!(?:seq|map) into int(?:64)?`, "a list or mapping is where a whole number belongs"},
 		{"cannot unmarshal !!\\S+ (`.*`) into float64", "$1 is no number"},
 		{`cannot unmarshal !!(?:seq|map) into float64`, "a list or mapping is where a number belongs"},
+		{`cannot unmarshal !!(?:seq|map) into (?:string|health\.Kind)`, "a list or mapping is where text belongs"},
+		{`cannot unmarshal !!map into \[\]\S+`, "a mapping is where a list belongs"},
+		{"cannot unmarshal !!\\S+ (`.*`) into \\[\\]\\S+", "$1 is where a list belongs"},
 		{`cannot unmarshal !!seq into \S+`, "a list is where a mapping belongs"},
 		{"cannot unmarshal !!\\S+ (`.*`) into \\S+", "$1 is where a mapping belongs"},
 	} {
@@ -85,5 +91,21 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)
 	}
-	return errors.Join(c.Probe.Validate(), c.Findings.Validate())
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), checkContracts(c.Accept))
+}
+
+// checkContracts returns an error, in one line, that names each contract that is accepted
+// to be violated, and that there is not.
+func checkContracts(all []health.Accept) error {
+	var wrong []string
+	for i, a := range all {
+		there := slices.ContainsFunc(contract.Catalogue(), func(c contract.Contract) bool { return c.Name == a.Contract })
+		if a.Contract != "" && !there {
+			wrong = append(wrong, fmt.Sprintf("accept[%d].contract is %q: there is no such contract; docs/contracts.md lists them", i, a.Contract))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(wrong, "; "))
 }

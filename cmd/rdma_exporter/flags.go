@@ -56,7 +56,9 @@ type options struct {
 	findings  health.Config
 	web       web.Config
 
-	configFile       string
+	configFile string
+	// stateDir is where what is remembered is kept over a restart; empty for nowhere.
+	stateDir         string
 	provider         string
 	simulatedProfile string
 	sysfs            string
@@ -66,7 +68,9 @@ type options struct {
 
 	listen                 *toolkit.FlagConfig
 	disableExporterMetrics bool
-	log                    *promslog.Config
+	// lifecycle is whether the configuration file can be reloaded over HTTP.
+	lifecycle bool
+	log       *promslog.Config
 
 	// device is that of the commands for one device.
 	device string
@@ -184,8 +188,11 @@ func (o *options) addCommands(app *kingpin.Application) {
 // addFlags adds the flags of all commands or, if all is done once, of the command
 // audit.
 func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
-	app.Flag("config.file", "YAML file with the sizes that the probes ask for, and with what counts as a finding. See docs/configuration.md.").
+	app.Flag("config.file", "YAML file with the sizes that the probes ask for, with what counts as a finding, and with what is accepted. See docs/configuration.md.").
 		PlaceHolder("FILE").StringVar(&o.configFile)
+
+	app.Flag("state.dir", stateDirHelp(once)).
+		Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 
 	if !once {
 		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
@@ -263,11 +270,21 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		Default(web.DefaultMetricsPath).StringVar(&o.web.MetricsPath)
 	app.Flag("web.max-requests", "Most scrapes served at the same time; 0 for no limit.").
 		Default("40").SetValue(wholeNumber(&o.web.MaxRequests))
+	app.Flag("web.enable-lifecycle", "Reload the configuration file at POST /-/reload, which anybody can ask for who can reach the exporter.").
+		BoolVar(&o.lifecycle)
 	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the exporter itself (go_*, process_*, promhttp_*).").
 		BoolVar(&o.disableExporterMetrics)
 
 	promslogflag.AddFlags(app, o.log)
 	o.log.Writer = std.err
+}
+
+// stateDirHelp is the help of --state.dir.
+func stateDirHelp(once bool) string {
+	if once {
+		return "Directory in which a running exporter keeps since when there are findings, to tell it here. It is only read."
+	}
+	return "Directory in which it is kept over a restart since when there are findings. Default: that of the service, or nowhere."
 }
 
 // culprit names the flag whose value made parsing fail with err, or returns

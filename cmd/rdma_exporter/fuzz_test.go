@@ -24,6 +24,7 @@ func FuzzConfigFile(f *testing.F) {
 	for _, s := range []string{
 		"", "---\n---\n", "probe: {cq: {large: {entries: 99999999999999999999}}}", "probe: {destroy_timeout: -1s}", "findings: {near_limit: {warning: .nan}}",
 		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "findings: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}", "00000\U0007ea300000",
+		"accept: [{finding: port_down, device: 'a)|(b', reason: x, until: 2026-02-30}]", "accept: [{finding: contract_violated, contract: notify_any, reason: !!binary /w==}]", "accept: {a: b}", "accept: [null, ~]", "accept: [{!!binary 0000}]",
 	} {
 		f.Add([]byte(s))
 	}
@@ -41,6 +42,11 @@ func FuzzConfigFile(f *testing.F) {
 		if err := c.Findings.Validate(); err != nil {
 			t.Error(err)
 		}
+		if err := health.ValidateAccepts(c.Accept); err != nil {
+			t.Error(err)
+		}
+		c.Findings.Accept = c.Accept
+		health.New(c.Findings, health.Past{}).Of(nil)
 	})
 }
 

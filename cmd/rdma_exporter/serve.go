@@ -48,6 +48,10 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	defer lines.Close(logTimeout)
 	std.err, o.log.Writer = lines, lines
 	logger := promslog.New(o.log)
+	// From the start, or the signal would end the process.
+	reloads := make(chan os.Signal, 1)
+	signal.Notify(reloads, syscall.SIGHUP)
+	defer signal.Stop(reloads)
 	e, err := unlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
 	switch {
 	case ctx.Err() != nil:
@@ -72,7 +76,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 		debug.SetGCPercent(gcPercent)
 	}
 	logger.Info("Starting "+programName, "version", version.Info())
-	if err := e.run(ctx); err != nil {
+	if err := e.run(ctx, reloads); err != nil {
 		logger.Error("Ended", "err", err)
 		return exitFailed
 	}
@@ -87,8 +91,13 @@ type exporter struct {
 	supervisor *supervisor.Supervisor
 	web        web.Config
 	webFile    *web.ConfigFile
+	// dropped returns how many lines of the log were lost.
+	dropped func() uint64
 	// listeners are nil if the toolkit listens.
 	listeners []net.Listener
+	reloader  *reloader
+	// keeper is nil if nothing is kept over a restart.
+	keeper *keeper
 }
 
 // newExporter checks everything that was configured, wires the rooms, and listens. It
@@ -97,25 +106,35 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	reload := &reloader{flags: *o, logger: logger, ok: true, loaded: time.Now()}
 	webFile, err := web.OpenConfigFile(*o.listen.WebConfigFile, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--web.config.file %s: %w", *o.listen.WebConfigFile, err)
 	}
-	config, judgement, err := o.supervise()
+	config, children, err := o.supervise()
 	if err != nil {
 		return nil, err
 	}
 
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
-	judgement.StaleAfter = staleAfter(&config)
-	judge := health.New(judgement)
-	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	itself := collector.Options{Host: judged, Light: o.when == whenIdle, LogLinesDropped: dropped}
-	if webFile != nil {
-		itself.WebConfigInForce = webFile.InForce
+	judgement := o.findings
+	judgement.StaleAfter, judgement.Now = staleAfter(&config), time.Now
+	var past health.Past
+	if o.stateDir != "" {
+		past = restorePast(o.stateDir, logger)
 	}
-	c := collector.New(itself)
+	judge := health.New(judgement, past)
+	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
+	reload.children, reload.judge, reload.judgement = children, judge, judgement
+	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped}
+	if o.stateDir != "" {
+		e.keeper = &keeper{dir: o.stateDir, every: keepEvery, logger: logger, past: func() health.Past {
+			judged() // Nobody else may have asked.
+			return judge.Past()
+		}}
+	}
+	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle, Exporter: e.self})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -141,6 +160,9 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	w.Status = func(now time.Time) *api.Status {
 		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}
+	if o.lifecycle {
+		w.Reload = reload.reload
+	}
 	w, err = w.Validate()
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path: %w", err) // the rest is not the user's
@@ -150,7 +172,23 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if err != nil {
 		return nil, err
 	}
-	return &exporter{o: o, logger: logger, supervisor: s, web: w, webFile: webFile, listeners: listeners}, nil
+	e.supervisor, e.web, e.listeners = s, w, listeners
+	return e, nil
+}
+
+// self returns what the exporter knows of itself.
+func (e *exporter) self() collector.Exporter {
+	var of collector.Exporter
+	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
+	if e.keeper != nil {
+		of.StateWritable = e.keeper.writable.Load()
+	}
+	of.LogLinesDropped = e.dropped()
+	if e.webFile != nil {
+		inForce := e.webFile.InForce()
+		of.WebConfigInForce = &inForce
+	}
+	return of
 }
 
 // staleAfter returns how old the last run of each kind can become while all goes as
@@ -164,9 +202,9 @@ func staleAfter(c *supervisor.Config) map[state.Kind]time.Duration {
 	}
 }
 
-// run serves until ctx is cancelled or serving fails. When one of its two parts
-// ends, so does the other.
-func (e *exporter) run(ctx context.Context) error {
+// run serves until ctx is cancelled or serving fails, and reloads the configuration file
+// at each signal. When one of its two parts ends, so does the other.
+func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 	handler, err := web.New(e.web)
 	if err != nil {
 		return err
@@ -179,8 +217,21 @@ func (e *exporter) run(ctx context.Context) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
+	// The end waits for neither of these two: a file system may never answer.
+	go e.reloader.onSignal(ctx, reloads)
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		if e.keeper != nil {
+			e.keeper.run(ctx)
+		}
+	}()
 	webErr := web.Serve(ctx, handler, e.listeners, e.o.listen, e.webFile, e.logger)
 	cancel()
 	wg.Wait()
+	select {
+	case <-kept:
+	case <-time.After(fileTime):
+	}
 	return errors.Join(webErr, supervisorErr)
 }

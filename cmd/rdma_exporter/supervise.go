@@ -4,53 +4,47 @@ import (
 	"context"
 	"fmt"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/supervisor"
 )
 
 // supervise checks everything that was configured about the devices, and returns
-// what a supervisor needs to know of them, all but its sinks and its logger, and by
-// what they are judged. It starts nothing.
-func (o *options) supervise() (supervisor.Config, health.Config, error) {
+// what a supervisor needs to know of them, all but its sinks and its logger, and what
+// tells it how to start children. It starts nothing.
+func (o *options) supervise() (supervisor.Config, *commands, error) {
 	o.include, o.exclude = whole(o.include), whole(o.exclude)
 	if err := o.loadConfig(); err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	if err := o.checkTime(); err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	discover, profiles, err := discoverer(o)
 	if err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	children, err := newCommands(o.settings(), profiles)
 	if err != nil {
-		return supervisor.Config{}, health.Config{}, err
+		return supervisor.Config{}, nil, err
 	}
 	// Who holds objects of simulated devices is told by their profile.
 	if o.schedule.Inventory.Interval > 0 && o.provider == providerLibibverbs {
 		if _, err := owner.New(o.inventory.Procfs, o.inventory.Cgroup); err != nil {
-			return supervisor.Config{}, health.Config{}, fmt.Errorf("--path.procfs: %w", err)
+			return supervisor.Config{}, nil, fmt.Errorf("--path.procfs: %w", err)
 		}
 	}
 	s := o.schedule
 	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
 	s, err = s.Validate()
-	return s, o.findings, err
+	return s, children, err
 }
 
 // supervised is supervise, given up when ctx is done.
-func supervised(ctx context.Context, o *options) (supervisor.Config, health.Config, error) {
-	type configs struct {
-		supervisor supervisor.Config
-		health     health.Config
-	}
-	c, err := unlessDone(ctx, func() (configs, error) {
-		s, h, err := o.supervise()
-		return configs{s, h}, err
+func supervised(ctx context.Context, o *options) (supervisor.Config, error) {
+	return unlessDone(ctx, func() (supervisor.Config, error) {
+		c, _, err := o.supervise()
+		return c, err
 	})
-	return c.supervisor, c.health, err
 }
 
 // settings are what the flags and the configuration file tell each child.

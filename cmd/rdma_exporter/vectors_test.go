@@ -53,8 +53,8 @@ func TestVectorsOfAllRuns(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := testCommands(t)
-			c.settings.Probe.Notification.Vectors = tc.vectors
-			c.settings.Probe.Notification.Samples = 5
+			c.settings.Load().Probe.Notification.Vectors = tc.vectors
+			c.settings.Load().Probe.Notification.Samples = 5
 			w := witness{vectors: make(map[int]bool)}
 			run := func(command supervisor.Command) state.Run {
 				var out bytes.Buffer

@@ -44,6 +44,8 @@ func TestRefused(t *testing.T) {
 		{"flags.web.config.file=/x", "config"},
 		{"config.probe.cq.huge.entries=1", "huge"},
 		{"config.findings.near_limit.warning=0", "warning"},
+		{"config.accept[0].finding=port_down", "reason"},
+		{"state=var/lib", "state"},
 		{"monitor.kind=Probe", "kind"},
 		{"monitor.interval=30", "interval"},
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},

@@ -45,6 +45,9 @@ type Status struct {
 	Health health.Health `json:"health"`
 	// What is wrong with the host rather than with a device; absent if nothing is.
 	Problem *Problem `json:"problem,omitempty"`
+	// What is worth knowing of the host itself: what is accepted and matches no finding, or
+	// is accepted no more. Absent if there is nothing.
+	Findings []Finding `json:"findings,omitempty"`
 	// How many findings there are on all devices, by severity: each severity once.
 	FindingCounts []SeverityCount `json:"finding_counts"`
 	// The devices, sorted by name.
@@ -123,8 +126,10 @@ type Problem struct {
 type SeverityCount struct {
 	// The severity.
 	Severity health.Severity `json:"severity"`
-	// How many findings there are of it.
+	// How many findings there are of it, without those that are accepted.
 	Count int `json:"count"`
+	// How many findings of it are accepted; absent if none is.
+	Accepted int `json:"accepted,omitempty"`
 }
 
 // Device is what is known of one device.
@@ -138,9 +143,9 @@ type Device struct {
 	Health health.Health `json:"health"`
 	// How it is, in a sentence or two: what its worst finding found, without what is said
 	// beyond the first sentence if that is long, or that there is nothing to be done, and
-	// then what could not be probed and which runs are old.
+	// then what is accepted, what could not be probed and which runs are old.
 	Headline string `json:"headline"`
-	// What somebody should know of, the worst first.
+	// What somebody should know of, the worst first, and what is accepted last.
 	Findings []Finding `json:"findings"`
 	// What the device says it is; absent if it never said.
 	Identity *Identity `json:"identity,omitempty"`
@@ -196,6 +201,22 @@ type Finding struct {
 	Meaning string `json:"meaning"`
 	// What to do. Commands are in backticks.
 	Action string `json:"action"`
+	// When it was seen first; absent if that is not known. One that was gone for less than
+	// ten minutes is the same one.
+	Since time.Time `json:"since,omitzero"`
+	// When what is known of the device last changed and it was still there; absent if that
+	// is not known.
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	// Why it is accepted, so that it is no trouble; absent if it is not accepted.
+	Accepted *Acceptance `json:"accepted,omitempty"`
+}
+
+// Acceptance is why a finding is accepted.
+type Acceptance struct {
+	// Why.
+	Reason string `json:"reason"`
+	// The last moment at which it is; absent if it is for good.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Identity is what a device says it is.

@@ -55,7 +55,7 @@ func deviceOf(judged *health.Device, o *Options) Device {
 // NothingToDo is the headline of a device of which there is nothing else to say.
 const NothingToDo = health.NothingToDo
 
-// findingsOf returns the findings, the worst first.
+// findingsOf returns findings, in their order.
 func findingsOf(all []health.Finding) []Finding {
 	findings := make([]Finding, 0, len(all))
 	for i := range cut(all) {
@@ -63,9 +63,18 @@ func findingsOf(all []health.Finding) []Finding {
 		findings = append(findings, Finding{
 			Kind: health.Kind(text.Clean(string(f.Kind))), Severity: f.Severity, Subject: text.Clean(f.Subject),
 			Message: text.Clean(f.Message), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
+			Since: moment(f.Since), LastSeen: moment(f.LastSeen), Accepted: acceptanceOf(f.Accepted),
 		})
 	}
 	return findings
+}
+
+// acceptanceOf returns why a finding is accepted; nil if it is not.
+func acceptanceOf(a *health.Acceptance) *Acceptance {
+	if a == nil {
+		return nil
+	}
+	return &Acceptance{Reason: text.Clean(a.Reason), Until: moment(a.Until)}
 }
 
 // severityOf returns a severity of a contract that there is: one that there is not is

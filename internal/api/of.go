@@ -38,16 +38,23 @@ func Of(h *health.Host, o Options) *Status {
 	if p := h.Problem; p != nil {
 		status.Problem = &Problem{Kind: p.Kind, Health: p.Health, Message: text.Clean(p.Message), Action: text.Clean(p.Action)}
 	}
-	counts := make(map[health.Severity]int)
+	if len(h.Findings) > 0 {
+		status.Findings = findingsOf(h.Findings)
+	}
+	counts, accepted := make(map[health.Severity]int), make(map[health.Severity]int)
 	for _, of := range cut(h.Devices) {
 		d := deviceOf(of, &o)
 		for n := range d.Findings {
-			counts[d.Findings[n].Severity]++
+			of := counts
+			if d.Findings[n].Accepted != nil {
+				of = accepted
+			}
+			of[d.Findings[n].Severity]++
 		}
 		status.Devices = append(status.Devices, d)
 	}
 	for _, severity := range health.Severities() {
-		status.FindingCounts = append(status.FindingCounts, SeverityCount{Severity: severity, Count: counts[severity]})
+		status.FindingCounts = append(status.FindingCounts, SeverityCount{Severity: severity, Count: counts[severity], Accepted: accepted[severity]})
 	}
 	for i := range cut(h.Troubles) {
 		status.Troubles = append(status.Troubles, status.troubleOf(&h.Troubles[i]))

@@ -53,14 +53,16 @@ func Catalogue() []Entry {
 
 // entries is Catalogue without the order, which who looks for one of them can do
 // without.
-func entries() []Entry { return append(resourceEntries(), runEntries()...) }
+func entries() []Entry {
+	return slices.Concat(resourceEntries(), runEntries(), acceptanceEntries())
+}
 
-// Countable returns every kind of finding with each severity that it can have, in the
-// order of Kinds, the worst first.
+// Countable returns every kind of finding of a device with each severity that it can
+// have, in the order of Kinds, the worst first.
 func Countable() []Finding {
 	var all []Finding
 	entries := entries()
-	for _, kind := range Kinds() {
+	for _, kind := range AcceptableKinds() {
 		for _, severity := range Severities() {
 			if slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
 				all = append(all, Finding{Kind: kind, Severity: severity})

@@ -33,6 +33,12 @@ type Config struct {
 	// Once tells that the devices are looked at once: one that is not present then has
 	// vanished meanwhile, which is a finding.
 	Once bool `yaml:"-"`
+	// Accept says which findings are accepted. It is the key accept of the configuration
+	// file; ValidateAccepts checks it.
+	Accept []Accept `yaml:"-"`
+	// Now is the clock by which findings are since when they are, and acceptances expire.
+	// Without one no finding has a time, and nothing expires.
+	Now func() time.Time `yaml:"-"`
 }
 
 // Levels are fractions of a limit, above 0 and up to 1, that something must reach.

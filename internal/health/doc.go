@@ -5,8 +5,9 @@
 // are, and to what is the same trouble on several devices. All judgement is here, and
 // every threshold: who shows or counts it only asks.
 //
-// It is a pure function. It asks no clock and no system: what was found at a time
-// carries that time, so the same state always gives the same findings.
+// What is found is a pure function. It asks no clock and no system: what was found at a
+// time carries that time, so the same state always gives the same findings. Only since
+// when a finding is there, and until when it is accepted, a Judge knows by a clock.
 //
 // Every kind of finding has its texts in the catalogue, from which docs/findings.md
 // is made as well. Words that come from outside, such as names of commands and paths

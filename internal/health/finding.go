@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Finding is one thing about a device that somebody should know of, or do
@@ -18,6 +19,14 @@ type Finding struct {
 	// do.
 	Meaning string
 	Action  string
+	// Since is when it was seen first, and LastSeen when what is known of the device last
+	// changed and it was still there; zero if nobody kept count.
+	Since, LastSeen time.Time
+	// Accepted says why it is no trouble; nil if it is.
+	Accepted *Acceptance
+	// about is the subject without what it says of others that are left out; empty if it
+	// says nothing of them.
+	about string
 }
 
 // Kind is what a finding is about.
@@ -67,6 +76,9 @@ const (
 	// FindingPIDsInvisible: the owners are in a pid namespace that the exporter
 	// does not see.
 	FindingPIDsInvisible Kind = "pids_invisible"
+	// FindingAcceptanceUnused: what is accepted matches nothing, or is accepted no more.
+	// It is the only one of a host rather than of a device.
+	FindingAcceptanceUnused Kind = "acceptance_unused"
 )
 
 // Kinds returns every kind of finding, in the order in which those of the same
@@ -76,6 +88,7 @@ func Kinds() []Kind {
 		FindingStuck, FindingUnusable, FindingRunAborted, FindingProbeFailed, FindingNotification, FindingContract,
 		FindingUndestroyed, FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingQPError, FindingCQUnfillable, FindingPortDown, FindingSlowVector, FindingIncomplete, FindingPIDsInvisible,
+		FindingAcceptanceUnused,
 	}
 }
 

@@ -18,6 +18,8 @@ type Host struct {
 	Problem *Problem
 	// Devices are those of the snapshot, sorted by name.
 	Devices []*Device
+	// Findings are those of the host itself: acceptances that accept nothing any more.
+	Findings []Finding
 	// Troubles are what is wrong with the devices, or worth knowing, the worst first.
 	Troubles []Trouble
 }
@@ -26,7 +28,8 @@ type Host struct {
 type Device struct {
 	// State is what was judged.
 	State state.DeviceState
-	// Findings have the worst first; nil while nothing is known that could be judged.
+	// Findings have the worst first, and what is accepted last; nil while nothing is known
+	// that could be judged.
 	Findings []Finding
 	// trouble is how the device is if it is in trouble, whatever the time; zero if not.
 	trouble    verdict
@@ -35,25 +38,83 @@ type Device struct {
 
 // Judge judges snapshots. It remembers what came of the latest one, and of each of its
 // devices, so that nothing is judged twice. All its methods may be called concurrently.
+//
+// It remembers as well when each finding was seen first. One that was gone for less than
+// ten minutes is the same one. Where everything is done once, nothing new is remembered: a
+// finding is since when the past says, if that knows it.
 type Judge struct {
-	config Config
-	find   func(*state.DeviceState) []Finding
+	find func(*Config, *state.DeviceState) []Finding
 
-	mu     sync.Mutex
-	latest *Host
+	mu          sync.Mutex
+	config      Config
+	acceptances []*acceptance
+	past        Past
+	latest      *Host
+	// changed tells that the latest is judged by what does not hold any more.
+	changed bool
+	// again is when acceptances expire, so that all is to be judged again; zero for never.
+	again time.Time
 }
 
-// New returns a Judge by a configuration, which must be valid.
-func New(c Config) *Judge {
+// New returns a Judge by a configuration, which must be valid, that goes on from a past.
+func New(c Config, past Past) *Judge {
 	catalogue := entries()
-	return Finder(c, func(d *state.DeviceState) []Finding { return assess(d, &c, catalogue) })
+	return newJudge(c, past, func(c *Config, d *state.DeviceState) []Finding { return assess(d, c, catalogue) })
 }
 
 // Finder is New for findings that are not those of this package, as tests have them.
 // Find returns those of a device, the worst first, and nil if it cannot be judged. It is
 // called again only when something has changed.
 func Finder(c Config, find func(*state.DeviceState) []Finding) *Judge {
-	return &Judge{config: c, find: find}
+	return FinderSince(c, Past{}, find)
+}
+
+// FinderSince is Finder that goes on from a past.
+func FinderSince(c Config, past Past, find func(*state.DeviceState) []Finding) *Judge {
+	return newJudge(c, past, func(_ *Config, d *state.DeviceState) []Finding { return find(d) })
+}
+
+func newJudge(c Config, past Past, find func(*Config, *state.DeviceState) []Finding) *Judge {
+	j := &Judge{find: find, config: c, acceptances: acceptancesOf(c.Accept)}
+	j.past = past.resumed(j.now())
+	return j
+}
+
+// now returns the time; zero without a clock.
+func (j *Judge) now() time.Time {
+	if j.config.Now == nil {
+		return time.Time{}
+	}
+	return j.config.Now()
+}
+
+// Configure has everything be judged by another configuration from now on, which must be
+// valid. What is remembered stays.
+func (j *Judge) Configure(c Config) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.config, j.acceptances, j.changed = c, acceptancesOf(c.Accept), true
+}
+
+// Past returns what is remembered now.
+func (j *Judge) Past() Past {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.now()
+	if j.stay(now) {
+		j.past.forget(now)
+	}
+	return j.past.clone()
+}
+
+// stay remembers that what was found of the latest snapshot was there until now, and
+// returns whether anything could be said of that.
+func (j *Judge) stay(now time.Time) bool {
+	if j.latest == nil || j.latest.Snapshot == nil || now.IsZero() || j.config.Once {
+		return false
+	}
+	j.past.stay(j.latest, now)
+	return true
 }
 
 // Of judges a snapshot, or has done so already. The snapshot may be nil while nothing is
@@ -61,20 +122,25 @@ func Finder(c Config, find func(*state.DeviceState) []Finding) *Judge {
 func (j *Judge) Of(s *state.Snapshot) *Host {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.latest == nil || j.latest.Snapshot != s {
-		j.latest = j.judge(s)
+	now := j.now()
+	if !j.again.IsZero() && now.After(j.again) {
+		j.changed = true
+	}
+	if j.latest == nil || j.latest.Snapshot != s || j.changed {
+		j.latest, j.changed = j.judge(s, now), false
 	}
 	return j.latest
 }
 
 // judge judges a snapshot, with what has not changed in it since the latest one.
-func (j *Judge) judge(s *state.Snapshot) *Host {
+func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
+	j.stay(now)
 	h := &Host{Snapshot: s, Problem: problemOf(s)}
 	if s == nil {
 		return h
 	}
 	known := make(map[string]*Device)
-	if j.latest != nil {
+	if j.latest != nil && !j.changed {
 		for _, d := range j.latest.Devices {
 			known[d.State.Name] = d
 		}
@@ -83,14 +149,40 @@ func (j *Judge) judge(s *state.Snapshot) *Host {
 	for i := range s.Devices {
 		d := known[s.Devices[i].Name]
 		if d == nil || d.State != s.Devices[i] {
-			d = &Device{State: s.Devices[i], Findings: j.find(&s.Devices[i]), staleAfter: j.config.StaleAfter}
+			// Whoever found them may keep them.
+			d = &Device{State: s.Devices[i], Findings: slices.Clone(j.find(&j.config, &s.Devices[i])), staleAfter: j.config.StaleAfter}
+			j.date(d, now)
+			j.accept(d.State.Name, d.Findings, now)
 			d.trouble = d.inTrouble()
 		}
 		h.Devices = append(h.Devices, d)
 	}
 	slices.SortStableFunc(h.Devices, func(a, b *Device) int { return strings.Compare(a.State.Name, b.State.Name) })
 	h.Troubles = troublesOf(h.Devices)
+	h.Findings = j.unused(h, now)
+	j.again = time.Time{}
+	for _, a := range j.acceptances {
+		if until := a.given.Until; !until.IsZero() && !a.expired(now) && (j.again.IsZero() || until.Before(j.again)) {
+			j.again = until
+		}
+	}
 	return h
+}
+
+// date says since when the findings of a device are there.
+func (j *Judge) date(d *Device, now time.Time) {
+	if now.IsZero() {
+		return
+	}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		key := keyOf(d.State.Name, f)
+		if _, known := j.past.Findings[key]; j.config.Once && !known {
+			continue
+		}
+		seen := j.past.see(key, now)
+		f.Since, f.LastSeen = seen.First, seen.Last
+	}
 }
 
 // At returns the worst of the host and of all devices at a moment.
@@ -107,29 +199,18 @@ func (h *Host) At(now time.Time) Health {
 }
 
 // Fails tells whether a device of the host is at a moment as bad as a severity, or
-// worse, apart from findings that are accepted: by kind, or by kind, slash and subject.
-// One of which too little is known is not known to be well, and fails as a warning does.
-func (h *Host) Fails(least Severity, accepted []string, now time.Time) bool {
-	fails := func(s Severity) bool { return bySeverity(s, least) <= 0 }
+// worse. One of which too little is known is not known to be well, and fails as a warning
+// does.
+func (h *Host) Fails(least Severity, now time.Time) bool {
 	for _, d := range h.Devices {
-		explained := false
-		for _, f := range d.Findings {
-			if f.Severity == SeverityInfo {
-				continue
-			}
-			explained = true
-			known := slices.Contains(accepted, string(f.Kind)) || slices.Contains(accepted, string(f.Kind)+"/"+f.Subject)
-			if fails(f.Severity) && !known {
-				return true
-			}
+		health, _ := d.At(now)
+		switch health {
+		case OK:
+			continue
+		case Unknown:
+			health = Warning
 		}
-		switch health, _ := d.At(now); {
-		case health == OK:
-		case health == Unknown:
-			if fails(SeverityWarning) {
-				return true
-			}
-		case !explained && fails(Severity(health)):
+		if bySeverity(Severity(health), least) <= 0 {
 			return true
 		}
 	}
@@ -183,7 +264,7 @@ type Place struct {
 }
 
 // troublesOf collects what is wrong, the worst first, and each kind of trouble once if
-// the same is to be done about it.
+// the same is to be done about it. What is accepted is not.
 func troublesOf(devices []*Device) []Trouble {
 	type key struct {
 		severity                 Severity
@@ -212,8 +293,11 @@ func troublesOf(devices []*Device) []Trouble {
 	for i, d := range devices {
 		explained := false
 		for n := range d.Findings {
-			add(i, n, &d.Findings[n])
-			explained = explained || d.Findings[n].Severity != SeverityInfo
+			f := &d.Findings[n]
+			if f.Accepted == nil {
+				add(i, n, f)
+			}
+			explained = explained || f.Severity != SeverityInfo
 		}
 		if !explained && d.trouble != (verdict{}) {
 			add(i, -1, &Finding{Severity: SeverityWarning})

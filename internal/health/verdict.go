@@ -21,8 +21,8 @@ type verdict struct {
 }
 
 // At returns how the device is at a moment, in a word, and in a sentence or two: what
-// its worst finding found, or that there is nothing to be done, and then what could not
-// be probed and which runs are old. The sentences may have words from outside.
+// its worst finding found, or that there is nothing to be done, and then what is
+// accepted, what could not be probed and which runs are old. The sentences may have words from outside.
 func (d *Device) At(now time.Time) (health Health, headline string) {
 	switch {
 	case d.trouble != verdict{}:
@@ -62,13 +62,19 @@ func (d *Device) last(kind state.Kind) *state.Run {
 // inTrouble returns how the device is if it is in trouble, whatever the time; zero if
 // not.
 func (d *Device) inTrouble() verdict {
-	if len(d.Findings) > 0 {
-		switch worst := &d.Findings[0]; worst.Severity {
-		case SeverityCritical:
-			return verdict{Critical, headlineOf(worst)}
-		case SeverityWarning:
-			return verdict{Warning, headlineOf(worst)}
+	explained := false
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if f.Severity == SeverityInfo {
+			continue
 		}
+		if f.Accepted == nil {
+			return verdict{Health(f.Severity), headlineOf(f)}
+		}
+		explained = true
+	}
+	if explained {
+		return verdict{}
 	}
 	stuck, run := d.State.Stuck, d.State.Last
 	if r := d.State.Resources; stuck == nil && r != nil {
@@ -113,9 +119,19 @@ func ended(o state.Outcome) string {
 	}
 }
 
-// gaps returns what is not known of a device that is ok otherwise, in sentences.
+// gaps returns what is accepted or not known of a device that is ok otherwise, in
+// sentences.
 func (d *Device) gaps(now time.Time) []string {
 	var gaps, skipped, old []string
+	accepted := 0
+	for i := range d.Findings {
+		if d.Findings[i].Accepted != nil {
+			accepted++
+		}
+	}
+	if accepted > 0 {
+		gaps = append(gaps, "Accepted: "+text.Plural(accepted, "finding")+".")
+	}
 	for i := range d.State.Last.Probes {
 		if p := &d.State.Last.Probes[i]; p.Status == state.StatusSkipped {
 			skipped = append(skipped, p.Name)

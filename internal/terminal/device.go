@@ -12,14 +12,16 @@ import (
 
 // device writes all that there is to say of one device, by its place among them, without
 // the findings at the top.
-func (p *page) device(place int, d *api.Device, top told) {
+func (p *page) device(s *api.Status, place int, top told) {
+	d := &s.Devices[place]
 	p.blank()
 	p.heading(d)
-	for i, f := range d.Findings {
-		if top[api.Place{Device: place, Finding: i}] {
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if top[api.Place{Device: place, Finding: i}] || f.Accepted != nil {
 			continue
 		}
-		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message})
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f)), f.Message})
 	}
 	if len(d.Findings) == 0 || d.Health == api.HealthOK {
 		p.wrap(0, 0, p.of(plain, d.Headline))
@@ -38,6 +40,7 @@ func (p *page) device(place int, d *api.Device, top told) {
 	p.probes(d)
 	p.contracts(d.Contracts)
 	p.known(d)
+	p.accepted(s, d)
 	p.inventory(d.Resources)
 	p.sizes(d)
 	p.latencies(d.Latencies)
@@ -221,6 +224,23 @@ func (p *page) known(d *api.Device) {
 			text = "kept here, though it is known of the driver: " + text
 		}
 		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text))
+		label = ""
+	}
+}
+
+// accepted writes what is accepted, in short: why, and until when.
+func (p *page) accepted(s *api.Status, d *api.Device) {
+	label := "Accepted"
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if f.Accepted == nil {
+			continue
+		}
+		until := ""
+		if !f.Accepted.Until.IsZero() {
+			until = " (until " + text.Date(f.Accepted.Until) + ")"
+		}
+		p.labelled(label, p.of(faint, fmt.Sprintf("%s, %s, %s%s: ", f.Kind, f.Subject, f.Severity, since(s, f))), p.of(plain, f.Accepted.Reason+until))
 		label = ""
 	}
 }

@@ -35,6 +35,7 @@ func Write(w io.Writer, s *api.Status, screen Screen) error {
 func (p *page) report(s *api.Status) {
 	p.title(s)
 	told := p.findings(s)
+	p.ofHost(s)
 	if len(s.Devices) > 1 {
 		p.overview(s)
 	}
@@ -45,7 +46,7 @@ func (p *page) report(s *api.Status) {
 			left = append(left, d.Name)
 			continue
 		}
-		p.device(i, d, told)
+		p.device(s, i, told)
 	}
 	if len(left) > 0 {
 		p.blank()
@@ -76,10 +77,11 @@ func (p *page) title(s *api.Status) {
 	if len(parts) > 0 {
 		line += " (" + strings.Join(parts, ", ") + ")"
 	}
-	all := 0
+	all, accepted := 0, 0
 	parts = nil
 	for _, c := range s.FindingCounts {
 		all += c.Count
+		accepted += c.Accepted
 		if c.Count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
@@ -87,6 +89,9 @@ func (p *page) title(s *api.Status) {
 	line += ", " + text.Plural(all, "finding")
 	if all > 0 {
 		line += " (" + strings.Join(parts, ", ") + ")"
+	}
+	if accepted > 0 {
+		line += fmt.Sprintf(", %d accepted", accepted)
 	}
 	p.wrap(0, 2, p.of(plain, line+"."))
 	p.wrap(0, 2, p.of(faint, joined(", ", text.Moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
@@ -105,6 +110,24 @@ const maxMessage = 320
 
 // said is what is wrong with something.
 type said struct{ subject, message string }
+
+// since says since when a finding is there, as an addition to what it is about; nothing if
+// that is not known.
+func since(s *api.Status, f *api.Finding) string {
+	if f.Since.IsZero() {
+		return ""
+	}
+	return ", " + text.Since(s.Generated, f.Since)
+}
+
+// ofHost writes what is worth knowing of the host itself.
+func (p *page) ofHost(s *api.Status) {
+	for i := range s.Findings {
+		f := &s.Findings[i]
+		p.blank()
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message})
+	}
+}
 
 // advice writes what is wrong and what to do.
 func (p *page) advice(s style, word, action string, all ...said) {
@@ -139,8 +162,8 @@ type told map[api.Place]bool
 func (p *page) findings(s *api.Status) told {
 	top := make(told)
 	total, left := 0, maxOnTop
-	for i := range s.Devices {
-		total += len(s.Devices[i].Findings)
+	for _, c := range s.FindingCounts {
+		total += c.Count
 	}
 	for i := range s.Troubles {
 		t := &s.Troubles[i]
@@ -189,10 +212,15 @@ func together(s *api.Status, t *api.Trouble) (all []said, places [][]api.Place) 
 	}
 	for i := range all {
 		var devices []string
+		var first *api.Finding
 		for _, place := range places[i] {
 			devices = append(devices, s.Devices[place.Device].Name)
+			f := &s.Devices[place.Device].Findings[place.Finding]
+			if first == nil || f.Since.Before(first.Since) {
+				first = f
+			}
 		}
-		all[i].subject = fmt.Sprintf("%s: %s (%s)", text.Join(devices, ", ", maxNames), all[i].subject, t.Kind)
+		all[i].subject = fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), all[i].subject, t.Kind, since(s, first))
 	}
 	return all, places
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,10 +36,27 @@ func cases() map[string]*api.Status {
 		Kind: health.FindingUnusable, Severity: api.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
 	})
 	gone.Present = false
+	accepted := violated()
+	for i := range accepted.Findings {
+		accepted.Findings[i].Accepted = &api.Acceptance{Reason: "fixed in firmware 29, due in April", Until: began().AddDate(0, 2, 0)}
+	}
+	accepted.Health, accepted.Headline = api.HealthOK, "There is nothing to be done. Accepted: 1 finding."
+	accepting := of(healthy("mlx5_1"), accepted)
+	accepting.FindingCounts = []api.SeverityCount{{Severity: api.SeverityCritical, Accepted: len(accepted.Findings)}}
+	accepting.Troubles = nil
+	accepting.Findings = []api.Finding{{
+		Kind: health.FindingAcceptanceUnused, Severity: api.SeverityInfo, Subject: "leaked on mlx4_.*",
+		Message: "No finding of any device matches this acceptance. Its reason is: ticket 4711", Action: "Remove the item.",
+	}}
+	down := ill(healthy("mlx5_0"), api.Finding{
+		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+	})
+	since := of(down)
+	since.Devices[0].Findings[0].Since = since.Generated.Add(-3 * time.Hour)
 	simulated := of(healthy("sim_ib0"), violated())
 	simulated.Simulated, simulated.Host = true, ""
 	return map[string]*api.Status{
-		"healthy": of(healthy("mlx5_0")), "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
+		"healthy": of(healthy("mlx5_0")), "accepted": accepting, "since": since, "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
 		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
 		"left_alone": of(leftAlone(true), leftAlone(false)),

@@ -70,6 +70,12 @@ func Ago(now, then time.Time) string {
 	return Age(now.Sub(then)) + " ago"
 }
 
+// Since returns since when something is so, as roughly as is of use to a reader.
+func Since(now, then time.Time) string { return "for " + Age(now.Sub(then)) }
+
+// Date returns the day of a time in UTC.
+func Date(t time.Time) string { return t.UTC().Format("2006-01-02") }
+
 // Moment returns a time in UTC, in a form that journalctl --since takes, too.
 func Moment(t time.Time) string {
 	if t.IsZero() {

@@ -20,6 +20,7 @@ const (
 
 	healthyPath = "/-/healthy"
 	readyPath   = "/-/ready"
+	reloadPath  = "/-/reload"
 )
 
 // Config is what the handler needs.
@@ -30,6 +31,9 @@ type Config struct {
 	// Status returns what people and programs are shown of the devices at a moment, under
 	// the same terms.
 	Status func(now time.Time) *api.Status
+	// Reload loads the configuration of the exporter again. It is called by any number of
+	// goroutines at once. If it is nil, nobody can ask for that.
+	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Registerer takes the metrics of the handler itself.

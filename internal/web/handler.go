@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// New returns a handler of all paths that the exporter serves, to GET and HEAD
-// alone. It may be used by any number of goroutines. It returns an error if the
+// New returns a handler of all paths that the exporter serves, to GET and HEAD alone, save
+// that of a reload, to POST and PUT. It may be used by any number of goroutines. It returns an error if the
 // configuration is not valid, and panics if Registerer has other metrics of the
 // names that the handler uses.
 func New(c Config) (http.Handler, error) {
@@ -29,6 +29,8 @@ func New(c Config) (http.Handler, error) {
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))
+	mux.Handle("POST "+reloadPath, reload(c.Reload))
+	mux.Handle("PUT "+reloadPath, reload(c.Reload))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.ContentLength != 0 {

@@ -108,6 +108,7 @@ func TestPaths(t *testing.T) {
 		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
 		{"ready after failed discovery", &state.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
 		{"ready in between", &state.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
+		{"reload, switched off", devices(), "POST", "/-/reload", 403, "--web.enable-lifecycle"},
 		{"unknown", devices(), "GET", "/nothing", 404, ""},
 		{"below metrics", devices(), "GET", "/metrics/x", 404, ""},
 		{"no profiler", devices(), "GET", "/debug/pprof/", 404, ""},

@@ -71,6 +71,12 @@ func more() map[string][]string {
 			`<span class="note text warning"><span aria-hidden="true">▲</span> queried: <b>1023</b></span>`,
 			"1 size told differently when queried; 1 size cut down to a limit",
 		},
+		"accepted": {
+			"<details><summary>2 acceptances that accept nothing</summary>", "<code>acceptance_unused</code> leaked on mlx4_.*</p>",
+			`<details class="accepted"><summary>1 finding is accepted</summary>`, "<b>Why, until 2026-04-30:</b> &lt;b&gt;fixed&lt;/b&gt; in firmware 29, due in April</p>",
+			`notify_any <span class="since">for <time datetime="2026-03-01T09:00:00Z" title="2026-03-01 09:00:00 UTC">3 h</time></span></p>`,
+			"</span> 1 violated, 1 more accepted</span>",
+		},
 		"known_of_driver": {
 			"<div><dt>Driver</dt><dd>hns</dd></div>", `<span class="more"><b>255</b> less, as known of the driver</span>`, `<span class="note">queried: 1023, as known of the driver</span>`,
 			"</span> none violated but as known of the driver</span> 2 hold, 1 could not be judged.</p>\n<details><summary>Not judged: 1</summary>", "<h4>Known of the driver</h4>", "that it breaks: 4. Nothing to act on</summary>",
@@ -281,6 +287,7 @@ func TestGlance(t *testing.T) {
 		"healthy":           {"ok", "All is well. There is nothing to be done", "2 devices: 2 ok."},
 		"stuck":             {"critical", "1 of 2 devices need attention", "mlx5_0", "has not ended", "ibv_destroy_cq", "<code>cat /proc/81433/stack</code>"},
 		"contract_violated": {"critical", "1 of 2 devices need attention", "mlx5_0</a>, notify_any: ", "no event within 2s", "docs/contracts.md#notify_any", "mlx5_0</a>, srq_reports_actual: "},
+		"accepted":          {"warning", "2 of 2 devices need attention", "Findings: 3 warning, 2 accepted.", "mlx5_1</a>, port 1: ", `<span class="since">for`, "expired on 2026-02-28", "ticket 4711"},
 		"known_of_driver":   {"ok", "All is well. There is nothing to be done", "1 device: 1 ok."},
 		"leaks":             {"critical", "3 objects (2 cq, 1 ctx)", "--device.exclude=mlx5_0", "2061 queue pairs and allows 2200", "Without a living owner: 12 objects"},
 		"slow_vector":       {"critical", "had not come by the deadline", "vector 3: 7", "/proc/interrupts"},

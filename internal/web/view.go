@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"slices"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -50,12 +51,18 @@ type trouble struct {
 }
 
 // place is where trouble is.
-type place struct{ Device, Anchor, Subject, Message string }
+type place struct {
+	clock
+	Device, Anchor, Subject, Message string
+	Since                            time.Time
+}
 
 // deviceView is what the page shows of a device.
 type deviceView struct {
 	clock
 	*api.Device
+	// Found and Accepted are its findings: those that are not accepted, and those that are.
+	Found, Accepted []api.Finding
 	// Anchor is the id of its part of the page.
 	Anchor string
 	// Open tells that it is shown without being asked for.
@@ -168,10 +175,15 @@ func countsOf(s *api.Status, healths map[api.Health]int) string {
 		return ""
 	}
 	words := text.Plural(len(s.Devices), "device") + ": " + strings.Join(of, ", ")
+	accepted := 0
 	for _, c := range s.FindingCounts {
 		if c.Count > 0 {
 			findings = append(findings, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
+		accepted += c.Accepted
+	}
+	if accepted > 0 {
+		findings = append(findings, fmt.Sprintf("%d accepted", accepted))
 	}
 	if len(findings) > 0 {
 		words += ". Findings: " + strings.Join(findings, ", ")
@@ -201,7 +213,7 @@ func (v *pageView) addTroubles() {
 			if i == 0 {
 				t.Meaning, t.Action = f.Meaning, f.Action
 			}
-			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message)})
+			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, clock: v.clock})
 		}
 		v.Troubles = append(v.Troubles, t)
 	}
@@ -210,6 +222,13 @@ func (v *pageView) addTroubles() {
 // viewOfDevice returns the view of a device.
 func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 	v := deviceView{clock: c, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
+	for _, f := range d.Findings {
+		if f.Accepted == nil {
+			v.Found = append(v.Found, f)
+		} else {
+			v.Accepted = append(v.Accepted, f)
+		}
+	}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
 	v.Runs = []runView{
 		{What: "Probes", Run: d.Run, None: "not run yet"},
@@ -235,7 +254,7 @@ func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 	if d.Resources != nil {
 		v.Runs[2].Run = d.Resources.Run
 		for _, t := range d.Resources.Types {
-			v.Types = append(v.Types, typeOf(t, d.Findings))
+			v.Types = append(v.Types, typeOf(t, v.Found))
 		}
 	}
 	return v
@@ -264,9 +283,20 @@ func (v deviceView) Quiet() bool {
 // verdicts. It is praised only if they were judged lately and any was.
 func (v deviceView) Kept() template.HTML {
 	c := v.Contracts
+	accepted := 0
+	for _, f := range v.Accepted {
+		if f.Kind == api.KindContract {
+			accepted++
+		}
+	}
+	violated := c.Violated - c.KnownViolated - accepted
 	switch {
-	case c.Violated > c.KnownViolated:
-		return badgeLike(fmt.Sprintf("%d violated", c.Violated-c.KnownViolated), string(api.HealthCritical))
+	case violated > 0 && accepted > 0:
+		return badgeLike(fmt.Sprintf("%d violated, %d more accepted", violated, accepted), string(api.HealthCritical))
+	case violated > 0:
+		return badgeLike(fmt.Sprintf("%d violated", violated), string(api.HealthCritical))
+	case accepted > 0:
+		return badgeLike(fmt.Sprintf("%d violated, as accepted", accepted), string(api.HealthUnknown))
 	case c.Run == nil:
 		return badgeLike("none known to be violated so far", string(api.HealthUnknown))
 	case c.Run.Outcome != state.OutcomeOK:

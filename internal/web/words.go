@@ -18,6 +18,7 @@ func functions() template.FuncMap {
 		"badge":        func(word any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(word)) },
 		"brief":        brief,
 		"class":        func(word any) string { return lookOf(fmt.Sprint(word)).class },
+		"date":         text.Date,
 		"deref":        func(n *int64) int64 { return *n },
 		"distribution": func(l api.Latency, a axis) template.HTML { return distribution(&l, a) },
 		"first":        first,

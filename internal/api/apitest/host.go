@@ -16,11 +16,24 @@ type Host struct {
 	Snapshot *state.Snapshot
 	// Found is what is found of devices, by name.
 	Found map[string][]health.Finding
+	// Accept is what is accepted. Only where something is, it is known since when.
+	Accept []health.Accept
 }
 
-// Judged returns the host as it is judged.
+// Judged returns the host as it is judged: for the first time three hours ago, if it is
+// known since when.
 func (h Host) Judged() *health.Host {
-	return health.Finder(health.Config{StaleAfter: StaleAfter()}, func(d *state.DeviceState) []health.Finding { return h.Found[d.Name] }).Of(h.Snapshot)
+	c, at := health.Config{StaleAfter: StaleAfter(), Accept: h.Accept}, Now().Add(-3*time.Hour)
+	if h.Accept != nil {
+		c.Now = func() time.Time { return at }
+	}
+	j := health.Finder(c, func(d *state.DeviceState) []health.Finding { return h.Found[d.Name] })
+	if h.Accept != nil {
+		before := *h.Snapshot
+		j.Of(&before)
+		at = Now()
+	}
+	return j.Of(h.Snapshot)
 }
 
 // Judged returns a host of whose devices nothing is found.
@@ -38,6 +51,7 @@ func Hosts() []Host {
 		hostOf("healthy", changed(nothing), healthy()),
 		hostOf("stuck", changed(hang), healthy()),
 		hostOf("contract_violated", changed(violate), healthy()),
+		accepting(),
 		hostOf("known_of_driver", changed(know)),
 		hostOf("leaks", changed(leak), healthy()),
 		hostOf("slow_vector", changed(func(d *state.DeviceState) []health.Finding { return slow(d, 13) }), healthy()),
@@ -47,6 +61,24 @@ func Hosts() []Host {
 		simulated(),
 		Hostile(evil),
 	}
+}
+
+// accepting returns a host of which one finding is accepted, another not any more, and
+// something that is not found.
+func accepting() Host {
+	h := hostOf("accepted", changed(violate), changed(func(d *state.DeviceState) []health.Finding {
+		d.Name = "mlx5_1"
+		return append(violate(d), health.Finding{
+			Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1", Message: "Of 1 port, 0 active: port 1 is down (Ethernet).",
+			Meaning: "Nothing gets through the port.", Action: "See `rdma link show`.",
+		})
+	}))
+	h.Accept = []health.Accept{
+		{Finding: health.FindingContract, Contract: "notify_any", Reason: "<b>fixed</b> in firmware 29, due in April", Until: "2026-04-30"},
+		{Finding: health.FindingPortDown, Device: "mlx5_1", Reason: "not cabled before February", Until: "2026-02-28"},
+		{Finding: health.FindingLeaked, Device: "mlx4_.*", Reason: "ticket 4711"},
+	}
+	return h
 }
 
 // device is a device with what is found of it.

@@ -80,6 +80,9 @@ one, and replaces variables after a single one. */}}
 {{- if .Values.config }}
 - --config.file=/etc/rdma_exporter/config.yml
 {{- end }}
+{{- if .Values.state }}
+- --state.dir=/var/lib/rdma_exporter
+{{- end }}
 {{- with .Values.web.config }}
 {{- if .secret }}
 - --web.config.file=/etc/rdma_exporter/web/{{ .key }}

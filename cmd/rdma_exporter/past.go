@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/health"
+)
+
+const (
+	// pastFile is the file of --state.dir in which what is remembered is kept over a
+	// restart, and damagedSuffix is what is added to its name if it cannot be used.
+	pastFile      = "past.json"
+	damagedSuffix = ".damaged"
+	// maxPastBytes is how large it may be, and maxPastName how long a name in it.
+	maxPastBytes = 1 << 20
+	maxPastName  = 8192
+	// maxPastDevices and maxPastPorts are of how many devices, and how many ports of
+	// each, it may tell.
+	maxPastDevices, maxPastPorts = 4096, 256
+	pastVersion                  = 1
+
+	// keepEvery is how often what is remembered is kept, if it has changed.
+	keepEvery = time.Minute
+	// fileTime is how long a file system may take over the file, at start and at the end.
+	fileTime = time.Second
+)
+
+// pastJSON is the content of the file.
+type pastJSON struct {
+	Version  int              `json:"version"`
+	Findings []seenJSON       `json:"findings"`
+	Ports    map[string][]int `json:"ports,omitempty"`
+}
+
+// seenJSON is when a finding was seen.
+type seenJSON struct {
+	Device  string      `json:"device"`
+	Kind    health.Kind `json:"finding"`
+	Subject string      `json:"subject"`
+	First   time.Time   `json:"first"`
+	Last    time.Time   `json:"last"`
+}
+
+// encodePast returns a past as it is kept. Of one that is too large, what was seen first
+// is kept.
+func encodePast(p health.Past) ([]byte, error) {
+	file := pastJSON{Version: pastVersion, Findings: []seenJSON{}, Ports: p.Ports}
+	for _, key := range p.Sorted() {
+		seen := p.Findings[key]
+		file.Findings = append(file.Findings, seenJSON{key.Device, key.Kind, key.Subject, seen.First.UTC(), seen.Last.UTC()})
+	}
+	for {
+		var b bytes.Buffer
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode(file); err != nil {
+			return nil, fmt.Errorf("encode what is remembered: %w", err)
+		}
+		if b.Len() <= maxPastBytes {
+			return b.Bytes(), nil
+		}
+		if len(file.Findings) == 0 {
+			return nil, fmt.Errorf("encode what is remembered: it would take %d bytes", b.Len())
+		}
+		slices.SortStableFunc(file.Findings, func(a, b seenJSON) int { return a.First.Compare(b.First) })
+		file.Findings = file.Findings[:len(file.Findings)/2]
+	}
+}
+
+// decodePast returns the past that was kept as b, or what is wrong with it.
+func decodePast(b []byte) (health.Past, error) {
+	var file pastJSON
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return health.Past{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return health.Past{}, errors.New("there is more after its end")
+	}
+	switch {
+	case file.Version != pastVersion:
+		return health.Past{}, fmt.Errorf("it is of version %d, not %d", file.Version, pastVersion)
+	case len(file.Findings) > health.MaxPastFindings:
+		return health.Past{}, fmt.Errorf("it has %d findings, more than %d", len(file.Findings), health.MaxPastFindings)
+	case len(file.Ports) > maxPastDevices:
+		return health.Past{}, fmt.Errorf("it has the ports of %d devices, more than %d", len(file.Ports), maxPastDevices)
+	}
+	past := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(file.Findings)), Ports: make(map[string][]int, len(file.Ports))}
+	for i, f := range file.Findings {
+		if len(f.Device)+len(f.Kind)+len(f.Subject) > maxPastName || f.First.IsZero() || f.Last.Before(f.First) {
+			return health.Past{}, fmt.Errorf("finding %d makes no sense", i)
+		}
+		past.Findings[health.FindingKey{Device: f.Device, Kind: f.Kind, Subject: f.Subject}] = health.Seen{First: f.First, Last: f.Last}
+	}
+	for device, ports := range file.Ports {
+		wrong := slices.ContainsFunc(ports, func(n int) bool { return n < 0 || n > 1<<16 })
+		if len(device) > maxPastName || len(ports) > maxPastPorts || wrong {
+			return health.Past{}, fmt.Errorf("the ports of %.200q make no sense", device)
+		}
+		past.Ports[device] = ports
+	}
+	return past, nil
+}
+
+// errDamaged is that what was kept cannot be used, and is to be set aside.
+var errDamaged = errors.New("damaged")
+
+// readPast reads what was kept in a folder; nothing if there is no such file.
+func readPast(dir string) (health.Past, error) {
+	path := filepath.Join(dir, pastFile)
+	// A FIFO would be waited for, and a link may lead to one.
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return health.Past{}, nil
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
+		return health.Past{}, fmt.Errorf("%w: it is no regular file", errDamaged)
+	case err != nil:
+		return health.Past{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return health.Past{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return health.Past{}, fmt.Errorf("%w: it is no regular file", errDamaged)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxPastBytes+1))
+	if err != nil {
+		return health.Past{}, err
+	}
+	if len(b) > maxPastBytes {
+		return health.Past{}, fmt.Errorf("%w: it is larger than %d bytes", errDamaged, maxPastBytes)
+	}
+	past, err := decodePast(b)
+	if err != nil {
+		return health.Past{}, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return past, nil
+}
+
+// restorePast returns what was kept in a folder, and makes the folder ready for more: what
+// cannot be used is set aside, what a sudden end left over is removed. Nothing that is
+// wrong there is more than a message.
+func restorePast(dir string, logger *slog.Logger) health.Past {
+	read := make(chan health.Past, 1)
+	go func() {
+		past, err := readPast(dir)
+		path := filepath.Join(dir, pastFile)
+		switch {
+		case errors.Is(err, errDamaged):
+			logger.Warn("What was kept of earlier findings cannot be used, and is set aside", "file", path+damagedSuffix, "err", err)
+			if err := os.Rename(path, path+damagedSuffix); err != nil {
+				logger.Warn("Cannot set aside what was kept of earlier findings", "file", path, "err", err)
+			}
+		case err != nil:
+			logger.Warn("Cannot read what was kept of earlier findings", "file", path, "err", err)
+		}
+		// The pattern is wrong for no folder that there is.
+		left, _ := filepath.Glob(filepath.Join(dir, "."+pastFile+".*"))
+		for _, name := range left {
+			_ = os.Remove(name) // It is in nobody's way.
+		}
+		read <- past
+	}()
+	select {
+	case past := <-read:
+		return past
+	case <-time.After(fileTime):
+		logger.Warn("Cannot read what was kept of earlier findings", "file", filepath.Join(dir, pastFile), "err", "it takes too long")
+		return health.Past{}
+	}
+}
+
+// keeper keeps what is remembered in a folder, in a goroutine of its own: no scrape and no
+// run waits for the file system.
+type keeper struct {
+	dir    string
+	past   func() health.Past
+	every  time.Duration
+	logger *slog.Logger
+
+	// kept is what is in the file, but for the time; nil if that is not known.
+	kept []byte
+	// writable tells that the last attempt to write went well; nil before the first.
+	writable atomic.Pointer[bool]
+}
+
+// run keeps what is remembered at once, whenever it has changed, and once more when ctx is
+// done.
+func (k *keeper) run(ctx context.Context) {
+	tick := time.NewTicker(k.every)
+	defer tick.Stop()
+	for {
+		k.keep()
+		select {
+		case <-ctx.Done():
+			k.keep()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// keep writes the file if more has changed than the time.
+func (k *keeper) keep() {
+	past := k.past()
+	same, err := encodePast(timeless(past))
+	if err == nil && bytes.Equal(same, k.kept) {
+		return
+	}
+	var b []byte
+	if err == nil {
+		b, err = encodePast(past)
+	}
+	path := filepath.Join(k.dir, pastFile)
+	if err == nil {
+		err = replace(path, b)
+	}
+	was, writable := k.writable.Load(), err == nil
+	k.writable.Store(&writable)
+	if err != nil {
+		k.kept = nil
+		if was == nil || *was {
+			k.logger.Error("Cannot keep since when there are findings", "file", path, "err", err)
+		}
+		return
+	}
+	k.kept = same
+	if was != nil && !*was {
+		k.logger.Info("Since when there are findings is kept again", "file", path)
+	}
+}
+
+// timeless returns a past without when what is there now was last seen, which changes all
+// the time: after a restart it counts from the latest of them anyway.
+func timeless(p health.Past) health.Past {
+	var latest time.Time
+	for _, seen := range p.Findings {
+		if seen.Last.After(latest) {
+			latest = seen.Last
+		}
+	}
+	same := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(p.Findings)), Ports: p.Ports}
+	for key, seen := range p.Findings {
+		if seen.Last.Equal(latest) {
+			seen.Last = seen.First
+		}
+		same.Findings[key] = seen
+	}
+	return same
+}

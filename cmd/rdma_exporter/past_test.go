@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/health"
+)
+
+func somePast() health.Past {
+	at := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	return health.Past{
+		Findings: map[health.FindingKey]health.Seen{
+			{Device: "mlx5_0", Kind: health.FindingPortDown, Subject: "port 1"}:                 {First: at.Add(-time.Hour), Last: at},
+			{Device: "mlx5_1", Kind: health.FindingContract, Subject: "notify_any"}:             {First: at.Add(-2 * time.Hour), Last: at.Add(-time.Minute)},
+			{Device: "a \"<b>\"\n", Kind: health.FindingMemlock, Subject: "pid 4711 (träiner)"}: {First: at, Last: at},
+		},
+		Ports: map[string][]int{"mlx5_0": {1, 2}},
+	}
+}
+
+// encoded returns a past as it is kept.
+func encoded(t *testing.T, p health.Past) string {
+	t.Helper()
+	b, err := encodePast(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestPastIsKept(t *testing.T) {
+	t.Parallel()
+	want := somePast()
+	if got, err := decodePast([]byte(encoded(t, want))); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	dir := t.TempDir()
+	if past, err := readPast(dir); err != nil || past.Findings != nil {
+		t.Errorf("an empty folder: %v, %v", past, err)
+	}
+	if past, err := readPast(filepath.Join(dir, "none")); err != nil || past.Findings != nil {
+		t.Errorf("no folder: %v, %v", past, err)
+	}
+}
+
+// TestPastIsBounded: of too much, what was seen first is kept.
+func TestPastIsBounded(t *testing.T) {
+	t.Parallel()
+	past := health.Past{Findings: make(map[health.FindingKey]health.Seen)}
+	at := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	for n := range health.MaxPastFindings {
+		first := at.Add(time.Duration(n) * time.Second)
+		past.Findings[health.FindingKey{Device: "a", Kind: health.FindingStuck, Subject: fmt.Sprint(n, strings.Repeat("x", 4000))}] = health.Seen{First: first, Last: first}
+	}
+	b := encoded(t, past)
+	kept, err := decodePast([]byte(b))
+	if err != nil || len(b) > maxPastBytes || len(kept.Findings) == 0 {
+		t.Fatalf("%d bytes, %d findings, %v", len(b), len(kept.Findings), err)
+	}
+	for key, seen := range kept.Findings {
+		if seen.First.After(at.Add(time.Hour)) {
+			t.Errorf("%.10s is kept rather than older ones", key.Subject)
+		}
+	}
+}
+
+// logged collects what is logged.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newLog() (*logged, *slog.Logger) {
+	l := new(logged)
+	return l, slog.New(slog.NewTextHandler(l, nil))
+}
+
+// TestDamaged: what cannot be used is set aside with a message, and is never waited for.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	write := func(text string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	good := encoded(t, somePast())
+	var many []string
+	for range health.MaxPastFindings + 1 {
+		many = append(many, `{"device":"a","finding":"stuck","subject":"x","first":"2026-01-01T00:00:00Z","last":"2026-01-01T00:00:00Z"}`)
+	}
+	for name, tc := range map[string]struct {
+		make func(t *testing.T, path string)
+		says string
+	}{
+		"empty":       {write(""), "EOF"},
+		"cut":         {write(good[:len(good)/2]), "unexpected EOF"},
+		"no JSON":     {write("\x00\x00\x00\x00"), "invalid character"},
+		"more":        {write(good + "{}"), "there is more after its end"},
+		"other":       {write(`{"version":2}`), "it is of version 2, not 1"},
+		"unknown key": {write(`{"version":1,"a":1}`), "unknown field"},
+		"no time":     {write(`{"version":1,"findings":[{"device":"a"}]}`), "finding 0 makes no sense"},
+		"backwards":   {write(`{"version":1,"findings":[{"device":"a","first":"2026-01-02T00:00:00Z","last":"2026-01-01T00:00:00Z"}]}`), "finding 0 makes no sense"},
+		"no port":     {write(`{"version":1,"ports":{"a":[-1]}}`), "make no sense"},
+		"many":        {write(`{"version":1,"findings":[` + strings.Join(many, ",") + `]}`), "it has 4097 findings"},
+		"large":       {write(good + strings.Repeat(" ", maxPastBytes)), "it is larger than"},
+		"FIFO": {func(t *testing.T, path string) {
+			if err := unix.Mkfifo(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "no regular file"},
+		"link": {func(t *testing.T, path string) {
+			if err := os.Symlink("/dev/zero", path); err != nil {
+				t.Fatal(err)
+			}
+		}, "no regular file"},
+		"folder": {func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, "no regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, pastFile)
+			tc.make(t, path)
+			said, logger := newLog()
+			if past := restorePast(dir, logger); len(past.Findings) > 0 {
+				t.Errorf("got %v", past)
+			}
+			if !strings.Contains(said.String(), "set aside") || !strings.Contains(said.String(), tc.says) || strings.Count(said.String(), "\n") != 1 {
+				t.Errorf("said %s", said)
+			}
+			if _, err := os.Lstat(path + damagedSuffix); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Lstat(path); err == nil {
+				t.Error("it is still there")
+			}
+		})
+	}
+}
+
+// TestRestoreTidies: what an interrupted write left is removed, and nothing else.
+func TestRestoreTidies(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"." + pastFile + ".123", "other", pastFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(encoded(t, somePast())), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, logger := newLog()
+	if past := restorePast(dir, logger); !reflect.DeepEqual(past, somePast()) || said.String() != "" {
+		t.Errorf("got %v; said %s", past, said)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// TestKeeper: what is remembered is written at once, when it has changed and at the end;
+// what cannot be written is told once.
+func TestKeeper(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, pastFile)
+	said, logger := newLog()
+	past := somePast()
+	k := &keeper{dir: dir, past: func() health.Past { return past }, every: time.Hour, logger: logger}
+	k.keep()
+	if got, err := readPast(dir); err != nil || !reflect.DeepEqual(got, past) {
+		t.Fatalf("kept is %v, %v", got, err)
+	}
+	inode := func() uint64 {
+		var s unix.Stat_t
+		if err := unix.Stat(path, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Ino
+	}
+	first := inode()
+	// Time goes on, and nothing else.
+	later := somePast()
+	for key, seen := range later.Findings {
+		if seen.Last.Equal(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)) {
+			seen.Last = seen.Last.Add(time.Minute)
+			later.Findings[key] = seen
+		}
+	}
+	past = later
+	if k.keep(); inode() != first {
+		t.Error("it was written though nothing has changed but the time")
+	}
+	past = health.Past{Ports: map[string][]int{"a": {1}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	k.run(ctx)
+	if got, err := readPast(dir); err != nil || len(got.Findings) != 0 || !reflect.DeepEqual(got.Ports, past.Ports) {
+		t.Errorf("kept at the end is %v, %v", got, err)
+	}
+	if w := k.writable.Load(); w == nil || !*w || said.String() != "" {
+		t.Errorf("writable %v; said %s", w, said)
+	}
+
+	// A folder is in the way, which root cannot replace either.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	past = somePast()
+	k.keep()
+	k.keep()
+	if w := k.writable.Load(); *w || strings.Count(said.String(), "Cannot keep since when") != 1 {
+		t.Errorf("writable %v; said %s", *w, said)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	k.keep()
+	if w := k.writable.Load(); !*w || !strings.Contains(said.String(), "is kept again") {
+		t.Errorf("writable %v; said %s", *w, said)
+	}
+}
+
+// FuzzPast makes sure that a file is refused, or a past that can be kept again.
+func FuzzPast(f *testing.F) {
+	b, err := encodePast(somePast())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	for _, s := range []string{
+		"", "{}", `{"version":1}`, `{"version":1,"findings":null,"ports":{"":[]}}`, `{"version":1,"ports":{"a":[1,65537]}}`, `{"version":1}}`, "[]", "null", "\xff",
+		`{"version":1,"findings":[{"device":"\ud800","finding":"","subject":"","first":"0001-01-01T00:00:00Z","last":"9999-12-31T23:59:59Z"}]}`,
+		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00.000000001+23:59","last":"2026-01-02T00:00:00-12:00"}]}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		past, err := decodePast(data)
+		if err != nil {
+			return
+		}
+		again, err := encodePast(past)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodePast(again); err != nil {
+			t.Errorf("%v: %s", err, again)
+		}
+	})
+}

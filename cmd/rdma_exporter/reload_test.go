@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+)
+
+// TestReload: what is in the file holds, for findings and children alike; a file that
+// cannot be used changes nothing, and says so.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	said, logger := newLog()
+	o := newOptions()
+	o.configFile = path
+	children := testCommands(t)
+	judge := health.FinderSince(o.findings, health.Past{}, func(*state.DeviceState) []health.Finding {
+		return []health.Finding{{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1"}}
+	})
+	s := &state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}
+	r := &reloader{flags: *o, logger: logger, children: children, judge: judge, judgement: health.Config{Now: time.Now}}
+	var before time.Time
+	for _, step := range []struct {
+		file, says string
+		ok         bool
+		health     health.Health
+		entries    int
+	}{
+		{"", "", true, health.Warning, 256},
+		{"accept: [{finding: port_down, reason: spare}]\nprobe: {cq: {medium: {entries: 99}}}", "", true, health.OK, 99},
+		{"accept: [{finding: port_down}]\nprobe: {cq: {medium: {entries: 100}}}", "accept[0].reason is missing", false, health.OK, 99},
+		{"probe: {destroy_timeout: 59s}", "--probe.timeout 10s leaves no time", false, health.OK, 99},
+		{"accept: [", "did not find expected node content", false, health.OK, 99},
+		{"findings: {qp_errors: 2}", "", true, health.Warning, 256},
+	} {
+		if err := os.WriteFile(path, []byte(step.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := r.reload()
+		if (err == nil) != step.ok || err != nil && !strings.Contains(err.Error(), step.says) {
+			t.Errorf("%s: %v", step.file, err)
+		}
+		ok, loaded := r.last()
+		if ok != step.ok || step.ok != loaded.After(before) {
+			t.Errorf("%s: ok %v, loaded at %s, before at %s", step.file, ok, loaded, before)
+		}
+		before = loaded
+		if got := judge.Of(s).At(time.Now()); got != step.health {
+			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
+		}
+		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; int(got) != step.entries {
+			t.Errorf("%s: children ask for %d entries, want %d", step.file, got, step.entries)
+		}
+	}
+	if strings.Count(said.String(), "level=ERROR") != 3 || strings.Count(said.String(), "The configuration was reloaded") != 3 {
+		t.Errorf("said %s", said)
+	}
+}
+
+// TestAcceptFile: a file with something to accept is taken, or refused in one line.
+func TestAcceptFile(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		"accept: []": "",
+		"accept:":    "",
+		"accept: [{finding: contract_violated, contract: notify_any, device: mlx5_.*, reason: known, until: 2026-12-31}]": "",
+		"accept: [{finding: port_down, reason: known, until: \"2026-12-31\"}]":                                            "",
+		"accept: [{finding: port_down, reason: known, until: 31.12.2026}]":                                                `accept[0].until is "31.12.2026"`,
+		"accept: [{finding: contract_violated, contract: notify_sany, reason: known}]":                                    `accept[0].contract is "notify_sany": there is no such contract`,
+		"accept: [{finding: port_down, reason: known, who: me}]":                                                          `there is no key "who"`,
+		"accept: {finding: port_down}":                                                                                    "a mapping is where a list belongs",
+		"accept: port_down":                                                                                               "`port_down` is where a list belongs",
+		"accept: [port_down]":                                                                                             "`port_down` is where a mapping belongs",
+		"accept: [{finding: [port_down], reason: x}]":                                                                     "a list or mapping is where text belongs",
+		"accept: [{finding: port_down, reason: {a: b}}]":                                                                  "a list or mapping is where text belongs",
+		"accept: [{}, {reason: x}]":                                                                                       "accept[0].finding is missing: name a kind of finding; docs/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
+	} {
+		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
+		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: got %v, want %s", text, err, says)
+		}
+	}
+}

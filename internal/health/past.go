@@ -1,0 +1,137 @@
+package health
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Past is what a Judge remembers, and what may be kept over a restart.
+type Past struct {
+	// Findings are when each finding was seen, those that are gone for a short while
+	// among them.
+	Findings map[FindingKey]Seen
+	// Ports are the numbers of the ports that were active once, by device.
+	Ports map[string][]int
+}
+
+// FindingKey is what makes two findings the same one at different times.
+type FindingKey struct {
+	Device  string
+	Kind    Kind
+	Subject string
+}
+
+// Seen is when a finding was seen first and last.
+type Seen struct{ First, Last time.Time }
+
+const (
+	// findingGone is how long a finding must have been gone to be another one when it
+	// comes again: what comes and goes from run to run has been there all along.
+	findingGone = 10 * time.Minute
+	// mostAway is how long nothing may have been judged for what was there before to go on.
+	mostAway = 7 * 24 * time.Hour
+	// MaxPastFindings is the most findings that are remembered.
+	MaxPastFindings = 4096
+)
+
+// resumed returns a past as it goes on at a moment. Nobody looked since the latest of it,
+// so that time does not count as time in which a finding was gone.
+func (p Past) resumed(now time.Time) Past {
+	went := Past{Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports))}
+	for device, ports := range p.Ports {
+		went.Ports[device] = slices.Clone(ports)
+	}
+	var latest time.Time
+	for _, seen := range p.Findings {
+		if seen.Last.After(latest) {
+			latest = seen.Last
+		}
+	}
+	away := now.Sub(latest)
+	if now.IsZero() || away > mostAway {
+		return went
+	}
+	for key, seen := range p.Findings {
+		seen.Last = seen.Last.Add(away)
+		// A clock may have been wrong, and set right since.
+		if seen.First.After(seen.Last) {
+			seen.First = seen.Last
+		}
+		went.Findings[key] = seen
+	}
+	return went
+}
+
+// see remembers that a finding is there at a moment, and returns when it was seen.
+func (p *Past) see(key FindingKey, now time.Time) Seen {
+	seen, known := p.Findings[key]
+	if !known || now.Sub(seen.Last) >= findingGone || seen.First.After(now) {
+		seen.First = now
+	}
+	seen.Last = now
+	p.Findings[key] = seen
+	return seen
+}
+
+// stay remembers that what was found of a host was there until now, and what could not be
+// found again because nothing is known of it yet is not gone.
+func (p *Past) stay(h *Host, now time.Time) {
+	unknown := make(map[string]*Device)
+	for _, d := range h.Devices {
+		for i := range d.Findings {
+			key := keyOf(d.State.Name, &d.Findings[i])
+			if seen, known := p.Findings[key]; known {
+				seen.Last = now
+				p.Findings[key] = seen
+			}
+		}
+		unknown[d.State.Name] = d
+	}
+	for key, seen := range p.Findings {
+		if d := unknown[key.Device]; d != nil && !d.judged(key.Kind) {
+			seen.Last = now
+			p.Findings[key] = seen
+		}
+	}
+}
+
+// forget removes what has been gone for long and, of more than there may be, what was
+// seen first last: what is oldest is worth most.
+func (p *Past) forget(now time.Time) {
+	maps.DeleteFunc(p.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= findingGone })
+	if len(p.Findings) <= MaxPastFindings {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(p.Findings), func(a, b FindingKey) int {
+		return cmp.Or(p.Findings[a].First.Compare(p.Findings[b].First), compareKeys(a, b))
+	})
+	for _, key := range keys[MaxPastFindings:] {
+		delete(p.Findings, key)
+	}
+}
+
+// compareKeys puts keys in an order.
+func compareKeys(a, b FindingKey) int {
+	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+}
+
+// Sorted returns the keys of the findings, in order.
+func (p Past) Sorted() []FindingKey {
+	return slices.SortedFunc(maps.Keys(p.Findings), compareKeys)
+}
+
+// clone returns a copy that shares nothing with p.
+func (p Past) clone() Past {
+	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports)}
+	for device, ports := range c.Ports {
+		c.Ports[device] = slices.Clone(ports)
+	}
+	return c
+}
+
+// keyOf returns the key of a finding.
+func keyOf(device string, f *Finding) FindingKey {
+	return FindingKey{Device: device, Kind: f.Kind, Subject: cmp.Or(f.about, f.Subject)}
+}

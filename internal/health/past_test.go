@@ -1,0 +1,167 @@
+package health_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/api/apitest"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// since is when the only finding of the only device was seen first, as an age; -1 if there
+// is none.
+func (h *hosted) since(d time.Duration) time.Duration {
+	host := h.after(d)
+	if len(host.Devices[0].Findings) == 0 {
+		return -1
+	}
+	return h.at.Sub(host.Devices[0].Findings[0].Since)
+}
+
+// TestSince: a finding is as old as it was seen first, if it was not gone for ten minutes.
+func TestSince(t *testing.T) {
+	h := newHosted(health.Past{})
+	for i, step := range []struct {
+		findings []health.Finding
+		later    time.Duration
+		want     time.Duration
+	}{
+		{[]health.Finding{port("1")}, 0, 0},
+		{[]health.Finding{port("1")}, time.Hour, time.Hour},
+		{nil, time.Minute, -1},
+		{[]health.Finding{port("1")}, 9 * time.Minute, 70 * time.Minute},
+		{[]health.Finding{port("2")}, time.Minute, 0},
+		{nil, time.Hour, -1},
+		{[]health.Finding{port("2")}, 10 * time.Minute, 0},
+		// A clock that was set back tells of no finding that is to come.
+		{[]health.Finding{port("2")}, -time.Hour, 0},
+	} {
+		if got := h.has("a", step.findings...).since(step.later); got != step.want {
+			t.Errorf("step %d: since %s, want %s", i, got, step.want)
+		}
+	}
+}
+
+// TestLeftOut: how many others a finding says it leaves out does not make it another one.
+func TestLeftOut(t *testing.T) {
+	at := apitest.Now()
+	c := health.Default()
+	c.Now = func() time.Time { return at }
+	judge := health.New(c, health.Past{})
+	last := func(owners int) health.Finding {
+		d := device(state.Inventory{})
+		for n := range owners {
+			d.Resources.Inventory.Owners = append(d.Resources.Inventory.Owners, pinning(n+1, 99, 0, 100))
+		}
+		found := judge.Of(&state.Snapshot{Devices: []state.DeviceState{*d}}).Devices[0].Findings
+		return found[len(found)-1]
+	}
+	first := last(20)
+	at = at.Add(time.Minute)
+	if again := last(30); first.Subject == again.Subject || !again.Since.Equal(first.Since) || !again.LastSeen.Equal(at) {
+		t.Errorf("%q since %s is %q since %s", first.Subject, first.Since, again.Subject, again.Since)
+	}
+}
+
+// TestPast: what one Judge remembers, the next one goes on with, however long there was
+// none; what was gone stays gone.
+func TestPast(t *testing.T) {
+	before := newHosted(health.Past{}).has("a", port("1")).has("b", port("1"))
+	before.after(0)
+	before.has("b").after(time.Hour)
+	past := before.judge.Past()
+	want := map[health.FindingKey]health.Seen{
+		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
+		{Device: "b", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now(), Last: before.at},
+	}
+	if !reflect.DeepEqual(past.Findings, want) {
+		t.Errorf("remembered: %v", past.Findings)
+	}
+	before.after(9 * time.Minute)
+	past = before.judge.Past()
+	past.Ports = map[string][]int{"a": {1, 2}}
+
+	for _, tt := range []struct {
+		away, a, b time.Duration
+	}{
+		// It is gone for nine minutes, and then there is no exporter.
+		{24 * time.Hour, 25*time.Hour + 9*time.Minute, 25*time.Hour + 9*time.Minute},
+		// A clock that was set back by a day knows only how long it was gone.
+		{-24 * time.Hour, 0, 9 * time.Minute},
+		{8 * 24 * time.Hour, 0, 0},
+	} {
+		h := newHosted(health.Past{})
+		h.at = before.at.Add(tt.away)
+		h.judge = health.FinderSince(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
+		if again := h.judge.Past(); !reflect.DeepEqual(again.Ports, past.Ports) {
+			t.Errorf("ports %v", again.Ports)
+		}
+		host := h.has("b", port("1")).has("a", port("1")).after(0)
+		for i, want := range []time.Duration{tt.a, tt.b} {
+			if got := h.at.Sub(host.Devices[i].Findings[0].Since); got != want {
+				t.Errorf("after %s, device %d: %s, want %s", tt.away, i, got, want)
+			}
+		}
+	}
+	before.after(time.Minute)
+	if past := before.judge.Past(); len(past.Findings) != 1 {
+		t.Errorf("remembered after ten minutes: %v", past.Findings)
+	}
+}
+
+// TestPastOfTheUnknown: nothing is gone as long as nobody can tell.
+func TestPastOfTheUnknown(t *testing.T) {
+	contract := health.FindingKey{Device: "a", Kind: health.FindingContract, Subject: "notify_any"}
+	h := newHosted(health.Past{Findings: map[health.FindingKey]health.Seen{
+		contract: {First: apitest.Now().Add(-time.Hour), Last: apitest.Now()},
+		{Device: "a", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now().Add(-time.Hour), Last: apitest.Now()},
+	}})
+	h.snapshot = nil
+	if h.after(time.Hour); len(h.judge.Past().Findings) != 2 {
+		t.Errorf("before the devices were listed: %v", h.judge.Past())
+	}
+	for range 3 {
+		h.has("a").snapshot.Devices[0].Contracts = nil
+		h.after(5 * time.Minute)
+	}
+	if past := h.judge.Past(); len(past.Findings) != 1 || past.Findings[contract].First.IsZero() {
+		t.Errorf("before the contracts were judged: %v", past)
+	}
+	if got := h.has("a", broken("notify_any")).since(0); got != 135*time.Minute {
+		t.Errorf("since %s", got)
+	}
+}
+
+// TestOnceSince: where everything is done once, nothing is new, and the past is known.
+func TestOnceSince(t *testing.T) {
+	c := health.Config{Once: true, Now: apitest.Now}
+	past := health.Past{Findings: map[health.FindingKey]health.Seen{
+		{Device: "mlx5_0", Kind: health.FindingPortDown, Subject: "port 1"}: {First: apitest.Now().Add(-time.Hour), Last: apitest.Now().Add(-time.Second)},
+	}}
+	judge := health.FinderSince(c, past, func(*state.DeviceState) []health.Finding { return []health.Finding{port("1"), port("2")} })
+	found := judge.Of(&state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}).Devices[0].Findings
+	if !found[0].Since.Equal(apitest.Now().Add(-time.Hour)) || !found[1].Since.IsZero() {
+		t.Errorf("since %s and %s", found[0].Since, found[1].Since)
+	}
+}
+
+// TestPastIsBounded: of too much, what is oldest is remembered.
+func TestPastIsBounded(t *testing.T) {
+	h := newHosted(health.Past{})
+	var all []health.Finding
+	for n := range health.MaxPastFindings {
+		all = append(all, port(fmt.Sprint(n)))
+	}
+	h.has("a", all...).after(0)
+	h.has("a", append(all, port("x"), port("y"))...).after(time.Minute)
+	past := h.judge.Past()
+	if len(past.Findings) != health.MaxPastFindings {
+		t.Errorf("%d are remembered", len(past.Findings))
+	}
+	if _, new := past.Findings[health.FindingKey{Device: "a", Kind: health.FindingPortDown, Subject: "port x"}]; new {
+		t.Error("what is new drove out what is old")
+	}
+}

@@ -1,0 +1,106 @@
+package e2e_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/test/running"
+)
+
+// TestReloadAndRestart: what the configuration file accepts changes while the exporter
+// runs, a broken file changes nothing, and since when something is wrong is known after a
+// restart as well, unless what was kept is damaged.
+func TestReloadAndRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, past := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "past.json")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() *exporter {
+		t.Helper()
+		return start(t, "--provider=simulated", "--device.include=sim_ib0", "--contract.interval=0s", "--config.file="+file, "--state.dir="+dir, "--web.enable-lifecycle")
+	}
+	// since is when the port of the device that is down was seen to be.
+	since := func(e *exporter, accepted string) (at float64) {
+		t.Helper()
+		running.Eventually(t, "it is known since when the port is down, accepted="+accepted, func() bool {
+			_, m := e.exposition(t)
+			at = m.sum("rdma_finding_first_seen_timestamp_seconds", "finding", "port_down", "accepted", accepted)
+			return at > 0
+		})
+		return at
+	}
+	reload := func(e *exporter) (status int, body string) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/-/reload", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := e.do(t, e.client, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		b, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, string(b)
+	}
+
+	write(file, "")
+	e := run()
+	first := since(e, "false")
+	write(file, "accept: [{finding: port_down, reason: not cabled}, {finding: leaked, reason: ticket 4711}]")
+	if err := e.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if again := since(e, "true"); again != first {
+		t.Errorf("the port is down since %v, before it was accepted since %v", again, first)
+	}
+	running.Eventually(t, "the acceptance that is not needed is told", func() bool {
+		_, body := e.get(t, "/api/v1/status")
+		return strings.Contains(body, `"kind":"acceptance_unused","severity":"info","subject":"leaked"`)
+	})
+
+	write(file, "accept: [{finding: port_down}]")
+	if status, body := reload(e); status != http.StatusInternalServerError || !strings.Contains(body, "accept[0].reason is missing") {
+		t.Errorf("a broken file: %d, %s", status, body)
+	}
+	_, m := e.exposition(t)
+	m.want(t, 0, "rdma_exporter_config_last_reload_successful")
+	m.want(t, 1, "rdma_exporter_state_writable")
+	since(e, "true")
+	write(file, "")
+	if status, body := reload(e); status != http.StatusOK {
+		t.Errorf("a good file: %d, %s", status, body)
+	}
+	_, m = e.exposition(t)
+	m.want(t, 1, "rdma_exporter_config_last_reload_successful")
+	since(e, "false")
+	e.stop(t)
+
+	e = run()
+	if again := since(e, "false"); again != first {
+		t.Errorf("the port is down since %v, before the restart since %v", again, first)
+	}
+	e.stop(t)
+
+	write(past, "{}")
+	e = run()
+	if again := since(e, "false"); again <= first {
+		t.Errorf("what is damaged says that the port is down since %v", again)
+	}
+	if b, err := os.ReadFile(past + ".damaged"); err != nil || string(b) != "{}" {
+		t.Errorf("set aside is %q, %v", b, err)
+	}
+}
