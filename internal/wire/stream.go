@@ -340,6 +340,7 @@ func foldJSON(b []byte, run *state.Run) (end bool, err error) {
 		if err := validateDevice(l.Device); err != nil {
 			return false, err
 		}
+		cleanDevice(l.Device)
 		run.Info = l.Device
 	case l.Probe != nil:
 		if len(run.Probes) >= maxProbes {

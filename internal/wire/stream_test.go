@@ -613,6 +613,46 @@ func TestReadClipsTexts(t *testing.T) {
 	}
 }
 
+// TestReadCleansNames makes sure that what a child reports becomes no label with
+// characters that steer a terminal or break a line.
+func TestReadCleansNames(t *testing.T) {
+	const odd, clean = "a\x1b[31m\n\u202e\u009b\x00b", "a\ufffd[31m \ufffd\ufffd\ufffdb"
+	const path, cleanPath = "a\x1b[31m\n\u202e\u009bb", "a\ufffd[31m \ufffd\ufffdb" // which has no zero byte
+	var report bytes.Buffer
+	w := NewWriter(&report)
+	err := errors.Join(
+		w.Device(state.Device{Transport: odd, Firmware: odd, NodeGUID: odd, Ports: []state.Port{{Number: 1, LinkLayer: odd}}}),
+		w.Inventory(state.Inventory{
+			Owners: []state.Owner{{PID: 7, Comm: path, Cgroup: path, ContainerID: path, PodUID: path}},
+			// Two that differ before are no reason to refuse the inventory.
+			Cgroups: []state.CgroupUse{
+				{Cgroup: path, ContainerID: path, PodUID: path, Resource: "hca_handle", Limit: -1},
+				{Cgroup: cleanPath, Resource: "hca_handle", Limit: -1},
+			},
+		}),
+		w.End(End{}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run state.Run
+	if err := Read(&report, &run); err != nil {
+		t.Fatal(err)
+	}
+	d := run.Info
+	for _, got := range []string{d.Transport, d.Firmware, d.NodeGUID, d.Ports[0].LinkLayer} {
+		if got != clean {
+			t.Errorf("of the device: got %q, want %q", got, clean)
+		}
+	}
+	o, g := run.Inventory.Owners[0], run.Inventory.Cgroups[0]
+	for _, got := range []string{o.Comm, o.Cgroup, o.ContainerID, o.PodUID, g.Cgroup, g.ContainerID, g.PodUID} {
+		if got != cleanPath {
+			t.Errorf("of the inventory: got %q, want %q", got, cleanPath)
+		}
+	}
+}
+
 func TestReadError(t *testing.T) {
 	t.Parallel()
 	var run state.Run

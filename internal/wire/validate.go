@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // What a child reports becomes label values, so a child that is out of its mind
@@ -57,6 +58,17 @@ func validateDevice(d *state.Device) error {
 		seen[p.Number] = true
 	}
 	return nil
+}
+
+// cleanDevice makes what a device says of itself fit for a label: a driver may hand on what
+// the firmware has there, whatever that is.
+func cleanDevice(d *state.Device) {
+	for _, s := range []*string{&d.Transport, &d.Firmware, &d.NodeGUID} {
+		*s = text.Clean(*s)
+	}
+	for i := range d.Ports {
+		d.Ports[i].LinkLayer = text.Clean(d.Ports[i].LinkLayer)
+	}
 }
 
 func validateProbe(p *state.Probe) error {

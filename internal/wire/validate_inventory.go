@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // maxCount is more than there can be of anything, and small enough for sums.
@@ -107,8 +108,21 @@ func validateTypes(list []state.TypeCount) error {
 	return c.first
 }
 
-// clip cuts the texts of an inventory down to what a reader keeps of them.
+// clipInventory cuts the texts of an inventory down to what a reader keeps of them, and
+// makes names fit for a label: whoever starts a process or makes a cgroup names it.
 func clipInventory(i *state.Inventory) {
+	for n := range i.Owners {
+		o := &i.Owners[n]
+		for _, s := range []*string{&o.Comm, &o.Cgroup, &o.ContainerID, &o.PodUID} {
+			*s = text.Clean(*s)
+		}
+	}
+	for n := range i.Cgroups {
+		g := &i.Cgroups[n]
+		for _, s := range []*string{&g.Cgroup, &g.ContainerID, &g.PodUID} {
+			*s = text.Clean(*s)
+		}
+	}
 	for n := range i.Incomplete {
 		i.Incomplete[n].Detail = clip(i.Incomplete[n].Detail)
 	}
@@ -156,7 +170,8 @@ func (c *checked) limit(n int64) {
 	}
 }
 
-// names checks names that come from outside, which may have any characters.
+// names checks names that come from outside, which may have any characters until they are
+// cleaned.
 func (c *checked) names(names ...string) {
 	for _, n := range names {
 		if len(n) > maxPath || strings.ContainsRune(n, 0) {
