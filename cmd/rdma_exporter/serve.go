@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -87,7 +88,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	judgement.StaleAfter = staleAfter(&config)
 	judge := health.New(judgement)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
+	c := collector.New(o.collector(judged))
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -100,7 +101,11 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	if o.disableExporterMetrics {
 		handlerMetrics = prometheus.NewRegistry() // which nobody gathers
 	} else {
-		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		// What the runtime tells beyond this is for those who work on it.
+		runtimeMetrics := collectors.NewGoCollector(
+			collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithoutGoCollectorRuntimeMetrics(regexp.MustCompile(`.*`)),
+		)
+		own = append(own, runtimeMetrics, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	for _, m := range own {
 		if err := registry.Register(m); err != nil {
