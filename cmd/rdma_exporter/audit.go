@@ -91,7 +91,7 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 	var s *supervisor.Supervisor
 	judgement.Once = true
 	judge := health.New(judgement)
-	metrics := collector.New(o.collector(func() *health.Host { return judge.Of(s.Snapshot()) }))
+	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {

@@ -88,7 +88,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	judgement.StaleAfter = staleAfter(&config)
 	judge := health.New(judgement)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
-	c := collector.New(o.collector(judged))
+	c := collector.New(o.metrics(judged))
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -115,6 +115,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
 	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
+	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) { return c.Only(registry, collect, exclude) }
 	w.Status = func(now time.Time) *api.Status {
 		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}

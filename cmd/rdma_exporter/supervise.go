@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/supervisor"
@@ -38,11 +37,6 @@ func (o *options) supervise() (supervisor.Config, health.Config, error) {
 	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
 	s, err = s.Validate()
 	return s, o.findings, err
-}
-
-// collector is what the flags say of the metrics.
-func (o *options) collector(host func() *health.Host) collector.Options {
-	return collector.Options{Host: host, Asked: o.probe.Asked(), Light: o.when == whenIdle}
 }
 
 // settings are what the flags and the configuration file tell each child.

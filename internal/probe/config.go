@@ -15,6 +15,8 @@ type Config struct {
 	CQ  CQProfiles  `json:"cq" yaml:"cq"`
 	SRQ SRQProfiles `json:"srq" yaml:"srq"`
 	QP  QPProfiles  `json:"qp" yaml:"qp"`
+	// NoMemory leaves out what an object costs the process that creates it.
+	NoMemory bool `json:"no_memory,omitempty" yaml:"-"`
 	// DestroyTimeout bounds the time that a run spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration `json:"destroy_timeout" yaml:"destroy_timeout"`
@@ -30,6 +32,8 @@ type NotificationConfig struct {
 	// Vectors says on which completion vectors there may be CQs, of any run: all of them
 	// are measured.
 	Vectors session.Vectors `json:"vectors"`
+	// OneVector tells to measure on the first of these alone.
+	OneVector bool `json:"one_vector,omitempty"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
