@@ -115,7 +115,9 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
 	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
-	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) { return c.Only(registry, collect, exclude) }
+	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) {
+		return c.Only(registry, collect, exclude)
+	}
 	w.Status = func(now time.Time) *api.Status {
 		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}
