@@ -41,7 +41,7 @@ func (s scene) collector() *collector.Collector {
 }
 
 // judged returns what judges a snapshot as it is now, even if it was changed. This is found
-// of devices, by their names, nothing of others, and those that were not taken stock of
+// of devices, by their names, nothing of others, and those that were not inventoried
 // cannot be judged.
 func judged(snapshot func() *state.Snapshot, found map[string][]health.Finding) func() *health.Host {
 	judge := health.Finder(health.Default(), func(d *state.DeviceState) []health.Finding {
@@ -350,8 +350,8 @@ func hostile() scene {
 		},
 		Leaked: []state.Leaked{{}, {}, {Type: "\xff", Objects: -1}},
 	}
-	stocktaking := &state.Run{Kind: state.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
-	s := sceneOf("\xff", first, r, crashed, inventory, unkind, stocktaking)
+	inventoried := &state.Run{Kind: state.KindInventory, Device: name, Outcome: "exploded", Verb: "ibv_a", Calls: r.Calls}
+	s := sceneOf("\xff", first, r, crashed, inventory, unkind, inventoried)
 	// A second device of the same name, and one that is the same once cleaned.
 	twin := stateOf(&state.Run{Device: name, Started: started()})
 	twin.Last, twin.Contracts = r, first.Contracts

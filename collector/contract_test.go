@@ -108,22 +108,22 @@ func TestContractsChange(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	const (
-		probeOK         = `rdma_probe_runs_total{device="rxe0",outcome="ok"}`
-		probeTimeout    = `rdma_probe_runs_total{device="rxe0",outcome="timeout"}`
-		probeAbort      = `rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
-		contractOK      = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
-		contractTimeout = `rdma_contract_runs_total{device="rxe0",outcome="timeout"}`
-		contractFailed  = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
-		contractCrashed = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
-		contractAbort   = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
-		stockOK         = `rdma_inventory_runs_total{device="rxe0",outcome="ok"}`
-		stockTimeout    = `rdma_inventory_runs_total{device="rxe0",outcome="timeout"}`
-		stockFailed     = `rdma_inventory_runs_total{device="rxe0",outcome="failed"}`
-		stockCrashed    = `rdma_inventory_runs_total{device="rxe0",outcome="crashed"}`
-		calls           = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
-		failures        = `rdma_verbs_errors_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
-		expected        = `rdma_verbs_errors_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
-		samples         = `rdma_notification_latency_seconds_count{device="rxe0",path="flush",port="1"}`
+		probeOK          = `rdma_probe_runs_total{device="rxe0",outcome="ok"}`
+		probeTimeout     = `rdma_probe_runs_total{device="rxe0",outcome="timeout"}`
+		probeAbort       = `rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		contractOK       = `rdma_contract_runs_total{device="rxe0",outcome="ok"}`
+		contractTimeout  = `rdma_contract_runs_total{device="rxe0",outcome="timeout"}`
+		contractFailed   = `rdma_contract_runs_total{device="rxe0",outcome="failed"}`
+		contractCrashed  = `rdma_contract_runs_total{device="rxe0",outcome="crashed"}`
+		contractAbort    = `rdma_contract_aborts_total{device="rxe0",outcome="timeout",verb="ibv_poll_cq"}`
+		inventoryOK      = `rdma_inventory_runs_total{device="rxe0",outcome="ok"}`
+		inventoryTimeout = `rdma_inventory_runs_total{device="rxe0",outcome="timeout"}`
+		inventoryFailed  = `rdma_inventory_runs_total{device="rxe0",outcome="failed"}`
+		inventoryCrashed = `rdma_inventory_runs_total{device="rxe0",outcome="crashed"}`
+		calls            = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
+		failures         = `rdma_verbs_errors_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
+		expected         = `rdma_verbs_errors_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
+		samples          = `rdma_notification_latency_seconds_count{device="rxe0",path="flush",port="1"}`
 	)
 	of := func(kind state.Kind, outcome state.Outcome) *state.Run {
 		r := measured(latency(1, state.PathFlush, state.ModeAny, 0))
@@ -169,14 +169,14 @@ func TestKinds(t *testing.T) {
 			"the inventory",
 			[]*state.Run{of(state.KindInventory, state.OutcomeOK), of(state.KindInventory, state.OutcomeTimeout), of(state.KindInventory, state.OutcomeOK)},
 			map[string]string{
-				stockOK: "2", stockTimeout: "1", stockFailed: "", stockCrashed: "",
+				inventoryOK: "2", inventoryTimeout: "1", inventoryFailed: "", inventoryCrashed: "",
 				probeOK: "0", probeTimeout: "", probeAbort: "", contractOK: "0", contractTimeout: "", contractAbort: "", calls: "", samples: "",
 			},
 		},
 		{
 			"a kind that there is not",
 			[]*state.Run{of("census", state.OutcomeOK), of("census", state.OutcomeTimeout), of(state.KindProbe, state.OutcomeOK)},
-			map[string]string{probeOK: "1", probeTimeout: "", probeAbort: "", contractOK: "0", stockOK: "0", calls: "2"},
+			map[string]string{probeOK: "1", probeTimeout: "", probeAbort: "", contractOK: "0", inventoryOK: "0", calls: "2"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

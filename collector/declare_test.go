@@ -260,7 +260,7 @@ func processSamples(processes int) int {
 		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
 	}
 	b := newBuilder(newMetrics(everything()))
-	addProcesses(b, []stock{{inventory: i}})
+	addProcesses(b, []dated{{inventory: i}})
 	return len(b.index) - 1 // Without that of the pid namespace.
 }
 

@@ -193,7 +193,7 @@ func (h *history) find(f *family, values []string, create func(*instrument)) *in
 }
 
 // build returns all series, sorted. Only those that may have changed are written
-// anew: of the runs of a device, those that take stock change hardly any.
+// anew: of the runs of a device, inventories change hardly any.
 func (h *history) build() *counted {
 	b := make(block, len(h.families))
 	for _, key := range h.keys {

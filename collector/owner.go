@@ -14,9 +14,9 @@ import (
 // place: those that hold most.
 const maxProcesses = 256
 
-// stock is an inventory with the time at which it was taken. A published inventory
+// dated is an inventory with the time at which it was taken. A published inventory
 // is never changed, so equal pointers mean equal series.
-type stock struct {
+type dated struct {
 	inventory *state.Inventory
 	taken     time.Time
 }
@@ -24,24 +24,24 @@ type stock struct {
 // cachedOwners is a block of what inventories say of the host as a whole, with the
 // inventories that it was made from.
 type cachedOwners struct {
-	stocks []stock
-	block  block
+	inventories []dated
+	block       block
 }
 
 // ownersBlock returns the series of what the inventories of all present devices say
 // of the host as a whole. It is built anew when one of the inventories is new.
 func (c *Collector) ownersBlock(s *state.Snapshot) block {
-	stocks := make([]stock, 0, len(s.Devices))
+	inventories := make([]dated, 0, len(s.Devices))
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.Present && d.Resources != nil && d.Resources.Inventory != nil {
-			stocks = append(stocks, stock{d.Resources.Inventory, d.Resources.Taken})
+			inventories = append(inventories, dated{d.Resources.Inventory, d.Resources.Taken})
 		}
 	}
-	if c.owners.block == nil || !slices.Equal(stocks, c.owners.stocks) {
+	if c.owners.block == nil || !slices.Equal(inventories, c.owners.inventories) {
 		b := newBuilder(c.metrics)
-		addProcesses(b, stocks)
-		c.owners = cachedOwners{stocks, b.block}
+		addProcesses(b, inventories)
+		c.owners = cachedOwners{inventories, b.block}
 	}
 	return c.owners.block
 }
@@ -49,17 +49,17 @@ func (c *Collector) ownersBlock(s *state.Snapshot) block {
 // addProcesses adds whether processes can be seen, and what memory they hold in
 // place, those that hold most first. A process can own objects on several devices, whose inventories are not
 // taken at the same moment: the newest counts.
-func addProcesses(b *builder, stocks []stock) {
-	if len(stocks) == 0 {
+func addProcesses(b *builder, inventories []dated) {
+	if len(inventories) == 0 {
 		return
 	}
-	stocks = slices.Clone(stocks)
-	slices.SortStableFunc(stocks, func(a, b stock) int { return b.taken.Compare(a.taken) })
-	b.truth(b.inventoryPIDVisibility, stocks[0].inventory.PIDsVisible)
+	inventories = slices.Clone(inventories)
+	slices.SortStableFunc(inventories, func(a, b dated) int { return b.taken.Compare(a.taken) })
+	b.truth(b.inventoryPIDVisibility, inventories[0].inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
 	var processes []*state.Owner
-	for _, s := range stocks {
+	for _, s := range inventories {
 		for i := range s.inventory.Owners {
 			o := &s.inventory.Owners[i]
 			if seen[o.PID] {

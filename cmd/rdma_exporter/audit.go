@@ -44,7 +44,7 @@ const (
 // addAudit adds the command audit with the flags that only it has.
 func (o *options) addAudit(app *kingpin.Application) {
 	audit := app.Command(commandAudit, "Audit the devices once, write a report, and end: with status 1 if something is wrong.").
-		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, judges how it keeps the contracts of the manual, and takes stock of the objects that the kernel tracks on it. Nothing of that is left when it ends.
+		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, judges how it keeps the contracts of the manual, and inventories the objects that the kernel tracks on it. Nothing of that is left when it ends.
 
 It ends with status 0 if there are no findings as severe as --fail-on says, with 1 if there are some, and with 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
 	audit.Flag("format", "Format of the report: text, json (as at /api/v1/status) or prometheus (for the textfile collector of node_exporter).").

@@ -51,7 +51,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	if o.command == commandInventory {
-		return takeStock(ctx, o, std)
+		return takeInventory(ctx, o, std)
 	}
 	// A collection in the middle of a run would move what the probes measure. A
 	// run allocates little; if it does not, memory is still bounded.

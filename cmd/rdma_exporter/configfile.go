@@ -40,8 +40,10 @@ func (o *options) loadConfig() error {
 	return nil
 }
 
-// readable rewrites a message of the decoder, which speaks of Go types.
+// readable rewrites a message of the decoder, which speaks of Go types, and cuts long
+// values in the middle of a character.
 func readable(message string) string {
+	message = strings.ToValidUTF8(message, "")
 	for _, r := range []struct{ pattern, text string }{
 		{`field (\S+) not found in type \S+`, `there is no key "$1"`},
 		{"cannot unmarshal !!\\S+ (`.*`) into time.Duration", "$1 is no duration, such as 2s or 500ms"},

@@ -165,7 +165,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
 		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each contract run."},
-		{commandInventory, "Take stock once of the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
+		{commandInventory, "Inventory once the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
 	} {
 		app.Command(c.name, c.help).Hidden().
 			Flag("device", "Name of the device.").Required().StringVar(&o.device)

@@ -23,7 +23,7 @@ func FuzzConfigFile(f *testing.F) {
 	}
 	for _, s := range []string{
 		"", "---\n---\n", "probe: {cq: {large: {entries: 99999999999999999999}}}", "probe: {destroy_timeout: -1s}", "findings: {near_limit: {warning: .nan}}",
-		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "findings: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}",
+		"probe: &a {cq: *a}", "a: &a [x]\nb: &b [*a,*a]\n<<: *b", "probe: [1]", "findings: {orphan_age: !!binary /w==}", "\xff", "!!set {probe}", "00000\U0007ea300000",
 	} {
 		f.Add([]byte(s))
 	}

@@ -552,6 +552,9 @@ type Type struct {
 	User int64 `json:"user"`
 	// How many of them are the kernel's own.
 	Kernel int64 `json:"kernel"`
+	// How many of them children of the exporter held during the inventory; absent if
+	// none.
+	Exporter int64 `json:"exporter,omitempty"`
 	// How many of them were only counted.
 	Unknown int64 `json:"unknown"`
 	// The most that the device says it allows; absent if it has no limit.

@@ -262,6 +262,7 @@ func TestResources(t *testing.T) {
 		i.Objects = []state.ObjectCount{
 			{Type: "qp", Owner: state.OwnerUser, Objects: 10},
 			{Type: "qp", Owner: state.OwnerKernel, Objects: 2},
+			{Type: "qp", Owner: state.OwnerExporter, Objects: 1},
 			{Type: "mr", Owner: state.OwnerUnknown, Objects: 9},
 			{Type: "cq", Owner: state.OwnerUser, Objects: 4},
 			{Type: "cq", Owner: state.OwnerKernel, Objects: 1<<63 - 1},
@@ -283,7 +284,7 @@ func TestResources(t *testing.T) {
 		types[one.Type] = one
 	}
 	for kind, want := range map[string]api.Type{
-		"qp":    {Objects: 12, User: 10, Kernel: 2, Limit: number(100), Orphaned: number(3), Leaked: 2, Others: 5, Unowned: 4},
+		"qp":    {Objects: 13, User: 10, Kernel: 2, Exporter: 1, Limit: number(100), Orphaned: number(3), Leaked: 2, Others: 5, Unowned: 4},
 		"mr":    {Objects: 9, Unknown: 9, Incomplete: state.IncompleteMaxObjects, IncompleteDetail: "9, 1 allowed"},
 		"cq":    {Objects: 1<<63 - 1, User: 4, Kernel: 1<<63 - 1, Orphaned: number(0), Incomplete: state.IncompleteInterrupted},
 		"cm_id": {Unowned: 1},

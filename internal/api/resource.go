@@ -86,6 +86,8 @@ func typeOf(kind string, r *state.Resources, info *state.Device) Type {
 			t.User = plus(t.User, o.Objects)
 		case state.OwnerKernel:
 			t.Kernel = plus(t.Kernel, o.Objects)
+		case state.OwnerExporter:
+			t.Exporter = plus(t.Exporter, o.Objects)
 		default:
 			t.Unknown = plus(t.Unknown, o.Objects)
 		}

@@ -21,12 +21,15 @@ type census struct {
 	until time.Time
 	// processes are those of the threads asked for so far; 0 for one that has ended.
 	processes map[uint32]int
+	// ours tells of the processes asked for so far whether they are children of the
+	// exporter.
+	ours map[int]bool
 	// named are the owners that are told by name.
 	named map[int]*state.Owner
 }
 
 func newCensus(o Options, until time.Time) *census {
-	return &census{o: o, until: until, processes: make(map[uint32]int), named: make(map[int]*state.Owner)}
+	return &census{o: o, until: until, processes: make(map[uint32]int), ours: make(map[int]bool), named: make(map[int]*state.Owner)}
 }
 
 // process returns the process of a thread, or 0 if it has ended, or there is no time
@@ -52,6 +55,27 @@ func (c *census) process(thread uint32) int {
 	}
 	c.processes[thread] = pid
 	return pid
+}
+
+// own tells whether a thread is one of a child of the exporter. That is asked as soon as
+// an object of it is seen: children do not live long.
+func (c *census) own(thread uint32) bool {
+	pid := c.process(thread)
+	if pid == 0 {
+		return false
+	}
+	ours, asked := c.ours[pid]
+	if !asked {
+		ours = childOf(c.o.People, pid, c.o.Exporter, c.o.Own)
+		c.ours[pid] = ours
+	}
+	return ours
+}
+
+// gone tells whether a thread was asked for, and had ended by then.
+func (c *census) gone(thread uint32) bool {
+	pid, asked := c.processes[thread]
+	return asked && pid == 0
 }
 
 // count finds the largest owners of objects of a type, given how many each thread
@@ -87,7 +111,7 @@ func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
 }
 
 // passing returns how many of the objects, given how many each thread created, are
-// those of the exporter, or of processes that have ended meanwhile.
+// those of other exporters' children, or of processes that have ended meanwhile.
 func (c *census) passing(threads map[uint32]int64) (objects int64) {
 	for _, thread := range largest(threads) {
 		if time.Now().After(c.until) {
@@ -100,7 +124,8 @@ func (c *census) passing(threads map[uint32]int64) (objects int64) {
 	return objects
 }
 
-// passes reports whether a process is one of the exporter, or has ended meanwhile.
+// passes reports whether a process has the name of the exporter's, or has ended
+// meanwhile.
 func (c *census) passes(pid int) bool {
 	id, err := c.o.People.Identify(pid)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package inventory takes stock of the objects on one device: what the kernel
+// Package inventory counts the objects on one device: what the kernel
 // tracks, by type, state and owner, and what is left of children of the exporter
 // that have ended. It opens no device and changes nothing.
 package inventory
@@ -27,13 +27,12 @@ type Tables interface {
 // People tells who processes are, as package owner does.
 type People interface {
 	SeesAllPIDs() (bool, error)
-	Process(thread int) (int, error)
-	Identify(pid int) (owner.Identity, error)
+	Relatives
 	Memlock(pid int) (owner.Memlock, error)
 	RDMAController(cgroup string) ([]owner.CgroupUse, error)
 }
 
-// Options says what to take stock of, and what that may cost.
+// Options says what to inventory, and what that may cost.
 type Options struct {
 	Tables Tables
 	People People
@@ -44,16 +43,18 @@ type Options struct {
 	// send or the receive side of a queue pair, can have outstanding on this device;
 	// 0 if that is not known.
 	MaxFill int64
-	// Own is the name of the processes of the exporter: the children that probe devices
-	// break queue pairs on purpose.
-	Own string
+	// Exporter is the process of the exporter, and Own the name of its children: what
+	// these hold is nobody's use of the device, and they break queue pairs on purpose, as
+	// the children of other exporters do.
+	Exporter int
+	Own      string
 	// Look are opened devices of which nothing should be left.
 	Look []state.Context
 	// Out takes the report.
 	Out *wire.Writer
 }
 
-// Run takes stock of a device once and ends the report. Before it looks at anything
+// Run inventories a device once and ends the report. Before it looks at anything
 // it reports what the kernel counts, for the case that it does not come to its end.
 // That the device is not there, or that the kernel does not even tell how many
 // objects it has, is told by the end of the report. An error is returned only if the report could not be
@@ -64,10 +65,10 @@ func Run(ctx context.Context, o Options) error {
 		end.Error = err.Error()
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("take stock of %s: %w", o.Device, err)
+		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
 	if err := o.Out.End(end); err != nil {
-		return fmt.Errorf("take stock of %s: %w", o.Device, err)
+		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
 	return nil
 }
@@ -93,21 +94,22 @@ func run(all context.Context, o Options) error {
 		return fmt.Errorf("ask which processes can be seen: %w", err)
 	}
 	// Told at once, so that it is known even if what follows hangs in the driver.
-	counted := newStock(o, index, summary)
+	people := newCensus(o, asking)
+	counted := newCount(o, people, index, summary)
 	for _, t := range order() {
-		counted.incomplete(t, state.IncompleteTimeout, "the inventory did not come to its end")
+		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not come to its end")
 	}
-	if err := o.Out.Inventory(counted.inventory(nil, visible)); err != nil {
+	if err := o.Out.Inventory(counted.inventory(visible)); err != nil {
 		return err
 	}
 
-	s := newStock(o, index, summary)
+	s := newCount(o, people, index, summary)
 	for _, t := range order() {
 		if err := s.read(ctx, t); err != nil {
 			return err
 		}
 	}
-	return o.Out.Inventory(s.inventory(newCensus(o, asking), visible))
+	return o.Out.Inventory(s.inventory(visible))
 }
 
 const (
@@ -147,10 +149,10 @@ const attempts = 3
 var errTooMany = errors.New("too many objects")
 
 // read reads one table. An error is returned only if the device is no more.
-func (s *stock) read(ctx context.Context, t restrack.Type) error {
+func (s *count) read(ctx context.Context, t restrack.Type) error {
 	counted, known := s.summary[t.String()]
 	if known && counted > s.o.MaxObjects {
-		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
+		s.incomplete(newTally(t), state.IncompleteMaxObjects, fmt.Sprintf("%d objects are more than %d", counted, s.o.MaxObjects))
 		return nil
 	}
 	var got *tally
@@ -186,20 +188,21 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 		// What was seen is nearly right, and all that can be had.
 		s.mark(t, state.IncompleteInterrupted, err.Error())
 	case errors.Is(err, errTooMany):
-		s.incomplete(t, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
+		s.incomplete(got, state.IncompleteMaxObjects, fmt.Sprintf("there are more than %d objects", s.o.MaxObjects))
 		return nil
 	case ctx.Err() != nil:
-		s.incomplete(t, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
+		s.incomplete(got, state.IncompleteTimeout, fmt.Sprintf("%v were over after %d objects", s.o.Budget, got.objects))
 		return nil
 	case errors.Is(err, restrack.ErrNotSupported):
-		s.incomplete(t, state.IncompleteNotSupported, err.Error())
+		s.incomplete(got, state.IncompleteNotSupported, err.Error())
 		return nil
 	case errors.Is(err, syscall.ENODEV):
 		return fmt.Errorf("read the table of %s: %w", t, err)
 	default:
-		s.incomplete(t, state.IncompleteFailed, err.Error())
+		s.incomplete(got, state.IncompleteFailed, err.Error())
 		return nil
 	}
+	s.settle(ctx, got)
 	s.tallies = append(s.tallies, got)
 	if t == restrack.CTX {
 		return s.confirm(ctx, got)
@@ -210,7 +213,7 @@ func (s *stock) read(ctx context.Context, t restrack.Type) error {
 // passedOver reports whether a reading that seems whole shows less than the kernel
 // counts, both before and after it. Where objects are destroyed meanwhile, the kernel
 // passes over others without a word: it goes on by position.
-func (s *stock) passedOver(ctx context.Context, got *tally) bool {
+func (s *count) passedOver(ctx context.Context, got *tally) bool {
 	name := got.typ.String()
 	counted, known := s.summary[name]
 	if !known || got.objects >= counted {
@@ -231,7 +234,7 @@ func (s *stock) passedOver(ctx context.Context, got *tally) bool {
 
 // confirm asks for each context that is looked for and is not among those that were
 // found: while a table changes, a reading of it can pass over a row.
-func (s *stock) confirm(ctx context.Context, contexts *tally) error {
+func (s *count) confirm(ctx context.Context, contexts *tally) error {
 	for id := range s.look {
 		if contexts.left[id] > 0 {
 			continue

@@ -34,6 +34,8 @@ type tables struct {
 	// passedOver are objects that are there and that a reading does not show.
 	passedOver map[restrack.Type][]restrack.Object
 	getErr     error
+	// closed are contexts that are there no more when they are asked for.
+	closed map[uint32]bool
 	// skips is how many objects a reading does not show.
 	skips map[restrack.Type]func(attempt int) int
 	// devicesErr and summaryErr fail what comes first.
@@ -103,7 +105,7 @@ func (k *tables) Get(ctx context.Context, i uint32, t restrack.Type, id uint32) 
 		return restrack.Object{}, fmt.Errorf("asked of device %d", i)
 	}
 	for _, o := range slices.Concat(k.objects[t], k.passedOver[t]) {
-		if o.HasID && o.ID == id {
+		if o.HasID && o.ID == id && !k.closed[id] {
 			return o, nil
 		}
 	}
@@ -115,6 +117,8 @@ type people struct {
 	all     map[int]owner.Identity
 	blind   bool
 	private map[int]bool
+	// parents are those of processes; that of all others is process 1.
+	parents map[int]int
 	uses    map[string][]owner.CgroupUse
 }
 
@@ -129,6 +133,13 @@ func (p *people) Process(thread int) (int, error) {
 		return 0, owner.ErrGone
 	}
 	return pid, nil
+}
+
+func (p *people) Parent(pid int) (int, error) {
+	if _, err := p.Process(pid); err != nil {
+		return 0, err
+	}
+	return cmp.Or(p.parents[pid], 1), nil
 }
 
 func (p *people) Identify(pid int) (owner.Identity, error) {
@@ -150,7 +161,7 @@ func (p *people) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
 	return p.uses[cgroup], nil
 }
 
-// take returns the run that taking stock reports. Of its budget only waits take
+// take returns the run that an inventory reports. Of its budget only waits take
 // any, however busy the host is.
 func take(t *testing.T, k *tables, p *people, change func(*inventory.Options)) *state.Run {
 	t.Helper()
@@ -353,6 +364,130 @@ func TestOwnerless(t *testing.T) {
 		if i.PIDsVisible == blind {
 			t.Errorf("PIDs visible %t, blind %t", i.PIDsVisible, blind)
 		}
+	}
+}
+
+// family are processes of which 2 is an exporter, 21 a child of it, 22 one that has
+// another name, and 31 a child of another exporter.
+func family() *people {
+	return &people{
+		all: map[int]owner.Identity{
+			2: {Comm: "rdma_exporter"}, 21: {Comm: "rdma_exporter"}, 22: {Comm: "sh"},
+			30: {Comm: "mpi\nrun"}, 31: {Comm: "rdma_exporter"}, 32: {},
+		},
+		parents: map[int]int{21: 2, 22: 2},
+	}
+}
+
+// TestOwnChildren makes sure that what the exporter's children hold at the moment is in
+// no figure of users and owners, whichever of their threads created it, and counted
+// apart; that this is told of no other process; and that it is taken off the kernel's own
+// count, as far as it was seen.
+func TestOwnChildren(t *testing.T) {
+	in := func(context uint32, o restrack.Object) restrack.Object {
+		o.Context, o.HasContext = context, true
+		return o
+	}
+	broken := restrack.Object{PD: 51, HasPD: true, QPType: "rc", QPState: "err"}
+	by := func(thread uint32, o restrack.Object) restrack.Object {
+		o.Thread = thread
+		return o
+	}
+	theirs := restrack.Object{PD: 52, HasPD: true, QPType: "rc", QPState: "rts"}
+	kernel := restrack.Object{Kernel: true, QPType: "gsi", QPState: "rts"}
+	objects := map[restrack.Type][]restrack.Object{
+		restrack.CTX: {{ID: 1, HasID: true, Thread: 21}, {ID: 2, HasID: true, Thread: 30}},
+		restrack.PD: {
+			in(1, restrack.Object{ID: 51, HasID: true, Thread: 21}),
+			in(2, restrack.Object{ID: 52, HasID: true, Thread: 30}),
+		},
+		restrack.CQ: {
+			in(1, restrack.Object{Thread: 21, Entries: 4096, HasEntries: true, HasUsers: true}),
+			in(2, restrack.Object{Thread: 30, Entries: 128, HasEntries: true, HasUsers: true, Users: 1}),
+		},
+		// Of one of them the thread has ended.
+		restrack.MR: {{PD: 51, HasPD: true, Length: 1 << 20}, {PD: 52, HasPD: true, Length: 4096, Thread: 30}},
+		restrack.QP: slices.Concat([]restrack.Object{kernel, by(1021, broken), by(21, broken)}, times(4000, by(30, theirs)),
+			[]restrack.Object{by(22, theirs), by(31, theirs)}),
+	}
+	options := func(o *inventory.Options) {
+		o.Exporter, o.Own, o.MaxObjects, o.Owners, o.MaxFill = 2, "rdma_exporter", 10000, 10, 128
+	}
+	i := take(t, &tables{objects: objects}, family(), options).Inventory
+	count := func(typ string, kind state.OwnerKind) (n int64) {
+		for _, o := range i.Objects {
+			if o.Type == typ && o.Owner == kind {
+				n += o.Objects
+			}
+		}
+		return n
+	}
+	for _, want := range []struct {
+		typ                 string
+		user, kernel, child int64
+	}{{"ctx", 1, 0, 1}, {"pd", 1, 0, 1}, {"cq", 1, 0, 1}, {"mr", 1, 0, 1}, {"qp", 4002, 1, 2}} {
+		got := [3]int64{count(want.typ, state.OwnerUser), count(want.typ, state.OwnerKernel), count(want.typ, state.OwnerExporter)}
+		wantEqual(t, want.typ+" of users, the kernel, the exporter", got, [3]int64{want.user, want.kernel, want.child})
+	}
+	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{
+		{Type: "gsi", State: "rts", Objects: 1}, {Type: "rc", State: "rts", Objects: 4002},
+	})
+	wantEqual(t, "entries", i.CQEntries, []state.OwnerSum{{Owner: "user", Sum: 128}, {Owner: "kernel"}})
+	wantEqual(t, "bytes", i.MRBytes, []state.OwnerSum{{Owner: "user", Sum: 4096}, {Owner: "kernel"}})
+	var pids []int
+	for _, o := range i.Owners {
+		pids = append(pids, o.PID)
+	}
+	wantEqual(t, "owners", pids, []int{22, 30, 31})
+	if i.PassingErrors != 0 || i.UnfillableCQs != nil || i.Others != nil || i.Ownerless != nil || i.Untraced != nil {
+		t.Errorf("%d passing errors, unfillable %v, others %v, ownerless %v, untraced %v",
+			i.PassingErrors, i.UnfillableCQs, i.Others, i.Ownerless, i.Untraced)
+	}
+
+	for name, tt := range map[string]struct {
+		tables  tables
+		unknown int64
+		child   int64
+	}{
+		"time that is over":    {tables{blocks: restrack.QP}, 4003, 2},
+		"a table that fails":   {tables{fails: map[restrack.Type]func(int) error{restrack.QP: func(int) error { return syscall.EIO }}}, 4003, 2},
+		"fewer than were seen": {tables{blocks: restrack.QP, counts: map[restrack.Type]uint64{restrack.QP: 1}}, 0, 2},
+		"more than are read":   {tables{counts: map[restrack.Type]uint64{restrack.QP: 20000}}, 20000, 0},
+	} {
+		k := tt.tables
+		k.objects = objects
+		i = take(t, &k, family(), options).Inventory
+		got := [2]int64{count("qp", state.OwnerUnknown), count("qp", state.OwnerExporter)}
+		wantEqual(t, name+": queue pairs of nobody knows whom, and of the exporter", got, [2]int64{tt.unknown, tt.child})
+	}
+}
+
+// TestEndedMeanwhile makes sure that objects are not counted whose process ended between
+// the reading of the table and the question whose they are, and that those are whose
+// process cannot be seen, or of whose process only a thread has ended.
+func TestEndedMeanwhile(t *testing.T) {
+	const ended, hidden = 999, 998
+	k := &tables{
+		objects: map[restrack.Type][]restrack.Object{
+			restrack.CTX: {{ID: 1, HasID: true, Thread: ended}, {ID: 2, HasID: true, Thread: hidden}},
+			restrack.PD: {
+				{ID: 51, HasID: true, Context: 1, HasContext: true, Thread: ended},
+				{ID: 52, HasID: true, Context: 2, HasContext: true, Thread: hidden},
+			},
+			restrack.QP: slices.Concat(
+				times(3, restrack.Object{PD: 51, HasPD: true, Thread: ended, QPType: "rc", QPState: "rts"}),
+				times(1100, restrack.Object{PD: 52, HasPD: true, Thread: hidden, QPType: "rc", QPState: "rts"}),
+			),
+		},
+		closed: map[uint32]bool{1: true},
+	}
+	i := take(t, k, family(), func(o *inventory.Options) { o.MaxObjects = 2000 }).Inventory
+	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{{Type: "rc", State: "rts", Objects: 1100}})
+	wantEqual(t, "others", i.Others, []state.TypeCount{
+		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 1100},
+	})
+	if i.Ownerless != nil || i.Incomplete != nil {
+		t.Errorf("ownerless %v, incomplete %v", i.Ownerless, i.Incomplete)
 	}
 }
 

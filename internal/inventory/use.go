@@ -97,12 +97,18 @@ func (u *Usage) own(thread int) bool {
 	if pid == u.Exporter {
 		return true
 	}
-	parent, err := u.Relatives.Parent(pid)
-	if err != nil || parent != u.Exporter {
+	return childOf(u.Relatives, pid, u.Exporter, u.Own)
+}
+
+// childOf tells whether a process is a child of the exporter: one of its processes, by
+// the name that it has.
+func childOf(r Relatives, pid, exporter int, name string) bool {
+	parent, err := r.Parent(pid)
+	if err != nil || parent == 0 || parent != exporter {
 		return false
 	}
-	id, err := u.Relatives.Identify(pid)
-	return err == nil && id.Comm == u.Own
+	id, err := r.Identify(pid)
+	return err == nil && id.Comm == name
 }
 
 // nameOf says which process a thread is of.

@@ -8,31 +8,9 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/inventory"
-	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 )
-
-// relatives are people with parents: process 2 is the exporter, 21 a child of it, and
-// 22 one that has another name.
-type relatives struct{ people }
-
-func family() *relatives {
-	return &relatives{people{all: map[int]owner.Identity{
-		2: {Comm: "rdma_exporter"}, 21: {Comm: "rdma_exporter"}, 22: {Comm: "sh"},
-		30: {Comm: "mpi\nrun"}, 31: {Comm: "rdma_exporter"}, 32: {},
-	}}}
-}
-
-func (r *relatives) Parent(pid int) (int, error) {
-	if _, err := r.Process(pid); err != nil {
-		return 0, err
-	}
-	if pid == 21 || pid == 22 {
-		return 2, nil
-	}
-	return 1, nil
-}
 
 // TestInUse goes through what can be in the tables, and how reading them can fail.
 func TestInUse(t *testing.T) {

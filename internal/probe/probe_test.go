@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/faults/expected"
 	"rdma_exporter/test/golden"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
@@ -119,7 +120,7 @@ func untimed(t *testing.T, list []state.Latency) {
 	}
 }
 
-// TestPortStates: package report knows each state that package verbs can tell,
+// TestPortStates: package state knows each state that package verbs can tell,
 // and takes the name of any other.
 func TestPortStates(t *testing.T) {
 	var names []string
@@ -127,7 +128,7 @@ func TestPortStates(t *testing.T) {
 		names = append(names, s.String())
 	}
 	if want := state.PortStates(); !slices.Equal(names, want) {
-		t.Errorf("verbs has %q, report %q", names, want)
+		t.Errorf("verbs has %q, state %q", names, want)
 	}
 	var out bytes.Buffer
 	w := wire.NewWriter(&out)
@@ -214,121 +215,118 @@ func TestNamedBeforeCalled(t *testing.T) {
 	}
 }
 
+// faulty returns the report of a device like sim_rxe0 with one fault.
+func faulty(t *testing.T, fault string) state.Run {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [{" + fault + "}]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runStill(t, p, "dev", quick())
+}
+
 // TestFaults breaks one verb of one device at a time.
 func TestFaults(t *testing.T) {
-	type want struct {
-		err         string            // part of Run.Error
-		status      map[string]string // of probes that are not ok
-		failure     string            // part of one failure's message
-		undestroyed string            // types and errnos, in order, without repetition
-		skip        string            // probe, subject and reason
-		unexpected  string            // verb and errno of failures that count
-	}
-	for _, tc := range []struct {
-		name, faults string
-		want         want
-	}{
-		{"open", "{verb: ibv_open_device, errno: EACCES}", want{err: fmt.Sprintf("open the device: ibv_open_device on dev: EACCES (permission denied), as uid %d and gid %d", os.Geteuid(), os.Getegid()), unexpected: "ibv_open_device EACCES"}},
-		{"query device", "{verb: ibv_query_device, errno: EIO}", want{err: "query the device: ibv_query_device on dev: EIO", unexpected: "ibv_query_device EIO"}},
-		{"query port", "{verb: ibv_query_port, errno: EIO}", want{err: "query port 1: ibv_query_port on dev: EIO", status: map[string]string{"notification": "failed"}, failure: "query port 1", unexpected: "ibv_query_port EIO"}},
-		{"create_cq always", "{verb: ibv_create_cq, errno: ENOMEM}", want{status: map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_create_cq on dev: ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
-		{"create_cq once", "{verb: ibv_create_cq, errno: ENOMEM, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "ENOMEM", unexpected: "ibv_create_cq ENOMEM"}},
-		{"short cq", "{verb: ibv_create_cq, short: 1, times: 1}", want{status: map[string]string{"cq": "failed"}, failure: "asked for cqe 16, given 15"}},
-		{"comp_channel", "{verb: ibv_create_comp_channel, errno: EMFILE}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "EMFILE", unexpected: "ibv_create_comp_channel EMFILE"}},
-		{"req_notify", "{verb: ibv_req_notify_cq, errno: EIO}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "ibv_req_notify_cq on dev: EIO", unexpected: "ibv_req_notify_cq EIO"}},
-		{"srq not supported", "{verb: ibv_create_srq, errno: EOPNOTSUPP}", want{status: map[string]string{"srq": "skipped"}, skip: "srq small not_supported", unexpected: "ibv_create_srq EOPNOTSUPP"}},
-		{"short srq", "{verb: ibv_create_srq, short: 3}", want{status: map[string]string{"srq": "failed"}, failure: "asked for max_wr 16, given 13"}},
-		{"query_srq", "{verb: ibv_query_srq, errno: EIO}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_query_srq", unexpected: "ibv_query_srq EIO"}},
-		{"pd", "{verb: ibv_alloc_pd, errno: ENOMEM}", want{status: map[string]string{"comp_channel": "failed", "srq": "failed", "qp": "failed", "notification": "failed"}, failure: "ibv_alloc_pd", unexpected: "ibv_alloc_pd ENOMEM"}},
-		{"create_qp EINVAL", "{verb: ibv_create_qp, errno: EINVAL}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_create_qp on dev: EINVAL", skip: "qp uc not_supported", unexpected: "ibv_create_qp EINVAL"}},
-		{"create_qp EPERM", "{verb: ibv_create_qp, errno: EPERM}", want{status: map[string]string{"qp": "failed", "notification": "skipped"}, failure: "ibv_create_qp on dev: EPERM", skip: "qp uc not_permitted", unexpected: "ibv_create_qp EPERM"}},
-		{"create_qp EOPNOTSUPP", "{verb: ibv_create_qp, errno: EOPNOTSUPP}", want{status: map[string]string{"qp": "skipped", "notification": "skipped"}, skip: "qp rc not_supported"}},
-		{"short qp", "{verb: ibv_create_qp, short: 1}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "asked for max_send_wr 16, given 15", unexpected: "ibv_post_recv EINVAL"}},
-		{"modify_qp", "{verb: ibv_modify_qp, errno: EIO}", want{status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_modify_qp", unexpected: "ibv_modify_qp EIO"}},
-		{"query_qp", "{verb: ibv_query_qp, errno: EIO}", want{status: map[string]string{"qp": "failed"}, failure: "ibv_query_qp", unexpected: "ibv_query_qp EIO"}},
-		{"destroy_cq twice", "{verb: ibv_destroy_cq, errno: EBUSY, times: 2}", want{unexpected: "ibv_destroy_cq EBUSY"}},
-		{"destroy_cq always", "{verb: ibv_destroy_cq, errno: EBUSY}", want{
-			status:  map[string]string{"cq": "failed", "comp_channel": "failed", "qp": "failed", "notification": "failed"},
-			failure: "ibv_destroy_cq on dev: EBUSY", undestroyed: "cq EBUSY, comp_channel EBUSY, cq EBUSY, comp_channel EBUSY", unexpected: "ibv_destroy_cq EBUSY",
-		}},
-		{"destroy_qp always", "{verb: ibv_destroy_qp, errno: EIO}", want{
-			status: map[string]string{"qp": "failed", "notification": "failed"}, failure: "ibv_destroy_qp on dev: EIO",
-			undestroyed: "qp EIO, cq EBUSY, qp EIO, cq EBUSY, comp_channel EBUSY, pd EBUSY", unexpected: "ibv_destroy_qp EIO",
-		}},
-		{"destroy_srq always", "{verb: ibv_destroy_srq, errno: EBUSY}", want{status: map[string]string{"srq": "failed"}, failure: "ibv_destroy_srq", undestroyed: "srq EBUSY, pd EBUSY", unexpected: "ibv_destroy_srq EBUSY"}},
-		{"destroy channel always", "{verb: ibv_destroy_comp_channel, errno: EBUSY}", want{status: map[string]string{"comp_channel": "failed", "notification": "failed"}, failure: "ibv_destroy_comp_channel", undestroyed: "comp_channel EBUSY", unexpected: "ibv_destroy_comp_channel EBUSY"}},
-		{"dealloc_pd always", "{verb: ibv_dealloc_pd, errno: EBUSY}", want{err: "protection domain: not destroyed: refused", undestroyed: "pd EBUSY", unexpected: "ibv_dealloc_pd EBUSY"}},
-		{"close", "{verb: ibv_close_device, errno: EIO}", want{err: "close the device: not destroyed: refused", undestroyed: "ctx EIO", unexpected: "ibv_close_device EIO"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, faults: [" + tc.faults + "]}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := runStill(t, p, "dev", quick())
-			if tc.want.err == "" && r.Error != "" || !strings.Contains(r.Error, tc.want.err) {
-				t.Errorf("error %q, want %q in it", r.Error, tc.want.err)
-			}
-			failed := ""
-			if tc.want.err != "" {
-				failed = tc.want.unexpected
-			}
-			if got := strings.TrimSpace(r.FailedVerb + " " + r.Errno); got != failed {
-				t.Errorf("the run failed by %q, want %q", got, failed)
+	try := func(v expected.Verb, fault string, want expected.Run) {
+		t.Run(string(v.Verb)+" "+fault, func(t *testing.T) {
+			r := faulty(t, fmt.Sprintf("verb: %s, %s", v.Verb, fault))
+			if got, want := fmt.Sprintf("%+v", seen(r, want)), fmt.Sprintf("%+v", want); got != want {
+				t.Errorf("seen\n%s, want\n%s", got, want)
 			}
 			if r.Verb != "" {
 				t.Errorf("verb %s in flight at the end", r.Verb)
 			}
-			var undestroyed, skips, unexpected []string
 			for _, u := range r.Undestroyed {
-				undestroyed = appendNew(undestroyed, u.Type+" "+u.Errno)
 				if u.Attempts < 1 {
 					t.Errorf("%s after %d attempts", u.Type, u.Attempts)
 				}
 			}
-			if got := strings.Join(undestroyed, ", "); got != tc.want.undestroyed {
-				t.Errorf("undestroyed %q, want %q", got, tc.want.undestroyed)
-			}
-			failures := ""
-			for _, p := range r.Probes {
-				want, ok := tc.want.status[p.Name]
-				if !ok {
-					want = "ok"
-				}
-				if string(p.Status) != want {
-					t.Errorf("probe %s is %s, want %s: %v", p.Name, p.Status, want, p.Failures)
-				}
-				for _, f := range p.Failures {
-					failures += f.Subject + ": " + f.Message + "\n"
-				}
-				for _, s := range p.Skips {
-					skips = append(skips, p.Name+" "+s.Subject+" "+string(s.Reason))
-				}
-			}
-			if !strings.Contains(failures, tc.want.failure) || (tc.want.failure == "") != (failures == "") {
-				t.Errorf("failures %q, want %q", failures, tc.want.failure)
-			}
-			if s := strings.Join(skips, ", "); !strings.Contains(s, tc.want.skip) {
-				t.Errorf("skips %q, want %q", s, tc.want.skip)
-			}
-			for _, c := range r.Calls {
-				if c.Errno != "" && !c.Expected {
-					unexpected = appendNew(unexpected, c.Verb+" "+c.Errno)
-				}
-			}
-			if got := strings.Join(unexpected, ", "); !strings.HasPrefix(got, tc.want.unexpected) || (got == "") != (tc.want.unexpected == "") {
-				t.Errorf("failed calls %q, want %q", got, tc.want.unexpected)
-			}
 		})
+	}
+	for _, v := range expected.Verbs() {
+		try(v, "times: 1, errno: EBUSY", v.Once("EBUSY"))
+		for _, errno := range []string{"ENOMEM", "EIO", "EPERM", "EOPNOTSUPP"} {
+			try(v, "errno: "+errno, v.Always(errno))
+		}
+		if v.Short != nil && v.Verb != verbs.CreateQP { // see TestMessages
+			try(v, "short: 1", v.Less())
+		}
 	}
 }
 
-// appendNew appends s unless it is the last element.
-func appendNew(list []string, s string) []string {
-	if len(list) > 0 && list[len(list)-1] == s {
-		return list
+// seen returns what a report that has its end says, and of what was skipped that which a
+// test asks about.
+func seen(r state.Run, want expected.Run) expected.Run {
+	s := expected.Run{Outcome: "ok", Skipped: make(map[string][]string), SkipReason: want.SkipReason}
+	if r.Error != "" || len(r.Undestroyed) > 0 {
+		s.Outcome = "failed"
 	}
-	return append(list, s)
+	for _, u := range r.Undestroyed {
+		s.Undestroyed = append(s.Undestroyed, expected.Pair(u.Type, u.Errno))
+	}
+	for _, c := range r.Calls {
+		if c.Errno != "" && !c.Expected {
+			s.Failures = append(s.Failures, expected.Pair(c.Verb, c.Errno))
+		}
+	}
+	for _, name := range expected.Probes() {
+		i := slices.IndexFunc(r.Probes, func(p state.Probe) bool { return p.Name == name })
+		if i < 0 || r.Probes[i].Status == state.StatusSkipped {
+			s.Unjudged = append(s.Unjudged, name)
+		} else if r.Probes[i].Status == state.StatusFailed {
+			s.Outcome, s.Failed = "failed", append(s.Failed, name)
+		}
+		if _, ok := want.Skipped[name]; ok && i >= 0 {
+			s.Skipped[name] = []string{}
+			for _, skip := range r.Probes[i].Skips {
+				if string(skip.Reason) == want.SkipReason {
+					s.Skipped[name] = append(s.Skipped[name], skip.Subject)
+				}
+			}
+			slices.Sort(s.Skipped[name])
+		}
+	}
+	for _, list := range []*[]string{&s.Failures, &s.Undestroyed} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
+	}
+	return s
+}
+
+// TestMessages: what the error of a run and the failures of its probes say.
+func TestMessages(t *testing.T) {
+	for _, tc := range []struct{ fault, err, failure string }{
+		{"verb: ibv_open_device, errno: EACCES", fmt.Sprintf("open the device: ibv_open_device on dev: EACCES (permission denied), as uid %d and gid %d", os.Geteuid(), os.Getegid()), ""},
+		{"verb: ibv_query_device, errno: EIO", "query the device: ibv_query_device on dev: EIO", ""},
+		{"verb: ibv_query_port, errno: EIO", "query port 1: ibv_query_port on dev: EIO", "query port 1"},
+		{"verb: ibv_create_cq, errno: ENOMEM", "", "ibv_create_cq on dev: ENOMEM"},
+		{"verb: ibv_create_cq, short: 1, times: 1", "", "asked for cqe 16, given 15"},
+		{"verb: ibv_create_srq, short: 3", "", "asked for max_wr 16, given 13"},
+		{"verb: ibv_create_qp, short: 1", "", "asked for max_send_wr 16, given 15"},
+		{"verb: ibv_destroy_cq, errno: EBUSY, times: 2", "", ""},
+		{"verb: ibv_destroy_cq, errno: EBUSY", "", "ibv_destroy_cq on dev: EBUSY"},
+		{"verb: ibv_dealloc_pd, errno: EBUSY", "protection domain: not destroyed: refused", ""},
+		{"verb: ibv_close_device, errno: EIO", "close the device: not destroyed: refused", ""},
+	} {
+		t.Run(tc.fault, func(t *testing.T) {
+			r := faulty(t, tc.fault)
+			if tc.err == "" && r.Error != "" || !strings.Contains(r.Error, tc.err) {
+				t.Errorf("error %q, want %q in it", r.Error, tc.err)
+			}
+			if (r.FailedVerb != "") != (tc.err != "") || !strings.Contains(tc.fault, "verb: "+r.FailedVerb) || !strings.Contains(tc.fault, "errno: "+r.Errno) && r.Errno != "" {
+				t.Errorf("the run failed by %q with %q", r.FailedVerb, r.Errno)
+			}
+			failures := ""
+			for _, p := range r.Probes {
+				for _, f := range p.Failures {
+					failures += f.Subject + ": " + f.Message + "\n"
+				}
+			}
+			if !strings.Contains(failures, tc.failure) || (tc.failure == "") != (failures == "") {
+				t.Errorf("failures %q, want %q", failures, tc.failure)
+			}
+		})
+	}
 }
 
 func TestClamped(t *testing.T) {

@@ -15,14 +15,15 @@ type Inventory struct {
 	// object without a known owner may have one that cannot be seen.
 	PIDsVisible bool `json:"pids_visible"`
 	// Objects are how many objects there are. Of a type that was looked at they are
-	// told apart by owner; of another there is the kernel's own count alone, as
-	// OwnerUnknown, if it has one.
+	// told apart by owner, OwnerExporter only if it has any; of another there is the
+	// kernel's own count alone, as OwnerUnknown, if it has one. What is OwnerExporter is
+	// in nothing else that is counted here.
 	Objects []ObjectCount `json:"objects,omitempty"`
 	// QueuePairs are the queue pairs by type and state.
 	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
 	// PassingErrors are the queue pairs in the state err or sqe that are no sign of
-	// trouble: those of processes of the exporter, which break some on purpose for a
-	// moment, and those of processes that ended while stock was taken.
+	// trouble: those of other exporters' children, which break some on purpose for a
+	// moment, and those of processes that ended during the inventory.
 	PassingErrors int64 `json:"passing_errors,omitempty"`
 	// CQEntries and MRBytes sum up sizes.
 	CQEntries []OwnerSum `json:"cq_entries,omitempty"`
@@ -100,12 +101,16 @@ type OwnerKind string
 const (
 	OwnerUser   OwnerKind = "user"
 	OwnerKernel OwnerKind = "kernel"
+	// OwnerExporter: those that the exporter's own children held at that moment.
+	OwnerExporter OwnerKind = "exporter"
 	// OwnerUnknown: the objects were only counted.
 	OwnerUnknown OwnerKind = "unknown"
 )
 
 // OwnerKinds returns every kind of owner.
-func OwnerKinds() []OwnerKind { return []OwnerKind{OwnerUser, OwnerKernel, OwnerUnknown} }
+func OwnerKinds() []OwnerKind {
+	return []OwnerKind{OwnerUser, OwnerKernel, OwnerExporter, OwnerUnknown}
+}
 
 // ObjectCount counts the objects of one type and kind of owner.
 type ObjectCount struct {

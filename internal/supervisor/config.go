@@ -85,7 +85,7 @@ func DefaultConfig() Config {
 }
 
 const (
-	// inventoryConcurrency is how many devices are taken stock of at the same time: one
+	// inventoryConcurrency is how many devices are inventoried at the same time: one
 	// that hangs leaves a slot to the others.
 	inventoryConcurrency = 2
 	// minInterval keeps a slip of the pen from probing a host without a break.

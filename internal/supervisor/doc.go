@@ -1,5 +1,5 @@
 // Package supervisor probes the RDMA devices of the host, holds them to the
-// contracts of the manual and takes stock of them: it finds them, schedules their runs, runs one
+// contracts of the manual and inventories them: it finds them, schedules their runs, runs one
 // short-lived child process per device and run, and hands each finished run to
 // its sinks.
 //

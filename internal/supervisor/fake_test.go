@@ -49,9 +49,9 @@ type fakes struct {
 	// contract run is next for children that judge contracts. They are counted apart, as
 	// those of judgingOf(device).
 	judge func(device string, judged []string, n int) script
-	// stock is next for children that take stock. They are counted as those of
-	// stockOf(device), which may live beside others of the device.
-	stock func(device string, n int) script
+	// inventory is next for children that take inventory. They are counted as those of
+	// inventoryOf(device), which may live beside others of the device.
+	inventory func(device string, n int) script
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
@@ -81,8 +81,8 @@ func newFakes(next func(device string, n int) script) *fakes {
 // contracts.
 func judgingOf(device string) string { return "contracts of " + device }
 
-// stockOf is under which name the children of a device are counted that take stock.
-func stockOf(device string) string { return "stock of " + device }
+// inventoryOf is under which name the children of a device are counted that take inventory.
+func inventoryOf(device string) string { return "inventory of " + device }
 
 // fakeCommand is a Config.Command for fake children.
 func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
@@ -94,7 +94,7 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 		}
 		return Command{Path: device, Name: judgingOf(device), Args: args}
 	case state.KindInventory:
-		return Command{Path: stockOf(device)}
+		return Command{Path: inventoryOf(device)}
 	default:
 		return Command{Path: device}
 	}
@@ -125,9 +125,9 @@ func (f *fakes) launch(c Command) (process, error) {
 		f: f, device: device, name: name, id: 1000 + len(f.order),
 		r: r, w: w, killed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	switch of, isStock := strings.CutPrefix(device, stockOf("")); {
-	case isStock:
-		p.script = f.stock(of, n)
+	switch of, isInventory := strings.CutPrefix(device, inventoryOf("")); {
+	case isInventory:
+		p.script = f.inventory(of, n)
 	case name == device:
 		p.script = f.next(device, n)
 	default:
@@ -243,7 +243,7 @@ func (r *recorder) Observe(run *state.Run) {
 	case state.KindContract:
 		name = judgingOf(run.Device)
 	case state.KindInventory:
-		name = stockOf(run.Device)
+		name = inventoryOf(run.Device)
 	}
 	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
 	r.all[name] = append(r.all[name], run)

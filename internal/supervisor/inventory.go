@@ -15,7 +15,7 @@ import (
 // time. A device that keeps more than that has told its story.
 const maxEnded = 256
 
-// taker takes stock of one device, again and again, beside the runs of its
+// taker inventories one device, again and again, beside the runs of its
 // worker and never in their way: it has slots of its own.
 type taker struct {
 	w       *worker
@@ -96,7 +96,7 @@ func (a *taker) run(own context.Context) {
 		return
 	}
 	for {
-		res, err := a.takeStock(own)
+		res, err := a.takeInventory(own)
 		if err != nil {
 			return
 		}
@@ -119,9 +119,9 @@ func (a *taker) run(own context.Context) {
 	}
 }
 
-// takeStock inventories once: it waits for a slot and for the end of the child, or until
+// takeInventory inventories once: it waits for a slot and for the end of the child, or until
 // own is done, which is an error if there was no slot before.
-func (a *taker) takeStock(own context.Context) (result, error) {
+func (a *taker) takeInventory(own context.Context) (result, error) {
 	release, err := a.w.s.inventories.acquire(own, own, a.suspect)
 	if err != nil {
 		return result{}, err
@@ -167,7 +167,7 @@ func (a *taker) take(res result, looked []state.Context) {
 	if run.Inventory != nil {
 		a.verified(looked, run.Inventory)
 	}
-	a.journal.stocktaking(run, res.stderr)
+	a.journal.inventoried(run, res.stderr)
 	for _, sink := range a.w.s.cfg.Sinks {
 		sink.Observe(run)
 	}

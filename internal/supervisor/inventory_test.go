@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// stocked is a child that takes stock, finds this, and comes to its end.
-func stocked(takes time.Duration, i state.Inventory) script {
+// inventorying is a child that takes an inventory, finds this, and comes to its end.
+func inventorying(takes time.Duration, i state.Inventory) script {
 	var b strings.Builder
 	w := wire.NewWriter(&b)
 	_ = w.Inventory(uncounted())
@@ -45,19 +45,19 @@ func opening(s script, id uint32) script {
 	return s
 }
 
-// stockBench is newBench with inventories every minute, whose children may take
+// inventoryBench is newBench with inventories every minute, whose children may take
 // 10 seconds, and what each was told.
-type stockBench struct {
+type inventoryBench struct {
 	*bench
 	told []wire.Request
 }
 
-func newStockBench(
-	t *testing.T, next func(device string, n int) script, stock func(device string, n int) script,
+func newInventoryBench(
+	t *testing.T, next func(device string, n int) script, inventory func(device string, n int) script,
 	change func(*Config), devices ...string,
-) *stockBench {
+) *inventoryBench {
 	t.Helper()
-	s := &stockBench{}
+	s := &inventoryBench{}
 	s.bench = newBench(t, next, func(c *Config) {
 		c.Inventory = Schedule{Interval: time.Minute, Timeout: 10 * time.Second}
 		command := c.Command
@@ -75,12 +75,12 @@ func newStockBench(
 			change(c)
 		}
 	}, devices...)
-	s.kids.stock = stock
+	s.kids.inventory = inventory
 	return s
 }
 
 // lookedFor returns the ids that the n-th inventory was told to look for.
-func (s *stockBench) lookedFor(n int) []uint32 {
+func (s *inventoryBench) lookedFor(n int) []uint32 {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,22 +94,22 @@ func (s *stockBench) lookedFor(n int) []uint32 {
 	return ids
 }
 
-func TestStockBesideProbes(t *testing.T) {
+func TestInventoryBesideProbes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newStockBench(t, always(scriptOK(50*time.Second)), always(stocked(9*time.Second, state.Inventory{Index: 1})),
+		b := newInventoryBench(t, always(scriptOK(50*time.Second)), always(inventorying(9*time.Second, state.Inventory{Index: 1})),
 			func(c *Config) { c.Concurrency = 1; c.Timeout = 55 * time.Second }, "a")
 		b.start()
 		b.after(3*time.Minute - time.Second)
 		minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
 		wantEqual(t, "runs of the probes", b.kids.startsOf("a"), minutes)
-		wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), minutes)
+		wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), minutes)
 		r := stateOf(t, b.Snapshot(), "a").Resources
 		if r == nil || r.Last == nil || r.Last.Kind != state.KindInventory || r.Last.Outcome != state.OutcomeOK || r.Last.Inventory != nil ||
 			r.Inventory == nil || r.Inventory.Index != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v", r)
 		}
-		if n := b.sink.count(stockOf("a")); n != 3 {
+		if n := b.sink.count(inventoryOf("a")); n != 3 {
 			t.Errorf("the sink was handed %d inventories, want 3", n)
 		}
 		if fill := b.told[1].MaxFill; fill != 128 {
@@ -119,19 +119,19 @@ func TestStockBesideProbes(t *testing.T) {
 	})
 }
 
-// TestStockHangs makes sure that inventories that hang delay neither the probes of their
+// TestInventoryHangs makes sure that inventories that hang delay neither the probes of their
 // device nor the inventories of another, come ever more rarely, and cost nothing of what
 // is known.
-func TestStockHangs(t *testing.T) {
+func TestInventoryHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		stock := func(device string, n int) script {
+		inventory := func(device string, n int) script {
 			if device == "good" || n == 0 {
-				return stocked(time.Second, state.Inventory{Index: 1})
+				return inventorying(time.Second, state.Inventory{Index: 1})
 			}
 			return counted()
 		}
-		b := newStockBench(t, always(scriptOK(time.Second)), stock, func(c *Config) { c.Backoff = 4 * time.Minute }, "bad1", "bad2", "bad3", "good")
+		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, func(c *Config) { c.Backoff = 4 * time.Minute }, "bad1", "bad2", "bad3", "good")
 		b.start()
 		b.after(20*time.Minute + 30*time.Second)
 		for _, device := range []string{"bad1", "bad2", "bad3", "good"} {
@@ -139,7 +139,7 @@ func TestStockHangs(t *testing.T) {
 				t.Errorf("runs of the probes on %s at %v, want one a minute", device, got)
 			}
 		}
-		starts := b.kids.startsOf(stockOf("good"))
+		starts := b.kids.startsOf(inventoryOf("good"))
 		// Two may be in its way when they hang for the first time.
 		if len(starts) != 21 {
 			t.Errorf("%d inventories of the good device in 20 minutes, want 21: %v", len(starts), starts)
@@ -150,7 +150,7 @@ func TestStockHangs(t *testing.T) {
 				break
 			}
 		}
-		if n := len(b.kids.startsOf(stockOf("bad1"))); n < 5 || n > 9 {
+		if n := len(b.kids.startsOf(inventoryOf("bad1"))); n < 5 || n > 9 {
 			t.Errorf("%d inventories of a device on which they hang, want some 7", n)
 		}
 		r := stateOf(t, b.Snapshot(), "bad1").Resources
@@ -182,8 +182,8 @@ func TestLeaked(t *testing.T) {
 		}
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
 		// A child of the probes ends in the midst of each.
-		stock := func(_ string, n int) script { return stocked(5*time.Second, found[min(n, len(found)-1)]) }
-		b := newStockBench(t, next, stock, nil, "a")
+		inventory := func(_ string, n int) script { return inventorying(5*time.Second, found[min(n, len(found)-1)]) }
+		b := newInventoryBench(t, next, inventory, nil, "a")
 		b.start()
 		began := time.Now()
 		leaks := func() []state.Leaked { return stateOf(t, b.Snapshot(), "a").Resources.Leaked }
@@ -248,10 +248,10 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 					}
 					return scriptOK(time.Second)
 				}
-				b := newStockBench(t, once, always(stocked(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
+				b := newInventoryBench(t, once, always(inventorying(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
 				b.start()
 				b.after(tc.want + time.Second)
-				wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), []time.Duration{0, tc.want})
+				wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), []time.Duration{0, tc.want})
 				wantEqual(t, "looked for", b.lookedFor(1), []uint32{100})
 				b.end()
 			})
@@ -259,18 +259,18 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 	}
 }
 
-// TestStockStuck follows a child of the inventory that cannot be killed.
-func TestStockStuck(t *testing.T) {
+// TestInventoryStuck follows a child of the inventory that cannot be killed.
+func TestInventoryStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unkillable := scriptUnkillable()
-		stock := func(_ string, n int) script {
+		inventory := func(_ string, n int) script {
 			if n == 1 {
 				return unkillable
 			}
-			return stocked(0, state.Inventory{Index: 1})
+			return inventorying(0, state.Inventory{Index: 1})
 		}
-		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
+		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
 		b.start()
 		r := stateOf(t, b.after(10*time.Minute+30*time.Second), "a").Resources
 		if r.Stuck == nil || r.Stuck.PID == 0 || r.Inventory == nil {
@@ -279,7 +279,7 @@ func TestStockStuck(t *testing.T) {
 		if s := stateOf(t, b.Snapshot(), "a").Stuck; s != nil {
 			t.Errorf("a run of the probes is stuck, too: %+v", s)
 		}
-		wantEqual(t, "inventories", len(b.kids.startsOf(stockOf("a"))), 2)
+		wantEqual(t, "inventories", len(b.kids.startsOf(inventoryOf("a"))), 2)
 		wantEqual(t, "runs of the probes", len(b.kids.startsOf("a")), 11)
 		close(unkillable.release)
 		r = stateOf(t, b.after(5*time.Minute), "a").Resources
@@ -290,20 +290,20 @@ func TestStockStuck(t *testing.T) {
 	})
 }
 
-// TestStockStuckOfVanished makes sure that a child of the inventory that cannot be killed
+// TestInventoryStuckOfVanished makes sure that a child of the inventory that cannot be killed
 // keeps nobody but inventories from a device that vanishes and comes back, and is shown
 // all the while.
-func TestStockStuckOfVanished(t *testing.T) {
+func TestInventoryStuckOfVanished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unkillable := scriptUnkillable()
-		stock := func(_ string, n int) script {
+		inventory := func(_ string, n int) script {
 			if n == 0 {
 				return unkillable
 			}
-			return stocked(0, state.Inventory{Index: 1})
+			return inventorying(0, state.Inventory{Index: 1})
 		}
-		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
+		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
 		b.start()
 		b.after(2 * time.Minute)
 		shown := func(present bool) {
@@ -327,7 +327,7 @@ func TestStockStuckOfVanished(t *testing.T) {
 		if n := len(b.kids.startsOf("a")) - before; n < 3 {
 			t.Errorf("%d runs on the device that came back in 3 minutes", n)
 		}
-		wantEqual(t, "inventories", len(b.kids.startsOf(stockOf("a"))), 1)
+		wantEqual(t, "inventories", len(b.kids.startsOf(inventoryOf("a"))), 1)
 		b.host(nil)
 		b.after(time.Minute)
 		shown(false)
@@ -343,14 +343,14 @@ func TestStockStuckOfVanished(t *testing.T) {
 	})
 }
 
-// TestStockOfVanishedEnds makes sure that a stuck child of a device that vanished and
+// TestInventoryOfVanishedEnds makes sure that a stuck child of a device that vanished and
 // stays away is shown until it has ended, and not waited for at the end.
-func TestStockOfVanishedEnds(t *testing.T) {
+func TestInventoryOfVanishedEnds(t *testing.T) {
 	t.Parallel()
 	for _, ends := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			unkillable := scriptUnkillable()
-			b := newStockBench(t, always(scriptOK(time.Second)), always(unkillable), nil, "a")
+			b := newInventoryBench(t, always(scriptOK(time.Second)), always(unkillable), nil, "a")
 			b.start()
 			b.after(time.Minute)
 			b.host(nil)
@@ -375,31 +375,31 @@ func TestStockOfVanishedEnds(t *testing.T) {
 	}
 }
 
-// TestStockTakesLong makes sure that there is a break between inventories that take
+// TestInventoryTakesLong makes sure that there is a break between inventories that take
 // longer than their interval.
-func TestStockTakesLong(t *testing.T) {
+func TestInventoryTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newStockBench(t, always(scriptOK(time.Second)), always(stocked(8*time.Second, state.Inventory{})),
+		b := newInventoryBench(t, always(scriptOK(time.Second)), always(inventorying(8*time.Second, state.Inventory{})),
 			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
 		b.start()
 		b.after(18 * time.Second)
-		wantEqual(t, "inventories", b.kids.startsOf(stockOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
+		wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
 		b.end()
 	})
 }
 
-// TestStockOfVanished makes sure that a device that vanishes is forgotten when both
+// TestInventoryOfVanished makes sure that a device that vanishes is forgotten when both
 // of its goroutines are through with it, and that another of its name begins anew.
-func TestStockOfVanished(t *testing.T) {
+func TestInventoryOfVanished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
-		stock := func(_ string, n int) script {
+		inventory := func(_ string, n int) script {
 			left := state.Inventory{Left: []state.Left{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
-			return stocked(5*time.Second, left)
+			return inventorying(5*time.Second, left)
 		}
-		b := newStockBench(t, next, stock, nil, "a")
+		b := newInventoryBench(t, next, inventory, nil, "a")
 		b.start()
 		b.after(62 * time.Second)
 		b.host(nil)
@@ -435,8 +435,8 @@ func TestOrphans(t *testing.T) {
 			{PIDsVisible: true, Ownerless: some},
 			{Ownerless: some},
 		}
-		stock := func(_ string, n int) script { return stocked(0, found[min(n, len(found)-1)]) }
-		b := newStockBench(t, always(scriptOK(time.Second)), stock, nil, "a")
+		inventory := func(_ string, n int) script { return inventorying(0, found[min(n, len(found)-1)]) }
+		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
 		b.start()
 		began := time.Now()
 		for i, want := range []time.Time{began, began, {}, began.Add(3 * time.Minute), {}} {

@@ -263,17 +263,17 @@ func (j *journal) note(run *state.Run) {
 	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
-// stocktaking logs a finished inventory.
-func (j *journal) stocktaking(run *state.Run, stderr string) {
+// inventoried logs a finished inventory.
+func (j *journal) inventoried(run *state.Run, stderr string) {
 	if run.Outcome != state.OutcomeOK {
 		j.failed(run, stderr, &j.classes, "An inventory on the device failed")
 		return
 	}
 	if len(j.classes) > 0 {
-		j.log.Info("Stock can be taken of the device again")
+		j.log.Info("The device can be inventoried again")
 		j.classes = nil
 	}
-	j.log.Debug("Stock was taken of the device", runAttrs(run)...)
+	j.log.Debug("The device was inventoried", runAttrs(run)...)
 }
 
 // leaked logs what is left of ended children, when that changes.

@@ -8,12 +8,12 @@ import (
 )
 
 // RunOnce finds the devices and does once on each what [Supervisor.Run] does again
-// and again: it runs the probes, judges the contracts, and takes stock when the
+// and again: it runs the probes, judges the contracts, and takes the inventory when the
 // children before have ended, so that what they left is found. The snapshot then
 // has all of it. No more devices are worked on at the same time than Run would.
 //
 // A child that cannot be killed is not waited for: it is in the snapshot, and its
-// device is only taken stock of. A device that was found and is no more at the end
+// device is only inventoried. A device that was found and is no more at the end
 // stays in the snapshot, as not present. That devices cannot be listed is in the
 // snapshot, too.
 //
@@ -66,7 +66,7 @@ func (w *worker) once(ctx context.Context) {
 	if w.taker == nil {
 		return
 	}
-	if res, err := w.taker.takeStock(ctx); err == nil && res.left != nil {
+	if res, err := w.taker.takeInventory(ctx); err == nil && res.left != nil {
 		w.taker.journal.stuck(stuckState(res))
 	}
 }

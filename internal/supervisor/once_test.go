@@ -14,10 +14,10 @@ import (
 // newOnceBench is a bench with contract runs and inventories.
 func newOnceBench(
 	t *testing.T, next func(device string, n int) script, judge func(device string, judged []string, n int) script,
-	stock func(device string, n int) script, change func(*Config), devices ...string,
-) *stockBench {
+	inventory func(device string, n int) script, change func(*Config), devices ...string,
+) *inventoryBench {
 	t.Helper()
-	b := newStockBench(t, next, stock, func(c *Config) {
+	b := newInventoryBench(t, next, inventory, func(c *Config) {
 		c.Contract = Schedule{Interval: 24 * time.Hour, Timeout: 20 * time.Second}
 		if change != nil {
 			change(c)
@@ -29,7 +29,7 @@ func newOnceBench(
 
 // once runs everything once, and returns how long that took and the error. Nothing of
 // it may be left but children that cannot be killed.
-func (s *stockBench) once(ctx context.Context) (time.Duration, error) {
+func (s *inventoryBench) once(ctx context.Context) (time.Duration, error) {
 	s.t.Helper()
 	began := time.Now()
 	err := s.RunOnce(ctx)
@@ -39,14 +39,14 @@ func (s *stockBench) once(ctx context.Context) (time.Duration, error) {
 }
 
 func onceOK(takes time.Duration) (func(string, int) script, func(string, []string, int) script, func(string, int) script) {
-	return always(scriptOK(takes)), alwaysJudge(judged(takes, "x", "holds")), always(stocked(takes, state.Inventory{Index: 1}))
+	return always(scriptOK(takes)), alwaysJudge(judged(takes, "x", "holds")), always(inventorying(takes, state.Inventory{Index: 1}))
 }
 
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, judge, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, stock, nil, "b", "a")
+		probes, judge, inventory := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, inventory, nil, "b", "a")
 		took, err := b.once(t.Context())
 		if err != nil || took != 3*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)
@@ -55,13 +55,13 @@ func TestOnce(t *testing.T) {
 		for _, device := range []string{"a", "b"} {
 			wantEqual(t, "probes", b.kids.startsOf(device), []time.Duration{0})
 			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf(device)), []time.Duration{time.Second})
-			wantEqual(t, "stock", b.kids.startsOf(stockOf(device)), []time.Duration{2 * time.Second})
+			wantEqual(t, "inventory", b.kids.startsOf(inventoryOf(device)), []time.Duration{2 * time.Second})
 			dev := stateOf(t, b.Snapshot(), device)
 			if !dev.Present || dev.Last == nil || dev.Contracts == nil || dev.Resources == nil || dev.Resources.Inventory == nil {
 				t.Errorf("state of %s: %+v", device, dev)
 			}
 			wantEqual(t, "verdicts", b.verdicts(device), []string{"x", "holds"})
-			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(judgingOf(device)))+len(b.sink.runs(stockOf(device))), 3)
+			wantEqual(t, "runs that the sink was handed", len(b.sink.runs(device))+len(b.sink.runs(judgingOf(device)))+len(b.sink.runs(inventoryOf(device))), 3)
 		}
 		wantEqual(t, "devices", names(b.Snapshot()), []string{"a", "b"})
 		if !b.Snapshot().Ready {
@@ -103,8 +103,8 @@ func TestOnceIsBounded(t *testing.T) {
 			}
 			return scriptOK(time.Second)
 		}
-		_, judge, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, stock, func(c *Config) { c.Concurrency = 3 }, devices...)
+		_, judge, inventory := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, inventory, func(c *Config) { c.Concurrency = 3 }, devices...)
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -120,12 +120,12 @@ func TestOnceIsBounded(t *testing.T) {
 			}
 			wantEqual(t, "outcomes of "+device, outcomes(b.sink.runs(device)), []state.Outcome{want})
 			wantEqual(t, "contract runs of "+device, b.verdicts(device), []string{"x", "holds"})
-			wantEqual(t, "stock of "+device, b.sink.count(stockOf(device)), 1)
+			wantEqual(t, "inventory of "+device, b.sink.count(inventoryOf(device)), 1)
 		}
 	})
 }
 
-// The contract run goes on with another child, and stock is taken when all of them
+// The contract run goes on with another child, and the inventory is taken when all of them
 // have ended, of what they left.
 func TestOnceGoesOn(t *testing.T) {
 	t.Parallel()
@@ -137,10 +137,10 @@ func TestOnceGoesOn(t *testing.T) {
 				opening(judged(time.Second, "w", "violated"), 14),
 			}[n]
 		}
-		stock := always(stocked(0, state.Inventory{Index: 1, PIDsVisible: true, Left: []state.Left{
+		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Left: []state.Left{
 			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
-		b := newOnceBench(t, always(opening(scriptOK(0), 11)), judge, stock, nil, "a")
+		b := newOnceBench(t, always(opening(scriptOK(0), 11)), judge, inventory, nil, "a")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -158,17 +158,17 @@ func TestOnceGoesOn(t *testing.T) {
 // A child that cannot be killed is told of and not waited for.
 func TestOnceStuck(t *testing.T) {
 	t.Parallel()
-	probes, judge, stock := onceOK(time.Second)
+	probes, judge, inventory := onceOK(time.Second)
 	for _, c := range []struct {
-		name            string
-		stuck           func(b *stockBench, s script)
-		judgings, stock int
-		took            time.Duration
-		kind            state.Kind
+		name                string
+		stuck               func(b *inventoryBench, s script)
+		judgings, inventory int
+		took                time.Duration
+		kind                state.Kind
 	}{
 		// 10 or 20 seconds until it is killed, 2.5 seconds of grace, and what else is done.
-		{"probes", func(b *stockBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
-		{"contracts", func(b *stockBench, s script) {
+		{"probes", func(b *inventoryBench, s script) { b.kids.next = onlyOn("bad", s, probes) }, 0, 1, 13500 * time.Millisecond, state.KindProbe},
+		{"contracts", func(b *inventoryBench, s script) {
 			b.kids.judge = func(device string, judged []string, n int) script {
 				if device == "bad" {
 					return s
@@ -176,12 +176,12 @@ func TestOnceStuck(t *testing.T) {
 				return judge(device, judged, n)
 			}
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
-		{"stock", func(b *stockBench, s script) { b.kids.stock = onlyOn("bad", s, stock) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
+		{"inventory", func(b *inventoryBench, s script) { b.kids.inventory = onlyOn("bad", s, inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				b := newOnceBench(t, probes, judge, stock, nil, "bad", "good")
+				b := newOnceBench(t, probes, judge, inventory, nil, "bad", "good")
 				s := scriptUnkillable()
 				c.stuck(b, s)
 				took, err := b.once(t.Context())
@@ -189,7 +189,7 @@ func TestOnceStuck(t *testing.T) {
 					t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
 				}
 				wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("bad"))), c.judgings)
-				wantEqual(t, "stock", len(b.kids.startsOf(stockOf("bad"))), c.stock)
+				wantEqual(t, "inventory", len(b.kids.startsOf(inventoryOf("bad"))), c.inventory)
 				dev := stateOf(t, b.Snapshot(), "bad")
 				stuck := dev.Stuck
 				if c.kind == state.KindInventory {
@@ -214,12 +214,12 @@ func TestOnceStuck(t *testing.T) {
 func TestOnceSlowToEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, judge, stock := onceOK(time.Second)
+		probes, judge, inventory := onceOK(time.Second)
 		s := scriptUnkillable()
 		b := newOnceBench(t, onlyOn("bad", s, probes), judge, func(device string, n int) script {
 			// By now the probes of the device have been given up.
 			close(s.release)
-			return stock(device, n)
+			return inventory(device, n)
 		}, nil, "bad")
 		if _, err := b.once(t.Context()); err != nil {
 			t.Error(err)
@@ -253,13 +253,13 @@ func TestOnceInterrupted(t *testing.T) {
 	}{
 		{"in the probes", 5 * time.Second, []string{"a"}, nil},
 		{"in the contracts", 15 * time.Second, []string{"a", judgingOf("a")}, []string{"a ok"}},
-		{"in the stock", 25 * time.Second, []string{"a", judgingOf("a"), stockOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
+		{"in the inventory", 25 * time.Second, []string{"a", judgingOf("a"), inventoryOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				probes, judge, stock := onceOK(9 * time.Second)
-				b := newOnceBench(t, probes, judge, stock, nil, "a")
+				probes, judge, inventory := onceOK(9 * time.Second)
+				b := newOnceBench(t, probes, judge, inventory, nil, "a")
 				ctx, cancel := context.WithTimeout(t.Context(), c.after)
 				defer cancel()
 				took, err := b.once(ctx)
@@ -278,9 +278,9 @@ func TestOnceInterrupted(t *testing.T) {
 func TestOnceInterruptedWhileStuck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, judge, stock := onceOK(0)
+		_, judge, inventory := onceOK(0)
 		s := scriptUnkillable()
-		b := newOnceBench(t, always(s), judge, stock, func(c *Config) { c.Concurrency = 1 }, "a", "b")
+		b := newOnceBench(t, always(s), judge, inventory, func(c *Config) { c.Concurrency = 1 }, "a", "b")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		took, err := b.once(ctx)
@@ -298,8 +298,8 @@ func TestOnceInterruptedWhileStuck(t *testing.T) {
 func TestOnceVanished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, judge, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, stock, nil, "a", "b")
+		probes, judge, inventory := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, inventory, nil, "a", "b")
 		go func() {
 			time.Sleep(1500 * time.Millisecond)
 			b.host(nil, "b", "c")
@@ -327,8 +327,8 @@ func TestOnceWithoutDevices(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				probes, judge, stock := onceOK(0)
-				b := newOnceBench(t, probes, judge, stock, nil)
+				probes, judge, inventory := onceOK(0)
+				b := newOnceBench(t, probes, judge, inventory, nil)
 				b.host(c.err)
 				if _, err := b.once(t.Context()); err != nil {
 					t.Error(err)
@@ -346,8 +346,8 @@ func TestOnceWithoutDevices(t *testing.T) {
 func TestOnceCannotLookAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		probes, judge, stock := onceOK(time.Second)
-		b := newOnceBench(t, probes, judge, stock, nil, "a")
+		probes, judge, inventory := onceOK(time.Second)
+		b := newOnceBench(t, probes, judge, inventory, nil, "a")
 		go func() {
 			time.Sleep(1500 * time.Millisecond)
 			b.host(errors.New("permission denied"))

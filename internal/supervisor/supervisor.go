@@ -19,7 +19,7 @@ var ErrStarted = errors.New("the supervisor was started before")
 var errVanished = errors.New("the device has vanished")
 
 // Supervisor probes the devices of the host, holds them to their contracts and
-// takes stock of them. Create it with New. Its methods are safe for concurrent use.
+// inventories them. Create it with New. Its methods are safe for concurrent use.
 type Supervisor struct {
 	cfg    Config
 	launch launcher

@@ -47,7 +47,7 @@ type worker struct {
 	// above.
 	rounds  rounds
 	changed bool
-	// taker takes stock beside all that; nil for nobody.
+	// taker takes inventories beside all that; nil for nobody.
 	taker *taker
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device

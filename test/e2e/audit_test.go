@@ -389,7 +389,7 @@ func TestAuditPrometheus(t *testing.T) {
 
 	e := start(t, "--provider=simulated")
 	e.judged(t, "sim_rxe0", "sim_siw0", "sim_ib0")
-	served := e.stocked(t, "sim_rxe0", "sim_siw0", "sim_ib0")
+	served := e.inventoried(t, "sim_rxe0", "sim_siw0", "sim_ib0")
 	for name := range served {
 		if own := strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") || strings.HasPrefix(name, "promhttp_"); !own && m[name] == nil {
 			t.Errorf("%s is served, but not in the file", name)

@@ -142,7 +142,7 @@ func TestNoLeak(t *testing.T) {
 		})
 		t.Logf("%s: %v before and %v after %d rounds", g, before[g], after, rounds)
 	}
-	// One for the probes and the contracts of each, and one that takes stock of it.
+	// One for the probes and the contracts of each, and one that inventories it.
 	if n := len(e.children(t)); n > 4 {
 		t.Errorf("there are %d children of 2 devices", n)
 	}

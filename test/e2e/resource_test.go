@@ -11,9 +11,9 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// stocked waits until an inventory of each device was ok, and returns a scrape
+// inventoried waits until an inventory of each device was ok, and returns a scrape
 // from then.
-func (e *exporter) stocked(t *testing.T, devices ...string) metrics {
+func (e *exporter) inventoried(t *testing.T, devices ...string) metrics {
 	t.Helper()
 	running.Eventually(t, "each device is looked at", func() bool {
 		m := e.counts(t)
@@ -47,7 +47,7 @@ func TestResources(t *testing.T) {
 	t.Parallel()
 	e := start(t, "--provider=simulated", "--contract.interval=0s", "--notification.samples=0")
 	devices := []string{"sim_rxe0", "sim_siw0", "sim_ib0"}
-	e.stocked(t, devices...)
+	e.inventoried(t, devices...)
 	e.ready(t) // what limits there are is known from the probes
 	text, m := e.exposition(t)
 	checkExposition(t, text)

@@ -268,6 +268,44 @@ func TestInventory(t *testing.T) {
 	e.terminate()
 }
 
+// TestInventoryLeavesOutTheExporter makes sure that of a program's objects each inventory
+// counts just those, while children of the exporter hold others on the same device.
+func TestInventoryLeavesOutTheExporter(t *testing.T) {
+	holder, _ := hold(t, nil, "--qps", "1000", "--cqs", "7", "--srqs", "3", "--mrs", "20", "--pds", "5")
+	want := make(map[string]float64)
+	for _, o := range table(t) {
+		if o.Name == active && o.PID == holder {
+			want[o.Type]++
+		}
+	}
+	e := start(t, options{flags: []string{"--inventory.interval=1s", "--probe.interval=1s", "--contract.interval=5s"}})
+	overlaps, last := 0, 0.0
+	m := e.until("inventories during runs", func(m metrics) bool {
+		for typ, n := range want {
+			for _, s := range m.find("rdma_resource_objects", "device", active, "type", typ, "owner", "user") {
+				if number(s) != n {
+					t.Errorf("%v objects of type %s, want %v", number(s), typ, n)
+				}
+			}
+		}
+		for _, s := range m.find("rdma_resource_owner_objects", "device", active) {
+			if label(s, "comm") != "holder" {
+				t.Errorf("%v objects of type %s are of %q", number(s), label(s, "type"), label(s, "comm"))
+			}
+		}
+		ours := m.sum("rdma_resource_objects", "device", active, "owner", "exporter")
+		if runs := m.inventories(active); runs != last {
+			last = runs
+			if ours > 0 {
+				overlaps++
+			}
+		}
+		return t.Failed() || overlaps >= 5
+	})
+	m.is(t, 0, "rdma_resource_orphaned_objects", "device", active, "type", "qp")
+	e.terminate()
+}
+
 // status returns a size from /proc/PID/status, in KiB.
 func status(t testing.TB, pid int, field string) float64 {
 	t.Helper()

@@ -39,11 +39,11 @@ func tableOf(cells []preloadCell) string {
 	var rows []row
 	verbs := make(map[string]bool)
 	for _, c := range cells {
-		verbs[c.verb.verb] = true
+		verbs[string(c.verb.Verb)] = true
 		text := c.columns()
-		i := slices.IndexFunc(rows, func(r row) bool { return r.verb == c.verb.verb && r.seen == text })
+		i := slices.IndexFunc(rows, func(r row) bool { return r.verb == string(c.verb.Verb) && r.seen == text })
 		if i < 0 {
-			rows = append(rows, row{c.verb.verb, c.fault, text})
+			rows = append(rows, row{string(c.verb.Verb), c.fault, text})
 		} else {
 			rows[i].faults += ", " + c.fault
 		}
@@ -65,7 +65,7 @@ func (c preloadCell) columns() string {
 	for _, sign := range c.want.signs {
 		name, labels, _ := strings.Cut(sign, " ")
 		if slices.Contains([]string{"EBUSY", "ENOMEM", "EIO"}, c.fault) {
-			for _, own := range []string{callFailure(c.verb.verb, c.fault), undestroyed(c.verb.object, c.fault)} {
+			for _, own := range []string{callFailure(string(c.verb.Verb), c.fault), undestroyed(c.verb.Object, c.fault)} {
 				if sign == own {
 					labels = strings.TrimSuffix(labels, c.fault) + "that errno"
 				}

@@ -13,114 +13,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/faults/expected"
 )
 
 var preloadPrint = flag.Bool("preload.print", false, "print the table for docs/reliability.md instead of comparing it")
-
-// A preloadVerb says what comes of it when a verb of libibverbs misbehaves. What
-// is not said is the rule: if each call of a verb fails, then the probes that call
-// it fail, and no other.
-type preloadVerb struct {
-	verb string
-	// probes are those that call the verb, in their order.
-	probes []string
-	// whole tells that the run needs the verb beside its probes: it fails too.
-	// alone tells that without it no probe is run, and last that the verb is called
-	// when all have been.
-	whole, alone, last bool
-	// object is the type of what the verb destroys. Holds are the types of what the
-	// kernel or libibverbs does not destroy while that is there, with the verbs.
-	object string
-	holds  map[string]string
-	// empty tells that ENOMEM is taken for the limit on locked memory: the messages
-	// that are measured are empty then, and the skip says so.
-	empty bool
-	// silent tells that the verb returns nothing, and so cannot fail.
-	silent bool
-	// measured is how many calls come before those of a measurement in one batch; 0
-	// if the verb is not called there.
-	measured int
-	// short are the metrics that tell less if the verb does; shortFails tells that
-	// its probe fails then.
-	short      []string
-	shortFails bool
-}
-
-func preloadProbes() []string { return []string{"cq", "comp_channel", "srq", "qp", "notification"} }
-
-// preloadVerbs has every verb that the probes call on a device with an active
-// port.
-func preloadVerbs() []preloadVerb {
-	notification := func(v preloadVerb) preloadVerb {
-		v.probes = []string{"notification"}
-		return v
-	}
-	return []preloadVerb{
-		{verb: "ibv_get_device_list", whole: true, alone: true},
-		{verb: "ibv_open_device", whole: true, alone: true},
-		{verb: "ibv_query_device", whole: true, alone: true},
-		{verb: "ibv_query_port", whole: true, probes: []string{"notification"}},
-		notification(preloadVerb{verb: "ibv_query_gid_table"}),
-		{verb: "ibv_alloc_pd", probes: []string{"comp_channel", "srq", "qp", "notification"}},
-		notification(preloadVerb{verb: "ibv_reg_mr", empty: true}),
-		notification(preloadVerb{verb: "ibv_create_ah"}),
-		notification(preloadVerb{
-			verb: "ibv_destroy_ah", object: "ah", holds: map[string]string{"pd": "ibv_dealloc_pd"},
-		}),
-		{verb: "ibv_create_comp_channel", probes: []string{"comp_channel", "notification"}},
-		{
-			verb: "ibv_create_cq", probes: []string{"cq", "comp_channel", "qp", "notification"},
-			short: []string{"rdma_probe_cq_entries_actual"}, shortFails: true,
-		},
-		{verb: "ibv_req_notify_cq", probes: []string{"comp_channel", "notification"}, measured: 2},
-		notification(preloadVerb{verb: "ibv_get_cq_event", measured: 1}),
-		notification(preloadVerb{verb: "ibv_ack_cq_events", measured: 1, silent: true}),
-		// Before them the completions of the first sample are polled for.
-		notification(preloadVerb{verb: "ibv_poll_cq", measured: 15}),
-		{
-			verb: "ibv_create_srq", probes: []string{"srq"},
-			short:      []string{"rdma_probe_srq_scatter_gather_entries_actual", "rdma_probe_srq_work_requests_actual"},
-			shortFails: true,
-		},
-		{
-			verb: "ibv_query_srq", probes: []string{"srq"},
-			short: []string{"rdma_probe_srq_scatter_gather_entries_queried", "rdma_probe_srq_work_requests_queried"},
-		},
-		{
-			verb: "ibv_create_qp", probes: []string{"qp", "notification"},
-			short: []string{
-				"rdma_probe_qp_inline_bytes_actual", "rdma_probe_qp_max_inline_bytes",
-				"rdma_probe_qp_scatter_gather_entries_actual", "rdma_probe_qp_work_requests_actual",
-			},
-			shortFails: true,
-		},
-		// What ibv_query_qp says of sizes is not shown.
-		{verb: "ibv_query_qp", probes: []string{"qp"}, short: []string{}},
-		{verb: "ibv_modify_qp", probes: []string{"qp", "notification"}},
-		notification(preloadVerb{verb: "ibv_post_send", measured: 1}),
-		notification(preloadVerb{verb: "ibv_post_recv", measured: 1}),
-		{
-			verb: "ibv_destroy_qp", probes: []string{"qp", "notification"}, object: "qp",
-			holds: map[string]string{
-				"cq": "ibv_destroy_cq", "pd": "ibv_dealloc_pd", "comp_channel": "ibv_destroy_comp_channel",
-			},
-		},
-		{
-			verb: "ibv_destroy_srq", probes: []string{"srq"}, object: "srq",
-			holds: map[string]string{"pd": "ibv_dealloc_pd"},
-		},
-		{
-			verb: "ibv_destroy_cq", probes: []string{"cq", "comp_channel", "qp", "notification"}, object: "cq",
-			holds: map[string]string{"comp_channel": "ibv_destroy_comp_channel"},
-		},
-		{verb: "ibv_destroy_comp_channel", probes: []string{"comp_channel", "notification"}, object: "comp_channel"},
-		notification(preloadVerb{
-			verb: "ibv_dereg_mr", object: "mr", holds: map[string]string{"pd": "ibv_dealloc_pd"},
-		}),
-		{verb: "ibv_dealloc_pd", whole: true, last: true, object: "pd"},
-		{verb: "ibv_close_device", whole: true, last: true, object: "ctx"},
-	}
-}
 
 // seen is what /metrics shows of one run.
 type seen struct {
@@ -144,11 +41,11 @@ func (s seen) String() string {
 }
 
 func callFailure(verb, errno string) string {
-	return "rdma_verbs_call_failures_total " + verb + " " + errno
+	return "rdma_verbs_call_failures_total " + expected.Pair(verb, errno)
 }
 
 func undestroyed(typ, errno string) string {
-	return "rdma_probe_undestroyed_objects " + typ + " " + errno
+	return "rdma_probe_undestroyed_objects " + expected.Pair(typ, errno)
 }
 
 func aborted(verb string) string { return "rdma_probe_aborts_total " + verb }
@@ -178,7 +75,7 @@ func (g *gate) see(healthy, before, after metrics) seen {
 			s.outcome = strings.TrimPrefix(s.outcome+" "+outcome, " ")
 		}
 	}
-	for _, probe := range preloadProbes() {
+	for _, probe := range expected.Probes() {
 		switch found := after.find("rdma_probe_success", "device", g.device, "probe", probe); {
 		case len(found) == 0:
 			s.unjudged = append(s.unjudged, probe)
@@ -244,7 +141,7 @@ func (g *gate) shrunk(healthy, now metrics) []string {
 
 // A preloadCell is one way in which one verb misbehaves.
 type preloadCell struct {
-	verb preloadVerb
+	verb expected.Verb
 	// fault is what the table calls it.
 	fault string
 	rules []string
@@ -255,74 +152,40 @@ type preloadCell struct {
 	slow float64
 }
 
-// failing returns the cell of a verb that fails at each call.
-func (v preloadVerb) failing(errno string) preloadCell {
-	c := preloadCell{verb: v, fault: errno, rules: []string{v.verb + " errno=" + errno}}
-	c.want = seen{outcome: "failed", failed: v.probes, signs: []string{callFailure(v.verb, errno)}}
-	switch {
-	case v.empty && errno == "ENOMEM":
-		c.want.outcome, c.want.failed = "ok", nil
-		c.want.signs = append(c.want.signs, "rdma_probe_skipped message not_permitted")
-	case v.alone:
-		c.want.unjudged = preloadProbes()
+// preloaded returns the cell of a verb with a fault, and what comes of that.
+func preloaded(v expected.Verb, fault, rule string, want expected.Run, signs ...string) preloadCell {
+	c := preloadCell{verb: v, fault: fault, rules: []string{string(v.Verb) + " " + rule}}
+	c.want = seen{outcome: want.Outcome, failed: want.Failed, unjudged: want.Unjudged, signs: signs}
+	for _, failure := range want.Failures {
+		c.want.signs = append(c.want.signs, "rdma_verbs_call_failures_total "+failure)
 	}
-	if v.object != "" {
-		c.want.signs = append(c.want.signs, undestroyed(v.object, errno))
-		for typ, verb := range v.holds {
-			c.want.signs = append(c.want.signs, callFailure(verb, "EBUSY"), undestroyed(typ, "EBUSY"))
+	for _, object := range want.Undestroyed {
+		c.want.signs = append(c.want.signs, "rdma_probe_undestroyed_objects "+object)
+	}
+	for _, subjects := range want.Skipped {
+		for _, subject := range subjects {
+			c.want.signs = append(c.want.signs, "rdma_probe_skipped "+subject+" "+want.SkipReason)
 		}
 	}
-	return c
-}
-
-// refusingOnce returns the cell of a verb that destroys, but not at its first call:
-// it is called again.
-func (v preloadVerb) refusingOnce() preloadCell {
-	const errno = "EBUSY"
-	return preloadCell{
-		verb: v, fault: errno + " once", rules: []string{v.verb + " errno=" + errno + " times=1"}, once: true,
-		want: seen{outcome: "ok", signs: []string{callFailure(v.verb, errno)}},
-	}
-}
-
-// ending returns the cell of a verb that the process does not survive. Only the
-// probes before the first one that calls the verb are judged.
-func (v preloadVerb) ending(fault, outcome string) preloadCell {
-	c := preloadCell{verb: v, fault: fault, rules: []string{v.verb + " " + fault}}
-	c.want = seen{outcome: outcome, unjudged: preloadProbes(), signs: []string{aborted(v.verb)}}
-	switch {
-	case v.last:
-		c.want.unjudged = nil
-	case !v.whole:
-		c.want.unjudged = c.want.unjudged[slices.Index(c.want.unjudged, v.probes[0]):]
-	}
-	return c
-}
-
-func (v preloadVerb) shrinking() preloadCell {
-	c := preloadCell{verb: v, fault: "short", rules: []string{v.verb + " short"}}
-	c.want = seen{outcome: "ok", signs: v.short}
-	if v.shortFails {
-		c.want.outcome, c.want.failed = "failed", v.probes[:1]
+	if want.Abort != "" {
+		c.want.signs = append(c.want.signs, aborted(string(want.Abort)))
 	}
 	return c
 }
 
 // inBatch returns the cells of a verb that goes wrong in a measurement, in which
 // the verbs are not reported one by one.
-func (v preloadVerb) inBatch() []preloadCell {
-	after := fmt.Sprintf(" after=%d", v.measured)
+func inBatch(v expected.Verb) []preloadCell {
+	after := fmt.Sprintf(" after=%d", v.Batched)
 	notification := []string{"notification"}
+	crash := expected.Run{Outcome: "crashed", Unjudged: notification}
 	cells := []preloadCell{
-		{fault: "hang", want: seen{outcome: "timeout", unjudged: notification, signs: []string{aborted(v.verb)}}},
-		{fault: "crash", want: seen{outcome: "crashed", unjudged: notification, signs: []string{aborted("none")}}},
+		preloaded(v, "hang in a measurement", "hang"+after, expected.Run{Outcome: "timeout", Unjudged: notification, Abort: v.Verb}),
+		preloaded(v, "crash in a measurement", "crash"+after, crash, aborted("none")),
 	}
-	if !v.silent {
-		cells = append(cells, preloadCell{fault: "errno=EIO times=1", want: seen{outcome: "failed", failed: notification, signs: []string{callFailure(v.verb, "EIO")}}})
-	}
-	for i := range cells {
-		cells[i].verb, cells[i].rules = v, []string{v.verb + " " + cells[i].fault + after}
-		cells[i].fault = strings.TrimSuffix(strings.TrimPrefix(cells[i].fault, "errno="), " times=1") + " in a measurement"
+	if !v.Silent {
+		failed := expected.Run{Outcome: "failed", Failed: notification, Failures: []string{expected.Pair(v.Verb, "EIO")}}
+		cells = append(cells, preloaded(v, "EIO in a measurement", "errno=EIO times=1"+after, failed))
 	}
 	return cells
 }
@@ -330,21 +193,24 @@ func (v preloadVerb) inBatch() []preloadCell {
 // matrix returns the cells of every verb.
 func matrix() []preloadCell {
 	var cells []preloadCell
-	for _, v := range preloadVerbs() {
-		if !v.silent {
+	for _, v := range expected.Verbs() {
+		if !v.Silent {
 			for _, errno := range []string{"EBUSY", "ENOMEM", "EIO"} {
-				cells = append(cells, v.failing(errno))
+				cells = append(cells, preloaded(v, errno, "errno="+errno, v.Always(errno)))
 			}
 		}
-		if v.object != "" {
-			cells = append(cells, v.refusingOnce())
+		if v.Object != "" {
+			// It is called again.
+			c := preloaded(v, "EBUSY once", "errno=EBUSY times=1", v.Once("EBUSY"))
+			c.once = true
+			cells = append(cells, c)
 		}
-		cells = append(cells, v.ending("hang", "timeout"), v.ending("crash", "crashed"))
-		if v.short != nil {
-			cells = append(cells, v.shrinking())
+		cells = append(cells, preloaded(v, "hang", "hang", v.Ended("timeout")), preloaded(v, "crash", "crash", v.Ended("crashed")))
+		if v.Short != nil {
+			cells = append(cells, preloaded(v, "short", "short", v.Less(), v.Short...))
 		}
-		if v.measured > 0 {
-			cells = append(cells, v.inBatch()...)
+		if v.Batched > 0 {
+			cells = append(cells, inBatch(v)...)
 		}
 	}
 	return cells
@@ -356,38 +222,38 @@ func others() []preloadCell {
 	notification := []string{"notification"}
 	return []preloadCell{
 		{
-			verb: preloadVerb{verb: "ibv_req_notify_cq"}, fault: "arms nothing", rules: []string{"ibv_req_notify_cq drop"},
+			verb: expected.Verb{Verb: "ibv_req_notify_cq"}, fault: "arms nothing", rules: []string{"ibv_req_notify_cq drop"},
 			want: seen{outcome: "failed", failed: notification, signs: []string{"rdma_notifications_missed_total"}},
 		},
 		{
-			verb: preloadVerb{verb: "ibv_get_cq_event"}, fault: "loses events", rules: []string{"ibv_get_cq_event drop"},
+			verb: expected.Verb{Verb: "ibv_get_cq_event"}, fault: "loses events", rules: []string{"ibv_get_cq_event drop"},
 			want: seen{outcome: "failed", failed: notification, signs: []string{callFailure("ibv_get_cq_event", "EAGAIN")}},
 		},
 		{
 			// As some libraries say that they have no such queue pairs: UC is the second
 			// type that is tried.
-			verb: preloadVerb{verb: "ibv_create_qp"}, fault: "fails without errno", rules: []string{"ibv_create_qp errno=none after=1 times=1"},
+			verb: expected.Verb{Verb: "ibv_create_qp"}, fault: "fails without errno", rules: []string{"ibv_create_qp errno=none after=1 times=1"},
 			want: seen{outcome: "ok", signs: []string{"rdma_probe_skipped uc not_supported"}},
 		},
 		{
 			// libibverbs waits for it when the queue is destroyed, for ever.
-			verb: preloadVerb{verb: "ibv_ack_cq_events"}, fault: "acknowledges nothing", rules: []string{"ibv_ack_cq_events drop"},
+			verb: expected.Verb{Verb: "ibv_ack_cq_events"}, fault: "acknowledges nothing", rules: []string{"ibv_ack_cq_events drop"},
 			want: seen{outcome: "timeout", unjudged: notification, signs: []string{aborted("ibv_destroy_cq")}},
 		},
 		{
-			verb: preloadVerb{verb: "ibv_post_send"}, fault: "posts nothing", rules: []string{"ibv_post_send drop"},
+			verb: expected.Verb{Verb: "ibv_post_send"}, fault: "posts nothing", rules: []string{"ibv_post_send drop"},
 			want: seen{outcome: "failed", failed: notification, signs: []string{"rdma_completions_missing_total"}},
 		},
 		{
 			// The kernel refuses to destroy what the queue pair uses.
-			verb: preloadVerb{verb: "ibv_destroy_qp"}, fault: "destroys nothing", rules: []string{"ibv_destroy_qp drop"},
+			verb: expected.Verb{Verb: "ibv_destroy_qp"}, fault: "destroys nothing", rules: []string{"ibv_destroy_qp drop"},
 			want: seen{outcome: "failed", failed: []string{"qp", "notification"}, signs: []string{
 				callFailure("ibv_dealloc_pd", "EBUSY"), callFailure("ibv_destroy_comp_channel", "EBUSY"), callFailure("ibv_destroy_cq", "EBUSY"),
 				undestroyed("comp_channel", "EBUSY"), undestroyed("cq", "EBUSY"), undestroyed("pd", "EBUSY"),
 			}},
 		},
 		{
-			verb: preloadVerb{verb: "ibv_alloc_pd"}, fault: "takes 100 ms", rules: []string{"ibv_alloc_pd delay=100 times=1"},
+			verb: expected.Verb{Verb: "ibv_alloc_pd"}, fault: "takes 100 ms", rules: []string{"ibv_alloc_pd delay=100 times=1"},
 			want: seen{outcome: "ok"}, slow: 0.1,
 		},
 	}
@@ -508,7 +374,7 @@ func TestPreload(t *testing.T) {
 	wait.Wait()
 	t.Logf("%d cells in %v", len(all), time.Since(began))
 	if i := slices.Index(ran, false); i >= 0 {
-		t.Logf("%s %s was not run: the table is not compared", all[i].verb.verb, all[i].fault)
+		t.Logf("%s %s was not run: the table is not compared", all[i].verb.Verb, all[i].fault)
 		return
 	}
 	compareTable(t, all)
@@ -528,11 +394,11 @@ func (g *gate) have(t *testing.T, all []preloadCell, share []int, ran []bool) {
 	}
 	for n, i := range share {
 		c := all[i]
-		t.Run(strings.ReplaceAll(c.verb.verb+" "+c.fault, " ", "_"), func(t *testing.T) {
+		t.Run(strings.ReplaceAll(string(c.verb.Verb)+" "+c.fault, " ", "_"), func(t *testing.T) {
 			defer g.in(t)()
 			all[i].want = g.cell(healthy, c)
 			ran[i] = true
-			if n == len(share)-1 || all[share[n+1]].verb.verb != c.verb.verb {
+			if n == len(share)-1 || all[share[n+1]].verb.Verb != c.verb.Verb {
 				g.healthy(healthy)
 			}
 		})
@@ -594,7 +460,7 @@ func (g *gate) healthy(first metrics) metrics {
 // ordinary calls before it poll more often for a completion than the cell allows for.
 func (c preloadCell) early(s seen) bool {
 	named := c.want
-	named.signs = []string{aborted(c.verb.verb)}
+	named.signs = []string{aborted(string(c.verb.Verb))}
 	return slices.Equal(c.want.signs, []string{aborted("none")}) && s.equal(named)
 }
 
@@ -623,11 +489,11 @@ func (g *gate) cell(healthy metrics, c preloadCell) seen {
 				g.t.Errorf("the device is stuck in %q", label(sample, "verb"))
 			}
 		}
-		if took := g.callTime(after, c.verb.verb) - g.callTime(before, c.verb.verb); took < c.slow {
+		if took := g.callTime(after, string(c.verb.Verb)) - g.callTime(before, string(c.verb.Verb)); took < c.slow {
 			g.t.Errorf("the calls took %v s, want %v s at least", took, c.slow)
 		}
 		if c.once {
-			labels := []string{"device", g.device, "verb", c.verb.verb, "errno", "EBUSY"}
+			labels := []string{"device", g.device, "verb", string(c.verb.Verb), "errno", "EBUSY"}
 			const failures = "rdma_verbs_call_failures_total"
 			if n := after.sum(failures, labels...) - before.sum(failures, labels...); n != 1 {
 				g.t.Errorf("%v calls failed, want 1", n)
@@ -651,8 +517,8 @@ func checkMatrix(t *testing.T, healthy metrics, cells []preloadCell) {
 	t.Helper()
 	tried, names := make(map[string]bool), make(map[string]bool)
 	for _, c := range cells {
-		tried[c.verb.verb] = true
-		if name := c.verb.verb + " " + c.fault; names[name] {
+		tried[string(c.verb.Verb)] = true
+		if name := string(c.verb.Verb) + " " + c.fault; names[name] {
 			t.Errorf("%s is there twice", name)
 		} else {
 			names[name] = true

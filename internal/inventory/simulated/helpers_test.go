@@ -35,7 +35,7 @@ func parse(t testing.TB, resources string) *profile.Profile {
 	return p
 }
 
-// take returns the run that taking stock of a host's device reports. Of its budget
+// take returns the run that an inventory of a host's device reports. Of its budget
 // only waits take any, however busy the host of the test is.
 func take(t *testing.T, h *simulated.Host, device string, change func(*inventory.Options)) *state.Run {
 	t.Helper()
@@ -59,8 +59,8 @@ func take(t *testing.T, h *simulated.Host, device string, change func(*inventory
 	return run
 }
 
-// stock is take, of the device sim0 at noon.
-func stock(t *testing.T, resources string, look ...state.Context) *state.Inventory {
+// inventoryOf is take, of the device sim0 at noon.
+func inventoryOf(t *testing.T, resources string, look ...state.Context) *state.Inventory {
 	t.Helper()
 	run := take(t, simulated.New(parse(t, resources), "sim0", noon(), look), "sim0", func(o *inventory.Options) { o.Look = look })
 	if run.Error != "" || run.Inventory == nil {

@@ -19,7 +19,7 @@ const (
 // TestInventory compares all that an inventory of a device has.
 func TestInventory(t *testing.T) {
 	look := []state.Context{simulated.Context(11), {Index: 2, ID: 5}, simulated.Context(12), simulated.Context(13)}
-	got := stock(t, `
+	got := inventoryOf(t, `
 holders:
   - kernel: ib_core
     objects: {pd: 1, mr: 2}
@@ -119,7 +119,7 @@ incomplete: {cm_id: interrupted}
 
 // TestEmpty makes sure that a device of which nothing is said has nothing.
 func TestEmpty(t *testing.T) {
-	i := stock(t, "", simulated.Context(11))
+	i := inventoryOf(t, "", simulated.Context(11))
 	for _, o := range i.Objects {
 		if o.Objects != 0 {
 			t.Errorf("%+v on a device without holders", o)
@@ -200,12 +200,12 @@ func TestLeak(t *testing.T) {
 		"leak: {objects: {mr: 0}}\n":           0,
 		"leak: {times: 2}\n":                   0,
 	} {
-		i := stock(t, "holders: []\n"+leak, look...)
+		i := inventoryOf(t, "holders: []\n"+leak, look...)
 		if got := objects(i, "ctx"); got != int64(want) || objects(i, "mr") != int64(3*want) || len(i.Left) != 3*want {
 			t.Errorf("%q leaks %d contexts, want %d; left %+v", leak, got, want, i.Left)
 		}
 		// What is not looked for is not there either.
-		if i := stock(t, "holders: []\n"+leak); objects(i, "ctx") != 0 {
+		if i := inventoryOf(t, "holders: []\n"+leak); objects(i, "ctx") != 0 {
 			t.Errorf("%q leaks %d contexts of nobody", leak, objects(i, "ctx"))
 		}
 	}
@@ -252,7 +252,7 @@ func TestIncomplete(t *testing.T) {
 // TestInvisible makes sure that the exporter is named nobody in a pid namespace of
 // its own.
 func TestInvisible(t *testing.T) {
-	i := stock(t, "holders:\n  - {pid: 1, comm: a, objects: {qp: 2, cm_id: 1}}\n  - {kernel: ib_core, objects: {pd: 1}}\npids_invisible: true\n")
+	i := inventoryOf(t, "holders:\n  - {pid: 1, comm: a, objects: {qp: 2, cm_id: 1}}\n  - {kernel: ib_core, objects: {pd: 1}}\npids_invisible: true\n")
 	if i.PIDsVisible || i.Owners != nil || i.Others != nil {
 		t.Errorf("PIDs visible %t, owners %+v, others %+v", i.PIDsVisible, i.Owners, i.Others)
 	}
@@ -265,7 +265,7 @@ func TestInvisible(t *testing.T) {
 // TestHostileNames makes sure that odd names come through as those of real
 // processes do.
 func TestHostileNames(t *testing.T) {
-	i := stock(t, `
+	i := inventoryOf(t, `
 holders:
   - {pid: 1, comm: "<b>'\"&\n\e[2J", cgroup: "/<script>/\u202e", objects: {pd: 1}}
   - {pid: 2, comm: !!binary /2H+Yg==, cgroup: !!binary L/8=, objects: {pd: 1}}

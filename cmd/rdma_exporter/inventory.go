@@ -27,8 +27,8 @@ const (
 	inventoryMemory = 64 << 20
 )
 
-// takeStock is the command inventory.
-func takeStock(ctx context.Context, o *options, std stdio) error {
+// takeInventory is the command inventory.
+func takeInventory(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(inventoryMemory)
 	giveWay()
 	in, err := readInput(o, std.in)
@@ -37,7 +37,7 @@ func takeStock(ctx context.Context, o *options, std stdio) error {
 	}
 	s := in.Settings
 	take := inventory.Options{
-		Config: s.Inventory, Device: o.device, Own: programName,
+		Config: s.Inventory, Device: o.device, Exporter: os.Getppid(), Own: programName,
 		MaxFill: in.Request.MaxFill, Look: in.Request.Look, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {

@@ -2,8 +2,11 @@ package inventory
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"maps"
 	"slices"
+	"syscall"
 
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
@@ -14,13 +17,17 @@ import (
 // owners.
 const maxTracked = 1 << 16
 
+// maxLate bounds how many objects of a table are kept because their thread has ended.
+const maxLate = 1 << 10
+
 // untold stands for the type or state of a queue pair that the kernel does not tell.
 const untold = "unknown"
 
-// stock is what was found on one device.
-type stock struct {
-	o     Options
-	index uint32
+// count is what was found on one device.
+type count struct {
+	o      Options
+	people *census
+	index  uint32
 	// summary is how many objects of a type there are by the kernel's own count.
 	summary map[string]int64
 	// tallies are of the tables that were read, and marks are of those that were not,
@@ -35,8 +42,9 @@ type stock struct {
 	// threads has one thread that created objects of a context, if the kernel names
 	// any.
 	threads map[uint32]uint32
-	// look are the contexts of which nothing should be left.
-	look map[uint32]bool
+	// look are the contexts of which nothing should be left, and own those of the
+	// exporter's children that are still there.
+	look, own map[uint32]bool
 }
 
 // tally counts the objects of one table.
@@ -44,7 +52,11 @@ type tally struct {
 	typ          restrack.Type
 	objects      int64
 	user, kernel int64
-	queuePairs   map[[2]string]int64
+	// late are objects of which it has to be asked whether they are still there.
+	late []restrack.Object
+	// own are the objects of the exporter's children, of which nothing else is counted.
+	own        int64
+	queuePairs map[[2]string]int64
 	// broken counts the queue pairs of user programs in an error state by the thread
 	// that created them.
 	broken             map[uint32]int64
@@ -64,11 +76,11 @@ type tally struct {
 	left map[uint32]int64
 }
 
-func newStock(o Options, index uint32, summary map[string]int64) *stock {
-	s := &stock{
-		o: o, index: index, summary: summary,
+func newCount(o Options, people *census, index uint32, summary map[string]int64) *count {
+	s := &count{
+		o: o, people: people, index: index, summary: summary,
 		domains: make(map[uint32]uint32), threads: make(map[uint32]uint32),
-		look: make(map[uint32]bool),
+		look: make(map[uint32]bool), own: make(map[uint32]bool),
 	}
 	for _, c := range o.Look {
 		if c.Index == index {
@@ -85,24 +97,79 @@ func newTally(t restrack.Type) *tally {
 	}
 }
 
-// incomplete notes that a table was not read, and what is known of it even so.
-func (s *stock) incomplete(t restrack.Type, reason state.IncompleteReason, detail string) {
-	s.mark(t, reason, detail)
-	if n, known := s.summary[t.String()]; known {
-		s.uncounted = append(s.uncounted, state.ObjectCount{Type: t.String(), Owner: state.OwnerUnknown, Objects: n})
+// incomplete notes that a table was not read, or not to its end, and what is known of it
+// even so. The kernel counts the exporter's own objects, too: as far as they were seen,
+// they are taken off.
+func (s *count) incomplete(got *tally, reason state.IncompleteReason, detail string) {
+	s.mark(got.typ, reason, detail)
+	name := got.typ.String()
+	if n, known := s.summary[name]; known {
+		s.uncounted = append(s.uncounted, state.ObjectCount{Type: name, Owner: state.OwnerUnknown, Objects: max(n-got.own, 0)})
+		s.uncounted = append(s.uncounted, got.ours()...)
 	}
+}
+
+// ours is what the exporter's children hold, if they hold any.
+func (t *tally) ours() []state.ObjectCount {
+	if t.own == 0 {
+		return nil
+	}
+	return []state.ObjectCount{{Type: t.typ.String(), Owner: state.OwnerExporter, Objects: t.own}}
 }
 
 // mark notes that a table could not be read, or not reliably, in place of what was
 // noted of it before.
-func (s *stock) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
+func (s *count) mark(t restrack.Type, reason state.IncompleteReason, detail string) {
 	s.marks = slices.DeleteFunc(s.marks, func(m state.Incomplete) bool { return m.Type == t.String() })
 	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
-// take adds an object to a tally. The object is not kept.
-func (s *stock) take(to *tally, obj *restrack.Object) {
+// take adds an object to a tally, or keeps it until its context is asked for. Whose it is
+// is asked at once.
+func (s *count) take(to *tally, obj *restrack.Object) {
 	to.objects++
+	context, known := s.context(obj)
+	if obj.Type == restrack.PD && !obj.Kernel && obj.HasID && known && len(s.domains) < maxTracked {
+		s.domains[obj.ID] = context
+	}
+	switch {
+	case obj.Kernel:
+	case s.people.own(obj.Thread), obj.Thread == 0 && known && s.own[context]:
+		to.own++
+		if known && len(s.own) < maxTracked {
+			s.own[context] = true
+		}
+		return
+	case known && s.people.gone(obj.Thread) && len(to.late) < maxLate:
+		to.late = append(to.late, *obj)
+		return
+	}
+	s.add(to, obj, context, known)
+}
+
+// settle counts those objects of a table whose thread had ended by the time that it was
+// asked for, as far as they are still there. As a rule its process has ended, a child of
+// the exporter for one, and all of its objects with it.
+func (s *count) settle(ctx context.Context, to *tally) {
+	there := make(map[uint32]bool)
+	for i := range to.late {
+		obj := &to.late[i]
+		id, _ := s.context(obj)
+		is, asked := there[id]
+		if !asked {
+			_, err := s.o.Tables.Get(ctx, s.index, restrack.CTX, id)
+			is = !errors.Is(err, syscall.ENOENT)
+			there[id] = is
+		}
+		if is {
+			s.add(to, obj, id, true)
+		}
+	}
+	to.late = nil
+}
+
+// add adds an object to a tally, of a context if that is known.
+func (s *count) add(to *tally, obj *restrack.Object, context uint32, known bool) {
 	size := int64(0)
 	switch obj.Type {
 	case restrack.QP:
@@ -122,12 +189,8 @@ func (s *stock) take(to *tally, obj *restrack.Object) {
 	if obj.Type == restrack.CQ {
 		s.fills(to, obj)
 	}
-	context, known := s.context(obj)
 	if known && s.look[context] {
 		to.left[context]++
-	}
-	if obj.Type == restrack.PD && obj.HasID && known && len(s.domains) < maxTracked {
-		s.domains[obj.ID] = context
 	}
 	switch {
 	case obj.Thread != 0:
@@ -154,7 +217,7 @@ func (t *tally) add(to map[uint32]int64, key uint32) {
 }
 
 // context returns the context that a user object belongs to.
-func (s *stock) context(obj *restrack.Object) (id uint32, known bool) {
+func (s *count) context(obj *restrack.Object) (id uint32, known bool) {
 	switch {
 	case obj.Type == restrack.CTX:
 		return obj.ID, obj.HasID
@@ -169,7 +232,7 @@ func (s *stock) context(obj *restrack.Object) (id uint32, known bool) {
 }
 
 // fills looks whether a completion queue is larger than what uses it can fill.
-func (s *stock) fills(to *tally, obj *restrack.Object) {
+func (s *count) fills(to *tally, obj *restrack.Object) {
 	if !obj.HasUsers || !obj.HasEntries || obj.Users > 0 && s.o.MaxFill <= 0 {
 		return
 	}
@@ -186,9 +249,9 @@ func (s *stock) fills(to *tally, obj *restrack.Object) {
 	}
 }
 
-// inventory sums up what was found, and has people find out who the owners are,
-// which is not needed where nothing was looked at.
-func (s *stock) inventory(people *census, visible bool) state.Inventory {
+// inventory sums up what was found, and finds out who the owners are.
+func (s *count) inventory(visible bool) state.Inventory {
+	people := s.people
 	i := state.Inventory{
 		Index: s.index, PIDsVisible: visible, Incomplete: s.marks,
 		Objects: slices.Clone(s.uncounted),
@@ -198,6 +261,7 @@ func (s *stock) inventory(people *census, visible bool) state.Inventory {
 		i.Objects = append(i.Objects,
 			state.ObjectCount{Type: name, Owner: state.OwnerUser, Objects: t.user},
 			state.ObjectCount{Type: name, Owner: state.OwnerKernel, Objects: t.kernel})
+		i.Objects = append(i.Objects, t.ours()...)
 		sums := []state.OwnerSum{{Owner: state.OwnerUser, Sum: t.userSum}, {Owner: state.OwnerKernel, Sum: t.kernelSum}}
 		switch t.typ {
 		case restrack.CQ:
@@ -237,9 +301,7 @@ func (s *stock) inventory(people *census, visible bool) state.Inventory {
 		add(&i.Untraced, t.untraced)
 		add(&i.Others, t.beyond+people.count(name, threads))
 	}
-	if people != nil {
-		i.Owners, i.Cgroups = people.owners()
-	}
+	i.Owners, i.Cgroups = people.owners()
 	// Maps have no order, reports do.
 	slices.SortFunc(i.Objects, func(a, b state.ObjectCount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(b.Owner, a.Owner))

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/probe"
+)
+
+// TestDocumented makes sure that each configuration file of the pages loads, and that the
+// one that is called whole has every key, with its default.
+func TestDocumented(t *testing.T) {
+	var keys []string
+	for f := range reflect.TypeFor[fileConfig]().Fields() {
+		keys = append(keys, f.Tag.Get("yaml"))
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?s)([^\n]*)\n*```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			if key, _, _ := strings.Cut(m[2], ":"); !slices.Contains(keys, key) {
+				continue
+			}
+			files++
+			name := filepath.Join(t.TempDir(), "config.yaml")
+			if err := os.WriteFile(name, []byte(m[2]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o := newOptions()
+			o.configFile = name
+			if err := o.loadConfig(); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, m[2])
+			}
+			if strings.HasPrefix(m[1], "This is the whole file, with the defaults:") {
+				var given fileConfig
+				_ = yaml.Unmarshal([]byte(m[2]), &given)
+				got, _ := yaml.Marshal(given)
+				want, _ := yaml.Marshal(fileConfig{Probe: probe.DefaultConfig(), Findings: health.Default()})
+				if string(got) != string(want) {
+					t.Errorf("%s: the whole file sets\n%s, and the defaults are\n%s", page, got, want)
+				}
+			}
+		}
+	}
+	if files < 3 {
+		t.Errorf("only %d configuration files were found", files)
+	}
+}
