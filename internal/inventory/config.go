@@ -17,7 +17,7 @@ type Config struct {
 	MaxObjects int64 `json:"max_objects"`
 	// Owners is how many owners of each type are named.
 	Owners int `json:"owners"`
-	// NoOwners leaves all of them out, and NoCgroups what their cgroups use.
+	// NoOwners has none of them named, and NoCgroups leaves out what their cgroups use.
 	NoOwners  bool `json:"no_owners,omitempty"`
 	NoCgroups bool `json:"no_cgroups,omitempty"`
 	// Procfs and Cgroup are where these file systems are mounted.
