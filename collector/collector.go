@@ -200,6 +200,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 		addVanished(b, s)
 		if len(findings) > 0 {
 			addFindings(b, s.Name, findings)
+			addSince(b, s.Name, findings)
 		}
 		return b.block
 	}
@@ -211,6 +212,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	// There are few of these, and nothing that a child tells may take their room.
 	if findings != nil {
 		addFindings(b, s.Name, findings)
+		addSince(b, s.Name, findings)
 	}
 	if s.Resources != nil {
 		addInventory(b, s.Name, s.Resources)

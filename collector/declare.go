@@ -165,6 +165,8 @@ func labelMeanings() map[string]string {
 		"pod_uid":        "Kubernetes pod, as the cgroup's path says; empty if it is that of none",
 		"cgroup":         "path of the cgroup",
 		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
+		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
+		"harm":           "what a finding does to those who use the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
 		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known, or `false`",
 		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
 	}

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"time"
+
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
@@ -8,6 +10,7 @@ import (
 // inventoryMetrics are the metrics of how inventories went, and what is wrong.
 type inventoryMetrics struct {
 	findingsOf             *family
+	findingSince           *family
 	inventorySuccess       *family
 	inventoryStuck         *family
 	inventoryRuns          *family
@@ -21,6 +24,8 @@ func (m *inventoryMetrics) declare(t *table) {
 	t.about("The inventory and its findings")
 	m.findingsOf = t.gauge("rdma_findings", "findings",
 		"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge. Those that are accepted are there once there was one.", "device", "severity", "accepted")
+	m.findingSince = t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
+		"When the findings of a kind and severity were first seen, the earliest if there are several; 0 if nobody kept count. Absent if there is none.", "device", "finding", "severity", "harm", "accepted")
 	t.of(Inventory)
 	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
@@ -59,5 +64,27 @@ func addFindings(b *builder, name string, findings []health.Finding) {
 	}
 	for _, severity := range health.Severities() {
 		b.gauge(b.findingsOf, float64(counts[severity]), name, string(severity), "false")
+	}
+}
+
+// addSince tells which findings there are about a device, and since when.
+func addSince(b *builder, name string, findings []health.Finding) {
+	type key struct {
+		kind     health.Kind
+		severity health.Severity
+		harm     health.Harm
+	}
+	first := make(map[key]time.Time)
+	for n := range findings {
+		f := &findings[n]
+		k := key{f.Kind, f.Severity, f.Harm}
+		if since, known := first[k]; !known || f.Since.Before(since) {
+			first[k] = f.Since
+		}
+		at := 0.0
+		if since := first[k]; !since.IsZero() {
+			at = float64(since.UnixMilli()) / 1e3
+		}
+		b.gauge(b.findingSince, at, name, string(k.kind), string(k.severity), string(k.harm), "false")
 	}
 }

@@ -205,6 +205,16 @@ func TestFindings(t *testing.T) {
 		s.Resources = resourcesOf(inventoryRun("rxe0"), inventory(0))
 		return values(t, sceneOf("libibverbs", s).finding(append([]health.Finding{}, findings...)...).collector())
 	}
+	earlier, later := time.Unix(1e9, 0), time.Unix(1e9+1, 0)
+	compare(t, judge(
+		health.Finding{Kind: "x", Severity: "info", Harm: "note", Since: later}, health.Finding{Kind: "x", Severity: "info", Harm: "note", Since: earlier},
+		health.Finding{Kind: "x", Severity: "warning", Harm: "note", Since: later}, hung(),
+	), map[string]string{
+		`rdma_finding_first_seen_timestamp_seconds{accepted="false",device="rxe0",finding="x",harm="note",severity="info"}`:     "1e+09",
+		`rdma_finding_first_seen_timestamp_seconds{accepted="false",device="rxe0",finding="x",harm="note",severity="warning"}`:  "1.000000001e+09",
+		`rdma_finding_first_seen_timestamp_seconds{accepted="false",device="rxe0",finding="stuck",harm="",severity="critical"}`: "0",
+		`rdma_finding_first_seen_timestamp_seconds{accepted="false",device="rxe0",finding="leaked",harm="",severity="warning"}`: "",
+	})
 	const series = `rdma_findings{accepted="false",device="rxe0",severity=%q}`
 	for _, tc := range []struct {
 		findings []health.Finding

@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Finding is one thing about a device that somebody should know of, or do
@@ -10,6 +11,8 @@ import (
 type Finding struct {
 	Kind     Kind
 	Severity Severity
+	// Harm is what it does to those who use the device.
+	Harm Harm
 	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string
 	// Message says what was found, with figures.
@@ -18,6 +21,8 @@ type Finding struct {
 	// do.
 	Meaning string
 	Action  string
+	// Since is when it was seen first; zero if nobody kept count.
+	Since time.Time
 }
 
 // Kind is what a finding is about.
@@ -101,3 +106,6 @@ func Severities() []Severity {
 func bySeverity(a, b Severity) int {
 	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
 }
+
+// Harm is what a finding does to those who use the device.
+type Harm string
