@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // parsed returns what a command line says, and what it is told if it is wrong.
@@ -15,6 +17,21 @@ func parsed(t *testing.T, args ...string) (*options, int, string) {
 	var told bytes.Buffer
 	o, _, status := parse(args, stdio{out: &told, err: &told})
 	return o, status, told.String()
+}
+
+// received returns what a child is told, which has settings of its own without that.
+func received(t *testing.T, o *options) settings {
+	t.Helper()
+	c, err := newCommands(o.settings(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, _, _ := parsed(t, "probe", "--device=x")
+	in, err := readInput(child, bytes.NewReader(c.start(state.KindProbe, "x", wire.Request{}).Stdin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in.Settings
 }
 
 // What a collector would show is not measured while it is off.
@@ -43,7 +60,7 @@ func TestCollectors(t *testing.T) {
 			t.Errorf("%s: status %d: %s", tc.args, status, told)
 			continue
 		}
-		s := o.settings()
+		s := received(t, o)
 		for what, got := range map[string]bool{
 			"samples": s.Probe.Notification.Samples > 0, "vectors": !s.Probe.Notification.OneVector, "memory": !s.Probe.NoMemory,
 			"owners": !s.Inventory.NoOwners, "cgroups": !s.Inventory.NoCgroups,

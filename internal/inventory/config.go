@@ -18,8 +18,8 @@ type Config struct {
 	// Owners is how many owners of each type are named.
 	Owners int `json:"owners"`
 	// NoOwners has none of them named, and NoCgroups leaves out what their cgroups use.
-	NoOwners  bool `json:"no_owners,omitempty"`
-	NoCgroups bool `json:"no_cgroups,omitempty"`
+	NoOwners  bool `json:"no_owners"`
+	NoCgroups bool `json:"no_cgroups"`
 	// Procfs and Cgroup are where these file systems are mounted.
 	Procfs string `json:"procfs"`
 	Cgroup string `json:"cgroup"`

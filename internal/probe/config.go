@@ -16,7 +16,7 @@ type Config struct {
 	SRQ SRQProfiles `json:"srq" yaml:"srq"`
 	QP  QPProfiles  `json:"qp" yaml:"qp"`
 	// NoMemory leaves out what an object costs the process that creates it.
-	NoMemory bool `json:"no_memory,omitempty" yaml:"-"`
+	NoMemory bool `json:"no_memory" yaml:"-"`
 	// DestroyTimeout bounds the time that a run spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration `json:"destroy_timeout" yaml:"destroy_timeout"`
@@ -33,7 +33,7 @@ type NotificationConfig struct {
 	// are measured.
 	Vectors session.Vectors `json:"vectors"`
 	// OneVector tells to measure on the first of these alone.
-	OneVector bool `json:"one_vector,omitempty"`
+	OneVector bool `json:"one_vector"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
