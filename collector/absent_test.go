@@ -23,12 +23,12 @@ func TestAbsent(t *testing.T) {
 		{
 			"a run that could not ask for the ports",
 			state.DeviceState{Name: "rxe0", Present: true, Info: info, Last: hung},
-			map[string]int{"rdma_port_state": 0, "rdma_device_info": 1, "rdma_probe_runs_total": 4, "rdma_probe_child_cpu_seconds": 0},
+			map[string]int{"rdma_port_state_id": 0, "rdma_device_info": 1, "rdma_probe_runs_total": 2, "rdma_probe_child_cpu_seconds": 0},
 		},
 		{
 			"a device that vanished with a child that does not end",
 			state.DeviceState{Name: "rxe0", Info: info, Last: hung, Stuck: &state.Stuck{PID: 1, Verb: "ibv_open_device"}},
-			map[string]int{"rdma_port_state": 0, "rdma_device_info": 0, "rdma_probe_runs_total": 0, "rdma_probe_aborts_total": 0, "rdma_probe_stuck": 1},
+			map[string]int{"rdma_port_state_id": 0, "rdma_device_info": 0, "rdma_probe_runs_total": 0, "rdma_probe_aborts_total": 0, "rdma_probe_stuck": 1},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

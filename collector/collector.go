@@ -21,6 +21,10 @@ type Options struct {
 	// nobody may change what it returned. Without it there are counters and histograms
 	// only.
 	Host func() *health.Host
+	// Collectors are the collectors that are on; if nil, those that are by default.
+	Collectors Choice
+	// Asked are the sizes that the probes ask for, of every device and type of queue pair.
+	Asked state.Probe
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
 	// Exporter returns what the exporter knows of itself, under the same terms; nil if that
@@ -36,15 +40,16 @@ type Options struct {
 type Collector struct {
 	*metrics
 	host     func() *health.Host
+	asked    state.Probe
 	light    bool
 	exporter func() Exporter
-	// findings are all that there could be.
-	findings []health.Finding
 
 	mu        sync.Mutex
 	histories map[string]*history
 	gauges    map[string]cached
-	owners    cachedOwners
+	// pasts are the sparse series of each device that were not 0 once.
+	pasts  map[string]past
+	owners cachedOwners
 }
 
 // cached is a block of gauges with all that it was made from. A judged device is
@@ -63,13 +68,17 @@ type cacheKey struct {
 
 // New returns a Collector that has observed nothing.
 func New(o Options) *Collector {
+	if o.Collectors == nil {
+		o.Collectors = Defaults()
+	}
 	c := &Collector{
-		metrics:   newMetrics(),
+		metrics:   newMetrics(o.Collectors),
 		host:      o.Host,
+		asked:     o.Asked,
 		light:     o.Light,
 		exporter:  o.Exporter,
-		findings:  health.Countable(),
 		histories: make(map[string]*history),
+		pasts:     make(map[string]past),
 	}
 	if o.Host == nil {
 		c.host = func() *health.Host { return new(health.Host) }
@@ -102,6 +111,7 @@ func (c *Collector) Forget(device string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.histories, text.Valid(device))
+	delete(c.pasts, text.Valid(device))
 }
 
 // Describe implements prometheus.Collector.
@@ -117,11 +127,11 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *Collector) exposes(f *family) bool {
 	switch f {
 	case c.probeLight:
-		return c.light
+		return c.light && !f.off
 	case c.configOK, c.configLoaded, c.stateWritable, c.logLinesDropped, c.webConfigRead:
 		return c.exporter != nil
 	default:
-		return true
+		return !f.off
 	}
 }
 
@@ -175,6 +185,7 @@ func (c *Collector) blocks() []block {
 func (c *Collector) exporterBlock(h *health.Host) block {
 	b := newBuilder(c.metrics)
 	addExporter(b, h)
+	addAsked(b, &c.asked)
 	return b.block
 }
 
@@ -207,16 +218,22 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 
 func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings []health.Finding, hidden int) block {
 	b := newBuilder(c.metrics)
+	if c.pasts[s.Name] == nil {
+		c.pasts[s.Name] = make(past)
+	}
+	b.past = c.pasts[s.Name]
 	if !s.Present {
 		addVanished(b, s)
-		addFindings(b, s.Name, findings)
-		addSince(b, s.Name, findings)
+		if len(findings) > 0 {
+			addFindings(b, s.Name, findings)
+			addSince(b, s.Name, findings)
+		}
 		return b.block
 	}
 	addStuck(b, s.Name, s.Stuck)
 	// There are few of these, and nothing that a child tells may take their room.
 	if findings != nil {
-		addFindings(b, s.Name, findings, c.findings...)
+		addFindings(b, s.Name, findings)
 		addSince(b, s.Name, findings)
 	}
 	if s.Resources != nil {
@@ -260,9 +277,24 @@ func addVanished(b *builder, s *state.DeviceState) {
 // devices costs several times as much as all the rest. The series of c need
 // neither: they are valid and unique by construction, and in order of device.
 func (c *Collector) Gatherer(other prometheus.Gatherer) prometheus.Gatherer {
+	return c.gatherer(other, c.on)
+}
+
+// Only is Gatherer for a scrape that asks for some of the collectors alone, or leaves
+// some out. What is of no collector is always there. It returns an error if there is no
+// such collector, or it is off.
+func (c *Collector) Only(other prometheus.Gatherer, collect, exclude []string) (prometheus.Gatherer, error) {
+	chosen, err := c.on.of(collect, exclude)
+	if err != nil {
+		return nil, err
+	}
+	return c.gatherer(other, chosen), nil
+}
+
+func (c *Collector) gatherer(other prometheus.Gatherer, chosen Choice) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := other.Gather()
-		families = append(families, c.families()...)
+		families = append(families, c.families(chosen)...)
 		slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int {
 			return strings.Compare(a.GetName(), b.GetName())
 		})
@@ -270,12 +302,15 @@ func (c *Collector) Gatherer(other prometheus.Gatherer) prometheus.Gatherer {
 	})
 }
 
-// families returns all series of c by family. The families are the caller's, the
-// series are shared.
-func (c *Collector) families() []*dto.MetricFamily {
+// families returns the series of c that are of no collector or of one that is chosen,
+// by family. The families are the caller's, the series are shared.
+func (c *Collector) families(chosen Choice) []*dto.MetricFamily {
 	blocks := c.blocks()
 	var families []*dto.MetricFamily
 	for _, f := range c.metrics.families {
+		if f.collector != "" && !chosen[f.collector] {
+			continue
+		}
 		n := 0
 		for _, b := range blocks {
 			n += len(b[f.index])

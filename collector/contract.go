@@ -8,6 +8,7 @@ import (
 
 // contractMetrics are the metrics of how devices keep the contracts of the man pages.
 type contractMetrics struct {
+	contractVerdicts *family
 	contractViolated *family
 	contractSkipped  *family
 	contractRuns     *family
@@ -18,8 +19,11 @@ type contractMetrics struct {
 
 func (m *contractMetrics) declare(t *table) {
 	t.about("Contracts")
+	t.of(Contracts)
+	m.contractVerdicts = t.gauge("rdma_contract_verdicts", "contracts",
+		"Contracts by the latest verdict. Absent before the first one.", "device", "verdict")
 	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
-		"1 if the device does not keep a contract, 0 if it does, by the latest verdict. Absent if the contract was not judged. What is known of the driver is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
+		"1 if the device does not keep a contract by the latest verdict, 0 if it does and did not once. Absent if it always kept the contract, and if the contract was not judged. What is known of the driver is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
 	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
 		"A contract that could not be judged, and why.", "device", "contract", "reason")
 	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
@@ -34,15 +38,32 @@ func (m *contractMetrics) declare(t *table) {
 
 // addContracts adds how a device keeps the contracts of the man pages.
 func addContracts(b *builder, name string, c *state.Contracts) {
+	counts := make(map[string]int)
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
 		switch v.Verdict {
-		case state.VerdictHolds:
-			b.truth(b.contractViolated, false, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
-		case state.VerdictViolated:
-			b.truth(b.contractViolated, true, name, v.Name, string(v.Severity), strconv.FormatBool(v.Known))
+		case state.VerdictHolds, state.VerdictViolated:
+			violated := v.Verdict == state.VerdictViolated
+			switch {
+			case !violated:
+				counts["kept"]++
+			case v.Known:
+				counts["known"]++
+			default:
+				counts["violated"]++
+			}
+			// It may have been violated in another way before.
+			for _, known := range []bool{false, true} {
+				b.sparse(b.contractViolated, number(violated && v.Known == known), name, v.Name, string(v.Severity), strconv.FormatBool(known))
+			}
 		case state.VerdictSkipped:
+			counts["skipped"]++
 			b.gauge(b.contractSkipped, 1, name, v.Name, string(v.Reason))
+		}
+	}
+	if len(c.Verdicts) > 0 {
+		for _, verdict := range []string{"kept", "violated", "known", "skipped"} {
+			b.gauge(b.contractVerdicts, float64(counts[verdict]), name, verdict)
 		}
 	}
 	if c.Last != nil {

@@ -1,6 +1,7 @@
 package collector_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,10 @@ func TestContracts(t *testing.T) {
 		skipped  = `rdma_contract_skipped{contract="channel_steering",device="rxe0",reason="port_down"}`
 		unjudged = `rdma_contract_violated{contract="channel_steering",device="rxe0",known="false",severity="critical"}`
 		lastRun  = `rdma_contract_last_run_timestamp_seconds{device="rxe0"}`
+		kept     = `rdma_contract_verdicts{device="rxe0",verdict="kept"}`
+		broken   = `rdma_contract_verdicts{device="rxe0",verdict="violated"}`
+		usual    = `rdma_contract_verdicts{device="rxe0",verdict="known"}`
+		open     = `rdma_contract_verdicts{device="rxe0",verdict="skipped"}`
 		duration = `rdma_contract_duration_seconds{device="rxe0"}`
 	)
 	last := &state.Run{Kind: state.KindContract, Started: time.Unix(1e9, 0), Duration: 2 * time.Second}
@@ -34,17 +39,17 @@ func TestContracts(t *testing.T) {
 		{
 			"before the first contract run",
 			state.DeviceState{Present: true},
-			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
+			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: "", kept: ""},
 		},
 		{
 			"after it",
 			state.DeviceState{Present: true, Contracts: &state.Contracts{Last: last, Verdicts: verdicts}},
-			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
+			map[string]string{holds: "", violated: "1", known: "1", kept: "1", broken: "1", usual: "1", open: "1", skipped: "1", unjudged: "", lastRun: "1e+09", duration: "2"},
 		},
 		{
 			"verdicts before the contract run is finished",
 			state.DeviceState{Present: true, Contracts: &state.Contracts{Verdicts: verdicts}},
-			map[string]string{holds: "0", violated: "1", known: "1", skipped: "1", lastRun: "", duration: ""},
+			map[string]string{holds: "", violated: "1", known: "1", kept: "1", broken: "1", usual: "1", open: "1", skipped: "1", lastRun: "", duration: ""},
 		},
 		{
 			"no verdict that there is",
@@ -56,7 +61,7 @@ func TestContracts(t *testing.T) {
 		{
 			"a device that vanished",
 			state.DeviceState{Contracts: &state.Contracts{Last: last, Verdicts: verdicts}, Stuck: &state.Stuck{}},
-			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: ""},
+			map[string]string{holds: "", violated: "", known: "", skipped: "", lastRun: "", duration: "", kept: ""},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -73,7 +78,7 @@ func TestContractsChange(t *testing.T) {
 	const series = `rdma_contract_violated{contract="notify_any",device="sim00",known="false",severity="critical"}`
 	snapshot, _ := host(1)
 	c := collectorOf(snapshot)
-	compare(t, values(t, c), map[string]string{series: "0"})
+	compare(t, values(t, c), map[string]string{series: ""})
 
 	judging := contractRun("sim00")
 	for i := range judging.Contracts {
@@ -81,6 +86,22 @@ func TestContractsChange(t *testing.T) {
 	}
 	snapshot.Devices[0].Contracts = contractsOf(judging)
 	compare(t, values(t, c), map[string]string{series: "1"})
+
+	// What was violated once is told when it is kept again, until it is not known.
+	snapshot.Devices[0].Contracts = contractsOf(contractRun("sim00"))
+	compare(t, values(t, c), map[string]string{series: "0"})
+	for i := range judging.Contracts {
+		judging.Contracts[i].Verdict, judging.Contracts[i].Known = state.VerdictViolated, true
+	}
+	snapshot.Devices[0].Contracts = contractsOf(judging)
+	compare(t, values(t, c), map[string]string{series: "0", strings.Replace(series, `known="false"`, `known="true"`, 1): "1"})
+	snapshot.Devices[0].Contracts = nil
+	compare(t, values(t, c), map[string]string{series: ""})
+
+	// A device that comes back has no past.
+	snapshot.Devices[0].Contracts = contractsOf(contractRun("sim00"))
+	c.Forget("sim00")
+	compare(t, values(t, c), map[string]string{series: ""})
 }
 
 // The runs of each kind are counted apart, and their calls together.
@@ -100,9 +121,9 @@ func TestKinds(t *testing.T) {
 		inventoryFailed  = `rdma_inventory_runs_total{device="rxe0",outcome="failed"}`
 		inventoryCrashed = `rdma_inventory_runs_total{device="rxe0",outcome="crashed"}`
 		calls            = `rdma_verbs_call_duration_seconds_count{device="rxe0",verb="ibv_create_cq"}`
-		failures         = `rdma_verbs_call_failures_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
-		expected         = `rdma_verbs_call_failures_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
-		samples          = `rdma_notification_latency_seconds_count{device="rxe0",mode="any",path="flush",port="1"}`
+		failures         = `rdma_verbs_errors_total{device="rxe0",errno="EIO",verb="ibv_create_cq"}`
+		expected         = `rdma_verbs_errors_total{device="rxe0",errno="EINVAL",verb="ibv_create_cq"}`
+		samples          = `rdma_notification_latency_seconds_count{device="rxe0",path="flush",port="1"}`
 	)
 	of := func(kind state.Kind, outcome state.Outcome) *state.Run {
 		r := measured(latency(1, state.PathFlush, state.ModeAny, 0))
@@ -123,20 +144,20 @@ func TestKinds(t *testing.T) {
 			[]*state.Run{of(state.KindProbe, state.OutcomeOK), of(state.KindProbe, state.OutcomeTimeout)},
 			map[string]string{
 				probeOK: "1", probeTimeout: "1", probeAbort: "1",
-				contractOK: "0", contractTimeout: "0", contractFailed: "0", contractCrashed: "0", contractAbort: "",
+				contractOK: "0", contractTimeout: "", contractFailed: "", contractCrashed: "", contractAbort: "",
 			},
 		},
 		{
 			"a run that does not say its kind",
 			[]*state.Run{of("", state.OutcomeTimeout)},
-			map[string]string{probeTimeout: "1", probeAbort: "1", contractTimeout: "0", contractAbort: ""},
+			map[string]string{probeTimeout: "1", probeAbort: "1", contractTimeout: "", contractAbort: ""},
 		},
 		{
 			"the contract run",
 			[]*state.Run{of(state.KindContract, state.OutcomeOK), of(state.KindContract, state.OutcomeTimeout)},
 			map[string]string{
-				probeOK: "0", probeTimeout: "0", probeAbort: "",
-				contractOK: "1", contractTimeout: "1", contractFailed: "0", contractCrashed: "0", contractAbort: "1",
+				probeOK: "0", probeTimeout: "", probeAbort: "",
+				contractOK: "1", contractTimeout: "1", contractFailed: "", contractCrashed: "", contractAbort: "1",
 			},
 		},
 		{
@@ -148,14 +169,14 @@ func TestKinds(t *testing.T) {
 			"the inventory",
 			[]*state.Run{of(state.KindInventory, state.OutcomeOK), of(state.KindInventory, state.OutcomeTimeout), of(state.KindInventory, state.OutcomeOK)},
 			map[string]string{
-				inventoryOK: "2", inventoryTimeout: "1", inventoryFailed: "0", inventoryCrashed: "0",
-				probeOK: "0", probeTimeout: "0", probeAbort: "", contractOK: "0", contractTimeout: "0", contractAbort: "", calls: "", samples: "",
+				inventoryOK: "2", inventoryTimeout: "1", inventoryFailed: "", inventoryCrashed: "",
+				probeOK: "0", probeTimeout: "", probeAbort: "", contractOK: "0", contractTimeout: "", contractAbort: "", calls: "", samples: "",
 			},
 		},
 		{
 			"a kind that there is not",
 			[]*state.Run{of("census", state.OutcomeOK), of("census", state.OutcomeTimeout), of(state.KindProbe, state.OutcomeOK)},
-			map[string]string{probeOK: "1", probeTimeout: "0", probeAbort: "", contractOK: "0", inventoryOK: "0", calls: "2"},
+			map[string]string{probeOK: "1", probeTimeout: "", probeAbort: "", contractOK: "0", inventoryOK: "0", calls: "2"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

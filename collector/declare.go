@@ -23,8 +23,10 @@ type metrics struct {
 	exporterMetrics
 }
 
-func newMetrics() *metrics {
+// newMetrics returns the metrics, those of collectors that are off among them.
+func newMetrics(on Choice) *metrics {
 	m := new(metrics)
+	m.on = on
 	for _, s := range []interface{ declare(t *table) }{
 		&m.deviceMetrics, &m.runMetrics, &m.sizeMetrics, &m.verbMetrics, &m.latencyMetrics,
 		&m.contractMetrics, &m.resourceMetrics, &m.inventoryMetrics, &m.exporterMetrics,
@@ -40,8 +42,12 @@ type family struct {
 	index int
 	// subject is the heading under which docs/metrics.md lists it.
 	subject string
-	name    string
-	kind    dto.MetricType
+	// collector is the collector that it is of; empty for what is always exposed.
+	collector string
+	// off tells that its collector is: it has no series.
+	off  bool
+	name string
+	kind dto.MetricType
 	// unit is what a value counts, for people; the name has it in the form that
 	// Prometheus asks for.
 	unit string
@@ -59,12 +65,16 @@ type family struct {
 
 // table has the metrics in the order of their declaration.
 type table struct {
-	subject  string
-	families []*family
+	on                 Choice
+	subject, collector string
+	families           []*family
 }
 
-// about says what the metrics that follow are about.
-func (t *table) about(subject string) { t.subject = subject }
+// about says what the metrics that follow are about. They are always exposed.
+func (t *table) about(subject string) { t.subject, t.collector = subject, "" }
+
+// of says which collector the metrics that follow are of.
+func (t *table) of(collector string) { t.collector = collector }
 
 func (t *table) gauge(name, unit, help string, labels ...string) *family {
 	return t.add(dto.MetricType_GAUGE, name, unit, nil, help, labels)
@@ -90,6 +100,7 @@ func (t *table) add(kind dto.MetricType, name, unit string, buckets []float64, h
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	f := &family{
 		index: len(t.families), subject: t.subject, name: name, kind: kind, unit: unit, help: help, labels: labels, buckets: buckets,
+		collector: t.collector, off: t.collector != "" && !t.on[t.collector],
 		desc: prometheus.NewDesc(name, help, labels, nil), order: order,
 	}
 	t.families = append(t.families, f)
@@ -106,16 +117,11 @@ func (f *family) constLabels(values []string) prometheus.Labels {
 	return labels
 }
 
-// latencyBuckets returns the classic buckets of latencies: dense where real
-// adapters are, from 2 to 20 µs, then a few for virtual machines around 100 µs,
-// and few for trouble.
+// latencyBuckets returns the classic buckets of latencies: few, around what tells a
+// healthy adapter from a virtual machine and that from trouble. Native histograms have
+// the rest.
 func latencyBuckets() []float64 {
-	return []float64{
-		500e-9, 1e-6, 1.5e-6,
-		2e-6, 3e-6, 4e-6, 5e-6, 7e-6, 10e-6, 15e-6, 20e-6,
-		35e-6, 60e-6, 100e-6, 160e-6, 300e-6,
-		1e-3, 3e-3, 10e-3, 100e-3, 1,
-	}
+	return []float64{5e-6, 10e-6, 20e-6, 50e-6, 150e-6, 1e-3, 10e-3}
 }
 
 // labelMeanings returns what each label says, for people.
@@ -131,7 +137,7 @@ func labelMeanings() map[string]string {
 		"node_guid":      "GUID of the device",
 		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
 		"port":           "number of the port, from 1; of latencies `other` beyond the first 16 of a device",
-		"state":          "`nop`, `down`, `init`, `armed`, `active` or `active_defer` of a port; `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err` of a queue pair",
+		"state":          "state of a queue pair: `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err`",
 		"probe":          "`cq`, `comp_channel`, `srq`, `qp` or `notification`",
 		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
 		"reason":         "of what was skipped: `not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (the time was used up), `timeout` or `crashed` (the child process that was at it was killed at its deadline, or crashed). Of what was not looked at one by one: `max_objects` (there are more than the inventory may look at), `timeout` (its time was up), `interrupted` (the table changed under each attempt to read it), `not_supported` (the kernel has no such table) or `failed`",
@@ -146,20 +152,21 @@ func labelMeanings() map[string]string {
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
 		"kind":           "of what an object costs: `virtual` or `locked`. Of what a process holds in place: `pinned` (by drivers, on its behalf) or `locked` (by itself)",
 		"path":           "how a completion is brought about: `loopback` (a message between two queue pairs of the same port) or `flush` (a work request posted to a queue pair in the error state, which needs neither port nor peer)",
-		"mode":           "how a completion is awaited: `any` (asleep, for the event of any completion), `solicited` (asleep, for that of a solicited one) or `poll` (polling without a pause)",
+		"mode":           "how a completion is awaited: `solicited` (asleep, for the event of a solicited one) or `poll` (polling without a pause)",
 		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
 		"comp_vector":    "number of the completion vector, from 0",
+		"verdict":        "`kept`, `violated`, `known` (violated, as the driver is known for) or `skipped` (could not be judged)",
+		"accepted":       "whether the configuration accepts the finding: `true` or `false`",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
-		"quantile":       "`0.5` or `0.99`",
 		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
-		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one",
-		"comm":           "name of the process's command; empty if it ended before it could be asked. Without a pid `other` or `unknown`",
+		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one. There with `--collector.owners.pid` alone",
+		"comm":           "name of the processes' command; empty if they ended before they could be asked. `other` for all whom nobody names, `unknown` for those whom the kernel does not",
 		"container_id":   "container, as the cgroup's path says; empty if it is that of none",
 		"pod_uid":        "Kubernetes pod, as the cgroup's path says; empty if it is that of none",
 		"cgroup":         "path of the cgroup",
 		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
-		"accepted":       "whether the configuration file accepts it (docs/configuration.md): `true` or `false`",
+		"harm":           "what a finding does to those who use the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
 		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known, or `false`",
 		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
 	}

@@ -19,7 +19,7 @@ func TestDeclarations(t *testing.T) {
 	meanings := labelMeanings()
 	used := make(map[string]bool)
 	names := make(map[string]bool)
-	for f, d := range newMetrics().families {
+	for f, d := range newMetrics(everything()).families {
 		if d.subject == "" || d.name == "" || d.unit == "" || d.help == "" {
 			t.Errorf("row %d is not whole: %+v", f, d)
 		}
@@ -33,7 +33,7 @@ func TestDeclarations(t *testing.T) {
 		if strings.ContainsAny(d.help+d.unit, "|\n") {
 			t.Errorf("%s: the text would break the table of docs/metrics.md", d.name)
 		}
-		for _, l := range allLabels(d) {
+		for _, l := range d.labels {
 			used[l] = true
 			if meanings[l] == "" {
 				t.Errorf("%s: label %s has no meaning", d.name, l)
@@ -62,32 +62,41 @@ This page follows from the declarations in ` + "`collector/`" + `; ` + "`go test
 Gauges tell of the last finished run of the probes on a device, those of contracts
 of the latest verdicts, those of resources of the latest inventory that an inventory took.
 They are absent while there is nothing to tell; a device that vanishes takes its
-series along.
-Counters and histograms sum up the runs since the exporter was started or the
+series along. Where it says that a gauge is there once it was not 0, it stays from then on.
+Counters, summaries and histograms sum up the runs since the exporter was started or the
 device appeared, whichever was later. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
+
 `)
+	collectorsTable(&out)
 	labels := make(map[string]bool)
 	var last string
-	for _, d := range newMetrics().families {
+	for _, d := range newMetrics(everything()).families {
 		if d.subject != last {
 			last = d.subject
-			fmt.Fprintf(&out, "\n## %s\n\n| metric | type | labels | unit | meaning |\n|---|---|---|---|---|\n", d.subject)
+			fmt.Fprintf(&out, "\n## %s\n\n| metric | collector | type | labels | unit | meaning |\n|---|---|---|---|---|---|\n", d.subject)
 		}
 		var names []string
-		for _, l := range allLabels(d) {
+		for _, l := range d.labels {
 			names = append(names, "`"+l+"`")
 			labels[l] = true
 		}
 		kind := strings.ToLower(d.kind.String())
-		if d.kind == dto.MetricType_HISTOGRAM {
+		switch d.kind {
+		case dto.MetricType_SUMMARY:
+			kind += " (sum and count)"
+		case dto.MetricType_HISTOGRAM:
 			kind += " (classic and native)"
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", d.name, kind, strings.Join(names, ", "), d.unit, d.help)
+		of := "always"
+		if d.collector != "" {
+			of = "`" + d.collector + "`"
+		}
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", d.name, of, kind, strings.Join(names, ", "), d.unit, d.help)
 	}
 
 	out.WriteString("\n## Buckets\n\nThe upper bounds of the classic buckets of histograms, in seconds, beside the native ones:\n\n")
-	for _, d := range newMetrics().families {
+	for _, d := range newMetrics(everything()).families {
 		if d.buckets == nil {
 			continue
 		}
@@ -119,11 +128,14 @@ makes at most. Of those that grow with the host:
 - %[2]d for each device on which completions were measured, and %[1]d for each of its ports
   that reach themselves, as active ones do, four at most;
 - %[3]d for each completion vector that was ever measured;
-- %[4]d for each verb that was called;
 - with N for `+"`--inventory.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
-  %[5]d types the N largest, `+"`other` and `unknown`"+`; and %[6]d for each of their cgroups for which
-  the RDMA controller counts;
-- on the whole host %[7]d for each process among those owners, at most %[8]d.
+  %[5]d types the N largest, `+"`other` and `unknown`"+`;
+- on the whole host %[7]d for each owner, at most %[8]d;
+- with `+"`--collector.verbs.histograms`"+` %[4]d for each verb that was called;
+- with `+"`--collector.cgroups`"+` %[6]d for each cgroup of those owners for which the RDMA controller counts.
+
+Processes that run the same command in the same container are one owner; with
+`+"`--collector.owners.pid`"+` each of them is.
 
 A child process that tells of more than any sane one cannot fill the server: the
 gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d
@@ -131,10 +143,22 @@ errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d comple
 vectors that were measured have series of their own; the others count in the histograms only. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
-		len(newMetrics().callDuration.buckets)+3,
+		len(newMetrics(everything()).callHistogram.buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
 		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors)
 	return out.String()
+}
+
+// collectorsTable writes the collectors.
+func collectorsTable(out *strings.Builder) {
+	out.WriteString("## Collectors\n\nEach metric is always there or of a collector. `--collector.NAME` switches it on and `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | has |\n|---|---|---|\n")
+	for _, p := range Parts() {
+		on := "off"
+		if p.On {
+			on = "on"
+		}
+		fmt.Fprintf(out, "| `%s` | %s | %s |\n", p.Name, on, p.Help)
+	}
 }
 
 // latencySamples returns how many samples a device makes of measurements on so
@@ -156,7 +180,7 @@ func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 			}
 		}
 	}
-	c := New(Options{})
+	c := New(Options{Collectors: everything()})
 	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
 	n := 0
 	for f, metrics := range c.histories["rxe0"].series.Load().block {
@@ -216,12 +240,12 @@ func resourceSamples(owners, cgroups int) int {
 	}
 	judge := health.New(health.Default(), health.Past{})
 	snapshot := &state.Snapshot{Devices: []state.DeviceState{dev}}
-	c := New(Options{Host: func() *health.Host { return judge.Of(snapshot) }})
+	c := New(Options{Host: func() *health.Host { return judge.Of(snapshot) }, Collectors: everything()})
 	c.Observe(inventory)
 	n := 0
 	for _, b := range c.blocks() {
 		for f, metrics := range b {
-			if s := c.metrics.families[f].subject; (s == c.resourceObjects.subject || s == c.inventoryRuns.subject) && f != c.inventoryPIDVisibility.index {
+			if of := c.metrics.families[f].collector; (of == Inventory || of == Owners || of == Cgroups) && f != c.inventoryPIDVisibility.index {
 				n += len(metrics)
 			}
 		}
@@ -235,7 +259,7 @@ func processSamples(processes int) int {
 	for n := range processes {
 		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
 	}
-	b := newBuilder(newMetrics())
+	b := newBuilder(newMetrics(everything()))
 	addProcesses(b, []dated{{inventory: i}})
 	return len(b.index) - 1 // Without that of the pid namespace.
 }
@@ -259,14 +283,6 @@ func TestResourceSamples(t *testing.T) {
 	if got, want := processSamples(maxProcesses+1), 3*maxProcesses; got != want {
 		t.Errorf("one process too many makes %d samples, want %d", got, want)
 	}
-}
-
-// allLabels returns the labels of a metric, with what its type adds.
-func allLabels(d *family) []string {
-	if d.kind == dto.MetricType_SUMMARY {
-		return append(slices.Clone(d.labels), "quantile")
-	}
-	return d.labels
 }
 
 // TestLatencySamples makes sure that series add up by port and vector, as

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/state"
@@ -19,12 +20,13 @@ func (m *deviceMetrics) declare(t *table) {
 	t.about("Devices")
 	m.deviceInfo = t.gauge("rdma_device_info", "always 1",
 		"What a present device says of itself; labels after provider are empty until it has been asked.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
-	m.deviceLimit = t.gauge("rdma_device_limit", "what the limit counts",
-		"The most that a device says it allows, by the name that struct ibv_device_attr gives it.", "device", "limit")
 	m.deviceCompletionVectors = t.gauge("rdma_device_completion_vectors", "completion vectors",
 		"Number of completion vectors of a device.", "device")
-	m.portState = t.gauge("rdma_port_state", "1 or 0",
-		"1 for the state that a port was in at the last run, 0 for the others. Absent if that run could not ask.", "device", "port", "state")
+	m.portState = t.gauge("rdma_port_state_id", "number of the state",
+		"State that a port was in at the last run, by the numbers of InfiniBand as in sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not ask.", "device", "port")
+	t.of(Limits)
+	m.deviceLimit = t.gauge("rdma_device_limit", "what the limit counts",
+		"The most that a device says it allows, by the name that struct ibv_device_attr gives it.", "device", "limit")
 }
 
 // addDevice adds what a present device says of itself.
@@ -50,9 +52,8 @@ func addDevice(b *builder, provider, name string, info *state.Device) {
 // run found is not told: a port that was active may not be any more.
 func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
-		number := strconv.Itoa(p.Number)
-		for _, word := range state.PortStates() {
-			b.truth(b.portState, p.State == word, name, number, word)
+		if id := slices.Index(state.PortStates(), p.State); id >= 0 {
+			b.gauge(b.portState, float64(id), name, strconv.Itoa(p.Number))
 		}
 	}
 }

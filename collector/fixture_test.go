@@ -76,6 +76,20 @@ func run(device string) *state.Run {
 	}
 }
 
+// asked is what the probes of the fixtures ask for, as the configuration says it.
+func asked() state.Probe {
+	var p state.Probe
+	for i, profile := range []string{"small", "medium", "large"} {
+		n := int64(16) << (2 * i)
+		p.CQs = append(p.CQs, state.CQSize{Profile: profile, Requested: n})
+		p.SRQs = append(p.SRQs, state.SRQSize{Profile: profile, Requested: state.SRQAttr{WorkRequests: n, ScatterGather: 1}})
+		p.QPs = append(p.QPs, state.QPSize{Profile: profile, Requested: state.QPCap{
+			SendWorkRequests: n, RecvWorkRequests: n, SendScatterGather: 1, RecvScatterGather: 1, InlineBytes: 64,
+		}})
+	}
+	return p
+}
+
 // notification is the measurement of the vectors 0 to 3 of port 1, while port 2 is
 // down.
 func notification() state.Probe {
@@ -142,13 +156,13 @@ func contractsOf(r *state.Run) *state.Contracts {
 	return &state.Contracts{Last: last, Verdicts: r.Contracts}
 }
 
-// calls are several calls of each of 20 verbs.
+// calls are several calls of each of 22 verbs.
 func calls() []state.Call {
 	var calls []state.Call
 	for i, verb := range []string{
 		"ibv_get_device_list", "ibv_open_device", "ibv_query_device", "ibv_query_port",
-		"ibv_query_gid", "ibv_alloc_pd", "ibv_create_cq", "ibv_resize_cq", "ibv_create_comp_channel",
-		"ibv_create_srq", "ibv_query_srq", "ibv_modify_srq", "ibv_create_qp", "ibv_query_qp",
+		"ibv_query_gid", "ibv_alloc_pd", "ibv_reg_mr", "ibv_create_cq", "ibv_resize_cq", "ibv_create_comp_channel",
+		"ibv_create_srq", "ibv_query_srq", "ibv_modify_srq", "ibv_create_qp", "ibv_modify_qp", "ibv_query_qp",
 		"ibv_destroy_qp", "ibv_destroy_srq", "ibv_destroy_comp_channel", "ibv_destroy_cq",
 		"ibv_dealloc_pd", "ibv_close_device",
 	} {

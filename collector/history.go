@@ -49,7 +49,7 @@ type history struct {
 	instrument map[string]*instrument
 	// keys are those of instrument, sorted.
 	keys    []string
-	vectors map[int]*vector
+	vectors map[int]vector
 }
 
 // counted are the series of a history. It is not changed.
@@ -59,13 +59,14 @@ type counted struct {
 	hidden int
 }
 
-// instrument is a counter or histogram with the family and the label values that
-// it stands for. Exactly one of counter and histogram is set.
+// instrument is a counter, histogram or summary with the family and the label values
+// that it stands for. Exactly one of the three is set.
 type instrument struct {
 	family    *family
 	values    []string
 	counter   prometheus.Counter
 	histogram prometheus.Histogram
+	summary   *total
 	// metric is the series as it was built last, which is shared; nil if it may have
 	// changed since.
 	metric *dto.Metric
@@ -80,14 +81,13 @@ func newHistory(m *metrics, device string) *history {
 		ports:      make(map[string]struct{}),
 		statuses:   make(map[string]struct{}),
 		instrument: make(map[string]*instrument),
-		vectors:    make(map[int]*vector),
+		vectors:    make(map[int]vector),
 	}
-	// A series that appears with its first event hides that event from rate().
-	// Here the first run is hidden, but no first failure after it.
-	for _, o := range state.Outcomes() {
-		h.counter(h.probeRuns, string(o))
-		h.counter(h.contractRuns, string(o))
-		h.counter(h.inventoryRuns, string(o))
+	// A series that appears with its first event hides that event from rate(). Most
+	// devices never fail, so the other outcomes wait all the same: gauges and findings
+	// tell of a first failure.
+	for _, f := range []*family{h.probeRuns, h.contractRuns, h.inventoryRuns} {
+		h.counter(f, string(state.OutcomeOK))
 	}
 	h.series.Store(&counted{block: make(block, len(m.families))})
 	return h
@@ -156,6 +156,27 @@ func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
 	}).histogram
 }
 
+// summary is counter for summaries without quantiles.
+func (h *history) summary(f *family, values ...string) *total {
+	return h.find(f, values, func(i *instrument) { i.summary = new(total) }).summary
+}
+
+// total is how many durations there were, and their sum.
+type total struct {
+	count   uint64
+	seconds float64
+}
+
+func (t *total) observe(d time.Duration) {
+	t.count++
+	t.seconds += d.Seconds()
+}
+
+func (t *total) write() *dto.Summary {
+	count, sum := t.count, t.seconds
+	return &dto.Summary{SampleCount: &count, SampleSum: &sum}
+}
+
 // find returns an instrument that is about to be changed.
 func (h *history) find(f *family, values []string, create func(*instrument)) *instrument {
 	key := seriesKey(f, values)
@@ -177,7 +198,7 @@ func (h *history) build() *counted {
 	b := make(block, len(h.families))
 	for _, key := range h.keys {
 		i := h.instrument[key]
-		if i.metric == nil && !i.write() {
+		if i.family.off || i.metric == nil && !i.write() {
 			continue
 		}
 		b[i.family.index] = append(b[i.family.index], i.metric)
@@ -189,12 +210,15 @@ func (h *history) build() *counted {
 func (i *instrument) write() bool {
 	m := &dto.Metric{}
 	var err error
-	if i.counter != nil {
+	switch {
+	case i.counter != nil:
 		err = i.counter.Write(m)
-	} else {
+	case i.histogram != nil:
 		err = i.histogram.Write(m)
+	default:
+		m.Label, m.Summary = make(pairs).labels(i.family, i.values), i.summary.write()
 	}
-	if err == nil { // Neither kind ever returns an error.
+	if err == nil { // No kind ever returns an error.
 		i.metric = m
 	}
 	return err == nil

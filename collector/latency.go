@@ -26,23 +26,25 @@ type latencyMetrics struct {
 
 func (m *latencyMetrics) declare(t *table) {
 	t.about("Completions and their notification")
+	t.of(Latency)
 	m.notificationLatency = t.histogram("rdma_notification_latency_seconds", "seconds", latencyBuckets(),
-		"Time from before a work request was posted to after the event of its completion was returned to a process that slept until then.",
-		"device", "port", "path", "mode")
-	m.completionLatency = t.histogram("rdma_completion_latency_seconds", "seconds", latencyBuckets(),
-		"Time from before a work request was posted to after its completion was seen by polling without a pause.", "device", "port", "path")
-	m.vectorLatency = t.summary("rdma_notification_vector_latency_seconds", "seconds",
-		"What rdma_notification_latency_seconds of mode any is on one completion vector. The quantiles are of the last run that measured the vector, and absent if nothing went well in it; sum and count are of all runs.", "device", "comp_vector")
+		"Time from before a work request was posted to after the event of its completion was returned to a process that slept until then, for that of any completion.",
+		"device", "port", "path")
+	m.completionLatency = t.summary("rdma_completion_latency_seconds", "seconds",
+		"Time from before a work request was posted to after its completion was there, awaited in another way: sum and count.", "device", "port", "path", "mode")
 	m.notificationsMissed = t.counter("rdma_notifications_missed_total", "completions",
-		"Completions that were there at the deadline although their event had not come.", "device", "port", "path", "mode")
+		"Completions that were there at the deadline although their event had not come, of any mode.", "device", "port", "path")
 	m.notificationsSpurious = t.counter("rdma_notifications_spurious_total", "events",
-		"Events that came without a completion.", "device", "port", "path", "mode")
+		"Events that came without a completion, of any mode.", "device", "port", "path")
 	m.notificationsMisdirected = t.counter("rdma_notifications_misdirected_total", "events",
-		"Events that came on another channel or named another completion queue than they should.", "device", "port", "path", "mode")
+		"Events that came on another channel or named another completion queue than they should, of any mode.", "device", "port", "path")
 	m.completionsMissing = t.counter("rdma_completions_missing_total", "completions",
-		"Completions that had not come by the deadline.", "device", "port", "path", "mode")
+		"Completions that had not come by the deadline, of any mode.", "device", "port", "path")
 	m.completionsUnsuccessful = t.counter("rdma_completions_unsuccessful_total", "completions",
 		"Completions that had this status and should have had another.", "device", "port", "path", "status")
+	t.of(Vectors)
+	m.vectorLatency = t.gauge("rdma_notification_vector_latency_seconds", "seconds",
+		"What rdma_notification_latency_seconds is on one completion vector: the 99th percentile of the last run that measured the vector. Absent if nothing went well in it.", "device", "comp_vector")
 }
 
 // armVerb is the verb that asks for an event.
@@ -63,7 +65,7 @@ func (h *history) observeLatencies(run *state.Run) {
 		h.observeVector(l.Vector, &l)
 	}
 	if run.Info != nil {
-		maps.DeleteFunc(h.vectors, func(number int, _ *vector) bool { return number >= run.Info.CompletionVectors })
+		maps.DeleteFunc(h.vectors, func(number int, _ vector) bool { return number >= run.Info.CompletionVectors })
 	}
 }
 
@@ -72,18 +74,23 @@ func (h *history) observeLatencies(run *state.Run) {
 func (h *history) observeLatency(l *state.Latency) {
 	port, path, mode := h.known(h.ports, maxPorts, strconv.Itoa(l.Port)), string(l.Path), string(l.Mode)
 
-	if l.Mode == state.ModePoll {
-		observe(h.histogram(h.completionLatency, port, path), l.Samples)
+	if l.Mode == state.ModeAny {
+		observe(h.histogram(h.notificationLatency, port, path), l.Samples)
 	} else {
-		observe(h.histogram(h.notificationLatency, port, path, mode), l.Samples)
-		if len(l.Arms) > 0 {
-			observe(h.histogram(h.callDuration, h.known(h.verbs, maxVerbs, armVerb)), l.Arms)
+		latency := h.summary(h.completionLatency, port, path, mode)
+		for _, s := range l.Samples {
+			latency.observe(s)
 		}
-		add(h.counter(h.notificationsMissed, port, path, mode), l.Missed)
-		add(h.counter(h.notificationsSpurious, port, path, mode), l.Spurious)
-		add(h.counter(h.notificationsMisdirected, port, path, mode), l.Misdirected)
 	}
-	add(h.counter(h.completionsMissing, port, path, mode), l.Missing)
+	if l.Mode != state.ModePoll {
+		if !h.callHistogram.off && len(l.Arms) > 0 {
+			observe(h.histogram(h.callHistogram, h.known(h.verbs, maxVerbs, armVerb)), l.Arms)
+		}
+		add(h.counter(h.notificationsMissed, port, path), l.Missed)
+		add(h.counter(h.notificationsSpurious, port, path), l.Spurious)
+		add(h.counter(h.notificationsMisdirected, port, path), l.Misdirected)
+	}
+	add(h.counter(h.completionsMissing, port, path), l.Missing)
 	for _, s := range usualStatuses(l.Path) {
 		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s))
 	}
@@ -116,63 +123,40 @@ func add(c prometheus.Counter, n int) {
 
 // vector is what was measured on one completion vector.
 type vector struct {
-	// p50 and p99 are of the last run that measured the vector, if good: nothing
-	// has quantiles where nothing went well.
-	good     bool
-	p50, p99 time.Duration
-	// count and sum are of the samples of all runs, in seconds.
-	count uint64
-	sum   float64
+	// good tells that something went well in the last run that measured the vector, of
+	// which p99 is: where nothing did, what was before would pass for its result.
+	good bool
+	p99  time.Duration
 }
 
 // observeVector keeps the measurement that stands for a vector.
 func (h *history) observeVector(number int, l *state.Latency) {
-	v, ok := h.vectors[number]
-	if !ok {
-		// Vectors that have no series are kept too, to tell how many there are.
-		if len(h.vectors) >= maxSeries {
-			return
-		}
-		v = new(vector)
-		h.vectors[number] = v
-	}
-	v.good, v.p50, v.p99 = l.Count > 0, l.P50, l.P99
-	v.count += uint64(len(l.Samples))
-	for _, s := range l.Samples {
-		v.sum += s.Seconds()
+	// Vectors that have no series are kept too, to tell how many there are.
+	if _, ok := h.vectors[number]; ok || len(h.vectors) < maxSeries {
+		h.vectors[number] = vector{l.Count > 0, l.P99}
 	}
 }
 
 // buildVectors adds the series of the completion vectors to a block, and returns
 // how many it left out.
 func (h *history) buildVectors(b block) (hidden int) {
+	if h.vectorLatency.off {
+		return 0
+	}
 	shared := make(pairs)
 	for i, number := range slices.Sorted(maps.Keys(h.vectors)) {
-		s := h.vectors[number].summary()
-		if i >= state.MaxVectors {
-			hidden += len(s.Quantile) + 2 // sum and count
-			continue
+		v := h.vectors[number]
+		switch {
+		case !v.good:
+		case i >= state.MaxVectors:
+			hidden++
+		default:
+			seconds := v.p99.Seconds()
+			b[h.vectorLatency.index] = append(b[h.vectorLatency.index], &dto.Metric{
+				Label: shared.labels(h.vectorLatency, []string{h.device, strconv.Itoa(number)}),
+				Gauge: &dto.Gauge{Value: &seconds},
+			})
 		}
-		b[h.vectorLatency.index] = append(b[h.vectorLatency.index], &dto.Metric{
-			Label:   shared.labels(h.vectorLatency, []string{h.device, strconv.Itoa(number)}),
-			Summary: s,
-		})
 	}
 	return hidden
-}
-
-// summary returns the series of a vector. Without a good last measurement there
-// are no quantiles: older ones would pass for its result.
-func (v *vector) summary() *dto.Summary {
-	count, sum := v.count, v.sum
-	s := &dto.Summary{SampleCount: &count, SampleSum: &sum}
-	if v.good {
-		s.Quantile = []*dto.Quantile{quantile(0.5, v.p50), quantile(0.99, v.p99)}
-	}
-	return s
-}
-
-func quantile(q float64, value time.Duration) *dto.Quantile {
-	seconds := value.Seconds()
-	return &dto.Quantile{Quantile: &q, Value: &seconds}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -46,7 +47,7 @@ func (c *Collector) ownersBlock(s *state.Snapshot) block {
 }
 
 // addProcesses adds whether processes can be seen, and what memory they hold in
-// place. A process can own objects on several devices, whose inventories are not
+// place, those that hold most first. A process can own objects on several devices, whose inventories are not
 // taken at the same moment: the newest counts.
 func addProcesses(b *builder, inventories []dated) {
 	if len(inventories) == 0 {
@@ -73,11 +74,17 @@ func addProcesses(b *builder, inventories []dated) {
 	slices.SortFunc(processes, func(x, y *state.Owner) int {
 		return cmp.Or(cmp.Compare(held(y.Memlock), held(x.Memlock)), cmp.Compare(x.PID, y.PID))
 	})
-	for _, o := range processes[:min(len(processes), maxProcesses)] {
-		pid := strconv.Itoa(o.PID)
-		b.gauge(b.ownerLocked, float64(o.Memlock.Pinned), pid, o.Comm, o.ContainerID, o.PodUID, "pinned")
-		b.gauge(b.ownerLocked, float64(o.Memlock.Locked), pid, o.Comm, o.ContainerID, o.PodUID, "locked")
-		b.gauge(b.ownerLockedLimit, limitOrInf(o.Memlock.Limit), pid, o.Comm, o.ContainerID, o.PodUID)
+	told := make(map[string]bool)
+	for _, o := range processes {
+		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID)
+		key := strings.Join(labels, "\xff")
+		if told[key] || len(told) == maxProcesses {
+			continue
+		}
+		told[key] = true
+		b.gauge(b.ownerLocked, float64(o.Memlock.Pinned), slices.Concat(labels, []string{"pinned"})...)
+		b.gauge(b.ownerLocked, float64(o.Memlock.Locked), slices.Concat(labels, []string{"locked"})...)
+		b.gauge(b.ownerLockedLimit, limitOrInf(o.Memlock.Limit), labels...)
 	}
 }
 

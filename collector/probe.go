@@ -32,8 +32,8 @@ func (m *runMetrics) declare(t *table) {
 		"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it did.", "device", "probe")
 	m.probeSkipped = t.gauge("rdma_probe_skipped", "always 1",
 		"What the last run could not probe, and why; subject is empty for the whole probe.", "device", "probe", "subject", "reason")
-	m.probeSizeClamped = t.gauge("rdma_probe_size_clamped", "always 1",
-		"A configured size that the last run cut down to a limit of the device (always 1; the size used is the one requested).", "device", "probe", "profile", "subject", "attribute", "limit")
+	m.probeSizeClamped = t.gauge("rdma_probe_size_clamped", "what the size counts",
+		"The size that the last run asked for in place of a configured one that is above a limit of the device.", "device", "probe", "profile", "subject", "attribute", "limit")
 	m.probeRuns = t.counter("rdma_probe_runs_total", "runs",
 		"Finished runs of the probes.", "device", "outcome")
 	m.probeAborts = t.counter("rdma_probe_aborts_total", "runs",
@@ -51,7 +51,7 @@ func (m *runMetrics) declare(t *table) {
 	m.probeStuck = t.gauge("rdma_probe_stuck", "1 or 0",
 		"1 while a killed child process has not ended, with the verb that it is in (empty if in none); 0 otherwise. It outlives the device.", "device", "verb")
 	m.probeUndestroyed = t.gauge("rdma_probe_undestroyed_objects", "objects",
-		"Objects that the device refused to destroy to the end of the last run of the probes or of the contract run, both added up, by the errno of the last refusal.", "device", "type", "errno")
+		"Objects that the device refused to destroy to the end of the last run of the probes or of the contract run, both added up, by the errno of the last refusal. There once there was one.", "device", "type", "errno")
 	m.probeLight = t.gauge("rdma_probe_light", "1 or 0",
 		"Whether the last run created next to nothing, since another program holds queue pairs on the device or the kernel does not tell. There only with --probe.when=idle.", "device")
 }
@@ -110,7 +110,7 @@ func addRun(b *builder, name string, run *state.Run) {
 			b.gauge(b.probeSkipped, 1, name, p.Name, s.Subject, string(s.Reason))
 		}
 		for _, c := range p.Clamps {
-			b.gauge(b.probeSizeClamped, 1, name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
+			b.gauge(b.probeSizeClamped, float64(c.Used), name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
 		}
 		addSizes(b, name, &p)
 	}
@@ -131,8 +131,9 @@ func addUndestroyed(b *builder, s *state.DeviceState) {
 	for _, u := range objects {
 		k := key{text.Valid(u.Type), text.Valid(u.Errno)}
 		counts[k]++
-		b.gauge(b.probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
+		b.sparse(b.probeUndestroyed, float64(counts[k]), s.Name, k.kind, k.errno)
 	}
+	b.ended(b.probeUndestroyed)
 }
 
 // addTime adds a moment, unless it is zero.

@@ -4,8 +4,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // resourceMetrics are the metrics of the objects on a device, of whichever process.
@@ -16,40 +18,55 @@ type resourceMetrics struct {
 	resourceCQEntries    *family
 	resourceMRBytes      *family
 	resourceOwnerObjects *family
-	resourceOrphaned     *family
-	probeLeaked          *family
-	cgroupObjects        *family
-	cgroupLimit          *family
-	ownerLocked          *family
-	ownerLockedLimit     *family
+	// byPID tells that owners are processes.
+	byPID            bool
+	resourceOrphaned *family
+	probeLeaked      *family
+	cgroupObjects    *family
+	cgroupLimit      *family
+	ownerLocked      *family
+	ownerLockedLimit *family
 }
 
 func (m *resourceMetrics) declare(t *table) {
 	t.about("Resources")
+	t.of(Inventory)
 	m.resourceObjects = t.gauge("rdma_resource_objects", "objects",
-		"Objects on the device by the kernel's account, of whichever process.", "device", "type", "owner")
+		"Objects on the device by the kernel's account, of whichever process. Those of the kernel are there once it had some.", "device", "type", "owner")
 	m.resourceLimit = t.gauge("rdma_resource_limit", "objects",
 		"The most objects of a type that the device says it allows; absent if it has no limit.", "device", "type")
 	m.resourceQueuePairs = t.gauge("rdma_resource_queue_pairs", "queue pairs",
 		"Queue pairs, those of the kernel too, by the state that they were in. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
 	m.resourceCQEntries = t.gauge("rdma_resource_cq_entries", "entries",
-		"Entries of all completion queues.", "device", "owner")
+		"Entries of all completion queues. Those of the kernel are there once it had some.", "device", "owner")
 	m.resourceMRBytes = t.gauge("rdma_resource_mr_bytes", "bytes",
-		"Length of all memory regions; what is registered twice counts twice. One above 1 TiB, as implicit on-demand paging makes them, counts as that.", "device", "owner")
-	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
-		"Objects of user programs by process, for the largest owners of each type. All other owners are under comm other, those whom the kernel does not name under comm unknown, both with an empty pid: the sum is rdma_resource_objects of owner user.", "device", "type", "pid", "comm", "container_id", "pod_uid")
+		"Length of all memory regions; what is registered twice counts twice. One above 1 TiB, as implicit on-demand paging makes them, counts as that. Those of the kernel are there once it had some.", "device", "owner")
 	m.resourceOrphaned = t.gauge("rdma_resource_orphaned_objects", "objects",
-		"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. Absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", "device", "type")
+		"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. There once there was one; absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", "device", "type")
 	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
-		"Objects that the kernel still holds of child processes of the exporter that have ended. Absent if they were not looked for.", "device", "type")
+		"Objects that the kernel still holds of child processes of the exporter that have ended. There once there was one; absent if they were not looked for.", "device", "type")
+	t.of(Owners)
+	pid := m.pidLabel(t.on)
+	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
+		"Objects of user programs by command and container, for the largest owners of each type. All other owners are under comm other, those whom the kernel does not name under comm unknown: the sum is rdma_resource_objects of owner user.", slices.Concat([]string{"device", "type"}, pid)...)
+	m.ownerLocked = t.gauge("rdma_owner_locked_bytes", "bytes",
+		"Memory that a process holds in place, on the host as a whole: of the processes of one command in one container the one that holds most, for those 256 of the largest owners on any device that do. The kernel holds both kinds against the limit one by one.", append(slices.Clone(pid), "kind")...)
+	m.ownerLockedLimit = t.gauge("rdma_owner_locked_limit_bytes", "bytes",
+		"The most memory that this process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", pid...)
+	t.of(Cgroups)
 	m.cgroupObjects = t.gauge("rdma_cgroup_objects", "objects",
 		"What the RDMA controller counts for the cgroups of the largest owners.", "device", "cgroup", "container_id", "pod_uid", "resource")
 	m.cgroupLimit = t.gauge("rdma_cgroup_limit", "objects",
 		"The most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
-	m.ownerLocked = t.gauge("rdma_owner_locked_bytes", "bytes",
-		"Memory that a process holds in place, on the host as a whole, for those 256 of the largest owners on any device that hold most. The kernel holds both kinds against the limit one by one.", "pid", "comm", "container_id", "pod_uid", "kind")
-	m.ownerLockedLimit = t.gauge("rdma_owner_locked_limit_bytes", "bytes",
-		"The most memory that a process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", "pid", "comm", "container_id", "pod_uid")
+}
+
+// pidLabel sets whether owners are told by process, and returns the labels of one.
+func (m *resourceMetrics) pidLabel(on Choice) []string {
+	labels := []string{"comm", "container_id", "pod_uid"}
+	if m.byPID = on[OwnersPID]; m.byPID {
+		labels = append(labels, "pid")
+	}
+	return labels
 }
 
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in
@@ -72,15 +89,15 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 		b.gauge(b.inventoryIncomplete, 1, name, n.Type, string(n.Reason))
 	}
 	for _, o := range i.Objects {
-		b.gauge(b.resourceObjects, float64(o.Objects), name, o.Type, string(o.Owner))
+		b.owned(b.resourceObjects, o.Owner, float64(o.Objects), name, o.Type, string(o.Owner))
 	}
 	addLeaked(b, name, r)
 	addOrphaned(b, name, i)
 	for _, s := range i.CQEntries {
-		b.gauge(b.resourceCQEntries, float64(s.Sum), name, string(s.Owner))
+		b.owned(b.resourceCQEntries, s.Owner, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, s := range i.MRBytes {
-		b.gauge(b.resourceMRBytes, float64(s.Sum), name, string(s.Owner))
+		b.owned(b.resourceMRBytes, s.Owner, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, q := range i.QueuePairs {
 		b.gauge(b.resourceQueuePairs, float64(q.Objects), name, q.Type, q.State)
@@ -104,16 +121,26 @@ func looked(i *state.Inventory) []string {
 	return slices.DeleteFunc(state.ResourceTypes(), func(kind string) bool { return !i.Looked(kind) })
 }
 
+// owned adds a series that is of a kind of owner: there always for user programs, for the
+// others once they had something.
+func (b *builder) owned(f *family, o state.OwnerKind, value float64, values ...string) {
+	if o == state.OwnerUser {
+		b.gauge(f, value, values...)
+	} else {
+		b.sparse(f, value, values...)
+	}
+}
+
 // addLeaked adds what is left of ended children, and zero for what was looked for
-// and not found, so that an alert sees the change.
+// and not found any more, so that an alert sees the change.
 func addLeaked(b *builder, name string, r *state.Resources) {
 	if r.Inventory != nil {
 		for _, kind := range looked(r.Inventory) {
-			b.gauge(b.probeLeaked, 0, name, kind)
+			b.sparse(b.probeLeaked, 0, name, kind)
 		}
 	}
 	for _, l := range r.Leaked {
-		b.gauge(b.probeLeaked, float64(l.Objects), name, l.Type)
+		b.sparse(b.probeLeaked, float64(l.Objects), name, l.Type)
 	}
 }
 
@@ -121,26 +148,44 @@ func addLeaked(b *builder, name string, r *state.Resources) {
 func addOrphaned(b *builder, name string, i *state.Inventory) {
 	for _, kind := range state.ResourceTypes() {
 		if orphans, told := i.Orphaned(kind); told {
-			b.gauge(b.resourceOrphaned, float64(orphans), name, kind)
+			b.sparse(b.resourceOrphaned, float64(orphans), name, kind)
 		}
 	}
 }
 
+// ownerLabels are the values of the labels of an owner: one process, or all that run the
+// same command in the same container.
+func (m *resourceMetrics) ownerLabels(pid, comm, containerID, podUID string) []string {
+	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID)}
+	if m.byPID {
+		labels = append(labels, pid)
+	}
+	return labels
+}
+
 // addOwners adds who owns what. All series of a type sum up to its user objects.
 func addOwners(b *builder, name string, i *state.Inventory) {
-	unknown := make(map[string]int64)
-	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
-		unknown[c.Type] += c.Objects
-		b.gauge(b.resourceOwnerObjects, float64(unknown[c.Type]), name, c.Type, "", unknownOwner, "", "")
+	type owned struct {
+		kind  string
+		owner string // The key of its labels.
 	}
-	for _, o := range i.Others {
-		b.gauge(b.resourceOwnerObjects, float64(o.Objects), name, o.Type, "", otherName, "", "")
+	sums := make(map[owned]int64)
+	add := func(c state.TypeCount, labels []string) {
+		key := owned{text.Valid(c.Type), strings.Join(labels, "\xff")}
+		sums[key] += c.Objects
+		b.gauge(b.resourceOwnerObjects, float64(sums[key]), slices.Concat([]string{name, key.kind}, labels)...)
+	}
+	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
+		add(c, b.ownerLabels("", unknownOwner, "", ""))
+	}
+	for _, c := range i.Others {
+		add(c, b.ownerLabels("", otherName, "", ""))
 	}
 	for n := range i.Owners {
 		o := &i.Owners[n]
-		pid := strconv.Itoa(o.PID)
+		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID)
 		for _, c := range o.Objects {
-			b.gauge(b.resourceOwnerObjects, float64(c.Objects), name, c.Type, pid, o.Comm, o.ContainerID, o.PodUID)
+			add(c, labels)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +25,8 @@ type builder struct {
 	block block
 	index map[string]*dto.Gauge
 	pairs pairs
+	// past are the sparse series of the device that were not 0 once.
+	past past
 	// left is how many series may still be added; dropped counts the others.
 	left    int
 	dropped int
@@ -38,12 +42,15 @@ type gaugeSeries struct {
 func newBuilder(m *metrics) *builder {
 	return &builder{
 		metrics: m, block: make(block, len(m.families)), index: make(map[string]*dto.Gauge, 256),
-		pairs: make(pairs), left: maxSeries,
+		pairs: make(pairs), past: make(past), left: maxSeries,
 	}
 }
 
 // gauge adds a series. The label values are in the order of the declaration.
 func (b *builder) gauge(f *family, value float64, values ...string) {
+	if f.off {
+		return
+	}
 	for i, v := range values {
 		values[i] = text.Valid(v)
 	}
@@ -66,10 +73,52 @@ func (b *builder) gauge(f *family, value float64, values ...string) {
 
 // truth adds a series with the value 1 or 0.
 func (b *builder) truth(f *family, value bool, values ...string) {
+	b.gauge(f, number(value), values...)
+}
+
+// number is 1 or 0.
+func number(value bool) float64 {
 	if value {
-		b.gauge(f, 1, values...)
-	} else {
-		b.gauge(f, 0, values...)
+		return 1
+	}
+	return 0
+}
+
+// past are the sparse series of a device that were not 0 once, with their label values
+// by their keys. There are no more of them than series of a device.
+type past map[string]sparseSeries
+
+type sparseSeries struct {
+	family *family
+	values []string
+}
+
+// sparse adds a series unless it is 0 and always was: what never happens costs nothing,
+// and what happened once is seen to end.
+func (b *builder) sparse(f *family, value float64, values ...string) {
+	if f.off {
+		return
+	}
+	for i, v := range values {
+		values[i] = text.Valid(v)
+	}
+	key := seriesKey(f, values)
+	_, was := b.past[key]
+	if value == 0 && !was {
+		return
+	}
+	if !was && len(b.past) < maxSeries {
+		b.past[key] = sparseSeries{f, slices.Clone(values)}
+	}
+	b.gauge(f, value, values...)
+}
+
+// ended adds the sparse series of a family that were not told, as 0.
+func (b *builder) ended(f *family) {
+	for _, key := range slices.Sorted(maps.Keys(b.past)) {
+		if s := b.past[key]; s.family == f && b.index[key] == nil {
+			b.gauge(f, 0, slices.Clone(s.values)...)
+		}
 	}
 }
 

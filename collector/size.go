@@ -24,60 +24,84 @@ type sizeMetrics struct {
 
 func (m *sizeMetrics) declare(t *table) {
 	t.about("Sizes asked for and given")
+	t.of(Sizes)
 	m.cqRequested = t.gauge("rdma_probe_cq_entries_requested", "entries",
-		"Entries asked for of a completion queue.", "device", "profile")
+		"Entries asked for of a completion queue, on every device"+configured, "profile")
 	m.cqActual = t.gauge("rdma_probe_cq_entries_actual", "entries",
 		"Entries that ibv_create_cq gave.", "device", "profile")
 	m.qpWorkRequestsRequested = t.gauge("rdma_probe_qp_work_requests_requested", "work requests",
-		"Outstanding work requests asked for of a queue of a queue pair.", "device", "qp_type", "profile", "queue")
+		"Outstanding work requests asked for of a queue of a queue pair, of every device and type"+configured, "profile", "queue")
 	m.qpWorkRequestsActual = t.gauge("rdma_probe_qp_work_requests_actual", "work requests",
 		"Outstanding work requests that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
 	m.qpScatterGatherRequested = t.gauge("rdma_probe_qp_scatter_gather_entries_requested", "entries",
-		"Scatter/gather entries per work request asked for of a queue of a queue pair.", "device", "qp_type", "profile", "queue")
+		"Scatter/gather entries per work request asked for of a queue of a queue pair, of every device and type"+configured, "profile", "queue")
 	m.qpScatterGatherActual = t.gauge("rdma_probe_qp_scatter_gather_entries_actual", "entries",
 		"Scatter/gather entries per work request that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
 	m.qpInlineRequested = t.gauge("rdma_probe_qp_inline_bytes_requested", "bytes",
-		"Inline data asked for of a queue pair.", "device", "qp_type", "profile")
+		"Inline data asked for of a queue pair, of every device and type"+configured, "profile")
 	m.qpInlineActual = t.gauge("rdma_probe_qp_inline_bytes_actual", "bytes",
 		"Inline data that ibv_create_qp gave.", "device", "qp_type", "profile")
 	m.qpMaxInline = t.gauge("rdma_probe_qp_max_inline_bytes", "bytes",
 		"The most inline data that a queue pair can be given, found by search because no verb tells it.", "device", "qp_type")
 	m.srqWorkRequestsRequested = t.gauge("rdma_probe_srq_work_requests_requested", "work requests",
-		"Outstanding work requests asked for of a shared receive queue.", "device", "profile")
+		"Outstanding work requests asked for of a shared receive queue, on every device"+configured, "profile")
 	m.srqWorkRequestsActual = t.gauge("rdma_probe_srq_work_requests_actual", "work requests",
 		"Outstanding work requests that ibv_create_srq wrote back.", "device", "profile")
 	m.srqWorkRequestsQueried = t.gauge("rdma_probe_srq_work_requests_queried", "work requests",
-		"Outstanding work requests that ibv_query_srq told; absent if that failed.", "device", "profile")
+		"Outstanding work requests that ibv_query_srq told; absent if it told what ibv_create_srq wrote back, or failed.", "device", "profile")
 	m.srqScatterGatherRequested = t.gauge("rdma_probe_srq_scatter_gather_entries_requested", "entries",
-		"Scatter/gather entries per work request asked for of a shared receive queue.", "device", "profile")
+		"Scatter/gather entries per work request asked for of a shared receive queue, on every device"+configured, "profile")
 	m.srqScatterGatherActual = t.gauge("rdma_probe_srq_scatter_gather_entries_actual", "entries",
 		"Scatter/gather entries per work request that ibv_create_srq wrote back.", "device", "profile")
 	m.srqScatterGatherQueried = t.gauge("rdma_probe_srq_scatter_gather_entries_queried", "entries",
-		"Scatter/gather entries per work request that ibv_query_srq told; absent if that failed.", "device", "profile")
+		"Scatter/gather entries per work request that ibv_query_srq told; absent if it told what ibv_create_srq wrote back, or failed.", "device", "profile")
+	t.of(Memory)
 	m.memoryBytes = t.gauge("rdma_probe_memory_bytes", "bytes",
 		"What one object costs the process that creates it: address space (virtual) and pinned memory (locked).", "device", "object", "profile", "kind")
 }
 
-// addSizes adds the sizes that a probe asked for and was given, and what they
-// cost.
+// configured says of the sizes that are asked for where they come from.
+const configured = ", as configured; rdma_probe_size_clamped has what the limits of a device cut down."
+
+// addAsked adds the sizes that the probes ask for.
+func addAsked(b *builder, p *state.Probe) {
+	for _, s := range p.CQs {
+		b.gauge(b.cqRequested, float64(s.Requested), s.Profile)
+	}
+	for _, s := range p.SRQs {
+		b.gauge(b.srqWorkRequestsRequested, float64(s.Requested.WorkRequests), s.Profile)
+		b.gauge(b.srqScatterGatherRequested, float64(s.Requested.ScatterGather), s.Profile)
+	}
+	for _, s := range p.QPs {
+		b.gauge(b.qpWorkRequestsRequested, float64(s.Requested.SendWorkRequests), s.Profile, "send")
+		b.gauge(b.qpWorkRequestsRequested, float64(s.Requested.RecvWorkRequests), s.Profile, "recv")
+		b.gauge(b.qpScatterGatherRequested, float64(s.Requested.SendScatterGather), s.Profile, "send")
+		b.gauge(b.qpScatterGatherRequested, float64(s.Requested.RecvScatterGather), s.Profile, "recv")
+		b.gauge(b.qpInlineRequested, float64(s.Requested.InlineBytes), s.Profile)
+	}
+}
+
+// addSizes adds the sizes that a device gave, and what they cost.
 func addSizes(b *builder, name string, p *state.Probe) {
 	for _, s := range p.CQs {
-		b.gauge(b.cqRequested, float64(s.Requested), name, s.Profile)
 		b.gauge(b.cqActual, float64(s.Actual), name, s.Profile)
 	}
 	for _, s := range p.SRQs {
-		b.gauge(b.srqWorkRequestsRequested, float64(s.Requested.WorkRequests), name, s.Profile)
 		b.gauge(b.srqWorkRequestsActual, float64(s.Actual.WorkRequests), name, s.Profile)
-		b.gauge(b.srqScatterGatherRequested, float64(s.Requested.ScatterGather), name, s.Profile)
 		b.gauge(b.srqScatterGatherActual, float64(s.Actual.ScatterGather), name, s.Profile)
-		if s.Queried != nil {
-			b.gauge(b.srqWorkRequestsQueried, float64(s.Queried.WorkRequests), name, s.Profile)
-			b.gauge(b.srqScatterGatherQueried, float64(s.Queried.ScatterGather), name, s.Profile)
+		if q := s.Queried; q != nil && q.WorkRequests != s.Actual.WorkRequests {
+			b.gauge(b.srqWorkRequestsQueried, float64(q.WorkRequests), name, s.Profile)
+		}
+		if q := s.Queried; q != nil && q.ScatterGather != s.Actual.ScatterGather {
+			b.gauge(b.srqScatterGatherQueried, float64(q.ScatterGather), name, s.Profile)
 		}
 	}
 	for _, s := range p.QPs {
-		addQP(b, b.qpWorkRequestsRequested, b.qpScatterGatherRequested, b.qpInlineRequested, name, &s, &s.Requested)
-		addQP(b, b.qpWorkRequestsActual, b.qpScatterGatherActual, b.qpInlineActual, name, &s, &s.Actual)
+		b.gauge(b.qpWorkRequestsActual, float64(s.Actual.SendWorkRequests), name, s.Type, s.Profile, "send")
+		b.gauge(b.qpWorkRequestsActual, float64(s.Actual.RecvWorkRequests), name, s.Type, s.Profile, "recv")
+		b.gauge(b.qpScatterGatherActual, float64(s.Actual.SendScatterGather), name, s.Type, s.Profile, "send")
+		b.gauge(b.qpScatterGatherActual, float64(s.Actual.RecvScatterGather), name, s.Type, s.Profile, "recv")
+		b.gauge(b.qpInlineActual, float64(s.Actual.InlineBytes), name, s.Type, s.Profile)
 	}
 	for _, s := range p.Inline {
 		b.gauge(b.qpMaxInline, float64(s.Bytes), name, s.Type)
@@ -86,12 +110,4 @@ func addSizes(b *builder, name string, p *state.Probe) {
 		b.gauge(b.memoryBytes, float64(m.Virtual), name, m.Object, m.Profile, "virtual")
 		b.gauge(b.memoryBytes, float64(m.Locked), name, m.Object, m.Profile, "locked")
 	}
-}
-
-func addQP(b *builder, workRequests, scatterGather, inline *family, name string, s *state.QPSize, c *state.QPCap) {
-	b.gauge(workRequests, float64(c.SendWorkRequests), name, s.Type, s.Profile, "send")
-	b.gauge(workRequests, float64(c.RecvWorkRequests), name, s.Type, s.Profile, "recv")
-	b.gauge(scatterGather, float64(c.SendScatterGather), name, s.Type, s.Profile, "send")
-	b.gauge(scatterGather, float64(c.RecvScatterGather), name, s.Type, s.Profile, "recv")
-	b.gauge(inline, float64(c.InlineBytes), name, s.Type, s.Profile)
 }

@@ -98,7 +98,7 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 	judgement.Once, judgement.Now = true, time.Now
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
 	judge := health.New(judgement, o.pastOnce())
-	metrics := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(s.Snapshot()) }, Light: o.when == whenIdle})
+	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {

@@ -56,6 +56,7 @@ type options struct {
 	findings  health.Config
 	web       web.Config
 
+	collectors switches
 	configFile string
 	// stateDir is where what is remembered is kept over a restart; empty for nowhere.
 	stateDir         string
@@ -129,6 +130,12 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		return nil, true, exitUsage
 	}
 	o.command = command
+	if o.collectors.on != nil {
+		if err := o.choose(); err != nil {
+			fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
+			return nil, true, exitUsage
+		}
+	}
 	return o, false, exitOK
 }
 
@@ -193,6 +200,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	app.Flag("state.dir", stateDirHelp(once)).
 		Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
+	o.collectors.add(app)
 
 	if !once {
 		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
@@ -246,14 +254,14 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	if !once {
 		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
-			Default(duration(o.schedule.Contract.Interval)).DurationVar(&o.schedule.Contract.Interval)
+			Default(duration(o.schedule.Contract.Interval)).IsSetByUser(&o.collectors.contract).DurationVar(&o.schedule.Contract.Interval)
 	}
 	app.Flag("contract.timeout", "Longest that a process of a contract run may take before it is killed; another one judges the rest.").
 		Default(duration(o.schedule.Contract.Timeout)).DurationVar(&o.schedule.Contract.Timeout)
 
 	if !once {
 		app.Flag("inventory.interval", "Time between two inventories of one device, of what the kernel tracks on it for all processes; 0 for none.").
-			Default(duration(o.schedule.Inventory.Interval)).DurationVar(&o.schedule.Inventory.Interval)
+			Default(duration(o.schedule.Inventory.Interval)).IsSetByUser(&o.collectors.inventory).DurationVar(&o.schedule.Inventory.Interval)
 	}
 	app.Flag("inventory.timeout", "Longest that an inventory may take before its process is killed; what is not looked at in four fifths of that is only counted.").
 		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
@@ -375,12 +383,12 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
 		"fail-on": 1, "format": 1, "output": 1,
 		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
-		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "web": 7, "log": 8,
+		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "collector": 7, "web": 8, "log": 9,
 	}
 	for _, f := range flags {
 		if f.Hidden {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -134,7 +135,9 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 			return judge.Past()
 		}}
 	}
-	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle, Exporter: e.self})
+	exposed := o.metrics(judged)
+	exposed.Exporter = e.self
+	c := collector.New(exposed)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
 	if err != nil {
@@ -147,7 +150,11 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if o.disableExporterMetrics {
 		handlerMetrics = prometheus.NewRegistry() // which nobody gathers
 	} else {
-		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		// What the runtime tells beyond this is for those who work on it.
+		runtimeMetrics := collectors.NewGoCollector(
+			collectors.WithGoCollectorMemStatsMetricsDisabled(), collectors.WithoutGoCollectorRuntimeMetrics(regexp.MustCompile(`.*`)),
+		)
+		own = append(own, runtimeMetrics, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	for _, m := range own {
 		if err := registry.Register(m); err != nil {
@@ -157,6 +164,9 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
 	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
+	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) {
+		return c.Only(registry, collect, exclude)
+	}
 	w.Status = func(now time.Time) *api.Status {
 		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}

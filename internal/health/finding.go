@@ -11,6 +11,8 @@ import (
 type Finding struct {
 	Kind     Kind
 	Severity Severity
+	// Harm is what it does to those who use the device.
+	Harm Harm
 	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string
 	// Message says what was found, with figures.
@@ -114,3 +116,6 @@ func Severities() []Severity {
 func bySeverity(a, b Severity) int {
 	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
 }
+
+// Harm is what a finding does to those who use the device.
+type Harm string

@@ -81,6 +81,12 @@ func (c *census) gone(thread uint32) bool {
 // count finds the largest owners of objects of a type, given how many each thread
 // created, and returns how many are those of others.
 func (c *census) count(typ string, threads map[uint32]int64) (others int64) {
+	if c.o.NoOwners {
+		for _, n := range threads {
+			others += n
+		}
+		return others
+	}
 	owned := make(map[int]int64)
 	for _, thread := range largest(threads) {
 		if pid := c.process(thread); pid != 0 {
@@ -156,7 +162,7 @@ func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
 			o.Memlock = &state.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}
 		}
 		owners = append(owners, o)
-		if o.Cgroup == "" || asked[o.Cgroup] {
+		if c.o.NoCgroups || o.Cgroup == "" || asked[o.Cgroup] {
 			continue
 		}
 		asked[o.Cgroup] = true

@@ -17,6 +17,9 @@ type Config struct {
 	MaxObjects int64 `json:"max_objects"`
 	// Owners is how many owners of each type are named.
 	Owners int `json:"owners"`
+	// NoOwners has none of them named, and NoCgroups leaves out what their cgroups use.
+	NoOwners  bool `json:"no_owners"`
+	NoCgroups bool `json:"no_cgroups"`
 	// Procfs and Cgroup are where these file systems are mounted.
 	Procfs string `json:"procfs"`
 	Cgroup string `json:"cgroup"`

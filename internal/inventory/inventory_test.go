@@ -792,3 +792,54 @@ func TestPrivate(t *testing.T) {
 		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 5},
 	}})
 }
+
+// What nobody wants to see is not looked up.
+func TestLeftOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		config         func(*inventory.Config)
+		owners, groups bool
+	}{
+		"nothing": {func(*inventory.Config) {}, true, true},
+		"cgroups": {func(c *inventory.Config) { c.NoCgroups = true }, true, false},
+		"owners":  {func(c *inventory.Config) { c.NoOwners = true }, false, false},
+	} {
+		k, p := host()
+		asked := &counting{people: p}
+		run := take(t, k, p, func(o *inventory.Options) {
+			o.People = asked
+			tc.config(&o.Config)
+		})
+		i := run.Inventory
+		if got := len(i.Owners) > 0; got != tc.owners || asked.owners > 0 != tc.owners {
+			t.Errorf("%s left out: %d owners, asked for %d times", name, len(i.Owners), asked.owners)
+		}
+		if got := len(i.Cgroups) > 0; got != tc.groups || asked.groups > 0 != tc.groups {
+			t.Errorf("%s left out: %d uses of cgroups, asked for %d times", name, len(i.Cgroups), asked.groups)
+		}
+		var qps int64
+		for _, o := range slices.Concat(i.Others, i.Ownerless, i.Untraced) {
+			if o.Type == "qp" {
+				qps += o.Objects
+			}
+		}
+		if !tc.owners && qps != 12 {
+			t.Errorf("%s left out: %d queue pairs of others, want all 12", name, qps)
+		}
+	}
+}
+
+// counting counts what is asked of people beyond whether they are children of ours.
+type counting struct {
+	*people
+	owners, groups int
+}
+
+func (c *counting) Memlock(pid int) (owner.Memlock, error) {
+	c.owners++
+	return c.people.Memlock(pid)
+}
+
+func (c *counting) RDMAController(cgroup string) ([]owner.CgroupUse, error) {
+	c.groups++
+	return c.people.RDMAController(cgroup)
+}

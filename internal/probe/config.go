@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/internal/state"
 )
 
 // Config says what to ask of a device. The zero value is not valid; start from
@@ -14,6 +15,8 @@ type Config struct {
 	CQ  CQProfiles  `json:"cq" yaml:"cq"`
 	SRQ SRQProfiles `json:"srq" yaml:"srq"`
 	QP  QPProfiles  `json:"qp" yaml:"qp"`
+	// NoMemory leaves out what an object costs the process that creates it.
+	NoMemory bool `json:"no_memory" yaml:"-"`
 	// DestroyTimeout bounds the time that a run spends on repeating refused
 	// destructions, all together.
 	DestroyTimeout time.Duration `json:"destroy_timeout" yaml:"destroy_timeout"`
@@ -29,6 +32,8 @@ type NotificationConfig struct {
 	// Vectors says on which completion vectors there may be CQs, of any run: all of them
 	// are measured.
 	Vectors session.Vectors `json:"vectors"`
+	// OneVector tells to measure on the first of these alone.
+	OneVector bool `json:"one_vector"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
@@ -166,6 +171,28 @@ func (c NotificationConfig) Validate() error {
 	check(c.Deadline >= minDeadline && c.Deadline <= maxDeadline, "deadline", c.Deadline, minDeadline, maxDeadline)
 	check(c.Budget >= minBudget && c.Budget <= maxBudget, "budget", c.Budget, minBudget, maxBudget)
 	return errors.Join(append(errs, c.Vectors.Validate())...)
+}
+
+// Asked returns the sizes that are asked for, which are the same for every device and type
+// of queue pair.
+func (c Config) Asked() state.Probe {
+	var p state.Probe
+	for _, s := range c.CQ.all() {
+		p.CQs = append(p.CQs, state.CQSize{Profile: s.name, Requested: int64(s.size.Entries)})
+	}
+	for _, s := range c.SRQ.all() {
+		p.SRQs = append(p.SRQs, state.SRQSize{Profile: s.name, Requested: state.SRQAttr{
+			WorkRequests: int64(s.size.WorkRequests), ScatterGather: int64(s.size.ScatterGather),
+		}})
+	}
+	for _, s := range c.QP.all() {
+		p.QPs = append(p.QPs, state.QPSize{Profile: s.name, Requested: state.QPCap{
+			SendWorkRequests: int64(s.size.SendWorkRequests), RecvWorkRequests: int64(s.size.RecvWorkRequests),
+			SendScatterGather: int64(s.size.SendScatterGather), RecvScatterGather: int64(s.size.RecvScatterGather),
+			InlineBytes: int64(s.size.InlineBytes),
+		}})
+	}
+	return p
 }
 
 // named is a profile with its name, which becomes a label.

@@ -50,20 +50,24 @@ func sizes[T any](t turn, object string, all []named[T]) []named[T] {
 // vectors the first way that there is, have their turn: one vector on the first port, or
 // the first vector on another port.
 func (r *run) measured(ways []*way) ([]*way, []int) {
-	if r.turn.whole {
-		return ways, r.Vectors
+	vectors := r.Vectors
+	if r.cfg.Notification.OneVector {
+		vectors = vectors[:1]
 	}
-	i := r.turn.number % (len(r.Vectors) + max(len(ways)-1, 0))
+	if r.turn.whole {
+		return ways, vectors
+	}
+	i := r.turn.number % (len(vectors) + max(len(ways)-1, 0))
 	port, vector := 0, i
-	if i >= len(r.Vectors) {
-		port, vector = i-len(r.Vectors)+1, 0
+	if i >= len(vectors) {
+		port, vector = i-len(vectors)+1, 0
 	}
 	ways = ways[min(port, len(ways)):min(port+1, len(ways))]
 	if len(ways) > 0 {
 		r.turn.port = ways[0].port
 	}
-	r.turn.vector = r.Vectors[vector]
-	return ways, r.Vectors[vector : vector+1]
+	r.turn.vector = vectors[vector]
+	return ways, vectors[vector : vector+1]
 }
 
 // modes returns how completions are awaited, in order. If not everything has its turn,

@@ -331,3 +331,31 @@ func TestFacts(t *testing.T) {
 		t.Errorf("a type that was there: %s: %+v", qp.Status, qp.Failures)
 	}
 }
+
+// What nobody wants to see is not measured.
+func TestLeftOut(t *testing.T) {
+	c := quick()
+	whole := runStill(t, simulated.Default(), "sim_ib0", c)
+	c.NoMemory, c.Notification.OneVector = true, true
+	c.Notification.Vectors.Most = 4
+	turn := 1
+	for name, r := range map[string]state.Run{
+		"everything": runStill(t, simulated.Default(), "sim_ib0", c),
+		"by turns":   runTurn(t, simulated.Default(), "sim_ib0", c, whole.Facts, &turn),
+	} {
+		memory, vectors, measured := 0, make(map[int]bool), 0
+		for _, p := range r.Probes {
+			memory += len(p.Memory)
+			for _, l := range p.Latencies {
+				vectors[l.Vector] = true
+				measured++
+			}
+		}
+		if memory != 0 || measured == 0 || len(vectors) != 1 || !vectors[0] {
+			t.Errorf("%s: memory of %d objects, %d measurements on vectors %v", name, memory, measured, vectors)
+		}
+		if r.Outcome == state.OutcomeFailed || len(r.Probes) != len(whole.Probes) {
+			t.Errorf("%s: %s with %d probes, want %d", name, r.Outcome, len(r.Probes), len(whole.Probes))
+		}
+	}
+}

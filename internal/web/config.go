@@ -36,6 +36,10 @@ type Config struct {
 	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
+	// Only returns what is asked for the metrics of a scrape that names collectors, or
+	// leaves some out, or an error that tells what is wrong with the names. Without it
+	// there are no collectors.
+	Only func(collect, exclude []string) (prometheus.Gatherer, error)
 	// Registerer takes the metrics of the handler itself.
 	Registerer prometheus.Registerer
 	// Logger is told of scrapes that failed in part or whole.
@@ -57,6 +61,11 @@ func (c Config) Validate() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Only == nil {
+		c.Only = func([]string, []string) (prometheus.Gatherer, error) {
+			return nil, errors.New("there are no collectors")
+		}
 	}
 	var errs []error
 	if c.Snapshot == nil {

@@ -62,10 +62,22 @@ func (e *exposition) make(r *http.Request) *answer {
 
 // keyOf returns what makes the answers to two requests differ.
 func keyOf(r *http.Request) string {
-	names := slices.Clone(r.URL.Query()["name[]"])
-	slices.Sort(names)
-	return fmt.Sprintf("%q %q", r.Header.Values("Accept"), slices.Compact(names))
+	key := fmt.Sprintf("%q", r.Header.Values("Accept"))
+	for _, parameter := range []string{nameParameter, collectParameter, excludeParameter} {
+		values := slices.Clone(r.URL.Query()[parameter])
+		slices.Sort(values)
+		key += fmt.Sprintf(" %q", slices.Compact(values))
+	}
+	return key
 }
+
+// The parameters of the URL that choose what is exposed: metrics, which promhttp
+// does, and collectors.
+const (
+	nameParameter    = "name[]"
+	collectParameter = "collect[]"
+	excludeParameter = "exclude[]"
+)
 
 // answer is an http.ResponseWriter that keeps what is written, compressed.
 type answer struct {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -47,12 +48,43 @@ func New(c Config) (http.Handler, error) {
 // metrics returns the handler of the metrics. What could be gathered is exposed
 // even if something could not: one broken metric must not hide the others.
 func metrics(c Config) http.Handler {
-	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
-		ErrorHandling:       promhttp.ContinueOnError,
-		Registry:            c.Registerer,
-		MaxRequestsInFlight: c.MaxRequests,
-		DisableCompression:  true, // exposition does it.
-		EnableOpenMetrics:   true,
-	})))
+	options := promhttp.HandlerOpts{
+		ErrorLog:           slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
+		ErrorHandling:      promhttp.ContinueOnError,
+		Registry:           c.Registerer,
+		DisableCompression: true, // exposition does it.
+		EnableOpenMetrics:  true,
+	}
+	whole := promhttp.HandlerFor(c.Gatherer, options)
+	chosen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		collect, exclude := r.URL.Query()[collectParameter], r.URL.Query()[excludeParameter]
+		if len(collect)+len(exclude) == 0 {
+			whole.ServeHTTP(w, r)
+			return
+		}
+		gatherer, err := c.Only(collect, exclude)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		promhttp.HandlerFor(gatherer, options).ServeHTTP(w, r)
+	})
+	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(atMost(c.MaxRequests, chosen)))
+}
+
+// atMost turns away requests beyond so many at the same time; 0 is no limit.
+func atMost(requests int, handler http.Handler) http.Handler {
+	if requests == 0 {
+		return handler
+	}
+	places := make(chan struct{}, requests)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			handler.ServeHTTP(w, r)
+		default:
+			http.Error(w, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", requests), http.StatusServiceUnavailable)
+		}
+	})
 }

@@ -5,10 +5,12 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -345,4 +347,49 @@ func unzip(t *testing.T, w *httptest.ResponseRecorder) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// A scrape can ask for some collectors, beside metrics by name. What is wrong with the
+// names is told in one line, and takes no other scrape's place.
+func TestCollectors(t *testing.T) {
+	t.Parallel()
+	c := config(nil)
+	c.Only = func(collect, exclude []string) (prometheus.Gatherer, error) {
+		if slices.Contains(collect, "x") {
+			return nil, fmt.Errorf("there is no collector %q, but a, b", "x")
+		}
+		registry := prometheus.NewRegistry()
+		for name, list := range map[string][]string{"collect": collect, "exclude": exclude} {
+			for _, part := range list {
+				registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name + "_" + part, Help: "A part."}))
+			}
+		}
+		return registry, nil
+	}
+	h := handler(t, c)
+	for query, want := range map[string][]string{
+		"":                             {"rdma_devices 0"},
+		"?name[]=rdma_devices":         {"rdma_devices 0"},
+		"?collect[]=a":                 {"collect_a 0"},
+		"?collect%5B%5D=a&collect[]=b": {"collect_a 0", "collect_b 0"},
+		"?exclude[]=a":                 {"exclude_a 0"},
+		"?collect[]=a&collect[]=b&name[]=collect_a": {"collect_a 0"},
+	} {
+		w := get(h, "GET", "/metrics"+query)
+		var got []string
+		for line := range strings.Lines(w.Body.String()) {
+			if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "promhttp") {
+				got = append(got, strings.TrimSpace(line))
+			}
+		}
+		if w.Code != 200 || !slices.Equal(got, want) {
+			t.Errorf("%s: got %d: %q, want %q", query, w.Code, got, want)
+		}
+	}
+	for _, h := range []http.Handler{h, handler(t, config(nil))} {
+		w := get(h, "GET", "/metrics?collect[]=x&collect[]=a")
+		if w.Code != 400 || strings.Count(w.Body.String(), "\n") != 1 || !strings.Contains(w.Body.String(), "no collector") {
+			t.Errorf("of a collector that there is not: got %d: %q", w.Code, w.Body)
+		}
+	}
 }

@@ -23,7 +23,7 @@ func TestVectors(t *testing.T) {
 			e := start(t, "--provider=simulated", "--device.include=sim_ib0", "--notification.samples=5", tc.flag, "--probe.interval=100ms")
 			e.ready(t)
 			running.Eventually(t, "three runs", func() bool { return e.counts(t).runs("sim_ib0", "ok") >= 3 })
-			got := e.scrape(t).values("rdma_notification_vector_latency_seconds_count", "comp_vector", "device", "sim_ib0")
+			got := e.scrape(t).values("rdma_notification_vector_latency_seconds", "comp_vector", "device", "sim_ib0")
 			slices.Sort(got)
 			if !slices.Equal(got, tc.want) {
 				t.Errorf("vectors %q were measured, want %q", got, tc.want)

@@ -28,13 +28,11 @@ func (e *exporter) inventoried(t *testing.T, devices ...string) metrics {
 // Others, of what its probes find, are left out.
 func (m metrics) found(device string) []string {
 	kinds := []string{}
-	for _, s := range m.all("rdma_findings", "device", device) {
+	for _, s := range m.all("rdma_finding_first_seen_timestamp_seconds", "device", device) {
 		switch kind := health.Kind(s.labels["finding"]); kind {
 		case health.FindingNearLimit, health.FindingCgroupNearLimit, health.FindingMemlock, health.FindingOrphaned, health.FindingLeaked,
 			health.FindingQPError, health.FindingCQUnfillable, health.FindingIncomplete, health.FindingPIDsInvisible:
-			if s.value > 0 {
-				kinds = append(kinds, string(kind))
-			}
+			kinds = append(kinds, string(kind))
 		}
 	}
 	slices.Sort(kinds)
@@ -67,7 +65,8 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s has the findings %q", device, found)
 		}
 	}
-	m.want(t, 1026, "rdma_resource_owner_objects", "device", "sim_ib0", "type", "qp", "pid", "30411", "comm", "python3",
+	// Two processes of the same pod.
+	m.want(t, 2050, "rdma_resource_owner_objects", "device", "sim_ib0", "type", "qp", "comm", "python3",
 		"pod_uid", "7e41b9a8-03cd-4d5f-8a16-c2f9e0d7b354")
 	m.want(t, 10, "rdma_resource_queue_pairs", "device", "sim_siw0", "qp_type", "rc", "state", "rts")
 }
@@ -93,7 +92,7 @@ func TestResourceTrouble(t *testing.T) {
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
 		"--config.file="+running.File(t, "config.yaml", "findings: {orphan_age: 1ms}"),
 		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=2s", "--probe.max-backoff=2s", "--probe.concurrency=4",
-		"--inventory.interval=1s", "--inventory.timeout=5s")
+		"--inventory.interval=1s", "--inventory.timeout=5s", "--collector.cgroups")
 	var devices []string
 	for line := range strings.Lines(profile) {
 		if rest, ok := strings.CutPrefix(line, "  - {name: "); ok {
@@ -109,7 +108,7 @@ func TestResourceTrouble(t *testing.T) {
 		return []string{kind}
 	}
 	running.Eventually(t, "each device has been found out", func() bool {
-		m := e.scrape(t, "rdma_findings")
+		m := e.scrape(t, "rdma_findings", "rdma_finding_first_seen_timestamp_seconds")
 		return !slices.ContainsFunc(devices, func(device string) bool {
 			return len(m.all("rdma_findings", "device", device)) == 0 || !slices.Equal(m.found(device), wanted(device))
 		})

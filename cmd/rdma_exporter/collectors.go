@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/supervisor"
+)
+
+// switches are the flags that switch collectors on and off.
+type switches struct {
+	on map[string]*bool
+	// contract and inventory tell that the interval was given for what can be off.
+	contract, inventory bool
+}
+
+// add adds the flags.
+func (c *switches) add(app *kingpin.Application) {
+	c.on = make(map[string]*bool)
+	for _, p := range collector.Parts() {
+		c.on[p.Name] = app.Flag("collector."+p.Name, fmt.Sprintf("Collector %s (%s by default): %s.", p.Name, onOff(p.On), p.Help)).
+			Default(fmt.Sprint(p.On)).Bool()
+	}
+}
+
+// choice returns which collectors are on.
+func (c *switches) choice() collector.Choice {
+	choice := make(collector.Choice)
+	for name, on := range c.on {
+		choice[name] = *on
+	}
+	return choice
+}
+
+// choose leaves out what nobody would see, where it costs: what is off is not measured
+// either.
+func (o *options) choose() error {
+	on := o.collectors.choice()
+	var errs []error
+	off := func(name, flag string, given bool, schedule *supervisor.Schedule) {
+		if on[name] {
+			return
+		}
+		if given && schedule.Interval != 0 {
+			errs = append(errs, fmt.Errorf("--%s has no use with --no-collector.%s: leave one of them out", flag, name))
+		}
+		schedule.Interval = 0
+	}
+	off(collector.Contracts, "contract.interval", o.collectors.contract, &o.schedule.Contract)
+	off(collector.Inventory, "inventory.interval", o.collectors.inventory, &o.schedule.Inventory)
+	if !on[collector.Latency] {
+		o.probe.Notification.Samples = 0
+	}
+	o.probe.Notification.OneVector = !on[collector.Vectors]
+	o.probe.NoMemory = !on[collector.Memory]
+	o.inventory.NoOwners, o.inventory.NoCgroups = !on[collector.Owners], !on[collector.Cgroups]
+	return errors.Join(errs...)
+}
+
+// metrics is what the flags say of the metrics of the devices of a host.
+func (o *options) metrics(host func() *health.Host) collector.Options {
+	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked(), Light: o.when == whenIdle}
+}
+
+// onOff says whether something is on.
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

@@ -1,0 +1,88 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The collectors: parts of the metrics that can be switched on and off, by flags of
+// their names.
+const (
+	Sizes          = "sizes"
+	Memory         = "memory"
+	Limits         = "limits"
+	Verbs          = "verbs"
+	VerbHistograms = "verbs.histograms"
+	Latency        = "latency"
+	Vectors        = "vectors"
+	Contracts      = "contracts"
+	Inventory      = "inventory"
+	Owners         = "owners"
+	OwnersPID      = "owners.pid"
+	Cgroups        = "cgroups"
+)
+
+// Part is a collector, as people choose it.
+type Part struct {
+	Name string
+	// Help says what it has, as the end of a sentence.
+	Help string
+	// On tells whether it is on unless a flag says otherwise.
+	On bool
+}
+
+// Parts returns every collector.
+func Parts() []Part {
+	return []Part{
+		{Sizes, "sizes that objects were asked for and given", true},
+		{Memory, "memory that an object costs the process that creates it", false},
+		{Limits, "limits that a device tells", false},
+		{Verbs, "time that control verbs take, and errors of all verbs", true},
+		{VerbHistograms, "distribution of the time that each verb takes", false},
+		{Latency, "notification and completion latency, and events that went wrong", true},
+		{Vectors, "notification latency of each completion vector", true},
+		{Contracts, "how devices keep the contracts of the manual", true},
+		{Inventory, "objects that the kernel tracks on a device", true},
+		{Owners, "owners of these objects, and the memory that they hold in place", true},
+		{OwnersPID, "label pid of owners: one series for each process", false},
+		{Cgroups, "what the RDMA controller counts and allows", false},
+	}
+}
+
+// Choice tells of each collector whether it is on.
+type Choice map[string]bool
+
+// Defaults returns which collectors are on unless a flag says otherwise.
+func Defaults() Choice {
+	c := make(Choice)
+	for _, p := range Parts() {
+		c[p.Name] = p.On
+	}
+	return c
+}
+
+// of returns the collectors that a scrape asks for, of those that are on: those that it
+// names, or all but those that it leaves out.
+func (c Choice) of(collect, exclude []string) (Choice, error) {
+	if len(collect) > 0 && len(exclude) > 0 {
+		return nil, errors.New("use collect[] or exclude[], not both")
+	}
+	chosen := maps.Clone(c)
+	if len(collect) > 0 {
+		clear(chosen)
+	}
+	for _, name := range slices.Concat(collect, exclude) {
+		on, ok := c[name]
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("there is no collector %q, but %s", name, strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+		case !on && len(collect) > 0:
+			return nil, fmt.Errorf("the collector %s is off: start the exporter with --collector.%s", name, name)
+		}
+		chosen[name] = len(collect) > 0
+	}
+	return chosen, nil
+}

@@ -1,0 +1,78 @@
+package collector_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"rdma_exporter/collector"
+)
+
+// A scrape gets what is always there and the collectors that it asks for.
+func TestOnly(t *testing.T) {
+	t.Parallel()
+	c := adapter().leanly().collector()
+	other := prometheus.NewRegistry()
+	other.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "go_threads", Help: "Threads."}))
+	const core, cq, limit, vector, verdicts = "rdma_device_info", "rdma_probe_cq_entries_actual", "rdma_device_limit", "rdma_notification_vector_latency_seconds", "rdma_contract_verdicts"
+	for _, tc := range []struct {
+		collect, exclude []string
+		want             []string
+		problem          string
+	}{
+		{nil, nil, []string{core, cq, vector, verdicts}, ""},
+		{[]string{"sizes"}, nil, []string{core, cq}, ""},
+		{[]string{"vectors", "sizes", "vectors"}, nil, []string{core, cq, vector}, ""},
+		{nil, []string{"sizes", "contracts"}, []string{core, vector}, ""},
+		{nil, []string{"limits"}, []string{core, cq, vector, verdicts}, ""},
+		{[]string{"sizes"}, []string{"vectors"}, nil, "not both"},
+		{[]string{"limits"}, nil, nil, "--collector.limits"},
+		{[]string{"sizes", "size\n"}, nil, nil, "cgroups, contracts, inventory, latency, limits, memory, owners, owners.pid, sizes, vectors, verbs, verbs.histograms"},
+		{nil, []string{"x"}, nil, `"x"`},
+	} {
+		gatherer, err := c.Only(other, tc.collect, tc.exclude)
+		if tc.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.problem) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("collect %q, exclude %q: %v", tc.collect, tc.exclude, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := expose(t, gatherer)
+		for _, name := range []string{core, cq, limit, vector, verdicts} {
+			if has := strings.Contains(got, "\n"+name+"{"); has != slices.Contains(tc.want, name) {
+				t.Errorf("collect %q, exclude %q: %s is there: %t", tc.collect, tc.exclude, name, has)
+			}
+		}
+		if !strings.Contains(got, "go_threads 0") {
+			t.Errorf("collect %q, exclude %q: without the exporter's own", tc.collect, tc.exclude)
+		}
+	}
+}
+
+// What is off is neither exposed nor counted.
+func TestOff(t *testing.T) {
+	t.Parallel()
+	for _, p := range collector.Parts() {
+		s := adapter()
+		s.on = collector.Everything()
+		before := values(t, s.collector())
+		s.on[p.Name] = false
+		after := values(t, s.collector())
+		if p.Name == collector.OwnersPID || p.Name == collector.Cgroups || p.Name == collector.Owners {
+			continue // Nobody owns anything.
+		}
+		if len(after) >= len(before) {
+			t.Errorf("%s makes no series", p.Name)
+		}
+		for series := range after {
+			if _, ok := before[series]; !ok {
+				t.Errorf("%s is there without %s alone", series, p.Name)
+			}
+		}
+	}
+}
