@@ -203,6 +203,7 @@ func TestRecordingRules(t *testing.T) {
 // TestAlerts makes sure that each alert has what it needs to be understood.
 func TestAlerts(t *testing.T) {
 	name := regexp.MustCompile(`^RDMA([A-Z][a-z]+)+$`)
+	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-(instance|device)=\{\{ \$labels\.(instance|device) \| urlquery \}\})*$`)
 	seen := make(map[string]bool)
 	for _, r := range rules(t, alertsFile) {
 		if !name.MatchString(r.Alert) || seen[r.Alert] {
@@ -216,11 +217,14 @@ func TestAlerts(t *testing.T) {
 		if len(r.Labels) != 1 || !slices.Contains(severities, r.Labels["severity"]) {
 			t.Errorf("%s: the labels are %v; want severity alone, one of %q", r.Alert, r.Labels, severities)
 		}
-		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"description", "runbook_url", "summary"}) {
+		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"dashboard_url", "description", "runbook_url", "summary"}) {
 			t.Errorf("%s has the annotations %q", r.Alert, got)
 		}
 		if got, want := r.Annotations["runbook_url"], "docs/alerts.md#"+strings.ToLower(r.Alert); got != want {
 			t.Errorf("%s: the runbook is %q, want %q", r.Alert, got, want)
+		}
+		if got := r.Annotations["dashboard_url"]; !dashboard.MatchString(got) {
+			t.Errorf("%s: the dashboard is %q, want one that matches %v", r.Alert, got, dashboard)
 		}
 		for _, text := range []string{r.Annotations["summary"], r.Annotations["description"]} {
 			if text == "" || strings.Contains(text, "\n") {
@@ -297,15 +301,19 @@ func TestAlertTests(t *testing.T) {
 	}
 }
 
-// needed returns the metrics of the exporter that an expression comes down to.
+// needed returns the metrics of the exporter that an expression comes down to. One that
+// is recorded may hand on what it told before.
 func needed(expression string, recorded map[string]string) []string {
 	var names []string
 	for _, name := range parse(expression).metrics() {
-		if e, ok := recorded[name]; ok {
-			names = append(names, needed(e, recorded)...)
-		} else {
+		e, ok := recorded[name]
+		if !ok {
 			names = append(names, name)
+			continue
 		}
+		others := maps.Clone(recorded)
+		others[name] = ""
+		names = append(names, needed(e, others)...)
 	}
 	return names
 }
