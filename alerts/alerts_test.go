@@ -14,11 +14,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rdma_exporter/dashboards"
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
 const (
 	recordingFile = "recording.yaml"
+	nativeFile    = "native/recording.yaml"
 	alertsFile    = "alerts.yaml"
 )
 
@@ -146,6 +149,20 @@ func TestPromtool(t *testing.T) {
 	for _, path := range testFiles(t) {
 		run(path, "test", "rules", path)
 	}
+	promtool = running.FindNativePrometheus(t, "promtool")
+	run("native rules", "check", "rules", "--lint=all", "--lint-fatal", nativeFile, alertsFile)
+	run("native histograms", "test", "rules", "native/testdata/recording.yaml")
+}
+
+// TestNative compares the rules for native histograms with what follows from the others.
+func TestNative(t *testing.T) {
+	const head = "# Written from ../recording.yaml by go test ./alerts -update, for a Prometheus that keeps\n" +
+		"# native histograms. It takes the place of that file.\n#\n"
+	native := dashboards.NativeExpression(string(read(t, recordingFile)))
+	if !strings.Contains(native, "(rate(rdma_notification_latency_seconds[5m]))") || strings.Contains(native, "_bucket") {
+		t.Error("there is a classic histogram left, or no native one")
+	}
+	golden.Check(t, nativeFile, head+native)
 }
 
 // TestGroups makes sure that the groups can be told from those of others, and that the

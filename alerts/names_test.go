@@ -117,7 +117,7 @@ func TestParse(t *testing.T) {
 // included.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| ([a-z]+)[^|]*\\|([^|]*)\\|")
+	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\|([^|]*)\\|")
 	name := regexp.MustCompile("`([a-z_]+)`")
 	target := []string{"job", "instance"}
 	all := map[string][]string{"up": target, processStart: target}
