@@ -13,6 +13,9 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath -timeout=60m
 bin := .cache/bin
 exporter := $(bin)/rdma_exporter
 promtool := .cache/prometheus
+# One that has native histograms, which that of Debian 12 and 13 lacks or only tries out.
+native_prometheus := .cache/prometheus-native
+native_suite := forky
 vm := '$(CURDIR)/test/vm/run' --timeout 3900
 port ?= 10879
 
@@ -31,10 +34,10 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 	-X $(info).Revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
 	-X $(info).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
 
-# What the tests find: the built binary, the program that it is measured against,
-# one that holds objects, the library that makes verbs fail, and promtool.
+# What the tests find: the built binary, the program that it is measured against, one
+# that holds objects, the library that makes verbs fail, promtool, and a newer one.
 test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
-	RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
+	RDMA_NATIVE_PROMETHEUS='$(CURDIR)/$(native_prometheus)/usr/bin' RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
 help: ## Show this list
@@ -67,6 +70,7 @@ test: test-unit test-fuzz test-browser test-deploy test-vm ## Run the tests, tho
 test-tools: build
 	@tools/packages xz-utils
 	@tools/unpack prometheus $(promtool)
+	@tools/unpack --suite=$(native_suite) prometheus promtool $(native_prometheus)
 
 .PHONY: test-unit
 test-unit: test-tools ## Run the tests that need no RDMA device, save those that take long
@@ -172,6 +176,14 @@ chart: $(helm) ## Package the Helm chart, with rules and dashboards, into .cache
 $(helm):
 	@mkdir -p $(bin)
 	cd deploy/check && go build -o '$(CURDIR)/$@' helm.sh/helm/v3/cmd/helm
+
+runbooks :=
+grafana :=
+native := no
+rules := .cache/rules
+.PHONY: rules
+rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runbooks=URL/ grafana=URL/ job=NAME native=yes)
+	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)' $(native)
 
 .PHONY: image
 image: ## Build the container image without a registry, into .cache/image (as root)
@@ -315,7 +327,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./internal/health ./collector ./dashboards ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
+	$(test_env) go test ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
 	$(test_env) go test -tags scale ./test/scale -update
 
 $(bin)/golangci-lint: Makefile

@@ -14,11 +14,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"rdma_exporter/dashboards"
+	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
 const (
 	recordingFile = "recording.yaml"
+	nativeFile    = "native/recording.yaml"
 	alertsFile    = "alerts.yaml"
 )
 
@@ -146,6 +149,20 @@ func TestPromtool(t *testing.T) {
 	for _, path := range testFiles(t) {
 		run(path, "test", "rules", path)
 	}
+	promtool = running.FindNativePrometheus(t, "promtool")
+	run("native rules", "check", "rules", "--lint=all", "--lint-fatal", nativeFile, alertsFile)
+	run("native histograms", "test", "rules", "native/testdata/recording.yaml")
+}
+
+// TestNative compares the rules for native histograms with what follows from the others.
+func TestNative(t *testing.T) {
+	const head = "# Written from ../recording.yaml by go test ./alerts -update, for a Prometheus that keeps\n" +
+		"# native histograms. It takes the place of that file.\n#\n"
+	native := dashboards.NativeExpression(string(read(t, recordingFile)))
+	if !strings.Contains(native, "(rate(rdma_notification_latency_seconds[5m]))") || strings.Contains(native, "_bucket") {
+		t.Error("there is a classic histogram left, or no native one")
+	}
+	golden.Check(t, nativeFile, head+native)
 }
 
 // TestGroups makes sure that the groups can be told from those of others, and that the
@@ -203,6 +220,7 @@ func TestRecordingRules(t *testing.T) {
 // TestAlerts makes sure that each alert has what it needs to be understood.
 func TestAlerts(t *testing.T) {
 	name := regexp.MustCompile(`^RDMA([A-Z][a-z]+)+$`)
+	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-(instance|device)=\{\{ \$labels\.(instance|device) \| urlquery \}\})*$`)
 	seen := make(map[string]bool)
 	for _, r := range rules(t, alertsFile) {
 		if !name.MatchString(r.Alert) || seen[r.Alert] {
@@ -216,11 +234,14 @@ func TestAlerts(t *testing.T) {
 		if len(r.Labels) != 1 || !slices.Contains(severities, r.Labels["severity"]) {
 			t.Errorf("%s: the labels are %v; want severity alone, one of %q", r.Alert, r.Labels, severities)
 		}
-		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"description", "runbook_url", "summary"}) {
+		if got := slices.Sorted(maps.Keys(r.Annotations)); !slices.Equal(got, []string{"dashboard_url", "description", "runbook_url", "summary"}) {
 			t.Errorf("%s has the annotations %q", r.Alert, got)
 		}
 		if got, want := r.Annotations["runbook_url"], "docs/alerts.md#"+strings.ToLower(r.Alert); got != want {
 			t.Errorf("%s: the runbook is %q, want %q", r.Alert, got, want)
+		}
+		if got := r.Annotations["dashboard_url"]; !dashboard.MatchString(got) {
+			t.Errorf("%s: the dashboard is %q, want one that matches %v", r.Alert, got, dashboard)
 		}
 		for _, text := range []string{r.Annotations["summary"], r.Annotations["description"]} {
 			if text == "" || strings.Contains(text, "\n") {
@@ -297,15 +318,19 @@ func TestAlertTests(t *testing.T) {
 	}
 }
 
-// needed returns the metrics of the exporter that an expression comes down to.
+// needed returns the metrics of the exporter that an expression comes down to. One that
+// is recorded may hand on what it told before.
 func needed(expression string, recorded map[string]string) []string {
 	var names []string
 	for _, name := range parse(expression).metrics() {
-		if e, ok := recorded[name]; ok {
-			names = append(names, needed(e, recorded)...)
-		} else {
+		e, ok := recorded[name]
+		if !ok {
 			names = append(names, name)
+			continue
 		}
+		others := maps.Clone(recorded)
+		others[name] = ""
+		names = append(names, needed(e, others)...)
 	}
 	return names
 }

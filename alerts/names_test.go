@@ -117,7 +117,7 @@ func TestParse(t *testing.T) {
 // included.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
-	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| ([a-z]+)[^|]*\\|([^|]*)\\|")
+	row := regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\|([^|]*)\\|")
 	name := regexp.MustCompile("`([a-z_]+)`")
 	target := []string{"job", "instance"}
 	all := map[string][]string{"up": target, processStart: target}
@@ -177,9 +177,9 @@ func TestNames(t *testing.T) {
 		}
 	}
 	words := []string{
-		"absent", "and", "bool", "changes", "count", "count_over_time", "histogram_quantile", "increase",
-		"last_over_time", "max", "max_over_time", "min", "min_over_time", "offset", "or", "predict_linear", "quantile", "quantile_over_time", "rate",
-		"sum", "time", "topk", "unless",
+		"absent", "and", "bool", "changes", "clamp_max", "clamp_min", "count", "count_over_time", "group", "histogram_quantile", "increase",
+		"label_replace", "last_over_time", "max", "max_over_time", "min_over_time", "or", "offset", "predict_linear", "quantile", "quantile_over_time", "rate",
+		"resets", "sum", "time", "timestamp", "topk", "unless",
 	}
 	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"(rdma_[a-z_]+\{[^}]*\}[^"]*)"`)
 	for _, r := range all {

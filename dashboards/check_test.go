@@ -162,7 +162,7 @@ func (c *checker) head() {
 		}
 	}
 	pastUnless := regexp.MustCompile(`unless .*offset`)
-	known := regexp.MustCompile(`up\{[^}]*\} offset \$__rate_interval == 1`)
+	known := regexp.MustCompile(`up\{[^}]*\} offset \$__rate_interval == 1|and on \([^)]*\) [^{]*rdma_contract_verdicts\{[^}]*\} offset \$__rate_interval`)
 	for _, a := range d.Annotations.List {
 		if pastUnless.MatchString(a.Expr) && !known.MatchString(a.Expr) {
 			c.problem("annotation %q marks what was not known before", a.Name)

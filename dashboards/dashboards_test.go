@@ -13,23 +13,48 @@ import (
 
 // TestFiles compares the JSON files with what is declared.
 func TestFiles(t *testing.T) {
-	var want []string
-	for _, d := range dashboards.All() {
-		path := d.UID + ".json"
-		want = append(want, path)
-		declared, err := d.JSON()
+	for folder, all := range map[string][]dashboards.Dashboard{".": dashboards.All(), "native": dashboards.Native()} {
+		var want []string
+		for _, d := range all {
+			path := filepath.Join(folder, d.UID+".json")
+			want = append(want, path)
+			declared, err := d.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Check(t, path, declared)
+		}
+		files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden.Check(t, path, declared)
+		slices.Sort(want)
+		if !slices.Equal(files, want) {
+			t.Errorf("there are the files %q, declared are %q", files, want)
+		}
 	}
-	files, err := filepath.Glob("*.json")
-	if err != nil {
-		t.Fatal(err)
+}
+
+// TestNative makes sure that no classic histogram is left in the dashboards for native ones.
+func TestNative(t *testing.T) {
+	all := dashboards.Native()
+	if len(all) != 1 || all[0].UID != "rdma-device" {
+		t.Fatalf("%d dashboards are others, want that of the device", len(all))
 	}
-	slices.Sort(want)
-	if !slices.Equal(files, want) {
-		t.Errorf("there are the files %q, declared are %q", files, want)
+	for _, e := range expressions(all[0]) {
+		if regexp.MustCompile(`_bucket\b|\ble\b`).MatchString(e.expr) {
+			t.Errorf("%s: %s", e.place, e.expr)
+		}
+	}
+	for classic, native := range map[string]string{
+		`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{a="b"}[5m])))`: `histogram_quantile(0.99, sum by (path) (rate(rdma_notification_latency_seconds{a="b"}[5m])))`,
+		`sum by (le) (increase(rdma_notification_latency_seconds_bucket[5m]))`:                                    `sum(increase(rdma_notification_latency_seconds[5m]))`,
+		`sum by (path) (rate(rdma_notification_latency_seconds_sum{a="b"}[5m]))`:                                  `sum by (path) (histogram_sum(rate(rdma_notification_latency_seconds{a="b"}[5m])))`,
+		`rate(rdma_completion_latency_seconds_sum[5m])`:                                                           `rate(rdma_completion_latency_seconds_sum[5m])`,
+	} {
+		if got := dashboards.NativeExpression(classic); got != native {
+			t.Errorf("%s\nis\n%s, want\n%s", classic, got, native)
+		}
 	}
 }
 
@@ -132,22 +157,22 @@ func TestFaultsAreFound(t *testing.T) {
 		"overlap":          {func(d *dashboards.Dashboard) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
 		"unknown metric":   {expr(`rdma_port_states{` + device + `}`), "unknown metric rdma_port_states"},
 		"no such suffix":   {expr(`rdma_port_state_bucket{` + device + `}`), "unknown metric rdma_port_state_bucket"},
-		"unknown matcher":  {expr(`rdma_port_state{` + device + `,verb="x"}`), "has no label verb"},
-		"unknown grouping": {expr(`sum by (verb) (rdma_port_state{` + device + `})`), "nothing has the label verb"},
+		"unknown matcher":  {expr(`rdma_port_state_id{` + device + `,verb="x"}`), "has no label verb"},
+		"unknown grouping": {expr(`sum by (verb) (rdma_port_state_id{` + device + `})`), "nothing has the label verb"},
 		"unknown legend":   {func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
 		"unknown column": {func(d *dashboards.Dashboard) {
-			first(d, "table").Targets[0].Expr = `rdma_port_state{` + device + `}`
+			first(d, "table").Targets[0].Expr = `rdma_port_state_id{` + device + `}`
 		}, "column provider"},
-		"no job":              {expr(`rdma_port_state{instance="$instance",device="$device"}`), "is not selected by job"},
-		"no instance":         {expr(`rdma_port_state{job="$job",device="$device"}`), "is not selected by instance"},
-		"no device":           {expr(`rdma_port_state{job="$job",instance="$instance"}`), "is not selected by device"},
-		"no selector":         {expr(`sum(rdma_port_state)`), "is not selected by job"},
-		"single with a regex": {expr(`rdma_port_state{job="$job",instance=~"$instance",device="$device"}`), "instance=~"},
+		"no job":              {expr(`rdma_port_state_id{instance="$instance",device="$device"}`), "is not selected by job"},
+		"no instance":         {expr(`rdma_port_state_id{job="$job",device="$device"}`), "is not selected by instance"},
+		"no device":           {expr(`rdma_port_state_id{job="$job",instance="$instance"}`), "is not selected by device"},
+		"no selector":         {expr(`sum(rdma_port_state_id)`), "is not selected by job"},
+		"single with a regex": {expr(`rdma_port_state_id{job="$job",instance=~"$instance",device="$device"}`), "instance=~"},
 		"fixed window":        {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[5m]))`), "rate over 5m"},
 		"interval as window":  {expr(`sum(rate(rdma_probe_runs_total{` + device + `}[$__interval]))`), "rate over $__interval"},
-		"no such variable":    {expr(`sum(rdma_port_state{` + device + `,port="$port"})`), "variable port"},
-		"join across hosts":   {expr(`rdma_port_state{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
-		"join of targets":     {expr(`rdma_port_state{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
+		"no such variable":    {expr(`sum(rdma_port_state_id{` + device + `,port="$port"})`), "variable port"},
+		"join across hosts":   {expr(`rdma_port_state_id{` + device + `} * on (device) group_left () rdma_device_completion_vectors{` + device + `}`), "joins without job"},
+		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
 		"rounded up":          {expr(`ceil(sum(increase(rdma_probe_runs_total{` + device + `}[$__range])))`), "one event would be two"},
 		"well if not known":   {expr(`sum(rdma_probe_stuck{` + device + `}) or vector(0)`), "where nothing is known"},
 		"colour of nothing":   {func(d *dashboards.Dashboard) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
@@ -158,7 +183,7 @@ func TestFaultsAreFound(t *testing.T) {
 		},
 		"a fleet over time": {func(d *dashboards.Dashboard) {
 			*d = dashboards.All()[0]
-			first(d, "timeseries").Targets[0].Expr = `sum(rdma_findings{job=~"$job",instance=~"$instance",device=~"$device"})`
+			first(d, "timeseries").Targets[0].Expr = `sum(rdma_finding_first_seen_timestamp_seconds{job=~"$job",instance=~"$instance",device=~"$device"})`
 		}, "needs a recording rule"},
 		"restart as news": {func(d *dashboards.Dashboard) {
 			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`

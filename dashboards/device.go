@@ -29,11 +29,16 @@ const (
 	// that of its pod, there are two.
 	failing = `(` + lastRun + ` > bool (max by (@id) (rdma_probe_last_success_timestamp_seconds{@device}) or 0 * ` + lastRun + `))`
 	lastRun = `max by (@id) (rdma_probe_last_run_timestamp_seconds{@device})`
-	// eachVerdict and eachFinding are what each device is said to do wrong, and
-	// unexpected what of the contracts its driver is not known for.
-	eachVerdict = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
-	unexpected  = `max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"})`
-	eachFinding = `max by (@id, finding, severity) (rdma_findings{@device})`
+	// eachVerdict are the contracts that each device did not keep at some time,
+	// unexpected those of them that its driver is not known for, and eachJudgement how
+	// many there are of each verdict. eachFinding is how many findings there are of each
+	// severity, without those that are accepted.
+	eachVerdict   = `max by (@id, contract, severity) (rdma_contract_violated{@device})`
+	unexpected    = `max by (@id, contract, severity) (rdma_contract_violated{@device,known!="true"})`
+	eachJudgement = `max by (@id, verdict) (rdma_contract_verdicts{@device})`
+	eachFinding   = `max by (@id, severity) (rdma_findings{@device,accepted="false"})`
+	// needsCollector ends the description of a panel that is empty by default.
+	needsCollector = " Needs --collector.%s, which is off by default."
 )
 
 // tile is the size of a stat in the first row.
@@ -63,17 +68,17 @@ func deviceState() []Panel {
 		stat(about{
 			tile(), "Ports",
 			"Whether each port is active. Without an active port only flushed completions can be measured.",
-			count, falling(0.5, 1),
-		}, texts(text{1, "active", good}, text{0, "not active", critical}),
-			query{`max by (port) (rdma_port_state{@device,state="active"})`, "port {{port}}"}),
-		bySeverity(about{
-			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that the device breaks, without what its driver is known for. Critical: a program hangs or loses data; warning: a size or state is told wrongly; info: the device allows more than the manual.",
 			count, plain(),
-		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
+		}, portStates(),
+			query{portState, "port {{port}}"}),
+		bySeverity(about{
+			tile(), "Contracts",
+			"How many contracts of the libibverbs manual the device keeps, violates, violates as is known of its driver, and how many could not be judged.",
+			count, plain(),
+		}, query{`sum by (verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
 		bySeverity(about{
 			tile(), "Findings",
-			"Findings of the inventory about this device. Critical: something fails already or is about to.",
+			"Findings about this device, without those that are accepted. Critical: something fails already or is about to.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 		stat(about{
@@ -86,7 +91,7 @@ func deviceState() []Panel {
 			"99 of 100 events of completions come within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with its like.",
 			seconds, plain(),
 		}, nil, query{
-			`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{@device,mode="any"}[$__rate_interval]))) >= 0`,
+			`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))) >= 0`,
 			"{{path}}",
 		}),
 		table(about{
@@ -118,7 +123,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 10},
 			"Contracts",
-			"Each contract of the libibverbs manual: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold. docs/contracts.md says what each means and what to do.",
+			"Contracts of the libibverbs manual that the device does not keep, or did not: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold again. One that it always kept since the exporter started is in no row. docs/contracts.md says what each means and what to do.",
 			count, plain(),
 		}, "verdict", []column{
 			{field: "contract", title: "contract"},
@@ -126,19 +131,21 @@ func deviceTrouble() []Panel {
 			{field: "reason", title: "reason", width: 150},
 			{
 				field: "A", title: "verdict", width: 100,
-				mappings: texts(text{3, "violated", critical}, text{2, "skipped", unknown}, text{1, "known", neutral}, text{0, "holds", good}),
+				mappings: texts(text{3, "violated", critical}, text{2, "skipped", unknown}, text{1, "known", neutral}, text{0, "holds again", good}),
 			},
 		}, query{`3 * max by (contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (contract, reason) (rdma_contract_skipped{@device})`, ""}),
 		table(about{
 			at{7, 10},
 			"Findings",
-			"What the inventory found. No rows: nothing. docs/findings.md says what each means and what to do; the page of the exporter has the figures.",
-			count, plain(),
-		}, "found", []column{
+			"What was found, the harm that it does, whether the configuration accepts it, and for how long it has been so. No rows: nothing. docs/findings.md says what each means and what to do; the page of the exporter has the figures.",
+			seconds, plain(),
+		}, "for", []column{
 			{field: "finding", title: "finding"},
-			{field: "severity", title: "severity", width: 90, mappings: severities()},
-			{field: "A", title: "found", width: 80},
-		}, query{`sum by (finding, severity) (` + eachFinding + `) > 0`, ""}),
+			{field: "severity", title: "severity", width: 80, mappings: severities()},
+			{field: "harm", title: "harm", width: 100, mappings: harms()},
+			{field: "accepted", title: "accepted", width: 80},
+			{field: "A", title: "for", width: 80},
+		}, query{`time() - min by (finding, severity, harm, accepted) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
 		table(about{
 			at{7, 10},
 			"Aborted runs",
@@ -165,7 +172,7 @@ func deviceTrouble() []Panel {
 			"Ports",
 			"The state of each port, as of the last run.",
 			count, plain(),
-		}, portStates(), query{portState(), "port {{port}}"}),
+		}, portStates(), query{portState, "port {{port}}"}),
 		table(about{
 			at{14, 7},
 			"Not probed",
@@ -198,41 +205,43 @@ func severities() []Mapping {
 	}}}
 }
 
-// portState is the number of the state that each port is in.
-func portState() string {
-	var parts []string
-	for i, name := range portStateNames() {
-		parts = append(parts, fmt.Sprintf(`%d * rdma_port_state{@device,state="%s"}`, i, name))
-	}
-	return "max by (port) (" + strings.Join(parts, " or ") + ")"
+// harms colours what findings do.
+func harms() []Mapping {
+	return []Mapping{{"value", map[string]Mapped{
+		"outage":      {"outage", critical, 0},
+		"failure":     {"failure", critical, 1},
+		"degradation": {"degradation", warning, 2},
+		"quirk":       {"quirk", neutral, 3},
+		"note":        {"note", neutral, 4},
+	}}}
 }
+
+// portState is the number of the state that each port is in.
+const portState = `max by (port) (rdma_port_state_id{@device})`
 
 func deviceNotification() []Panel {
 	const (
 		notification = `rdma_notification_latency_seconds`
 		completion   = `rdma_completion_latency_seconds`
-		mean         = `(sum by (port, path) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (port, path) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
+		mean         = `(sum by (%[3]s) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (%[3]s) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
 		quantile     = `histogram_quantile(%s, sum by (%s, le) (rate(%s_bucket{@device}[$__rate_interval])))`
 	)
 	return []Panel{
 		dashed(lines(about{
 			at{12, 9},
 			"Notification latency",
-			"From posting a work request until the event of its completion has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request) and mode (any: each completion, solicited: only those).",
+			"From posting a work request until the event of its completion has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request).",
 			seconds, plain(),
 		},
-			query{fmt.Sprintf(quantile, "0.99", "port, path, mode", notification), "p99 {{path}} {{mode}}, port {{port}}"},
-			query{fmt.Sprintf(quantile, "0.5", "port, path, mode", notification), "p50 {{path}} {{mode}}, port {{port}}"}),
+			query{fmt.Sprintf(quantile, "0.99", "port, path", notification), "p99 {{path}}, port {{port}}"},
+			query{fmt.Sprintf(quantile, "0.5", "port, path", notification), "p50 {{path}}, port {{port}}"}),
 			"/^p50/"),
-		dashed(lines(about{
+		lines(about{
 			at{12, 9},
 			"Completion latency",
-			"From posting a work request until its completion is seen by polling without a pause: what completing alone takes. p50 dashed, p99 solid.",
+			"Mean from posting a work request until its completion is seen: by polling without a pause (poll), which is what completing alone takes, or asleep for the event of a solicited one (solicited).",
 			seconds, plain(),
-		},
-			query{fmt.Sprintf(quantile, "0.99", "port, path", completion), "p99 {{path}}, port {{port}}"},
-			query{fmt.Sprintf(quantile, "0.5", "port, path", completion), "p50 {{path}}, port {{port}}"}),
-			"/^p50/"),
+		}, query{fmt.Sprintf(mean, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, port {{port}}"}),
 		table(about{
 			at{9, 9},
 			"Completion vectors",
@@ -240,46 +249,33 @@ func deviceNotification() []Panel {
 			seconds, plain(),
 		}, "p99 / median", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
-			{field: "A", title: "p50"},
-			{field: "B", title: "p99"},
-			{field: "C", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
-			{field: "D", title: "mean, all runs"},
+			{field: "A", title: "p99"},
+			{field: "B", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
 		},
-			query{vector(`rdma_notification_vector_latency_seconds{@device,quantile="0.5"}`), ""},
-			query{vector(`rdma_notification_vector_latency_seconds{@device,quantile="0.99"}`), ""},
+			query{vector(`rdma_notification_vector_latency_seconds{@device}`), ""},
 			query{
-				vector(`rdma_notification_vector_latency_seconds{@device,quantile="0.99"}`) +
-					` / scalar(quantile(0.5, rdma_notification_vector_latency_seconds{@device,quantile="0.99"}))`, "",
-			},
-			query{
-				`sum by (comp_vector) (rdma_notification_vector_latency_seconds_sum{@device})` + " / " +
-					`sum by (comp_vector) (rdma_notification_vector_latency_seconds_count{@device})` + " >= 0", "",
+				vector(`rdma_notification_vector_latency_seconds{@device}`) +
+					` / scalar(quantile(0.5, rdma_notification_vector_latency_seconds{@device}))`, "",
 			}),
 		steps(about{
 			at{15, 9},
 			"p99 by completion vector",
 			"Latency of notification on each completion vector over time. A run measures some of them, by default 4, so that each line changes from time to time only.",
 			seconds, plain(),
-		}, query{vector(`rdma_notification_vector_latency_seconds{@device,quantile="0.99"}`), "vector {{comp_vector}}"}),
+		}, query{vector(`rdma_notification_vector_latency_seconds{@device}`), "vector {{comp_vector}}"}),
 		heatmap(about{
 			at{12, 8},
 			"Distribution of notification latency",
 			"How many events came within which time. Two bands tell of two kinds of wake-ups, such as from a shallow and from a deep sleep of the processor.",
 			count, plain(),
 		}, `sum by (le) (increase(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))`),
-		heatmap(about{
-			at{12, 8},
-			"Distribution of completion latency",
-			"How many completions were polled within which time.",
-			count, plain(),
-		}, `sum by (le) (increase(rdma_completion_latency_seconds_bucket{@device}[$__rate_interval]))`),
 		lines(about{
 			at{12, 8},
 			"What notification costs",
 			"Mean latency of notification less mean latency of completion by polling: what being woken costs a program, beside spinning.",
 			seconds, plain(),
 		}, query{
-			fmt.Sprintf(mean, notification, `@device,mode="any"`) + " - " + fmt.Sprintf(mean, completion, `@device`),
+			fmt.Sprintf(mean, notification, `@device`, "port, path") + " - " + fmt.Sprintf(mean, completion, `@device,mode="poll"`, "port, path"),
 			"{{path}}, port {{port}}",
 		}),
 		columns(about{
@@ -288,10 +284,10 @@ func deviceNotification() []Panel {
 			"Per minute. Missed: the event did not come although the completion did; misdirected: it came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had another status than it should.",
 			perMinute, plain(),
 		},
-			query{perMinuteOf("path, mode", "rdma_notifications_missed_total"), "missed, {{path}} {{mode}}"},
-			query{perMinuteOf("path, mode", "rdma_notifications_misdirected_total"), "misdirected, {{path}} {{mode}}"},
-			query{perMinuteOf("path, mode", "rdma_notifications_spurious_total"), "spurious, {{path}} {{mode}}"},
-			query{perMinuteOf("path, mode", "rdma_completions_missing_total"), "missing, {{path}} {{mode}}"},
+			query{perMinuteOf("path", "rdma_notifications_missed_total"), "missed, {{path}}"},
+			query{perMinuteOf("path", "rdma_notifications_misdirected_total"), "misdirected, {{path}}"},
+			query{perMinuteOf("path", "rdma_notifications_spurious_total"), "spurious, {{path}}"},
+			query{perMinuteOf("path", "rdma_completions_missing_total"), "missing, {{path}}"},
 			query{perMinuteOf("path, status", "rdma_completions_unsuccessful_total"), "unsuccessful, {{path}} {{status}}"}),
 	}
 }
@@ -307,38 +303,38 @@ func perMinuteOf(by, counter string) string {
 }
 
 func deviceVerbs() []Panel {
-	const quantile = `histogram_quantile(%s, sum by (verb, le) (rate(rdma_verbs_call_duration_seconds_bucket{@device}[$__rate_interval]))) >= 0`
+	const (
+		calls    = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
+		mean     = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
+		quantile = `histogram_quantile(%s, sum by (verb, le) (rate(rdma_verbs_call_duration_histogram_seconds_bucket{@device}[$__rate_interval]))) >= 0`
+	)
 	return []Panel{
 		lines(about{
 			at{12, 9},
-			"p99 of calls by verb",
-			"Time that calls of a verb took, failed ones too. A verb that takes longer than it used to tells of a busy firmware or kernel. Buckets are decades: the figure is rough.",
+			"Mean time of control verbs",
+			"Time that calls of a verb took, failed ones too. A verb that takes longer than it used to tells of a busy firmware or kernel.",
 			seconds, plain(),
-		}, query{fmt.Sprintf(quantile, "0.99"), "{{verb}}"}),
+		}, query{mean, "{{verb}}"}),
 		columns(about{
 			at{12, 9},
 			"Failures by verb and errno",
 			"Calls per minute that failed, without those that a probe makes fail on purpose.",
 			perMinute, plain(),
-		}, query{perMinuteOf("verb, errno", "rdma_verbs_call_failures_total"), "{{verb}} {{errno}}"}),
+		}, query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"}),
 		table(about{
-			at{15, 9},
-			"Calls by verb",
-			"Mean, p50 and p99 of the last minutes, and how often the verb is called.",
+			at{8, 9},
+			"Calls of control verbs",
+			"Mean of the last minutes, and how often the verb is called.",
 			seconds, plain(),
-		}, "p99", []column{
+		}, "mean", []column{
 			{field: "verb", title: "verb"},
 			{field: "A", title: "calls per minute", unit: count},
 			{field: "B", title: "mean"},
-			{field: "C", title: "p50"},
-			{field: "D", title: "p99"},
 		},
-			query{perMinuteOf("verb", "rdma_verbs_call_duration_seconds_count"), ""},
-			query{`sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval])) >= 0`, ""},
-			query{fmt.Sprintf(quantile, "0.5"), ""},
-			query{fmt.Sprintf(quantile, "0.99"), ""}),
+			query{`60 * ` + calls, ""},
+			query{mean, ""}),
 		table(about{
-			at{9, 9},
+			at{7, 9},
 			"Failed calls",
 			"Calls that failed since the exporter started or the device appeared. No rows: none.",
 			count, plain(),
@@ -346,17 +342,26 @@ func deviceVerbs() []Panel {
 			{field: "verb", title: "verb"},
 			{field: "errno", title: "errno"},
 			{field: "A", title: "calls", thresholds: new(anyIs(warning))},
-		}, query{`sum by (verb, errno) (rdma_verbs_call_failures_total{@device})`, ""}),
+		}, query{`sum by (verb, errno) (rdma_verbs_errors_total{@device})`, ""}),
+		dashed(lines(about{
+			at{9, 9},
+			"Distribution by verb",
+			"Of all verbs. p50 dashed, p99 solid. The classic buckets are decades: with them the figure is rough." + fmt.Sprintf(needsCollector, "verbs.histograms"),
+			seconds, plain(),
+		},
+			query{fmt.Sprintf(quantile, "0.99"), "p99 {{verb}}"},
+			query{fmt.Sprintf(quantile, "0.5"), "p50 {{verb}}"}),
+			"/^p50/"),
 	}
 }
 
 func deviceSizes() []Panel {
-	enough := texts(text{0, "less than asked for", critical}, text{1, "OK", good})
+	enough := texts(text{0, "less than configured", warning}, text{1, "OK", good})
 	return []Panel{
 		table(about{
 			at{15, 12},
 			"Asked for, given, queried",
-			"Sizes that the probes ask for, what creating wrote back, and what a query of a shared receive queue says. A device may give more; with less, programs fail below the depth that they planned.",
+			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue says where that is something else. A device may give more; with less, programs fail below the depth that they planned, unless the size was cut down to a limit of the device, which is beside this.",
 			count, plain(),
 		}, "", []column{
 			{field: "object", title: "object"},
@@ -365,7 +370,7 @@ func deviceSizes() []Panel {
 			{field: "queue", title: "queue"},
 			{field: "A", title: "asked for"},
 			{field: "B", title: "given"},
-			{field: "C", title: "queried", empty: "-"},
+			{field: "C", title: "queried", empty: "as given"},
 			{field: "D", title: "verdict", mappings: enough},
 		},
 			query{sizes("requested"), ""},
@@ -375,7 +380,7 @@ func deviceSizes() []Panel {
 		table(about{
 			at{9, 6},
 			"What an object costs",
-			"Memory that one object of that size costs the process that creates it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK.",
+			"Memory that one object of that size costs the process that creates it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK." + fmt.Sprintf(needsCollector, "memory"),
 			octets, plain(),
 		}, "pinned", []column{
 			{field: "object", title: "object"},
@@ -394,7 +399,7 @@ func deviceSizes() []Panel {
 		table(about{
 			at{9, 3},
 			"Cut down",
-			"Configured sizes that the last run cut down to a limit of the device. No rows: none.",
+			"Configured sizes that the last run cut down to a limit of the device, and what it asked for in place of them. No rows: none.",
 			count, plain(),
 		}, "", []column{
 			{field: "probe", title: "probe"},
@@ -402,26 +407,39 @@ func deviceSizes() []Panel {
 			{field: "subject", title: "subject"},
 			{field: "attribute", title: "attribute"},
 			{field: "limit", title: "limit"},
+			{field: "A", title: "asked for"},
 		}, query{`max by (probe, profile, subject, attribute, limit) (rdma_probe_size_clamped{@device})`, ""}),
 	}
 }
 
 // sizes are all sizes of one kind, requested, actual or queried, told apart by the
-// label object.
+// label object. What is requested is so of the host: it is told of the objects that the
+// device gave.
 func sizes(kind string) string {
-	name := func(metric, object string) string {
-		return fmt.Sprintf(`label_replace(rdma_probe_%s_%s{@device}, "object", "%s", "", "")`, metric, kind, object)
+	given := func(metric, labels string) string {
+		return fmt.Sprintf(`max by (%s) (rdma_probe_%s_actual{@device})`, labels, metric)
+	}
+	name := func(metric, object, host, device string) string {
+		expr := given(metric, device)
+		switch {
+		case kind == "queried":
+			expr = fmt.Sprintf(`max by (%s) (rdma_probe_%s_queried{@device})`, device, metric)
+		case kind == "requested":
+			expr = fmt.Sprintf(`0 * %s + on (job, instance, %s) group_left () max by (job, instance, %[2]s) (rdma_probe_%s_requested{@instance})`,
+				given(metric, "job, instance, "+device), host, metric)
+		}
+		return fmt.Sprintf(`label_replace(%s, "object", "%s", "", "")`, expr, object)
 	}
 	parts := []string{
-		name("srq_work_requests", "SRQ, work requests"),
-		name("srq_scatter_gather_entries", "SRQ, scatter/gather entries"),
+		name("srq_work_requests", "SRQ, work requests", "profile", "profile"),
+		name("srq_scatter_gather_entries", "SRQ, scatter/gather entries", "profile", "profile"),
 	}
 	if kind != "queried" {
 		parts = append(parts,
-			name("cq_entries", "CQ, entries"),
-			name("qp_work_requests", "QP, work requests"),
-			name("qp_scatter_gather_entries", "QP, scatter/gather entries"),
-			name("qp_inline_bytes", "QP, inline bytes"),
+			name("cq_entries", "CQ, entries", "profile", "profile"),
+			name("qp_work_requests", "QP, work requests", "profile, queue", "qp_type, profile, queue"),
+			name("qp_scatter_gather_entries", "QP, scatter/gather entries", "profile, queue", "qp_type, profile, queue"),
+			name("qp_inline_bytes", "QP, inline bytes", "profile", "qp_type, profile"),
 		)
 	}
 	return filled("sum by (object, qp_type, profile, queue) ("+strings.Join(parts, " or ")+")", "qp_type", "queue")
@@ -478,7 +496,7 @@ func deviceLimits() []Panel {
 		table(about{
 			at{24, 14},
 			"Limits",
-			"The most that the device says it allows, by the names that struct ibv_device_attr has. Saying so promises little: what can be had depends on memory, too.",
+			"The most that the device says it allows, by the names that struct ibv_device_attr has. Saying so promises little: what can be had depends on memory, too." + fmt.Sprintf(needsCollector, "limits"),
 			count, plain(),
 		}, "", []column{
 			{field: "limit", title: "limit"},

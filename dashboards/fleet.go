@@ -14,7 +14,7 @@ func fleet() Dashboard {
 		sourceVariable(), jobVariable(many), instanceVariable(s, many), deviceVariable(s, many),
 	}
 	b.row("At a glance", fleetState()...)
-	b.row("Devices that stand out", fleetWorst()...)
+	b.row("Nodes and devices that stand out", fleetWorst()...)
 	b.row("Latency of notification, against devices of the same model", fleetLatency()...)
 	b.row("Headroom, lowest first", fleetHeadroom()...)
 	b.row("Contracts and findings", fleetVerdicts()...)
@@ -26,14 +26,16 @@ func fleet() Dashboard {
 // The recording rules of alerts/recording.yaml that panels need which would be too
 // costly from the histograms of a whole fleet.
 const (
-	p50Rule    = `instance_device_path:rdma_notification_latency_seconds:p50_rate5m{@device}`
 	p99Rule    = `instance_device_path:rdma_notification_latency_seconds:p99_rate5m{@device}`
 	ratioRule  = `instance_device_path:rdma_notification_latency_seconds:fleet_ratio_p99_rate5m{@device}`
 	medianRule = `job_model_path:rdma_notification_latency_seconds:median_p99_rate5m{@job}`
 	// findingsRule is of all devices of the jobs: there is none of the chosen ones alone.
-	findingsRule = `job_finding_severity:rdma_findings:sum{@job,severity!="info"}`
-	// troubleRule is how much is wrong with each device with which anything is.
+	findingsRule = `job_finding_severity:rdma_findings:count{@job,severity!="info"}`
+	// troubleRule is how much is wrong with each device with which anything is, and
+	// nodeRule the same of nodes.
 	troubleRule = `instance_device:rdma_trouble:sum{@device}`
+	nodeRule    = `instance:rdma_trouble:sum{@instance}`
+	downRule    = `instance:rdma_ports_down:count{@instance}`
 	needsRules  = " Needs the recording rules of alerts/recording.yaml."
 )
 
@@ -74,6 +76,11 @@ func fleetState() []Panel {
 			count, anyIs(critical),
 		}, none(), query{`sum(` + stuck + `)` + noDevice, ""}),
 		stat(about{
+			tile(), "Ports down",
+			"Ports that were active within the last day and are not." + needsRules,
+			count, anyIs(critical),
+		}, none(), query{`sum(` + downRule + `)` + noDevice, ""}),
+		stat(about{
 			tile(), "Devices stale",
 			"Devices without a finished run for more than 10 minutes, or without any since they are there, although their exporter is up. What is told of them is old. Stuck ones are counted beside this.",
 			count, anyIs(warning),
@@ -83,42 +90,73 @@ func fleetState() []Panel {
 			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not in it.",
 			count, anyIs(critical),
 		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
-		bySeverity(about{
+		stat(about{
 			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that devices break, without what their drivers are known for, each device counted. Critical: a program hangs or loses data.",
-			count, plain(),
-		}, query{`sum by (severity) (` + unexpected + `)`, "{{severity}}"}),
+			"Contracts of the libibverbs manual that devices break, without what their drivers are known for, each device counted.",
+			count, anyIs(warning),
+		}, none(), query{`sum(max by (@id) (rdma_contract_verdicts{@device,verdict="violated"}))`, ""}),
 		bySeverity(about{
-			tile(), "Findings",
-			"Findings of the inventories. Critical: something fails already or is about to.",
+			at{8, 4}, "Findings",
+			"Findings about devices, without those that are accepted. Critical: something fails already or is about to.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 	}
 }
 
 func fleetWorst() []Panel {
-	const worst = `topk(25, ` + troubleRule + `)`
+	const (
+		worst     = `topk(25, ` + troubleRule + `)`
+		worstNode = `topk(25, ` + nodeRule + `)`
+	)
 	ofWorst := func(expr string) query {
 		return query{expr + ` and on (@id) ` + worst, ""}
 	}
-	bySeverity := func(all, severity string) query {
-		return ofWorst(fmt.Sprintf(`sum by (@id) (%s)`, strings.Replace(all, "@device", `@device,severity="`+severity+`"`, 1)))
+	ofNode := func(expr string) query {
+		return query{expr + ` and on (job, instance) ` + worstNode, ""}
 	}
+	bySeverity := func(severity string) query {
+		return ofWorst(fmt.Sprintf(`sum by (@id) (%s)`, strings.Replace(eachFinding, "@device", `@device,severity="`+severity+`"`, 1)))
+	}
+	verdict := func(name string) query {
+		return ofWorst(`max by (@id) (rdma_contract_verdicts{@device,verdict="` + name + `"})`)
+	}
+	harmful := new(rising(step{1, warning}, step{100, critical}))
 	return []Panel{
+		onlyWith("A", table(about{
+			at{24, 8},
+			"Nodes in trouble, worst first",
+			"The 25 nodes with most trouble: the sum of their devices, or if the exporter cannot be scraped 1000 for each device that it had. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources." + needsRules,
+			count, plain(),
+		}, "trouble", []column{
+			{field: "job", title: "job", hidden: true},
+			{field: "instance", title: "instance", links: toHost()},
+			{field: "A", title: "trouble", width: 100, thresholds: harmful},
+			{field: "B", title: "scraped", width: 100, mappings: texts(text{1, "up", good}, text{0, "DOWN", critical})},
+			{field: "C", title: "devices", width: 100, empty: "unknown"},
+			{field: "D", title: "ports down", width: 110, thresholds: new(anyIs(critical)), empty: "0"},
+			{field: "E", title: "ports active", width: 110, thresholds: new(falling(0.5, 1)), empty: "0"},
+			{field: "F", title: "devices failing", width: 120, thresholds: new(anyIs(critical)), empty: "unknown"},
+		},
+			query{worstNode, ""},
+			ofNode(`max by (job, instance) (up{@instance})`),
+			ofNode(`max by (job, instance) (rdma_devices{@instance})`),
+			ofNode(`max by (job, instance) (`+downRule+`)`),
+			ofNode(`count by (job, instance) (max by (@id, port) (rdma_port_state_id{@device}) >= 4)`),
+			ofNode(`max by (job, instance) (instance:rdma_probe_failing:sum{@instance})`))),
 		onlyWith("A", table(about{
 			at{24, 10},
 			"Devices in trouble, worst first",
-			"The 25 devices with most trouble: 100 if the last run was not ok or a child process is stuck; 10 for each further critical finding, each critical contract that is violated though that is not known of the driver, and for a path with a p99 of notification above 150 µs and 3 times the median of the model; 1 for each warning. Nothing is counted twice: findings that tell of violated contracts, or critical ones that tell why the run was not ok, are left out. No rows: no device stands out. Click a device for its dashboards." + needsRules,
+			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation, one of which is a p99 of notification above 150 µs and 3 times the median of the model, and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. What is accepted does not count. No rows: no device stands out. Click a device for its dashboards." + needsRules,
 			count, plain(),
 		}, "trouble", append(whose(), []column{
-			{field: "A", title: "trouble", width: 80, thresholds: new(rising(step{1, warning}, step{10, critical}))},
+			{field: "A", title: "trouble", width: 80, thresholds: harmful},
 			{field: "B", title: "last run", width: 90, mappings: texts(text{0, "OK", good}, text{1, "not OK", critical})},
 			{field: "C", title: "age", width: 90, unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
 			{field: "D", title: "stuck", width: 80, mappings: yesIs("STUCK")},
 			{field: "E", title: "critical findings", thresholds: new(anyIs(critical))},
 			{field: "F", title: "warning findings", thresholds: new(anyIs(warning))},
-			{field: "G", title: "violated, critical", thresholds: new(anyIs(critical)), empty: "not judged"},
-			{field: "H", title: "violated, warning", thresholds: new(anyIs(warning)), empty: "not judged"},
+			{field: "G", title: "violated", thresholds: new(anyIs(warning)), empty: "not judged"},
+			{field: "H", title: "violated, known", empty: "not judged"},
 			{field: "I", title: "lowest headroom", unit: fraction, thresholds: new(headroom())},
 			{field: "J", title: "p99", unit: seconds, width: 90},
 			{field: "K", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
@@ -127,10 +165,10 @@ func fleetWorst() []Panel {
 			ofWorst(failing),
 			ofWorst(runAge),
 			ofWorst(stuck),
-			bySeverity(eachFinding, "critical"),
-			bySeverity(eachFinding, "warning"),
-			bySeverity(unexpected, "critical"),
-			bySeverity(unexpected, "warning"),
+			bySeverity("critical"),
+			bySeverity("warning"),
+			verdict("violated"),
+			verdict("known"),
 			ofWorst(`min by (@id) `+least),
 			ofWorst(`max by (@id) (`+p99Rule+`)`),
 			ofWorst(`max by (@id) (`+ratioRule+`)`))),
@@ -147,12 +185,10 @@ func fleetLatency() []Panel {
 			seconds, plain(),
 		}, "p99 / median", append(whose(), []column{
 			{field: "path", title: "path", width: 90},
-			{field: "B", title: "p50", width: 90},
-			{field: "C", title: "p99", width: 90},
+			{field: "B", title: "p99", width: 90},
 			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
 		}...),
 			query{slowest, ""},
-			query{`max by (@id, path) (` + p50Rule + `) and on (@id, path) ` + slowest, ""},
 			query{`max by (@id, path) (` + p99Rule + `) and on (@id, path) ` + slowest, ""})),
 		linked(steps(about{
 			at{12, 10},
@@ -188,23 +224,24 @@ func fleetHeadroom() []Panel {
 			{field: "comm", title: "comm"},
 			{field: "pid", title: "pid", width: 85, unit: words},
 			{field: "A", title: "headroom", width: 220, unit: fraction, bar: true, thresholds: new(headroom())},
-		}, query{filled(`bottomk(20, 1 - max by (job, instance, pid, comm) (`+boundUse+`))`, "comm"), ""}),
+		}, query{filled(`bottomk(20, 1 - max by (job, instance, pid, comm) (`+boundUse+`))`, "comm", "pid"), ""}),
 	}
 }
 
 func fleetVerdicts() []Panel {
 	count1 := func(by, expr string) string { return fmt.Sprintf(`count by (%s) (%s)`, by, expr) }
+	const eachSeen = `group by (@id, finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device,accepted="%s"})`
 	return []Panel{
 		table(about{
 			at{9, 12},
 			"Contracts",
-			"On how many devices each contract of the libibverbs manual is violated, is violated as is known of the driver, holds, or could not be judged.",
+			"On how many devices each contract of the libibverbs manual is violated, is violated as is known of the driver, holds again though it did not since the exporter started, or could not be judged.",
 			count, plain(),
 		}, "violated", []column{
 			{field: "contract", title: "contract"},
 			{field: "A", title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
 			{field: "B", title: "known", width: 75, empty: "0"},
-			{field: "C", title: "holds", width: 75, empty: "0"},
+			{field: "C", title: "holds again", width: 95, empty: "0"},
 			{field: "D", title: "skipped", width: 80, empty: "0"},
 		},
 			query{count1("contract", unexpected+` == 1`), ""},
@@ -224,20 +261,23 @@ func fleetVerdicts() []Panel {
 		table(about{
 			at{9, 10},
 			"Findings",
-			"What the inventories found, by kind: how often, and on how many devices. No rows: nothing.",
+			"What was found, by kind: on how many devices, on how many of them it is accepted, and for how long it has been so at most. No rows: nothing.",
 			count, plain(),
 		}, "devices", []column{
 			{field: "finding", title: "finding"},
-			{field: "severity", title: "severity", width: 90, mappings: severities()},
-			{field: "A", title: "found", width: 80},
-			{field: "B", title: "devices", width: 80},
+			{field: "severity", title: "severity", width: 80, mappings: severities()},
+			{field: "harm", title: "harm", width: 100, mappings: harms()},
+			{field: "A", title: "devices", width: 80, empty: "0"},
+			{field: "B", title: "accepted", width: 80, empty: "0"},
+			{field: "C", title: "for", width: 80, unit: seconds},
 		},
-			query{`sum by (finding, severity) (` + eachFinding + `) > 0`, ""},
-			query{count1("finding, severity", eachFinding+` > 0`), ""}),
+			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "false")), ""},
+			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "true")), ""},
+			query{`time() - min by (finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
 		stacked(about{
 			at{15, 10},
 			"Findings over time",
-			"Findings of severity critical and warning by kind. A step tells when it began. Of all devices of the job, whichever instances and devices are chosen." + needsRules,
+			"Devices with findings of severity critical and warning by kind, without those that are accepted. A step tells when it began. Of all devices of the job, whichever instances and devices are chosen." + needsRules,
 			count, plain(),
 		}, query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
 	}

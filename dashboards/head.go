@@ -180,6 +180,8 @@ func annotations(s scope, uid string) Annotations {
 	past := func(expr string) string {
 		return strings.NewReplacer("{@device}", "{@device}"+before, `{@device,known!="true"}`, `{@device,known!="true"}`+before).Replace(expr)
 	}
+	// A contract that a device always kept since the exporter started has no series.
+	const judged = "max by (@id) (rdma_contract_verdicts{@device}" + before + ")"
 	return Annotations{[]Annotation{
 		{
 			Name:       "Annotations & Alerts",
@@ -191,7 +193,7 @@ func annotations(s scope, uid string) Annotations {
 			BuiltIn:    1,
 		},
 		mark("Contract violated", critical,
-			unexpected+" == 1 and "+past(eachVerdict)+" == 0",
+			unexpected+" == 1 unless "+past(eachVerdict)+" == 1 and on (@id) "+judged,
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Contract holds again", good,
 			past(unexpected)+" == 1 and "+eachVerdict+" == 0",

@@ -42,7 +42,7 @@ func readVocabulary(t *testing.T) vocabulary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| ([a-z]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(string(docs), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(string(docs), -1) {
 		name, kind := row[1], row[2]
 		labels := []string{"job", "instance"}
 		for _, l := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[3], -1) {
@@ -87,9 +87,10 @@ func readVocabulary(t *testing.T) vocabulary {
 			for _, s := range parse(r.Expr).selectors {
 				labels = append(labels, v.labels[s.metric]...)
 			}
-			if !strings.HasPrefix(r.Record, "instance") {
-				labels = slices.DeleteFunc(labels, func(l string) bool { return l == "instance" || l == "device" })
-			}
+			level, _, _ := strings.Cut(r.Record, ":")
+			labels = slices.DeleteFunc(labels, func(l string) bool {
+				return (l == "instance" || l == "device") && !strings.Contains("_"+level+"_", "_"+l+"_")
+			})
 			v.labels[r.Record] = labels
 		}
 	}

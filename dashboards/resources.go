@@ -8,6 +8,10 @@ import (
 // used is which part of its limit each type of object has used.
 const used = `(sum by (@id, type) (max by (@id, type, owner) (rdma_resource_objects{@device})) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}))`
 
+// noInventory is 0 if there was any inventory, and nothing otherwise: what there never
+// was of an object has no series, and what is not known must not look well.
+const noInventory = ` or 0 * count(rdma_inventory_timestamp_seconds{@device})`
+
 // nearLimit are the thresholds of what is used of a limit, those of the findings by
 // default.
 func nearLimit() Thresholds {
@@ -62,13 +66,13 @@ func resourceState() []Panel {
 			"Orphaned objects",
 			"Objects of user programs of which the kernel names no living thread. They pass by when a process ends; those that stay block the removal of the device.",
 			count, anyIs(warning),
-		}, none(), query{`sum(rdma_resource_orphaned_objects{@device})`, ""}),
+		}, none(), query{`sum(rdma_resource_orphaned_objects{@device})` + noInventory, ""}),
 		stat(about{
 			at{4, 5},
 			"Leaked objects",
 			"Objects that the kernel still holds of child processes of the exporter that have ended.",
 			count, anyIs(critical),
-		}, none(), query{`sum(rdma_probe_leaked_objects{@device})`, ""}),
+		}, none(), query{`sum(rdma_probe_leaked_objects{@device})` + noInventory, ""}),
 		stat(about{
 			at{4, 5},
 			"Queue pairs in error",
@@ -148,7 +152,7 @@ func resourceOwners() []Panel {
 		table(about{
 			at{24, 9},
 			"Largest owners by type",
-			"Processes that hold most, of each type and device. Without a pid, comm other sums up the owners that are not named one by one, and unknown those that the kernel does not name.",
+			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owners.pid each process. comm other sums up the owners that are not named one by one, and unknown those that the kernel does not name.",
 			count, plain(),
 		}, "objects", []column{
 			{field: "device", title: "device", width: 110},
@@ -183,8 +187,8 @@ func resourceOwners() []Panel {
 			"Objects of the largest owners, of the types chosen. One that grows without end leaks.",
 			count, plain(),
 		}, query{
-			`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",pid!=""}))`,
-			"{{comm}} ({{pid}}) {{device}} {{type}}",
+			`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
+			"{{comm}} {{pid}} {{device}} {{type}}",
 		}),
 	}
 }
@@ -196,8 +200,9 @@ func resourceLeftovers() []Panel {
 		return fmt.Sprintf("sum by (%s) (%s{@device}) > 0 or 0 * sum by (device) (%s{@device})", by, metric, known)
 	}
 	const (
-		orphaned = "rdma_resource_orphaned_objects"
-		leaked   = "rdma_probe_leaked_objects"
+		orphaned  = "rdma_resource_orphaned_objects"
+		leaked    = "rdma_probe_leaked_objects"
+		inventory = "rdma_inventory_timestamp_seconds"
 	)
 	return []Panel{
 		columns(about{
@@ -205,13 +210,13 @@ func resourceLeftovers() []Panel {
 			"Orphaned objects",
 			"By type. What is there for a minute or two is the kernel cleaning up after a process that ended.",
 			count, plain(),
-		}, query{left("device, type", orphaned, orphaned), "{{device}} {{type}}"}),
+		}, query{left("device, type", orphaned, inventory), "{{device}} {{type}}"}),
 		columns(about{
 			at{8, 8},
 			"Leaked objects",
 			"By type, of child processes of the exporter that have ended: the driver does not clean up after programs.",
 			count, plain(),
-		}, query{left("device, type", leaked, leaked), "{{device}} {{type}}"}),
+		}, query{left("device, type", leaked, inventory), "{{device}} {{type}}"}),
 		columns(about{
 			at{8, 8},
 			"Objects that could not be destroyed",
@@ -231,7 +236,7 @@ const (
 
 func resourceMemory() []Panel {
 	by := func(expr string) query {
-		return query{filled("max by (pid, comm, pod_uid) ("+expr+")", "comm", "pod_uid"), ""}
+		return query{filled("max by (pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid"), ""}
 	}
 	return []Panel{
 		table(about{
@@ -257,7 +262,7 @@ func resourceMemory() []Panel {
 			"Used of the limit of locked memory",
 			"The processes that are nearest to their RLIMIT_MEMLOCK. Those that are above it, with CAP_IPC_LOCK, are left out.",
 			fraction, nearLimit(),
-		}, query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} ({{pid}})"}),
+		}, query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
 		stacked(about{
 			at{12, 8},
 			"Registered memory",
@@ -326,7 +331,7 @@ func resourceCgroups() []Panel {
 		table(about{
 			at{24, 9},
 			"Cgroups of the largest owners",
-			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, although the device has room. hca_handle: opened devices; hca_object: everything else.",
+			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, although the device has room. hca_handle: opened devices; hca_object: everything else." + fmt.Sprintf(needsCollector, "cgroups"),
 			count, plain(),
 		}, "used", []column{
 			{field: "device", title: "device", width: 110},
@@ -356,13 +361,11 @@ func resourceInventory() []Panel {
 			{field: "B", title: "stuck", mappings: yesIs("STUCK")},
 			{field: "C", title: "duration", unit: seconds},
 			{field: "D", title: "age", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
-			{field: "E", title: "last run", unit: seconds},
 		},
 			query{`max by (device) (rdma_inventory_success{@device})`, ""},
 			query{`max by (device) (rdma_inventory_stuck{@device})`, ""},
 			query{`max by (device) (rdma_inventory_duration_seconds{@device})`, ""},
-			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""},
-			query{`time() - min by (device) (rdma_inventory_last_run_timestamp_seconds{@device})`, ""}),
+			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""}),
 		table(about{
 			at{7, 8},
 			"Not looked at one by one",

@@ -95,7 +95,7 @@ func yesIs(yes string) []Mapping {
 	return texts(text{0, "no", good}, text{1, yes, critical})
 }
 
-// portStates shows the states of a port, numbered in the order of portStateNames.
+// portStates shows the states of a port, numbered as InfiniBand has them.
 func portStates() []Mapping {
 	var list []text
 	for i, name := range portStateNames() {
@@ -111,7 +111,7 @@ func portStates() []Mapping {
 	return texts(list...)
 }
 
-// portStateNames returns the states of a port, as the label state has them.
+// portStateNames returns the states of a port in the order of their numbers.
 func portStateNames() []string {
 	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }

@@ -55,12 +55,28 @@ func TestRulesAdapted(t *testing.T) {
 	for name, rules := range want {
 		n += strings.Count(rules, `{job="rdma_exporter"}`)
 		rules = strings.ReplaceAll(rules, `{job="rdma_exporter"}`, `{job="cluster-1"}`)
+		rules = strings.ReplaceAll(rules, "dashboard_url: ", "dashboard_url: https://grafana.example/")
 		want[name] = strings.ReplaceAll(rules, "runbook_url: ", "runbook_url: https://git.example/")
 	}
 	if n == 0 {
 		t.Error("no rule goes by the name of the job, so there is nothing to adapt")
 	}
-	checkRules(t, want, chartObjects(t, "service-monitor", "--set", "monitor.job=cluster-1,prometheusRule.runbookURL=https://git.example/"))
+	checkRules(t, want, chartObjects(t, "service-monitor", "--set", "monitor.job=cluster-1,prometheusRule.runbookURL=https://git.example/,prometheusRule.dashboardURL=https://grafana.example/"))
+}
+
+// TestNative: one switch has rules and dashboards read native histograms.
+func TestNative(t *testing.T) {
+	want := ruleFiles(t)
+	want["rdma-exporter-recording"] = read(t, "alerts/native/recording.yaml")
+	objects := chartObjects(t, "service-monitor", "--set", "nativeHistograms=true")
+	checkRules(t, want, objects)
+	for _, board := range every[*corev1.ConfigMap](objects) {
+		for name, content := range board.Data {
+			if strings.Contains(content, "seconds_bucket") {
+				t.Errorf("%s reads classic histograms", name)
+			}
+		}
+	}
 }
 
 // TestDashboards: each dashboard is in a ConfigMap of its own, as it is.
@@ -118,7 +134,7 @@ func unpacked(t *testing.T) string {
 func TestPackage(t *testing.T) {
 	dir := unpacked(t)
 	var want, got []string
-	for _, kind := range []string{"alerts/*.yaml", "dashboards/*.json"} {
+	for _, kind := range []string{"alerts/*.yaml", "alerts/native/*.yaml", "dashboards/*.json", "dashboards/native/*.json"} {
 		files, err := filepath.Glob(filepath.Join(root, kind))
 		if err != nil {
 			t.Fatal(err)

@@ -50,6 +50,8 @@ func TestRefused(t *testing.T) {
 		{"monitor.interval=30", "interval"},
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},
 		{"prometheusRule.runbookURL=wiki", "runbookURL"},
+		{"prometheusRule.dashboardURL=https://grafana.example", "dashboardURL"},
+		{"nativeHistograms=always", "nativeHistograms"},
 		{"web.config.tlsSecret=certificate", "secret"},
 		{"web.port=443,hostNetwork=true", "port"},
 		{"flags.web.telemetry-path=/a: b", "telemetry-path"},

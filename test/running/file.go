@@ -28,3 +28,13 @@ func FindPrometheus(t testing.TB, program string) string {
 	}
 	return path
 }
+
+// FindNativePrometheus is [FindPrometheus] for a Prometheus that has native histograms.
+func FindNativePrometheus(t testing.TB, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(filepath.Join(os.Getenv("RDMA_NATIVE_PROMETHEUS"), program))
+	if err != nil || !filepath.IsAbs(path) {
+		t.Fatalf("%s with native histograms is needed; make test-tools unpacks it, and RDMA_NATIVE_PROMETHEUS of the tests that make runs names its folder: %v", program, err)
+	}
+	return path
+}

@@ -35,7 +35,9 @@ func expected(t *testing.T, zsh string) []string {
 	for pattern, to := range map[string]string{
 		"docs/*.md":                 "/doc/rdma-exporter/docs/",
 		"alerts/*.yaml":             "/rdma_exporter/alerts/",
+		"alerts/native/*.yaml":      "/rdma_exporter/alerts/native/",
 		"dashboards/*.json":         "/rdma_exporter/dashboards/",
+		"dashboards/native/*.json":  "/rdma_exporter/dashboards/native/",
 		"deploy/systemd/examples/*": "/rdma_exporter/examples/",
 	} {
 		files, err := filepath.Glob(filepath.Join(repository, pattern))
