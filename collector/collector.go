@@ -23,8 +23,9 @@ type Options struct {
 	Host func() *health.Host
 	// Collectors are the collectors that are on; if nil, those that are by default.
 	Collectors Choice
-	// Asked are the sizes that the probes ask for, of every device and type of queue pair.
-	Asked state.Probe
+	// Asked returns the sizes that the probes ask for, of every device and type of queue
+	// pair, under the same terms; nil if they are not to be exposed.
+	Asked func() state.Probe
 	// Light tells that runs may be light, and so that it is to be exposed which are.
 	Light bool
 	// Exporter returns what the exporter knows of itself, under the same terms; nil if that
@@ -40,7 +41,7 @@ type Options struct {
 type Collector struct {
 	*metrics
 	host     func() *health.Host
-	asked    state.Probe
+	asked    func() state.Probe
 	light    bool
 	exporter func() Exporter
 
@@ -185,7 +186,10 @@ func (c *Collector) blocks() []block {
 func (c *Collector) exporterBlock(h *health.Host) block {
 	b := newBuilder(c.metrics)
 	addExporter(b, h)
-	addAsked(b, &c.asked)
+	if c.asked != nil {
+		asked := c.asked()
+		addAsked(b, &asked)
+	}
 	return b.block
 }
 

@@ -32,7 +32,7 @@ func (s scene) collector() *collector.Collector {
 	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
 	o := collector.Options{
-		Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(), Asked: asked(),
+		Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(), Asked: asked,
 	}
 	if s.self != nil {
 		o.Exporter = func() collector.Exporter { return *s.self }

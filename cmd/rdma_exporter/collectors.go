@@ -63,7 +63,7 @@ func (o *options) choose() error {
 
 // metrics is what the flags say of the metrics of the devices of a host.
 func (o *options) metrics(host func() *health.Host) collector.Options {
-	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked(), Light: o.when == whenIdle}
+	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Light: o.when == whenIdle}
 }
 
 // onOff says whether something is on.

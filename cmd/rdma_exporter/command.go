@@ -43,6 +43,9 @@ func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
 // tell gives the next children other settings.
 func (c *commands) tell(s settings) { c.settings.Store(&s) }
 
+// asked returns the sizes that the next children ask for.
+func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() }
+
 // start returns how to start a child for a run of some kind on a device.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()

@@ -136,7 +136,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 		}}
 	}
 	exposed := o.metrics(judged)
-	exposed.Exporter = e.self
+	exposed.Exporter, exposed.Asked = e.self, children.asked
 	c := collector.New(exposed)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	s, err = supervisor.New(config)
