@@ -54,7 +54,7 @@ func troubles(devices []api.Device) []api.Trouble {
 	for _, d := range devices {
 		snapshot.Devices = append(snapshot.Devices, state.DeviceState{Name: d.Name})
 		for _, f := range d.Findings {
-			found[d.Name] = append(found[d.Name], health.Finding(f))
+			found[d.Name] = append(found[d.Name], health.Finding{Kind: f.Kind, Severity: f.Severity, Subject: f.Subject, Message: f.Message, Meaning: f.Meaning, Action: f.Action})
 		}
 	}
 	judge := health.Finder(health.Config{}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
