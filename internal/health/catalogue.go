@@ -132,7 +132,7 @@ func resourceEntries() []Entry {
 			Kind: FindingQPError, Severities: []Severity{warning}, Threshold: "qp_errors",
 			Found:   "At least as many queue pairs are in the state err, or sqe, which is that of the send queue alone. Those of processes called rdma_exporter, whose probes break some on purpose, and of processes that end during the inventory do not count.",
 			Meaning: "They move no data until their owner sets them up anew: their connections broke, or their owners are about to close them. Those that stay belong to a program that has not noticed or does not clean up.",
-			Action:  "See whose they are: `{show}`. Whether they went down together tells the port and the fabric (rdma_port_state, `rdma link`) from a single peer. Then look at what their owner logged, and restart it if it does not recover.",
+			Action:  "See whose they are: `{show}`. Whether they went down together tells the port and the fabric (rdma_port_state_id, `rdma link`) from a single peer. Then look at what their owner logged, and restart it if it does not recover.",
 		},
 		{
 			Kind: FindingCQUnfillable, Severities: []Severity{info}, Threshold: "cq_entries",

@@ -190,8 +190,8 @@ With each change of what is known of a device the exporter judges it: how the la
 run and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
 limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
 somebody should know of, or do something about, is a finding, with a message that has the figures.
-` + "`rdma_findings`" + ` counts them by kind and severity. What has the time of a run is as of then. Nothing is told
-twice: what one finding says of a run, another does not repeat.
+` + "`rdma_findings`" + ` counts them by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
+What has the time of a run is as of then. Nothing is told twice: what one finding says of a run, another does not repeat.
 
 Of each finding it is remembered when it was first seen, over a restart with ` + "`--state.dir`" + `; one that was gone for
 less than ten minutes is the same one. What is known and to be lived with can be [accepted](configuration.md#what-is-accepted):

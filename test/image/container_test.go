@@ -57,10 +57,11 @@ var withoutCapabilities = []difference{
 // names the owners of objects to nobody who does not see them.
 var ownProcesses = []difference{
 	{`rdma_inventory_pid_visibility\{\}`, "the processes of the host are not seen"},
-	{`rdma_findings\{.*finding="pids_invisible".*\}`, "which is a finding"},
+	{`rdma_findings\{.*severity="info"\}`, "which is a finding"},
+	{`rdma_finding_first_seen_timestamp_seconds\{.*finding="pids_invisible".*\}`, "and has its name"},
 	{`rdma_owner_locked_(limit_)?bytes\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="holder",.*\}`, "the holder is not seen"},
-	{`rdma_resource_owner_objects\{comm="unknown",.*,pid="",.*\}`, "what it holds is nobody's"},
+	{`rdma_resource_owner_objects\{comm="unknown",.*\}`, "what it holds is nobody's"},
 	{`rdma_resource_orphaned_objects\{.*\}`, "nor is there anybody of whom to say that he is gone"},
 }
 
@@ -305,7 +306,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 		if m, problem = scraped(&client, address); problem != nil {
 			continue
 		}
-		problem = fmt.Errorf("probes %v, contracts %v, inventories %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_inventory_last_run_timestamp_seconds"])
+		problem = fmt.Errorf("probes %v, contracts %v, inventories %v", m["rdma_probe_runs_total"], m["rdma_contract_duration_seconds"], m["rdma_inventory_timestamp_seconds"])
 		if len(m["rdma_contract_duration_seconds"].GetMetric()) < devices {
 			continue
 		}
@@ -313,7 +314,7 @@ func settled(t *testing.T, address string) map[string]*dto.MetricFamily {
 			judged = time.Now()
 		}
 		later := 0
-		for _, s := range m["rdma_inventory_last_run_timestamp_seconds"].GetMetric() {
+		for _, s := range m["rdma_inventory_timestamp_seconds"].GetMetric() {
 			if s.GetGauge().GetValue() > float64(judged.UnixNano())/1e9 {
 				later++
 			}

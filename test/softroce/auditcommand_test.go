@@ -182,7 +182,7 @@ func TestAuditCommandFormats(t *testing.T) {
 			m.allOK(t, active)
 			m.allOK(t, down)
 			m.is(t, 1, "rdma_contract_violated", "device", active, "contract", "srq_limit_ignored", "known", "true")
-			m.is(t, 1, "rdma_port_state", "device", down, "port", "1", "state", "down")
+			m.is(t, portDown, "rdma_port_state_id", "device", down, "port", "1")
 		}
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {

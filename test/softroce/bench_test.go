@@ -33,7 +33,7 @@ func BenchmarkRun(b *testing.B) {
 // BenchmarkExporter measures a scrape of an exporter that has probed both devices
 // ten times, and what it had resident before the first scrape of the benchmark.
 func BenchmarkExporter(b *testing.B) {
-	e := start(b, options{})
+	e := start(b, options{lean: true})
 	m := e.scrape()
 	for ; min(m.runs(active), m.runs(down)) < 10; m = e.scrape() {
 		time.Sleep(time.Second) // which is often, for a scrape

@@ -53,6 +53,16 @@ type options struct {
 	binary string
 	// flags replace those that every exporter is started with.
 	flags []string
+	// lean leaves the collectors off that are off by default.
+	lean bool
+}
+
+// further are the flags that switch on the collectors that are off by default: tests look
+// at more than a fleet pays for.
+func further() []string {
+	return []string{
+		"--collector.memory", "--collector.limits", "--collector.verbs.histograms", "--collector.owners.pid", "--collector.cgroups",
+	}
 }
 
 // standing are the flags of every exporter that has no others of these names: it
@@ -93,6 +103,9 @@ func start(t testing.TB, o options) *exporter {
 		if !slices.ContainsFunc(o.flags, func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 			args = append(args, flag)
 		}
+	}
+	if !o.lean {
+		args = append(args, further()...)
 	}
 	args = append(args, o.flags...)
 

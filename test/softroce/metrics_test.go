@@ -70,6 +70,12 @@ func (m metrics) is(t testing.TB, want float64, name string, labels ...string) {
 	}
 }
 
+// The states of a port, by their numbers.
+const (
+	portDown   = 1
+	portActive = 4
+)
+
 // runs is the number of runs on a device; outcomes count if any are given.
 func (m metrics) runs(device string, outcomes ...string) float64 {
 	if len(outcomes) == 0 {

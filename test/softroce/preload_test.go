@@ -41,7 +41,7 @@ func (s seen) String() string {
 }
 
 func callFailure(verb, errno string) string {
-	return "rdma_verbs_call_failures_total " + expected.Pair(verb, errno)
+	return "rdma_verbs_errors_total " + expected.Pair(verb, errno)
 }
 
 func undestroyed(typ, errno string) string {
@@ -56,7 +56,7 @@ var telltale = []struct {
 	name   string
 	labels []string
 }{
-	{"rdma_verbs_call_failures_total", []string{"verb", "errno"}},
+	{"rdma_verbs_errors_total", []string{"verb", "errno"}},
 	{"rdma_probe_aborts_total", []string{"verb"}},
 	{"rdma_probe_undestroyed_objects", []string{"type", "errno"}},
 	{"rdma_notifications_missed_total", nil},
@@ -130,7 +130,8 @@ func (g *gate) shrunk(healthy, now metrics) []string {
 			for _, l := range sample.GetLabel() {
 				labels = append(labels, l.GetName(), l.GetValue())
 			}
-			if number(sample) < healthy.sum(name, labels...) {
+			// What is queried is what was given, where nothing is wrong.
+			if number(sample) < healthy.sum(strings.Replace(name, "_queried", "_actual", 1), labels...) {
 				names = append(names, name)
 				break
 			}
@@ -157,7 +158,7 @@ func preloaded(v expected.Verb, fault, rule string, want expected.Run, signs ...
 	c := preloadCell{verb: v, fault: fault, rules: []string{string(v.Verb) + " " + rule}}
 	c.want = seen{outcome: want.Outcome, failed: want.Failed, unjudged: want.Unjudged, signs: signs}
 	for _, failure := range want.Failures {
-		c.want.signs = append(c.want.signs, "rdma_verbs_call_failures_total "+failure)
+		c.want.signs = append(c.want.signs, "rdma_verbs_errors_total "+failure)
 	}
 	for _, object := range want.Undestroyed {
 		c.want.signs = append(c.want.signs, "rdma_probe_undestroyed_objects "+object)
@@ -494,7 +495,7 @@ func (g *gate) cell(healthy metrics, c preloadCell) seen {
 		}
 		if c.once {
 			labels := []string{"device", g.device, "verb", string(c.verb.Verb), "errno", "EBUSY"}
-			const failures = "rdma_verbs_call_failures_total"
+			const failures = "rdma_verbs_errors_total"
 			if n := after.sum(failures, labels...) - before.sum(failures, labels...); n != 1 {
 				g.t.Errorf("%v calls failed, want 1", n)
 			}
@@ -505,7 +506,7 @@ func (g *gate) cell(healthy metrics, c preloadCell) seen {
 
 // callTime is how long all calls of a verb took, in seconds.
 func (g *gate) callTime(m metrics, verb string) (sum float64) {
-	for _, s := range m.find("rdma_verbs_call_duration_seconds", "device", g.device, "verb", verb) {
+	for _, s := range m.find("rdma_verbs_call_duration_histogram_seconds", "device", g.device, "verb", verb) {
 		sum += s.GetHistogram().GetSampleSum()
 	}
 	return sum
@@ -525,7 +526,7 @@ func checkMatrix(t *testing.T, healthy metrics, cells []preloadCell) {
 		}
 	}
 	called := make(map[string]bool)
-	for _, h := range healthy.find("rdma_verbs_call_duration_seconds", "device", active) {
+	for _, h := range healthy.find("rdma_verbs_call_duration_histogram_seconds", "device", active) {
 		called[label(h, "verb")] = true
 	}
 	if !maps.Equal(tried, called) {

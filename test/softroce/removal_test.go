@@ -78,7 +78,7 @@ func isGone(m metrics) bool { return len(m.of(active)) == 0 }
 // stays makes sure that the other device's series are there.
 func stays(t *testing.T, m metrics) {
 	t.Helper()
-	for _, name := range []string{"rdma_device_info", "rdma_port_state", "rdma_probe_runs_total", "rdma_probe_success", "rdma_probe_cq_entries_actual"} {
+	for _, name := range []string{"rdma_device_info", "rdma_port_state_id", "rdma_probe_runs_total", "rdma_probe_success", "rdma_probe_cq_entries_actual"} {
 		if !slices.Contains(m.of(down), name) {
 			t.Errorf("no %s of %s", name, down)
 		}
@@ -121,7 +121,7 @@ func TestDeviceRemoval(t *testing.T) {
 			add(t)
 			m = e.until("a run on "+active, func(m metrics) bool { return m.probed(active) })
 		}
-		m.is(t, 1, "rdma_port_state", "device", active, "state", "active")
+		m.is(t, portActive, "rdma_port_state_id", "device", active)
 		m.is(t, 2, "rdma_devices")
 		// The same series are there again, or more with a histogram's first failure.
 		for _, name := range before.of(active) {
@@ -204,7 +204,7 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 	m.allOK(t, down)
 	stays(t, m)
 	t.Logf("runs on %s: %v ok, %v failed, %v crashed, %v timeout; failures %v", active, m.runs(active, "ok"), m.runs(active, "failed"),
-		m.runs(active, "crashed"), m.runs(active, "timeout"), m.find("rdma_verbs_call_failures_total", "device", active))
+		m.runs(active, "crashed"), m.runs(active, "timeout"), m.find("rdma_verbs_errors_total", "device", active))
 	if got := m.runs(active, "ok", "failed"); got != m.runs(active) {
 		t.Errorf("%v of %v runs on %s are ok or failed", got, m.runs(active), active)
 	}

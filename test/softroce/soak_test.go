@@ -23,7 +23,7 @@ var (
 func TestSoak(t *testing.T) {
 	runs := *soakRuns
 	before := rawResources(t)
-	e := start(t, options{flags: []string{
+	e := start(t, options{lean: true, flags: []string{
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--notification.samples=50",
 		"--inventory.interval=500ms", "--device.include=" + active,
 	}})
@@ -130,7 +130,8 @@ type tally struct{ missed, all float64 }
 // events are those that an exporter has measured.
 func events(m metrics) tally {
 	missed := m.sum("rdma_notifications_missed_total")
-	return tally{missed: missed, all: missed + float64(total(m, "rdma_notification_latency_seconds"))}
+	all := total(m, "rdma_notification_latency_seconds") + total(m, "rdma_completion_latency_seconds", "mode", "solicited")
+	return tally{missed: missed, all: missed + float64(all)}
 }
 
 // tooMany reports whether more events were missed than the device explains: any,
@@ -166,9 +167,9 @@ func TestTally(t *testing.T) {
 }
 
 // total is the number of samples in all histograms of a name.
-func total(m metrics, name string) (n uint64) {
-	for _, s := range m.find(name) {
-		n += s.GetHistogram().GetSampleCount()
+func total(m metrics, name string, labels ...string) (n uint64) {
+	for _, s := range m.find(name, labels...) {
+		n += s.GetHistogram().GetSampleCount() + s.GetSummary().GetSampleCount()
 	}
 	return n
 }

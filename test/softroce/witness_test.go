@@ -103,13 +103,13 @@ func TestAgreesWithDevinfo(t *testing.T) {
 				"vendor_part_id", info["vendor_part_id"], "hw_version", info["hw_ver"], "node_guid", info["node_guid"])
 
 			state := strings.ToLower(strings.TrimPrefix(info["state"], "PORT_"))
-			for _, s := range m.find("rdma_port_state", "device", device) {
-				if got := number(s) == 1; label(s, "port") != "1" || got != (label(s, "state") == state) {
-					t.Errorf("state %s of port %s is %v; the witness says %s of port 1", label(s, "state"), label(s, "port"), got, state)
+			for _, s := range m.find("rdma_port_state_id", "device", device) {
+				if got := number(s); label(s, "port") != "1" || got != map[string]float64{"down": portDown, "active": portActive}[state] {
+					t.Errorf("the state of port %s is %v; the witness says %s of port 1", label(s, "port"), got, state)
 				}
 			}
-			if len(m.find("rdma_port_state", "device", device, "state", state)) != 1 {
-				t.Errorf("no series for state %q", state)
+			if n := len(m.find("rdma_port_state_id", "device", device)); n != 1 {
+				t.Errorf("%d series of the states of ports, want 1", n)
 			}
 		})
 	}

@@ -45,8 +45,8 @@ func TestGroup(t *testing.T) {
 	t.Run("without", func(t *testing.T) {
 		configure(t, quick)
 		start(t, service)
-		if s := done(t, active); s[`rdma_verbs_call_failures_total{device="rxe0",errno="EACCES",verb="ibv_open_device"}`] == 0 {
-			t.Errorf("the device was opened: %v", s.of("rdma_verbs_call_failures_total"))
+		if s := done(t, active); s[`rdma_verbs_errors_total{device="rxe0",errno="EACCES",verb="ibv_open_device"}`] == 0 {
+			t.Errorf("the device was opened: %v", s.of("rdma_verbs_errors_total"))
 		}
 	})
 	t.Run("with", func(t *testing.T) {

@@ -3,7 +3,6 @@
 package systemd
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -24,7 +23,7 @@ LimitMEMLOCK=infinity
 func TestSandbox(t *testing.T) {
 	write(t, units+"/plain.service", plain)
 	configure(t, probing+" --inventory.interval=1s --contract.interval=1h '--device.exclude=no such device'")
-	pid := hold(t)
+	hold(t)
 	look := func(t *testing.T) samples {
 		done(t, active, down)
 		await(t, "the contracts to be judged", func() bool {
@@ -35,7 +34,7 @@ func TestSandbox(t *testing.T) {
 		var s samples
 		await(t, "inventories beside which nothing was done", func() bool {
 			s = scrape(t)
-			inventories := s.of("rdma_inventory_last_run_timestamp_seconds")
+			inventories := s.of("rdma_inventory_timestamp_seconds")
 			maps.DeleteFunc(inventories, func(_ string, began float64) bool { return began <= since })
 			return len(inventories) == 2
 		})
@@ -64,17 +63,17 @@ func TestSandbox(t *testing.T) {
 			s.ok(t, device)
 		}
 		for key, value := range map[string]float64{
-			`rdma_probe_success{device="rxe0",probe="notification"}`: 1,
-			`rdma_inventory_success{device="rxe0"}`:                  1,
-			`rdma_inventory_success{device="rxe1"}`:                  1,
-			`rdma_inventory_pid_visibility{}`:                        1,
-			fmt.Sprintf(`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pid="%d",pod_uid="",type="qp"}`, pid): 3,
+			`rdma_probe_success{device="rxe0",probe="notification"}`:                                        1,
+			`rdma_inventory_success{device="rxe0"}`:                                                         1,
+			`rdma_inventory_success{device="rxe1"}`:                                                         1,
+			`rdma_inventory_pid_visibility{}`:                                                               1,
+			`rdma_resource_owner_objects{comm="holder",container_id="",device="rxe0",pod_uid="",type="qp"}`: 3,
 		} {
 			if got, ok := s[key]; !ok || got != value {
 				t.Errorf("%s is %v, want %v", key, got, value)
 			}
 		}
-		if n := len(s.of("rdma_contract_violated", `device="rxe0"`)); n == 0 {
+		if n := len(s.of("rdma_contract_verdicts", `device="rxe0"`)); n == 0 {
 			t.Error("no contract was judged")
 		}
 	}
@@ -89,8 +88,7 @@ func TestSandbox(t *testing.T) {
 	}{
 		{"rdma_probe_success", nil},
 		{"rdma_device_info", nil},
-		{"rdma_device_limit", nil},
-		{"rdma_port_state", nil},
+		{"rdma_port_state_id", nil},
 		{"rdma_probe_cq_entries_actual", nil},
 		{"rdma_probe_srq_work_requests_actual", nil},
 		{"rdma_probe_qp_work_requests_actual", nil},
@@ -107,7 +105,7 @@ func TestSandbox(t *testing.T) {
 	}
 	// Which contracts were judged, and what was skipped, but for what needs
 	// CAP_NET_RAW, and for why.
-	for _, metric := range []string{"rdma_contract_violated", "rdma_contract_skipped", "rdma_probe_skipped"} {
+	for _, metric := range []string{"rdma_contract_verdicts", "rdma_contract_violated", "rdma_contract_skipped", "rdma_probe_skipped"} {
 		got, want := subjects(got.of(metric)), subjects(want.of(metric))
 		if !slices.Equal(got, want) {
 			t.Errorf("%s:\n%v\nwant\n%v", metric, got, want)

@@ -225,7 +225,7 @@ func done(t testing.TB, devices ...string) samples {
 	await(t, "runs on "+strings.Join(devices, " and "), func() bool {
 		s = scrape(t)
 		for _, device := range devices {
-			for _, metric := range []string{"rdma_probe_last_run_timestamp_seconds", "rdma_inventory_last_run_timestamp_seconds"} {
+			for _, metric := range []string{"rdma_probe_last_run_timestamp_seconds", "rdma_inventory_success"} {
 				if len(s.of(metric, fmt.Sprintf("device=%q", device))) == 0 {
 					return false
 				}

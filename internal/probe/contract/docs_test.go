@@ -49,8 +49,7 @@ This page follows from the catalogue in ` + "`internal/probe/contract/catalogue.
 The man pages of libibverbs make promises that event-driven programs rely on. At its start,
 when a device or its software has changed, and each ` + "`--contract.interval`" + `, the exporter holds each device to them, in a child process like that of the
 probes. Each contract is judged with small objects of its own, on the device alone: no peer, no traffic
-beyond the port. ` + "`rdma_contract_violated`" + ` is 1 for a contract that the device breaks and 0 for one that it
-keeps, with the label ` + "`known`" + ` for whether its [driver is known for that](#known-of-drivers); ` + "`rdma_contract_skipped`" + ` says which could not be judged, and why. The log has the evidence when a
+beyond the port. ` + "`rdma_contract_verdicts`" + ` counts the verdicts, ` + "`rdma_contract_violated`" + ` is 1 for a contract that the device breaks, with the label ` + "`known`" + ` for whether its [driver is known for that](#known-of-drivers); ` + "`rdma_contract_skipped`" + ` says which could not be judged, and why. The log has the evidence when a
 verdict changes: what was asked, what the manual has follow, and what was observed.
 
 - **holds**: all that was looked at was as the manual has it.

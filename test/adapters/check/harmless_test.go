@@ -38,7 +38,7 @@ var (
 	runsTotal    = regexp.MustCompile(`(?m)^rdma_probe_runs_total\{device="([^"]+)",outcome="[^"]+"()\} (\d+)$`)
 	contractRuns = regexp.MustCompile(`(?m)^rdma_contract_runs_total\{device="([^"]+)",outcome="ok"()\} (\d+)$`)
 	// calls is a sample of the calls of a verb on a device, refused ones too.
-	calls = regexp.MustCompile(`(?m)^rdma_verbs_call_duration_seconds_count\{device="([^"]+)",verb="([^"]+)"\} (\d+)$`)
+	calls = regexp.MustCompile(`(?m)^rdma_verbs_call_duration_histogram_seconds_count\{device="([^"]+)",verb="([^"]+)"\} (\d+)$`)
 )
 
 // numbers adds up samples by device, and by device and what else they are of.
@@ -65,7 +65,7 @@ func TestHarmless(t *testing.T) {
 	before := held(t)
 	_, said := kernelLog(t, 0)
 	exporter := running.Launch(t, "exporter", exporterFile,
-		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1s"}, running.Unhurried()...)...)
+		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1s", "--collector.verbs.histograms"}, running.Unhurried()...)...)
 	url := "http://" + exporter.Listening(t) + "/metrics"
 	wait := func(what string, done func(page string) bool) (page string) {
 		running.Within(t, time.Duration(*runs)*time.Minute+5*time.Minute, what, func() bool {
