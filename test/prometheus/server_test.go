@@ -22,6 +22,12 @@ const job = "rdma_exporter"
 // an interval, whatever the groups of the rules ask for, and waits until it answers.
 func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targets ...string) *api {
 	t.Helper()
+	return start(t, running.FindPrometheus(t, "prometheus"), nil, rules, scrapes, targets...)
+}
+
+// start is startPrometheus for a program with flags.
+func start(t testing.TB, program string, flags []string, rules []ruleFile, scrapes time.Duration, targets ...string) *api {
+	t.Helper()
 	dir := t.TempDir()
 	config := map[string]any{
 		"global": map[string]any{
@@ -43,13 +49,12 @@ func startPrometheus(t testing.TB, rules []ruleFile, scrapes time.Duration, targ
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := running.Launch(
-		t, "Prometheus", running.FindPrometheus(t, "prometheus"),
-		"--config.file="+running.File(t, "prometheus.yml", string(text)),
-		"--storage.tsdb.path="+filepath.Join(dir, "data"),
+	p := running.Launch(t, "Prometheus", program, append([]string{
+		"--config.file=" + running.File(t, "prometheus.yml", string(text)),
+		"--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=127.0.0.1:0",
 		"--log.level=info",
-	)
+	}, flags...)...)
 	a := &api{Process: p, url: "http://" + p.Listening(t), scrapes: scrapes}
 	running.Eventually(t, "Prometheus is ready", func() bool {
 		p.MustRun(t)

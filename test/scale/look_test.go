@@ -45,10 +45,14 @@ func recorded(t *testing.T, name string, h *host) int {
 	devices := h.counts["D"]
 	level, _, _ := strings.Cut(name, ":")
 	switch level {
-	case "instance_device":
+	case "instance":
+		return 1
+	case "instance_device", "instance_device_port": // with one port each
 		return devices
-	case "instance_device_path":
+	case "instance_device_path", "instance_device_verb":
 		return 2 * devices
+	case "job_model_contract":
+		return 0
 	case "instance_device_type":
 		return 4*devices + h.counts["S"]
 	case "instance_device_contract":
@@ -67,6 +71,10 @@ func looks(t *testing.T, h *host) string {
 		samples int
 	}
 	var all []look
+	every := make(map[string]time.Duration)
+	for _, u := range readRules(t) {
+		every[u.record] = u.every
+	}
 	// An expression in whose range there is another one would be more than this knows.
 	ranges := regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*(?:\{[^{}]*\})?)\[(\w+)\]`)
 	for _, u := range readRules(t) {
@@ -79,8 +87,7 @@ func looks(t *testing.T, h *host) string {
 			s, interval, series := selectors(m[1])[0], scraped, 0
 			switch {
 			case strings.Contains(s.metric, ":"):
-				// What is looked back at is recorded once a minute.
-				series, interval = recorded(t, s.metric, h), time.Minute
+				series, interval = recorded(t, s.metric, h), every[s.metric]
 			case s.metric == "up":
 				series = 1
 			default:
