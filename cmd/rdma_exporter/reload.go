@@ -51,12 +51,7 @@ func (r *reloader) reload() error {
 		r.loaded = time.Now()
 	}
 	r.mu.Unlock()
-	if err != nil {
-		r.logger.Error("Cannot reload the configuration: the one before holds", "err", err)
-		return err
-	}
-	r.logger.Info("The configuration was reloaded", "file", r.flags.configFile)
-	return nil
+	return err
 }
 
 func (r *reloader) load() error {
@@ -81,7 +76,11 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			_ = r.reload() // which has logged it
+			if err := r.reload(); err != nil {
+				r.logger.Error("Cannot reload the configuration: the one before holds", "err", err)
+			} else {
+				r.logger.Info("The configuration was reloaded")
+			}
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Config struct {
 	// the same terms.
 	Status func(now time.Time) *api.Status
 	// Reload loads the configuration of the exporter again. It is called by any number of
-	// goroutines at once. If it is nil, nobody can ask for that.
+	// goroutines at once, and leaves it to the handler to log. If it is nil, nobody can ask for that.
 	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer

@@ -30,8 +30,8 @@ func New(c Config) (http.Handler, error) {
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))
-	mux.Handle("POST "+reloadPath, reload(c.Reload))
-	mux.Handle("PUT "+reloadPath, reload(c.Reload))
+	mux.Handle("POST "+reloadPath, reload(c.Reload, c.Logger))
+	mux.Handle("PUT "+reloadPath, reload(c.Reload, c.Logger))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.ContentLength != 0 {

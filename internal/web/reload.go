@@ -1,23 +1,26 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 
 	"rdma_exporter/internal/text"
 )
 
 // reload answers 200 once the configuration was reloaded, 500 with the reason if it cannot
-// be used, and 403 if nobody may ask.
-func reload(load func() error) http.Handler {
+// be used, and 403 if nobody may ask. The logger is told of the first two.
+func reload(load func() error, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if load == nil {
 			respond(w, http.StatusForbidden, "Reloading over HTTP is switched off: --web.enable-lifecycle switches it on.")
 			return
 		}
 		if err := load(); err != nil {
+			logger.Error("Cannot reload the configuration: the one before holds", "err", err)
 			respond(w, http.StatusInternalServerError, "The configuration cannot be reloaded: "+text.Clean(err.Error()))
 			return
 		}
+		logger.Info("The configuration was reloaded")
 		respond(w, http.StatusOK, "The configuration was reloaded.")
 	})
 }
