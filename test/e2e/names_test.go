@@ -22,7 +22,7 @@ func TestOddNames(t *testing.T) {
 `)
 	e := start(t, "--provider=simulated", "--simulated.profile="+profile)
 	e.ready(t)
-	e.stocked(t, "odd")
+	e.inventoried(t, "odd")
 	text := e.text(t)
 	for _, want := range []string{"2\ufffd[31m 0", "a\ufffd]0;b\ufffdc"} {
 		if !strings.Contains(text, want) {
