@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -17,8 +18,11 @@ type number[T int | int64] struct{ to *T }
 // Set implements kingpin.Value.
 func (n number[T]) Set(s string) error {
 	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || int64(T(v)) != v {
-		return fmt.Errorf("%q is no whole number, or too large", s)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || int64(T(v)) != v:
+		return fmt.Errorf("%q is too large", s)
+	case err != nil:
+		return fmt.Errorf("%q is no whole number: use digits alone", s)
 	}
 	*n.to = T(v)
 	return nil

@@ -275,7 +275,7 @@ holders:
 	for _, o := range i.Owners {
 		got = append(got, o.Comm, o.Cgroup)
 	}
-	want := []string{"<b>'\"&\uFFFD\uFFFD[2J", "/<script>/\u202e", "\uFFFDa\uFFFDb", "/\uFFFD", "", ""}
+	want := []string{"<b>'\"&\uFFFD\uFFFD[2J", "/<script>/\uFFFD", "\uFFFDa\uFFFDb", "/\uFFFD", "", ""}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("names %q, want %q", got, want)
 	}
