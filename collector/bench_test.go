@@ -28,7 +28,7 @@ func BenchmarkScrape(b *testing.B) {
 
 func benchmarkScrape(b *testing.B, devices int, way string) {
 	snapshot, runs := host(devices)
-	judge := health.New(health.Default())
+	judge := health.New(health.Default(), health.Past{})
 	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	registry := prometheus.NewRegistry()
 	gatherer := c.Gatherer(registry)

@@ -214,7 +214,7 @@ func resourceSamples(owners, cgroups int) int {
 		Name: "rxe0", Present: true, Info: info,
 		Resources: &state.Resources{Last: inventory, Inventory: i, Taken: inventory.Started},
 	}
-	judge := health.New(health.Default())
+	judge := health.New(health.Default(), health.Past{})
 	snapshot := &state.Snapshot{Devices: []state.DeviceState{dev}}
 	c := New(Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	c.Observe(inventory)

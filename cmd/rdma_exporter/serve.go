@@ -85,7 +85,7 @@ func newExporter(o *options, logger *slog.Logger) (*exporter, error) {
 	// The collector reads the supervisor, which is handed the collector.
 	var s *supervisor.Supervisor
 	judgement.StaleAfter = staleAfter(&config)
-	judge := health.New(judgement)
+	judge := health.New(judgement, health.Past{})
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
 	c := collector.New(collector.Options{Host: judged, Light: o.when == whenIdle})
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger

@@ -47,7 +47,7 @@ type Status struct {
 	Problem *Problem `json:"problem,omitempty"`
 	// How many findings there are on all devices, by severity: each severity once.
 	FindingCounts []SeverityCount `json:"finding_counts"`
-	// The devices, sorted by name.
+	// The devices, the worst first, those that are as bad by name.
 	Devices []Device `json:"devices"`
 	// What is wrong on one device or on several, or worth knowing, the worst first: each
 	// thing about which the same is to be done once.
@@ -58,6 +58,8 @@ type Status struct {
 type Trouble struct {
 	// How bad it is.
 	Severity health.Severity `json:"severity"`
+	// What it does to those who use the devices.
+	Harm health.Harm `json:"harm"`
 	// What kind of finding it is; absent if none says what is wrong, but the headlines of
 	// the devices.
 	Kind health.Kind `json:"kind,omitempty"`
@@ -84,6 +86,8 @@ type (
 	Severity = health.Severity
 	// Kind is what a finding is about.
 	Kind = health.Kind
+	// Harm is what a finding does to those who use the device.
+	Harm = health.Harm
 )
 
 // Those of the words that whoever renders a status has to tell apart.
@@ -96,6 +100,8 @@ const (
 	SeverityCritical = health.SeverityCritical
 	SeverityWarning  = health.SeverityWarning
 	SeverityInfo     = health.SeverityInfo
+
+	HarmNote = health.HarmNote
 
 	KindContract  = health.FindingContract
 	KindNearLimit = health.FindingNearLimit
@@ -188,14 +194,21 @@ type Finding struct {
 	Kind health.Kind `json:"kind"`
 	// How bad it is.
 	Severity health.Severity `json:"severity"`
+	// What it does to those who use the device.
+	Harm health.Harm `json:"harm"`
 	// What it is about, such as a type of object or a process.
 	Subject string `json:"subject"`
 	// What was found, with figures.
 	Message string `json:"message"`
+	// The rest of what tells so; absent if the message has it all.
+	Evidence string `json:"evidence,omitempty"`
 	// What that means to those who use the device.
 	Meaning string `json:"meaning"`
 	// What to do. Commands are in backticks.
 	Action string `json:"action"`
+	// What else was found of the same root, which is gone once this is: it counts nowhere
+	// else, and none of it has consequences of its own.
+	Consequences []Finding `json:"consequences,omitempty"`
 }
 
 // Identity is what a device says it is.

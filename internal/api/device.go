@@ -60,10 +60,14 @@ func findingsOf(all []health.Finding) []Finding {
 	findings := make([]Finding, 0, len(all))
 	for i := range cut(all) {
 		f := &all[i]
-		findings = append(findings, Finding{
-			Kind: health.Kind(text.Clean(string(f.Kind))), Severity: f.Severity, Subject: text.Clean(f.Subject),
-			Message: text.Clean(f.Message), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
-		})
+		finding := Finding{
+			Kind: health.Kind(text.Clean(string(f.Kind))), Severity: f.Severity, Harm: f.Harm, Subject: text.Clean(f.Subject),
+			Message: text.Clean(f.Message), Evidence: text.Clean(f.Evidence), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
+		}
+		if len(f.Consequences) > 0 {
+			finding.Consequences = findingsOf(f.Consequences)
+		}
+		findings = append(findings, finding)
 	}
 	return findings
 }

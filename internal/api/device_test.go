@@ -34,7 +34,7 @@ func TestStale(t *testing.T) {
 	if got := of(d); !got.Run.Stale || got.Contracts.Run.Stale || !got.Resources.Run.Stale {
 		t.Errorf("stale: %t, %t, %t", got.Run.Stale, got.Contracts.Run.Stale, got.Resources.Run.Stale)
 	}
-	s := api.Of(health.New(health.Default()).Of(&state.Snapshot{Devices: []state.DeviceState{d}}), options())
+	s := api.Of(health.New(health.Default(), health.Past{}).Of(&state.Snapshot{Devices: []state.DeviceState{d}}), options())
 	if got := s.Devices[0]; got.Run.Stale || got.Health != api.HealthOK {
 		t.Errorf("stale without a limit: %+v", got.Run)
 	}

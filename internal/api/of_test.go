@@ -30,9 +30,9 @@ func more() map[string][]string {
 		"healthy": {`"health":"ok"`, `"findings":[]`},
 		"stuck": {
 			`"stuck":[{"kind":"probe","pid":81433,"verb":"ibv_destroy_cq","since":"2026-03-01T10:00:10Z"}]`,
-			`"kind":"stuck","severity":"critical","subject":"pid 81433","message":"A child of`, `"outcome":"timeout"`,
+			`"kind":"stuck","severity":"critical","harm":"outage","subject":"pid 81433","message":"A child of`, `"outcome":"timeout"`,
 		},
-		"contract_violated": {`"kind":"contract_violated","severity":"critical","subject":"notify_any","message":"The device breaks`},
+		"contract_violated": {`"kind":"contract_violated","severity":"critical","harm":"failure","subject":"notify_any","message":"The device breaks`},
 		"slow_vector":       {`"kind":"slow_vector","severity":"`, `"kind":"notification_failed","severity":"`, `"severity":"info"`},
 		"leaks": {
 			`"kind":"memlock_near_limit","severity":"critical"`, `"kind":"leaked","severity":"critical"`, `"kind":"near_limit","severity":"warning"`,
@@ -236,7 +236,7 @@ func TestAnything(t *testing.T) {
 	for seed := range uint64(25) {
 		s := new(state.Snapshot)
 		fill(reflect.ValueOf(s).Elem(), rand.New(rand.NewPCG(seed, 0)))
-		if err := flaw(api.Of(health.New(health.Default()).Of(s), options())); err != nil {
+		if err := flaw(api.Of(health.New(health.Default(), health.Past{}).Of(s), options())); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -258,7 +258,7 @@ func FuzzOf(f *testing.F) {
 		if json.Unmarshal(b, s) != nil {
 			return
 		}
-		if err := flaw(api.Of(health.New(health.Default()).Of(s), options())); err != nil {
+		if err := flaw(api.Of(health.New(health.Default(), health.Past{}).Of(s), options())); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -291,7 +291,7 @@ func TestBounds(t *testing.T) {
 	for len(s.Devices) < many {
 		s.Devices = append(s.Devices, state.DeviceState{})
 	}
-	if n := len(api.Of(health.New(health.Default()).Of(s), options()).Devices); n != most {
+	if n := len(api.Of(health.New(health.Default(), health.Past{}).Of(s), options()).Devices); n != most {
 		t.Errorf("%d devices", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func BenchmarkJudge(b *testing.B) {
 	for _, changed := range []int{0, 1, 64} {
 		b.Run(fmt.Sprintf("changed=%d", changed), func(b *testing.B) {
-			j := health.New(health.Default())
+			j := health.New(health.Default(), health.Past{})
 			s := apitest.Many(64, 64).Snapshot
 			j.Of(s)
 			b.ReportAllocs()

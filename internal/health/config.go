@@ -33,6 +33,9 @@ type Config struct {
 	// Once tells that the devices are looked at once: one that is not present then has
 	// vanished meanwhile, which is a finding.
 	Once bool `yaml:"-"`
+	// ActivePorts is how many ports of all devices together have to be active; 0 for any
+	// number.
+	ActivePorts int `yaml:"-"`
 }
 
 // Levels are fractions of a limit, above 0 and up to 1, that something must reach.

@@ -10,14 +10,21 @@ import (
 type Finding struct {
 	Kind     Kind
 	Severity Severity
+	// Harm is what it does to those who use the device.
+	Harm Harm
 	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string
-	// Message says what was found, with figures.
-	Message string
+	// Message says what was found, with figures, and Evidence the rest of what tells so;
+	// empty if the message has it all.
+	Message  string
+	Evidence string
 	// Meaning says what it means to those who use the device, and Action what to
 	// do.
 	Meaning string
 	Action  string
+	// Consequences are what else was found of the same root, the worst first: they are
+	// gone once it is. None of them has consequences of its own.
+	Consequences []Finding
 }
 
 // Kind is what a finding is about.
@@ -100,4 +107,32 @@ func Severities() []Severity {
 // bySeverity compares two severities; the worse is less.
 func bySeverity(a, b Severity) int {
 	return cmp.Compare(slices.Index(Severities(), a), slices.Index(Severities(), b))
+}
+
+// Harm is what a finding does to those who use the device.
+type Harm string
+
+// The harms. None is less severe than one that is less harm.
+const (
+	// HarmOutage: the device cannot be used: it is gone, has no active port any more,
+	// hangs, or gives no objects.
+	HarmOutage Harm = "outage"
+	// HarmFailure: some of what programs do with it fails.
+	HarmFailure Harm = "failure"
+	// HarmDegradation: it goes on, with less: slower, with fewer ports, or near a limit.
+	HarmDegradation Harm = "degradation"
+	// HarmQuirk: it breaks a promise, which harms nobody who does not rely on it.
+	HarmQuirk Harm = "quirk"
+	// HarmNote: none that is known of.
+	HarmNote Harm = "note"
+)
+
+// Harms returns every harm, the worst first.
+func Harms() []Harm {
+	return []Harm{HarmOutage, HarmFailure, HarmDegradation, HarmQuirk, HarmNote}
+}
+
+// byHarm compares two harms, and what is as harmful by its severity; the worse is less.
+func byHarm(a, b Harm, x, y Severity) int {
+	return cmp.Or(cmp.Compare(slices.Index(Harms(), a), slices.Index(Harms(), b)), bySeverity(x, y))
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ type Host struct {
 	Snapshot *state.Snapshot
 	// Problem is what is wrong with the host rather than with a device; nil if nothing is.
 	Problem *Problem
-	// Devices are those of the snapshot, sorted by name.
+	// Devices are those of the snapshot, the worst first, those that are as bad by name.
 	Devices []*Device
 	// Troubles are what is wrong with the devices, or worth knowing, the worst first.
 	Troubles []Trouble
@@ -37,23 +38,30 @@ type Device struct {
 // devices, so that nothing is judged twice. All its methods may be called concurrently.
 type Judge struct {
 	config Config
-	find   func(*state.DeviceState) []Finding
+	find   func(d *state.DeviceState, unplugged bool) []Finding
 
 	mu     sync.Mutex
 	latest *Host
+	past   Past
 }
 
-// New returns a Judge by a configuration, which must be valid.
-func New(c Config) *Judge {
+// New returns a Judge by a configuration, which must be valid, and by what was before,
+// of which it keeps a copy.
+func New(c Config, past Past) *Judge {
 	catalogue := entries()
-	return Finder(c, func(d *state.DeviceState) []Finding { return assess(d, &c, catalogue) })
+	j := &Judge{config: c, past: past.clone()}
+	j.find = func(d *state.DeviceState, unplugged bool) []Finding {
+		a := assessor{t: &c, catalogue: catalogue, activeOnce: j.past.Ports[d.Name], unplugged: unplugged}
+		return a.assess(d)
+	}
+	return j
 }
 
 // Finder is New for findings that are not those of this package, as tests have them.
 // Find returns those of a device, the worst first, and nil if it cannot be judged. It is
 // called again only when something has changed.
 func Finder(c Config, find func(*state.DeviceState) []Finding) *Judge {
-	return &Judge{config: c, find: find}
+	return &Judge{config: c, past: Past{}.clone(), find: func(d *state.DeviceState, _ bool) []Finding { return find(d) }}
 }
 
 // Of judges a snapshot, or has done so already. The snapshot may be nil while nothing is
@@ -69,12 +77,16 @@ func (j *Judge) Of(s *state.Snapshot) *Host {
 
 // judge judges a snapshot, with what has not changed in it since the latest one.
 func (j *Judge) judge(s *state.Snapshot) *Host {
-	h := &Host{Snapshot: s, Problem: problemOf(s)}
+	h := &Host{Snapshot: s, Problem: problemOf(s, &j.config)}
 	if s == nil {
 		return h
 	}
 	known := make(map[string]*Device)
-	if j.latest != nil {
+	unplugged := false
+	if j.config.Once {
+		all, active := portsOf(s)
+		unplugged = all > 0 && active == 0
+	} else if j.latest != nil { // Where there is no past, all depends on all.
 		for _, d := range j.latest.Devices {
 			known[d.State.Name] = d
 		}
@@ -83,14 +95,36 @@ func (j *Judge) judge(s *state.Snapshot) *Host {
 	for i := range s.Devices {
 		d := known[s.Devices[i].Name]
 		if d == nil || d.State != s.Devices[i] {
-			d = &Device{State: s.Devices[i], Findings: j.find(&s.Devices[i]), staleAfter: j.config.StaleAfter}
+			j.past.take(&s.Devices[i])
+			d = &Device{State: s.Devices[i], Findings: j.find(&s.Devices[i], unplugged), staleAfter: j.config.StaleAfter}
 			d.trouble = d.inTrouble()
 		}
 		h.Devices = append(h.Devices, d)
 	}
-	slices.SortStableFunc(h.Devices, func(a, b *Device) int { return strings.Compare(a.State.Name, b.State.Name) })
+	slices.SortStableFunc(h.Devices, func(a, b *Device) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
+	})
 	h.Troubles = troublesOf(h.Devices)
 	return h
+}
+
+// rank returns how bad a device is whatever the time, from 0 for the worst: that of which
+// nothing is known comes before that which is well.
+func (d *Device) rank() int {
+	unknown := slices.Index(Harms(), HarmNote)
+	switch {
+	case len(d.Findings) > 0 && d.Findings[0].Severity != SeverityInfo:
+		f := &d.Findings[0]
+		return slices.Index(Harms(), f.Harm)*len(Severities()) + slices.Index(Severities(), f.Severity)
+	case d.trouble.health == Critical:
+		return 0
+	case d.trouble.health == Warning:
+		return slices.Index(Harms(), HarmDegradation) * len(Severities())
+	case !d.State.Present || d.State.Last == nil:
+		return unknown * len(Severities())
+	default:
+		return unknown*len(Severities()) + 1
+	}
 }
 
 // At returns the worst of the host and of all devices at a moment.
@@ -109,8 +143,12 @@ func (h *Host) At(now time.Time) Health {
 // Fails tells whether a device of the host is at a moment as bad as a severity, or
 // worse, apart from findings that are accepted: by kind, or by kind, slash and subject.
 // One of which too little is known is not known to be well, and fails as a warning does.
+// That fewer ports are active than have to be cannot be accepted.
 func (h *Host) Fails(least Severity, accepted []string, now time.Time) bool {
 	fails := func(s Severity) bool { return bySeverity(s, least) <= 0 }
+	if h.Problem != nil && h.Problem.Kind == ProblemPorts {
+		return true
+	}
 	for _, d := range h.Devices {
 		explained := false
 		for _, f := range d.Findings {
@@ -165,6 +203,7 @@ func worse(a, b Health) Health {
 // Trouble is what is wrong in one way, or worth knowing, on one device or on several.
 type Trouble struct {
 	Severity Severity
+	Harm     Harm
 	// Kind is empty if no finding says what is wrong, but how the device is.
 	Kind Kind
 	// Meaning and Action are those of the findings. If the action names a device and there
@@ -187,13 +226,14 @@ type Place struct {
 func troublesOf(devices []*Device) []Trouble {
 	type key struct {
 		severity                 Severity
+		harm                     Harm
 		kind                     Kind
 		subject, meaning, action string
 	}
 	var all []Trouble
 	known := make(map[key]int)
 	add := func(device, finding int, f *Finding) {
-		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anywhere(f.Action, devices[device].State.Name)}
+		k := key{severity: f.Severity, harm: f.Harm, kind: f.Kind, meaning: f.Meaning, action: anywhere(f.Action, devices[device].State.Name)}
 		if f.Kind == FindingContract {
 			k.subject = f.Subject
 		}
@@ -201,7 +241,7 @@ func troublesOf(devices []*Device) []Trouble {
 		if !ok {
 			i = len(all)
 			known[k] = i
-			all = append(all, Trouble{Severity: f.Severity, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action, For: -1})
+			all = append(all, Trouble{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action, For: -1})
 		}
 		t := &all[i]
 		if ok && t.Places[0].Device != device && k.action != t.Action {
@@ -216,10 +256,10 @@ func troublesOf(devices []*Device) []Trouble {
 			explained = explained || d.Findings[n].Severity != SeverityInfo
 		}
 		if !explained && d.trouble != (verdict{}) {
-			add(i, -1, &Finding{Severity: SeverityWarning})
+			add(i, -1, &Finding{Severity: SeverityWarning, Harm: HarmDegradation})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Trouble) int { return bySeverity(a.Severity, b.Severity) })
+	slices.SortStableFunc(all, func(a, b Trouble) int { return byHarm(a.Harm, b.Harm, a.Severity, b.Severity) })
 	return all
 }
 

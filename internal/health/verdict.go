@@ -83,11 +83,11 @@ func (d *Device) inTrouble() verdict {
 	return verdict{}
 }
 
-// headlineOf returns what a finding found, in a sentence. The evidence against a
-// contract is left out, and of what is long, all beyond the first sentence.
+// headlineOf returns what a finding found, in a sentence: of what is long, all beyond the
+// first is left out.
 func headlineOf(f *Finding) string {
 	const long = 120
-	if f.Kind != FindingContract && utf8.RuneCountInString(f.Message) <= long {
+	if utf8.RuneCountInString(f.Message) <= long {
 		return f.Message
 	}
 	for end := range f.Message {

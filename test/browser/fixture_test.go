@@ -82,7 +82,7 @@ func (f *server) requests() []string {
 func assessed(s *state.Snapshot) *health.Host {
 	c := health.Default()
 	c.StaleAfter = apitest.StaleAfter()
-	return health.New(c).Of(s)
+	return health.New(c, health.Past{}).Of(s)
 }
 
 // host returns the host of apitest with a name.

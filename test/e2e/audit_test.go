@@ -123,6 +123,13 @@ func TestAuditStatus(t *testing.T) {
 	}{
 		{"healthy", alone(healthyDevice), nil, 0, 0, []string{": OK\n", "1 device (1 ok), 0 findings.", "There is nothing to be done."}},
 		{"info", alone("sim0, like: sim_ib0"), nil, 0, 0, []string{": OK\n", "INFO      sim0: port 2 (port_down)", "To do: "}},
+		{"no active port", alone("sim0, like: sim_siw0, ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]"), nil, 1, 1, []string{": CRITICAL\n", "CRITICAL  sim0: port 1 (port_down)"}},
+		{
+			"fewer active ports than expected", alone(healthyDevice), []string{"--expect-active-ports=2"}, 1, 1,
+			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
+		},
+		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
+		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept, ", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
 			"violated warning",
 			alone("sim0, like: sim_siw0, violate: [channel_destroy_busy]"),
@@ -258,6 +265,8 @@ func TestAuditRefused(t *testing.T) {
 
 		{"format", "", []string{"--format=xml"}, false, []string{"--format", "text,json,prometheus", "xml"}},
 		{"fail on", "", []string{"--fail-on=info"}, false, []string{"--fail-on", "warning,critical"}},
+		{"brief JSON", "", []string{"--brief", "--format=json"}, false, []string{"--brief is for --format=text"}},
+		{"fewer ports than none", "", []string{"--expect-active-ports=-1"}, false, []string{"--expect-active-ports is -1: use a number from 0"}},
 		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
