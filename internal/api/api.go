@@ -162,6 +162,9 @@ type Device struct {
 	Failures int `json:"failures"`
 	// Child processes that were killed and have not ended.
 	Stuck []Stuck `json:"stuck,omitempty"`
+	// The kinds of run for which the command audit had no time, or not enough; absent if it
+	// had.
+	Skipped []SkippedRun `json:"skipped,omitempty"`
 	// The probes of the last run.
 	Probes []Probe `json:"probes,omitempty"`
 	// The sizes that the last run asked for and was given.
@@ -282,6 +285,14 @@ type Light struct {
 	Reason state.LightReason `json:"reason"`
 	// Why, in words.
 	Detail string `json:"detail"`
+}
+
+// SkippedRun is a kind of run that was not made, or not to its end.
+type SkippedRun struct {
+	// What it was to do.
+	Kind state.Kind `json:"kind"`
+	// Why it was not done: budget, for want of time.
+	Reason state.SkipReason `json:"reason"`
 }
 
 // Stuck is a child process that was killed and has not ended.

@@ -27,6 +27,11 @@ func deviceOf(judged *health.Device, o *Options) Device {
 		Known:       knownOf(s),
 		Resources:   resourcesOf(s.Resources, s.Info, runOf),
 	}
+	if s.OutOfTime != nil {
+		for _, kind := range cut(s.OutOfTime.Kinds) {
+			d.Skipped = append(d.Skipped, SkippedRun{Kind: state.Kind(text.Clean(string(kind))), Reason: state.SkipBudget})
+		}
+	}
 	if s.Info != nil {
 		for _, p := range cut(s.Info.Ports) {
 			d.Ports = append(d.Ports, Port{

@@ -120,7 +120,7 @@ func (d *Device) rank() int {
 		return 0
 	case d.trouble.health == Warning:
 		return slices.Index(Harms(), HarmDegradation) * len(Severities())
-	case !d.State.Present || d.State.Last == nil:
+	case !d.State.Present || d.State.Last == nil || d.State.OutOfTime != nil:
 		return unknown * len(Severities())
 	default:
 		return unknown*len(Severities()) + 1

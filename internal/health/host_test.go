@@ -62,6 +62,10 @@ func TestHealth(t *testing.T) {
 		{"critical", well, found(health.SeverityCritical, health.SeverityWarning, health.SeverityInfo), health.Critical, "a critical"},
 		{"not probed", state.DeviceState{Name: "x", Present: true}, nil, health.Unknown, "It has not been probed yet."},
 		{"gone", state.DeviceState{Name: "x"}, nil, health.Unknown, "The device is gone."},
+		{"no time", changed(func(d *state.DeviceState) {
+			d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract, state.KindInventory}}
+		}), nil, health.Unknown, "Not all of it could be audited in time: the contracts, the inventory."},
+		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not all of it could be audited in time: the probes."},
 		{"young", aged(10 * time.Minute), nil, health.OK, "There is nothing to be done."},
 		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "What is known is old: the last run of the probes was started 10 min ago."},
 		{"of the future", aged(-time.Hour), nil, health.OK, "There is nothing to be done."},
@@ -249,6 +253,7 @@ func TestFails(t *testing.T) {
 		{"crashed", crashed, nil, nil, true, false},
 		{"stuck", stuck, []health.Finding{info}, []string{"slow_vector"}, true, true},
 		{"crashed, and that is accepted", crashed, []health.Finding{port}, []string{"port_down"}, false, false},
+		{"no time", changed(func(d *state.DeviceState) { d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract}} }), nil, nil, true, false},
 		{"nothing accepted", well, []health.Finding{contract}, nil, true, true},
 		{"the finding", well, []health.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
 		{"the kind", well, []health.Finding{contract}, []string{"contract_violated"}, false, false},

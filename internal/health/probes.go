@@ -55,7 +55,9 @@ func (a *assessor) ended() {
 		subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), ended)
 		if run.Verb != "" {
 			subject += ", in " + word(run.Verb)
-			message += ", in " + word(run.Verb)
+			if !strings.Contains(run.Error, run.Verb) {
+				message += ", in " + word(run.Verb)
+			}
 		}
 		if run.Judging != "" {
 			message += ", while it judged " + word(run.Judging)

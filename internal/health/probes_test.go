@@ -54,7 +54,7 @@ func TestRunAborted(t *testing.T) {
 		s := failed(hung)
 		check(t, s, health.Default(), kind, want{
 			c, "the probes, in ibv_create_qp",
-			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline, in ibv_create_qp: no end within 10s"},
+			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline: no end within 10s in ibv_create_qp."},
 			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
 		})
 		alone(t, s, kind)
@@ -72,7 +72,7 @@ func TestRunAborted(t *testing.T) {
 		run := hung
 		run.Judging = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
-			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "in ibv_create_qp, while it judged notify_any: no end"}, nil,
+			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it judged notify_any: no end within 1m0s in ibv_create_qp"}, nil,
 		})
 		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -24,8 +25,8 @@ type End struct {
 	// Status is the exit status, and FailOn the least severity that makes it other than 0.
 	Status int
 	FailOn string
-	// Within is how long the audit might take, in words; empty if that was not bounded.
-	Within string
+	// Within is how long the audit might take; 0 for as long as it took.
+	Within time.Duration
 }
 
 // Write writes a status to w at once: what is wrong and what to do on top, then the
