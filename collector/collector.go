@@ -199,6 +199,9 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 	gauges := make(map[string]cached, len(h.Devices))
 	for _, dev := range h.Devices {
 		name := text.Valid(dev.State.Name)
+		if _, ok := gauges[name]; ok {
+			continue // Of two that cannot be told apart, the worse one is shown.
+		}
 		key := cacheKey{provider: h.Snapshot.Provider, device: dev}
 		if h, ok := c.histories[name]; ok {
 			key.hidden = h.series.Load().hidden

@@ -49,6 +49,11 @@ func (o *options) addAudit(app *kingpin.Application) {
 It ends with status 0 if there are no findings as severe as --fail-on says, with 1 if there are some, and with 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
 	audit.Flag("format", "Format of the report: text, json (as at /api/v1/status) or prometheus (for the textfile collector of node_exporter).").
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
+	audit.Flag("brief", "Write a line about each device, the worst first, and the verdict last.").BoolVar(&o.brief)
+	audit.Flag("expect-active-ports", "Ports that have to be active, on all devices together: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
+		PlaceHolder("N").IntVar(&o.activePorts)
+	audit.Flag("within", "Longest that all of it may take, such as 30s; 0 for as long as it takes. What there was no time for is told, and nothing is known of it.").
+		Default("0s").DurationVar(&o.schedule.Within)
 	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").
 		PlaceHolder("FILE").StringVar(&o.output)
 	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
@@ -64,38 +69,40 @@ var errInterrupted = errors.New("interrupted: there is no report")
 
 // runAudit is the command audit.
 func runAudit(ctx context.Context, o *options, std stdio) int {
-	host, err := audited(ctx, o, std)
+	status, err := audited(ctx, o, std)
 	if err != nil {
 		complain(std, err)
-		return exitNoAudit
 	}
-	if host.Fails(health.Severity(o.failOn), time.Now()) {
-		return exitFindings
-	}
-	return exitOK
+	return status
 }
 
-// audited audits the devices, writes the report, and returns the host that it is of. It is
-// an error if that could not be done, or there was nothing to audit.
-func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
+// audited audits the devices, writes the report, and returns the exit status. It is an
+// error if that could not be done, or there was nothing to audit.
+func audited(ctx context.Context, o *options, std stdio) (status int, err error) {
 	if err := o.check(); err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	if err := checkOutput(o.output); err != nil {
-		return nil, err
+		return exitNoAudit, err
+	}
+	if o.brief && o.format != formatText {
+		return exitNoAudit, fmt.Errorf("--brief is for --format=%s, not for %s", formatText, o.format)
+	}
+	if o.activePorts < 0 {
+		return exitNoAudit, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
 	}
 	if err := checkAccepted(o.accept); err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	config, err := supervised(ctx, o)
 	if errors.Is(err, context.Canceled) {
-		return nil, errInterrupted
+		return exitNoAudit, errInterrupted
 	} else if err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	var s *supervisor.Supervisor
 	judgement := o.findings
-	judgement.Once, judgement.Now = true, time.Now
+	judgement.Once, judgement.Now, judgement.ActivePorts = true, time.Now, o.activePorts
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
 	judge := health.New(judgement, o.pastOnce())
 	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
@@ -105,36 +112,44 @@ func audited(ctx context.Context, o *options, std stdio) (*health.Host, error) {
 		config.Sinks = append(config.Sinks, terminal.NewProgress(std.err, progress, func() int { return len(s.Snapshot().Devices) }))
 	}
 	if s, err = supervisor.New(config); err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	err = s.RunOnce(ctx)
 	if progress.Terminal {
 		fmt.Fprintln(std.err)
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil, errInterrupted
+		return exitNoAudit, errInterrupted
 	} else if err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 
 	snapshot := s.Snapshot()
 	if err := matching(o, snapshot); err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	host := judge.Of(snapshot)
 	name, _ := os.Hostname() // Without a name, the report has none.
-	found := api.Of(host, api.Options{Now: time.Now(), Version: version.Version, Host: name})
-	report, err := rendered(o, std, found, metrics)
+	now := time.Now()
+	found := api.Of(host, api.Options{Now: now, Version: version.Version, Host: name})
+	none := found.Problem != nil && found.Problem.Kind != health.ProblemPorts
+	switch {
+	case none:
+		status = exitNoAudit
+	case host.Fails(health.Severity(o.failOn), now):
+		status = exitFindings
+	}
+	report, err := rendered(o, std, found, status, metrics)
 	if err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
 	if err := write(ctx, o.output, report, std); err != nil {
-		return nil, err
+		return exitNoAudit, err
 	}
-	if p := found.Problem; p != nil {
-		return nil, errors.New(p.Message)
+	if none {
+		return status, errors.New(found.Problem.Message)
 	}
-	return host, nil
+	return status, nil
 }
 
 // file returns the file that a stream is; nil if it is none.
@@ -214,7 +229,7 @@ func checkAccepted(accepted []string) error {
 }
 
 // rendered returns the report in the format that was asked for.
-func rendered(o *options, std stdio, s *api.Status, metrics *collector.Collector) ([]byte, error) {
+func rendered(o *options, std stdio, s *api.Status, status int, metrics *collector.Collector) ([]byte, error) {
 	var b bytes.Buffer
 	switch o.format {
 	case formatJSON:
@@ -232,7 +247,11 @@ func rendered(o *options, std stdio, s *api.Status, metrics *collector.Collector
 		if o.output != "" {
 			screen = terminal.Detect(nil, os.Getenv)
 		}
-		if err := terminal.Write(&b, s, screen); err != nil {
+		write := terminal.Write
+		if o.brief {
+			write = terminal.WriteBrief
+		}
+		if err := write(&b, s, terminal.End{Status: status, FailOn: o.failOn, Within: o.schedule.Within}, screen); err != nil {
 			return nil, err
 		}
 	}

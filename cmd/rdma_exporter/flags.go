@@ -79,6 +79,8 @@ type options struct {
 	// format, output, failOn and accept are of the command audit.
 	format, output, failOn string
 	accept                 []string
+	brief                  bool
+	activePorts            int
 
 	health healthcheck
 }
@@ -386,7 +388,7 @@ func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
-		"fail-on": 1, "format": 1, "output": 1,
+		"brief": 1, "expect-active-ports": 1, "fail-on": 1, "format": 1, "output": 1, "within": 1,
 		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
 		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "collector": 7, "web": 8, "log": 9,
 	}

@@ -50,7 +50,7 @@ type Status struct {
 	Findings []Finding `json:"findings,omitempty"`
 	// How many findings there are on all devices, by severity: each severity once.
 	FindingCounts []SeverityCount `json:"finding_counts"`
-	// The devices, sorted by name.
+	// The devices, the worst first, those that are as bad by name.
 	Devices []Device `json:"devices"`
 	// What is wrong on one device or on several, or worth knowing, the worst first: each
 	// thing about which the same is to be done once.
@@ -61,6 +61,8 @@ type Status struct {
 type Trouble struct {
 	// How bad it is.
 	Severity health.Severity `json:"severity"`
+	// What it does to those who use the devices.
+	Harm health.Harm `json:"harm"`
 	// What kind of finding it is; absent if none says what is wrong, but the headlines of
 	// the devices.
 	Kind health.Kind `json:"kind,omitempty"`
@@ -87,6 +89,8 @@ type (
 	Severity = health.Severity
 	// Kind is what a finding is about.
 	Kind = health.Kind
+	// Harm is what a finding does to those who use the device.
+	Harm = health.Harm
 )
 
 // Those of the words that whoever renders a status has to tell apart.
@@ -99,6 +103,8 @@ const (
 	SeverityCritical = health.SeverityCritical
 	SeverityWarning  = health.SeverityWarning
 	SeverityInfo     = health.SeverityInfo
+
+	HarmNote = health.HarmNote
 
 	KindContract  = health.FindingContract
 	KindNearLimit = health.FindingNearLimit
@@ -161,6 +167,9 @@ type Device struct {
 	Failures int `json:"failures"`
 	// Child processes that were killed and have not ended.
 	Stuck []Stuck `json:"stuck,omitempty"`
+	// The kinds of run for which the command audit had no time, or not enough; absent if it
+	// had.
+	Skipped []SkippedRun `json:"skipped,omitempty"`
 	// The probes of the last run.
 	Probes []Probe `json:"probes,omitempty"`
 	// The sizes that the last run asked for and was given.
@@ -193,14 +202,21 @@ type Finding struct {
 	Kind health.Kind `json:"kind"`
 	// How bad it is.
 	Severity health.Severity `json:"severity"`
+	// What it does to those who use the device.
+	Harm health.Harm `json:"harm"`
 	// What it is about, such as a type of object or a process.
 	Subject string `json:"subject"`
 	// What was found, with figures.
 	Message string `json:"message"`
+	// The rest of what tells so; absent if the message has it all.
+	Evidence string `json:"evidence,omitempty"`
 	// What that means to those who use the device.
 	Meaning string `json:"meaning"`
 	// What to do. Commands are in backticks.
 	Action string `json:"action"`
+	// What else was found of the same root, which is gone once this is: it counts nowhere
+	// else, and none of it has consequences of its own.
+	Consequences []Finding `json:"consequences,omitempty"`
 	// When it was seen first; absent if that is not known. One that was gone for less than
 	// ten minutes is the same one.
 	Since time.Time `json:"since,omitzero"`
@@ -290,6 +306,14 @@ type Light struct {
 	Reason state.LightReason `json:"reason"`
 	// Why, in words.
 	Detail string `json:"detail"`
+}
+
+// SkippedRun is a kind of run that was not made, or not to its end.
+type SkippedRun struct {
+	// What it was to do.
+	Kind state.Kind `json:"kind"`
+	// Why it was not done: budget, for want of time.
+	Reason state.SkipReason `json:"reason"`
 }
 
 // Stuck is a child process that was killed and has not ended.

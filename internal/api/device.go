@@ -27,6 +27,11 @@ func deviceOf(judged *health.Device, o *Options) Device {
 		Known:       knownOf(s),
 		Resources:   resourcesOf(s.Resources, s.Info, runOf),
 	}
+	if s.OutOfTime != nil {
+		for _, kind := range cut(s.OutOfTime.Kinds) {
+			d.Skipped = append(d.Skipped, SkippedRun{Kind: state.Kind(text.Clean(string(kind))), Reason: state.SkipBudget})
+		}
+	}
 	if s.Info != nil {
 		for _, p := range cut(s.Info.Ports) {
 			d.Ports = append(d.Ports, Port{
@@ -60,11 +65,15 @@ func findingsOf(all []health.Finding) []Finding {
 	findings := make([]Finding, 0, len(all))
 	for i := range cut(all) {
 		f := &all[i]
-		findings = append(findings, Finding{
-			Kind: health.Kind(text.Clean(string(f.Kind))), Severity: f.Severity, Subject: text.Clean(f.Subject),
-			Message: text.Clean(f.Message), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
+		finding := Finding{
+			Kind: health.Kind(text.Clean(string(f.Kind))), Severity: f.Severity, Harm: f.Harm, Subject: text.Clean(f.Subject),
+			Message: text.Clean(f.Message), Evidence: text.Clean(f.Evidence), Meaning: text.Clean(f.Meaning), Action: text.Clean(f.Action),
 			Since: moment(f.Since), LastSeen: moment(f.LastSeen), Accepted: acceptanceOf(f.Accepted),
-		})
+		}
+		if len(f.Consequences) > 0 {
+			finding.Consequences = findingsOf(f.Consequences)
+		}
+		findings = append(findings, finding)
 	}
 	return findings
 }

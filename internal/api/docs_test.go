@@ -32,9 +32,10 @@ a phone, in dark mode, and on paper. From the top:
 - **How the host is**, in a word: critical, warning, unknown (a device has not been probed yet, or not lately) or ok;
   how many devices and findings there are; and a banner if the devices are [simulated](configuration.md). If no device
   was found, or they could not be listed, what to do about that.
-- **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, the worst first, each
-  with a link to its device. What is the same on several devices, and has the same remedy, is told once.
-- **Devices**: one line each, with health, ports, and the last run of the probes, its outcome and its age.
+- **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, the worst harm first, each
+  with a link to its device. What is the same on several devices, and has the same remedy, is told once, and what comes
+  of the same root stands under it. Long evidence is folded.
+- **Devices**: the worst first, one line each, with health, ports, and the last run of the probes, its outcome and its age.
 - **Device by device**: of a few devices all, of many only those in trouble are shown in full, if those are few; the
   others by a click on their name. The link ` + "`/#device-NAME`" + ` leads to one. Each has its findings, those of severity
   info too; the runs, with the errors as they were told, and what each probe could not do; what the device says it is;
@@ -161,6 +162,7 @@ func words() map[reflect.Type]word {
 	addWords(all, "health", api.Healths())
 	addWords(all, "kind of problem", health.ProblemKinds())
 	addWords(all, "severity", health.Severities())
+	addWords(all, "harm", health.Harms())
 	addWords(all, "severity of a contract", state.Severities())
 	addWords(all, "outcome", state.Outcomes())
 	addWords(all, "kind of run", state.Kinds())

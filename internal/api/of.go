@@ -64,7 +64,7 @@ func Of(h *health.Host, o Options) *Status {
 
 // troubleOf returns trouble on the devices of the status.
 func (s *Status) troubleOf(t *health.Trouble) Trouble {
-	trouble := Trouble{Severity: t.Severity, Kind: health.Kind(text.Clean(string(t.Kind))), Places: make([]Place, 0, len(t.Places))}
+	trouble := Trouble{Severity: t.Severity, Harm: t.Harm, Kind: health.Kind(text.Clean(string(t.Kind))), Places: make([]Place, 0, len(t.Places))}
 	if t.For >= 0 && t.For < len(s.Devices) {
 		trouble.For = s.Devices[t.For].Name
 	}

@@ -30,16 +30,16 @@ func more() map[string][]string {
 		"healthy": {`"health":"ok"`, `"findings":[]`},
 		"stuck": {
 			`"stuck":[{"kind":"probe","pid":81433,"verb":"ibv_destroy_cq","since":"2026-03-01T10:00:10Z"}]`,
-			`"kind":"stuck","severity":"critical","subject":"pid 81433","message":"A child of`, `"outcome":"timeout"`,
+			`"kind":"stuck","severity":"critical","harm":"outage","subject":"pid 81433","message":"A child of`, `"outcome":"timeout"`,
 		},
-		"contract_violated": {`"kind":"contract_violated","severity":"critical","subject":"notify_any","message":"The device breaks`},
+		"contract_violated": {`"kind":"contract_violated","severity":"critical","harm":"failure","subject":"notify_any","message":"The device breaks`},
 		"slow_vector":       {`"kind":"slow_vector","severity":"`, `"kind":"notification_failed","severity":"`, `"severity":"info"`},
 		"leaks": {
 			`"kind":"memlock_near_limit","severity":"critical"`, `"kind":"leaked","severity":"critical"`, `"kind":"near_limit","severity":"warning"`,
 			`"kind":"orphaned","severity":"warning"`, `"kind":"qp_error","severity":"warning"`, `{"qp_type":"rc","state":"err","objects":8}`,
 		},
 		"accepted": {
-			`"findings":[{"kind":"acceptance_unused","severity":"info","subject":"port_down on mlx5_1","message":"This acceptance expired on 2026-02-28`,
+			`"findings":[{"kind":"acceptance_unused","severity":"info","harm":"note","subject":"port_down on mlx5_1","message":"This acceptance expired on 2026-02-28`,
 			`"finding_counts":[{"severity":"critical","count":0,"accepted":2},{"severity":"warning","count":3},`,
 			`"since":"2026-03-01T09:00:00Z","last_seen":"2026-03-01T09:00:00Z","accepted":{"reason":"\u003cb\u003efixed\u003c/b\u003e in firmware 29, due in April","until":"2026-04-30T23:59:59Z"}}`,
 		},

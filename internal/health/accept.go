@@ -211,7 +211,7 @@ func (j *Judge) unused(h *Host, now time.Time) []Finding {
 
 // finding returns what is found about an acceptance.
 func (a *acceptance) finding(entry, message string) Finding {
-	f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Subject: a.String(), Message: message}
+	f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String(), Message: message}
 	for _, e := range acceptanceEntries() {
 		if e.Case == entry {
 			f.Meaning, f.Action = e.Meaning, e.Action
@@ -257,13 +257,13 @@ const (
 func acceptanceEntries() []Entry {
 	return []Entry{
 		{
-			Kind: FindingAcceptanceUnused, Case: caseUnused, Severities: []Severity{SeverityInfo},
+			Kind: FindingAcceptanceUnused, Case: caseUnused, Severities: []Severity{SeverityInfo}, Harms: []Harm{HarmNote},
 			Found:   "All devices were judged, and an item of `accept` in the configuration file, or a flag `--accept`, matches no finding; of one that did match, not for 10 minutes. It is about the host, not a device.",
 			Meaning: "What was accepted is over, or the item does not say what it was meant to. If the trouble comes back, nobody will be told.",
 			Action:  "Remove the item and reload the configuration file, or correct its finding, contract or device.",
 		},
 		{
-			Kind: FindingAcceptanceUnused, Case: caseExpired, Severities: []Severity{SeverityInfo},
+			Kind: FindingAcceptanceUnused, Case: caseExpired, Severities: []Severity{SeverityInfo}, Harms: []Harm{HarmNote},
 			Found:   "The day `until` which an item of `accept` in the configuration file holds is over. It is about the host, not a device.",
 			Meaning: "What it accepted counts as trouble again, if it is still there.",
 			Action:  "Remove the item, or give it another day if what it accepts is still to be accepted, and reload the configuration file.",

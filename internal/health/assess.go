@@ -35,18 +35,20 @@ func most(kind Kind) int {
 // with the largest first. Of each kind there are at most 12, of contracts 32, and of
 // all together 64; the last then says how many are left out.
 //
-// The state is neither kept nor changed. Assess can be called by any number of
-// goroutines at once. It copes with any state and any configuration.
-func Assess(dev *state.DeviceState, c Config) []Finding {
+// The state is neither kept nor changed, nor is the past. Assess can be called by any
+// number of goroutines at once. It copes with any state and any configuration.
+func Assess(dev *state.DeviceState, c Config, past Past) []Finding {
 	if dev == nil {
 		return nil
 	}
-	return assess(dev, &c, entries())
+	a := assessor{t: &c, catalogue: entries(), activeOnce: past.Ports[dev.Name]}
+	return a.assess(dev)
 }
 
-// assess is Assess with the entries of the catalogue, which take a while to make.
-func assess(dev *state.DeviceState, c *Config, catalogue []Entry) []Finding {
-	a := assessor{state: dev, t: c, catalogue: catalogue, device: word(dev.Name)}
+// assess is Assess by what the assessor has already.
+func (a *assessor) assess(dev *state.DeviceState) []Finding {
+	a.state, a.device = dev, word(dev.Name)
+	c := a.t
 	vanished := c.Once && !dev.Present
 	resources := dev.Resources
 	if resources == nil {
@@ -94,6 +96,10 @@ type assessor struct {
 	catalogue []Entry
 	// device is the name of the device, printable.
 	device string
+	// activeOnce are the ports of the device that were active once, and unplugged tells
+	// that no port of the whole host is active.
+	activeOnce []int
+	unplugged  bool
 	// resources and inventory are those of state, or empty.
 	resources *state.Resources
 	inventory *state.Inventory
@@ -107,6 +113,8 @@ type found struct {
 	Finding
 	// size compares it with others of the same kind and severity.
 	size float64
+	// root is what it comes of, if others can come of the same; empty otherwise.
+	root string
 }
 
 // observation is what is found, without what the catalogue says of it.
@@ -115,10 +123,18 @@ type observation struct {
 	entry string // The case of the catalogue's entry; mostly empty.
 	// severity is empty for the only one that the entry has.
 	severity Severity
-	subject  string
-	message  string
+	// harm is empty for the one that goes with the severity, or the only one there is.
+	harm    Harm
+	subject string
+	message string
+	// evidence is empty if the message has it all.
+	evidence string
 	meaning  string // Empty for that of the entry.
 	size     float64
+	// run tells that it is how a run ended, which a device that cannot be used explains,
+	// and root is what several findings can come of; empty for none that is known.
+	run  bool
+	root string
 	// replace has what the words in braces of the action stand for, beside the
 	// device, as strings.NewReplacer takes it.
 	replace []string
@@ -126,16 +142,21 @@ type observation struct {
 
 // add adds a finding.
 func (a *assessor) add(o observation) {
-	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message}
+	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message, Evidence: o.evidence}
 	for _, e := range a.catalogue {
 		if e.Kind == o.kind && e.Case == o.entry {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
+			f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)
 			// One pass, so that what is put in is not searched again.
 			f.Action = strings.NewReplacer(append([]string{"{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
 		}
 	}
-	a.found = append(a.found, found{Finding: f, size: o.size})
+	root := o.root
+	if o.run && a.down() {
+		root = rootDevice
+	}
+	a.found = append(a.found, found{Finding: f, size: o.size, root: root})
 }
 
 // sorted returns the findings in order, and no more than there may be.
@@ -143,7 +164,7 @@ func (a *assessor) sorted() []Finding {
 	kinds := Kinds()
 	slices.SortStableFunc(a.found, func(x, y found) int {
 		return cmp.Or(
-			bySeverity(x.Severity, y.Severity),
+			byHarm(x.Harm, y.Harm, x.Severity, y.Severity),
 			cmp.Compare(slices.Index(kinds, x.Kind), slices.Index(kinds, y.Kind)),
 			cmp.Compare(y.size, x.size),
 		)
@@ -153,7 +174,7 @@ func (a *assessor) sorted() []Finding {
 		total[f.Kind]++
 	}
 	told := make(map[Kind]int)
-	findings := []Finding{}
+	findings := []found{}
 	for _, f := range a.found {
 		told[f.Kind]++
 		switch n := told[f.Kind]; {
@@ -162,13 +183,13 @@ func (a *assessor) sorted() []Finding {
 		case n == most(f.Kind):
 			leaveOut(&f.Finding, total[f.Kind]-n)
 		}
-		findings = append(findings, f.Finding)
+		findings = append(findings, f)
 	}
 	if more := len(findings) - maxFindings; more > 0 {
 		findings = findings[:maxFindings]
-		leaveOut(&findings[maxFindings-1], more)
+		leaveOut(&findings[maxFindings-1].Finding, more)
 	}
-	return findings
+	return rooted(findings)
 }
 
 // leaveOut makes a finding say how many others are left out after it.

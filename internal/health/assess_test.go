@@ -13,10 +13,19 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// of returns the findings of one kind.
-func of(all []health.Finding, kind health.Kind) []health.Finding {
+// flat returns findings with their consequences after them.
+func flat(all []health.Finding) []health.Finding {
 	var found []health.Finding
 	for _, f := range all {
+		found = append(append(found, f), f.Consequences...)
+	}
+	return found
+}
+
+// of returns the findings of one kind, the consequences of others among them.
+func of(all []health.Finding, kind health.Kind) []health.Finding {
+	var found []health.Finding
+	for _, f := range flat(all) {
 		if f.Kind == kind {
 			found = append(found, f)
 		}
@@ -34,7 +43,19 @@ type want struct {
 // check assesses a device and compares the findings of one kind.
 func check(t *testing.T, s *state.DeviceState, thresholds health.Config, kind health.Kind, wanted ...want) {
 	t.Helper()
-	got := of(health.Assess(s, thresholds), kind)
+	compare(t, of(health.Assess(s, thresholds, health.Past{}), kind), kind, wanted...)
+}
+
+// once is the configuration of an audit.
+func once() health.Config {
+	c := health.Default()
+	c.Once = true
+	return c
+}
+
+// compare compares findings of one kind with what they are to be.
+func compare(t *testing.T, got []health.Finding, kind health.Kind, wanted ...want) {
+	t.Helper()
 	if len(got) != len(wanted) {
 		t.Fatalf("got %d findings %s, want %d: %+v", len(got), kind, len(wanted), got)
 	}
@@ -65,7 +86,7 @@ func TestNothing(t *testing.T) {
 		"what a device says":     {Name: "rxe0", Present: true, Info: new(state.Device)},
 		"verdicts without a run": {Name: "rxe0", Present: true, Contracts: &state.Contracts{Verdicts: []state.Contract{{}}}},
 	} {
-		if got := health.Assess(s, health.Default()); got != nil {
+		if got := health.Assess(s, health.Default(), health.Past{}); got != nil {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -79,7 +100,7 @@ func TestNothing(t *testing.T) {
 		if name == "stale" {
 			s.Resources.Stuck = nil
 		}
-		got := health.Assess(s, health.Default())
+		got := health.Assess(s, health.Default(), health.Past{})
 		if got == nil || len(got) != 0 {
 			t.Errorf("%s: got %+v, want an empty list", name, got)
 		}
@@ -235,7 +256,7 @@ func TestCgroupNearLimit(t *testing.T) {
 			}
 			s := use(1, 1)
 			s.Resources.Inventory.Cgroups[0].Cgroup = path
-			if f := of(health.Assess(s, health.Default()), kind); len(f) != 1 || !strings.Contains(f[0].Action, "`cat /sys/fs/cgroup"+quoted+"/rdma.current`") {
+			if f := of(health.Assess(s, health.Default(), health.Past{}), kind); len(f) != 1 || !strings.Contains(f[0].Action, "`cat /sys/fs/cgroup"+quoted+"/rdma.current`") {
 				t.Errorf("%q: got %+v, want %s", path, f, quoted)
 			}
 		}
@@ -344,7 +365,7 @@ func TestOrphaned(t *testing.T) {
 		t.Parallel()
 		thresholds := health.Default()
 		thresholds.OrphanAge = 0
-		if got := of(health.Assess(dev(true, 0, qps), thresholds), health.FindingOrphaned); len(got) != 1 {
+		if got := of(health.Assess(dev(true, 0, qps), thresholds, health.Past{}), health.FindingOrphaned); len(got) != 1 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -574,13 +595,17 @@ func TestIncomplete(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, f := range health.Assess(trouble(), health.Default()) {
-		got = append(got, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject))
+	for _, f := range health.Assess(trouble(), health.Default(), health.Past{}) {
+		line := fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject)
+		for _, c := range f.Consequences {
+			line += fmt.Sprintf(", %s %s", c.Kind, c.Subject)
+		}
+		got = append(got, line)
 	}
 	want := []string{
-		"critical stuck pid 814", "critical stuck pid 815", "critical leaked the exporter's own objects",
+		"critical stuck pid 814, stuck pid 815", "critical leaked the exporter's own objects",
 		"critical near_limit qp", "critical cgroup_near_limit container 3f2a1b2c3d4e hca_object",
-		"warning undestroyed cq EBUSY", "warning undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning orphaned user objects",
+		"warning undestroyed cq EBUSY, undestroyed pd EBUSY", "warning undestroyed qp EIO", "warning orphaned user objects",
 		"warning near_limit pd", "warning cgroup_near_limit cgroup /user.slice/a b hca_handle", "warning memlock_near_limit pid 4711 (trainer)", "warning qp_error qp",
 		"info cq_unfillable cq", "info inventory_incomplete mr", "info inventory_incomplete srq",
 	}
@@ -600,7 +625,7 @@ func TestBound(t *testing.T) {
 	for n := range owners {
 		i.Owners = append(i.Owners, pinning(n+1, 900+int64(n), 0, 1000))
 	}
-	found := of(health.Assess(s, health.Default()), health.FindingMemlock)
+	found := of(health.Assess(s, health.Default(), health.Past{}), health.FindingMemlock)
 	if len(found) != 12 {
 		t.Fatalf("got %d findings, want 12", len(found))
 	}
@@ -610,12 +635,12 @@ func TestBound(t *testing.T) {
 	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, "And 88 more, none of them worse") {
 		t.Errorf("the last is %+v", f)
 	}
-	if got := of(health.Assess(s, health.Default()), health.FindingCQUnfillable); len(got) != 1 {
+	if got := of(health.Assess(s, health.Default(), health.Past{}), health.FindingCQUnfillable); len(got) != 1 {
 		t.Errorf("many findings of one kind drove out another")
 	}
 
 	i.Owners = i.Owners[:12]
-	if f := of(health.Assess(s, health.Default()), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
+	if f := of(health.Assess(s, health.Default(), health.Past{}), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
 		t.Errorf("nothing is left out, and yet: %+v", f)
 	}
 }
@@ -631,11 +656,11 @@ func TestBoundOfAll(t *testing.T) {
 		}
 	}
 	violate(23)
-	if n := len(of(health.Assess(s, health.Default()), health.FindingContract)); n != 23 {
+	if n := len(of(health.Assess(s, health.Default(), health.Past{}), health.FindingContract)); n != 23 {
 		t.Errorf("of 23 contracts %d are told", n)
 	}
 	violate(33)
-	found := of(health.Assess(s, health.Default()), health.FindingContract)
+	found := of(health.Assess(s, health.Default(), health.Past{}), health.FindingContract)
 	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, "And 1 more, none of them worse") {
 		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
 	}
@@ -646,9 +671,9 @@ func TestBoundOfAll(t *testing.T) {
 		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: "/", Resource: "hca_handle", Current: 9, Limit: 10})
 		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: "cq", Errno: fmt.Sprint("errno ", n)})
 	}
-	all := health.Assess(s, health.Default())
+	all := health.Assess(s, health.Default(), health.Past{})
 	last := all[len(all)-1]
-	if len(all) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
+	if len(flat(all)) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
 		t.Errorf("%d findings, the last is %+v", len(all), last)
 	}
 	kinds := make(map[health.Kind]bool)

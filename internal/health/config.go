@@ -39,6 +39,9 @@ type Config struct {
 	// Now is the clock by which findings are since when they are, and acceptances expire.
 	// Without one no finding has a time, and nothing expires.
 	Now func() time.Time `yaml:"-"`
+	// ActivePorts is how many ports of all devices together have to be active; 0 for any
+	// number.
+	ActivePorts int `yaml:"-"`
 }
 
 // Levels are fractions of a limit, above 0 and up to 1, that something must reach.

@@ -13,7 +13,7 @@ import (
 // unusable finds that the last run of the probes did not come to know the device.
 func (a *assessor) unusable() {
 	run := a.state.Last
-	if run == nil || run.Outcome != state.OutcomeFailed || run.Info != nil || len(run.Probes) > 0 {
+	if run == nil || !isUnusable(run) {
 		return
 	}
 	message := fmt.Sprintf("The device cannot be used: %s.", cmp.Or(prose(run.Error), "the run does not say why"))
@@ -24,15 +24,20 @@ func (a *assessor) unusable() {
 		message += fmt.Sprintf(" The last one that was ok was started at %s.", text.Moment(ok))
 	}
 	a.add(observation{
-		kind: FindingUnusable, entry: whyUnusable(run), message: message,
+		kind: FindingUnusable, entry: whyUnusable(run), message: message, run: true,
 		subject: cmp.Or(word(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
 	})
+}
+
+// isUnusable tells that a run did not come to know the device.
+func isUnusable(run *state.Run) bool {
+	return run.Outcome == state.OutcomeFailed && run.Info == nil && len(run.Probes) == 0
 }
 
 // vanished finds that a device is gone that was there when its audit began.
 func (a *assessor) vanished() {
 	a.add(observation{
-		kind: FindingUnusable, entry: caseVanished, subject: "the device",
+		kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
 		message: "The device was there when the audit began, and had vanished when it ended.",
 	})
 }
@@ -64,47 +69,85 @@ func (a *assessor) ports() {
 		return
 	}
 	all := a.state.Last.Info.Ports
-	var down, unconfigured, active []state.Port
+	active := 0
+	type group struct {
+		entry    string
+		severity Severity
+	}
+	inactive := make(map[group][]state.Port)
 	for _, p := range all {
-		switch p.State {
-		case "active", "active_defer":
-			active = append(active, p)
-		case "init", "armed":
-			unconfigured = append(unconfigured, p)
-		default:
-			down = append(down, p)
+		if isActive(p) {
+			active++
 		}
 	}
-	severity := SeverityWarning
-	if len(active) > 0 {
-		severity = SeverityInfo
-	}
-	for _, group := range []struct {
-		entry string
-		ports []state.Port
-	}{{caseDown, down}, {caseNotConfigured, unconfigured}} {
-		if len(group.ports) == 0 {
+	for _, p := range all {
+		if isActive(p) {
 			continue
 		}
-		var numbers, states []string
-		for _, p := range group.ports {
-			numbers = append(numbers, fmt.Sprint(p.Number))
-			dev := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in no known state"))
-			if p.LinkLayer != "" {
-				dev += fmt.Sprintf(" (%s)", word(p.LinkLayer))
-			}
-			states = append(states, dev)
+		g := group{caseDown, a.portSeverity(p.Number, active)}
+		if p.State == "init" || p.State == "armed" {
+			g.entry = caseNotConfigured
 		}
-		subject := "port "
-		if len(numbers) > 1 {
-			subject = "ports "
-		}
-		a.add(observation{
-			kind: FindingPortDown, entry: group.entry, severity: severity,
-			subject: subject + text.Join(numbers, ", ", maxFew),
-			message: fmt.Sprintf("Of %s, %d active: %s.", text.Plural(len(all), "port"), len(active), text.Join(states, ", ", maxFew)),
-		})
+		inactive[g] = append(inactive[g], p)
 	}
+	for _, entry := range []string{caseDown, caseNotConfigured} {
+		for _, severity := range Severities() {
+			ports := inactive[group{entry, severity}]
+			if len(ports) == 0 {
+				continue
+			}
+			message := fmt.Sprintf("Of %s, %d active: %s.", text.Plural(len(all), "port"), active, portStates(ports))
+			if severity != SeverityInfo && !a.t.Once {
+				message = strings.TrimSuffix(message, ".") + fmt.Sprintf("; %s active before.", text.Either(len(ports), "it was", "they were"))
+			}
+			a.add(observation{kind: FindingPortDown, entry: entry, severity: severity, subject: portNumbers(ports), message: message})
+		}
+	}
+}
+
+// portSeverity returns how bad it is that a port is not active, on a device of which so
+// many are.
+func (a *assessor) portSeverity(number, active int) Severity {
+	if a.t.Once { // There is no past.
+		switch {
+		case active > 0:
+			return SeverityInfo
+		case a.unplugged:
+			return SeverityCritical
+		default:
+			return SeverityWarning
+		}
+	}
+	switch {
+	case !slices.Contains(a.activeOnce, number):
+		return SeverityInfo
+	case active > 0:
+		return SeverityWarning
+	default:
+		return SeverityCritical
+	}
+}
+
+// portNumbers names ports: "ports 1, 2".
+func portNumbers(ports []state.Port) string {
+	var numbers []string
+	for _, p := range ports {
+		numbers = append(numbers, fmt.Sprint(p.Number))
+	}
+	return text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew)
+}
+
+// portStates says how ports are.
+func portStates(ports []state.Port) string {
+	var states []string
+	for _, p := range ports {
+		is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in no known state"))
+		if p.LinkLayer != "" {
+			is += fmt.Sprintf(" (%s)", word(p.LinkLayer))
+		}
+		states = append(states, is)
+	}
+	return text.Join(states, ", ", maxFew)
 }
 
 // contracts finds the contracts that the device breaks, though its driver is not known
@@ -123,15 +166,20 @@ func (a *assessor) contracts() {
 			severity = SeverityWarning
 		}
 		name := word(c.Name)
-		message := "The device breaks the contract " + name + "."
+		// What was observed has the gist first.
+		message, evidence := "The device breaks the contract "+name, ""
+		if gist, _, _ := strings.Cut(prose(c.Observed), "; "); gist != "" {
+			message += ": " + text.Cut(strings.TrimSuffix(gist, "."), maxGist)
+		}
 		for _, part := range [][2]string{{"Observed", c.Observed}, {"Expected", c.Expected}, {"Asked", c.Asked}} {
 			if said := prose(part[1]); said != "" {
-				message += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(said, "."))
+				evidence += fmt.Sprintf(" %s: %s.", part[0], strings.TrimSuffix(said, "."))
 			}
 		}
 		a.add(observation{
 			kind: FindingContract, entry: string(severity), severity: severity,
-			subject: name, message: message, meaning: prose(c.Consequence),
+			subject: name, message: message + ".", evidence: strings.TrimSpace(evidence), meaning: prose(c.Consequence),
+			run:     condemned(a.state.Contracts) && c.Name == a.state.Contracts.Last.Judging,
 			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Have programs do without what it promises.")},
 		})
 	}

@@ -47,7 +47,7 @@ func TestUnusable(t *testing.T) {
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}
-		if f := of(health.Assess(s, health.Default()), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
+		if f := of(health.Assess(s, health.Default(), health.Past{}), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
 			t.Errorf("the message says %q", f.Message)
 		}
 	})
@@ -76,6 +76,7 @@ func TestPortDown(t *testing.T) {
 	t.Parallel()
 	const (
 		kind = health.FindingPortDown
+		c    = health.SeverityCritical
 		w    = health.SeverityWarning
 		i    = health.SeverityInfo
 	)
@@ -89,24 +90,38 @@ func TestPortDown(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		states []string
+		// before are the ports that were active once; nil for an audit, which knows no past.
+		before []int
 		want   []want
 	}{
-		{nil, nil},
-		{[]string{"active"}, nil},
-		{[]string{"active", "active_defer"}, nil},
-		{[]string{"active_defer"}, nil},
-		{[]string{"down"}, []want{{w, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
-		{[]string{"nop"}, []want{{w, "port 1", []string{"port 1 is nop"}, []string{"`ip link show`"}}}},
-		{[]string{""}, []want{{w, "port 1", []string{"port 1 is in no known state"}, nil}}},
-		{[]string{"active", "down"}, []want{{i, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand)."}, nil}}},
-		{[]string{"init"}, []want{{w, "port 1", []string{"port 1 is init"}, []string{"`sminfo`", "opensm"}}}},
-		{[]string{"armed", "active"}, []want{{i, "port 1", []string{"port 1 is armed"}, []string{"`sminfo`"}}}},
-		{[]string{"armed", "down", "init"}, []want{{w, "port 2", nil, []string{"`ip link show`"}}, {w, "ports 1, 3", []string{"port 1 is armed (InfiniBand), port 3 is init"}, []string{"`sminfo`"}}}},
-		{[]string{"down", "down", "down", "down", "down"}, []want{{w, "ports 1, 2, 3, and 2 more", []string{"Of 5 ports, 0 active: ", "and 2 more."}, nil}}},
+		{nil, []int{}, nil},
+		{[]string{"active"}, []int{}, nil},
+		{[]string{"active", "active_defer"}, nil, nil},
+		{[]string{"active_defer"}, nil, nil},
+		{[]string{"down"}, nil, []want{{w, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
+		{[]string{"nop"}, nil, []want{{w, "port 1", []string{"port 1 is nop"}, []string{"`ip link show`"}}}},
+		{[]string{""}, nil, []want{{w, "port 1", []string{"port 1 is in no known state"}, nil}}},
+		{[]string{"active", "down"}, nil, []want{{i, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand)."}, nil}}},
+		{[]string{"init"}, nil, []want{{w, "port 1", []string{"port 1 is init"}, []string{"`sminfo`", "opensm"}}}},
+		{[]string{"armed", "active"}, nil, []want{{i, "port 1", []string{"port 1 is armed"}, []string{"`sminfo`"}}}},
+		{[]string{"armed", "down", "init"}, nil, []want{{w, "port 2", nil, []string{"`ip link show`"}}, {w, "ports 1, 3", []string{"port 1 is armed (InfiniBand), port 3 is init"}, []string{"`sminfo`"}}}},
+		{[]string{"down", "down", "down", "down", "down"}, nil, []want{{w, "ports 1, 2, 3, and 2 more", []string{"Of 5 ports, 0 active: ", "and 2 more."}, nil}}},
+		{[]string{"down"}, []int{}, []want{{i, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, nil}}},
+		{[]string{"down"}, []int{1}, []want{{c, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand); it was active before."}, nil}}},
+		{[]string{"init"}, []int{1}, []want{{c, "port 1", []string{"port 1 is init (InfiniBand); it was active before."}, []string{"`sminfo`"}}}},
+		{[]string{"active", "down"}, []int{1}, []want{{i, "port 2", nil, nil}}},
+		{[]string{"active", "down"}, []int{1, 2}, []want{{w, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand); it was active before."}, nil}}},
+		{[]string{"down", "down"}, []int{2}, []want{{c, "port 2", nil, nil}, {i, "port 1", nil, nil}}},
+		{[]string{"down", "init"}, []int{1, 2}, []want{{c, "port 1", nil, nil}, {c, "port 2", nil, nil}}},
+		{[]string{"active", "down", "down"}, []int{1, 2, 3}, []want{{w, "ports 2, 3", []string{"port 3 is down (InfiniBand); they were active before."}, nil}}},
 	} {
-		t.Run(fmt.Sprint(tc.states), func(t *testing.T) {
+		t.Run(fmt.Sprint(tc.states, tc.before), func(t *testing.T) {
 			t.Parallel()
-			check(t, dev(tc.states...), health.Default(), kind, tc.want...)
+			config, past := health.Default(), health.Past{Ports: map[string][]int{"rxe0": tc.before}}
+			if tc.before == nil {
+				config, past = once(), health.Past{}
+			}
+			compare(t, of(health.Assess(dev(tc.states...), config, past), kind), kind, tc.want...)
 		})
 	}
 	t.Run("what an earlier run saw", func(t *testing.T) {
@@ -125,7 +140,7 @@ func TestPortDown(t *testing.T) {
 		t.Parallel()
 		s := dev("down")
 		s.Last.Info.Ports[0].LinkLayer = ""
-		check(t, s, health.Default(), kind, want{w, "port 1", []string{"port 1 is down."}, nil})
+		check(t, s, once(), kind, want{w, "port 1", []string{"port 1 is down."}, nil})
 	})
 }
 
@@ -162,7 +177,7 @@ func TestContractViolated(t *testing.T) {
 	), health.Default(), kind,
 		want{
 			health.SeverityCritical, "notify_any",
-			[]string{"The device breaks the contract notify_any. Observed: that it does not. Expected: that it comes. Asked: an event."},
+			[]string{"The device breaks the contract notify_any: that it does not."},
 			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any has"},
 		},
 		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all has"}},
@@ -170,14 +185,14 @@ func TestContractViolated(t *testing.T) {
 		want{health.SeverityWarning, "grave", nil, nil},
 		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
 	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
-	if f := of(health.Assess(bare, health.Default()), kind)[0]; f.Message != "The device breaks the contract c. Observed: "+strings.Repeat("x", 500)+"…." {
+	if f := of(health.Assess(bare, health.Default(), health.Past{}), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
 		t.Errorf("the message is %q", f.Message)
 	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Have programs do without") {
 		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
 	}
 	told := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
-	if f := of(health.Assess(told, health.Default()), kind)[0]; f.Meaning != "It hangs." {
-		t.Errorf("the meaning is %q", f.Meaning)
+	if f := of(health.Assess(told, health.Default(), health.Past{}), kind)[0]; f.Meaning != "It hangs." || f.Evidence != "Observed: that it does not. Expected: that it comes. Asked: an event." {
+		t.Errorf("the meaning is %q, the evidence %q", f.Meaning, f.Evidence)
 	}
 	vanished := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
 	vanished.Present = false

@@ -51,6 +51,11 @@ func TestCatalogue(t *testing.T) {
 		}) {
 			t.Errorf("%v: severities %v", id, e.Severities)
 		}
+		if len(e.Harms) == 0 || !slices.IsSortedFunc(e.Harms, func(a, b health.Harm) int {
+			return cmp.Compare(slices.Index(health.Harms(), a), slices.Index(health.Harms(), b))
+		}) {
+			t.Errorf("%v: harms %v", id, e.Harms)
+		}
 		if e.Threshold != "" {
 			keys[e.Threshold] = true
 		}
@@ -93,14 +98,21 @@ func TestEveryFinding(t *testing.T) {
 	type key struct {
 		kind     health.Kind
 		severity health.Severity
+		harm     health.Harm
 		meaning  string
 		action   string // Up to the first word in braces.
 	}
 	missing := make(map[key]bool)
 	for _, e := range health.Catalogue() {
 		action, _, _ := strings.Cut(e.Action, "{")
-		for _, severity := range e.Severities {
-			missing[key{e.Kind, severity, e.Meaning, action}] = true
+		for i, severity := range e.Severities {
+			harms := e.Harms
+			if len(harms) == len(e.Severities) {
+				harms = harms[i : i+1]
+			}
+			for _, harm := range harms {
+				missing[key{e.Kind, severity, harm, e.Meaning, action}] = true
+			}
 		}
 	}
 	known := maps.Clone(missing)
@@ -110,16 +122,15 @@ func TestEveryFinding(t *testing.T) {
 	accepting.Accept = []health.Accept{{Finding: health.FindingStuck, Reason: "x"}, {Finding: health.FindingStuck, Reason: "x", Until: "2026-02-28"}}
 	found = append(found, health.New(accepting, health.Past{}).Of(&state.Snapshot{Ready: true}).Findings...)
 	states = append(states, &state.DeviceState{})
-	once := health.Default()
-	once.Once = true
 	for _, s := range states {
-		found = append(found, health.Assess(s, once)...)
+		found = append(found, health.Assess(s, once(), health.Past{})...)
+		found = append(found, health.Assess(s, health.Default(), health.Past{Ports: map[string][]int{"rxe0": {1, 2, 3}}})...)
 	}
-	for _, f := range found {
+	for _, f := range flat(found) {
 		whole(t, f)
 		ok := false
 		for k := range known {
-			if k.kind == f.Kind && k.severity == f.Severity && k.meaning == f.Meaning && strings.HasPrefix(f.Action, k.action) {
+			if k.kind == f.Kind && k.severity == f.Severity && k.harm == f.Harm && k.meaning == f.Meaning && strings.HasPrefix(f.Action, k.action) {
 				ok = true
 				delete(missing, k)
 			}
@@ -141,8 +152,8 @@ func whole(t *testing.T, f health.Finding) {
 			t.Errorf("not whole: %+v", f)
 		}
 	}
-	if !slices.Contains(health.Kinds(), f.Kind) || !slices.Contains(health.Severities(), f.Severity) {
-		t.Errorf("of no kind or severity that there is: %+v", f)
+	if !slices.Contains(health.Kinds(), f.Kind) || !slices.Contains(health.Severities(), f.Severity) || !slices.Contains(health.Harms(), f.Harm) {
+		t.Errorf("of no kind, severity or harm that there is: %+v", f)
 	}
 }
 
@@ -166,7 +177,7 @@ func TestPlaceholders(t *testing.T) {
 		t.Errorf("no action has %s", name)
 	}
 	for _, s := range append(ill(), trouble()) {
-		for _, f := range health.Assess(s, health.Default()) {
+		for _, f := range flat(health.Assess(s, health.Default(), health.Past{})) {
 			if strings.ContainsAny(f.Action, "{}") {
 				t.Errorf("not replaced: %s", f.Action)
 			}
@@ -191,26 +202,39 @@ run and of the inventory went and what they found, the objects that the kernel t
 limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
 somebody should know of, or do something about, is a finding, with a message that has the figures.
 ` + "`rdma_findings`" + ` counts them by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
-What has the time of a run is as of then. Nothing is told twice: what one finding says of a run, another does not repeat.
+What has the time of a run is as of then. Nothing is told twice: what one finding says of a run, another does not
+repeat, and what comes of the same root, as all that fails on a device that hangs, is one finding with the others under
+it as its consequences. Metrics, headlines and the exit status of ` + "`audit`" + ` count it once.
 
-Of each finding it is remembered when it was first seen, over a restart with ` + "`--state.dir`" + `; one that was gone for
-less than ten minutes is the same one. What is known and to be lived with can be [accepted](configuration.md#what-is-accepted):
-it is shown, and counts as no trouble.
+Of each finding it is remembered when it was first seen, and of each port that it was active once, over a restart with
+` + "`--state.dir`" + `; a finding that was gone for less than ten minutes is the same one. What is known and to be lived with
+can be [accepted](configuration.md#what-is-accepted): it is shown, and counts as no trouble.
 
 The severities: **critical**, something fails already or is about to, and nothing mends itself; **warning**, it
 deserves a look before it gets there; **info**, worth knowing.
+
+The harms, in whose order findings, troubles and devices are told: **outage**, the device cannot be used: it is gone,
+has no active port any more, hangs, or gives no objects; **failure**, some of what programs do with it fails;
+**degradation**, it goes on, with less: slower, with fewer ports, or near a limit; **quirk**, it breaks a promise, which
+harms nobody who does not rely on it; **note**, none that is known of.
 
 Of each kind the 12 worst of a device are told, of contracts 32, and of all together 64; the last has the number of
 those that are left out. Of a device that has vanished only children that do not end are told, and by the command
 audit that it has.
 
-| finding | severity | threshold |
-|---|---|---|
+| finding | severity | harm | threshold |
+|---|---|---|---|
 `)
 	entries := health.Catalogue()
 	for _, kind := range health.Kinds() {
 		var severities []string
+		var harms []string
 		threshold := ""
+		for _, harm := range health.Harms() {
+			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Harms, harm) }) {
+				harms = append(harms, string(harm))
+			}
+		}
 		for _, severity := range health.Severities() {
 			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
 				severities = append(severities, string(severity))
@@ -221,7 +245,7 @@ audit that it has.
 				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
 			}
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", kind, kind, strings.Join(severities, ", "), threshold)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, strings.Join(severities, ", "), strings.Join(harms, ", "), threshold)
 	}
 
 	b.WriteString("\nIn what to do, words in braces stand for what was found:\n\n")
@@ -243,8 +267,12 @@ audit that it has.
 		for _, severity := range e.Severities {
 			severities = append(severities, string(severity))
 		}
-		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
-			e.Found, strings.Join(severities, " or "), e.Meaning, e.Action)
+		var harms []string
+		for _, harm := range e.Harms {
+			harms = append(harms, string(harm))
+		}
+		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s\n- **Harm:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
+			e.Found, strings.Join(severities, " or "), strings.Join(harms, " or "), e.Meaning, e.Action)
 	}
 
 	d := health.Default()

@@ -15,12 +15,17 @@ type Finding struct {
 	Harm Harm
 	// Subject is what it is about, such as "qp" or "pid 4711 (trainer)".
 	Subject string
-	// Message says what was found, with figures.
-	Message string
+	// Message says what was found, with figures, and Evidence the rest of what tells so;
+	// empty if the message has it all.
+	Message  string
+	Evidence string
 	// Meaning says what it means to those who use the device, and Action what to
 	// do.
 	Meaning string
 	Action  string
+	// Consequences are what else was found of the same root, the worst first: they are
+	// gone once it is. None of them has consequences of its own.
+	Consequences []Finding
 	// Since is when it was seen first, and LastSeen when what is known of the device last
 	// changed and it was still there; zero if nobody kept count.
 	Since, LastSeen time.Time
@@ -119,3 +124,28 @@ func bySeverity(a, b Severity) int {
 
 // Harm is what a finding does to those who use the device.
 type Harm string
+
+// The harms. None is less severe than one that is less harm.
+const (
+	// HarmOutage: the device cannot be used: it is gone, has no active port any more,
+	// hangs, or gives no objects.
+	HarmOutage Harm = "outage"
+	// HarmFailure: some of what programs do with it fails.
+	HarmFailure Harm = "failure"
+	// HarmDegradation: it goes on, with less: slower, with fewer ports, or near a limit.
+	HarmDegradation Harm = "degradation"
+	// HarmQuirk: it breaks a promise, which harms nobody who does not rely on it.
+	HarmQuirk Harm = "quirk"
+	// HarmNote: none that is known of.
+	HarmNote Harm = "note"
+)
+
+// Harms returns every harm, the worst first.
+func Harms() []Harm {
+	return []Harm{HarmOutage, HarmFailure, HarmDegradation, HarmQuirk, HarmNote}
+}
+
+// byHarm compares two harms, and what is as harmful by its severity; the worse is less.
+func byHarm(a, b Harm, x, y Severity) int {
+	return cmp.Or(cmp.Compare(slices.Index(Harms(), a), slices.Index(Harms(), b)), bySeverity(x, y))
+}

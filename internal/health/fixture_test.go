@@ -112,6 +112,15 @@ func ill() []*state.DeviceState {
 	sick.Notification = &state.Notification{Vectors: []state.VectorLatency{
 		{Latency: state.Latency{Count: 1, P50: time.Microsecond}}, {Latency: state.Latency{Vector: 1, Count: 1, P50: time.Millisecond}},
 	}}
+	for _, outcome := range []state.Outcome{state.OutcomeTimeout, state.OutcomeCrashed} {
+		s := probed()
+		s.Last.Outcome, s.Contracts = state.OutcomeOK, &state.Contracts{Last: &state.Run{Outcome: outcome}}
+		states = append(states, s)
+	}
+	states = append(states,
+		probed(state.Probe{Name: "cq", Failures: []state.Failure{{Verb: "ibv_create_cq", Errno: "ENOMEM"}}}),
+		probed(state.Probe{Name: "qp", Failures: []state.Failure{{Verb: "ibv_create_qp", Errno: "EIO"}}}),
+	)
 	half := probed()
 	half.Last.Outcome, half.Last.Info.Ports = state.OutcomeOK, []state.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}, {Number: 3, State: "armed"}}
 	return append(states, sick, half)

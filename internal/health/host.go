@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,7 @@ type Host struct {
 	Snapshot *state.Snapshot
 	// Problem is what is wrong with the host rather than with a device; nil if nothing is.
 	Problem *Problem
-	// Devices are those of the snapshot, sorted by name.
+	// Devices are those of the snapshot, the worst first, those that are as bad by name.
 	Devices []*Device
 	// Findings are those of the host itself: acceptances that accept nothing any more.
 	Findings []Finding
@@ -43,7 +44,7 @@ type Device struct {
 // ten minutes is the same one. Where everything is done once, nothing new is remembered: a
 // finding is since when the past says, if that knows it.
 type Judge struct {
-	find func(*Config, *state.DeviceState) []Finding
+	find finder
 
 	mu          sync.Mutex
 	config      Config
@@ -56,10 +57,17 @@ type Judge struct {
 	again time.Time
 }
 
+// finder finds what is wrong with a device, or worth knowing: by which of its ports were
+// active once, and whether no port of the host is active where there is no past.
+type finder func(c *Config, d *state.DeviceState, activeOnce []int, unplugged bool) []Finding
+
 // New returns a Judge by a configuration, which must be valid, that goes on from a past.
 func New(c Config, past Past) *Judge {
 	catalogue := entries()
-	return newJudge(c, past, func(c *Config, d *state.DeviceState) []Finding { return assess(d, c, catalogue) })
+	return newJudge(c, past, func(c *Config, d *state.DeviceState, activeOnce []int, unplugged bool) []Finding {
+		a := assessor{t: c, catalogue: catalogue, activeOnce: activeOnce, unplugged: unplugged}
+		return a.assess(d)
+	})
 }
 
 // Finder is New for findings that are not those of this package, as tests have them.
@@ -71,10 +79,10 @@ func Finder(c Config, find func(*state.DeviceState) []Finding) *Judge {
 
 // FinderSince is Finder that goes on from a past.
 func FinderSince(c Config, past Past, find func(*state.DeviceState) []Finding) *Judge {
-	return newJudge(c, past, func(_ *Config, d *state.DeviceState) []Finding { return find(d) })
+	return newJudge(c, past, func(_ *Config, d *state.DeviceState, _ []int, _ bool) []Finding { return find(d) })
 }
 
-func newJudge(c Config, past Past, find func(*Config, *state.DeviceState) []Finding) *Judge {
+func newJudge(c Config, past Past, find finder) *Judge {
 	j := &Judge{find: find, config: c, acceptances: acceptancesOf(c.Accept)}
 	j.past = past.resumed(j.now())
 	return j
@@ -135,12 +143,16 @@ func (j *Judge) Of(s *state.Snapshot) *Host {
 // judge judges a snapshot, with what has not changed in it since the latest one.
 func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 	j.stay(now)
-	h := &Host{Snapshot: s, Problem: problemOf(s)}
+	h := &Host{Snapshot: s, Problem: problemOf(s, &j.config)}
 	if s == nil {
 		return h
 	}
 	known := make(map[string]*Device)
-	if j.latest != nil && !j.changed {
+	unplugged := false
+	if j.config.Once {
+		all, active := portsOf(s)
+		unplugged = all > 0 && active == 0
+	} else if j.latest != nil && !j.changed { // Where there is no past, all depends on all.
 		for _, d := range j.latest.Devices {
 			known[d.State.Name] = d
 		}
@@ -149,15 +161,19 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 	for i := range s.Devices {
 		d := known[s.Devices[i].Name]
 		if d == nil || d.State != s.Devices[i] {
+			j.past.take(&s.Devices[i])
 			// Whoever found them may keep them.
-			d = &Device{State: s.Devices[i], Findings: slices.Clone(j.find(&j.config, &s.Devices[i])), staleAfter: j.config.StaleAfter}
+			found := slices.Clone(j.find(&j.config, &s.Devices[i], j.past.Ports[s.Devices[i].Name], unplugged))
+			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter}
 			j.date(d, now)
 			j.accept(d.State.Name, d.Findings, now)
 			d.trouble = d.inTrouble()
 		}
 		h.Devices = append(h.Devices, d)
 	}
-	slices.SortStableFunc(h.Devices, func(a, b *Device) int { return strings.Compare(a.State.Name, b.State.Name) })
+	slices.SortStableFunc(h.Devices, func(a, b *Device) int {
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
+	})
 	h.Troubles = troublesOf(h.Devices)
 	h.Findings = j.unused(h, now)
 	j.again = time.Time{}
@@ -185,6 +201,25 @@ func (j *Judge) date(d *Device, now time.Time) {
 	}
 }
 
+// rank returns how bad a device is whatever the time, from 0 for the worst: that of which
+// nothing is known comes before that which is well.
+func (d *Device) rank() int {
+	unknown := slices.Index(Harms(), HarmNote)
+	switch {
+	case len(d.Findings) > 0 && d.Findings[0].Severity != SeverityInfo && d.Findings[0].Accepted == nil:
+		f := &d.Findings[0]
+		return slices.Index(Harms(), f.Harm)*len(Severities()) + slices.Index(Severities(), f.Severity)
+	case d.trouble.health == Critical:
+		return 0
+	case d.trouble.health == Warning:
+		return slices.Index(Harms(), HarmDegradation) * len(Severities())
+	case !d.State.Present || d.State.Last == nil || d.State.OutOfTime != nil:
+		return unknown * len(Severities())
+	default:
+		return unknown*len(Severities()) + 1
+	}
+}
+
 // At returns the worst of the host and of all devices at a moment.
 func (h *Host) At(now time.Time) Health {
 	worst := OK
@@ -200,8 +235,11 @@ func (h *Host) At(now time.Time) Health {
 
 // Fails tells whether a device of the host is at a moment as bad as a severity, or
 // worse. One of which too little is known is not known to be well, and fails as a warning
-// does.
+// does. So does a host of which fewer ports are active than have to be.
 func (h *Host) Fails(least Severity, now time.Time) bool {
+	if h.Problem != nil && h.Problem.Kind == ProblemPorts {
+		return true
+	}
 	for _, d := range h.Devices {
 		health, _ := d.At(now)
 		switch health {
@@ -246,6 +284,7 @@ func worse(a, b Health) Health {
 // Trouble is what is wrong in one way, or worth knowing, on one device or on several.
 type Trouble struct {
 	Severity Severity
+	Harm     Harm
 	// Kind is empty if no finding says what is wrong, but how the device is.
 	Kind Kind
 	// Meaning and Action are those of the findings. If the action names a device and there
@@ -268,13 +307,14 @@ type Place struct {
 func troublesOf(devices []*Device) []Trouble {
 	type key struct {
 		severity                 Severity
+		harm                     Harm
 		kind                     Kind
 		subject, meaning, action string
 	}
 	var all []Trouble
 	known := make(map[key]int)
 	add := func(device, finding int, f *Finding) {
-		k := key{severity: f.Severity, kind: f.Kind, meaning: f.Meaning, action: anywhere(f.Action, devices[device].State.Name)}
+		k := key{severity: f.Severity, harm: f.Harm, kind: f.Kind, meaning: f.Meaning, action: anywhere(f.Action, devices[device].State.Name)}
 		if f.Kind == FindingContract {
 			k.subject = f.Subject
 		}
@@ -282,7 +322,7 @@ func troublesOf(devices []*Device) []Trouble {
 		if !ok {
 			i = len(all)
 			known[k] = i
-			all = append(all, Trouble{Severity: f.Severity, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action, For: -1})
+			all = append(all, Trouble{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action, For: -1})
 		}
 		t := &all[i]
 		if ok && t.Places[0].Device != device && k.action != t.Action {
@@ -300,10 +340,10 @@ func troublesOf(devices []*Device) []Trouble {
 			explained = explained || f.Severity != SeverityInfo
 		}
 		if !explained && d.trouble != (verdict{}) {
-			add(i, -1, &Finding{Severity: SeverityWarning})
+			add(i, -1, &Finding{Severity: SeverityWarning, Harm: HarmDegradation})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Trouble) int { return bySeverity(a.Severity, b.Severity) })
+	slices.SortStableFunc(all, func(a, b Trouble) int { return byHarm(a.Harm, b.Harm, a.Severity, b.Severity) })
 	return all
 }
 

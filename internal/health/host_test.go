@@ -62,6 +62,10 @@ func TestHealth(t *testing.T) {
 		{"critical", well, found(health.SeverityCritical, health.SeverityWarning, health.SeverityInfo), health.Critical, "a critical"},
 		{"not probed", state.DeviceState{Name: "x", Present: true}, nil, health.Unknown, "It has not been probed yet."},
 		{"gone", state.DeviceState{Name: "x"}, nil, health.Unknown, "The device is gone."},
+		{"no time", changed(func(d *state.DeviceState) {
+			d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract, state.KindInventory}}
+		}), nil, health.Unknown, "Not all of it could be audited in time: the contracts, the inventory."},
+		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not all of it could be audited in time: the probes."},
 		{"young", aged(10 * time.Minute), nil, health.OK, "There is nothing to be done."},
 		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "What is known is old: the last run of the probes was started 10 min ago."},
 		{"of the future", aged(-time.Hour), nil, health.OK, "There is nothing to be done."},
@@ -69,7 +73,7 @@ func TestHealth(t *testing.T) {
 		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last run of the probes timed out."},
 		{"crashed", ended(state.OutcomeCrashed), nil, health.Warning, "The last run of the probes crashed."},
 		{"unheard of outcome", ended("lost"), nil, health.Warning, `The last run of the probes ended with "lost".`},
-		{"contract", well, says(health.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), health.Critical, "The device breaks the contract c."},
+		{"contract", well, says(health.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), health.Critical, "The device breaks the contract c. Observed: x. Expected: y."},
 		{"short finding", well, says(health.FindingPortDown, "Port 1 is down. So is port 2."), health.Critical, "Port 1 is down. So is port 2."},
 		{"long finding", well, says(health.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), health.Critical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
 		{"long sentence", well, says(health.FindingUnusable, long), health.Critical, long},
@@ -123,8 +127,8 @@ func TestHostHealth(t *testing.T) {
 			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, s.At(apitest.Now()), problem, tt.health, tt.problem)
 		}
 	}
-	if d := finding(nil).Of(&state.Snapshot{Devices: []state.DeviceState{unknown, ok}}).Devices; d[0].State.Name != "a" || d[1].State.Name != "b" {
-		t.Errorf("devices %q, %q", d[0].State.Name, d[1].State.Name)
+	if d := finding(nil).Of(&state.Snapshot{Devices: []state.DeviceState{ok, apitest.Device("0", 4), unknown}}).Devices; d[0].State.Name != "b" || d[1].State.Name != "0" || d[2].State.Name != "a" {
+		t.Errorf("devices %q, %q, %q", d[0].State.Name, d[1].State.Name, d[2].State.Name)
 	}
 }
 
@@ -145,17 +149,17 @@ func TestStale(t *testing.T) {
 		return all
 	}
 	h := finding(nil).Of(s)
-	if got := stale(h.Devices[0]); !reflect.DeepEqual(got, []state.Kind{state.KindProbe, state.KindInventory}) {
+	if got := stale(h.Devices[1]); !reflect.DeepEqual(got, []state.Kind{state.KindProbe, state.KindInventory}) {
 		t.Errorf("stale: %v", got)
 	}
-	if got := stale(h.Devices[1]); got != nil {
+	if got := stale(h.Devices[0]); got != nil {
 		t.Errorf("stale, and never was: %v", got)
 	}
 	h = health.New(health.Default(), health.Past{}).Of(s)
-	if got := stale(h.Devices[0]); got != nil {
+	if got := stale(h.Devices[1]); got != nil {
 		t.Errorf("stale without a limit: %v", got)
 	}
-	if got, headline := h.Devices[0].At(apitest.Now()); got != health.OK {
+	if got, headline := h.Devices[1].At(apitest.Now()); got != health.OK {
 		t.Errorf("%s without a limit: %s", got, headline)
 	}
 }
@@ -210,15 +214,15 @@ func TestVanished(t *testing.T) {
 	var got []string
 	for _, d := range h.Devices {
 		kinds := d.State.Name
-		for _, f := range d.Findings {
+		for _, f := range flat(d.Findings) {
 			kinds += " " + string(f.Kind)
 		}
 		got = append(got, kinds)
 	}
-	if want := []string{"a", "b device_unusable", "c stuck device_unusable"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"b device_unusable", "c stuck device_unusable", "a"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if is, headline := h.Devices[1].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "had vanished when it ended") {
+	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "had vanished when it ended") {
 		t.Errorf("%s: %s", is, headline)
 	}
 	if found := health.New(health.Default(), health.Past{}).Of(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
@@ -249,6 +253,7 @@ func TestFails(t *testing.T) {
 		{"crashed", crashed, nil, nil, true, false},
 		{"stuck", stuck, []health.Finding{info}, []string{"slow_vector"}, true, true},
 		{"crashed, and that is accepted", crashed, []health.Finding{port}, []string{"port_down"}, false, false},
+		{"no time", changed(func(d *state.DeviceState) { d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract}} }), nil, nil, true, false},
 		{"nothing accepted", well, []health.Finding{contract}, nil, true, true},
 		{"the finding", well, []health.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
 		{"the kind", well, []health.Finding{contract}, []string{"contract_violated"}, false, false},
@@ -317,7 +322,7 @@ func TestTroubles(t *testing.T) {
 	}
 	const denied = "ibv_open_device EACCES"
 	want := []string{
-		"critical device_unusable, for 0: 0 " + denied + "; 1 " + denied + "; 2 " + denied + "; 3 " + denied + ";",
+		"critical device_unusable, for 0: 0 " + denied + "; 1 " + denied + "; 2 " + denied + ";",
 		"critical stuck, for -1: 3 pid 815;",
 		"warning , for -1: 4 -;",
 		"info contract_violated, for -1: 0 cq_at_least_requested; 1 cq_at_least_requested; 2 cq_at_least_requested; 3 cq_at_least_requested;",
@@ -333,17 +338,17 @@ func TestTroubles(t *testing.T) {
 
 // TestCountable makes sure that what can be counted is what can be found.
 func TestCountable(t *testing.T) {
-	got := make(map[health.Finding]int)
+	got := make(map[[2]string]int)
 	for _, f := range health.Countable() {
-		got[f]++
+		got[[2]string{string(f.Kind), string(f.Severity)}]++
 	}
-	want := make(map[health.Finding]int)
+	want := make(map[[2]string]int)
 	for _, e := range health.Catalogue() {
 		for _, severity := range e.Severities {
 			if e.Kind == health.FindingAcceptanceUnused {
 				continue // which is no finding of a device
 			}
-			want[health.Finding{Kind: e.Kind, Severity: severity}] = 1
+			want[[2]string{string(e.Kind), string(severity)}] = 1
 		}
 	}
 	if !reflect.DeepEqual(got, want) {

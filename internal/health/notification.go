@@ -79,7 +79,7 @@ func (a *assessor) notification() {
 			continue
 		}
 		a.add(observation{
-			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all),
+			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all), run: true,
 			message: fmt.Sprintf(w.message, all) + ". By measurement: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}

@@ -115,6 +115,8 @@ func (a *assessor) undestroyed() {
 			take(&c.Last.Undestroyed[i]).contracts++
 		}
 	}
+	// What cannot be destroyed keeps what it uses from being destroyed.
+	busy := map[string]string{"EBUSY": rootBusy}
 	for _, r := range all {
 		n, where := r.probes+r.contracts, "the probes"
 		switch {
@@ -125,7 +127,7 @@ func (a *assessor) undestroyed() {
 		}
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
-			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n),
+			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[r.errno],
 			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
 				where, text.Objects(int64(n), r.kind), errno, r.attempts),
 			replace: []string{"{type}", kind},

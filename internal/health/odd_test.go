@@ -27,8 +27,8 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	if err != nil {
 		t.Skip("a time that JSON does not have")
 	}
-	got := health.Assess(s, thresholds)
-	if again := health.Assess(s, thresholds); !reflect.DeepEqual(got, again) {
+	got := health.Assess(s, thresholds, health.Past{})
+	if again := health.Assess(s, thresholds, health.Past{}); !reflect.DeepEqual(got, again) {
 		t.Fatalf("got %+v and then %+v", got, again)
 	}
 	if after, _ := json.Marshal(s); string(after) != string(before) {

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"rdma_exporter/internal/state"
 )
 
 // Past is what a Judge remembers, and what may be kept over a restart.
@@ -32,6 +34,10 @@ const (
 	findingGone = 10 * time.Minute
 	// mostAway is how long nothing may have been judged for what was there before to go on.
 	mostAway = 7 * 24 * time.Hour
+	// maxPastDevices is the most devices whose ports are remembered, and maxPastPorts the
+	// most ports of each, whatever names and numbers come and go.
+	maxPastDevices = 4096
+	maxPastPorts   = 256
 	// MaxPastFindings is the most findings that are remembered.
 	MaxPastFindings = 4096
 )
@@ -135,3 +141,25 @@ func (p Past) clone() Past {
 func keyOf(device string, f *Finding) FindingKey {
 	return FindingKey{Device: device, Kind: f.Kind, Subject: cmp.Or(f.about, f.Subject)}
 }
+
+// take takes in what is known of a device now.
+func (p *Past) take(d *state.DeviceState) {
+	if d.Last == nil || d.Last.Info == nil {
+		return
+	}
+	before := p.Ports[d.Name]
+	after := before
+	for _, port := range d.Last.Info.Ports {
+		if isActive(port) && !slices.Contains(after, port.Number) && len(after) < maxPastPorts {
+			after = append(slices.Clip(after), port.Number)
+		}
+	}
+	if len(after) == len(before) || before == nil && len(p.Ports) >= maxPastDevices {
+		return
+	}
+	slices.Sort(after)
+	p.Ports[d.Name] = after
+}
+
+// isActive tells whether a port can be used.
+func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }

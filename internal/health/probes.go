@@ -32,7 +32,8 @@ func (a *assessor) aborted() {
 			continue
 		}
 		a.add(observation{
-			kind: FindingRunAborted, entry: string(ended), subject: "the contract run, at " + word(v.Name),
+			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + word(v.Name),
+			run: true, root: rootContracts,
 			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
 		})
 	}
@@ -40,7 +41,7 @@ func (a *assessor) aborted() {
 
 // ended finds how the last run of the probes, and that of the contract run, ended.
 func (a *assessor) ended() {
-	find := func(run *state.Run, whose string) {
+	find := func(run *state.Run, whose string, harm Harm, root string) {
 		ended := ""
 		if run != nil {
 			ended = map[state.Outcome]string{
@@ -54,7 +55,9 @@ func (a *assessor) ended() {
 		subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), ended)
 		if run.Verb != "" {
 			subject += ", in " + word(run.Verb)
-			message += ", in " + word(run.Verb)
+			if !strings.Contains(run.Error, run.Verb) {
+				message += ", in " + word(run.Verb)
+			}
 		}
 		if run.Judging != "" {
 			message += ", while it judged " + word(run.Judging)
@@ -62,19 +65,19 @@ func (a *assessor) ended() {
 		if run.Error != "" {
 			message += ": " + prose(run.Error)
 		}
-		a.add(observation{kind: FindingRunAborted, entry: string(run.Outcome), subject: subject, message: message + "."})
+		a.add(observation{kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: subject, message: message + ".", run: true, root: root})
 	}
-	find(a.state.Last, "the probes")
+	find(a.state.Last, "the probes", HarmOutage, rootDevice)
 	c := a.state.Contracts
 	if c == nil || c.Last == nil || condemned(c) {
 		return
 	}
-	find(c.Last, "the contract run")
+	find(c.Last, "the contract run", HarmFailure, rootContracts)
 	// Whoever cannot use the device is told so by the probes, and what is left behind is
 	// told as undestroyed.
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
-			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run",
+			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run", run: true, root: rootContracts,
 			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
 		})
 	}
@@ -119,7 +122,7 @@ func (a *assessor) probes() {
 		}
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: caseOther, subject: word(whole.Verb),
+		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: word(whole.Verb), run: true,
 		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&whole)))),
 	})
 }
@@ -145,12 +148,10 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 	if len(failures) == 0 {
 		return
 	}
-	var texts []string
 	entry, short := "", true
 	var limit *int64
 	for i := range failures {
 		f := &failures[i]
-		texts = append(texts, failureText(f))
 		short = short && f.Verb != "" && f.Errno == ""
 		switch {
 		case f.Memlock != nil:
@@ -159,17 +160,71 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 			entry = caseNoRoom
 		}
 	}
-	if short {
+	root := rootOf(&failures[0])
+	switch {
+	case short:
 		entry = caseShort
+	case limit != nil:
+		root = rootMemlock
+	}
+	harm := HarmFailure
+	if entry != caseMemlock && nothingMade(p, failures) {
+		harm = HarmOutage
 	}
 	name := cmp.Or(word(p.Name), "unknown")
-	message := fmt.Sprintf("The probe %s failed: %s.", name, text.Join(texts, "; ", maxFew))
+	gist, evidence := failureTexts(failures)
+	message := fmt.Sprintf("The probe %s failed: %s.", name, gist)
 	if limit != nil {
 		message += memlockText(*limit)
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: cmp.Or(entry, caseOther), subject: name, message: message,
-		size: float64(len(failures)),
+		kind: FindingProbeFailed, entry: cmp.Or(entry, caseOther), harm: harm, subject: name, message: message,
+		size: float64(len(failures)), evidence: evidence, run: true, root: root,
+	})
+}
+
+// rootOf returns what a failure shares with others of the same root; empty for nothing.
+func rootOf(f *state.Failure) string {
+	if f.Verb == "" || f.Errno == "" {
+		return ""
+	}
+	return f.Verb + " " + f.Errno
+}
+
+// failureTexts returns what went wrong, what failed in the same way at once, and all of it
+// if that says more.
+func failureTexts(failures []state.Failure) (gist, evidence string) {
+	var texts, each []string
+	subjects := make(map[string][]string)
+	for i := range failures {
+		f := &failures[i]
+		each = append(each, failureText(f))
+		subjects[rootOf(f)] = append(subjects[rootOf(f)], prose(f.Subject))
+	}
+	for i := range failures {
+		root := rootOf(&failures[i])
+		switch alike := subjects[root]; {
+		case root == "" || len(alike) == 1:
+			texts = append(texts, each[i])
+		case len(alike) > 1:
+			texts = append(texts, fmt.Sprintf("%s, %d times (%s)", word(root), len(alike), text.Join(alike, ", ", maxFew)))
+			delete(subjects, root)
+		}
+	}
+	gist = text.Join(texts, "; ", maxFew)
+	if all := text.Join(each, "; ", maxPerKind); all != gist {
+		evidence = all + "."
+	}
+	return gist, evidence
+}
+
+// nothingMade tells that the device gave a probe none of what no program can do without:
+// completion queues, or queue pairs.
+func nothingMade(p *state.Probe, failures []state.Failure) bool {
+	made := map[string]int{"cq": len(p.CQs), "qp": len(p.QPs)}
+	n, needed := made[p.Name]
+	return needed && n == 0 && !slices.ContainsFunc(failures, func(f state.Failure) bool {
+		return f.Errno == "" || !strings.HasPrefix(f.Verb, "ibv_create_")
 	})
 }
 
@@ -180,13 +235,14 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 		if s.Subject != "message" || s.Reason != state.SkipNotPermitted {
 			continue
 		}
-		message := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "nothing says why"))
+		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "nothing says why")), ""
 		if s.Memlock != nil {
+			root = rootMemlock
 			message += memlockText(*s.Memlock)
 		}
 		a.add(observation{
 			kind: FindingProbeFailed, entry: caseEmpty, severity: SeverityWarning,
-			subject: cmp.Or(word(p.Name), "unknown") + " message", message: message,
+			subject: cmp.Or(word(p.Name), "unknown") + " message", message: message, run: true, root: root,
 		})
 		return
 	}
@@ -238,7 +294,7 @@ func (a *assessor) unexplained() {
 		return
 	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: caseOther, subject: "the probes",
+		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: "the probes", run: true,
 		message: fmt.Sprintf("The last run of the probes failed: %s.", cmp.Or(prose(run.Error), "it does not say why")),
 	})
 }

@@ -28,7 +28,7 @@ func probed(probes ...state.Probe) *state.DeviceState {
 // alone fails the test unless all findings are of one kind: nothing is told twice.
 func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
 	t.Helper()
-	for _, f := range health.Assess(s, health.Default()) {
+	for _, f := range health.Assess(s, health.Default(), health.Past{}) {
 		if f.Kind != kind {
 			t.Errorf("told as well: %+v", f)
 		}
@@ -54,7 +54,7 @@ func TestRunAborted(t *testing.T) {
 		s := failed(hung)
 		check(t, s, health.Default(), kind, want{
 			c, "the probes, in ibv_create_qp",
-			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline, in ibv_create_qp: no end within 10s"},
+			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline: no end within 10s in ibv_create_qp."},
 			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
 		})
 		alone(t, s, kind)
@@ -72,7 +72,7 @@ func TestRunAborted(t *testing.T) {
 		run := hung
 		run.Judging = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
-			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "in ibv_create_qp, while it judged notify_any: no end"}, nil,
+			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it judged notify_any: no end within 10s in ibv_create_qp"}, nil,
 		})
 		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
@@ -175,6 +175,15 @@ func TestRunAborted(t *testing.T) {
 	})
 }
 
+// failure returns one thing that went wrong in a probe, and probing a probe that failed.
+func failure(subject, verb, errno, message string) state.Failure {
+	return state.Failure{Subject: subject, Verb: verb, Errno: errno, Message: message}
+}
+
+func probing(name string, failures ...state.Failure) state.Probe {
+	return state.Probe{Name: name, Status: state.StatusFailed, Failures: failures}
+}
+
 func TestProbeFailed(t *testing.T) {
 	t.Parallel()
 	const (
@@ -182,12 +191,6 @@ func TestProbeFailed(t *testing.T) {
 		c    = health.SeverityCritical
 	)
 	limit := func(n int64) *int64 { return &n }
-	failure := func(subject, verb, errno, message string) state.Failure {
-		return state.Failure{Subject: subject, Verb: verb, Errno: errno, Message: message}
-	}
-	probe := func(name string, failures ...state.Failure) state.Probe {
-		return state.Probe{Name: name, Status: state.StatusFailed, Failures: failures}
-	}
 	pinning := failure("small", "ibv_create_cq", "ENOMEM", "ibv_create_cq on rxe0: ENOMEM (cannot allocate memory)")
 	pinning.Memlock = limit(64 << 10)
 	forbidden := failure("small", "ibv_create_cq", "EPERM", "no")
@@ -206,7 +209,7 @@ func TestProbeFailed(t *testing.T) {
 			"The probe cq failed: small: ibv_create_cq on rxe0: ENOMEM (cannot allocate memory).", "may lock 64 KiB (RLIMIT_MEMLOCK)",
 		}, "LimitMEMLOCK=infinity"},
 		{"no memory may be locked", []state.Failure{forbidden}, []string{"may lock 0 bytes (RLIMIT_MEMLOCK)"}, "LimitMEMLOCK=infinity"},
-		{"memory among others", []state.Failure{broken, noMemory, pinning, short, noMemory}, []string{"may lock 64 KiB", "; and 2 more."}, "LimitMEMLOCK=infinity"},
+		{"memory among others", []state.Failure{broken, noMemory, pinning, short, noMemory}, []string{"ibv_create_qp ENOMEM, 2 times (rc small, rc small)", "may lock 64 KiB", "; and 1 more."}, "LimitMEMLOCK=infinity"},
 		{"no room", []state.Failure{noMemory}, []string{"rc small: ibv_create_qp: ENOMEM: no."}, "`rdma resource show rxe0`"},
 		{"a cgroup's limit", []state.Failure{tooMany}, []string{"EAGAIN"}, "rdma.max"},
 		{"no room among others", []state.Failure{broken, short, noMemory}, nil, "rdma.max"},
@@ -216,12 +219,12 @@ func TestProbeFailed(t *testing.T) {
 		{"an errno", []state.Failure{broken}, []string{"rc small: ibv_modify_qp: EIO: no."}, "`ibv_devinfo -v -d rxe0`"},
 		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}, []string{"failed: an event for"}, "`ibv_devinfo -v -d rxe0`"},
 		{"nothing said", []state.Failure{{}}, []string{"failed: it does not say how."}, "`dmesg`"},
-		{"as many as are told", []state.Failure{broken, broken, broken}, []string{"EIO: no; rc small: ibv_modify_qp: EIO: no; rc small: ibv_modify_qp: EIO: no."}, "`dmesg`"},
-		{"many", []state.Failure{broken, broken, broken, broken, broken}, []string{"; and 2 more."}, "`dmesg`"},
+		{"several in one way", []state.Failure{broken, broken, broken}, []string{"failed: ibv_modify_qp EIO, 3 times (rc small, rc small, rc small)."}, "`dmesg`"},
+		{"many in one way", []state.Failure{broken, broken, broken, broken, broken}, []string{"ibv_modify_qp EIO, 5 times (rc small, rc small, rc small, and 2 more)."}, "`dmesg`"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := probed(state.Probe{Name: "srq", Status: state.StatusOK}, probe("cq", tc.failures...))
+			s := probed(state.Probe{Name: "srq", Status: state.StatusOK}, probing("cq", tc.failures...))
 			check(t, s, health.Default(), kind, want{c, "cq", tc.message, []string{tc.action}})
 			alone(t, s, kind)
 			s.Present = false
@@ -230,11 +233,11 @@ func TestProbeFailed(t *testing.T) {
 	}
 	t.Run("one for each probe", func(t *testing.T) {
 		t.Parallel()
-		check(t, probed(probe("cq", broken), probe("srq"), probe("qp", broken, broken)), health.Default(), kind, want{c, "qp", nil, nil}, want{c, "cq", nil, nil})
+		check(t, probed(probing("cq", broken), probing("srq"), probing("qp", broken, broken)), health.Default(), kind, want{c, "qp", nil, nil}, want{c, "cq", nil, nil})
 	})
 	t.Run("a run that was killed after it", func(t *testing.T) {
 		t.Parallel()
-		s := probed(probe("cq", broken))
+		s := probed(probing("cq", broken))
 		s.Last.Outcome = state.OutcomeTimeout
 		check(t, s, health.Default(), kind, want{c, "cq", nil, nil})
 	})
@@ -242,7 +245,7 @@ func TestProbeFailed(t *testing.T) {
 	busy := failure("small", "ibv_destroy_cq", "EBUSY", "not destroyed")
 	t.Run("told as undestroyed", func(t *testing.T) {
 		t.Parallel()
-		s := probed(probe("cq", busy), probe("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
+		s := probed(probing("cq", busy), probing("qp", failure("pd", "ibv_dealloc_pd", "EBUSY", "not destroyed")))
 		s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
 		check(t, s, health.Default(), kind)
 		alone(t, s, health.FindingUndestroyed)
@@ -255,7 +258,7 @@ func TestProbeFailed(t *testing.T) {
 	})
 	t.Run("told as notification", func(t *testing.T) {
 		t.Parallel()
-		p := probe("notification", failure("loopback any port 1 vector 1", "", "", "no event came"))
+		p := probing("notification", failure("loopback any port 1 vector 1", "", "", "no event came"))
 		p.Latencies = []state.Latency{{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: 1, Missed: 1}}
 		s := probed(p)
 		check(t, s, health.Default(), kind)
@@ -269,7 +272,7 @@ func TestProbeFailed(t *testing.T) {
 		} {
 			more := p
 			more.Failures = append([]state.Failure{other}, p.Failures...)
-			f := of(health.Assess(probed(more), health.Default()), kind)
+			f := of(health.Assess(probed(more), health.Default(), health.Past{}), kind)
 			if len(f) != 1 {
 				t.Errorf("%s: got %+v", name, f)
 			}
@@ -280,7 +283,7 @@ func TestProbeFailed(t *testing.T) {
 
 	t.Run("a port that cannot be asked", func(t *testing.T) {
 		t.Parallel()
-		s := probed(probe("notification", broken))
+		s := probed(probing("notification", broken))
 		s.Last.FailedVerb, s.Last.Errno, s.Last.Error = "ibv_query_port", "EIO", "query port 2: ibv_query_port on rxe0: EIO"
 		check(t, s, health.Default(), kind, want{c, "notification", nil, nil}, want{c, "ibv_query_port", []string{"Not all of the device could be probed: query port 2: ibv_query_port"}, []string{"`dmesg`"}})
 		// A probe that met with it tells of it.
@@ -289,7 +292,7 @@ func TestProbeFailed(t *testing.T) {
 	})
 	t.Run("for no reason", func(t *testing.T) {
 		t.Parallel()
-		s := probed(probe("cq"))
+		s := probed(probing("cq"))
 		s.Last.Error = "cq: failed"
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last run of the probes failed: cq: failed."}, nil})
 		s.Last.Error = ""
@@ -318,7 +321,7 @@ func TestEmptyMessages(t *testing.T) {
 	alone(t, dev(skip), kind)
 	skip.Memlock = nil
 	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If it names none, see `rdma resource show rxe0` for mr"}})
-	if f := of(health.Assess(dev(skip), health.Default()), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
+	if f := of(health.Assess(dev(skip), health.Default(), health.Past{}), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
 		t.Errorf("the message is %q", f.Message)
 	}
 	skip.Reason = state.SkipNeeds

@@ -1,7 +1,10 @@
 package health
 
 import (
+	"fmt"
+
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // Problem is what is wrong with a host.
@@ -23,15 +26,17 @@ const (
 	ProblemDiscovery ProblemKind = "discovery_failed"
 	// ProblemNoDevices: there is no device.
 	ProblemNoDevices ProblemKind = "no_devices"
+	// ProblemPorts: fewer ports are active than the command audit was told to expect.
+	ProblemPorts ProblemKind = "too_few_active_ports"
 )
 
 // ProblemKinds returns every kind of problem.
 func ProblemKinds() []ProblemKind {
-	return []ProblemKind{ProblemNotListed, ProblemDiscovery, ProblemNoDevices}
+	return []ProblemKind{ProblemNotListed, ProblemDiscovery, ProblemNoDevices, ProblemPorts}
 }
 
 // problemOf returns what is wrong with the host; nil if nothing is.
-func problemOf(s *state.Snapshot) *Problem {
+func problemOf(s *state.Snapshot, c *Config) *Problem {
 	switch {
 	case s == nil:
 		return problemNotListed()
@@ -44,7 +49,7 @@ func problemOf(s *state.Snapshot) *Problem {
 				"What is told of devices is from before, and devices that were added since are missing.",
 		}
 	case len(s.Devices) > 0:
-		return nil
+		return problemPorts(s, c.ActivePorts)
 	case s.Simulated():
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning,
@@ -73,3 +78,58 @@ func problemNotListed() *Problem {
 		Action:  "Wait: they are listed within seconds of the start. If it stays so, see the log of the exporter.",
 	}
 }
+
+// portsOf returns how many ports the devices were last seen to have, and how many of
+// them are active.
+func portsOf(s *state.Snapshot) (all, active int) {
+	for i := range s.Devices {
+		for _, p := range portsNow(&s.Devices[i]) {
+			all++
+			if isActive(p) {
+				active++
+			}
+		}
+	}
+	return all, active
+}
+
+// portsNow returns the ports that a device has now, as far as that is known.
+func portsNow(d *state.DeviceState) []state.Port {
+	if !d.Present || d.Last == nil || d.Last.Info == nil {
+		return nil
+	}
+	return d.Last.Info.Ports
+}
+
+// problemPorts is the problem that fewer ports are active than have to be; nil if so many
+// are.
+func problemPorts(s *state.Snapshot, least int) *Problem {
+	all, active := portsOf(s)
+	if active >= least {
+		return nil
+	}
+	var without []string
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		ports := portsNow(d)
+		if len(ports) == 0 {
+			without = append(without, fmt.Sprintf("what ports %s has is not known", word(d.Name)))
+		}
+		for _, p := range ports {
+			if !isActive(p) {
+				without = append(without, fmt.Sprintf("%s port %d is %s", word(d.Name), p.Number, word(p.State)))
+			}
+		}
+	}
+	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(least, "active port"), active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
+	if len(without) > 0 {
+		message += ": " + text.Join(without, ", ", maxPortsNamed)
+	}
+	return &Problem{
+		Kind: ProblemPorts, Health: Critical, Message: message + ".",
+		Action: "See `rdma link show`, and cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host is to have fewer, lower `--expect-active-ports`.",
+	}
+}
+
+// maxPortsNamed is the most ports that a message names of those that are not active.
+const maxPortsNamed = 32

@@ -12,7 +12,7 @@ import (
 
 // stuck finds children that were killed and do not end.
 func (a *assessor) stuck() {
-	find := func(s *state.Stuck, whose string) {
+	find := func(s *state.Stuck, whose, root string) {
 		if s == nil {
 			return
 		}
@@ -23,11 +23,11 @@ func (a *assessor) stuck() {
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
 			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
-			replace: []string{"{pid}", fmt.Sprint(s.PID)},
+			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root,
 		})
 	}
-	find(a.state.Stuck, "the probes or the contract run")
-	find(a.resources.Stuck, "the inventory")
+	find(a.state.Stuck, "the probes or the contract run", rootDevice)
+	find(a.resources.Stuck, "the inventory", rootInventory)
 }
 
 // incomplete finds what the inventory could not look at.
@@ -123,5 +123,6 @@ func (a *assessor) lastInventory() {
 	}
 	a.add(observation{
 		kind: FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,
+		run: last.Outcome == state.OutcomeTimeout, root: rootInventory,
 	})
 }

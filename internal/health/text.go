@@ -16,6 +16,8 @@ const (
 	maxProse = 500
 	// maxFew is how many of many things a message lists.
 	maxFew = 3
+	// maxGist is the longest gist of evidence, in characters.
+	maxGist = 160
 )
 
 // word returns a name from outside, no longer than need be. Paths of cgroups are part of

@@ -29,12 +29,25 @@ func (d *Device) At(now time.Time) (health Health, headline string) {
 		return d.trouble.health, d.trouble.headline
 	case !d.State.Present:
 		return Unknown, "The device is gone."
+	case d.State.OutOfTime != nil:
+		return Unknown, "Not all of it could be audited in time: " + kindNames(d.State.OutOfTime.Kinds) + "."
 	case d.State.Last == nil:
 		return Unknown, "It has not been probed yet."
 	case d.Stale(state.KindProbe, now):
 		return Unknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", text.Ago(now, d.State.Last.Started))
 	}
 	return OK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
+}
+
+// kindNames names kinds of run.
+func kindNames(kinds []state.Kind) string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, map[state.Kind]string{
+			state.KindProbe: "the probes", state.KindContract: "the contracts", state.KindInventory: "the inventory",
+		}[kind])
+	}
+	return strings.Join(names, ", ")
 }
 
 // Stale tells whether the last run of a kind is older at a moment than it should be:
@@ -89,11 +102,11 @@ func (d *Device) inTrouble() verdict {
 	return verdict{}
 }
 
-// headlineOf returns what a finding found, in a sentence. The evidence against a
-// contract is left out, and of what is long, all beyond the first sentence.
+// headlineOf returns what a finding found, in a sentence: of what is long, all beyond the
+// first is left out.
 func headlineOf(f *Finding) string {
 	const long = 120
-	if f.Kind != FindingContract && utf8.RuneCountInString(f.Message) <= long {
+	if utf8.RuneCountInString(f.Message) <= long {
 		return f.Message
 	}
 	for end := range f.Message {

@@ -48,6 +48,14 @@ type DeviceState struct {
 	// Stuck tells of a child that was killed and has not ended; nil if there is
 	// none. Children of the inventory are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
+	// OutOfTime is what was not done or not finished because the time of all of it was
+	// up; nil for nothing.
+	OutOfTime *OutOfTime `json:"out_of_time,omitempty"`
+}
+
+// OutOfTime are the kinds of run for which there was no time.
+type OutOfTime struct {
+	Kinds []Kind `json:"kinds"`
 }
 
 // Stuck is a child process that was killed and has not ended.

@@ -35,6 +35,8 @@ type result struct {
 	// killed is when left was killed, and verb the verb that it is in.
 	killed time.Time
 	verb   string
+	// cut is what is known of a run that was given up because the time of all was up.
+	cut *state.Run
 	// died tells that the child crashed in a verb, or hung in one: what the verb did
 	// was its end, not what somebody else did to the child.
 	died bool
@@ -43,6 +45,10 @@ type result struct {
 // hangTime is how long a child must not have been heard of, while in a verb, for it
 // to count as hanging there.
 const hangTime = time.Second
+
+// budgetHangTime is the same for a child that was killed because the time of all was up,
+// which can be at any moment.
+const budgetHangTime = 5 * time.Second
 
 // listener notes when something was last read.
 type listener struct {
@@ -100,7 +106,7 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 		p.kill()
 		// That it is done may be known later than that it has ended, by the grace
 		// for its pipes.
-		if !within(s.cfg.KillGrace+pipeGrace, p.done()) {
+		if !within(s.grace(), p.done()) {
 			res.left = p
 		}
 	}
@@ -120,6 +126,14 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	}
 	if why == endedItself && unusable(readErr) {
 		why = endedGarbage
+	}
+	if why == endedGivenUp && isBudget(ctx) {
+		hangs := res.left != nil || run.Verb != "" && heard.silence(res.killed) >= budgetHangTime
+		if !hangs {
+			res.cut = run
+			return res
+		}
+		why, t.timeout = endedTimeout, duration.Round(time.Second)
 	}
 	switch why {
 	case endedGivenUp:

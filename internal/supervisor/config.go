@@ -50,6 +50,8 @@ type Config struct {
 	// Concurrency is the most children of probes and contracts that run at the same time,
 	// stuck ones not counted.
 	Concurrency int
+	// Within is the longest that RunOnce may take; 0 for as long as it takes.
+	Within time.Duration
 	// Jitter is the most by which the start of a run differs from its schedule,
 	// as a fraction of the interval, from 0 to 1. It keeps the hosts of a cluster from
 	// probing in step.
@@ -90,6 +92,8 @@ const (
 	inventoryConcurrency = 2
 	// minInterval keeps a slip of the pen from probing a host without a break.
 	minInterval = 100 * time.Millisecond
+	// minWithin is the least time in which anything can be found out.
+	minWithin = time.Second
 )
 
 // A Sink takes what runs found.
@@ -156,6 +160,7 @@ func (c *Config) Check() error {
 	check(c.Inventory.Interval == 0 || c.Inventory.Interval >= minInterval, "--inventory.interval is %s: use a duration from %s, or 0s for none", c.Inventory.Interval, minInterval)
 	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
 	check(c.Jitter >= 0 && c.Jitter <= 1, "--probe.jitter is %v: use a number from 0 to 1", c.Jitter) // not a number is neither
+	check(c.Within == 0 || c.Within >= minWithin, "--within is %s: use a duration from %s, or 0s for no limit", c.Within, minWithin)
 	check(c.KillGrace > 0, "the grace after a kill %s is not positive", c.KillGrace)
 	return errors.Join(errs...)
 }

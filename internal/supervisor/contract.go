@@ -35,6 +35,8 @@ type judge struct {
 	hung, failed, abandoned bool
 	// undestroyed are the objects that the children of the last contract run could not destroy.
 	undestroyed []state.Undestroyed
+	// cut tells that there was no time for all of it.
+	cut bool
 	// verdicts are the latest on each contract, in the order in which they were
 	// first judged. They are shared: a change makes a new slice.
 	verdicts []state.Contract
@@ -128,6 +130,31 @@ func (a *judge) end(run *state.Run) {
 		}
 	}
 	a.verdicts = merged(a.verdicts, unknown...)
+}
+
+// cutShort ends a contract run for which there is no more time, with what its last child
+// came to, and returns all verdicts.
+func (a *judge) cutShort(run *state.Run) []state.Contract {
+	a.children, a.cut = 0, true
+	if a.planned == nil {
+		a.planned = run.Planned
+	}
+	judged := slices.Clone(run.Contracts)
+	for i := range judged {
+		judged[i].Judged = run.Started
+	}
+	a.verdicts = merged(a.verdicts, judged...)
+	var left []state.Contract
+	for _, p := range a.planned {
+		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
+			left = append(left, state.Contract{
+				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: state.SkipBudget,
+				Judged: run.Started, Observed: "there was no time for it",
+			})
+		}
+	}
+	a.verdicts = merged(a.verdicts, left...)
+	return a.verdicts
 }
 
 // culprit returns the verdict on the contract that was being judged when a run

@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"rdma_exporter/internal/state"
 )
@@ -17,6 +19,10 @@ import (
 // stays in the snapshot, as not present. That devices cannot be listed is in the
 // snapshot, too.
 //
+// With [Config.Within] it takes no longer than that. The probes and contracts that are not
+// done soon enough for what follows are ended, and then the inventories: what is lacking is
+// in the snapshot, as OutOfTime and in the verdicts.
+//
 // When ctx is done the children are killed and, but for such as cannot be killed,
 // waited for, and the error is that of ctx. Only one call of RunOnce or Run does
 // anything; others return ErrStarted.
@@ -25,13 +31,23 @@ func (s *Supervisor) RunOnce(ctx context.Context) error {
 		return ErrStarted
 	}
 	s.over = ctx.Done()
+	runs, inventories := ctx, ctx
+	if d := s.cfg.Within; d > 0 {
+		s.ends = time.Now().Add(d)
+		reserve := min(s.cfg.KillGrace+pipeGrace, d/4)
+		var endRuns, endInventories context.CancelFunc
+		inventories, endInventories = context.WithDeadlineCause(ctx, s.ends.Add(-reserve), errBudget)
+		defer endInventories()
+		runs, endRuns = context.WithDeadlineCause(inventories, s.ends.Add(-2*reserve), errBudget)
+		defer endRuns()
+	}
 	var found []*worker
 	s.discover(func(w *worker) {
 		w.kept = true
 		found = append(found, w)
 	})
 	for _, w := range found {
-		s.running.Go(func() { w.once(ctx) })
+		s.running.Go(func() { w.once(runs, inventories) })
 	}
 	s.running.Wait()
 	if err := ctx.Err(); err != nil {
@@ -59,16 +75,56 @@ func (s *Supervisor) missing(found []*worker) {
 	s.publish()
 }
 
-// once does everything once.
-func (w *worker) once(ctx context.Context) {
-	left := w.runsOnce(ctx)
+// errBudget is why a run ends that takes longer than all may take.
+var errBudget = errors.New("the time of all is up")
+
+// isBudget tells that the time of all is up.
+func isBudget(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errBudget) }
+
+// grace is how long a child may take to end once it was killed.
+func (s *Supervisor) grace() time.Duration {
+	grace := s.cfg.KillGrace + pipeGrace
+	if s.ends.IsZero() {
+		return grace
+	}
+	return max(min(grace, time.Until(s.ends)), 0)
+}
+
+// once does everything once: runs bounds the probes and the contracts, inventories the inventories.
+func (w *worker) once(runs, inventories context.Context) {
+	left := w.runsOnce(runs)
 	defer w.endedSince(left)
+	defer w.outOfTime(runs, inventories)
 	if w.taker == nil {
 		return
 	}
-	if res, err := w.taker.takeInventory(ctx); err == nil && res.left != nil {
+	if res, err := w.taker.takeInventory(inventories); err == nil && res.left != nil {
 		w.taker.journal.stuck(stuckState(res))
 	}
+}
+
+// outOfTime takes down what there was no time for.
+func (w *worker) outOfTime(runs, inventories context.Context) {
+	if !isBudget(runs) {
+		return
+	}
+	w.update(func(dev *state.DeviceState) {
+		var kinds []state.Kind
+		if dev.Stuck == nil { // after which nothing else follows
+			if dev.Last == nil {
+				kinds = append(kinds, state.KindProbe)
+			}
+			if w.judge != nil && (dev.Contracts == nil || w.judge.goesOn() || w.judge.cut) {
+				kinds = append(kinds, state.KindContract)
+			}
+		}
+		if w.taker != nil && isBudget(inventories) && (dev.Resources == nil || dev.Resources.Last == nil) {
+			kinds = append(kinds, state.KindInventory)
+		}
+		if len(kinds) > 0 {
+			dev.OutOfTime = &state.OutOfTime{Kinds: kinds}
+		}
+	})
 }
 
 // endedSince takes back that a child is stuck, if it was one that is slow to end.
@@ -94,6 +150,9 @@ func (w *worker) runsOnce(ctx context.Context) (left process) {
 	for goesOn, left = w.runOnce(ctx, &w.judge.job); goesOn && w.judge.goesOn(); {
 		goesOn, left = w.runOnce(ctx, &w.judge.job)
 	}
+	if w.judge.goesOn() && isBudget(ctx) {
+		w.cutShort(new(state.Run))
+	}
 	return left
 }
 
@@ -111,10 +170,27 @@ func (w *worker) runOnce(ctx context.Context, j *job) (goesOn bool, left process
 	if res.run != nil {
 		w.hand(j, res)
 	}
+	if res.cut != nil && j.kind == state.KindContract {
+		w.cutShort(res.cut)
+	}
 	if res.left != nil {
 		w.journal.stuck(stuckState(res))
 		return false, res.left
 	}
 	w.taker.childEnded(res.run)
 	return res.run != nil, nil
+}
+
+// cutShort takes in the verdicts of a contract run for which there was no more time. There
+// is none of the others, for that reason.
+func (w *worker) cutShort(run *state.Run) {
+	verdicts := w.judge.cutShort(run)
+	w.update(func(dev *state.DeviceState) {
+		contracts := state.Contracts{}
+		if dev.Contracts != nil {
+			contracts = *dev.Contracts
+		}
+		contracts.Verdicts = verdicts
+		dev.Contracts = &contracts
+	})
 }

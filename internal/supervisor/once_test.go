@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // newOnceBench is a bench with contract runs and inventories.
@@ -357,6 +359,106 @@ func TestOnceCannotLookAgain(t *testing.T) {
 		}
 		if s := b.Snapshot(); !stateOf(t, s, "a").Present || s.DiscoveryError != "" {
 			t.Errorf("snapshot %+v", s)
+		}
+	})
+}
+
+// planning has a child of a contract run say first what it sets out to judge.
+func planning(s script, names ...string) script {
+	var b strings.Builder
+	var planned []state.Planned
+	for _, name := range names {
+		planned = append(planned, state.Planned{Name: name, Severity: state.SeverityCritical})
+	}
+	_ = wire.NewWriter(&b).Plan(planned)
+	s.output = b.String() + s.output
+	return s
+}
+
+// It is done in time whatever takes long, keeps what was found until then, and says what
+// it had no time for.
+func TestOnceWithin(t *testing.T) {
+	t.Parallel()
+	const ever = time.Hour
+	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
+	unending := func(s script) script {
+		s.output, s.takes = strings.TrimSuffix(s.output, `{"end":{}}`+"\n"), ever
+		return s
+	}
+	for _, c := range []struct {
+		name     string
+		within   time.Duration
+		change   func(b *inventoryBench)
+		probes   state.Outcome // Empty for none.
+		verdicts []string
+		missing  []state.Kind
+	}{
+		{"in time", 30 * time.Second, func(*inventoryBench) {}, state.OutcomeOK, []string{"x", "holds"}, nil},
+		{"the probes", 8 * time.Second, func(b *inventoryBench) { b.kids.next = always(scriptOK(ever)) }, "", nil, all[:2]},
+		{"probes that hang", 30 * time.Second, func(b *inventoryBench) { b.kids.next = always(scriptHang()) }, state.OutcomeTimeout, []string{"x", "holds"}, nil},
+		{"contracts that are not done", 20 * time.Second, func(b *inventoryBench) {
+			b.kids.judge = alwaysJudge(planning(unending(judged(0, "x", "violated")), "x", "y"))
+		}, state.OutcomeOK, []string{"x", "violated", "y", "skipped:budget"}, all[1:2]},
+		{"contracts that hang", 20 * time.Second, func(b *inventoryBench) {
+			b.kids.judge = alwaysJudge(planning(hangs("y", "x", "holds"), "x", "y", "z"))
+		}, state.OutcomeOK, []string{"x", "holds", "y", "skipped:timeout", "z", "skipped:budget"}, all[1:2]},
+		{"the inventory", 8 * time.Second, func(b *inventoryBench) { b.kids.inventory = always(inventorying(ever, state.Inventory{})) }, state.OutcomeOK, []string{"x", "holds"}, all[2:]},
+		{"probes that cannot be killed", 8 * time.Second, func(b *inventoryBench) {
+			s := scriptUnkillable()
+			b.kids.next = always(s)
+			b.t.Cleanup(func() { close(s.release) })
+		}, state.OutcomeTimeout, nil, all[2:]},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				probes, judge, stock := onceOK(time.Second)
+				b := newOnceBench(t, probes, judge, stock, func(cfg *Config) { cfg.Within = c.within }, "a")
+				c.change(b)
+				took, err := b.once(t.Context())
+				if err != nil || took > c.within {
+					t.Errorf("it took %v and ended with %v", took, err)
+				}
+				dev := stateOf(t, b.Snapshot(), "a")
+				var outcome state.Outcome
+				if dev.Last != nil {
+					outcome = dev.Last.Outcome
+				}
+				wantEqual(t, "the outcome of the probes", outcome, c.probes)
+				wantEqual(t, "the verdicts", b.verdicts("a"), c.verdicts)
+				var missing []state.Kind
+				if dev.OutOfTime != nil {
+					missing = dev.OutOfTime.Kinds
+				}
+				wantEqual(t, "what there was no time for", missing, c.missing)
+			})
+		})
+	}
+}
+
+// However many devices hang, the others that wait for their turn are told of.
+func TestOnceWithinOfMany(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, judge, stock := onceOK(time.Second)
+		b := newOnceBench(t, always(scriptHang()), judge, stock, func(c *Config) { c.Within, c.Concurrency = 20*time.Second, 1 }, "a", "b", "c", "d")
+		took, err := b.once(t.Context())
+		if err != nil || took > 20*time.Second {
+			t.Errorf("it took %v and ended with %v", took, err)
+		}
+		b.kids.check(t)
+		untried := 0
+		for _, device := range []string{"a", "b", "c", "d"} {
+			dev := stateOf(t, b.Snapshot(), device)
+			switch {
+			case dev.Last == nil && dev.OutOfTime != nil:
+				untried++
+			case dev.Last == nil || dev.Last.Outcome != state.OutcomeTimeout:
+				t.Errorf("of %s is known %+v", device, dev)
+			}
+		}
+		if untried == 0 {
+			t.Error("there was time for all of them")
 		}
 	})
 }

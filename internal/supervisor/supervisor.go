@@ -41,6 +41,8 @@ type Supervisor struct {
 	// to end.
 	running sync.WaitGroup
 	over    <-chan struct{}
+	// ends is when RunOnce has to be done; zero for whenever that is.
+	ends time.Time
 
 	mu sync.Mutex
 	// leftovers are children of inventories of vanished devices, by device.

@@ -10,33 +10,63 @@ import (
 	"rdma_exporter/internal/text"
 )
 
+// inShort writes what is not as it should be on one of several devices, without the
+// findings at the top.
+func (p *page) inShort(s *api.Status, place int, top told) {
+	d := &s.Devices[place]
+	p.blank()
+	p.heading(d)
+	p.untold(s, place, top)
+	if len(d.Findings) == 0 {
+		p.wrap(0, 0, p.of(plain, d.Headline))
+	}
+	p.ports(d)
+	p.stuck(d)
+	p.run("Probes", d.Run, p.probeNames(d)...)
+	if d.Contracts != nil {
+		p.contractRun(d.Contracts)
+	}
+	p.inventory(d.Resources)
+}
+
+// untold writes the findings of a device that are not told at the top, or not with what
+// they say of it.
+func (p *page) untold(s *api.Status, place int, top told) {
+	d := &s.Devices[place]
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		whole, like := top[api.Place{Device: place, Finding: i}]
+		if whole || f.Accepted != nil {
+			continue
+		}
+		action := f.Action
+		if like {
+			action = ""
+		}
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), action, said{
+			subject: fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f)), message: f.Message + beneath(f),
+		})
+	}
+}
+
 // device writes all that there is to say of one device, by its place among them, without
 // the findings at the top.
 func (p *page) device(s *api.Status, place int, top told) {
 	d := &s.Devices[place]
 	p.blank()
 	p.heading(d)
-	for i := range d.Findings {
-		f := &d.Findings[i]
-		if top[api.Place{Device: place, Finding: i}] || f.Accepted != nil {
-			continue
-		}
-		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f)), f.Message})
-	}
+	p.untold(s, place, top)
 	if len(d.Findings) == 0 || d.Health == api.HealthOK {
 		p.wrap(0, 0, p.of(plain, d.Headline))
 	}
 	if !d.Present {
 		p.labelled("Gone", p.of(bad, "The host does not have the device any more."))
 	}
-	p.identity(d)
-	for _, stuck := range d.Stuck {
-		line := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), text.Moment(stuck.Since))
-		if stuck.Verb != "" {
-			line += ", in " + stuck.Verb
-		}
-		p.labelled("Stuck", p.of(bad, line))
+	if d.Identity != nil {
+		p.labelled("Device", p.of(plain, identityText(d.Identity)))
 	}
+	p.ports(d)
+	p.stuck(d)
 	p.probes(d)
 	p.contracts(d.Contracts)
 	p.known(d)
@@ -47,6 +77,17 @@ func (p *page) device(s *api.Status, place int, top told) {
 	p.ways(d.Ways)
 	p.vectors(d)
 	p.resources(d.Resources, d.Identity != nil)
+}
+
+// stuck writes which processes have not ended.
+func (p *page) stuck(d *api.Device) {
+	for _, stuck := range d.Stuck {
+		line := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), text.Moment(stuck.Since))
+		if stuck.Verb != "" {
+			line += ", in " + stuck.Verb
+		}
+		p.labelled("Stuck", p.of(bad, line))
+	}
 }
 
 // heading writes the name of a device across the page.
@@ -75,23 +116,25 @@ func kindName(k state.Kind) string {
 	}
 }
 
-// identity writes what the device says of itself.
-func (p *page) identity(d *api.Device) {
-	if i := d.Identity; i != nil {
-		firmware, guid, driver := "no firmware", "", ""
-		if i.Driver != "" {
-			driver = "driver " + i.Driver
-		}
-		if i.Firmware != "" {
-			firmware = "firmware " + i.Firmware
-		}
-		if i.NodeGUID != "" {
-			guid = "GUID " + i.NodeGUID
-		}
-		p.labelled("Device", p.of(plain, joined(", ", driver, i.Transport, firmware,
-			fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
-			text.Plural(i.CompletionVectors, "completion vector"))))
+// identityText is what a device says of itself.
+func identityText(i *api.Identity) string {
+	firmware, guid, driver := "no firmware", "", ""
+	if i.Driver != "" {
+		driver = "driver " + i.Driver
 	}
+	if i.Firmware != "" {
+		firmware = "firmware " + i.Firmware
+	}
+	if i.NodeGUID != "" {
+		guid = "GUID " + i.NodeGUID
+	}
+	return joined(", ", driver, i.Transport, firmware,
+		fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
+		text.Plural(i.CompletionVectors, "completion vector"))
+}
+
+// ports writes how the ports are.
+func (p *page) ports(d *api.Device) {
 	for _, port := range d.Ports {
 		s := good
 		if port.State != "active" {
@@ -117,8 +160,8 @@ func (p *page) run(label string, r *api.Run, more ...span) {
 	p.labelled(label, append(text, more...)...)
 }
 
-// probes writes how the probes did, and what failed and was skipped.
-func (p *page) probes(d *api.Device) {
+// probeNames says of each probe how it did.
+func (p *page) probeNames(d *api.Device) []span {
 	var names []span
 	for _, probe := range d.Probes {
 		s := faint
@@ -133,7 +176,12 @@ func (p *page) probes(d *api.Device) {
 	if len(names) > 0 {
 		names[0] = p.of(plain, "; "+d.Probes[0].Name+" ")
 	}
-	p.run("Probes", d.Run, names...)
+	return names
+}
+
+// probes writes how the probes did, and what failed and was skipped.
+func (p *page) probes(d *api.Device) {
+	p.run("Probes", d.Run, p.probeNames(d)...)
 	for _, probe := range d.Probes {
 		for _, f := range probe.Failures {
 			p.labelled("", p.of(bad, "failed: "), p.of(plain, joined(": ", probe.Name, f.Subject, f.Message)+inBrackets(f.Verb, f.Errno, f.Message)))
@@ -176,8 +224,7 @@ func (p *page) contracts(c *api.Contracts) {
 			return
 		}
 	}
-	p.run("Contracts", c.Run, p.of(plain, "; "), p.of(plain, fmt.Sprintf("%d hold", c.Holds)), p.of(plain, ", "),
-		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
+	p.contractRun(c)
 	for _, v := range c.Verdicts {
 		switch v.Verdict {
 		case state.VerdictViolated:
@@ -194,6 +241,12 @@ func (p *page) contracts(c *api.Contracts) {
 			p.labelled("", p.of(faint, "skipped: "), p.of(plain, joined(": ", v.Name, v.Observed)+" ("+string(v.Reason)+")"))
 		}
 	}
+}
+
+// contractRun writes how the contract run went, and how many contracts the device keeps.
+func (p *page) contractRun(c *api.Contracts) {
+	p.run("Contracts", c.Run, p.of(plain, "; "), p.of(plain, fmt.Sprintf("%d hold", c.Holds)), p.of(plain, ", "),
+		p.of(violatedStyle(c), fmt.Sprintf("%d violated", unexpected(c))), p.of(plain, knownViolated(c)), p.of(plain, fmt.Sprintf(", %d skipped", c.Skipped)))
 }
 
 func violatedStyle(c *api.Contracts) style {
@@ -228,9 +281,16 @@ func (p *page) known(d *api.Device) {
 	}
 }
 
-// accepted writes what is accepted, in short: why, and until when.
+// accepted writes what is accepted, in short.
 func (p *page) accepted(s *api.Status, d *api.Device) {
-	label := "Accepted"
+	for i, line := range acceptedOf(s, d) {
+		p.labelled(ownersLabel("Accepted", i), p.of(faint, line))
+	}
+}
+
+// acceptedOf says of each finding that is accepted why it is, and until when.
+func acceptedOf(s *api.Status, d *api.Device) []string {
+	var all []string
 	for i := range d.Findings {
 		f := &d.Findings[i]
 		if f.Accepted == nil {
@@ -240,9 +300,9 @@ func (p *page) accepted(s *api.Status, d *api.Device) {
 		if !f.Accepted.Until.IsZero() {
 			until = " (until " + text.Date(f.Accepted.Until) + ")"
 		}
-		p.labelled(label, p.of(faint, fmt.Sprintf("%s, %s, %s%s: ", f.Kind, f.Subject, f.Severity, since(s, f))), p.of(plain, f.Accepted.Reason+until))
-		label = ""
+		all = append(all, fmt.Sprintf("%s, %s, %s%s: %s%s", f.Kind, f.Subject, f.Severity, since(s, f), f.Accepted.Reason, until))
 	}
+	return all
 }
 
 // inventory writes how the inventory went.

@@ -2,11 +2,14 @@ package terminal_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // began is when everything in the fixtures happened.
@@ -43,22 +46,41 @@ func of(devices ...api.Device) *api.Status {
 			s.Health = devices[i].Health
 		}
 	}
-	s.Troubles = troubles(devices)
+	judged := judged(devices)
+	s.Troubles = judged.Troubles
+	slices.SortStableFunc(s.Devices, func(a, b api.Device) int {
+		place := func(d api.Device) int {
+			return slices.IndexFunc(judged.Devices, func(of api.Device) bool { return of.Name == text.Clean(d.Name) })
+		}
+		return place(a) - place(b)
+	})
 	return s
 }
 
-// troubles returns what is the same on several devices, as it is judged.
-func troubles(devices []api.Device) []api.Trouble {
+// judged returns the status of devices of which no more is known than what was found: the
+// order in which they are told, and what is the same on several.
+func judged(devices []api.Device) *api.Status {
 	found := make(map[string][]health.Finding)
 	snapshot := new(state.Snapshot)
 	for _, d := range devices {
-		snapshot.Devices = append(snapshot.Devices, state.DeviceState{Name: d.Name})
+		snapshot.Devices = append(snapshot.Devices, state.DeviceState{Name: d.Name, Present: true, Last: &state.Run{Outcome: state.OutcomeOK}})
 		for _, f := range d.Findings {
-			found[d.Name] = append(found[d.Name], health.Finding{Kind: f.Kind, Severity: f.Severity, Subject: f.Subject, Message: f.Message, Meaning: f.Meaning, Action: f.Action})
+			found[d.Name] = append(found[d.Name], findingOf(&f))
 		}
 	}
-	judge := health.Finder(health.Config{}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
-	return api.Of(judge.Of(snapshot), api.Options{}).Troubles
+	judge := health.Finder(health.Config{}, func(d *state.DeviceState) []health.Finding { return apitest.Harmed(found[d.Name]) })
+	return api.Of(judge.Of(snapshot), api.Options{})
+}
+
+// findingOf returns a finding as it is judged.
+func findingOf(f *api.Finding) health.Finding {
+	finding := health.Finding{
+		Kind: f.Kind, Severity: f.Severity, Harm: f.Harm, Subject: f.Subject, Message: f.Message, Evidence: f.Evidence, Meaning: f.Meaning, Action: f.Action,
+	}
+	for i := range f.Consequences {
+		finding.Consequences = append(finding.Consequences, findingOf(&f.Consequences[i]))
+	}
+	return finding
 }
 
 // healthy returns a device of which there is all to tell and nothing to complain.
@@ -311,21 +333,21 @@ func fleet() *api.Status {
 		case i == 7:
 			d.Vectors[33].Slow, d.Vectors[33].P50, d.Vectors[33].P99 = true, 81e-6, 120e-6
 			d = ill(d, api.Finding{
-				Kind: health.FindingSlowVector, Severity: api.SeverityWarning, Subject: "vector 33",
+				Kind: health.FindingSlowVector, Severity: api.SeverityWarning, Harm: health.HarmDegradation, Subject: "vector 33",
 				Message: "vector 33 takes 81µs in the median, where 5µs are usual.", Action: "See /proc/interrupts.",
 			})
 		case i >= 60:
 			d.Ports[0].State = "down"
+			d = ill(d, api.Finding{
+				Kind: health.FindingProbeFailed, Severity: api.SeverityCritical, Subject: d.Name,
+				Message: "ibv_create_qp failed with ENOMEM.", Action: "See `dmesg`.",
+			})
 			for n := range 1 + 8*(i%2) { // Those of odd number have more than fit.
 				d = ill(d, api.Finding{
 					Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: fmt.Sprintf("port %d", n+1),
 					Message: fmt.Sprintf("Port %d is down.", n+1), Action: "See `rdma link show`.",
 				})
 			}
-			d = ill(d, api.Finding{
-				Kind: health.FindingProbeFailed, Severity: api.SeverityCritical, Subject: d.Name,
-				Message: "ibv_create_qp failed with ENOMEM.", Action: "See `dmesg`.",
-			})
 		case i >= 40 && i < 50:
 			d = ill(d, api.Finding{
 				Kind: health.FindingMemlock, Severity: api.SeverityWarning, Subject: "pid 4711 (trainer)",

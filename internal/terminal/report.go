@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -15,44 +16,69 @@ const (
 	// maxOnTop is the most findings that are told at the top. Further ones are told
 	// with their devices.
 	maxOnTop = 20
-	// maxDetailed is the most devices of which each is told in detail. Of more, only
-	// those are that are not as they should be.
-	maxDetailed = 8
 	// maxNames is the most devices that are named of those with the same finding.
 	maxNames = 6
 )
 
+// End is what comes of an audit.
+type End struct {
+	// Status is the exit status, and FailOn the least severity that makes it other than 0.
+	Status int
+	FailOn string
+	// Within is how long the audit might take; 0 for as long as it took.
+	Within time.Duration
+}
+
 // Write writes a status to w at once: what is wrong and what to do on top, then the
-// devices. The error is that of w.
-func Write(w io.Writer, s *api.Status, screen Screen) error {
+// devices, and what comes of it last. The error is that of w.
+func Write(w io.Writer, s *api.Status, end End, screen Screen) error {
 	p := &page{screen: screen}
 	p.report(s)
+	p.blank()
+	p.wrap(0, 2, p.verdict(s, end)...)
 	_, err := io.WriteString(w, p.buf.String())
 	return err
 }
 
-// report writes everything.
+// report writes everything. Of one device all is told; of several, what they share is
+// told once, and of each what is not as it should be.
 func (p *page) report(s *api.Status) {
 	p.title(s)
 	told := p.findings(s)
 	p.ofHost(s)
-	if len(s.Devices) > 1 {
-		p.overview(s)
+	if len(s.Devices) == 1 {
+		p.device(s, 0, told)
+		return
 	}
-	var left []string
+	if len(s.Devices) == 0 {
+		return
+	}
+	p.overview(s)
+	p.shared(s)
 	for i := range s.Devices {
-		d := &s.Devices[i]
-		if len(s.Devices) > maxDetailed && d.Health == api.HealthOK {
-			left = append(left, d.Name)
-			continue
+		if d := &s.Devices[i]; d.Health != api.HealthOK && !isTold(i, d, told) {
+			p.inShort(s, i, told)
 		}
-		p.device(s, i, told)
 	}
-	if len(left) > 0 {
-		p.blank()
-		p.wrap(0, 0, p.of(faint, fmt.Sprintf("Left out here: the details of %s that %s nothing wrong with %s. --device=%s shows them.",
-			text.Plural(len(left), "device"), text.Either(len(left), "has", "have"), text.Either(len(left), "it", "them"), left[0])))
+	p.blank()
+	p.wrap(0, 0, p.of(faint, fmt.Sprintf("All there is to tell of a device: --device=%s, or --format=json.", s.Devices[0].Name)))
+}
+
+// isTold tells that nothing is wrong with a device but what is told at the top, and in the
+// line about it.
+func isTold(place int, d *api.Device, top told) bool {
+	whole := len(d.Findings) > 0 && len(d.Stuck) == 0
+	for i := range d.Findings {
+		whole = whole && (d.Findings[i].Accepted != nil || top[api.Place{Device: place, Finding: i}])
 	}
+	runs := []*api.Run{d.Run}
+	if d.Contracts != nil {
+		runs = append(runs, d.Contracts.Run)
+	}
+	if d.Resources != nil {
+		runs = append(runs, d.Resources.Run)
+	}
+	return whole && !slices.ContainsFunc(runs, func(r *api.Run) bool { return r != nil && r.Outcome != state.OutcomeOK })
 }
 
 // title says how everything is in one look.
@@ -109,7 +135,11 @@ func (p *page) title(s *api.Status) {
 const maxMessage = 320
 
 // said is what is wrong with something.
-type said struct{ subject, message string }
+type said struct {
+	subject, message string
+	// places are where just that is wrong, and like where it differs in the message.
+	places, like []api.Place
+}
 
 // since says since when a finding is there, as an addition to what it is about; nothing if
 // that is not known.
@@ -125,7 +155,7 @@ func (p *page) ofHost(s *api.Status) {
 	for i := range s.Findings {
 		f := &s.Findings[i]
 		p.blank()
-		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{fmt.Sprintf("%s (%s)", f.Subject, f.Kind), f.Message})
+		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{subject: fmt.Sprintf("%s (%s)", f.Subject, f.Kind), message: f.Message})
 	}
 }
 
@@ -154,28 +184,37 @@ func (p *page) advice(s style, word, action string, all ...said) {
 	}
 }
 
-// told tells which findings are told at the top.
+// told tells of findings at the top whether they were told with their message. Of the
+// others, which are the like of one that was, what they mean and what to do was told.
 type told map[api.Place]bool
 
 // findings writes the worst findings of all devices, and returns which those are.
 // What is the same on several devices is told once.
 func (p *page) findings(s *api.Status) told {
 	top := make(told)
-	total, left := 0, maxOnTop
-	for _, c := range s.FindingCounts {
-		total += c.Count
+	total, messages, left := 0, 0, maxOnTop
+	for i := range s.Devices {
+		for n := range s.Devices[i].Findings {
+			if s.Devices[i].Findings[n].Accepted == nil {
+				total++
+			}
+		}
 	}
 	for i := range s.Troubles {
 		t := &s.Troubles[i]
-		all, places := together(s, t)
+		all := together(s, t)
 		all = all[:min(len(all), left)]
 		left -= len(all)
 		if len(all) == 0 {
 			continue
 		}
-		for _, of := range places[:len(all)] {
-			for _, place := range of {
+		for _, what := range all {
+			for _, place := range what.like {
+				top[place] = false
+			}
+			for _, place := range what.places {
 				top[place] = true
+				messages++
 			}
 		}
 		action := s.Devices[t.Places[0].Device].Findings[t.Places[0].Finding].Action
@@ -185,44 +224,64 @@ func (p *page) findings(s *api.Status) told {
 		p.blank()
 		p.advice(severityStyle(t.Severity), strings.ToUpper(string(t.Severity)), action, all...)
 	}
-	if more := total - len(top); more > 0 {
+	if more := total - messages; more > 0 {
 		p.blank()
 		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
 	}
 	return top
 }
 
-// together returns what the findings of trouble say, each once, with the devices that it
-// is said of, and in which places it is. Trouble without findings has none.
-func together(s *api.Status, t *api.Trouble) (all []said, places [][]api.Place) {
-	known := make(map[said]int)
+// together returns what the findings of trouble say, that of the same thing on several
+// devices once, with the devices that it is said of. Trouble without findings has none.
+func together(s *api.Status, t *api.Trouble) []said {
+	var all []said
+	known := make(map[string]int)
 	for _, place := range t.Places {
 		if place.Finding < 0 {
 			continue
 		}
 		f := &s.Devices[place.Device].Findings[place.Finding]
-		what := said{f.Subject, f.Message}
-		i, ok := known[what]
+		i, ok := known[f.Subject]
 		if !ok {
 			i = len(all)
-			known[what] = i
-			all, places = append(all, what), append(places, nil)
+			known[f.Subject] = i
+			all = append(all, said{subject: f.Subject, message: f.Message + beneath(f)})
 		}
-		places[i] = append(places[i], place)
+		if f.Message+beneath(f) == all[i].message {
+			all[i].places = append(all[i].places, place)
+		} else {
+			all[i].like = append(all[i].like, place)
+		}
 	}
 	for i := range all {
 		var devices []string
 		var first *api.Finding
-		for _, place := range places[i] {
+		for _, place := range append(all[i].places, all[i].like...) {
 			devices = append(devices, s.Devices[place.Device].Name)
 			f := &s.Devices[place.Device].Findings[place.Finding]
 			if first == nil || f.Since.Before(first.Since) {
 				first = f
 			}
 		}
+		if len(all[i].like) > 0 {
+			all[i].message = fmt.Sprintf("(here on %s) %s", devices[0], all[i].message)
+		}
 		all[i].subject = fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), all[i].subject, t.Kind, since(s, first))
 	}
-	return all, places
+	return all
+}
+
+// beneath names what else was found of the same root, as an addition to a message.
+func beneath(f *api.Finding) string {
+	if len(f.Consequences) == 0 {
+		return ""
+	}
+	var others []string
+	for i := range f.Consequences {
+		c := &f.Consequences[i]
+		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
+	}
+	return " Of the same root: " + text.Join(others, ", ", maxNames) + "."
 }
 
 // overview writes a line about each device.
@@ -241,6 +300,91 @@ func (p *page) overview(s *api.Status) {
 		)
 	}
 	p.table(t)
+}
+
+// shared writes what each device is and was given, once for those of which it is the same.
+func (p *page) shared(s *api.Status) {
+	devices := s.Devices
+	p.blank()
+	for _, part := range []struct {
+		label string
+		of    func(*api.Device) string
+	}{
+		{"Devices", isWhat}, {"Given", givenWhat}, {"Known", knownOf}, {"Owners", ownedBy},
+		{"Accepted", func(d *api.Device) string { return strings.Join(acceptedOf(s, d), "; ") }},
+	} {
+		var texts []string
+		names := make(map[string][]string)
+		for i := range devices {
+			text := part.of(&devices[i])
+			if text == "" {
+				continue
+			}
+			if names[text] == nil {
+				texts = append(texts, text)
+			}
+			names[text] = append(names[text], devices[i].Name)
+		}
+		for i, words := range texts {
+			who := text.Join(names[words], ", ", maxNames)
+			if n := len(names[words]); n == len(devices) {
+				who = fmt.Sprintf("all %d", n)
+			}
+			p.labelled(ownersLabel(part.label, i), p.of(strong, who), p.of(plain, ": "+words))
+		}
+	}
+}
+
+// isWhat says what a device is, but for what is its own.
+func isWhat(d *api.Device) string {
+	if d.Identity == nil {
+		return ""
+	}
+	of := *d.Identity
+	of.NodeGUID = ""
+	return identityText(&of)
+}
+
+// knownOf names what is known of the driver of a device.
+func knownOf(d *api.Device) string {
+	var names []string
+	for _, k := range d.Known {
+		if k.Verdict == state.VerdictViolated && !slices.Contains(names, k.Contract) {
+			names = append(names, k.Contract)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (docs/contracts.md)"
+}
+
+// ownedBy says what there is on a device, and who has most of it.
+func ownedBy(d *api.Device) string {
+	if d.Resources == nil {
+		return ""
+	}
+	var counts []string
+	for _, t := range d.Resources.Types {
+		if t.User > 0 {
+			counts = append(counts, text.Number(t.User)+" "+t.Type)
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	words := strings.Join(counts, ", ") + " of programs"
+	if len(d.Resources.Owners) > 0 {
+		o := &d.Resources.Owners[0]
+		words += fmt.Sprintf("; first pid %d", o.PID)
+		if o.Comm != "" {
+			words += " (" + o.Comm + ")"
+		}
+		if more := len(d.Resources.Owners) - 1; more > 0 {
+			words += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return words
 }
 
 // portStates counts the ports by state.

@@ -21,11 +21,13 @@ import (
 func write(t testing.TB, s *api.Status, screen terminal.Screen) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := terminal.Write(&b, s, screen); err != nil {
+	if err := terminal.Write(&b, s, end(), screen); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
+
+func end() terminal.End { return terminal.End{Status: 1, FailOn: "warning"} }
 
 // cases are the statuses that the tests look at.
 func cases() map[string]*api.Status {
@@ -81,6 +83,34 @@ func TestReport(t *testing.T) {
 				t.Parallel()
 				golden.Check(t, filepath.Join("testdata", name+suffix+".txt"), write(t, s, screen))
 			})
+		}
+	}
+}
+
+// A line a device, whatever there is to say of it, and the verdict last.
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	for name, s := range cases() {
+		brief := func(screen terminal.Screen) string {
+			var b bytes.Buffer
+			if err := terminal.WriteBrief(&b, s, end(), screen); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		if name == "stuck" || name == "fleet" || name == "none" || name == "left_alone" {
+			golden.Check(t, filepath.Join("testdata", name+".brief.txt"), brief(terminal.Screen{Unicode: true}))
+		}
+		for _, screen := range screens() {
+			text := brief(screen)
+			harmless(t, text, screen)
+			lines := len(s.Devices) + 1
+			if s.Problem != nil {
+				lines++
+			}
+			if n := strings.Count(text, "\n"); n != lines {
+				t.Errorf("%s: %d lines, want %d:\n%s", name, n, lines, text)
+			}
 		}
 	}
 }
@@ -188,7 +218,7 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	want := errors.New("no space left on device")
-	if err := terminal.Write(broken{want}, of(), terminal.Screen{}); !errors.Is(err, want) {
+	if err := terminal.Write(broken{want}, of(), end(), terminal.Screen{}); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}
 }
@@ -217,12 +247,10 @@ func TestTogether(t *testing.T) {
 	}
 	got := write(t, of(leaks("mlx5_0"), leaks("mlx5_1")), terminal.Screen{})
 	const want = `
-CRITICAL  mlx5_0: objects (leaked)
-          Left: 3 objects on mlx5_0.
-          mlx5_1: objects (leaked)
-          Left: 3 objects on mlx5_1.
+CRITICAL  mlx5_0, mlx5_1: objects (leaked)
+          (here on mlx5_0) Left: 3 objects on mlx5_0.
           To do: (here for mlx5_0) Stop: ` + "`--device.exclude=mlx5_0`.\n"
-	if !strings.Contains(got, want) || strings.Count(got, "To do: ") != 1 {
+	if !strings.Contains(got, want) || strings.Count(got, "To do: ") != 1 || !strings.Contains(got, "CRITICAL  objects (leaked)\n          Left: 3 objects on mlx5_1.\n") {
 		t.Errorf("got\n%s\nwant it to have\n%s", got, want)
 	}
 }

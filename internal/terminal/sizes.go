@@ -78,6 +78,46 @@ func (p *page) sizes(d *api.Device) {
 	}
 }
 
+// givenWhat says what a device gave other than what was asked for, by object and size, each
+// profile in its order.
+func givenWhat(d *api.Device) string {
+	if len(d.Sizes) == 0 {
+		return ""
+	}
+	var names []string
+	texts := make(map[string][]string)
+	for i := range d.Sizes {
+		s := &d.Sizes[i]
+		told := s.Queried != nil && *s.Queried != s.Actual
+		if s.Actual == s.Requested && s.Configured == nil && !told {
+			continue
+		}
+		object, _, _ := strings.Cut(s.Object, "_") // Types of queue pair mostly get the same.
+		name := object + " " + strings.ReplaceAll(s.Attribute, "_", " ")
+		words := sizeText(s)
+		if s.Configured != nil {
+			words += fmt.Sprintf(" of %s configured", text.Number(*s.Configured))
+		}
+		if told {
+			words += fmt.Sprintf(" (queried %s)", text.Number(*s.Queried))
+		}
+		if texts[name] == nil {
+			names = append(names, name)
+		}
+		if !slices.Contains(texts[name], words) {
+			texts[name] = append(texts[name], words)
+		}
+	}
+	if len(names) == 0 {
+		return "as asked"
+	}
+	var parts []string
+	for _, name := range names {
+		parts = append(parts, name+" "+strings.Join(texts[name], ", "))
+	}
+	return strings.Join(parts, "; ") + "; all else as asked"
+}
+
 func sizeText(s *api.Size) string {
 	if s.Actual == s.Requested {
 		return text.Number(s.Requested)

@@ -23,7 +23,7 @@ func everywhere(change func(*state.DeviceState)) apitest.Host {
 		}
 		d := apitest.Device(name, 1)
 		change(&d)
-		found[name] = health.Assess(&d, health.Default())
+		found[name] = health.Assess(&d, health.Default(), health.Past{})
 		s.Devices = append(s.Devices, d)
 	}
 	return apitest.Host{Snapshot: s, Found: found}

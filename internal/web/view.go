@@ -40,6 +40,7 @@ type pageView struct {
 // trouble is what is wrong in one way, on one device or on several.
 type trouble struct {
 	Severity api.Severity
+	Harm     api.Harm
 	Kind     api.Kind
 	Meaning  string
 	Action   string
@@ -55,6 +56,8 @@ type place struct {
 	clock
 	Device, Anchor, Subject, Message string
 	Since                            time.Time
+	// Beneath says what else was found of the same root; empty for nothing.
+	Beneath string
 }
 
 // deviceView is what the page shows of a device.
@@ -201,7 +204,7 @@ func (v *pageView) addTroubles() {
 			v.MoreTroubles += len(of.Places)
 			continue
 		}
-		t := trouble{Severity: of.Severity, Kind: of.Kind, For: of.For, MorePlaces: max(0, len(of.Places)-maxPlaces)}
+		t := trouble{Severity: of.Severity, Harm: of.Harm, Kind: of.Kind, For: of.For, MorePlaces: max(0, len(of.Places)-maxPlaces)}
 		for i, p := range of.Places[:len(of.Places)-t.MorePlaces] {
 			d := &v.Devices[p.Device]
 			f := api.Finding{
@@ -213,10 +216,19 @@ func (v *pageView) addTroubles() {
 			if i == 0 {
 				t.Meaning, t.Action = f.Meaning, f.Action
 			}
-			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, clock: v.clock})
+			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: beneath(f), clock: v.clock})
 		}
 		v.Troubles = append(v.Troubles, t)
 	}
+}
+
+// beneath names what else was found of the same root.
+func beneath(f api.Finding) string {
+	var others []string
+	for _, c := range f.Consequences {
+		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
+	}
+	return text.Join(others, ", ", maxPlaces)
 }
 
 // viewOfDevice returns the view of a device.

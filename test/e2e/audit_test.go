@@ -123,6 +123,14 @@ func TestAuditStatus(t *testing.T) {
 	}{
 		{"healthy", alone(healthyDevice), nil, 0, 0, []string{": OK\n", "1 device (1 ok), 0 findings.", "There is nothing to be done."}},
 		{"info", alone("sim0, like: sim_ib0"), nil, 0, 0, []string{": OK\n", "INFO      sim0: port 2 (port_down)", "To do: "}},
+		{"no active port", alone("sim0, like: sim_siw0, ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]"), nil, 1, 1, []string{": CRITICAL\n", "CRITICAL  sim0: port 1 (port_down)"}},
+		{
+			"fewer active ports than expected", alone(healthyDevice), []string{"--expect-active-ports=2"}, 1, 1,
+			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
+		},
+		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
+		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 0, []string{": UNKNOWN\n", "Not all of it could be audited in time: the probes, the contracts.", "1 device not audited in full within 2s; exit status "}},
+		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
 			"violated warning",
 			alone("sim0, like: sim_siw0, violate: [channel_destroy_busy]"),
@@ -211,8 +219,8 @@ func TestAuditDefault(t *testing.T) {
   - {name: known0, like: sim_rxe0}
   - {name: warned0, like: sim_rxe0, violate: [channel_destroy_busy]}
 `, nil, quickly()...).run(t)
-	for _, want := range []string{"2 violated as known of the driver", "srq_reports_actual: Creation leaves max_wr as it was asked for"} {
-		if text := strings.Join(strings.Fields(r.stdout), " "); strings.Count(text, want) != 2 {
+	for _, want := range []string{"all 2: breaks srq_reports_actual, qp_reports_actual, as its driver is known to", "Verdict: WARNING, 2 devices: 1 warning, 1 ok; exit status 1 (--fail-on=warning)."} {
+		if text := strings.Join(strings.Fields(r.stdout), " "); strings.Count(text, want) != 1 {
 			t.Errorf("it says %q %d times:\n%s", want, strings.Count(text, want), r.stdout)
 		}
 	}
@@ -258,6 +266,9 @@ func TestAuditRefused(t *testing.T) {
 
 		{"format", "", []string{"--format=xml"}, false, []string{"--format", "text,json,prometheus", "xml"}},
 		{"fail on", "", []string{"--fail-on=info"}, false, []string{"--fail-on", "warning,critical"}},
+		{"no time at all", "", []string{"--within=10ms"}, false, []string{"--within is 10ms: use a duration from 1s"}},
+		{"brief JSON", "", []string{"--brief", "--format=json"}, false, []string{"--brief is for --format=text"}},
+		{"fewer ports than none", "", []string{"--expect-active-ports=-1"}, false, []string{"--expect-active-ports is -1: use a number from 0"}},
 		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},

@@ -119,11 +119,12 @@ func TestAuditCommand(t *testing.T) {
 		}
 	})
 	t.Run("critical only", func(t *testing.T) {
-		audit(t, 0, options{flags: []string{"--device=" + down, "--fail-on=critical"}}, ": WARNING")
+		audit(t, 1, options{flags: []string{"--device=" + down, "--fail-on=critical"}}, ": CRITICAL", "exit status 1 (--fail-on=critical)")
+		audit(t, 0, options{flags: []string{"--fail-on=critical"}}, ": WARNING")
 	})
 	t.Run("port down", func(t *testing.T) {
 		text := audit(t, 1, options{flags: []string{"--device=" + down}},
-			": WARNING", "WARNING "+down+": port 1 ("+string(health.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
+			": CRITICAL", "CRITICAL "+down+": port 1 ("+string(health.FindingPortDown)+")", "To do: ", "Port 1 down, Ethernet", "skipped: notification: loopback port 1: ", "(port_down)", "1 flush any ")
 		if strings.Contains(text, "1     loopback") {
 			t.Error("it tells of messages by way of a port that is down")
 		}

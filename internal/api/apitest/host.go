@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,13 +28,27 @@ func (h Host) Judged() *health.Host {
 	if h.Accept != nil {
 		c.Now = func() time.Time { return at }
 	}
-	j := health.Finder(c, func(d *state.DeviceState) []health.Finding { return h.Found[d.Name] })
+	j := health.Finder(c, func(d *state.DeviceState) []health.Finding { return Harmed(h.Found[d.Name]) })
 	if h.Accept != nil {
 		before := *h.Snapshot
 		j.Of(&before)
 		at = Now()
 	}
 	return j.Of(h.Snapshot)
+}
+
+// Harmed returns findings with the harm that each kind does with its severity, where none
+// is said.
+func Harmed(all []health.Finding) []health.Finding {
+	for i := range all {
+		f := &all[i]
+		for _, e := range health.Catalogue() {
+			if at := slices.Index(e.Severities, f.Severity); f.Harm == "" && e.Kind == f.Kind && at >= 0 {
+				f.Harm = e.Harms[min(at, len(e.Harms)-1)]
+			}
+		}
+	}
+	return all
 }
 
 // Judged returns a host of whose devices nothing is found.
@@ -161,14 +176,16 @@ func violate(d *state.DeviceState) []health.Finding {
 	d.Last = &run
 	return []health.Finding{{
 		Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any",
-		Message: "The device breaks the contract notify_any. Observed: no event within 2s; the completion was there when the queue was polled. Expected: an event. Asked: a completion on an armed queue.",
-		Meaning: "A program that relies on this promise of the libibverbs manual hangs or loses data.",
-		Action:  "See docs/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
+		Message:  "The device breaks the contract notify_any: no event within 2s.",
+		Evidence: "Observed: no event within 2s; the completion was there when the queue was polled. Expected: an event. Asked: a completion on an armed queue.",
+		Meaning:  "A program that relies on this promise of the libibverbs manual hangs or loses data.",
+		Action:   "See docs/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	}, {
 		Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: "srq_reports_actual",
-		Message: "The device breaks the contract srq_reports_actual. Observed: large: created with 1024 work requests, ibv_query_srq tells 1023. Expected: ibv_query_srq tells what was written back. Asked: shared receive queues of several sizes.",
-		Meaning: "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
-		Action:  "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
+		Message:  "The device breaks the contract srq_reports_actual: large: created with 1024 work requests, ibv_query_srq tells 1023.",
+		Evidence: "Observed: large: created with 1024 work requests, ibv_query_srq tells 1023. Expected: ibv_query_srq tells what was written back. Asked: shared receive queues of several sizes.",
+		Meaning:  "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
+		Action:   "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	}}
 }
 

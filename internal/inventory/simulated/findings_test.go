@@ -139,7 +139,7 @@ func TestFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, test.resources)
 			p.Devices[0].Limits.MaxMR = 1000 // so that they can all be looked at
-			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default())
+			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default(), health.Past{})
 			kinds := []health.Kind{}
 			for _, f := range found {
 				kinds = append(kinds, f.Kind)
@@ -160,7 +160,7 @@ func TestBuiltInIsHealthy(t *testing.T) {
 	p := profile.Default()
 	for _, device := range p.Names() {
 		s := dev(t, p, device, []state.Context{simulated.Context(1)}, time.Hour)
-		if found := health.Assess(s, health.Default()); len(found) > 0 {
+		if found := health.Assess(s, health.Default(), health.Past{}); len(found) > 0 {
 			t.Errorf("%s: findings %+v", device, found)
 		}
 	}

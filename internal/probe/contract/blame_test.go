@@ -55,20 +55,20 @@ func TestWhichFigureIsTrue(t *testing.T) {
 		},
 		{
 			"what was written back", "like: sim_ib0, violate: [srq_reports_actual]", state.VerdictViolated,
-			"what was written back is true, the query is not; asked→written back: 1×1→1×1, query 2×1 (1 receives fit, then ENOMEM)",
+			"max_wr: 1 asked, 1 written back, 2 queried; 7 of 7 wrong; what was written back is true, the query is not; asked→written back: 1×1→1×1, query 2×1 (1 receives fit, then ENOMEM)",
 			"Take the sizes that ibv_create_srq wrote back",
 		},
 		{
 			"what the query tells", "like: sim_rxe0", state.VerdictViolated,
-			"what the query tells is true, what was written back is not; ", "Take the sizes from ibv_query_srq",
+			"max_wr: 16 asked, 16 written back, 31 queried; 4 of 7 wrong; what the query tells is true, what was written back is not; ", "Take the sizes from ibv_query_srq",
 		},
 		{
 			"neither", "like: sim_rxe0, violate: [srq_reports_actual]", state.VerdictViolated,
-			"neither figure is true each time; ", "Post no more than the smaller of the two",
+			"max_wr: 1 asked, 1 written back, 2 queried; 7 of 7 wrong; neither figure is true each time; ", "Post no more than the smaller of the two",
 		},
 		{
 			"nobody knows", "like: sim_rxe0, faults: [{verb: ibv_post_srq_recv, errno: EINVAL}]", state.VerdictViolated,
-			"asked→written back: 16×1→16×1, query 31×1 (no receive can be posted: EINVAL)", "Post no more than the smaller of the two",
+			"max_wr: 16 asked, 16 written back, 31 queried; 4 of 7 wrong; asked→written back: 16×1→16×1, query 31×1 (no receive can be posted: EINVAL)", "Post no more than the smaller of the two",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

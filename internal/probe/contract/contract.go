@@ -138,7 +138,7 @@ func (a *judging) judge(c Contract) state.Contract {
 	if left := errors.Join(j.left...); left != nil {
 		notes = append(notes, "left behind: "+strings.ReplaceAll(left.Error(), "\n", "; "))
 	}
-	v.Observed = strings.Join(notes, "; ")
+	v.Observed = j.observed(notes)
 	return v
 }
 
@@ -151,6 +151,8 @@ type judge struct {
 	asked, expected  string
 	notes            []string
 	judged, violated bool
+	// gist is the first observation that is not as the manual has it.
+	gist string
 	// fact is what the driver is known for, of what was seen of a violation, and
 	// unexpected tells that it is not known for all of that.
 	fact       *known.Fact
@@ -190,11 +192,12 @@ func (j *judge) seeIn(way string, ok bool, format string, args ...any) {
 	j.note(breaches, format, args...)
 }
 
-// breach is one way in which a contract is broken, and by how much a size is less than
-// was asked for, if it is one.
+// breach is one way in which a contract is broken, and, if it is a size, by how much that
+// is less than was asked for, and what it is in words.
 type breach struct {
 	way  string
 	less int64
+	text string
 }
 
 // note notes an observation on which the verdict rests; without breaches it is as the
@@ -211,6 +214,7 @@ func (j *judge) note(breaches []breach, format string, args ...any) {
 	}
 	j.remark(format, args...)
 	if len(breaches) > 0 {
+		j.gist = cmp.Or(j.gist, j.notes[len(j.notes)-1])
 		// To clean up after a driver that breaks a promise may be the end of the
 		// process.
 		v := j.violation()
@@ -247,9 +251,17 @@ func (j *judge) presume(step string) {
 func (j *judge) violation(more ...string) state.Contract {
 	return state.Contract{
 		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: state.VerdictViolated,
-		Asked: j.asked, Expected: j.expected, Observed: strings.Join(slices.Concat(j.notes, more), "; "),
+		Asked: j.asked, Expected: j.expected, Observed: j.observed(slices.Concat(j.notes, more)),
 		Consequence: j.contract.Consequence, Remedy: cmp.Or(j.remedy, j.contract.Remedy),
 	}
+}
+
+// observed joins what was noted, with the gist of a violation first.
+func (j *judge) observed(notes []string) string {
+	if j.gist != "" && j.gist != notes[0] {
+		notes = slices.Concat([]string{j.gist}, notes)
+	}
+	return strings.Join(notes, "; ")
 }
 
 // remark notes an observation that decides nothing.

@@ -19,30 +19,30 @@ func sizes(most int) []int {
 	return list
 }
 
-// size is one size of an object, as two tell it: who asked and who gave, or who gave
-// and who was asked later.
+// size is one size of an object: what was asked for, what was written back, and what was
+// told when queried.
 type size struct {
-	name       string
-	one, other int64
+	name               string
+	asked, given, told int64
 }
 
 // shortfalls returns which sizes are less than was asked for.
 func shortfalls(sizes ...size) []breach {
 	var b []breach
 	for _, s := range sizes {
-		if s.other < s.one {
-			b = append(b, breach{way: s.name, less: s.one - s.other})
+		if s.given < s.asked {
+			b = append(b, breach{way: s.name, less: s.asked - s.given, text: fmt.Sprintf("%s: %d asked, %d given", s.name, s.asked, s.given)})
 		}
 	}
 	return b
 }
 
-// differences returns which sizes are told differently.
+// differences returns which sizes are told differently when queried.
 func differences(sizes ...size) []breach {
 	var b []breach
 	for _, s := range sizes {
-		if s.other != s.one {
-			b = append(b, breach{way: s.name})
+		if s.told != s.given {
+			b = append(b, breach{way: s.name, text: fmt.Sprintf("%s: %d asked, %d written back, %d queried", s.name, s.asked, s.given, s.told)})
 		}
 	}
 	return b
@@ -66,11 +66,12 @@ func (c *compared) add(breaches []breach, format string, args ...any) {
 	}
 }
 
-// conclude notes the observation: the wrong ones if there are any, else all.
+// conclude notes the observation: the wrong ones if there are any, and first of all one of
+// them in figures that anybody can take in; else all.
 func (c *compared) conclude(j *judge, what string) {
 	switch {
 	case len(c.wrong) > 0:
-		j.note(c.breaches, "%s: %s (wrong are %d of %d)", what, strings.Join(c.wrong, ", "), len(c.wrong), len(c.texts))
+		j.note(c.breaches, "%s; %d of %d wrong; %s: %s", c.breaches[0].text, len(c.wrong), len(c.texts), what, strings.Join(c.wrong, ", "))
 	case len(c.texts) > 0:
 		j.see(true, "%s: %s", what, strings.Join(c.texts, ", "))
 	}
@@ -88,7 +89,7 @@ func cqAtLeastRequested(j *judge) error {
 			j.remark("%v", last)
 			continue
 		}
-		c.add(shortfalls(size{"cqe", int64(n), int64(q.Entries())}), "%d→%d", n, q.Entries())
+		c.add(shortfalls(size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
 		if err := q.Close(); err != nil {
 			return cannot("destroy a CQ", err)
 		}

@@ -37,14 +37,14 @@ func qpText(c verbs.QPCap) string {
 	return fmt.Sprintf("%d×%d/%d×%d/%d", c.MaxSendWR, c.MaxSendSGE, c.MaxRecvWR, c.MaxRecvSGE, c.MaxInlineData)
 }
 
-// qpPairs are the sizes of a QP as two tell them.
-func qpPairs(one, other verbs.QPCap) []size {
+// qpFigures are the sizes of a QP: as asked for, as written back, and as told when queried.
+func qpFigures(asked, given, told verbs.QPCap) []size {
 	return []size{
-		{"max_send_wr", int64(one.MaxSendWR), int64(other.MaxSendWR)},
-		{"max_recv_wr", int64(one.MaxRecvWR), int64(other.MaxRecvWR)},
-		{"max_send_sge", int64(one.MaxSendSGE), int64(other.MaxSendSGE)},
-		{"max_recv_sge", int64(one.MaxRecvSGE), int64(other.MaxRecvSGE)},
-		{"max_inline_data", int64(one.MaxInlineData), int64(other.MaxInlineData)},
+		{"max_send_wr", int64(asked.MaxSendWR), int64(given.MaxSendWR), int64(told.MaxSendWR)},
+		{"max_recv_wr", int64(asked.MaxRecvWR), int64(given.MaxRecvWR), int64(told.MaxRecvWR)},
+		{"max_send_sge", int64(asked.MaxSendSGE), int64(given.MaxSendSGE), int64(told.MaxSendSGE)},
+		{"max_recv_sge", int64(asked.MaxRecvSGE), int64(given.MaxRecvSGE), int64(told.MaxRecvSGE)},
+		{"max_inline_data", int64(asked.MaxInlineData), int64(given.MaxInlineData), int64(told.MaxInlineData)},
 	}
 }
 
@@ -100,7 +100,7 @@ func qpAtLeastRequested(j *judge) error {
 	var c compared
 	err := j.eachQP(func(asked verbs.QPCap, q verbs.QP) error {
 		g := q.Created()
-		c.add(shortfalls(qpPairs(asked, g)...), "%s %s→%s", q.Type(), qpText(asked), qpText(g))
+		c.add(shortfalls(qpFigures(asked, g, g)...), "%s %s→%s", q.Type(), qpText(asked), qpText(g))
 		return nil
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ func qpReportsActual(j *judge) error {
 		if err != nil {
 			return cannot("query a QP", err)
 		}
-		c.add(differences(qpPairs(q.Created(), told.Cap)...), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(q.Created()), qpText(told.Cap))
+		c.add(differences(qpFigures(asked, q.Created(), told.Cap)...), "%s %s→%s, query %s", q.Type(), qpText(asked), qpText(q.Created()), qpText(told.Cap))
 		return nil
 	})
 	if err != nil {

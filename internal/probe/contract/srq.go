@@ -29,11 +29,12 @@ func srqSizes(l verbs.Limits) []verbs.SRQAttr {
 	return list
 }
 
-// srqPairs are the sizes of an SRQ as two tell them.
-func srqPairs(one, other verbs.SRQAttr) []size {
+// srqFigures are the sizes of an SRQ: as asked for, as written back, and as told when
+// queried.
+func srqFigures(asked, given, told verbs.SRQAttr) []size {
 	return []size{
-		{"max_wr", int64(one.MaxWR), int64(other.MaxWR)},
-		{"max_sge", int64(one.MaxSGE), int64(other.MaxSGE)},
+		{"max_wr", int64(asked.MaxWR), int64(given.MaxWR), int64(told.MaxWR)},
+		{"max_sge", int64(asked.MaxSGE), int64(given.MaxSGE), int64(told.MaxSGE)},
 	}
 }
 
@@ -77,7 +78,7 @@ func srqAtLeastRequested(j *judge) error {
 	var c compared
 	err := j.eachSRQ(func(_ verbs.PD, asked verbs.SRQAttr, q verbs.SRQ) error {
 		given := q.Created()
-		c.add(shortfalls(srqPairs(asked, given)...), "%s→%s", srqText(asked), srqText(given))
+		c.add(shortfalls(srqFigures(asked, given, given)...), "%s→%s", srqText(asked), srqText(given))
 		return nil
 	})
 	if err != nil {
@@ -132,7 +133,7 @@ func srqReportsActual(j *judge) error {
 				queryTrue = queryTrue && fits == told.MaxWR && refusal != nil
 			}
 		}
-		c.add(differences(srqPairs(given, told)...), "%s", text)
+		c.add(differences(srqFigures(asked, given, told)...), "%s", text)
 		return nil
 	})
 	if err != nil {
