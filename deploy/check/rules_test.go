@@ -149,6 +149,7 @@ func TestPackage(t *testing.T) {
 		}
 		return err
 	})
+	slices.Sort(want)
 	if err != nil || len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("the package has %v, want %v (%v)", got, want, err)
 	}

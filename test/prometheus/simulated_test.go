@@ -35,6 +35,7 @@ func TestSimulated(t *testing.T) {
 		"--probe.interval=4s", "--probe.max-backoff=1s", "--probe.concurrency=32",
 		"--notification.samples=5", "--notification.deadline=50ms", "--notification.budget=1s", "--notification.vectors=64",
 		"--inventory.interval=4s",
+		"--collector.memory", "--collector.limits", "--collector.verbs.histograms", "--collector.owners.pid", "--collector.cgroups",
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
 	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})
@@ -85,7 +86,7 @@ func TestSimulated(t *testing.T) {
 	p.api = startPrometheus(t, rules, 2*time.Second, slices.Concat(p.troubled, p.healthy)...)
 	p.api.settled(t, slices.Concat(up, p.healthy), []string{down})
 	for _, c := range []*changing{mended, worsened} {
-		p.api.returns(t, `rdma_contract_violated{device="sim_rxe0",instance="`+c.address+`"}`)
+		p.api.returns(t, `rdma_contract_verdicts{device="sim_rxe0",instance="`+c.address+`"}`)
 		c.turn.Add(1)
 	}
 

@@ -37,7 +37,7 @@ func (o *Output) Tail(n int) string {
 // Listening returns where the writer says, in the words that exporters and Prometheus
 // have in common, that it listens: host and port; nothing before it has said so.
 func (o *Output) Listening() string {
-	m := regexp.MustCompile(`msg="Listening on" address=(\S+)\s`).FindStringSubmatch(o.String())
+	m := regexp.MustCompile(`msg="Listening on" (?:component=web )?address=(\S+)\s`).FindStringSubmatch(o.String())
 	if m == nil {
 		return ""
 	}
