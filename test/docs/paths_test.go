@@ -15,7 +15,7 @@ var (
 	file   = regexp.MustCompile(`^(?:\./)?([a-z_]+)/[a-z0-9_./-]+$`)
 	goFile = regexp.MustCompile(`^[a-z][a-z_]*\.(?:go|h)$`)
 	// goTest is a command that runs tests of a package, and target one of make.
-	goTest = regexp.MustCompile(`\bgo test [^|\n` + "`" + `]*?(\./[a-z_/]+[a-z])`)
+	goTest = regexp.MustCompile(`\bgo test [^|\n` + "`" + `]*?(\./[a-z0-9_/]+[a-z0-9])`)
 	called = regexp.MustCompile(`-(?:run|fuzz) '?\^?((?:Test|Fuzz|Benchmark)[A-Za-z]+)`)
 	target = regexp.MustCompile("(?:`|^ *)make ([a-z][a-z-]+)")
 )
