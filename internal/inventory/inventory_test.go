@@ -247,8 +247,8 @@ func TestPassingErrors(t *testing.T) {
 	}
 	kernel := restrack.Object{Kernel: true, QPType: "rc", QPState: "err"}
 	k.objects[restrack.QP] = append(k.objects[restrack.QP],
-		broken(50, "err"), broken(1050, "sqe"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
-	for own, want := range map[string]int64{"rdma_exporter": 3, "": 1, "storage": 3} {
+		broken(50, "err"), broken(1050, "sqe"), broken(2050, "err"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
+	for own, want := range map[string]int64{"rdma_exporter": 4, "": 1, "storage": 3, "nobody": 1} {
 		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
 		if run.Inventory == nil || run.Inventory.PassingErrors != want {
 			t.Errorf("own %q: got %+v, want %d passing errors", own, run.Inventory, want)

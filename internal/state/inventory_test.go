@@ -15,3 +15,20 @@ func TestCountOf(t *testing.T) {
 		}
 	}
 }
+
+// What has no owner is told only where owners can be told.
+func TestOrphaned(t *testing.T) {
+	t.Parallel()
+	ownerless := []TypeCount{{"qp", 3}, {"cq", 5}, {"cm_id", 2}, {"mr", 7}}
+	i := &Inventory{PIDsVisible: true, Ownerless: ownerless, Incomplete: []Incomplete{
+		{Type: "cq", Reason: IncompleteTimeout}, {Type: "mr", Reason: IncompleteInterrupted},
+	}}
+	for typ, want := range map[string]int64{"qp": 3, "mr": 7, "pd": 0, "cq": -1, "cm_id": -1} {
+		if got, told := i.Orphaned(typ); got != max(want, 0) || told != (want >= 0) {
+			t.Errorf("%s: %d, %t, want %d", typ, got, told, want)
+		}
+	}
+	if got, told := (&Inventory{Ownerless: ownerless}).Orphaned("qp"); told {
+		t.Errorf("where processes cannot be seen: %d", got)
+	}
+}
