@@ -60,13 +60,18 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	// run allocates little; if it does not, memory is still bounded.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(64 << 20)
-	startThreads(spareThreads)
 
 	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
 	}
 	s := in.Settings
+	if s.Probe.NoMemory {
+		// A goroutine that keeps a thread to itself has others wake each other.
+		runtime.UnlockOSThread()
+	} else {
+		startThreads(spareThreads)
+	}
 	provider, err := providerOf(s)
 	if err != nil {
 		return err

@@ -97,7 +97,8 @@ func newOptions() *options {
 // end with status: help or the version was shown, or an error.
 func parse(args []string, std stdio) (o *options, done bool, status int) {
 	o = newOptions()
-	if o.parseChild(args) {
+	if isChild(args) {
+		o.command, o.device = args[0], strings.TrimPrefix(args[1], deviceFlag)
 		return o, false, exitOK
 	}
 	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
@@ -141,16 +142,13 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	return o, false, exitOK
 }
 
-// parseChild parses the arguments of a child as the exporter gives them, and reports
-// false for all others. A child is started every few seconds: what it does not need costs
-// it time.
-func (o *options) parseChild(args []string) bool {
-	const flag = "--device="
-	if len(args) != 2 || !slices.Contains(state.Kinds(), state.Kind(args[0])) || !strings.HasPrefix(args[1], flag) {
-		return false
-	}
-	o.command, o.device = args[0], strings.TrimPrefix(args[1], flag)
-	return true
+// deviceFlag is the flag of a child.
+const deviceFlag = "--device="
+
+// isChild reports whether arguments are those of a child, as the exporter gives them. A
+// child is started every few seconds: what it does not need costs it time.
+func isChild(args []string) bool {
+	return len(args) == 2 && slices.Contains(state.Kinds(), state.Kind(args[0])) && strings.HasPrefix(args[1], deviceFlag)
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default

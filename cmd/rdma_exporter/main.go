@@ -23,9 +23,13 @@ func main() {
 	// allocator takes no address space of its own in advance.
 	runtime.LockOSThread()
 	version.Version = versionOf(version.Version)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process whatever it waits for.
-	context.AfterFunc(ctx, stop)
+	ctx, stop := context.Background(), func() {}
+	// A child that is told to end may end at once: the kernel takes back what it holds.
+	if !isChild(os.Args[1:]) {
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		// A second signal ends the process whatever it waits for.
+		context.AfterFunc(ctx, stop)
+	}
 	status := run(ctx, os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(status)
@@ -34,9 +38,12 @@ func main() {
 // versionOf returns the version that the linker stamped, or what Go made of the
 // repository, if a plain go build stamped none.
 func versionOf(stamped string) string {
-	info, ok := debug.ReadBuildInfo()
-	if stamped != "" || !ok {
+	if stamped != "" {
 		return stamped
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
 	}
 	return info.Main.Version
 }

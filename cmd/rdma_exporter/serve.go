@@ -227,6 +227,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
+	wg.Go(func() { keepSmall(ctx) })
 	// The end waits for neither of these two: a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	kept := make(chan struct{})
