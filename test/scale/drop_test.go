@@ -216,7 +216,7 @@ func everySeries(t *testing.T, h *host) []sample {
 
 // freeDrops is how many of the rules that drop series, from the first on, no rule and no
 // alert may miss.
-const freeDrops = 7
+const freeDrops = 3
 
 // drops returns what each of the rules that drop series saves on a host, and who misses
 // it.

@@ -47,13 +47,17 @@ func thousands(n int) string {
 
 // totals returns the sums of the rows of the formula, by symbol.
 func totals(f formula) string {
-	flags := []string{"", withoutContracts, withoutInventories, withoutOwn}
+	flags := []string{"", withoutContracts, withoutInventories, withoutOwn, onlyWith}
 	sums := make(map[string]expression)
 	for _, r := range f.rows {
-		if sums[r.not] == nil {
-			sums[r.not] = make(expression)
+		flag := r.not
+		if r.only != "" {
+			flag = onlyWith
 		}
-		sums[r.not].add(r.total(), 1)
+		if sums[flag] == nil {
+			sums[flag] = make(expression)
+		}
+		sums[flag].add(r.total(), 1)
 	}
 	var rows [][]string
 	for _, symbol := range append([]string{""}, f.symbols...) {
@@ -70,7 +74,7 @@ func totals(f formula) string {
 		}
 		rows = append(rows, cells)
 	}
-	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutInventories + "`", "not with `" + withoutOwn + "`"}, rows)
+	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutInventories + "`", "not with `" + withoutOwn + "`", "with every collector that is off by default"}, rows)
 }
 
 // of returns how many series of a host are in the rows of these metrics.
@@ -92,12 +96,12 @@ func examples(f formula, hosts []*host) string {
 	for _, h := range hosts {
 		rows = append(rows, []string{
 			h.name, thousands(h.want),
-			thousands(of(f, h, "rdma_verbs_call_duration_seconds")),
+			thousands(of(f, h, "rdma_verbs_call_duration_seconds", "rdma_verbs_call_duration_histogram_seconds")),
 			thousands(of(f, h, "rdma_notification_latency_seconds", "rdma_completion_latency_seconds")),
 			thousands(of(f, h, "rdma_notification_vector_latency_seconds")),
 		})
 	}
-	return tableOf([]string{"node", "series", "in histograms of verbs", "in histograms of latency", "of vectors"}, rows)
+	return tableOf([]string{"node", "series", "of the time of verbs", "of latency", "of vectors"}, rows)
 }
 
 // typicalName is the name of the shape that examples are about.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/test/running"
 )
 
@@ -24,6 +25,9 @@ type device struct {
 	owners int
 }
 
+// slowVector is the vector of the built-in profile on which notification takes longer.
+const slowVector = 5
+
 // mostVectors is more vectors than any device has, so that all are used.
 const mostVectors = 512
 
@@ -33,6 +37,8 @@ type shape struct {
 	devices []device
 	// noContracts, noInventories, noMeasurements and noOwnMetrics tell what is switched off.
 	noContracts, noInventories, noMeasurements, noOwnMetrics bool
+	// everything tells that all collectors are on.
+	everything bool
 	// owners is --inventory.owners.
 	owners int
 }
@@ -74,6 +80,7 @@ func shapes() []shape {
 		},
 		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noInventories: true, noMeasurements: true, noOwnMetrics: true},
 		{name: "2 devices, without measurements", devices: times(2, adapter(16)), owners: 10, noMeasurements: true},
+		{name: "2 devices, every collector", devices: times(2, adapter(16)), owners: 10, everything: true},
 		{name: "2 devices, without inventories", devices: times(2, adapter(16)), noInventories: true},
 	}
 }
@@ -95,6 +102,9 @@ func (s shape) flags() []string {
 		if on {
 			flags = append(flags, flag)
 		}
+	}
+	if s.everything {
+		flags = append(flags, further()...)
 	}
 	if !s.noInventories {
 		flags = append(flags, "--inventory.interval=10m")
@@ -148,6 +158,33 @@ func (s shape) profile() string {
 	return b.String()
 }
 
+// unkept returns how many contracts a device does not keep, which is known of its driver,
+// or cannot be judged on it.
+func (d device) unkept() int {
+	n := map[string]int{"sim_rxe0": 2, "sim_siw0": 5}[d.like]
+	if d.noSRQ {
+		n += 6 - 1 // One of those is not kept otherwise.
+	}
+	if d.noMulticast {
+		n++
+	}
+	if d.active == 0 {
+		n += 3
+	}
+	return n
+}
+
+// further returns the flags that switch on what is off by default.
+func further() []string {
+	var flags []string
+	for _, p := range collector.Parts() {
+		if !p.On {
+			flags = append(flags, "--collector."+p.Name)
+		}
+	}
+	return flags
+}
+
 // counts returns what the symbols of the formula stand for, by symbol.
 func (s shape) counts(verbs verbSets) map[string]int {
 	c := map[string]int{"D": len(s.devices)}
@@ -172,7 +209,25 @@ func (s shape) counts(verbs verbSets) map[string]int {
 			c["K"] += d.active + d.down - loopback
 			c["V"] += min(d.vectors, 256)
 		}
-		c["B"] += verbs.called(s, d, loopback)
+		called := verbs.called(s, d, loopback)
+		c["B"] += len(called)
+		for _, verb := range verbs[calledControl] {
+			if called[verb] {
+				c["C"]++
+			}
+		}
+		if d.down > 0 {
+			c["N"]++ // That is a finding.
+		}
+		if d.like == "sim_ib0" && d.vectors > slowVector && !s.noMeasurements {
+			c["N"]++ // So is that.
+		}
+		if d.like == "sim_rxe0" && !d.noSRQ {
+			c["W"] += 3
+		}
+		if !s.noContracts {
+			c["Q"] += d.unkept()
+		}
 		if !s.noInventories {
 			named := min(d.owners, s.owners)
 			c["O"] += 7 * named

@@ -114,9 +114,12 @@ type row struct {
 	// together tells that series is of all of them in common, not of each.
 	together bool
 	series   expression
-	// not is the flag with which there are none.
-	not string
+	// not is the flag with which there are none, and only the one without which there are none.
+	not, only string
 }
+
+// onlyWith begins a cell that names the flag of a collector that is off by default.
+const onlyWith = "all without "
 
 // total returns the series of all metrics.
 func (r row) total() expression {
@@ -153,8 +156,13 @@ func readFormula(t testing.TB, page string) formula {
 				t.Errorf("docs/scaling.md counts %s and does not say what it is", symbol)
 			}
 		}
-		r := row{metrics: quoted(cells[0]), together: strings.Contains(cells[0], " or "), series: series, not: strings.Trim(cells[2], "`")}
-		if len(r.metrics) == 0 || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutOwn}, r.not) {
+		r := row{metrics: quoted(cells[0]), together: strings.Contains(cells[0], " or "), series: series}
+		if flag, off := strings.CutPrefix(cells[2], onlyWith); off {
+			r.only = strings.Trim(flag, "`")
+		} else {
+			r.not = strings.Trim(cells[2], "`")
+		}
+		if len(r.metrics) == 0 || r.only != "" && !slices.Contains(further(), r.only) || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutOwn}, r.not) {
 			t.Fatalf("docs/scaling.md: nobody taught the test the row %q", cells)
 		}
 		f.rows = append(f.rows, r)
@@ -164,6 +172,9 @@ func readFormula(t testing.TB, page string) formula {
 
 // holds tells whether a row holds for a shape.
 func (r row) holds(s shape) bool {
+	if r.only != "" {
+		return s.everything && !s.noInventories
+	}
 	switch r.not {
 	case withoutContracts:
 		return !s.noContracts
@@ -207,6 +218,9 @@ const (
 	calledReceived  = "contracts are judged, or completions measured on a port that reaches itself"
 	calledJudgedSRQ = "contracts are judged, and the device has SRQs"
 	calledMulticast = "contracts are judged, and the device has multicast"
+
+	// calledControl is no condition: these are the control verbs.
+	calledControl = ""
 )
 
 // readVerbs reads which verbs are called on a device.
@@ -216,16 +230,18 @@ func readVerbs(t testing.TB, page string) verbSets {
 	for _, cells := range table(t, page, "verbs", "called if") {
 		sets[cells[1]] = quoted(cells[0])
 	}
+	control := controlVerbs(t, page)
 	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudgedSRQ, calledMulticast}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(sets)); !slices.Equal(got, want) {
 		t.Fatalf("docs/scaling.md: verbs are called if %q, want %q", got, want)
 	}
+	sets[calledControl] = control
 	return sets
 }
 
-// called returns how many verbs are called on a device.
-func (v verbSets) called(s shape, d device, loopback int) int {
+// called returns the verbs that are called on a device.
+func (v verbSets) called(s shape, d device, loopback int) map[string]bool {
 	judged, completed := !s.noContracts, !s.noContracts || !s.noMeasurements
 	verbs := make(map[string]bool)
 	for condition, holds := range map[string]bool{
@@ -244,5 +260,16 @@ func (v verbSets) called(s shape, d device, loopback int) int {
 			}
 		}
 	}
-	return len(verbs)
+	return verbs
+}
+
+// controlVerbs returns the verbs whose time is told by default, by the page.
+func controlVerbs(t testing.TB, page string) []string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, "C is the number of these that are called: ")
+	if !ok {
+		t.Fatal("docs/scaling.md does not say which verbs count for C")
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return quoted(line)
 }
