@@ -159,9 +159,10 @@ func (w *worker) runsOnce(ctx context.Context) (left process) {
 // runOnce runs one child. It reports whether another one may follow, which one that
 // does not end, and is then returned, forbids.
 func (w *worker) runOnce(ctx context.Context, j *job) (goesOn bool, left process) {
-	// Every device has to have its turn before the end comes: none of them need give
-	// way to others because it hangs.
-	release, err := w.s.runs.acquire(ctx, ctx, false)
+	// Every device has to have its turn before the end comes. None of them need give way to
+	// others because it hangs, unless the end comes soon.
+	suspect := !w.s.ends.IsZero() && (w.probes.suspect || j.suspect)
+	release, err := w.s.runs.acquire(ctx, ctx, suspect)
 	if err != nil {
 		return false, nil
 	}

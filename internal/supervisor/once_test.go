@@ -462,3 +462,32 @@ func TestOnceWithinOfMany(t *testing.T) {
 		}
 	})
 }
+
+// Devices that hang leave the time to those that do not.
+func TestOnceWithinSuspects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hanging := map[string]bool{"a": true, "b": true, "c": true}
+		devices := []string{"a", "b", "c", "d", "e", "f", "g"}
+		b := newOnceBench(t, func(device string, _ int) script {
+			if hanging[device] {
+				return scriptHang()
+			}
+			return scriptOK(time.Second)
+		}, func(device string, _ []string, _ int) script {
+			if hanging[device] {
+				return hangs("x")
+			}
+			return judged(time.Second, "x", "holds")
+		}, always(inventorying(0, state.Inventory{Index: 1})), func(c *Config) { c.Within, c.Concurrency = 40*time.Second, 2 }, devices...)
+		if took, err := b.once(t.Context()); err != nil || took > 40*time.Second {
+			t.Errorf("it took %v and ended with %v", took, err)
+		}
+		b.kids.check(t)
+		for _, device := range devices {
+			if !hanging[device] {
+				wantEqual(t, "verdicts on "+device, b.verdicts(device), []string{"x", "holds"})
+			}
+		}
+	})
+}

@@ -35,7 +35,7 @@ func Write(w io.Writer, s *api.Status, end End, screen Screen) error {
 	p := &page{screen: screen}
 	p.report(s)
 	p.blank()
-	p.wrap(0, 2, p.verdict(s, end)...)
+	p.line(p.verdict(s, end)...) // whole, for those who take the last line
 	_, err := io.WriteString(w, p.buf.String())
 	return err
 }

@@ -106,6 +106,31 @@ func TestContractsApart(t *testing.T) {
 	}
 }
 
+// TestRoot makes sure that what comes of one root stands under it, and that evidence is
+// folded.
+func TestRoot(t *testing.T) {
+	s := apitest.Many(1, 4)
+	for device := range s.Found {
+		s.Found[device] = []health.Finding{{
+			Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 7", Message: "It has not ended.", Evidence: "All of it.", Action: "Restart.",
+			Consequences: []health.Finding{{Kind: health.FindingProbeFailed, Severity: health.SeverityCritical, Subject: "cq", Message: "It <failed>."}},
+		}}
+	}
+	body := page(t, s).Body.String()
+	if n := strings.Count(body, `<li class="trouble `); n != 2 {
+		t.Errorf("it is told %d times, want once at the top and once with the device", n)
+	}
+	for _, want := range []string{
+		`critical</span> outage <code>stuck</code>`, `It has not ended. <span class="hint">Of the same root: cq (probe_failed).</span>`,
+		`<details><summary>Evidence</summary><p>All of it.</p></details>`,
+		`<details><summary>Of the same root: 1</summary>`, `<code>probe_failed</code> cq: It &lt;failed&gt;.</li>`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not say %s", want)
+		}
+	}
+}
+
 // TestKept makes sure that the contracts are praised only if they were judged.
 func TestKept(t *testing.T) {
 	tests := []struct {
