@@ -412,8 +412,8 @@ func TestOnceWithin(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				probes, judge, stock := onceOK(time.Second)
-				b := newOnceBench(t, probes, judge, stock, func(cfg *Config) { cfg.Within = c.within }, "a")
+				probes, judge, inventory := onceOK(time.Second)
+				b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = c.within }, "a")
 				c.change(b)
 				took, err := b.once(t.Context())
 				if err != nil || took > c.within {
@@ -440,8 +440,8 @@ func TestOnceWithin(t *testing.T) {
 func TestOnceWithinOfMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, judge, stock := onceOK(time.Second)
-		b := newOnceBench(t, always(scriptHang()), judge, stock, func(c *Config) { c.Within, c.Concurrency = 20*time.Second, 1 }, "a", "b", "c", "d")
+		_, judge, inventory := onceOK(time.Second)
+		b := newOnceBench(t, always(scriptHang()), judge, inventory, func(c *Config) { c.Within, c.Concurrency = 20*time.Second, 1 }, "a", "b", "c", "d")
 		took, err := b.once(t.Context())
 		if err != nil || took > 20*time.Second {
 			t.Errorf("it took %v and ended with %v", took, err)
