@@ -148,6 +148,14 @@ func TestBadInput(t *testing.T) {
 		{name: "config threshold key", text: "findings:\n  near_limt: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "near_limt"`}},
 		{name: "config threshold no number", text: "findings:\n  near_limit: {warning: 80%}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`80%` is no number"}},
 		{name: "config threshold no whole number", text: "findings:\n  qp_errors: some\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`some` is no whole number"}},
+		{name: "config accept key", text: "accept:\n  - {findings: port_down}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "findings"`}},
+		{name: "config accept no list", text: "accept: port_down\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", "`port_down` is where a list belongs"}},
+		{
+			name: "config accept values",
+			text: "accept:\n  - {finding: port_dwn, device: 'mlx5_(', until: soon}\n  - {finding: contract_violated, contract: notify_nobody, reason: x}\n",
+			args: []string{simulated, "--config.file=FILE"},
+			want: []string{"--config.file FILE: accept[0].finding is \"port_dwn\"", "accept[0].device is \"mlx5_(\"", "accept[0].reason is missing", "accept[0].until is \"soon\"", "accept[1].contract is \"notify_nobody\""},
+		},
 		{name: "config both sections", text: "probe: {destroy_timeout: -1s}\nfindings: {orphan_age: -1s}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"probe.destroy_timeout is -1s", "findings.orphan_age is -1s"}},
 
 		{name: "profile without provider", text: "devices: []\n", args: []string{"--simulated.profile=FILE"}, want: []string{"--simulated.profile needs --provider=simulated"}},
