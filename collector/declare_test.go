@@ -74,7 +74,7 @@ device appeared, whichever was later. Beside the metrics below there are
 	for _, d := range newMetrics(everything()).families {
 		if d.subject != last {
 			last = d.subject
-			fmt.Fprintf(&out, "\n## %s\n\n| metric | type | labels | unit | collector | meaning |\n|---|---|---|---|---|---|\n", d.subject)
+			fmt.Fprintf(&out, "\n## %s\n\n| metric | collector | type | labels | unit | meaning |\n|---|---|---|---|---|---|\n", d.subject)
 		}
 		var names []string
 		for _, l := range d.labels {
@@ -92,7 +92,7 @@ device appeared, whichever was later. Beside the metrics below there are
 		if d.collector != "" {
 			of = "`" + d.collector + "`"
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", d.name, kind, strings.Join(names, ", "), d.unit, of, d.help)
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", d.name, of, kind, strings.Join(names, ", "), d.unit, d.help)
 	}
 
 	out.WriteString("\n## Buckets\n\nThe upper bounds of the classic buckets of histograms, in seconds, beside the native ones:\n\n")

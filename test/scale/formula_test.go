@@ -25,7 +25,7 @@ func documented(t testing.TB) (names []string, composed map[string]bool) {
 		t.Fatal(err)
 	}
 	composed = make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| [^|]* \\| ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])
 		composed[m[1]] = m[2] == "histogram" || m[2] == "summary"
 	}
