@@ -69,7 +69,7 @@ func TestReloadAndRestart(t *testing.T) {
 	}
 	running.Eventually(t, "the acceptance that is not needed is told", func() bool {
 		_, body := e.get(t, "/api/v1/status")
-		return strings.Contains(body, `"kind":"acceptance_unused","severity":"info","subject":"leaked"`)
+		return strings.Contains(body, `"kind":"acceptance_unused","severity":"info","harm":"note","subject":"leaked"`)
 	})
 
 	write(file, "accept: [{finding: port_down}]")
