@@ -124,8 +124,8 @@ func (s *count) mark(t restrack.Type, reason state.IncompleteReason, detail stri
 	s.marks = append(s.marks, state.Incomplete{Type: t.String(), Reason: reason, Detail: detail})
 }
 
-// take adds an object to a tally, or keeps it until its context is asked for. Whose it is
-// is asked at once.
+// take adds an object to a tally, or keeps it until its context is asked for. It asks at
+// once whose the object is.
 func (s *count) take(to *tally, obj *restrack.Object) {
 	to.objects++
 	context, known := s.context(obj)

@@ -14,6 +14,7 @@ import (
 // The exporter stays small, however many devices there are. Of what it has resident, this is
 // its own; how much of its program's file is there beside that is up to the kernel.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	for devices, most := range map[int]int{8: 12, 64: 24} {
 		t.Run(fmt.Sprintf("%d devices", devices), func(t *testing.T) {
 			t.Parallel()

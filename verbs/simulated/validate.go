@@ -99,7 +99,7 @@ func isWord(s string, most int, others string) bool {
 
 func (v *validator) device(at path, d *DeviceProfile) {
 	// The name becomes a label and a path in reports; the kernel allows 63 bytes.
-	if !isWord(d.Name, 63, "_.-") || d.Name == "" || strings.Contains("_.-", d.Name[:1]) {
+	if !isWord(d.Name, 63, "_.-") || d.Name == "" || strings.TrimLeft(d.Name, "_.-") != d.Name {
 		v.report(at.to("name"), "write up to 63 letters, digits, underscores, dots and dashes, as in sim_rxe0", "%q is no name for a device", d.Name)
 	}
 	if d.Like != "" {
