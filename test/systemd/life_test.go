@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +57,38 @@ func TestStop(t *testing.T) {
 		t.Errorf("processes are left: %v", left)
 	}
 	gone(t, pids)
+}
+
+// The configuration file is read again on demand, and since when something is wrong is
+// kept in the folder that systemd makes.
+func TestReloadAndState(t *testing.T) {
+	const file, past = "/etc/rdma_exporter.yaml", "/var/lib/rdma_exporter/past.json"
+	write(t, file, "")
+	configure(t, once+" --notification.samples=0 --contract.interval=0s --config.file="+file+" --device.include="+down)
+	since := regexp.MustCompile(`rdma_finding_first_seen_timestamp_seconds\{[^}]*finding="port_down"[^}]*\} (\S+)`)
+	seen := func(how string) (at string) {
+		t.Helper()
+		await(t, "the port to be told as down, "+how, func() bool {
+			b, err := get("http://" + address + "/metrics")
+			if m := since.FindSubmatch(b); err == nil && m != nil && strings.Contains(string(m[0]), how) {
+				at = string(m[1])
+			}
+			return at != ""
+		})
+		return at
+	}
+	start(t, service)
+	first := seen(`accepted="false"`)
+	write(t, file, "accept: [{finding: port_down, reason: not cabled}]")
+	run(t, "systemctl", "reload", service)
+	seen(`accepted="true"`)
+	run(t, "systemctl", "restart", service)
+	if again := seen(`accepted="true"`); again != first {
+		t.Errorf("the port is down since %s, before the restart since %s", again, first)
+	}
+	if _, err := os.Stat(past); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestKill(t *testing.T) {
