@@ -192,7 +192,10 @@ func (j *Judge) unused(h *Host, now time.Time) []Finding {
 	var found []Finding
 	for _, a := range j.acceptances {
 		matches := slices.ContainsFunc(h.Devices, func(d *Device) bool {
-			return slices.ContainsFunc(d.Findings, func(f Finding) bool { return a.covers(d.State.Name, &f) })
+			return slices.ContainsFunc(d.Findings, func(f Finding) bool {
+				return a.covers(d.State.Name, &f) ||
+					slices.ContainsFunc(f.Consequences, func(c Finding) bool { return a.covers(d.State.Name, &c) })
+			})
 		})
 		if matches {
 			a.matched = now

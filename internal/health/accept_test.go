@@ -151,6 +151,19 @@ func TestAcceptanceEnds(t *testing.T) {
 	}
 }
 
+// TestAcceptanceOfAConsequence: what comes of another root is there all the same.
+func TestAcceptanceOfAConsequence(t *testing.T) {
+	hangs := health.Finding{
+		Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 7", Message: "Stuck.", Consequences: []health.Finding{broken("notify_any")},
+	}
+	h := newHosted(health.Past{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Reason: "x"}).has("a", hangs)
+	h.snapshot.Ready = true
+	host := h.after(time.Hour)
+	if len(host.Findings) > 0 || host.At(h.at) != health.Critical {
+		t.Errorf("it is %s, with %+v", host.At(h.at), host.Findings)
+	}
+}
+
 // TestAcceptanceUnused: one that matches nothing is told once all is known, and one that
 // did match, not as soon as a finding is gone for a moment.
 func TestAcceptanceUnused(t *testing.T) {
