@@ -313,7 +313,9 @@ func TestInventoryLeavesOutTheExporter(t *testing.T) {
 		}
 		return t.Failed() || overlaps >= 5
 	})
-	m.is(t, 0, "rdma_resource_orphaned_objects", "device", active, "type", "qp")
+	if n := m.sum("rdma_resource_orphaned_objects", "device", active); n != 0 {
+		t.Errorf("%v objects are orphaned", n)
+	}
 	e.terminate()
 }
 
@@ -520,7 +522,7 @@ func TestInventoryLeaks(t *testing.T) {
 			t.Errorf("%v %s are left, want %v", n, typ, left[typ])
 		}
 	}
-	m.finds(t, true, active, "leaked", "critical")
+	m.finds(t, true, active, "leaked", "warning")
 	m = e.looked(active)
 	m.is(t, left["qp"], "rdma_probe_leaked_objects", "device", active, "type", "qp")
 	if err := os.Remove(kept); err != nil {
