@@ -498,8 +498,8 @@ func TestEndedMeanwhile(t *testing.T) {
 	wantEqual(t, "others", i.Others, []state.TypeCount{
 		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 1100},
 	})
-	if i.Ownerless != nil || i.Incomplete != nil {
-		t.Errorf("ownerless %v, incomplete %v", i.Ownerless, i.Incomplete)
+	if i.Owners != nil || i.Ownerless != nil || i.Incomplete != nil {
+		t.Errorf("owners %v, ownerless %v, incomplete %v", i.Owners, i.Ownerless, i.Incomplete)
 	}
 }
 
