@@ -66,7 +66,12 @@ func (c *census) own(thread uint32) bool {
 	}
 	ours, asked := c.ours[pid]
 	if !asked {
-		ours = childOf(c.o.People, pid, c.o.Exporter, c.o.Own)
+		is, err := childOf(c.o.People, pid, c.o.Exporter, c.o.Own)
+		if errors.Is(err, owner.ErrGone) {
+			c.processes[thread] = 0 // it ended between two questions
+			return false
+		}
+		ours = err == nil && is
 		c.ours[pid] = ours
 	}
 	return ours

@@ -119,7 +119,9 @@ type people struct {
 	private map[int]bool
 	// parents are those of processes; that of all others is process 1.
 	parents map[int]int
-	uses    map[string][]owner.CgroupUse
+	// ends are processes that end as soon as somebody knows their number.
+	ends map[int]bool
+	uses map[string][]owner.CgroupUse
 }
 
 func (p *people) SeesAllPIDs() (bool, error) { return !p.blind, nil }
@@ -138,6 +140,9 @@ func (p *people) Process(thread int) (int, error) {
 func (p *people) Parent(pid int) (int, error) {
 	if _, err := p.Process(pid); err != nil {
 		return 0, err
+	}
+	if p.ends[pid] {
+		return 0, owner.ErrGone
 	}
 	return cmp.Or(p.parents[pid], 1), nil
 }
@@ -466,10 +471,13 @@ func TestOwnChildren(t *testing.T) {
 // the reading of the table and the question whose they are, and that those are whose
 // process cannot be seen, or of whose process only a thread has ended.
 func TestEndedMeanwhile(t *testing.T) {
-	const ended, hidden = 999, 998
+	const ended, hidden, ending = 999, 998, 21
 	k := &tables{
 		objects: map[restrack.Type][]restrack.Object{
-			restrack.CTX: {{ID: 1, HasID: true, Thread: ended}, {ID: 2, HasID: true, Thread: hidden}},
+			restrack.CTX: {
+				{ID: 1, HasID: true, Thread: ended}, {ID: 2, HasID: true, Thread: hidden},
+				{ID: 3, HasID: true, Thread: ending},
+			},
 			restrack.PD: {
 				{ID: 51, HasID: true, Context: 1, HasContext: true, Thread: ended},
 				{ID: 52, HasID: true, Context: 2, HasContext: true, Thread: hidden},
@@ -481,15 +489,17 @@ func TestEndedMeanwhile(t *testing.T) {
 				times(1100, restrack.Object{PD: 52, HasPD: true, Thread: hidden, QPType: "rc", QPState: "rts"}),
 			),
 		},
-		closed: map[uint32]bool{1: true},
+		closed: map[uint32]bool{1: true, 3: true},
 	}
-	i := take(t, k, family(), func(o *inventory.Options) { o.MaxObjects = 2000 }).Inventory
+	who := family()
+	who.ends = map[int]bool{ending: true}
+	i := take(t, k, who, func(o *inventory.Options) { o.MaxObjects = 2000 }).Inventory
 	wantEqual(t, "queue pairs", i.QueuePairs, []state.QueuePairCount{{Type: "rc", State: "rts", Objects: 1100}})
 	wantEqual(t, "others", i.Others, []state.TypeCount{
 		{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 1100},
 	})
-	if i.Ownerless != nil || i.Incomplete != nil {
-		t.Errorf("ownerless %v, incomplete %v", i.Ownerless, i.Incomplete)
+	if i.Owners != nil || i.Ownerless != nil || i.Incomplete != nil {
+		t.Errorf("owners %v, ownerless %v, incomplete %v", i.Owners, i.Ownerless, i.Incomplete)
 	}
 }
 

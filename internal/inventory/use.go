@@ -97,18 +97,19 @@ func (u *Usage) own(thread int) bool {
 	if pid == u.Exporter {
 		return true
 	}
-	return childOf(u.Relatives, pid, u.Exporter, u.Own)
+	is, err := childOf(u.Relatives, pid, u.Exporter, u.Own)
+	return err == nil && is
 }
 
 // childOf tells whether a process is a child of the exporter: one of its processes, by
 // the name that it has.
-func childOf(r Relatives, pid, exporter int, name string) bool {
+func childOf(r Relatives, pid, exporter int, name string) (bool, error) {
 	parent, err := r.Parent(pid)
 	if err != nil || parent == 0 || parent != exporter {
-		return false
+		return false, err
 	}
 	id, err := r.Identify(pid)
-	return err == nil && id.Comm == name
+	return id.Comm == name, err
 }
 
 // nameOf says which process a thread is of.
