@@ -255,7 +255,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 		b.truth(c.probeLight, s.Last.Light != nil, s.Name)
 	}
 	if s.Contracts != nil {
-		addContracts(b, s.Name, s.Contracts)
+		addContracts(b, s.Name, s.Contracts, findings)
 	}
 	addUndestroyed(b, s)
 	if s.Resources != nil {

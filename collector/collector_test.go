@@ -396,7 +396,7 @@ func TestExposition(t *testing.T) {
 			}
 			for _, p := range problems {
 				// Beside a summary of the same, it has to be told apart.
-				if p.Metric != "rdma_verbs_call_duration_histogram_seconds" {
+				if p.Metric != "rdma_verbs_call_latency_seconds" {
 					t.Errorf("%s: %s", p.Metric, p.Text)
 				}
 			}
@@ -522,8 +522,8 @@ func TestObserve(t *testing.T) {
 			`rdma_probe_runs_total{device="rxe0",outcome="ok"} 0`,
 			fmt.Sprintf(`rdma_probe_aborts_total{device="rxe0",outcome="timeout",verb="none"} %d`, n),
 			fmt.Sprintf(`rdma_verbs_errors_total{device="rxe0",errno="ENOMEM",verb="ibv_create_qp"} %d`, n),
-			fmt.Sprintf(`rdma_verbs_call_duration_histogram_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-05"} %d`, 2*n),
-			`rdma_verbs_call_duration_histogram_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-06"} 0`,
+			fmt.Sprintf(`rdma_verbs_call_latency_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-05"} %d`, 2*n),
+			`rdma_verbs_call_latency_seconds_bucket{device="rxe0",verb="ibv_create_qp",le="1e-06"} 0`,
 		} {
 			if !strings.Contains(got, want+"\n") {
 				t.Errorf("after %d runs there is no %s in\n%s", n, want, got)
@@ -543,7 +543,7 @@ func TestNativeHistogram(t *testing.T) {
 		t.Fatal(err)
 	}
 	buckets := map[string]int{
-		"rdma_verbs_call_duration_histogram_seconds": 8, "rdma_notification_latency_seconds": 7,
+		"rdma_verbs_call_latency_seconds": 8, "rdma_notification_latency_seconds": 7,
 	}
 	for _, f := range families {
 		want, ok := buckets[f.GetName()]

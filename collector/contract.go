@@ -3,6 +3,7 @@ package collector
 import (
 	"strconv"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -23,7 +24,7 @@ func (m *contractMetrics) declare(t *table) {
 	m.contractVerdicts = t.gauge("rdma_contract_verdicts", "contracts",
 		"Contracts by the latest verdict. Absent before the first one.", "device", "verdict")
 	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
-		"1 if the device does not keep a contract by the latest verdict, 0 if it does and did not once. Absent if it always kept the contract, and if the contract was not judged. What is known of the driver is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
+		"1 if the device does not keep a contract by the latest verdict, 0 if it does and did not once. Absent if it always kept the contract, and if the contract was not judged. What is known of the driver, or accepted, is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
 	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
 		"A contract that could not be judged, and why.", "device", "contract", "reason")
 	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
@@ -37,24 +38,30 @@ func (m *contractMetrics) declare(t *table) {
 }
 
 // addContracts adds how a device keeps the contracts of the man pages.
-func addContracts(b *builder, name string, c *state.Contracts) {
+func addContracts(b *builder, name string, c *state.Contracts, findings []health.Finding) {
 	counts := make(map[string]int)
+	accepted := make(map[string]bool)
+	for i := range findings {
+		if f := &findings[i]; f.Kind == health.FindingContract && f.Accepted != nil {
+			accepted[f.Subject] = true
+		}
+	}
 	for i := range c.Verdicts {
 		v := &c.Verdicts[i]
 		switch v.Verdict {
 		case state.VerdictHolds, state.VerdictViolated:
-			violated := v.Verdict == state.VerdictViolated
+			violated, expected := v.Verdict == state.VerdictViolated, v.Known || accepted[v.Name]
 			switch {
 			case !violated:
 				counts["kept"]++
-			case v.Known:
+			case expected:
 				counts["known"]++
 			default:
 				counts["violated"]++
 			}
 			// It may have been violated in another way before.
 			for _, known := range []bool{false, true} {
-				b.sparse(b.contractViolated, number(violated && v.Known == known), name, v.Name, string(v.Severity), strconv.FormatBool(known))
+				b.sparse(b.contractViolated, number(violated && expected == known), name, v.Name, string(v.Severity), strconv.FormatBool(known))
 			}
 		case state.VerdictSkipped:
 			counts["skipped"]++

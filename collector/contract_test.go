@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
@@ -70,6 +71,26 @@ func TestContracts(t *testing.T) {
 			compare(t, values(t, collectorOf(sceneOf("simulated", tc.state).snapshot)), tc.want)
 		})
 	}
+}
+
+// What is accepted counts as known.
+func TestContractAccepted(t *testing.T) {
+	t.Parallel()
+	s := sceneOf("simulated", state.DeviceState{Name: "rxe0", Present: true, Resources: new(state.Resources), Contracts: &state.Contracts{Verdicts: []state.Contract{
+		{Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictViolated},
+		{Name: "qp_reports_actual", Severity: state.SeverityWarning, Verdict: state.VerdictViolated},
+	}}}).finding(
+		health.Finding{Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any"},
+		health.Finding{Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: "qp_reports_actual"},
+	)
+	s.accept = []health.Accept{{Finding: health.FindingContract, Subject: "qp_reports_actual"}}
+	compare(t, values(t, s.collector()), map[string]string{
+		`rdma_contract_violated{contract="notify_any",device="rxe0",known="false",severity="critical"}`:       "1",
+		`rdma_contract_violated{contract="notify_any",device="rxe0",known="true",severity="critical"}`:        "",
+		`rdma_contract_violated{contract="qp_reports_actual",device="rxe0",known="true",severity="warning"}`:  "1",
+		`rdma_contract_violated{contract="qp_reports_actual",device="rxe0",known="false",severity="warning"}`: "",
+		`rdma_contract_verdicts{device="rxe0",verdict="known"}`:                                               "1",
+	})
 }
 
 // A verdict that changed is told at the next scrape.

@@ -155,7 +155,7 @@ func labelMeanings() map[string]string {
 		"mode":           "how a completion is awaited: `solicited` (asleep, for the event of a solicited one) or `poll` (polling without a pause)",
 		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
 		"comp_vector":    "number of the completion vector, from 0",
-		"verdict":        "`kept`, `violated`, `known` (violated, as the driver is known for) or `skipped` (could not be judged)",
+		"verdict":        "`kept`, `violated`, `known` (violated, as the driver is known for, or accepted) or `skipped` (could not be judged)",
 		"accepted":       "whether the configuration accepts the finding: `true` or `false`",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
 		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
@@ -167,7 +167,7 @@ func labelMeanings() map[string]string {
 		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
 		"harm":           "what a finding does to those who use the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
-		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known, or `false`",
+		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known; `true`, too, if the configuration accepts the violation; else `false`",
 		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
 	}
 }

@@ -62,14 +62,14 @@ func TestLatencies(t *testing.T) {
 				Samples: []time.Duration{µs, 10 * µs, 11 * µs}, Arms: []time.Duration{µs, µs, 2 * µs},
 			})},
 			map[string]string{
-				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="5e-06"}`:          "1",
-				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="1e-05"}`:          "2",
-				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="0.01"}`:           "3",
-				`rdma_notification_latency_seconds_sum{device="rxe0",path="loopback",port="1"}`:                        "2.2e-05",
-				`rdma_notification_latency_seconds_count{device="rxe0",path="loopback",port="1"}`:                      "3",
-				`rdma_completion_latency_seconds_count{device="rxe0",mode="solicited",path="loopback",port="1"}`:       "",
-				`rdma_verbs_call_duration_histogram_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:             "3",
-				`rdma_verbs_call_duration_histogram_seconds_bucket{device="rxe0",verb="ibv_req_notify_cq",le="1e-06"}`: "2",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="5e-06"}`:    "1",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="1e-05"}`:    "2",
+				`rdma_notification_latency_seconds_bucket{device="rxe0",path="loopback",port="1",le="0.01"}`:     "3",
+				`rdma_notification_latency_seconds_sum{device="rxe0",path="loopback",port="1"}`:                  "2.2e-05",
+				`rdma_notification_latency_seconds_count{device="rxe0",path="loopback",port="1"}`:                "3",
+				`rdma_completion_latency_seconds_count{device="rxe0",mode="solicited",path="loopback",port="1"}`: "",
+				`rdma_verbs_call_latency_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:                  "3",
+				`rdma_verbs_call_latency_seconds_bucket{device="rxe0",verb="ibv_req_notify_cq",le="1e-06"}`:      "2",
 			},
 		},
 		{
@@ -84,7 +84,7 @@ func TestLatencies(t *testing.T) {
 				`rdma_notifications_misdirected_total{device="rxe0",path="flush",port="2"}`:                 "",
 				`rdma_completions_missing_total{device="rxe0",path="flush",port="2"}`:                       "0",
 				`rdma_completions_unsuccessful_total{device="rxe0",path="flush",port="2",status="success"}`: "0",
-				`rdma_verbs_call_duration_histogram_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:  "",
+				`rdma_verbs_call_latency_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`:             "",
 			},
 		},
 		{
@@ -150,7 +150,7 @@ func TestLatencies(t *testing.T) {
 				Calls:  []state.Call{{Verb: "ibv_req_notify_cq", Duration: µs}},
 				Probes: []state.Probe{{Latencies: []state.Latency{{Path: state.PathFlush, Mode: state.ModeAny, Arms: []time.Duration{µs, µs}}}}},
 			}},
-			map[string]string{`rdma_verbs_call_duration_histogram_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`: "3"},
+			map[string]string{`rdma_verbs_call_latency_seconds_count{device="rxe0",verb="ibv_req_notify_cq"}`: "3"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

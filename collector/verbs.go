@@ -22,7 +22,7 @@ func (m *verbMetrics) declare(t *table) {
 	m.callErrors = t.counter("rdma_verbs_errors_total", "calls",
 		"Calls of any verb that failed, without those that a probe made fail on purpose; absent until there is one.", "device", "verb", "errno")
 	t.of(VerbHistograms)
-	m.callHistogram = t.histogram("rdma_verbs_call_duration_histogram_seconds", "seconds", []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10},
+	m.callHistogram = t.histogram("rdma_verbs_call_latency_seconds", "seconds", []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10},
 		"Distribution of the time that calls of any verb took, failed ones too.", "device", "verb")
 }
 

@@ -306,7 +306,7 @@ func deviceVerbs() []Panel {
 	const (
 		calls    = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
 		mean     = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
-		quantile = `histogram_quantile(%s, sum by (verb, le) (rate(rdma_verbs_call_duration_histogram_seconds_bucket{@device}[$__rate_interval]))) >= 0`
+		quantile = `histogram_quantile(%s, sum by (verb, le) (rate(rdma_verbs_call_latency_seconds_bucket{@device}[$__rate_interval]))) >= 0`
 	)
 	return []Panel{
 		lines(about{

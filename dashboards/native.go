@@ -8,7 +8,7 @@ import (
 // classic finds what is asked of the classic form of those metrics that are histograms.
 func classic() (buckets, parts *regexp.Regexp) {
 	const (
-		name = `(rdma_notification_latency_seconds|rdma_verbs_call_duration_histogram_seconds)`
+		name = `(rdma_notification_latency_seconds|rdma_verbs_call_latency_seconds)`
 		rest = `((?:\{[^}]*\})?\[[^\]]*\])`
 	)
 	return regexp.MustCompile(name + `_bucket\b`), regexp.MustCompile(`\b(rate|increase)\(` + name + `_(sum|count)` + rest + `\)`)

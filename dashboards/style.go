@@ -15,6 +15,7 @@ const (
 // Units, as Grafana names them.
 const (
 	seconds   = "s"
+	dateTime  = "dateTimeAsIso"
 	octets    = "bytes"
 	count     = "short"
 	fraction  = "percentunit"

@@ -139,7 +139,7 @@ func checkCells(t *testing.T, m metrics, cells []cell) {
 	for _, c := range cells {
 		tried[string(c.verb)] = true
 	}
-	called := m.values("rdma_verbs_call_duration_histogram_seconds_count", "verb", "device", "healthy_rxe")
+	called := m.values("rdma_verbs_call_latency_seconds_count", "verb", "device", "healthy_rxe")
 	if got := slices.Sorted(maps.Keys(tried)); !slices.Equal(got, called) {
 		t.Errorf("faults are tried on\n%q\nbut a healthy device is called\n%q", got, called)
 	}
@@ -179,7 +179,7 @@ func (c cell) check(t *testing.T, m metrics) {
 	if got, want := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", c.want); got != want {
 		t.Errorf("seen\n%s, want\n%s", got, want)
 	}
-	if took := m.sum("rdma_verbs_call_duration_histogram_seconds_sum", "device", c.device, "verb", string(c.verb)); took < c.slow {
+	if took := m.sum("rdma_verbs_call_latency_seconds_sum", "device", c.device, "verb", string(c.verb)); took < c.slow {
 		t.Errorf("calls of %s took %v s, want %v s at least", c.verb, took, c.slow)
 	}
 	m.want(t, 0, "rdma_probe_stuck", "device", c.device)

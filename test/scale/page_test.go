@@ -96,7 +96,7 @@ func examples(f formula, hosts []*host) string {
 	for _, h := range hosts {
 		rows = append(rows, []string{
 			h.name, thousands(h.want),
-			thousands(of(f, h, "rdma_verbs_call_duration_seconds", "rdma_verbs_call_duration_histogram_seconds")),
+			thousands(of(f, h, "rdma_verbs_call_duration_seconds", "rdma_verbs_call_latency_seconds")),
 			thousands(of(f, h, "rdma_notification_latency_seconds", "rdma_completion_latency_seconds")),
 			thousands(of(f, h, "rdma_notification_vector_latency_seconds")),
 		})

@@ -11,7 +11,7 @@ import (
 // on it, and probed in full as long as none does.
 func TestLeavesUsedDevicesAlone(t *testing.T) {
 	called := func(m metrics, verb string) (n float64) {
-		for _, s := range m.find("rdma_verbs_call_duration_histogram_seconds", "device", active, "verb", verb) {
+		for _, s := range m.find("rdma_verbs_call_latency_seconds", "device", active, "verb", verb) {
 			n += float64(s.GetHistogram().GetSampleCount())
 		}
 		return n

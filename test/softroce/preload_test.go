@@ -506,7 +506,7 @@ func (g *gate) cell(healthy metrics, c preloadCell) seen {
 
 // callTime is how long all calls of a verb took, in seconds.
 func (g *gate) callTime(m metrics, verb string) (sum float64) {
-	for _, s := range m.find("rdma_verbs_call_duration_histogram_seconds", "device", g.device, "verb", verb) {
+	for _, s := range m.find("rdma_verbs_call_latency_seconds", "device", g.device, "verb", verb) {
 		sum += s.GetHistogram().GetSampleSum()
 	}
 	return sum
@@ -526,7 +526,7 @@ func checkMatrix(t *testing.T, healthy metrics, cells []preloadCell) {
 		}
 	}
 	called := make(map[string]bool)
-	for _, h := range healthy.find("rdma_verbs_call_duration_histogram_seconds", "device", active) {
+	for _, h := range healthy.find("rdma_verbs_call_latency_seconds", "device", active) {
 		called[label(h, "verb")] = true
 	}
 	if !maps.Equal(tried, called) {

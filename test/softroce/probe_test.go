@@ -82,7 +82,7 @@ func TestProbesBothDevices(t *testing.T) {
 			}
 		}
 	}
-	for _, call := range m.find("rdma_verbs_call_duration_histogram_seconds", "device", active) {
+	for _, call := range m.find("rdma_verbs_call_latency_seconds", "device", active) {
 		h := call.GetHistogram()
 		t.Logf("%-26s %3d calls, mean %.3f ms", label(call, "verb"), h.GetSampleCount(), 1e3*h.GetSampleSum()/float64(h.GetSampleCount()))
 	}
@@ -106,7 +106,7 @@ func TestRunsCreateLittle(t *testing.T) {
 	}
 	calls := func(m metrics, device string, verbs ...string) (n float64) {
 		for _, verb := range verbs {
-			for _, s := range m.find("rdma_verbs_call_duration_histogram_seconds", "device", device, "verb", verb) {
+			for _, s := range m.find("rdma_verbs_call_latency_seconds", "device", device, "verb", verb) {
 				n += float64(s.GetHistogram().GetSampleCount())
 			}
 		}

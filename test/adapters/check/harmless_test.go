@@ -38,7 +38,7 @@ var (
 	runsTotal    = regexp.MustCompile(`(?m)^rdma_probe_runs_total\{device="([^"]+)",outcome="[^"]+"()\} (\d+)$`)
 	contractRuns = regexp.MustCompile(`(?m)^rdma_contract_runs_total\{device="([^"]+)",outcome="ok"()\} (\d+)$`)
 	// calls is a sample of the calls of a verb on a device, refused ones too.
-	calls = regexp.MustCompile(`(?m)^rdma_verbs_call_duration_histogram_seconds_count\{device="([^"]+)",verb="([^"]+)"\} (\d+)$`)
+	calls = regexp.MustCompile(`(?m)^rdma_verbs_call_latency_seconds_count\{device="([^"]+)",verb="([^"]+)"\} (\d+)$`)
 )
 
 // numbers adds up samples by device, and by device and what else they are of.
