@@ -26,6 +26,7 @@ func TestValidateAccepts(t *testing.T) {
 		{"half an expression", health.Accept{Finding: "port_down", Device: "mlx5_(", Reason: "x"}, "accept[0].device is \"mlx5_(\": missing closing )"},
 		{"an expression that leaves its brackets", health.Accept{Finding: "port_down", Device: "a)|(b", Reason: "x"}, "accept[0].device is \"a)|(b\": unexpected )"},
 		{"no reason", health.Accept{Finding: "port_down", Reason: " \t"}, "accept[0].reason is missing"},
+		{"the longest reason", health.Accept{Finding: "port_down", Reason: strings.Repeat("ä", 500)}, ""},
 		{"a long reason", health.Accept{Finding: "port_down", Reason: strings.Repeat("ä", 501)}, "accept[0].reason is too long"},
 		{"no day", health.Accept{Finding: "port_down", Reason: "x", Until: "2026-02-30"}, `accept[0].until is "2026-02-30": use a day such as 2026-12-31`},
 		{"a moment", health.Accept{Finding: "port_down", Reason: "x", Until: "2026-02-28T12:00:00Z"}, "use a day such as"},
