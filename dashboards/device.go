@@ -421,10 +421,10 @@ func sizes(kind string) string {
 	}
 	name := func(metric, object, host, device string) string {
 		expr := given(metric, device)
-		switch {
-		case kind == "queried":
+		switch kind {
+		case "queried":
 			expr = fmt.Sprintf(`max by (%s) (rdma_probe_%s_queried{@device})`, device, metric)
-		case kind == "requested":
+		case "requested":
 			expr = fmt.Sprintf(`0 * %s + on (job, instance, %s) group_left () max by (job, instance, %[2]s) (rdma_probe_%s_requested{@instance})`,
 				given(metric, "job, instance, "+device), host, metric)
 		}

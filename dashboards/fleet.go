@@ -96,7 +96,8 @@ func fleetState() []Panel {
 			count, anyIs(warning),
 		}, none(), query{`sum(max by (@id) (rdma_contract_verdicts{@device,verdict="violated"}))`, ""}),
 		bySeverity(about{
-			at{8, 4}, "Findings",
+			at{8, 4},
+			"Findings",
 			"Findings about devices, without those that are accepted. Critical: something fails already or is about to.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),

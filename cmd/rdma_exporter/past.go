@@ -133,7 +133,7 @@ func readPast(dir string) (health.Past, error) {
 	case err != nil:
 		return health.Past{}, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // It was only read.
 	info, err := f.Stat()
 	if err != nil {
 		return health.Past{}, err

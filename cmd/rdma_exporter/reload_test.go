@@ -55,7 +55,7 @@ func TestReload(t *testing.T) {
 		if got := judge.Of(s).At(time.Now()); got != step.health {
 			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
 		}
-		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; int(got) != step.entries {
+		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; got != step.entries {
 			t.Errorf("%s: children ask for %d entries, want %d", step.file, got, step.entries)
 		}
 	}

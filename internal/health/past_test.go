@@ -161,7 +161,7 @@ func TestPastIsBounded(t *testing.T) {
 	if len(past.Findings) != health.MaxPastFindings {
 		t.Errorf("%d are remembered", len(past.Findings))
 	}
-	if _, new := past.Findings[health.FindingKey{Device: "a", Kind: health.FindingPortDown, Subject: "port x"}]; new {
+	if _, there := past.Findings[health.FindingKey{Device: "a", Kind: health.FindingPortDown, Subject: "port x"}]; there {
 		t.Error("what is new drove out what is old")
 	}
 }

@@ -475,7 +475,8 @@ func TestEndedMeanwhile(t *testing.T) {
 	k := &tables{
 		objects: map[restrack.Type][]restrack.Object{
 			restrack.CTX: {
-				{ID: 1, HasID: true, Thread: ended}, {ID: 2, HasID: true, Thread: hidden},
+				{ID: 1, HasID: true, Thread: ended},
+				{ID: 2, HasID: true, Thread: hidden},
 				{ID: 3, HasID: true, Thread: ending},
 			},
 			restrack.PD: {

@@ -123,8 +123,12 @@ func TestVectorLines(t *testing.T) {
 		want              string
 		lines             []int
 	}{
-		{8, 8, " 8 measured, ", []int{0}}, {8, 9, " 8 measured of 9, ", []int{0}}, {8, -1, " 8 measured, ", []int{0}},
-		{60, 60, " 60 measured, ", []int{0}}, {61, 61, " 61 measured, ", []int{0, 60}}, {130, 130, " 130 measured, ", []int{0, 60, 120}},
+		{8, 8, " 8 measured, ", []int{0}},
+		{8, 9, " 8 measured of 9, ", []int{0}},
+		{8, -1, " 8 measured, ", []int{0}},
+		{60, 60, " 60 measured, ", []int{0}},
+		{61, 61, " 61 measured, ", []int{0, 60}},
+		{130, 130, " 130 measured, ", []int{0, 60, 120}},
 	} {
 		d := healthy("mlx5_0")
 		d.Vectors, d.Identity.CompletionVectors = vectors(tc.measured, 5e-6), tc.vectors

@@ -310,7 +310,10 @@ func (p *page) shared(s *api.Status) {
 		label string
 		of    func(*api.Device) string
 	}{
-		{"Devices", isWhat}, {"Given", givenWhat}, {"Known", knownOf}, {"Owners", ownedBy},
+		{"Devices", isWhat},
+		{"Given", givenWhat},
+		{"Known", knownOf},
+		{"Owners", ownedBy},
 		{"Accepted", func(d *api.Device) string { return strings.Join(acceptedOf(s, d), "; ") }},
 	} {
 		var texts []string

@@ -125,7 +125,9 @@ func TestAuditStatus(t *testing.T) {
 		{"info", alone("sim0, like: sim_ib0"), nil, 0, 0, []string{": OK\n", "INFO      sim0: port 2 (port_down)", "To do: "}},
 		{"no active port", alone("sim0, like: sim_siw0, ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkeys: 1}]"), nil, 1, 1, []string{": CRITICAL\n", "CRITICAL  sim0: port 1 (port_down)"}},
 		{
-			"fewer active ports than expected", alone(healthyDevice), []string{"--expect-active-ports=2"}, 1, 1,
+			"fewer active ports than expected", alone(healthyDevice),
+			[]string{"--expect-active-ports=2"},
+			1, 1,
 			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
 		},
 		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
