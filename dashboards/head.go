@@ -196,7 +196,7 @@ func annotations(s scope, uid string) Annotations {
 			unexpected+" == 1 unless "+past(eachVerdict)+" == 1 and on (@id) "+judged,
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Contract holds again", good,
-			past(unexpected)+" == 1 and "+eachVerdict+" == 0",
+			past(unexpected)+" == 1 unless "+eachVerdict+" == 1 and on (@id) max by (@id) (rdma_contract_verdicts{@device})",
 			"{{contract}} ({{severity}}) on {{instance}} {{device}}", enable),
 		mark("Probes fail", warning,
 			failing+" == 1 and "+past(failing)+" == 0",
