@@ -150,7 +150,7 @@ func TestAuditStatus(t *testing.T) {
 			alone("sim0, like: sim_siw0, violate: [cq_destroy_busy, channel_destroy_busy]"),
 			[]string{"--accept=contract_violated/cq_destroy_busy", "--accept=contract_violated/channel_destroy_busy"},
 			0, 0,
-			[]string{": OK\n", "contract_violated, cq_destroy_busy, critical: --accept=contract_violated/cq_destroy_busy"},
+			[]string{": OK\n", "contract_violated, cq_destroy_busy, critical:", "--accept=contract_violated/cq_destroy_busy"},
 		},
 		{"hang", alone(hangingDevice), hasty, 1, 1, []string{": CRITICAL\n", "(run_aborted)", "Probes     timeout in ", "in ibv_create_qp"}},
 		{"crash", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_srq, crash: true}]"), nil, 1, 1, []string{": CRITICAL\n", "Probes     crashed in ", "ibv_create_srq"}},
