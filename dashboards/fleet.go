@@ -355,26 +355,5 @@ func fleetExporters() []Panel {
 			query{`sum(up{@instance})`, "exporters up"},
 			query{`sum(rdma_devices{@instance})`, "devices"},
 			query{`sum(` + failing + `)`, "devices failing"}),
-		table(about{
-			at{24, 8},
-			"Configuration and log of exporters",
-			"Whether the last reload of the configuration and of the web configuration went well, and how long ago the former was read; whether the state could be written; acceptances that match nothing any more; and lines of the log that nobody read in time. A column is empty where there is no such file or folder.",
-			count, plain(),
-		}, "-configuration", []column{
-			{field: "job", title: "job", hidden: true},
-			{field: "instance", title: "instance", links: toHost()},
-			{field: "A", title: "configuration", mappings: okOr("broken"), empty: "none"},
-			{field: "B", title: "read", unit: seconds, empty: "never"},
-			{field: "C", title: "web configuration", mappings: okOr("broken"), empty: "none"},
-			{field: "D", title: "state", mappings: okOr("not written"), empty: "not kept"},
-			{field: "E", title: "acceptances unused", thresholds: new(anyIs(warning)), empty: "0"},
-			{field: "F", title: "log lines lost", thresholds: new(anyIs(warning)), empty: "0"},
-		},
-			query{`min by (job, instance) (rdma_exporter_config_last_reload_successful{@instance})`, ""},
-			query{`time() - max by (job, instance) (rdma_exporter_config_last_reload_success_timestamp_seconds{@instance})`, ""},
-			query{`min by (job, instance) (rdma_exporter_web_config_last_reload_successful{@instance})`, ""},
-			query{`min by (job, instance) (rdma_exporter_state_writable{@instance})`, ""},
-			query{`sum by (job, instance) (rdma_exporter_unused_acceptances{@instance})`, ""},
-			query{`sum by (job, instance) (rdma_exporter_log_lines_dropped_total{@instance})`, ""}),
 	}
 }

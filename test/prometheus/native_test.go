@@ -59,7 +59,7 @@ func TestNativeHistograms(t *testing.T) {
 			if _, err := a.query(text, time.Now()); err != nil {
 				t.Errorf("%s: %v", e.id(), err)
 			}
-			if strings.Contains(text, "rdma_notification_latency_seconds") || strings.Contains(text, "_histogram_seconds") {
+			if strings.Contains(text, "rdma_notification_latency_seconds") || strings.Contains(text, "rdma_verbs_call_latency_seconds") {
 				asked++
 				a.returns(t, text)
 			}
