@@ -15,13 +15,13 @@ const (
 	Memory         = "memory"
 	Limits         = "limits"
 	Verbs          = "verbs"
-	VerbHistograms = "verbs.histograms"
+	VerbHistograms = "verb-histograms"
 	Latency        = "latency"
 	Vectors        = "vectors"
 	Contracts      = "contracts"
 	Inventory      = "inventory"
 	Owners         = "owners"
-	OwnersPID      = "owners.pid"
+	OwnersPID      = "owner-pids"
 	Cgroups        = "cgroups"
 )
 

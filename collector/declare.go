@@ -159,7 +159,7 @@ func labelMeanings() map[string]string {
 		"accepted":       "whether the configuration accepts the finding: `true` or `false`",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
 		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
-		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one. There with `--collector.owners.pid` alone",
+		"pid":            "process, in the pid namespace of the exporter; empty for those that are not told one by one. There with `--collector.owner-pids` alone",
 		"comm":           "name of the processes' command; empty if they ended before they could be asked. `other` for all whom nobody names, `unknown` for those whom the kernel does not",
 		"container_id":   "container, as the cgroup's path says; empty if it is that of none",
 		"pod_uid":        "Kubernetes pod, as the cgroup's path says; empty if it is that of none",

@@ -131,11 +131,11 @@ makes at most. Of those that grow with the host:
 - with N for `+"`--inventory.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
   %[5]d types the N largest, `+"`other` and `unknown`"+`;
 - on the whole host %[7]d for each owner, at most %[8]d;
-- with `+"`--collector.verbs.histograms`"+` %[4]d for each verb that was called;
+- with `+"`--collector.verb-histograms`"+` %[4]d for each verb that was called;
 - with `+"`--collector.cgroups`"+` %[6]d for each cgroup of those owners for which the RDMA controller counts.
 
 Processes that run the same command in the same container are one owner; with
-`+"`--collector.owners.pid`"+` each of them is.
+`+"`--collector.owner-pids`"+` each of them is.
 
 A child process that tells of more than any sane one cannot fill the server: the
 gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d

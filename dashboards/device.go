@@ -346,7 +346,7 @@ func deviceVerbs() []Panel {
 		dashed(lines(about{
 			at{9, 9},
 			"Distribution by verb",
-			"Of all verbs. p50 dashed, p99 solid. The classic buckets are decades: with them the figure is rough." + fmt.Sprintf(needsCollector, "verbs.histograms"),
+			"Of all verbs. p50 dashed, p99 solid. The classic buckets are decades: with them the figure is rough." + fmt.Sprintf(needsCollector, "verb-histograms"),
 			seconds, plain(),
 		},
 			query{fmt.Sprintf(quantile, "0.99"), "p99 {{verb}}"},

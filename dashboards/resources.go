@@ -152,7 +152,7 @@ func resourceOwners() []Panel {
 		table(about{
 			at{24, 9},
 			"Largest owners by type",
-			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owners.pid each process. comm other sums up the owners that are not named one by one, and unknown those that the kernel does not name.",
+			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other sums up the owners that are not named one by one, and unknown those that the kernel does not name.",
 			count, plain(),
 		}, "objects", []column{
 			{field: "device", title: "device", width: 110},

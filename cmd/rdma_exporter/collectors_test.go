@@ -45,7 +45,7 @@ func TestCollectors(t *testing.T) {
 		{"", "", ""},
 		{"--no-collector.sizes --no-collector.verbs", "", ""},
 		{"--collector.memory", "", "memory"},
-		{"--collector.limits --collector.verbs.histograms --collector.owners.pid", "", ""},
+		{"--collector.limits --collector.verb-histograms --collector.owner-pids", "", ""},
 		{"--no-collector.latency", "samples", ""},
 		{"--no-collector.vectors", "vectors", ""},
 		{"--no-collector.contracts", "contracts", ""},

@@ -303,8 +303,8 @@ func TestFlags(t *testing.T) {
 		switch m[1] {
 		case "help", "version":
 			// They print something, and end.
-		case "config.file", "web.config.file", "web.listen-address":
-			// They follow from config and web.
+		case "config.file", "state.dir", "web.config.file", "web.listen-address":
+			// They follow from config, state and web.
 		case "web.systemd-socket":
 			// There is no systemd in a container.
 		case "path.cgroup", "path.procfs", "path.sysfs":
@@ -342,7 +342,9 @@ func TestFlags(t *testing.T) {
 	// And the file that is rendered with everything sets each of them.
 	c := only[*appsv1.DaemonSet](t, chartObjects(t, "everything")).Spec.Template.Spec.Containers[0]
 	for _, name := range want {
-		if !slices.ContainsFunc(c.Args, func(arg string) bool { return arg == "--"+name || strings.HasPrefix(arg, "--"+name+"=") }) {
+		if !slices.ContainsFunc(c.Args, func(arg string) bool {
+			return arg == "--"+name || arg == "--no-"+name || strings.HasPrefix(arg, "--"+name+"=")
+		}) {
 			t.Errorf("--%s is not among the arguments %q", name, c.Args)
 		}
 	}

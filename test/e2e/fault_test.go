@@ -111,7 +111,7 @@ func testFaults(t *testing.T, cells []cell, args ...string) {
 	e := start(t, append([]string{
 		"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", profile.String()),
 		"--config.file=" + running.File(t, "config.yaml", "probe: {destroy_timeout: 200ms}"),
-		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--notification.samples=20", "--collector.verbs.histograms",
+		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--notification.samples=20", "--collector.verb-histograms",
 	}, args...)...)
 	e.readyWithin(t, 10*time.Minute)
 

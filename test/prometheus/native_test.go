@@ -23,7 +23,7 @@ func TestNativeHistograms(t *testing.T) {
 		return f.name == "recording.yaml" && !strings.HasPrefix(string(f.text), "# Written from")
 	})
 	exporter := startExporter(t, "the exporter", "--provider=simulated", "--simulated.profile=testdata/healthy.yaml",
-		"--probe.interval=1s", "--notification.samples=5", "--notification.budget=1s", "--collector.verbs.histograms")
+		"--probe.interval=1s", "--notification.samples=5", "--notification.budget=1s", "--collector.verb-histograms")
 	a := start(t, running.FindNativePrometheus(t, "prometheus"), []string{"--enable-feature=native-histograms"}, rules, 2*time.Second, exporter.address)
 	a.settled(t, []string{exporter.address}, nil)
 

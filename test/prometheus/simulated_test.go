@@ -35,7 +35,7 @@ func TestSimulated(t *testing.T) {
 		"--probe.interval=4s", "--probe.max-backoff=1s", "--probe.concurrency=32",
 		"--notification.samples=5", "--notification.deadline=50ms", "--notification.budget=1s", "--notification.vectors=64",
 		"--inventory.interval=4s",
-		"--collector.memory", "--collector.limits", "--collector.verbs.histograms", "--collector.owners.pid", "--collector.cgroups",
+		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
 	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})

@@ -42,7 +42,7 @@ func TestVM(t *testing.T) {
 		"--probe.interval=5s", "--probe.timeout=2m", "--probe.max-backoff=5s", "--probe.concurrency=3",
 		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
 		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--inventory.max-objects=40",
-		"--collector.memory", "--collector.limits", "--collector.verbs.histograms", "--collector.owners.pid", "--collector.cgroups",
+		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 	)
 	e := &exporter{Process: vm, address: "127.0.0.1:" + port}
 	e.ready(t)

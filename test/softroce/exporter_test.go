@@ -61,7 +61,7 @@ type options struct {
 // at more than a fleet pays for.
 func further() []string {
 	return []string{
-		"--collector.memory", "--collector.limits", "--collector.verbs.histograms", "--collector.owners.pid", "--collector.cgroups",
+		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 	}
 }
 

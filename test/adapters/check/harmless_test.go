@@ -65,7 +65,7 @@ func TestHarmless(t *testing.T) {
 	before := held(t)
 	_, said := kernelLog(t, 0)
 	exporter := running.Launch(t, "exporter", exporterFile,
-		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1s", "--collector.verbs.histograms"}, running.Unhurried()...)...)
+		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1s", "--collector.verb-histograms"}, running.Unhurried()...)...)
 	url := "http://" + exporter.Listening(t) + "/metrics"
 	wait := func(what string, done func(page string) bool) (page string) {
 		running.Within(t, time.Duration(*runs)*time.Minute+5*time.Minute, what, func() bool {

@@ -64,9 +64,7 @@ one, and replaces variables after a single one. */}}
 {{- $name := index . 0 }}
 {{- $value := index . 1 }}
 {{- if kindIs "bool" $value }}
-{{- if $value }}
-- {{ printf "--%s" $name }}
-{{- end }}
+- --{{ ternary "" "no-" $value }}{{ $name }}
 {{- else }}
 {{- if and (kindIs "float64" $value) (eq (floor $value) $value) }}
 {{- $value = int64 $value }}
