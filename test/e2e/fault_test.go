@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("others", func(t *testing.T) {
 		t.Parallel()
-		testFaults(t, others, "--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=10s", "--probe.concurrency=16")
+		testFaults(t, others, "--probe.timeout=2m", "--notification.deadline=2s", "--notification.budget=10s", "--probe.concurrency=16")
 	})
 }
 
