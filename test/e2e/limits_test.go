@@ -31,6 +31,7 @@ func manyDevices(t *testing.T) []string {
 	return []string{
 		"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", string(profile)),
 		"--probe.interval=1h", "--contract.interval=0s", "--inventory.interval=0s", "--notification.samples=2", "--notification.vectors=2", "--probe.concurrency=8",
+		"--collector.verb-histograms", "--collector.memory", "--collector.limits",
 	}
 }
 
