@@ -235,12 +235,16 @@ func (h *Host) At(now time.Time) Health {
 
 // Fails tells whether a device of the host is at a moment as bad as a severity, or
 // worse. One of which too little is known is not known to be well, and fails as a warning
-// does. So does a host of which fewer ports are active than have to be.
+// does; one whose probes there was no time for fails in any case, and so does a host of
+// which fewer ports are active than have to be.
 func (h *Host) Fails(least Severity, now time.Time) bool {
 	if h.Problem != nil && h.Problem.Kind == ProblemPorts {
 		return true
 	}
 	for _, d := range h.Devices {
+		if out := d.State.OutOfTime; out != nil && slices.Contains(out.Kinds, state.KindProbe) {
+			return true
+		}
 		health, _ := d.At(now)
 		switch health {
 		case OK:

@@ -254,6 +254,7 @@ func TestFails(t *testing.T) {
 		{"stuck", stuck, []health.Finding{info}, []string{"slow_vector"}, true, true},
 		{"crashed, and that is accepted", crashed, []health.Finding{port}, []string{"port_down"}, false, false},
 		{"no time", changed(func(d *state.DeviceState) { d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract}} }), nil, nil, true, false},
+		{"no time for the probes", changed(func(d *state.DeviceState) { d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}} }), nil, nil, true, true},
 		{"nothing accepted", well, []health.Finding{contract}, nil, true, true},
 		{"the finding", well, []health.Finding{contract}, []string{"contract_violated/notify_any"}, false, false},
 		{"the kind", well, []health.Finding{contract}, []string{"contract_violated"}, false, false},
