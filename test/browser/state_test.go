@@ -232,7 +232,7 @@ func states() []scene {
 			folded:  true,
 			start:   made(assessed(apitest.Many(64, 64).Snapshot)),
 			says:    []string{"3 of 64 devices need attention", "mlx5_07", "missed events"},
-			advises: []string{"/proc/interrupts"},
+			advises: []string{"cat /proc/81433/stack"},
 			shows:   []string{"mlx5_42", "81433", "ibv_destroy_cq", "cat /proc/81433/stack", "mlx5_23", "notify_any"},
 		},
 		{
