@@ -62,7 +62,6 @@ var ownProcesses = []difference{
 	{`rdma_owner_locked_(limit_)?bytes\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="holder",.*\}`, "the holder is not seen"},
 	{`rdma_resource_owner_objects\{comm="unknown",.*\}`, "what it holds is nobody's"},
-	{`rdma_resource_orphaned_objects\{.*\}`, "nor is there anybody of whom to say that he is gone"},
 }
 
 // The container has the same metrics as the program that root runs in its place, of
