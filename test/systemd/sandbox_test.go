@@ -77,7 +77,12 @@ func TestSandbox(t *testing.T) {
 			t.Error("no contract was judged")
 		}
 	}
-	if got, want := got.names(), want.names(); !slices.Equal(got, want) {
+	// The service keeps a state, the plain program none.
+	const state = "rdma_exporter_state_writable"
+	if value := got[state+"{}"]; value != 1 {
+		t.Errorf("%s is %v", state, value)
+	}
+	if got, want := slices.DeleteFunc(got.names(), func(name string) bool { return name == state }), want.names(); !slices.Equal(got, want) {
 		t.Errorf("metrics:\n%v\nwant\n%v", got, want)
 	}
 	// Values of what does not depend on when it was looked at.
