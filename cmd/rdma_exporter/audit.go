@@ -51,7 +51,7 @@ It ends with status 0 if there are no findings as severe as --fail-on says, with
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
 	audit.Flag("brief", "Write a line about each device, the worst first, and the verdict last.").BoolVar(&o.brief)
 	audit.Flag("expect-active-ports", "Ports that have to be active, on all devices together: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
-		PlaceHolder("N").IntVar(&o.activePorts)
+		PlaceHolder("N").SetValue(wholeNumber(&o.activePorts))
 	audit.Flag("within", "Longest that all of it may take, such as 30s; 0 for as long as it takes. What there was no time for is told, and nothing is known of it.").
 		Default("0s").DurationVar(&o.schedule.Within)
 	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").

@@ -305,14 +305,15 @@ func TestStopWhileStarting(t *testing.T) {
 // Flags whose default is a whole number take nothing else, whichever they are.
 func TestWholeNumberFlags(t *testing.T) {
 	t.Parallel()
-	flag := regexp.MustCompile(`(?m)^ +--([a-z.-]+)=([0-9]+)(?: |$)`)
+	flag := regexp.MustCompile(`(?m)^ +--([a-z.-]+)=([0-9]+|N)(?: |$)`)
 	for _, command := range []string{"serve", "audit"} {
 		found := flag.FindAllStringSubmatch(invoke(t, binary, t.TempDir(), command, "--help").stdout, -1)
 		if len(found) < 3 {
 			t.Errorf("%s: the help has only %q", command, found)
 		}
 		for _, f := range found {
-			for _, value := range []string{f[2] + ".5", f[2] + ".0", "1e1", "99999999999999999999"} {
+			number := strings.ReplaceAll(f[2], "N", "8") // without a default
+			for _, value := range []string{number + ".5", number + ".0", "1e1", "99999999999999999999"} {
 				r := invoke(t, binary, t.TempDir(), command, "--provider=simulated", "--"+f[1]+"="+value)
 				refused(t, r, 2, "", []string{"--" + f[1] + ": ", `"` + value + `"`})
 			}
