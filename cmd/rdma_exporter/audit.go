@@ -104,7 +104,7 @@ func audited(ctx context.Context, o *options, std stdio) (status int, err error)
 	judgement := o.findings
 	judgement.Once, judgement.Now, judgement.ActivePorts = true, time.Now, o.activePorts
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
-	judge := health.New(judgement, o.pastOnce())
+	judge := health.New(judgement, o.pastOnce(ctx))
 	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
@@ -190,21 +190,14 @@ func quotedList(names []string) string {
 
 // pastOnce returns what a running exporter has kept of earlier findings, if there is one
 // that does; it is left as it is. Whatever is wrong with it, an audit does without.
-func (o *options) pastOnce() health.Past {
+func (o *options) pastOnce(ctx context.Context) health.Past {
 	if o.stateDir == "" {
 		return health.Past{}
 	}
-	read := make(chan health.Past, 1)
-	go func() {
-		past, _ := readPast(o.stateDir)
-		read <- past
-	}()
-	select {
-	case past := <-read:
-		return past
-	case <-time.After(fileTime):
-		return health.Past{}
-	}
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	past, _ := unlessDone(ctx, func() (health.Past, error) { return readPast(o.stateDir) })
+	return past
 }
 
 // accepted returns what the flags accept, beside the configuration file.

@@ -28,10 +28,7 @@ const (
 	// maxPastBytes is how large it may be, and maxPastName how long a name in it.
 	maxPastBytes = 1 << 20
 	maxPastName  = 8192
-	// maxPastDevices and maxPastPorts are of how many devices, and how many ports of
-	// each, it may tell.
-	maxPastDevices, maxPastPorts = 4096, 256
-	pastVersion                  = 1
+	pastVersion  = 1
 
 	// keepEvery is how often what is remembered is kept, if it has changed.
 	keepEvery = time.Minute
@@ -97,8 +94,8 @@ func decodePast(b []byte) (health.Past, error) {
 		return health.Past{}, fmt.Errorf("it is of version %d, not %d", file.Version, pastVersion)
 	case len(file.Findings) > health.MaxPastFindings:
 		return health.Past{}, fmt.Errorf("it has %d findings, more than %d", len(file.Findings), health.MaxPastFindings)
-	case len(file.Ports) > maxPastDevices:
-		return health.Past{}, fmt.Errorf("it has the ports of %d devices, more than %d", len(file.Ports), maxPastDevices)
+	case len(file.Ports) > health.MaxPastDevices:
+		return health.Past{}, fmt.Errorf("it has the ports of %d devices, more than %d", len(file.Ports), health.MaxPastDevices)
 	}
 	past := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(file.Findings)), Ports: make(map[string][]int, len(file.Ports))}
 	for i, f := range file.Findings {
@@ -109,7 +106,7 @@ func decodePast(b []byte) (health.Past, error) {
 	}
 	for device, ports := range file.Ports {
 		wrong := slices.ContainsFunc(ports, func(n int) bool { return n < 0 || n > 1<<16 })
-		if len(device) > maxPastName || len(ports) > maxPastPorts || wrong {
+		if len(device) > maxPastName || len(ports) > health.MaxPastPorts || wrong {
 			return health.Past{}, fmt.Errorf("the ports of %.200q make no sense", device)
 		}
 		past.Ports[device] = ports
@@ -158,9 +155,10 @@ func readPast(dir string) (health.Past, error) {
 // restorePast returns what was kept in a folder, and makes the folder ready for more: what
 // cannot be used is set aside, what a sudden end left over is removed. Nothing that is
 // wrong there is more than a message.
-func restorePast(dir string, logger *slog.Logger) health.Past {
-	read := make(chan health.Past, 1)
-	go func() {
+func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Past {
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	past, err := unlessDone(ctx, func() (health.Past, error) {
 		past, err := readPast(dir)
 		path := filepath.Join(dir, pastFile)
 		switch {
@@ -177,15 +175,12 @@ func restorePast(dir string, logger *slog.Logger) health.Past {
 		for _, name := range left {
 			_ = os.Remove(name) // It is in nobody's way.
 		}
-		read <- past
-	}()
-	select {
-	case past := <-read:
-		return past
-	case <-time.After(fileTime):
+		return past, nil
+	})
+	if err != nil {
 		logger.Warn("Cannot read what was kept of earlier findings", "file", filepath.Join(dir, pastFile), "err", "it takes too long")
-		return health.Past{}
 	}
+	return past
 }
 
 // keeper keeps what is remembered in a folder, in a goroutine of its own: no scrape and no

@@ -151,7 +151,7 @@ func TestDamaged(t *testing.T) {
 			path := filepath.Join(dir, pastFile)
 			tc.make(t, path)
 			said, logger := newLog()
-			if past := restorePast(dir, logger); len(past.Findings) > 0 {
+			if past := restorePast(t.Context(), dir, logger); len(past.Findings) > 0 {
 				t.Errorf("got %v", past)
 			}
 			if !strings.Contains(said.String(), "set aside") || !strings.Contains(said.String(), tc.says) || strings.Count(said.String(), "\n") != 1 {
@@ -177,7 +177,7 @@ func TestRestoreTidies(t *testing.T) {
 		}
 	}
 	said, logger := newLog()
-	if past := restorePast(dir, logger); !reflect.DeepEqual(past, somePast()) || said.String() != "" {
+	if past := restorePast(t.Context(), dir, logger); !reflect.DeepEqual(past, somePast()) || said.String() != "" {
 		t.Errorf("got %v; said %s", past, said)
 	}
 	left, err := os.ReadDir(dir)

@@ -123,7 +123,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	judgement.StaleAfter, judgement.Now = staleAfter(&config), time.Now
 	var past health.Past
 	if o.stateDir != "" {
-		past = restorePast(o.stateDir, logger)
+		past = restorePast(ctx, o.stateDir, logger)
 	}
 	judge := health.New(judgement, past)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }

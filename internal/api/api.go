@@ -15,10 +15,12 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // Version is the version of the types of this package, and part of the path under
@@ -225,6 +227,16 @@ type Finding struct {
 	LastSeen time.Time `json:"last_seen,omitzero"`
 	// Why it is accepted, so that it is no trouble; absent if it is not accepted.
 	Accepted *Acceptance `json:"accepted,omitempty"`
+}
+
+// Beneath names what else was found of the same root, at most so many; empty for nothing.
+func (f *Finding) Beneath(most int) string {
+	var others []string
+	for i := range f.Consequences {
+		c := &f.Consequences[i]
+		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
+	}
+	return text.Join(others, ", ", most)
 }
 
 // Acceptance is why a finding is accepted.

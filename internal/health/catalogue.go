@@ -68,21 +68,6 @@ func entries() []Entry {
 	return slices.Concat(resourceEntries(), runEntries(), acceptanceEntries())
 }
 
-// Countable returns every kind of finding of a device with each severity that it can
-// have, in the order of Kinds, the worst first.
-func Countable() []Finding {
-	var all []Finding
-	entries := entries()
-	for _, kind := range AcceptableKinds() {
-		for _, severity := range Severities() {
-			if slices.ContainsFunc(entries, func(e Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
-				all = append(all, Finding{Kind: kind, Severity: severity})
-			}
-		}
-	}
-	return all
-}
-
 // resourceEntries are the kinds of finding about resources.
 func resourceEntries() []Entry {
 	const (

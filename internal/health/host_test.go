@@ -336,23 +336,3 @@ func TestTroubles(t *testing.T) {
 		t.Errorf("what is to be done is %s", action)
 	}
 }
-
-// TestCountable makes sure that what can be counted is what can be found.
-func TestCountable(t *testing.T) {
-	got := make(map[[2]string]int)
-	for _, f := range health.Countable() {
-		got[[2]string{string(f.Kind), string(f.Severity)}]++
-	}
-	want := make(map[[2]string]int)
-	for _, e := range health.Catalogue() {
-		for _, severity := range e.Severities {
-			if e.Kind == health.FindingAcceptanceUnused {
-				continue // which is no finding of a device
-			}
-			want[[2]string{string(e.Kind), string(severity)}] = 1
-		}
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}

@@ -34,10 +34,10 @@ const (
 	findingGone = 10 * time.Minute
 	// mostAway is how long nothing may have been judged for what was there before to go on.
 	mostAway = 7 * 24 * time.Hour
-	// maxPastDevices is the most devices whose ports are remembered, and maxPastPorts the
+	// MaxPastDevices is the most devices whose ports are remembered, and MaxPastPorts the
 	// most ports of each, whatever names and numbers come and go.
-	maxPastDevices = 4096
-	maxPastPorts   = 256
+	MaxPastDevices = 4096
+	MaxPastPorts   = 256
 	// MaxPastFindings is the most findings that are remembered.
 	MaxPastFindings = 4096
 )
@@ -150,11 +150,11 @@ func (p *Past) take(d *state.DeviceState) {
 	before := p.Ports[d.Name]
 	after := before
 	for _, port := range d.Last.Info.Ports {
-		if isActive(port) && !slices.Contains(after, port.Number) && len(after) < maxPastPorts {
+		if isActive(port) && !slices.Contains(after, port.Number) && len(after) < MaxPastPorts {
 			after = append(slices.Clip(after), port.Number)
 		}
 	}
-	if len(after) == len(before) || before == nil && len(p.Ports) >= maxPastDevices {
+	if len(after) == len(before) || before == nil && len(p.Ports) >= MaxPastDevices {
 		return
 	}
 	slices.Sort(after)

@@ -276,12 +276,7 @@ func beneath(f *api.Finding) string {
 	if len(f.Consequences) == 0 {
 		return ""
 	}
-	var others []string
-	for i := range f.Consequences {
-		c := &f.Consequences[i]
-		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
-	}
-	return " Of the same root: " + text.Join(others, ", ", maxNames) + "."
+	return " Of the same root: " + f.Beneath(maxNames) + "."
 }
 
 // overview writes a line about each device.

@@ -216,19 +216,10 @@ func (v *pageView) addTroubles() {
 			if i == 0 {
 				t.Meaning, t.Action = f.Meaning, f.Action
 			}
-			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: beneath(f), clock: v.clock})
+			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: f.Beneath(maxPlaces), clock: v.clock})
 		}
 		v.Troubles = append(v.Troubles, t)
 	}
-}
-
-// beneath names what else was found of the same root.
-func beneath(f api.Finding) string {
-	var others []string
-	for _, c := range f.Consequences {
-		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
-	}
-	return text.Join(others, ", ", maxPlaces)
 }
 
 // viewOfDevice returns the view of a device.
