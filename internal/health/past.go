@@ -34,10 +34,11 @@ const (
 	findingGone = 10 * time.Minute
 	// mostAway is how long nothing may have been judged for what was there before to go on.
 	mostAway = 7 * 24 * time.Hour
-	// MaxPastDevices is the most devices whose ports are remembered, and MaxPastPorts the
-	// most ports of each, whatever names and numbers come and go.
+	// MaxPastDevices is the most devices whose ports are remembered, whatever names come
+	// and go.
 	MaxPastDevices = 4096
-	MaxPastPorts   = 256
+	// MaxPastPorts is the most ports of each that are.
+	MaxPastPorts = 256
 	// MaxPastFindings is the most findings that are remembered.
 	MaxPastFindings = 4096
 )
