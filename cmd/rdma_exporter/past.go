@@ -183,6 +183,24 @@ func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Pa
 	return past
 }
 
+// judgeEvery is how often the host is judged if nobody asks: since when a finding is there
+// counts from when it was judged first.
+const judgeEvery = 10 * time.Second
+
+// judgeRegularly has the host judged now and then, until ctx is done.
+func judgeRegularly(ctx context.Context, every time.Duration, judge func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			judge()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // keeper keeps what is remembered in a folder, in a goroutine of its own: no scrape and no
 // run waits for the file system.
 type keeper struct {

@@ -280,3 +280,23 @@ func FuzzPast(f *testing.F) {
 		}
 	})
 }
+
+// The host is judged though nobody asks, and no more once all is over.
+func TestJudgeRegularly(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	judged, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		judgeRegularly(ctx, time.Millisecond, func() {
+			select {
+			case judged <- struct{}{}:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	<-judged
+	<-judged
+	cancel()
+	<-ended
+}

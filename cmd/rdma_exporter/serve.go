@@ -97,6 +97,8 @@ type exporter struct {
 	// listeners are nil if the toolkit listens.
 	listeners []net.Listener
 	reloader  *reloader
+	// judge judges the host as it is now, if that is not done yet.
+	judge func()
 	// keeper is nil if nothing is kept over a restart.
 	keeper *keeper
 }
@@ -128,7 +130,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	judge := health.New(judgement, past)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
 	reload.children, reload.judge, reload.judgement = children, judge, judgement
-	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped}
+	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped, judge: func() { judged() }}
 	if o.stateDir != "" {
 		e.keeper = &keeper{dir: o.stateDir, every: keepEvery, logger: logger, past: func() health.Past {
 			judged() // Nobody else may have asked.
@@ -228,6 +230,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		supervisorErr = e.supervisor.Run(ctx)
 	})
 	wg.Go(func() { keepSmall(ctx) })
+	wg.Go(func() { judgeRegularly(ctx, judgeEvery, e.judge) })
 	// The end waits for neither of these two: a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	kept := make(chan struct{})

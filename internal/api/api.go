@@ -150,7 +150,7 @@ type Device struct {
 	// How it is, in a word.
 	Health health.Health `json:"health"`
 	// How it is, in a sentence or two: what its worst finding found, without what is said
-	// beyond the first sentence if that is long, or that there is nothing to be done, and
+	// beyond the first sentence if that is long, or that no action is needed, and
 	// then what is accepted, what could not be probed and which runs are old.
 	Headline string `json:"headline"`
 	// What somebody should know of, the worst first, and what is accepted last.
@@ -190,7 +190,7 @@ type Device struct {
 	// How the device keeps the contracts of the manual; absent before they were judged.
 	Contracts *Contracts `json:"contracts,omitempty"`
 	// What is known of its driver: promises of the manual that it breaks, whether they
-	// were seen broken or kept. There is nothing to be done about them.
+	// were seen broken or kept. No action needed about them.
 	Known []Known `json:"known,omitempty"`
 	// The objects on the device, of whichever process; absent before the first resource
 	// audit.

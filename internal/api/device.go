@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -59,6 +60,35 @@ func deviceOf(judged *health.Device, o *Options) Device {
 
 // NothingToDo is the headline of a device of which there is nothing else to say.
 const NothingToDo = health.NothingToDo
+
+// Notified returns how long an event takes, in seconds, by the way that is nearest to what
+// programs do; false if that was not measured.
+func (d *Device) Notified() (seconds float64, measured bool) {
+	for _, path := range state.LatencyPaths() {
+		for _, l := range d.Latencies {
+			if l.Path == path && l.Mode == state.ModeAny && l.Samples > 0 {
+				return l.P50, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Facts returns what can be said in short of a device that is well, a few words each;
+// nothing if nothing is known.
+func (d *Device) Facts() []string {
+	var facts []string
+	if c := d.Contracts; c != nil && c.Holds > 0 {
+		facts = append(facts, text.Plural(c.Holds, "contract")+" kept")
+		if c.KnownViolated > 0 {
+			facts = append(facts, fmt.Sprintf("%d broken as known", c.KnownViolated))
+		}
+	}
+	if seconds, measured := d.Notified(); measured {
+		facts = append(facts, "notified in "+text.Seconds(seconds))
+	}
+	return facts
+}
 
 // findingsOf returns findings, in their order.
 func findingsOf(all []health.Finding) []Finding {

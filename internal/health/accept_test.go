@@ -120,7 +120,7 @@ func TestAccepted(t *testing.T) {
 	if all := []string{
 		"mlx5_10 critical: Broken.", "- contract_violated",
 		"mlx5_1 warning: Port 1 is down.", "- port_down", "- contract_violated accepted",
-		"mlx5_0 ok: There is nothing to be done. Accepted: 1 finding.", "- contract_violated accepted",
+		"mlx5_0 ok: No action needed. Accepted: 1 finding.", "- contract_violated accepted",
 	}; !reflect.DeepEqual(got, all) {
 		t.Errorf("got %q", got)
 	}

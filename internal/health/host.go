@@ -264,7 +264,7 @@ type Health string
 
 // The healths.
 const (
-	// OK: there is nothing to be done. Findings of severity info do not count.
+	// OK: no action is needed. Findings of severity info do not count.
 	OK Health = "ok"
 	// Unknown: it has not been probed yet, or not lately, or is gone.
 	Unknown Health = "unknown"

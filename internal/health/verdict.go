@@ -12,7 +12,7 @@ import (
 )
 
 // NothingToDo is the headline of a device of which there is nothing else to say.
-const NothingToDo = "There is nothing to be done."
+const NothingToDo = "No action needed."
 
 // verdict sums up how a device is, in a word and in a sentence.
 type verdict struct {
@@ -21,7 +21,7 @@ type verdict struct {
 }
 
 // At returns how the device is at a moment, in a word, and in a sentence or two: what
-// its worst finding found, or that there is nothing to be done, and then what is
+// its worst finding found, or that no action is needed, and then what is
 // accepted, what could not be probed and which runs are old. The sentences may have words from outside.
 func (d *Device) At(now time.Time) (health Health, headline string) {
 	switch {

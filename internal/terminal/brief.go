@@ -81,15 +81,7 @@ func inBrief(d *api.Device) string {
 	if len(d.Ports) > 0 {
 		facts = append(facts, text.Either(len(d.Ports), "port ", "ports ")+portStates(d))
 	}
-	if c := d.Contracts; c != nil && c.Holds > 0 {
-		facts = append(facts, fmt.Sprintf("%s kept", text.Plural(c.Holds, "contract")))
-		if c.KnownViolated > 0 {
-			facts = append(facts, fmt.Sprintf("%d broken as known", c.KnownViolated))
-		}
-	}
-	if n := notified(d); n != "" {
-		facts = append(facts, "notified in "+n)
-	}
+	facts = append(facts, d.Facts()...)
 	if rest := strings.TrimSpace(strings.TrimPrefix(d.Headline, api.NothingToDo)); rest != "" {
 		facts = append(facts, rest)
 	}

@@ -267,7 +267,7 @@ func knownViolated(c *api.Contracts) string {
 	return fmt.Sprintf(", %d violated as known of the driver", c.KnownViolated)
 }
 
-// known writes what is known of the driver, in short: there is nothing to be done about
+// known writes what is known of the driver, in short: no action is needed about
 // it, but for programs that rely on the opposite.
 func (p *page) known(d *api.Device) {
 	label := "Known"

@@ -86,7 +86,7 @@ func findingOf(f *api.Finding) health.Finding {
 // healthy returns a device of which there is all to tell and nothing to complain.
 func healthy(name string) api.Device {
 	return api.Device{
-		Name: name, Present: true, Health: api.HealthOK, Headline: "There is nothing to be done.", Findings: []api.Finding{},
+		Name: name, Present: true, Health: api.HealthOK, Headline: "No action needed.", Findings: []api.Finding{},
 		Identity: &api.Identity{
 			Transport: "InfiniBand", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, NodeGUID: "0c42:a103:00de:ad01", CompletionVectors: 8,
 		},

@@ -289,9 +289,13 @@ func (p *page) overview(s *api.Status) {
 		if !d.Present {
 			health += ", gone"
 		}
+		notified := ""
+		if seconds, measured := d.Notified(); measured {
+			notified = duration(seconds)
+		}
 		t.add(
 			p.cell(strong, d.Name), p.cell(healthStyle(d.Health), health), p.cell(plain, portStates(d)),
-			p.runCell(d.Run), p.contractsCell(d.Contracts), p.cell(plain, notified(d)), p.cell(plain, fullest(d)),
+			p.runCell(d.Run), p.contractsCell(d.Contracts), p.cell(plain, notified), p.cell(plain, fullest(d)),
 		)
 	}
 	p.table(t)
@@ -422,19 +426,6 @@ func (p *page) contractsCell(c *api.Contracts) []span {
 	default:
 		return p.cell(plain, fmt.Sprintf("%d hold", c.Holds))
 	}
-}
-
-// notified returns how long an event takes, by the way that is nearest to what
-// programs do.
-func notified(d *api.Device) string {
-	for _, path := range state.LatencyPaths() {
-		for _, l := range d.Latencies {
-			if l.Path == path && l.Mode == state.ModeAny && l.Samples > 0 {
-				return duration(l.P50)
-			}
-		}
-	}
-	return ""
 }
 
 // fullest returns the type of object that is nearest to its limit.

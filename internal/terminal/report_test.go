@@ -42,7 +42,7 @@ func cases() map[string]*api.Status {
 	for i := range accepted.Findings {
 		accepted.Findings[i].Accepted = &api.Acceptance{Reason: "fixed in firmware 29, due in April", Until: began().AddDate(0, 2, 0)}
 	}
-	accepted.Health, accepted.Headline = api.HealthOK, "There is nothing to be done. Accepted: 1 finding."
+	accepted.Health, accepted.Headline = api.HealthOK, "No action needed. Accepted: 1 finding."
 	accepting := of(healthy("mlx5_1"), accepted)
 	accepting.FindingCounts = []api.SeverityCount{{Severity: api.SeverityCritical, Accepted: len(accepted.Findings)}}
 	accepting.Troubles = nil

@@ -51,13 +51,23 @@ type trouble struct {
 	MorePlaces int
 }
 
-// place is where trouble is.
+// place is where trouble is: on one device, or on several of which the same is said.
 type place struct {
 	clock
-	Device, Anchor, Subject, Message string
-	Since                            time.Time
+	Devices          []named
+	Subject, Message string
+	// Since is the earliest of them.
+	Since time.Time
 	// Beneath says what else was found of the same root; empty for nothing.
 	Beneath string
+}
+
+// named is a device, and the id of its part of the page.
+type named struct{ Device, Anchor string }
+
+// same tells whether two places differ in their devices alone.
+func (p *place) same(other *place) bool {
+	return p.Subject == other.Subject && p.Message == other.Message && p.Beneath == other.Beneath
 }
 
 // deviceView is what the page shows of a device.
@@ -155,7 +165,7 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 	case s.Problem != nil && troubled == 0:
 		return s.Problem.Message
 	case s.Health == api.HealthOK:
-		return "All is well. There is nothing to be done"
+		return "All is well. No action needed"
 	case s.Health == api.HealthUnknown:
 		return fmt.Sprintf("%d of %s not probed yet, or not lately", unknown, devices)
 	case len(s.Devices) == 1:
@@ -216,7 +226,16 @@ func (v *pageView) addTroubles() {
 			if i == 0 {
 				t.Meaning, t.Action = f.Meaning, f.Action
 			}
-			t.Places = append(t.Places, place{Device: d.Name, Anchor: d.Anchor, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: f.Beneath(maxPlaces), clock: v.clock})
+			on := place{Devices: []named{{d.Name, d.Anchor}}, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: f.Beneath(maxPlaces), clock: v.clock}
+			if n := slices.IndexFunc(t.Places, func(p place) bool { return p.same(&on) }); n >= 0 {
+				with := &t.Places[n]
+				with.Devices = append(with.Devices, on.Devices...)
+				if on.Since.Before(with.Since) {
+					with.Since = on.Since
+				}
+				continue
+			}
+			t.Places = append(t.Places, on)
 		}
 		v.Troubles = append(v.Troubles, t)
 	}
@@ -280,6 +299,14 @@ func typeOf(t api.Type, findings []api.Finding) typeView {
 // Quiet tells that there is nothing to be said of the device beyond its health.
 func (v deviceView) Quiet() bool {
 	return v.Health == api.HealthOK && v.Headline == api.NothingToDo
+}
+
+// Brief is the headline, and of a quiet device what is known of it instead.
+func (v deviceView) Brief() string {
+	if facts := v.Facts(); v.Quiet() && len(facts) > 0 {
+		return strings.Join(facts, ", ")
+	}
+	return brief(v.Headline)
 }
 
 // Kept says at a glance whether the device keeps the contracts, of which it has

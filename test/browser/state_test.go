@@ -49,7 +49,7 @@ func made(h *health.Host) func(*testing.T) (string, func() []string) {
 	}
 }
 
-const calm = "There is nothing to be done"
+const calm = "No action needed"
 
 // states returns the states that the page is looked at in.
 func states() []scene {
