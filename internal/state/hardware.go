@@ -123,6 +123,9 @@ type GID struct {
 	Netdev string `json:"netdev,omitempty"`
 }
 
+// GIDTypes returns every type that an address can have.
+func GIDTypes() []string { return []string{"ib", "roce_v1", "roce_v2"} }
+
 // CounterGroup says where a counter was read.
 type CounterGroup string
 
@@ -136,6 +139,11 @@ const (
 	// GroupEthtool: statistics of the port's network device that ethtool names.
 	GroupEthtool CounterGroup = "ethtool"
 )
+
+// CounterGroups returns every group.
+func CounterGroups() []CounterGroup {
+	return []CounterGroup{GroupPort, GroupHardware, GroupEthtool}
+}
 
 // Counter is one counter as the driver has it.
 type Counter struct {
@@ -184,6 +192,9 @@ type HardwareState struct {
 	Reading string `json:"reading,omitempty"`
 	// Next is when the device is read again, after a failure.
 	Next time.Time `json:"next,omitzero"`
+	// Stuck tells of a child that was killed while it read this device, and has not ended;
+	// nil if there is none. The device is not read until it has.
+	Stuck *Stuck `json:"stuck,omitempty"`
 	// Drops are the counters that were lower than the time before, or stay saturated.
 	Drops []CounterDrop `json:"drops,omitempty"`
 	// Links are how the states of its ports went, in the order of their numbers.

@@ -6,11 +6,11 @@ import (
 )
 
 // Run is one run of the probes, of the contract run, or of the inventory,
-// on one device.
+// on one device; or of a reading of the hardware, on all devices of the host.
 type Run struct {
 	// Kind tells what was run.
 	Kind Kind `json:"kind,omitempty"`
-	// Device is the name of the device, as in /sys/class/infiniband.
+	// Device is the name of the device, as in /sys/class/infiniband; empty for all.
 	Device string `json:"device"`
 	// Started is when the child process was started.
 	Started time.Time `json:"started"`
@@ -64,6 +64,9 @@ type Run struct {
 	// Facts are what a run of the probes found out that need not be asked again; nil if
 	// that was nothing.
 	Facts *Facts `json:"facts,omitempty"`
+	// Hardware is what was read of the hardware of each device, in the order in which the
+	// readings ended. A run that is of one device has only that one's.
+	Hardware []Hardware `json:"hardware,omitempty"`
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the most memory that the child had resident, in bytes, by its own
@@ -83,17 +86,20 @@ const (
 	KindContract Kind = "contract"
 	// KindInventory: the inventory.
 	KindInventory Kind = "inventory"
+	// KindHardware: the reading of what the kernel tells of adapters without opening them.
+	// It is one run for all devices.
+	KindHardware Kind = "hardware"
 )
 
-// Kinds returns every kind.
+// Kinds returns every kind of which each device has runs of its own.
 func Kinds() []Kind { return []Kind{KindProbe, KindContract, KindInventory} }
 
 // Kept returns a copy without what only the sinks count, the calls and the
-// samples, of which there are thousands, and without the inventory. In place of
-// the samples it has their distribution.
+// samples, of which there are thousands, and without the inventory and the hardware. In
+// place of the samples it has their distribution.
 func (r *Run) Kept() *Run {
 	kept := *r
-	kept.Calls, kept.Inventory = nil, nil
+	kept.Calls, kept.Inventory, kept.Hardware = nil, nil, nil
 	kept.Probes = slices.Clone(r.Probes)
 	for i := range kept.Probes {
 		p := &kept.Probes[i]

@@ -14,6 +14,9 @@ type Snapshot struct {
 	// DiscoveryError says why the devices could not be listed; empty if they
 	// could.
 	DiscoveryError string `json:"discovery_error,omitempty"`
+	// Hardware is the last finished reading of the hardware of all devices; nil before the
+	// first. It keeps what Run.Kept does.
+	Hardware *Run `json:"hardware,omitempty"`
 }
 
 // Simulated tells that the devices exist only to try the exporter.
@@ -45,8 +48,10 @@ type DeviceState struct {
 	// Resources are the objects on the device, of whichever process, by the
 	// kernel's account; nil before the first inventory.
 	Resources *Resources `json:"resources,omitempty"`
+	// Hardware is what the kernel tells of the adapter; nil before it was first read.
+	Hardware *HardwareState `json:"hardware,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
-	// none. Children of the inventory are not meant.
+	// none. Children of the inventory and of the hardware are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// OutOfTime is what was not done or not finished because the time of all of it was
 	// up; nil for nothing.

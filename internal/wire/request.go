@@ -29,6 +29,24 @@ type Request struct {
 	// that is not known.
 	Look    []state.Context `json:"look,omitempty"`
 	MaxFill int64           `json:"max_fill,omitempty"`
+	// Hardware is what a reading of the hardware reads; nil for nothing.
+	Hardware *HardwareRequest `json:"hardware,omitempty"`
+}
+
+// HardwareRequest is what a child reads of the hardware.
+type HardwareRequest struct {
+	// Devices are those that it reads.
+	Devices []string `json:"devices"`
+	// Skip are the counters that it leaves alone, because the kernel refused them.
+	Skip []SkipCounters `json:"skip,omitempty"`
+}
+
+// SkipCounters are the counters of a group and port, 0 for the device as a whole, that are
+// not read.
+type SkipCounters struct {
+	Device string             `json:"device"`
+	Port   int                `json:"port"`
+	Group  state.CounterGroup `json:"group"`
 }
 
 // Input is all that a child is told. It reads no file, so that one that was changed
@@ -64,6 +82,9 @@ func ReadInput[S any](r io.Reader, settings S) (Input[S], error) {
 func (r *Request) validate() error {
 	if r.Turn != nil && *r.Turn < 0 || r.MaxFill < 0 || len(r.Judged) > maxContracts {
 		return fmt.Errorf("a request with turn %v, %d completions to fill and %d judged contracts makes no sense", r.Turn, r.MaxFill, len(r.Judged))
+	}
+	if h := r.Hardware; h != nil && (len(h.Devices) > MaxDevices || len(h.Skip) > MaxDevices*maxPorts) {
+		return fmt.Errorf("%w: a request to read the hardware of %d devices, without %d groups of counters", ErrTooLarge, len(h.Devices), len(h.Skip))
 	}
 	if r.Facts != nil {
 		return validateFacts(r.Facts)

@@ -33,6 +33,7 @@ type line struct {
 	Context     *state.Context     `json:"context,omitempty"`
 	Light       *state.Light       `json:"light,omitempty"`
 	Inventory   *state.Inventory   `json:"inventory,omitempty"`
+	Hardware    *state.Hardware    `json:"hardware,omitempty"`
 	Turn        *state.Turn        `json:"turn,omitempty"`
 	Facts       *state.Facts       `json:"facts,omitempty"`
 	End         *End               `json:"end,omitempty"`
@@ -110,6 +111,15 @@ func (w *Writer) Light(l state.Light) error { return w.write("light", &l) }
 // of the first.
 func (w *Writer) Inventory(i state.Inventory) error { return w.write("inventory", &i) }
 
+// Hardware says what was read of the hardware of a device. What no reader would take is
+// a failure of that device alone, and says so.
+func (w *Writer) Hardware(h state.Hardware) error {
+	if err := validateHardware(&h); err != nil {
+		h = state.Hardware{Device: h.Device, Failure: clip(err.Error())}
+	}
+	return w.write("hardware", &h)
+}
+
 // Turn says what the run does beyond what every run does.
 func (w *Writer) Turn(t state.Turn) error { return w.write("turn", &t) }
 
@@ -161,6 +171,8 @@ func (w *Writer) send(b []byte) error {
 const (
 	// MaxReport is the most bytes of a report.
 	MaxReport = 16 << 20
+	// MaxDevices is the most devices whose hardware one child reads.
+	MaxDevices = 1024
 	// MaxLine is the most bytes of one line. An inventory of a host with hundreds of
 	// owners of long names is the longest.
 	MaxLine = 4 << 20
@@ -202,7 +214,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Context, Light, Inventory, Turn, Facts, Verb (the verb in flight), and
+// Presumed, Undestroyed, Context, Light, Inventory, Hardware, Turn, Facts, Verb (the verb in flight), and
 // MaxRSS, Error, FailedVerb and Errno from the end line. It returns nil for a whole
 // report. Otherwise the error says what is wrong with it, and run holds what was
 // read until there. The error matches ErrTruncated or ErrTooLarge, or is a
@@ -419,6 +431,18 @@ func foldJSON(b []byte, run *state.Run) (end bool, err error) {
 		}
 		clipInventory(l.Inventory)
 		run.Inventory = l.Inventory
+	case l.Hardware != nil:
+		if err := validateHardware(l.Hardware); err != nil {
+			return false, err
+		}
+		if len(run.Hardware) >= MaxDevices {
+			return false, fmt.Errorf("%w: the hardware of more than %d devices", ErrTooLarge, MaxDevices)
+		}
+		if slices.ContainsFunc(run.Hardware, func(h state.Hardware) bool { return h.Device == l.Hardware.Device }) {
+			return false, fmt.Errorf("the hardware of %.64q is there twice", l.Hardware.Device)
+		}
+		cleanHardware(l.Hardware)
+		run.Hardware = append(run.Hardware, *l.Hardware)
 	case l.Turn != nil:
 		if err := validateTurn(l.Turn); err != nil {
 			return false, err
@@ -449,7 +473,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.Context != nil, l.Light != nil, l.Inventory != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
+		l.Undestroyed != nil, l.Context != nil, l.Light != nil, l.Inventory != nil, l.Hardware != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
 	} {
 		if set {
 			n++
@@ -460,13 +484,14 @@ func (l *line) keys() int {
 
 func excerpt(b []byte) string { return fmt.Sprintf("%.80q", b) }
 
-// clip cuts a text down to what a reader keeps of it, at the border of a
-// character.
-func clip(s string) string {
-	if len(s) <= maxText {
+// clip cuts a text down to what a reader keeps of it.
+func clip(s string) string { return clipTo(s, maxText) }
+
+// clipTo cuts a text down to n bytes at most, at the border of a character.
+func clipTo(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	n := maxText
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
