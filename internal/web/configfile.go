@@ -115,6 +115,9 @@ func (f *ConfigFile) update() (changed bool, err error) {
 	if err := weaker(f.config, config); err != nil {
 		return false, err
 	}
+	if config.TLSConfig.IsEnabled() && !f.config.TLSConfig.IsEnabled() {
+		return false, errors.New("it has a tls_server_config, and the exporter was started without: restart the exporter, which serves in the clear until then")
+	}
 	// Whoever opens the copy meanwhile has the old one or the new.
 	if err := unix.Dup3(int(copied.Fd()), int(f.copied.Fd()), unix.O_CLOEXEC); err != nil {
 		return false, fmt.Errorf("replace the copy in memory: %w", err)

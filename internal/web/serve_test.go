@@ -299,6 +299,30 @@ func TestServeTLSAndPassword(t *testing.T) {
 	}
 }
 
+// A server without TLS goes on without, and does not take a file that has it for in force.
+func TestServeTLSIsAdded(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir)
+	file := filepath.Join(dir, "web.yml")
+	write(t, file, "http_server_config: {http2: true}\n")
+	var of *web.ConfigFile
+	s := startAs(t, func(ctx context.Context, h http.Handler, l []net.Listener, flags *toolkit.FlagConfig, c *web.ConfigFile, logger *slog.Logger) error {
+		of = c
+		return web.Serve(ctx, h, l, flags, c, logger)
+	}, handler(t, config(devices())), file)
+	for _, want := range []bool{true, false} {
+		if got, _, err := fetch(t, http.DefaultClient, "http://"+s.address+"/-/healthy", ""); err != nil || got != http.StatusOK || of.InForce() != want {
+			t.Errorf("status %d, %v, in force %t, want %t", got, err, of.InForce(), want)
+		}
+		write(t, file, "tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
+	}
+	http.DefaultClient.CloseIdleConnections()
+	s.stop()
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // certificate writes a certificate for the address of start, with its key, to both.pem in dir, and returns
 // a pool that trusts it.
 func certificate(t *testing.T, dir string) *x509.CertPool {
