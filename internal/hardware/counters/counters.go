@@ -22,7 +22,7 @@ type Scope string
 const (
 	// ScopePort: the labels are device and port.
 	ScopePort Scope = "port"
-	// ScopeDevice: the label is device.
+	// ScopeDevice: the label is device. No metric is of this yet.
 	ScopeDevice Scope = "device"
 )
 
@@ -60,7 +60,7 @@ type Row struct {
 	// Saturates tells that it stays at all ones until somebody resets it. Others begin
 	// anew at 0.
 	Saturates bool
-	// Level tells that it is no counter, but goes up and down.
+	// Level tells that it is no counter, but goes up and down, or is the most so far.
 	Level bool
 	// Meaning is what it counts, Source where that was read, and Raw why it feeds no
 	// metric, all sentences.
@@ -106,27 +106,30 @@ func TableOf(driver string) string {
 	return ""
 }
 
-// Of returns the metrics that the counters of a port feed, in the order of [Metrics].
+// Of returns the metrics that the counters of a port feed, in the order of [Metrics]. It is
+// not for those of a device: they may have the names of the ports', and be their sum.
 // Those that are saturated are left out, and with them the metric: the same one is never
 // fed by another counter in their stead, which has counted something else.
 func Of(table string, counters []state.Counter) []Value {
+	feeds := make(map[string][]*Row)
 	rows := rowsOf(table)
+	for i := range rows {
+		r := &rows[i]
+		feeds[r.Metric] = append(feeds[r.Metric], r)
+	}
 	var values []Value
 	for _, m := range Metrics() {
-		first := slices.IndexFunc(rows, func(r Row) bool { return r.Metric == m.Name })
-		if first < 0 {
-			continue
-		}
-		feeds := slices.DeleteFunc(slices.Clone(rows[first:]), func(r Row) bool { return r.Metric != m.Name })
+		feeds := feeds[m.Name]
 		switch {
+		case len(feeds) == 0:
 		case m.Priority:
 			values = append(values, priorities(feeds[0], counters)...)
 		case feeds[0].Sum:
 			values = appendSum(values, feeds, counters)
 		default:
 			for _, r := range feeds {
-				if c, ok := find(r, r.Name, counters); ok {
-					values = appendSum(values, []Row{r}, []state.Counter{c})
+				if _, ok := find(r.Group, r.Name, counters); ok {
+					values = appendSum(values, []*Row{r}, counters)
 					break
 				}
 			}
@@ -136,10 +139,10 @@ func Of(table string, counters []state.Counter) []Value {
 }
 
 // appendSum appends the sum of all rows, if each is there and tells a number.
-func appendSum(values []Value, rows []Row, counters []state.Counter) []Value {
+func appendSum(values []Value, rows []*Row, counters []state.Counter) []Value {
 	v := Value{Metric: rows[0].Metric}
 	for i, r := range rows {
-		c, ok := find(r, r.Name, counters)
+		c, ok := find(r.Group, r.Name, counters)
 		high, low := bits.Mul64(c.Value, r.Factor)
 		sum, carry := bits.Add64(v.Value, low, 0)
 		if !ok || r.full(c.Value) || high != 0 || carry != 0 {
@@ -155,28 +158,29 @@ func appendSum(values []Value, rows []Row, counters []state.Counter) []Value {
 }
 
 // priorities returns the values of a metric that has one for each priority.
-func priorities(r Row, counters []state.Counter) []Value {
+func priorities(r *Row, counters []state.Counter) []Value {
 	var values []Value
 	for priority := '0'; priority <= '7'; priority++ {
 		name := strings.TrimSuffix(r.Name, "N") + string(priority)
-		if c, ok := find(r, name, counters); ok && !r.full(c.Value) {
+		if c, ok := find(r.Group, name, counters); ok && !r.full(c.Value) {
 			values = append(values, Value{r.Metric, c.Value, c.Name, string(priority)})
 		}
 	}
 	return values
 }
 
-// find returns the counter of a row, under the name given.
-func find(r Row, name string, counters []state.Counter) (state.Counter, bool) {
-	i := slices.IndexFunc(counters, func(c state.Counter) bool { return c.Group == r.Group && c.Name == name })
-	if i < 0 {
-		return state.Counter{}, false
+// find returns the counter of a name.
+func find(group state.CounterGroup, name string, counters []state.Counter) (state.Counter, bool) {
+	for i := range counters {
+		if c := &counters[i]; c.Group == group && c.Name == name {
+			return *c, true
+		}
 	}
-	return counters[i], true
+	return state.Counter{}, false
 }
 
 // full tells whether a value is all ones, and no number for that.
-func (r Row) full(value uint64) bool {
+func (r *Row) full(value uint64) bool {
 	switch {
 	case r.Level:
 		return false
@@ -198,30 +202,30 @@ func Saturated(table string, c state.Counter) bool {
 	if c.Value&(c.Value+1) != 0 || c.Value < ones(4) {
 		return false // The most are, and need no table.
 	}
-	r, _ := rowOf(table, c.Group, c.Name)
-	return r.full(c.Value)
+	return rowOf(table, c.Group, c.Name).full(c.Value)
 }
 
 // Width returns how many bits a counter has, 64 where it is not known.
 func Width(table string, group state.CounterGroup, name string) int {
-	r, _ := rowOf(table, group, name)
-	return r.Width
+	return rowOf(table, group, name).Width
 }
 
-// Level tells whether what a driver has among its counters goes up and down.
+// Level tells whether what a driver has among its counters is none: it goes up and down,
+// or is the most so far.
 func Level(table string, group state.CounterGroup, name string) bool {
-	r, _ := rowOf(table, group, name)
-	return r.Level
+	return rowOf(table, group, name).Level
 }
 
 // rowOf returns the row of a counter. Of one that is not known it has only a width.
-func rowOf(table string, group state.CounterGroup, name string) (Row, bool) {
-	for _, r := range rowsOf(table) {
-		if r.Group == group && (r.Name == name || r.Group == state.GroupEthtool && matches(r.Name, name)) {
-			return r, true
+func rowOf(table string, group state.CounterGroup, name string) *Row {
+	for _, rows := range [][]Row{ownRows(table), common().Rows} {
+		for i := range rows {
+			if r := &rows[i]; r.Group == group && (r.Name == name || r.Group == state.GroupEthtool && matches(r.Name, name)) {
+				return r
+			}
 		}
 	}
-	return Row{Width: 64}, false
+	return &Row{Width: 64}
 }
 
 // matches tells whether a name with an N at its end stands for another.
@@ -231,25 +235,28 @@ func matches(pattern, name string) bool {
 }
 
 // rowsOf returns what is known of the counters of a device with a table: its own rows,
-// then those for every device that they leave as they are. Where the driver's own rows
-// feed a metric, no other does.
+// then those for every device. Where the driver's own rows feed a metric, or say
+// something else of the same counter, the others feed none.
 func rowsOf(table string) []Row {
-	var rows []Row
+	own, rows := ownRows(table), common().Rows
+	for i := range rows {
+		r := &rows[i]
+		for j := range own {
+			if o := &own[j]; o.Metric == r.Metric || o.Group == r.Group && o.Name == r.Name {
+				r.Metric = ""
+				break
+			}
+		}
+	}
+	return append(own, rows...)
+}
+
+// ownRows returns the rows of a driver, none if it has no table.
+func ownRows(table string) []Row {
 	for _, d := range drivers() {
 		if d.name == table {
-			rows = d.table().Rows
+			return d.table().Rows
 		}
 	}
-	own := len(rows)
-	for _, r := range common().Rows {
-		mine := rows[:own]
-		if slices.ContainsFunc(mine, func(o Row) bool { return o.Group == r.Group && o.Name == r.Name }) {
-			continue
-		}
-		if r.Metric != "" && slices.ContainsFunc(mine, func(o Row) bool { return o.Metric == r.Metric }) {
-			r.Metric, r.Raw = "", "The driver's own counter is told instead."
-		}
-		rows = append(rows, r)
-	}
-	return rows
+	return nil
 }

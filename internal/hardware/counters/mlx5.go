@@ -52,7 +52,7 @@ func mlx5() Table {
 			read("Linux: ext_ppcnt_cnts in drivers/infiniband/hw/mlx5/counters.c"+meaning,
 				raw("rx_icrc_encapsulated", 64, "RoCE packets received with a wrong ICRC.", rawKind),
 			),
-			read("Linux 6.15: basic_op_cnts, rdmarx_cnp_op_cnts, rdmatx_cnp_op_cnts and packets_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
+			read("Linux, later than 6.12: basic_op_cnts, rdmarx_cnp_op_cnts, rdmatx_cnp_op_cnts and packets_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
 				raw("cc_rx_ce_pkts", 64, "Packets received that were marked for congestion.", rawOptional),
 				raw("cc_rx_cnp_pkts", 64, "CNPs received.", rawOptional),
 				raw("cc_tx_cnp_pkts", 64, "CNPs sent.", rawOptional),

@@ -13,15 +13,13 @@ const (
 	// rawPart: it is counted in another row.
 	rawPart = "It is a part of what another counter counts."
 	// rawLevel: it is no counter.
-	rawLevel = "It goes up and down."
+	rawLevel = "It is a level, or the most so far."
 	// rawDevice: the metrics are of ports.
 	rawDevice = "It is counted for the device, and the metrics are of ports."
 	// rawUnclear: the source has a name and no more.
 	rawUnclear = "What it counts is told nowhere."
 	// rawOptional: the metrics are to be there from the start.
 	rawOptional = "It counts only while somebody has switched it on."
-	// rawNever: a zero that means nothing would be shown.
-	rawNever = "The driver never sets it: it is always 0."
 )
 
 // Tables returns all rows: first those for every device, then those of each driver.
@@ -43,7 +41,18 @@ type driver struct {
 func drivers() []driver {
 	return []driver{
 		{"bnxt_re", bnxt},
+		{"cxgb4", cxgb4},
+		{"efa", efa},
+		{"erdma", erdma},
+		{"hfi1", hfi1},
+		{"hns", hns},
+		{"ionic", ionic},
+		{"irdma", irdma},
+		{"mana", mana},
+		{"mlx4", mlx4},
 		{"mlx5", mlx5},
+		{"ocrdma", ocrdma},
+		{"qib", qib},
 		{"rxe", rxe},
 	}
 }
@@ -62,8 +71,8 @@ func hw(name, metric string, width int, meaning string) Row {
 }
 
 // term returns one of the counters of hw_counters whose sum is what a metric counts.
-func term(name, metric string, width int, meaning string) Row {
-	r := hw(name, metric, width, meaning)
+func term(name, metric, meaning string) Row {
+	r := hw(name, metric, 64, meaning)
 	r.Sum = true
 	return r
 }
@@ -92,6 +101,11 @@ func pmaRaw(name string, width int, meaning, why string) Row {
 	return r
 }
 
+// never returns one that a driver leaves as it is: a zero that means nothing would be shown.
+func never(name string, width int) Row {
+	return pmaRaw(name, width, "Nothing.", "The driver never sets it: it is always 0.")
+}
+
 // traffic returns a counter of counters/ that has 64 bits, or 32 on older adapters.
 func traffic(name, metric string, factor uint64, meaning string) Row {
 	r := pma(name, metric, 64, meaning)
@@ -115,7 +129,7 @@ func net(name, metric, meaning string) Row {
 func common() Table {
 	const linux = "Linux: the attributes of PORT_PMA_ATTR and PORT_PMA_ATTR_EXT in drivers/infiniband/core/sysfs.c, Documentation/ABI/stable/sysfs-class-infiniband; the InfiniBand specification, PortCounters and PortCountersExtended, has them stay at all ones."
 	return Table{
-		Note: "The kernel has `counters/` for each driver that answers queries of performance management (`process_mad`): cxgb4, efa, erdma, hns, ionic, irdma, mana, rxe, siw and vmw_pvrdma do not, and bnxt_re not before Linux 6.15. The four counters of traffic have 32 bits on adapters that know no PortCountersExtended, which have no `unicast_rcv_packets` either; 32 ones are taken for saturated on all.",
+		Note: "`counters/` are there with the drivers that answer queries of performance management (`process_mad`): hfi1, mlx4, mlx5, mthca, ocrdma, qib, and bnxt_re later than Linux 6.12; qedr has them and refuses each. The four counters of traffic have 32 bits on adapters that know no PortCountersExtended; 32 ones are taken for saturated on all. Those of `ethtool` are of the port's network device: `N` is a priority from 0 to 7.",
 		Rows: slices.Concat(
 			read(linux,
 				traffic("port_rcv_data", receiveBytes, 4, "Data received on all virtual lanes, in words of 4 bytes."),
