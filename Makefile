@@ -329,7 +329,7 @@ fmt: $(bin)/gofumpt ## Format the code
 
 .PHONY: generate
 generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
-	$(test_env) go test ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
+	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
 	$(test_env) go test -tags scale ./test/scale -update
 
 $(bin)/golangci-lint: Makefile

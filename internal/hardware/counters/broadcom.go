@@ -1,0 +1,81 @@
+package counters
+
+import "slices"
+
+// bnxt returns the rows of Broadcom NetXtreme-E and Thor.
+func bnxt() Table {
+	// What a 16-bit field of counters/ takes of a counter of 64.
+	cut := func(name string, width int, meaning string) Row {
+		return wrapping(pmaRaw(name, width, meaning, "The driver cuts it off at its width: the same is told whole in hw_counters."))
+	}
+	const stats = "Linux: bnxt_re_stat_descs and bnxt_re_ib_get_hw_stats in drivers/infiniband/hw/bnxt_re/hw_counters.c; "
+	return Table{
+		Name:  "bnxt_re",
+		Buses: []string{"bnxt_en"},
+		Note:  "What is not listed, such as the errors `res_…`, is told raw. The counters of struct ctx_hw_stats have 48 bits from BCM575xx on, unless the firmware says otherwise, and 64 before. CNPs, ECN marks and packets out of buffer are counted from BCM575xx on, and not by virtual functions of that generation.",
+		Rows: slices.Concat(
+			read(stats+"struct ctx_hw_stats; its width by bnxt_init_stats in drivers/net/ethernet/broadcom/bnxt/bnxt.c.",
+				hw("rx_bytes", receiveBytes, 48, "Bytes of unicast packets received in the context of RoCE."),
+				hw("tx_bytes", transmitBytes, 48, "Bytes of unicast packets transmitted in the context of RoCE."),
+				hw("rx_pkts", receivePackets, 48, "Unicast packets received in the context of RoCE."),
+				hw("tx_pkts", transmitPackets, 48, "Unicast packets transmitted in the context of RoCE."),
+				hw("rx_roce_errors", receiveErrors, 48, "Packets received with an error."),
+				hw("rx_roce_discards", receiveDiscards, 48, "Packets received and dropped."),
+				hw("tx_roce_discards", transmitDiscards, 48, "Packets dropped instead of transmitted."),
+				raw("tx_roce_errors", 48, "Packets not transmitted for an error.", rawKind),
+				raw("recoverable_errors", 48, "What the structure calls tx_bcast_pkts.", rawUnclear),
+			),
+			read(stats+"struct creq_query_roce_stats_resp_sb in roce_hsi.h.",
+				hw("to_retransmits", retransmitTimeouts, 64, "Retransmissions after a timeout."),
+				hw("seq_err_naks_rcvd", sequenceNaksReceived, 64, "NAKs for a sequence error received."),
+				hw("rnr_naks_rcvd", rnrNaksReceived, 64, "RNR NAKs received."),
+				hw("dup_req", duplicateRequests, 64, "Duplicate requests received."),
+				hw("oos_drop_count", outOfSequence, 64, "Packets out of sequence that were dropped."),
+				raw("max_retry_exceeded", 64, "Requests that failed after all retries.", rawKind),
+				raw("missing_resp", 64, "Responses that were missing.", "It tells of a lost response, and the metrics of lost requests."),
+			),
+			read(stats+"bnxt_re_copy_ext_stats.",
+				hw("tx_cnp_pkts", cnpsSent, 64, "CNPs sent."),
+				hw("rx_cnp_pkts", cnpsReceived, 64, "CNPs received."),
+				hw("rx_ecn_marked_pkts", ecnMarked, 64, "Packets received that were marked for congestion."),
+				hw("rx_out_of_buffer", outOfBuffer, 64, "Packets dropped for want of a receive buffer."),
+				raw("rx_roce_only_bytes", 64, "Bytes of RoCE received.", "rx_bytes is there on each generation."),
+				raw("tx_roce_only_bytes", 64, "Bytes of RoCE transmitted.", "tx_bytes is there on each generation."),
+				raw("rx_roce_only_pkts", 64, "Packets of RoCE received.", "rx_pkts is there on each generation."),
+				raw("tx_roce_only_pkts", 64, "Packets of RoCE transmitted.", "tx_pkts is there on each generation."),
+				raw("rx_roce_good_bytes", 64, "Bytes of RoCE received without an error.", rawPart),
+				raw("rx_roce_good_pkts", 64, "Packets of RoCE received without an error.", rawPart),
+			),
+			read("Linux: struct bnxt_re_res_cntrs and bnxt_re_copy_db_pacing_stats in drivers/infiniband/hw/bnxt_re/hw_counters.c and hw_counters.h.",
+				level("active_pds", "Protection domains."), level("active_ahs", "Address handles."),
+				level("active_qps", "Queue pairs."), level("active_rc_qps", "Queue pairs of type RC."),
+				level("active_ud_qps", "Queue pairs of type UD."), level("active_srqs", "Shared receive queues."),
+				level("active_cqs", "Completion queues."), level("active_mrs", "Memory regions."),
+				level("active_mws", "Memory windows."),
+				level("watermark_pds", "The most protection domains so far."), level("watermark_ahs", "The most address handles so far."),
+				level("watermark_qps", "The most queue pairs so far."), level("watermark_rc_qps", "The most of type RC so far."),
+				level("watermark_ud_qps", "The most of type UD so far."), level("watermark_srqs", "The most shared receive queues so far."),
+				level("watermark_cqs", "The most completion queues so far."), level("watermark_mrs", "The most memory regions so far."),
+				level("watermark_mws", "The most memory windows so far."),
+				level("db_fifo_register", "A register of the doorbells' queue."),
+			),
+			read("Linux, later than 6.12: bnxt_re_assign_pma_port_counters in drivers/infiniband/hw/bnxt_re/hw_counters.c.",
+				cut("port_rcv_errors", 16, "The lower bits of rx_roce_errors."),
+				cut("port_xmit_discards", 16, "The lower bits of tx_roce_discards."),
+				cut("port_rcv_constraint_errors", 8, "The lower bits of rx_roce_discards."),
+				cut("port_xmit_constraint_errors", 8, "The lower bits of tx_roce_errors."),
+				never("port_rcv_remote_physical_errors", 16),
+				never("port_rcv_switch_relay_errors", 16),
+				never("port_xmit_wait", 32),
+				never("symbol_error", 16),
+				never("link_error_recovery", 8),
+				never("link_downed", 8),
+				never("local_link_integrity_errors", 4),
+				never("excessive_buffer_overrun_errors", 4),
+				never("VL15_dropped", 16),
+				never("multicast_rcv_packets", 64),
+				never("multicast_xmit_packets", 64),
+			),
+		),
+	}
+}

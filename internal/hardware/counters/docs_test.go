@@ -1,0 +1,222 @@
+package counters_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
+)
+
+// TestDocs compares docs/reference/counters.md with the table.
+func TestDocs(t *testing.T) {
+	golden.Check(t, "../../../docs/reference/counters.md", docs())
+}
+
+// docs returns docs/reference/counters.md.
+func docs() string {
+	var b strings.Builder
+	b.WriteString(`# Counters
+
+This page follows from the table in ` + "`internal/hardware/counters`; `go test ./internal/hardware/counters -update`" + ` rewrites it.
+
+Each driver names its counters as it likes, in units of its own. The metrics below mean the same of each, in base units;
+a port has those that its driver counts. A counter feeds one of them only where its source says that it counts just
+that: what is no more than likely is not shown under another's name. Every counter, those of no table too, is to be had
+verbatim as ` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `.
+
+- **Which counter wins.** Of each table a metric has one source. Where a driver's own counters feed it, the fields of
+  ` + "`counters/`" + ` do not. If that source cannot be read, or is saturated, the metric is absent: no other takes its place, whose
+  figure would look like a jump.
+- **At the end of its width** a counter stays at all ones until somebody resets it, as the InfiniBand specification has
+  those of ` + "`counters/`" + ` do, or begins anew at 0. One that stays is told by ` + "`rdma_port_counter_saturated`" + `, and as no metric any
+  more, since its rate would be 0 whatever happens. 64 ones are taken for that with any counter: none gets there by
+  counting, and drivers tell them when they cannot read one.
+- **A sum** is the sum of all counters with that metric, if all are there.
+- **Levels** and marks of the most so far are no counters, though drivers have them among these, and are not told.
+
+## Metrics
+
+| metric | unit | | drivers |
+|---|---|---|---|
+`)
+	for _, m := range counters.Metrics() {
+		label := ""
+		if m.Priority {
+			label = ", by `priority`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s%s | %s |\n", m.Name, m.Unit, m.Help, label, feeding(m.Name))
+	}
+	for _, t := range counters.Tables() {
+		title := t.Name
+		if title == "" {
+			title = "Every device"
+		}
+		fmt.Fprintf(&b, "\n## %s\n", title)
+		if t.Note != "" {
+			fmt.Fprintf(&b, "\n%s\n", t.Note)
+		}
+		for rows := range bySource(t.Rows) {
+			fmt.Fprintf(&b, "\nSource: %s\n", rows[0].Source)
+			var levels, never []string
+			head := "\n| counter | metric | bits | at its end | counts |\n|---|---|---|---|---|\n"
+			for _, r := range rows {
+				name := fmt.Sprintf("`%s/%s`", r.Group, r.Name)
+				switch {
+				case r.Level:
+					levels = append(levels, fmt.Sprintf("%s (%s)", name, strings.TrimSuffix(r.Meaning, ".")))
+				case r.Meaning == "Nothing.":
+					never = append(never, name)
+				default:
+					fmt.Fprintf(&b, "%s| %s | %s | %s | %s | %s |\n", head, name, metric(r), width(r), end(r), strings.TrimSpace(r.Meaning+" "+r.Raw))
+					head = ""
+				}
+			}
+			if len(levels) > 0 {
+				fmt.Fprintf(&b, "\nLevels: %s.\n", strings.Join(levels, ", "))
+			}
+			if len(never) > 0 {
+				fmt.Fprintf(&b, "\nAlways 0, since the driver never sets them: %s.\n", strings.Join(never, ", "))
+			}
+		}
+	}
+	return b.String()
+}
+
+// feeding returns the names of the tables that feed a metric.
+func feeding(metric string) string {
+	var names []string
+	for _, t := range counters.Tables() {
+		if slices.ContainsFunc(t.Rows, func(r counters.Row) bool { return r.Metric == metric }) {
+			name := t.Name
+			if name == "" {
+				name = "[all](#every-device)"
+			}
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// bySource yields rows that follow each other and have the same source.
+func bySource(rows []counters.Row) func(func([]counters.Row) bool) {
+	return func(yield func([]counters.Row) bool) {
+		for len(rows) > 0 {
+			n := slices.IndexFunc(rows, func(r counters.Row) bool { return r.Source != rows[0].Source })
+			if n < 0 {
+				n = len(rows)
+			}
+			if !yield(rows[:n]) {
+				return
+			}
+			rows = rows[n:]
+		}
+	}
+}
+
+func metric(r counters.Row) string {
+	if r.Metric == "" {
+		return ""
+	}
+	text := "`" + r.Metric + "`"
+	if r.Factor != 1 {
+		text += fmt.Sprintf(" × %d", r.Factor)
+	}
+	if r.Sum {
+		text += ", sum"
+	}
+	return text
+}
+
+func width(r counters.Row) string {
+	if r.Narrow > 0 {
+		return fmt.Sprintf("%d or %d", r.Width, r.Narrow)
+	}
+	return fmt.Sprint(r.Width)
+}
+
+func end(r counters.Row) string {
+	if r.Saturates {
+		return "stays"
+	}
+	return "begins anew"
+}
+
+// TestTables makes sure that each row is whole, and that no metric is fed twice.
+func TestTables(t *testing.T) {
+	metrics := make(map[string]counters.Metric)
+	for _, m := range counters.Metrics() {
+		metrics[m.Name] = m
+	}
+	names := make(map[string]bool)
+	for _, table := range counters.Tables() {
+		for _, name := range append([]string{table.Name}, table.Buses...) {
+			if names[name] {
+				t.Errorf("two tables are of %q", name)
+			}
+			names[name] = true
+		}
+		if table.Note != "" && !strings.HasSuffix(table.Note, ".") {
+			t.Errorf("%s: the note is no sentence: %s", table.Name, table.Note)
+		}
+		seen := make(map[string]bool)
+		groups := make(map[string]state.CounterGroup)
+		sums := make(map[string]bool)
+		for i, r := range table.Rows {
+			id := fmt.Sprintf("%s %s/%s", table.Name, r.Group, r.Name)
+			if seen[id] {
+				t.Errorf("%s is there twice", id)
+			}
+			seen[id] = true
+			for _, text := range []string{r.Meaning, r.Source} {
+				if !strings.HasSuffix(text, ".") || strings.ContainsAny(text, "\n|") {
+					t.Errorf("%s: no sentence: %q", id, text)
+				}
+			}
+			if (r.Metric == "") != strings.HasSuffix(r.Raw, ".") {
+				t.Errorf("%s feeds %q, and does not for %q", id, r.Metric, r.Raw)
+			}
+			if r.Factor == 0 || r.Width < 4 || r.Width > 64 || r.Narrow >= r.Width || r.Level && (r.Metric != "" || r.Saturates) {
+				t.Errorf("%s: %+v", id, r)
+			}
+			if r.Metric == "" {
+				continue
+			}
+			m, ok := metrics[r.Metric]
+			if !ok || m.Priority != strings.HasSuffix(r.Name, "N") {
+				t.Errorf("%s feeds %s, which is not as that", id, r.Metric)
+			}
+			if g, ok := groups[r.Metric]; ok && (g != r.Group || sums[r.Metric] != r.Sum) {
+				t.Errorf("%s: %s has another source, too", id, r.Metric)
+			}
+			groups[r.Metric], sums[r.Metric] = r.Group, r.Sum
+			if i > 0 && r.Sum && table.Rows[i-1].Metric != r.Metric && slices.ContainsFunc(table.Rows[:i], func(o counters.Row) bool { return o.Metric == r.Metric }) {
+				t.Errorf("%s is apart from the other terms of the sum", id)
+			}
+		}
+	}
+}
+
+// TestMetrics makes sure that the metrics are as Prometheus would have them.
+func TestMetrics(t *testing.T) {
+	units := []string{"bytes", "packets", "errors", "ticks", "timeouts", "recoveries", "events", "frames", "blocks"}
+	seen := make(map[string]bool)
+	for _, m := range counters.Metrics() {
+		if seen[m.Name] {
+			t.Errorf("%s is there twice", m.Name)
+		}
+		seen[m.Name] = true
+		if !strings.HasPrefix(m.Name, "rdma_port_") || !strings.HasSuffix(m.Name, "_total") || strings.Trim(m.Name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+			t.Errorf("%s is no name of a counter of a port", m.Name)
+		}
+		if !slices.Contains(units, m.Unit) || m.Scope != counters.ScopePort || m.Help == "" || strings.HasSuffix(m.Help, ".") {
+			t.Errorf("not whole: %+v", m)
+		}
+		if feeding(m.Name) == "" {
+			t.Errorf("nothing feeds %s", m.Name)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package counters
+
+// The names of the metrics.
+const (
+	receiveBytes         = "rdma_port_receive_bytes_total"
+	transmitBytes        = "rdma_port_transmit_bytes_total"
+	receivePackets       = "rdma_port_receive_packets_total"
+	transmitPackets      = "rdma_port_transmit_packets_total"
+	receiveErrors        = "rdma_port_receive_errors_total"
+	remotePhysicalErrors = "rdma_port_receive_remote_physical_errors_total"
+	receiveDiscards      = "rdma_port_receive_discards_total"
+	transmitDiscards     = "rdma_port_transmit_discards_total"
+	transmitWait         = "rdma_port_transmit_wait_ticks_total"
+	retransmittedPackets = "rdma_port_retransmitted_packets_total"
+	retransmitTimeouts   = "rdma_port_retransmit_timeouts_total"
+	outOfSequence        = "rdma_port_out_of_sequence_packets_total"
+	sequenceNaksReceived = "rdma_port_sequence_naks_received_total"
+	rnrNaksReceived      = "rdma_port_rnr_naks_received_total"
+	rnrNaksSent          = "rdma_port_rnr_naks_sent_total"
+	duplicateRequests    = "rdma_port_duplicate_requests_total"
+	outOfBuffer          = "rdma_port_out_of_buffer_packets_total"
+	cnpsSent             = "rdma_port_cnps_sent_total"
+	cnpsReceived         = "rdma_port_cnps_received_total"
+	cnpsHandled          = "rdma_port_cnps_handled_total"
+	ecnMarked            = "rdma_port_ecn_marked_packets_total"
+	symbolErrors         = "rdma_port_symbol_errors_total"
+	carrierSymbolErrors  = "rdma_port_carrier_symbol_errors_total"
+	linkErrorRecoveries  = "rdma_port_link_error_recoveries_total"
+	linkDowned           = "rdma_port_link_downed_total"
+	linkIntegrityErrors  = "rdma_port_local_link_integrity_errors_total"
+	bufferOverrunErrors  = "rdma_port_buffer_overrun_errors_total"
+	pauseFramesReceived  = "rdma_port_pause_frames_received_total"
+	pauseFramesSent      = "rdma_port_pause_frames_sent_total"
+	pfcFramesReceived    = "rdma_port_pfc_frames_received_total"
+	pfcFramesSent        = "rdma_port_pfc_frames_sent_total"
+	fecCorrected         = "rdma_port_fec_corrected_blocks_total"
+	fecUncorrectable     = "rdma_port_fec_uncorrectable_blocks_total"
+)
+
+// Metrics returns the metrics that counters feed, in the order in which they are told.
+func Metrics() []Metric {
+	return []Metric{
+		{receiveBytes, "bytes", "Bytes that the port received", ScopePort, false},
+		{transmitBytes, "bytes", "Bytes that the port transmitted", ScopePort, false},
+		{receivePackets, "packets", "Packets that the port received", ScopePort, false},
+		{transmitPackets, "packets", "Packets that the port transmitted", ScopePort, false},
+		{receiveErrors, "packets", "Packets that the port received with an error", ScopePort, false},
+		{remotePhysicalErrors, "packets", "Packets that a port on the way had marked as bad before the port received them", ScopePort, false},
+		{receiveDiscards, "packets", "Packets that the port received and dropped", ScopePort, false},
+		{transmitDiscards, "packets", "Packets that the port dropped instead of transmitting them", ScopePort, false},
+		{transmitWait, "ticks", "Ticks of the adapter's clock in which the port had data to transmit and could not, for want of credits or of its turn", ScopePort, false},
+		{retransmittedPackets, "packets", "Packets that were transmitted once more", ScopePort, false},
+		{retransmitTimeouts, "timeouts", "Times that a requester waited in vain for an acknowledgement, and transmits again", ScopePort, false},
+		{outOfSequence, "packets", "Packets of requests that arrived out of sequence at a responder", ScopePort, false},
+		{sequenceNaksReceived, "packets", "NAKs for a sequence error that requesters received: a packet of theirs was lost or overtaken", ScopePort, false},
+		{rnrNaksReceived, "packets", "RNR NAKs that requesters received: the other side had no receive posted", ScopePort, false},
+		{rnrNaksSent, "packets", "RNR NAKs that responders sent: no receive was posted here", ScopePort, false},
+		{duplicateRequests, "packets", "Requests that responders had seen before", ScopePort, false},
+		{outOfBuffer, "packets", "Packets that were dropped because no receive was posted", ScopePort, false},
+		{cnpsSent, "packets", "Congestion notification packets that were sent, after packets marked by ECN", ScopePort, false},
+		{cnpsReceived, "packets", "Congestion notification packets that were received", ScopePort, false},
+		{cnpsHandled, "packets", "Congestion notification packets that were received and slowed a sender down", ScopePort, false},
+		{ecnMarked, "packets", "Packets that arrived marked by ECN: a switch on the way was congested", ScopePort, false},
+		{symbolErrors, "errors", "Minor link errors on the lanes of the InfiniBand link", ScopePort, false},
+		{carrierSymbolErrors, "events", "Times that there was a carrier, and an invalid symbol while it lasted, by IEEE 802.3", ScopePort, false},
+		{linkErrorRecoveries, "recoveries", "Times that the link recovered from an error by itself", ScopePort, false},
+		{linkDowned, "events", "Times that the link went down, as the adapter counts", ScopePort, false},
+		{linkIntegrityErrors, "events", "Times that the errors of the link exceeded a threshold", ScopePort, false},
+		{bufferOverrunErrors, "events", "Times that the port's input buffers overran", ScopePort, false},
+		{pauseFramesReceived, "frames", "Frames received that stop all transmission (IEEE 802.3x)", ScopePort, false},
+		{pauseFramesSent, "frames", "Frames sent that stop all transmission of the other side (IEEE 802.3x)", ScopePort, false},
+		{pfcFramesReceived, "frames", "Frames received that stop the transmission of a priority (PFC)", ScopePort, true},
+		{pfcFramesSent, "frames", "Frames sent that stop the other side's transmission of a priority (PFC)", ScopePort, true},
+		{fecCorrected, "blocks", "Blocks received that forward error correction put right", ScopePort, false},
+		{fecUncorrectable, "blocks", "Blocks received that forward error correction could not put right", ScopePort, false},
+	}
+}

@@ -1,0 +1,66 @@
+package counters
+
+import "slices"
+
+// mlx5 returns the rows of Mellanox and NVIDIA ConnectX-4 and later, Connect-IB and
+// BlueField.
+func mlx5() Table {
+	const meaning = "; NVIDIA: Understanding mlx5 Linux Counters and Status Parameters."
+	return Table{
+		Name:  "mlx5",
+		Buses: []string{"mlx5_core", "mlx5_ib", "mlx5_core.sf"},
+		Note:  "Traffic in `counters/` is that of RDMA alone. Of representors in switchdev mode, `vport_` and the same name is the sum of what a function counts; it feeds no metric, as that is told where the function is.",
+		Rows: slices.Concat(
+			read("Linux: basic_q_cnts, out_of_seq_q_cnts and retrans_q_cnts in drivers/infiniband/hw/mlx5/counters.c, 32 bits by mlx5_ib_query_q_counters"+meaning,
+				hw("local_ack_timeout_err", retransmitTimeouts, 32, "Times that the acknowledgement timer of a requester ran out, within its retries."),
+				hw("out_of_sequence", outOfSequence, 32, "Packets received out of sequence."),
+				hw("packet_seq_err", sequenceNaksReceived, 32, "NAKs for a sequence error received, within the retries."),
+				hw("rnr_nak_retry_err", rnrNaksReceived, 32, "RNR NAKs received, within the retries."),
+				hw("duplicate_request", duplicateRequests, 32, "Requests received that had been carried out before."),
+				hw("out_of_buffer", outOfBuffer, 32, "Packets dropped for want of a receive work request."),
+				raw("implied_nak_seq_err", 32, "Responses received whose sequence number was ahead of the one expected.", "It tells of a lost response, and the metrics of lost requests."),
+				raw("rx_write_requests", 32, "RDMA writes received.", rawKind),
+				raw("rx_read_requests", 32, "RDMA reads received.", rawKind),
+				raw("rx_atomic_requests", 32, "Atomic operations received.", rawKind),
+				raw("rx_dct_connect", 32, "Connection requests received for dynamically connected targets.", rawKind),
+			),
+			read("Linux: cong_cnts in drivers/infiniband/hw/mlx5/counters.c, 64 bits by mlx5_lag_query_cong_counters"+meaning,
+				hw("np_cnp_sent", cnpsSent, 64, "CNPs sent by the notification point."),
+				hw("rp_cnp_handled", cnpsHandled, 64, "CNPs received by the reaction point that throttled a sender."),
+				hw("np_ecn_marked_roce_packets", ecnMarked, 64, "RoCE v2 packets received that were marked for congestion."),
+				raw("rp_cnp_ignored", 64, "CNPs received by the reaction point and ignored.", "Those that were handled are told."),
+			),
+			read("Linux: extended_err_cnts in drivers/infiniband/hw/mlx5/counters.c"+meaning,
+				raw("req_cqe_error", 32, "Completions with an error, of requesters.", rawKind),
+				raw("req_cqe_flush_error", 32, "Completions that were flushed, of requesters.", rawKind),
+				raw("req_remote_access_errors", 32, "NAKs for remote access errors received.", rawKind),
+				raw("req_remote_invalid_request", 32, "NAKs for invalid requests received.", rawKind),
+				raw("req_rnr_retries_exceeded", 32, "Requests that failed after all retries for RNR NAKs.", rawKind),
+				raw("req_transport_retries_exceeded", 32, "Requests that failed after all retries.", rawKind),
+				raw("resp_cqe_error", 32, "Completions with an error, of responders.", rawKind),
+				raw("resp_cqe_flush_error", 32, "Completions that were flushed, of responders.", rawKind),
+				raw("resp_local_length_error", 32, "Requests received of a wrong length.", rawKind),
+				raw("resp_remote_access_errors", 32, "Requests received without the right to access memory.", rawKind),
+			),
+			read("Linux: roce_accl_cnts in drivers/infiniband/hw/mlx5/counters.c"+meaning,
+				raw("roce_adp_retrans", 32, "Adaptive retransmissions.", "It counts one kind of retransmissions, and not packets."),
+				raw("roce_adp_retrans_to", 32, "Timeouts of adaptive retransmission.", "It counts one kind of timeouts."),
+				raw("roce_slow_restart", 32, "Times that slow restart was used.", rawKind),
+				raw("roce_slow_restart_cnps", 32, "CNPs that slow restart generated.", rawKind),
+				raw("roce_slow_restart_trans", 32, "Changes to the state of slow restart.", rawKind),
+			),
+			read("Linux: ext_ppcnt_cnts in drivers/infiniband/hw/mlx5/counters.c"+meaning,
+				raw("rx_icrc_encapsulated", 64, "RoCE packets received with a wrong ICRC.", rawKind),
+			),
+			read("Linux, later than 6.12: basic_op_cnts, rdmarx_cnp_op_cnts, rdmatx_cnp_op_cnts and packets_op_cnts in drivers/infiniband/hw/mlx5/counters.c.",
+				raw("cc_rx_ce_pkts", 64, "Packets received that were marked for congestion.", rawOptional),
+				raw("cc_rx_cnp_pkts", 64, "CNPs received.", rawOptional),
+				raw("cc_tx_cnp_pkts", 64, "CNPs sent.", rawOptional),
+				raw("rdma_rx_bytes", 64, "Bytes of RDMA received.", rawOptional),
+				raw("rdma_rx_packets", 64, "Packets of RDMA received.", rawOptional),
+				raw("rdma_tx_bytes", 64, "Bytes of RDMA sent.", rawOptional),
+				raw("rdma_tx_packets", 64, "Packets of RDMA sent.", rawOptional),
+			),
+		),
+	}
+}

@@ -1,0 +1,174 @@
+package counters
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/state"
+)
+
+// Why a counter feeds no metric, where that is the same of many.
+const (
+	// rawKind: nothing was left out.
+	rawKind = "No metric is of this."
+	// rawPart: it is counted in another row.
+	rawPart = "It is a part of what another counter counts."
+	// rawLevel: it is no counter.
+	rawLevel = "It is a level, or the most so far."
+	// rawDevice: the metrics are of ports.
+	rawDevice = "It is counted for the device, and the metrics are of ports."
+	// rawUnclear: the source has a name and no more.
+	rawUnclear = "What it counts is told nowhere."
+	// rawOptional: the metrics are to be there from the start.
+	rawOptional = "It counts only while somebody has switched it on."
+)
+
+// Tables returns all rows: first those for every device, then those of each driver.
+func Tables() []Table {
+	tables := []Table{common()}
+	for _, d := range drivers() {
+		tables = append(tables, d.table())
+	}
+	return tables
+}
+
+// A driver is one that has rows of its own.
+type driver struct {
+	name  string
+	table func() Table
+}
+
+// drivers returns them in the order of their names.
+func drivers() []driver {
+	return []driver{
+		{"bnxt_re", bnxt},
+		{"cxgb4", cxgb4},
+		{"efa", efa},
+		{"erdma", erdma},
+		{"hfi1", hfi1},
+		{"hns", hns},
+		{"ionic", ionic},
+		{"irdma", irdma},
+		{"mana", mana},
+		{"mlx4", mlx4},
+		{"mlx5", mlx5},
+		{"ocrdma", ocrdma},
+		{"qib", qib},
+		{"rxe", rxe},
+	}
+}
+
+// read sets where rows were read.
+func read(source string, rows ...Row) []Row {
+	for i := range rows {
+		rows[i].Source = source
+	}
+	return rows
+}
+
+// hw returns a counter of hw_counters that counts what a metric does, in its unit.
+func hw(name, metric string, width int, meaning string) Row {
+	return Row{Group: state.GroupHardware, Name: name, Metric: metric, Factor: 1, Width: width, Meaning: meaning}
+}
+
+// term returns one of the counters of hw_counters whose sum is what a metric counts.
+func term(name, metric, meaning string) Row {
+	r := hw(name, metric, 64, meaning)
+	r.Sum = true
+	return r
+}
+
+// raw returns a counter of hw_counters that feeds no metric.
+func raw(name string, width int, meaning, why string) Row {
+	return Row{Group: state.GroupHardware, Name: name, Factor: 1, Width: width, Meaning: meaning, Raw: why}
+}
+
+// level returns what is among hw_counters and is no counter.
+func level(name, meaning string) Row {
+	r := raw(name, 64, meaning, rawLevel)
+	r.Level = true
+	return r
+}
+
+// pma returns a counter of counters/, which stays at all ones.
+func pma(name, metric string, width int, meaning string) Row {
+	return Row{Group: state.GroupPort, Name: name, Metric: metric, Factor: 1, Width: width, Saturates: true, Meaning: meaning}
+}
+
+// pmaRaw returns one that feeds no metric.
+func pmaRaw(name string, width int, meaning, why string) Row {
+	r := pma(name, "", width, meaning)
+	r.Raw = why
+	return r
+}
+
+// never returns one that a driver leaves as it is: a zero that means nothing would be shown.
+func never(name string, width int) Row {
+	return pmaRaw(name, width, "Nothing.", "The driver never sets it: it is always 0.")
+}
+
+// traffic returns a counter of counters/ that has 64 bits, or 32 on older adapters.
+func traffic(name, metric string, factor uint64, meaning string) Row {
+	r := pma(name, metric, 64, meaning)
+	r.Narrow, r.Factor = 32, factor
+	return r
+}
+
+// wrapping returns a row of counters/ that begins anew at 0 instead of staying at all
+// ones.
+func wrapping(r Row) Row {
+	r.Saturates, r.Narrow = false, 0
+	return r
+}
+
+// net returns a counter of the port's network device.
+func net(name, metric, meaning string) Row {
+	return Row{Group: state.GroupEthtool, Name: name, Metric: metric, Factor: 1, Width: 64, Meaning: meaning}
+}
+
+// common returns the rows for every device.
+func common() Table {
+	const linux = "Linux: the attributes of PORT_PMA_ATTR and PORT_PMA_ATTR_EXT in drivers/infiniband/core/sysfs.c, Documentation/ABI/stable/sysfs-class-infiniband; the InfiniBand specification, PortCounters and PortCountersExtended, has them stay at all ones."
+	return Table{
+		Note: "`counters/` are there with the drivers that answer queries of performance management (`process_mad`): hfi1, mlx4, mlx5, mthca, ocrdma, qib, and bnxt_re later than Linux 6.12; qedr has them and refuses each. The four counters of traffic have 32 bits on adapters that know no PortCountersExtended; 32 ones are taken for saturated on all. Those of `ethtool` are of the port's network device: `N` is a priority from 0 to 7.",
+		Rows: slices.Concat(
+			read(linux,
+				traffic("port_rcv_data", receiveBytes, 4, "Data received on all virtual lanes, in words of 4 bytes."),
+				traffic("port_xmit_data", transmitBytes, 4, "Data transmitted on all virtual lanes, in words of 4 bytes."),
+				traffic("port_rcv_packets", receivePackets, 1, "Packets received on all virtual lanes, those with errors among them."),
+				traffic("port_xmit_packets", transmitPackets, 1, "Packets transmitted on all virtual lanes."),
+				pmaRaw("unicast_rcv_packets", 64, "Unicast packets received.", rawPart),
+				pmaRaw("unicast_xmit_packets", 64, "Unicast packets transmitted.", rawPart),
+				pmaRaw("multicast_rcv_packets", 64, "Multicast packets received.", rawPart),
+				pmaRaw("multicast_xmit_packets", 64, "Multicast packets transmitted.", rawPart),
+				pma("port_rcv_errors", receiveErrors, 16, "Packets received with an error."),
+				pma("port_rcv_remote_physical_errors", remotePhysicalErrors, 16, "Packets received that end with the delimiter of a bad packet (EBP)."),
+				pmaRaw("port_rcv_switch_relay_errors", 16, "Packets received that a switch could not forward.", "It is of switches."),
+				pma("port_xmit_discards", transmitDiscards, 16, "Packets dropped before transmission, since the port was down or congested."),
+				pmaRaw("port_xmit_constraint_errors", 8, "Packets not transmitted for a check of partition, IP version or raw packets.", "It is of the ports of switches."),
+				pmaRaw("port_rcv_constraint_errors", 8, "Packets received and dropped for a check of partition, IP version or raw packets.", "It is of the ports of switches."),
+				pma("port_xmit_wait", transmitWait, 32, "Ticks in which there was data to transmit, and none was transmitted, for want of credits or of arbitration. How long a tick is the adapter decides."),
+				pma("symbol_error", symbolErrors, 16, "Minor link errors on one or more lanes."),
+				pma("link_error_recovery", linkErrorRecoveries, 8, "Times that port training ended error recovery well."),
+				pma("link_downed", linkDowned, 8, "Times that port training failed at error recovery and downed the link."),
+				pma("local_link_integrity_errors", linkIntegrityErrors, 4, "Times that local physical errors exceeded the threshold LocalPhyErrors."),
+				pma("excessive_buffer_overrun_errors", bufferOverrunErrors, 4, "Times that input buffers overran for longer than the threshold OverrunErrors."),
+				pmaRaw("VL15_dropped", 16, "Management packets (virtual lane 15) dropped for want of buffers.", rawKind),
+			),
+			read("Linux: struct ethtool_pause_stats in include/linux/ethtool.h.",
+				net("rx_pause_frames", pauseFramesReceived, "aPAUSEMACCtrlFramesReceived of IEEE 802.3, 30.3.4.3."),
+				net("tx_pause_frames", pauseFramesSent, "aPAUSEMACCtrlFramesTransmitted of IEEE 802.3, 30.3.4.2."),
+			),
+			read("Linux: struct ieee_pfc in include/uapi/linux/dcbnl.h.",
+				net("pfc_indications_prioN", pfcFramesReceived, "PFC frames received for priority N."),
+				net("pfc_requests_prioN", pfcFramesSent, "PFC frames sent for priority N."),
+			),
+			read("Linux: struct ethtool_fec_stats in include/linux/ethtool.h.",
+				net("fec_corrected_blocks", fecCorrected, "aFECCorrectedBlocks of IEEE 802.3, 30.5.1.1.17, of all lanes."),
+				net("fec_uncorrectable_blocks", fecUncorrectable, "aFECUncorrectableBlocks of IEEE 802.3, 30.5.1.1.18, of all lanes."),
+			),
+			read("Linux: struct ethtool_eth_phy_stats in include/linux/ethtool.h.",
+				net("symbol_errors_during_carrier", carrierSymbolErrors, "aSymbolErrorDuringCarrier of IEEE 802.3, 30.3.2.1.5: at most one for each carrier event, and so another figure than symbol_error."),
+			),
+		),
+	}
+}

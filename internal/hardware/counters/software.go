@@ -1,0 +1,27 @@
+package counters
+
+// rxe returns the rows of Soft-RoCE.
+func rxe() Table {
+	return Table{
+		Name:  "rxe",
+		Buses: []string{"rdma_rxe"},
+		Note:  "siw, the other driver in software, has no counters.",
+		Rows: read("Linux: rxe_counter_descs in drivers/infiniband/sw/rxe/rxe_hw_counters.c, and where rxe_counter_inc is called in rxe_comp.c, rxe_net.c, rxe_recv.c and rxe_resp.c.",
+			hw("sent_pkts", transmitPackets, 64, "Packets handed to the network device."),
+			hw("rcvd_pkts", receivePackets, 64, "Packets received that are whole and have the right ICRC."),
+			hw("out_of_seq_request", outOfSequence, 64, "Packets of requests ahead of the one expected, the first of each gap."),
+			hw("rcvd_seq_err", sequenceNaksReceived, 64, "NAKs for a sequence error received that tell something new."),
+			hw("rcvd_rnr_err", rnrNaksReceived, 64, "RNR NAKs received."),
+			hw("send_rnr_err", rnrNaksSent, 64, "RNR NAKs sent."),
+			hw("duplicate_request", duplicateRequests, 64, "Packets of requests behind the one expected."),
+			hw("link_downed", linkDowned, 64, "Times that the port went down with its network device."),
+			raw("completer_retry_err", 64, "Times that a requester begins to send anew, after a timeout or a NAK.", "It counts rounds, and not packets or timeouts."),
+			raw("ack_deferred", 64, "Responses that were left to another thread.", rawKind),
+			raw("retry_exceeded_err", 64, "Requests that failed after all retries.", rawKind),
+			raw("retry_rnr_exceeded_err", 64, "Requests that failed after all retries for RNR NAKs.", rawKind),
+			raw("send_err", 64, "Packets that the network device did not take.", "They are sent later, and not lost."),
+			raw("rdma_sends", 64, "Sends completed.", rawKind),
+			raw("rdma_recvs", 64, "Receives completed.", rawKind),
+		),
+	}
+}
