@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/hardwaretest"
@@ -61,7 +60,7 @@ func one(t *testing.T, lines string) state.Hardware {
 
 // small lays out a small tree, with more lines over it, which begin in the directory of
 // port 1.
-func small(t *testing.T, lines string) (root string) {
+func small(t testing.TB, lines string) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	hardwaretest.Lay(t, root, `
@@ -502,7 +501,8 @@ func FuzzRead(f *testing.F) {
 		"ports/1/state", "ports/1/rate", "ports/1/counters/x", "ports/1/gids/0", "ports/1/gid_attrs/types/0",
 		"ports/1/gid_attrs/ndevs/0", "board_id", "device/current_link_speed", "device/current_link_width",
 		"device/aer_dev_fatal", "device/numa_node", "device/sriov_totalvfs", "proc/irq/7/smp_affinity_list",
-		"kernel/irq/7/actions", "kernel/irq/7/per_cpu_count", "isolated", "slot",
+		"sys/kernel/irq/7/actions", "sys/kernel/irq/7/per_cpu_count", "sys/devices/system/cpu/isolated",
+		"sys/bus/pci/slots/1/address",
 	}
 	for which, seed := range []string{
 		"4: ACTIVE", "100 Gb/sec (4X EDR)", "0xffffffffffffffff", "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2",
@@ -511,8 +511,7 @@ func FuzzRead(f *testing.F) {
 	} {
 		f.Add(uint8(which), seed)
 	}
-	f.Fuzz(func(t *testing.T, which uint8, content string) {
-		root := small(t, `
+	root := small(f, `
 @ sys
 class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
 bus/pci/slots/1/address: 0000:3b:00
@@ -526,24 +525,23 @@ per_cpu_count: 1,0
 @ proc/irq/7
 smp_affinity_list: 0-1
 `)
+	f.Fuzz(func(t *testing.T, which uint8, content string) {
 		path := files[int(which)%len(files)]
 		switch {
-		case strings.HasPrefix(path, "proc/"):
-		case strings.HasPrefix(path, "kernel/"):
-			path = "sys/" + path
-		case path == "isolated":
-			path = "sys/devices/system/cpu/isolated"
-		case path == "slot":
-			path = "sys/bus/pci/slots/1/address"
+		case strings.HasPrefix(path, "proc/"), strings.HasPrefix(path, "sys/"):
 		default:
 			path = "sys/class/infiniband/mlx5_0/" + path
 		}
 		path = filepath.Join(root, path)
+		before, err := os.ReadFile(path)
 		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		check(t, os.WriteFile(path, []byte(content), 0o644))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		h := hardware.Read(ctx, options(root, "mlx5_0"))
+		h := hardware.Read(t.Context(), options(root, "mlx5_0"))
+		if err == nil {
+			check(t, os.WriteFile(path, before, 0o644))
+		} else {
+			check(t, os.Remove(path))
+		}
 		same(t, "", h.Failure)
 		has(t, 1, len(h.Ports))
 		out, err := json.Marshal(h)
