@@ -36,7 +36,13 @@ type Ethtool interface {
 
 // Parts are the parts of a device that can be left out.
 type Parts struct {
-	Counters, Adapter, Interrupts, GIDs bool
+	// Counters are those of device and ports, Adapter is which adapter it is and where,
+	// with the temperatures of its modules, and GIDs are the addresses of its ports.
+	Counters, Adapter, GIDs bool
+	// Interrupts are those that serve completion vectors, with the processors on which
+	// they run. InterruptCounts are how often they came and where they may run, which
+	// takes half of the files.
+	Interrupts, InterruptCounts bool
 }
 
 // Group is a group of counters of a port, or of the device, whose Port is 0.

@@ -87,13 +87,14 @@ func (r *reader) file(path string) (string, error) {
 		if err != nil {
 			return "", &fs.PathError{Op: "read", Path: path, Err: err}
 		}
-		if n <= 0 {
-			return string(content), nil
-		}
 		if len(content)+n > maxFile {
 			return "", &fs.PathError{Op: "read", Path: path, Err: errTooLong}
 		}
 		content = append(content, buffer[:n]...)
+		// Files of the kernel fill the buffer as long as there is more.
+		if n < len(buffer) {
+			return string(content), nil
+		}
 	}
 }
 

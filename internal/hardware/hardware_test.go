@@ -357,6 +357,172 @@ devices/pci0000:00/0000:3b:00.1/numa_node: 0
 	}
 }
 
+// adapter is a small tree's adapter on the bus. What follows it begins in the directory of
+// its function.
+const adapter = `
+@ sys/class/infiniband/mlx5_0
+device -> ../../../devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+@ sys/devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+class: 0x020700
+`
+
+func TestVectors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		vector int // -1: it serves none
+	}{
+		{"mlx5_comp0@pci:0000:3b:00.0", 0},
+		{"mlx5_comp17@pci:0000:3b:00.0", 17},
+		{"mlx5_async0@pci:0000:3b:00.0", -1},
+		{"mlx5_sf_comp3@pci:0000:3b:00.0", -1},
+		{"mlx5_comp@pci:0000:3b:00.0", -1},
+		{"mlx5_comp-1@pci:0000:3b:00.0", -1},
+		{"mlx5_comp5000@pci:0000:3b:00.0", -1},
+		{"mlx4-3@0000:05:00.0", 2},
+		{"mlx4-0@0000:05:00.0", -1},
+		{"mlx4-async@pci:0000:05:00.0", -1},
+		{"bnxt_re-nq-1@pci:0000:41:00.0", 1},
+		{"bnxt_qplib_nq-2", 2},
+		{"bnxt_re-creq@pci:0000:41:00.0", -1},
+		{"irdma-0000:4b:00.0-CEQ-4", 4},
+		{"irdma-0000:4b:00.0-AEQCEQ-0", 0},
+		{"irdma-0000:4b:00.0-AEQ", -1},
+		{"AEQCEQ", 0},
+		{"CEQ", 0},
+		{"hns-0000:bd:00.0-ceq-6", 6},
+		{"hns-ceq-7", 7},
+		{"hns-aeq-0", -1},
+		{"efa-comp2@pci:0000:00:1d.0", 2},
+		{"efa-mgmnt@pci:0000:00:1d.0", -1},
+		{"erdma-ceq3@pci:0000:00:05.0", 3},
+		{"erdma-common@pci:0000:00:05.0", -1},
+		{"qedr5@pci:0000:81:00.0", 5},
+		{"ens4f0np0-TxRx-0", -1},
+		{"", -1},
+	} {
+		h := one(t, adapter+"msi_irqs/9: msix\n@ sys/kernel/irq/9\nactions: "+c.name)
+		got := -1
+		for _, i := range h.Interrupts {
+			got = i.Vector
+		}
+		same(t, c.vector, got, c.name)
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	const vector = adapter + `msi_irqs/9: msix
+msi_irqs/10: msix
+msi_irqs/many: msix
+@ proc/irq
+9/mlx5_comp0@pci:0000:3b:00.0/
+9/smp_affinity_list: 0-3
+10/smp_affinity_list: 0-3
+@ sys/kernel/irq
+10/actions: mlx5_comp0@pci:0000:3b:00.0
+`
+	for _, c := range []struct {
+		name, lines string
+		want        state.Interrupt
+	}{
+		{"by the directory of its action", "", state.Interrupt{CPUs: "0-3"}},
+		{
+			"runs on one", "@ proc/irq\n9/effective_affinity_list: 2\n@ sys/devices/system/cpu\nisolated: 1",
+			state.Interrupt{CPUs: "0-3", Effective: "2"},
+		},
+		{
+			"runs on an isolated one", "@ proc/irq\n9/effective_affinity_list: 2\n@ sys/devices/system/cpu\nisolated: 1-2,9",
+			state.Interrupt{CPUs: "0-3", Effective: "2", Isolated: true},
+		},
+		{
+			"may run on all isolated ones", "@ sys/devices/system/cpu\nisolated: 0-3",
+			state.Interrupt{CPUs: "0-3", Isolated: true},
+		},
+		{
+			"may run on others, too", "@ sys/devices/system/cpu\nisolated: 0-2",
+			state.Interrupt{CPUs: "0-3"},
+		},
+		{
+			"malformed", "@ proc/irq\n9/smp_affinity_list: 3-0\n9/effective_affinity_list: 1-99999\n@ sys/devices/system/cpu\nisolated: x",
+			state.Interrupt{},
+		},
+		{"counted", "@ sys/kernel/irq\n9/per_cpu_count: 5,0,7", state.Interrupt{CPUs: "0-3", Count: 12}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, vector+c.lines)
+			has(t, 1, len(h.Interrupts))
+			c.want.IRQ, c.want.Name = 9, "mlx5_comp0@pci:0000:3b:00.0"
+			same(t, c.want, h.Interrupts[0])
+		})
+	}
+}
+
+func TestBus(t *testing.T) {
+	const link = "current_link_speed: 16.0 GT/s PCIe\ncurrent_link_width: 16\nmax_link_speed: 16.0 GT/s PCIe\nmax_link_width: 16\n"
+	own := &state.PCILink{Address: "0000:3b:00.0", Speed: 16e9, MaxSpeed: 16e9, Width: 16, MaxWidth: 16}
+	for _, c := range []struct {
+		name, lines string
+		want        state.Adapter
+	}{
+		{"not told", "", state.Adapter{}},
+		{"unknown", "current_link_speed: Unknown\ncurrent_link_width: 255\n", state.Adapter{}},
+		{"as it should be", link, state.Adapter{Link: own}},
+		{
+			"an older kernel", "current_link_speed: 8 GT/s\ncurrent_link_width: 8\n",
+			state.Adapter{Link: &state.PCILink{Address: "0000:3b:00.0", Speed: 8e9, Width: 8}},
+		},
+		{
+			"a slower bridge", link + "../current_link_speed: 8.0 GT/s PCIe\n../current_link_width: 16\n",
+			state.Adapter{Link: own, Bottleneck: &state.PCILink{Address: "0000:00:01.0", Speed: 8e9, Width: 16}},
+		},
+		{"a faster bridge", link + "../current_link_speed: 32.0 GT/s PCIe\n../current_link_width: 8\n", state.Adapter{Link: own}},
+		{"a node of memory", "numa_node: 1", state.Adapter{NUMANode: 1}},
+		{"a virtual function of nobody", "physfn -> /nowhere", state.Adapter{}},
+		{"virtual functions", "sriov_totalvfs: 8\nsriov_numvfs: 2\n", state.Adapter{Role: "pf", VFs: 2}},
+		{"none can be made", "sriov_totalvfs: 0\n", state.Adapter{}},
+		{"its slot", "@ sys/bus/pci/slots\n7/address: 0000:3b:00\n8/address: 0000:00:01\n", state.Adapter{Slot: "7"}},
+		{"the slot of its board", "@ sys/bus/pci/slots\n8/address: 0000:00:01\n9/address: 0000:00:02\n", state.Adapter{Slot: "8"}},
+		{
+			"errors", `aer_dev_correctable: RxErr 1\nTOTAL_ERR_COR 5`, state.Adapter{AER: &state.AER{Correctable: 5}},
+		},
+		{
+			"errors of each kind", "aer_dev_correctable: TOTAL_ERR_COR 5\naer_dev_nonfatal: DLP 9\\nTOTAL_ERR_NONFATAL 6\naer_dev_fatal: TOTAL_ERR_FATAL 7\n",
+			state.Adapter{AER: &state.AER{Correctable: 5, Nonfatal: 6, Fatal: 7}},
+		},
+		{"malformed errors", "aer_dev_fatal: TOTAL_ERR_FATAL many\n", state.Adapter{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, adapter+c.lines)
+			c.want.PCI = "0000:3b:00.0"
+			if !strings.HasPrefix(c.lines, "numa_node") {
+				c.want.NUMANode = -1
+			}
+			same(t, c.want, h.Identity)
+		})
+	}
+}
+
+func TestTemperature(t *testing.T) {
+	for _, c := range []struct {
+		name, lines string
+		want        *float64
+	}{
+		{"none", "", nil},
+		{"only that of the chip", "hwmon/hwmon1/temp1_label: asic\nhwmon/hwmon1/temp1_input: 60000\n", nil},
+		{"of the module", "hwmon/hwmon1/temp1_label: asic\nhwmon/hwmon1/temp2_label: Module1\nhwmon/hwmon1/temp2_input: 41250\n", pointer(41.25)},
+		{"of several modules", "hwmon/hwmon1/temp1_label: Module0\nhwmon/hwmon1/temp1_input: -500\nhwmon/hwmon1/temp2_label: Module1\n", pointer(-0.5)},
+		{"of those of others", "hwmon/hwmon1/temp1_label: Module1\nhwmon/hwmon1/temp2_label: Module2\n", nil},
+		{"unknown", "hwmon/hwmon1/temp1_label: Module0\nhwmon/hwmon1/temp1_input: warm\n", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, adapter+c.lines)
+			has(t, 1, len(h.Ports))
+			same(t, c.want, h.Ports[0].TemperatureCelsius)
+		})
+	}
+}
+
+func pointer(f float64) *float64 { return &f }
+
 // asked stands in for netlink.
 type asked struct {
 	statistics, ethtool []state.Counter
@@ -419,8 +585,12 @@ func TestNetlink(t *testing.T) {
 func TestWithout(t *testing.T) {
 	root := hardwaretest.Tree(t, "connectx-7")
 	o := options(root, "mlx5_0")
-	o.Without = hardware.Parts{Counters: true, Adapter: true, Interrupts: true, GIDs: true}
+	o.Without = hardware.Parts{InterruptCounts: true}
 	h := hardware.Read(t.Context(), o)
+	has(t, 8, len(h.Interrupts))
+	same(t, state.Interrupt{Vector: 1, IRQ: 302, Name: "mlx5_comp1@pci:0000:18:00.0", Effective: "4", Isolated: true}, h.Interrupts[1])
+	o.Without = hardware.Parts{Counters: true, Adapter: true, Interrupts: true, GIDs: true}
+	h = hardware.Read(t.Context(), o)
 	has(t, 1, len(h.Ports))
 	p := h.Ports[0]
 	same(t, "active", p.State)

@@ -83,8 +83,10 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 		}
 		return s
 	}
-	i.CPUs = affinity("smp_affinity_list")
 	i.Effective = affinity("effective_affinity_list")
+	if i.Effective == "" || !d.Without.InterruptCounts {
+		i.CPUs = affinity("smp_affinity_list")
+	}
 	runs := i.Effective
 	if runs == "" {
 		runs = i.CPUs
@@ -93,6 +95,9 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	i.Isolated = len(on) > 0
 	for cpu := range on {
 		i.Isolated = i.Isolated && isolated[cpu]
+	}
+	if d.Without.InterruptCounts {
+		return
 	}
 	content, err := d.file(filepath.Join(d.Sysfs, "kernel/irq", number, "per_cpu_count"))
 	if err != nil {
