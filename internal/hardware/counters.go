@@ -1,0 +1,155 @@
+package hardware
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"rdma_exporter/internal/state"
+)
+
+// maxCounters is how many counters of a group are read.
+const maxCounters = 512
+
+// counters reads the groups of counters of a port.
+func (d *device) counters(p *state.HardwarePort, dir string) {
+	read := func(group state.CounterGroup) {
+		counters, refused := d.group(Group{Port: p.Number, Group: group}, filepath.Join(dir, string(group)))
+		p.Counters = append(p.Counters, counters...)
+		p.Refused = append(p.Refused, refused...)
+	}
+	read(state.GroupPort)
+	if told := d.statistics(p.Number); len(told) > 0 {
+		p.Counters = append(p.Counters, told...)
+	} else {
+		read(state.GroupHardware)
+	}
+	p.Counters = append(p.Counters, d.ethtool(p)...)
+}
+
+// statistics returns what the kernel tells over netlink of the counters of a port.
+func (d *device) statistics(port int) []state.Counter {
+	if d.Statistics == nil || d.skips(Group{Port: port, Group: state.GroupHardware}) {
+		return nil
+	}
+	if d.begin(fmt.Sprintf("rdma statistic of port %d", port)) != nil {
+		return nil
+	}
+	defer d.end()
+	told, err := d.Statistics.Statistics(d.ctx, d.Device, port)
+	if err != nil {
+		return nil // sysfs says what is the matter
+	}
+	return valid(told, state.GroupHardware)
+}
+
+// ethtool returns the counters of a port's network device.
+func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
+	if d.Ethtool == nil || p.Ifindex == 0 || d.skips(Group{Port: p.Number, Group: state.GroupEthtool}) {
+		return nil
+	}
+	if d.begin("ethtool statistics of "+p.Netdev) != nil {
+		return nil
+	}
+	defer d.end()
+	told, _ := d.Ethtool.Counters(d.ctx, p.Netdev) // most have only some of the families
+	return valid(told, state.GroupEthtool)
+}
+
+// valid returns those of some counters whose names can be shown, as counters of a group.
+func valid(told []state.Counter, group state.CounterGroup) []state.Counter {
+	counters := make([]state.Counter, 0, min(len(told), maxCounters))
+	for _, c := range told {
+		if isName(c.Name) && len(counters) < maxCounters {
+			c.Group = group
+			counters = append(counters, c)
+		}
+	}
+	return counters
+}
+
+// skips tells whether a group of counters is left alone.
+func (d *device) skips(g Group) bool { return slices.Contains(d.Skip, g) }
+
+// group reads a group of counters from its directory. A driver that may not tell, as that
+// of a restricted function, refuses each one, and writes a line to the kernel's log each
+// time. So the group ends with the first that is refused. refused has one element at most.
+func (d *device) group(g Group, dir string) (counters []state.Counter, refused []state.RefusedCounters) {
+	if d.skips(g) {
+		return nil, nil
+	}
+	names, err := d.list(dir, maxEntries)
+	if err != nil {
+		return nil, nil // not every driver has each group
+	}
+	for _, name := range names {
+		// The lifespan says how long the kernel keeps what it read.
+		if name == "lifespan" || !isName(name) || len(counters) == maxCounters {
+			continue
+		}
+		value, err := d.counter(filepath.Join(dir, name))
+		switch {
+		case err == nil:
+			counters = append(counters, state.Counter{Group: g.Group, Name: name, Value: value})
+			continue
+		case d.ctx.Err() != nil:
+			return counters, refused
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, errNoFile), errors.Is(err, errNotCounted):
+			continue
+		}
+		if refused == nil {
+			refused = []state.RefusedCounters{{Group: g.Group, Errno: errno(err), Detail: clean(name + ": " + cause(err))}}
+		}
+		if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, fs.ErrPermission) {
+			return counters, refused
+		}
+	}
+	return counters, refused
+}
+
+// errNotCounted is what a file says that is there for a counter that the device has not.
+var errNotCounted = errors.New("is not counted")
+
+// counter reads a counter: a number, decimal or, as some drivers print it, in hexadecimal
+// digits after 0x.
+func (d *device) counter(path string) (uint64, error) {
+	content, err := d.file(path)
+	if err != nil {
+		return 0, err
+	}
+	content = strings.TrimSpace(content)
+	if strings.HasPrefix(content, "N/A") { // so did counters/ in older kernels
+		return 0, errNotCounted
+	}
+	base, digits := 10, content
+	if hex, ok := strings.CutPrefix(content, "0x"); ok {
+		base, digits = 16, hex
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no count", content[:min(len(content), 40)])
+	}
+	return n, nil
+}
+
+// cause returns what an error says without the path.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// isName tells whether a name is one that a driver would give a counter: ASCII that can be
+// seen.
+func isName(s string) bool {
+	return s != "" && len(s) <= maxText && !strings.ContainsFunc(s, func(c rune) bool {
+		return c < ' ' || c > '~' || c == '"' || c == '\\'
+	})
+}

@@ -1,0 +1,75 @@
+package hardware
+
+import (
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/state"
+)
+
+// The types of addresses, as state.GID has them.
+const (
+	typeIB     = "ib"
+	typeRoCEv1 = "roce_v1"
+	typeRoCEv2 = "roce_v2"
+	familyIPv4 = "ipv4"
+	familyIPv6 = "ipv6"
+)
+
+// gids reads the addresses of a port.
+func (d *device) gids(p *state.HardwarePort, dir string) {
+	// iWARP has the MAC address there, which is no address of a port.
+	if kind, err := d.text(filepath.Join(d.dir, "node_type")); err == nil && strings.HasSuffix(kind, "RNIC") {
+		return
+	}
+	indices, err := d.numbers(filepath.Join(dir, "gids"), maxEntries)
+	if err != nil {
+		return
+	}
+	for _, i := range indices {
+		if len(p.GIDs) == state.MaxGIDs {
+			return
+		}
+		g, ok := d.gid(dir, i, p.LinkLayer)
+		if !ok {
+			continue
+		}
+		p.GIDs = append(p.GIDs, g)
+		if p.RoCEv2IPv4 == nil && g.Type == typeRoCEv2 && g.Family == familyIPv4 {
+			p.RoCEv2IPv4 = &i
+		}
+	}
+}
+
+// gid reads the address with an index, if there is one.
+func (d *device) gid(dir string, index int, linkLayer string) (state.GID, bool) {
+	name := strconv.Itoa(index)
+	address, err := d.text(filepath.Join(dir, "gids", name))
+	if err != nil {
+		return state.GID{}, false
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil || !ip.Is6() || ip.Zone() != "" || ip.IsUnspecified() {
+		return state.GID{}, false
+	}
+	g := state.GID{Index: index, GID: address, Family: familyIPv6}
+	if ip.Is4In6() {
+		g.Family = familyIPv4
+	}
+	// The file of an address that went away meanwhile refuses to be read.
+	kind, err := d.text(filepath.Join(dir, "gid_attrs/types", name))
+	switch {
+	case err == nil && kind == "RoCE v2":
+		g.Type = typeRoCEv2
+	case linkLayer == "Ethernet":
+		g.Type = typeRoCEv1
+	default:
+		g.Type = typeIB
+	}
+	if netdev, err := d.text(filepath.Join(dir, "gid_attrs/ndevs", name)); err == nil && isNetdev(netdev) {
+		g.Netdev = netdev
+	}
+	return g, true
+}

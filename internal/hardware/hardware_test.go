@@ -1,0 +1,723 @@
+package hardware_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/hardware/hardwaretest"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
+)
+
+// same compares what is wanted with what was got.
+func same[T any](t testing.TB, want, got T, about ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("got %#v instead of %#v %v", got, want, about)
+	}
+}
+
+// has is the same for what the rest of a test depends on.
+func has[T any](t testing.TB, want, got T) {
+	t.Helper()
+	if !reflect.DeepEqual(want, got) {
+		t.Fatalf("got %#v instead of %#v", got, want)
+	}
+}
+
+// check ends the test if there is an error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// options returns those for a device of a tree.
+func options(root, device string) hardware.Options {
+	return hardware.Options{
+		Sysfs:  filepath.Join(root, "sys"),
+		Procfs: filepath.Join(root, "proc"),
+		Device: device,
+	}
+}
+
+// one reads the device mlx5_0 of a small tree, with more lines laid over it.
+func one(t *testing.T, lines string) state.Hardware {
+	t.Helper()
+	return hardware.Read(t.Context(), options(small(t, lines), "mlx5_0"))
+}
+
+// small lays out a small tree, with more lines over it, which begin in the directory of
+// port 1.
+func small(t testing.TB, lines string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	hardwaretest.Lay(t, root, `
+@ sys/class/infiniband/mlx5_0/ports/1
+state: 4: ACTIVE
+phys_state: 5: LinkUp
+rate: 100 Gb/sec (4X EDR)
+link_layer: Ethernet
+counters/a: 1
+hw_counters/lifespan: 10
+hw_counters/b: 2
+gids/0: fe80:0000:0000:0000:0202:c9ff:fe00:0001
+gid_attrs/types/0: RoCE v2
+gid_attrs/ndevs/0: eth0
+@ sys/class/net/eth0
+ifindex: 3
+mtu: 1500
+carrier_changes: 4
+@ sys/class/infiniband/mlx5_0/ports/1
+`+strings.TrimLeft(lines, "\n"))
+	return root
+}
+
+// counted returns the counters as text.
+func counted(all []state.Counter) string {
+	var b strings.Builder
+	for _, c := range all {
+		fmt.Fprintf(&b, "%s/%s=%d ", c.Group, c.Name, c.Value)
+		if c.Optional {
+			b.WriteString("optional ")
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func TestTrees(t *testing.T) {
+	for _, name := range hardwaretest.Names(t) {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			root := hardwaretest.Tree(t, name)
+			for _, device := range hardwaretest.Devices(t, root) {
+				h := hardware.Read(t.Context(), options(root, device))
+				counters := map[string][]state.Counter{"device": h.Counters}
+				order := []string{"device"}
+				h.Counters = nil
+				for i, p := range h.Ports {
+					key := fmt.Sprintf("port %d", p.Number)
+					counters[key] = p.Counters
+					order = append(order, key)
+					h.Ports[i].Counters = nil
+				}
+				out, err := json.MarshalIndent(h, "", "  ")
+				check(t, err)
+				fmt.Fprintf(&b, "%s\n", out)
+				for _, key := range order {
+					for _, c := range counters[key] {
+						fmt.Fprintf(&b, "%s: %s/%s %d\n", key, c.Group, c.Name, c.Value)
+					}
+				}
+			}
+			golden.Check(t, filepath.Join("testdata", name+".txt"), b.String())
+		})
+	}
+}
+
+func TestNoDevice(t *testing.T) {
+	root := small(t, "")
+	for _, device := range []string{"", ".", "..", "../infiniband/mlx5_0", "mlx5_0/ports", "mlx5_9"} {
+		h := hardware.Read(t.Context(), options(root, device))
+		same(t, true, h.Failure != "", device)
+		same(t, 0, len(h.Ports), device)
+	}
+}
+
+func TestContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("too late"))
+	h := hardware.Read(ctx, options(small(t, ""), "mlx5_0"))
+	same(t, true, strings.Contains(h.Failure, "too late"), h.Failure)
+}
+
+func TestCounters(t *testing.T) {
+	for _, c := range []struct {
+		name, lines, counters string
+		refused               []state.RefusedCounters
+	}{
+		{"as they are", "", "counters/a=1 hw_counters/b=2", nil},
+		{"hexadecimal", "counters/a: 0xff", "counters/a=255 hw_counters/b=2", nil},
+		{"the largest", "counters/a: 18446744073709551615", "counters/a=18446744073709551615 hw_counters/b=2", nil},
+		{"not supported", "counters/a: N/A (no PMA)", "hw_counters/b=2", nil},
+		{"not there for the driver", "counters/a -> /nowhere", "hw_counters/b=2", nil},
+		{"no file", "counters/a/", "hw_counters/b=2", nil},
+		{
+			"no number", "counters/a: many\ncounters/z: 7", "counters/z=7 hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "many" is no count`}},
+		},
+		{
+			"negative", "counters/a: -1", "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "-1" is no count`}},
+		},
+		{
+			"2^64", "counters/a: 18446744073709551616", "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "18446744073709551616" is no count`}},
+		},
+		{
+			"empty", "counters/a: ", "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "" is no count`}},
+		},
+		{
+			"too long", "counters/a: " + strings.Repeat("1", 65<<10), "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: "a: is too long"}},
+		},
+		{
+			"what steers a terminal", "counters/a: \x1b[2J", "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "\x1b[2J" is no count`}},
+		},
+		{
+			"EINVAL ends the group", "counters/a !EINVAL\ncounters/z: 7", "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL", Detail: "a: invalid argument"}},
+		},
+		{
+			"EIO ends the group", "counters/m !EIO\ncounters/z: 7", "counters/a=1 hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Errno: "EIO", Detail: "m: input/output error"}},
+		},
+		{
+			"both groups", "counters/a !EINVAL\nhw_counters/b !EINVAL", "",
+			[]state.RefusedCounters{
+				{Group: state.GroupPort, Errno: "EINVAL", Detail: "a: invalid argument"},
+				{Group: state.GroupHardware, Errno: "EINVAL", Detail: "b: invalid argument"},
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, c.lines)
+			same(t, "", h.Failure)
+			has(t, 1, len(h.Ports))
+			same(t, c.counters, counted(h.Ports[0].Counters))
+			same(t, c.refused, h.Ports[0].Refused)
+		})
+	}
+}
+
+func TestCountersOfTheDevice(t *testing.T) {
+	h := one(t, "@ sys/class/infiniband/mlx5_0/hw_counters\nlifespan: 12\ncmds: 4\n")
+	same(t, "hw_counters/cmds=4", counted(h.Counters))
+	h = one(t, "@ sys/class/infiniband/mlx5_0/hw_counters\ncmds !EINVAL\n")
+	same(t, []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "cmds: invalid argument"}}, h.Refused)
+}
+
+// TestNothingIsWaitedFor has FIFOs, which have no writer, wherever something is read.
+func TestNothingIsWaitedFor(t *testing.T) {
+	root := small(t, "")
+	port := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/1")
+	for _, name := range []string{"state", "rate", "counters/a", "hw_counters/b", "gids/0", "gids/1"} {
+		_ = os.Remove(filepath.Join(port, name))
+		check(t, syscall.Mkfifo(filepath.Join(port, name), 0o644))
+	}
+	check(t, syscall.Mkfifo(filepath.Join(root, "sys/class/infiniband/mlx5_0/hw_counters"), 0o644))
+	check(t, syscall.Mkfifo(filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/2"), 0o644))
+	h := hardware.Read(t.Context(), options(root, "mlx5_0"))
+	same(t, "", h.Failure)
+	has(t, 2, len(h.Ports))
+	same(t, "", h.Ports[0].State)
+	same(t, 0, len(h.Ports[0].Counters))
+	same(t, 0, len(h.Ports[0].Refused))
+}
+
+func TestBounds(t *testing.T) {
+	var lines strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&lines, "counters/c%03d: %d\ngids/%d: fe80:0000:0000:0000:0000:0000:0000:%04x\n", i, i, i, i+1)
+	}
+	lines.WriteString("@ sys/class/infiniband/mlx5_0/ports\n")
+	for i := range 300 {
+		fmt.Fprintf(&lines, "%d/state: 1: DOWN\n", i+2)
+	}
+	h := one(t, lines.String())
+	same(t, 32, len(h.Ports))
+	same(t, state.MaxGIDs, len(h.Ports[0].GIDs))
+	same(t, 512+1, len(h.Ports[0].Counters))
+}
+
+func TestStates(t *testing.T) {
+	for _, c := range []struct{ file, state, physical string }{
+		{"4: ACTIVE", "active", "active"},
+		{"5: ACTIVE_DEFER", "active_defer", "active_defer"},
+		{"5: LinkUp", "link_up", "link_up"},
+		{"4: PortConfigurationTraining", "port_configuration_training", "port_configuration_training"},
+		{"7: Phy Test", "phy_test", "phy_test"},
+		{"9: <unknown>", "unknown", "unknown"},
+		{"DOWN", "down", "down"},
+		{"", "", ""},
+	} {
+		h := one(t, "state: "+c.file+"\nphys_state: "+c.file)
+		has(t, 1, len(h.Ports))
+		same(t, c.state, h.Ports[0].State, c.file)
+		same(t, c.physical, h.Ports[0].PhysState, c.file)
+	}
+}
+
+func TestRates(t *testing.T) {
+	for _, c := range []struct {
+		file        string
+		rate, speed float64
+		width       int
+	}{
+		{"100 Gb/sec (4X EDR)", 100e9, 25e9, 4},
+		{"2.5 Gb/sec (1X SDR)", 2.5e9, 2.5e9, 1},
+		{"200 Gb/sec (2X NDR)", 200e9, 100e9, 2},
+		{"10 Gb/sec (4X)", 10e9, 2.5e9, 4},
+		{"8 Gb/sec", 8e9, 0, 0},
+		{"8 Gb/sec (0X)", 8e9, 0, 0},
+		{"NaN Gb/sec (4X)", 0, 0, 0},
+		{"1e300 Gb/sec (4X)", 0, 0, 0},
+		{"-1 Gb/sec (4X)", 0, 0, 0},
+		{"fast", 0, 0, 0},
+	} {
+		h := one(t, "rate: "+c.file)
+		has(t, 1, len(h.Ports))
+		p := h.Ports[0]
+		same(t, [2]float64{c.rate, c.speed}, [2]float64{p.Rate, p.Speed}, c.file)
+		same(t, c.width, p.Width, c.file)
+	}
+}
+
+func TestGIDs(t *testing.T) {
+	h := one(t, `
+gids/1: 0000:0000:0000:0000:0000:0000:0000:0000
+gid_attrs/types/1 !EINVAL
+gid_attrs/ndevs/1 !EINVAL
+gids/2: 0000:0000:0000:0000:0000:ffff:0a00:0001
+gid_attrs/types/2: IB/RoCE v1
+gid_attrs/ndevs/2: eth0
+gids/10: 0000:0000:0000:0000:0000:ffff:0a00:0001
+gid_attrs/types/10: RoCE v2
+gid_attrs/ndevs/10: eth0.5
+gids/11: not an address
+gids/x: fe80:0000:0000:0000:0000:0000:0000:0001
+`)
+	has(t, 1, len(h.Ports))
+	p := h.Ports[0]
+	same(t, []state.GID{
+		{Index: 0, GID: "fe80:0000:0000:0000:0202:c9ff:fe00:0001", Type: "roce_v2", Family: "ipv6", Netdev: "eth0"},
+		{Index: 2, GID: "0000:0000:0000:0000:0000:ffff:0a00:0001", Type: "roce_v1", Family: "ipv4", Netdev: "eth0"},
+		{Index: 10, GID: "0000:0000:0000:0000:0000:ffff:0a00:0001", Type: "roce_v2", Family: "ipv4", Netdev: "eth0.5"},
+	}, p.GIDs)
+	has(t, true, p.RoCEv2IPv4 != nil)
+	same(t, 10, *p.RoCEv2IPv4)
+}
+
+func TestNetdev(t *testing.T) {
+	four := uint64(4)
+	for _, c := range []struct {
+		name, lines string
+		want        state.HardwarePort
+	}{
+		{"in this namespace", "", state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four}},
+		{"in another", "gid_attrs/ndevs/0: eth9", state.HardwarePort{Netdev: "eth9"}},
+		{"odd name", "gid_attrs/ndevs/0: ../eth0", state.HardwarePort{}},
+		{
+			"part of a bond", "@ sys/class/net\neth0/master -> ../bond1\nbond1/bonding/mode: 802.3ad 4\n",
+			state.HardwarePort{Netdev: "eth0", Bond: "bond1", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
+		{
+			"part of a bridge", "@ sys/class/net\neth0/master -> ../br0\nbr0/mtu: 1500\n",
+			state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
+		{
+			"of the same name, on another adapter", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/device -> ../../../devices/pci0000:00/0000:5e:00.0
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+devices/pci0000:00/0000:5e:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0"},
+		},
+		{
+			"on another function of the adapter", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/device -> ../../../devices/pci0000:00/0000:3b:00.1
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+devices/pci0000:00/0000:3b:00.1/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, c.lines)
+			has(t, 1, len(h.Ports))
+			p := h.Ports[0]
+			got := state.HardwarePort{Netdev: p.Netdev, Bond: p.Bond, Ifindex: p.Ifindex, MTU: p.MTU, CarrierChanges: p.CarrierChanges}
+			same(t, c.want, got)
+		})
+	}
+}
+
+// adapter is a small tree's adapter on the bus. What follows it begins in the directory of
+// its function.
+const adapter = `
+@ sys/class/infiniband/mlx5_0
+device -> ../../../devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+@ sys/devices/pci0000:00/0000:00:01.0/0000:3b:00.0
+class: 0x020700
+`
+
+func TestVectors(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		vector int // -1: it serves none
+	}{
+		{"mlx5_comp0@pci:0000:3b:00.0", 0},
+		{"mlx5_comp17@pci:0000:3b:00.0", 17},
+		{"mlx5_async0@pci:0000:3b:00.0", -1},
+		{"mlx5_sf_comp3@pci:0000:3b:00.0", -1},
+		{"mlx5_comp@pci:0000:3b:00.0", -1},
+		{"mlx5_comp-1@pci:0000:3b:00.0", -1},
+		{"mlx5_comp5000@pci:0000:3b:00.0", -1},
+		{"mlx4-3@0000:05:00.0", 2},
+		{"mlx4-0@0000:05:00.0", -1},
+		{"mlx4-async@pci:0000:05:00.0", -1},
+		{"bnxt_re-nq-1@pci:0000:41:00.0", 1},
+		{"bnxt_qplib_nq-2", 2},
+		{"bnxt_re-creq@pci:0000:41:00.0", -1},
+		{"irdma-0000:4b:00.0-CEQ-4", 4},
+		{"irdma-0000:4b:00.0-AEQCEQ-0", 0},
+		{"irdma-0000:4b:00.0-AEQ", -1},
+		{"AEQCEQ", 0},
+		{"CEQ", 0},
+		{"hns-0000:bd:00.0-ceq-6", 6},
+		{"hns-ceq-7", 7},
+		{"hns-aeq-0", -1},
+		{"efa-comp2@pci:0000:00:1d.0", 2},
+		{"efa-mgmnt@pci:0000:00:1d.0", -1},
+		{"erdma-ceq3@pci:0000:00:05.0", 3},
+		{"erdma-common@pci:0000:00:05.0", -1},
+		{"qedr5@pci:0000:81:00.0", 5},
+		{"ens4f0np0-TxRx-0", -1},
+		{"", -1},
+	} {
+		h := one(t, adapter+"msi_irqs/9: msix\n@ sys/kernel/irq/9\nactions: "+c.name)
+		got := -1
+		for _, i := range h.Interrupts {
+			got = i.Vector
+		}
+		same(t, c.vector, got, c.name)
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	const vector = adapter + `msi_irqs/9: msix
+msi_irqs/10: msix
+msi_irqs/many: msix
+@ proc/irq
+9/mlx5_comp0@pci:0000:3b:00.0/
+9/smp_affinity_list: 0-3
+10/smp_affinity_list: 0-3
+@ sys/kernel/irq
+10/actions: mlx5_comp0@pci:0000:3b:00.0
+`
+	for _, c := range []struct {
+		name, lines string
+		want        state.Interrupt
+	}{
+		{"by the directory of its action", "", state.Interrupt{CPUs: "0-3"}},
+		{
+			"runs on one", "@ proc/irq\n9/effective_affinity_list: 2\n@ sys/devices/system/cpu\nisolated: 1",
+			state.Interrupt{CPUs: "0-3", Effective: "2"},
+		},
+		{
+			"runs on an isolated one", "@ proc/irq\n9/effective_affinity_list: 2\n@ sys/devices/system/cpu\nisolated: 1-2,9",
+			state.Interrupt{CPUs: "0-3", Effective: "2", Isolated: true},
+		},
+		{
+			"may run on all isolated ones", "@ sys/devices/system/cpu\nisolated: 0-3",
+			state.Interrupt{CPUs: "0-3", Isolated: true},
+		},
+		{
+			"may run on others, too", "@ sys/devices/system/cpu\nisolated: 0-2",
+			state.Interrupt{CPUs: "0-3"},
+		},
+		{
+			"malformed", "@ proc/irq\n9/smp_affinity_list: 3-0\n9/effective_affinity_list: 1-99999\n@ sys/devices/system/cpu\nisolated: x",
+			state.Interrupt{},
+		},
+		{"counted", "@ sys/kernel/irq\n9/per_cpu_count: 5,0,7", state.Interrupt{CPUs: "0-3", Count: 12}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, vector+c.lines)
+			has(t, 1, len(h.Interrupts))
+			c.want.IRQ, c.want.Name = 9, "mlx5_comp0@pci:0000:3b:00.0"
+			same(t, c.want, h.Interrupts[0])
+		})
+	}
+}
+
+func TestBus(t *testing.T) {
+	const link = "current_link_speed: 16.0 GT/s PCIe\ncurrent_link_width: 16\nmax_link_speed: 16.0 GT/s PCIe\nmax_link_width: 16\n"
+	own := &state.PCILink{Address: "0000:3b:00.0", Speed: 16e9, MaxSpeed: 16e9, Width: 16, MaxWidth: 16}
+	for _, c := range []struct {
+		name, lines string
+		want        state.Adapter
+	}{
+		{"not told", "", state.Adapter{}},
+		{"unknown", "current_link_speed: Unknown\ncurrent_link_width: 255\n", state.Adapter{}},
+		{"as it should be", link, state.Adapter{Link: own}},
+		{
+			"an older kernel", "current_link_speed: 8 GT/s\ncurrent_link_width: 8\n",
+			state.Adapter{Link: &state.PCILink{Address: "0000:3b:00.0", Speed: 8e9, Width: 8}},
+		},
+		{
+			"a slower bridge", link + "../current_link_speed: 8.0 GT/s PCIe\n../current_link_width: 16\n",
+			state.Adapter{Link: own, Bottleneck: &state.PCILink{Address: "0000:00:01.0", Speed: 8e9, Width: 16}},
+		},
+		{"a faster bridge", link + "../current_link_speed: 32.0 GT/s PCIe\n../current_link_width: 8\n", state.Adapter{Link: own}},
+		{"a node of memory", "numa_node: 1", state.Adapter{NUMANode: 1}},
+		{"a virtual function of nobody", "physfn -> /nowhere", state.Adapter{}},
+		{"virtual functions", "sriov_totalvfs: 8\nsriov_numvfs: 2\n", state.Adapter{Role: "pf", VFs: 2}},
+		{"none can be made", "sriov_totalvfs: 0\n", state.Adapter{}},
+		{"its slot", "@ sys/bus/pci/slots\n7/address: 0000:3b:00\n8/address: 0000:00:01\n", state.Adapter{Slot: "7"}},
+		{"the slot of its board", "@ sys/bus/pci/slots\n8/address: 0000:00:01\n9/address: 0000:00:02\n", state.Adapter{Slot: "8"}},
+		{
+			"errors", `aer_dev_correctable: RxErr 1\nTOTAL_ERR_COR 5`, state.Adapter{AER: &state.AER{Correctable: 5}},
+		},
+		{
+			"errors of each kind", "aer_dev_correctable: TOTAL_ERR_COR 5\naer_dev_nonfatal: DLP 9\\nTOTAL_ERR_NONFATAL 6\naer_dev_fatal: TOTAL_ERR_FATAL 7\n",
+			state.Adapter{AER: &state.AER{Correctable: 5, Nonfatal: 6, Fatal: 7}},
+		},
+		{"malformed errors", "aer_dev_fatal: TOTAL_ERR_FATAL many\n", state.Adapter{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, adapter+c.lines)
+			c.want.PCI = "0000:3b:00.0"
+			if !strings.HasPrefix(c.lines, "numa_node") {
+				c.want.NUMANode = -1
+			}
+			same(t, c.want, h.Identity)
+		})
+	}
+}
+
+func TestTemperature(t *testing.T) {
+	for _, c := range []struct {
+		name, lines string
+		want        *float64
+	}{
+		{"none", "", nil},
+		{"only that of the chip", "hwmon/hwmon1/temp1_label: asic\nhwmon/hwmon1/temp1_input: 60000\n", nil},
+		{"of the module", "hwmon/hwmon1/temp1_label: asic\nhwmon/hwmon1/temp2_label: Module1\nhwmon/hwmon1/temp2_input: 41250\n", pointer(41.25)},
+		{"of several modules", "hwmon/hwmon1/temp1_label: Module0\nhwmon/hwmon1/temp1_input: -500\nhwmon/hwmon1/temp2_label: Module1\n", pointer(-0.5)},
+		{"of those of others", "hwmon/hwmon1/temp1_label: Module1\nhwmon/hwmon1/temp2_label: Module2\n", nil},
+		{"unknown", "hwmon/hwmon1/temp1_label: Module0\nhwmon/hwmon1/temp1_input: warm\n", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := one(t, adapter+c.lines)
+			has(t, 1, len(h.Ports))
+			same(t, c.want, h.Ports[0].TemperatureCelsius)
+		})
+	}
+}
+
+func pointer(f float64) *float64 { return &f }
+
+// asked stands in for netlink.
+type asked struct {
+	statistics, ethtool []state.Counter
+	err                 error
+	of                  []string
+}
+
+func (a *asked) Statistics(_ context.Context, device string, port int) ([]state.Counter, error) {
+	a.of = append(a.of, fmt.Sprintf("%s/%d", device, port))
+	return a.statistics, a.err
+}
+
+func (a *asked) Counters(_ context.Context, netdev string) ([]state.Counter, error) {
+	a.of = append(a.of, netdev)
+	return a.ethtool, a.err
+}
+
+func TestNetlink(t *testing.T) {
+	root := small(t, "")
+	for _, c := range []struct {
+		name string
+		a    asked
+		skip []hardware.Group
+		want string
+		of   []string
+	}{
+		{
+			"answers", asked{
+				statistics: []state.Counter{{Name: "b", Value: 5}, {Name: "cc_rx_ce_pkts", Value: 6, Optional: true}, {Name: "odd\n"}},
+				ethtool:    []state.Counter{{Name: "rx_pause", Value: 7}},
+			}, nil, "counters/a=1 hw_counters/b=5 hw_counters/cc_rx_ce_pkts=6 optional ethtool/rx_pause=7", []string{"mlx5_0/1", "eth0"},
+		},
+		{"answers nothing", asked{}, nil, "counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"}},
+		{
+			"refuses",
+			asked{err: syscall.EOPNOTSUPP, statistics: []state.Counter{{Name: "x"}}},
+			nil,
+			"counters/a=1 hw_counters/b=2",
+			[]string{"mlx5_0/1", "eth0"},
+		},
+		{
+			"is not asked",
+			asked{},
+			[]hardware.Group{{Port: 1, Group: state.GroupHardware}, {Port: 1, Group: state.GroupEthtool}},
+			"counters/a=1", nil,
+		},
+		{"skipped elsewhere", asked{}, []hardware.Group{{Port: 2, Group: state.GroupPort}}, "counters/a=1 hw_counters/b=2", []string{"mlx5_0/1", "eth0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(root, "mlx5_0")
+			o.Statistics, o.Ethtool, o.Skip = &c.a, &c.a, c.skip
+			h := hardware.Read(t.Context(), o)
+			has(t, 1, len(h.Ports))
+			same(t, c.want, counted(h.Ports[0].Counters))
+			same(t, c.of, c.a.of)
+		})
+	}
+}
+
+func TestWithout(t *testing.T) {
+	root := hardwaretest.Tree(t, "connectx-7")
+	o := options(root, "mlx5_0")
+	o.Without = hardware.Parts{InterruptCounts: true}
+	h := hardware.Read(t.Context(), o)
+	has(t, 8, len(h.Interrupts))
+	same(t, state.Interrupt{Vector: 1, IRQ: 302, Name: "mlx5_comp1@pci:0000:18:00.0", Effective: "4", Isolated: true}, h.Interrupts[1])
+	o.Without = hardware.Parts{Counters: true, Adapter: true, Interrupts: true, GIDs: true}
+	h = hardware.Read(t.Context(), o)
+	has(t, 1, len(h.Ports))
+	p := h.Ports[0]
+	same(t, "active", p.State)
+	same(t, "ibp24s0", p.Netdev)
+	same(t, 0, len(p.Counters))
+	same(t, 0, len(p.GIDs))
+	same(t, 0, len(h.Interrupts))
+	same(t, state.Adapter{NUMANode: -1}, h.Identity)
+	same(t, "mlx5_core", h.Driver)
+}
+
+// TestSoftware makes sure that software is not taken for the adapter below it.
+func TestSoftware(t *testing.T) {
+	root := hardwaretest.Tree(t, "connectx-7")
+	o := options(root, "mlx5_0")
+	o.Driver = "siw"
+	h := hardware.Read(t.Context(), o)
+	same(t, "siw", h.Driver)
+	same(t, "", h.Identity.PCI)
+	same(t, 0, len(h.Interrupts))
+}
+
+// hanging stands in for a request that does not return before it is let go.
+type hanging struct{ entered, release chan struct{} }
+
+func (h hanging) Statistics(context.Context, string, int) ([]state.Counter, error) {
+	close(h.entered)
+	<-h.release
+	return nil, errors.New("late")
+}
+
+func TestReadingNamesWhatHangs(t *testing.T) {
+	h := hanging{make(chan struct{}), make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading atomic.Pointer[string]
+	o := options(small(t, ""), "mlx5_0")
+	o.Statistics, o.Reading = h, &reading
+	done := make(chan state.Hardware)
+	go func() { done <- hardware.Read(ctx, o) }()
+	<-h.entered
+	has(t, true, reading.Load() != nil)
+	same(t, "rdma statistic of port 1", *reading.Load())
+	cancel()
+	close(h.release)
+	got := <-done
+	same(t, true, reading.Load() == nil)
+	same(t, true, got.Failure != "")
+	has(t, 1, len(got.Ports))
+	same(t, "counters/a=1", counted(got.Ports[0].Counters), "what was read until then")
+}
+
+func TestGoneMeanwhile(t *testing.T) {
+	root := small(t, "")
+	o := options(root, "mlx5_0")
+	o.Statistics = removing(filepath.Join(root, "sys/class/infiniband/mlx5_0"))
+	h := hardware.Read(t.Context(), o)
+	same(t, true, strings.Contains(h.Failure, "no such file"), h.Failure)
+}
+
+// removing removes a directory when it is asked.
+type removing string
+
+func (r removing) Statistics(context.Context, string, int) ([]state.Counter, error) {
+	return nil, os.RemoveAll(string(r))
+}
+
+// BenchmarkRead reads an adapter with eight completion vectors.
+func BenchmarkRead(b *testing.B) {
+	o := options(hardwaretest.Tree(b, "connectx-7"), "mlx5_0")
+	for b.Loop() {
+		hardware.Read(b.Context(), o)
+	}
+}
+
+// FuzzRead lays anything out where the files are that are parsed.
+func FuzzRead(f *testing.F) {
+	files := []string{
+		"ports/1/state", "ports/1/rate", "ports/1/counters/x", "ports/1/gids/0", "ports/1/gid_attrs/types/0",
+		"ports/1/gid_attrs/ndevs/0", "board_id", "device/current_link_speed", "device/current_link_width",
+		"device/aer_dev_fatal", "device/numa_node", "device/sriov_totalvfs", "proc/irq/7/smp_affinity_list",
+		"sys/kernel/irq/7/actions", "sys/kernel/irq/7/per_cpu_count", "sys/devices/system/cpu/isolated",
+		"sys/bus/pci/slots/1/address",
+	}
+	for which, seed := range []string{
+		"4: ACTIVE", "100 Gb/sec (4X EDR)", "0xffffffffffffffff", "0000:0000:0000:0000:0000:ffff:0a00:0001", "RoCE v2",
+		"eth0", "MT_0000000838", "16.0 GT/s PCIe", "255", "X 1\nTOTAL_ERR_FATAL 3", "-1", "8", "0-3,5", "mlx5_comp4095@pci:",
+		"1,2,3", "0-8191", "0000:3b:00",
+	} {
+		f.Add(uint8(which), seed)
+	}
+	root := small(f, `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+bus/pci/slots/1/address: 0000:3b:00
+@ sys/devices/pci0000:00/0000:3b:00.0
+current_link_speed: 8.0 GT/s
+current_link_width: 8
+msi_irqs/7: msix
+@ sys/kernel/irq/7
+actions: mlx5_comp0@pci:0000:3b:00.0
+per_cpu_count: 1,0
+@ proc/irq/7
+smp_affinity_list: 0-1
+`)
+	f.Fuzz(func(t *testing.T, which uint8, content string) {
+		path := files[int(which)%len(files)]
+		switch {
+		case strings.HasPrefix(path, "proc/"), strings.HasPrefix(path, "sys/"):
+		default:
+			path = "sys/class/infiniband/mlx5_0/" + path
+		}
+		path = filepath.Join(root, path)
+		before, err := os.ReadFile(path)
+		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check(t, os.WriteFile(path, []byte(content), 0o644))
+		h := hardware.Read(t.Context(), options(root, "mlx5_0"))
+		if err == nil {
+			check(t, os.WriteFile(path, before, 0o644))
+		} else {
+			check(t, os.Remove(path))
+		}
+		same(t, "", h.Failure)
+		has(t, 1, len(h.Ports))
+		out, err := json.Marshal(h)
+		check(t, err)
+		var back state.Hardware
+		check(t, json.Unmarshal(out, &back))
+		same(t, h, back, "what a child writes is what its parent reads")
+	})
+}

@@ -1,0 +1,195 @@
+package hardware
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/state"
+)
+
+// The bounds of what is looked at for interrupts: those that MSI-X allows a function, and
+// processors.
+const (
+	maxInterrupts = 2048
+	maxProcessors = 8192
+)
+
+// interrupts reads the interrupts that serve the completion vectors of the device.
+func (d *device) interrupts() []state.Interrupt {
+	// What serves a subfunction is shared with others, and does not say for whom it is.
+	if d.function == "" || d.subfunction {
+		return nil
+	}
+	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"), maxInterrupts)
+	if err != nil {
+		return nil
+	}
+	var all []state.Interrupt
+	taken := map[int]bool{}
+	for _, irq := range numbers {
+		name := d.action(irq)
+		vector := completionVector(name)
+		if vector == unnumbered {
+			// An older irdma gives no numbers. Its vectors are in the order of their
+			// interrupts.
+			vector = len(all)
+		}
+		if vector < 0 || taken[vector] {
+			continue
+		}
+		taken[vector] = true
+		all = append(all, state.Interrupt{Vector: vector, IRQ: irq, Name: name})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	isolated := d.processors(filepath.Join(d.Sysfs, "devices/system/cpu/isolated"))
+	for i := range all {
+		d.interrupt(&all[i], isolated)
+	}
+	slices.SortFunc(all, func(a, b state.Interrupt) int { return cmp.Compare(a.Vector, b.Vector) })
+	return all
+}
+
+// action returns the name that the driver gave an interrupt; empty if it is not known.
+func (d *device) action(irq int) string {
+	number := strconv.Itoa(irq)
+	if name, err := d.text(filepath.Join(d.Sysfs, "kernel/irq", number, "actions")); err == nil {
+		return name
+	}
+	// The kernel makes a directory for each action, beside the files of the interrupt.
+	names, err := d.list(filepath.Join(d.Procfs, "irq", number), maxEntries)
+	if err != nil {
+		return ""
+	}
+	for _, name := range names {
+		if completionVector(name) != none {
+			return clean(name)
+		}
+	}
+	return ""
+}
+
+// interrupt reads where an interrupt may run, where it does, and how often it came.
+func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
+	number := strconv.Itoa(i.IRQ)
+	affinity := func(name string) string {
+		s, err := d.text(filepath.Join(d.Procfs, "irq", number, name))
+		if err != nil || len(parseProcessors(s)) == 0 {
+			return ""
+		}
+		return s
+	}
+	i.Effective = affinity("effective_affinity_list")
+	if i.Effective == "" || !d.Without.InterruptCounts {
+		i.CPUs = affinity("smp_affinity_list")
+	}
+	runs := i.Effective
+	if runs == "" {
+		runs = i.CPUs
+	}
+	on := parseProcessors(runs)
+	i.Isolated = len(on) > 0
+	for cpu := range on {
+		i.Isolated = i.Isolated && isolated[cpu]
+	}
+	if d.Without.InterruptCounts {
+		return
+	}
+	content, err := d.file(filepath.Join(d.Sysfs, "kernel/irq", number, "per_cpu_count"))
+	if err != nil {
+		return
+	}
+	for part := range strings.SplitSeq(strings.TrimSpace(content), ",") {
+		if n, err := strconv.ParseUint(part, 10, 64); err == nil {
+			i.Count += n
+		}
+	}
+}
+
+// processors returns the processors that a file lists.
+func (d *device) processors(path string) map[int]bool {
+	content, err := d.file(path)
+	if err != nil {
+		return nil
+	}
+	return parseProcessors(strings.TrimSpace(content))
+}
+
+// parseProcessors returns the processors of a list such as 0-3,8; none if it is malformed.
+func parseProcessors(s string) map[int]bool {
+	if s == "" {
+		return nil
+	}
+	all := map[int]bool{}
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		to, err2 := strconv.ParseUint(last, 10, 16)
+		if err != nil || err2 != nil || from > to || to >= maxProcessors {
+			return nil
+		}
+		for cpu := int(from); cpu <= int(to); cpu++ {
+			all[cpu] = true
+		}
+	}
+	return all
+}
+
+// What completionVector returns for a name that is of no completion vector, and for one
+// that does not say of which.
+const (
+	none       = -1
+	unnumbered = -2
+)
+
+// completionVector returns the completion vector that an interrupt serves, by the name
+// that its driver gave it. Names were read in the drivers of Linux 6.12:
+//
+//	mlx5_compK@pci:ADDRESS      mlx5_core/pci_irq.c irq_set_name; the vector is K
+//	mlx4-N@ADDRESS              mlx4/eq.c mlx4_assign_eq; N counts queue 0, which is none
+//	bnxt_re-nq-K@pci:ADDRESS    bnxt_re/qplib_fp.c bnxt_qplib_nq_start_irq; bnxt_qplib_nq-K
+//	                            before Linux 6.5
+//	irdma-ADDRESS-CEQ-K         irdma/hw.c irdma_cfg_ceq_vector; AEQCEQ-0 where the first
+//	                            is shared, CEQ and AEQCEQ before Linux 6.6
+//	hns-ADDRESS-ceq-K           hns/hns_roce_hw_v2.c __hns_roce_request_irq; hns-ceq-K
+//	                            before Linux 6.8
+//	efa-compK@pci:ADDRESS       efa/efa_main.c efa_setup_comp_irq
+//	erdma-ceqK@pci:ADDRESS      erdma/erdma_eq.c erdma_set_ceq_irq
+//	qedrK@pci:ADDRESS           qedr/main.c qedr_alloc_resources
+func completionVector(name string) int {
+	if name == "CEQ" || name == "AEQCEQ" {
+		return unnumbered
+	}
+	name, _, _ = strings.Cut(name, "@")
+	for _, prefix := range []string{"mlx5_comp", "mlx4-", "bnxt_re-nq-", "bnxt_qplib_nq-", "efa-comp", "erdma-ceq", "qedr"} {
+		if number, ok := strings.CutPrefix(name, prefix); ok {
+			return vectorNumber(number, prefix == "mlx4-")
+		}
+	}
+	for _, family := range []struct{ prefix, before string }{{"irdma-", "CEQ-"}, {"hns-", "ceq-"}} {
+		rest, ok := strings.CutPrefix(name, family.prefix)
+		if i := strings.LastIndex(rest, family.before); ok && i >= 0 {
+			return vectorNumber(rest[i+len(family.before):], false)
+		}
+	}
+	return none
+}
+
+// vectorNumber returns the vector of a number, which may count from 1.
+func vectorNumber(s string, fromOne bool) int {
+	n, err := strconv.ParseUint(s, 10, 12)
+	if err != nil || fromOne && n == 0 {
+		return none
+	}
+	if fromOne {
+		n--
+	}
+	return int(n)
+}

@@ -1,0 +1,218 @@
+package hardware
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"rdma_exporter/internal/state"
+)
+
+// maxChips is how many chips of hwmon, and sensors of modules, are looked at.
+const maxChips = 64
+
+// port reads a port.
+func (d *device) port(number int) state.HardwarePort {
+	p := state.HardwarePort{Number: number}
+	dir := filepath.Join(d.dir, "ports", strconv.Itoa(number))
+	p.LinkLayer, _ = d.text(filepath.Join(dir, "link_layer"))
+	p.State = d.word(filepath.Join(dir, "state"))
+	p.PhysState = d.word(filepath.Join(dir, "phys_state"))
+	if rate, err := d.text(filepath.Join(dir, "rate")); err == nil {
+		p.Rate, p.Width, p.Speed = parseRate(rate)
+	}
+	if !d.Without.GIDs {
+		d.gids(&p, dir)
+	}
+	d.netdev(&p, dir)
+	if !d.Without.Adapter {
+		p.TemperatureCelsius = d.temperature(number)
+	}
+	if !d.Without.Counters {
+		d.counters(&p, dir)
+	}
+	return p
+}
+
+// word returns the word of a file such as state, which has "4: ACTIVE", as active, and of
+// phys_state, which has "5: LinkUp", as link_up.
+func (d *device) word(path string) string {
+	s, err := d.text(path)
+	if err != nil {
+		return ""
+	}
+	if _, after, ok := strings.Cut(s, ":"); ok {
+		s = after
+	}
+	s = strings.Trim(s, " <>")
+	var b strings.Builder
+	var lower bool // whether the character before was one
+	for _, c := range s {
+		switch {
+		case c == ' ' || c == '-':
+			c = '_'
+		case unicode.IsUpper(c) && lower:
+			b.WriteByte('_')
+		}
+		lower = unicode.IsLower(c)
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// parseRate returns what a rate such as "100 Gb/sec (4X EDR)" says, in bits a second. What
+// it does not say is 0.
+func parseRate(s string) (rate float64, width int, speed float64) {
+	number, rest, ok := strings.Cut(s, " Gb/sec")
+	gigabits, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(gigabits > 0 && gigabits < 1e6) {
+		return 0, 0, 0
+	}
+	rate = gigabits * 1e9
+	lanes, _, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(rest), "("), "X")
+	w, err := strconv.ParseUint(lanes, 10, 8)
+	if !ok || err != nil || w == 0 {
+		return rate, 0, 0
+	}
+	return rate, int(w), rate / float64(w)
+}
+
+// netdev finds the network device of a port, and reads what is asked of it.
+func (d *device) netdev(p *state.HardwarePort, dir string) {
+	p.Netdev = d.findNetdev(p, dir)
+	if p.Netdev == "" {
+		return
+	}
+	net := filepath.Join(d.Sysfs, "class/net", p.Netdev)
+	// With shared network namespaces the name can be one of another namespace, and mean
+	// another network device in this one.
+	if d.function != "" {
+		target, err := d.resolve(filepath.Join(net, "device"))
+		if err == nil && isPCI(filepath.Base(target)) && slot(target) != slot(d.function) {
+			return
+		}
+	}
+	ifindex, ok := d.int(filepath.Join(net, "ifindex"))
+	if !ok || ifindex <= 0 {
+		return
+	}
+	p.Ifindex = ifindex
+	if mtu, ok := d.int(filepath.Join(net, "mtu")); ok && mtu > 0 {
+		p.MTU = mtu
+	}
+	if content, err := d.file(filepath.Join(net, "carrier_changes")); err == nil {
+		if n, err := strconv.ParseUint(strings.TrimSpace(content), 10, 64); err == nil {
+			p.CarrierChanges = &n
+		}
+	}
+	if _, err := d.text(filepath.Join(net, "bonding/mode")); err == nil {
+		p.Bond = p.Netdev
+	} else if master := d.link(filepath.Join(net, "master")); isNetdev(master) {
+		if _, err := d.text(filepath.Join(net, "master/bonding/mode")); err == nil {
+			p.Bond = master
+		}
+	}
+}
+
+// findNetdev returns the name of the network device of a port; empty if it has none, or
+// if it cannot be told.
+func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
+	// The first address of a RoCE port is that of its own network device, and not that of
+	// a VLAN on it. The file of an address that is not there refuses to be read.
+	if name, err := d.text(filepath.Join(dir, "gid_attrs/ndevs/0")); err == nil && isNetdev(name) {
+		return name
+	}
+	for _, g := range p.GIDs {
+		if g.Netdev != "" {
+			return g.Netdev
+		}
+	}
+	// InfiniBand has no such files, but mostly IPoIB.
+	if d.function == "" || d.subfunction {
+		return ""
+	}
+	names, err := d.list(filepath.Join(d.function, "net"), maxEntries)
+	if err != nil {
+		return ""
+	}
+	var found []string
+	for _, name := range names {
+		if !isNetdev(name) {
+			continue
+		}
+		net := filepath.Join(d.function, "net", name)
+		// Children of IPoIB say which their parent is; representors have a name for whom
+		// they stand in.
+		index, ok := d.int(filepath.Join(net, "ifindex"))
+		if link, linked := d.int(filepath.Join(net, "iflink")); !ok || linked && link != index {
+			continue
+		}
+		if stands, err := d.text(filepath.Join(net, "phys_port_name")); err == nil && strings.Contains(stands, "f") && strings.HasPrefix(strings.TrimLeft(stands, "c0123456789"), "pf") {
+			continue
+		}
+		found = append(found, name)
+	}
+	if d.ports > 1 || len(found) > 1 {
+		found = slices.DeleteFunc(found, func(name string) bool {
+			at, ok := d.int(filepath.Join(d.function, "net", name, "dev_port"))
+			return !ok || at != p.Number-1
+		})
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// isNetdev tells whether a text can be the name of a network device, which the kernel
+// keeps free of slashes and spaces, and within 15 bytes.
+func isNetdev(s string) bool {
+	return s != "" && len(s) < 16 && s != "." && s != ".." && !strings.ContainsFunc(s, func(c rune) bool {
+		return c == '/' || c == ':' || unicode.IsSpace(c) || c == unicode.ReplacementChar
+	})
+}
+
+// temperature returns the temperature of a port's module, if the driver has a sensor for
+// it in hwmon, which mlx5 calls Module0 for instance.
+func (d *device) temperature(port int) *float64 {
+	if d.function == "" || d.subfunction {
+		return nil
+	}
+	root := filepath.Join(d.function, "hwmon")
+	chips, err := d.list(root, maxChips)
+	if err != nil {
+		return nil
+	}
+	inputs := map[string]string{} // by the label of the sensor
+	for _, chip := range chips {
+		names, err := d.list(filepath.Join(root, chip), maxEntries)
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			sensor, ok := strings.CutSuffix(name, "_label")
+			if !ok || !strings.HasPrefix(sensor, "temp") || len(inputs) == maxChips {
+				continue
+			}
+			label, err := d.text(filepath.Join(root, chip, name))
+			if label = strings.ToLower(label); err == nil && strings.HasPrefix(label, "module") {
+				inputs[label] = filepath.Join(root, chip, sensor+"_input")
+			}
+		}
+	}
+	// A function of an adapter with several has the sensor of its own port only.
+	input := inputs["module"+strconv.Itoa(port-1)]
+	if len(inputs) == 1 {
+		for _, only := range inputs {
+			input = only
+		}
+	}
+	milli, ok := d.int(input)
+	if !ok {
+		return nil
+	}
+	celsius := float64(milli) / 1000
+	return &celsius
+}
