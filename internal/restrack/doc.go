@@ -1,7 +1,8 @@
 // Package restrack reads the kernel's tables of RDMA resources over netlink
 // (NETLINK_RDMA, the RDMA_NLDEV commands of drivers/infiniband/core/nldev.c):
 // which devices there are, how many objects of each type a device holds, and
-// one row for each object with the thread that created it. It needs no
+// one row for each object with the thread that created it; and the counters that
+// a driver keeps of a port. It needs no
 // privilege, opens no device, and changes nothing: every request is one of
 // those that rdma(8) makes to show something. Linux only.
 //
@@ -25,7 +26,7 @@
 //     threads that the reader's PID namespace has a number for.
 //
 // The decoders ([DecodeObjects], [DecodeObject], [DecodeSummary],
-// [DecodeDevice]) are pure functions of the bytes of one message. They ignore
+// [DecodeDevice], [DecodeStatistic], [DecodeStatus], [DecodeNetnsMode]) are pure functions of the bytes of one message. They ignore
 // attributes that they do not know, do without those that are absent, and
 // answer anything else with an error that matches [ErrMalformed].
 package restrack

@@ -15,7 +15,8 @@ var ErrMalformed = errors.New("malformed message")
 
 // ErrNotSupported is matched by the errors of requests that the kernel does not
 // know: it is too old for that table. The kernel's errno is matched, too:
-// EOPNOTSUPP, or EINVAL for a device that exists.
+// EOPNOTSUPP, or EINVAL for a device that exists. [Conn.Statistic] tells what else
+// the latter means there.
 var ErrNotSupported = errors.New("not supported by this kernel")
 
 // A MessageError is a message from the kernel that cannot be what it should be.

@@ -11,16 +11,19 @@ const client = 5
 
 // Commands: enum rdma_nldev_command.
 const (
-	commandDevice  = 1
-	commandSummary = 9
-	commandQP      = 10
-	commandCMID    = 11
-	commandCQ      = 12
-	commandMR      = 13
-	commandPD      = 14
-	commandChardev = 15
-	commandCTX     = 22
-	commandSRQ     = 23
+	commandDevice    = 1
+	commandSystem    = 6
+	commandSummary   = 9
+	commandQP        = 10
+	commandCMID      = 11
+	commandCQ        = 12
+	commandMR        = 13
+	commandPD        = 14
+	commandChardev   = 15
+	commandStatistic = 17
+	commandCTX       = 22
+	commandSRQ       = 23
+	commandStatus    = 24
 )
 
 // commandName returns the name of a command without its prefix
@@ -29,6 +32,8 @@ func commandName(command uint16) string {
 	switch command {
 	case commandDevice:
 		return "GET"
+	case commandSystem:
+		return "SYS_GET"
 	case commandSummary:
 		return "RES_GET"
 	case commandQP:
@@ -43,10 +48,14 @@ func commandName(command uint16) string {
 		return "RES_PD_GET"
 	case commandChardev:
 		return "GET_CHARDEV"
+	case commandStatistic:
+		return "STAT_GET"
 	case commandCTX:
 		return "RES_CTX_GET"
 	case commandSRQ:
 		return "RES_SRQ_GET"
+	case commandStatus:
+		return "STAT_GET_STATUS"
 	}
 	return "command " + strconv.Itoa(int(command))
 }
@@ -92,9 +101,14 @@ const (
 	attrMRN            = 62
 	attrCMIDN          = 63
 	attrCTXN           = 64
+	attrNetnsMode      = 66
 	attrProtocol       = 67
 	attrChardevType    = 69
 	attrDriverID       = 73
+	attrCounters       = 80
+	attrCounter        = 81
+	attrCounterName    = 82
+	attrCounterValue   = 83
 	attrCTXs           = 86
 	attrCTX            = 87
 	attrSRQs           = 88
@@ -102,6 +116,7 @@ const (
 	attrSRQN           = 90
 	attrMinRange       = 91
 	attrMaxRange       = 92
+	attrCounterDynamic = 95
 	attrDriverDetails  = 97
 	attrSubtype        = 98
 )
@@ -188,12 +203,22 @@ func attributeName(kind uint16) string {
 		return "RES_CM_IDN"
 	case attrCTXN:
 		return "RES_CTXN"
+	case attrNetnsMode:
+		return "SYS_ATTR_NETNS_MODE"
 	case attrProtocol:
 		return "DEV_PROTOCOL"
 	case attrChardevType:
 		return "CHARDEV_TYPE"
 	case attrDriverID:
 		return "UVERBS_DRIVER_ID"
+	case attrCounters:
+		return "STAT_HWCOUNTERS"
+	case attrCounter:
+		return "STAT_HWCOUNTER_ENTRY"
+	case attrCounterName:
+		return "STAT_HWCOUNTER_ENTRY_NAME"
+	case attrCounterValue:
+		return "STAT_HWCOUNTER_ENTRY_VALUE"
 	case attrCTXs:
 		return "RES_CTX"
 	case attrCTX:
@@ -208,6 +233,8 @@ func attributeName(kind uint16) string {
 		return "MIN_RANGE"
 	case attrMaxRange:
 		return "MAX_RANGE"
+	case attrCounterDynamic:
+		return "STAT_HWCOUNTER_DYNAMIC"
 	case attrDriverDetails:
 		return "DRIVER_DETAILS"
 	case attrSubtype:

@@ -90,7 +90,7 @@ func (r recording) payloads(t testing.TB, section string) [][]byte {
 // sectionName names the section with the replies to a request.
 func sectionName(command uint16, index uint32, id ...uint32) string {
 	name := fmt.Sprintf("%s of device %d", commandName(command), index)
-	if command == commandDevice {
+	if command == commandDevice || command == commandSystem {
 		name = commandName(command)
 	}
 	if len(id) > 0 {

@@ -688,7 +688,7 @@ func TestHeapIsBounded(t *testing.T) {
 // TestRecord prints a recording for testdata/netlink. From the repository's
 // root, with RDMA_HOLDER set:
 //
-//	go test -tags vm -exec "$PWD/test/vm/run" -v -run TestRecord ./restrack -args -record |
+//	go test -tags vm -exec "$PWD/test/vm/run" -v -run '^TestRecord$' ./internal/restrack -args -record |
 //	  sed -n '/^# Replies/,/^-- end --$/p' > testdata/netlink/linux-6.1.txt
 func TestRecord(t *testing.T) {
 	conn := connect(t)
@@ -699,6 +699,7 @@ func TestRecord(t *testing.T) {
 		return kept, err
 	}
 	holdAll(t, conn)
+	send(t)
 	if err := conn.drop(); err != nil {
 		t.Fatal(err)
 	}
@@ -711,7 +712,7 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&b, "# Replies of NETLINK_RDMA, recorded by TestRecord of restrack/restrack_vm_test.go,\n")
+	fmt.Fprintf(&b, "# Replies of NETLINK_RDMA, recorded by TestRecord of restrack_vm_test.go,\n")
 	fmt.Fprintf(&b, "# and what %s printed at that time.\n", strings.TrimSpace(string(version)))
 	fmt.Fprintf(&b, "# Kernel: Linux %s, rdma_rxe. Held on rxe0: see holdAll there.\n", unix.ByteSliceToString(name.Release[:]))
 	section := func(name string) {
@@ -728,11 +729,23 @@ func TestRecord(t *testing.T) {
 		t.Fatalf("devices: %v, %v", devices, err)
 	}
 	section(sectionName(commandDevice, 0))
+	if _, err := conn.NetnsMode(ctx); err != nil {
+		t.Fatal(err)
+	}
+	section(sectionName(commandSystem, 0))
 	for _, device := range devices {
 		if _, err := conn.Summary(ctx, device.Index); err != nil {
 			t.Fatal(err)
 		}
 		section(sectionName(commandSummary, device.Index))
+		if _, err := conn.Statistic(ctx, device.Index, 1); err != nil || len(kept.datagrams) != 2 {
+			t.Fatalf("%d replies: %v", len(kept.datagrams), err)
+		}
+		both := kept.datagrams
+		kept.datagrams = both[:1]
+		section(sectionName(commandStatistic, device.Index))
+		kept.datagrams = both[1:]
+		section(sectionName(commandStatus, device.Index))
 		for _, kind := range Types() {
 			objects := list(t, conn, device.Index, kind)
 			section(sectionName(kind.table().command, device.Index))
@@ -746,12 +759,99 @@ func TestRecord(t *testing.T) {
 			section(sectionName(kind.table().command, device.Index, id))
 		}
 	}
+	for _, of := range []string{"statistic", "system"} {
+		out, err := exec.Command("rdma", "-j", of, "show").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "-- rdma %s show --\n%s\n", of, strings.TrimSpace(string(out)))
+	}
 	for _, kind := range Types() {
 		fmt.Fprintf(&b, "-- rdma resource show %s --\n%s\n", kind, strings.TrimSpace(string(rdma(t, "show", kind.String()))))
 	}
 	fmt.Fprintf(&b, "-- rdma resource --\n%s\n-- end --\n", strings.TrimSpace(string(rdma(t))))
 	if *record {
 		fmt.Print(b.String())
+	}
+}
+
+// send has rxe0 send messages to itself.
+func send(t *testing.T) {
+	t.Helper()
+	program := []string{"ibv_rc_pingpong", "-d", "rxe0", "-g", "1", "-p", "18600"}
+	server := start(t, program[0], program[1:]...)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		// It fails until the other listens.
+		if exec.Command(program[0], append(program[1:], "10.77.0.1")...).Run() == nil {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("nothing can be sent")
+}
+
+// TestStatisticAgreesWithRDMA reads the counters of two ports, of which one has sent
+// something, beside rdma statistic and sysfs.
+func TestStatisticAgreesWithRDMA(t *testing.T) {
+	conn := connect(t)
+	send(t)
+	ctx := within(t, time.Minute)
+	for _, device := range []string{"rxe0", "rxe1"} {
+		index := deviceIndex(t, conn, device)
+		var counters []Counter
+		// Replies to packets are sent for a while after the last message.
+		for range 100 {
+			before, err := conn.Statistic(ctx, index, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command("rdma", "-j", "statistic", "show", "link", device+"/1").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if counters, err = conn.Statistic(ctx, index, 1); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(before, counters) {
+				continue
+			}
+			var links []map[string]any
+			if err := json.Unmarshal(out, &links); err != nil || len(links) != 1 || len(counters) < 10 {
+				t.Fatalf("%s: %v, %s: %v", device, counters, out, err)
+			}
+			for _, counter := range counters {
+				file := filepath.Join("/sys/class/infiniband", device, "ports/1/hw_counters", counter.Name)
+				text, err := os.ReadFile(file)
+				if err != nil || strings.TrimSpace(string(text)) != strconv.FormatUint(counter.Value, 10) {
+					t.Errorf("%s: %v, sysfs has %q: %v", device, counter, text, err)
+				}
+				if value, ok := links[0][counter.Name].(float64); !ok || uint64(value) != counter.Value || counter.Optional {
+					t.Errorf("%s: %v, rdma(8) has %v", device, counter, links[0][counter.Name])
+				}
+			}
+			break
+		}
+		t.Logf("%s: %v", device, counters)
+		if sent := counters[0]; sent.Name != "sent_pkts" || (sent.Value > 0) != (device == "rxe0") {
+			t.Errorf("%s: %v", device, sent)
+		}
+	}
+	if _, err := conn.Statistic(ctx, deviceIndex(t, conn, "rxe0"), 2); !errors.Is(err, syscall.EINVAL) || !errors.Is(err, ErrNotSupported) {
+		t.Errorf("port 2: %v", err)
+	}
+	if _, err := conn.Statistic(ctx, 12345, 1); !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("no device: %v", err)
+	}
+	out, err := exec.Command("rdma", "system", "show").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode, err := conn.NetnsMode(ctx); err != nil || !strings.HasPrefix(string(out), "netns "+mode+" ") {
+		t.Errorf("%q, %v: rdma(8) has %q", mode, err, out)
 	}
 }
 
