@@ -24,6 +24,8 @@ type Hardware struct {
 	Ports []HardwarePort `json:"ports,omitempty"`
 	// Counters are those of the device as a whole.
 	Counters []Counter `json:"counters,omitempty"`
+	// Refused are the groups of these that the kernel refused to read.
+	Refused []RefusedCounters `json:"refused,omitempty"`
 	// Interrupts are those that serve completion vectors, in the order of these.
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 }
