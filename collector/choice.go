@@ -23,6 +23,12 @@ const (
 	Owners         = "owners"
 	OwnersPID      = "owner-pids"
 	Cgroups        = "cgroups"
+	Counters       = "counters"
+	RawCounters    = "raw-counters"
+	Links          = "links"
+	Adapter        = "adapter"
+	Interrupts     = "interrupts"
+	GIDs           = "gids"
 )
 
 // Part is a collector, as people choose it.
@@ -49,6 +55,12 @@ func Parts() []Part {
 		{Owners, "owners of these objects, and the memory that they hold in place", true},
 		{OwnersPID, "label pid of owners: one series for each process", false},
 		{Cgroups, "what the RDMA controller counts and allows", false},
+		{Counters, "what adapters count, under names that all drivers share", true},
+		{RawCounters, "every counter under the name that its driver gives it", false},
+		{Links, "links of ports: rate, width, and how their states went", true},
+		{Adapter, "which adapter a device is, its place on the PCI bus, and errors there", true},
+		{Interrupts, "interrupts of completion vectors, and the processors that serve them", false},
+		{GIDs, "addresses of ports by type, and their changes", true},
 	}
 }
 
@@ -62,6 +74,11 @@ func Defaults() Choice {
 		c[p.Name] = p.On
 	}
 	return c
+}
+
+// Hardware tells whether a collector is on that needs the hardware read.
+func (c Choice) Hardware() bool {
+	return c[Counters] || c[RawCounters] || c[Links] || c[Adapter] || c[Interrupts] || c[GIDs]
 }
 
 // of returns the collectors that a scrape asks for, of those that are on: those that it

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ type Options struct {
 	// Exporter returns what the exporter knows of itself, under the same terms; nil if that
 	// is not to be exposed.
 	Exporter func() Exporter
+	// CountersInclude matches the names of the counters that are told as their drivers name
+	// them; nil for all.
+	CountersInclude *regexp.Regexp
 }
 
 // Collector holds the counters and histograms of the runs observed, and reads

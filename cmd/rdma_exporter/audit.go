@@ -104,7 +104,9 @@ func audited(ctx context.Context, o *options, std stdio) (status int, err error)
 	judgement := o.findings
 	judgement.Once, judgement.Now, judgement.ActivePorts = true, time.Now, o.activePorts
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
-	judge := health.New(judgement, o.pastOnce(ctx))
+	past := o.pastOnce(ctx)
+	config.Links = past.Links
+	judge := health.New(judgement, past)
 	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)

@@ -31,13 +31,16 @@ type settings struct {
 	parsed    *simulated.Profile
 	Probe     probe.Config     `json:"probe"`
 	Inventory inventory.Config `json:"inventory"`
+	Hardware  hardwareSettings `json:"hardware"`
+	// Profiles are those of all devices, if a child is of all of them.
+	Profiles map[string][]byte `json:"profiles,omitempty"`
 	// When is when the device is probed in full: always, which nothing stands for too, or
 	// idle.
 	When string `json:"when,omitempty"`
 }
 
 // runChild is the commands probe, contract and inventory: one run on one device,
-// reported on standard output.
+// reported on standard output; and hardware, which is one on all.
 func runChild(ctx context.Context, o *options, std stdio) int {
 	if err := runOnce(ctx, o, std); err != nil {
 		fmt.Fprintf(std.err, "%s: %v\n", programName, err)
@@ -53,8 +56,11 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err := setName(programName); err != nil {
 		return err
 	}
-	if o.command == commandInventory {
+	switch o.command {
+	case commandInventory:
 		return takeInventory(ctx, o, std)
+	case commandHardware:
+		return readHardware(ctx, o, std)
 	}
 	// A collection in the middle of a run would move what the probes measure. A
 	// run allocates little; if it does not, memory is still bounded.

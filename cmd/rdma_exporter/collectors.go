@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -14,8 +16,8 @@ import (
 // switches are the flags that switch collectors on and off.
 type switches struct {
 	on map[string]*bool
-	// contract and inventory tell that the interval was given for what can be off.
-	contract, inventory bool
+	// contract, inventory and hardware tell that the interval was given for what can be off.
+	contract, inventory, hardware bool
 }
 
 // add adds the flags.
@@ -41,17 +43,21 @@ func (c *switches) choice() collector.Choice {
 func (o *options) choose() error {
 	on := o.collectors.choice()
 	var errs []error
-	off := func(name, flag string, given bool, schedule *supervisor.Schedule) {
-		if on[name] {
+	off := func(flag string, given bool, schedule *supervisor.Schedule, names ...string) {
+		if slices.ContainsFunc(names, func(name string) bool { return on[name] }) {
 			return
 		}
 		if given && schedule.Interval != 0 {
-			errs = append(errs, fmt.Errorf("--%s has no use with --no-collector.%s: leave one of them out", flag, name))
+			errs = append(errs, fmt.Errorf("--%s has no use with --no-collector.%s: leave one of them out", flag, strings.Join(names, " --no-collector.")))
 		}
 		schedule.Interval = 0
 	}
-	off(collector.Contracts, "contract.interval", o.collectors.contract, &o.schedule.Contract)
-	off(collector.Inventory, "inventory.interval", o.collectors.inventory, &o.schedule.Inventory)
+	off("contract.interval", o.collectors.contract, &o.schedule.Contract, collector.Contracts)
+	off("inventory.interval", o.collectors.inventory, &o.schedule.Inventory, collector.Inventory)
+	off("hardware.interval", o.collectors.hardware, &o.schedule.Hardware,
+		collector.Counters, collector.RawCounters, collector.Links, collector.Adapter, collector.Interrupts, collector.GIDs)
+	o.hardware.NoCounters = !on[collector.Counters] && !on[collector.RawCounters]
+	o.hardware.NoAdapter, o.hardware.NoGIDs = !on[collector.Adapter], !on[collector.GIDs]
 	if !on[collector.Latency] {
 		o.probe.Notification.Samples = 0
 	}
@@ -63,7 +69,7 @@ func (o *options) choose() error {
 
 // metrics is what the flags say of the metrics of the devices of a host.
 func (o *options) metrics(host func() *health.Host) collector.Options {
-	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Light: o.when == whenIdle}
+	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Light: o.when == whenIdle, CountersInclude: whole(o.countersInclude)}
 }
 
 // onOff says whether something is on.

@@ -46,15 +46,21 @@ func (c *commands) tell(s settings) { c.settings.Store(&s) }
 // asked returns the sizes that the next children ask for.
 func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() }
 
-// start returns how to start a child for a run of some kind on a device.
+// start returns how to start a child for a run of some kind on a device, or, without one,
+// on all.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()
-	s.Profile = c.profiles[device]
+	args := []string{string(kind)}
+	if device == "" {
+		s.Profiles = c.profiles
+	} else {
+		args, s.Profile = append(args, deviceFlag+device), c.profiles[device]
+	}
 	stdin, err := json.Marshal(wire.Input[settings]{Request: r, Settings: s})
 	if err != nil {
 		stdin = []byte(err.Error()) // which no child takes for what it is told
 	}
-	return supervisor.Command{Path: selfPath, Name: programName, Args: []string{string(kind), "--device=" + device}, Env: c.env, Stdin: stdin}
+	return supervisor.Command{Path: selfPath, Name: programName, Args: args, Env: c.env, Stdin: stdin}
 }
 
 // childEnv returns the environment of the children of a process that has env. A child

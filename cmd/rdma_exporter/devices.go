@@ -32,10 +32,10 @@ func discoverer(o *options) (discover func() ([]string, error), profiles map[str
 			return nil, nil, fmt.Errorf("--provider=%s: %w; or use --provider=%s", providerLibibverbs, err, providerSimulated)
 		}
 		// Without an RDMA driver there is no class/infiniband, but sysfs there is.
-		if _, err := os.ReadDir(o.sysfs); err != nil {
+		if _, err := os.ReadDir(o.hardware.Sysfs); err != nil {
 			return nil, nil, fmt.Errorf("--path.sysfs: %w", err)
 		}
-		return filter(supervisor.SysfsDevices(o.sysfs), o.include, o.exclude), nil, nil
+		return filter(supervisor.SysfsDevices(o.hardware.Sysfs), o.include, o.exclude), nil, nil
 	}
 	p := simulated.Default()
 	if o.simulatedProfile != "" {

@@ -35,6 +35,7 @@ const (
 	commandProbe     = "probe"
 	commandContract  = "contract"
 	commandInventory = "inventory"
+	commandHardware  = "hardware"
 
 	commandHealthcheck = "healthcheck"
 
@@ -53,6 +54,7 @@ type options struct {
 	schedule  supervisor.Config
 	probe     probe.Config
 	inventory inventory.Config
+	hardware  hardwareSettings
 	findings  health.Config
 	web       web.Config
 
@@ -62,8 +64,9 @@ type options struct {
 	stateDir         string
 	provider         string
 	simulatedProfile string
-	sysfs            string
 	include, exclude *regexp.Regexp
+	// countersInclude matches the counters that the collector raw-counters has.
+	countersInclude *regexp.Regexp
 	// when is when a device is probed in full.
 	when string
 
@@ -89,6 +92,7 @@ type options struct {
 func newOptions() *options {
 	return &options{
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
+		hardware: hardwareSettings{Sysfs: "/sys"},
 		provider: providerLibibverbs, log: &promslog.Config{},
 	}
 }
@@ -98,7 +102,7 @@ func newOptions() *options {
 func parse(args []string, std stdio) (o *options, done bool, status int) {
 	o = newOptions()
 	if isChild(args) {
-		o.command, o.device = args[0], strings.TrimPrefix(args[1], deviceFlag)
+		o.command, o.device = args[0], strings.TrimPrefix(strings.Join(args[1:], ""), deviceFlag)
 		return o, false, exitOK
 	}
 	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
@@ -148,7 +152,8 @@ const deviceFlag = "--device="
 // isChild reports whether arguments are those of a child, as the exporter gives them. A
 // child is started every few seconds: what it does not need costs it time.
 func isChild(args []string) bool {
-	return len(args) == 2 && slices.Contains(state.Kinds(), state.Kind(args[0])) && strings.HasPrefix(args[1], deviceFlag)
+	return len(args) == 1 && args[0] == commandHardware ||
+		len(args) == 2 && slices.Contains(state.Kinds(), state.Kind(args[0])) && strings.HasPrefix(args[1], deviceFlag)
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default
@@ -190,6 +195,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 		app.Command(c.name, c.help).Hidden().
 			Flag("device", "Name of the device.").Required().StringVar(&o.device)
 	}
+	app.Command(commandHardware, "Read once what the kernel tells of the hardware of all devices and write a report; what the exporter runs for each reading.").Hidden()
 }
 
 // addFlags adds the flags of all commands or, if all is done once, of the command
@@ -201,6 +207,8 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("state.dir", stateDirHelp(once)).
 		Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 	o.collectors.add(app)
+	app.Flag("counters.include", "Counters that the collector raw-counters has: those whose whole name matches this regular expression. Default: all.").
+		PlaceHolder("REGEX").RegexpVar(&o.countersInclude)
 
 	if !once {
 		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
@@ -217,7 +225,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("path.procfs", "Where the proc file system is mounted.").
 		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
-		Default("/sys").StringVar(&o.sysfs)
+		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
 	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
 		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
 	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
@@ -267,6 +275,12 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
 	app.Flag("inventory.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
 		Default(fmt.Sprint(o.inventory.MaxObjects)).SetValue(wholeNumber(&o.inventory.MaxObjects))
+	if !once {
+		app.Flag("hardware.interval", "Time between two readings of what the kernel tells of the devices without opening them: counters, links, addresses, interrupts; 0 for none.").
+			Default(duration(o.schedule.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&o.schedule.Hardware.Interval)
+	}
+	app.Flag("hardware.timeout", "Longest that a reading of the hardware of all devices may take before its process is killed; those that are not read in four fifths of that have failed.").
+		Default(duration(o.schedule.Hardware.Timeout)).DurationVar(&o.schedule.Hardware.Timeout)
 	app.Flag("inventory.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
 		Default(strconv.Itoa(o.inventory.Owners)).SetValue(wholeNumber(&o.inventory.Owners))
 	if once {
@@ -383,12 +397,12 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Hardware"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"},
 	}
 	of := map[string]int{
 		"brief": 1, "expect-active-ports": 1, "fail-on": 1, "format": 1, "output": 1, "within": 1,
 		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
-		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "collector": 7, "web": 8, "log": 9,
+		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "hardware": 7, "collector": 8, "counters": 8, "web": 9, "log": 10,
 	}
 	for _, f := range flags {
 		if f.Hidden {

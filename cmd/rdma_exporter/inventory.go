@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// inventoryNice is how much a child of the inventory gives way to others on its
-	// processor, the probes among them.
+	// inventoryNice is how much a child of the inventory, or of the hardware, gives way to
+	// others on its processor, the probes among them.
 	inventoryNice = 10
 	// inventoryMemory is the memory, in bytes, from which on its garbage is collected at
 	// any price.
@@ -30,7 +30,7 @@ const (
 // takeInventory is the command inventory.
 func takeInventory(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(inventoryMemory)
-	giveWay()
+	giveWay(false)
 	in, err := readInput(o, std.in)
 	if err != nil {
 		return err
@@ -62,12 +62,16 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	return inventory.Run(ctx, take)
 }
 
-// giveWay has this thread, on which the inventory runs, give way to others. A process
-// that may not ask for that, or gives way already, goes on as it is.
-func giveWay() {
+// giveWay has this thread give way to others, or all threads of a child, which has a process
+// group of its own. Who may not ask for that, or gives way already, goes on as it is.
+func giveWay(all bool) {
+	which := syscall.PRIO_PROCESS
+	if all && syscall.Getpgrp() == os.Getpid() {
+		which = syscall.PRIO_PGRP
+	}
 	// The system call returns 20 less the niceness.
-	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil && 20-raw < inventoryNice {
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, inventoryNice)
+	if raw, err := syscall.Getpriority(which, 0); err == nil && 20-raw < inventoryNice {
+		_ = syscall.Setpriority(which, 0, inventoryNice)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 )
 
 const (
@@ -28,6 +30,8 @@ const (
 	// maxPastBytes is how large it may be, and maxPastName how long a name in it.
 	maxPastBytes = 1 << 20
 	maxPastName  = 8192
+	// maxPastLinks is of how many ports it has how their states went.
+	maxPastLinks = 512
 	pastVersion  = 1
 
 	// keepEvery is how often what is remembered is kept, if it has changed.
@@ -38,9 +42,10 @@ const (
 
 // pastJSON is the content of the file.
 type pastJSON struct {
-	Version  int              `json:"version"`
-	Findings []seenJSON       `json:"findings"`
-	Ports    map[string][]int `json:"ports,omitempty"`
+	Version  int                     `json:"version"`
+	Findings []seenJSON              `json:"findings"`
+	Ports    map[string][]int        `json:"ports,omitempty"`
+	Links    map[string][]state.Link `json:"links,omitempty"`
 }
 
 // seenJSON is when a finding was seen.
@@ -52,10 +57,52 @@ type seenJSON struct {
 	Last    time.Time   `json:"last"`
 }
 
+// keptLinks returns the links of a past as they are kept: of too many, those that never
+// changed are left out first.
+func keptLinks(all map[string][]state.Link) map[string][]state.Link {
+	kept, left := make(map[string][]state.Link), maxPastLinks
+	for _, changed := range []bool{true, false} {
+		for _, device := range slices.Sorted(maps.Keys(all)) {
+			for _, l := range all[device] {
+				if left == 0 || changed != (l.Ups+l.Downs+l.GIDChanges > 0) {
+					continue
+				}
+				left--
+				l.Since = l.Since.UTC().Truncate(time.Second)
+				l.Recent = slices.Clone(l.Recent)
+				for i := range l.Recent {
+					l.Recent[i] = l.Recent[i].UTC().Truncate(time.Second)
+				}
+				kept[device] = append(kept[device], l)
+			}
+		}
+	}
+	return kept
+}
+
+// checkLinks returns what is wrong with links that were kept.
+func checkLinks(all map[string][]state.Link) error {
+	n := 0
+	for device, links := range all {
+		ports := make(map[int]bool)
+		for _, l := range links {
+			if len(device) > maxPastName || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent {
+				return fmt.Errorf("the links of %.200q make no sense", device)
+			}
+			ports[l.Port] = true
+			n++
+		}
+	}
+	if n > maxPastLinks {
+		return fmt.Errorf("it has %d links, more than %d", n, maxPastLinks)
+	}
+	return nil
+}
+
 // encodePast returns a past as it is kept. Of one that is too large, what was seen first
 // is kept.
 func encodePast(p health.Past) ([]byte, error) {
-	file := pastJSON{Version: pastVersion, Findings: []seenJSON{}, Ports: p.Ports}
+	file := pastJSON{Version: pastVersion, Findings: []seenJSON{}, Ports: p.Ports, Links: keptLinks(p.Links)}
 	for _, key := range p.Sorted() {
 		seen := p.Findings[key]
 		file.Findings = append(file.Findings, seenJSON{key.Device, key.Kind, key.Subject, seen.First.UTC(), seen.Last.UTC()})
@@ -111,7 +158,8 @@ func decodePast(b []byte) (health.Past, error) {
 		}
 		past.Ports[device] = ports
 	}
-	return past, nil
+	past.Links = file.Links
+	return past, checkLinks(file.Links)
 }
 
 // errDamaged is that what was kept cannot be used, and is to be set aside.
@@ -270,7 +318,7 @@ func timeless(p health.Past) health.Past {
 			latest = seen.Last
 		}
 	}
-	same := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(p.Findings)), Ports: p.Ports}
+	same := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(p.Findings)), Ports: p.Ports, Links: p.Links}
 	for key, seen := range p.Findings {
 		if seen.Last.Equal(latest) {
 			seen.Last = seen.First

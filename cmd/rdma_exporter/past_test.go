@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 )
 
 func somePast() health.Past {
@@ -27,6 +29,9 @@ func somePast() health.Past {
 			{Device: "a \"<b>\"\n", Kind: health.FindingMemlock, Subject: "pid 4711 (träiner)"}: {First: at, Last: at},
 		},
 		Ports: map[string][]int{"mlx5_0": {1, 2}},
+		Links: map[string][]state.Link{
+			"mlx5_0": {{Port: 1, Active: true, Since: at, Ups: 1<<64 - 1, Downs: 3, Recent: []time.Time{at.Add(-time.Second), at}, GIDChanges: 7}, {Port: 2}},
+		},
 	}
 }
 
@@ -76,6 +81,28 @@ func TestPastIsBounded(t *testing.T) {
 	}
 }
 
+// TestPastOfManyLinks: of too many, those are kept that changed, and the file stays within
+// its bound.
+func TestPastOfManyLinks(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, time.March, 1, 12, 0, 0, 999, time.FixedZone("", 3600))
+	past := health.Past{Links: make(map[string][]state.Link)}
+	for n := range maxPastLinks {
+		device := fmt.Sprint("d", n)
+		past.Links[device] = []state.Link{{Port: 1, Active: true}, {Port: 2, Downs: 1, Since: at, Recent: slices.Repeat([]time.Time{at}, state.MaxRecent)}}
+	}
+	b := encoded(t, past)
+	kept, err := decodePast([]byte(b))
+	if err != nil || len(b) > maxPastBytes || len(kept.Links) != maxPastLinks {
+		t.Fatalf("%d bytes, %d links, %v", len(b), len(kept.Links), err)
+	}
+	for device, links := range kept.Links {
+		if len(links) != 1 || links[0].Port != 2 || !links[0].Since.Equal(at.Truncate(time.Second)) {
+			t.Errorf("%s: %+v", device, links)
+		}
+	}
+}
+
 // logged collects what is logged.
 type logged struct {
 	mu sync.Mutex
@@ -114,6 +141,10 @@ func TestDamaged(t *testing.T) {
 	for range health.MaxPastFindings + 1 {
 		many = append(many, `{"device":"a","finding":"stuck","subject":"x","first":"2026-01-01T00:00:00Z","last":"2026-01-01T00:00:00Z"}`)
 	}
+	var manyLinks []string
+	for n := range maxPastLinks + 1 {
+		manyLinks = append(manyLinks, fmt.Sprintf(`"%d":[{"port":1}]`, n))
+	}
 	for name, tc := range map[string]struct {
 		make func(t *testing.T, path string)
 		says string
@@ -127,6 +158,11 @@ func TestDamaged(t *testing.T) {
 		"no time":     {write(`{"version":1,"findings":[{"device":"a"}]}`), "finding 0 makes no sense"},
 		"backwards":   {write(`{"version":1,"findings":[{"device":"a","first":"2026-01-02T00:00:00Z","last":"2026-01-01T00:00:00Z"}]}`), "finding 0 makes no sense"},
 		"no port":     {write(`{"version":1,"ports":{"a":[-1]}}`), "make no sense"},
+		"port 0":      {write(`{"version":1,"links":{"a":[{"port":0}]}}`), "make no sense"},
+		"port twice":  {write(`{"version":1,"links":{"a":[{"port":1},{"port":1}]}}`), "make no sense"},
+		"many times":  {write(`{"version":1,"links":{"a":[{"port":1,"recent":["2026-01-01T00:00:00Z"` + strings.Repeat(`,"2026-01-01T00:00:00Z"`, state.MaxRecent) + `]}]}}`), "make no sense"},
+		"many links":  {write(`{"version":1,"links":{` + strings.Join(manyLinks, ",") + `}}`), "it has 513 links"},
+		"no count":    {write(`{"version":1,"links":{"a":[{"port":1,"downs":-1}]}}`), "cannot unmarshal"},
 		"many":        {write(`{"version":1,"findings":[` + strings.Join(many, ",") + `]}`), "it has 4097 findings"},
 		"large":       {write(good + strings.Repeat(" ", maxPastBytes)), "it is larger than"},
 		"FIFO": {func(t *testing.T, path string) {

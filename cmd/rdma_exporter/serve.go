@@ -127,6 +127,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if o.stateDir != "" {
 		past = restorePast(ctx, o.stateDir, logger)
 	}
+	config.Links = past.Links
 	judge := health.New(judgement, past)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
 	reload.children, reload.judge, reload.judgement = children, judge, judgement

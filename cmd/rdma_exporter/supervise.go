@@ -49,9 +49,10 @@ func supervised(ctx context.Context, o *options) (supervisor.Config, error) {
 
 // settings are what the flags and the configuration file tell each child.
 func (o *options) settings() settings {
-	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory}
+	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware}
 	// The rest is for the end of the report, so that an inventory that takes long tells
 	// what it found so far.
 	s.Inventory.Budget = o.schedule.Inventory.Timeout / 5 * 4
+	s.Hardware.Budget = o.schedule.Hardware.Timeout / 5 * 4
 	return s
 }

@@ -16,6 +16,8 @@ type Past struct {
 	Findings map[FindingKey]Seen
 	// Ports are the numbers of the ports that were active once, by device.
 	Ports map[string][]int
+	// Links are how the states of ports went, by device. Nobody changes a list of them.
+	Links map[string][]state.Link
 }
 
 // FindingKey is what makes two findings the same one at different times.
@@ -34,8 +36,8 @@ const (
 	findingGone = 10 * time.Minute
 	// mostAway is how long nothing may have been judged for what was there before to go on.
 	mostAway = 7 * 24 * time.Hour
-	// MaxPastDevices is the most devices whose ports are remembered, whatever names come
-	// and go.
+	// MaxPastDevices is the most devices whose ports and links are remembered, whatever
+	// names come and go.
 	MaxPastDevices = 4096
 	// MaxPastPorts is the most ports of each that are.
 	MaxPastPorts = 256
@@ -46,7 +48,8 @@ const (
 // resumed returns a past as it goes on at a moment. Nobody looked since the latest of it,
 // so that time does not count as time in which a finding was gone.
 func (p Past) resumed(now time.Time) Past {
-	went := Past{Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports))}
+	went := Past{Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports)), Links: make(map[string][]state.Link, len(p.Links))}
+	maps.Copy(went.Links, p.Links)
 	for device, ports := range p.Ports {
 		went.Ports[device] = slices.Clone(ports)
 	}
@@ -131,7 +134,7 @@ func (p Past) Sorted() []FindingKey {
 
 // clone returns a copy that shares nothing with p.
 func (p Past) clone() Past {
-	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports)}
+	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports), Links: maps.Clone(p.Links)}
 	for device, ports := range c.Ports {
 		c.Ports[device] = slices.Clone(ports)
 	}
@@ -145,6 +148,9 @@ func keyOf(device string, f *Finding) FindingKey {
 
 // take takes in what is known of a device now.
 func (p *Past) take(d *state.DeviceState) {
+	if h := d.Hardware; h != nil && len(h.Links) > 0 && (p.Links[d.Name] != nil || len(p.Links) < MaxPastDevices) {
+		p.Links[d.Name] = h.Links
+	}
 	if d.Last == nil || d.Last.Info == nil {
 		return
 	}

@@ -165,3 +165,17 @@ func TestPastIsBounded(t *testing.T) {
 		t.Error("what is new drove out what is old")
 	}
 }
+
+// TestPastLinks: how links went is remembered of each device, those that are not there now
+// among them.
+func TestPastLinks(t *testing.T) {
+	at := apitest.Now()
+	c := health.Default()
+	c.Now = func() time.Time { return at }
+	links := func(downs uint64) []state.Link { return []state.Link{{Port: 1, Downs: downs}} }
+	judge := health.New(c, health.Past{Links: map[string][]state.Link{"a": links(1), "b": links(2)}})
+	judge.Of(&state.Snapshot{Devices: []state.DeviceState{{Name: "a", Present: true, Hardware: &state.HardwareState{Links: links(5)}}, {Name: "c", Present: true, Hardware: &state.HardwareState{}}}})
+	if got, want := judge.Past().Links, map[string][]state.Link{"a": links(5), "b": links(2)}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v are remembered, want %+v", got, want)
+	}
+}

@@ -20,7 +20,7 @@ func TestKept(t *testing.T) {
 	if !reflect.DeepEqual(*run, before) || !reflect.DeepEqual(run, want) {
 		t.Errorf("the run itself has become %+v", run)
 	}
-	want.Calls, want.Inventory = nil, nil
+	want.Calls, want.Inventory, want.Hardware = nil, nil, nil
 	measurements := 0
 	for _, p := range want.Probes {
 		for i := range p.Latencies {
@@ -55,5 +55,6 @@ func measuredRun() *Run {
 			}},
 		},
 		Inventory: &Inventory{PassingErrors: 1},
+		Hardware:  []Hardware{{Device: "rxe0"}},
 	}
 }

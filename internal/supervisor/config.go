@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,18 @@ type Config struct {
 	Schedule
 	Contract  Schedule
 	Inventory Schedule
+	// Hardware is that of readings of what the kernel tells of all adapters without opening
+	// them. One child reads all devices, those left out that failed a short while ago, and
+	// those that a child reads which cannot be killed.
+	Hardware Schedule
+	// CounterWidth returns how many bits a counter has by a table of counters, 0 where that
+	// is not known; nil for none that is.
+	CounterWidth func(table string, group state.CounterGroup, name string) int
+	// WatchLinks calls a function with what the kernel tells of network devices, one event
+	// after the other, until ctx is done or it cannot any more; nil for nothing.
+	WatchLinks func(ctx context.Context, tell func(LinkEvent)) error
+	// Links is how the states of ports went before, by device. Nobody changes it.
+	Links map[string][]state.Link
 	// Discovery is the time between two calls of Discover; more than Interval counts as
 	// Interval.
 	Discovery time.Duration
@@ -78,6 +91,7 @@ func DefaultConfig() Config {
 		Schedule:    Schedule{Interval: 30 * time.Second, Timeout: 10 * time.Second},
 		Contract:    Schedule{Interval: 24 * time.Hour, Timeout: time.Minute},
 		Inventory:   Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
+		Hardware:    Schedule{Interval: 15 * time.Second, Timeout: 5 * time.Second},
 		Discovery:   5 * time.Second,
 		Backoff:     5 * time.Minute,
 		KillGrace:   2 * time.Second,
@@ -99,8 +113,9 @@ const (
 // A Sink takes what runs found.
 //
 // Both methods are called by the goroutines that schedule the device's runs:
-// Observe by up to two at a time for one device, of which one hands over the runs of
-// KindInventory and the other all else; Forget when neither goes on any more. They
+// Observe by up to three at a time for one device, of which one hands over the runs of
+// KindInventory, one those of KindHardware and the third all else; Forget when none goes
+// on any more. They
 // should return at once: while they do not, the device is not probed, a vanished
 // device is not forgotten, and [Supervisor.Run] does not return.
 type Sink interface {
@@ -148,6 +163,7 @@ func (c *Config) Check() error {
 	}{
 		{"contract.timeout", c.Contract.Timeout},
 		{"discovery.interval", c.Discovery},
+		{"hardware.timeout", c.Hardware.Timeout},
 		{"inventory.timeout", c.Inventory.Timeout},
 		{"probe.interval", c.Interval},
 		{"probe.max-backoff", c.Backoff},
@@ -157,6 +173,7 @@ func (c *Config) Check() error {
 	}
 	check(c.Interval <= 0 || c.Interval >= minInterval, "--probe.interval is %s: use a duration from %s", c.Interval, minInterval)
 	check(c.Contract.Interval == 0 || c.Contract.Interval >= minInterval, "--contract.interval is %s: use a duration from %s, or 0s for none", c.Contract.Interval, minInterval)
+	check(c.Hardware.Interval == 0 || c.Hardware.Interval >= minInterval, "--hardware.interval is %s: use a duration from %s, or 0s for none", c.Hardware.Interval, minInterval)
 	check(c.Inventory.Interval == 0 || c.Inventory.Interval >= minInterval, "--inventory.interval is %s: use a duration from %s, or 0s for none", c.Inventory.Interval, minInterval)
 	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
 	check(c.Jitter >= 0 && c.Jitter <= 1, "--probe.jitter is %v: use a number from 0 to 1", c.Jitter) // not a number is neither

@@ -92,7 +92,7 @@ func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 // nobody but inventories needs to wait for it.
 func (a *taker) run(own context.Context) {
 	cfg := &a.w.s.cfg
-	if !a.inherit(own) || !pause(own, a.w.firstDelay()) {
+	if !a.inherit(own) || !pause(own, a.w.s.firstDelay()) {
 		return
 	}
 	for {
@@ -107,9 +107,9 @@ func (a *taker) run(own context.Context) {
 			return // It was given up, since own is done.
 		}
 		interval := cfg.Inventory.Interval
-		next := a.w.regular(res.run.Started, interval)
+		next := a.w.s.regular(res.run.Started, interval)
 		if a.failures > 0 {
-			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.jitter(interval)
+			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.s.jitter(interval)
 		}
 		// Nothing is so urgent that inventories follow on each other.
 		least := interval / minPause
@@ -252,7 +252,8 @@ func (a *taker) stuck(own context.Context, res result) bool {
 		a.journal.unstuck(left.stuck)
 		return true
 	}
-	a.w.s.leave(a.w.name, left, a.journal.log)
+	s, name := a.w.s, a.w.name
+	s.leave(left, a.journal.log, func() { s.leftovers[name] = left }, func() { delete(s.leftovers, name) })
 	return false
 }
 
@@ -290,11 +291,13 @@ func (a *taker) setStuck(stuck *state.Stuck) {
 	})
 }
 
-// leftover is a child of the inventory that was killed and has not ended, when its
-// device has vanished or the supervisor ends.
+// leftover is a child that was killed and has not ended: of the inventory, when its device
+// has vanished or the supervisor ends, or of the hardware.
 type leftover struct {
 	process process
 	stuck   *state.Stuck
+	// devices are those that a child of the hardware holds.
+	devices []string
 }
 
 // leftover returns the child that the inventory of a device of this name left; nil for
@@ -305,13 +308,16 @@ func (s *Supervisor) leftover(name string) *leftover {
 	return s.leftovers[name]
 }
 
-// leave shows a leftover until it has ended. It is waited for by a goroutine of Run,
-// for as long as that goes on.
-func (s *Supervisor) leave(name string, left *leftover, log *slog.Logger) {
-	s.mu.Lock()
-	s.leftovers[name] = left
-	s.publish()
-	s.mu.Unlock()
+// leave calls begin, and when the child that is left over has ended, end, both with mu
+// held. It is waited for by a goroutine of Run, for as long as that goes on.
+func (s *Supervisor) leave(left *leftover, log *slog.Logger, begin, end func()) {
+	show := func(f func()) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f()
+		s.publish()
+	}
+	show(begin)
 	s.running.Go(func() {
 		select {
 		case <-left.process.done():
@@ -320,9 +326,6 @@ func (s *Supervisor) leave(name string, left *leftover, log *slog.Logger) {
 		}
 		journal := journal{log: log}
 		journal.unstuck(left.stuck)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.leftovers, name)
-		s.publish()
+		show(end)
 	})
 }

@@ -276,6 +276,18 @@ func (j *journal) inventoried(run *state.Run, stderr string) {
 	j.log.Debug("The device was inventoried", runAttrs(run)...)
 }
 
+// hardware logs a finished reading of the hardware.
+func (j *journal) hardware(run *state.Run, stderr string) {
+	if run.Outcome != state.OutcomeOK {
+		j.failed(run, stderr, &j.classes, "The hardware of the device could not be read")
+		return
+	}
+	if len(j.classes) > 0 {
+		j.log.Info("The hardware of the device can be read again")
+		j.classes = nil
+	}
+}
+
 // leaked logs what is left of ended children, when that changes.
 func (j *journal) leaked(left []state.Leaked) {
 	var parts []string

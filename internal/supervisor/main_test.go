@@ -322,7 +322,7 @@ func testConfig() Config {
 	c.Discover = func() ([]string, error) { return nil, nil }
 	c.Command = fakeCommand
 	c.Schedule = Schedule{Interval: time.Minute, Timeout: patience}
-	c.Contract.Interval, c.Inventory.Interval = 0, 0
+	c.Contract.Interval, c.Inventory.Interval, c.Hardware.Interval = 0, 0, 0
 	c.Backoff = 8 * time.Minute
 	return c
 }

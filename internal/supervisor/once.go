@@ -49,12 +49,32 @@ func (s *Supervisor) RunOnce(ctx context.Context) error {
 	for _, w := range found {
 		s.running.Go(func() { w.once(runs, inventories) })
 	}
+	if s.cfg.Hardware.Interval > 0 {
+		s.running.Go(func() { s.hardwareOnce(inventories) })
+	}
 	s.running.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.missing(found)
 	return nil
+}
+
+// hardwareOnce reads the hardware of all devices once, or takes down that there was no time
+// for it.
+func (s *Supervisor) hardwareOnce(ctx context.Context) {
+	left := s.readOnce(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left != nil {
+		s.setHeld(left.devices, left.stuck)
+	}
+	for _, w := range s.workers {
+		if s.hardware == nil && isBudget(ctx) {
+			w.late(state.KindHardware)
+		}
+	}
+	s.publish()
 }
 
 // missing finds out which devices are no more. If they cannot be listed any more,
@@ -121,10 +141,18 @@ func (w *worker) outOfTime(runs, inventories context.Context) {
 		if w.taker != nil && isBudget(inventories) && (dev.Resources == nil || dev.Resources.Last == nil) {
 			kinds = append(kinds, state.KindInventory)
 		}
-		if len(kinds) > 0 {
-			dev.OutOfTime = &state.OutOfTime{Kinds: kinds}
-		}
+		w.late(kinds...)
 	})
+}
+
+// late adds kinds of run for which there was no time. It is called with Supervisor.mu held.
+func (w *worker) late(kinds ...state.Kind) {
+	if before := w.state.OutOfTime; before != nil {
+		kinds = slices.Concat(before.Kinds, kinds)
+	}
+	if len(kinds) > 0 {
+		w.state.OutOfTime = &state.OutOfTime{Kinds: kinds}
+	}
 }
 
 // endedSince takes back that a child is stuck, if it was one that is slow to end.

@@ -19,6 +19,7 @@ func (s *Supervisor) publish() {
 		Ready:          s.discovered && len(s.awaited) == 0,
 		Devices:        make([]state.DeviceState, 0, len(s.workers)),
 		DiscoveryError: s.discoveryError,
+		Hardware:       s.hardware,
 	}
 	for _, w := range s.workers {
 		// A stuck child holds its device in the kernel, so it matters even if the

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -47,6 +48,12 @@ type Supervisor struct {
 	mu sync.Mutex
 	// leftovers are children of inventories of vanished devices, by device.
 	leftovers map[string]*leftover
+	// held are the children that read the hardware and cannot be killed, by each device
+	// that is not read meanwhile; hardware is the last finished reading.
+	held     map[string]*state.Stuck
+	hardware *state.Run
+	// links is how the states of ports went before, of devices that were not found yet.
+	links map[string][]state.Link
 	// workers are the workers that have not ended, by device. Only the goroutine
 	// of Run adds and removes some.
 	workers map[string]*worker
@@ -72,6 +79,8 @@ func New(cfg Config) (*Supervisor, error) {
 		inventories: newLane(inventoryConcurrency),
 		ended:       make(chan *worker),
 		leftovers:   make(map[string]*leftover),
+		links:       maps.Clone(cfg.Links),
+		held:        make(map[string]*state.Stuck),
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),
 	}
@@ -100,6 +109,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 
 	s.discover(start)
+	if s.cfg.Hardware.Interval > 0 {
+		s.running.Go(func() { s.readHardware(ctx) })
+		if s.cfg.WatchLinks != nil {
+			s.running.Go(func() { s.watchLinks(ctx) })
+		}
+	}
 	tick := time.NewTicker(s.cfg.Discovery)
 	defer tick.Stop()
 	for {
@@ -167,7 +182,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // held.
 func (s *Supervisor) vanished(w *worker) {
 	w.state.Present = false
-	w.state.Contracts, w.state.Resources, w.state.Notification = nil, nil, nil
+	w.state.Contracts, w.state.Resources, w.state.Notification, w.state.Hardware = nil, nil, nil, nil
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

@@ -49,12 +49,16 @@ type worker struct {
 	changed bool
 	// taker takes inventories beside all that; nil for nobody.
 	taker *taker
+	// handing is held while a run of the hardware is handed to the sinks.
+	handing sync.Mutex
 
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
 	// for.
 	state state.DeviceState
 	gone  bool
+	// adapter is what is kept of the hardware, by whoever reads that of all devices.
+	adapter adapter
 	// kept tells that the device stays in the snapshot if it vanishes. It does not
 	// change once the worker is there for others.
 	kept bool
@@ -68,6 +72,8 @@ func newWorker(s *Supervisor, name string) *worker {
 		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
 		state:   state.DeviceState{Name: name, Present: true},
 	}
+	w.adapter = newAdapter(journal{log: w.journal.log}, s.links[name])
+	delete(s.links, name)
 	if s.cfg.Contract.Interval > 0 {
 		w.judge = newJudge(s.cfg.Contract.Timeout)
 	}
@@ -91,6 +97,8 @@ func (w *worker) work(all, own context.Context) {
 	if !ended || !errors.Is(context.Cause(own), errVanished) {
 		return
 	}
+	w.handing.Lock()
+	defer w.handing.Unlock()
 	for _, sink := range w.s.cfg.Sinks {
 		sink.Forget(w.name)
 	}
@@ -103,7 +111,7 @@ func (w *worker) work(all, own context.Context) {
 // runAll runs child after child until own is done. It reports whether every child
 // has ended.
 func (w *worker) runAll(all, own context.Context) bool {
-	w.probes.due = time.Now().Add(w.firstDelay())
+	w.probes.due = time.Now().Add(w.s.firstDelay())
 	for {
 		j := w.next()
 		if !pause(own, time.Until(j.due)) {
@@ -327,7 +335,7 @@ func (w *worker) schedule(j *job, run *state.Run) {
 		case run.Light != nil:
 			j.due = time.Time{}
 		default:
-			j.due = now.Add(w.regular(w.judge.began, w.s.cfg.Contract.Interval))
+			j.due = now.Add(w.s.regular(w.judge.began, w.s.cfg.Contract.Interval))
 		}
 	} else {
 		j.due = now.Add(w.nextDelay(run))
@@ -339,9 +347,9 @@ func (w *worker) schedule(j *job, run *state.Run) {
 }
 
 // firstDelay keeps the devices of a host from starting at the very same moment.
-func (w *worker) firstDelay() time.Duration {
-	most := min(maxFirstDelay, time.Duration(w.s.cfg.Jitter*float64(w.s.cfg.Interval)))
-	return time.Duration(w.s.random() * float64(most))
+func (s *Supervisor) firstDelay() time.Duration {
+	most := min(maxFirstDelay, time.Duration(s.cfg.Jitter*float64(s.cfg.Interval)))
+	return time.Duration(s.random() * float64(most))
 }
 
 // nextDelay is the pause from now to the next run of the probes. After a run that
@@ -351,20 +359,20 @@ func (w *worker) firstDelay() time.Duration {
 func (w *worker) nextDelay(run *state.Run) time.Duration {
 	cfg := &w.s.cfg
 	if w.failures == 0 {
-		return w.regular(run.Started, cfg.Interval)
+		return w.s.regular(run.Started, cfg.Interval)
 	}
-	return backoff(cfg.Interval, cfg.Backoff, w.failures) + w.jitter(cfg.Interval)
+	return backoff(cfg.Interval, cfg.Backoff, w.failures) + w.s.jitter(cfg.Interval)
 }
 
 // regular is the pause from now to the next run if the last one started at began.
-func (w *worker) regular(began time.Time, interval time.Duration) time.Duration {
+func (s *Supervisor) regular(began time.Time, interval time.Duration) time.Duration {
 	// A run that takes longer than the interval must not follow on itself.
-	return max(interval+w.jitter(interval)-time.Since(began), interval/minPause)
+	return max(interval+s.jitter(interval)-time.Since(began), interval/minPause)
 }
 
 // jitter is by how much a run starts late, or early if it is negative.
-func (w *worker) jitter(interval time.Duration) time.Duration {
-	return time.Duration(w.s.cfg.Jitter * float64(interval) * (2*w.s.random() - 1))
+func (s *Supervisor) jitter(interval time.Duration) time.Duration {
+	return time.Duration(s.cfg.Jitter * float64(interval) * (2*s.random() - 1))
 }
 
 // backoff doubles interval n times, up to most.

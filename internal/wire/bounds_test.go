@@ -92,6 +92,13 @@ func TestReadBounds(t *testing.T) {
 			return w.Inventory(i)
 		}},
 		{"a count", maxCount, func(w *Writer, n int) error { return w.Inventory(state.Inventory{PassingErrors: int64(n)}) }},
+		{"devices whose hardware is told", MaxDevices, func(w *Writer, n int) error {
+			var errs []error
+			for i := range n {
+				errs = append(errs, w.Hardware(state.Hardware{Device: fmt.Sprint("d", i)}))
+			}
+			return errors.Join(errs...)
+		}},
 		{"bytes of a name", maxPath, func(w *Writer, n int) error {
 			return w.Inventory(state.Inventory{Owners: []state.Owner{{PID: 1, Cgroup: x(n)}}})
 		}},

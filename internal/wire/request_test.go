@@ -24,8 +24,10 @@ func TestReadInput(t *testing.T) {
 		`{"provider":"simulated"}`:    "unknown field",
 		`{"request":{"turn":-1}}`:     "makes no sense",
 		`{"request":{"max_fill":-1}}`: "makes no sense",
-		`{"request":{"facts":{"absent":[{"subject":"\u0000"}]}}}`:         "no type of QP",
-		`{"request":{"judged":[` + strings.Repeat(`"x",`, 200) + `"y"]}}`: "makes no sense",
+		`{"request":{"hardware":{"devices":["a"],"skip":[{"device":"a","port":1,"group":"counters"}]}}}`: "",
+		`{"request":{"hardware":{"devices":[` + strings.Repeat(`"x",`, wire.MaxDevices) + `"y"]}}}`:      "too large",
+		`{"request":{"facts":{"absent":[{"subject":"\u0000"}]}}}`:                                        "no type of QP",
+		`{"request":{"judged":[` + strings.Repeat(`"x",`, 200) + `"y"]}}`:                                "makes no sense",
 	} {
 		in, err := wire.ReadInput(strings.NewReader(text), settings{A: 1, B: 2})
 		if in.Settings != (settings{A: 1, B: 2}) || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -172,7 +172,7 @@ const (
 	// MaxReport is the most bytes of a report.
 	MaxReport = 16 << 20
 	// MaxDevices is the most devices whose hardware one child reads.
-	MaxDevices = 1024
+	MaxDevices = 2048
 	// MaxLine is the most bytes of one line. An inventory of a host with hundreds of
 	// owners of long names is the longest.
 	MaxLine = 4 << 20

@@ -129,6 +129,9 @@ func write(t testing.TB, w *Writer, run *state.Run) {
 	for _, u := range run.Undestroyed {
 		errs = append(errs, w.Undestroyed(u))
 	}
+	for _, h := range run.Hardware {
+		errs = append(errs, w.Hardware(h))
+	}
 	if run.Turn != nil {
 		errs = append(errs, w.Turn(*run.Turn))
 	}
@@ -746,6 +749,9 @@ func FuzzRead(f *testing.F) {
 		`{"facts":{"identity":{"fw_version":"\u0000"},"absent":[{"subject":"uc","reason":"not_supported"}]}}` + "\n",
 		`{"facts":{"ways":[{"path":"loopback","port":256,"by":"\ud800","among":"x"}]}}` + "\n",
 		`{"facts":{"inline":[{"type":"rc","bytes":9223372036854775807}]}}` + "\n" + `{"facts":{}}` + "\n",
+		`{"hardware":{"device":"mlx5_0","failure":"\ud800","ports":[{"port":1,"gids":[{"index":0,"gid":"fe80::1","type":"ib","family":"ipv6","netdev":"\u0000"}]}]}}` + "\n",
+		`{"hardware":{"device":"a","identity":{"numa_node":-1,"pci_address":"0000:3b:00.0","pci_link":{"width_lanes":16}},"interrupts":[{"comp_vector":1,"cpus":"0-3,8"}]}}` + "\n",
+		`{"hardware":{"device":"a","counters":[{"group":"hw_counters","name":"x y","value":18446744073709551615}],"refused":[{"group":"counters","errno":"EINVAL"}]}}` + "\n" + `{"hardware":{"device":"a"}}` + "\n",
 		`{"end":{"error":"\ud800"}}` + "\n", "panic: runtime error\n\ngoroutine 1 [running]:\n",
 	} {
 		f.Add([]byte(s))

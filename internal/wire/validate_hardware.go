@@ -28,7 +28,7 @@ func validateHardware(h *state.Hardware) error {
 		c.word(w, w == "" || isLabel(w))
 	}
 	c.adapter(&h.Identity)
-	c.counters(0, h.Counters)
+	c.counters(0, h.Counters, h.Refused)
 	for i := range h.Ports {
 		c.port(&h.Ports[i])
 	}
@@ -84,16 +84,11 @@ func (c *checked) port(p *state.HardwarePort) {
 	if p.RoCEv2IPv4 != nil {
 		c.number(0, maxVector, *p.RoCEv2IPv4)
 	}
-	c.counters(p.Number, p.Counters)
-	for _, r := range p.Refused {
-		c.word(string(r.Group), slices.Contains(state.CounterGroups(), r.Group))
-		c.word(r.Errno, r.Errno == "" || isLabel(r.Errno))
-		c.once([3]any{"refused", p.Number, r.Group})
-	}
+	c.counters(p.Number, p.Counters, p.Refused)
 }
 
-// counters checks those of a port, 0 for the device as a whole.
-func (c *checked) counters(port int, list []state.Counter) {
+// counters checks those of a port, 0 for the device as a whole, and the refused ones.
+func (c *checked) counters(port int, list []state.Counter, refused []state.RefusedCounters) {
 	if len(list) > maxItems {
 		c.err(fmt.Errorf("%w: port %d has %d counters", ErrTooLarge, port, len(list)))
 	}
@@ -101,6 +96,11 @@ func (c *checked) counters(port int, list []state.Counter) {
 		c.word(string(n.Group), slices.Contains(state.CounterGroups(), n.Group))
 		c.word(n.Name, isPrintable(n.Name))
 		c.once([3]any{n.Group, port, n.Name})
+	}
+	for _, r := range refused {
+		c.word(string(r.Group), slices.Contains(state.CounterGroups(), r.Group))
+		c.word(r.Errno, r.Errno == "" || isLabel(r.Errno))
+		c.once([3]any{"refused", port, r.Group})
 	}
 }
 
@@ -126,10 +126,16 @@ func (c *checked) rates(rates ...float64) {
 func cleanHardware(h *state.Hardware) {
 	name := func(names ...*string) {
 		for _, s := range names {
-			*s = text.Clean(clipTo(*s, maxLabel))
+			*s = clipTo(text.Clean(*s), maxLabel)
+		}
+	}
+	details := func(refused []state.RefusedCounters) {
+		for i := range refused {
+			refused[i].Detail = clip(refused[i].Detail)
 		}
 	}
 	h.Failure, h.Reading = clip(h.Failure), clip(h.Reading)
+	details(h.Refused)
 	a := &h.Identity
 	name(&a.Slot, &a.BoardID, &a.Model, &a.DriverVersion)
 	for i := range h.Ports {
@@ -138,9 +144,7 @@ func cleanHardware(h *state.Hardware) {
 		for j := range p.GIDs {
 			name(&p.GIDs[j].Netdev)
 		}
-		for j := range p.Refused {
-			p.Refused[j].Detail = clip(p.Refused[j].Detail)
-		}
+		details(p.Refused)
 	}
 	for i := range h.Interrupts {
 		name(&h.Interrupts[i].Name)

@@ -86,6 +86,9 @@ type DeviceProfile struct {
 	// Violate names the contracts that the device breaks, each of those that
 	// Contracts returns in a way of its own that leaves the others unbroken.
 	Violate []string `yaml:"violate,omitempty"`
+	// HardwareFaults names what is wrong with the hardware, or with reading it: some of
+	// those that HardwareFaults returns.
+	HardwareFaults []string `yaml:"hardware_faults,omitempty"`
 	// Resources is what the kernel tells of the objects on the device.
 	Resources Resources `yaml:"resources,omitempty"`
 }
@@ -354,6 +357,7 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
 	d.CompletionFaults = slices.Clone(d.CompletionFaults)
 	d.Violate = slices.Clone(d.Violate)
+	d.HardwareFaults = slices.Clone(d.HardwareFaults)
 	d.Resources = d.Resources.clone()
 	return d
 }

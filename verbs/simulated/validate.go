@@ -150,6 +150,9 @@ func (v *validator) device(at path, d *DeviceProfile) {
 	for i, contract := range d.Violate {
 		v.oneOf(at.to("violate", i), "contract", contract, Contracts())
 	}
+	for i, fault := range d.HardwareFaults {
+		v.oneOf(at.to("hardware_faults", i), "fault of the hardware", fault, HardwareFaults())
+	}
 	v.resources(at.to("resources"), &d.Resources)
 }
 
