@@ -18,6 +18,11 @@ var (
 	metricRow = regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\|")
 )
 
+// foreignMetrics are metrics of another exporter that docs/migration.md names.
+func foreignMetrics() []string {
+	return []string{"rdma_port_rcv_data_total", "rdma_port_xmit_data_total"}
+}
+
 // TestMetrics makes sure that the metrics that pages name are there.
 func TestMetrics(t *testing.T) {
 	table, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
@@ -49,6 +54,9 @@ func TestMetrics(t *testing.T) {
 		for i, line := range strings.Split(p.text, "\n") {
 			for _, at := range metric.FindAllStringIndex(line, -1) {
 				name := line[at[0]:at[1]]
+				if p.path == "docs/migration.md" && slices.Contains(foreignMetrics(), name) {
+					continue
+				}
 				// rdma_contract_* and the like stand for all that begin so.
 				if rest := line[at[1]:]; strings.HasPrefix(rest, "_*") || strings.HasPrefix(rest, "*") || strings.HasPrefix(rest, "_…") {
 					continue

@@ -88,6 +88,24 @@ func TestOf(t *testing.T) {
 				"rdma_port_pfc_frames_sent_total 3":     21, "rdma_port_pfc_frames_received_total 0": 22,
 			},
 		},
+		// As leptonai/gpud has them in the tree of an H100 host.
+		"a ConnectX-7 with counters at their end": {
+			"mlx5",
+			join(
+				set(state.GroupPort, map[string]uint64{
+					"excessive_buffer_overrun_errors": 15, "link_downed": 255, "port_rcv_data": 205128687774249,
+					"port_rcv_errors": 14, "port_rcv_packets": 317548853677, "port_rcv_switch_relay_errors": 2,
+					"port_xmit_data": 230442669431839, "port_xmit_packets": 315487941081, "port_xmit_wait": 4294967295,
+					"unicast_rcv_packets": 317548853677, "VL15_dropped": 0,
+				}),
+				set(state.GroupHardware, map[string]uint64{"lifespan": 12, "roce_adp_retrans": 3, "rx_write_requests": 3809045607, "out_of_buffer": 0}),
+			),
+			map[string]uint64{
+				"rdma_port_receive_bytes_total": 820514751096996, "rdma_port_transmit_bytes_total": 921770677727356,
+				"rdma_port_receive_packets_total": 317548853677, "rdma_port_transmit_packets_total": 315487941081,
+				"rdma_port_receive_errors_total": 14, "rdma_port_out_of_buffer_packets_total": 0,
+			},
+		},
 		"Soft-RoCE": {
 			"rxe",
 			set(state.GroupHardware, map[string]uint64{

@@ -2,6 +2,8 @@ package counters_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +145,38 @@ func end(r counters.Row) string {
 		return "stays"
 	}
 	return "begins anew"
+}
+
+// migrated is a row of a table of docs/migration.md with a counter and a metric that all
+// drivers share, or the counter as such.
+var migrated = regexp.MustCompile("(?m)^\\| `node_infiniband_[a-z0-9_]+` \\| `([a-z_]+)/(\\w+)` \\| `(rdma_port_[a-z_]+)(?:\\{counter=\"(\\w+)\"\\})?` \\|")
+
+// TestMigration holds what docs/migration.md says of the counters of mlx5 to the table.
+func TestMigration(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/migration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := migrated.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 50 {
+		t.Fatalf("only %d rows were found", len(rows))
+	}
+	for _, r := range rows {
+		c := state.Counter{Group: state.CounterGroup(r[1]), Name: r[2], Value: 1}
+		if c.Name == "port_rcv_discards" {
+			continue // It is not there.
+		}
+		want := "rdma_port_hw_counter_total"
+		if c.Group == state.GroupPort {
+			want = "rdma_port_counter_total"
+		}
+		if of := counters.Of("mlx5", []state.Counter{c}); len(of) == 1 {
+			want = of[0].Metric
+		}
+		if r[3] != want || r[4] != "" && r[4] != c.Name {
+			t.Errorf("%s is %s, and said to be %s %s", c.Name, want, r[3], r[4])
+		}
+	}
 }
 
 // TestTables makes sure that each row is whole, and that no metric is fed twice.
