@@ -205,9 +205,18 @@ func Saturated(table string, c state.Counter) bool {
 	return rowOf(table, c.Group, c.Name).full(c.Value)
 }
 
-// Width returns how many bits a counter has, 64 where it is not known.
+// Width returns after how many bits a counter begins anew at 0: one that is lower than
+// before, and was not near there, was reset. It is 64, where no counter gets, of those
+// that stay at all ones instead, and of those that are not known; 0 of what is no counter.
 func Width(table string, group state.CounterGroup, name string) int {
-	return rowOf(table, group, name).Width
+	switch r := rowOf(table, group, name); {
+	case r.Level:
+		return 0
+	case r.Saturates:
+		return 64
+	default:
+		return r.Width
+	}
 }
 
 // Level tells whether what a driver has among its counters is none: it goes up and down,

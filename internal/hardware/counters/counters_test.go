@@ -190,10 +190,15 @@ func TestWidth(t *testing.T) {
 	}{
 		{"mlx5", state.GroupHardware, "out_of_sequence", 32},
 		{"mlx5", state.GroupHardware, "np_cnp_sent", 64},
-		{"mlx5", state.GroupPort, "link_downed", 8},
-		{"", state.GroupPort, "symbol_error", 16},
-		{"mlx5", state.GroupEthtool, "pfc_requests_prio7", 64},
 		{"bnxt_re", state.GroupHardware, "rx_bytes", 48},
+		{"ocrdma", state.GroupPort, "port_rcv_data", 32},
+		{"bnxt_re", state.GroupPort, "port_rcv_errors", 16},
+		{"mlx5", state.GroupEthtool, "pfc_requests_prio7", 64},
+		// They stay at all ones.
+		{"mlx5", state.GroupPort, "link_downed", 64},
+		{"", state.GroupPort, "symbol_error", 64},
+		// It is no counter.
+		{"bnxt_re", state.GroupHardware, "active_qps", 0},
 		{"nothing", state.GroupHardware, "nothing", 64},
 	} {
 		if got := counters.Width(c.table, c.group, c.name); got != c.want {
