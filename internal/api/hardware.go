@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -25,8 +26,11 @@ func hardwareOf(s *state.HardwareState) *Hardware {
 	}
 	h.Driver = text.Clean(read.Driver)
 	h.Adapter = adapterOf(&read.Identity)
+	h.Counters, h.Saturated = countersOf(read.Table, read.Counters)
 	for i := range cut(read.Ports) {
-		h.Ports = append(h.Ports, hardwarePortOf(s, &read.Ports[i]))
+		port := hardwarePortOf(s, &read.Ports[i])
+		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].Counters)
+		h.Ports = append(h.Ports, port)
 	}
 	for _, i := range cut(read.Interrupts) {
 		h.Interrupts = append(h.Interrupts, Interrupt{
@@ -88,6 +92,21 @@ func hardwarePortOf(s *state.HardwareState, p *state.HardwarePort) HardwarePort 
 		}
 	}
 	return port
+}
+
+// countersOf returns what counters say under the names that all drivers share, and which of
+// them say nothing any more.
+func countersOf(table string, all []state.Counter) (known []Counter, saturated []string) {
+	all = cut(all)
+	for _, v := range cut(counters.Of(table, all)) {
+		known = append(known, Counter{Metric: v.Metric, Counter: text.Clean(v.Counter), Priority: v.Priority, Value: natural(v.Value)})
+	}
+	for _, c := range all {
+		if counters.Saturated(table, c) {
+			saturated = append(saturated, text.Clean(c.Name))
+		}
+	}
+	return known, saturated
 }
 
 func linkOf(l *state.Link) *Link {

@@ -27,6 +27,9 @@ type Hardware struct {
 	// What the driver counts for the device as a whole, under names that are the same for
 	// all drivers.
 	Counters []Counter `json:"counters,omitempty"`
+	// What the driver calls those of its counters that are at the end of their width, and
+	// stay there: they are not among the counters above.
+	Saturated []string `json:"saturated,omitempty"`
 	// The counters of the device as a whole that were lower than the time before, and how
 	// often.
 	Drops []CounterDrop `json:"drops,omitempty"`
@@ -130,6 +133,9 @@ type HardwarePort struct {
 	Link *Link `json:"link,omitempty"`
 	// What the driver counts for it, under names that are the same for all drivers.
 	Counters []Counter `json:"counters,omitempty"`
+	// What the driver calls those of its counters that are at the end of their width, and
+	// stay there: they are not among the counters above.
+	Saturated []string `json:"saturated,omitempty"`
 	// The groups of counters that the kernel refused to read.
 	Refused []RefusedCounters `json:"refused,omitempty"`
 	// The counters that were lower than the time before, and how often.
@@ -161,17 +167,17 @@ type Link struct {
 	Recent []time.Time `json:"recent_downs,omitempty"`
 }
 
-// Counter is a counter of a driver under the name that all drivers share. Reference:
-// docs/reference/counters.md.
+// Counter is a counter of a driver under the name that all drivers share.
+// docs/reference/counters.md has them all.
 type Counter struct {
 	// The name, which is that of the metric.
 	Metric string `json:"metric"`
-	// What the driver calls it.
+	// What the driver calls it; the terms of a sum have + between them.
 	Counter string `json:"counter"`
+	// The priority of Ethernet that it is of, from 0 to 7; absent where there is one for all.
+	Priority string `json:"priority,omitempty"`
 	// What it counted, in the unit of the metric.
 	Value int64 `json:"value"`
-	// Whether it has reached the end of its width, and counts no more.
-	Saturated bool `json:"saturated,omitempty"`
 }
 
 // CounterDrop counts how often a counter was lower than the time before.
