@@ -39,28 +39,25 @@ func adapter() scene {
 	s := stateOf(r)
 	s.Contracts = contractsOf(contractRun(r.Device))
 	s.Resources = resourcesOf(inventoryRun(r.Device), taken)
-	return sceneOf("libibverbs", s, r, contractRun(r.Device), inventoryRun(r.Device)).finding(make([]health.Finding, 0)...)
+	s.Hardware = hardwareOf(r.Device, r.Info.CompletionVectors)
+	return sceneOf("libibverbs", s, r, contractRun(r.Device), inventoryRun(r.Device), hardwareRun(r.Device)).finding(make([]health.Finding, 0)...)
 }
 
 // A device makes no more series than its owner can afford on each of ten thousand nodes,
-// and the host as a whole hardly any.
+// and the host as a whole hardly any. What comes of the hardware is counted by port.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	nothing := collector.Defaults()
 	for name := range nothing {
 		nothing[name] = false
 	}
-	for _, tc := range []struct {
-		name         string
-		on           collector.Choice
-		device, host int
-	}{
-		{"by default", collector.Defaults(), 180, 28},
-		{"with no collector", nothing, 40, 4},
-	} {
+	without := collector.Defaults()
+	for _, name := range []string{collector.Counters, collector.Links, collector.Adapter, collector.GIDs} {
+		without[name] = false
+	}
+	count := func(on collector.Choice) (device, host int) {
 		s := adapter()
-		s.on = tc.on
-		device, host := 0, 0
+		s.on = on
 		for series := range values(t, s.collector()) {
 			if strings.Contains(series, `device="`) {
 				device++
@@ -68,6 +65,17 @@ func TestBudget(t *testing.T) {
 				host++
 			}
 		}
+		return device, host
+	}
+	for _, tc := range []struct {
+		name         string
+		on           collector.Choice
+		device, host int
+	}{
+		{"by default, but for the hardware", without, 180, 28},
+		{"with no collector", nothing, 40, 4},
+	} {
+		device, host := count(tc.on)
 		t.Logf("%s: %d series of the device, %d of the host", tc.name, device, host)
 		if device > tc.device || host > tc.host {
 			t.Errorf("%s: %d series of the device, want at most %d; %d of the host, want at most %d", tc.name, device, tc.device, host, tc.host)
@@ -75,5 +83,11 @@ func TestBudget(t *testing.T) {
 		if device < tc.device/3 {
 			t.Errorf("%s: %d series of the device only", tc.name, device)
 		}
+	}
+	device, _ := count(without)
+	all, _ := count(collector.Defaults())
+	t.Logf("the hardware: %d series of a port", all-device)
+	if port := all - device; port > 45 || port < 30 {
+		t.Errorf("%d series of a port, want at most 45", port)
 	}
 }

@@ -29,7 +29,7 @@ func TestOnly(t *testing.T) {
 		{nil, []string{"limits"}, []string{core, cq, vector, verdicts}, ""},
 		{[]string{"sizes"}, []string{"vectors"}, nil, "not both"},
 		{[]string{"limits"}, nil, nil, "--collector.limits"},
-		{[]string{"sizes", "size\n"}, nil, nil, "cgroups, contracts, inventory, latency, limits, memory, owner-pids, owners, sizes, vectors, verb-histograms, verbs"},
+		{[]string{"sizes", "size\n"}, nil, nil, "adapter, cgroups, contracts, counters, gids, interrupts, inventory, latency, limits, links, memory, owner-pids, owners, raw-counters, sizes, vectors, verb-histograms, verbs"},
 		{nil, []string{"x"}, nil, `"x"`},
 	} {
 		gatherer, err := c.Only(other, tc.collect, tc.exclude)

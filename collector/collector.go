@@ -48,6 +48,7 @@ type Collector struct {
 	asked    func() state.Probe
 	light    bool
 	exporter func() Exporter
+	include  *regexp.Regexp
 
 	mu        sync.Mutex
 	histories map[string]*history
@@ -82,6 +83,7 @@ func New(o Options) *Collector {
 		asked:     o.Asked,
 		light:     o.Light,
 		exporter:  o.Exporter,
+		include:   o.CountersInclude,
 		histories: make(map[string]*history),
 		pasts:     make(map[string]past),
 	}
@@ -94,6 +96,9 @@ func New(o Options) *Collector {
 // Observe counts a finished run. It is to be called once for each. It keeps
 // nothing of run. A scrape meanwhile does not wait for it.
 func (c *Collector) Observe(run *state.Run) {
+	if run.Kind == state.KindHardware && run.Device == "" {
+		return // That of each device is a run of its own.
+	}
 	c.history(text.Valid(run.Device)).observe(run)
 }
 
@@ -190,6 +195,7 @@ func (c *Collector) blocks() []block {
 func (c *Collector) exporterBlock(h *health.Host) block {
 	b := newBuilder(c.metrics)
 	addExporter(b, h)
+	addHost(b, h)
 	if c.asked != nil {
 		asked := c.asked()
 		addAsked(b, &asked)
@@ -265,6 +271,9 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if s.Resources != nil {
 		addResources(b, s.Name, s.Info, s.Resources)
 	}
+	if s.Hardware != nil {
+		addHardware(b, s.Name, s.Hardware, c.include)
+	}
 	b.left++ // What was dropped must be told even if there is no room.
 	b.gauge(c.droppedSeries, float64(b.dropped+hidden), s.Name)
 	return b.block
@@ -278,6 +287,9 @@ func addVanished(b *builder, s *state.DeviceState) {
 	}
 	if s.Resources != nil && s.Resources.Stuck != nil {
 		b.truth(b.inventoryStuck, true, s.Name)
+	}
+	if s.Hardware != nil && s.Hardware.Stuck != nil {
+		addHardwareStuck(b, s.Name, s.Hardware)
 	}
 }
 

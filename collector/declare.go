@@ -20,6 +20,12 @@ type metrics struct {
 	contractMetrics
 	resourceMetrics
 	inventoryMetrics
+	hardwareMetrics
+	counterMetrics
+	linkMetrics
+	gidMetrics
+	adapterMetrics
+	interruptMetrics
 	exporterMetrics
 }
 
@@ -29,7 +35,8 @@ func newMetrics(on Choice) *metrics {
 	m.on = on
 	for _, s := range []interface{ declare(t *table) }{
 		&m.deviceMetrics, &m.runMetrics, &m.sizeMetrics, &m.verbMetrics, &m.latencyMetrics,
-		&m.contractMetrics, &m.resourceMetrics, &m.inventoryMetrics, &m.exporterMetrics,
+		&m.contractMetrics, &m.resourceMetrics, &m.inventoryMetrics,
+		&m.hardwareMetrics, &m.counterMetrics, &m.linkMetrics, &m.gidMetrics, &m.adapterMetrics, &m.interruptMetrics, &m.exporterMetrics,
 	} {
 		s.declare(&m.table)
 	}
@@ -136,7 +143,7 @@ func labelMeanings() map[string]string {
 		"hw_version":     "version of the hardware, in hexadecimal",
 		"node_guid":      "GUID of the device",
 		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
-		"port":           "number of the port, from 1; of latencies `other` beyond the first 16 of a device",
+		"port":           "number of the port, from 1; of latencies `other` beyond the first 16 of a device, and of counters empty for those of the device as a whole",
 		"state":          "state of a queue pair: `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err`",
 		"probe":          "`cq`, `comp_channel`, `srq`, `qp` or `notification`",
 		"subject":        "what was being probed: a profile, a kind of object such as `cq`, or a QP type",
@@ -146,7 +153,7 @@ func labelMeanings() map[string]string {
 		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
 		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
 		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
-		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device), `cm_id` or `comp_channel`",
+		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the opened device), `cm_id` or `comp_channel`. Of GIDs `ib`, `roce_v1` or `roce_v2`",
 		"qp_type":        "`rc`, `uc`, `ud`, `raw_packet` or `srd` (of efa); of resources any other that rdma(8) knows, such as `gsi`, as well, and `driver` for `srd`",
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
@@ -168,6 +175,26 @@ func labelMeanings() map[string]string {
 		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
 		"harm":           "what a finding does to those who use the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
 		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known; `true`, too, if the configuration accepts the violation; else `false`",
-		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing)",
+		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing). Of an error on the PCI bus: `correctable`, `nonfatal` or `fatal`",
+		"counter":        "name of a counter, as the driver has it",
+		"how":            "how a counter came to be lower than before: `reset` (it may have begun anew) or `wrapped` (it was at the end of its width)",
+		"priority":       "priority of Ethernet, from 0 to 7",
+		"link_layer":     "`InfiniBand` or `Ethernet`",
+		"netdev":         "network device of the port or the GID; empty if it has none",
+		"bond":           "bond that the network device is a part of; empty for none",
+		"gid":            "the port's GID of index 0",
+		"to":             "state that a port came to: `active` or `down` (any other)",
+		"pci_address":    "address of the PCI function, such as `0000:3b:00.0`; empty if it is none",
+		"slot":           "name of the physical slot; empty if it is not known",
+		"numa_node":      "node of memory next to the adapter; empty if there is none",
+		"driver":         "name of the kernel's driver, such as `mlx5_core`",
+		"driver_version": "version that the driver says it has; empty for most of those that come with the kernel",
+		"board_id":       "what the adapter calls its board, such as `MT_0000000838`",
+		"sriov_role":     "`pf` (physical function), `vf` (virtual function), `sf` (scalable function), or empty",
+		"sriov_parent":   "address of the physical function of a virtual one",
+		"netns_mode":     "how the RDMA subsystem shares devices among network namespaces: `shared` or `exclusive`",
+		"link":           "link of the PCI bus: `adapter` for the adapter's own, `bottleneck` for the slowest on the way to the root, if that is another one and slower",
+		"irq":            "number of the interrupt, as in `/proc/interrupts`",
+		"cpus":           "processors that the interrupt runs on, as the kernel lists them; those that it may run on if that is not told",
 	}
 }

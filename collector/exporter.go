@@ -3,8 +3,6 @@ package collector
 import (
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"rdma_exporter/internal/health"
 )
 
@@ -52,7 +50,7 @@ func (m *exporterMetrics) declare(t *table) {
 	m.unused = t.gauge("rdma_exporter_unused_acceptances", "acceptances",
 		"What is accepted, by the configuration file, and accepts nothing any more: it matches no finding, or has expired. Absent if there is none.")
 	m.droppedSeries = t.gauge("rdma_exporter_dropped_series", "series",
-		"Series that are not exposed, because the last runs told of more than 4096 or more than 256 completion vectors of the device were measured.", "device")
+		"Series that are not exposed, because the last runs told of more than 4096, more than 256 completion vectors of the device were measured, or a port has more than 512 counters.", "device")
 	m.logLinesDropped = t.counter("rdma_exporter_log_lines_dropped_total", "lines",
 		"Lines of the log that were lost since the exporter started, because nobody read standard error or it was closed.")
 	m.webConfigRead = t.gauge("rdma_exporter_web_config_last_reload_successful", "1 or 0",
@@ -82,8 +80,7 @@ func addSelf(b *builder, e Exporter) {
 	if e.StateWritable != nil {
 		b.truth(b.stateWritable, *e.StateWritable)
 	}
-	n := float64(e.LogLinesDropped)
-	b.block[b.logLinesDropped.index] = append(b.block[b.logLinesDropped.index], &dto.Metric{Counter: &dto.Counter{Value: &n}})
+	b.counter(b.logLinesDropped, e.LogLinesDropped)
 	if e.WebConfigInForce != nil {
 		b.truth(b.webConfigRead, *e.WebConfigInForce)
 	}

@@ -1,10 +1,13 @@
 package collector_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
@@ -320,4 +323,148 @@ func onlyCounted() *state.Inventory {
 		i.Incomplete = append(i.Incomplete, state.Incomplete{Type: kind, Reason: state.IncompleteTimeout})
 	}
 	return i
+}
+
+// hardwareOf is what the kernel tells of a ConnectX-7 of one port that is well: every
+// counter that its driver has, those of its network device, and so many interrupts.
+func hardwareOf(name string, interrupts int) *state.HardwareState {
+	port := state.HardwarePort{
+		Number: 1, LinkLayer: "Ethernet", State: "active", PhysState: "link_up",
+		Rate: 400e9, MaxRate: 400e9, Width: 4, Speed: 100e9, Netdev: "eth2", Bond: "bond0", Ifindex: 4, MTU: 9000,
+		RoCEv2IPv4: new(3), TemperatureCelsius: new(46.25),
+	}
+	for i, of := range []state.GID{
+		{GID: "fe80:0000:0000:0000:0e42:a1ff:fe65:bafe", Type: "roce_v1", Family: "ipv6"},
+		{GID: "fe80:0000:0000:0000:0e42:a1ff:fe65:bafe", Type: "roce_v2", Family: "ipv6"},
+		{GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "roce_v1", Family: "ipv4"},
+		{GID: "0000:0000:0000:0000:0000:ffff:0a01:0203", Type: "roce_v2", Family: "ipv4"},
+	} {
+		of.Index, of.Netdev = i, "eth2"
+		port.GIDs = append(port.GIDs, of)
+	}
+	all := func(group state.CounterGroup, value uint64, names string) {
+		for n, name := range strings.Fields(names) {
+			if value > 0 {
+				value += uint64(n)
+			}
+			port.Counters = append(port.Counters, state.Counter{Group: group, Name: name, Value: value})
+		}
+	}
+	all(state.GroupPort, 1<<40, `port_rcv_data port_xmit_data port_rcv_packets port_xmit_packets
+		unicast_rcv_packets unicast_xmit_packets multicast_rcv_packets multicast_xmit_packets port_xmit_wait`)
+	all(state.GroupPort, 0, `VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery local_link_integrity_errors
+		port_rcv_constraint_errors port_rcv_errors port_rcv_remote_physical_errors port_rcv_switch_relay_errors
+		port_xmit_constraint_errors port_xmit_discards symbol_error`)
+	all(state.GroupHardware, 1000, `duplicate_request implied_nak_seq_err local_ack_timeout_err np_cnp_sent np_ecn_marked_roce_packets
+		out_of_buffer out_of_sequence packet_seq_err req_cqe_error req_cqe_flush_error req_remote_access_errors req_remote_invalid_request
+		resp_cqe_error resp_cqe_flush_error resp_local_length_error resp_remote_access_errors rnr_nak_retry_err
+		roce_adp_retrans roce_adp_retrans_to roce_slow_restart roce_slow_restart_cnps roce_slow_restart_trans
+		rp_cnp_handled rp_cnp_ignored rx_atomic_requests rx_dct_connect rx_icrc_encapsulated rx_read_requests rx_write_requests`)
+	for _, name := range ethtoolCounters() {
+		all(state.GroupEthtool, 0, name)
+	}
+	h := &state.Hardware{
+		Device: name, Driver: "mlx5_core", Table: "mlx5", Ports: []state.HardwarePort{port},
+		Identity: state.Adapter{
+			PCI: "0000:3b:00.0", Slot: "4", NUMANode: 0, BoardID: "MT_0000000838", Model: "MT4129", DriverVersion: "6.12.9",
+			Role: "pf", VFs: 2, NetnsMode: "shared", AER: new(state.AER),
+			Link: &state.PCILink{Address: "0000:3b:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16},
+		},
+	}
+	for n := range interrupts {
+		h.Interrupts = append(h.Interrupts, state.Interrupt{Vector: n, IRQ: 120 + n, Name: fmt.Sprint("mlx5_comp", n), CPUs: "0-63", Effective: fmt.Sprint(n), Count: uint64(1000 + n)})
+	}
+	return &state.HardwareState{
+		Latest: h, Read: started().Add(3 * time.Minute),
+		Links: []state.Link{{Port: 1, Active: true, Since: started().Add(-time.Hour), Ups: 2, Downs: 2, GIDChanges: 1}},
+	}
+}
+
+// ethtoolCounters returns the names of all that is read of network devices.
+func ethtoolCounters() []string {
+	var names []string
+	for _, t := range counters.Tables() {
+		for _, r := range t.Rows {
+			if r.Group != state.GroupEthtool {
+				continue
+			}
+			if prefix, each := strings.CutSuffix(r.Name, "N"); each {
+				for priority := range 8 {
+					names = append(names, fmt.Sprint(prefix, priority))
+				}
+			} else {
+				names = append(names, r.Name)
+			}
+		}
+	}
+	return names
+}
+
+// hardwareRun is a reading of the hardware in which all goes well.
+func hardwareRun(device string) *state.Run {
+	return &state.Run{Kind: state.KindHardware, Device: device, Started: started().Add(3 * time.Minute), Duration: 15 * time.Millisecond, Outcome: state.OutcomeOK}
+}
+
+// drivers are a device of each driver whose counters are known, with all of these, and one
+// whose driver is not known.
+func drivers() scene {
+	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}}
+	for i, t := range counters.Tables() {
+		h := hardwareOf(fmt.Sprintf("%s_%d", cmp.Or(t.Name, "unknown"), i), 0)
+		h.Latest.Table, h.Latest.Ports[0].Counters = t.Name, nil
+		for n, r := range t.Rows {
+			h.Latest.Ports[0].Counters = append(h.Latest.Ports[0].Counters, state.Counter{
+				Group: r.Group, Name: strings.TrimSuffix(r.Name, "N") + map[bool]string{true: "3"}[strings.HasSuffix(r.Name, "N")], Value: uint64(100 + n),
+			})
+		}
+		s.snapshot.Devices = append(s.snapshot.Devices, state.DeviceState{Name: h.Latest.Device, Present: true, Hardware: h})
+	}
+	return s
+}
+
+// hardware are devices whose readings went in every way there is.
+func hardware() scene {
+	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}}
+	add := func(name string, change func(*state.HardwareState)) {
+		h := hardwareOf(name, 2)
+		change(h)
+		s.snapshot.Devices = append(s.snapshot.Devices, state.DeviceState{Name: name, Present: name != "gone", Hardware: h})
+		run := hardwareRun(name)
+		if h.Failures > 0 {
+			run.Outcome = state.OutcomeFailed
+		}
+		s.runs = append(s.runs, run)
+	}
+	stuck := &state.Stuck{PID: 815, Since: started()}
+	add("well", func(*state.HardwareState) {})
+	add("old", func(h *state.HardwareState) {
+		h.Failures, h.Failure, h.Reading, h.Stuck = 2, "killed", "counters/symbol_error", stuck
+	})
+	add("half", func(h *state.HardwareState) {
+		h.Failures, h.Failure, h.Latest.Failure = 1, "half of it", "half of it"
+		h.Latest.Ports[0].Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL"}}
+	})
+	add("never", func(h *state.HardwareState) { *h = state.HardwareState{Failures: 1, Failure: "x"} })
+	add("waiting", func(h *state.HardwareState) { *h = state.HardwareState{} })
+	add("gone", func(h *state.HardwareState) { h.Stuck = stuck })
+	add("worn", func(h *state.HardwareState) {
+		of := h.Latest.Ports[0].Counters
+		for i := range of {
+			switch of[i].Name {
+			case "symbol_error":
+				of[i].Value = 1<<16 - 1
+			case "rp_cnp_handled":
+				of[i].Value = 1<<64 - 1
+			case "link_downed":
+				of[i].Value = 3
+			}
+		}
+		h.Latest.Counters = []state.Counter{{Group: state.GroupHardware, Name: "of_the_device", Value: 7}}
+		h.Latest.Identity.Link.Speed, h.Latest.Identity.Link.Width = 16e9, 8
+		h.Latest.Identity.Bottleneck = &state.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 32e9, Width: 8, MaxWidth: 16}
+		h.Latest.Identity.AER = &state.AER{Correctable: 3, Nonfatal: 2, Fatal: 1}
+		h.Latest.Identity.NUMANode, h.Latest.Identity.Role, h.Latest.Identity.Parent = -1, "vf", "0000:3b:00.0"
+		h.Drops = []state.CounterDrop{{Port: 1, Group: state.GroupHardware, Name: "out_of_sequence", Resets: 2, Wraps: 1}, {Group: state.GroupHardware, Name: "of_the_device", Wraps: 3}}
+	})
+	return s
 }

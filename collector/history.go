@@ -86,7 +86,7 @@ func newHistory(m *metrics, device string) *history {
 	// A series that appears with its first event hides that event from rate(). Most
 	// devices never fail, so the other outcomes wait all the same: gauges and findings
 	// tell of a first failure.
-	for _, f := range []*family{h.probeRuns, h.contractRuns, h.inventoryRuns} {
+	for _, f := range []*family{h.probeRuns, h.contractRuns, h.inventoryRuns, h.hardwareRuns} {
 		h.counter(f, string(state.OutcomeOK))
 	}
 	h.series.Store(&counted{block: make(block, len(m.families))})
@@ -110,6 +110,10 @@ func (h *history) observe(run *state.Run) {
 	case state.KindInventory:
 		// It calls no verb, and measures nothing.
 		h.observeRun(h.inventoryRuns, run)
+		h.series.Store(h.build())
+		return
+	case state.KindHardware:
+		h.observeRun(h.hardwareRuns, run)
 		h.series.Store(h.build())
 		return
 	default:

@@ -19,11 +19,12 @@ const maxSeries = 4096
 // number of scrapes may share it.
 type block [][]*dto.Metric
 
-// builder fills a block with gauges. Of a series told twice the last value wins.
+// builder fills a block with what the snapshot says: gauges, and counters that others
+// count. Of a series told twice the last value wins.
 type builder struct {
 	*metrics
 	block block
-	index map[string]*dto.Gauge
+	index map[string]*float64
 	pairs pairs
 	// past are the sparse series of the device that were not 0 once.
 	past past
@@ -32,22 +33,36 @@ type builder struct {
 	dropped int
 }
 
-// gaugeSeries is a gauge in one piece: there are thousands.
+// gaugeSeries is a gauge in one piece: there are thousands. So is counterSeries.
 type gaugeSeries struct {
 	metric dto.Metric
 	gauge  dto.Gauge
 	value  float64
 }
 
+type counterSeries struct {
+	metric  dto.Metric
+	counter dto.Counter
+	value   float64
+}
+
 func newBuilder(m *metrics) *builder {
 	return &builder{
-		metrics: m, block: make(block, len(m.families)), index: make(map[string]*dto.Gauge, 256),
+		metrics: m, block: make(block, len(m.families)), index: make(map[string]*float64, 256),
 		pairs: make(pairs), past: make(past), left: maxSeries,
 	}
 }
 
 // gauge adds a series. The label values are in the order of the declaration.
-func (b *builder) gauge(f *family, value float64, values ...string) {
+func (b *builder) gauge(f *family, value float64, values ...string) { b.add(f, value, values) }
+
+// counter is gauge for what the kernel or the adapter counts.
+func (b *builder) counter(f *family, value uint64, values ...string) {
+	b.add(f, float64(value), values)
+}
+
+// add adds a series of the type of its family.
+func (b *builder) add(f *family, value float64, values []string) {
 	if f.off {
 		return
 	}
@@ -55,8 +70,8 @@ func (b *builder) gauge(f *family, value float64, values ...string) {
 		values[i] = text.Valid(v)
 	}
 	key := seriesKey(f, values)
-	if g, ok := b.index[key]; ok {
-		g.Value = &value
+	if told, ok := b.index[key]; ok {
+		*told = value
 		return
 	}
 	if b.left == 0 {
@@ -64,11 +79,18 @@ func (b *builder) gauge(f *family, value float64, values ...string) {
 		return
 	}
 	b.left--
-	g := &gaugeSeries{value: value}
-	g.gauge.Value, g.metric.Gauge = &g.value, &g.gauge
-	g.metric.Label = b.pairs.labels(f, values)
-	b.index[key] = &g.gauge
-	b.block[f.index] = append(b.block[f.index], &g.metric)
+	var m *dto.Metric
+	if f.kind == dto.MetricType_COUNTER {
+		c := &counterSeries{value: value}
+		c.counter.Value, c.metric.Counter = &c.value, &c.counter
+		m, b.index[key] = &c.metric, &c.value
+	} else {
+		g := &gaugeSeries{value: value}
+		g.gauge.Value, g.metric.Gauge = &g.value, &g.gauge
+		m, b.index[key] = &g.metric, &g.value
+	}
+	m.Label = b.pairs.labels(f, values)
+	b.block[f.index] = append(b.block[f.index], m)
 }
 
 // truth adds a series with the value 1 or 0.
@@ -110,14 +132,14 @@ func (b *builder) sparse(f *family, value float64, values ...string) {
 	if !was && len(b.past) < maxSeries {
 		b.past[key] = sparseSeries{f, slices.Clone(values)}
 	}
-	b.gauge(f, value, values...)
+	b.add(f, value, values)
 }
 
 // ended adds the sparse series of a family that were not told, as 0.
 func (b *builder) ended(f *family) {
 	for _, key := range slices.Sorted(maps.Keys(b.past)) {
 		if s := b.past[key]; s.family == f && b.index[key] == nil {
-			b.gauge(f, 0, slices.Clone(s.values)...)
+			b.add(f, 0, slices.Clone(s.values))
 		}
 	}
 }

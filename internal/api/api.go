@@ -195,6 +195,10 @@ type Device struct {
 	// The objects on the device, of whichever process; absent before the first resource
 	// audit.
 	Resources *Resources `json:"resources,omitempty"`
+	// What the kernel tells of the adapter without anybody opening it: its place in the
+	// host, its ports with their counters, and its interrupts. Absent before it was first
+	// read.
+	Hardware *Hardware `json:"hardware,omitempty"`
 }
 
 // Finding is one thing that somebody should know of, or do something about.
@@ -330,7 +334,7 @@ type SkippedRun struct {
 
 // Stuck is a child process that was killed and has not ended.
 type Stuck struct {
-	// What it was to do: probe, for one that had opened the device, or inventory.
+	// What it was to do: probe, for one that had opened the device, inventory or hardware.
 	Kind state.Kind `json:"kind"`
 	// The process, as the exporter sees it.
 	PID int `json:"pid"`

@@ -27,6 +27,7 @@ func deviceOf(judged *health.Device, o *Options) Device {
 		Contracts:   contractsOf(s.Contracts, runOf),
 		Known:       knownOf(s),
 		Resources:   resourcesOf(s.Resources, s.Info, runOf),
+		Hardware:    hardwareOf(s.Hardware),
 	}
 	if s.OutOfTime != nil {
 		for _, kind := range cut(s.OutOfTime.Kinds) {
@@ -171,6 +172,9 @@ func stuckOf(s *state.DeviceState) []Stuck {
 	add(state.KindProbe, s.Stuck)
 	if s.Resources != nil {
 		add(state.KindInventory, s.Resources.Stuck)
+	}
+	if s.Hardware != nil {
+		add(state.KindHardware, s.Hardware.Stuck)
 	}
 	return stuck
 }

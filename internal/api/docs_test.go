@@ -20,7 +20,7 @@ import (
 // prologue is what docs/status-page.md says before the fields.
 const prologue = `# Status page and JSON
 
-The fields below follow from the comments in ` + "`internal/api/api.go`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
+The fields below follow from the comments in ` + "`internal/api/`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
 this page.
 
 ## The page
@@ -78,7 +78,7 @@ The answer is 200 whatever the health; ` + "`/-/healthy` and `/-/ready`" + ` are
 Times are RFC 3339 in UTC, durations in seconds. A field marked optional is absent if there is nothing to tell. Text that
 comes from a device, a driver or another process is valid UTF-8 without control characters, and harmless nowhere else:
 escape it where you show it. No list has more than 4096 items, and no text much more than 4096 bytes. Numbers are integers
-up to 2^63-1, except seconds: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
+up to 2^63-1, except seconds and temperatures: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
 beyond 2^53.
 
 `
@@ -165,7 +165,7 @@ func words() map[reflect.Type]word {
 	addWords(all, "harm", health.Harms())
 	addWords(all, "severity of a contract", state.Severities())
 	addWords(all, "outcome", state.Outcomes())
-	addWords(all, "kind of run", state.Kinds())
+	addWords(all, "kind of run", append(state.Kinds(), state.KindHardware))
 	addWords(all, "status of a probe", []state.Status{state.StatusOK, state.StatusFailed, state.StatusSkipped})
 	addWords(all, "reason for a skip", []state.SkipReason{
 		state.SkipNotSupported, state.SkipNotPermitted, state.SkipNeeds, state.SkipPortDown, state.SkipBudget, state.SkipTimeout, state.SkipCrashed,
@@ -177,6 +177,7 @@ func words() map[reflect.Type]word {
 	addWords(all, "verdict", state.Verdicts())
 	addWords(all, "reason for incompleteness", state.IncompleteReasons())
 	addWords(all, "kind of finding", health.Kinds())
+	addWords(all, "group of counters", state.CounterGroups())
 	return all
 }
 
@@ -263,6 +264,9 @@ func (d *documentation) object(of reflect.Type) {
 			d.t.Errorf("%s.%s: tag %q, meaning %q", name, f.Name, tag, meaning)
 		}
 		kind := d.refer(f.Type)
+		if strings.HasSuffix(tag, "_celsius") {
+			kind = "degrees Celsius"
+		}
 		optional := strings.HasPrefix(options, "omit")
 		if optional {
 			kind += ", optional"

@@ -208,6 +208,10 @@ func fill(v reflect.Value, r *rand.Rand) {
 		v.SetInt(numbers[r.IntN(len(numbers))])
 	case reflect.Uint32:
 		v.SetUint(uint64(r.Uint32()))
+	case reflect.Uint64:
+		v.SetUint(uint64(numbers[r.IntN(len(numbers))]))
+	case reflect.Float64:
+		v.SetFloat(float64(max(numbers[r.IntN(len(numbers))], 0)))
 	case reflect.Pointer:
 		if !v.IsNil() {
 			fill(v.Elem(), r)

@@ -246,6 +246,12 @@ func (d *Device) judged(kind Kind) bool {
 	case FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingQPError, FindingCQUnfillable, FindingIncomplete, FindingPIDsInvisible:
 		run = state.KindInventory
+	case FindingFlapping, FindingUnreadable:
+		h := d.State.Hardware
+		return h != nil && (h.Latest != nil || h.Failures > 0)
+	case FindingSlowPort, FindingBusErrors, FindingSlowBus, FindingTogether, FindingIsolated,
+		FindingRefused, FindingSaturated, FindingUnaddressed:
+		return readNow(d.State.Hardware) != nil
 	}
 	return d.last(run) != nil
 }

@@ -41,13 +41,13 @@ func Assess(dev *state.DeviceState, c Config, past Past) []Finding {
 	if dev == nil {
 		return nil
 	}
-	a := assessor{t: &c, catalogue: entries(), activeOnce: past.Ports[dev.Name]}
+	a := assessor{t: &c, catalogue: entries(), remembered: past.of(dev.Name)}
 	return a.assess(dev)
 }
 
 // assess is Assess by what the assessor has already.
 func (a *assessor) assess(dev *state.DeviceState) []Finding {
-	a.state, a.device = dev, word(dev.Name)
+	a.state, a.device, a.downRoots = dev, word(dev.Name), make(map[int]string)
 	c := a.t
 	vanished := c.Once && !dev.Present
 	resources := dev.Resources
@@ -74,6 +74,7 @@ func (a *assessor) assess(dev *state.DeviceState) []Finding {
 		a.unexplained()
 		a.contracts()
 		a.ports()
+		a.hardware()
 		a.slowVectors()
 		a.nearLimit()
 		a.cgroups()
@@ -96,10 +97,11 @@ type assessor struct {
 	catalogue []Entry
 	// device is the name of the device, printable.
 	device string
-	// activeOnce are the ports of the device that were active once, and unplugged tells
-	// that no port of the whole host is active.
-	activeOnce []int
-	unplugged  bool
+	remembered
+	// unplugged tells that no port of the whole host is active.
+	unplugged bool
+	// downRoots are the roots of the findings that ports are not active, by port.
+	downRoots map[int]string
 	// resources and inventory are those of state, or empty.
 	resources *state.Resources
 	inventory *state.Inventory

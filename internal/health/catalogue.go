@@ -65,7 +65,7 @@ func Catalogue() []Entry {
 // entries is Catalogue without the order, which who looks for one of them can do
 // without.
 func entries() []Entry {
-	return slices.Concat(resourceEntries(), runEntries(), acceptanceEntries())
+	return slices.Concat(resourceEntries(), runEntries(), hardwareEntries(), acceptanceEntries())
 }
 
 // resourceEntries are the kinds of finding about resources.

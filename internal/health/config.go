@@ -27,6 +27,8 @@ type Config struct {
 	// CQEntries is the number of entries of unfillable completion queues, all
 	// together.
 	CQEntries int64 `yaml:"cq_entries"`
+	// PortFlapping is how often a port must have gone down, within which time.
+	PortFlapping Flapping `yaml:"port_flapping"`
 	// StaleAfter is how old the last run of each kind may be before it counts as stale.
 	// For kinds that it lacks, no age is too much.
 	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
@@ -50,6 +52,12 @@ type Levels struct {
 	Critical float64 `yaml:"critical"`
 }
 
+// Flapping is how often a port goes down within a time.
+type Flapping struct {
+	Downs  int64         `yaml:"downs"`
+	Window time.Duration `yaml:"window"`
+}
+
 // Default returns what holds unless it is configured otherwise: nothing gets too old.
 func Default() Config {
 	levels := Levels{Warning: 0.8, Critical: 0.95}
@@ -61,12 +69,15 @@ func Default() Config {
 		QPErrors: 1,
 		// At the usual 64 bytes an entry, 4 MiB of memory pinned for nothing.
 		CQEntries: 1 << 16,
+		// One is a restart of the other end, two may be that of a switch.
+		PortFlapping: Flapping{Downs: 3, Window: time.Hour},
 	}
 }
 
 // The most that may be configured.
 const (
 	maxOrphanAge = 24 * time.Hour
+	maxWindow    = 24 * time.Hour
 	maxCount     = 1 << 48
 )
 
@@ -101,5 +112,11 @@ func (c Config) Validate() error {
 	}
 	count("qp_errors", c.QPErrors)
 	count("cq_entries", c.CQEntries)
+	if f := c.PortFlapping; f.Downs < 1 || f.Downs > state.MaxRecent {
+		errs = append(errs, fmt.Errorf("findings.port_flapping.downs is %d: use a number from 1 to %d", f.Downs, state.MaxRecent))
+	}
+	if w := c.PortFlapping.Window; w <= 0 || w > maxWindow {
+		errs = append(errs, fmt.Errorf("findings.port_flapping.window is %s: use a duration above 0s, up to %s", w, maxWindow))
+	}
 	return errors.Join(errs...)
 }

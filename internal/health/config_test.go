@@ -23,17 +23,18 @@ func TestValidate(t *testing.T) {
 		{"defaults", func(*health.Config) {}, nil},
 		{"smallest", func(t *health.Config) {
 			l := health.Levels{Warning: math.SmallestNonzeroFloat64, Critical: math.SmallestNonzeroFloat64}
-			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, QPErrors: 1, CQEntries: 1, PortFlapping: health.Flapping{Downs: 1, Window: 1}}
 		}, nil},
 		{"largest", func(t *health.Config) {
 			l := health.Levels{Warning: 1, Critical: 1}
-			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48}
+			*t = health.Config{NearLimit: l, CgroupNearLimit: l, MemlockNearLimit: l, OrphanAge: 24 * time.Hour, QPErrors: 1 << 48, CQEntries: 1 << 48, PortFlapping: health.Flapping{Downs: 32, Window: 24 * time.Hour}}
 		}, nil},
 		{"nothing set", func(t *health.Config) { *t = health.Config{} }, []string{
 			"findings.near_limit.warning is 0: use a number above 0, up to 1", "findings.near_limit.critical is 0",
 			"findings.cgroup_near_limit.warning", "findings.cgroup_near_limit.critical",
 			"findings.memlock_near_limit.warning", "findings.memlock_near_limit.critical",
 			"findings.qp_errors is 0: use a number from 1 to 281474976710656", "findings.cq_entries is 0: use a number from 1 to",
+			"findings.port_flapping.downs is 0: use a number from 1 to 32", "findings.port_flapping.window is 0s: use a duration above 0s, up to 24h0m0s",
 		}},
 		{"not a number", func(t *health.Config) { t.NearLimit.Warning, t.CgroupNearLimit.Critical = math.NaN(), math.NaN() }, []string{
 			"findings.near_limit.warning is NaN", "findings.cgroup_near_limit.critical is NaN",
@@ -55,7 +56,8 @@ func TestValidate(t *testing.T) {
 		}},
 		{"too much", func(t *health.Config) {
 			t.OrphanAge, t.QPErrors, t.CQEntries = 24*time.Hour+1, 1<<48+1, math.MaxInt64
-		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries"}},
+			t.PortFlapping = health.Flapping{Downs: 33, Window: 24*time.Hour + 1}
+		}, []string{"findings.orphan_age", "findings.qp_errors", "findings.cq_entries", "findings.port_flapping.downs is 33", "findings.port_flapping.window is 24h"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +92,7 @@ memlock_near_limit:
 orphan_age: 5m
 qp_errors: 3
 cq_entries: 4
+port_flapping: {window: 10m}
 `
 	got := health.Default()
 	decoder := yaml.NewDecoder(strings.NewReader(file))
@@ -102,6 +105,7 @@ cq_entries: 4
 		CgroupNearLimit:  health.Levels{Warning: 0.8, Critical: 0.9},
 		MemlockNearLimit: health.Levels{Warning: 0.7, Critical: 0.95},
 		OrphanAge:        5 * time.Minute, QPErrors: 3, CQEntries: 4,
+		PortFlapping: health.Flapping{Downs: 3, Window: 10 * time.Minute},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -100,7 +100,11 @@ func (a *assessor) ports() {
 			if severity != SeverityInfo && !a.t.Once {
 				message = strings.TrimSuffix(message, ".") + fmt.Sprintf("; %s active before.", text.Either(len(ports), "it was", "they were"))
 			}
-			a.add(observation{kind: FindingPortDown, entry: entry, severity: severity, subject: portNumbers(ports), message: message})
+			root := rootPort + entry + string(severity)
+			for _, p := range ports {
+				a.downRoots[p.Number] = root
+			}
+			a.add(observation{kind: FindingPortDown, entry: entry, severity: severity, subject: portNumbers(ports), message: message, root: root})
 		}
 	}
 }

@@ -90,6 +90,7 @@ func TestEveryFinding(t *testing.T) {
 		trouble(), hidden, failed, young,
 		device(state.Inventory{Owners: []state.Owner{pinning(1, 99, 0, 100)}}),
 	}
+	states = append(states, worn()...)
 	for _, reason := range state.IncompleteReasons() {
 		states = append(states, device(state.Inventory{Incomplete: []state.Incomplete{{Type: "qp", Reason: reason}}}))
 	}
@@ -124,7 +125,10 @@ func TestEveryFinding(t *testing.T) {
 	states = append(states, &state.DeviceState{})
 	for _, s := range states {
 		found = append(found, health.Assess(s, once(), health.Past{})...)
-		found = append(found, health.Assess(s, health.Default(), health.Past{Ports: map[string][]int{"rxe0": {1, 2, 3}}})...)
+		found = append(found, health.Assess(s, health.Default(), health.Past{
+			Ports:     map[string][]int{"rxe0": {1, 2, 3}},
+			BusErrors: map[string]health.BusErrors{"rxe0": {Grew: taken()}},
+		})...)
 	}
 	for _, f := range flat(found) {
 		whole(t, f)
@@ -176,7 +180,7 @@ func TestPlaceholders(t *testing.T) {
 	for name := range unused {
 		t.Errorf("no action has %s", name)
 	}
-	for _, s := range append(ill(), trouble()) {
+	for _, s := range slices.Concat(ill(), worn(), []*state.DeviceState{trouble()}) {
 		for _, f := range flat(health.Assess(s, health.Default(), health.Past{})) {
 			if strings.ContainsAny(f.Action, "{}") {
 				t.Errorf("not replaced: %s", f.Action)
@@ -195,11 +199,13 @@ func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
 
-This page follows from the catalogue in ` + "`internal/health/catalogue.go` and `internal/health/catalogue_runs.go`; `go test ./internal/health -update`" + ` rewrites it.
+This page follows from the catalogue in ` + "`internal/health/catalogue*.go`; `go test ./internal/health -update`" + ` rewrites it.
 
 With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
 run and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
-limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left. All that
+limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left; and what the
+kernel tells of the adapter without anybody opening it: its links, its counters, its place on the PCI bus, its interrupts
+and its addresses. All that
 somebody should know of, or do something about, is a finding, with a message that has the figures.
 ` + "`rdma_findings`" + ` counts them by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
 What has the time of a run is as of then. Nothing is told twice: what one finding says of a run, another does not
@@ -289,6 +295,7 @@ findings:
   orphan_age: %s
   qp_errors: %d
   cq_entries: %d
+  port_flapping: {downs: %d, window: %s}
 `+"```"+`
 
 | key | range | |
@@ -299,12 +306,15 @@ findings:
 | `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | for how long inventories must have found objects without an owner, or left of children of the exporter. The kernel takes its time over the objects of a process that ended |
 | `+"`qp_errors`"+` | from 1 | queue pairs in the state err or sqe |
 | `+"`cq_entries`"+` | from 1 | entries of unfillable completion queues, all together; the default is some 4 MiB |
+| `+"`port_flapping.downs`"+` | 1 to %d | how often a port must have stopped being active |
+| `+"`port_flapping.window`"+` | above `+"`0s`, up to `24h`"+` | within which time |
 `, d.NearLimit.Warning, d.NearLimit.Critical, d.CgroupNearLimit.Warning, d.CgroupNearLimit.Critical,
-		d.MemlockNearLimit.Warning, d.MemlockNearLimit.Critical, short(d.OrphanAge), d.QPErrors, d.CQEntries)
+		d.MemlockNearLimit.Warning, d.MemlockNearLimit.Critical, short(d.OrphanAge), d.QPErrors, d.CQEntries,
+		d.PortFlapping.Downs, short(d.PortFlapping.Window), state.MaxRecent)
 	return b.String()
 }
 
 // short returns a duration as people write it.
 func short(d time.Duration) string {
-	return strings.TrimSuffix(d.String(), "0s")
+	return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
 }

@@ -83,6 +83,26 @@ const (
 	// FindingPIDsInvisible: the owners are in a pid namespace that the exporter
 	// does not see.
 	FindingPIDsInvisible Kind = "pids_invisible"
+	// FindingFlapping: a port went down time and again.
+	FindingFlapping Kind = "port_flapping"
+	// FindingSlowPort: a port has a lower rate than it could have.
+	FindingSlowPort Kind = "port_slow"
+	// FindingBusErrors: errors of the adapter on the PCI bus that were not corrected.
+	FindingBusErrors Kind = "pci_errors"
+	// FindingSlowBus: less of the PCI bus than the adapter could have.
+	FindingSlowBus Kind = "pci_degraded"
+	// FindingTogether: most completion vectors are served by one processor.
+	FindingTogether Kind = "interrupts_together"
+	// FindingIsolated: completion vectors are served by isolated processors.
+	FindingIsolated Kind = "interrupts_isolated"
+	// FindingUnreadable: what the kernel tells of the adapter could not be read.
+	FindingUnreadable Kind = "hardware_unreadable"
+	// FindingRefused: counters that the kernel refused to read.
+	FindingRefused Kind = "counters_refused"
+	// FindingSaturated: counters that are at the end of their width.
+	FindingSaturated Kind = "counter_saturated"
+	// FindingUnaddressed: a RoCE port without an address of RoCE v2 and IPv4.
+	FindingUnaddressed Kind = "no_roce_v2_ipv4"
 	// FindingAcceptanceUnused: what is accepted matches nothing, or is accepted no more.
 	// It is the only one of a host rather than of a device.
 	FindingAcceptanceUnused Kind = "acceptance_unused"
@@ -94,8 +114,9 @@ func Kinds() []Kind {
 	return []Kind{
 		FindingStuck, FindingUnusable, FindingRunAborted, FindingProbeFailed, FindingNotification, FindingContract,
 		FindingUndestroyed, FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
-		FindingQPError, FindingCQUnfillable, FindingPortDown, FindingSlowVector, FindingIncomplete, FindingPIDsInvisible,
-		FindingAcceptanceUnused,
+		FindingQPError, FindingCQUnfillable, FindingPortDown, FindingFlapping, FindingSlowPort, FindingBusErrors, FindingSlowBus,
+		FindingSlowVector, FindingTogether, FindingIsolated, FindingIncomplete, FindingUnreadable, FindingRefused,
+		FindingPIDsInvisible, FindingSaturated, FindingUnaddressed, FindingAcceptanceUnused,
 	}
 }
 

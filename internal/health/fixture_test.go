@@ -126,6 +126,63 @@ func ill() []*state.DeviceState {
 	return append(states, sick, half)
 }
 
+// adapter returns a device that is well, with what the kernel tells of its adapter.
+func adapter(change func(*state.HardwareState)) *state.DeviceState {
+	s := probed()
+	s.Name, s.Last.Outcome = "rxe0", state.OutcomeOK
+	link := state.PCILink{Address: "0000:3b:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16}
+	port := state.HardwarePort{
+		Number: 1, LinkLayer: "Ethernet", State: "active", Rate: 400e9, MaxRate: 400e9, Width: 4, Netdev: "eth2", RoCEv2IPv4: new(1),
+		GIDs:     []state.GID{{GID: "fe80::1", Type: "roce_v1", Family: "ipv6", Netdev: "eth2"}, {Index: 1, GID: "::ffff:10.1.2.3", Type: "roce_v2", Family: "ipv4", Netdev: "eth2"}},
+		Counters: []state.Counter{{Group: state.GroupPort, Name: "symbol_error", Value: 12}},
+	}
+	h := &state.HardwareState{
+		Read: taken(), Links: []state.Link{{Port: 1, Active: true}},
+		Latest: &state.Hardware{Device: "rxe0", Table: "mlx5", Identity: state.Adapter{PCI: link.Address, Link: &link, AER: &state.AER{Correctable: 7}}, Ports: []state.HardwarePort{port}},
+	}
+	for n := range 8 {
+		h.Latest.Interrupts = append(h.Latest.Interrupts, state.Interrupt{Vector: n, IRQ: 100 + n, CPUs: "0-63", Effective: fmt.Sprint(n)})
+	}
+	change(h)
+	s.Hardware = h
+	return s
+}
+
+// flaps returns times within the last hour, and one more that is older.
+func flaps(n int) []time.Time {
+	at := []time.Time{taken().Add(-2 * time.Hour)}
+	for i := range n {
+		at = append(at, taken().Add(time.Duration(i-30)*time.Minute))
+	}
+	return at
+}
+
+// worn returns devices with every kind of finding about adapters, and every case of it.
+func worn() []*state.DeviceState {
+	return []*state.DeviceState{
+		adapter(func(h *state.HardwareState) {
+			p, i := &h.Latest.Ports[0], &h.Latest.Identity
+			h.Links[0].Recent = flaps(4)
+			p.Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL"}, {Group: state.GroupPort, Detail: "\"x\" is no number"}}
+			p.Counters[0].Value = 1<<16 - 1
+			p.Rate, p.Width = 100e9, 1
+			p.RoCEv2IPv4 = nil
+			i.Link.Width = 8
+			i.Bottleneck = &state.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 32e9, Width: 8, MaxWidth: 16}
+			i.AER.Nonfatal, i.AER.Fatal = 3, 1
+			for n := range h.Latest.Interrupts {
+				h.Latest.Interrupts[n].Effective, h.Latest.Interrupts[n].Isolated = "5", true
+			}
+		}),
+		adapter(func(h *state.HardwareState) { h.Latest.Interrupts[3].Isolated = true }),
+		adapter(func(h *state.HardwareState) { h.Failures, h.Failure = 2, "permission denied" }),
+		adapter(func(h *state.HardwareState) {
+			h.Failures, h.Failure, h.Reading = 1, "killed after 5s", "ports/1/counters/symbol_error"
+			h.Stuck = &state.Stuck{PID: 816, Since: taken()}
+		}),
+	}
+}
+
 // hostile returns a device of which everything is told that no sane host has.
 func hostile() *state.DeviceState {
 	const evil = "\x1b[2J\u202e'; rm -rf /\n{pid}\xff"
@@ -166,5 +223,19 @@ func hostile() *state.DeviceState {
 	i.UnfillableCQs = &state.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
 	s.Resources.Last.Outcome, s.Resources.Last.Error = state.Outcome(evil), evil
 	s.Stuck.Verb = evil
+	s.Hardware = &state.HardwareState{Failures: 1, Failure: evil, Reading: evil, Latest: &state.Hardware{Failure: evil, Identity: state.Adapter{
+		PCI: evil, Link: &state.PCILink{Address: evil, Width: -1, MaxWidth: 1 << 62, Speed: -1, MaxSpeed: 1e300}, Bottleneck: &state.PCILink{Address: evil},
+	}}}
+	for n := range 200 {
+		name := fmt.Sprint(evil, n)
+		s.Hardware.Links = append(s.Hardware.Links, state.Link{Port: n, Recent: []time.Time{{}, taken(), taken(), taken()}})
+		s.Hardware.Latest.Ports = append(s.Hardware.Latest.Ports, state.HardwarePort{
+			Number: -n, State: "active", Rate: 1e-300, MaxRate: 1e300, Width: 1 << 62, Netdev: name,
+			GIDs:     []state.GID{{GID: name, Type: "roce_" + name}},
+			Counters: []state.Counter{{Group: state.GroupPort, Name: name, Value: 1<<64 - 1}},
+			Refused:  []state.RefusedCounters{{Group: state.CounterGroup(name), Errno: name, Detail: name}},
+		})
+		s.Hardware.Latest.Interrupts = append(s.Hardware.Latest.Interrupts, state.Interrupt{Vector: -n, Effective: "7", Isolated: true, CPUs: name})
+	}
 	return s
 }

@@ -57,15 +57,15 @@ type Judge struct {
 	again time.Time
 }
 
-// finder finds what is wrong with a device, or worth knowing: by which of its ports were
-// active once, and whether no port of the host is active where there is no past.
-type finder func(c *Config, d *state.DeviceState, activeOnce []int, unplugged bool) []Finding
+// finder finds what is wrong with a device, or worth knowing: by what is remembered of it,
+// and whether no port of the host is active where there is no past.
+type finder func(c *Config, d *state.DeviceState, of remembered, unplugged bool) []Finding
 
 // New returns a Judge by a configuration, which must be valid, that goes on from a past.
 func New(c Config, past Past) *Judge {
 	catalogue := entries()
-	return newJudge(c, past, func(c *Config, d *state.DeviceState, activeOnce []int, unplugged bool) []Finding {
-		a := assessor{t: c, catalogue: catalogue, activeOnce: activeOnce, unplugged: unplugged}
+	return newJudge(c, past, func(c *Config, d *state.DeviceState, of remembered, unplugged bool) []Finding {
+		a := assessor{t: c, catalogue: catalogue, remembered: of, unplugged: unplugged}
 		return a.assess(d)
 	})
 }
@@ -79,7 +79,7 @@ func Finder(c Config, find func(*state.DeviceState) []Finding) *Judge {
 
 // FinderSince is Finder that goes on from a past.
 func FinderSince(c Config, past Past, find func(*state.DeviceState) []Finding) *Judge {
-	return newJudge(c, past, func(_ *Config, d *state.DeviceState, _ []int, _ bool) []Finding { return find(d) })
+	return newJudge(c, past, func(_ *Config, d *state.DeviceState, _ remembered, _ bool) []Finding { return find(d) })
 }
 
 func newJudge(c Config, past Past, find finder) *Judge {
@@ -163,7 +163,7 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 		if d == nil || d.State != s.Devices[i] {
 			j.past.take(&s.Devices[i])
 			// Whoever found them may keep them.
-			found := slices.Clone(j.find(&j.config, &s.Devices[i], j.past.Ports[s.Devices[i].Name], unplugged))
+			found := slices.Clone(j.find(&j.config, &s.Devices[i], j.past.of(s.Devices[i].Name), unplugged))
 			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter}
 			j.date(d, now)
 			j.accept(d.State.Name, d.Findings, now)

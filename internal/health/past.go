@@ -18,6 +18,29 @@ type Past struct {
 	Ports map[string][]int
 	// Links are how the states of ports went, by device. Nobody changes a list of them.
 	Links map[string][]state.Link
+	// BusErrors are the errors on the PCI bus, by device. They are not kept over a restart.
+	BusErrors map[string]BusErrors
+}
+
+// BusErrors are the errors of an adapter on the PCI bus that were not corrected.
+type BusErrors struct {
+	// First is what was counted when the device was first looked at, or began anew, and
+	// Latest now.
+	First, Latest state.AER
+	// Grew is when there were more of them the last time; zero if there never were.
+	Grew time.Time
+}
+
+// remembered is what is remembered of a device.
+type remembered struct {
+	// activeOnce are the ports that were active once.
+	activeOnce []int
+	busErrors  BusErrors
+}
+
+// of returns what is remembered of a device.
+func (p *Past) of(device string) remembered {
+	return remembered{p.Ports[device], p.BusErrors[device]}
 }
 
 // FindingKey is what makes two findings the same one at different times.
@@ -48,7 +71,10 @@ const (
 // resumed returns a past as it goes on at a moment. Nobody looked since the latest of it,
 // so that time does not count as time in which a finding was gone.
 func (p Past) resumed(now time.Time) Past {
-	went := Past{Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports)), Links: make(map[string][]state.Link, len(p.Links))}
+	went := Past{
+		Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports)),
+		Links: make(map[string][]state.Link, len(p.Links)), BusErrors: make(map[string]BusErrors),
+	}
 	maps.Copy(went.Links, p.Links)
 	for device, ports := range p.Ports {
 		went.Ports[device] = slices.Clone(ports)
@@ -134,7 +160,7 @@ func (p Past) Sorted() []FindingKey {
 
 // clone returns a copy that shares nothing with p.
 func (p Past) clone() Past {
-	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports), Links: maps.Clone(p.Links)}
+	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports), Links: maps.Clone(p.Links), BusErrors: maps.Clone(p.BusErrors)}
 	for device, ports := range c.Ports {
 		c.Ports[device] = slices.Clone(ports)
 	}
@@ -151,6 +177,7 @@ func (p *Past) take(d *state.DeviceState) {
 	if h := d.Hardware; h != nil && len(h.Links) > 0 && (p.Links[d.Name] != nil || len(p.Links) < MaxPastDevices) {
 		p.Links[d.Name] = h.Links
 	}
+	p.takeBusErrors(d)
 	if d.Last == nil || d.Last.Info == nil {
 		return
 	}
@@ -166,6 +193,25 @@ func (p *Past) take(d *state.DeviceState) {
 	}
 	slices.Sort(after)
 	p.Ports[d.Name] = after
+}
+
+// takeBusErrors takes in the errors on the PCI bus.
+func (p *Past) takeBusErrors(d *state.DeviceState) {
+	if d.Hardware == nil || d.Hardware.Latest == nil || d.Hardware.Latest.Identity.AER == nil {
+		return
+	}
+	now := *d.Hardware.Latest.Identity.AER
+	before, known := p.BusErrors[d.Name]
+	switch was := before.Latest; {
+	case !known && len(p.BusErrors) >= MaxPastDevices:
+		return
+	case !known, now.Nonfatal < was.Nonfatal, now.Fatal < was.Fatal:
+		before = BusErrors{First: now}
+	case now.Nonfatal > was.Nonfatal, now.Fatal > was.Fatal:
+		before.Grew = d.Hardware.Read
+	}
+	before.Latest = now
+	p.BusErrors[d.Name] = before
 }
 
 // isActive tells whether a port can be used.

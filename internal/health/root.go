@@ -11,6 +11,10 @@ const (
 	rootContracts = "contracts"
 	// rootInventory: what keeps the kernel's tables from being read.
 	rootInventory = "inventory"
+	// rootHardware: what keeps the hardware from being read.
+	rootHardware = "hardware"
+	// rootPort: why ports are not active, followed by which of the findings about that it is.
+	rootPort = "port "
 	// rootBusy: an object that is said to be in use.
 	rootBusy = "busy"
 	// rootMemlock: the memory that the exporter may have in place.

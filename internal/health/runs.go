@@ -28,6 +28,9 @@ func (a *assessor) stuck() {
 	}
 	find(a.state.Stuck, "the probes or the contract run", rootDevice)
 	find(a.resources.Stuck, "the inventory", rootInventory)
+	if h := a.state.Hardware; h != nil {
+		find(h.Stuck, "the reading of the hardware", rootHardware)
+	}
 }
 
 // incomplete finds what the inventory could not look at.

@@ -45,6 +45,7 @@ func kindNames(kinds []state.Kind) string {
 	for _, kind := range kinds {
 		names = append(names, map[state.Kind]string{
 			state.KindProbe: "the probes", state.KindContract: "the contracts", state.KindInventory: "the inventory",
+			state.KindHardware: "the hardware",
 		}[kind])
 	}
 	return strings.Join(names, ", ")

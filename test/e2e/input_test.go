@@ -141,9 +141,9 @@ func TestBadInput(t *testing.T) {
 		{name: "config destroy timeout", text: "probe: {destroy_timeout: -1s}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: ", "probe.destroy_timeout is -1s: use a duration from 0s to"}},
 
 		{
-			name: "config thresholds", text: "findings:\n  near_limit: {warning: 80}\n  memlock_near_limit: {warning: 0.9, critical: 0.5}\n  orphan_age: -1s\n  qp_errors: 0\n",
+			name: "config thresholds", text: "findings:\n  near_limit: {warning: 80}\n  memlock_near_limit: {warning: 0.9, critical: 0.5}\n  orphan_age: -1s\n  qp_errors: 0\n  port_flapping: {downs: 33}\n",
 			args: []string{simulated, "--config.file=FILE"},
-			want: []string{"--config.file FILE: ", "findings.near_limit.warning is 80: use a number above 0", "findings.memlock_near_limit.warning is 0.9", "findings.orphan_age is -1s", "findings.qp_errors is 0"},
+			want: []string{"--config.file FILE: ", "findings.near_limit.warning is 80: use a number above 0", "findings.memlock_near_limit.warning is 0.9", "findings.orphan_age is -1s", "findings.qp_errors is 0", "findings.port_flapping.downs is 33"},
 		},
 		{name: "config threshold key", text: "findings:\n  near_limt: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `no key "near_limt"`}},
 		{name: "config threshold no number", text: "findings:\n  near_limit: {warning: 80%}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`80%` is no number"}},

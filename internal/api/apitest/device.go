@@ -39,6 +39,7 @@ func Device(name string, vectors int) state.DeviceState {
 	return state.DeviceState{
 		Name: name, Present: true, Info: info, Last: run, LastSuccess: started,
 		Notification: notification(vectors, started), Contracts: contracts(), Resources: resources(name),
+		Hardware: hardware(name, vectors),
 	}
 }
 

@@ -397,6 +397,21 @@ func Hostile(s string) Host {
 	i.Objects = append(i.Objects, state.ObjectCount{Type: "mr", Owner: state.OwnerKind(s), Objects: 1<<63 - 1})
 	d.Resources.Leaked = []state.Leaked{{Type: "qp", Objects: 1<<63 - 1}, {Type: s}}
 	d.Resources.Stuck = &state.Stuck{PID: 1, Verb: strings.Repeat(s, 3)}
+	d.Hardware = &state.HardwareState{Failures: -1, Failure: s, Reading: s, Latest: &state.Hardware{
+		Device: s, Driver: s, Table: s,
+		Identity: state.Adapter{
+			PCI: s, Slot: s, NUMANode: -5, BoardID: s, Model: s, DriverVersion: s, Role: s, Parent: s, VFs: -1, NetnsMode: s,
+			Link: &state.PCILink{Address: s, Speed: -1, MaxSpeed: 1e300, Width: -1}, Bottleneck: &state.PCILink{Address: s}, AER: &state.AER{Fatal: 1<<64 - 1},
+		},
+		Ports: []state.HardwarePort{{
+			Number: -1, LinkLayer: s, State: s, PhysState: s, Rate: -1, MaxRate: 1e300, Width: -1, Netdev: s, Bond: s, MTU: -1,
+			GIDs: []state.GID{{Index: -1, GID: s, Type: s, Family: s, Netdev: s}, {GID: s}}, RoCEv2IPv4: new(-1),
+			Counters: []state.Counter{{Group: state.CounterGroup(s), Name: s, Value: 1<<64 - 1}},
+			Refused:  []state.RefusedCounters{{Group: state.CounterGroup(s), Errno: s, Detail: s}},
+		}},
+		Counters:   []state.Counter{{Name: s}},
+		Interrupts: []state.Interrupt{{Vector: -1, IRQ: -1, Name: s, CPUs: s, Effective: s, Count: 1<<64 - 1}},
+	}, Drops: []state.CounterDrop{{Port: -1, Group: state.CounterGroup(s), Name: s, Resets: 1<<64 - 1}}, Links: []state.Link{{Port: -1, Ups: 1<<64 - 1}}}
 	found := []health.Finding{{
 		Kind: health.Kind(s), Severity: health.SeverityWarning, Subject: s, Message: s, Meaning: s, Action: s,
 	}}

@@ -1,0 +1,73 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/state"
+)
+
+// adapterMetrics are the metrics of which adapter a device is, and of its way to the
+// processor.
+type adapterMetrics struct {
+	adapterInfo     *family
+	adapterSpeed    *family
+	adapterMaxSpeed *family
+	adapterWidth    *family
+	adapterMaxWidth *family
+	adapterErrors   *family
+}
+
+func (m *adapterMetrics) declare(t *table) {
+	t.about("Adapters")
+	t.of(Adapter)
+	m.adapterInfo = t.gauge("rdma_adapter_info", "always 1",
+		"Which adapter a device is, and where in the host, to join others with. What is not known is empty.",
+		"device", "pci_address", "slot", "numa_node", "driver", "driver_version", "board_id", "sriov_role", "sriov_parent", "netns_mode")
+	m.adapterSpeed = t.gauge("rdma_adapter_pci_speed_transfers_per_second", "transfers per second",
+		"Speed of each lane of the PCI link.", "device", "link")
+	m.adapterMaxSpeed = t.gauge("rdma_adapter_pci_max_speed_transfers_per_second", "transfers per second",
+		"Speed that the device at the lower end of the link could have.", "device", "link")
+	m.adapterWidth = t.gauge("rdma_adapter_pci_width_lanes", "lanes",
+		"Number of lanes of the PCI link.", "device", "link")
+	m.adapterMaxWidth = t.gauge("rdma_adapter_pci_max_width_lanes", "lanes",
+		"Number of lanes that the device at the lower end of the link could use.", "device", "link")
+	m.adapterErrors = t.counter("rdma_adapter_aer_errors_total", "errors",
+		"Errors that the PCI bus reported of the adapter (AER). There once there was one.", "device", "severity")
+}
+
+// addAdapter adds which adapter a device is.
+func addAdapter(b *builder, name string, r *state.Hardware) {
+	a := &r.Identity
+	node := ""
+	if a.NUMANode >= 0 && a.PCI != "" {
+		node = strconv.Itoa(a.NUMANode)
+	}
+	b.gauge(b.adapterInfo, 1, name, a.PCI, a.Slot, node, r.Driver, a.DriverVersion, a.BoardID, a.Role, a.Parent, a.NetnsMode)
+}
+
+// addBus adds how an adapter is connected to the processor.
+func addBus(b *builder, name string, r *state.Hardware) {
+	a := &r.Identity
+	addPCILink(b, name, "adapter", a.Link)
+	addPCILink(b, name, "bottleneck", a.Bottleneck)
+	if e := a.AER; e != nil {
+		b.sparse(b.adapterErrors, float64(e.Correctable), name, "correctable")
+		b.sparse(b.adapterErrors, float64(e.Nonfatal), name, "nonfatal")
+		b.sparse(b.adapterErrors, float64(e.Fatal), name, "fatal")
+	}
+}
+
+func addPCILink(b *builder, name, link string, l *state.PCILink) {
+	if l == nil {
+		return
+	}
+	known := func(f *family, value float64) {
+		if value > 0 {
+			b.gauge(f, value, name, link)
+		}
+	}
+	known(b.adapterSpeed, l.Speed)
+	known(b.adapterMaxSpeed, l.MaxSpeed)
+	known(b.adapterWidth, float64(l.Width))
+	known(b.adapterMaxWidth, float64(l.MaxWidth))
+}

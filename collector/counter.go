@@ -1,0 +1,143 @@
+package collector
+
+import (
+	"regexp"
+	"strconv"
+
+	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/state"
+)
+
+// maxCounters is how many counters of a port are told under the names of their driver.
+const maxCounters = 512
+
+// counterMetrics are the metrics of what adapters count.
+type counterMetrics struct {
+	// counted are those with a name that all drivers share, by that name.
+	counted map[string]*family
+	// rare are those of them that are there once they were not 0.
+	rare             map[*family]bool
+	counterSaturated *family
+	counterDecreases *family
+	counterPort      *family
+	counterHardware  *family
+}
+
+func (m *counterMetrics) declare(t *table) {
+	t.about("Counters")
+	t.of(Counters)
+	m.counted, m.rare = make(map[string]*family), make(map[*family]bool)
+	for _, c := range counters.Metrics() {
+		labels := []string{"device"}
+		if c.Scope == counters.ScopePort {
+			labels = append(labels, "port")
+		}
+		if c.Priority {
+			labels = append(labels, "priority")
+		}
+		help := c.Help + "."
+		if c.Priority || isRare(c.Name) {
+			help += " There once it was not 0."
+		}
+		f := t.counter(c.Name, c.Unit, help, labels...)
+		m.counted[c.Name], m.rare[f] = f, c.Priority || isRare(c.Name)
+	}
+	m.counterSaturated = t.gauge("rdma_port_counter_saturated", "1 or 0",
+		"1 while a counter is at the end of its width and stays there, so that what it counts is not known; it is told as no other metric then. There once it was.", "device", "port", "counter")
+	m.counterDecreases = t.counter("rdma_port_counter_decreases_total", "decreases",
+		"How often a counter was lower than the time before, by what that was taken for. There once it was.", "device", "port", "counter", "how")
+	t.of(RawCounters)
+	m.counterPort = t.counter("rdma_port_counter_total", "what the counter counts",
+		"Counters of ports that the InfiniBand specification names (counters/ in sysfs), as the driver has them and in its unit. What goes up and down is no counter, and left out.", "device", "port", "counter")
+	m.counterHardware = t.counter("rdma_port_hw_counter_total", "what the counter counts",
+		"Counters that the driver names (hw_counters/ in sysfs, rdma statistic), and those of the network device, as the driver has them and in its unit. What goes up and down is no counter, and left out.", "device", "port", "counter")
+}
+
+// isRare tells of a metric that it is 0 for ever on a link that is well.
+func isRare(metric string) bool {
+	switch metric {
+	case "rdma_port_receive_remote_physical_errors_total", "rdma_port_carrier_symbol_errors_total",
+		"rdma_port_link_error_recoveries_total", "rdma_port_local_link_integrity_errors_total",
+		"rdma_port_buffer_overrun_errors_total", "rdma_port_fec_uncorrectable_blocks_total":
+		return true
+	default:
+		return false
+	}
+}
+
+// addCounters adds what the driver counts, under names that all drivers share.
+func addCounters(b *builder, name string, r *state.Hardware) {
+	for _, v := range counters.Of(r.Table, r.Counters) {
+		addCounted(b, name, "", v)
+	}
+	addSaturated(b, name, "", r.Table, r.Counters)
+	for i := range r.Ports {
+		p := &r.Ports[i]
+		port := strconv.Itoa(p.Number)
+		for _, v := range counters.Of(r.Table, p.Counters) {
+			addCounted(b, name, port, v)
+		}
+		addSaturated(b, name, port, r.Table, p.Counters)
+	}
+	b.ended(b.counterSaturated)
+}
+
+// addCounted adds a counter under the name that all drivers share.
+func addCounted(b *builder, name, port string, v counters.Value) {
+	f := b.counted[v.Metric]
+	if f == nil {
+		return
+	}
+	values := []string{name, port, v.Priority}[:len(f.labels)]
+	if b.rare[f] {
+		b.sparse(f, float64(v.Value), values...)
+	} else {
+		b.counter(f, v.Value, values...)
+	}
+}
+
+func addSaturated(b *builder, name, port, table string, all []state.Counter) {
+	for _, c := range all {
+		if counters.Saturated(table, c) {
+			b.sparse(b.counterSaturated, 1, name, port, c.Name)
+		}
+	}
+}
+
+// addDrop adds how often a counter was lower than the time before.
+func addDrop(b *builder, name string, d state.CounterDrop) {
+	b.sparse(b.counterDecreases, float64(d.Resets), name, portLabel(d.Port), d.Name, "reset")
+	b.sparse(b.counterDecreases, float64(d.Wraps), name, portLabel(d.Port), d.Name, "wrapped")
+}
+
+// addRawCounters adds the counters whose names include matches as the driver has them; all
+// if it is nil.
+func addRawCounters(b *builder, name string, r *state.Hardware, include *regexp.Regexp) {
+	if b.counterPort.off {
+		return
+	}
+	addRawOf(b, name, "", r.Table, r.Counters, include)
+	for i := range r.Ports {
+		addRawOf(b, name, strconv.Itoa(r.Ports[i].Number), r.Table, r.Ports[i].Counters, include)
+	}
+}
+
+// addRawOf is addRawCounters for one port.
+func addRawOf(b *builder, name, port, table string, all []state.Counter, include *regexp.Regexp) {
+	told := 0
+	for _, c := range all {
+		if include != nil && !include.MatchString(c.Name) || counters.Level(table, c.Group, c.Name) || counters.Saturated(table, c) {
+			continue
+		}
+		if told == maxCounters {
+			b.dropped++
+			continue
+		}
+		told++
+		f := b.counterHardware
+		if c.Group == state.GroupPort {
+			f = b.counterPort
+		}
+		b.counter(f, c.Value, name, port, c.Name)
+	}
+}

@@ -1,0 +1,40 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/state"
+)
+
+// gidMetrics are the metrics of the addresses of ports.
+type gidMetrics struct {
+	gids       *family
+	gidChanges *family
+	gidIndex   *family
+}
+
+func (m *gidMetrics) declare(t *table) {
+	t.about("Addresses")
+	t.of(GIDs)
+	m.gids = t.gauge("rdma_port_gids", "GIDs",
+		"Number of GIDs of the port that are not zero, by type and network device.", "device", "port", "type", "netdev")
+	m.gidChanges = t.counter("rdma_port_gid_changes_total", "changes",
+		"How often the list of the port's GIDs was another than the time before.", "device", "port")
+	m.gidIndex = t.gauge("rdma_port_roce_v2_ipv4_gid_index", "index",
+		"Index of the first GID of RoCE v2 that is an IPv4 address, which is the one that NCCL_IB_GID_INDEX wants; absent if there is none.", "device", "port")
+}
+
+// addGIDs counts the addresses of a port.
+func addGIDs(b *builder, name string, p *state.HardwarePort) {
+	port := strconv.Itoa(p.Number)
+	type group struct{ kind, netdev string }
+	counts := make(map[group]int)
+	for _, g := range p.GIDs {
+		of := group{g.Type, g.Netdev}
+		counts[of]++
+		b.gauge(b.gids, float64(counts[of]), name, port, g.Type, g.Netdev)
+	}
+	if p.RoCEv2IPv4 != nil {
+		b.gauge(b.gidIndex, float64(*p.RoCEv2IPv4), name, port)
+	}
+}

@@ -1,0 +1,33 @@
+package collector
+
+import (
+	"cmp"
+	"strconv"
+
+	"rdma_exporter/internal/state"
+)
+
+// interruptMetrics are the metrics of the interrupts that serve completion vectors.
+type interruptMetrics struct {
+	interrupts    *family
+	interruptInfo *family
+}
+
+func (m *interruptMetrics) declare(t *table) {
+	t.about("Interrupts")
+	t.of(Interrupts)
+	m.interrupts = t.counter("rdma_vector_interrupts_total", "interrupts",
+		"Interrupts of a completion vector since the kernel started.", "device", "comp_vector", "irq")
+	m.interruptInfo = t.gauge("rdma_vector_interrupt_info", "always 1",
+		"Which interrupt serves a completion vector, and on which processors.", "device", "comp_vector", "irq", "cpus")
+}
+
+// addInterrupts adds the interrupts that serve completion vectors.
+func addInterrupts(b *builder, name string, all []state.Interrupt) {
+	for i := range all {
+		n := &all[i]
+		vector, irq := strconv.Itoa(n.Vector), strconv.Itoa(n.IRQ)
+		b.counter(b.interrupts, n.Count, name, vector, irq)
+		b.gauge(b.interruptInfo, 1, name, vector, irq, cmp.Or(n.Effective, n.CPUs))
+	}
+}

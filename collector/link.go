@@ -1,0 +1,78 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/state"
+)
+
+// linkMetrics are the metrics of what the kernel tells of ports.
+type linkMetrics struct {
+	portInfo        *family
+	portMTU         *family
+	portRate        *family
+	portMaxRate     *family
+	portWidth       *family
+	portChanges     *family
+	portChanged     *family
+	portTemperature *family
+}
+
+func (m *linkMetrics) declare(t *table) {
+	t.about("Links")
+	t.of(Links)
+	m.portInfo = t.gauge("rdma_port_info", "always 1",
+		"What a port is, to join others with.", "device", "port", "link_layer", "netdev", "bond", "gid")
+	m.portMTU = t.gauge("rdma_port_mtu_bytes", "bytes",
+		"MTU of the port's network device; absent if it has none.", "device", "port")
+	m.portRate = t.gauge("rdma_port_rate_bits_per_second", "bits per second",
+		"Rate of the port as it is now; of one that is not active it means nothing.", "device", "port")
+	m.portMaxRate = t.gauge("rdma_port_max_rate_bits_per_second", "bits per second",
+		"Rate that the port could have; absent if it is not known.", "device", "port")
+	m.portWidth = t.gauge("rdma_port_width_lanes", "lanes",
+		"Number of lanes that the port uses.", "device", "port")
+	m.portChanges = t.counter("rdma_port_state_changes_total", "changes",
+		"How often the port became active, and stopped being it, those between two scrapes among them; over restarts of the exporter with --state.dir.", "device", "port", "to")
+	m.portChanged = t.gauge("rdma_port_state_change_timestamp_seconds", "seconds since 1970",
+		"When the port became active, or stopped being it, the last time; absent if it did not since it was first looked at.", "device", "port")
+	m.portTemperature = t.gauge("rdma_port_module_temperature_celsius", "degrees Celsius",
+		"Temperature of the port's module; absent if it is not told.", "device", "port")
+}
+
+// addStateChanges adds how the states of ports went.
+func addStateChanges(b *builder, name string, links []state.Link) {
+	for i := range links {
+		l := &links[i]
+		port := strconv.Itoa(l.Port)
+		b.counter(b.portChanges, l.Ups, name, port, "active")
+		b.counter(b.portChanges, l.Downs, name, port, "down")
+		if !l.Since.IsZero() {
+			b.gauge(b.portChanged, float64(l.Since.UnixMilli())/1e3, name, port)
+		}
+		b.counter(b.gidChanges, l.GIDChanges, name, port)
+	}
+}
+
+// addLink adds what the kernel tells of a port.
+func addLink(b *builder, name string, p *state.HardwarePort) {
+	port := strconv.Itoa(p.Number)
+	gid := ""
+	for _, g := range p.GIDs {
+		if g.Index == 0 {
+			gid = g.GID
+		}
+	}
+	b.gauge(b.portInfo, 1, name, port, p.LinkLayer, p.Netdev, p.Bond, gid)
+	known := func(f *family, value float64) {
+		if value > 0 {
+			b.gauge(f, value, name, port)
+		}
+	}
+	known(b.portMTU, float64(p.MTU))
+	known(b.portRate, p.Rate)
+	known(b.portMaxRate, p.MaxRate)
+	known(b.portWidth, float64(p.Width))
+	if p.TemperatureCelsius != nil {
+		b.gauge(b.portTemperature, *p.TemperatureCelsius, name, port)
+	}
+}

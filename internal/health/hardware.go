@@ -1,0 +1,254 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
+)
+
+const (
+	// busErrorsFor is for how long errors on the PCI bus are told of.
+	busErrorsFor = 24 * time.Hour
+	// fewVectors is how many vectors may share a processor whatever the part of all.
+	fewVectors = 4
+)
+
+// hardware finds what is wrong with the adapter by what the kernel tells of it.
+func (a *assessor) hardware() {
+	h := a.state.Hardware
+	if h == nil {
+		return
+	}
+	a.unreadable(h)
+	a.flapping(h)
+	r := readNow(h)
+	if r == nil {
+		return
+	}
+	for i := range r.Ports {
+		p := &r.Ports[i]
+		a.refused(p)
+		a.saturated(fmt.Sprint("port ", p.Number), r.Table, p.Counters)
+		a.slowPort(p)
+		a.unaddressed(p)
+	}
+	a.saturated("the device", r.Table, r.Counters)
+	a.bus(&r.Identity, h.Read)
+	a.interrupts(r.Interrupts)
+}
+
+// readNow returns what the last attempt read; nil for nothing. What one before it read is of
+// the past.
+func readNow(h *state.HardwareState) *state.Hardware {
+	if h == nil || h.Latest == nil || h.Failures > 0 && h.Latest.Failure == "" {
+		return nil
+	}
+	return h.Latest
+}
+
+// unreadable finds that the last attempt to read the hardware did not go to its end.
+func (a *assessor) unreadable(h *state.HardwareState) {
+	if h.Failures <= 0 {
+		return
+	}
+	o := observation{kind: FindingUnreadable, entry: caseFailed, subject: "hardware", run: true, root: rootHardware}
+	o.message = fmt.Sprintf("What the kernel tells of the adapter could not be read to its end: %s.", strings.TrimSuffix(cmp.Or(prose(h.Failure), "nobody says why"), "."))
+	if h.Reading != "" {
+		o.entry = caseHang
+		o.message = fmt.Sprintf("The kernel did not answer in time when the hardware was read: %s did not return.", word(h.Reading))
+		o.evidence = prose(h.Failure)
+	}
+	if h.Failures > 1 {
+		o.message += fmt.Sprintf(" That was attempt %d in a row that failed.", h.Failures)
+	}
+	a.add(o)
+}
+
+// flapping finds ports that went down time and again.
+func (a *assessor) flapping(h *state.HardwareState) {
+	for i := range h.Links {
+		l := &h.Links[i]
+		now := h.Read
+		if a.t.Now != nil {
+			now = a.t.Now()
+		}
+		for _, at := range l.Recent {
+			if at.After(now) {
+				now = at
+			}
+		}
+		downs := 0
+		for _, at := range l.Recent {
+			if now.Sub(at) < a.t.PortFlapping.Window {
+				downs++
+			}
+		}
+		if downs == 0 || int64(downs) < a.t.PortFlapping.Downs {
+			continue
+		}
+		how := "It is active now."
+		if !l.Active {
+			how = "It is not active now."
+		}
+		times := text.Count(downs, "time", "times")
+		if downs == state.MaxRecent {
+			times = "at least " + times
+		}
+		a.add(observation{
+			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.downRoots[l.Port],
+			message: fmt.Sprintf("Port %d went down %s within %s, the last time at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(slices.MaxFunc(l.Recent, time.Time.Compare)), how),
+		})
+	}
+}
+
+// refused finds the counters of a port that the kernel refused to read.
+func (a *assessor) refused(p *state.HardwarePort) {
+	var groups []string
+	for _, r := range p.Refused {
+		group := word(string(r.Group))
+		if why := cmp.Or(word(r.Errno), prose(r.Detail)); why != "" {
+			group += " (" + why + ")"
+		}
+		groups = append(groups, group)
+	}
+	if len(groups) == 0 {
+		return
+	}
+	a.add(observation{
+		kind: FindingRefused, subject: fmt.Sprint("port ", p.Number),
+		message: fmt.Sprintf("Counters of port %d cannot be read: %s. They are left alone for a while after each attempt.", p.Number, text.Join(groups, ", ", maxFew)),
+	})
+}
+
+// saturated finds counters that are at the end of their width.
+func (a *assessor) saturated(of, table string, all []state.Counter) {
+	var names []string
+	for _, c := range all {
+		if counters.Saturated(table, c) {
+			names = append(names, word(c.Name))
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	a.add(observation{
+		kind: FindingSaturated, subject: of, size: float64(len(names)),
+		message: fmt.Sprintf("At the end of %s width: %s of %s.", text.Either(len(names), "its", "their"), text.Join(names, ", ", maxFew), of),
+	})
+}
+
+// slowPort finds that an active port has less than it could have.
+func (a *assessor) slowPort(p *state.HardwarePort) {
+	if p.State != "active" || !(p.Rate > 0) || !(p.Rate < p.MaxRate) {
+		return
+	}
+	message := fmt.Sprintf("Port %d runs at %s and could run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
+	if p.Width > 0 {
+		message += ", on " + text.Plural(p.Width, "lane")
+	}
+	a.add(observation{kind: FindingSlowPort, subject: fmt.Sprint("port ", p.Number), message: message + ".", size: p.MaxRate - p.Rate})
+}
+
+// bitsPerSecond returns a rate as it is on the box of an adapter.
+func bitsPerSecond(rate float64) string { return strconv.FormatFloat(rate/1e9, 'g', 4, 64) + " Gb/s" }
+
+// unaddressed finds that a RoCE port has no address of RoCE v2 and IPv4.
+func (a *assessor) unaddressed(p *state.HardwarePort) {
+	roce := slices.ContainsFunc(p.GIDs, func(g state.GID) bool { return strings.HasPrefix(g.Type, "roce_") })
+	if !roce || p.State != "active" || p.Netdev == "" || p.RoCEv2IPv4 != nil || len(p.GIDs) >= state.MaxGIDs {
+		return
+	}
+	if info := a.state.Info; info != nil && info.Transport == "iWARP" {
+		return
+	}
+	a.add(observation{
+		kind: FindingUnaddressed, subject: fmt.Sprint("port ", p.Number),
+		message: fmt.Sprintf("None of the %s of port %d, of the network device %s, is of RoCE v2 and IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
+	})
+}
+
+// bus finds that the adapter has less of the PCI bus than it could have, and errors there.
+func (a *assessor) bus(i *state.Adapter, now time.Time) {
+	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
+		a.add(observation{
+			kind: FindingSlowBus, entry: caseOwnLink, subject: pciName(l, i.PCI),
+			message: fmt.Sprintf("The PCI link of the adapter has %s, and could have %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
+		})
+	}
+	if l := i.Bottleneck; l != nil {
+		message := fmt.Sprintf("A PCI link on the way to the adapter, at %s, has %s", cmp.Or(word(l.Address), "an unknown address"), lanes(l.Width, l.Speed))
+		if own := i.Link; own != nil {
+			message += ", less than the adapter's own with " + lanes(own.Width, own.Speed)
+		}
+		a.add(observation{kind: FindingSlowBus, entry: caseBottleneck, subject: pciName(l, "bottleneck"), message: message + "."})
+	}
+	e, seen := i.AER, a.busErrors
+	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorsFor {
+		return
+	}
+	a.add(observation{
+		kind: FindingBusErrors, subject: cmp.Or(word(i.PCI), "the adapter"),
+		message: fmt.Sprintf("Since the exporter looks, the PCI bus reported %s and %s of the adapter, the last at %s. Since the kernel started it corrected %s.",
+			text.Plural(grown(seen.First.Nonfatal, e.Nonfatal), "uncorrected error"), text.Plural(grown(seen.First.Fatal, e.Fatal), "fatal one"),
+			text.Moment(seen.Grew), text.Number(e.Correctable)),
+	})
+}
+
+// grown returns by how much a count grew, nothing if it began anew.
+func grown(from, to uint64) int64 {
+	if to < from {
+		return 0
+	}
+	return int64(min(to-from, 1<<62))
+}
+
+// pciName returns what a link of the PCI bus is called.
+func pciName(l *state.PCILink, otherwise string) string {
+	return cmp.Or(word(l.Address), word(otherwise), "the adapter")
+}
+
+// lanes says what a link of the PCI bus has.
+func lanes(width int, speed float64) string {
+	return fmt.Sprintf("%s of %s GT/s", text.Plural(width, "lane"), strconv.FormatFloat(speed/1e9, 'g', 4, 64))
+}
+
+// interrupts finds that most vectors share a processor, or run on isolated ones.
+func (a *assessor) interrupts(all []state.Interrupt) {
+	on := make(map[string]int)
+	isolated := 0
+	for i := range all {
+		// A list of one processor is a number.
+		if cpu, err := strconv.Atoi(cmp.Or(all[i].Effective, all[i].CPUs)); err == nil {
+			on[strconv.Itoa(cpu)]++
+		}
+		if all[i].Isolated {
+			isolated++
+		}
+	}
+	for _, cpu := range slices.Sorted(maps.Keys(on)) {
+		if n := on[cpu]; len(all) >= fewVectors && 2*n > len(all) {
+			a.add(observation{
+				kind: FindingTogether, subject: "processor " + cpu,
+				message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on processor %s.", n, len(all), cpu),
+			})
+		}
+	}
+	if isolated > 0 {
+		severity := SeverityInfo
+		if 2*isolated > len(all) {
+			severity = SeverityWarning
+		}
+		a.add(observation{
+			kind: FindingIsolated, severity: severity, subject: "isolated processors",
+			message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on processors that are isolated from the scheduler.", isolated, len(all)),
+		})
+	}
+}

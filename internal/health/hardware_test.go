@@ -1,0 +1,177 @@
+package health_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// Each thing that the kernel tells of an adapter is found from the figure on that is said,
+// and not before.
+func TestHardware(t *testing.T) {
+	t.Parallel()
+	all := func(effective string, n int) func(*state.HardwareState) {
+		return func(h *state.HardwareState) {
+			for i := range n {
+				h.Latest.Interrupts[i].Effective = effective
+			}
+		}
+	}
+	port := func(change func(*state.HardwarePort)) func(*state.HardwareState) {
+		return func(h *state.HardwareState) { change(&h.Latest.Ports[0]) }
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*state.HardwareState)
+		want   string
+	}{
+		{"well", func(*state.HardwareState) {}, ""},
+		{"nothing read yet", func(h *state.HardwareState) { *h = state.HardwareState{} }, ""},
+		{"went down twice", func(h *state.HardwareState) { h.Links[0].Recent = flaps(2) }, ""},
+		{"went down three times", func(h *state.HardwareState) { h.Links[0].Recent = flaps(3) }, "warning port_flapping port 1"},
+		{"long ago", func(h *state.HardwareState) { h.Links[0].Recent, h.Read = flaps(3), taken().Add(2*time.Hour) }, ""},
+		{"went down between two readings", func(h *state.HardwareState) {
+			h.Read = time.Time{}
+			h.Links[0].Recent = flaps(3)
+		}, "warning port_flapping port 1"},
+		{"half the rate", port(func(p *state.HardwarePort) { p.Rate = 200e9 }), "warning port_slow port 1"},
+		{"half the rate, and down", port(func(p *state.HardwarePort) { p.Rate, p.State = 200e9, "down" }), ""},
+		{"a rate that is not known", port(func(p *state.HardwarePort) { p.Rate = 0 }), ""},
+		{"nothing better known", port(func(p *state.HardwarePort) { p.MaxRate = 0 }), ""},
+		{"more than it can", port(func(p *state.HardwarePort) { p.MaxRate = 1 }), ""},
+		{"fewer lanes to the bus", func(h *state.HardwareState) { h.Latest.Identity.Link.Width = 8 }, "warning pci_degraded 0000:3b:00.0"},
+		{"slower lanes", func(h *state.HardwareState) { h.Latest.Identity.Link.Speed = 16e9 }, "warning pci_degraded 0000:3b:00.0"},
+		{"a bus that is not known", func(h *state.HardwareState) { h.Latest.Identity.Link = new(state.PCILink) }, ""},
+		{"no bus at all", func(h *state.HardwareState) { h.Latest.Identity.Link, h.Latest.Identity.AER = nil, nil }, ""},
+		{"a bridge", func(h *state.HardwareState) {
+			h.Latest.Identity.Bottleneck = &state.PCILink{Address: "0000:3a:00.0", Speed: 8e9, Width: 8}
+		}, "warning pci_degraded 0000:3a:00.0"},
+		{"four of eight on one processor", all("5", 4), "warning interrupts_together processor 5"},
+		{"three and another of eight", all("9", 4), ""},
+		{"all on several", all("0-3", 8), ""},
+		{"all of three on one", func(h *state.HardwareState) {
+			h.Latest.Interrupts = h.Latest.Interrupts[:3]
+			all("5", 3)(h)
+		}, ""},
+		{"all of four on one that they may run on", func(h *state.HardwareState) {
+			h.Latest.Interrupts = h.Latest.Interrupts[:4]
+			for i := range h.Latest.Interrupts {
+				h.Latest.Interrupts[i].CPUs, h.Latest.Interrupts[i].Effective = "0", ""
+			}
+		}, "warning interrupts_together processor 0"},
+		{"one isolated", func(h *state.HardwareState) { h.Latest.Interrupts[0].Isolated = true }, "info interrupts_isolated isolated processors"},
+		{"most isolated", func(h *state.HardwareState) {
+			for i := range 5 {
+				h.Latest.Interrupts[i].Isolated = true
+			}
+		}, "warning interrupts_isolated isolated processors"},
+		{"saturated", port(func(p *state.HardwarePort) { p.Counters[0].Value = 1<<16 - 1 }), "info counter_saturated port 1"},
+		{"large for its width elsewhere", port(func(p *state.HardwarePort) { p.Counters[0].Name, p.Counters[0].Value = "unheard_of", 1<<16-1 }), ""},
+		{"all ones", port(func(p *state.HardwarePort) { p.Counters[0].Name, p.Counters[0].Value = "unheard_of", 1<<64-1 }), "info counter_saturated port 1"},
+		{"saturated, of the device", func(h *state.HardwareState) {
+			h.Latest.Counters = []state.Counter{{Group: state.GroupHardware, Name: "x", Value: 1<<64 - 1}}
+		}, "info counter_saturated the device"},
+		{"no address", port(func(p *state.HardwarePort) { p.RoCEv2IPv4 = nil }), "info no_roce_v2_ipv4 port 1"},
+		{"no address, on InfiniBand", port(func(p *state.HardwarePort) { p.RoCEv2IPv4, p.GIDs = nil, []state.GID{{Type: "ib"}} }), ""},
+		{"no address, and down", port(func(p *state.HardwarePort) { p.RoCEv2IPv4, p.State = nil, "down" }), ""},
+		{"no address nor network device", port(func(p *state.HardwarePort) { p.RoCEv2IPv4, p.Netdev = nil, "" }), ""},
+		{"refused", port(func(p *state.HardwarePort) {
+			p.Refused = []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
+		}), "warning counters_refused port 1"},
+		{"half of it", func(h *state.HardwareState) {
+			h.Failures, h.Latest.Failure, h.Latest.Identity.Link.Width = 1, "x", 8
+		}, "warning pci_degraded 0000:3b:00.0, warning hardware_unreadable hardware"},
+		{"of before", func(h *state.HardwareState) { h.Failures, h.Latest.Identity.Link.Width = 1, 8 }, "warning hardware_unreadable hardware"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s := adapter(tc.change)
+			if tc.name == "four of eight on one processor" {
+				// The fifth of them was there before.
+				s.Hardware.Latest.Interrupts[5].Effective = "5"
+			}
+			var got []string
+			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+				got = append(got, fmt.Sprint(f.Severity, " ", f.Kind, " ", f.Subject))
+			}
+			if strings.Join(got, ", ") != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A port that is down because it flaps is told once, with the other beneath it, and so is
+// a child that does not end beside what it could not read.
+func TestHardwareRoots(t *testing.T) {
+	t.Parallel()
+	flapping := adapter(func(h *state.HardwareState) { h.Links[0] = state.Link{Port: 1, Recent: flaps(5)} })
+	flapping.Last.Info.Ports = []state.Port{{Number: 1, State: "down"}, {Number: 2, State: "down"}}
+	hung := worn()[3]
+	dead := worn()[3]
+	dead.Hardware.Stuck = nil
+	dead.Last = &state.Run{Kind: state.KindProbe, Outcome: state.OutcomeTimeout, Verb: "ibv_open_device"}
+	for _, tc := range []struct {
+		name string
+		of   *state.DeviceState
+		past health.Past
+		want string
+	}{
+		{"a port that was active", flapping, health.Past{Ports: map[string][]int{"rxe0": {1}}}, "port_down port 1 [port_flapping port 1], port_down port 2 []"},
+		{"a port of which that is not known", flapping, health.Past{}, "port_flapping port 1 [port_down ports 1, 2]"},
+		{"a child that does not end", hung, health.Past{}, "stuck pid 816 [hardware_unreadable hardware]"},
+		{"a device that hangs", dead, health.Past{}, "run_aborted the probes, in ibv_open_device [hardware_unreadable hardware]"},
+	} {
+		var got []string
+		for _, f := range health.Assess(tc.of, health.Default(), tc.past) {
+			var beneath []string
+			for _, c := range f.Consequences {
+				beneath = append(beneath, fmt.Sprint(c.Kind, " ", c.Subject))
+			}
+			got = append(got, fmt.Sprint(f.Kind, " ", f.Subject, " ", beneath))
+		}
+		if strings.Join(got, ", ") != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// Errors on the PCI bus are those since the exporter looks, for a day after the last.
+func TestBusErrors(t *testing.T) {
+	t.Parallel()
+	j := health.New(health.Default(), health.Past{})
+	for _, step := range []struct {
+		name  string
+		hours int
+		aer   state.AER
+		want  string
+	}{
+		{"what there was before", 0, state.AER{Correctable: 9, Nonfatal: 5, Fatal: 1}, ""},
+		{"what was corrected", 1, state.AER{Correctable: 99, Nonfatal: 5, Fatal: 1}, ""},
+		{"two more", 2, state.AER{Correctable: 99, Nonfatal: 7, Fatal: 1}, "2 uncorrected errors and 0 fatal ones"},
+		{"the same, 23 hours later", 25, state.AER{Correctable: 99, Nonfatal: 7, Fatal: 1}, "2 uncorrected errors and 0 fatal ones"},
+		{"the same, a day later", 26, state.AER{Correctable: 99, Nonfatal: 7, Fatal: 1}, ""},
+		{"a fatal one", 27, state.AER{Correctable: 99, Nonfatal: 7, Fatal: 2}, "2 uncorrected errors and 1 fatal one"},
+		{"began anew", 28, state.AER{Nonfatal: 1}, ""},
+		{"one more", 29, state.AER{Nonfatal: 2}, "1 uncorrected error and 0 fatal ones"},
+	} {
+		s := adapter(func(h *state.HardwareState) {
+			h.Read, h.Latest.Identity.AER = taken().Add(time.Duration(step.hours)*time.Hour), &step.aer
+		})
+		found := j.Of(snapshot(*s)).Devices[0].Findings
+		switch {
+		case step.want == "" && len(found) == 0:
+		case step.want != "" && len(found) == 1 && found[0].Kind == health.FindingBusErrors && strings.Contains(found[0].Message, "reported "+step.want+" of the adapter"):
+		default:
+			t.Errorf("%s: got %+v, want %q", step.name, found, step.want)
+		}
+	}
+	j.Past().BusErrors["rxe0"] = health.BusErrors{}
+	if got := j.Past().BusErrors["rxe0"]; got.Latest.Nonfatal != 2 {
+		t.Errorf("the past can be changed from outside: %+v", got)
+	}
+}
