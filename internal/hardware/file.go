@@ -153,7 +153,7 @@ func (r *reader) list(path string, most int) ([]string, error) {
 }
 
 // numbers returns the names in a directory that are numbers, in the order of these.
-func (r *reader) numbers(path string, most int) ([]int, error) {
+func (r *reader) numbers(path string) ([]int, error) {
 	names, err := r.list(path, maxEntries)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (r *reader) numbers(path string, most int) ([]int, error) {
 		}
 	}
 	slices.Sort(all)
-	return all[:min(len(all), most)], nil
+	return all, nil
 }
 
 // link returns the last element of what a symbolic link leads to, clean; empty if it is

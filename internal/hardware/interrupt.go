@@ -10,11 +10,13 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// The bounds of what is looked at for interrupts: those that MSI-X allows a function, and
-// processors.
 const (
+	// maxInterrupts is as many as MSI-X allows a function.
 	maxInterrupts = 2048
+	// maxProcessors is as many as Linux can have.
 	maxProcessors = 8192
+	// maxList is how long a list of processors may be, in bytes.
+	maxList = 1024
 )
 
 // interrupts reads the interrupts that serve the completion vectors of the device.
@@ -23,13 +25,13 @@ func (d *device) interrupts() []state.Interrupt {
 	if d.function == "" || d.subfunction {
 		return nil
 	}
-	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"), maxInterrupts)
+	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"))
 	if err != nil {
 		return nil
 	}
 	var all []state.Interrupt
 	taken := map[int]bool{}
-	for _, irq := range numbers {
+	for _, irq := range numbers[:min(len(numbers), maxInterrupts)] {
 		name := d.action(irq)
 		vector := completionVector(name)
 		if vector == unnumbered {
@@ -77,8 +79,8 @@ func (d *device) action(irq int) string {
 func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	number := strconv.Itoa(i.IRQ)
 	affinity := func(name string) string {
-		s, err := d.text(filepath.Join(d.Procfs, "irq", number, name))
-		if err != nil || len(parseProcessors(s)) == 0 {
+		s, err := d.file(filepath.Join(d.Procfs, "irq", number, name))
+		if s = strings.TrimSpace(s); err != nil || len(s) > maxList || len(parseProcessors(s)) == 0 {
 			return ""
 		}
 		return s
