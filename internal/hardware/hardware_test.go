@@ -95,10 +95,12 @@ gid_attrs/ndevs/0: eth0
 ifindex: 3
 mtu: 1500
 carrier_changes: 4
-@ sys/class/infiniband/mlx5_0/ports/1
-`+strings.TrimLeft(lines, "\n"))
+`+port+strings.TrimLeft(lines, "\n"))
 	return root
 }
+
+// port is where the lines over a small tree begin.
+const port = "@ sys/class/infiniband/mlx5_0/ports/1\n"
 
 // counted returns the counters as text.
 func counted(all []state.Counter) string {
@@ -231,10 +233,10 @@ func TestCountersOfTheDevice(t *testing.T) {
 // TestNothingIsWaitedFor has FIFOs, which have no writer, wherever something is read.
 func TestNothingIsWaitedFor(t *testing.T) {
 	root := small(t, "")
-	port := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/1")
+	dir := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/1")
 	for _, name := range []string{"state", "rate", "counters/a", "hw_counters/b", "gids/0", "gids/1"} {
-		_ = os.Remove(filepath.Join(port, name))
-		check(t, syscall.Mkfifo(filepath.Join(port, name), 0o644))
+		_ = os.Remove(filepath.Join(dir, name))
+		check(t, syscall.Mkfifo(filepath.Join(dir, name), 0o644))
 	}
 	check(t, syscall.Mkfifo(filepath.Join(root, "sys/class/infiniband/mlx5_0/hw_counters"), 0o644))
 	check(t, syscall.Mkfifo(filepath.Join(root, "sys/class/infiniband/mlx5_0/ports/2"), 0o644))
@@ -248,11 +250,14 @@ func TestNothingIsWaitedFor(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	var lines strings.Builder
-	for i := range 600 {
-		fmt.Fprintf(&lines, "counters/c%03d: %d\ngids/%d: fe80:0000:0000:0000:0000:0000:0000:%04x\n", i, i, i, i+1)
+	for i := range 520 {
+		fmt.Fprintf(&lines, "counters/c%03d: %d\n", i, i)
+	}
+	for i := range state.MaxGIDs + 4 {
+		fmt.Fprintf(&lines, "gids/%d: fe80:0000:0000:0000:0000:0000:0000:%04x\n", i, i+1)
 	}
 	lines.WriteString("@ sys/class/infiniband/mlx5_0/ports\n")
-	for i := range 300 {
+	for i := range 40 {
 		fmt.Fprintf(&lines, "%d/state: 1: DOWN\n", i+2)
 	}
 	lines.WriteString("0/state: 1: DOWN\n70000/state: 1: DOWN\n")
@@ -264,6 +269,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
+	root := small(t, "")
 	for _, c := range []struct{ file, state, physical string }{
 		{"4: ACTIVE", "active", "active"},
 		{"5: ACTIVE_DEFER", "active_defer", "active_defer"},
@@ -276,7 +282,8 @@ func TestStates(t *testing.T) {
 		{"4: ACTIVE!", "", ""},
 		{"4: \u202eevil", "", ""},
 	} {
-		h := one(t, "state: "+c.file+"\nphys_state: "+c.file)
+		hardwaretest.Lay(t, root, port+"state: "+c.file+"\nphys_state: "+c.file)
+		h := hardware.Read(t.Context(), options(root, "mlx5_0"))
 		has(t, 1, len(h.Ports))
 		same(t, c.state, h.Ports[0].State, c.file)
 		same(t, c.physical, h.Ports[0].PhysState, c.file)
@@ -284,6 +291,7 @@ func TestStates(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
+	root := small(t, "")
 	for _, c := range []struct {
 		file        string
 		rate, speed float64
@@ -300,7 +308,8 @@ func TestRates(t *testing.T) {
 		{"-1 Gb/sec (4X)", 0, 0, 0},
 		{"fast", 0, 0, 0},
 	} {
-		h := one(t, "rate: "+c.file)
+		hardwaretest.Lay(t, root, port+"rate: "+c.file)
+		h := hardware.Read(t.Context(), options(root, "mlx5_0"))
 		has(t, 1, len(h.Ports))
 		p := h.Ports[0]
 		same(t, [2]float64{c.rate, c.speed}, [2]float64{p.Rate, p.Speed}, c.file)
@@ -389,6 +398,7 @@ class: 0x020700
 `
 
 func TestVectors(t *testing.T) {
+	root := small(t, adapter+"msi_irqs/9: msix\n")
 	for _, c := range []struct {
 		name   string
 		vector int // -1: it serves none
@@ -422,7 +432,8 @@ func TestVectors(t *testing.T) {
 		{"ens4f0np0-TxRx-0", -1},
 		{"", -1},
 	} {
-		h := one(t, adapter+"msi_irqs/9: msix\n@ sys/kernel/irq/9\nactions: "+c.name)
+		hardwaretest.Lay(t, root, "@ sys/kernel/irq/9\nactions: "+c.name)
+		h := hardware.Read(t.Context(), options(root, "mlx5_0"))
 		got := -1
 		for _, i := range h.Interrupts {
 			got = i.Vector
