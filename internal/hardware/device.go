@@ -96,6 +96,7 @@ func Read(ctx context.Context, o Options) state.Hardware {
 		Options: o,
 		dir:     filepath.Join(o.Sysfs, "class/infiniband", o.Device),
 	}
+	defer d.close()
 	ports, err := d.numbers(filepath.Join(d.dir, "ports"))
 	if err == nil {
 		ports = slices.DeleteFunc(ports, func(n int) bool { return n < 1 || n > math.MaxUint16 })
