@@ -61,14 +61,18 @@ func (d *device) ethtool(p *state.HardwarePort) []state.Counter {
 	return valid(told, state.GroupEthtool)
 }
 
-// valid returns those of some counters whose names can be shown, as counters of a group.
+// valid returns those of some counters whose names can be shown, each name once, as
+// counters of a group.
 func valid(told []state.Counter, group state.CounterGroup) []state.Counter {
 	counters := make([]state.Counter, 0, min(len(told), maxCounters))
+	seen := make(map[string]bool)
 	for _, c := range told {
-		if isName(c.Name) && len(counters) < maxCounters {
-			c.Group = group
-			counters = append(counters, c)
+		if !isName(c.Name) || seen[c.Name] || len(counters) == maxCounters {
+			continue
 		}
+		seen[c.Name] = true
+		c.Group = group
+		counters = append(counters, c)
 	}
 	return counters
 }

@@ -11,7 +11,9 @@ package hardware
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -94,9 +96,11 @@ func Read(ctx context.Context, o Options) state.Hardware {
 		Options: o,
 		dir:     filepath.Join(o.Sysfs, "class/infiniband", o.Device),
 	}
-	ports, err := d.numbers(filepath.Join(d.dir, "ports"), maxPorts)
+	defer d.close()
+	ports, err := d.numbers(filepath.Join(d.dir, "ports"))
 	if err == nil {
-		d.read(&h, ports)
+		ports = slices.DeleteFunc(ports, func(n int) bool { return n < 1 || n > math.MaxUint16 })
+		d.read(&h, ports[:min(len(ports), maxPorts)])
 		_, err = d.list(filepath.Join(d.dir, "ports"), 1)
 	}
 	switch {
@@ -153,7 +157,7 @@ func (d *device) software() bool {
 // driver returns the name of the driver.
 func (d *device) driver() string {
 	if d.function != "" {
-		if link := d.link(filepath.Join(d.function, "driver")); link != "" {
+		if link := d.link(filepath.Join(d.function, "driver")); isWord(link) {
 			return link
 		}
 	}

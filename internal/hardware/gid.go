@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"math"
 	"net/netip"
 	"path/filepath"
 	"strconv"
@@ -24,12 +25,12 @@ func (d *device) gids(p *state.HardwarePort, dir string) {
 	if kind, err := d.text(filepath.Join(d.dir, "node_type")); err == nil && strings.HasSuffix(kind, "RNIC") {
 		return
 	}
-	indices, err := d.numbers(filepath.Join(dir, "gids"), maxEntries)
+	indices, err := d.numbers(filepath.Join(dir, "gids"))
 	if err != nil {
 		return
 	}
 	for _, i := range indices {
-		if len(p.GIDs) == state.MaxGIDs {
+		if len(p.GIDs) == state.MaxGIDs || i > math.MaxUint16 {
 			return
 		}
 		g, ok := d.gid(dir, i, p.LinkLayer)

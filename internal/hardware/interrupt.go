@@ -10,11 +10,13 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// The bounds of what is looked at for interrupts: those that MSI-X allows a function, and
-// processors.
 const (
+	// maxInterrupts is as many as MSI-X allows a function.
 	maxInterrupts = 2048
+	// maxProcessors is as many as Linux can have.
 	maxProcessors = 8192
+	// maxList is how long a list of processors may be, in bytes.
+	maxList = 1024
 )
 
 // interrupts reads the interrupts that serve the completion vectors of the device.
@@ -23,13 +25,13 @@ func (d *device) interrupts() []state.Interrupt {
 	if d.function == "" || d.subfunction {
 		return nil
 	}
-	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"), maxInterrupts)
+	numbers, err := d.numbers(filepath.Join(d.function, "msi_irqs"))
 	if err != nil {
 		return nil
 	}
 	var all []state.Interrupt
 	taken := map[int]bool{}
-	for _, irq := range numbers {
+	for _, irq := range numbers[:min(len(numbers), maxInterrupts)] {
 		name := d.action(irq)
 		vector := completionVector(name)
 		if vector == unnumbered {
@@ -77,8 +79,8 @@ func (d *device) action(irq int) string {
 func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 	number := strconv.Itoa(i.IRQ)
 	affinity := func(name string) string {
-		s, err := d.text(filepath.Join(d.Procfs, "irq", number, name))
-		if err != nil || len(parseProcessors(s)) == 0 {
+		s, err := d.file(filepath.Join(d.Procfs, "irq", number, name))
+		if s = strings.TrimSpace(s); err != nil || len(s) > maxList || len(parseProcessors(s)) == 0 {
 			return ""
 		}
 		return s
@@ -150,16 +152,17 @@ const (
 )
 
 // completionVector returns the completion vector that an interrupt serves, by the name
-// that its driver gave it. Names were read in the drivers of Linux 6.12:
+// that its driver gave it. The names were read in the drivers' source:
 //
 //	mlx5_compK@pci:ADDRESS      mlx5_core/pci_irq.c irq_set_name; the vector is K
 //	mlx4-N@ADDRESS              mlx4/eq.c mlx4_assign_eq; N counts queue 0, which is none
 //	bnxt_re-nq-K@pci:ADDRESS    bnxt_re/qplib_fp.c bnxt_qplib_nq_start_irq; bnxt_qplib_nq-K
-//	                            before Linux 6.5
+//	                            in older kernels. Which of them serves a completion queue
+//	                            the driver may choose by itself
 //	irdma-ADDRESS-CEQ-K         irdma/hw.c irdma_cfg_ceq_vector; AEQCEQ-0 where the first
-//	                            is shared, CEQ and AEQCEQ before Linux 6.6
+//	                            is shared; CEQ and AEQCEQ in older kernels
 //	hns-ADDRESS-ceq-K           hns/hns_roce_hw_v2.c __hns_roce_request_irq; hns-ceq-K
-//	                            before Linux 6.8
+//	                            in older kernels
 //	efa-compK@pci:ADDRESS       efa/efa_main.c efa_setup_comp_irq
 //	erdma-ceqK@pci:ADDRESS      erdma/erdma_eq.c erdma_set_ceq_irq
 //	qedrK@pci:ADDRESS           qedr/main.c qedr_alloc_resources

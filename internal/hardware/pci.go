@@ -12,6 +12,9 @@ import (
 // specification.
 const maxVFs = 1 << 16
 
+// maxNodes is more than the nodes of memory that Linux can have.
+const maxNodes = 1 << 11
+
 // maxDepth is how many bridges are passed on the way to the root of the bus.
 const maxDepth = 64
 
@@ -44,7 +47,7 @@ func (d *device) adapter() state.Adapter {
 		return a
 	}
 	a.PCI = filepath.Base(d.function)
-	if node, ok := d.int(filepath.Join(d.function, "numa_node")); ok && node >= 0 {
+	if node, ok := d.int(filepath.Join(d.function, "numa_node")); ok && node >= 0 && node < maxNodes {
 		a.NUMANode = node
 	}
 	a.DriverVersion, _ = d.text(filepath.Join(d.function, "driver/module/version"))

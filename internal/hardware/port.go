@@ -17,9 +17,9 @@ const maxChips = 64
 func (d *device) port(number int) state.HardwarePort {
 	p := state.HardwarePort{Number: number}
 	dir := filepath.Join(d.dir, "ports", strconv.Itoa(number))
-	p.LinkLayer, _ = d.text(filepath.Join(dir, "link_layer"))
-	p.State = d.word(filepath.Join(dir, "state"))
-	p.PhysState = d.word(filepath.Join(dir, "phys_state"))
+	p.LinkLayer = d.word(filepath.Join(dir, "link_layer"))
+	p.State = d.state(filepath.Join(dir, "state"))
+	p.PhysState = d.state(filepath.Join(dir, "phys_state"))
 	if rate, err := d.text(filepath.Join(dir, "rate")); err == nil {
 		p.Rate, p.Width, p.Speed = parseRate(rate)
 	}
@@ -36,9 +36,25 @@ func (d *device) port(number int) state.HardwarePort {
 	return p
 }
 
-// word returns the word of a file such as state, which has "4: ACTIVE", as active, and of
-// phys_state, which has "5: LinkUp", as link_up.
+// word returns the word in a file; empty if it has anything else.
 func (d *device) word(path string) string {
+	s, err := d.text(path)
+	if err != nil || !isWord(s) {
+		return ""
+	}
+	return s
+}
+
+// isWord tells whether a text is made of letters, digits and what joins them.
+func isWord(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("_-. ", c)
+	})
+}
+
+// state returns the state in a file such as state, which has "4: ACTIVE", as active, and in
+// phys_state, which has "5: LinkUp", as link_up.
+func (d *device) state(path string) string {
 	s, err := d.text(path)
 	if err != nil {
 		return ""
@@ -47,6 +63,9 @@ func (d *device) word(path string) string {
 		s = after
 	}
 	s = strings.Trim(s, " <>")
+	if !isWord(s) {
+		return ""
+	}
 	var b strings.Builder
 	var lower bool // whether the character before was one
 	for _, c := range s {
@@ -67,7 +86,7 @@ func (d *device) word(path string) string {
 func parseRate(s string) (rate float64, width int, speed float64) {
 	number, rest, ok := strings.Cut(s, " Gb/sec")
 	gigabits, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || !(gigabits > 0 && gigabits < 1e6) {
+	if !ok || err != nil || !(gigabits > 0 && gigabits < 1e5) {
 		return 0, 0, 0
 	}
 	rate = gigabits * 1e9
