@@ -1,0 +1,211 @@
+//go:build vm
+
+package softroce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/links"
+)
+
+// A linkWatch keeps what links.Watch tells.
+type linkWatch struct {
+	t      *testing.T
+	mu     sync.Mutex
+	events []links.Event
+	// pause, while it is locked, keeps the watch from taking events.
+	pause sync.Mutex
+}
+
+// watchLinks watches until the test ends.
+func watchLinks(t *testing.T) *linkWatch {
+	t.Helper()
+	w := &linkWatch{t: t}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- links.Watch(ctx, func(e links.Event) {
+			w.pause.Lock()
+			defer w.pause.Unlock()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the watch ended with %v", err)
+		}
+	})
+	return w
+}
+
+// of returns the events of a network device from the n-th event on.
+func (w *linkWatch) of(name string, n int) (events []links.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events[n:] {
+		if e.Name == name {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// seen is how many events there were.
+func (w *linkWatch) seen() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.events)
+}
+
+// await waits until the latest event of a network device is as it should be, and returns
+// it.
+func (w *linkWatch) await(name string, is func(links.Event) bool) links.Event {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(poll) {
+		if events := w.of(name, 0); len(events) > 0 && is(events[len(events)-1]) {
+			return events[len(events)-1]
+		}
+	}
+	w.t.Fatalf("never told of %s: %+v", name, w.of(name, 0))
+	return links.Event{}
+}
+
+// changes counts how often a network device went down and up by its events from the n-th
+// on; it is up before.
+func (w *linkWatch) changes(name string, n int) (downs, ups int) {
+	up := true
+	for _, e := range w.of(name, n) {
+		if e.Up == up {
+			continue
+		}
+		if up = e.Up; up {
+			ups++
+		} else {
+			downs++
+		}
+	}
+	return downs, ups
+}
+
+// batch gives ip(8) all lines at once, which it carries out as fast as it can.
+func batch(t *testing.T, lines ...string) {
+	t.Helper()
+	cmd := exec.Command("ip", "-batch", "-")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("ip: %v\n%s", err, out)
+	}
+}
+
+// TestLinkWatch flaps network devices and counts what the watch tells of it.
+func TestLinkWatch(t *testing.T) {
+	const flaps = 20
+	w := watchLinks(t)
+	for i := range 2 {
+		name := fmt.Sprint("flap", i)
+		output(t, "ip", "link", "add", name, "type", "veth", "peer", "name", name+"peer")
+		t.Cleanup(func() { _ = exec.Command("ip", "link", "del", name).Run() })
+		output(t, "ip", "link", "set", name+"peer", "up")
+		output(t, "ip", "link", "set", name, "up")
+	}
+	output(t, "rdma", "link", "add", "flapped", "type", "rxe", "netdev", "flap0")
+	t.Cleanup(func() { output(t, "rdma", "link", "del", "flapped") })
+	isUp := func(e links.Event) bool { return e.Up && e.HasCounts }
+	w.await("flap0", isUp)
+	w.await("flap1", isUp)
+	linkSettles(w, "flap0")
+	linkSettles(w, "flap1")
+
+	t.Run("set down and up", func(t *testing.T) {
+		before, n := w.await("flap0", isUp), w.seen()
+		for range flaps {
+			output(t, "ip", "link", "set", "flap0", "down")
+			output(t, "ip", "link", "set", "flap0", "up")
+		}
+		after := w.await("flap0", func(e links.Event) bool { return e.Up && e.CarrierDowns-before.CarrierDowns >= flaps })
+		downs, ups := w.changes("flap0", n)
+		t.Logf("%d events", len(w.of("flap0", n)))
+		if downs != flaps || ups != flaps {
+			t.Errorf("%d downs and %d ups", downs, ups)
+		}
+		if after.CarrierDowns-before.CarrierDowns != flaps || after.CarrierUps-before.CarrierUps != flaps {
+			t.Errorf("the carrier: %+v, before %+v", after, before)
+		}
+	})
+	t.Run("as the port", func(t *testing.T) {
+		for range 3 {
+			for _, c := range []struct {
+				set, device string
+				up          bool
+				port        string
+			}{
+				{"down", "flap0", false, "1: DOWN"},
+				{"up", "flap0", true, "4: ACTIVE"},
+				{"down", "flap0peer", false, "1: DOWN"},
+				{"up", "flap0peer", true, "4: ACTIVE"},
+			} {
+				output(t, "ip", "link", "set", c.device, c.set)
+				w.await("flap0", func(e links.Event) bool { return e.Up == c.up })
+				var state string
+				for deadline := time.Now().Add(patience); state != c.port && time.Now().Before(deadline); time.Sleep(poll) {
+					state = strings.TrimSpace(output(t, "cat", devicePath("flapped")+"/ports/1/state"))
+				}
+				if state != c.port {
+					t.Errorf("%s is set %s: the port is %s", c.device, c.set, state)
+				}
+			}
+		}
+	})
+	t.Run("carrier flaps at once", func(t *testing.T) {
+		before, n := w.await("flap1", isUp), w.seen()
+		batch(t, slices.Repeat([]string{"link set flap1peer down", "link set flap1peer up"}, flaps)...)
+		after := w.await("flap1", func(e links.Event) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
+		downs, ups := w.changes("flap1", n)
+		t.Logf("%d events, by which it went down %d times and up %d times", len(w.of("flap1", n)), downs, ups)
+		if after.CarrierDowns-before.CarrierDowns != flaps || after.CarrierUps-before.CarrierUps != flaps {
+			t.Errorf("the carrier: %+v, before %+v", after, before)
+		}
+	})
+	t.Run("events are lost", func(t *testing.T) {
+		const flaps = 200
+		before, n := w.await("flap0", isUp), w.seen()
+		w.pause.Lock()
+		batch(t, slices.Repeat([]string{"link set flap0 down", "link set flap0 up"}, flaps)...)
+		output(t, "ip", "link", "del", "flap1")
+		w.pause.Unlock()
+		after := w.await("flap0", func(e links.Event) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
+		if after.CarrierDowns-before.CarrierDowns != flaps || after.CarrierUps-before.CarrierUps != flaps {
+			t.Errorf("the carrier: %+v, before %+v", after, before)
+		}
+		w.await("flap1", func(e links.Event) bool { return e.Gone })
+		w.await("flap1peer", func(e links.Event) bool { return e.Gone })
+		lost := len(w.of("", n))
+		t.Logf("%d events, %d times lost", len(w.of("flap0", n)), lost)
+		if lost == 0 {
+			t.Error("none is lost: flap it more often")
+		}
+	})
+}
+
+// linkSettles waits until the kernel has told all that it had to tell of a network device.
+func linkSettles(w *linkWatch, name string) {
+	w.t.Helper()
+	for {
+		n := w.seen()
+		time.Sleep(2 * time.Second)
+		if len(w.of(name, n)) == 0 {
+			return
+		}
+	}
+}
