@@ -41,8 +41,8 @@ type Config struct {
 	// them. One child reads all devices, those left out that failed a short while ago, and
 	// those that a child reads which cannot be killed.
 	Hardware Schedule
-	// CounterWidth returns how many bits a counter has by a table of counters, 0 where that
-	// is not known; nil for none that is.
+	// CounterWidth returns how many bits a counter has by a table of counters, 0 for one that
+	// goes up and down; nil for 64 of each.
 	CounterWidth func(table string, group state.CounterGroup, name string) int
 	// WatchLinks calls a function with what the kernel tells of network devices, one event
 	// after the other, until ctx is done or it cannot any more; nil for nothing.

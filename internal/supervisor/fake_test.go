@@ -52,6 +52,9 @@ type fakes struct {
 	// inventory is next for children that take inventory. They are counted as those of
 	// inventoryOf(device), which may live beside others of the device.
 	inventory func(device string, n int) script
+	// hardware is next for children that read the hardware of some devices. They are
+	// counted together, as those of allHardware.
+	hardware func(devices []string, n int) script
 
 	mu      sync.Mutex
 	starts  map[string][]time.Duration
@@ -84,6 +87,12 @@ func judgingOf(device string) string { return "contracts of " + device }
 // inventoryOf is under which name the children of a device are counted that take inventory.
 func inventoryOf(device string) string { return "inventory of " + device }
 
+// hardwareOf is under which name the readings of a device are counted, and allHardware that
+// of the children.
+func hardwareOf(device string) string { return "hardware of " + device }
+
+const allHardware = "hardware"
+
 // fakeCommand is a Config.Command for fake children.
 func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 	switch kind {
@@ -95,6 +104,8 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 		return Command{Path: device, Name: judgingOf(device), Args: args}
 	case state.KindInventory:
 		return Command{Path: inventoryOf(device)}
+	case state.KindHardware:
+		return Command{Path: hardwareOf(strings.Join(r.Hardware.Devices, " ")), Name: allHardware, Args: r.Hardware.Devices}
 	default:
 		return Command{Path: device}
 	}
@@ -128,6 +139,8 @@ func (f *fakes) launch(c Command) (process, error) {
 	switch of, isInventory := strings.CutPrefix(device, inventoryOf("")); {
 	case isInventory:
 		p.script = f.inventory(of, n)
+	case name == allHardware:
+		p.script = f.hardware(c.Args, n)
 	case name == device:
 		p.script = f.next(device, n)
 	default:
@@ -244,6 +257,8 @@ func (r *recorder) Observe(run *state.Run) {
 		name = judgingOf(run.Device)
 	case state.KindInventory:
 		name = inventoryOf(run.Device)
+	case state.KindHardware:
+		name = hardwareOf(run.Device)
 	}
 	r.events = append(r.events, fmt.Sprintf("%s %s", name, run.Outcome))
 	r.all[name] = append(r.all[name], run)

@@ -235,23 +235,30 @@ func (a *adapter) shown(h *state.HardwareState) *state.HardwareState {
 // those that it left alone for that reason.
 func (a *adapter) withRefused(h *state.Hardware, now time.Time) *state.Hardware {
 	with := *h
+	with.Refused = a.refusals(h.Device, 0, h.Refused, now)
 	with.Ports = slices.Clone(h.Ports)
 	for i := range with.Ports {
 		p := &with.Ports[i]
-		p.Refused = slices.Clone(p.Refused)
-		for _, group := range state.CounterGroups() {
-			key := wire.SkipCounters{Device: h.Device, Port: p.Number, Group: group}
-			known, skipped := a.refused[key]
-			told := slices.IndexFunc(p.Refused, func(r state.RefusedCounters) bool { return r.Group == group })
-			switch {
-			case skipped && told < 0:
-				p.Refused = append(p.Refused, known.RefusedCounters)
-			case !skipped && told >= 0 && slices.Contains([]string{"EINVAL", "EIO"}, p.Refused[told].Errno):
-				a.refused[key] = refusal{p.Refused[told], now.Add(refusedPause)}
-			}
-		}
+		p.Refused = a.refusals(h.Device, p.Number, p.Refused, now)
 	}
 	return &with
+}
+
+// refusals is withRefused for a port, 0 for the device as a whole.
+func (a *adapter) refusals(device string, port int, told []state.RefusedCounters, now time.Time) []state.RefusedCounters {
+	told = slices.Clone(told)
+	for _, group := range state.CounterGroups() {
+		key := wire.SkipCounters{Device: device, Port: port, Group: group}
+		known, skipped := a.refused[key]
+		i := slices.IndexFunc(told, func(r state.RefusedCounters) bool { return r.Group == group })
+		switch {
+		case i < 0 && skipped:
+			told = append(told, known.RefusedCounters)
+		case i >= 0 && !skipped && (told[i].Errno == "EINVAL" || told[i].Errno == "EIO"):
+			a.refused[key] = refusal{told[i], now.Add(refusedPause)}
+		}
+	}
+	return told
 }
 
 // drops adds to what was known of counters that were lower than the time before.
@@ -265,8 +272,11 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 	each(before, func(port int, c state.Counter) { values[counter{port, c.Group, c.Name}] = c.Value })
 	after := slices.Clone(known)
 	each(now, func(port int, c state.Counter) {
-		was, ok := values[counter{port, c.Group, c.Name}]
-		if !ok || c.Value >= was {
+		was, width := values[counter{port, c.Group, c.Name}], 64
+		if c.Value < was && s.cfg.CounterWidth != nil {
+			width = s.cfg.CounterWidth(now.Table, c.Group, c.Name)
+		}
+		if c.Value >= was || width < 1 || width > 64 {
 			return
 		}
 		i := slices.IndexFunc(after, func(d state.CounterDrop) bool { return d.Port == port && d.Group == c.Group && d.Name == c.Name })
@@ -274,7 +284,8 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 			i = len(after)
 			after = append(after, state.CounterDrop{Port: port, Group: c.Group, Name: c.Name})
 		}
-		if s.wrapped(now.Table, c, was) {
+		// One that came to the end of its width went the shorter way over that.
+		if ones := ^uint64(0) >> (64 - width); was <= ones && (c.Value-was)&ones <= ones/2 {
 			after[i].Wraps++
 		} else {
 			after[i].Resets++
@@ -296,20 +307,6 @@ func each(h *state.Hardware, f func(port int, c state.Counter)) {
 			f(h.Ports[i].Number, c)
 		}
 	}
-}
-
-// wrapped tells whether a counter that is lower than it was came to the end of its width:
-// the way over that is the shorter one.
-func (s *Supervisor) wrapped(table string, c state.Counter, was uint64) bool {
-	if s.cfg.CounterWidth == nil {
-		return false
-	}
-	width := s.cfg.CounterWidth(table, c.Group, c.Name)
-	if width < 1 || width > 64 {
-		return false
-	}
-	mask := ^uint64(0) >> (64 - width)
-	return was <= mask && (c.Value-was)&mask <= mask/2
 }
 
 // setHeld says which child holds devices so that they cannot be read, nil for none any

@@ -1,0 +1,449 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+)
+
+// telling is a child that tells this of the hardware of each device and comes to its end.
+func telling(takes time.Duration, all ...state.Hardware) script {
+	var b strings.Builder
+	w := wire.NewWriter(&b)
+	for _, h := range all {
+		_ = w.Hardware(h)
+	}
+	_ = w.End(wire.End{})
+	return script{output: b.String(), takes: takes}
+}
+
+// allOf is a child that reads all that it is asked in a second.
+func allOf(devices []string, _ int) script {
+	var all []state.Hardware
+	for _, d := range devices {
+		all = append(all, state.Hardware{Device: d})
+	}
+	return telling(time.Second, all...)
+}
+
+// hung is a device whose reading did not return.
+func hung(device string) state.Hardware {
+	return state.Hardware{Device: device, Failure: "no end of /sys/" + device, Reading: "/sys/" + device}
+}
+
+// hardwareBench is newBench with readings of the hardware every 15 seconds, and which devices
+// each was asked, and what to skip.
+type hardwareBench struct {
+	*bench
+	asked   [][]string
+	skipped [][]wire.SkipCounters
+}
+
+func newHardwareBench(t *testing.T, hardware func(devices []string, n int) script, change func(*Config), devices ...string) *hardwareBench {
+	t.Helper()
+	h := &hardwareBench{}
+	h.bench = newBench(t, always(scriptOK(0)), func(c *Config) {
+		c.Hardware = Schedule{Interval: 15 * time.Second, Timeout: 5 * time.Second}
+		command := c.Command
+		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
+			if kind == state.KindHardware {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				h.asked, h.skipped = append(h.asked, r.Hardware.Devices), append(h.skipped, r.Hardware.Skip)
+			}
+			return command(kind, device, r)
+		}
+		if change != nil {
+			change(c)
+		}
+	}, devices...)
+	h.kids.hardware = hardware
+	return h
+}
+
+// rounds returns of which devices the readings since the last call were.
+func (h *hardwareBench) rounds() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []string
+	for _, devices := range h.asked {
+		all = append(all, strings.Join(devices, ""))
+	}
+	h.asked = nil
+	return strings.Join(all, " ")
+}
+
+// hardware returns what is known of the hardware of a device.
+func (h *hardwareBench) hardware(device string) state.HardwareState {
+	h.t.Helper()
+	s := stateOf(h.t, h.Snapshot(), device).Hardware
+	if s == nil {
+		h.t.Fatalf("nothing is known of the hardware of %s", device)
+	}
+	return *s
+}
+
+// One child reads all devices, once in each interval, beside what else goes on.
+func TestHardware(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newHardwareBench(t, allOf, nil, "b", "a")
+		b.start()
+		snap := b.after(40 * time.Second)
+		wantEqual(t, "children", b.kids.startsOf(allHardware), []time.Duration{0, 15 * time.Second, 30 * time.Second})
+		wantEqual(t, "of", b.rounds(), "ab ab ab")
+		last := snap.Hardware
+		if last == nil || last.Kind != state.KindHardware || last.Device != "" || last.Outcome != state.OutcomeOK || last.Duration != time.Second || last.Hardware != nil {
+			t.Errorf("the last reading: %+v", last)
+		}
+		for _, device := range []string{"a", "b"} {
+			got := b.hardware(device)
+			if got.Latest == nil || got.Latest.Device != device || !got.Read.Equal(last.Started) || got.Failures != 0 || !got.Next.IsZero() {
+				t.Errorf("%s: %+v", device, got)
+			}
+			runs := b.sink.runs(hardwareOf(device))
+			if len(runs) != 3 || runs[2].Outcome != state.OutcomeOK || len(runs[2].Hardware) != 1 || runs[2].Hardware[0].Device != device {
+				t.Errorf("the sink was handed %+v of %s", runs, device)
+			}
+		}
+		b.end()
+	})
+}
+
+// Without an interval nothing is read, and without devices no child is started.
+func TestNoHardware(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newHardwareBench(t, allOf, func(c *Config) { c.Hardware.Interval = 0 }, "a")
+		b.start()
+		if snap := b.after(time.Minute); snap.Hardware != nil || stateOf(t, snap, "a").Hardware != nil {
+			t.Errorf("%+v", snap)
+		}
+		b.end()
+		b = newHardwareBench(t, allOf, nil)
+		b.start()
+		b.after(time.Minute)
+		wantEqual(t, "readings", b.rounds(), "")
+		b.host(nil, "a")
+		b.after(time.Minute)
+		wantEqual(t, "readings", b.rounds(), "a a a a")
+		b.end()
+	})
+}
+
+// A device that fails, in whatever way, is read ever more rarely, and the others as before.
+// What was read of it in part does not take the place of what was read to the end.
+func TestHardwareFails(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		child   func(others []state.Hardware) script
+		outcome state.Outcome
+		says    string
+		reading string
+	}{
+		{"by itself", func(o []state.Hardware) script {
+			return telling(time.Second, append(o, state.Hardware{Device: "b", Failure: "input/output error", Identity: state.Adapter{Slot: "part"}})...)
+		}, state.OutcomeFailed, "input/output error", ""},
+		{"hangs", func(o []state.Hardware) script { return telling(4*time.Second, append(o, hung("b"))...) }, state.OutcomeTimeout, "no end of /sys/b", "/sys/b"},
+		{"is left out", func(o []state.Hardware) script { return telling(time.Second, o...) }, state.OutcomeFailed, "the child told nothing of the device", ""},
+		{"the child hangs", func(o []state.Hardware) script {
+			s := telling(-1, o...)
+			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n")
+			return s
+		}, state.OutcomeTimeout, "no end within 5s", ""},
+		{"the child crashes", func(o []state.Hardware) script {
+			s := telling(time.Second, o...)
+			s.output, s.exit = strings.TrimSuffix(s.output, `{"end":{}}`+"\n"), exit{signal: 11}
+			return s
+		}, state.OutcomeCrashed, "killed by SIGSEGV", ""},
+		{"the child raves", func(o []state.Hardware) script {
+			s := telling(0, o...)
+			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n") + "bla\n"
+			return s
+		}, state.OutcomeCrashed, "bla", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				well := true
+				b := newHardwareBench(t, func(devices []string, n int) script {
+					if well || !slices.Contains(devices, "b") {
+						return allOf(devices, n)
+					}
+					var others []state.Hardware
+					for _, d := range devices {
+						if d != "b" {
+							others = append(others, state.Hardware{Device: d})
+						}
+					}
+					return tc.child(others)
+				}, nil, "a", "b", "c")
+				b.start()
+				b.after(2 * time.Second)
+				whole := b.hardware("b")
+				well = false
+				// From 15 s on it fails. It may be read again 30 s and 60 s later.
+				b.after(3 * time.Minute)
+				want := "abc abc ac ac abc ac ac ac ac abc ac ac ac"
+				if tc.name == "the child raves" { // It is killed at once, and so all is due just in time.
+					want = "abc abc ac abc ac ac ac abc ac ac ac ac ac"
+				}
+				wantEqual(t, "readings", b.rounds(), want)
+				got := b.hardware("b")
+				if got.Failures != 3 || !strings.Contains(got.Failure, tc.says) || got.Reading != tc.reading || got.Next.IsZero() ||
+					got.Latest != whole.Latest || !got.Read.Equal(whole.Read) {
+					t.Errorf("%+v", got)
+				}
+				runs := b.sink.runs(hardwareOf("b"))
+				wantEqual(t, "outcomes of b", outcomes(runs), []state.Outcome{state.OutcomeOK, tc.outcome, tc.outcome, tc.outcome})
+				for _, device := range []string{"a", "c"} {
+					if got := b.hardware(device); got.Failures != 0 || got.Failure != "" || b.sink.count(hardwareOf(device)) != 13 {
+						t.Errorf("%s: %+v after %d", device, got, b.sink.count(hardwareOf(device)))
+					}
+				}
+				wantEqual(t, "warnings", b.logs("The hardware of the device could not be read"), 1)
+				well = true
+				b.after(3 * time.Minute)
+				if got := b.hardware("b"); got.Failures != 0 || got.Failure != "" || got.Reading != "" || !got.Next.IsZero() || got.Latest == whole.Latest {
+					t.Errorf("%+v", got)
+				}
+				wantEqual(t, "told that it is well", b.logs("The hardware of the device can be read again"), 1)
+				b.end()
+			})
+		})
+	}
+}
+
+// What was read in part is better than nothing.
+func TestHardwareInPart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newHardwareBench(t, func([]string, int) script {
+			return telling(0, state.Hardware{Device: "a", Failure: "x", Identity: state.Adapter{Slot: "part"}})
+		}, nil, "a")
+		b.start()
+		b.after(time.Second)
+		if got := b.hardware("a"); got.Latest == nil || got.Latest.Identity.Slot != "part" || got.Failures != 1 {
+			t.Errorf("%+v", got)
+		}
+		b.end()
+	})
+}
+
+// Devices that a child hangs on which cannot be killed are left out until it has ended; the
+// others go on with new children, of which another may do the same.
+func TestHardwareStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		b := newHardwareBench(t, func(devices []string, n int) script {
+			s := allOf(devices, n)
+			switch {
+			case n == 0:
+				s = telling(-1, state.Hardware{Device: "a"}, state.Hardware{Device: "c"}, hung("b"))
+				s.unkillable, s.release = true, release
+			case slices.Contains(devices, "c") && n < 3:
+				s = telling(-1, state.Hardware{Device: "a"})
+				s.unkillable, s.release = true, release
+			}
+			return s
+		}, nil, "a", "b", "c")
+		b.start()
+		b.after(14 * time.Second)
+		if got := b.hardware("b"); got.Stuck == nil || got.Reading != "/sys/b" || got.Failures != 1 || b.hardware("a").Stuck != nil || b.hardware("c").Stuck != nil {
+			t.Errorf("b: %+v, a: %+v", got, b.hardware("a"))
+		}
+		b.after(2 * time.Minute)
+		wantEqual(t, "readings", b.rounds(), "abc ac a a a a a a a")
+		if b.hardware("c").Stuck == nil || b.hardware("c").Latest == nil {
+			t.Errorf("c: %+v", b.hardware("c"))
+		}
+		// It comes back as another one, and the child is still there.
+		b.host(nil, "a", "c")
+		b.after(10 * time.Second)
+		b.host(nil, "a", "b", "c")
+		b.after(15 * time.Second)
+		wantEqual(t, "readings", strings.Trim(b.rounds(), "a "), "")
+		close(release)
+		b.after(5 * time.Minute)
+		if b.hardware("b").Stuck != nil || b.hardware("c").Stuck != nil || b.hardware("b").Latest == nil || !strings.HasSuffix(b.rounds(), "abc") {
+			t.Errorf("b: %+v, c: %+v", b.hardware("b"), b.hardware("c"))
+		}
+		wantEqual(t, "told that a child has ended", b.logs("The child that did not end has ended"), 2)
+		b.end()
+	})
+}
+
+// Counters that the kernel refuses are left alone for ten minutes, and stay refused; others
+// that cannot be read are tried again.
+func TestHardwareRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := true
+		b := newHardwareBench(t, func([]string, int) script {
+			h := state.Hardware{Device: "a", Ports: []state.HardwarePort{{Number: 1}, {Number: 2}}}
+			if refused {
+				h.Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EIO"}}
+				h.Ports[0].Refused = []state.RefusedCounters{{Group: state.GroupPort, Detail: "no number"}}
+				h.Ports[1].Refused = []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL", Detail: "no"}, {Group: state.GroupEthtool, Errno: "ENODATA"}}
+			}
+			return telling(0, h)
+		}, nil, "a")
+		b.start()
+		b.after(time.Second)
+		refused = false
+		b.after(9 * time.Minute)
+		b.mu.Lock()
+		skipped := b.skipped
+		b.mu.Unlock()
+		want := []wire.SkipCounters{{Device: "a", Group: state.GroupHardware}, {Device: "a", Port: 2, Group: state.GroupPort}}
+		for i, skip := range skipped {
+			slices.SortFunc(skip, func(a, b wire.SkipCounters) int { return a.Port - b.Port })
+			if i == 0 && skip != nil || i > 0 && !slices.Equal(skip, want) {
+				t.Errorf("reading %d skips %v", i, skip)
+			}
+		}
+		h := b.hardware("a").Latest
+		if got := fmt.Sprint(h.Refused, h.Ports[0].Refused, h.Ports[1].Refused); got != "[{hw_counters EIO }] [] [{counters EINVAL no}]" {
+			t.Errorf("refused: %s", got)
+		}
+		b.after(2 * time.Minute)
+		if h := b.hardware("a").Latest; h.Refused != nil || h.Ports[1].Refused != nil {
+			t.Errorf("refused: %v, %v", h.Refused, h.Ports[1].Refused)
+		}
+		b.end()
+	})
+}
+
+// A counter that is lower than before has come to the end of its width, or begun anew; one
+// that goes up and down is none.
+func TestHardwareDrops(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name          string
+		width         int
+		values        []uint64
+		resets, wraps uint64
+	}{
+		{"grows", 32, []uint64{0, 1, 1, 1 << 40}, 0, 0},
+		{"wraps", 32, []uint64{1<<32 - 10, 3, 1<<32 - 1, 0}, 0, 2},
+		{"begins anew", 32, []uint64{1 << 30, 0, 5, 4}, 2, 0},
+		{"both", 8, []uint64{200, 10, 9}, 1, 1},
+		{"more than its width", 8, []uint64{1 << 9, 1}, 1, 0},
+		{"wraps at 64 bits", 64, []uint64{1<<64 - 1, 7}, 0, 1},
+		{"begins anew at 64 bits", 64, []uint64{1 << 62, 7}, 1, 0},
+		{"goes up and down", 0, []uint64{9, 1, 9, 1}, 0, 0},
+	} {
+		for _, port := range []int{0, 1} {
+			s := &Supervisor{cfg: Config{CounterWidth: func(table string, group state.CounterGroup, name string) int {
+				if table != "mlx5" || group != state.GroupHardware || name != "x" {
+					t.Errorf("asked for %s %s %s", table, group, name)
+				}
+				return tc.width
+			}}}
+			var before *state.Hardware
+			var drops []state.CounterDrop
+			for _, v := range tc.values {
+				now := &state.Hardware{Table: "mlx5"}
+				c := []state.Counter{{Group: state.GroupHardware, Name: "x", Value: v}}
+				if port == 0 {
+					now.Counters = c
+				} else {
+					now.Ports = []state.HardwarePort{{Number: port, Counters: c}}
+				}
+				if before != nil {
+					drops = s.drops(drops, before, now)
+				}
+				before = now
+			}
+			want := []state.CounterDrop{{Port: port, Group: state.GroupHardware, Name: "x", Resets: tc.resets, Wraps: tc.wraps}}
+			if tc.resets+tc.wraps == 0 {
+				want = nil
+			}
+			if !slices.Equal(drops, want) {
+				t.Errorf("%s: %+v, want %+v", tc.name, drops, want)
+			}
+		}
+	}
+}
+
+// A device that vanishes is forgotten, and nothing of it is handed over afterwards, not even
+// if it vanished while it was read.
+func TestHardwareOfVanished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newHardwareBench(t, func(devices []string, n int) script {
+			s := allOf(devices, n)
+			s.takes = 4 * time.Second
+			return s
+		}, func(c *Config) { c.Discovery = time.Second }, "a", "b")
+		b.start()
+		b.after(17 * time.Second)
+		b.host(nil, "b")
+		b.after(10 * time.Second)
+		b.host(nil, "a", "b")
+		b.after(2 * time.Second)
+		if h := stateOf(t, b.Snapshot(), "a").Hardware; h != nil {
+			t.Errorf("of the new one is known %+v", h)
+		}
+		b.after(10 * time.Second)
+		if h := b.hardware("a"); h.Latest == nil {
+			t.Errorf("%+v", h)
+		}
+		var of []string
+		for _, event := range b.sink.told() {
+			if strings.HasPrefix(event, hardwareOf("a")) || event == "a forgotten" {
+				of = append(of, event)
+			}
+		}
+		wantEqual(t, "told", of, []string{"hardware of a ok", "a forgotten", "hardware of a ok"})
+		b.end()
+	})
+}
+
+// With everything done once, the hardware is read once, whatever becomes of it.
+func TestHardwareOnce(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		within  time.Duration
+		child   func() script
+		stuck   bool
+		missing []state.Kind
+	}{
+		{"well", 0, func() script { return allOf([]string{"a"}, 0) }, false, nil},
+		{"stuck", 0, scriptUnkillable, true, nil},
+		{"no time", 2 * time.Second, func() script { return telling(-1) }, false, []state.Kind{state.KindHardware}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				child := tc.child()
+				b := newHardwareBench(t, func([]string, int) script { return child }, func(c *Config) { c.Within = tc.within }, "a")
+				if err := b.RunOnce(t.Context()); err != nil {
+					t.Error(err)
+				}
+				wantEqual(t, "readings", b.rounds(), "a")
+				dev := stateOf(t, b.Snapshot(), "a")
+				if h := dev.Hardware; (h != nil && h.Stuck != nil) != tc.stuck {
+					t.Errorf("stuck: %+v", h)
+				}
+				var missing []state.Kind
+				if dev.OutOfTime != nil {
+					missing = dev.OutOfTime.Kinds
+				}
+				wantEqual(t, "what there was no time for", missing, tc.missing)
+				if child.release != nil {
+					close(child.release)
+					synctest.Wait()
+				}
+			})
+		})
+	}
+}

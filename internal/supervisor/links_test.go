@@ -1,0 +1,266 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/state"
+)
+
+// step is what is told of a port.
+type step func(l *link, at time.Time)
+
+// port is a reading of a port with a network device of the number 3. It began a second ago.
+func port(active bool, carrier ...uint64) step { return portSince(time.Second, active, carrier...) }
+
+func portSince(d time.Duration, active bool, carrier ...uint64) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: word(active)}
+		if carrier != nil {
+			p.CarrierChanges = &carrier[0]
+		}
+		l.read(&p, true, at.Add(-d), at)
+	}
+}
+
+func word(active bool) string {
+	if active {
+		return "active"
+	}
+	return "down"
+}
+
+// infiniband is a reading of an InfiniBand port, whose network device does not matter.
+func infiniband(active bool, downed ...uint64) step {
+	return func(l *link, at time.Time) {
+		changes := uint64(7 * at.Second())
+		p := state.HardwarePort{Number: 1, LinkLayer: "InfiniBand", Ifindex: 3, State: word(active), CarrierChanges: &changes}
+		for _, n := range downed {
+			p.Counters = []state.Counter{{Group: state.GroupHardware, Name: "link_downed", Value: 99 * n}, {Group: state.GroupPort, Name: "link_downed", Value: n}}
+		}
+		l.read(&p, true, at.Add(-time.Second), at)
+	}
+}
+
+// event is what the kernel tells of the network device, with its counts of ups and downs.
+func event(up bool, counts ...uint64) step {
+	return func(l *link, at time.Time) {
+		e := LinkEvent{Ifindex: 3, Up: up}
+		if counts != nil {
+			e.CarrierUps, e.CarrierDowns, e.HasCounts = counts[0], counts[1], true
+		}
+		if l.ifindex == e.Ifindex { // or nobody would tell it
+			l.event(e, at)
+		}
+	}
+}
+
+func gone(l *link, at time.Time) { l.event(LinkEvent{Ifindex: 3, Gone: true}, at) }
+
+// Each change of a port is counted once, whatever told of it, in whatever order, and how
+// often.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	const up, down = true, false
+	for _, tc := range []struct {
+		name       string
+		steps      []step
+		active     bool
+		ups, downs uint64
+	}{
+		{"the first look is no change", []step{port(up)}, up, 0, 0},
+		{"nor is it of one that is down", []step{port(down)}, down, 0, 0},
+		{"readings alone", []step{port(up), port(down), port(down), port(up)}, up, 1, 1},
+		{"readings with the count", []step{port(up, 4), port(down, 5), port(up, 6)}, up, 1, 1},
+		{"between two readings", []step{port(up, 4), port(up, 10)}, up, 3, 3},
+		{"between two readings, and it stays down", []step{port(up, 4), port(down, 9)}, down, 2, 3},
+		{"a count that is read before the state", []step{port(up, 4), port(down, 4), port(up, 6)}, up, 1, 1},
+		{"a count that is read after the state", []step{port(up, 4), port(up, 5), port(down, 5), port(up, 6)}, up, 1, 1},
+		{"then another pair", []step{port(up, 4), port(up, 5), port(down, 7)}, down, 1, 2},
+		{"a count that begins anew", []step{port(up, 4), port(up, 0), port(up, 2)}, up, 1, 1},
+		{"a count that makes no sense", []step{port(up, 4), port(up, 1<<64-1), port(up, 4), port(up, 6)}, up, 1, 1},
+		{"a state without a count is no debt for ever", []step{port(up, 4), port(down, 4), port(up, 4), port(up, 4), port(up, 6)}, up, 2, 2},
+
+		{"events alone", []step{port(up), event(down), event(up), event(down)}, down, 1, 2},
+		{"events of before the first reading", []step{event(down), event(up), port(up)}, up, 0, 0},
+		{"events that repeat themselves", []step{port(up), event(down), event(down), event(up), event(up)}, up, 1, 1},
+		{"event and reading", []step{port(up, 4), event(down), port(down, 5), event(up), port(up, 6)}, up, 1, 1},
+		{"event with counts and reading", []step{port(up, 4), event(down, 2, 3), port(down, 5), event(up, 3, 3), port(up, 6)}, up, 1, 1},
+		{"reading and event that comes late", []step{port(up, 4), port(down, 5), event(down, 2, 3), event(up, 3, 3)}, up, 1, 1},
+		{"reading of two changes and events that come late", []step{port(up, 4), port(up, 6), event(down, 2, 3), event(up, 3, 3)}, up, 1, 1},
+		{"an event while it is read", []step{port(up, 4), event(down, 2, 3), portSince(time.Hour, up, 4), port(down, 5)}, down, 0, 1},
+		{"two events while it is read", []step{port(up, 4), event(down, 2, 3), event(up, 3, 3), portSince(time.Hour, down, 5), port(up, 6)}, up, 1, 1},
+		{"the same without counts", []step{port(up, 4), event(down), event(up), portSince(time.Hour, down, 5), port(up, 6)}, up, 1, 1},
+		{"events that stand for several", []step{port(up, 4), event(up, 7, 7)}, up, 5, 5},
+		{"events that stand for several, down at last", []step{port(up, 4), event(down, 2, 5)}, down, 1, 2},
+		{"an event whose state is behind its counts", []step{port(up, 4), event(up, 2, 3), event(down, 2, 3)}, down, 0, 1},
+		{"the same of three changes", []step{port(up, 4), event(up, 3, 4), event(down, 3, 4)}, down, 1, 2},
+		{"lost events", []step{port(up, 4), event(down, 2, 3), port(up, 24)}, up, 10, 10},
+		{"a port that is not as its network device", []step{port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2)}, down, 1, 1},
+		{"another network device", []step{port(up, 4), gone, event(down, 2, 3), port(up, 1000)}, up, 0, 0},
+
+		{"InfiniBand", []step{infiniband(up), infiniband(down), infiniband(up)}, up, 1, 1},
+		{"InfiniBand with the count", []step{infiniband(up, 4), infiniband(down, 5), infiniband(up, 5)}, up, 1, 1},
+		{"InfiniBand between two readings", []step{infiniband(up, 4), infiniband(up, 7)}, up, 3, 3},
+		{"InfiniBand, and it stays down", []step{infiniband(up, 4), infiniband(down, 7)}, down, 2, 3},
+		{"InfiniBand that is switched off", []step{infiniband(up, 4), infiniband(down, 4), infiniband(up, 4), infiniband(up, 4), infiniband(up, 5)}, up, 2, 2},
+		{"InfiniBand whose count is full", []step{infiniband(up, 255), infiniband(down, 255), infiniband(up, 255)}, up, 1, 1},
+		{"InfiniBand has no events", []step{infiniband(up, 4), event(down, 0, 1), infiniband(up, 4)}, up, 0, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+			var l link
+			for _, s := range tc.steps {
+				at = at.Add(15 * time.Second)
+				s(&l, at)
+			}
+			if l.Active != tc.active || l.Ups != tc.ups || l.Downs != tc.downs {
+				t.Errorf("active %t after %d ups and %d downs, want %t, %d and %d", l.Active, l.Ups, l.Downs, tc.active, tc.ups, tc.downs)
+			}
+			if n := min(int(l.Downs), state.MaxRecent); len(l.Recent) != n || l.Since.IsZero() != (l.Ups+l.Downs == 0) {
+				t.Errorf("%d recent changes of %d, since %s", len(l.Recent), n, l.Since)
+			}
+		})
+	}
+}
+
+// Of changes without end the latest are kept.
+func TestLinkKeepsTheLatest(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var l link
+	port(true, 0)(&l, at)
+	const n = 3 * state.MaxRecent
+	for i := range uint64(n) {
+		at = at.Add(15 * time.Second)
+		port(true, 2*i+2)(&l, at)
+	}
+	if l.Downs != n || len(l.Recent) != state.MaxRecent || !l.Recent[state.MaxRecent-1].Equal(at) || !l.Recent[0].Equal(at.Add(-15*(state.MaxRecent-1)*time.Second)) {
+		t.Errorf("%d downs, %d recent ones, the last at %s", l.Downs, len(l.Recent), l.Recent[len(l.Recent)-1])
+	}
+	port(true, 1<<20)(&l, at)
+	if len(l.Recent) != state.MaxRecent {
+		t.Errorf("%d recent ones", len(l.Recent))
+	}
+}
+
+// A list of addresses that is another than before is counted, if all was read.
+func TestGIDChanges(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var l link
+	for _, tc := range []struct {
+		gids  []string
+		whole bool
+		want  uint64
+	}{
+		{nil, true, 0},
+		{nil, true, 0},
+		{[]string{"fe80::1"}, true, 1},
+		{[]string{"fe80::1"}, true, 1},
+		{nil, false, 1},
+		{[]string{"fe80::1", "fe80::2"}, true, 2},
+		{[]string{"fe80::2", "fe80::1"}, true, 3},
+		{nil, true, 4},
+	} {
+		p := state.HardwarePort{Number: 1, State: "active"}
+		for i, g := range tc.gids {
+			p.GIDs = append(p.GIDs, state.GID{Index: i, GID: g})
+		}
+		l.read(&p, tc.whole, at, at)
+		if l.GIDChanges != tc.want {
+			t.Errorf("%d changes after %v, want %d", l.GIDChanges, tc.gids, tc.want)
+		}
+	}
+}
+
+// A port flaps twenty times between two readings, told by events that are lost in part, and
+// what was before the start goes on. A device that comes back begins anew.
+func TestLinksOfDevices(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		carrier := uint64(2)
+		events := make(chan LinkEvent)
+		past := time.Date(1999, 3, 1, 12, 0, 0, 0, time.UTC)
+		b := newHardwareBench(t, func(devices []string, n int) script {
+			var all []state.Hardware
+			for _, d := range devices {
+				changes := carrier
+				all = append(all, state.Hardware{Device: d, Ports: []state.HardwarePort{
+					{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active", CarrierChanges: &changes},
+					{Number: 2, LinkLayer: "InfiniBand", State: "down"},
+				}})
+			}
+			return telling(0, all...)
+		}, func(c *Config) {
+			c.Links = map[string][]state.Link{"a": {{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}, "z": {{Port: 1}}}
+			c.Discovery = time.Second
+			c.WatchLinks = func(ctx context.Context, tell func(LinkEvent)) error {
+				for {
+					select {
+					case e := <-events:
+						tell(e)
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			}
+		}, "a", "b")
+		b.start()
+		b.after(time.Second)
+		show := func(device string) string {
+			var all string
+			for _, l := range b.hardware(device).Links {
+				all += fmt.Sprint(l.Port, " ", l.Active, " ", l.Ups, " ", l.Downs, " ", len(l.Recent), ", ")
+			}
+			return all
+		}
+		wantEqual(t, "a", show("a"), "1 true 6 6 1, 2 false 0 1 1, ")
+		wantEqual(t, "b", show("b"), "1 true 0 0 0, 2 false 0 0 0, ")
+		before := b.hardware("a")
+		events <- LinkEvent{Ifindex: 3}
+		events <- LinkEvent{Lost: true}
+		events <- LinkEvent{Ifindex: 4, Up: false}
+		synctest.Wait()
+		wantEqual(t, "b at once", show("b"), "1 false 0 1 1, 2 false 0 0 0, ")
+		if before.Links[0].Downs != 6 {
+			t.Error("what was published before has changed")
+		}
+		carrier += 20
+		events <- LinkEvent{Ifindex: 3, Up: true}
+		synctest.Wait()
+		wantEqual(t, "b at once", show("b"), "1 true 1 1 1, 2 false 0 0 0, ")
+		b.after(15 * time.Second)
+		wantEqual(t, "a", show("a"), "1 true 16 16 11, 2 false 0 1 1, ")
+		wantEqual(t, "b", show("b"), "1 true 10 10 10, 2 false 0 0 0, ")
+		b.host(nil, "b")
+		b.after(5 * time.Second)
+		b.host(nil, "a", "b")
+		b.after(20 * time.Second)
+		wantEqual(t, "a", show("a"), "1 true 0 0 0, 2 false 0 0 0, ")
+		b.end()
+	})
+}
+
+// Where the kernel tells nothing, that is told once, and tried again.
+func TestLinksNotTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		b := newHardwareBench(t, allOf, func(c *Config) {
+			c.WatchLinks = func(context.Context, func(LinkEvent)) error { tried++; return errors.New("no netlink") }
+		}, "a")
+		b.start()
+		b.after(11 * time.Minute)
+		wantEqual(t, "warnings", b.logs("The kernel does not tell of the links of network devices"), 1)
+		if tried < 2 {
+			t.Errorf("%d attempts", tried)
+		}
+		b.end()
+	})
+}
