@@ -96,12 +96,15 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	@tools/packages chromium fonts-dejavu-core
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
+# Those that take longest come first, so that none is left for the end.
+machines := test-devices test-audits test-preload test-systemd test-moments test-some-adapters test-prometheus test-image test-vectors test-bed-fails
+
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
 # Three machines at a time, of one processor each: they wait now and then.
 	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -j 3 --output-sync=target test-devices test-preload test-some-adapters test-systemd test-moments test-prometheus test-image test-vectors test-bed-fails
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(machines)
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
@@ -116,10 +119,17 @@ test-bed: ## Run all tests of the test bed: when test/vm has changed
 # What must hold at any moment is tried where two things can happen at the same time.
 moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)$$
 
+# Half of the tests of devices, so that no machine takes much longer than the others: what is
+# told of a device, and who may ask.
+audits := ^Test(Audit|Contracts|Inventory|Personas|Privileges|WithoutPrivileges)
+
 # TestMeter is not of any device, and a part of test-unit.
-.PHONY: test-devices test-preload test-moments test-vectors
+.PHONY: test-devices test-audits test-preload test-moments test-vectors
 test-devices:
-	$(test_env) go test -tags vm -p 1 -v -skip '^(TestPreload|TestMeter)$$|$(moments)' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack ./test/softroce
+	$(test_env) go test -tags vm -v -skip '^TestPreload$$|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
+test-audits:
+	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
 test-preload:
 	$(preload)
 test-moments:

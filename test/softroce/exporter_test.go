@@ -232,7 +232,13 @@ func (e *exporter) get(path string) ([]byte, error) {
 // scrape returns the metrics, which must be there at any time.
 func (e *exporter) scrape() metrics {
 	e.t.Helper()
-	b, err := e.get("/metrics")
+	return e.scrapeOf("")
+}
+
+// scrapeOf is scrape of a part of the metrics, which a query names.
+func (e *exporter) scrapeOf(query string) metrics {
+	e.t.Helper()
+	b, err := e.get("/metrics?" + query)
 	if err != nil {
 		if e.ended() {
 			e.t.Fatalf("the exporter has ended: %v", e.err)
