@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
 )
 
@@ -135,6 +136,9 @@ func (d *device) read(h *state.Hardware, ports []int) {
 	d.ports = len(ports)
 	d.findFunction()
 	h.Driver = d.driver()
+	if h.Table = counters.TableOf(d.Driver); h.Table == "" {
+		h.Table = counters.TableOf(h.Driver)
+	}
 	if !d.Without.Adapter {
 		h.Identity = d.adapter()
 	}
