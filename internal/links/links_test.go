@@ -143,7 +143,7 @@ func fails(err error) step { return step{err: err} }
 
 // watched watches sockets with these steps until all were given, and returns the events,
 // the error that Watch ended with of itself, or nil, and the sockets.
-func watched(t *testing.T, sockets ...[]step) (events []Event, err error, made []*fakeSocket) { //nolint:revive // the error is one result of three
+func watched(t *testing.T, sockets ...[]step) (events []Event, made []*fakeSocket, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -174,7 +174,7 @@ func watched(t *testing.T, sockets ...[]step) (events []Event, err error, made [
 			}
 		}
 	})
-	return events, err, made
+	return events, made, err
 }
 
 func TestWatch(t *testing.T) {
@@ -292,7 +292,7 @@ func TestWatch(t *testing.T) {
 		"no socket after the first": {sockets: [][]step{{fails(syscall.ENOBUFS)}}, want: []Event{lost}, is: []error{syscall.EMFILE}, says: "watching links: opening a socket of NETLINK_ROUTE: too many open files", lists: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			events, err, made := watched(t, test.sockets...)
+			events, made, err := watched(t, test.sockets...)
 			if !slices.Equal(events, test.want) {
 				t.Errorf("events\n%+v, want\n%+v", events, test.want)
 			}
@@ -324,17 +324,17 @@ func TestErrnos(t *testing.T) {
 		if errno == syscall.ENOBUFS {
 			continue
 		}
-		events, err, _ := watched(t, []step{fails(fmt.Errorf("recvfrom: %w", errno))})
+		events, _, err := watched(t, []step{fails(fmt.Errorf("recvfrom: %w", errno))})
 		if len(events) != 0 || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), "watching links: recvfrom: ") {
 			t.Errorf("receive: %v, %v", events, err)
 		}
-		if _, err, _ := watched(t, []step{refused(errno)}); !errors.Is(err, errno) {
+		if _, _, err := watched(t, []step{refused(errno)}); !errors.Is(err, errno) {
 			t.Errorf("list: %v", err)
 		}
 	}
 	// To be refused a list for lack of memory is not to lose events.
 	for _, errno := range []syscall.Errno{syscall.ENOBUFS, syscall.EPERM} {
-		if events, err, _ := watched(t, []step{refused(errno)}); len(events) != 0 || !errors.Is(err, errno) {
+		if events, _, err := watched(t, []step{refused(errno)}); len(events) != 0 || !errors.Is(err, errno) {
 			t.Errorf("%v, %v", events, err)
 		}
 		s := &fakeSocket{sendFails: errno, interrupted: make(chan struct{})}

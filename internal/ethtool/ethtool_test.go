@@ -1,0 +1,366 @@
+package ethtool
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/state"
+)
+
+const fakeFamily = 21
+
+// A reply is what a fake socket answers a request with: data, or an error, or nothing.
+type reply struct {
+	data  []byte
+	err   error
+	hangs bool
+	more  int // messages beside the first
+}
+
+// A host answers by the name of the question; "family" is that for the family's number.
+type host struct {
+	replies map[string]reply
+	dial    map[int]error
+	sent    []netlink.Message
+	open    int
+}
+
+func (h *host) reader() Reader {
+	return Reader{dial: func(family int) (conn, error) {
+		if err := h.dial[family]; err != nil {
+			return nil, err
+		}
+		h.open++
+		return &fakeConn{host: h, family: family, interrupted: make(chan struct{})}, nil
+	}}
+}
+
+type fakeConn struct {
+	host        *host
+	family      int
+	interrupted chan struct{}
+}
+
+func (c *fakeConn) SetReadDeadline(time.Time) error {
+	close(c.interrupted)
+	return nil
+}
+
+func (c *fakeConn) Close() error {
+	c.host.open--
+	return nil
+}
+
+func (c *fakeConn) Execute(m netlink.Message) ([]netlink.Message, error) {
+	c.host.sent = append(c.host.sent, m)
+	name := "DCB_CMD_IEEE_GET"
+	switch {
+	case c.family == unix.NETLINK_GENERIC && m.Header.Type == unix.GENL_ID_CTRL:
+		name = "family"
+	case c.family == unix.NETLINK_GENERIC:
+		name = map[byte]string{21: "PAUSE_GET", 29: "FEC_GET", 32: "STATS_GET"}[m.Data[0]]
+	}
+	r, ok := c.host.replies[name]
+	if !ok {
+		r.err = syscall.EOPNOTSUPP
+		if name == "family" {
+			r = reply{data: familyReply(fakeFamily)}
+		}
+	}
+	if r.hangs {
+		<-c.interrupted
+		return nil, os.ErrDeadlineExceeded
+	}
+	if r.err != nil {
+		// As Execute tells an errno of the kernel.
+		return nil, &netlink.OpError{Op: "receive", Err: r.err}
+	}
+	return slices.Repeat([]netlink.Message{{Header: m.Header, Data: r.data}}, 1+r.more), nil
+}
+
+func join(header []byte, attributes ...[]byte) []byte {
+	return slices.Concat(header, slices.Concat(attributes...))
+}
+
+func wide(kind uint16, values ...uint64) []byte {
+	var b []byte
+	for _, value := range values {
+		b = binary.NativeEndian.AppendUint64(b, value)
+	}
+	return attribute(kind, b...)
+}
+
+func familyReply(family uint16) []byte {
+	return join([]byte{1, 2, 0, 0}, text(2, "ethtool"), attribute(1, binary.NativeEndian.AppendUint16(nil, family)...), number(3, 1))
+}
+
+func pauseReply(statistics ...[]byte) []byte {
+	return join([]byte{22, 1, 0, 0}, header(1, "eth0", 0), attribute(2, 1), attribute(3, 0), attribute(4, 0), nested(5, statistics...))
+}
+
+func fecReply(statistics ...[]byte) []byte {
+	return join([]byte{30, 1, 0, 0}, header(1, "eth0", 0), attribute(3, 1), number(4, 51), nested(5, statistics...))
+}
+
+func statsReply(groups ...[]byte) []byte {
+	return join([]byte{33, 1, 0, 0}, header(2, "eth0", 0), number(5, 0), slices.Concat(groups...))
+}
+
+func phy(statistics ...[]byte) []byte { return group(0, statistics...) }
+
+func group(id uint32, statistics ...[]byte) []byte {
+	return nested(4, number(2, id), number(3, 17), slices.Concat(statistics...))
+}
+
+// pfc is a struct ieee_pfc.
+func pfc(requests, indications [8]uint64) []byte {
+	b := []byte{8, 0x08, 0, 0, 0xff, 0xff, 0, 0}
+	for _, value := range append(requests[:], indications[:]...) {
+		b = binary.NativeEndian.AppendUint64(b, value)
+	}
+	return b
+}
+
+func pfcReply(b []byte) []byte {
+	return join([]byte{0, 21, 0, 0}, text(1, "eth0"),
+		nested(13, attribute(1, make([]byte, 59)...), attribute(2, b...), nested(3)), attribute(14, 0x0c))
+}
+
+// counters makes a list of "NAME VALUE".
+func counters(list ...string) (all []state.Counter) {
+	for _, c := range list {
+		var name string
+		var value uint64
+		if _, err := fmt.Sscan(c, &name, &value); err != nil {
+			panic(err)
+		}
+		all = append(all, state.Counter{Group: state.GroupEthtool, Name: name, Value: value})
+	}
+	return all
+}
+
+func TestCounters(t *testing.T) {
+	everything := map[string]reply{
+		"PAUSE_GET":        {data: pauseReply(wide(2, 11), wide(3, 12))},
+		"FEC_GET":          {data: fecReply(wide(2, 30, 10, 20), wide(3, 5, 5, 0), wide(4))},
+		"STATS_GET":        {data: statsReply(phy(nested(4, wide(0, 99))))},
+		"DCB_CMD_IEEE_GET": {data: pfcReply(pfc([8]uint64{3: 7, 7: 1 << 63}, [8]uint64{0: 2, 3: 8}))},
+	}
+	// but is everything but some replies.
+	but := func(changes map[string]reply) map[string]reply {
+		all := map[string]reply{}
+		for name, r := range everything {
+			all[name] = r
+		}
+		for name, r := range changes {
+			all[name] = r
+		}
+		return all
+	}
+	pause := []string{"tx_pause_frames 11", "rx_pause_frames 12"}
+	fec := []string{"fec_corrected_blocks 30", "fec_uncorrectable_blocks 5"}
+	symbols := []string{"symbol_errors_during_carrier 99"}
+	priorities := []string{
+		"pfc_requests_prio0 0", "pfc_indications_prio0 2", "pfc_requests_prio3 7", "pfc_indications_prio3 8",
+		"pfc_requests_prio7 9223372036854775808", "pfc_indications_prio7 0",
+	}
+	one := func(name string, data []byte) map[string]reply { return map[string]reply{name: {data: data}} }
+	for name, test := range map[string]struct {
+		replies map[string]reply
+		dial    map[int]error
+		want    []string
+		is      []error
+		says    []string
+	}{
+		"everything":        {replies: everything, want: slices.Concat(pause, fec, symbols, priorities)},
+		"nothing supported": {},
+		"no such device": {replies: map[string]reply{
+			"PAUSE_GET": {err: syscall.ENODEV}, "FEC_GET": {err: syscall.ENODEV}, "STATS_GET": {err: syscall.ENODEV}, "DCB_CMD_IEEE_GET": {err: syscall.ENODEV},
+		}},
+		"no family":          {replies: but(map[string]reply{"family": {err: syscall.ENOENT}}), want: priorities},
+		"no FEC":             {replies: but(map[string]reply{"FEC_GET": {err: syscall.EOPNOTSUPP}}), want: slices.Concat(pause, symbols, priorities)},
+		"no statistics":      {replies: one("PAUSE_GET", join([]byte{22, 1, 0, 0}, header(1, "eth0", 0), attribute(2, 1)))},
+		"empty statistics":   {replies: but(map[string]reply{"PAUSE_GET": {data: pauseReply()}, "FEC_GET": {data: fecReply()}, "STATS_GET": {data: statsReply(phy())}, "DCB_CMD_IEEE_GET": {data: pfcReply(pfc([8]uint64{}, [8]uint64{}))}})},
+		"not set":            {replies: one("PAUSE_GET", pauseReply(wide(2, 1<<64-1), wide(3, 3))), want: []string{"rx_pause_frames 3"}},
+		"one of two":         {replies: one("PAUSE_GET", pauseReply(wide(2, 3))), want: []string{"tx_pause_frames 3"}},
+		"large":              {replies: one("PAUSE_GET", pauseReply(wide(2, 1<<64-2))), want: []string{"tx_pause_frames 18446744073709551614"}},
+		"unknown attributes": {replies: one("PAUSE_GET", pauseReply(attribute(1), wide(2, 4), attribute(99, 1, 2, 3), wide(4, 1))), want: []string{"tx_pause_frames 4"}},
+		"FEC not counted":    {replies: one("FEC_GET", fecReply(wide(2), wide(3))), want: nil},
+		"FEC of no lane":     {replies: one("FEC_GET", fecReply(wide(2, 5), wide(3))), want: []string{"fec_corrected_blocks 5"}},
+		"another group":      {replies: one("STATS_GET", statsReply(group(1, nested(4, wide(0, 7))), phy(nested(4, wide(0, 8)), nested(4, wide(1, 9))), group(3))), want: []string{"symbol_errors_during_carrier 8"}},
+		"another group only": {replies: one("STATS_GET", statsReply(group(1, nested(4, wide(0, 7)))))},
+		"a group of no name": {replies: one("STATS_GET", statsReply(nested(4, nested(4, wide(0, 7)))))},
+		"PFC not set":        {replies: one("DCB_CMD_IEEE_GET", pfcReply(pfc([8]uint64{1<<64 - 1}, [8]uint64{3}))), want: []string{"pfc_indications_prio0 3"}},
+		"a longer PFC":       {replies: one("DCB_CMD_IEEE_GET", pfcReply(append(pfc([8]uint64{1}, [8]uint64{3}), 9, 9))), want: []string{"pfc_requests_prio0 1", "pfc_indications_prio0 3"}},
+		"no PFC":             {replies: one("DCB_CMD_IEEE_GET", join([]byte{0, 21, 0, 0}, text(1, "eth0"), nested(13)))},
+
+		"one fails": {
+			replies: but(map[string]reply{"FEC_GET": {err: syscall.EIO}}), want: slices.Concat(pause, symbols, priorities),
+			is: []error{syscall.EIO}, says: []string{"FEC_GET of eth0: netlink receive: input/output error"},
+		},
+		"two fail": {
+			replies: map[string]reply{"PAUSE_GET": {err: syscall.EBUSY}, "DCB_CMD_IEEE_GET": {err: syscall.EPERM}},
+			is:      []error{syscall.EBUSY, syscall.EPERM},
+			says:    []string{"PAUSE_GET of eth0: netlink receive: device or resource busy", "DCB_CMD_IEEE_GET of eth0: netlink receive: operation not permitted"},
+		},
+		"no generic netlink": {
+			replies: everything, dial: map[int]error{unix.NETLINK_GENERIC: syscall.EACCES}, want: priorities,
+			is:   []error{syscall.EACCES},
+			says: []string{"PAUSE_GET of eth0: permission denied", "FEC_GET of eth0: permission denied", "STATS_GET of eth0: permission denied"},
+		},
+		"no rtnetlink": {replies: everything, dial: map[int]error{unix.NETLINK_ROUTE: syscall.EMFILE}, want: slices.Concat(pause, fec, symbols), is: []error{syscall.EMFILE}},
+		"no number of the family": {
+			replies: but(one("family", []byte{1, 2, 0, 0})), want: priorities, is: []error{ErrMalformed},
+			says: []string{"PAUSE_GET of eth0: malformed reply: the family 0", "FEC_GET of eth0: malformed reply: the family 0", "STATS_GET of eth0: malformed reply: the family 0"},
+		},
+		"another's reply":  {replies: one("PAUSE_GET", fecReply()), is: []error{ErrMalformed}, says: []string{"PAUSE_GET of eth0: malformed reply: it begins with 1e010000, not 16"}},
+		"another of DCB":   {replies: one("DCB_CMD_IEEE_GET", []byte{0, 22, 0, 0}), is: []error{ErrMalformed}},
+		"no header":        {replies: one("STATS_GET", []byte{33, 1}), is: []error{ErrMalformed}, says: []string{"STATS_GET of eth0: malformed reply: it begins with 2101, not 21"}},
+		"nothing":          {replies: one("STATS_GET", nil), is: []error{ErrMalformed}},
+		"narrow":           {replies: one("PAUSE_GET", pauseReply(number(2, 1), wide(3, 2))), is: []error{ErrMalformed}},
+		"half a list":      {replies: one("FEC_GET", fecReply(wide(2, 1), attribute(3, 1, 2, 3, 4))), is: []error{ErrMalformed}, says: []string{"FEC_GET of eth0: malformed reply: 4 bytes are no list of counters"}},
+		"garbage in stats": {replies: one("STATS_GET", statsReply(phy(attribute(4, 1, 2, 3)))), is: []error{ErrMalformed}},
+		"short PFC":        {replies: one("DCB_CMD_IEEE_GET", pfcReply(make([]byte, 135))), is: []error{ErrMalformed}, says: []string{"DCB_CMD_IEEE_GET of eth0: malformed reply: 135 bytes, fewer than the 136 of a struct ieee_pfc"}},
+		"two messages":     {replies: map[string]reply{"PAUSE_GET": {data: pauseReply(wide(2, 1)), more: 1}}, is: []error{ErrMalformed}, says: []string{"PAUSE_GET of eth0: malformed reply: 2 messages in place of one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &host{replies: test.replies, dial: test.dial}
+			got, err := h.reader().Counters(t.Context(), "eth0")
+			if want := counters(test.want...); !slices.Equal(got, want) {
+				t.Errorf("got\n%v, want\n%v", got, want)
+			}
+			if (err != nil) != (test.is != nil) || test.says != nil && err.Error() != strings.Join(test.says, "\n") {
+				t.Errorf("error %v, want %q", err, test.says)
+			}
+			for _, target := range test.is {
+				if !errors.Is(err, target) {
+					t.Errorf("%v is not %v", err, target)
+				}
+			}
+			if h.open != 0 {
+				t.Errorf("%d sockets are left open", h.open)
+			}
+		})
+	}
+}
+
+// Each errno is told, for each question, but those that mean that there is no such counter.
+func TestErrnos(t *testing.T) {
+	for _, q := range append(questions(), question{name: "family"}) {
+		for errno := syscall.Errno(1); errno < 134; errno++ {
+			h := &host{replies: map[string]reply{q.name: {err: errno}}}
+			got, err := h.reader().Counters(t.Context(), "eth0")
+			silent := errno == syscall.EOPNOTSUPP || errno == syscall.ENODEV || q.name == "family" && errno == syscall.ENOENT
+			if len(got) != 0 || silent != (err == nil) || !silent && !errors.Is(err, errno) {
+				t.Errorf("%s answers %v: %v, %v", q.name, errno, got, err)
+			}
+		}
+	}
+}
+
+// What is sent is what only reads, in the form of the kernel's documentation.
+func TestRequests(t *testing.T) {
+	h := &host{}
+	if _, err := h.reader().Counters(t.Context(), "eth0"); err != nil {
+		t.Fatal(err)
+	}
+	name := text(2, "eth0")
+	for i, want := range []struct {
+		kind netlink.HeaderType
+		data []byte
+	}{
+		{16, join([]byte{3, 1, 0, 0}, text(2, "ethtool"))},
+		{fakeFamily, join([]byte{21, 1, 0, 0}, nested(1, name, number(3, 4)))},
+		{fakeFamily, join([]byte{29, 1, 0, 0}, nested(1, name, number(3, 4)))},
+		{fakeFamily, join([]byte{32, 1, 0, 0}, nested(2, name, number(3, 0)), nested(3, number(2, 1), number(4, 1), number(5, 1)))},
+		{78, join([]byte{0, 21, 0, 0}, text(1, "eth0"))},
+	} {
+		if m := h.sent[i]; m.Header.Type != want.kind || m.Header.Flags != netlink.Request || string(m.Data) != string(want.data) {
+			t.Errorf("%d: sent %+v, want %+v", i, m, want)
+		}
+	}
+	if len(h.sent) != 5 {
+		t.Errorf("sent %d", len(h.sent))
+	}
+	for _, bad := range []string{"", "sixteen__letters"} {
+		if got, err := h.reader().Counters(t.Context(), bad); got != nil || !errors.Is(err, syscall.EINVAL) || len(h.sent) != 5 {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
+	}
+}
+
+// A kernel that does not answer is left when the context ends, with what was read.
+func TestEnds(t *testing.T) {
+	for _, q := range append(questions(), question{name: "family"}) {
+		synctest.Test(t, func(t *testing.T) {
+			h := &host{replies: map[string]reply{"PAUSE_GET": {data: pauseReply(wide(2, 1))}, q.name: {hangs: true}}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			got, err := h.reader().Counters(ctx, "eth0")
+			want := 1
+			if q.name == "PAUSE_GET" || q.name == "family" {
+				want = 0
+			}
+			if len(got) != want || !errors.Is(err, context.DeadlineExceeded) || h.open != 0 {
+				t.Errorf("%s: %v, %v, %d open", q.name, got, err, h.open)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h := &host{}
+	if got, err := h.reader().Counters(ctx, "eth0"); got != nil || !errors.Is(err, context.Canceled) || len(h.sent) != 0 {
+		t.Errorf("%v, %v, %v", got, err, h.sent)
+	}
+}
+
+// TestKernel asks the kernel that runs. What it has of lo is nothing, but it understands
+// each question.
+func TestKernel(t *testing.T) {
+	for _, netdev := range []string{"lo", "no_such_device"} {
+		if got, err := (Reader{}).Counters(t.Context(), netdev); len(got) != 0 || err != nil {
+			t.Errorf("%s: %v, %v", netdev, got, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(uint8(0), pauseReply(wide(2, 11), wide(3, 1<<64-1)))
+	f.Add(uint8(1), fecReply(wide(2, 30, 10, 20), wide(3), wide(4, 1)))
+	f.Add(uint8(2), statsReply(group(1, nested(4, wide(0, 7))), phy(nested(4, wide(0, 99)))))
+	f.Add(uint8(3), pfcReply(pfc([8]uint64{3: 7}, [8]uint64{0: 2, 3: 8})))
+	f.Add(uint8(4), familyReply(fakeFamily))
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		all := questions()
+		if int(which) >= len(all) {
+			if family, err := decodeFamily(netlink.Message{Data: data}); (err == nil) != (family >= 16) || err != nil && !errors.Is(err, ErrMalformed) {
+				t.Errorf("%d, %v", family, err)
+			}
+			return
+		}
+		q := all[which]
+		got, err := q.decode(netlink.Message{Data: data})
+		if err != nil && (got != nil || !errors.Is(err, ErrMalformed)) {
+			t.Errorf("%s: %v, %v", q.name, got, err)
+		}
+		names := map[string]bool{}
+		for _, c := range got {
+			if names[c.Name] || c.Group != state.GroupEthtool || c.Value == notSet || c.Optional {
+				t.Errorf("%s: %v", q.name, got)
+			}
+			names[c.Name] = true
+		}
+	})
+}
