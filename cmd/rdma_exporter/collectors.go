@@ -57,7 +57,7 @@ func (o *options) choose() error {
 	off("hardware.interval", o.collectors.hardware, &o.schedule.Hardware,
 		collector.Counters, collector.RawCounters, collector.Links, collector.Adapter, collector.Interrupts, collector.GIDs)
 	o.hardware.NoCounters = !on[collector.Counters] && !on[collector.RawCounters]
-	o.hardware.NoAdapter, o.hardware.NoGIDs = !on[collector.Adapter], !on[collector.GIDs]
+	o.hardware.NoAdapter, o.hardware.NoInterrupts, o.hardware.NoGIDs = !on[collector.Adapter], !on[collector.Interrupts], !on[collector.GIDs]
 	if !on[collector.Latency] {
 		o.probe.Notification.Samples = 0
 	}

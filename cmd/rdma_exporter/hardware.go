@@ -1,15 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/hardware/counters"
 	simulatedhardware "rdma_exporter/internal/hardware/simulated"
+	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 )
@@ -22,10 +28,11 @@ const hardwareMemory = 64 << 20
 type hardwareSettings struct {
 	// Sysfs is where sysfs is mounted.
 	Sysfs string `json:"sysfs,omitempty"`
-	// NoCounters, NoAdapter and NoGIDs leave out what nobody would see.
-	NoCounters bool `json:"no_counters,omitempty"`
-	NoAdapter  bool `json:"no_adapter,omitempty"`
-	NoGIDs     bool `json:"no_gids,omitempty"`
+	// NoCounters, NoAdapter, NoInterrupts and NoGIDs leave out what nobody would see.
+	NoCounters   bool `json:"no_counters,omitempty"`
+	NoAdapter    bool `json:"no_adapter,omitempty"`
+	NoInterrupts bool `json:"no_interrupts,omitempty"`
+	NoGIDs       bool `json:"no_gids,omitempty"`
 	// Budget is the time after which what was read is told, whatever is lacking.
 	Budget time.Duration `json:"budget,omitempty"`
 }
@@ -46,9 +53,14 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	}
 	out := wire.NewWriter(std.out)
 	settings, names := in.Settings, in.Request.Hardware.Devices
-	ctx, cancel := context.WithTimeout(ctx, settings.Hardware.Budget)
+	// Whoever minds the context has a part of the time for its say.
+	grace := settings.Hardware.Budget / 8 //nolint:mnd // an eighth
+	over := time.NewTimer(settings.Hardware.Budget)
+	defer over.Stop()
+	ctx, cancel := context.WithTimeout(ctx, settings.Hardware.Budget-grace)
 	defer cancel()
 
+	kernel := newKernel(ctx)
 	type done struct {
 		device int
 		state.Hardware
@@ -57,57 +69,142 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	reading := make([]atomic.Pointer[string], len(names))
 	for i, name := range names {
 		go func() {
-			results <- done{i, readDevice(ctx, settings, name, in.Request.Hardware.Skip, &reading[i])}
+			results <- done{i, readDevice(ctx, settings, name, in.Request.Hardware, kernel, &reading[i])}
 		}()
 	}
 	missing := make(map[int]bool, len(names))
 	for i := range names {
 		missing[i] = true
 	}
-	take := func(d done) {
-		delete(missing, d.device)
-		_ = out.Hardware(d.Hardware) // The error comes again at the end.
-	}
-	for len(missing) > 0 && ctx.Err() == nil {
+	for late := false; len(missing) > 0 && !late; {
 		select {
 		case d := <-results:
-			take(d)
-		case <-ctx.Done():
+			delete(missing, d.device)
+			_ = out.Hardware(d.Hardware) // The error comes again at the end.
+		case <-over.C:
+			late = true
 		}
-	}
-	// Whoever minds the context has its say.
-	for grace := time.After(settings.Hardware.Budget / 8); len(missing) > 0; { //nolint:mnd // an eighth
-		select {
-		case d := <-results:
-			take(d)
-			continue
-		case <-grace:
-		}
-		break
 	}
 	for i, name := range names {
 		if !missing[i] {
 			continue
 		}
-		h := state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v", settings.Hardware.Budget), Reading: "something"}
-		if file := reading[i].Load(); file != nil {
-			h.Reading = *file
-			h.Failure += " of " + *file
+		file := filepath.Join(settings.Hardware.Sysfs, "class/infiniband", name)
+		if in := reading[i].Load(); in != nil {
+			file = *in
 		}
-		_ = out.Hardware(h)
+		_ = out.Hardware(state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v of %s", settings.Hardware.Budget, file), Reading: file})
 	}
 	return out.End(wire.End{})
 }
 
 // readDevice reads the hardware of one device.
-func readDevice(_ context.Context, s settings, device string, _ []wire.SkipCounters, reading *atomic.Pointer[string]) state.Hardware {
-	if s.Provider != providerSimulated {
-		return state.Hardware{Device: device, Failure: "not there yet"}
+func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, kernel *kernel, reading *atomic.Pointer[string]) state.Hardware {
+	var h state.Hardware
+	if s.Provider == providerSimulated {
+		s.Profile = s.Profiles[device]
+		profile, err := profileOf(s)
+		if err != nil {
+			return state.Hardware{Device: device, Failure: err.Error()}
+		}
+		h = simulatedhardware.Read(profile, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
+		h.Table = counters.TableOf(h.Driver)
+		return h
 	}
-	s.Profile = s.Profiles[device]
-	profile, err := profileOf(s)
+	o := hardware.Options{
+		Sysfs: s.Hardware.Sysfs, Procfs: s.Inventory.Procfs, Device: device, Reading: reading,
+		Without: hardware.Parts{
+			Counters: s.Hardware.NoCounters, Adapter: s.Hardware.NoAdapter, GIDs: s.Hardware.NoGIDs, InterruptCounts: s.Hardware.NoInterrupts,
+		},
+	}
+	for _, skip := range r.Skip {
+		if skip.Device == device {
+			o.Skip = append(o.Skip, hardware.Group{Port: skip.Port, Group: skip.Group})
+		}
+	}
+	netlink := "the kernel's answer over netlink"
+	reading.Store(&netlink)
+	told, known := kernel.devices()[device]
+	if known {
+		if conn, err := restrack.Dial(); err == nil {
+			defer func() { _ = conn.Close() }() // nothing was written
+			o.Driver = conn.Driver(ctx, device, told)
+			o.Statistics = statistics{conn, told}
+		}
+	}
+	mode := kernel.mode()
+	reading.Store(nil)
+	h = hardware.Read(ctx, o)
+	h.Table = counters.TableOf(cmp.Or(o.Driver, h.Driver))
+	if !s.Hardware.NoAdapter {
+		h.Identity.NetnsMode = mode
+	}
+	return h
+}
+
+// kernel is what the kernel tells over netlink of all devices, asked for once.
+type kernel struct {
+	// devices returns the numbers of the devices, and mode the network namespace mode.
+	devices func() map[string]uint32
+	mode    func() string
+}
+
+func newKernel(ctx context.Context) *kernel {
+	return &kernel{
+		devices: sync.OnceValue(func() map[string]uint32 {
+			numbers := make(map[string]uint32)
+			_ = ask(func(conn *restrack.Conn) error { // without an answer sysfs has to do
+				devices, err := conn.Devices(ctx)
+				for _, d := range devices {
+					numbers[d.Name] = d.Index
+				}
+				return err
+			})
+			return numbers
+		}),
+		mode: sync.OnceValue(func() (mode string) {
+			_ = ask(func(conn *restrack.Conn) (err error) { // an older kernel does not know
+				mode, err = conn.NetnsMode(ctx)
+				return err
+			})
+			return mode
+		}),
+	}
+}
+
+// ask asks the kernel for something over a connection of its own.
+func ask(f func(*restrack.Conn) error) error {
+	conn, err := restrack.Dial()
 	if err != nil {
-		return state.Hardware{Device: device, Failure: err.Error()}
+		return err
 	}
-	return simulatedhardware.Read(profile, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
+	defer func() { _ = conn.Close() }() // nothing was written
+	return f(conn)
+}
+
+// statistics are the counters of a device that the kernel tells over netlink.
+type statistics struct {
+	conn  *restrack.Conn
+	index uint32
+}
+
+// Statistics implements hardware.Statistics.
+func (s statistics) Statistics(ctx context.Context, _ string, port int) ([]state.Counter, error) {
+	told, err := s.conn.Statistic(ctx, s.index, port)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]state.Counter, 0, len(told))
+	for _, c := range told {
+		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value, Optional: c.Optional})
+	}
+	return all, nil
+}
+
+// counterWidth returns how many bits a counter has, 0 if it goes up and down.
+func counterWidth(table string, group state.CounterGroup, name string) int {
+	if counters.Level(table, group, name) {
+		return 0
+	}
+	return counters.Width(table, group, name)
 }

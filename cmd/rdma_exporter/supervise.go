@@ -34,7 +34,7 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 		}
 	}
 	s := o.schedule
-	s.Provider, s.Discover, s.Command = o.provider, discover, children.start
+	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counterWidth
 	s, err = s.Validate()
 	return s, children, err
 }

@@ -16,11 +16,24 @@ func Driver(ctx context.Context, device string) string {
 	return driver(ctx, device, "/sys", Dial)
 }
 
+// Driver is the function Driver for a device of which the number is known, too.
+func (c *Conn) Driver(ctx context.Context, device string, index uint32) string {
+	return driverBy(device, "/sys", func() string {
+		name, _ := c.driver(ctx, index) // which is empty if there is an error
+		return name
+	})
+}
+
 func driver(ctx context.Context, device, sysfs string, dial func() (*Conn, error)) string {
+	return driverBy(device, sysfs, func() string { return askDriver(ctx, device, dial) })
+}
+
+// driverBy returns the driver that ask tells, or the one that sysfs does.
+func driverBy(device, sysfs string, ask func() string) string {
 	// Of devices without it, to ask would have the kernel load ib_uverbs.
 	nodes, err := filepath.Glob(filepath.Join(sysfs, "class/infiniband_verbs/uverbs*"))
 	if err == nil && len(nodes) > 0 {
-		if name := askDriver(ctx, device, dial); name != "" {
+		if name := ask(); name != "" {
 			return name
 		}
 	}

@@ -46,7 +46,7 @@ type Adapter struct {
 	Role   string `json:"sriov_role,omitempty"`
 	Parent string `json:"sriov_parent,omitempty"`
 	VFs    int    `json:"sriov_vfs,omitempty"`
-	// NetnsMode is that of the RDMA subsystem: shared or exclusive.
+	// NetnsMode is that of the RDMA subsystem: shared, exclusive or unknown_N.
 	NetnsMode string `json:"netns_mode,omitempty"`
 	// Link is the adapter's own link to the PCI bus, and Bottleneck the slowest on the way
 	// to the root, with its address, if that is another one and slower; nil if it is not

@@ -64,7 +64,7 @@ func TestHardwareRefused(t *testing.T) {
 		"odd address":           func(h *state.Hardware) { h.Identity.PCI = "over there" },
 		"odd parent":            func(h *state.Hardware) { h.Identity.Parent = "0000:3b:00.0\n" },
 		"unknown role":          func(h *state.Hardware) { h.Identity.Role = "king" },
-		"unknown mode":          func(h *state.Hardware) { h.Identity.NetnsMode = "both" },
+		"odd mode":              func(h *state.Hardware) { h.Identity.NetnsMode = "a/b" },
 		"odd NUMA node":         func(h *state.Hardware) { h.Identity.NUMANode = -2 },
 		"negative VFs":          func(h *state.Hardware) { h.Identity.VFs = -1 },
 		"negative width":        func(h *state.Hardware) { h.Identity.Link.Width = -1 },

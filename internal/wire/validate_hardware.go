@@ -50,7 +50,7 @@ func (c *checked) adapter(a *state.Adapter) {
 	c.word(a.PCI, isAddress(a.PCI))
 	c.word(a.Parent, isAddress(a.Parent))
 	c.word(a.Role, slices.Contains([]string{"", "pf", "vf", "sf"}, a.Role))
-	c.word(a.NetnsMode, slices.Contains([]string{"", "shared", "exclusive"}, a.NetnsMode))
+	c.word(a.NetnsMode, a.NetnsMode == "" || isLabel(a.NetnsMode))
 	c.number(-1, maxItems, a.NUMANode)
 	c.number(0, maxVector, a.VFs)
 	for _, l := range []*state.PCILink{a.Link, a.Bottleneck} {

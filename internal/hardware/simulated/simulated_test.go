@@ -1,0 +1,150 @@
+package simulated_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	hardware "rdma_exporter/internal/hardware/simulated"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs/simulated"
+)
+
+// now is a moment at which ports that flap are up.
+func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 30, 0, time.UTC) }
+
+// read reads a device of a profile at a moment.
+func read(t *testing.T, p *simulated.Profile, device string, at time.Time) state.Hardware {
+	t.Helper()
+	return hardware.Read(p, device, at, true, func(string) { t.Error("it hangs") })
+}
+
+// faulty returns a profile of a device like an InfiniBand adapter with some faults.
+func faulty(t *testing.T, faults ...string) *simulated.Profile {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, hardware_faults: [" + strings.Join(faults, ", ") + "]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// value returns a counter of the first port; false if there is none.
+func value(h *state.Hardware, name string) (uint64, bool) {
+	for _, c := range h.Ports[0].Counters {
+		if c.Name == name {
+			return c.Value, true
+		}
+	}
+	return 0, false
+}
+
+// What is read of every simulated device can be told, and is the same for whoever reads it at
+// the same moment.
+func TestEveryProfile(t *testing.T) {
+	t.Parallel()
+	profiles := []*simulated.Profile{simulated.Default()}
+	files, err := filepath.Glob("../../../verbs/simulated/profiles/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d profiles, %v", len(files), err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := simulated.ParseProfile(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles = append(profiles, p)
+	}
+	for _, p := range profiles {
+		for _, name := range p.Names() {
+			h := read(t, p, name, now())
+			if again := read(t, p, name, now()); !reflect.DeepEqual(h, again) {
+				t.Errorf("%s: %+v, then %+v", name, h, again)
+			}
+			var report strings.Builder
+			w := wire.NewWriter(&report)
+			_, _ = w.Hardware(h), w.End(wire.End{})
+			var run state.Run
+			if err := wire.Read(strings.NewReader(report.String()), &run); err != nil || run.Hardware[0].Failure != "" || len(h.Ports) == 0 {
+				t.Errorf("%s: %v, %+v", name, err, run.Hardware)
+			}
+		}
+	}
+	if h := read(t, profiles[0], "none", now()); h.Failure == "" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Counters grow while nobody has them begin anew.
+func TestCountersGrow(t *testing.T) {
+	t.Parallel()
+	p := faulty(t)
+	before, after := read(t, p, "sim0", now()), read(t, p, "sim0", now().Add(time.Second))
+	for _, name := range []string{"port_rcv_data", "port_xmit_packets", "np_cnp_sent"} {
+		a, _ := value(&before, name)
+		b, _ := value(&after, name)
+		if a == 0 || b <= a {
+			t.Errorf("%s is %d, and a second later %d", name, a, b)
+		}
+	}
+	a, _ := value(&before, "port_rcv_data")
+	b, _ := value(&after, "port_rcv_data")
+	if b-a != 1<<28 {
+		t.Errorf("a gibibyte a second is %d words", b-a)
+	}
+}
+
+// Each fault does what its name says.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for fault, shows := range map[string]func(h *state.Hardware) bool{
+		simulated.HardwareFail: func(h *state.Hardware) bool { return h.Failure != "" && h.Ports == nil },
+		simulated.HardwareRefused: func(h *state.Hardware) bool {
+			_, told := value(h, "np_cnp_sent")
+			r := h.Ports[0].Refused
+			return !told && len(r) == 1 && r[0].Errno == "EINVAL" && r[0].Group == state.GroupHardware
+		},
+		simulated.HardwareNotNumeric: func(h *state.Hardware) bool {
+			_, told := value(h, "port_rcv_data")
+			r := h.Ports[0].Refused
+			return !told && len(r) == 1 && r[0].Errno == "" && r[0].Group == state.GroupPort
+		},
+		simulated.HardwareSaturated: func(h *state.Hardware) bool { v, _ := value(h, "symbol_error"); return v == 1<<16-1 },
+		simulated.HardwareAllOnes:   func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v == 1<<64-1 },
+		simulated.HardwareReset:     func(h *state.Hardware) bool { v, _ := value(h, "port_rcv_data"); return v < 1<<28*300 },
+		simulated.HardwareSlowLink:  func(h *state.Hardware) bool { return h.Ports[0].Width == 1 && h.Ports[0].Rate < h.Ports[0].MaxRate },
+		simulated.HardwareSlowPCI:   func(h *state.Hardware) bool { return h.Identity.Link.Width < h.Identity.Link.MaxWidth },
+		simulated.HardwareFlapping:  func(h *state.Hardware) bool { v, _ := value(h, "link_downed"); return v > 0 },
+	} {
+		well, ill := read(t, faulty(t), "sim0", now()), read(t, faulty(t, fault), "sim0", now())
+		if shows(&well) || !shows(&ill) {
+			t.Errorf("%s: %+v, without it %+v", fault, ill, well)
+		}
+	}
+	flapping := read(t, faulty(t, simulated.HardwareFlapping), "sim0", now().Add(35*time.Second))
+	if p := flapping.Ports[0]; p.State != "down" || p.PhysState == "link_up" {
+		t.Errorf("%+v", p)
+	}
+	if n := len(simulated.HardwareFaults()); n != 10 || !slices.Contains(simulated.HardwareFaults(), simulated.HardwareHang) {
+		t.Errorf("there are %d faults", n)
+	}
+}
+
+// A reading that hangs says in what.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	in := make(chan string)
+	go hardware.Read(faulty(t, simulated.HardwareHang), "sim0", now(), true, func(file string) { in <- file })
+	if file := <-in; !strings.Contains(file, "sim0") {
+		t.Errorf("it hangs in %q", file)
+	}
+}
