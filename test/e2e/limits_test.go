@@ -386,11 +386,13 @@ func TestHTTP2(t *testing.T) {
 		conn, _ := e.speakHTTP2(t, config)
 		cut[name] = conn
 		wg.Go(func() {
+			w := bufio.NewWriterSize(conn, 16<<10)
 			for i := range uint32(20000) {
-				if _, err := io.WriteString(conn, frames(i)); err != nil {
+				if _, err := w.WriteString(frames(i)); err != nil {
 					return
 				}
 			}
+			_ = w.Flush() // The server may have cut the connection.
 		})
 	}
 	flood("requests that are given up at once", func(i uint32) string {
