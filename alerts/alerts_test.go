@@ -222,7 +222,7 @@ func TestRecordingRules(t *testing.T) {
 
 // TestAlerts makes sure that each alert has what it needs to be understood.
 func TestAlerts(t *testing.T) {
-	name := regexp.MustCompile(`^RDMA([A-Z][a-z]+)+$`)
+	name := regexp.MustCompile(`^RDMA([A-Z]+[a-z]+)+$`)
 	dashboard := regexp.MustCompile(`^d/(rdma-fleet|rdma-device|rdma-resources)\?var-job=\{\{ \$labels\.job \| urlquery \}\}(&var-(instance|device)=\{\{ \$labels\.(instance|device) \| urlquery \}\})*$`)
 	seen := make(map[string]bool)
 	for _, r := range rules(t, alertsFile) {

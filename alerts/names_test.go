@@ -179,7 +179,7 @@ func TestNames(t *testing.T) {
 	words := []string{
 		"absent", "and", "bool", "changes", "clamp_max", "clamp_min", "count", "count_over_time", "group", "histogram_quantile", "increase",
 		"label_replace", "last_over_time", "max", "max_over_time", "min_over_time", "or", "offset", "predict_linear", "quantile", "quantile_over_time", "rate",
-		"resets", "sum", "time", "timestamp", "topk", "unless",
+		"sum", "time", "timestamp", "topk", "unless",
 	}
 	inText, inQuery := regexp.MustCompile(`\$labels\.([a-zA-Z_]+)`), regexp.MustCompile(`"(rdma_[a-z_]+\{[^}]*\}[^"]*)"`)
 	for _, r := range all {

@@ -15,9 +15,13 @@ func device() Dashboard {
 	}
 	b.row("Is it well?", deviceState()...)
 	b.row("What is wrong", deviceTrouble()...)
+	b.row("Traffic, errors and congestion", deviceTraffic()...)
+	b.row("Links and GIDs", deviceLinks()...)
 	b.row("Notification of completions", deviceNotification()...)
 	b.row("Verbs", deviceVerbs()...)
 	b.row("Sizes asked for and given", deviceSizes()...)
+	b.folded("Adapter and interrupts", deviceTopology()...)
+	b.folded("Counters, and how they are read", deviceCounters()...)
 	b.folded("Runs, and what they cost", deviceRuns()...)
 	b.folded("What the device says it allows", deviceLimits()...)
 	return b.dashboard

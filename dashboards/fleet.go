@@ -16,6 +16,7 @@ func fleet() Dashboard {
 	b.row("At a glance", fleetState()...)
 	b.row("Nodes and devices that stand out", fleetWorst()...)
 	b.row("Latency of notification, against devices of the same model", fleetLatency()...)
+	b.row("Links, losses and PCI, worst first", fleetHardware()...)
 	b.row("Headroom, lowest first", fleetHeadroom()...)
 	b.row("Contracts and findings", fleetVerdicts()...)
 	b.row("Events and completions gone wrong", fleetEvents()...)

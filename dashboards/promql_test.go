@@ -42,7 +42,7 @@ func readVocabulary(t *testing.T) vocabulary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(string(docs), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]*\\| ([a-z]+)[^|]*\\| ([^|]*)\\|").FindAllStringSubmatch(string(docs), -1) {
 		name, kind := row[1], row[2]
 		labels := []string{"job", "instance"}
 		for _, l := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[3], -1) {

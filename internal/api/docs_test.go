@@ -39,7 +39,9 @@ a phone, in dark mode, and on paper. From the top:
 - **Device by device**: of a few devices all, of many only those in trouble are shown in full, if those are few; the
   others by a click on their name. The link ` + "`/#device-NAME`" + ` leads to one. Each has its findings, those of severity
   info too; the runs, with the errors as they were told, and what each probe could not do; what the device says it is;
-  the latency of notification and of completion, each with its distribution on one scale of times for the device; a
+  [what the kernel tells of the hardware](hardware.md): the adapter with its place in the host, where its link to the
+  PCI bus or a port moves less than it could stands out; each port with its network device, the changes of its state
+  and its GIDs; folded, the counters that are not zero, and the interrupts of completion vectors; the latency of notification and of completion, each with its distribution on one scale of times for the device; a
   strip with a cell for each completion vector, in which a slow one, one on which something went wrong and one that was
   not measured yet stand out; the sizes asked and given, where less than was asked for, another figure when queried, and
   a size cut down to a limit of the device stand out; the [contracts](contracts.md), those that are violated with their

@@ -20,7 +20,7 @@ func (p *page) inShort(s *api.Status, place int, top told) {
 	if len(d.Findings) == 0 {
 		p.wrap(0, 0, p.of(plain, d.Headline))
 	}
-	p.ports(d)
+	p.ports(s, d)
 	p.stuck(d)
 	p.run("Probes", d.Run, p.probeNames(d)...)
 	if d.Contracts != nil {
@@ -65,7 +65,8 @@ func (p *page) device(s *api.Status, place int, top told) {
 	if d.Identity != nil {
 		p.labelled("Device", p.of(plain, identityText(d.Identity)))
 	}
-	p.ports(d)
+	p.ports(s, d)
+	p.hardware(d)
 	p.stuck(d)
 	p.probes(d)
 	p.contracts(d.Contracts)
@@ -131,17 +132,6 @@ func identityText(i *api.Identity) string {
 	return joined(", ", driver, i.Transport, firmware,
 		fmt.Sprintf("vendor 0x%04x, part %d, hardware 0x%x", i.VendorID, i.VendorPartID, i.HWVersion), guid,
 		text.Plural(i.CompletionVectors, "completion vector"))
-}
-
-// ports writes how the ports are.
-func (p *page) ports(d *api.Device) {
-	for _, port := range d.Ports {
-		s := good
-		if port.State != "active" {
-			s = odd
-		}
-		p.labelled(fmt.Sprintf("Port %d", port.Number), p.of(s, port.State), p.of(plain, fmt.Sprintf(", %s, MTU %d", port.LinkLayer, port.ActiveMTU)))
-	}
 }
 
 // run writes how a run ended.

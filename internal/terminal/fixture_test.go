@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -143,7 +144,52 @@ func healthy(name string) api.Device {
 				{Cgroup: "/kubepods.slice/pod7e41b9a8", Resource: "hca_object", Objects: 101},
 			},
 		},
+		Hardware: hardware(),
 	}
+}
+
+// hardware returns what the kernel tells of a healthy adapter.
+func hardware() *api.Hardware {
+	return &api.Hardware{
+		Read: began(), Driver: "mlx5_core",
+		Adapter: &api.Adapter{
+			PCI: "0000:3b:00.0", Slot: "4", NUMANode: new(0), BoardID: "MT_0000000838", DriverVersion: "6.12.9", Role: "pf",
+			Link: &api.PCILink{Address: "0000:3b:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16}, AER: &api.AER{Correctable: 3},
+		},
+		Ports: []api.HardwarePort{{
+			Number: 1, LinkLayer: "Ethernet", State: "active", Rate: 400e9, MaxRate: 400e9, Width: 4, Speed: 100e9, Netdev: "eth2", MTU: 9000,
+			GIDs: 4, RoCEv2IPv4: new(3), Link: &api.Link{Active: true, Ups: 1, Downs: 1, Recent: []time.Time{began().Add(-26 * time.Hour)}},
+			Counters: []api.Counter{
+				{Metric: "rdma_port_receive_bytes_total", Counter: "port_rcv_data", Value: 1 << 40},
+				{Metric: "rdma_port_receive_packets_total", Counter: "port_rcv_packets", Value: 1 << 30},
+				{Metric: "rdma_port_cnps_sent_total", Counter: "np_cnp_sent", Value: 4711},
+				{Metric: "rdma_port_symbol_errors_total", Counter: "symbol_error"},
+			},
+		}},
+		Interrupts: []api.Interrupt{{Vector: 0, IRQ: 120, Name: "mlx5_comp0@pci:0000:3b:00.0", CPUs: "0-3", Effective: "0", Count: 99}},
+	}
+}
+
+// worn returns a device whose hardware is not as it should be.
+func worn() api.Device {
+	d := ill(healthy("mlx5_0"), api.Finding{
+		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 1", Message: "Port 1 flaps.", Action: "Look at the cable.",
+	})
+	h := d.Hardware
+	h.Failures, h.Failure, h.Reading = 2, "no end within 4s", "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence"
+	h.Adapter.Link.Speed, h.Adapter.Link.Width, h.Adapter.AER.Fatal = 16e9, 8, 1
+	h.Adapter.Bottleneck = &api.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 8e9, Width: 4, MaxWidth: 4}
+	h.Counters = []api.Counter{{Metric: "rdma_port_retransmit_timeouts_total", Counter: "timeouts", Value: 12}}
+	p := &h.Ports[0]
+	p.Rate, p.Width, p.GIDs, p.RoCEv2IPv4, p.GIDChanges, p.Link.Downs = 100e9, 1, 2, nil, 7, 41
+	p.Refused = []api.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "refused"}}
+	p.Counters = append(p.Counters,
+		api.Counter{Metric: "rdma_port_link_downed_total", Counter: "link_downed", Value: 41},
+		api.Counter{Metric: "rdma_port_pfc_frames_received_total", Counter: "rx_prio3_pause", Priority: "3", Value: 5})
+	p.Saturated = []string{"local_link_integrity_errors"}
+	// A second port of which only the kernel tells.
+	h.Ports = append(h.Ports, api.HardwarePort{Number: 2, LinkLayer: "InfiniBand", State: "down"})
+	return d
 }
 
 // knowing returns a device that breaks contracts as its driver is known to, and no
@@ -309,6 +355,17 @@ func hostile() api.Device {
 		v := &d.Contracts.Verdicts[i]
 		v.Name, v.Severity, v.Reason, v.Asked, v.Expected, v.Observed = evil, evil, evil, evil, evil, evil
 	}
+	h := d.Hardware
+	h.Failure, h.Reading, h.Driver = evil, evil, evil
+	*h.Adapter = api.Adapter{
+		PCI: evil, Slot: evil, NUMANode: new(-1), BoardID: evil, Model: evil, DriverVersion: evil, Role: evil, Parent: evil, VFs: -1, NetnsMode: evil,
+		Link: &api.PCILink{Address: evil, Speed: -1, Width: -1}, Bottleneck: &api.PCILink{Address: evil}, AER: &api.AER{Fatal: math.MaxInt64, Nonfatal: 1},
+	}
+	h.Counters = []api.Counter{{Metric: evil, Counter: evil, Value: -1}}
+	h.Ports = append(h.Ports, api.HardwarePort{
+		Number: -1, LinkLayer: evil, State: evil, Rate: math.MaxInt64, MaxRate: -1, Width: -1, Netdev: evil, Bond: evil, GIDs: -1,
+		Refused: []api.RefusedCounters{{Group: evil, Errno: evil, Detail: evil}}, Counters: []api.Counter{{Metric: evil, Priority: evil, Value: 1}}, Saturated: []string{evil},
+	})
 	r := d.Resources
 	r.Run.Error = evil
 	for i := range r.Types {

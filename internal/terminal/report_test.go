@@ -59,7 +59,7 @@ func cases() map[string]*api.Status {
 	simulated.Simulated, simulated.Host = true, ""
 	return map[string]*api.Status{
 		"healthy": of(healthy("mlx5_0")), "accepted": accepting, "since": since, "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
-		"leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
+		"worn": of(worn()), "leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
 		"left_alone": of(leftAlone(true), leftAlone(false)),
 		"unknown":    of(api.Device{Name: "mlx5_0", Present: true, Health: api.HealthUnknown, Headline: "It has not been probed yet."}),
@@ -84,6 +84,17 @@ func TestReport(t *testing.T) {
 				golden.Check(t, filepath.Join("testdata", name+suffix+".txt"), write(t, s, screen))
 			})
 		}
+	}
+}
+
+// A healthy device takes at most four lines more for what the kernel tells of it.
+func TestHardwareIsShort(t *testing.T) {
+	t.Parallel()
+	without := healthy("mlx5_0")
+	without.Hardware = nil
+	lines := func(d api.Device) int { return strings.Count(write(t, of(d), terminal.Screen{Unicode: true}), "\n") }
+	if more := lines(healthy("mlx5_0")) - lines(without); more < 1 || more > 4 {
+		t.Errorf("%d lines more", more)
 	}
 }
 

@@ -100,3 +100,20 @@ func Objects(n int64, kind string) string {
 	}
 	return Plural(n, name)
 }
+
+// Rate returns a rate in multiples of 1000 of its unit, as links are named by: 400 Gb/s and
+// 2.5 GT/s. It is rounded down to three digits, or to all that it has before the point.
+func Rate(n int64, unit string) string {
+	const multiples = " kMGTPE"
+	if n < 1000 {
+		return Number(n) + " " + unit
+	}
+	scale, multiple := int64(1), 0
+	for n/scale >= 1000 {
+		scale *= 1000
+		multiple++
+	}
+	high, low := bits.Mul64(uint64(n), 100)
+	parts, _ := bits.Div64(high, low, uint64(scale))
+	return hundredths(parts) + " " + string(multiples[multiple]) + unit
+}

@@ -36,6 +36,13 @@ func TestBytes(t *testing.T) {
 	}.check(t, text.Bytes)
 }
 
+func TestRate(t *testing.T) {
+	cases[int64]{
+		0: "0 b/s", -1: "-1 b/s", 999: "999 b/s", 1000: "1 kb/s", 2_500_000_000: "2.5 Gb/s", 53_125_000_000: "53.1 Gb/s", 400_000_000_000: "400 Gb/s",
+		999_999_999_999: "999 Gb/s", 1_600_000_000_000: "1.6 Tb/s", math.MaxInt64: "9.22 Eb/s",
+	}.check(t, func(n int64) string { return text.Rate(n, "b/s") })
+}
+
 func TestPercent(t *testing.T) {
 	cases[[2]int64]{
 		{0, 10}: "0 %", {0, 0}: "0 %", {-1, 10}: "0 %", {1, 0}: ">999 %", {1, -1}: ">999 %",

@@ -89,6 +89,11 @@ type deviceView struct {
 	Skipped      []api.Contract
 	Holding      []api.Contract
 	Types        []typeView
+	// Adapter is which adapter it is, and where in the host, Links its ports as the kernel
+	// tells of them, and Counted what they counted; nil if there is nothing to tell.
+	Adapter []fact
+	Links   []linkView
+	Counted *countersView
 }
 
 // runView is a run with what was run.
@@ -252,6 +257,9 @@ func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
 		}
 	}
 	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
+	if h := d.Hardware; h != nil {
+		v.Adapter, v.Links, v.Counted = adapterOf(h), linksOf(h), countersOf(h)
+	}
 	v.Runs = []runView{
 		{What: "Probes", Run: d.Run, None: "not run yet"},
 		{What: "Contract run", None: "not run yet, or switched off"},

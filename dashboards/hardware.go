@@ -1,0 +1,366 @@
+package dashboards
+
+import "fmt"
+
+// ofCollector ends the description of a panel that a collector feeds which is on by
+// default.
+const ofCollector = " Of the collector %s."
+
+// counterLine is a counter of ports, and what its line is called.
+type counterLine struct{ metric, legend string }
+
+// ratesOf returns the rates of counters of ports, a line for each port.
+func ratesOf(factor string, counters ...counterLine) []query {
+	var queries []query
+	for _, c := range counters {
+		queries = append(queries, query{
+			fmt.Sprintf(`%ssum by (port) (rate(rdma_port_%s_total{@device}[$__rate_interval]))`, factor, c.metric), c.legend + ", port {{port}}",
+		})
+	}
+	return queries
+}
+
+// eachPort is the one value of a gauge that each port has.
+func eachPort(metric string) string { return `max by (port) (` + metric + `{@device})` }
+
+func deviceTraffic() []Panel {
+	counters := fmt.Sprintf(ofCollector, "counters")
+	return []Panel{
+		dashed(lines(about{
+			at{12, 9},
+			"Throughput",
+			"What each port receives and transmits, and dashed the rate that its link has." + counters,
+			bits, plain(),
+		}, append(ratesOf("8 * ", counterLine{"receive_bytes", "received"}, counterLine{"transmit_bytes", "transmitted"}),
+			query{eachPort("rdma_port_rate_bits_per_second"), "link, port {{port}}"})...), "/^link/"),
+		lines(about{
+			at{12, 9},
+			"Packets",
+			"Packets that each port receives and transmits." + counters,
+			packets, plain(),
+		}, ratesOf("", counterLine{"receive_packets", "received"}, counterLine{"transmit_packets", "transmitted"})...),
+		columns(about{
+			at{12, 9},
+			"Sent again",
+			"Per minute. What is lost on the way, or overtaken, is transmitted once more: packets where the driver counts these, else the timeouts and NAKs that led to it, each of which may mean many packets. Out of sequence and duplicate: the same as seen by the side that receives. RNR: no receive was posted." + counters,
+			perMinute, plain(),
+		}, ratesOf(
+			"60 * ",
+			counterLine{"retransmitted_packets", "retransmitted"},
+			counterLine{"retransmit_timeouts", "timeouts"},
+			counterLine{"sequence_naks_received", "sequence NAKs received"},
+			counterLine{"out_of_sequence_packets", "out of sequence"},
+			counterLine{"duplicate_requests", "duplicate"},
+			counterLine{"rnr_naks_received", "RNR NAKs received"},
+			counterLine{"rnr_naks_sent", "RNR NAKs sent"},
+			counterLine{"out_of_buffer_packets", "out of buffer"},
+		)...),
+		columns(about{
+			at{12, 9},
+			"Errors and discards",
+			"Per minute. Errors of the receiver and of the link, and packets that the port dropped." + counters,
+			perMinute, plain(),
+		}, ratesOf(
+			"60 * ",
+			counterLine{"receive_discards", "received, discarded"},
+			counterLine{"transmit_discards", "to transmit, discarded"},
+			counterLine{"receive_errors", "received with an error"},
+			counterLine{"receive_remote_physical_errors", "marked bad on the way"},
+			counterLine{"symbol_errors", "symbol errors"},
+			counterLine{"carrier_symbol_errors", "symbol errors with a carrier"},
+			counterLine{"fec_uncorrectable_blocks", "not put right by FEC"},
+			counterLine{"link_error_recoveries", "link recoveries"},
+			counterLine{"link_downed", "link downed"},
+			counterLine{"local_link_integrity_errors", "link integrity"},
+			counterLine{"buffer_overrun_errors", "buffer overruns"},
+		)...),
+		columns(about{
+			at{12, 9},
+			"Congestion",
+			"Per minute. ECN marked: a switch on the way was congested; a CNP sent tells the sender so, one handled slowed this side down." + counters,
+			perMinute, plain(),
+		}, ratesOf(
+			"60 * ",
+			counterLine{"ecn_marked_packets", "ECN marked"},
+			counterLine{"cnps_sent", "CNPs sent"},
+			counterLine{"cnps_received", "CNPs received"},
+			counterLine{"cnps_handled", "CNPs handled"},
+		)...),
+		columns(about{
+			at{12, 9},
+			"Pauses",
+			"Per minute. Frames received stop this side, frames sent the other: of a priority (PFC) or all. Waiting are ticks of the adapter's clock without credits, or without its turn." + counters,
+			perMinute, plain(),
+		}, append(
+			ratesOf("60 * ", counterLine{"pause_frames_received", "pause received"}, counterLine{"pause_frames_sent", "pause sent"}, counterLine{"transmit_wait_ticks", "waiting"}),
+			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_received_total"), "PFC received, priority {{priority}}, port {{port}}"},
+			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_sent_total"), "PFC sent, priority {{priority}}, port {{port}}"},
+		)...),
+	}
+}
+
+func deviceLinks() []Panel {
+	links, gids := fmt.Sprintf(ofCollector, "links"), fmt.Sprintf(ofCollector, "gids")
+	return []Panel{
+		table(about{
+			at{24, 5},
+			"Ports and their links",
+			"What each port is, the rate of its link beside the most that it could have, how often it went down in the time shown, and the index of its GID of RoCE v2 over IPv4, which is the one for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
+			count, plain(),
+		}, "", []column{
+			{field: "port", title: "port", width: 60},
+			{field: "link_layer", title: "link layer"},
+			{field: "netdev", title: "network device"},
+			{field: "bond", title: "bond"},
+			{field: "gid", title: "GID 0"},
+			{field: "B", title: "rate", unit: bits},
+			{field: "C", title: "at most", unit: bits, empty: "not known"},
+			{field: "D", title: "lanes", width: 70},
+			{field: "E", title: "MTU", width: 80, empty: "none"},
+			{field: "F", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical})), empty: "0"},
+			{field: "G", title: "RoCE v2, IPv4", width: 120, empty: "none"},
+		},
+			query{filled(`max by (port, link_layer, netdev, bond, gid) (rdma_port_info{@device})`, "netdev", "bond", "gid"), ""},
+			query{eachPort("rdma_port_rate_bits_per_second"), ""},
+			query{eachPort("rdma_port_max_rate_bits_per_second"), ""},
+			query{eachPort("rdma_port_width_lanes"), ""},
+			query{eachPort("rdma_port_mtu_bytes"), ""},
+			query{`round(sum by (port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range])))`, ""},
+			query{eachPort("rdma_port_roce_v2_ipv4_gid_index"), ""}),
+		columns(about{
+			at{8, 8},
+			"Changes of the state",
+			"How often each port went down, and became active, in the minutes before each bar: those between two scrapes as well." + links,
+			count, plain(),
+		}, query{`round(sum by (port, to) (increase(rdma_port_state_changes_total{@device}[$__rate_interval])))`, "{{to}}, port {{port}}"}),
+		dashed(steps(about{
+			at{8, 8},
+			"Rate beside the most",
+			"The rate of each link, and dashed the most that the port could have. Less tells of a lane that was given up, or of another side that can do no more." + links,
+			bits, plain(),
+		},
+			query{eachPort("rdma_port_rate_bits_per_second"), "port {{port}}"},
+			query{eachPort("rdma_port_max_rate_bits_per_second"), "most, port {{port}}"}), "/^most/"),
+		stat(about{
+			at{8, 4},
+			"Port unchanged",
+			"For how long each port has been in its state." + links,
+			seconds, plain(),
+		}, nil, query{`time() - ` + eachPort("rdma_port_state_change_timestamp_seconds"), "port {{port}}"}),
+		lines(about{
+			at{8, 8},
+			"Temperature of the modules",
+			"Temperature of the module in each port, where the driver tells it." + links,
+			celsius, plain(),
+		}, query{eachPort("rdma_port_module_temperature_celsius"), "port {{port}}"}),
+		table(about{
+			at{8, 8},
+			"GIDs",
+			"How many GIDs each port has that are not zero, by type and network device." + gids,
+			count, plain(),
+		}, "", []column{
+			{field: "port", title: "port", width: 60},
+			{field: "type", title: "type"},
+			{field: "netdev", title: "network device"},
+			{field: "A", title: "GIDs", width: 80},
+		}, query{filled(`max by (port, type, netdev) (rdma_port_gids{@device})`, "netdev"), ""}),
+		columns(about{
+			at{8, 8},
+			"Changes of the GIDs",
+			"How often the list of a port's GIDs changed, in the minutes before each bar. A program that keeps an index has another address after that." + gids,
+			count, plain(),
+		}, query{`round(sum by (port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "port {{port}}"}),
+		lines(about{
+			at{8, 8},
+			"Put right by FEC",
+			"Blocks in a minute that forward error correction put right: a link that needs more of it than its like has a bad cable or module." + fmt.Sprintf(ofCollector, "counters"),
+			perMinute, plain(),
+		}, ratesOf("60 * ", counterLine{"fec_corrected_blocks", "corrected"})...),
+	}
+}
+
+func deviceTopology() []Panel {
+	adapter := fmt.Sprintf(ofCollector, "adapter")
+	byLink := func(metric string) query {
+		return query{`max by (link) (rdma_adapter_pci_` + metric + `{@device})`, ""}
+	}
+	return []Panel{
+		table(about{
+			at{24, 4},
+			"Adapter",
+			"Which adapter it is, and where in the host: by the PCI address it joins with what other exporters tell, by the NUMA node with processors and GPUs." + adapter,
+			words, plain(),
+		}, "", []column{
+			{field: "pci_address", title: "PCI address"},
+			{field: "slot", title: "slot"},
+			{field: "numa_node", title: "NUMA node"},
+			{field: "driver", title: "driver"},
+			{field: "driver_version", title: "driver's version"},
+			{field: "board_id", title: "board"},
+			{field: "sriov_role", title: "function"},
+			{field: "sriov_parent", title: "of"},
+			{field: "netns_mode", title: "network namespaces"},
+		}, query{filled(`max by (pci_address, slot, numa_node, driver, driver_version, board_id, sriov_role, sriov_parent, netns_mode) (rdma_adapter_info{@device})`,
+			"slot", "numa_node", "driver_version", "board_id", "sriov_role", "sriov_parent"), ""}),
+		table(about{
+			at{12, 6},
+			"PCI link",
+			"The adapter's own link to the PCI bus beside the most that it could have, and the slowest on the way to the root where that is another one and slower." + adapter,
+			count, plain(),
+		}, "", []column{
+			{field: "link", title: "link"},
+			{field: "A", title: "transfers per second"},
+			{field: "B", title: "at most"},
+			{field: "C", title: "lanes"},
+			{field: "D", title: "at most, lanes"},
+		}, byLink("speed_transfers_per_second"), byLink("max_speed_transfers_per_second"), byLink("width_lanes"), byLink("max_width_lanes")),
+		steps(about{
+			at{12, 6},
+			"Errors of the PCI bus",
+			"Errors that the bus reported of the adapter since the host started (AER). No line: none." + adapter,
+			count, plain(),
+		}, query{`max by (severity) (rdma_adapter_aer_errors_total{@device})`, "{{severity}}"}),
+		table(about{
+			at{12, 8},
+			"Interrupts of completion vectors",
+			"Which interrupt serves each completion vector, on which processors, and how often it came in a second." + fmt.Sprintf(needsCollector, "interrupts"),
+			count, plain(),
+		}, "a second", []column{
+			{field: "comp_vector", title: "vector", width: 75, unit: words},
+			{field: "irq", title: "interrupt", width: 90, unit: words},
+			{field: "cpus", title: "processors"},
+			{field: "B", title: "a second"},
+		},
+			query{`max by (comp_vector, irq, cpus) (rdma_vector_interrupt_info{@device})`, ""},
+			query{`sum by (comp_vector, irq) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, ""}),
+		lines(about{
+			at{12, 8},
+			"Interrupts by completion vector",
+			"Interrupts in a second. One line above all others: what uses the device shares one vector, and so one processor." + fmt.Sprintf(needsCollector, "interrupts"),
+			perSecond, plain(),
+		}, query{`sum by (comp_vector) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, "vector {{comp_vector}}"}),
+	}
+}
+
+func deviceCounters() []Panel {
+	return []Panel{
+		table(about{
+			at{12, 8},
+			"Counters that tell nothing",
+			"Counters that are at the end of their width and stay there, and counters that were lower than the time before: begun anew, or past their end. No rows: none." + fmt.Sprintf(ofCollector, "counters"),
+			count, plain(),
+		}, "saturated", []column{
+			{field: "port", title: "port", width: 60},
+			{field: "counter", title: "counter"},
+			{field: "A", title: "saturated", width: 90, mappings: texts(text{1, "yes", warning}, text{0, "no", good}), empty: "no"},
+			{field: "B", title: "resets", width: 80, empty: "0"},
+			{field: "C", title: "wraps", width: 80, empty: "0"},
+		},
+			query{filled(`max by (port, counter) (rdma_port_counter_saturated{@device})`, "port"), ""},
+			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="reset"})`, "port"), ""},
+			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="wrapped"})`, "port"), ""}),
+		stat(about{
+			at{4, 4},
+			"Hardware last read",
+			"How long ago the hardware of this device was read to the end.",
+			seconds, rising(step{120, warning}, step{600, critical}),
+		}, nil, query{`time() - max(rdma_hardware_timestamp_seconds{@device})`, ""}),
+		stat(about{
+			at{4, 4},
+			"Hardware can be read",
+			"Whether the last reading of what the kernel tells of the adapter went to its end. If not, the finding hardware_unreadable says what did not return.",
+			count, falling(0.5, 1),
+		}, okOr("fails"), query{`min(rdma_hardware_success{@device})`, ""}),
+		stat(about{
+			at{4, 4},
+			"Reading stuck",
+			"Whether a killed child process that read the hardware has not ended.",
+			count, anyIs(critical),
+		}, yesIs("STUCK"), query{`max(rdma_hardware_stuck{@device})`, ""}),
+		steps(about{
+			at{12, 8},
+			"How long readings take",
+			"Duration of the last reading of the hardware of all devices of the host.",
+			seconds, plain(),
+		}, query{`max(rdma_hardware_duration_seconds{@instance})`, "all devices"}),
+		columns(about{
+			at{12, 8},
+			"Readings",
+			"Finished readings of the hardware in a minute, by outcome.",
+			perMinute, plain(),
+		}, query{perMinuteOf("outcome", "rdma_hardware_runs_total"), "{{outcome}}"}),
+		filterable(table(about{
+			at{24, 14},
+			"Counters as the driver has them",
+			"Each counter under the driver's own name and in its own unit; port none is the device as a whole. Filter by a column to find one. docs/reference/counters.md says what they mean." + fmt.Sprintf(needsCollector, "raw-counters"),
+			count, plain(),
+		}, "", []column{
+			{field: "port", title: "port", width: 60},
+			{field: "counter", title: "counter"},
+			{field: "A", title: "value"},
+			{field: "B", title: "a second"},
+		},
+			query{filled(`max by (port, counter) (rdma_port_hw_counter_total{@device} or rdma_port_counter_total{@device})`, "port"), ""},
+			query{filled(`sum by (port, counter) (rate(rdma_port_hw_counter_total{@device}[$__rate_interval]) or rate(rdma_port_counter_total{@device}[$__rate_interval]))`, "port"), ""})),
+	}
+}
+
+func fleetHardware() []Panel {
+	const (
+		flapped = `topk(20, round(sum by (@id, port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range]))) > 0)`
+		resent  = `topk(20, max by (@id, port) (` + resentRule + `) > 0)`
+		lost    = `topk(20, max by (@id, port) (` + lostRule + `) > 0)`
+		pci     = `topk(20, max by (@id) (` + pciShare + `) < 1)`
+	)
+	own := func(metric string) query {
+		return query{`max by (@id) (rdma_adapter_pci_` + metric + `{@device,link="adapter"}) and on (@id) ` + pci, ""}
+	}
+	withPort := func(columns ...column) []column {
+		return append(append(whose(), column{field: "port", title: "port", width: 60}), columns...)
+	}
+	return []Panel{
+		table(about{
+			at{8, 10},
+			"Ports that went down most often",
+			"The 20 ports that went down most often in the time shown, those that came back between two scrapes among them. No rows: none." + fmt.Sprintf(ofCollector, "links"),
+			count, plain(),
+		}, "went down", withPort(column{field: "A", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical}))}),
+			query{flapped, ""}),
+		table(about{
+			at{8, 10},
+			"Packets sent again",
+			"The 20 ports with the largest share of packets that are transmitted once more, where the driver counts these. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
+			fraction, plain(),
+		}, "share", withPort(column{field: "A", title: "share", width: 100, thresholds: new(rising(step{1e-4, warning}, step{1e-3, critical}))}),
+			query{resent, ""}),
+		table(about{
+			at{8, 10},
+			"Losses",
+			"The 20 ports with the most timeouts and sequence NAKs for each packet that they transmit. Each means one packet sent again, or all that was in flight. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
+			fraction, plain(),
+		}, "for each packet", withPort(column{field: "A", title: "for each packet", width: 120, thresholds: new(rising(step{1e-5, warning}, step{1e-4, critical}))}),
+			query{lost, ""}),
+		table(about{
+			at{24, 8},
+			"PCI links below what they could be",
+			"Adapters whose own link to the PCI bus has a lower speed or fewer lanes than they could have. No rows: none." + fmt.Sprintf(ofCollector, "adapter"),
+			count, plain(),
+		}, "-share", append(whose(), []column{
+			{field: "A", title: "share", width: 100, unit: fraction, thresholds: new(falling(0.5, 1))},
+			{field: "B", title: "transfers per second"},
+			{field: "C", title: "at most"},
+			{field: "D", title: "lanes", width: 80},
+			{field: "E", title: "at most, lanes", width: 120},
+		}...),
+			query{pci, ""}, own("speed_transfers_per_second"), own("max_speed_transfers_per_second"), own("width_lanes"), own("max_width_lanes")),
+	}
+}
+
+const (
+	// resentRule is the share of packets that ports transmit once more, and lostRule how
+	// many timeouts and sequence NAKs there are for each packet.
+	resentRule = `instance_device_port:rdma_port_retransmitted_packets:ratio_rate5m{@device}`
+	lostRule   = `instance_device_port:rdma_port_retransmit_events:ratio_rate5m{@device}`
+	// pciShare is what adapters have of the speed and the lanes that they could have.
+	pciShare = `instance_device:rdma_adapter_pci_bandwidth:ratio{@device}`
+)
