@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,9 +173,10 @@ func TestHardwareFails(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				well := true
+				var well atomic.Bool
+				well.Store(true)
 				b := newHardwareBench(t, func(devices []string, n int) script {
-					if well || !slices.Contains(devices, "b") {
+					if well.Load() || !slices.Contains(devices, "b") {
 						return allOf(devices, n)
 					}
 					var others []state.Hardware
@@ -188,7 +190,7 @@ func TestHardwareFails(t *testing.T) {
 				b.start()
 				b.after(2 * time.Second)
 				whole := b.hardware("b")
-				well = false
+				well.Store(false)
 				// From 15 s on it fails. It may be read again 30 s and 60 s later.
 				b.after(3 * time.Minute)
 				want := "abc abc ac ac abc ac ac ac ac abc ac ac ac"
@@ -209,7 +211,7 @@ func TestHardwareFails(t *testing.T) {
 					}
 				}
 				wantEqual(t, "warnings", b.logs("The hardware of the device could not be read"), 1)
-				well = true
+				well.Store(true)
 				b.after(3 * time.Minute)
 				if got := b.hardware("b"); got.Failures != 0 || got.Failure != "" || got.Reading != "" || !got.Next.IsZero() || got.Latest == whole.Latest {
 					t.Errorf("%+v", got)
@@ -286,10 +288,11 @@ func TestHardwareStuck(t *testing.T) {
 func TestHardwareRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		refused := true
+		var refused atomic.Bool
+		refused.Store(true)
 		b := newHardwareBench(t, func([]string, int) script {
 			h := state.Hardware{Device: "a", Ports: []state.HardwarePort{{Number: 1}, {Number: 2}}}
-			if refused {
+			if refused.Load() {
 				h.Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EIO"}}
 				h.Ports[0].Refused = []state.RefusedCounters{{Group: state.GroupPort, Detail: "no number"}}
 				h.Ports[1].Refused = []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL", Detail: "no"}, {Group: state.GroupEthtool, Errno: "ENODATA"}}
@@ -298,7 +301,7 @@ func TestHardwareRefused(t *testing.T) {
 		}, nil, "a")
 		b.start()
 		b.after(time.Second)
-		refused = false
+		refused.Store(false)
 		b.after(9 * time.Minute)
 		b.mu.Lock()
 		skipped := b.skipped

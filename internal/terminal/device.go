@@ -56,7 +56,7 @@ func (p *page) device(s *api.Status, place int, top told) {
 	p.blank()
 	p.heading(d)
 	p.untold(s, place, top)
-	if len(d.Findings) == 0 || d.Health == api.HealthOK {
+	if len(d.Findings) == 0 || d.Health == api.HealthOK || d.Health == api.HealthUnknown {
 		p.wrap(0, 0, p.of(plain, d.Headline))
 	}
 	if !d.Present {

@@ -47,7 +47,8 @@ func TestCollectors(t *testing.T) {
 		judged      bool
 		device, own int
 	}{
-		{"by default", []string{"--inventory.interval=1s"}, true, 180, 60},
+		{"by default, without the hardware", []string{"--inventory.interval=1s", "--hardware.interval=0s"}, true, 180, 60},
+		{"by default", []string{"--inventory.interval=1s"}, true, 180 + 45, 60},
 		{"nothing", off, false, 40, 36},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestScrapeOfCollectors(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"?collect[]=nothing":                 `there is no collector "nothing", but cgroups, contracts`,
+		"?collect[]=nothing":                 `there is no collector "nothing", but adapter, cgroups, contracts`,
 		"?collect[]=memory":                  "the collector memory is off: start the exporter with --collector.memory",
 		"?collect[]=sizes&exclude[]=vectors": "not both",
 	} {
