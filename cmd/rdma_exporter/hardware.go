@@ -15,8 +15,10 @@ import (
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/counters"
 	simulatedhardware "rdma_exporter/internal/hardware/simulated"
+	"rdma_exporter/internal/links"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
 )
 
@@ -135,7 +137,7 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 	mode := kernel.mode()
 	reading.Store(nil)
 	h = hardware.Read(ctx, o)
-	h.Table = counters.TableOf(cmp.Or(o.Driver, h.Driver))
+	h.Table = cmp.Or(h.Table, counters.TableOf(cmp.Or(o.Driver, h.Driver)))
 	if !s.Hardware.NoAdapter {
 		h.Identity.NetnsMode = mode
 	}
@@ -207,4 +209,13 @@ func counterWidth(table string, group state.CounterGroup, name string) int {
 		return 0
 	}
 	return counters.Width(table, group, name)
+}
+
+// watchLinks tells what the kernel does of network devices.
+func watchLinks(ctx context.Context, tell func(supervisor.LinkEvent)) error {
+	return links.Watch(ctx, func(e links.Event) {
+		tell(supervisor.LinkEvent{
+			Ifindex: e.Ifindex, Gone: e.Gone, Up: e.Up, CarrierUps: e.CarrierUps, CarrierDowns: e.CarrierDowns, HasCounts: e.HasCounts, Lost: e.Lost,
+		})
+	})
 }
