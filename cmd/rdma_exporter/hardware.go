@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/ethtool"
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/counters"
 	simulatedhardware "rdma_exporter/internal/hardware/simulated"
+	"rdma_exporter/internal/links"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
 )
 
@@ -100,19 +102,18 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 
 // readDevice reads the hardware of one device.
 func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, kernel *kernel, reading *atomic.Pointer[string]) state.Hardware {
-	var h state.Hardware
 	if s.Provider == providerSimulated {
 		s.Profile = s.Profiles[device]
 		profile, err := profileOf(s)
 		if err != nil {
 			return state.Hardware{Device: device, Failure: err.Error()}
 		}
-		h = simulatedhardware.Read(profile, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
+		h := simulatedhardware.Read(profile, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
 		h.Table = counters.TableOf(h.Driver)
 		return h
 	}
 	o := hardware.Options{
-		Sysfs: s.Hardware.Sysfs, Procfs: s.Inventory.Procfs, Device: device, Reading: reading,
+		Sysfs: s.Hardware.Sysfs, Procfs: s.Inventory.Procfs, Device: device, Reading: reading, Ethtool: ethtool.Reader{},
 		Without: hardware.Parts{
 			Counters: s.Hardware.NoCounters, Adapter: s.Hardware.NoAdapter, GIDs: s.Hardware.NoGIDs, InterruptCounts: s.Hardware.NoInterrupts,
 		},
@@ -134,8 +135,7 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 	}
 	mode := kernel.mode()
 	reading.Store(nil)
-	h = hardware.Read(ctx, o)
-	h.Table = counters.TableOf(cmp.Or(o.Driver, h.Driver))
+	h := hardware.Read(ctx, o)
 	if !s.Hardware.NoAdapter {
 		h.Identity.NetnsMode = mode
 	}
@@ -207,4 +207,13 @@ func counterWidth(table string, group state.CounterGroup, name string) int {
 		return 0
 	}
 	return counters.Width(table, group, name)
+}
+
+// watchLinks tells what the kernel does of network devices.
+func watchLinks(ctx context.Context, tell func(supervisor.LinkEvent)) error {
+	return links.Watch(ctx, func(e links.Event) {
+		tell(supervisor.LinkEvent{
+			Ifindex: e.Ifindex, Gone: e.Gone, Up: e.Up, CarrierUps: e.CarrierUps, CarrierDowns: e.CarrierDowns, HasCounts: e.HasCounts, Lost: e.Lost,
+		})
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/supervisor"
 )
@@ -35,6 +36,9 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 	}
 	s := o.schedule
 	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counterWidth
+	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
+		s.WatchLinks = watchLinks
+	}
 	s, err = s.Validate()
 	return s, children, err
 }

@@ -22,6 +22,7 @@ func Unhurried(flags ...string) []string {
 		{"--notification.budget", "20s", []string{"--probe.timeout"}},
 		{"--contract.timeout", "4m", nil},
 		{"--inventory.timeout", "2m", nil},
+		{"--hardware.timeout", "2m", nil},
 	} {
 		if !given(bound.flag) && !slices.ContainsFunc(bound.unless, given) {
 			all = append(all, bound.flag+"="+bound.value)
