@@ -28,10 +28,7 @@ func (m *counterMetrics) declare(t *table) {
 	t.of(Counters)
 	m.counted, m.rare = make(map[string]*family), make(map[*family]bool)
 	for _, c := range counters.Metrics() {
-		labels := []string{"device"}
-		if c.Scope == counters.ScopePort {
-			labels = append(labels, "port")
-		}
+		labels := []string{"device", "port"}
 		if c.Priority {
 			labels = append(labels, "priority")
 		}
@@ -65,11 +62,8 @@ func isRare(metric string) bool {
 	}
 }
 
-// addCounters adds what the driver counts, under names that all drivers share.
+// addCounters adds what the driver counts for ports, under names that all drivers share.
 func addCounters(b *builder, name string, r *state.Hardware) {
-	for _, v := range counters.Of(r.Table, r.Counters) {
-		addCounted(b, name, "", v)
-	}
 	addSaturated(b, name, "", r.Table, r.Counters)
 	for i := range r.Ports {
 		p := &r.Ports[i]

@@ -26,10 +26,10 @@ func hardwareOf(s *state.HardwareState) *Hardware {
 	}
 	h.Driver = text.Clean(read.Driver)
 	h.Adapter = adapterOf(&read.Identity)
-	h.Counters, h.Saturated = countersOf(read.Table, read.Counters)
+	h.Saturated = saturatedOf(read.Table, read.Counters)
 	for i := range cut(read.Ports) {
 		port := hardwarePortOf(s, &read.Ports[i])
-		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].Counters)
+		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].Counters), saturatedOf(read.Table, read.Ports[i].Counters)
 		h.Ports = append(h.Ports, port)
 	}
 	for _, i := range cut(read.Interrupts) {
@@ -94,19 +94,24 @@ func hardwarePortOf(s *state.HardwareState, p *state.HardwarePort) HardwarePort 
 	return port
 }
 
-// countersOf returns what counters say under the names that all drivers share, and which of
-// them say nothing any more.
-func countersOf(table string, all []state.Counter) (known []Counter, saturated []string) {
-	all = cut(all)
-	for _, v := range cut(counters.Of(table, all)) {
+// countersOf returns what the counters of a port say under the names that all drivers share.
+func countersOf(table string, all []state.Counter) []Counter {
+	var known []Counter
+	for _, v := range cut(counters.Of(table, cut(all))) {
 		known = append(known, Counter{Metric: v.Metric, Counter: text.Clean(v.Counter), Priority: v.Priority, Value: natural(v.Value)})
 	}
-	for _, c := range all {
+	return known
+}
+
+// saturatedOf returns the names of the counters that say nothing any more.
+func saturatedOf(table string, all []state.Counter) []string {
+	var names []string
+	for _, c := range cut(all) {
 		if counters.Saturated(table, c) {
-			saturated = append(saturated, text.Clean(c.Name))
+			names = append(names, text.Clean(c.Name))
 		}
 	}
-	return known, saturated
+	return names
 }
 
 func linkOf(l *state.Link) *Link {

@@ -24,11 +24,8 @@ type Hardware struct {
 	Adapter *Adapter `json:"adapter,omitempty"`
 	// Its ports, in the order of their numbers.
 	Ports []HardwarePort `json:"ports,omitempty"`
-	// What the driver counts for the device as a whole, under names that are the same for
-	// all drivers.
-	Counters []Counter `json:"counters,omitempty"`
-	// What the driver calls those of its counters that are at the end of their width, and
-	// stay there: they are not among the counters above.
+	// What the driver calls those counters of the device as a whole that are at the end of
+	// their width, and stay there.
 	Saturated []string `json:"saturated,omitempty"`
 	// The counters of the device as a whole that were lower than the time before, and how
 	// often.

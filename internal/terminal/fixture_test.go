@@ -179,7 +179,6 @@ func worn() api.Device {
 	h.Failures, h.Failure, h.Reading = 2, "no end within 4s", "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence"
 	h.Adapter.Link.Speed, h.Adapter.Link.Width, h.Adapter.AER.Fatal = 16e9, 8, 1
 	h.Adapter.Bottleneck = &api.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 8e9, Width: 4, MaxWidth: 4}
-	h.Counters = []api.Counter{{Metric: "rdma_port_retransmit_timeouts_total", Counter: "timeouts", Value: 12}}
 	p := &h.Ports[0]
 	p.Rate, p.Width, p.GIDs, p.RoCEv2IPv4, p.GIDChanges, p.Link.Downs = 100e9, 1, 2, nil, 7, 41
 	p.Refused = []api.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "refused"}}
@@ -361,7 +360,6 @@ func hostile() api.Device {
 		PCI: evil, Slot: evil, NUMANode: new(-1), BoardID: evil, Model: evil, DriverVersion: evil, Role: evil, Parent: evil, VFs: -1, NetnsMode: evil,
 		Link: &api.PCILink{Address: evil, Speed: -1, Width: -1}, Bottleneck: &api.PCILink{Address: evil}, AER: &api.AER{Fatal: math.MaxInt64, Nonfatal: 1},
 	}
-	h.Counters = []api.Counter{{Metric: evil, Counter: evil, Value: -1}}
 	h.Ports = append(h.Ports, api.HardwarePort{
 		Number: -1, LinkLayer: evil, State: evil, Rate: math.MaxInt64, MaxRate: -1, Width: -1, Netdev: evil, Bond: evil, GIDs: -1,
 		Refused: []api.RefusedCounters{{Group: evil, Errno: evil, Detail: evil}}, Counters: []api.Counter{{Metric: evil, Priority: evil, Value: 1}}, Saturated: []string{evil},

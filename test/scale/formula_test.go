@@ -25,7 +25,7 @@ func documented(t testing.TB) (names []string, composed map[string]bool) {
 		t.Fatal(err)
 	}
 	composed = make(map[string]bool)
-	for _, m := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\| [^|]* \\| ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\| [^|]* \\| ([a-z]+)").FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])
 		composed[m[1]] = m[2] == "histogram" || m[2] == "summary"
 	}
@@ -100,7 +100,7 @@ func scrapeHosts(t *testing.T, text string) []*host {
 }
 
 // round are the metrics that count the runs of each kind, by outcome.
-var round = regexp.MustCompile(`(?m)^rdma_(probe|contract|inventory)_runs_total\{device="([^"]+)",outcome="[^"]+"\} (\S+)$`)
+var round = regexp.MustCompile(`(?m)^rdma_(probe|contract|inventory|hardware)_runs_total\{device="([^"]+)",outcome="[^"]+"\} (\S+)$`)
 
 // complete tells whether an exposition is of an exporter that has done with each device
 // all that it does, well or not: no other series come then.
@@ -119,6 +119,7 @@ func (h *host) complete(t *testing.T, text []byte) bool {
 			"probe":     1,
 			"contract":  map[bool]int{false: 1}[h.noContracts],
 			"inventory": map[bool]int{false: 1}[h.noInventories],
+			"hardware":  map[bool]int{false: 1}[h.noHardware],
 		} {
 			if ended[fmt.Sprintf("%s sim%d", kind, i)] < float64(want) {
 				return false

@@ -47,7 +47,7 @@ func thousands(n int) string {
 
 // totals returns the sums of the rows of the formula, by symbol.
 func totals(f formula) string {
-	flags := []string{"", withoutContracts, withoutInventories, withoutOwn, onlyWith}
+	flags := []string{"", withoutContracts, withoutInventories, withoutHardware, withoutOwn, onlyWith}
 	sums := make(map[string]expression)
 	for _, r := range f.rows {
 		flag := r.not
@@ -74,7 +74,7 @@ func totals(f formula) string {
 		}
 		rows = append(rows, cells)
 	}
-	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutInventories + "`", "not with `" + withoutOwn + "`", "with every collector that is off by default"}, rows)
+	return tableOf([]string{"for each", "always", "not with `" + withoutContracts + "`", "not with `" + withoutInventories + "`", "not with `" + withoutHardware + "`", "not with `" + withoutOwn + "`", "with every collector that is off by default"}, rows)
 }
 
 // of returns how many series of a host are in the rows of these metrics.

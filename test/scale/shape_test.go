@@ -35,8 +35,9 @@ const mostVectors = 512
 type shape struct {
 	name    string
 	devices []device
-	// noContracts, noInventories, noMeasurements and noOwnMetrics tell what is switched off.
-	noContracts, noInventories, noMeasurements, noOwnMetrics bool
+	// noContracts, noInventories, noHardware, noMeasurements and noOwnMetrics tell what is
+	// switched off.
+	noContracts, noInventories, noHardware, noMeasurements, noOwnMetrics bool
 	// everything tells that all collectors are on.
 	everything bool
 	// owners is --inventory.owners.
@@ -78,7 +79,7 @@ func shapes() []shape {
 			},
 			owners: 10,
 		},
-		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noInventories: true, noMeasurements: true, noOwnMetrics: true},
+		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noInventories: true, noHardware: true, noMeasurements: true, noOwnMetrics: true},
 		{name: "2 devices, without measurements", devices: times(2, adapter(16)), owners: 10, noMeasurements: true},
 		{name: "2 devices, every collector", devices: times(2, adapter(16)), owners: 10, everything: true},
 		{name: "2 devices, without inventories", devices: times(2, adapter(16)), noInventories: true},
@@ -95,6 +96,7 @@ func (s shape) flags() []string {
 	for flag, on := range map[string]bool{
 		withoutContracts:           s.noContracts,
 		withoutInventories:         s.noInventories,
+		withoutHardware:            s.noHardware,
 		withoutOwn:                 s.noOwnMetrics,
 		"--notification.samples=0": s.noMeasurements,
 		"--notification.samples=2": !s.noMeasurements,
@@ -185,6 +187,23 @@ func further() []string {
 	return flags
 }
 
+// countHardware adds what the kernel tells of the adapter, by symbol.
+func (d device) countHardware(c map[string]int) {
+	ports := d.active + d.down
+	switch d.like {
+	case "sim_siw0": // whose driver counts nothing
+		c["n"] += ports
+	case "sim_rxe0":
+		c["c"] += 8 * ports
+		c["w"] += 9 * ports
+	default:
+		c["b"]++
+		c["c"] += 8 * ports
+		c["w"] += 19 * ports
+		c["v"] += min(d.vectors, 64)
+	}
+}
+
 // counts returns what the symbols of the formula stand for, by symbol.
 func (s shape) counts(verbs verbSets) map[string]int {
 	c := map[string]int{"D": len(s.devices)}
@@ -196,6 +215,8 @@ func (s shape) counts(verbs verbSets) map[string]int {
 			c["J"]++               // A size above its limit.
 		}
 		c["P"] += d.active + d.down
+		c["g"] += d.active + d.down // There is one GID on each.
+		d.countHardware(c)
 		c["T"] += types
 		c["K"] += 4 - types
 		if d.noSRQ {

@@ -67,7 +67,7 @@ type expression map[string]int
 func parseExpression(text string) (expression, error) {
 	e := make(expression)
 	for term := range strings.SplitSeq(text, "+") {
-		m := regexp.MustCompile(`^\s*(\d*)·?([A-Z]?)\s*$`).FindStringSubmatch(term)
+		m := regexp.MustCompile(`^\s*(\d*)·?([A-Za-z]?)\s*$`).FindStringSubmatch(term)
 		if m == nil || m[1]+m[2] == "" {
 			return nil, fmt.Errorf("%q is no sum of terms such as 48·F", text)
 		}
@@ -104,6 +104,7 @@ func (e expression) value(counts map[string]int) int {
 const (
 	withoutContracts   = "--contract.interval=0"
 	withoutInventories = "--inventory.interval=0"
+	withoutHardware    = "--hardware.interval=0"
 	withoutOwn         = "--web.disable-exporter-metrics"
 )
 
@@ -162,7 +163,7 @@ func readFormula(t testing.TB, page string) formula {
 		} else {
 			r.not = strings.Trim(cells[2], "`")
 		}
-		if len(r.metrics) == 0 || r.only != "" && !slices.Contains(further(), r.only) || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutOwn}, r.not) {
+		if len(r.metrics) == 0 || r.only != "" && !slices.Contains(further(), r.only) || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutHardware, withoutOwn}, r.not) {
 			t.Fatalf("docs/scaling.md: nobody taught the test the row %q", cells)
 		}
 		f.rows = append(f.rows, r)
@@ -180,6 +181,8 @@ func (r row) holds(s shape) bool {
 		return !s.noContracts
 	case withoutInventories:
 		return !s.noInventories
+	case withoutHardware:
+		return !s.noHardware
 	case withoutOwn:
 		return !s.noOwnMetrics
 	}
