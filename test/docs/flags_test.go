@@ -23,7 +23,7 @@ var (
 // foreign are flags with a dot that pages name and that are of other programs.
 func foreign() []string {
 	return []string{
-		"collector.disable-defaults", "collector.infiniband", // node_exporter
+		"collector.disable-defaults", "collector.infiniband", "collector.meminfo", "collector.pcidevice", // node_exporter, which has meminfo_numa, too
 		"storage.tsdb.retention.time", "query.timeout", // Prometheus
 	}
 }

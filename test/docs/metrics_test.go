@@ -11,11 +11,11 @@ import (
 
 var (
 	// metric is a word that has the form of a metric's name.
-	metric = regexp.MustCompile(`\brdma_(?:device|devices|port|probe|verbs|notification|notifications|completion|completions|contract|resource|cgroup|owner|inventory|findings|exporter)_[a-z_]+[a-z]\b`)
+	metric = regexp.MustCompile(`\brdma_(?:adapter|device|devices|hardware|port|probe|vector|verbs|notification|notifications|completion|completions|contract|resource|cgroup|owner|inventory|findings|exporter)_[a-z0-9_]+[a-z]\b`)
 	// ruleName is the name of a group of rules.
 	ruleName = regexp.MustCompile(`(?m)^ *- name: (rdma_[a-z_]+)$`)
 	// metricRow is a row of a table of docs/metrics.md.
-	metricRow = regexp.MustCompile("(?m)^\\| `(rdma_[a-z_]+)` \\|")
+	metricRow = regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\|")
 )
 
 // foreignMetrics are metrics of another exporter that docs/migration.md names.
