@@ -67,6 +67,9 @@ verbatim as ` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `
 			head := "\n| counter | metric | bits | at its end | counts |\n|---|---|---|---|---|\n"
 			for _, r := range rows {
 				name := fmt.Sprintf("`%s/%s`", r.Group, r.Name)
+				if r.Group == state.GroupEthtool {
+					name = fmt.Sprintf("`%s`", r.Name) // which no file in sysfs has
+				}
 				switch {
 				case r.Level:
 					levels = append(levels, fmt.Sprintf("%s (%s)", name, strings.TrimSuffix(r.Meaning, ".")))
