@@ -63,8 +63,10 @@ demo: build ## Serve the metrics of real Soft-RoCE devices, in a VM, on 127.0.0.
 	@echo "Real Soft-RoCE devices in a VM: http://127.0.0.1:$(port)/ (end with Ctrl-C)" >&2
 	@exec test/vm/run --smp 2 --timeout 0 --forward $(port):10879 $(exporter) $(flags)
 
+# What waits now and then runs beside the machines.
 .PHONY: test
-test: test-unit test-fuzz test-browser test-deploy test-vm ## Run the tests, those on real devices in the VM included
+test: beside := test-browser test-e2e test-fuzz test-deploy
+test: test-unit test-vm ## Run the tests, those on real devices in the VM included
 
 .PHONY: test-tools
 test-tools: build
@@ -73,7 +75,7 @@ test-tools: build
 	@tools/unpack --suite=$(native_suite) prometheus promtool $(native_prometheus)
 
 .PHONY: test-unit
-test-unit: test-tools ## Run the tests that need no RDMA device, save those that take long
+test-unit: test-tools ## Run the tests of the packages, which need no RDMA device
 	$(MAKE) --no-print-directory -j 2 --output-sync=target test-plain test-race
 
 # The rooms in which goroutines share something, the tests of which the race detector
@@ -83,17 +85,22 @@ sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBo
 
 .PHONY: test-plain test-race
 test-plain:
-	$(test_env) go test ./...
+	$(test_env) go test $$(go list ./... | grep -v '/test/e2e$$')
 test-race:
 	$(test_env) go test -race -vet=off -skip '^($(sequential))$$' $(concurrent)
+
+.PHONY: test-e2e
+test-e2e: test-tools ## Run the tests of the built exporter on simulated devices, end to end
+	$(test_env) go test ./test/e2e
 
 .PHONY: test-scale
 test-scale: test-tools ## Count the series of a dozen exporters; when metrics, their labels or docs/scaling.md change
 	$(test_env) go test -tags scale ./test/scale
 
+browser_packages = chromium fonts-dejavu-core
 .PHONY: test-browser
 test-browser: build ## Look at the status page in a browser; what it showed is in .cache/screenshots
-	@tools/packages chromium fonts-dejavu-core
+	@tools/packages $(browser_packages)
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
@@ -102,9 +109,9 @@ machines := test-devices test-audits test-preload test-systemd test-moments test
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
 	@test/vm/setup
-# Three machines at a time, of one processor each: they wait now and then.
-	@tools/packages $(systemd_packages) $(image_packages)
-	$(MAKE) --no-print-directory -j 3 --output-sync=target $(machines)
+# Three at a time: machines have one processor each, and wait now and then.
+	@tools/packages $(systemd_packages) $(image_packages) $(if $(beside),$(browser_packages))
+	$(MAKE) --no-print-directory -j 3 --output-sync=target $(wordlist 1,3,$(machines)) $(beside) $(wordlist 4,99,$(machines))
 
 # Of the test bed, that what fails in it is a failure, and a machine that ends, too.
 .PHONY: test-bed-fails
