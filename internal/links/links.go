@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"syscall"
+	"time"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -64,9 +65,47 @@ const maxInterrupted = 3
 // context.DeadlineExceeded. It returns earlier only if the kernel refuses the socket or
 // the list, or answers what cannot be decoded ([ErrMalformed]); the caller may call again
 // after a while.
+//
+// The kernel holds up whoever asks for the list as long as a driver of any network device
+// does not return, since both need the same lock (rtnl_lock). Watch leaves the kernel
+// behind if it does not return within two seconds of the context's end, and calls handle
+// no more.
 func Watch(ctx context.Context, handle func(Event)) error { return watch(ctx, dial, handle) }
 
+// grace is how long the end of the context waits for the kernel.
+const grace = 2 * time.Second
+
 func watch(ctx context.Context, dial func() (socket, error), handle func(Event)) error {
+	var left bool
+	turn := make(chan struct{}, 1) // to call handle, or to leave
+	ended := make(chan error, 1)
+	go func() {
+		ended <- follow(ctx, dial, func(e Event) {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			if !left {
+				handle(e)
+			}
+		})
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(grace):
+		turn <- struct{}{}
+		left = true
+		<-turn
+		return fmt.Errorf("watching links: the kernel does not return: %w", ctx.Err())
+	}
+}
+
+// follow watches until the context ends, and the kernel has returned.
+func follow(ctx context.Context, dial func() (socket, error), handle func(Event)) error {
 	w := watcher{handle: handle, known: map[int]string{}}
 	for {
 		err := w.run(ctx, dial)
