@@ -77,7 +77,7 @@ func (h *hardwareBench) rounds() string {
 		all = append(all, strings.Join(devices, ""))
 	}
 	h.asked = nil
-	return strings.Join(all, " ")
+	return strings.Join(all, "|")
 }
 
 // hardware returns what is known of the hardware of a device.
@@ -98,7 +98,7 @@ func TestHardware(t *testing.T) {
 		b.start()
 		snap := b.after(40 * time.Second)
 		wantEqual(t, "children", b.kids.startsOf(allHardware), []time.Duration{0, 15 * time.Second, 30 * time.Second})
-		wantEqual(t, "of", b.rounds(), "ab ab ab")
+		wantEqual(t, "of", b.rounds(), "ab|ab|ab")
 		last := snap.Hardware
 		if last == nil || last.Kind != state.KindHardware || last.Device != "" || last.Outcome != state.OutcomeOK || last.Duration != time.Second || last.Hardware != nil {
 			t.Errorf("the last reading: %+v", last)
@@ -133,7 +133,7 @@ func TestNoHardware(t *testing.T) {
 		wantEqual(t, "readings", b.rounds(), "")
 		b.host(nil, "a")
 		b.after(time.Minute)
-		wantEqual(t, "readings", b.rounds(), "a a a a")
+		wantEqual(t, "readings", b.rounds(), "a|a|a|a")
 		b.end()
 	})
 }
@@ -193,9 +193,9 @@ func TestHardwareFails(t *testing.T) {
 				well.Store(false)
 				// From 15 s on it fails. It may be read again 30 s and 60 s later.
 				b.after(3 * time.Minute)
-				want := "abc abc ac ac abc ac ac ac ac abc ac ac ac"
+				want := "abc|abc|ac|ac|abc|ac|ac|ac|ac|abc|ac|ac|ac"
 				if tc.name == "the child raves" { // It is killed at once, and so all is due just in time.
-					want = "abc abc ac abc ac ac ac abc ac ac ac ac ac"
+					want = "abc|abc|ac|abc|ac|ac|ac|abc|ac|ac|ac|ac|ac"
 				}
 				wantEqual(t, "readings", b.rounds(), want)
 				got := b.hardware("b")
@@ -263,7 +263,7 @@ func TestHardwareStuck(t *testing.T) {
 			t.Errorf("b: %+v, a: %+v", got, b.hardware("a"))
 		}
 		b.after(2 * time.Minute)
-		wantEqual(t, "readings", b.rounds(), "abc ac a a a a a a a")
+		wantEqual(t, "readings", b.rounds(), "abc|ac|a|a|a|a|a|a|a")
 		if b.hardware("c").Stuck == nil || b.hardware("c").Latest == nil {
 			t.Errorf("c: %+v", b.hardware("c"))
 		}
@@ -272,7 +272,7 @@ func TestHardwareStuck(t *testing.T) {
 		b.after(10 * time.Second)
 		b.host(nil, "a", "b", "c")
 		b.after(15 * time.Second)
-		wantEqual(t, "readings", strings.Trim(b.rounds(), "a "), "")
+		wantEqual(t, "readings", strings.Trim(b.rounds(), "a|"), "")
 		close(release)
 		b.after(5 * time.Minute)
 		if b.hardware("b").Stuck != nil || b.hardware("c").Stuck != nil || b.hardware("b").Latest == nil || !strings.HasSuffix(b.rounds(), "abc") {
@@ -426,6 +426,7 @@ func TestHardwareOnce(t *testing.T) {
 		{"no time", 2 * time.Second, func() script { return telling(-1) }, false, []state.Kind{state.KindHardware}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				child := tc.child()
 				b := newHardwareBench(t, func([]string, int) script { return child }, func(c *Config) { c.Within = tc.within }, "a")

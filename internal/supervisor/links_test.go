@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,13 +185,14 @@ func TestGIDChanges(t *testing.T) {
 func TestLinksOfDevices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		carrier := uint64(2)
+		var carrier atomic.Uint64
+		carrier.Store(2)
 		events := make(chan LinkEvent)
 		past := time.Date(1999, 3, 1, 12, 0, 0, 0, time.UTC)
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			var all []state.Hardware
 			for _, d := range devices {
-				changes := carrier
+				changes := carrier.Load()
 				all = append(all, state.Hardware{Device: d, Ports: []state.HardwarePort{
 					{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active", CarrierChanges: &changes},
 					{Number: 2, LinkLayer: "InfiniBand", State: "down"},
@@ -231,7 +233,7 @@ func TestLinksOfDevices(t *testing.T) {
 		if before.Links[0].Downs != 6 {
 			t.Error("what was published before has changed")
 		}
-		carrier += 20
+		carrier.Add(20)
 		events <- LinkEvent{Ifindex: 3, Up: true}
 		synctest.Wait()
 		wantEqual(t, "b at once", show("b"), "1 true 1 1 1, 2 false 0 0 0, ")
@@ -251,15 +253,15 @@ func TestLinksOfDevices(t *testing.T) {
 func TestLinksNotTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tried := 0
+		var tried atomic.Int32
 		b := newHardwareBench(t, allOf, func(c *Config) {
-			c.WatchLinks = func(context.Context, func(LinkEvent)) error { tried++; return errors.New("no netlink") }
+			c.WatchLinks = func(context.Context, func(LinkEvent)) error { tried.Add(1); return errors.New("no netlink") }
 		}, "a")
 		b.start()
 		b.after(11 * time.Minute)
 		wantEqual(t, "warnings", b.logs("The kernel does not tell of the links of network devices"), 1)
-		if tried < 2 {
-			t.Errorf("%d attempts", tried)
+		if tried.Load() < 2 {
+			t.Errorf("%d attempts", tried.Load())
 		}
 		b.end()
 	})

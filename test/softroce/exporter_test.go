@@ -81,7 +81,7 @@ func standing() []string {
 // nothing takes that long, on a machine that is emulated in software neither.
 func patient() []string {
 	return []string{
-		"--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=20s", "--contract.timeout=4m", "--inventory.timeout=1m",
+		"--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=20s", "--contract.timeout=4m", "--inventory.timeout=1m", "--hardware.timeout=1m",
 	}
 }
 
