@@ -129,7 +129,7 @@ func ill() []*state.DeviceState {
 // adapter returns a device that is well, with what the kernel tells of its adapter.
 func adapter(change func(*state.HardwareState)) *state.DeviceState {
 	s := probed()
-	s.Name, s.Last.Outcome = "rxe0", state.OutcomeOK
+	s.Name, s.Last.Outcome, s.Info = "rxe0", state.OutcomeOK, &state.Device{Transport: "InfiniBand"}
 	link := state.PCILink{Address: "0000:3b:00.0", Speed: 32e9, MaxSpeed: 32e9, Width: 16, MaxWidth: 16}
 	port := state.HardwarePort{
 		Number: 1, LinkLayer: "Ethernet", State: "active", Rate: 400e9, MaxRate: 400e9, Width: 4, Netdev: "eth2", RoCEv2IPv4: new(1),

@@ -166,12 +166,13 @@ func (a *assessor) unaddressed(p *state.HardwarePort) {
 	if !roce || p.State != "active" || p.Netdev == "" || p.RoCEv2IPv4 != nil || len(p.GIDs) >= state.MaxGIDs {
 		return
 	}
-	if info := a.state.Info; info != nil && info.Transport == "iWARP" {
+	// The kernel calls the addresses of iWARP those of RoCE, too.
+	if info := a.state.Info; info == nil || info.Transport != "InfiniBand" {
 		return
 	}
 	a.add(observation{
 		kind: FindingUnaddressed, subject: fmt.Sprint("port ", p.Number),
-		message: fmt.Sprintf("None of the %s of port %d, of the network device %s, is of RoCE v2 and IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
+		message: fmt.Sprintf("Of %s of port %d, on the network device %s, none is of RoCE v2 and IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
 	})
 }
 

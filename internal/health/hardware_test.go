@@ -105,6 +105,27 @@ func TestHardware(t *testing.T) {
 	}
 }
 
+// Whose transport is not known may be of iWARP, which has no RoCE, whatever the kernel calls
+// its addresses.
+func TestNoAddress(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		info *state.Device
+		want int
+	}{
+		{&state.Device{Transport: "InfiniBand"}, 1},
+		{&state.Device{Transport: "iWARP"}, 0},
+		{&state.Device{}, 0},
+		{nil, 0},
+	} {
+		s := adapter(func(h *state.HardwareState) { h.Latest.Ports[0].RoCEv2IPv4 = nil })
+		s.Info = tc.info
+		if got := health.Assess(s, health.Default(), health.Past{}); len(got) != tc.want {
+			t.Errorf("%+v: got %+v", tc.info, got)
+		}
+	}
+}
+
 // A port that is down because it flaps is told once, with the other beneath it, and so is
 // a child that does not end beside what it could not read.
 func TestHardwareRoots(t *testing.T) {

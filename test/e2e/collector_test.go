@@ -69,7 +69,7 @@ func TestCollectors(t *testing.T) {
 				t.Errorf("%d series of the device, want at most %d; %d of the exporter, want at most %d\n%s", device, tc.device, own, tc.own, text)
 			}
 			if !tc.judged {
-				if n := m.sum("rdma_contract_runs_total") + m.sum("rdma_inventory_runs_total"); n != 0 {
+				if n := m.sum("rdma_contract_runs_total") + m.sum("rdma_inventory_runs_total") + m.sum("rdma_hardware_runs_total"); n != 0 {
 					t.Errorf("%v runs of what is off", n)
 				}
 				if status, page := e.get(t, "/"); status != http.StatusOK || strings.Contains(page, "notify_one_shot") {
