@@ -80,7 +80,7 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 
 # The rooms in which goroutines share something, the tests of which the race detector
 # watches: it makes them ten times slower. Long ones of a single goroutine it is spared.
-concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
+concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
 sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything
 
 .PHONY: test-plain test-race

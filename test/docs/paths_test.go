@@ -17,7 +17,7 @@ var (
 	// goTest is a command that runs tests of a package, and target one of make.
 	goTest = regexp.MustCompile(`\bgo test [^|\n` + "`" + `]*?(\./[a-z0-9_/]+[a-z0-9])`)
 	called = regexp.MustCompile(`-(?:run|fuzz) '?\^?((?:Test|Fuzz|Benchmark)[A-Za-z]+)`)
-	target = regexp.MustCompile("(?:`|^ *)make ([a-z][a-z-]+)")
+	target = regexp.MustCompile("(?:`|^ *)make ([a-z][a-z0-9-]+)")
 )
 
 // TestPaths makes sure that the files, the tests and the targets of make that pages name
