@@ -60,11 +60,14 @@ func docs() string {
 This page follows from the declarations in ` + "`collector/`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
 Gauges tell of the last finished run of the probes on a device, those of contracts
-of the latest verdicts, those of resources of the latest inventory that an inventory took.
+of the latest verdicts, those of resources of the latest inventory that an inventory took,
+and those of counters, links, addresses, adapters and interrupts of the latest reading of the hardware.
 They are absent while there is nothing to tell; a device that vanishes takes its
 series along. Where it says that a gauge is there once it was not 0, it stays from then on.
 Counters, summaries and histograms sum up the runs since the exporter was started or the
-device appeared, whichever was later. Beside the metrics below there are
+device appeared, whichever was later. Counters of adapters have the values of the adapter or the kernel,
+whenever that began to count; one that is [saturated](reference/counters.md), or could not be read the last
+time, is absent. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 
 `)
@@ -140,12 +143,13 @@ Processes that run the same command in the same container are one owner; with
 A child process that tells of more than any sane one cannot fill the server: the
 gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d
 errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d completion
-vectors that were measured have series of their own; the others count in the histograms only. Gauges and
+vectors that were measured have series of their own; the others count in the histograms only. Of the
+counters of a port, as its driver has them, %[15]d are told. What adapters count is among the gauges here. Gauges and
 series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
 		len(newMetrics(everything()).callHistogram.buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors)
+		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors, maxCounters)
 	return out.String()
 }
 

@@ -61,6 +61,12 @@ func FuzzCollect(f *testing.F) {
 				Name: raw, Present: true, Last: &in.Run, Info: in.Run.Info, Contracts: contracts, Stuck: &state.Stuck{Verb: raw},
 			})
 			for i := range in.Snapshot.Devices {
+				if h := in.Snapshot.Devices[i].Hardware; h != nil && h.Latest != nil {
+					h.Latest.Ports = append(h.Latest.Ports, state.HardwarePort{
+						Netdev: raw, GIDs: []state.GID{{GID: raw, Type: raw}}, Counters: []state.Counter{{Name: raw}},
+					})
+					h.Drops = append(h.Drops, state.CounterDrop{Name: raw, Resets: 1})
+				}
 				if r := in.Snapshot.Devices[i].Resources; r != nil && r.Inventory != nil {
 					r.Inventory.Owners = append(r.Inventory.Owners, state.Owner{
 						Comm: raw, ContainerID: raw, PodUID: raw, Objects: []state.TypeCount{{Type: raw}}, Memlock: new(state.Memlock),
