@@ -53,6 +53,12 @@ func TestCollectors(t *testing.T) {
 		{"--no-collector.inventory", "inventory", ""},
 		{"--no-collector.owners", "owners", ""},
 		{"--collector.cgroups", "", "cgroups"},
+		{"--no-collector.counters", "hw_counters", ""},
+		{"--no-collector.counters --collector.raw-counters", "", ""},
+		{"--no-collector.adapter --no-collector.gids", "adapter gids", ""},
+		{"--collector.interrupts", "", "interrupts"},
+		{"--no-collector.counters --no-collector.links --no-collector.adapter --no-collector.gids", "hardware hw_counters adapter gids", ""},
+		{"--no-collector.counters --no-collector.adapter --no-collector.gids", "hw_counters adapter gids", ""},
 		{"audit --no-collector.contracts --no-collector.inventory --collector.memory", "contracts inventory", "memory"},
 	} {
 		o, status, told := parsed(t, strings.Fields(tc.args)...)
@@ -65,8 +71,10 @@ func TestCollectors(t *testing.T) {
 			"samples": s.Probe.Notification.Samples > 0, "vectors": !s.Probe.Notification.OneVector, "memory": !s.Probe.NoMemory,
 			"owners": !s.Inventory.NoOwners, "cgroups": !s.Inventory.NoCgroups,
 			"contracts": o.schedule.Contract.Interval > 0, "inventory": o.schedule.Inventory.Interval > 0,
+			"hardware": o.schedule.Hardware.Interval > 0, "hw_counters": !s.Hardware.NoCounters, "adapter": !s.Hardware.NoAdapter,
+			"interrupts": !s.Hardware.NoInterrupts, "gids": !s.Hardware.NoGIDs,
 		} {
-			want := what != "memory" && what != "cgroups"
+			want := what != "memory" && what != "cgroups" && what != "interrupts"
 			if strings.Contains(tc.less, what) || strings.Contains(tc.more, what) {
 				want = !want
 			}
@@ -91,5 +99,12 @@ func TestCollectorsContradicted(t *testing.T) {
 		if status != exitUsage || strings.Count(told, "\n") != 1 || !strings.Contains(told, "--"+name+".interval") || !strings.Contains(told, "--no-collector."+off) {
 			t.Errorf("status %d: %s", status, told)
 		}
+	}
+	all := []string{"--no-collector.counters", "--no-collector.links", "--no-collector.adapter", "--no-collector.gids", "--hardware.interval=1m"}
+	if _, status, told := parsed(t, all...); status != exitUsage || !strings.Contains(told, "--hardware.interval has no use with --no-collector.counters") {
+		t.Errorf("status %d: %s", status, told)
+	}
+	if _, status, told := parsed(t, all[1:]...); status != exitOK {
+		t.Errorf("status %d: %s", status, told)
 	}
 }

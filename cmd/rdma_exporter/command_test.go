@@ -48,6 +48,7 @@ func TestCommands(t *testing.T) {
 		{state.KindProbe, "sim0", []string{"probe", "--device=sim0"}, "the profile", wire.Request{}},
 		{state.KindContract, "other", []string{"contract", "--device=other"}, "", wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},
 		{state.KindInventory, "other", []string{"inventory", "--device=other"}, "", wire.Request{Look: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
+		{state.KindHardware, "", []string{"hardware"}, "", wire.Request{Hardware: &wire.HardwareRequest{Devices: []string{"sim0", "other"}}}},
 	} {
 		got := c.start(tc.kind, tc.device, tc.request)
 		if !slices.Equal(got.Args, tc.args) {
@@ -57,6 +58,9 @@ func TestCommands(t *testing.T) {
 		want.Settings.Profile = []byte(tc.profile)
 		if tc.profile == "" {
 			want.Settings.Profile = nil
+		}
+		if tc.device == "" {
+			want.Settings.Profiles = c.profiles
 		}
 		if in := decoded(t, got.Stdin); !reflect.DeepEqual(in, want) {
 			t.Errorf("%q is told %+v, want %+v", tc.args, in, want)

@@ -86,7 +86,8 @@ func checkLinks(all map[string][]state.Link) error {
 	for device, links := range all {
 		ports := make(map[int]bool)
 		for _, l := range links {
-			if len(device) > maxPastName || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent {
+			wrong := !writable(l.Since) || slices.ContainsFunc(l.Recent, func(at time.Time) bool { return !writable(at) })
+			if len(device) > maxPastName || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent || wrong {
 				return fmt.Errorf("the links of %.200q make no sense", device)
 			}
 			ports[l.Port] = true
@@ -97,6 +98,12 @@ func checkLinks(all map[string][]state.Link) error {
 		return fmt.Errorf("it has %d links, more than %d", n, maxPastLinks)
 	}
 	return nil
+}
+
+// writable tells whether a time can be written in UTC, for which years have four digits.
+func writable(at time.Time) bool {
+	year := at.UTC().Year()
+	return year >= 0 && year <= 9999
 }
 
 // encodePast returns a past as it is kept. Of one that is too large, what was seen first
@@ -146,7 +153,7 @@ func decodePast(b []byte) (health.Past, error) {
 	}
 	past := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(file.Findings)), Ports: make(map[string][]int, len(file.Ports))}
 	for i, f := range file.Findings {
-		if len(f.Device)+len(f.Kind)+len(f.Subject) > maxPastName || f.First.IsZero() || f.Last.Before(f.First) {
+		if len(f.Device)+len(f.Kind)+len(f.Subject) > maxPastName || f.First.IsZero() || f.Last.Before(f.First) || !writable(f.First) || !writable(f.Last) {
 			return health.Past{}, fmt.Errorf("finding %d makes no sense", i)
 		}
 		past.Findings[health.FindingKey{Device: f.Device, Kind: f.Kind, Subject: f.Subject}] = health.Seen{First: f.First, Last: f.Last}

@@ -298,6 +298,9 @@ func FuzzPast(f *testing.F) {
 	for _, s := range []string{
 		"", "{}", `{"version":1}`, `{"version":1,"findings":null,"ports":{"":[]}}`, `{"version":1,"ports":{"a":[1,65537]}}`, `{"version":1}}`, "[]", "null", "\xff",
 		`{"version":1,"findings":[{"device":"\ud800","finding":"","subject":"","first":"0001-01-01T00:00:00Z","last":"9999-12-31T23:59:59Z"}]}`,
+		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00Z","last":"9999-12-31T23:59:59-01:00"}]}`,
+		`{"version":1,"links":{"a":[{"port":1,"since":"0000-01-01T00:00:00+01:00"}],"b":null,"":[{"port":65536,"ups":18446744073709551615}]}}`,
+		`{"version":1,"links":{"a":[{"port":1,"recent":["9999-12-31T23:59:59-01:00"]}]}}`,
 		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00.000000001+23:59","last":"2026-01-02T00:00:00-12:00"}]}`,
 	} {
 		f.Add([]byte(s))

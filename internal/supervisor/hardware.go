@@ -50,7 +50,7 @@ func (s *Supervisor) readHardware(ctx context.Context) {
 	for {
 		began := time.Now()
 		if left := s.readOnce(ctx); left != nil {
-			s.leave(left, s.cfg.Logger, func() { s.setHeld(left.devices, left.stuck) }, func() { s.setHeld(left.devices, nil) })
+			s.leave(left, s.cfg.Logger.With("devices", left.devices), func() { s.setHeld(left.devices, left.stuck) }, func() { s.setHeld(left.devices, nil) })
 		}
 		if !pause(ctx, s.regular(began, s.cfg.Hardware.Interval)) {
 			return
@@ -85,6 +85,8 @@ func (s *Supervisor) readOnce(ctx context.Context) *leftover {
 			left.devices = unfinished
 		}
 	}
+	told := journal{log: s.cfg.Logger.With("devices", left.devices)}
+	told.stuck(left.stuck)
 	return left
 }
 

@@ -278,6 +278,7 @@ func TestHardwareStuck(t *testing.T) {
 		if b.hardware("b").Stuck != nil || b.hardware("c").Stuck != nil || b.hardware("b").Latest == nil || !strings.HasSuffix(b.rounds(), "abc") {
 			t.Errorf("b: %+v, c: %+v", b.hardware("b"), b.hardware("c"))
 		}
+		wantEqual(t, "told that a child does not end", b.logs("A child was killed and does not end"), 2)
 		wantEqual(t, "told that a child has ended", b.logs("The child that did not end has ended"), 2)
 		b.end()
 	})
