@@ -95,8 +95,8 @@ func okOr(otherwise string) []Mapping {
 	return texts(text{1, "OK", good}, text{0, otherwise, critical})
 }
 
-// stuck shows 1 as critical, and 0 as "no".
-func stuck() []Mapping {
+// stuckOrNot shows 1 as critical, and 0 as "no".
+func stuckOrNot() []Mapping {
 	return texts(text{0, "no", good}, text{1, "STUCK", critical})
 }
 
