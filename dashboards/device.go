@@ -66,7 +66,7 @@ func deviceState() []Panel {
 			tile(), "Stuck",
 			"Whether a killed child process has not ended, and the verb that it is in. What it was to do on the device does not go on until it ends.",
 			count, anyIs(critical),
-		}, yesIs("STUCK"),
+		}, stuckIs(),
 			query{`max by (verb) (rdma_probe_stuck{@device})`, "run {{verb}}"},
 			query{`max(rdma_inventory_stuck{@device})`, "inventory"}),
 		stat(about{

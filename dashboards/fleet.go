@@ -154,7 +154,7 @@ func fleetWorst() []Panel {
 			{field: "A", title: "trouble", width: 80, thresholds: harmful},
 			{field: "B", title: "last run", width: 90, mappings: texts(text{0, "OK", good}, text{1, "not OK", critical})},
 			{field: "C", title: "age", width: 90, unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
-			{field: "D", title: "stuck", width: 80, mappings: yesIs("STUCK")},
+			{field: "D", title: "stuck", width: 80, mappings: stuckIs()},
 			{field: "E", title: "critical findings", thresholds: new(anyIs(critical))},
 			{field: "F", title: "warning findings", thresholds: new(anyIs(warning))},
 			{field: "G", title: "violated", thresholds: new(anyIs(warning)), empty: "not judged"},

@@ -276,7 +276,7 @@ func deviceCounters() []Panel {
 			"Reading stuck",
 			"Whether a killed child process that read the hardware has not ended.",
 			count, anyIs(critical),
-		}, yesIs("STUCK"), query{`max(rdma_hardware_stuck{@device})`, ""}),
+		}, stuckIs(), query{`max(rdma_hardware_stuck{@device})`, ""}),
 		steps(about{
 			at{12, 8},
 			"How long readings take",

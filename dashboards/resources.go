@@ -358,7 +358,7 @@ func resourceInventory() []Panel {
 		}, "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
 			{field: "A", title: "last inventory", mappings: okOr("not OK")},
-			{field: "B", title: "stuck", mappings: yesIs("STUCK")},
+			{field: "B", title: "stuck", mappings: stuckIs()},
 			{field: "C", title: "duration", unit: seconds},
 			{field: "D", title: "age", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
 		},

@@ -95,9 +95,9 @@ func okOr(otherwise string) []Mapping {
 	return texts(text{1, "OK", good}, text{0, otherwise, critical})
 }
 
-// yesIs shows 1 as a text that is critical, and 0 as "no".
-func yesIs(yes string) []Mapping {
-	return texts(text{0, "no", good}, text{1, yes, critical})
+// stuckIs shows 1 as "STUCK", and 0 as "no".
+func stuckIs() []Mapping {
+	return texts(text{0, "no", good}, text{1, "STUCK", critical})
 }
 
 // portStates shows the states of a port, numbered as InfiniBand has them.
