@@ -36,8 +36,9 @@ const (
 
 	// keepEvery is how often what is remembered is kept, if it has changed.
 	keepEvery = time.Minute
-	// fileTime is how long a file system may take over the file, at start and at the end.
-	fileTime = time.Second
+	// fileTime is how long a file system may take over the file, at start and at the end: long
+	// enough for a host that is busy, as most are when they start.
+	fileTime = 5 * time.Second
 )
 
 // pastJSON is the content of the file.
