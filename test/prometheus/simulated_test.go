@@ -34,8 +34,9 @@ func TestSimulated(t *testing.T) {
 	flags := slices.Concat(simulated, []string{
 		"--probe.interval=4s", "--probe.max-backoff=1s", "--probe.concurrency=32",
 		"--notification.samples=5", "--notification.deadline=50ms", "--notification.budget=1s", "--notification.vectors=64",
-		"--inventory.interval=4s",
+		"--inventory.interval=4s", "--hardware.interval=4s",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
+		"--collector.raw-counters", "--collector.interrupts",
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
 	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})
@@ -57,7 +58,7 @@ func TestSimulated(t *testing.T) {
 	patient := start("the patient exporter", "testdata/trouble.yaml", append(
 		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=1s", "--probe.timeout=1h",
 		"--notification.samples=1", "--notification.budget=1m", "--notification.vectors=320",
-		"--contract.interval=0", "--inventory.interval=0",
+		"--contract.interval=0", "--inventory.interval=0", "--hardware.interval=0",
 	)...)
 	// What should list the devices is a file.
 	sys := t.TempDir()

@@ -43,6 +43,7 @@ func TestVM(t *testing.T) {
 		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
 		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--inventory.max-objects=40",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
+		"--collector.raw-counters", "--collector.interrupts",
 	)
 	e := &exporter{Process: vm, address: "127.0.0.1:" + port}
 	e.ready(t)
