@@ -56,7 +56,7 @@ func (h *privilegedHost) look(t *testing.T, s situation) sight {
 	args := slices.Concat(s.wrap, []string{
 		h.exporter, anyPort, "--device.include=" + active, "--config.file=" + h.config,
 		"--probe.interval=1h", "--probe.timeout=2m", "--contract.interval=" + contracts, "--contract.timeout=4m",
-		"--inventory.interval=1h", "--inventory.timeout=1m", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s", "--notification.deadline=5s",
+		"--inventory.interval=1h", "--inventory.timeout=1m", "--collector.cgroups", "--hardware.interval=0", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s", "--notification.deadline=5s",
 	})
 	log := &running.Output{}
 	cmd := exec.Command(args[0], args[1:]...)

@@ -90,8 +90,10 @@ func stays(t *testing.T, m metrics) {
 func TestDeviceRemoval(t *testing.T) {
 	t.Run("between runs", func(t *testing.T) {
 		t.Cleanup(func() { add(t) })
-		e := start(t, options{flags: []string{spaced(spacing(t))}})
-		before := e.rounds(2)
+		e := start(t, options{flags: []string{spaced(spacing(t)), "--hardware.interval=1s"}})
+		e.rounds(2)
+		read := func(m metrics) bool { return m.sum("rdma_hardware_success", "device", active) == 1 }
+		before := e.until("the hardware of "+active+" to be read", read)
 		e.await("a moment without a child", func() bool { return len(children(t, e.pid())) == 0 })
 		t.Logf("rdma link del returned after %v", remove(t))
 		began := time.Now()
@@ -121,6 +123,7 @@ func TestDeviceRemoval(t *testing.T) {
 			add(t)
 			m = e.until("a run on "+active, func(m metrics) bool { return m.probed(active) })
 		}
+		m = e.until("the hardware of "+active+" to be read anew", read)
 		m.is(t, portActive, "rdma_port_state_id", "device", active)
 		m.is(t, 2, "rdma_devices")
 		// The same series are there again, or more with a histogram's first failure.
