@@ -88,15 +88,3 @@ func count(kind uint16, data []byte) (value uint64, ok bool, err error) {
 	}
 	return uint64(binary.NativeEndian.Uint32(data)), true, nil
 }
-
-// result returns the errno that a message begins with that ends replies; 0 is success.
-func result(data []byte) (syscall.Errno, error) {
-	if len(data) < 4 {
-		return 0, fmt.Errorf("%w: its result has %d bytes, not 4", ErrMalformed, len(data))
-	}
-	value := int32(binary.NativeEndian.Uint32(data))
-	if value > 0 || value < -4095 {
-		return 0, fmt.Errorf("%w: its result is %d", ErrMalformed, value)
-	}
-	return syscall.Errno(-value), nil
-}

@@ -10,11 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A socket sends requests to the kernel, and receives the replies and what the kernel
-// tells all listeners.
+// A socket receives what the kernel tells all listeners.
 type socket interface {
-	// send completes the header of m, sends it, and returns it.
-	send(m netlink.Message) (netlink.Message, error)
 	// receive waits for a datagram and returns its length, which is more than len(b) if
 	// b is too small for it.
 	receive(b []byte) (int, error)
@@ -24,8 +21,8 @@ type socket interface {
 	close() error
 }
 
-// A kernelSocket is a socket of mdlayher/netlink, but read by ourselves: its Receive takes
-// an event that comes between the replies to a request for the end of these.
+// A kernelSocket is a socket of mdlayher/netlink, but read by ourselves: its Receive does
+// not tell who sent a message.
 type kernelSocket struct {
 	conn *netlink.Conn
 	raw  syscall.RawConn
@@ -44,8 +41,6 @@ func dial() (socket, error) {
 	}
 	return &kernelSocket{conn: conn, raw: raw}, nil
 }
-
-func (s *kernelSocket) send(m netlink.Message) (netlink.Message, error) { return s.conn.Send(m) }
 
 func (s *kernelSocket) receive(b []byte) (n int, err error) {
 	for {

@@ -28,6 +28,14 @@ func portSince(d time.Duration, active bool, carrier ...uint64) step {
 	}
 }
 
+// other is a reading of the port with a network device of the number 4.
+func other(active bool, carrier uint64) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: word(active), CarrierChanges: &carrier}
+		l.read(&p, true, at.Add(-time.Second), at)
+	}
+}
+
 func word(active bool) string {
 	if active {
 		return "active"
@@ -101,8 +109,12 @@ func TestLinks(t *testing.T) {
 		{"an event whose state is behind its counts", []step{port(up, 4), event(up, 2, 3), event(down, 2, 3)}, down, 0, 1},
 		{"the same of three changes", []step{port(up, 4), event(up, 3, 4), event(down, 3, 4)}, down, 1, 2},
 		{"lost events", []step{port(up, 4), event(down, 2, 3), port(up, 24)}, up, 10, 10},
+		{"lost events, and a reading before the next", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(up, 6)}, up, 1, 1},
+		{"the same, and the next reading is down again", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(down, 7)}, down, 1, 2},
+		{"the same without counts", []step{port(up), event(up), port(down), event(up), port(up)}, up, 1, 1},
 		{"a port that is not as its network device", []step{port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2)}, down, 1, 1},
 		{"another network device", []step{port(up, 4), gone, event(down, 2, 3), port(up, 1000)}, up, 0, 0},
+		{"another network device, whose coming and going was lost", []step{port(up, 4), event(down, 2, 3), other(up, 1000), event(down, 9, 9), other(up, 1002)}, up, 2, 2},
 
 		{"InfiniBand", []step{infiniband(up), infiniband(down), infiniband(up)}, up, 1, 1},
 		{"InfiniBand with the count", []step{infiniband(up, 4), infiniband(down, 5), infiniband(up, 5)}, up, 1, 1},
