@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,5 +194,31 @@ func TestCeilingInterrupted(t *testing.T) {
 				t.Errorf("status %d, %q, %+v", r.status, r.stderr, report)
 			}
 		})
+	}
+}
+
+// A person in front of a terminal sees how far it has got; nobody else does, as the tests
+// above see.
+func TestCeilingOnTerminal(t *testing.T) {
+	t.Parallel()
+	person, program := newTerminal(t)
+	cmd := exec.Command(binary, "ceiling", "--provider=simulated", "--simulated.profile="+running.File(t, "p.yaml", unused("    latency: {ibv_alloc_pd: 100ms, ibv_dealloc_pd: 100ms}\n")),
+		"--device=sim0", "--type=pd", "--yes", "--within=3s")
+	var stdout, shown running.Output
+	cmd.Stdout, cmd.Stderr = &stdout, program
+	go func() { _, _ = io.Copy(&shown, person) }() // until the test ends
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+		t.Fatalf("%v: %s", err, shown.String())
+	}
+	running.Eventually(t, "both phases are shown", func() bool {
+		return strings.Contains(shown.String(), "sim0: created ") && strings.Contains(shown.String(), " left to be given back")
+	})
+	for line := range strings.Lines(shown.String()) {
+		if !strings.HasPrefix(line, "sim0: ") {
+			t.Errorf("it shows %q", line)
+		}
+	}
+	if !strings.Contains(stdout.String(), "ended by time_budget") || strings.Contains(stdout.String(), "created") {
+		t.Errorf("standard output has %q", stdout.String())
 	}
 }

@@ -34,9 +34,9 @@ func climber(t *testing.T) string {
 
 // climbed runs the other program, for a number of seconds, and returns how many objects
 // there were, and by which errno it ended; by none if the time was over.
-func climbed(t *testing.T, wrap []string, program, typ string, seconds int) (objects int64, errno syscall.Errno) {
+func climbed(t *testing.T, wrap []string, program, device, typ string, seconds int) (objects int64, errno syscall.Errno) {
 	t.Helper()
-	args := append(append([]string{}, wrap...), program, active, typ, strconv.Itoa(seconds))
+	args := append(append([]string{}, wrap...), program, device, typ, strconv.Itoa(seconds))
 	if _, err := fmt.Sscan(output(t, args[0], args[1:]...), &objects, &errno); err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +44,9 @@ func climbed(t *testing.T, wrap []string, program, typ string, seconds int) (obj
 }
 
 // ceilingOf runs the command ceiling.
-func ceilingOf(t *testing.T, wrap []string, typ string, flags ...string) (ceiling.Report, int) {
+func ceilingOf(t *testing.T, wrap []string, device, typ string, flags ...string) (ceiling.Report, int) {
 	t.Helper()
-	args := append(append([]string{}, wrap...), exporterFile, "ceiling", "--device="+active, "--type="+typ, "--yes", "--json")
+	args := append(append([]string{}, wrap...), exporterFile, "ceiling", "--device="+device, "--type="+typ, "--yes", "--json")
 	cmd := exec.Command(args[0], append(args[1:], flags...)...)
 	var stderr running.Output
 	cmd.Stderr = &stderr
@@ -155,7 +155,7 @@ func TestCeiling(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := resources(t)
-			r, status := ceilingOf(t, c.wrap, c.typ, c.flags...)
+			r, status := ceilingOf(t, c.wrap, active, c.typ, c.flags...)
 			awaitResources(t, before)
 			if r.EndedBy != c.end || status != c.status {
 				t.Errorf("ended by %s with status %d: %s", r.EndedBy, status, r.Detail)
@@ -167,7 +167,7 @@ func TestCeiling(t *testing.T) {
 			if c.differ < 0 {
 				seconds = short
 			}
-			n, errno := climbed(t, c.wrap, program, c.typ, seconds)
+			n, errno := climbed(t, c.wrap, program, active, c.typ, seconds)
 			awaitResources(t, before)
 			t.Logf("%s: %d, claimed %s, ended by %s: %s; by the program %d, errno %d", c.typ, r.Objects, claimed["max_"+c.typ], r.EndedBy, r.Detail, n, errno)
 			if c.differ < 0 {
