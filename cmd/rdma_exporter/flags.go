@@ -38,6 +38,9 @@ const (
 	commandHardware  = "hardware"
 
 	commandHealthcheck = "healthcheck"
+	commandCeiling     = "ceiling"
+	// commandClimb is the child of the command ceiling.
+	commandClimb = "climb"
 
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
@@ -85,7 +88,8 @@ type options struct {
 	brief                  bool
 	activePorts            int
 
-	health healthcheck
+	health  healthcheck
+	ceiling ceilingFlags
 }
 
 // newOptions returns options with the defaults of each room.
@@ -120,7 +124,11 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		args = nil
 	}
 	args = withCommand(args)
-	if name := commandOf(args); name != commandHealthcheck { // which has no use for devices
+	switch name := commandOf(args); name {
+	case commandHealthcheck: // which has no use for devices
+	case commandCeiling:
+		o.addHost(app)
+	default:
 		// What is done once has no schedule, and serves nothing.
 		o.addFlags(app, std, name == commandAudit)
 	}
@@ -152,8 +160,11 @@ const deviceFlag = "--device="
 // isChild reports whether arguments are those of a child, as the exporter gives them. A
 // child is started every few seconds: what it does not need costs it time.
 func isChild(args []string) bool {
-	return len(args) == 1 && args[0] == commandHardware ||
-		len(args) == 2 && slices.Contains(state.Kinds(), state.Kind(args[0])) && strings.HasPrefix(args[1], deviceFlag)
+	if len(args) == 1 {
+		return args[0] == commandHardware
+	}
+	return len(args) == 2 && strings.HasPrefix(args[1], deviceFlag) &&
+		(args[0] == commandClimb || slices.Contains(state.Kinds(), state.Kind(args[0])))
 }
 
 // withCommand returns arguments that begin with a command. kingpin's own default
@@ -187,9 +198,11 @@ func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandServe, "Probe the devices, again and again, and serve the metrics. This is what is done if no command is given.")
 	o.addAudit(app)
 	o.health.add(app)
+	o.ceiling.add(app)
 	for _, c := range []struct{ name, help string }{
 		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
 		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each contract run."},
+		{commandClimb, "Climb to the ceiling of one device; what the command ceiling runs."},
 		{commandInventory, "Inventory once the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
 	} {
 		app.Command(c.name, c.help).Hidden().
@@ -220,16 +233,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
 			Default(duration(o.schedule.Discovery)).DurationVar(&o.schedule.Discovery)
 	}
-	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
-		Default(o.inventory.Cgroup).StringVar(&o.inventory.Cgroup)
-	app.Flag("path.procfs", "Where the proc file system is mounted.").
-		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
-	app.Flag("path.sysfs", "Where sysfs is mounted.").
-		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
-	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
-		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
-	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
-		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
+	o.addHost(app)
 
 	if !once {
 		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
@@ -299,6 +303,20 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 
 	promslogflag.AddFlags(app, o.log)
 	o.log.Writer = std.err
+}
+
+// addHost adds the flags that say where the devices are.
+func (o *options) addHost(app *kingpin.Application) {
+	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
+		Default(o.inventory.Cgroup).StringVar(&o.inventory.Cgroup)
+	app.Flag("path.procfs", "Where the proc file system is mounted.").
+		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
+	app.Flag("path.sysfs", "Where sysfs is mounted.").
+		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
+	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
+		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
+	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
+		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
 }
 
 // stateDirHelp is the help of --state.dir.
@@ -397,12 +415,15 @@ type flagGroup struct {
 // groupFlags sorts flags by what they are about, which their first word tells.
 func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
 	groups := []flagGroup{
-		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Hardware"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"},
+		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Hardware"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"}, {Title: "Ceiling"},
 	}
 	of := map[string]int{
 		"brief": 1, "expect-active-ports": 1, "fail-on": 1, "format": 1, "output": 1, "within": 1,
 		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
-		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "hardware": 7, "collector": 8, "counters": 8, "web": 9, "log": 10,
+		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "hardware": 7, "collector": 8, "counters": 8, "web": 9, "log": 10, "even-if-used": 11, "json": 11, "memory": 11, "type": 11, "yes": 11,
+	}
+	if slices.ContainsFunc(flags, func(f *kingpin.FlagModel) bool { return f.Name == "yes" }) {
+		of["within"] = of["yes"] // which audit has, too
 	}
 	for _, f := range flags {
 		if f.Hidden {

@@ -21,28 +21,39 @@ func lightOf(ctx context.Context, s settings, device string) *state.Light {
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
 	defer cancel()
-	u := inventory.Usage{Device: device, Exporter: os.Getppid(), Own: programName}
-	if s.Provider == providerSimulated {
-		profile, err := profileOf(s)
-		if err != nil {
-			return inventory.NotTold(err)
-		}
-		host := simulatedhost.New(profile, device, time.Now(), nil)
-		u.Tables, u.Relatives = host, host
-		return inventory.InUse(ctx, u)
-	}
-	if !restrack.Whole() {
-		return inventory.NotTold(errors.New("before Linux 5.5 its tables leave out what others have"))
-	}
-	tables, err := restrack.Dial()
+	u, done, err := usageOf(s, device)
 	if err != nil {
 		return inventory.NotTold(err)
 	}
-	defer func() { _ = tables.Close() }() // nothing was written
+	defer done()
+	u.Exporter = os.Getppid()
+	return inventory.InUse(ctx, u)
+}
+
+// usageOf returns how the kernel is asked whether others use a device. When that is done,
+// done is to be called.
+func usageOf(s settings, device string) (u inventory.Usage, done func(), err error) {
+	u = inventory.Usage{Device: device, Own: programName}
+	if s.Provider == providerSimulated {
+		profile, err := profileOf(s)
+		if err != nil {
+			return u, nil, err
+		}
+		host := simulatedhost.New(profile, device, time.Now(), nil)
+		u.Tables, u.Relatives = host, host
+		return u, func() {}, nil
+	}
+	if !restrack.Whole() {
+		return u, nil, errors.New("before Linux 5.5 its tables leave out what others have")
+	}
+	tables, err := restrack.Dial()
+	if err != nil {
+		return u, nil, err
+	}
 	u.Tables = tables
 	// Without /proc all queue pairs are those of others.
 	if people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup); err == nil {
 		u.Relatives = people
 	}
-	return inventory.InUse(ctx, u)
+	return u, func() { _ = tables.Close() }, nil // nothing was written
 }

@@ -54,7 +54,7 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// Exit statuses. The command audit has its own, except the first.
+// Exit statuses. The commands audit and ceiling say themselves what 1 and 2 are for.
 const (
 	exitOK = iota
 	// exitFailed: what was asked for could not be done.
@@ -118,6 +118,9 @@ func run(ctx context.Context, args []string, std stdio) (status int) {
 	case commandHealthcheck:
 		runtime.UnlockOSThread()
 		return o.health.run(ctx, std)
+	case commandCeiling:
+		// Its thread stays its own: the child ends with the thread that started it.
+		return runCeiling(ctx, o, std)
 	default:
 		return runChild(ctx, o, std)
 	}

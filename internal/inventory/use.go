@@ -80,6 +80,25 @@ func InUse(ctx context.Context, u Usage) *state.Light {
 	return nil
 }
 
+// Count returns how many objects of a type, as rdma(8) names it, the kernel counts on a
+// device, whoever has them.
+func Count(ctx context.Context, t Tables, device, objects string) (int64, error) {
+	index, err := find(ctx, t, device)
+	if err != nil {
+		return 0, err
+	}
+	counts, err := t.Summary(ctx, index)
+	if err != nil {
+		return 0, fmt.Errorf("count the objects: %w", err)
+	}
+	for _, c := range counts {
+		if c.Name == objects {
+			return int64(c.Objects), nil
+		}
+	}
+	return 0, fmt.Errorf("the kernel does not count objects of type %s", objects)
+}
+
 // NotTold is what InUse returns if the kernel does not tell, for the reason err.
 func NotTold(err error) *state.Light {
 	return &state.Light{Reason: state.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}

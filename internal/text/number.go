@@ -93,7 +93,7 @@ func Plural[T ~int | ~int64](n T, thing string) string { return Count(n, thing, 
 func Objects(n int64, kind string) string {
 	name, known := map[string]string{
 		"": "object", "pd": "protection domain", "cq": "completion queue", "qp": "queue pair", "cm_id": "CM id",
-		"mr": "memory region", "ctx": "opened device", "srq": "shared receive queue", "comp_channel": "completion channel",
+		"mr": "memory region", "ctx": "opened device", "srq": "shared receive queue", "comp_channel": "completion channel", "ah": "address handle",
 	}[kind]
 	if !known {
 		return Objects(n, "") + " of type " + Cut(Clean(kind), MaxName)

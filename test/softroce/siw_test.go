@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/ceiling"
 )
 
 // Software iWARP is another driver with other faults. It connects through a
@@ -57,4 +59,26 @@ func TestSiw(t *testing.T) {
 		}
 	}
 	e.terminate()
+}
+
+// Software iWARP gives a process 144 queues, and as many protection domains as it claims.
+// The other program finds the same.
+func TestSiwCeiling(t *testing.T) {
+	const siw = "siw0"
+	program := climber(t)
+	claimed := askDevinfo(t, siw)
+	before := resources(t)
+	for _, typ := range []string{"cq", "qp", "srq", "pd"} {
+		r, status := ceilingOf(t, nil, siw, typ)
+		n, errno := climbed(t, nil, program, siw, typ, 600)
+		awaitResources(t, before)
+		t.Logf("%s: %d, claimed %s, ended by %s: %s; by the program %d, errno %d", typ, r.Objects, claimed["max_"+typ], r.EndedBy, r.Detail, n, errno)
+		if r.EndedBy != ceiling.EndDevice || status != 0 || r.Objects != n || r.Objects == 0 {
+			t.Errorf("%s: status %d, %+v; the program had %d", typ, status, r, n)
+		}
+	}
+	r, status := ceilingOf(t, nil, siw, "ah")
+	if r.EndedBy != ceiling.EndError || status != 1 || r.Errno != "EOPNOTSUPP" {
+		t.Errorf("ah: status %d, %+v", status, r)
+	}
 }
