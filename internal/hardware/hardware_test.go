@@ -377,6 +377,29 @@ devices/pci0000:00/0000:3b:00.0/numa_node: 0
 devices/pci0000:00/0000:3b:00.1/numa_node: 0
 `, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
 		},
+		{
+			"of the same name, on no adapter", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0"},
+		},
+		{
+			"a VLAN on the adapter's", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/lower_eth1 -> ../eth1
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
+		{
+			"a bond of the adapter's", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/bonding/mode: 802.3ad 4
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0", Bond: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, c.lines)
