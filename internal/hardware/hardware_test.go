@@ -506,6 +506,9 @@ msi_irqs/many: msix
 			state.Interrupt{CPUs: odd(150)},
 		},
 		{"counted", "@ sys/kernel/irq\n9/per_cpu_count: 5,0,7", state.Interrupt{CPUs: "0-3", Count: 12}},
+		// One that begins anew at the end of its 32 bits is one more, as any other.
+		{"at its end on a processor", "@ sys/kernel/irq\n9/per_cpu_count: 4294967295,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 10}},
+		{"begun anew there", "@ sys/kernel/irq\n9/per_cpu_count: 0,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 9}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, vector+c.lines)
