@@ -144,12 +144,12 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	})
 }
 
-// slowPort finds that an active port has less than it could have.
+// slowPort finds that an active port has less than it had.
 func (a *assessor) slowPort(p *state.HardwarePort) {
 	if p.State != "active" || !(p.Rate > 0) || !(p.Rate < p.MaxRate) {
 		return
 	}
-	message := fmt.Sprintf("Port %d runs at %s and could run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
+	message := fmt.Sprintf("Port %d runs at %s and has run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
 	if p.Width > 0 {
 		message += ", on " + text.Plural(p.Width, "lane")
 	}
