@@ -28,7 +28,7 @@ func (m *linkMetrics) declare(t *table) {
 	m.portRate = t.gauge("rdma_port_rate_bits_per_second", "bits per second",
 		"Rate of the port as it is now; of one that is not active it means nothing.", "device", "port")
 	m.portMaxRate = t.gauge("rdma_port_max_rate_bits_per_second", "bits per second",
-		"Rate that the port could have; absent if it is not known.", "device", "port")
+		"Highest rate that the port had while it was active and the exporter looked, over restarts of that with --state.dir; absent if it never was.", "device", "port")
 	m.portWidth = t.gauge("rdma_port_width_lanes", "lanes",
 		"Number of lanes that the port uses.", "device", "port")
 	m.portChanges = t.counter("rdma_port_state_changes_total", "changes",

@@ -105,7 +105,7 @@ func deviceLinks() []Panel {
 		table(about{
 			at{24, 5},
 			"Ports and their links",
-			"What each port is, the rate of its link beside the most that it could have, how often it went down in the time shown, and the index of its GID of RoCE v2 over IPv4, which is the one for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
+			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its GID of RoCE v2 over IPv4, which is the one for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
 			count, plain(),
 		}, "", []column{
 			{field: "port", title: "port", width: 60},
@@ -136,7 +136,7 @@ func deviceLinks() []Panel {
 		dashed(steps(about{
 			at{8, 8},
 			"Rate beside the most",
-			"The rate of each link, and dashed the most that the port could have. Less tells of a lane that was given up, or of another side that can do no more." + links,
+			"The rate of each link, and dashed the highest that the port had. Less tells of a lane that was given up, or of another side that does less." + links,
 			bits, plain(),
 		},
 			query{eachPort("rdma_port_rate_bits_per_second"), "port {{port}}"},

@@ -88,7 +88,7 @@ func checkLinks(all map[string][]state.Link) error {
 		ports := make(map[int]bool)
 		for _, l := range links {
 			wrong := !writable(l.Since) || slices.ContainsFunc(l.Recent, func(at time.Time) bool { return !writable(at) })
-			if len(device) > maxPastName || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent || wrong {
+			if len(device) > maxPastName || l.MaxRate < 0 || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent || wrong {
 				return fmt.Errorf("the links of %.200q make no sense", device)
 			}
 			ports[l.Port] = true

@@ -101,7 +101,7 @@ type HardwarePort struct {
 	PhysState string `json:"phys_state,omitempty"`
 	// What it moves at most in a second as it is now, in bits.
 	Rate int64 `json:"rate_bits_per_second,omitempty"`
-	// What it could move, in bits a second.
+	// The most that it could move so far, in bits a second.
 	MaxRate int64 `json:"max_rate_bits_per_second,omitempty"`
 	// How many lanes it uses.
 	Width int `json:"width_lanes,omitempty"`

@@ -377,6 +377,29 @@ devices/pci0000:00/0000:3b:00.0/numa_node: 0
 devices/pci0000:00/0000:3b:00.1/numa_node: 0
 `, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
 		},
+		{
+			"of the same name, on no adapter", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0"},
+		},
+		{
+			"a VLAN on the adapter's", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/lower_eth1 -> ../eth1
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
+		{
+			"a bond of the adapter's", `
+@ sys
+class/infiniband/mlx5_0/device -> ../../../devices/pci0000:00/0000:3b:00.0
+class/net/eth0/bonding/mode: 802.3ad 4
+devices/pci0000:00/0000:3b:00.0/numa_node: 0
+`, state.HardwarePort{Netdev: "eth0", Bond: "eth0", Ifindex: 3, MTU: 1500, CarrierChanges: &four},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, c.lines)
@@ -483,6 +506,9 @@ msi_irqs/many: msix
 			state.Interrupt{CPUs: odd(150)},
 		},
 		{"counted", "@ sys/kernel/irq\n9/per_cpu_count: 5,0,7", state.Interrupt{CPUs: "0-3", Count: 12}},
+		// One that begins anew at the end of its 32 bits is one more, as any other.
+		{"at its end on a processor", "@ sys/kernel/irq\n9/per_cpu_count: 4294967295,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 10}},
+		{"begun anew there", "@ sys/kernel/irq\n9/per_cpu_count: 0,4294967287", state.Interrupt{CPUs: "0-3", Count: 1<<32 - 9}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := one(t, vector+c.lines)

@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"cmp"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -110,6 +111,9 @@ func (d *device) interrupt(i *state.Interrupt, isolated map[int]bool) {
 			i.Count += n
 		}
 	}
+	// The kernel counts 32 bits of each processor. The sum of them begins anew where they do,
+	// or it would fall back whenever one of several processors does.
+	i.Count &= math.MaxUint32
 }
 
 // processors returns the processors that a file lists.

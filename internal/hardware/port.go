@@ -107,11 +107,8 @@ func (d *device) netdev(p *state.HardwarePort, dir string) {
 	net := filepath.Join(d.Sysfs, "class/net", p.Netdev)
 	// With shared network namespaces the name can be one of another namespace, and mean
 	// another network device in this one.
-	if d.function != "" {
-		target, err := d.resolve(filepath.Join(net, "device"))
-		if err == nil && isPCI(filepath.Base(target)) && slot(target) != slot(d.function) {
-			return
-		}
+	if d.function != "" && !d.ownNetdev(net) {
+		return
 	}
 	ifindex, ok := d.int(filepath.Join(net, "ifindex"))
 	if !ok || ifindex <= 0 {
@@ -133,6 +130,20 @@ func (d *device) netdev(p *state.HardwarePort, dir string) {
 			p.Bond = master
 		}
 	}
+}
+
+// ownNetdev tells whether a network device can be one of the adapter: it is on that, or on
+// a bus of which that cannot be told, or made of other network devices, as a bond or a VLAN.
+// What is neither, as the veth of a container, only has its name.
+func (d *device) ownNetdev(net string) bool {
+	target, err := d.resolve(filepath.Join(net, "device"))
+	if err == nil {
+		return !isPCI(filepath.Base(target)) || slot(target) == slot(d.function)
+	}
+	names, err := d.list(net, maxEntries)
+	return err != nil || slices.ContainsFunc(names, func(name string) bool {
+		return name == "bonding" || strings.HasPrefix(name, "lower_")
+	})
 }
 
 // findNetdev returns the name of the network device of a port; empty if it has none, or

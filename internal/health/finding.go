@@ -85,7 +85,7 @@ const (
 	FindingPIDsInvisible Kind = "pids_invisible"
 	// FindingFlapping: a port went down time and again.
 	FindingFlapping Kind = "port_flapping"
-	// FindingSlowPort: a port has a lower rate than it could have.
+	// FindingSlowPort: a port has a lower rate than it had.
 	FindingSlowPort Kind = "port_slow"
 	// FindingBusErrors: errors of the adapter on the PCI bus that were not corrected.
 	FindingBusErrors Kind = "pci_errors"

@@ -76,19 +76,18 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 func (a *assessor) flapping(h *state.HardwareState) {
 	for i := range h.Links {
 		l := &h.Links[i]
-		now := h.Read
+		var now, last time.Time
 		if a.t.Now != nil {
 			now = a.t.Now()
-		}
-		for _, at := range l.Recent {
-			if at.After(now) {
-				now = at
-			}
+		} else {
+			now = slices.MaxFunc(append(slices.Clone(l.Recent), h.Read), time.Time.Compare)
 		}
 		downs := 0
 		for _, at := range l.Recent {
-			if now.Sub(at) < a.t.PortFlapping.Window {
+			// What is ahead of now was kept by a clock that has been set right since.
+			if age := now.Sub(at); age >= 0 && age < a.t.PortFlapping.Window {
 				downs++
+				last = slices.MaxFunc([]time.Time{last, at}, time.Time.Compare)
 			}
 		}
 		if downs == 0 || int64(downs) < a.t.PortFlapping.Downs {
@@ -104,7 +103,7 @@ func (a *assessor) flapping(h *state.HardwareState) {
 		}
 		a.add(observation{
 			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.downRoots[l.Port],
-			message: fmt.Sprintf("Port %d went down %s within %s, the last time at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(slices.MaxFunc(l.Recent, time.Time.Compare)), how),
+			message: fmt.Sprintf("Port %d went down %s within %s, the last time at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(last), how),
 		})
 	}
 }
@@ -145,12 +144,12 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	})
 }
 
-// slowPort finds that an active port has less than it could have.
+// slowPort finds that an active port has less than it had.
 func (a *assessor) slowPort(p *state.HardwarePort) {
 	if p.State != "active" || !(p.Rate > 0) || !(p.Rate < p.MaxRate) {
 		return
 	}
-	message := fmt.Sprintf("Port %d runs at %s and could run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
+	message := fmt.Sprintf("Port %d runs at %s and has run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
 	if p.Width > 0 {
 		message += ", on " + text.Plural(p.Width, "lane")
 	}

@@ -105,6 +105,24 @@ func TestHardware(t *testing.T) {
 	}
 }
 
+// What was kept by a clock that was wrong, and has been set right since, does not count
+// until that time comes again.
+func TestFlappingByAnotherClock(t *testing.T) {
+	t.Parallel()
+	c := health.Default()
+	c.Now = taken
+	for years, want := range []int{1, 0} {
+		s := adapter(func(h *state.HardwareState) {
+			for _, at := range flaps(3) {
+				h.Links[0].Recent = append(h.Links[0].Recent, at.AddDate(years, 0, 0))
+			}
+		})
+		if got := health.Assess(s, c, health.Past{}); len(got) != want {
+			t.Errorf("%d years ahead: got %+v", years, got)
+		}
+	}
+}
+
 // Whose transport is not known may be of iWARP, which has no RoCE, whatever the kernel calls
 // its addresses.
 func TestNoAddress(t *testing.T) {

@@ -82,7 +82,7 @@ type HardwarePort struct {
 	LinkLayer string `json:"link_layer,omitempty"`
 	State     string `json:"state,omitempty"`
 	PhysState string `json:"phys_state,omitempty"`
-	// Rate is in bits a second as sysfs tells it, and MaxRate what the port could have;
+	// Rate is in bits a second as sysfs tells it, and MaxRate what the port could have, or had;
 	// Width is in lanes, Speed in bits a second and lane. 0 is not known.
 	Rate    float64 `json:"rate_bits_per_second,omitempty"`
 	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
@@ -229,6 +229,9 @@ type Link struct {
 	// Recent are the times of the latest changes to down, at most MaxRecent, for how often
 	// it flapped in a window.
 	Recent []time.Time `json:"recent,omitempty"`
+	// MaxRate is the highest rate that it had while it was active, in bits a second; 0 if it
+	// never was.
+	MaxRate float64 `json:"max_rate_bits_per_second,omitempty"`
 	// GIDChanges counts how often the list of its addresses was another than before.
 	GIDChanges uint64 `json:"gid_changes"`
 }

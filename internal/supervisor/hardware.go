@@ -212,7 +212,10 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 		if a.links[p.Number] == nil {
 			a.links[p.Number] = &link{Link: state.Link{Port: p.Number}}
 		}
-		a.links[p.Number].read(p, whole, run.Started, now)
+		l := a.links[p.Number]
+		l.read(p, whole, run.Started, now)
+		// No driver tells the most that a port could have.
+		latest.Ports[i].MaxRate = max(p.MaxRate, l.MaxRate)
 	}
 	return a.shown(&next)
 }

@@ -74,10 +74,13 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 		// An empty list is a list, too.
 		l.gids = append(make([]state.GID, 0, len(p.GIDs)), p.GIDs...)
 	}
+	if isActive(p) {
+		l.MaxRate = max(l.MaxRate, p.Rate)
+	}
 	if p.State == "" || l.ifindex != 0 && !l.heard.Before(began) {
 		return // What an event told is newer.
 	}
-	l.turn(p.State == "active" || p.State == "active_defer", now)
+	l.turn(isActive(p), now)
 	switch {
 	case l.ifindex != 0 && p.CarrierChanges != nil:
 		l.count(*p.CarrierChanges, ofPair, now)
@@ -88,6 +91,9 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 		}
 	}
 }
+
+// isActive tells whether a port can be used.
+func isActive(p *state.HardwarePort) bool { return p.State == "active" || p.State == "active_defer" }
 
 // event takes in what the kernel told of the port's network device.
 func (l *link) event(e LinkEvent, now time.Time) {

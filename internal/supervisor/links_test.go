@@ -261,6 +261,42 @@ func TestLinksOfDevices(t *testing.T) {
 	})
 }
 
+// No driver tells which rate a port could have, so that is the highest that it had while it
+// was active, and the one that is told if that is higher.
+func TestMaxRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		readings := []state.HardwarePort{
+			{State: "down", Rate: 800e9},
+			{State: "active", Rate: 200e9},
+			{State: "active", Rate: 400e9},
+			{State: "active", Rate: 100e9},
+			{State: "down", Rate: 10e9},
+			{State: "active", Rate: 100e9, MaxRate: 600e9},
+		}
+		b := newHardwareBench(t, func(devices []string, n int) script {
+			var all []state.Hardware
+			for _, d := range devices {
+				p := readings[min(n, len(readings)-1)]
+				p.Number = 1
+				all = append(all, state.Hardware{Device: d, Ports: []state.HardwarePort{p}})
+			}
+			return telling(0, all...)
+		}, func(c *Config) {
+			c.Links = map[string][]state.Link{"a": {{Port: 1, Active: true, MaxRate: 300e9}}}
+		}, "a", "b")
+		b.start()
+		b.after(time.Second)
+		for n, want := range [][2]float64{{300e9, 0}, {300e9, 200e9}, {400e9, 400e9}, {400e9, 400e9}, {400e9, 400e9}, {600e9, 600e9}} {
+			got := [2]float64{b.hardware("a").Latest.Ports[0].MaxRate, b.hardware("b").Latest.Ports[0].MaxRate}
+			wantEqual(t, fmt.Sprint("reading ", n), got, want)
+			b.after(15 * time.Second)
+		}
+		wantEqual(t, "kept", b.hardware("b").Links[0].MaxRate, 400e9)
+		b.end()
+	})
+}
+
 // Where the kernel tells nothing, that is told once, and tried again.
 func TestLinksNotTold(t *testing.T) {
 	t.Parallel()
