@@ -281,7 +281,7 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 bench-peers: runs = 3
 bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
 	@test/vm/setup
-	$(peers) 'TestTable|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
+	$(peers) 'TestTable|TestTrees|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
 	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
 
 peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run
