@@ -40,7 +40,7 @@ func TestSimulated(t *testing.T) {
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
 	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})
-	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--inventory.timeout=1m"})
+	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--inventory.timeout=1m", "--hardware.timeout=1m"})
 	start := func(name, profile string, flags ...string) *exporter {
 		readable(t, profile)
 		return startExporter(t, name, append(slices.Clone(flags), "--simulated.profile="+profile)...)

@@ -26,6 +26,11 @@ func TestSandbox(t *testing.T) {
 	hold(t)
 	look := func(t *testing.T) samples {
 		done(t, active, down)
+		await(t, "the hardware to be read", func() bool {
+			read := scrape(t).of("rdma_hardware_success")
+			maps.DeleteFunc(read, func(_ string, success float64) bool { return success != 1 })
+			return len(read) == 2
+		})
 		await(t, "the contracts to be judged", func() bool {
 			return len(scrape(t).of("rdma_contract_duration_seconds")) == 2
 		})
