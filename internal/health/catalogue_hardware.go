@@ -32,6 +32,11 @@ func hardwareEntries() []Entry {
 		"Isolated processors are set aside for programs that must not be disturbed. These interrupts disturb them; and programs that wait for completions on other processors are woken from afar.",
 		"If that is not meant to be, keep the interrupts away: `isolcpus=managed_irq,...` on the kernel's command line for drivers whose interrupts the kernel manages, otherwise write other processors to `/proc/irq/NUMBER/smp_affinity_list`, or have irqbalance do so. rdma_vector_interrupt_info with `--collector.interrupts` has the numbers.")
 	isolated.Severities, isolated.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
+	refused := entry(FindingRefused, "", SeverityWarning,
+		"The kernel refused to read a group of counters of a port (EINVAL or EIO), or what it told is no number. It is only worth knowing of a virtual function or a subfunction, and of a driver that has no counters of its own.",
+		"What is counted there is not known: errors, discards and congestion of the port go unseen. Programs that use the port need not notice. Since some drivers write to the kernel's log with each attempt, the group is read again only after ten minutes.",
+		"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/counters/*`, and look at `dmesg`. Virtual and otherwise restricted functions may lack the right to their counters: then look at those of the physical function, and accept this finding. On a physical function, update the firmware and the driver.")
+	refused.Severities, refused.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
 	return []Entry{
 		entry(FindingUnreadable, caseHang, SeverityWarning,
 			"The last reading of what the kernel tells of the adapter did not end in time, and it is known which file, or which request to the kernel, did not return.",
@@ -41,10 +46,7 @@ func hardwareEntries() []Entry {
 			"The last reading of what the kernel tells of the adapter did not go to its end.",
 			"What is told of counters, links and the PCI bus is missing. Programs that use the device need not notice.",
 			"See whether the user that the exporter runs as can read what is there: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, say where with `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how."),
-		entry(FindingRefused, "", SeverityWarning,
-			"The kernel refused to read a group of counters of a port (EINVAL or EIO), or what it told is no number.",
-			"What is counted there is not known: errors, discards and congestion of the port go unseen. Programs that use the port need not notice. Since some drivers write to the kernel's log with each attempt, the group is read again only after ten minutes.",
-			"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/counters/*`, and look at `dmesg`. Virtual and otherwise restricted functions may lack the right to their counters: then look at those of the physical function, and accept this finding. On a physical function, update the firmware and the driver."),
+		refused,
 		entry(FindingSaturated, "", SeverityInfo,
 			"A counter is at the end of its width, where it stays until somebody resets it; or all its 64 bits are set, as drivers tell that could not read it.",
 			"What it counts is not known any more: its metric is absent, and no alert on it can fire. It does not say how the port is now.",

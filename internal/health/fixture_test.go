@@ -174,7 +174,10 @@ func worn() []*state.DeviceState {
 				h.Latest.Interrupts[n].Effective, h.Latest.Interrupts[n].Isolated = "5", true
 			}
 		}),
-		adapter(func(h *state.HardwareState) { h.Latest.Interrupts[3].Isolated = true }),
+		adapter(func(h *state.HardwareState) {
+			h.Latest.Interrupts[3].Isolated = true
+			h.Latest.Identity.Role, h.Latest.Ports[0].Refused = "sf", []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
+		}),
 		adapter(func(h *state.HardwareState) { h.Failures, h.Failure = 2, "permission denied" }),
 		adapter(func(h *state.HardwareState) {
 			h.Failures, h.Failure, h.Reading = 1, "killed after 5s", "ports/1/counters/symbol_error"

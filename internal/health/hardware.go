@@ -35,7 +35,7 @@ func (a *assessor) hardware() {
 	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		a.refused(p)
+		a.refused(r, p)
 		a.saturated(fmt.Sprint("port ", p.Number), r.Table, p.Counters)
 		a.slowPort(p)
 		a.unaddressed(p)
@@ -109,7 +109,7 @@ func (a *assessor) flapping(h *state.HardwareState) {
 }
 
 // refused finds the counters of a port that the kernel refused to read.
-func (a *assessor) refused(p *state.HardwarePort) {
+func (a *assessor) refused(h *state.Hardware, p *state.HardwarePort) {
 	var groups []string
 	for _, r := range p.Refused {
 		group := word(string(r.Group))
@@ -121,8 +121,12 @@ func (a *assessor) refused(p *state.HardwarePort) {
 	if len(groups) == 0 {
 		return
 	}
+	severity := SeverityWarning
+	if h.Identity.Role == "vf" || h.Identity.Role == "sf" || h.Table == "" {
+		severity = SeverityInfo // as it is meant to be
+	}
 	a.add(observation{
-		kind: FindingRefused, subject: fmt.Sprint("port ", p.Number),
+		kind: FindingRefused, severity: severity, subject: fmt.Sprint("port ", p.Number),
 		message: fmt.Sprintf("Counters of port %d cannot be read: %s. They are left alone for a while after each attempt.", p.Number, text.Join(groups, ", ", maxFew)),
 	})
 }

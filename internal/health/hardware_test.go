@@ -82,6 +82,12 @@ func TestHardware(t *testing.T) {
 		{"refused", port(func(p *state.HardwarePort) {
 			p.Refused = []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
 		}), "warning counters_refused port 1"},
+		{"refused to a virtual function", func(h *state.HardwareState) {
+			h.Latest.Identity.Role, h.Latest.Ports[0].Refused = "vf", []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
+		}, "info counters_refused port 1"},
+		{"refused by a driver without counters", func(h *state.HardwareState) {
+			h.Latest.Table, h.Latest.Ports[0].Refused = "", []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
+		}, "info counters_refused port 1"},
 		{"half of it", func(h *state.HardwareState) {
 			h.Failures, h.Latest.Failure, h.Latest.Identity.Link.Width = 1, "x", 8
 		}, "warning pci_degraded 0000:3b:00.0, warning hardware_unreadable hardware"},
