@@ -34,6 +34,9 @@ func TestVM(t *testing.T) {
 	readable(t, "testdata/guest")
 	// The machine is emulated in software, and all takes its time there.
 	port, trigger := freePort(t), freePort(t)
+	for trigger == port {
+		trigger = freePort(t)
+	}
 	vm := running.Launch(
 		t, "the virtual machine", filepath.Join(repository, "test", "vm", "run"),
 		"--timeout", "1200", "--forward", port+":10879", "--forward", trigger+":10880",
