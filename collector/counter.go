@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxCounters is how many counters of a port are told under the names of their driver.
+// maxCounters is how many raw counters of a port are exposed.
 const maxCounters = 512
 
 // counterMetrics are the metrics of what adapters count.

@@ -26,7 +26,7 @@ import (
 // the hardware is collected at any price.
 const hardwareMemory = 64 << 20
 
-// hardwareSettings are what a child that reads the hardware is told.
+// hardwareSettings are the settings of a child that reads the hardware.
 type hardwareSettings struct {
 	// Sysfs is where sysfs is mounted.
 	Sysfs string `json:"sysfs,omitempty"`
@@ -35,7 +35,7 @@ type hardwareSettings struct {
 	NoAdapter    bool `json:"no_adapter,omitempty"`
 	NoInterrupts bool `json:"no_interrupts,omitempty"`
 	NoGIDs       bool `json:"no_gids,omitempty"`
-	// Budget is the time after which what was read is told, whatever is lacking.
+	// Budget is the time after which the child reports what it has, whatever is missing.
 	Budget time.Duration `json:"budget,omitempty"`
 }
 
@@ -199,14 +199,6 @@ func (s statistics) Statistics(ctx context.Context, _ string, port int) ([]state
 		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value, Optional: c.Optional})
 	}
 	return all, nil
-}
-
-// counterWidth returns how many bits a counter has, 0 if it goes up and down.
-func counterWidth(table string, group state.CounterGroup, name string) int {
-	if counters.Level(table, group, name) {
-		return 0
-	}
-	return counters.Width(table, group, name)
 }
 
 // watchLinks tells what the kernel does of network devices.

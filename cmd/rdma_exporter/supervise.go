@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/owner"
 	"rdma_exporter/internal/supervisor"
 )
@@ -35,7 +36,7 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 		}
 	}
 	s := o.schedule
-	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counterWidth
+	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counters.Width
 	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
 		s.WatchLinks = watchLinks
 	}

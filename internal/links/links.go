@@ -74,14 +74,14 @@ func follow(ctx context.Context, dial func() (socket, error), handle func(Event)
 	}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		s.interrupt()
+		s.Interrupt()
 		close(interrupted)
 	})
 	defer func() {
 		if !stop() {
 			<-interrupted // The socket must not be closed meanwhile.
 		}
-		_ = s.close() // nothing was written
+		_ = s.Close() // nothing was written
 	}()
 	buffer := make([]byte, receiveBuffer)
 	for {
@@ -89,7 +89,7 @@ func follow(ctx context.Context, dial func() (socket, error), handle func(Event)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := s.receive(buffer)
+		n, err := s.Receive(buffer)
 		switch {
 		case errors.Is(err, syscall.ENOBUFS):
 			handle(Event{Lost: true})

@@ -29,7 +29,7 @@ type fakeSocket struct {
 	closed      bool
 }
 
-func (s *fakeSocket) receive(b []byte) (int, error) {
+func (s *fakeSocket) Receive(b []byte) (int, error) {
 	if len(s.steps) == 0 {
 		<-s.interrupted
 		return 0, os.ErrDeadlineExceeded
@@ -43,9 +43,9 @@ func (s *fakeSocket) receive(b []byte) (int, error) {
 	return len(next.datagram), nil
 }
 
-func (s *fakeSocket) interrupt() { close(s.interrupted) }
+func (s *fakeSocket) Interrupt() { close(s.interrupted) }
 
-func (s *fakeSocket) close() error {
+func (s *fakeSocket) Close() error {
 	s.closed = true
 	return nil
 }

@@ -96,7 +96,7 @@ func (c *Conn) drop() error {
 	if c.socket == nil {
 		return nil
 	}
-	err := c.socket.close()
+	err := c.socket.Close()
 	c.socket = nil
 	return err
 }
@@ -301,7 +301,7 @@ func (c *Conn) exchange(ctx context.Context, r request, handle func([]byte) erro
 	}
 	s, interrupted := c.socket, make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		s.interrupt()
+		s.Interrupt()
 		close(interrupted)
 	})
 	whole, err := c.converse(ctx, r, handle)
@@ -331,7 +331,7 @@ func (c *Conn) converse(ctx context.Context, r request, handle func([]byte) erro
 	if r.dump {
 		m.Header.Flags |= requestFlagDump
 	}
-	sent, err := c.socket.send(m)
+	sent, err := c.socket.Send(m)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", name, err)
 	}
@@ -341,7 +341,7 @@ func (c *Conn) converse(ctx context.Context, r request, handle func([]byte) erro
 		if err := ctx.Err(); err != nil {
 			return false, fmt.Errorf("%s: %w", name, err)
 		}
-		n, err := c.socket.receive(c.buffer)
+		n, err := c.socket.Receive(c.buffer)
 		if ended := ctx.Err(); err != nil && ended != nil {
 			return false, fmt.Errorf("%s: %w", name, ended)
 		}

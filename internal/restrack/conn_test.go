@@ -32,14 +32,14 @@ const (
 	fakeSequence = 1000 // of the first request
 )
 
-func (s *fakeSocket) send(m netlink.Message) (netlink.Message, error) {
+func (s *fakeSocket) Send(m netlink.Message) (netlink.Message, error) {
 	m.Header.Sequence, m.Header.PID = uint32(fakeSequence+len(s.sent)), fakePID
 	s.sent = append(s.sent, m)
 	s.queue = append(s.queue, s.answer(m)...)
 	return m, nil
 }
 
-func (s *fakeSocket) receive(b []byte) (int, error) {
+func (s *fakeSocket) Receive(b []byte) (int, error) {
 	if len(s.queue) == 0 {
 		<-s.interrupted
 		return 0, os.ErrDeadlineExceeded
@@ -50,9 +50,9 @@ func (s *fakeSocket) receive(b []byte) (int, error) {
 	return len(datagram), nil
 }
 
-func (s *fakeSocket) interrupt() { close(s.interrupted) }
+func (s *fakeSocket) Interrupt() { close(s.interrupted) }
 
-func (s *fakeSocket) close() error {
+func (s *fakeSocket) Close() error {
 	s.closed = true
 	return nil
 }

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/kernelsocket"
 )
 
 // These tests run on real devices: see test/vm/README.md. RDMA_HOLDER names the
@@ -559,11 +561,11 @@ func TestInterruptedWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(50*time.Millisecond, s.interrupt)
-	if n, err := s.receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+	time.AfterFunc(50*time.Millisecond, s.Interrupt)
+	if n, err := s.Receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -579,15 +581,15 @@ func TestForeignSender(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: s.(*kernelSocket).conn.PID()}
+	to := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: s.(*kernelsocket.Socket).PID()}
 	if err := unix.Sendto(fd, make([]byte, 64), 0, to); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(200*time.Millisecond, s.interrupt)
-	if n, err := s.receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
+	time.AfterFunc(200*time.Millisecond, s.Interrupt)
+	if n, err := s.Receive(make([]byte, 100)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("received %d bytes from a process: %v", n, err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -861,8 +863,8 @@ type recorder struct {
 	datagrams [][]byte
 }
 
-func (r *recorder) receive(b []byte) (int, error) {
-	n, err := r.socket.receive(b)
+func (r *recorder) Receive(b []byte) (int, error) {
+	n, err := r.socket.Receive(b)
 	if err == nil && n <= len(b) {
 		r.datagrams = append(r.datagrams, slices.Clone(b[:n]))
 	}
