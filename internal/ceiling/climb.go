@@ -230,7 +230,11 @@ func (c *climb) up(create func() (object, error)) {
 			c.report.Objects++
 			c.report.Left++
 		}
-		batch = min(2*batch, mostAtOnce)
+		if batch < mostAtOnce {
+			// Whatever ends the process early, some of what it reached is known.
+			c.tell(c.told)
+			batch *= 2
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package ceiling_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -158,6 +159,12 @@ func TestClimb(t *testing.T) {
 				if len(phases) == 0 || phases[len(phases)-1] != r.Phase {
 					phases = append(phases, r.Phase)
 				}
+			}
+			// No time has passed, and yet it was told of half of them on the way.
+			if !slices.ContainsFunc(told, func(r ceiling.Report) bool {
+				return r.Phase == ceiling.PhaseClimbing && r.EndedBy == "" && 2*r.Objects >= want
+			}) {
+				t.Errorf("told too little on the way: %+v", told)
 			}
 			if len(phases) != 3 || phases[0] != ceiling.PhaseClimbing || phases[2] != ceiling.PhaseEnded || told[len(told)-1] != r {
 				t.Errorf("told of %v, %+v", phases, told)
