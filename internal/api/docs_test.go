@@ -20,48 +20,54 @@ import (
 // prologue is what docs/status-page.md says before the fields.
 const prologue = `# Status page and JSON
 
-The fields below follow from the comments in ` + "`internal/api/`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
+The fields below come from the comments in ` + "`internal/api/`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
 this page.
 
 ## The page
 
-The exporter serves a page for people at ` + "`/`" + `. It shows what is known at that moment, from the same state as the
-metrics; to look at it touches no device. It needs no scripts and loads nothing from anywhere, and may be looked at on
-a phone, in dark mode, and on paper. From the top:
+` + "`/`" + ` serves a page for people, from the same state as the metrics. Loading it touches no device. It needs no scripts and
+loads nothing from elsewhere. It works on a phone, in dark mode, and on paper. From the top:
 
 - **How the host is**, in a word: critical, warning, unknown (a device has not been probed yet, or not lately) or ok;
-  how many devices and findings there are; and a banner if the devices are [simulated](configuration.md). If no device
-  was found, or they could not be listed, what to do about that.
-- **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, the worst harm first, each
-  with a link to its device. What is the same on several devices, and has the same remedy, is told once, and what comes
-  of the same root stands under it. Long evidence is folded.
-- **Devices**: the worst first, one line each, with health, ports, and the last run of the probes, its outcome and its age.
-- **Device by device**: of a few devices all, of many only those in trouble are shown in full, if those are few; the
-  others by a click on their name. The link ` + "`/#device-NAME`" + ` leads to one. Each has its findings, those of severity
-  info too; the runs, with the errors as they were told, and what each probe could not do; what the device says it is;
-  [what the kernel tells of the hardware](hardware.md): the adapter with its place in the host, where its link to the
-  PCI bus or a port moves less than it could stands out; each port with its network device, the changes of its state
-  and its GIDs; folded, the counters that are not zero, and the interrupts of completion vectors; the latency of notification and of completion, each with its distribution on one scale of times for the device; a
-  strip with a cell for each completion vector, in which a slow one, one on which something went wrong and one that was
-  not measured yet stand out; the sizes asked and given, where less than was asked for, another figure when queried, and
-  a size cut down to a limit of the device stand out; the [contracts](contracts.md), those that are violated with their
-  evidence; and the objects of all programs, against the limits, with their owners.
+  how many devices and findings there are; a banner if the devices are [simulated](configuration.md#simulated-devices).
+  If no device was found, or devices could not be listed, what to do about it.
+- **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, worst harm first,
+  with links to the devices. What several devices share, with the same remedy, appears once, with its consequences
+  below it. Long evidence is folded.
+- **Devices**: one line each, worst first, with health, ports, and the outcome and age of the last probe run.
+- **Device by device**: a few devices in full. If there are many, only those in trouble, if these are few; click a name
+  for the others. ` + "`/#device-NAME`" + ` links to one.
 
-Old is what should have been followed by another run since: a run of the probes after twice
-` + "`--probe.max-backoff`" + `, and some time for what is under way. Latencies are those of the last run alone; of
-completion vectors the page has the latest measurement of each, since a run may lack the time for some of them.
+Each device shows:
 
-` + "`/?refresh=30`" + ` has the browser load the page again every 30 seconds; from 5 to 3600 can be had.
+- its findings, including those of severity info
+- its runs, with the errors as reported, and what each probe could not do
+- what the device says it is
+- [its hardware, as the kernel reports it](hardware.md): the adapter and its place in the host; ports with network
+  device, changes of state, and GIDs. A PCI link or port that is slower than it could be stands out. Folded: counters
+  that are not zero, and the interrupts of completion vectors
+- the latency of notification and of completion, each with its distribution, all on one time scale
+- a strip with a cell for each completion vector. Slow, faulty and not yet measured ones stand out
+- sizes asked for and given. Those that are less than asked for, that a query contradicts, or that were cut down to a
+  limit stand out
+- the [contracts](contracts.md), with evidence for violated ones
+- the objects of all programs, against the limits, with their owners.
 
-The links on the page are relative, so that it can be served below any path of a proxy, as long as that ends in ` + "`/`" + `.
+A result is marked old if another run should have followed it: for probes, after twice ` + "`--probe.max-backoff`" + ` and some
+time for runs under way. Latencies are those of the last run. For completion vectors the page has the latest
+measurement of each, since a run may not have time for all.
 
-However many clients ask, the page and the JSON are made no more than once a second each, and those who ask in between
-get what was made. For a host with 64 devices of 64 completion vectors the page has some 2 MB, and the JSON 1.5 MB; each
-is less than 0.2 MB as most clients take them, compressed with gzip. ` + "`--web.max-requests`" + ` does not count either: a
-crowd in front of the page keeps no scrape out.
+` + "`/?refresh=30`" + ` reloads the page every 30 seconds; 5 to 3600 are possible.
 
-With [basic authentication](configuration.md#tls-and-authentication) both ask for a password, as all other paths do.
-Without, everybody who can reach the exporter can read them: names of processes, containers and cgroups among them.
+Links are relative, so a proxy can serve the page below any path that ends in ` + "`/`" + `.
+
+The page and the JSON are each made at most once a second; requests in between get the same copy. They do not count
+against ` + "`--web.max-requests`" + `, so a crowd in front of the page keeps no scrape out. For a host with 64 devices of 64
+completion vectors the page has some 2 MB and the JSON 1.5 MB, each less than 0.2 MB compressed with gzip, as most
+clients take them.
+
+With [basic authentication](configuration.md#tls-and-authentication) both need the password, like all other paths.
+Without it, everybody who can reach the exporter can read them, including names of processes, containers and cgroups.
 
 ## The JSON
 
@@ -73,15 +79,16 @@ curl -s http://localhost:10879/api/v1/status | jq -r '.devices[] | [.name, .heal
 curl -s http://localhost:10879/api/v1/status | jq -r '.devices[].findings[] | select(.severity == "critical") | .message'
 ` + "```" + `
 
-The number in the path is the version of the types. Within a version, fields are added and never renamed, removed or
-given another meaning: ignore those that you don't know. Words that stand for a kind or a reason may be added, too.
-The answer is 200 whatever the health; ` + "`/-/healthy` and `/-/ready`" + ` are for orchestrators.
-
-Times are RFC 3339 in UTC, durations in seconds. A field marked optional is absent if there is nothing to tell. Text that
-comes from a device, a driver or another process is valid UTF-8 without control characters, and harmless nowhere else:
-escape it where you show it. No list has more than 4096 items, and no text much more than 4096 bytes. Numbers are integers
-up to 2^63-1, except seconds and temperatures: what reads them as floating-point, as JavaScript and older versions of jq do, is not exact
-beyond 2^53.
+- **Version**: the number in the path is that of the types. Within a version, fields may be added, but never renamed,
+  removed or given another meaning: ignore those you don't know. New words for kinds and reasons may appear as well.
+- **Status code**: 200, whatever the health. Orchestrators should use ` + "`/-/healthy` and `/-/ready`" + `.
+- **Values**: times are RFC 3339 in UTC, durations are in seconds. A field marked optional is absent if there is
+  nothing to say.
+- **Text** from a device, a driver or another process is valid UTF-8 without control characters. Nothing else makes it
+  safe: escape it where you show it.
+- **Limits**: no list has more than 4096 items, and no text much more than 4096 bytes.
+- **Numbers** are integers up to 2^63-1, except seconds and temperatures. Readers that use floating-point, such as
+  JavaScript and older versions of jq, are not exact beyond 2^53.
 
 `
 
