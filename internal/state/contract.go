@@ -54,7 +54,7 @@ type Severity string
 const (
 	// SeverityCritical: a program that relies on it hangs or loses data.
 	SeverityCritical Severity = "critical"
-	// SeverityWarning: a size or a state is told wrongly.
+	// SeverityWarning: a size or a state is reported wrongly.
 	SeverityWarning Severity = "warning"
 	// SeverityInfo: the device allows more than the manual does.
 	SeverityInfo Severity = "info"

@@ -70,7 +70,7 @@ queue pair is in the error state, or goes there; it needs neither port nor peer.
 for up to 2 seconds; for what should not come, 150 ms.
 
 The severities: **critical**, a program that relies on it hangs or loses data; **warning**, a size or a
-state is told wrongly; **info**, the device allows more than the manual does.
+state is reported wrongly; **info**, the device allows more than the manual does.
 
 | contract | severity | man page |
 |---|---|---|
