@@ -79,6 +79,7 @@ func (a *assessor) assess(dev *state.DeviceState) []Finding {
 		a.nearLimit()
 		a.cgroups()
 		a.memlock()
+		a.growing()
 		a.ownerless()
 		a.leaked()
 		a.undestroyed()

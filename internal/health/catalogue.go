@@ -107,6 +107,12 @@ func resourceEntries() []Entry {
 			Action:  "Look at `prlimit --memlock --pid {pid}` and `grep -E 'VmPin|VmLck' /proc/{pid}/status`. Raise the limit while it runs with `prlimit --pid {pid} --memlock=BYTES`, and for its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or in that of the container runtime, `--ulimit memlock=-1` for docker and podman.",
 		},
 		{
+			Kind: FindingGrowing, Severities: []Severity{warning, info}, Harms: []Harm{HarmDegradation, HarmNote}, Threshold: "growing",
+			Found:   "The inventories of the last hour, of `growing.window` at least, found ever more objects of a type that a process owns: the lowest numbers of six parts of that time rise, up to the last, by `growing.objects` in all, and no slower than before. So a job that starts, a pool that fills, and what goes up and down are none. It is told of all owners together as well, if no processes explain it. It is a warning if the limit of the device is reached within `growing.within` at this pace.",
+			Meaning: "Mostly a program that creates objects, for each connection or request, and does not destroy them. At the limit of the device every process on the host is refused further ones, mostly with ENOMEM; at a limit of memory in place or of the cgroup the program itself is before.",
+			Action:  "Look at `{show}` again after some minutes: those that stay, with ever higher ids, are what is not destroyed. Restart the program before the limit is reached, and have it repaired. A program that is meant to grow, as one that is connected with ever more peers, can be accepted.",
+		},
+		{
 			Kind: FindingOrphaned, Severities: []Severity{warning}, Harms: degradation, Threshold: "orphan_age",
 			Found:   "Every inventory for this long found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else of the same opened device. It is claimed only where the exporter sees the processes of the whole host.",
 			Meaning: "Mostly the processes that created them have ended, and the kernel has not destroyed them: a driver does not get done with it, or another process inherited the opened device. A program that lives on looks the same if each of its threads that created anything of the opened device has ended. The objects count towards the limits, and while they are there the device cannot be removed nor its driver unloaded.",

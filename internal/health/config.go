@@ -29,6 +29,8 @@ type Config struct {
 	CQEntries int64 `yaml:"cq_entries"`
 	// PortFlapping is how often a port must have gone down, within which time.
 	PortFlapping Flapping `yaml:"port_flapping"`
+	// Growing is how the objects of an owner, or of all together, must have grown.
+	Growing Growing `yaml:"growing"`
 	// StaleAfter is how old the last run of each kind may be before it counts as stale.
 	// For kinds that it lacks, no age is too much.
 	StaleAfter map[state.Kind]time.Duration `yaml:"-"`
@@ -58,6 +60,14 @@ type Flapping struct {
 	Window time.Duration `yaml:"window"`
 }
 
+// Growing is by how many objects something must have grown, for how long at least, and how
+// soon it must reach the limit of the device at this pace to be more than worth knowing.
+type Growing struct {
+	Objects int64         `yaml:"objects"`
+	Window  time.Duration `yaml:"window"`
+	Within  time.Duration `yaml:"within"`
+}
+
 // Default returns what holds unless it is configured otherwise: nothing gets too old.
 func Default() Config {
 	levels := Levels{Warning: 0.8, Critical: 0.95}
@@ -71,6 +81,8 @@ func Default() Config {
 		CQEntries: 1 << 16,
 		// One is a restart of the other end, two may be that of a switch.
 		PortFlapping: Flapping{Downs: 3, Window: time.Hour},
+		// A job has created what it needs by then, and a day is time to restart another.
+		Growing: Growing{Objects: 50, Window: 30 * time.Minute, Within: 24 * time.Hour},
 	}
 }
 
@@ -78,6 +90,9 @@ func Default() Config {
 const (
 	maxOrphanAge = 24 * time.Hour
 	maxWindow    = 24 * time.Hour
+	minGrowing   = 10 * time.Minute
+	maxGrowing   = 55 * time.Minute
+	maxWithin    = 365 * 24 * time.Hour
 	maxCount     = 1 << 48
 )
 
@@ -117,6 +132,13 @@ func (c Config) Validate() error {
 	}
 	if w := c.PortFlapping.Window; w <= 0 || w > maxWindow {
 		errs = append(errs, fmt.Errorf("findings.port_flapping.window is %s: use a duration above 0s, up to %s", w, maxWindow))
+	}
+	count("growing.objects", c.Growing.Objects)
+	if w := c.Growing.Window; w < minGrowing || w > maxGrowing {
+		errs = append(errs, fmt.Errorf("findings.growing.window is %s: use a duration from %s to %s", w, minGrowing, maxGrowing))
+	}
+	if w := c.Growing.Within; w < 0 || w > maxWithin {
+		errs = append(errs, fmt.Errorf("findings.growing.within is %s: use a duration from 0s to %s", w, maxWithin))
 	}
 	return errors.Join(errs...)
 }

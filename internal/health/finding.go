@@ -69,6 +69,8 @@ const (
 	FindingCgroupNearLimit Kind = "cgroup_near_limit"
 	// FindingMemlock: a process has nearly as much memory in place as it may.
 	FindingMemlock Kind = "memlock_near_limit"
+	// FindingGrowing: the objects of a process, or of all together, grow all the time.
+	FindingGrowing Kind = "growing"
 	// FindingQPError: queue pairs in the error state.
 	FindingQPError Kind = "qp_error"
 	// FindingCQUnfillable: completion queues larger than what uses them can fill.
@@ -114,7 +116,7 @@ func Kinds() []Kind {
 	return []Kind{
 		FindingStuck, FindingUnusable, FindingRunAborted, FindingProbeFailed, FindingNotification, FindingContract,
 		FindingUndestroyed, FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
-		FindingQPError, FindingCQUnfillable, FindingPortDown, FindingFlapping, FindingSlowPort, FindingBusErrors, FindingSlowBus,
+		FindingGrowing, FindingQPError, FindingCQUnfillable, FindingPortDown, FindingFlapping, FindingSlowPort, FindingBusErrors, FindingSlowBus,
 		FindingSlowVector, FindingTogether, FindingIsolated, FindingIncomplete, FindingUnreadable, FindingRefused,
 		FindingPIDsInvisible, FindingSaturated, FindingUnaddressed, FindingAcceptanceUnused,
 	}

@@ -105,12 +105,18 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 		for i := range n {
 			fill(random, v.Index(i), depth+1)
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(random, v.Index(i), depth+1)
+		}
 	case reflect.String:
 		v.SetString(words[random.IntN(len(words))])
 	case reflect.Bool:
 		v.SetBool(random.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(numbers[random.IntN(len(numbers))])
+	case reflect.Int32:
+		v.SetInt(int64(int32(numbers[random.IntN(len(numbers))])))
 	case reflect.Uint32:
 		v.SetUint(uint64(random.Uint32()))
 	}

@@ -240,6 +240,8 @@ type Resources struct {
 	// It is nil before the first.
 	Inventory *Inventory `json:"inventory,omitempty"`
 	Taken     time.Time  `json:"taken,omitzero"`
+	// Samples are what the inventories of the last hour counted, the oldest first.
+	Samples []Sample `json:"-"`
 	// Leaked are the objects that are left of children of the exporter which have
 	// ended, as of the latest inventory that looked at their type.
 	Leaked []Leaked `json:"leaked,omitempty"`

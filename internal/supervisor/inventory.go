@@ -201,6 +201,7 @@ func resources(before *state.Resources, run *state.Run) *state.Resources {
 		return &next
 	}
 	next.Inventory, next.Taken = found, run.Started
+	next.Samples = state.Sampled(before.Samples, found, run.Started)
 	next.Leaked = leaked(before.Leaked, found, run.Started)
 	switch {
 	case !found.PIDsVisible, len(found.Ownerless) == 0 && traced(found):

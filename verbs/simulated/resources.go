@@ -48,6 +48,9 @@ type Holder struct {
 	// Growth is how many more there are at the end of each hour than at its
 	// beginning.
 	Growth map[string]int `yaml:"growth,omitempty"`
+	// GrowthShape says how these come and go in the course of the hour, in the words of
+	// GrowthShapes; empty for evenly.
+	GrowthShape string `yaml:"growth_shape,omitempty"`
 	// QueuePairs are further queue pairs.
 	QueuePairs []QueuePairs `yaml:"queue_pairs,omitempty"`
 	// CQEntries are the entries of each CQ; 0 stands for 256. Of queue pairs and CQs
@@ -89,6 +92,21 @@ type Leak struct {
 	// Times is of how many processes, those that ended first; 0 means all.
 	Times int `yaml:"times,omitempty"`
 }
+
+// The ways in which what grows comes and goes in the course of an hour.
+const (
+	// GrowthEven: ever more come, as of a program that leaks.
+	GrowthEven = "even"
+	// GrowthStep: all come at once after 10 minutes, as of a job that starts.
+	GrowthStep = "step"
+	// GrowthFill: all have come after 20 minutes, and stay, as of a pool.
+	GrowthFill = "fill"
+	// GrowthChurn: they come and go every 7 minutes.
+	GrowthChurn = "churn"
+)
+
+// GrowthShapes returns the ways in which what grows comes and goes.
+func GrowthShapes() []string { return []string{GrowthEven, GrowthStep, GrowthFill, GrowthChurn} }
 
 // The ways in which reading a table goes wrong. All but the last are those that an
 // inventory tells of.
@@ -216,6 +234,9 @@ func (v *validator) holder(at path, h *Holder, total map[string]int) {
 	}
 	v.objects(at.to("objects"), h.Objects, maxObjects)
 	v.objects(at.to("growth"), h.Growth, maxObjects)
+	if h.GrowthShape != "" {
+		v.oneOf(at.to("growth_shape"), "shape of growth", h.GrowthShape, GrowthShapes())
+	}
 	for _, n := range []map[string]int{h.Objects, h.Growth} {
 		for t, count := range n {
 			total[t] += min(max(count, 0), maxObjects+1)

@@ -28,6 +28,7 @@ devices:
           cgroup: /a/b
           objects: {ctx: 1, pd: 2, cq: 3, qp: 4, mr: 5, srq: 6, cm_id: 7}
           growth: {mr: 600}
+          growth_shape: churn
           queue_pairs: [{type: rc, state: err, objects: 8}, {type: driver, state: sqe, objects: 9}]
           cq_entries: 131072
           mr_bytes: 1099511627776
@@ -50,8 +51,8 @@ func TestResources(t *testing.T) {
 			{Dead: true, Objects: map[string]int{"qp": 2}, Growth: map[string]int{"qp": 60}},
 			{
 				PID: 4711, Comm: "<b>\n\"\x1b", Cgroup: "/a/b",
-				Objects:    map[string]int{"ctx": 1, "pd": 2, "cq": 3, "qp": 4, "mr": 5, "srq": 6, "cm_id": 7},
-				Growth:     map[string]int{"mr": 600},
+				Objects: map[string]int{"ctx": 1, "pd": 2, "cq": 3, "qp": 4, "mr": 5, "srq": 6, "cm_id": 7},
+				Growth:  map[string]int{"mr": 600}, GrowthShape: "churn",
 				QueuePairs: []simulated.QueuePairs{{Type: "rc", State: "err", Objects: 8}, {Type: "driver", State: "sqe", Objects: 9}},
 				CQEntries:  131072, MRBytes: 1 << 40, Memlock: simulated.Memlock{Pinned: 1, Locked: 2, Limit: 3},
 				RDMAMax: map[string]int{"hca_handle": 0, "hca_object": 2000},
@@ -190,6 +191,7 @@ func TestResourceErrors(t *testing.T) {
 		"long cgroup":             {holder("{pid: 1, cgroup: /" + strings.Repeat("a", 4095) + "}"), "is no path of a cgroup"},
 		"type":                    {holder("pid: 1\n          objects:\n            pd: 1\n            qps: 1"), `profile:9: devices[0].resources.holders[0].objects.qps: unknown type "qps"; did you mean`},
 		"negative":                {holder("{pid: 1, objects: {qp: -1}}"), "holders[0].objects.qp: -1 is out of range; write a number from 0 to 16777216"},
+		"shape of growth":         {holder("{pid: 1, growth: {qp: 1}, growth_shape: steps}"), `holders[0].growth_shape: unknown shape of growth "steps"; did you mean step`},
 		"shrinking":               {holder("{pid: 1, growth: {qp: -1}}"), "holders[0].growth.qp: -1 is out of range"},
 		"too many":                {holder("{pid: 1, objects: {qp: 16777217}}"), "holders[0].objects.qp: 16777217 is out of range"},
 		"too many together":       {holder("{pid: 1, objects: {qp: 9000000}}\n        - {pid: 2, growth: {qp: 9000000}}"), "resources.holders: there are up to 18000000 objects of the type qp, more than 16777216; lower them"},

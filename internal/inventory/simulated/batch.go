@@ -40,7 +40,7 @@ func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Ty
 		b.row.Thread = uint32(h.PID)
 	}
 	for _, t := range restrack.Types() {
-		b.objects[t] = uint32(h.Objects[t.String()] + grown(h.Growth[t.String()], now))
+		b.objects[t] = uint32(h.Objects[t.String()] + grown(h.Growth[t.String()], h.GrowthShape, now))
 	}
 	for _, q := range h.QueuePairs {
 		b.objects[restrack.QP] += uint32(q.Objects)
@@ -65,9 +65,20 @@ func leaked(objects map[string]int, context uint32, next map[restrack.Type]uint3
 
 // grown returns how much of what is added in the course of an hour is there at a
 // moment.
-func grown(perHour int, now time.Time) int {
-	since := now.Sub(now.Truncate(time.Hour))
-	return int(int64(perHour) * since.Milliseconds() / time.Hour.Milliseconds())
+func grown(perHour int, shape string, now time.Time) int {
+	since, whole := now.Sub(now.Truncate(time.Hour)), time.Hour
+	switch shape {
+	case profile.GrowthStep:
+		since = since / (10 * time.Minute) * whole
+	case profile.GrowthFill:
+		whole = 20 * time.Minute
+	case profile.GrowthChurn:
+		whole = 7 * time.Minute / 2
+		if since %= 2 * whole; since > whole {
+			since = 2*whole - since
+		}
+	}
+	return int(int64(perHour) * min(since, whole).Milliseconds() / whole.Milliseconds())
 }
 
 // complete adds what the objects cannot be without.

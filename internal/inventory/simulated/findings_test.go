@@ -154,6 +154,29 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestGrowing makes sure that of the shapes that a profile can have the leak is found, once
+// it has gone on for half an hour, and until the hour is over and all of it gone.
+func TestGrowing(t *testing.T) {
+	for shape, want := range map[string][]health.Kind{"even": {health.FindingGrowing}, "step": nil, "fill": nil, "churn": nil} {
+		p := parse(t, "holders:\n  - {pid: 4711, comm: leaky, cgroup: "+podCgroup+", objects: {qp: 10}, growth: {qp: 600}, growth_shape: "+shape+"}\n")
+		p.Devices[0].Limits.MaxQP = 10000
+		var samples []state.Sample
+		for minute := time.Duration(0); minute < 2*time.Hour; minute += 2 * time.Minute {
+			s := dev(t, p, "sim0", nil, 0)
+			run := take(t, simulated.New(p, "sim0", noon().Add(minute), nil), "sim0", nil)
+			samples = state.Sampled(samples, run.Inventory, noon().Add(minute))
+			s.Resources.Inventory, s.Resources.Samples = run.Inventory, samples
+			var kinds []health.Kind
+			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+				kinds = append(kinds, f.Kind)
+			}
+			if due := minute >= 30*time.Minute && minute < time.Hour; due && !slices.Equal(kinds, want) || !due && len(kinds) > 0 {
+				t.Errorf("%s: after %s findings %q", shape, minute, kinds)
+			}
+		}
+	}
+}
+
 // TestBuiltInIsHealthy makes sure that nothing is wrong with the built-in devices,
 // at any time.
 func TestBuiltInIsHealthy(t *testing.T) {

@@ -189,6 +189,25 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+// TestGrowthShapes makes sure that what grows comes and goes as the profile says.
+func TestGrowthShapes(t *testing.T) {
+	for shape, want := range map[string][]int64{
+		"even": {0, 35, 105, 300, 599},
+		"step": {0, 0, 600, 600, 600},
+		"fill": {0, 105, 315, 600, 600},
+		// 10m30s are one round and a half, and 30m four and the first two minutes of another.
+		"churn": {0, 600, 600, 342, 517},
+	} {
+		p := parse(t, "holders:\n  - {pid: 1, growth: {qp: 600}, growth_shape: "+shape+"}\n")
+		for n, after := range []string{"0s", "3m30s", "10m30s", "30m", "59m59s"} {
+			i := take(t, simulated.New(p, "sim0", noon().Add(duration(t, after)), nil), "sim0", nil).Inventory
+			if got := objects(i, "qp"); got != want[n] {
+				t.Errorf("%s: after %s %d queue pairs, want %d", shape, after, got, want[n])
+			}
+		}
+	}
+}
+
 // TestLeak makes sure that something is left of those children alone that are
 // looked for, as often as the profile says.
 func TestLeak(t *testing.T) {

@@ -1,0 +1,207 @@
+package health_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+)
+
+// life is how many queue pairs the processes of a host have.
+type life struct {
+	does string
+	// of returns how many the n-th process has, so many minutes after what it does began;
+	// below 0 while it is not there.
+	of func(n int, minute float64) float64
+	// processes is how many there are; 0 for one.
+	processes int
+	// limit is what the device allows.
+	limit int64
+	// want is when it is found, and how bad it is.
+	want string
+}
+
+// lives are what programs do, those that leak first.
+func lives() []life {
+	// young is a process that begins with what it does, and old one that was there before.
+	young := func(f func(float64) float64) func(int, float64) float64 {
+		return func(_ int, m float64) float64 {
+			if m < 0 {
+				return -1
+			}
+			return f(m)
+		}
+	}
+	old := func(f func(float64) float64) func(int, float64) float64 {
+		return func(_ int, m float64) float64 { return 400 + f(max(m, 0)) }
+	}
+	leak := func(perMinute float64) func(float64) float64 {
+		return func(m float64) float64 { return perMinute * m }
+	}
+	// wave goes up and down between 0 and 1.
+	wave := func(m, period float64) float64 { return math.Abs(math.Mod(m/period, 1)*2 - 1) }
+	const large, small = 262144, 10000
+	return []life{
+		{"leaks 10 a minute from its start on, of the 10,000 that are allowed", young(leak(10)), 0, small, "warning after 31 min"},
+		{"the same, of 262,144", young(leak(10)), 0, large, "info after 31 min"},
+		{"leaks 10 a minute after it has run for hours", old(leak(10)), 0, small, "warning after 39 min"},
+		{"creates 400 when it starts, and leaks 10 a minute from then on", young(func(m float64) float64 { return 400*min(m, 1) + 10*m }), 0, small, "warning after 31 min"},
+		{"leaks 10 a minute, and has 100 to 300 others that come and go within 7 minutes", young(func(m float64) float64 { return 10*m + 100 + 200*wave(m, 7) }), 0, small, "warning after 31 min"},
+		{"leaks 5 at once, every 5 minutes", young(func(m float64) float64 { return 5 * math.Floor(m/5) }), 0, small, "info after 44 min"},
+		{"leaks 1 a minute", young(leak(1)), 0, small, "info after 39 min"},
+		{"40 processes leak 1 in 4 minutes each", func(_ int, m float64) float64 { return 10 + max(m, 0)/4 }, 40, small, "warning after 44 min"},
+		{"leaks 20 at once, every quarter of an hour", young(func(m float64) float64 { return 20 * math.Floor(m/15) }), 0, small, "info after 70 min"},
+		{"a pool that fills evenly for 50 minutes, and stays", young(func(m float64) float64 { return 10 * min(m, 50) }), 0, small, "warning after 31 min, until 65 min"},
+		{"leaks 1 in 2 minutes", young(leak(0.5)), 0, small, "never"},
+		{"a job that starts with 4,000, and stays", young(func(m float64) float64 { return 4000 * min(m/2, 1) }), 0, small, "never"},
+		{"three jobs that start 10 minutes after each other, with 1,000 each", func(n int, m float64) float64 {
+			if m < float64(10*n) {
+				return -1
+			}
+			return 1000
+		}, 3, small, "never"},
+		{"a pool that fills for 20 minutes, and stays", young(func(m float64) float64 { return 200 * min(m, 20) }), 0, small, "never"},
+		{"a pool that gets ever slower, 63 % full after a quarter of an hour", young(func(m float64) float64 { return 4000 * (1 - math.Exp(-m/15)) }), 0, small, "never"},
+		{"goes up and down between 100 and 4,000, every 7 minutes", young(func(m float64) float64 { return 100 + 3900*wave(m, 7) }), 0, small, "never"},
+		{"goes up and down between 100 and 4,000, every hour", old(func(m float64) float64 { return 3900 * (1 - math.Cos(2*math.Pi*m/60)) / 2 }), 0, small, "never"},
+		{"has between 3,000 and 3,400 at random", old(func(m float64) float64 { return 2600 + 400*math.Abs(math.Mod(math.Sin(math.Floor(m))*43758, 1)) }), 0, small, "never"},
+	}
+}
+
+// lived says when something is found of a life, and how bad it is. An inventory comes
+// about every minute, for an hour before and three after.
+func (l life) lived() (found string, first []health.Finding) {
+	var samples []state.Sample
+	began, seen, last := taken(), -1, -1
+	var severity health.Severity
+	// The intervals have a jitter, which is the same each time.
+	for n, now := 0, -60*time.Minute; now <= 180*time.Minute; n, now = n+1, now+time.Duration(54+n*5%13)*time.Second {
+		i := &state.Inventory{Index: 1, PIDsVisible: true, Owners: []state.Owner{holder(7, "steady", "qp", 200)}}
+		all := int64(200)
+		for p := range max(l.processes, 1) {
+			if objects := l.of(p, now.Minutes()); objects >= 0 {
+				all += int64(objects)
+				o := holder(4711+p, "python3", "qp", int64(objects))
+				o.ContainerID, o.PodUID = container, pod
+				i.Owners = append(i.Owners, o)
+			}
+		}
+		i.Objects = []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: all}}
+		samples = state.Sampled(samples, i, began.Add(now))
+		s := device(*i, state.Limit{Name: "max_qp", Value: l.limit})
+		s.Resources.Samples = samples
+		c := health.Default()
+		c.NearLimit = health.Levels{Warning: 1, Critical: 1}
+		if findings := health.Assess(s, c, health.Past{}); len(findings) > 0 {
+			if last = int(now.Minutes()); seen < 0 {
+				seen, severity, first = last, findings[0].Severity, findings
+			}
+		}
+	}
+	switch {
+	case seen < 0:
+		return "never", nil
+	case last < 175:
+		return fmt.Sprintf("%s after %d min, until %d min", severity, seen, last), first
+	default:
+		return fmt.Sprintf("%s after %d min", severity, seen), first
+	}
+}
+
+// What leaks is found, and what a program may do is not.
+func TestGrowing(t *testing.T) {
+	t.Parallel()
+	for _, l := range lives() {
+		t.Run(l.does, func(t *testing.T) {
+			t.Parallel()
+			if found, first := l.lived(); found != l.want {
+				t.Errorf("found %s, want %s: %+v", found, l.want, first)
+			}
+		})
+	}
+}
+
+// growing returns a device whose objects were so many more each minute of the last hour,
+// of a process and of all together.
+func growing(limit int64, process, all int64) *state.DeviceState {
+	var s *state.DeviceState
+	var samples []state.Sample
+	for minute := int64(0); minute <= 60; minute += 2 {
+		o := state.Owner{PID: 4711, Comm: "trainer", ContainerID: container, PodUID: pod, Objects: []state.TypeCount{
+			{Type: "qp", Objects: 10 + process*minute}, {Type: "cq", Objects: 5 + process*minute/2}, {Type: "mr", Objects: 7},
+		}}
+		i := state.Inventory{
+			Index: 1, PIDsVisible: true, Owners: []state.Owner{o, holder(77, "worker", "qp", 10)},
+			Objects: []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: 100 + all*minute}, {Type: "mr", Owner: state.OwnerUser, Objects: 7}},
+		}
+		samples = state.Sampled(samples, &i, taken().Add(time.Duration(minute-60)*time.Minute))
+		s = device(i, state.Limit{Name: "max_qp", Value: limit})
+	}
+	s.Resources.Samples = samples
+	return s
+}
+
+// What is found says who, how many, how fast, and how long it takes until the limit.
+func TestGrowingMessage(t *testing.T) {
+	t.Parallel()
+	const trainer = "pid 4711 (trainer), container 3f2a1b2c3d4e, pod " + pod
+	for _, tc := range []struct {
+		name  string
+		state *state.DeviceState
+		want  []string
+	}{
+		{"nothing grows", growing(2000, 0, 0), nil},
+		{"a process", growing(2000, 10, 10), []string{
+			"warning pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000; " +
+				"5 → 305 completion queues in 1 h, 5 a minute. There never were fewer than before.",
+		}},
+		{"a process among others", growing(2000, 2, 10), []string{
+			"warning pid 4711 (trainer): Of " + trainer + ": 10 → 130 queue pairs in 1 h, 2 a minute, 2 h until the limit of 2000; 5 → 65 completion queues in 1 h, 1 a minute. There never were fewer than before.",
+			"warning qp: Of all owners together: 100 → 700 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000. There never were fewer than before. The fastest is " + trainer + ": 2 a minute.",
+		}},
+		{"the limit is far", growing(1<<40, 10, 10), []string{
+			"info pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, more than 10 years until the limit of 1,099,511,627,776; " +
+				"5 → 305 completion queues in 1 h, 5 a minute. There never were fewer than before.",
+		}},
+		{"at the limit", growing(650, 10, 10), []string{"0 s until the limit of 650"}},
+		{"no limit", growing(0, 10, 10), []string{"info pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute; 5 → 305"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, f := range health.Assess(tc.state, health.Default(), health.Past{}) {
+				if f.Kind == health.FindingGrowing {
+					got = append(got, fmt.Sprintf("%s %s: %s", f.Severity, f.Subject, f.Message))
+				}
+			}
+			if len(got) != len(tc.want) {
+				t.Fatalf("got %q", got)
+			}
+			for i, want := range tc.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("got %q, want %q", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// A process that is not among the largest owners for a moment is the same one after; one
+// whose number comes again later is another.
+func TestGrowingGaps(t *testing.T) {
+	t.Parallel()
+	for gap, want := range map[int]bool{0: true, 1: true, 3: true, 5: false} {
+		s := growing(2000, 10, 0)
+		for i := range gap {
+			s.Resources.Samples[15+i].Owners = nil
+		}
+		g := health.GrowthOf(s, health.Growing{Objects: 400, Window: 30 * time.Minute})
+		if len(g.Growers) == 0 || g.Growers[0].Steady != want {
+			t.Errorf("missing %d times: %+v", gap, g.Growers)
+		}
+	}
+}
