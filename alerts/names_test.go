@@ -177,7 +177,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	words := []string{
-		"absent", "and", "bool", "changes", "clamp_max", "clamp_min", "count", "count_over_time", "group", "histogram_quantile", "increase",
+		"absent", "and", "bool", "changes", "clamp_max", "clamp_min", "count", "count_over_time", "deriv", "group", "histogram_quantile", "increase",
 		"label_replace", "last_over_time", "max", "max_over_time", "min_over_time", "or", "offset", "predict_linear", "quantile", "quantile_over_time", "rate",
 		"sum", "time", "timestamp", "topk", "unless",
 	}
