@@ -599,8 +599,46 @@ type Resources struct {
 	QueuePairs []QueuePairs `json:"queue_pairs,omitempty"`
 	// The largest owners of any type, those with most objects first.
 	Owners []Owner `json:"owners,omitempty"`
+	// The owners of which objects of one type grow fastest, ten at most; absent if none do,
+	// or inventories have not gone on for ten minutes.
+	Growers []Grower `json:"growers,omitempty"`
 	// What the RDMA controller counts for the cgroups of the owners.
 	Cgroups []Cgroup `json:"cgroups,omitempty"`
+}
+
+// Grower is an owner of which the objects of one type grow.
+type Grower struct {
+	// The process, as the exporter sees it.
+	PID int `json:"pid"`
+	// Name of its command; absent if it is not known.
+	Comm string `json:"comm,omitempty"`
+	// Its container; absent if it is in none.
+	ContainerID string `json:"container_id,omitempty"`
+	// The pod of the container; absent if there is none.
+	PodUID string `json:"pod_uid,omitempty"`
+	// The type, as rdma(8) names it.
+	Type string `json:"type"`
+	// How they grow.
+	Growth Growth `json:"growth"`
+}
+
+// Growth is how a number of objects has grown, by the inventories of the last hour.
+type Growth struct {
+	// How many there were at first.
+	From int64 `json:"from"`
+	// How many there were at last.
+	To int64 `json:"to"`
+	// The time between.
+	Over float64 `json:"over_seconds"`
+	// The usual pace, in objects an hour, which those that come all at once do not change.
+	PerHour int64 `json:"per_hour"`
+	// Whether there never were fewer than before.
+	OnlyGrows bool `json:"only_grows"`
+	// Whether they grow all the time, which is the finding growing.
+	Steady bool `json:"steady"`
+	// How long it takes until the limit of the device, at this pace or at that of all
+	// owners together; absent if it tells no limit.
+	UntilLimit *float64 `json:"until_limit_seconds,omitempty"`
 }
 
 // Type is what is known of the objects of one type.
@@ -624,6 +662,8 @@ type Type struct {
 	Orphaned *int64 `json:"orphaned,omitempty"`
 	// Objects that child processes of the exporter left.
 	Leaked int64 `json:"leaked"`
+	// How they grow, of all owners together; absent if they do not.
+	Growth *Growth `json:"growth,omitempty"`
 	// Objects of processes that are not among the owners that are named.
 	Others int64 `json:"others"`
 	// Objects of user programs of which the kernel names no process.

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
 // resourcesOf returns what is known of the objects on a device; nil for nothing. info
 // is nil if the device never said what it allows.
-func resourcesOf(r *state.Resources, info *state.Device, runOf func(*state.Run, state.Kind) *Run) *Resources {
+func resourcesOf(r *state.Resources, info *state.Device, grows *health.Growth, runOf func(*state.Run, state.Kind) *Run) *Resources {
 	if r == nil {
 		return nil
 	}
@@ -20,6 +21,7 @@ func resourcesOf(r *state.Resources, info *state.Device, runOf func(*state.Run, 
 			resources.Types = append(resources.Types, t)
 		}
 	}
+	resources.addGrowth(grows)
 	if i := r.Inventory; i != nil {
 		resources.Taken = moment(r.Taken)
 		resources.addInventory(i)
@@ -57,6 +59,32 @@ func (r *Resources) addInventory(i *state.Inventory) {
 			Resource: text.Clean(g.Resource), Objects: count(g.Current), Limit: limitOf(g.Limit),
 		})
 	}
+}
+
+// addGrowth adds how the objects grow.
+func (r *Resources) addGrowth(g *health.Growth) {
+	for i := range r.Types {
+		for n := range g.All {
+			if g.All[n].Type == r.Types[i].Type {
+				r.Types[i].Growth = new(growthOf(&g.All[n]))
+			}
+		}
+	}
+	for _, o := range g.Fastest() {
+		r.Growers = append(r.Growers, Grower{
+			PID: o.PID, Comm: text.Clean(o.Comm), ContainerID: text.Clean(o.ContainerID), PodUID: text.Clean(o.PodUID),
+			Type: text.Clean(o.Type), Growth: growthOf(&o.Trend),
+		})
+	}
+}
+
+// growthOf returns how a number of objects grows.
+func growthOf(t *health.Trend) Growth {
+	g := Growth{From: t.From, To: t.To, Over: t.Over.Seconds(), PerHour: t.Rounded(), OnlyGrows: t.OnlyGrows, Steady: t.Steady}
+	if t.Limit > 0 {
+		g.UntilLimit = new(t.Left.Seconds())
+	}
+	return g
 }
 
 // typeOf returns what is known of the objects of one type.

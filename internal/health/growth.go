@@ -30,8 +30,6 @@ const (
 	mostAbsent = 3
 	// maxGrowers is how many of those who grow fastest are told.
 	maxGrowers = 10
-	// maxLeft is the longest time until a limit that is told.
-	maxLeft = 10 * 365 * 24 * time.Hour
 )
 
 // Trend is how a number of objects has grown.
@@ -42,7 +40,7 @@ type Trend struct {
 	// between.
 	From, To int64
 	Over     time.Duration
-	// PerHour is the usual pace, above 0, which a step does not change.
+	// PerHour is the usual pace, in objects an hour and above 0, which a step does not change.
 	PerHour float64
 	// OnlyGrows tells that there never were fewer than before.
 	OnlyGrows bool
@@ -88,8 +86,9 @@ func GrowthOf(dev *state.DeviceState, c Growing) Growth {
 	}
 	types := state.ResourceTypes()
 	all := make(map[string]Trend)
+	known := make([]point, 0, len(r.Samples))
 	for i, kind := range types {
-		trend, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) { return s.Objects[i], true }), c)
+		trend, grows := trendOf(points(known, r.Samples, func(s *state.Sample) (int32, bool) { return s.Objects[i], true }), c)
 		if !grows {
 			continue
 		}
@@ -102,7 +101,7 @@ func GrowthOf(dev *state.DeviceState, c Growing) Growth {
 	for n := range r.Inventory.Owners {
 		o := &r.Inventory.Owners[n]
 		for i, kind := range types {
-			trend, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) {
+			trend, grows := trendOf(points(known, r.Samples, func(s *state.Sample) (int32, bool) {
 				counts, there := s.Of(o.PID)
 				return counts[i], there
 			}), c)
@@ -128,9 +127,9 @@ func GrowthOf(dev *state.DeviceState, c Growing) Growth {
 func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
 // points returns the known numbers of the samples, from the last time on that whoever has
-// them came.
-func points(samples []state.Sample, of func(*state.Sample) (objects int32, there bool)) []point {
-	var all []point
+// them came. They take the place of what is in the list.
+func points(all []point, samples []state.Sample, of func(*state.Sample) (objects int32, there bool)) []point {
+	all = all[:0]
 	absent := 0
 	for i := range samples {
 		s := &samples[i]
@@ -210,7 +209,7 @@ func (t *Trend) expect(info *state.Device, used int64, pace float64) {
 		return
 	}
 	hours := max(float64(limit-used), 0) / max(t.PerHour, pace)
-	t.Limit, t.Left = limit, time.Duration(min(hours*float64(time.Hour), float64(maxLeft)))
+	t.Limit, t.Left = limit, time.Duration(min(hours*float64(time.Hour), float64(text.Long)))
 }
 
 // growing finds who creates objects and does not destroy them: processes, and all owners
@@ -247,7 +246,7 @@ func (g *Growth) fastest(kind string) []string {
 	for i := range g.Growers {
 		if o := &g.Growers[i]; o.Type == kind {
 			who := ownerName(&state.Owner{PID: o.PID, Comm: o.Comm}) + place(o.ContainerID, o.PodUID)
-			return []string{fmt.Sprintf("The fastest is %s: %s.", who, Pace(o.PerHour))}
+			return []string{fmt.Sprintf("The fastest is %s: %s.", who, text.Pace(o.Rounded()))}
 		}
 	}
 	return nil
@@ -287,25 +286,12 @@ func (t *Trend) rest() time.Duration {
 
 // String returns how many there were and are, the pace and how long the rest takes.
 func (t *Trend) String() string {
-	s := fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Objects(t.To, t.Type), text.Age(t.Over), Pace(t.PerHour))
+	s := fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Objects(t.To, t.Type), text.Age(t.Over), text.Pace(t.Rounded()))
 	if t.Limit > 0 {
-		s += ", " + Left(t.Left) + " until the limit of " + text.Number(t.Limit)
+		s += ", " + text.Until(t.Left) + " until the limit of " + text.Number(t.Limit)
 	}
 	return s
 }
 
-// Pace returns how fast objects grow, in words.
-func Pace(perHour float64) string {
-	if perHour >= 60 {
-		return text.Number(int64(math.Round(perHour/60))) + " a minute"
-	}
-	return text.Number(int64(math.Round(perHour))) + " an hour"
-}
-
-// Left returns how long it is until a limit, in words.
-func Left(d time.Duration) string {
-	if d >= maxLeft {
-		return "more than 10 years"
-	}
-	return text.Age(d)
-}
+// Rounded returns the pace as a whole number.
+func (t *Trend) Rounded() int64 { return int64(math.Round(min(t.PerHour, math.MaxInt32*3600))) }

@@ -32,6 +32,8 @@ type Device struct {
 	// Findings have the worst first, and what is accepted last; nil while nothing is known
 	// that could be judged.
 	Findings []Finding
+	// Growth is how the objects on it grow.
+	Growth Growth
 	// trouble is how the device is if it is in trouble, whatever the time; zero if not.
 	trouble    verdict
 	staleAfter map[state.Kind]time.Duration
@@ -164,7 +166,7 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 			j.past.take(&s.Devices[i])
 			// Whoever found them may keep them.
 			found := slices.Clone(j.find(&j.config, &s.Devices[i], j.past.of(s.Devices[i].Name), unplugged))
-			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter}
+			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter, Growth: GrowthOf(&s.Devices[i], j.config.Growing)}
 			j.date(d, now)
 			j.accept(d.State.Name, d.Findings, now)
 			d.trouble = d.inTrouble()

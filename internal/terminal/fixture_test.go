@@ -288,6 +288,11 @@ func leaking() api.Device {
 	d.Resources.Types[1].Leaked, d.Resources.Types[2].Leaked, d.Resources.Types[2].Orphaned = 1, 2, new(int64(5))
 	d.Resources.Types[2].Limit = new(int64(38))
 	d.Resources.Types[0].Incomplete = state.IncompleteMaxObjects
+	grows := api.Growth{From: 20, To: 37, Over: 3480, PerHour: 18, OnlyGrows: true, UntilLimit: new(200.0)}
+	d.Resources.Types[2].Growth = &grows
+	steady := grows
+	steady.To, steady.Steady = 35, true
+	d.Resources.Growers = []api.Grower{{PID: 4711, Comm: "trainer", ContainerID: "b81f6a2e9d3c4705", PodUID: "7e41b9a8-03cd-4d5f-8a16-c2f9e0d7b354", Type: "qp", Growth: steady}, {PID: 977, Type: "cm_id", Growth: api.Growth{To: 9, Over: 1200, PerHour: 27}}}
 	return d
 }
 

@@ -46,6 +46,7 @@ func (p *page) resources(r *api.Resources, described bool) {
 		p.wrap(2, 4, p.of(plain, "Queue pairs: "+strings.Join(states, ", ")+"."))
 	}
 	p.owners(r)
+	p.growers(r)
 	p.cgroups(r.Cgroups)
 }
 
@@ -115,6 +116,35 @@ func (p *page) owners(r *api.Resources) {
 	}
 	if len(others) > 0 {
 		p.labelled(ownersLabel("Owners", len(r.Owners)), p.of(plain, "others: "+strings.Join(others, ", ")))
+	}
+}
+
+// growers writes whose objects grow, all owners together first.
+func (p *page) growers(r *api.Resources) {
+	lines := 0
+	line := func(name, rest string, g *api.Growth) {
+		s, words := plain, ": "+g.Words()
+		if g.UntilLimit != nil {
+			words += "; " + g.Until() + " until the limit"
+		}
+		if g.Steady {
+			s = odd
+		}
+		p.labelled(ownersLabel("Growing", lines), p.of(strong, name), p.of(s, words+"; "+g.Way()), p.of(plain, rest))
+		lines++
+	}
+	for i := range r.Types {
+		if g := r.Types[i].Growth; g != nil {
+			line(r.Types[i].Type+" of all", "", g)
+		}
+	}
+	for i := range r.Growers {
+		o := &r.Growers[i]
+		name := fmt.Sprintf("%s of pid %d", o.Type, o.PID)
+		if o.Comm != "" {
+			name += " (" + o.Comm + ")"
+		}
+		line(name, inside(o.ContainerID, o.PodUID), &o.Growth)
 	}
 }
 

@@ -62,6 +62,25 @@ func Age(d time.Duration) string {
 	}
 }
 
+// Long is the longest time that Until tells.
+const Long = 10 * 365 * 24 * time.Hour
+
+// Until is Age of a time to come, of which nobody wants to know more than that it is long.
+func Until(d time.Duration) string {
+	if d >= Long {
+		return "more than 10 years"
+	}
+	return Age(d)
+}
+
+// Pace returns how many things come in an hour, or in a minute if it is at least one.
+func Pace(perHour int64) string {
+	if perHour >= 60 {
+		return Number((perHour-30)/60+1) + " a minute"
+	}
+	return Number(perHour) + " an hour"
+}
+
 // Ago returns how long before now something was.
 func Ago(now, then time.Time) string {
 	if then.IsZero() {

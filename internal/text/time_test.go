@@ -43,3 +43,15 @@ func TestMoment(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestUntil(t *testing.T) {
+	cases[time.Duration]{
+		-1: "0 s", 90 * time.Second: "1 min", 47 * time.Hour: "47 h", text.Long - 1: "3649 days", text.Long: "more than 10 years",
+	}.check(t, text.Until)
+}
+
+func TestPace(t *testing.T) {
+	cases[int64]{
+		0: "0 an hour", 59: "59 an hour", 60: "1 a minute", 89: "1 a minute", 90: "2 a minute", 600: "10 a minute", math.MaxInt64: "153,722,867,280,912,930 a minute",
+	}.check(t, text.Pace)
+}

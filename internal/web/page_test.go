@@ -85,6 +85,8 @@ func more() map[string][]string {
 		"leaks": {
 			"2048 rc rts, 12 ud rts, <b class=\"text warning\"><span aria-hidden=\"true\">▲</span> 8 rc err</b>.</p>",
 			`<td class="headroom">no limit told</td><td>9</td><td>0</td><td>0</td><td>0</td><td><b class="text critical"><span aria-hidden="true">✕</span> 1</b></td>`,
+			`<tr><th scope="row">all</th><td></td><td>qp</td><td>1481 → 2061 in 58 min, 10 a minute</td>`,
+			`<td>python3</td><td>qp</td><td>1420 → 2000 in 58 min, 10 a minute</td><td><b class="text warning"><span aria-hidden="true">▲</span> all the time, never fewer</b></td><td>13 min</td><td><code title="3f2a1b2c3d4e`,
 			`class="warning" width="`, "Smaller owners have 48 qp. Of 2 pd, 10 qp the kernel names no process.</p>",
 		},
 		"permission_denied": {

@@ -362,6 +362,21 @@ func (v deviceView) Outdated() bool {
 	return r != nil && r.Run != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Run.Started)
 }
 
+// Growers are the types that grow, of all owners together, and the owners that grow
+// fastest.
+func (v deviceView) Growers() []api.Grower {
+	var all []api.Grower
+	for _, t := range v.Types {
+		if t.Growth != nil {
+			all = append(all, api.Grower{Type: t.Type.Type, Growth: *t.Growth})
+		}
+	}
+	if v.Resources != nil {
+		all = append(all, v.Resources.Growers...)
+	}
+	return all
+}
+
 // Rest says what is known of the objects of user programs that have none of the owners
 // that are named; empty if there are none.
 func (v deviceView) Rest() string {

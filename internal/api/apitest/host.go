@@ -235,6 +235,13 @@ func leak(d *state.DeviceState) []health.Finding {
 	i.Owners[1].Memlock.Pinned = 8<<20 - 4096
 	d.Resources.Leaked = []state.Leaked{{Type: "ctx", Objects: 1, Since: Now().Add(-time.Hour)}, {Type: "cq", Objects: 2, Since: Now().Add(-time.Hour)}}
 	d.Resources.OrphanedSince = Now().Add(-10 * time.Minute)
+	for minute := range 30 {
+		before := *i
+		before.Owners = slices.Clone(i.Owners)
+		before.Owners[0].Objects = []state.TypeCount{{Type: "qp", Objects: int64(1420 + 20*minute)}, {Type: "mr", Objects: 512}}
+		before.Objects = []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: int64(1481 + 20*minute)}}
+		d.Resources.Samples = state.Sampled(d.Resources.Samples, &before, d.Resources.Taken.Add(time.Duration(2*minute-58)*time.Minute))
+	}
 	return []health.Finding{{
 		Kind: health.FindingMemlock, Severity: health.SeverityCritical, Subject: "pid 977 (ibacm)",
 		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",
