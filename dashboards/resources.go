@@ -304,20 +304,48 @@ func resourceQueues() []Panel {
 }
 
 func resourceGrowth() []Panel {
+	const (
+		owner = "device, type, pid, comm, container_id, pod_uid"
+		left  = `(max by (@id, type) (rdma_resource_limit{@device}) - on (@id, type) sum by (@id, type) (rdma_resource_objects{@device}))`
+	)
 	return []Panel{
+		table(about{
+			at{24, 9},
+			"Owners that grow fastest",
+			"By the trend of the hour before, which a job that has just started has, too: what goes on leaks. The exporter's finding growing tells them apart, and has each process.",
+			perHour, plain(),
+		}, "added per hour", []column{
+			{field: "device", title: "device", width: 110},
+			{field: "type", title: "type", width: 75},
+			{field: "comm", title: "comm", width: 160},
+			{field: "pid", title: "pid", width: 90, unit: words},
+			{field: "A", title: "added per hour", width: 130},
+			{field: "pod_uid", title: "pod"},
+			{field: "container_id", title: "container"},
+		},
+			query{filled(`topk(10, sum by (`+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id"), ""}),
 		lines(about{
-			at{12, 9},
+			at{8, 9},
 			"Growth",
 			"How many objects of each type are added per hour, by the trend of the hour before. What never falls below 0 is a leak.",
 			perHour, plain(),
 		}, query{`3600 * sum by (device, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
 		lines(about{
-			at{12, 9},
+			at{8, 9},
 			"Used of the limit in 6 hours",
 			"What will be used of the limit in 6 hours, if the trend of the hour before goes on. From 100 % on objects will be refused.",
 			fraction, nearLimit(),
 		}, query{
 			`clamp_min(sum by (@id, type) (predict_linear(rdma_resource_objects{@device}[1h], 6 * 3600)) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}), 0)`,
+			"{{device}} {{type}}",
+		}),
+		lines(about{
+			at{8, 9},
+			"Time until the limit",
+			"How long it takes until the limit of the device, if the trend of the hour before goes on. What does not grow has none.",
+			seconds, falling(24*3600, 7*24*3600),
+		}, query{
+			left + ` / on (@id, type) (sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h])) > 0)`,
 			"{{device}} {{type}}",
 		}),
 	}
