@@ -78,8 +78,8 @@ type point struct {
 
 // GrowthOf returns how the objects on a device grow by the samples of it: those of the last
 // inventory's owners, and of all owners together.
-func GrowthOf(dev *state.DeviceState, c Growing) Growth {
-	var g Growth
+func GrowthOf(dev *state.DeviceState, c Growing) *Growth {
+	g := new(Growth)
 	r := dev.Resources
 	if r == nil || len(r.Samples) < growthParts || r.Inventory == nil {
 		return g
@@ -215,7 +215,10 @@ func (t *Trend) expect(info *state.Device, used int64, pace float64) {
 // growing finds who creates objects and does not destroy them: processes, and all owners
 // together where those do not explain it.
 func (a *assessor) growing() {
-	g := GrowthOf(a.state, a.t.Growing)
+	g := a.growth
+	if g == nil {
+		g = GrowthOf(a.state, a.t.Growing)
+	}
 	explained := make(map[string]float64)
 	known := make(map[int]bool)
 	for i := range g.Growers {

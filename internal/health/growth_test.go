@@ -205,3 +205,31 @@ func TestGrowingGaps(t *testing.T) {
 		}
 	}
 }
+
+// How objects grow is looked at again when there is another inventory, or what decides is
+// configured otherwise, and not each time that something else of the device changes.
+func TestJudgeGrowth(t *testing.T) {
+	t.Parallel()
+	j := health.New(health.Default(), health.Past{})
+	growth := func(s *state.DeviceState) *health.Growth {
+		return j.Of(&state.Snapshot{Devices: []state.DeviceState{*s}}).Devices[0].Growth
+	}
+	if g := growth(growing(2000, 0, 0)); len(g.Growers) != 0 || len(g.All) != 0 {
+		t.Errorf("nothing grows, but %+v", g)
+	}
+	s := growing(2000, 10, 10)
+	before := growth(s)
+	if len(before.Growers) != 2 || !before.Growers[0].Steady || len(before.All) != 1 {
+		t.Errorf("after another inventory: %+v", before)
+	}
+	s.Failures++
+	if after := growth(s); after != before {
+		t.Errorf("after another run of the probes: %+v", after)
+	}
+	c := health.Default()
+	c.Growing.Objects = 10000
+	j.Configure(c)
+	if after := growth(s); len(after.Growers) != 2 || after.Growers[0].Steady {
+		t.Errorf("after another configuration: %+v", after)
+	}
+}

@@ -33,7 +33,7 @@ type Device struct {
 	// that could be judged.
 	Findings []Finding
 	// Growth is how the objects on it grow.
-	Growth Growth
+	Growth *Growth
 	// trouble is how the device is if it is in trouble, whatever the time; zero if not.
 	trouble    verdict
 	staleAfter map[state.Kind]time.Duration
@@ -164,9 +164,16 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 		d := known[s.Devices[i].Name]
 		if d == nil || d.State != s.Devices[i] {
 			j.past.take(&s.Devices[i])
+			of := j.past.of(s.Devices[i].Name)
+			// Inventories are rarer than what else changes.
+			if d != nil && d.State.Resources == s.Devices[i].Resources && d.State.Info == s.Devices[i].Info {
+				of.growth = d.Growth
+			} else {
+				of.growth = GrowthOf(&s.Devices[i], j.config.Growing)
+			}
 			// Whoever found them may keep them.
-			found := slices.Clone(j.find(&j.config, &s.Devices[i], j.past.of(s.Devices[i].Name), unplugged))
-			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter, Growth: GrowthOf(&s.Devices[i], j.config.Growing)}
+			found := slices.Clone(j.find(&j.config, &s.Devices[i], of, unplugged))
+			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter, Growth: of.growth}
 			j.date(d, now)
 			j.accept(d.State.Name, d.Findings, now)
 			d.trouble = d.inTrouble()

@@ -36,11 +36,13 @@ type remembered struct {
 	// activeOnce are the ports that were active once.
 	activeOnce []int
 	busErrors  BusErrors
+	// growth is how the objects on it grow; nil if nobody has looked yet.
+	growth *Growth
 }
 
 // of returns what is remembered of a device.
 func (p *Past) of(device string) remembered {
-	return remembered{p.Ports[device], p.BusErrors[device]}
+	return remembered{activeOnce: p.Ports[device], busErrors: p.BusErrors[device]}
 }
 
 // FindingKey is what makes two findings the same one at different times.
