@@ -39,7 +39,7 @@ func TestTrees(t *testing.T) {
 		for _, device := range hardwaretest.Devices(t, root) {
 			h := hardware.Read(t.Context(), hardware.Options{Device: device, Sysfs: filepath.Join(root, "sys"), Procfs: filepath.Join(root, "proc")})
 			for _, port := range h.Ports {
-				for _, v := range counters.Of(h.Table, port.Counters) {
+				for _, v := range counters.Of(h.Table, port.LinkLayer, port.Counters) {
 					theirs, there := sample(text, theirName[v.Counter], device, port.Number)
 					shown := "–"
 					if there {
