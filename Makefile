@@ -282,7 +282,7 @@ bench-peers: runs = 3
 bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md, and docs/reference/adapters.md
 	@test/vm/setup
 	$(peers) TestTrees ./test/peers -update
-	$(peers) 'TestTable|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
+	$(peers) 'TestTable|TestRounds|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
 	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
 
 peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run
