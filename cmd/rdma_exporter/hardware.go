@@ -81,9 +81,9 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 		if !missing[i] {
 			continue
 		}
-		h := state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v", settings.Hardware.Budget), Late: true}
+		h := state.Hardware{Device: name, Failure: fmt.Sprintf("the time was up after %v", settings.Hardware.Budget), Late: true}
 		if file := in[i].Load(); file != nil {
-			h.Failure, h.Late, h.Reading = h.Failure+" of "+*file, false, *file
+			h = state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v of %s", settings.Hardware.Budget, *file), Reading: *file}
 		}
 		_ = out.Hardware(h)
 	}

@@ -112,7 +112,9 @@ func Read(ctx context.Context, o Options) state.Hardware {
 	// What ends once all was read takes nothing from it.
 	case d.stopped != "":
 		h.Failure = fmt.Sprintf("stopped before %s was read: %v", d.stopped, context.Cause(ctx))
-		h.Late = errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if h.Late = errors.Is(ctx.Err(), context.DeadlineExceeded); h.Late {
+			h.Failure = fmt.Sprintf("the time was up before %s was read", d.stopped)
+		}
 	case err != nil:
 		h.Failure = fmt.Sprintf("the device cannot be read: %v", err)
 	}
