@@ -28,16 +28,19 @@ const treesPage = "../../docs/reference/adapters.md"
 // treesHead is how it begins.
 const treesHead = `# Counters of adapters, beside node_exporter
 
-This page is written by ` + "`make bench-peers`" + `, which has node_exporter 1.12.1 and this exporter read the same files: those that
-sysfs has of the adapters in ` + "`internal/hardware/hardwaretest/testdata`" + `, whose counters are facts from public captures of
-real ones, or names and forms from the drivers' source; the first lines of each file there say which. What netlink has,
-such as pause frames, no file tells.
+` + "`make bench-peers`" + ` writes this page. It has node_exporter 1.12.1 and this exporter read the same files: the sysfs of the
+adapters in ` + "`internal/hardware/hardwaretest/testdata`" + `. The first lines of each file there say whether its counters come from a
+public capture of a real adapter, or only their names, from the driver's source. Netlink counters, such as pause frames,
+are in no file.
 
-Each table is of one port: what this exporter shows under the names that all drivers share, and what node_exporter
-shows of the same counter. – is nothing: node_exporter knows the names of mlx5 in ` + "`hw_counters/`" + `, and of no other driver.
-Of hfi1, which counts 8 bytes, it shows half. A counter that is at the end of its width is no metric here, and
-` + "`rdma_port_counter_saturated`" + ` is 1; of further ports only these are in the tables. What node_exporter has besides are raw
-counters here ([migration.md](../migration.md)).
+Each table is of one port. It has what this exporter shows under the names shared by all drivers, and what
+node_exporter shows of the same counter; – is nothing.
+
+- In ` + "`hw_counters/`" + ` node_exporter knows mlx5's names only.
+- hfi1 counts units of 8 bytes, of which node_exporter shows half.
+- A counter at the end of its width is no metric here; ` + "`rdma_port_counter_saturated`" + ` is 1 instead. Of further ports only
+  these counters are listed.
+- What else node_exporter shows are raw counters here: see [migration.md](../migration.md).
 `
 
 // TestTrees has node_exporter show the trees of adapters of several vendors, holds each
