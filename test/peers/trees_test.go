@@ -77,7 +77,7 @@ func TestTrees(t *testing.T) {
 			}
 		}
 		if !shown {
-			b.WriteString("\nNo counters, of either.\n")
+			b.WriteString("\nNeither shows any counter.\n")
 		}
 	}
 	golden.Check(t, treesPage, b.String())
