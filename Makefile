@@ -279,9 +279,10 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 
 .PHONY: bench-peers
 bench-peers: runs = 3
-bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
+bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md, and docs/reference/adapters.md
 	@test/vm/setup
-	$(peers) 'TestTable|TestTrees|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
+	$(peers) TestTrees ./test/peers -update
+	$(peers) 'TestTable|TestRounds|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
 	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
 
 peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run

@@ -68,7 +68,7 @@ func addCounters(b *builder, name string, r *state.Hardware) {
 	for i := range r.Ports {
 		p := &r.Ports[i]
 		port := strconv.Itoa(p.Number)
-		for _, v := range counters.Of(r.Table, p.Counters) {
+		for _, v := range counters.Of(r.Table, p.LinkLayer, p.Counters) {
 			addCounted(b, name, port, v)
 		}
 		addSaturated(b, name, port, r.Table, p.Counters)

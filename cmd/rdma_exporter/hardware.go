@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -46,15 +45,15 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	debug.SetMemoryLimit(hardwareMemory)
 	runtime.UnlockOSThread()
 	giveWay(true)
-	in, err := wire.ReadInput(std.in, o.settings())
+	told, err := wire.ReadInput(std.in, o.settings())
 	if err != nil {
 		return err
 	}
-	if in.Request.Hardware == nil {
+	if told.Request.Hardware == nil {
 		return errors.New("the command hardware is what the exporter runs, which tells it of which devices")
 	}
 	out := wire.NewWriter(std.out)
-	settings, names := in.Settings, in.Request.Hardware.Devices
+	settings, names := told.Settings, told.Request.Hardware.Devices
 	// Whoever minds the context has a part of the time for its say.
 	grace := settings.Hardware.Budget / 8 //nolint:mnd // an eighth
 	over := time.NewTimer(settings.Hardware.Budget)
@@ -63,41 +62,60 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	defer cancel()
 
 	kernel := newKernel(ctx)
-	type done struct {
-		device int
-		state.Hardware
-	}
-	results := make(chan done, len(names))
-	reading := make([]atomic.Pointer[string], len(names))
+	results := make(chan finished, len(names))
+	in := make([]atomic.Pointer[string], len(names))
 	for i, name := range names {
 		go func() {
-			results <- done{i, readDevice(ctx, settings, name, in.Request.Hardware, kernel, &reading[i])}
+			results <- finished{i, readDevice(ctx, settings, name, told.Request.Hardware, kernel, &in[i])}
 		}()
 	}
 	missing := make(map[int]bool, len(names))
 	for i := range names {
 		missing[i] = true
 	}
-	for late := false; len(missing) > 0 && !late; {
-		select {
-		case d := <-results:
-			delete(missing, d.device)
-			_ = out.Hardware(d.Hardware) // The error comes again at the end.
-		case <-over.C:
-			late = true
-		}
-	}
+	gather(results, over.C, len(names), func(r finished) {
+		delete(missing, r.device)
+		_ = out.Hardware(r.Hardware) // The error comes again at the end.
+	})
 	for i, name := range names {
 		if !missing[i] {
 			continue
 		}
-		file := filepath.Join(settings.Hardware.Sysfs, "class/infiniband", name)
-		if in := reading[i].Load(); in != nil {
-			file = *in
+		h := state.Hardware{Device: name, Failure: fmt.Sprintf("the time was up after %v", settings.Hardware.Budget), Late: true}
+		if file := in[i].Load(); file != nil {
+			h = state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v of %s", settings.Hardware.Budget, *file), Reading: *file}
 		}
-		_ = out.Hardware(state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v of %s", settings.Hardware.Budget, file), Reading: file})
+		_ = out.Hardware(h)
 	}
 	return out.End(wire.End{})
+}
+
+// finished is what was read of one of the devices, by its place among them.
+type finished struct {
+	device int
+	state.Hardware
+}
+
+// gather calls take with each of n results as it comes, until over. What has come by then is
+// not late, however long this process had to wait for a processor.
+func gather(results <-chan finished, over <-chan time.Time, n int, take func(finished)) {
+	for ; n > 0; n-- {
+		select {
+		case r := <-results:
+			take(r)
+			continue
+		default:
+		}
+		select {
+		case r := <-results:
+			take(r)
+		case <-over:
+			for len(results) > 0 {
+				take(<-results)
+			}
+			return
+		}
+	}
 }
 
 // readDevice reads the hardware of one device.

@@ -82,6 +82,38 @@ func TestHardwareChild(t *testing.T) {
 	}
 }
 
+// What has been read when the time is up is told, however late anybody looks.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	const devices = 64
+	results, over := make(chan finished, devices), make(chan time.Time, 1)
+	for i := range devices {
+		results <- finished{device: i}
+	}
+	over <- time.Time{}
+	taken := 0
+	gather(results, over, devices+1, func(r finished) {
+		if r.device != taken {
+			t.Errorf("device %d after %d others", r.device, taken)
+		}
+		taken++
+	})
+	if taken != devices {
+		t.Errorf("%d of %d were taken", taken, devices)
+	}
+}
+
+// A device for which there was no time has not failed, and hangs in nothing.
+func TestHardwareIsLate(t *testing.T) {
+	t.Parallel()
+	s := settings{Provider: providerLibibverbs, Hardware: hardwareSettings{Sysfs: filepath.Join(hardwaretest.Tree(t, "rxe"), "sys"), Budget: time.Nanosecond}}
+	for _, h := range childOf(t, s, wire.HardwareRequest{Devices: []string{"rxe0"}}) {
+		if h.Failure == "" || !h.Late && h.Reading == "" {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
 // What real adapters have in sysfs is read, in the form in which it can be told, apart from
 // what is to be left alone.
 func TestHardwareOfTrees(t *testing.T) {

@@ -29,7 +29,7 @@ func hardwareOf(s *state.HardwareState) *Hardware {
 	h.Saturated = saturatedOf(read.Table, read.Counters)
 	for i := range cut(read.Ports) {
 		port := hardwarePortOf(s, &read.Ports[i])
-		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].Counters), saturatedOf(read.Table, read.Ports[i].Counters)
+		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].LinkLayer, read.Ports[i].Counters), saturatedOf(read.Table, read.Ports[i].Counters)
 		h.Ports = append(h.Ports, port)
 	}
 	for _, i := range cut(read.Interrupts) {
@@ -95,9 +95,9 @@ func hardwarePortOf(s *state.HardwareState, p *state.HardwarePort) HardwarePort 
 }
 
 // countersOf returns what the counters of a port say under the names that all drivers share.
-func countersOf(table string, all []state.Counter) []Counter {
+func countersOf(table, linkLayer string, all []state.Counter) []Counter {
 	var known []Counter
-	for _, v := range cut(counters.Of(table, cut(all))) {
+	for _, v := range cut(counters.Of(table, linkLayer, cut(all))) {
 		known = append(known, Counter{Metric: v.Metric, Counter: text.Clean(v.Counter), Priority: v.Priority, Value: natural(v.Value)})
 	}
 	return known

@@ -10,12 +10,15 @@ package hardware
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/state"
@@ -79,7 +82,8 @@ type Options struct {
 
 // Read reads a device. What cannot be read is missing in what it returns; of a group of
 // counters that is refused, state.HardwarePort.Refused tells. Failure is set if the device
-// is not there, or is gone by the end, or if ctx ended before everything was read.
+// is not there, or is gone by the end, or if ctx ended before everything was read; Late, too,
+// if that was its deadline.
 func Read(ctx context.Context, o Options) state.Hardware {
 	h := state.Hardware{Device: o.Device, Identity: state.Adapter{NUMANode: -1}}
 	if o.Device == "" || o.Device != filepath.Base(o.Device) || strings.HasPrefix(o.Device, ".") {
@@ -98,19 +102,51 @@ func Read(ctx context.Context, o Options) state.Hardware {
 		dir:     filepath.Join(o.Sysfs, "class/infiniband", o.Device),
 	}
 	defer d.close()
-	ports, err := d.numbers(filepath.Join(d.dir, "ports"))
+	ports, err := d.portNumbers()
 	if err == nil {
 		ports = slices.DeleteFunc(ports, func(n int) bool { return n < 1 || n > math.MaxUint16 })
 		d.read(&h, ports[:min(len(ports), maxPorts)])
 		_, err = d.list(filepath.Join(d.dir, "ports"), 1)
 	}
 	switch {
-	case ctx.Err() != nil:
-		h.Failure = fmt.Sprintf("stopped before all was read: %v", context.Cause(ctx))
+	// What ends once all was read takes nothing from it.
+	case d.stopped != "":
+		h.Failure = fmt.Sprintf("stopped before %s was read: %v", d.stopped, context.Cause(ctx))
+		if h.Late = errors.Is(ctx.Err(), context.DeadlineExceeded); h.Late {
+			h.Failure = fmt.Sprintf("the time was up before %s was read", d.stopped)
+		}
 	case err != nil:
 		h.Failure = fmt.Sprintf("the device cannot be read: %v", err)
 	}
 	return h
+}
+
+// The kernel shows a device before its ports, and takes the ports away first. That is over
+// soon.
+const (
+	portsPause = 20 * time.Millisecond
+	portsTries = 50
+)
+
+// portNumbers returns the numbers of the ports, once there are any.
+func (d *device) portNumbers() ([]int, error) {
+	path := filepath.Join(d.dir, "ports")
+	for try := 1; ; try++ {
+		ports, err := d.numbers(path)
+		if !errors.Is(err, fs.ErrNotExist) || try == portsTries || !d.exists() {
+			return ports, err
+		}
+		select {
+		case <-d.ctx.Done():
+		case <-time.After(portsPause):
+		}
+	}
+}
+
+// exists tells whether the device is there.
+func (d *device) exists() bool {
+	_, err := d.list(d.dir, 1)
+	return err == nil
 }
 
 // maxPorts is how many ports of a device are read. Adapters have four at most; what has

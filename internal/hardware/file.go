@@ -1,6 +1,7 @@
 package hardware
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,6 +47,8 @@ type reader struct {
 	last string
 	open bool
 	fd   int
+	// stopped is what was to be read when the time was up.
+	stopped string
 }
 
 // close closes the directory that is open.
@@ -79,6 +82,7 @@ func (r *reader) from(path string) (fd int, name string) {
 // begin says what is read now. It returns an error once the time is up.
 func (r *reader) begin(what string) error {
 	if err := r.ctx.Err(); err != nil {
+		r.stopped = cmp.Or(r.stopped, what)
 		return err
 	}
 	if r.reading != nil {

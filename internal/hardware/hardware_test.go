@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/hardwaretest"
@@ -159,6 +160,44 @@ func TestContextEnds(t *testing.T) {
 	cancel(errors.New("too late"))
 	h := hardware.Read(ctx, options(small(t, ""), "mlx5_0"))
 	same(t, true, strings.Contains(h.Failure, "too late"), h.Failure)
+	same(t, false, h.Late)
+}
+
+// TestLate makes sure that a reading for which there was no time is told from one that
+// failed, and from one whose time was up when all had been read.
+func TestLate(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	h := hardware.Read(ctx, options(small(t, ""), "mlx5_0"))
+	same(t, true, h.Late)
+	same(t, true, strings.Contains(h.Failure, "infiniband/mlx5_0/ports was read"), h.Failure)
+	same(t, "", h.Reading)
+	told(t, h)
+
+	all := &counting{Context: t.Context(), each: func(int) error { return nil }}
+	hardware.Read(all, options(small(t, ""), "mlx5_0"))
+	for after, late := range map[int]bool{all.times: false, all.times - 1: true} {
+		h = hardware.Read(&counting{Context: t.Context(), each: func(n int) error {
+			if n > after {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}, options(small(t, ""), "mlx5_0"))
+		same(t, late, h.Late, h.Failure)
+		same(t, late, h.Failure != "")
+	}
+}
+
+// counting is a context that has each say whether it has ended, the time it is asked.
+type counting struct {
+	context.Context //nolint:containedctx // It is one.
+	times           int
+	each            func(n int) error
+}
+
+func (c *counting) Err() error {
+	c.times++
+	return c.each(c.times)
 }
 
 func TestCounters(t *testing.T) {
@@ -720,6 +759,22 @@ func TestGoneMeanwhile(t *testing.T) {
 	o.Statistics = removing(filepath.Join(root, "sys/class/infiniband/mlx5_0"))
 	h := hardware.Read(t.Context(), o)
 	same(t, true, strings.Contains(h.Failure, "no such file"), h.Failure)
+}
+
+// TestPortsComeLater makes sure that a device is read that the kernel is about to register:
+// its directory is there before its ports are.
+func TestPortsComeLater(t *testing.T) {
+	root := small(t, "")
+	ports := filepath.Join(root, "sys/class/infiniband/mlx5_0/ports")
+	check(t, os.Rename(ports, ports+"_to_be"))
+	h := hardware.Read(&counting{Context: t.Context(), each: func(n int) error {
+		if n == 3 { // the second time that it looks for them
+			check(t, os.Rename(ports+"_to_be", ports))
+		}
+		return nil
+	}}, options(root, "mlx5_0"))
+	same(t, "", h.Failure)
+	same(t, 1, len(h.Ports))
 }
 
 // removing removes a directory when it is asked.

@@ -45,7 +45,7 @@ func hardwareEntries() []Entry {
 		entry(FindingUnreadable, caseFailed, SeverityWarning,
 			"The last reading of what the kernel tells of the adapter did not go to its end.",
 			"What is told of counters, links and the PCI bus is missing. Programs that use the device need not notice.",
-			"See whether the user that the exporter runs as can read what is there: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, say where with `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how."),
+			"See whether the user that the exporter runs as can read what is there: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, say where with `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how. If the time was up, the host was too busy: `--hardware.timeout` allows more."),
 		refused,
 		entry(FindingSaturated, "", SeverityInfo,
 			"A counter is at the end of its width, where it stays until somebody resets it; or all its 64 bits are set, as drivers tell that could not read it.",

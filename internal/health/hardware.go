@@ -111,7 +111,11 @@ func (a *assessor) flapping(h *state.HardwareState) {
 // refused finds the counters of a port that the kernel refused to read.
 func (a *assessor) refused(h *state.Hardware, p *state.HardwarePort) {
 	var groups []string
+	pause := ""
 	for _, r := range p.Refused {
+		if r.Errno == "EINVAL" || r.Errno == "EIO" {
+			pause = " They are left alone for a while after each attempt."
+		}
 		group := word(string(r.Group))
 		if why := cmp.Or(word(r.Errno), prose(r.Detail)); why != "" {
 			group += " (" + why + ")"
@@ -127,7 +131,7 @@ func (a *assessor) refused(h *state.Hardware, p *state.HardwarePort) {
 	}
 	a.add(observation{
 		kind: FindingRefused, severity: severity, subject: fmt.Sprint("port ", p.Number),
-		message: fmt.Sprintf("Counters of port %d cannot be read: %s. They are left alone for a while after each attempt.", p.Number, text.Join(groups, ", ", maxFew)),
+		message: fmt.Sprintf("Counters of port %d cannot be read: %s.", p.Number, text.Join(groups, ", ", maxFew)) + pause,
 	})
 }
 

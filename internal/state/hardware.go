@@ -11,6 +11,8 @@ type Hardware struct {
 	// Failure says why it could not be read to the end; empty if it could. What was read
 	// until then is there nevertheless.
 	Failure string `json:"failure,omitempty"`
+	// Late tells that this is because the time was up, though all that was asked returned.
+	Late bool `json:"late,omitempty"`
 	// Reading is the file, or the request to the kernel, that did not return in time;
 	// empty if all did.
 	Reading string `json:"reading,omitempty"`

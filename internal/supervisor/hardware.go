@@ -158,7 +158,7 @@ func runOf(all *state.Run, device string) *state.Run {
 	case h == nil:
 	case h.Failure == "":
 		run.Outcome, run.Error = state.OutcomeOK, ""
-	case h.Reading == "":
+	case h.Reading == "" && !h.Late:
 		run.Outcome, run.Error = state.OutcomeFailed, oneLine(h.Failure, maxError)
 	default:
 		run.Outcome, run.Error = state.OutcomeTimeout, oneLine(h.Failure, maxError)

@@ -152,6 +152,9 @@ func TestHardwareFails(t *testing.T) {
 		{"by itself", func(o []state.Hardware) script {
 			return telling(time.Second, append(o, state.Hardware{Device: "b", Failure: "input/output error", Identity: state.Adapter{Slot: "part"}})...)
 		}, state.OutcomeFailed, "input/output error", ""},
+		{"has no time", func(o []state.Hardware) script {
+			return telling(4*time.Second, append(o, state.Hardware{Device: "b", Failure: "the time was up", Late: true})...)
+		}, state.OutcomeTimeout, "the time was up", ""},
 		{"hangs", func(o []state.Hardware) script { return telling(4*time.Second, append(o, hung("b"))...) }, state.OutcomeTimeout, "no end of /sys/b", "/sys/b"},
 		{"is left out", func(o []state.Hardware) script { return telling(time.Second, o...) }, state.OutcomeFailed, "the child told nothing of the device", ""},
 		{"the child hangs", func(o []state.Hardware) script {

@@ -89,7 +89,10 @@ type Table struct {
 	Buses []string
 	// Note says what else there is to know of it, in whole sentences; it may be empty.
 	Note string
-	Rows []Row
+	// Ethernet are the counters of counters/ that the driver sets for ports with Ethernet,
+	// nil for all. The others are 0 there for ever, and feed nothing.
+	Ethernet []string
+	Rows     []Row
 }
 
 // TableOf returns the name of the table for a driver, such as mlx5 for mlx5 and for
@@ -106,16 +109,21 @@ func TableOf(driver string) string {
 	return ""
 }
 
-// Of returns the metrics that the counters of a port feed, in the order of [Metrics]. It is
-// not for those of a device: they may have the names of the ports', and be their sum.
+// Of returns the metrics that the counters of a port with a link layer feed, in the order of
+// [Metrics]. It is not for those of a device: they may have the names of the ports', and be their sum.
 // Those that are saturated are left out, and with them the metric: the same one is never
 // fed by another counter in their stead, which has counted something else.
-func Of(table string, counters []state.Counter) []Value {
+func Of(table, linkLayer string, counters []state.Counter) []Value {
 	feeds := make(map[string][]*Row)
 	rows := rowsOf(table)
+	var set []string // of counters/, if not all are
+	if linkLayer == "Ethernet" {
+		set = tableNamed(table).Ethernet
+	}
 	for i := range rows {
-		r := &rows[i]
-		feeds[r.Metric] = append(feeds[r.Metric], r)
+		if r := &rows[i]; set == nil || r.Group != state.GroupPort || slices.Contains(set, r.Name) {
+			feeds[r.Metric] = append(feeds[r.Metric], r)
+		}
 	}
 	var values []Value
 	for _, m := range Metrics() {
@@ -227,7 +235,7 @@ func Level(table string, group state.CounterGroup, name string) bool {
 
 // rowOf returns the row of a counter. Of one that is not known it has only a width.
 func rowOf(table string, group state.CounterGroup, name string) *Row {
-	for _, rows := range [][]Row{ownRows(table), common().Rows} {
+	for _, rows := range [][]Row{tableNamed(table).Rows, common().Rows} {
 		for i := range rows {
 			if r := &rows[i]; r.Group == group && (r.Name == name || r.Group == state.GroupEthtool && matches(r.Name, name)) {
 				return r
@@ -247,7 +255,7 @@ func matches(pattern, name string) bool {
 // then those for every device. Where the driver's own rows feed a metric, or say
 // something else of the same counter, the others feed none.
 func rowsOf(table string) []Row {
-	own, rows := ownRows(table), common().Rows
+	own, rows := tableNamed(table).Rows, common().Rows
 	for i := range rows {
 		r := &rows[i]
 		for j := range own {
@@ -260,12 +268,12 @@ func rowsOf(table string) []Row {
 	return append(own, rows...)
 }
 
-// ownRows returns the rows of a driver, none if it has no table.
-func ownRows(table string) []Row {
+// tableNamed returns the table of a driver, an empty one if it has none.
+func tableNamed(name string) Table {
 	for _, d := range drivers() {
-		if d.name == table {
-			return d.table().Rows
+		if d.name == name {
+			return d.table()
 		}
 	}
-	return nil
+	return Table{}
 }

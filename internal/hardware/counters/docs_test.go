@@ -173,7 +173,7 @@ func TestMigration(t *testing.T) {
 		if c.Group == state.GroupPort {
 			want = "rdma_port_counter_total"
 		}
-		if of := counters.Of("mlx5", []state.Counter{c}); len(of) == 1 {
+		if of := counters.Of("mlx5", "", []state.Counter{c}); len(of) == 1 {
 			want = of[0].Metric
 		}
 		if r[3] != want || r[4] != "" && r[4] != c.Name {

@@ -73,6 +73,10 @@ func TestDrivers(t *testing.T) {
 				"rnr_naks_received": "sq_num_rnr", "rnr_naks_sent": "rq_num_rnr", "duplicate_requests": "rq_num_dup",
 			}),
 		},
+		"mlx4 with Ethernet": {"mlx4", infiniband, "rq_num_oos", map[string]string{
+			"receive_bytes": "port_rcv_data", "transmit_bytes": "port_xmit_data", "receive_packets": "port_rcv_packets",
+			"transmit_packets": "port_xmit_packets", "out_of_sequence_packets": "rq_num_oos",
+		}},
 		"hfi1": {
 			"hfi1", infiniband, "TxUnVL TxPkt RcResend RnrNak OtherNak RcTimeOut PktDrop DmaWait RcSeqNak RcDupRew RdmaSeq Unaligned SeqNak RcCrWait RcvHdrOvr0,32",
 			func() map[string]string {
@@ -191,8 +195,12 @@ func TestDrivers(t *testing.T) {
 		for i, n := range strings.Fields(c.hardware) {
 			all = append(all, state.Counter{Group: state.GroupHardware, Name: n, Value: uint64(i)})
 		}
+		link := "InfiniBand"
+		if strings.HasSuffix(name, " with Ethernet") {
+			link = "Ethernet"
+		}
 		got := make(map[string]string)
-		for _, v := range counters.Of(c.table, all) {
+		for _, v := range counters.Of(c.table, link, all) {
 			metric := strings.TrimSuffix(strings.TrimPrefix(v.Metric, "rdma_port_"), "_total")
 			if got[metric] != "" {
 				t.Errorf("%s: %s is fed twice", name, metric)

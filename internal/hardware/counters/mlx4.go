@@ -6,9 +6,10 @@ import "slices"
 func mlx4() Table {
 	const source = "Linux: diag_basic and diag_ext in drivers/infiniband/hw/mlx4/main.c, 32 bits by mlx4_ib_get_hw_stats, commit 3f85f2aaabf7; Mellanox: struct hermonprm_query_diag_counters in MT25408_PRM.h of iPXE."
 	return Table{
-		Name:  "mlx4",
-		Buses: []string{"mlx4_core", "mlx4_ib"},
-		Note:  "`sq_` is what a requester counts, `rq_` a responder. `hw_counters/` of a port are there only with firmware that counts by port; those of the device have the same names, and feed no metric. Of ports with Ethernet the driver sets the four counters of traffic alone (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others of `counters/` are 0 there and mean nothing.",
+		Name:     "mlx4",
+		Buses:    []string{"mlx4_core", "mlx4_ib"},
+		Note:     "`sq_` is what a requester counts, `rq_` a responder. `hw_counters/` of a port are there only with firmware that counts by port; those of the device have the same names, and feed no metric. Of ports with Ethernet the driver sets the four counters of traffic alone (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others of `counters/` are 0 there and feed no metric. Those of virtual functions with InfiniBand are 0 for the same reason, and are not told apart.",
+		Ethernet: []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets"},
 		Rows: slices.Concat(
 			read(source,
 				hw("sq_num_to", retransmitTimeouts, 32, "Timeouts of requesters."),

@@ -9,7 +9,7 @@ func mlx5() Table {
 	return Table{
 		Name:  "mlx5",
 		Buses: []string{"mlx5_core", "mlx5_ib", "mlx5_core.sf"},
-		Note:  "Traffic in `counters/` is that of RDMA alone. Of representors in switchdev mode, `vport_` and the same name is the sum of what a function counts; it feeds no metric, as that is told where the function is.",
+		Note:  "Traffic in `counters/` is that of RDMA alone. For the others there the driver asks the firmware, with Ethernet as with InfiniBand (query_ib_ppcnt and pma_cnt_assign in drivers/infiniband/hw/mlx5/mad.c): which of them an adapter counts with Ethernet, and which it leaves at 0, the kernel does not say. Of representors in switchdev mode, `vport_` and the same name is the sum of what a function counts; it feeds no metric, as that is told where the function is.",
 		Rows: slices.Concat(
 			read("Linux: basic_q_cnts, out_of_seq_q_cnts and retrans_q_cnts in drivers/infiniband/hw/mlx5/counters.c, 32 bits by mlx5_ib_query_q_counters"+meaning,
 				hw("local_ack_timeout_err", retransmitTimeouts, 32, "Times that the acknowledgement timer of a requester ran out, within its retries."),
