@@ -48,12 +48,16 @@ func addDevice(b *builder, provider, name string, info *state.Device) {
 	}
 }
 
-// addPorts adds the states of the ports that the last run found. What an earlier
+// addPorts adds the states and MTUs of the ports that the last run found. What an earlier
 // run found is not told: a port that was active may not be any more.
 func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
+		port := strconv.Itoa(p.Number)
 		if id := slices.Index(state.PortStates(), p.State); id >= 0 {
-			b.gauge(b.portState, float64(id), name, strconv.Itoa(p.Number))
+			b.gauge(b.portState, float64(id), name, port)
+		}
+		if p.ActiveMTU > 0 {
+			b.gauge(b.portActiveMTU, float64(p.ActiveMTU), name, port)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 type linkMetrics struct {
 	portInfo        *family
 	portMTU         *family
+	portActiveMTU   *family
 	portRate        *family
 	portMaxRate     *family
 	portWidth       *family
@@ -24,7 +25,9 @@ func (m *linkMetrics) declare(t *table) {
 	m.portInfo = t.gauge("rdma_port_info", "always 1",
 		"What a port is, to join others with.", "device", "port", "link_layer", "netdev", "bond", "gid")
 	m.portMTU = t.gauge("rdma_port_mtu_bytes", "bytes",
-		"MTU of the port's network device; absent if it has none.", "device", "port")
+		"MTU of the port's network device, by sysfs; absent if it has none.", "device", "port")
+	m.portActiveMTU = t.gauge("rdma_port_active_mtu_bytes", "bytes",
+		"Largest payload of a packet that the port sends and receives, by ibv_query_port in the last run of the probes, since sysfs does not tell it. Absent if that run could not ask.", "device", "port")
 	m.portRate = t.gauge("rdma_port_rate_bits_per_second", "bits per second",
 		"Rate of the port as it is now; of one that is not active it means nothing.", "device", "port")
 	m.portMaxRate = t.gauge("rdma_port_max_rate_bits_per_second", "bits per second",
