@@ -223,7 +223,7 @@ func (s statistics) Statistics(ctx context.Context, _ string, port int) ([]state
 func watchLinks(ctx context.Context, tell func(supervisor.LinkEvent)) error {
 	return links.Watch(ctx, func(e links.Event) {
 		tell(supervisor.LinkEvent{
-			Ifindex: e.Ifindex, Gone: e.Gone, Up: e.Up, CarrierUps: e.CarrierUps, CarrierDowns: e.CarrierDowns, HasCounts: e.HasCounts, Lost: e.Lost,
+			Ifindex: e.Ifindex, Name: e.Name, Gone: e.Gone, Up: e.Up, CarrierUps: e.CarrierUps, CarrierDowns: e.CarrierDowns, HasCounts: e.HasCounts, Lost: e.Lost,
 		})
 	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,10 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,10 +44,10 @@ const (
 
 // pastJSON is the content of the file.
 type pastJSON struct {
-	Version  int                     `json:"version"`
-	Findings []seenJSON              `json:"findings"`
-	Ports    map[string][]int        `json:"ports,omitempty"`
-	Links    map[string][]state.Link `json:"links,omitempty"`
+	Version  int                       `json:"version"`
+	Findings []seenJSON                `json:"findings"`
+	Ports    map[string][]int          `json:"ports,omitempty"`
+	Links    map[string]state.LinkPast `json:"links,omitempty"`
 }
 
 // seenJSON is when a finding was seen.
@@ -58,41 +59,65 @@ type seenJSON struct {
 	Last    time.Time   `json:"last"`
 }
 
-// keptLinks returns the links of a past as they are kept: of too many, those that never
-// changed are left out first.
-func keptLinks(all map[string][]state.Link) map[string][]state.Link {
-	kept, left := make(map[string][]state.Link), maxPastLinks
-	for _, changed := range []bool{true, false} {
-		for _, device := range slices.Sorted(maps.Keys(all)) {
-			for _, l := range all[device] {
-				if left == 0 || changed != (l.Ups+l.Downs+l.GIDChanges > 0) {
-					continue
-				}
-				left--
-				l.Since = l.Since.UTC().Truncate(time.Second)
-				l.Recent = slices.Clone(l.Recent)
-				for i := range l.Recent {
-					l.Recent[i] = l.Recent[i].UTC().Truncate(time.Second)
-				}
-				kept[device] = append(kept[device], l)
-			}
+// keptLinks returns the links of a past as they are kept: of too many, those of devices that
+// are not there are left out first, the longest away before the others, and then those that
+// never changed.
+func keptLinks(all map[string]state.LinkPast) map[string]state.LinkPast {
+	type kept struct {
+		device string
+		state.Link
+	}
+	var links []kept
+	for device, past := range all {
+		for _, l := range past.Links {
+			links = append(links, kept{device, l})
 		}
 	}
-	return kept
+	never := func(l *kept) int {
+		if l.Ups+l.Downs+l.GIDChanges > 0 {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(links, func(a, b kept) int {
+		was, is := all[a.device].Away, all[b.device].Away
+		if was.IsZero() != is.IsZero() {
+			return was.Compare(is) // Zero is before any other.
+		}
+		return cmp.Or(is.Compare(was), cmp.Compare(never(&a), never(&b)), strings.Compare(a.device, b.device), cmp.Compare(a.Port, b.Port))
+	})
+	file := make(map[string]state.LinkPast)
+	for _, l := range links[:min(len(links), maxPastLinks)] {
+		past, known := file[l.device]
+		if !known {
+			past = all[l.device]
+			past.Links, past.Away = nil, past.Away.UTC().Truncate(time.Second)
+		}
+		l.Since = l.Since.UTC().Truncate(time.Second)
+		l.Recent = slices.Clone(l.Recent)
+		for i := range l.Recent {
+			l.Recent[i] = l.Recent[i].UTC().Truncate(time.Second)
+		}
+		past.Links = append(past.Links, l.Link)
+		file[l.device] = past
+	}
+	return file
 }
 
 // checkLinks returns what is wrong with links that were kept.
-func checkLinks(all map[string][]state.Link) error {
+func checkLinks(all map[string]state.LinkPast) error {
 	n := 0
-	for device, links := range all {
+	for device, past := range all {
+		wrong := len(device)+len(past.PCI)+len(past.BoardID) > maxPastName || !writable(past.Away)
 		ports := make(map[int]bool)
-		for _, l := range links {
-			wrong := !writable(l.Since) || slices.ContainsFunc(l.Recent, func(at time.Time) bool { return !writable(at) })
-			if len(device) > maxPastName || l.MaxRate < 0 || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent || wrong {
-				return fmt.Errorf("the links of %.200q make no sense", device)
-			}
+		for _, l := range past.Links {
+			wrong = wrong || !writable(l.Since) || slices.ContainsFunc(l.Recent, func(at time.Time) bool { return !writable(at) }) ||
+				l.MaxRate < 0 || l.Port < 1 || l.Port > 1<<16 || ports[l.Port] || len(l.Recent) > state.MaxRecent
 			ports[l.Port] = true
 			n++
+		}
+		if wrong {
+			return fmt.Errorf("the links of %.200q make no sense", device)
 		}
 	}
 	if n > maxPastLinks {

@@ -29,8 +29,12 @@ func somePast() health.Past {
 			{Device: "a \"<b>\"\n", Kind: health.FindingMemlock, Subject: "pid 4711 (träiner)"}: {First: at, Last: at},
 		},
 		Ports: map[string][]int{"mlx5_0": {1, 2}},
-		Links: map[string][]state.Link{
-			"mlx5_0": {{Port: 1, Active: true, Since: at, Ups: 1<<64 - 1, Downs: 3, Recent: []time.Time{at.Add(-time.Second), at}, GIDChanges: 7}, {Port: 2}},
+		Links: map[string]state.LinkPast{
+			"mlx5_0": {
+				Links: []state.Link{{Port: 1, Active: true, Since: at, Ups: 1<<64 - 1, Downs: 3, Recent: []time.Time{at.Add(-time.Second), at}, GIDChanges: 7}, {Port: 2}},
+				PCI:   "0000:3b:00.0", BoardID: "MT_1",
+			},
+			"mlx5_1": {Links: []state.Link{{Port: 1}}, Away: at},
 		},
 	}
 }
@@ -81,24 +85,35 @@ func TestPastIsBounded(t *testing.T) {
 	}
 }
 
-// TestPastOfManyLinks: of too many, those are kept that changed, and the file stays within
-// its bound.
+// TestPastOfManyLinks: of too many, those are kept of devices that are there, then those that
+// are away for the shortest time, and of these the ports that changed; and the file stays
+// within its bound.
 func TestPastOfManyLinks(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, time.March, 1, 12, 0, 0, 999, time.FixedZone("", 3600))
-	past := health.Past{Links: make(map[string][]state.Link)}
+	past := health.Past{Links: make(map[string]state.LinkPast)}
+	const there = 200 // of which all ports are kept, before those that changed of others
 	for n := range maxPastLinks {
-		device := fmt.Sprint("d", n)
-		past.Links[device] = []state.Link{{Port: 1, Active: true}, {Port: 2, Downs: 1, Since: at, Recent: slices.Repeat([]time.Time{at}, state.MaxRecent)}}
+		p := state.LinkPast{Links: []state.Link{{Port: 1, Active: true}, {Port: 2, Downs: 1, Since: at, Recent: slices.Repeat([]time.Time{at}, state.MaxRecent)}}}
+		if n >= there {
+			p.Away = at.Add(-time.Duration(n) * time.Hour)
+		}
+		past.Links[fmt.Sprint("d", n)] = p
 	}
 	b := encoded(t, past)
 	kept, err := decodePast([]byte(b))
-	if err != nil || len(b) > maxPastBytes || len(kept.Links) != maxPastLinks {
-		t.Fatalf("%d bytes, %d links, %v", len(b), len(kept.Links), err)
+	if err != nil || len(b) > maxPastBytes {
+		t.Fatalf("%d bytes, %v", len(b), err)
 	}
-	for device, links := range kept.Links {
-		if len(links) != 1 || links[0].Port != 2 || !links[0].Since.Equal(at.Truncate(time.Second)) {
-			t.Errorf("%s: %+v", device, links)
+	const away = (maxPastLinks - 2*there) / 2
+	for n := range maxPastLinks {
+		want := 2
+		if n >= there+away {
+			want = 0
+		}
+		p := kept.Links[fmt.Sprint("d", n)]
+		if len(p.Links) != want || want > 0 && (p.Links[0].Port != 2 || !p.Links[0].Since.Equal(at.Truncate(time.Second)) || p.Away.IsZero() != (n < there)) {
+			t.Errorf("d%d: %+v", n, p)
 		}
 	}
 }
@@ -143,7 +158,7 @@ func TestDamaged(t *testing.T) {
 	}
 	var manyLinks []string
 	for n := range maxPastLinks + 1 {
-		manyLinks = append(manyLinks, fmt.Sprintf(`"%d":[{"port":1}]`, n))
+		manyLinks = append(manyLinks, fmt.Sprintf(`"%d":{"links":[{"port":1}]}`, n))
 	}
 	for name, tc := range map[string]struct {
 		make func(t *testing.T, path string)
@@ -158,12 +173,12 @@ func TestDamaged(t *testing.T) {
 		"no time":           {write(`{"version":1,"findings":[{"device":"a"}]}`), "finding 0 makes no sense"},
 		"backwards":         {write(`{"version":1,"findings":[{"device":"a","first":"2026-01-02T00:00:00Z","last":"2026-01-01T00:00:00Z"}]}`), "finding 0 makes no sense"},
 		"no port":           {write(`{"version":1,"ports":{"a":[-1]}}`), "make no sense"},
-		"port 0":            {write(`{"version":1,"links":{"a":[{"port":0}]}}`), "make no sense"},
-		"less than no rate": {write(`{"version":1,"links":{"a":[{"port":1,"max_rate_bits_per_second":-1}]}}`), "make no sense"},
-		"port twice":        {write(`{"version":1,"links":{"a":[{"port":1},{"port":1}]}}`), "make no sense"},
-		"many times":        {write(`{"version":1,"links":{"a":[{"port":1,"recent":["2026-01-01T00:00:00Z"` + strings.Repeat(`,"2026-01-01T00:00:00Z"`, state.MaxRecent) + `]}]}}`), "make no sense"},
+		"port 0":            {write(`{"version":1,"links":{"a":{"links":[{"port":0}]}}}`), "make no sense"},
+		"less than no rate": {write(`{"version":1,"links":{"a":{"links":[{"port":1,"max_rate_bits_per_second":-1}]}}}`), "make no sense"},
+		"port twice":        {write(`{"version":1,"links":{"a":{"links":[{"port":1},{"port":1}]}}}`), "make no sense"},
+		"many times":        {write(`{"version":1,"links":{"a":{"links":[{"port":1,"recent":["2026-01-01T00:00:00Z"` + strings.Repeat(`,"2026-01-01T00:00:00Z"`, state.MaxRecent) + `]}]}}}`), "make no sense"},
 		"many links":        {write(`{"version":1,"links":{` + strings.Join(manyLinks, ",") + `}}`), "it has 513 links"},
-		"no count":          {write(`{"version":1,"links":{"a":[{"port":1,"downs":-1}]}}`), "cannot unmarshal"},
+		"no count":          {write(`{"version":1,"links":{"a":{"links":[{"port":1,"downs":-1}]}}}`), "cannot unmarshal"},
 		"many":              {write(`{"version":1,"findings":[` + strings.Join(many, ",") + `]}`), "it has 4097 findings"},
 		"large":             {write(good + strings.Repeat(" ", maxPastBytes)), "it is larger than"},
 		"FIFO": {func(t *testing.T, path string) {
@@ -301,7 +316,7 @@ func FuzzPast(f *testing.F) {
 		`{"version":1,"findings":[{"device":"\ud800","finding":"","subject":"","first":"0001-01-01T00:00:00Z","last":"9999-12-31T23:59:59Z"}]}`,
 		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00Z","last":"9999-12-31T23:59:59-01:00"}]}`,
 		`{"version":1,"links":{"a":[{"port":1,"since":"0000-01-01T00:00:00+01:00"}],"b":null,"":[{"port":65536,"ups":18446744073709551615}]}}`,
-		`{"version":1,"links":{"a":[{"port":1,"recent":["9999-12-31T23:59:59-01:00"]}]}}`,
+		`{"version":1,"links":{"a":{"links":[{"port":1,"recent":["9999-12-31T23:59:59-01:00"]}]}}`,
 		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00.000000001+23:59","last":"2026-01-02T00:00:00-12:00"}]}`,
 	} {
 		f.Add([]byte(s))

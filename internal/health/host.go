@@ -180,6 +180,9 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 		}
 		h.Devices = append(h.Devices, d)
 	}
+	if !j.config.Once {
+		j.past.away(s, now)
+	}
 	slices.SortStableFunc(h.Devices, func(a, b *Device) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.State.Name, b.State.Name))
 	})

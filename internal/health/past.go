@@ -17,7 +17,7 @@ type Past struct {
 	// Ports are the numbers of the ports that were active once, by device.
 	Ports map[string][]int
 	// Links are how the states of ports went, by device. Nobody changes a list of them.
-	Links map[string][]state.Link
+	Links map[string]state.LinkPast
 	// BusErrors are the errors on the PCI bus, by device. They are not kept over a restart.
 	BusErrors map[string]BusErrors
 }
@@ -75,7 +75,7 @@ const (
 func (p Past) resumed(now time.Time) Past {
 	went := Past{
 		Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports)),
-		Links: make(map[string][]state.Link, len(p.Links)), BusErrors: make(map[string]BusErrors),
+		Links: make(map[string]state.LinkPast, len(p.Links)), BusErrors: make(map[string]BusErrors),
 	}
 	maps.Copy(went.Links, p.Links)
 	for device, ports := range p.Ports {
@@ -176,9 +176,7 @@ func keyOf(device string, f *Finding) FindingKey {
 
 // take takes in what is known of a device now.
 func (p *Past) take(d *state.DeviceState) {
-	if h := d.Hardware; h != nil && len(h.Links) > 0 && (p.Links[d.Name] != nil || len(p.Links) < MaxPastDevices) {
-		p.Links[d.Name] = h.Links
-	}
+	p.takeLinks(d)
 	p.takeBusErrors(d)
 	if d.Last == nil || d.Last.Info == nil {
 		return
@@ -195,6 +193,43 @@ func (p *Past) take(d *state.DeviceState) {
 	}
 	slices.Sort(after)
 	p.Ports[d.Name] = after
+}
+
+// takeLinks takes in how the links of a device went.
+func (p *Past) takeLinks(d *state.DeviceState) {
+	before, known := p.Links[d.Name]
+	h := d.Hardware
+	if h == nil || len(h.Links) == 0 || !known && len(p.Links) >= MaxPastDevices {
+		return
+	}
+	now := state.LinkPast{Links: h.Links, PCI: before.PCI, BoardID: before.BoardID}
+	if h.Latest != nil {
+		now.PCI = cmp.Or(h.Latest.Identity.PCI, now.PCI)
+		now.BoardID = cmp.Or(h.Latest.Identity.BoardID, now.BoardID)
+	}
+	p.Links[d.Name] = now
+}
+
+// away remembers since when devices are not there, of a snapshot that has all that are, and
+// forgets the links of those that have been away for long.
+func (p *Past) away(s *state.Snapshot, now time.Time) {
+	if !s.Ready || s.DiscoveryError != "" || now.IsZero() {
+		return
+	}
+	there := make(map[string]bool, len(s.Devices))
+	for i := range s.Devices {
+		there[s.Devices[i].Name] = s.Devices[i].Present
+	}
+	for name, past := range p.Links {
+		switch {
+		case there[name]: // It is as takeLinks has it, once its links are known.
+		case past.Away.IsZero(), past.Away.After(now): // A clock was set right since.
+			past.Away = now
+			p.Links[name] = past
+		case past.Forgotten(now):
+			delete(p.Links, name)
+		}
+	}
 }
 
 // takeBusErrors takes in the errors on the PCI bus.

@@ -166,16 +166,47 @@ func TestPastIsBounded(t *testing.T) {
 	}
 }
 
-// TestPastLinks: how links went is remembered of each device, those that are not there now
-// among them.
+// TestPastLinks: how links went is remembered of each device, those that are not there for a
+// while among them.
 func TestPastLinks(t *testing.T) {
 	at := apitest.Now()
 	c := health.Default()
 	c.Now = func() time.Time { return at }
 	links := func(downs uint64) []state.Link { return []state.Link{{Port: 1, Downs: downs}} }
-	judge := health.New(c, health.Past{Links: map[string][]state.Link{"a": links(1), "b": links(2)}})
-	judge.Of(&state.Snapshot{Devices: []state.DeviceState{{Name: "a", Present: true, Hardware: &state.HardwareState{Links: links(5)}}, {Name: "c", Present: true, Hardware: &state.HardwareState{}}}})
-	if got, want := judge.Past().Links, map[string][]state.Link{"a": links(5), "b": links(2)}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v are remembered, want %+v", got, want)
+	of := func(name string, links ...state.Link) state.DeviceState {
+		latest := &state.Hardware{Identity: state.Adapter{PCI: "0000:3b:00.0"}}
+		return state.DeviceState{Name: name, Present: true, Hardware: &state.HardwareState{Latest: latest, Links: links}}
+	}
+	judge := health.New(c, health.Past{Links: map[string]state.LinkPast{
+		"a": {Links: links(1), BoardID: "MT_1", Away: at}, "b": {Links: links(2)}, "c": {Links: links(3), Away: at.Add(time.Hour)},
+	}})
+	a := state.LinkPast{Links: links(5), PCI: "0000:3b:00.0", BoardID: "MT_1"}
+	for _, step := range []struct {
+		what  string
+		later time.Duration
+		s     *state.Snapshot
+		want  map[string]state.LinkPast
+	}{
+		{"the devices are not known yet", 0, &state.Snapshot{}, map[string]state.LinkPast{
+			"a": {Links: links(1), BoardID: "MT_1", Away: at}, "b": {Links: links(2)}, "c": {Links: links(3), Away: at.Add(time.Hour)},
+		}},
+		{"one is there", 0, &state.Snapshot{Ready: true, Devices: []state.DeviceState{of("a", links(5)...), of("d")}}, map[string]state.LinkPast{
+			"a": a, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
+		}},
+		{"they cannot be listed", time.Hour, &state.Snapshot{Ready: true, DiscoveryError: "no"}, map[string]state.LinkPast{
+			"a": a, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
+		}},
+		{"one only has a child that does not end", time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "a"}}}, map[string]state.LinkPast{
+			"a": {Links: a.Links, PCI: a.PCI, BoardID: a.BoardID, Away: at.Add(2 * time.Hour)}, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
+		}},
+		{"one is back and not read yet", state.MaxAway - time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "b", Present: true}}}, map[string]state.LinkPast{
+			"a": {Links: a.Links, PCI: a.PCI, BoardID: a.BoardID, Away: at.Add(2 * time.Hour)}, "b": {Links: links(2), Away: at},
+		}},
+	} {
+		at = at.Add(step.later)
+		judge.Of(step.s)
+		if got := judge.Past().Links; !reflect.DeepEqual(got, step.want) {
+			t.Errorf("%s: %+v are remembered, want %+v", step.what, got, step.want)
+		}
 	}
 }

@@ -240,3 +240,30 @@ type Link struct {
 
 // MaxRecent is the most changes of a port whose times are kept.
 const MaxRecent = 32
+
+// LinkPast is how the links of a device went, as it is remembered while the device is not
+// there, and over restarts of the exporter.
+type LinkPast struct {
+	Links []Link `json:"links"`
+	// PCI and BoardID are those of the adapter that they were of, empty if they are not
+	// known.
+	PCI     string `json:"pci_address,omitempty"`
+	BoardID string `json:"board_id,omitempty"`
+	// Away is since when the device is not there; zero if it was there to the last.
+	Away time.Time `json:"away,omitzero"`
+}
+
+// MaxAway is how long a device may be away for its links to go on with what they were.
+const MaxAway = 30 * 24 * time.Hour
+
+// Forgotten tells whether the device is away for too long.
+func (p *LinkPast) Forgotten(now time.Time) bool {
+	return !p.Away.IsZero() && now.Sub(p.Away) > MaxAway
+}
+
+// Of tells whether links can be of an adapter. Names of devices are given anew when
+// adapters are added or moved.
+func (p *LinkPast) Of(a *Adapter) bool {
+	other := func(was, is string) bool { return was != "" && is != "" && was != is }
+	return !other(p.PCI, a.PCI) && !other(p.BoardID, a.BoardID)
+}

@@ -23,8 +23,9 @@ type adapter struct {
 	// due is when the device may be read again; zero for at any time.
 	due     time.Time
 	refused map[wire.SkipCounters]refusal
-	// links are the device's ports by their numbers.
+	// links are the device's ports by their numbers, and past which adapter they are of.
 	links map[int]*link
+	past  state.LinkPast
 }
 
 // refusal is that counters could not be read, which is not tried again until a time.
@@ -33,12 +34,33 @@ type refusal struct {
 	until time.Time
 }
 
-func newAdapter(j journal, past []state.Link) adapter {
-	a := adapter{journal: j, refused: make(map[wire.SkipCounters]refusal), links: make(map[int]*link)}
-	for _, l := range past {
-		a.links[l.Port] = &link{Link: l, looked: true}
+// newAdapter returns what is kept of a device that has appeared. The ports of one that was
+// away were not active meanwhile.
+func newAdapter(j journal, past state.LinkPast) adapter {
+	a := adapter{journal: j, refused: make(map[wire.SkipCounters]refusal), links: make(map[int]*link), past: past}
+	for _, was := range past.Links {
+		l := &link{Link: was, looked: true}
+		if !past.Away.IsZero() {
+			l.turn(false, past.Away)
+		}
+		a.links[was.Port] = l
 	}
+	a.past.Links = nil // They are those now.
 	return a
+}
+
+// take takes in which adapter was read, and which ports it has if it was read to the end:
+// what is remembered of another, or of a port that is not there, is not its own.
+func (a *adapter) take(h *state.Hardware, whole bool) {
+	if !a.past.Of(&h.Identity) {
+		clear(a.links)
+	}
+	a.past.PCI, a.past.BoardID = cmp.Or(h.Identity.PCI, a.past.PCI), cmp.Or(h.Identity.BoardID, a.past.BoardID)
+	if whole {
+		maps.DeleteFunc(a.links, func(port int, _ *link) bool {
+			return !slices.ContainsFunc(h.Ports, func(p state.HardwarePort) bool { return p.Number == port })
+		})
+	}
 }
 
 // readHardware reads the hardware of all devices until ctx is done, with one child at a
@@ -207,6 +229,7 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 	if whole || before.Latest == nil || before.Latest.Failure != "" {
 		next.Latest, next.Read = latest, run.Started
 	}
+	a.take(h, whole)
 	for i := range h.Ports {
 		p := &h.Ports[i]
 		if a.links[p.Number] == nil {

@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -11,8 +14,10 @@ import (
 
 // LinkEvent is what the kernel told of a network device.
 type LinkEvent struct {
-	// Ifindex is its number, and Gone tells that there is none of that number any more.
+	// Ifindex and Name are its own, and Gone tells that there is none of that number any
+	// more.
 	Ifindex int
+	Name    string
 	Gone    bool
 	// Up tells whether it can carry packets.
 	Up bool
@@ -31,9 +36,11 @@ type link struct {
 	state.Link
 	// looked tells that the state is known.
 	looked bool
-	// ifindex is the network device whose events tell of the port, 0 for none; up is what
-	// the last of them said, nil for nothing, and heard when that was.
+	// ifindex and netdev are the network device whose events tell of the port, 0 for none; up
+	// is what the last of them said, nil for nothing, and heard when that was. A number of
+	// another name may be another network device, since numbers are used again.
 	ifindex int
+	netdev  string
 	up      *bool
 	heard   time.Time
 	// gids are the addresses of the port when they were last read to the end.
@@ -58,14 +65,17 @@ const (
 
 // read takes in a reading of the port that began at a time.
 func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
-	ifindex := 0
-	// What a bond's parts do is not what the bond does, and what IP over InfiniBand does is
-	// not what the port does.
-	if p.LinkLayer == "Ethernet" && p.Bond == "" {
-		ifindex = p.Ifindex
-	}
-	if ifindex != l.ifindex {
-		l.follow(ifindex)
+	if whole && p.LinkLayer != "" { // or that may not have been read
+		ifindex := 0
+		// What IP over InfiniBand does is not what the port does. The port of a bonded network
+		// device goes by the bond where the adapter has made it one (RoCE LAG), else by its own
+		// part, and nothing that everybody may read tells which.
+		if p.LinkLayer == "Ethernet" && p.Bond == "" {
+			ifindex = p.Ifindex
+		}
+		if ifindex != l.ifindex || p.Netdev != l.netdev {
+			l.follow(ifindex, p.Netdev)
+		}
 	}
 	if whole {
 		if l.gids != nil && !slices.Equal(l.gids, p.GIDs) {
@@ -82,7 +92,7 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 	}
 	l.turn(isActive(p), now)
 	switch {
-	case l.ifindex != 0 && p.CarrierChanges != nil:
+	case l.ifindex != 0 && l.ifindex == p.Ifindex && p.CarrierChanges != nil:
 		l.count(*p.CarrierChanges, ofPair, now)
 	case l.ifindex == 0 && p.LinkLayer == "InfiniBand":
 		i := slices.IndexFunc(p.Counters, func(c state.Counter) bool { return c.Group == state.GroupPort && c.Name == "link_downed" })
@@ -100,15 +110,19 @@ func (l *link) event(e LinkEvent, now time.Time) {
 	total := e.CarrierUps + e.CarrierDowns
 	switch {
 	case e.Gone:
-		l.follow(0)
+		l.follow(0, "")
 		return
+	case e.Name != l.netdev:
+		return // Another has the number now, or a name was changed, as the next reading tells.
 	case e.HasCounts && l.counted && total < l.kernel:
 		return // A reading was faster.
 	}
 	l.heard = now
 	// Of a port that is not as its network device, for a reason of its own, events that
-	// repeat themselves say nothing.
-	if l.up == nil || *l.up != e.Up {
+	// repeat themselves say nothing, nor does the first if nothing was counted since the
+	// reading.
+	same := l.up != nil && *l.up == e.Up || l.up == nil && e.HasCounts && l.counted && total == l.kernel && l.owed == 0
+	if !same {
 		l.turn(e.Up, now)
 	}
 	l.up = &e.Up
@@ -118,8 +132,8 @@ func (l *link) event(e LinkEvent, now time.Time) {
 }
 
 // follow makes another network device the port's.
-func (l *link) follow(ifindex int) {
-	l.ifindex, l.up, l.counted = ifindex, nil, false
+func (l *link) follow(ifindex int, netdev string) {
+	l.ifindex, l.netdev, l.up, l.heard, l.counted = ifindex, netdev, nil, time.Time{}, false
 }
 
 // turn takes in what the state is. What it is at first is no change.
@@ -171,6 +185,39 @@ func (l *link) down(n int, now time.Time) {
 	l.Downs += uint64(n)
 	recent := append(slices.Clone(l.Recent), slices.Repeat([]time.Time{now}, min(n, state.MaxRecent))...)
 	l.Recent = recent[max(0, len(recent)-state.MaxRecent):]
+}
+
+// maxLinksAway is the most devices that are not there whose links are remembered, whatever
+// names come and go.
+const maxLinksAway = 1024
+
+// leaveLinks remembers how the links of a device went that vanishes. It is called with mu
+// held.
+func (s *Supervisor) leaveLinks(w *worker) {
+	past := w.adapter.past
+	past.Links = w.adapter.shown(nil).Links
+	past.Away = time.Now()
+	if len(past.Links) == 0 {
+		return
+	}
+	if len(s.links) >= maxLinksAway {
+		longest := slices.MinFunc(slices.Collect(maps.Keys(s.links)), func(a, b string) int {
+			return cmp.Or(s.links[a].Away.Compare(s.links[b].Away), strings.Compare(a, b))
+		})
+		delete(s.links, longest)
+	}
+	s.links[w.name] = past
+}
+
+// takeLinks returns how the links of a device went that appears, and remembers it no longer.
+// It is called with mu held.
+func (s *Supervisor) takeLinks(name string) state.LinkPast {
+	past := s.links[name]
+	delete(s.links, name)
+	if past.Forgotten(time.Now()) {
+		return state.LinkPast{}
+	}
+	return past
 }
 
 // watchLinks takes in what the kernel tells of network devices until ctx is done. While it

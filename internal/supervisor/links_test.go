@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,56 @@ func other(active bool, carrier uint64) step {
 		l.read(&p, true, at.Add(-time.Second), at)
 	}
 }
+
+// reused is a reading of the port with a network device of the number 3 and another name.
+func reused(active bool, carrier uint64) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Netdev: "eth9", Ifindex: 3, State: word(active), CarrierChanges: &carrier}
+		l.read(&p, true, at.Add(-time.Second), at)
+	}
+}
+
+// bonded is a reading of the port while its network device, or what stands for that, is a
+// bond of the number 5 or a part of one.
+func bonded(active bool, ifindex int, carrier uint64) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: ifindex, Bond: "bond0", State: word(active), CarrierChanges: &carrier}
+		l.read(&p, true, at.Add(-time.Second), at)
+	}
+}
+
+// cut is a reading of the port that was given up after the state.
+func cut(active bool) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", State: word(active)}
+		l.read(&p, false, at.Add(-time.Second), at)
+	}
+}
+
+// cutOther is a reading of the port, which has another network device by now, that was given
+// up after that.
+func cutOther(carrier uint64) step {
+	return func(l *link, at time.Time) {
+		p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: "active", CarrierChanges: &carrier}
+		l.read(&p, false, at.Add(-time.Second), at)
+	}
+}
+
+// unread is a whole reading of the port of which nothing could be read.
+func unread(l *link, at time.Time) {
+	l.read(&state.HardwarePort{Number: 1}, true, at.Add(-time.Second), at)
+}
+
+// stranger is an event of a network device of the number 3 and another name.
+func stranger(up bool, ups, downs uint64) step {
+	return func(l *link, at time.Time) {
+		l.event(LinkEvent{Ifindex: 3, Name: "eth9", Up: up, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}, at)
+	}
+}
+
+// goneAs is what the kernel tells of a network device of the number 3 that is gone, and had
+// another name at last.
+func goneAs(l *link, at time.Time) { l.event(LinkEvent{Ifindex: 3, Name: "eth9", Gone: true}, at) }
 
 func word(active bool) string {
 	if active {
@@ -112,9 +163,25 @@ func TestLinks(t *testing.T) {
 		{"lost events, and a reading before the next", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(up, 6)}, up, 1, 1},
 		{"the same, and the next reading is down again", []step{port(up, 4), event(up, 2, 2), port(down, 5), event(up, 3, 3), port(down, 7)}, down, 1, 2},
 		{"the same without counts", []step{port(up), event(up), port(down), event(up), port(up)}, up, 1, 1},
-		{"a port that is not as its network device", []step{port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2)}, down, 1, 1},
+		{"a port that is not as its network device", []step{port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2), port(down, 4), event(up, 2, 2)}, down, 0, 0},
+		{"the same without counts", []step{port(down), event(up), port(down), event(up)}, down, 1, 1},
 		{"another network device", []step{port(up, 4), gone, event(down, 2, 3), port(up, 1000)}, up, 0, 0},
 		{"another network device, whose coming and going was lost", []step{port(up, 4), event(down, 2, 3), other(up, 1000), event(down, 9, 9), other(up, 1002)}, up, 2, 2},
+		{"an event while the other is read for the first time", []step{port(up, 4), event(up, 2, 2), func(l *link, at time.Time) {
+			changes := uint64(7)
+			l.read(&state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 4, State: "down", CarrierChanges: &changes}, true, at.Add(-time.Hour), at)
+		}, other(down, 9)}, down, 1, 2},
+		{"its number is another's now, which the events of before say nothing of", []step{port(up, 4), stranger(down, 2, 3), stranger(up, 9, 9), port(up, 4)}, up, 0, 0},
+		{"the same, and the port has the other", []step{port(up, 4), stranger(down, 9, 9), reused(up, 1000), stranger(down, 500, 501), reused(down, 1001)}, down, 0, 1},
+		{"its name is another", []step{port(up, 4), stranger(down, 2, 3), stranger(up, 3, 3), reused(up, 6), stranger(up, 4, 4)}, up, 1, 1},
+		{"it is gone under another name", []step{port(up, 4), goneAs, event(down, 2, 3), port(up, 4)}, up, 0, 0},
+		{"a reading that was cut", []step{port(up, 4), cut(up), event(down, 2, 3), event(up, 3, 3), cut(up), port(up, 8)}, up, 2, 2},
+		{"a reading that was cut, of another network device", []step{port(up, 4), cutOther(1000), other(up, 1002)}, up, 0, 0},
+		{"a reading of nothing", []step{port(up, 4), unread, event(down, 2, 3), event(up, 3, 3), unread, port(up, 8)}, up, 2, 2},
+
+		{"a part of a bond", []step{port(up, 4), bonded(up, 3, 6), event(down, 3, 4), bonded(up, 3, 40), bonded(down, 3, 41)}, down, 0, 1},
+		{"a bond in its place", []step{port(up, 4), bonded(up, 5, 1000), bonded(up, 5, 2000)}, up, 0, 0},
+		{"and back", []step{port(up, 4), bonded(up, 3, 6), port(up, 40), event(down, 20, 21), port(up, 42)}, up, 1, 1},
 
 		{"InfiniBand", []step{infiniband(up), infiniband(down), infiniband(up)}, up, 1, 1},
 		{"InfiniBand with the count", []step{infiniband(up, 4), infiniband(down, 5), infiniband(up, 5)}, up, 1, 1},
@@ -193,7 +260,8 @@ func TestGIDChanges(t *testing.T) {
 }
 
 // A port flaps twenty times between two readings, told by events that are lost in part, and
-// what was before the start goes on. A device that comes back begins anew.
+// what was before the start goes on, and so it does for a device that comes back, whose ports
+// were not active meanwhile.
 func TestLinksOfDevices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +280,7 @@ func TestLinksOfDevices(t *testing.T) {
 			}
 			return telling(0, all...)
 		}, func(c *Config) {
-			c.Links = map[string][]state.Link{"a": {{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}, "z": {{Port: 1}}}
+			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
 			c.Discovery = time.Second
 			c.WatchLinks = func(ctx context.Context, tell func(LinkEvent)) error {
 				for {
@@ -256,7 +324,10 @@ func TestLinksOfDevices(t *testing.T) {
 		b.after(5 * time.Second)
 		b.host(nil, "a", "b")
 		b.after(20 * time.Second)
-		wantEqual(t, "a", show("a"), "1 true 0 0 0, 2 false 0 0 0, ")
+		wantEqual(t, "a", show("a"), "1 true 17 17 12, 2 false 0 1 1, ")
+		if l := b.hardware("a").Links[0]; l.Since.Sub(l.Recent[11]) < 5*time.Second {
+			t.Errorf("it was away from %s to %s", l.Recent[11], l.Since)
+		}
 		b.end()
 	})
 }
@@ -283,7 +354,7 @@ func TestMaxRate(t *testing.T) {
 			}
 			return telling(0, all...)
 		}, func(c *Config) {
-			c.Links = map[string][]state.Link{"a": {{Port: 1, Active: true, MaxRate: 300e9}}}
+			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
 		}, "a", "b")
 		b.start()
 		b.after(time.Second)
@@ -313,4 +384,74 @@ func TestLinksNotTold(t *testing.T) {
 		}
 		b.end()
 	})
+}
+
+// What is remembered of a device goes on if it is the same adapter, and was not away for too
+// long; what is remembered of a port that is not there does not.
+func TestLinksOfThePast(t *testing.T) {
+	t.Parallel()
+	was := []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, MaxRate: 400e9}, {Port: 2, Downs: 3}}
+	for _, tc := range []struct {
+		name string
+		past state.LinkPast
+		away time.Duration // if it was
+		want string
+	}{
+		{"nothing", state.LinkPast{}, 0, "1 true 0 0 1e+11"},
+		{"there to the last", state.LinkPast{Links: was}, 0, "1 true 6 6 4e+11"},
+		{"the same adapter", state.LinkPast{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_1"}, 0, "1 true 6 6 4e+11"},
+		{"another place", state.LinkPast{Links: was, PCI: "0000:5e:00.0", BoardID: "MT_1"}, 0, "1 true 0 0 1e+11"},
+		{"another model in its place", state.LinkPast{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_2"}, 0, "1 true 0 0 1e+11"},
+		{"away", state.LinkPast{Links: was}, state.MaxAway, "1 true 7 7 4e+11"},
+		{"away for too long", state.LinkPast{Links: was}, state.MaxAway + time.Second, "1 true 0 0 1e+11"},
+		{"away by a clock that was ahead", state.LinkPast{Links: was}, -time.Hour, "1 true 7 7 4e+11"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newHardwareBench(t, func(devices []string, _ int) script {
+					return telling(0, state.Hardware{
+						Device: devices[0], Identity: state.Adapter{PCI: "0000:3b:00.0", BoardID: "MT_1"},
+						Ports: []state.HardwarePort{{Number: 1, LinkLayer: "InfiniBand", State: "active", Rate: 100e9}},
+					})
+				}, func(c *Config) {
+					if tc.away != 0 {
+						tc.past.Away = time.Now().Add(-tc.away)
+					}
+					c.Links = map[string]state.LinkPast{"a": tc.past}
+				}, "a")
+				b.start()
+				b.after(time.Second)
+				var all []string
+				for _, l := range b.hardware("a").Links {
+					all = append(all, fmt.Sprint(l.Port, l.Active, l.Ups, l.Downs, l.MaxRate))
+				}
+				wantEqual(t, "links", strings.Join(all, ", "), tc.want)
+				b.end()
+			})
+		})
+	}
+}
+
+// Names that come and go without end are forgotten, those first that are away longest.
+func TestLinksAwayAreBounded(t *testing.T) {
+	t.Parallel()
+	s := &Supervisor{links: make(map[string]state.LinkPast)}
+	leave := func(name string, links ...state.Link) {
+		s.leaveLinks(&worker{name: name, adapter: newAdapter(journal{}, state.LinkPast{Links: links})})
+	}
+	s.links["b"] = state.LinkPast{Away: time.Now().Add(-time.Minute)}
+	s.links["c"] = state.LinkPast{Away: time.Now().Add(-time.Hour)}
+	leave("unread")
+	for n := range maxLinksAway - 1 {
+		leave(fmt.Sprint(n), state.Link{Port: 1})
+	}
+	_, b := s.links["b"]
+	_, c := s.links["c"]
+	if _, unread := s.links["unread"]; len(s.links) != maxLinksAway || !b || c || unread {
+		t.Errorf("%d are remembered: b %t, c %t, unread %t", len(s.links), b, c, unread)
+	}
+	if got := s.takeLinks("0"); len(got.Links) != 1 || got.Away.IsZero() || len(s.links) != maxLinksAway-1 {
+		t.Errorf("%+v", got)
+	}
 }

@@ -52,8 +52,9 @@ type Supervisor struct {
 	// that is not read meanwhile; hardware is the last finished reading.
 	held     map[string]*state.Stuck
 	hardware *state.Run
-	// links is how the states of ports went before, of devices that were not found yet.
-	links map[string][]state.Link
+	// links is how the states of ports went before, of devices that are not there, or were
+	// not found yet.
+	links map[string]state.LinkPast
 	// workers are the workers that have not ended, by device. Only the goroutine
 	// of Run adds and removes some.
 	workers map[string]*worker
@@ -79,11 +80,12 @@ func New(cfg Config) (*Supervisor, error) {
 		inventories: newLane(inventoryConcurrency),
 		ended:       make(chan *worker),
 		leftovers:   make(map[string]*leftover),
-		links:       maps.Clone(cfg.Links),
+		links:       make(map[string]state.LinkPast),
 		held:        make(map[string]*state.Stuck),
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),
 	}
+	maps.Copy(s.links, cfg.Links)
 	s.publish()
 	return s, nil
 }
@@ -181,6 +183,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 // vanished ends the worker of a device that is no more. It is called with mu
 // held.
 func (s *Supervisor) vanished(w *worker) {
+	s.leaveLinks(w)
 	w.state.Present = false
 	w.state.Contracts, w.state.Resources, w.state.Notification, w.state.Hardware = nil, nil, nil, nil
 	w.gone = true

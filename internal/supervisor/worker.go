@@ -72,8 +72,7 @@ func newWorker(s *Supervisor, name string) *worker {
 		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
 		state:   state.DeviceState{Name: name, Present: true},
 	}
-	w.adapter = newAdapter(journal{log: w.journal.log}, s.links[name])
-	delete(s.links, name)
+	w.adapter = newAdapter(journal{log: w.journal.log}, s.takeLinks(name))
 	if s.cfg.Contract.Interval > 0 {
 		w.judge = newJudge(s.cfg.Contract.Timeout)
 	}
