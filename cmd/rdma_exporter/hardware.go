@@ -148,7 +148,7 @@ func readDevice(ctx context.Context, s settings, device string, r *wire.Hardware
 		if conn, err := restrack.Dial(); err == nil {
 			defer func() { _ = conn.Close() }() // nothing was written
 			o.Driver = conn.Driver(ctx, device, told)
-			o.Statistics = statistics{conn, told}
+			o.Statistics, o.Netdevs = asked{conn, told}, asked{conn, told}
 		}
 	}
 	mode := kernel.mode()
@@ -200,14 +200,14 @@ func ask(f func(*restrack.Conn) error) error {
 	return f(conn)
 }
 
-// statistics are the counters of a device that the kernel tells over netlink.
-type statistics struct {
+// asked is a device that the kernel is asked about over netlink.
+type asked struct {
 	conn  *restrack.Conn
 	index uint32
 }
 
 // Statistics implements hardware.Statistics.
-func (s statistics) Statistics(ctx context.Context, _ string, port int) ([]state.Counter, error) {
+func (s asked) Statistics(ctx context.Context, _ string, port int) ([]state.Counter, error) {
 	told, err := s.conn.Statistic(ctx, s.index, port)
 	if err != nil {
 		return nil, err
@@ -217,6 +217,11 @@ func (s statistics) Statistics(ctx context.Context, _ string, port int) ([]state
 		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value, Optional: c.Optional})
 	}
 	return all, nil
+}
+
+// Netdev implements hardware.Netdevs.
+func (s asked) Netdev(ctx context.Context, _ string, port int) (string, error) {
+	return s.conn.Netdev(ctx, s.index, port)
 }
 
 // watchLinks tells what the kernel does of network devices.

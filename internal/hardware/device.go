@@ -33,6 +33,14 @@ type Statistics interface {
 	Statistics(ctx context.Context, device string, port int) ([]state.Counter, error)
 }
 
+// Netdevs are the network devices of ports that the kernel tells over netlink, as rdma link
+// shows them.
+type Netdevs interface {
+	// Netdev returns the name of that of a port in the caller's network namespace; empty if
+	// there is none.
+	Netdev(ctx context.Context, device string, port int) (string, error)
+}
+
 // Ethtool are counters of a network device, as ethtool shows them.
 type Ethtool interface {
 	// Counters returns those of a network device in the caller's network namespace. What
@@ -72,9 +80,11 @@ type Options struct {
 	// Skip are groups of counters that are not read, because the kernel refused them not
 	// long ago.
 	Skip []Group
-	// Statistics and Ethtool are asked for counters if they are not nil.
+	// Statistics and Ethtool are asked for counters, and Netdevs for what sysfs does not
+	// tell, if they are not nil.
 	Statistics Statistics
 	Ethtool    Ethtool
+	Netdevs    Netdevs
 	// Reading, if it is not nil, has the file that is being read, or what is being asked
 	// for; nil between two of them.
 	Reading *atomic.Pointer[string]

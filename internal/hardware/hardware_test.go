@@ -724,6 +724,50 @@ func TestSoftware(t *testing.T) {
 	same(t, 0, len(h.Interrupts))
 }
 
+// netdevs tells the network device of a port, or an error.
+type netdevs string
+
+func (n netdevs) Netdev(_ context.Context, device string, port int) (string, error) {
+	if n == "" {
+		return "veth4", errors.New("refused")
+	}
+	return string(n) + strings.Repeat(" ", len(device)+port-len("siw0")-1), nil
+}
+
+// TestNetdevByNetlink: what no address tells is asked for, of Ethernet alone.
+func TestNetdevByNetlink(t *testing.T) {
+	for _, c := range []struct {
+		what, layer, first string
+		ask                hardware.Netdevs
+		netdev             string
+		mtu                int
+	}{
+		{"sysfs tells", "Ethernet", "veth4", netdevs("other"), "veth4", 1500},
+		{"nobody is asked", "Ethernet", "", nil, "", 0},
+		{"told", "Ethernet", "", netdevs("veth4"), "veth4", 1500},
+		{"told one that is not here", "Ethernet", "", netdevs("eth7"), "eth7", 0},
+		{"refused", "Ethernet", "", netdevs(""), "", 0},
+		{"no name", "Ethernet", "", netdevs("../x"), "", 0},
+		{"InfiniBand", "InfiniBand", "", netdevs("veth4"), "", 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			root := hardwaretest.Tree(t, "siw")
+			port := filepath.Join(root, "sys/class/infiniband/siw0/ports/1")
+			for file, content := range map[string]string{"gid_attrs/ndevs/0": c.first, "link_layer": c.layer} {
+				if err := os.WriteFile(filepath.Join(port, file), []byte(content+"\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o := options(root, "siw0")
+			o.Driver, o.Netdevs = "siw", c.ask
+			h := hardware.Read(t.Context(), o)
+			has(t, 1, len(h.Ports))
+			same(t, c.netdev, h.Ports[0].Netdev)
+			same(t, c.mtu, h.Ports[0].MTU)
+		})
+	}
+}
+
 // hanging stands in for a request that does not return before it is let go.
 type hanging struct{ entered, release chan struct{} }
 

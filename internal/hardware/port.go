@@ -159,6 +159,11 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 			return g.Netdev
 		}
 	}
+	// With older kernels the addresses of iWARP have none, and of software no other file
+	// tells.
+	if name := d.askNetdev(p); name != "" {
+		return name
+	}
 	// InfiniBand has no such files, but mostly IPoIB.
 	if d.function == "" || d.subfunction {
 		return ""
@@ -194,6 +199,19 @@ func (d *device) findNetdev(p *state.HardwarePort, dir string) string {
 		return ""
 	}
 	return found[0]
+}
+
+// askNetdev asks for the network device of an Ethernet port over netlink.
+func (d *device) askNetdev(p *state.HardwarePort) string {
+	if d.Netdevs == nil || p.LinkLayer != "Ethernet" || d.begin("rdma link of port "+strconv.Itoa(p.Number)) != nil {
+		return ""
+	}
+	defer d.end()
+	name, err := d.Netdevs.Netdev(d.ctx, d.Device, p.Number)
+	if err != nil || !isNetdev(name) {
+		return ""
+	}
+	return name
 }
 
 // isNetdev tells whether a text can be the name of a network device, which the kernel

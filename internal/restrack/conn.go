@@ -381,7 +381,9 @@ func (c *Conn) converse(ctx context.Context, r request, handle func([]byte) erro
 				return false, blame(r.command, replies+1, errors.New("replies were lost (NLMSG_OVERRUN)"))
 			}
 			replies++
-			if want := client<<10 | r.command; reply.kind != want {
+			// To PORT_GET for one port the kernel replies as if to GET (nldev_port_get_doit).
+			ofDevice := r.command == commandPort && reply.kind == client<<10|commandDevice
+			if want := client<<10 | r.command; reply.kind != want && !ofDevice {
 				return false, blame(r.command, replies, fmt.Errorf("its type is %#x, not %#x", reply.kind, want))
 			}
 			if err := handle(reply.data); err != nil {

@@ -12,6 +12,7 @@ const client = 5
 // Commands: enum rdma_nldev_command.
 const (
 	commandDevice    = 1
+	commandPort      = 5
 	commandSystem    = 6
 	commandSummary   = 9
 	commandQP        = 10
@@ -32,6 +33,8 @@ func commandName(command uint16) string {
 	switch command {
 	case commandDevice:
 		return "GET"
+	case commandPort:
+		return "PORT_GET"
 	case commandSystem:
 		return "SYS_GET"
 	case commandSummary:
@@ -96,6 +99,7 @@ const (
 	attrMRLength       = 45
 	attrPDs            = 46
 	attrPD             = 47
+	attrNetdevName     = 51
 	attrPDN            = 60
 	attrCQN            = 61
 	attrMRN            = 62
@@ -193,6 +197,8 @@ func attributeName(kind uint16) string {
 		return "RES_PD"
 	case attrPD:
 		return "RES_PD_ENTRY"
+	case attrNetdevName:
+		return "NDEV_NAME"
 	case attrPDN:
 		return "RES_PDN"
 	case attrCQN:

@@ -11,13 +11,17 @@ import (
 // TestFlaps: a port whose network device flaps between two scrapes has changed as often, each
 // change counted once, whether it is told by events, by counts of the kernel or by readings;
 // and a restart keeps that.
-func TestFlaps(t *testing.T) {
+func TestFlaps(t *testing.T) { flapsOf(t, "rxe") }
+
+// flapsOf is TestFlaps for a device of a driver.
+func flapsOf(t *testing.T, driver string) {
+	t.Helper()
 	const flaps = 20
 	output(t, "ip", "link", "add", "flapping", "type", "veth", "peer", "name", "flappingpeer")
 	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "flapping").Run() })
 	output(t, "ip", "link", "set", "flappingpeer", "up")
 	output(t, "ip", "link", "set", "flapping", "up")
-	output(t, "rdma", "link", "add", "flaps", "type", "rxe", "netdev", "flapping")
+	output(t, "rdma", "link", "add", "flaps", "type", driver, "netdev", "flapping")
 	t.Cleanup(func() { output(t, "rdma", "link", "del", "flaps") })
 	o := options{flags: []string{"--state.dir=" + t.TempDir(), "--device.include=flaps", "--hardware.interval=1s", "--probe.interval=1h"}}
 	e := start(t, o)

@@ -3,11 +3,17 @@
 package softroce
 
 import (
+	"context"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rdma_exporter/internal/ceiling"
+	"rdma_exporter/internal/hardware"
+	"rdma_exporter/internal/restrack"
 )
 
 // Software iWARP is another driver with other faults. It connects through a
@@ -53,6 +59,11 @@ func TestSiw(t *testing.T) {
 	m.is(t, 1, "rdma_contract_aborts_total", "device", siw, "outcome", "crashed", "verb", "ibv_req_notify_cq")
 	m = e.rounds(2, siw)
 	m.allOK(t, siw)
+	mtu, err := strconv.ParseFloat(askDevinfo(t, siw)["active_mtu"], 64)
+	if err != nil {
+		t.Error(err)
+	}
+	m.is(t, mtu, "rdma_port_active_mtu_bytes", "device", siw, "port", "1")
 	for line := range strings.Lines(e.log.String()) {
 		if strings.Contains(line, "violates a contract") {
 			t.Log(strings.TrimSpace(line))
@@ -81,4 +92,49 @@ func TestSiwCeiling(t *testing.T) {
 	if r.EndedBy != ceiling.EndError || status != 1 || r.Errno != "EOPNOTSUPP" {
 		t.Errorf("ah: status %d, %+v", status, r)
 	}
+}
+
+// Flaps of a port of software iWARP are counted as those of Soft-RoCE, though no file of older
+// kernels tells which network device it has.
+func TestSiwFlaps(t *testing.T) { flapsOf(t, "siw") }
+
+// rdmaLink asks for the network devices of ports over netlink.
+type rdmaLink struct{ conn *restrack.Conn }
+
+func (l rdmaLink) Netdev(ctx context.Context, device string, port int) (string, error) {
+	devices, err := l.conn.Devices(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, d := range devices {
+		if d.Name == device {
+			return l.conn.Netdev(ctx, d.Index, port)
+		}
+	}
+	return "", syscall.ENODEV
+}
+
+// What is read of software iWARP is what ip(8) shows of its network device. Its driver counts
+// nothing, and so say both rdma(8), by an error, and what is read, by no counter.
+func TestSiwHardware(t *testing.T) {
+	const siw = "siw0"
+	conn, err := restrack.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	h := hardware.Read(t.Context(), hardware.Options{Device: siw, Driver: "siw", Netdevs: rdmaLink{conn}})
+	if h.Failure != "" || h.Driver != "siw" || h.Table != "" || len(h.Ports) != 1 {
+		t.Fatalf("got %+v", h)
+	}
+	p := h.Ports[0]
+	if p.Netdev != "veth4" || len(p.Counters)+len(h.Counters)+len(p.Refused)+len(h.Refused) > 0 {
+		t.Errorf("got %+v", h)
+	}
+	out, err := exec.Command("rdma", "statistic", "show", "link", siw+"/1").CombinedOutput()
+	if err == nil {
+		t.Errorf("rdma shows counters")
+	}
+	t.Logf("%s: no counters; rdma says %s", siw, out)
+	asIP(t, &p)
 }

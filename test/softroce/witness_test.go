@@ -102,6 +102,12 @@ func TestAgreesWithDevinfo(t *testing.T) {
 				"transport", info["transport"], "fw_version", info["fw_ver"], "vendor_id", info["vendor_id"],
 				"vendor_part_id", info["vendor_part_id"], "hw_version", info["hw_ver"], "node_guid", info["node_guid"])
 
+			mtu, err := strconv.ParseFloat(info["active_mtu"], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.is(t, mtu, "rdma_port_active_mtu_bytes", "device", device, "port", "1")
+
 			state := strings.ToLower(strings.TrimPrefix(info["state"], "PORT_"))
 			for _, s := range m.find("rdma_port_state_id", "device", device) {
 				if got := number(s); label(s, "port") != "1" || got != map[string]float64{"down": portDown, "active": portActive}[state] {
