@@ -55,3 +55,12 @@ func TestNetdev(t *testing.T) {
 		t.Errorf("port 0: %v", err)
 	}
 }
+
+func FuzzDecodeNetdev(f *testing.F) {
+	f.Add(slices.Concat(attribute32(attrDeviceIndex, 3), attribute32(50, 8), text(attrNetdevName, "veth4")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if name, err := DecodeNetdev(data); err != nil && (!errors.Is(err, ErrMalformed) || name != "") {
+			t.Errorf("%q, %v", name, err)
+		}
+	})
+}
