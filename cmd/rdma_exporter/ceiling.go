@@ -113,7 +113,7 @@ func (f *ceilingFlags) find(ctx context.Context, o *options, std stdio) (*ceilin
 	if err := input.Config.Validate(); err != nil {
 		return nil, err
 	}
-	profile, err := unlessDone(ctx, func() ([]byte, error) { return f.profile(o) })
+	profile, err := unlessDone(ctx, func() (json.RawMessage, error) { return f.profile(o) })
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (f *ceilingFlags) find(ctx context.Context, o *options, std stdio) (*ceilin
 			f.kind, f.device, duration(f.within), text.Bytes(input.Config.Memory))
 	}
 	input.Settings = settings{Provider: o.provider, Profile: profile, Probe: o.probe, Inventory: o.inventory}
-	if input.Settings.parsed, err = profileOf(input.Settings); err != nil {
+	if err := input.Settings.parse(); err != nil {
 		return nil, err
 	}
 	before, err := f.look(ctx, input.Settings)
@@ -146,8 +146,8 @@ func (f *ceilingFlags) find(ctx context.Context, o *options, std stdio) (*ceilin
 
 // profile returns the text of the device's profile, if it is simulated. It is an error if
 // there is no such device.
-func (f *ceilingFlags) profile(o *options) ([]byte, error) {
-	discover, profiles, err := discoverer(o)
+func (f *ceilingFlags) profile(o *options) (json.RawMessage, error) {
+	discover, profile, err := discoverer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,14 @@ func (f *ceilingFlags) profile(o *options) ([]byte, error) {
 		slices.Sort(names)
 		return nil, fmt.Errorf("there is no device %q: there are %s", f.device, quotedList(names))
 	}
-	return profiles[f.device], nil
+	if profile == nil {
+		return nil, nil
+	}
+	encoded, err := json.Marshal(profile.Only(f.device))
+	if err != nil {
+		return nil, fmt.Errorf("encode the profile of the simulated device: %w", err)
+	}
+	return encoded, nil
 }
 
 // look returns how many objects of the type the kernel counts on the device already; nil
@@ -352,7 +359,7 @@ func climb(o *options, std stdio) error {
 	_ = os.WriteFile(filepath.Join(in.Settings.Inventory.Procfs, "self", "oom_score_adj"), []byte("1000"), 0)
 	startThreads(spareThreads)
 	reserve()
-	provider, err := providerOf(in.Settings)
+	provider, err := providerOf(o.command, in.Settings)
 	if err != nil {
 		return err
 	}
@@ -373,7 +380,7 @@ func readClimb(r io.Reader) (climbInput, error) {
 	if err := d.Decode(&in); err != nil {
 		return in, fmt.Errorf("read what to climb from standard input, where the command %s writes it: %w", commandCeiling, err)
 	}
-	return in, in.Config.Validate()
+	return in, errors.Join(in.Config.Validate(), in.Settings.parse())
 }
 
 // reserve has Go map memory that it will need: when the process may have no more

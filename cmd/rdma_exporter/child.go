@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,16 +25,15 @@ import (
 // settings are what each child of a device is told.
 type settings struct {
 	Provider string `json:"provider"`
-	// Profile is the text of the profile of the device, if it is simulated. Without
-	// one, the device is one of the built-in ones.
-	Profile []byte `json:"profile,omitempty"`
-	// parsed is that profile, which to parse takes a good part of a child's time.
+	// Profile is the profile of the devices that the child is of, if they are simulated,
+	// left encoded by children of others, whose time it would take to learn its type.
+	// Without one, the devices are the built-in ones.
+	Profile json.RawMessage `json:"profile,omitempty"`
+	// parsed is that profile.
 	parsed    *simulated.Profile
 	Probe     probe.Config     `json:"probe"`
 	Inventory inventory.Config `json:"inventory"`
 	Hardware  hardwareSettings `json:"hardware"`
-	// Profiles are those of all devices, if a child is of all of them.
-	Profiles map[string][]byte `json:"profiles,omitempty"`
 	// When is when the device is probed in full: always, which nothing stands for too, or
 	// idle.
 	When string `json:"when,omitempty"`
@@ -80,7 +80,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	} else {
 		startThreads(spareThreads)
 	}
-	provider, err := providerOf(s)
+	provider, err := providerOf(o.command, s)
 	if err != nil {
 		return err
 	}
@@ -141,12 +141,25 @@ func readInput(o *options, r io.Reader) (wire.Input[settings], error) {
 	if err != nil {
 		return in, err
 	}
-	if in.Settings.Provider == providerSimulated {
-		if in.Settings.parsed, err = profileOf(in.Settings); err != nil {
-			return in, err
-		}
+	if err := in.Settings.parse(); err != nil {
+		return in, err
 	}
 	return in, in.Settings.Probe.Validate()
+}
+
+// parse parses the profile. What it says of devices is checked by whoever makes them.
+func (s *settings) parse() error {
+	switch {
+	case s.Provider != providerSimulated:
+	case s.Profile == nil:
+		s.parsed = simulated.Default()
+	default:
+		s.parsed = new(simulated.Profile)
+		if err := json.Unmarshal(s.Profile, s.parsed); err != nil {
+			return fmt.Errorf("read the profile of the simulated devices: %w", err)
+		}
+	}
+	return nil
 }
 
 // setName gives the process the name that others see. Started by way of

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs/simulated"
 )
 
 // selfPath is the program that runs, even if its file was replaced meanwhile by
@@ -21,16 +22,25 @@ const selfPath = "/proc/self/exe"
 // safe for concurrent use.
 type commands struct {
 	settings atomic.Pointer[settings]
-	// profiles are the texts of the profiles of the simulated devices.
-	profiles map[string][]byte
+	// profiles are that of each simulated device and, without a name, that of all.
+	profiles map[string]json.RawMessage
 	// env is the environment of the children.
 	env []string
 }
 
 // newCommands returns commands for children with these settings and, if their
-// device is simulated, its profile.
-func newCommands(s settings, profiles map[string][]byte) (*commands, error) {
-	c := &commands{profiles: profiles, env: childEnv(os.Environ())}
+// device is simulated, its profile, which is nil otherwise.
+func newCommands(s settings, profile *simulated.Profile) (*commands, error) {
+	c := &commands{profiles: make(map[string]json.RawMessage), env: childEnv(os.Environ())}
+	if profile != nil {
+		for _, name := range append(profile.Names(), "") {
+			encoded, err := json.Marshal(profile.Only(name))
+			if err != nil {
+				return nil, fmt.Errorf("encode the profile of the simulated devices for the children: %w", err)
+			}
+			c.profiles[name] = encoded
+		}
+	}
 	c.tell(s)
 	// What changes from run to run is numbers and names, so that what can be
 	// encoded once always can.
@@ -50,11 +60,10 @@ func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() 
 // on all.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()
+	s.Profile = c.profiles[device]
 	args := []string{string(kind)}
-	if device == "" {
-		s.Profiles = c.profiles
-	} else {
-		args, s.Profile = append(args, deviceFlag+device), c.profiles[device]
+	if device != "" {
+		args = append(args, deviceFlag+device)
 	}
 	stdin, err := json.Marshal(wire.Input[settings]{Request: r, Settings: s})
 	if err != nil {

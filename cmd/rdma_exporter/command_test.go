@@ -10,12 +10,13 @@ import (
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs/simulated"
 )
 
 func testCommands(t *testing.T) *commands {
 	t.Helper()
 	s := settings{Provider: providerSimulated, Probe: probe.DefaultConfig(), Inventory: inventory.DefaultConfig()}
-	c, err := newCommands(s, map[string][]byte{"sim0": []byte("the profile")})
+	c, err := newCommands(s, simulated.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,31 +40,32 @@ func TestCommands(t *testing.T) {
 		kind    state.Kind
 		device  string
 		args    []string
-		profile string
+		devices []string
 		request wire.Request
 	}{
-		{state.KindProbe, "sim0", []string{"probe", "--device=sim0"}, "the profile", wire.Request{
+		{state.KindProbe, "sim_ib0", []string{"probe", "--device=sim_ib0"}, []string{"sim_ib0"}, wire.Request{
 			Facts: &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}, Turn: &turn,
 		}},
-		{state.KindProbe, "sim0", []string{"probe", "--device=sim0"}, "the profile", wire.Request{}},
-		{state.KindContract, "other", []string{"contract", "--device=other"}, "", wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},
-		{state.KindInventory, "other", []string{"inventory", "--device=other"}, "", wire.Request{Look: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
-		{state.KindHardware, "", []string{"hardware"}, "", wire.Request{Hardware: &wire.HardwareRequest{Devices: []string{"sim0", "other"}}}},
+		{state.KindProbe, "sim_ib0", []string{"probe", "--device=sim_ib0"}, []string{"sim_ib0"}, wire.Request{}},
+		{state.KindContract, "other", []string{"contract", "--device=other"}, nil, wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},
+		{state.KindInventory, "other", []string{"inventory", "--device=other"}, nil, wire.Request{Look: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
+		{state.KindHardware, "", []string{"hardware"}, simulated.Default().Names(), wire.Request{Hardware: &wire.HardwareRequest{Devices: []string{"sim_ib0", "other"}}}},
 	} {
 		got := c.start(tc.kind, tc.device, tc.request)
 		if !slices.Equal(got.Args, tc.args) {
 			t.Errorf("arguments %q, want %q", got.Args, tc.args)
 		}
 		want := wire.Input[settings]{Request: tc.request, Settings: *c.settings.Load()}
-		want.Settings.Profile = []byte(tc.profile)
-		if tc.profile == "" {
-			want.Settings.Profile = nil
+		in := decoded(t, got.Stdin)
+		var devices []string
+		if p := in.Settings.Profile; p != nil {
+			if err := in.Settings.parse(); err != nil {
+				t.Fatal(err)
+			}
+			devices, in.Settings.Profile, in.Settings.parsed = in.Settings.parsed.Names(), nil, nil
 		}
-		if tc.device == "" {
-			want.Settings.Profiles = c.profiles
-		}
-		if in := decoded(t, got.Stdin); !reflect.DeepEqual(in, want) {
-			t.Errorf("%q is told %+v, want %+v", tc.args, in, want)
+		if !reflect.DeepEqual(in, want) || !slices.Equal(devices, tc.devices) {
+			t.Errorf("%q is told %+v of %q, want %+v of %q", tc.args, in, devices, want, tc.devices)
 		}
 	}
 }

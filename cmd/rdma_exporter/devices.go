@@ -21,9 +21,8 @@ import (
 )
 
 // discoverer returns the function that lists the devices to probe, and, if they
-// are simulated, the text of each one's profile for its children. It touches no
-// device.
-func discoverer(o *options) (discover func() ([]string, error), profiles map[string][]byte, err error) {
+// are simulated, their profile. It touches no device.
+func discoverer(o *options) (discover func() ([]string, error), profile *simulated.Profile, err error) {
 	if o.provider == providerLibibverbs {
 		if o.simulatedProfile != "" {
 			return nil, nil, fmt.Errorf("--simulated.profile needs --provider=%s", providerSimulated)
@@ -43,16 +42,9 @@ func discoverer(o *options) (discover func() ([]string, error), profiles map[str
 			return nil, nil, fmt.Errorf("--simulated.profile: %w", err)
 		}
 	}
-	profiles = make(map[string][]byte, len(p.Devices))
-	for _, d := range p.Devices {
-		one := simulated.Profile{Devices: []simulated.DeviceProfile{d}}
-		if profiles[d.Name], err = one.Marshal(); err != nil {
-			return nil, nil, fmt.Errorf("encode the simulated profile for the children: %w", err)
-		}
-	}
 	names := p.Names()
 	list := func() ([]string, error) { return names, nil }
-	return filter(list, o.include, o.exclude), profiles, nil
+	return filter(list, o.include, o.exclude), p, nil
 }
 
 // filter leaves out the devices that the flags leave out.
@@ -75,41 +67,28 @@ func whole(re *regexp.Regexp) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + re.String() + ")$")
 }
 
-// providerOf returns the provider that a child uses.
-func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
+// providerOf returns the provider that the child of a command uses.
+func providerOf(command string, s settings) (func(verbs.Tracer) verbs.Provider, error) {
 	switch s.Provider {
 	case providerLibibverbs:
 		return ibverbs.New, nil
 	case providerSimulated:
-		p, err := profileOf(s)
-		if err != nil {
-			return nil, err
-		}
-		return func(t verbs.Tracer) verbs.Provider { return simulated.New(p, t) }, nil
+		return func(t verbs.Tracer) verbs.Provider {
+			p := simulated.New(s.parsed, t)
+			if command == commandProbe { // which times nothing but verbs
+				p.PassTogether()
+			}
+			return p
+		}, nil
 	default:
 		return nil, fmt.Errorf("there is no provider %q", s.Provider)
-	}
-}
-
-// profileOf returns the profile of the simulated devices that a child is told of.
-func profileOf(s settings) (*simulated.Profile, error) {
-	switch {
-	case s.parsed != nil:
-		return s.parsed, nil
-	case len(s.Profile) == 0:
-		return simulated.Default(), nil
-	default:
-		return simulated.ParseProfile(s.Profile)
 	}
 }
 
 // driverOf returns the driver of a device, as far as that can be told.
 func driverOf(ctx context.Context, s settings, device string) (known.Driver, error) {
 	if s.Provider == providerSimulated {
-		p, err := profileOf(s)
-		if err != nil {
-			return known.Driver{}, err
-		}
+		p := s.parsed
 		i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
 		if i < 0 {
 			return known.Driver{}, nil // to open it will fail

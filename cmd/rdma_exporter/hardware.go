@@ -49,6 +49,9 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return err
 	}
+	if err := told.Settings.parse(); err != nil {
+		return err
+	}
 	if told.Request.Hardware == nil {
 		return errors.New("the command hardware is what the exporter runs, which tells it of which devices")
 	}
@@ -121,12 +124,7 @@ func gather(results <-chan finished, over <-chan time.Time, n int, take func(fin
 // readDevice reads the hardware of one device.
 func readDevice(ctx context.Context, s settings, device string, r *wire.HardwareRequest, kernel *kernel, reading *atomic.Pointer[string]) state.Hardware {
 	if s.Provider == providerSimulated {
-		s.Profile = s.Profiles[device]
-		profile, err := profileOf(s)
-		if err != nil {
-			return state.Hardware{Device: device, Failure: err.Error()}
-		}
-		h := simulatedhardware.Read(profile, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
+		h := simulatedhardware.Read(s.parsed, device, time.Now(), !s.Hardware.NoCounters, func(file string) { reading.Store(&file) })
 		h.Table = counters.TableOf(h.Driver)
 		return h
 	}

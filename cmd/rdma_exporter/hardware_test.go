@@ -44,22 +44,25 @@ func childOf(t *testing.T, s settings, r wire.HardwareRequest) map[string]state.
 // A device that hangs, and one that fails, take nothing from what is told of the others.
 func TestHardwareChild(t *testing.T) {
 	t.Parallel()
-	s := settings{Provider: providerSimulated, Profiles: make(map[string][]byte), Hardware: hardwareSettings{Budget: 10 * time.Second}}
+	s := settings{Provider: providerSimulated, Hardware: hardwareSettings{Budget: 10 * time.Second}}
 	var r wire.HardwareRequest
+	var all simulated.Profile
 	for i, faults := range []string{"hang", "fail", "saturated", "", "refused", "reset", "flapping", "slow_link"} {
 		name := fmt.Sprint("sim", i)
 		p, err := simulated.ParseProfile(fmt.Appendf(nil, "devices: [{name: %s, like: sim_ib0, driver: mlx5, hardware_faults: [%s]}]", name, faults))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Profiles[name], err = p.Marshal(); err != nil {
-			t.Fatal(err)
-		}
+		all.Devices = append(all.Devices, p.Devices...)
 		r.Devices = append(r.Devices, name)
 	}
-	all := childOf(t, s, r)
+	var err error
+	if s.Profile, err = json.Marshal(all); err != nil {
+		t.Fatal(err)
+	}
+	told := childOf(t, s, r)
 	for _, name := range r.Devices {
-		h := all[name]
+		h := told[name]
 		switch name {
 		case "sim0":
 			if h.Reading == "" || !strings.Contains(h.Failure, "no end within 10s of "+h.Reading) {

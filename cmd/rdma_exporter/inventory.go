@@ -41,11 +41,10 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 		MaxFill: in.Request.MaxFill, Look: in.Request.Look, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
-		profile, err := profileOf(s)
-		if err != nil {
+		if err := s.parsed.Validate(); err != nil {
 			return err
 		}
-		host := simulatedhost.New(profile, o.device, time.Now(), in.Request.Look)
+		host := simulatedhost.New(s.parsed, o.device, time.Now(), in.Request.Look)
 		take.Tables, take.People = host, host
 		return inventory.Run(ctx, take)
 	}

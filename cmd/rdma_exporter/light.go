@@ -35,11 +35,10 @@ func lightOf(ctx context.Context, s settings, device string) *state.Light {
 func usageOf(s settings, device string) (u inventory.Usage, done func(), err error) {
 	u = inventory.Usage{Device: device, Own: programName}
 	if s.Provider == providerSimulated {
-		profile, err := profileOf(s)
-		if err != nil {
+		if err := s.parsed.Validate(); err != nil {
 			return u, nil, err
 		}
-		host := simulatedhost.New(profile, device, time.Now(), nil)
+		host := simulatedhost.New(s.parsed, device, time.Now(), nil)
 		u.Tables, u.Relatives = host, host
 		return u, func() {}, nil
 	}

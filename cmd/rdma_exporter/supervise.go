@@ -21,11 +21,11 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 	if err := o.checkTime(); err != nil {
 		return supervisor.Config{}, nil, err
 	}
-	discover, profiles, err := discoverer(o)
+	discover, profile, err := discoverer(o)
 	if err != nil {
 		return supervisor.Config{}, nil, err
 	}
-	children, err := newCommands(o.settings(), profiles)
+	children, err := newCommands(o.settings(), profile)
 	if err != nil {
 		return supervisor.Config{}, nil, err
 	}

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -107,13 +106,14 @@ const binsPerDecade = 8
 // longer the times are, in ascending order. Bins without samples are left out; what
 // took no time is in the first.
 func Distribution(samples []time.Duration) []Bin {
-	counts := make(map[int]int)
-	for _, s := range samples {
-		counts[binOf(s)]++
-	}
-	bins := make([]Bin, 0, len(counts))
-	for _, n := range slices.Sorted(maps.Keys(counts)) {
-		bins = append(bins, Bin{From: binBound(n - 1), To: binBound(n), Samples: counts[n]})
+	bins := []Bin{}
+	for _, s := range slices.Sorted(slices.Values(samples)) {
+		if last := len(bins) - 1; last >= 0 && s <= bins[last].To {
+			bins[last].Samples++
+			continue
+		}
+		n := binOf(s)
+		bins = append(bins, Bin{From: binBound(n - 1), To: binBound(n), Samples: 1})
 	}
 	return bins
 }

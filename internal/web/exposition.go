@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/singleflight"
 )
@@ -23,19 +22,38 @@ type exposition struct {
 	// handler makes an answer, without compression.
 	handler http.Handler
 	making  singleflight.Group
-	// zips has writers of type *gzip.Writer.
-	zips sync.Pool
+	// zip holds the writer that is kept for the next answer. A new one takes a megabyte,
+	// which makes two collections of garbage fall into each scrape.
+	zip chan *gzip.Writer
 }
 
 func newExposition(handler http.Handler) *exposition {
-	return &exposition{handler: handler, zips: sync.Pool{New: func() any {
-		// promhttp compresses as well, at a level that makes a scrape take half as long again.
-		z, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-		if err != nil {
-			panic(err) // Only if there were no such level.
-		}
+	return &exposition{handler: handler, zip: make(chan *gzip.Writer, 1)}
+}
+
+// take returns a writer to w.
+func (e *exposition) take(w io.Writer) *gzip.Writer {
+	select {
+	case z := <-e.zip:
+		z.Reset(w)
 		return z
-	}}}
+	default:
+	}
+	// promhttp compresses as well, at a level that makes a scrape take half as long again.
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // Only if there were no such level.
+	}
+	return z
+}
+
+// keep keeps a writer for the next answer, unless one is kept.
+func (e *exposition) keep(z *gzip.Writer) {
+	z.Reset(io.Discard) // It must not keep the answer.
+	select {
+	case e.zip <- z:
+	default:
+	}
 }
 
 // ServeHTTP implements http.Handler. If the handler panics, it does so for all who wait.
@@ -50,13 +68,11 @@ func (e *exposition) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // make makes the answer to a request.
 func (e *exposition) make(r *http.Request) *answer {
-	z := e.zips.Get().(*gzip.Writer)
-	a := &answer{header: make(http.Header), zip: z}
-	z.Reset(&a.zipped)
+	a := &answer{header: make(http.Header)}
+	a.zip = e.take(&a.zipped)
 	e.handler.ServeHTTP(a, r)
-	_ = z.Close()       // A buffer takes everything.
-	z.Reset(io.Discard) // The pool must not keep the answer.
-	e.zips.Put(z)
+	_ = a.zip.Close() // A buffer takes everything.
+	e.keep(a.zip)
 	return a
 }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,6 +246,25 @@ func testPanic(t *testing.T) {
 	broken = false
 	if w := get(h, "GET", "/metrics"); w.Code != 200 {
 		t.Errorf("then got %d", w.Code)
+	}
+}
+
+// TestKeepsWriter makes sure that what compresses an answer, which takes most of a
+// megabyte, outlives collections of garbage between scrapes.
+func TestKeepsWriter(t *testing.T) {
+	h := handler(t, config(nil))
+	get(h, "GET", "/metrics")
+	const scrapes, most = 10, 300 << 10
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range scrapes {
+		runtime.GC()
+		runtime.GC() // The second one takes what a sync.Pool kept over the first.
+		get(h, "GET", "/metrics")
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / scrapes; each > most {
+		t.Errorf("a scrape takes %d bytes", each)
 	}
 }
 

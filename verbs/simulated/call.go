@@ -36,7 +36,12 @@ func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
 
 // callOn is call for a verb of which there are facts.
 func (h *hardware) callOn(about facts, v verbs.Verb, effect func(short int) *failure) error {
-	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faulty(v, about), effect)
+	latency := h.behaviour.latency(v)
+	pass := sleep(latency)
+	if h.together {
+		pass = func() time.Duration { return h.debt.pass(latency) }
+	}
+	return run(h.tracer, h.name, v, pass, h.faulty(v, about), effect)
 }
 
 // faulty returns the faults that act on a call.
@@ -45,16 +50,49 @@ func (h *hardware) faulty(v verbs.Verb, about facts) []*countedFault {
 	return h.faults.next(v, about)
 }
 
-// run is call for a verb that may have no hardware.
+// debt is time that verbs were said to take and that has not passed yet.
+type debt time.Duration
+
+// leastSleep is the least debt that is slept off.
+const leastSleep = 50 * time.Millisecond
+
+// pass has a time pass together with those of other calls, and returns by how much less
+// really passed; less than 0 if that of earlier calls passed, too.
+func (d *debt) pass(t time.Duration) (missing time.Duration) {
+	*d += debt(t)
+	if time.Duration(*d) < leastSleep {
+		return t
+	}
+	return t - d.settle()
+}
+
+// settle has all that is owed pass, and returns how long that took.
+func (d *debt) settle() time.Duration {
+	start := time.Now()
+	time.Sleep(time.Duration(*d))
+	*d = 0
+	return time.Since(start)
+}
+
+// sleep returns what has a time pass at once.
+func sleep(t time.Duration) (pass func() (missing time.Duration)) {
+	return func() time.Duration {
+		if t > 0 {
+			time.Sleep(t)
+		}
+		return 0
+	}
+}
+
+// run is call for a verb that may have no hardware. Its time passes by way of pass, which
+// returns by how much longer than that the verb is to have taken.
 func run(
-	tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration,
+	tracer verbs.Tracer, device string, v verbs.Verb, pass func() (missing time.Duration),
 	acting []*countedFault, effect func(short int) *failure,
 ) error {
 	tracer.Begin(v)
 	start := time.Now()
-	if latency > 0 {
-		time.Sleep(latency)
-	}
+	missing := pass()
 	var f *failure
 	errno, short, ignored := act(acting)
 	if errno != 0 {
@@ -62,7 +100,7 @@ func run(
 	} else if effect != nil && !ignored {
 		f = effect(short)
 	}
-	done := verbs.Call{Verb: v, Duration: time.Since(start)}
+	done := verbs.Call{Verb: v, Duration: max(0, time.Since(start)+missing)}
 	if f != nil {
 		done.Errno = f.errno
 	}
@@ -78,11 +116,20 @@ func run(
 // too.
 func (h *hardware) quietly(about facts, v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
 	acting, slow := h.faulty(v, about), h.behaviour.latency(v)
+	if len(acting) == 0 && slow == 0 {
+		if effect != nil {
+			if f := effect(0); f != nil {
+				return 0, f.of(v, h.name)
+			}
+		}
+		return 0, nil
+	}
 	tracer := verbs.Tracer(verbs.NopTracer{})
 	if len(acting) > 0 {
 		tracer = h.tracer
 	}
-	err := run(tracer, h.name, v, slow, acting, effect)
+	// Whoever measures needs the time to pass now.
+	err := run(tracer, h.name, v, sleep(slow), acting, effect)
 	for _, c := range acting {
 		slow += c.Delay
 	}

@@ -115,5 +115,6 @@ func (d *device) Close() error {
 	if f := d.hw.behaviour.refusesDestroy(&d.object); f != nil {
 		return f.of(verbs.CloseDevice, d.hw.name)
 	}
+	defer d.hw.debt.settle()
 	return d.destroy(verbs.CloseDevice, func() {})
 }

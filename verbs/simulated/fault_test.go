@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/verbs"
@@ -357,4 +358,46 @@ func TestChildWithoutFault(t *testing.T) {
 	if !state.Success() || !strings.HasSuffix(lines[len(lines)-1], "done <nil>") {
 		t.Errorf("%s: %q", state, lines)
 	}
+}
+
+// Times that pass together are told as they are to be, and pass.
+func TestPassTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each, times = 3 * time.Millisecond, 50
+		p := simulated.Default()
+		p.Devices = p.Devices[:1]
+		p.Devices[0].DefaultLatency = each
+		p.Devices[0].Latency = nil
+		tracer := new(calls)
+		start := time.Now()
+		d, err := simulated.New(p, tracer).PassTogether().Open(p.Devices[0].Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits, last := 0, start
+		for range times {
+			if _, err := d.Query(); err != nil {
+				t.Fatal(err)
+			}
+			if now := time.Now(); now != last {
+				waits, last = waits+1, now
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		told := append(tracer.of(verbs.QueryDevice), tracer.of(verbs.CloseDevice)...)
+		for _, c := range told {
+			if c.Duration != each {
+				t.Errorf("%s took %s, want %s", c.Verb, c.Duration, each)
+			}
+		}
+		if len(told) != times+1 || waits > times/10 {
+			t.Errorf("%d calls in %d waits", len(told), waits)
+		}
+		// To open and to close take as long.
+		if took, want := time.Since(start), (times+2)*each; took != want {
+			t.Errorf("all took %s, want %s", took, want)
+		}
+	})
 }

@@ -299,6 +299,21 @@ func (p *Profile) Names() []string {
 	return names
 }
 
+// Only returns the profile of the device of p with a name, which it shares with p; without
+// a name, p.
+func (p *Profile) Only(name string) *Profile {
+	if name == "" {
+		return p
+	}
+	only := &Profile{Devices: []DeviceProfile{}}
+	for i := range p.Devices {
+		if p.Devices[i].Name == name {
+			only.Devices = p.Devices[i : i+1 : i+1]
+		}
+	}
+	return only
+}
+
 // Scale returns a new profile with n devices. It repeats those of p in turn; the
 // first round keeps the names, later ones add their number: sim_rxe0, sim_rxe0_1,
 // sim_rxe0_2. The node GUIDs of later rounds differ, too. If p has no devices or

@@ -1,6 +1,7 @@
 package simulated_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -72,7 +73,7 @@ devices:
     violate: [cq_at_least_requested, notify_any]
 `)
 	for name, p := range map[string]*simulated.Profile{
-		"default": simulated.Default(), "faulty": faulty, "scaled": simulated.Default().Scale(7), "none": parse(t, "devices: []"),
+		"default": simulated.Default(), "faulty": faulty, "scaled": simulated.Default().Scale(7), "none": parse(t, "devices: []"), "troubled": parse(t, troubled),
 	} {
 		text, err := p.Marshal()
 		if err != nil {
@@ -83,6 +84,16 @@ devices:
 			t.Errorf("%s: %v in\n%s", name, err, text)
 		} else if !reflect.DeepEqual(p, again) {
 			t.Errorf("%s: after marshalling and parsing:\n%+v\nwant\n%+v", name, again, p)
+		}
+		asJSON, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again = new(simulated.Profile)
+		if err := json.Unmarshal(asJSON, again); err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, asJSON)
+		} else if !reflect.DeepEqual(p, again) {
+			t.Errorf("%s: after JSON:\n%+v\nwant\n%+v", name, again, p)
 		}
 	}
 }

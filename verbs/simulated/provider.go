@@ -37,6 +37,17 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 	return s
 }
 
+// PassTogether has the short times that verbs take pass together, when they have added up
+// or the device is closed, for to wake a process costs more than most verbs do; it returns
+// p. The tracer and measurements are told the times that verbs are to take; what anybody
+// else times is shorter.
+func (p *Provider) PassTogether() *Provider {
+	for _, h := range p.devices {
+		h.together = true
+	}
+	return p
+}
+
 // Open implements verbs.Provider (ibv_open_device). As with libibverbs, a device
 // is looked for in the list of devices first (ibv_get_device_list).
 func (p *Provider) Open(name string) (verbs.Device, error) {
@@ -49,7 +60,7 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 	for _, name := range p.names {
 		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, facts{})...)
 	}
-	if err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil); err != nil {
+	if err := run(p.tracer, "", verbs.GetDeviceList, sleep(0), acting, nil); err != nil {
 		return nil, err
 	}
 	hw, ok := p.devices[name]
@@ -77,6 +88,9 @@ type hardware struct {
 	behaviour *behaviour
 	faults    faults
 	times     *times
+	// together has times pass by way of debt.
+	together bool
+	debt     debt
 
 	live   [kinds]int
 	qps    map[uint32]*qp

@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -64,6 +65,30 @@ type Holder struct {
 	// which are contexts, and hca_object, which are PDs, CQs, QPs, MRs and SRQs. Those
 	// that are not there have no limit; if none is, the controller does not count.
 	RDMAMax map[string]int `yaml:"rdma_max,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler. Text that is not UTF-8 stays as it is.
+func (h Holder) MarshalJSON() ([]byte, error) {
+	type plain Holder
+	return json.Marshal(struct {
+		plain
+		Comm, Cgroup []byte
+	}{plain: plain(h), Comm: []byte(h.Comm), Cgroup: []byte(h.Cgroup)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *Holder) UnmarshalJSON(b []byte) error {
+	type plain Holder
+	var all struct {
+		plain
+		Comm, Cgroup []byte
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		return err
+	}
+	*h = Holder(all.plain)
+	h.Comm, h.Cgroup = string(all.Comm), string(all.Cgroup)
+	return nil
 }
 
 // QueuePairs are queue pairs that are alike.
