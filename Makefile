@@ -28,6 +28,7 @@ helm_version := $(shell sed -n 's|.*helm.sh/helm/v3 \(v[^ ]*\).*|\1|p' deploy/ch
 # Their names have the version, so that each is built once, whatever else changes.
 nfpm := $(bin)/nfpm-$(nfpm_version)
 helm := $(bin)/helm-$(helm_version)
+sbom := $(bin)/cyclonedx-gomod-$(shell sed -n 's|.*CycloneDX/cyclonedx-gomod \(v[^ ]*\).*|\1|p' deploy/sbom/go.mod)
 
 info := github.com/prometheus/common/version
 ldflags = -X $(info).Version=$(shell cat VERSION) \
@@ -183,7 +184,7 @@ chart := deploy/helm/rdma-exporter
 
 .PHONY: test-deploy
 test-deploy: build $(helm) $(bin)/golangci-lint ## Lint and render the Helm chart, decode each object strictly, and start the exporter as it says
-	cd deploy/check && go vet . && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...
+	for module in check sbom; do (cd deploy/$$module && go vet . && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./...); done
 	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -count=1 -v .
 
 .PHONY: chart
@@ -203,8 +204,8 @@ rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runboo
 	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)' $(native)
 
 .PHONY: image
-image: ## Build the container image without a registry, into .cache/image (as root)
-	@tools/image
+image: ## Build the container image without a registry, into .cache/image (as root); or on images by digest (build_image=, runtime_image=)
+	@tools/image $(addprefix --build-image=,$(build_image)) $(addprefix --runtime-image=,$(runtime_image))
 
 # As a container it runs in the VM, where podman can start one.
 image_packages = buildah mmdebstrap podman crun conmon
@@ -322,7 +323,7 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
-tags := vm,vmhost,kernels,siw,browser,load,image,imagevm,scale,prometheus,fuzzing
+tags := vm,vmhost,kernels,siw,browser,load,image,imagevm,scale,prometheus,fuzzing,release
 
 .PHONY: lint
 # What is cached with -trimpath names the files of cgo by the clone that filled the cache,
@@ -346,9 +347,10 @@ fmt: $(bin)/gofumpt ## Format the code
 	$(bin)/gofumpt -w .
 
 .PHONY: generate
-generate: build ## Rewrite what follows from the code: lists in docs/, dashboards, and golden files
+generate: build $(helm) ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
 	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
 	$(test_env) go test -tags scale ./test/scale -update
+	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -run '^TestReadme$$' . -update
 
 $(bin)/golangci-lint: Makefile
 	@mkdir -p $(bin)
@@ -361,21 +363,36 @@ $(bin)/gofumpt: Makefile
 	@touch $@
 
 packages := .cache/packages
-# The C library that the program needs is that of the machine it was built on.
-package_env = VERSION='$(shell cat VERSION)' ARCH="$$(go env GOARCH)" SOURCE_DATE_EPOCH='$(shell git log -1 --format=%ct 2>/dev/null)' \
-	GLIBC="$$(objdump -T $(exporter) | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d _ -f 2)"
 
 .PHONY: packages
 packages: build $(nfpm) ## Make a deb and an rpm of the exporter, with all that belongs to it, in .cache/packages
+	@tools/packages binutils
 	rm -rf $(packages)
-	mkdir -p $(packages)/made
-	$(exporter) --completion-script-bash >$(packages)/made/rdma_exporter.bash
-# The first question loads kingpin's script, and would be left without an answer.
-	{ $(exporter) --completion-script-zsh && echo '[[ $$funcstack[1] != _rdma_exporter ]] || _rdma_exporter "$$@"'; } >$(packages)/made/rdma_exporter.zsh
-	$(exporter) --help-man | gzip -9n >$(packages)/made/rdma_exporter.1.gz
-	for packager in deb rpm; do \
-		$(package_env) $(nfpm) package --config deploy/packages/nfpm.yaml --packager $$packager --target $(packages); \
-	done
+	NFPM=$(nfpm) tools/nfpm $(exporter) "$$(go env GOARCH)" $(packages)
+
+release_env = NFPM='$(CURDIR)/$(nfpm)' HELM='$(CURDIR)/$(helm)' SBOM='$(CURDIR)/$(sbom)'
+
+.PHONY: release
+release: $(nfpm) $(helm) $(sbom) ## Make the files of a release for amd64 and arm64, in .cache/release, and try them (as root)
+	@$(release_env) tools/release
+	@$(MAKE) --no-print-directory test-release
+
+# The arm64 program runs in an emulation, of which this machine is to know nothing: proot
+# puts it before each child, too, in place of the kernel.
+emulator := .cache/qemu-user
+
+.PHONY: test-release
+test-release: $(nfpm) $(helm) $(sbom) ## Try what make release made: install, upgrade and remove the deb in a root of its own, run the arm64 program in an emulation (as root)
+	@tools/packages mmdebstrap rpm mandoc binutils
+	@tools/unpack qemu-user-static proot libtalloc2 $(emulator)
+	@$(release_env) tools/release --before
+	RDMA_RELEASE='$(CURDIR)/.cache/release' RDMA_RELEASE_BEFORE='$(CURDIR)/.cache/release-before' RDMA_SYSROOT='$(CURDIR)/.cache/sysroot-arm64' \
+		RDMA_EMULATOR='$(CURDIR)/$(emulator)' RDMA_HELM='$(CURDIR)/$(helm)' go test -tags release -count 1 -v ./test/release
+	cd deploy/sbom && RDMA_RELEASE='$(CURDIR)/.cache/release' RDMA_VERSION="$$(cat ../../VERSION)" go test -count 1 -v .
+
+$(sbom):
+	@mkdir -p $(bin)
+	cd deploy/sbom && go build -o '$(CURDIR)/$@' github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 $(nfpm):
 	@mkdir -p $(bin)
