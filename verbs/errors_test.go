@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 33 {
+	if len(seen) != 34 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -132,6 +132,10 @@ type CQ interface {
 	// Entries returns the number of completions that the CQ can hold, as the
 	// device gave it.
 	Entries() int
+	// Resize asks for room for at least so many completions (ibv_resize_cq). What
+	// the CQ has then is in Entries. Not every device can; those that cannot fail
+	// with an error of which IsNotSupported holds.
+	Resize(entries int) error
 	// Poll takes up to n completions, without waiting (ibv_poll_cq).
 	Poll(n int) ([]WC, error)
 	// ReqNotify asks for one event at the next completion, or at the next

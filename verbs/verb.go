@@ -26,6 +26,7 @@ const (
 	CreateCompChannel  Verb = "ibv_create_comp_channel"
 	DestroyCompChannel Verb = "ibv_destroy_comp_channel"
 	CreateCQ           Verb = "ibv_create_cq"
+	ResizeCQ           Verb = "ibv_resize_cq"
 	DestroyCQ          Verb = "ibv_destroy_cq"
 	PollCQ             Verb = "ibv_poll_cq"
 	ReqNotifyCQ        Verb = "ibv_req_notify_cq"
@@ -51,7 +52,7 @@ func Verbs() []Verb {
 	return []Verb{
 		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, RegMR, CreateAH, CreateCompChannel,
-		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ,
+		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ResizeCQ,
 		CreateSRQ, QuerySRQ, PostSRQRecv,
 		CreateQP, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
 		DestroyQP, DestroySRQ, DestroyCQ, DestroyCompChannel,

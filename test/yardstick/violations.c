@@ -6,11 +6,13 @@
 // It prints the name of each contract (docs/contracts.md) that it saw violated,
 // and what it saw. It shares nothing with the exporter, whose verdicts a test
 // compares with its own.
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *must(void *p, const char *what)
 {
@@ -142,6 +144,93 @@ static void notify_solicited_delivers_errors(struct ibv_context *ctx, struct ibv
 	must0(ibv_destroy_comp_channel(ch), "ibv_destroy_comp_channel");
 }
 
+// Whether the queue was resized; a device need not do it.
+static int resized(struct ibv_cq *cq, int cqe)
+{
+	int ret = ibv_resize_cq(cq, cqe);
+
+	if (ret && ret != EOPNOTSUPP && ret != ENOSYS)
+		must0(ret, "ibv_resize_cq");
+	return !ret;
+}
+
+static void cq_resize_at_least_requested(struct ibv_context *ctx)
+{
+	static const int sizes[] = { 17, 33, 100, 255, 256, 257, 20, 3 };
+	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		if (resized(cq, sizes[i]) && cq->cqe < sizes[i]) {
+			printf("cq_resize_at_least_requested: resized to %d, the queue has %d\n", sizes[i], cq->cqe);
+			break;
+		}
+	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
+}
+
+// A queue pair whose sends complete at once, as flushed.
+static struct ibv_qp *flushing(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr create = qp_attr(cq, IBV_QPT_RC, NULL);
+	struct ibv_qp *qp = must(ibv_create_qp(pd, &create), "ibv_create_qp");
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 }, error = { .qp_state = IBV_QPS_ERR };
+
+	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
+	must0(ibv_modify_qp(qp, &error, IBV_QP_STATE), "to ERR");
+	return qp;
+}
+
+static void flush(struct ibv_qp *qp, uint64_t id)
+{
+	struct ibv_send_wr wr = { .wr_id = id, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	must0(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+}
+
+static void cq_resize_too_small_refused(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
+	struct ibv_qp *qp;
+
+	if (resized(cq, 32)) {
+		qp = flushing(pd, cq);
+		flush(qp, 1);
+		flush(qp, 2);
+		sleep(1);
+		if (!ibv_resize_cq(cq, 1) && cq->cqe < 2)
+			printf("cq_resize_too_small_refused: with 2 completions in it, resized to %d\n", cq->cqe);
+		must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	}
+	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
+}
+
+static void cq_resize_keeps_completions(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	static const int sizes[] = { 0, 64, 16 };
+	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
+	struct ibv_qp *qp;
+	struct ibv_wc wc[8];
+	uint64_t id = 0;
+	int i, n;
+
+	if (resized(cq, 16)) {
+		qp = flushing(pd, cq);
+		for (i = 0; i < 3; i++) {
+			if (sizes[i])
+				resized(cq, sizes[i]);
+			flush(qp, ++id);
+			flush(qp, ++id);
+			usleep(200000);
+		}
+		n = ibv_poll_cq(cq, 8, wc);
+		for (i = 0; i < n && wc[i].wr_id == (uint64_t)i + 1; i++)
+			;
+		if (n != (int)id || i != n)
+			printf("cq_resize_keeps_completions: of %d completions %d were polled, %d of them in order\n", (int)id, n, i);
+		must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	}
+	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
@@ -152,6 +241,9 @@ int main(int argc, char **argv)
 
 	srq_reports_actual(pd);
 	srq_limit_ignored(pd);
+	cq_resize_at_least_requested(ctx);
+	cq_resize_too_small_refused(ctx, pd);
+	cq_resize_keeps_completions(ctx, pd);
 	qp_reports_actual(pd, cq);
 	qp_srq_type_restricted(pd, cq);
 	notify_solicited_delivers_errors(ctx, pd);

@@ -143,6 +143,23 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 // Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
 
+// Resize implements verbs.CQ (ibv_resize_cq).
+func (q *cq) Resize(entries int) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	if entries < math.MinInt32 || entries > math.MaxInt32 {
+		return q.dev.invalid(verbs.ResizeCQ, "%d entries do not fit an int", entries)
+	}
+	err := q.dev.trace(verbs.ResizeCQ, func(ns *C.int64_t) C.int {
+		return C.shim_resize_cq(q.ptr, C.int(entries), ns)
+	})
+	if err == nil {
+		q.entries = int(q.ptr.cqe)
+	}
+	return err
+}
+
 // maxPoll bounds the memory of one Poll.
 const maxPoll = 4096
 

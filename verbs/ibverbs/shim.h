@@ -242,6 +242,11 @@ static inline int shim_create_cq(struct ibv_context *ctx, int cqe, uintptr_t con
 	SHIM_PTR(cq, ibv_create_cq(ctx, cqe, (void *)context, ch, vector));
 }
 
+static inline int shim_resize_cq(struct ibv_cq *cq, int cqe, int64_t *ns)
+{
+	SHIM_INT(ibv_resize_cq(cq, cqe));
+}
+
 static inline int shim_destroy_cq(struct ibv_cq *cq, int64_t *ns)
 {
 	SHIM_INT(ibv_destroy_cq(cq));

@@ -210,6 +210,29 @@ func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
 	return s, nil
 }
 
+// resize decides over the resizing of a CQ in which some completions are waiting, and
+// returns how many entries it gets.
+func (b *behaviour) resize(entries, waiting int) (s sizes[int], f *failure) {
+	if entries < 1 {
+		return s, fail(syscall.EINVAL, "cqe %d is below 1", entries)
+	}
+	if f := above("cqe", int64(entries), b.attr.Limits.MaxCQE); f != nil {
+		return s, f
+	}
+	if entries < waiting && !b.breaks(cqResizeTooSmallRefused) {
+		return s, fail(syscall.EINVAL, "cqe %d is below the %d completions in the CQ", entries, waiting)
+	}
+	n := reported(b.profile.Rounding.CQEntries, uint32(entries), b.attr.Limits.MaxCQE)
+	s.created, s.real = int(n.created), max(int(n.real), waiting)
+	if entries < waiting {
+		s.created = entries
+	}
+	if b.breaks(cqResizeAtLeastRequested) {
+		s.created = less(entries, 1)
+	}
+	return s, nil
+}
+
 // sizes are what is said of an object's sizes and what they are.
 type sizes[T any] struct {
 	created, queried, real T

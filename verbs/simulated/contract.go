@@ -14,6 +14,12 @@ const (
 	cqCompVectorRejected = "cq_comp_vector_rejected"
 	// A CQ is destroyed although QPs use it. Their completions are lost.
 	cqDestroyBusy = "cq_destroy_busy"
+	// A CQ is said to have one entry less than it was to be resized to.
+	cqResizeAtLeastRequested = "cq_resize_at_least_requested"
+	// A CQ is resized to fewer entries than there are completions in it, which stay.
+	cqResizeTooSmallRefused = "cq_resize_too_small_refused"
+	// The oldest completion is lost when its CQ is resized.
+	cqResizeKeepsCompletions = "cq_resize_keeps_completions"
 	// A channel is destroyed although CQs use it. Their events are lost.
 	channelDestroyBusy = "channel_destroy_busy"
 	// Events arrive on another channel: the newest that has a CQ, if there is one.
@@ -66,6 +72,7 @@ const (
 func Contracts() []string {
 	return []string{
 		cqAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
+		cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
 		channelDestroyBusy, channelSteering,
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored, srqDestroyBusy,
 		qpAtLeastRequested, qpReportsActual, qpSRQTypeRestricted, qpRecvCapsIgnoredWithSRQ,

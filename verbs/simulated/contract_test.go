@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"syscall"
 	"testing"
 
 	"rdma_exporter/verbs"
@@ -138,6 +139,36 @@ func checks() map[string]func(client) bool {
 			ok(c.T, qp.Close())
 			ok(c.T, q.Close())
 			return gone
+		},
+		"cq_resize_at_least_requested": func(c client) bool {
+			q := c.cq(nil)
+			ok(c.T, q.Resize(40))
+			return q.Entries() < 40
+		},
+		"cq_resize_too_small_refused": func(c client) bool {
+			q := c.cq(nil)
+			qp := c.failing(q)
+			for range 3 {
+				c.flush(qp)
+			}
+			entries, err := q.Entries(), q.Resize(2)
+			if err != nil {
+				wantErrno(c.T, err, verbs.ResizeCQ, syscall.EINVAL)
+				if q.Entries() != entries {
+					c.Errorf("%d entries after a refusal, want %d", q.Entries(), entries)
+				}
+				ok(c.T, q.Resize(3))
+			}
+			return err == nil
+		},
+		"cq_resize_keeps_completions": func(c client) bool {
+			q := c.cq(nil)
+			qp := c.failing(q)
+			c.flush(qp)
+			c.flush(qp)
+			ok(c.T, q.Resize(20))
+			c.flush(qp)
+			return len(must[[]verbs.WC](c.T)(q.Poll(4))) != 3
 		},
 		"channel_destroy_busy": func(c client) bool {
 			ch := c.channel()

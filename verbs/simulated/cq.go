@@ -82,6 +82,32 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 // Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
 
+// Resize implements verbs.CQ (ibv_resize_cq).
+func (q *cq) Resize(entries int) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	hw := q.dev.hw
+	return hw.callOn(q.facts(), verbs.ResizeCQ, func(short int) *failure {
+		waiting := q.queue[q.head:]
+		size, f := hw.behaviour.resize(entries, len(waiting))
+		if f != nil {
+			return f
+		}
+		q.entries, q.room = size.created, size.real
+		if short > 0 {
+			q.entries = less(entries, short)
+			q.room = max(q.entries, len(waiting))
+		}
+		if len(waiting) > 0 && hw.behaviour.breaks(cqResizeKeepsCompletions) {
+			waiting[0].leave()
+			q.queue[q.head] = completion{}
+			q.head++
+		}
+		return nil
+	})
+}
+
 // Context implements verbs.CQ.
 func (q *cq) Context() uint64 { return q.context }
 

@@ -83,6 +83,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 		return e
 	})
 	try(func() error { return c.ReqNotify(false) })
+	try(func() error { return c.Resize(32) })
 	try(func() (e error) { s, e = pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}); return e })
 	try(func() (e error) { _, e = s.Query(); return e })
 	try(func() error { return s.PostRecv(verbs.RecvWR{}) })

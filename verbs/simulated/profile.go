@@ -186,7 +186,7 @@ type Fault struct {
 	Errno string `yaml:"errno,omitempty"`
 	// Short makes each size that the verb gives smaller, by so many, than the one
 	// that was asked for, but not smaller than 0. Only verbs that give sizes can
-	// come up short: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp
+	// come up short: ibv_create_cq, ibv_resize_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp
 	// and ibv_query_qp. Sizes of 0 stay.
 	Short int `yaml:"short,omitempty"`
 	// Ignore makes the verb succeed and do nothing: a work request never completes,

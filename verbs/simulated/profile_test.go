@@ -252,7 +252,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown key of a condition", fault("{verb: ibv_create_ah, when: {gid: 3}, errno: EIO}"), `profile:5: unknown key "gid"; did you mean gids?`},
 		{"GRH of Ethernet", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, grh_required: true}]\n"), "devices[0].ports[0].grh_required: grh_required on a port of Ethernet; leave it out: Ethernet always needs it"},
 		{"partition key", device("    ports: [{number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, pkey_table: [0x10000]}]\n"), "is not a number from 0 to 65535"},
-		{"short of nothing", fault("{verb: ibv_poll_cq, short: 1}"), "profile:5: devices[0].faults[0].short: ibv_poll_cq gives no size that could be short; only these can: ibv_create_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp, ibv_query_qp"},
+		{"short of nothing", fault("{verb: ibv_poll_cq, short: 1}"), "profile:5: devices[0].faults[0].short: ibv_poll_cq gives no size that could be short; only these can: ibv_create_cq, ibv_resize_cq, ibv_create_srq, ibv_query_srq, ibv_create_qp, ibv_query_qp"},
 		{"negative delay", fault("{verb: ibv_create_cq, delay: -2s}"), "profile:5: devices[0].faults[0].delay: the duration -2s is negative"},
 		{"delay without unit", fault("{verb: ibv_create_cq, delay: 2}"), "profile:5: \"2\" is not a duration; write it with its unit, like 250ms or 2s"},
 		{"unknown key of a completion fault", completion("{fault: drop_event, verb: ibv_poll_cq}"), `profile:5: unknown key "verb"; valid are fault, path, after, times, status, delay`},

@@ -365,7 +365,7 @@ func (v *validator) completionFault(at path, f CompletionFault) {
 
 // sizingVerbs are those that give sizes.
 func sizingVerbs() []verbs.Verb {
-	return []verbs.Verb{verbs.CreateCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP}
+	return []verbs.Verb{verbs.CreateCQ, verbs.ResizeCQ, verbs.CreateSRQ, verbs.QuerySRQ, verbs.CreateQP, verbs.QueryQP}
 }
 
 // ignorable are those that give nothing back.

@@ -95,6 +95,37 @@ func (s *suite) cq(t *testing.T) {
 		}
 		t.Errorf("no completion after %v", soon)
 	})
+	s.run(t, "resize", func(t *testing.T, d *device) {
+		c := d.mustCQ(8, nil, 0)
+		q := d.mustFailing(d.mustPD(), c, c)
+		q.complete(1)
+		q.complete(2)
+		// Whether the device can, and how much it gives, is its affair; that nothing is
+		// lost is not.
+		before := c.Entries()
+		switch err := c.Resize(100); {
+		case verbs.IsNotSupported(err):
+			t.Logf("the device does not resize: %v", err)
+		case err != nil:
+			t.Errorf("Resize(100): %v", err)
+		case c.Entries() < 1:
+			t.Errorf("Entries = %d", c.Entries())
+		default:
+			t.Logf("%d entries, 100 asked: %d", before, c.Entries())
+		}
+		q.complete(3)
+		wantFlushed(t, q.qp, c.await(3), 1, 2, 3)
+		entries := c.Entries()
+		for _, n := range []int{math.MaxInt32, math.MaxInt, 1<<32 + 8} {
+			wantError(t, "Resize out of range", c.Resize(n))
+			if c.Entries() != entries {
+				t.Errorf("Resize(%d), which failed, made %d entries of %d", n, c.Entries(), entries)
+			}
+		}
+		q.mustClose()
+		c.mustClose()
+		wantClosed(t, "Resize", c.Resize(8))
+	})
 	s.run(t, "arm without channel", func(t *testing.T, d *device) {
 		d.mustPD() // some libraries map their doorbells with the first one
 		c := d.mustCQ(4, nil, 0)

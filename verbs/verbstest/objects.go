@@ -203,6 +203,11 @@ func (c *cq) ReqNotify(solicitedOnly bool) error {
 	return c.b.call(c.device, verbs.ReqNotifyCQ, func() error { return c.raw.ReqNotify(solicitedOnly) })
 }
 
+func (c *cq) Resize(entries int) error {
+	c.b.t.Helper()
+	return c.b.call(c.device, verbs.ResizeCQ, func() error { return c.raw.Resize(entries) })
+}
+
 func (c *cq) AckEvents(n int) error {
 	c.b.t.Helper()
 	err := c.b.call(c.device, verbs.AckCQEvents, func() error { return c.raw.AckEvents(n) })

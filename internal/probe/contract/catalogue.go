@@ -26,6 +26,7 @@ type Contract struct {
 // Man pages.
 const (
 	manCreateCQ      = "ibv_create_cq(3)"
+	manResizeCQ      = "ibv_resize_cq(3)"
 	manCreateChannel = "ibv_create_comp_channel(3)"
 	manCreateSRQ     = "ibv_create_srq(3)"
 	manCreateQP      = "ibv_create_qp(3)"
@@ -67,6 +68,30 @@ func Catalogue() []Contract {
 			Consequence: "The device may write completions into memory that was given back, or a refused destruction leaves objects that cannot be used or destroyed any more.",
 			Remedy:      "Destroy queue pairs before their completion queues; update the driver.",
 			judge:       cqDestroyBusy,
+		},
+		{
+			Name: "cq_resize_at_least_requested", Severity: state.SeverityCritical, ManPage: manResizeCQ,
+			Promise:     "A completion queue that was resized has at least as many entries as were asked for; how many it has is in its cqe.",
+			Judged:      "One completion queue is made larger and smaller again, by sizes around powers of two; its cqe is compared with what was asked for each time. Not every device resizes.",
+			Consequence: "A program that makes its queue larger for more outstanding work requests overruns it: completions are lost, and the queue pairs on it break.",
+			Remedy:      "Check cqe after resizing, ask for more than is needed, and report the driver's version to its vendor.",
+			judge:       cqResizeAtLeastRequested,
+		},
+		{
+			Name: "cq_resize_too_small_refused", Severity: state.SeverityInfo, ManPage: manResizeCQ,
+			Promise:     "A completion queue cannot be made smaller than the number of completions in it.",
+			Judged:      "A queue that holds completions that nobody polls is to be resized to one entry; that must fail, whatever the errno, or leave room for them, while making it larger succeeds. What is accepted counts only if it is once more, after a longer wait for the completions.",
+			Consequence: "A program that makes its queue smaller while work is under way gets no warning; completions may be lost, or the queue stays as it was.",
+			Remedy:      "Poll the queue until it is empty before making it smaller, and look at cqe afterwards.",
+			judge:       cqResizeTooSmallRefused,
+		},
+		{
+			Name: "cq_resize_keeps_completions", Severity: state.SeverityCritical, ManPage: manResizeCQ,
+			Promise:     "Completions that are in a queue when it is resized are polled from it afterwards, in their order.",
+			Judged:      "A queue with completions in it is made larger, gets more of them, is made smaller, and gets another: each must be polled once, in the order of the work requests. What is amiss counts only if it is not on a queue that keeps its size.",
+			Consequence: "Completions are lost or come twice: a program waits for ever, or frees what is still in use.",
+			Remedy:      "Create a larger queue from the beginning, or poll the queue until it is empty before resizing it.",
+			judge:       cqResizeKeepsCompletions,
 		},
 		{
 			Name: "channel_destroy_busy", Severity: state.SeverityWarning, ManPage: manCreateChannel,

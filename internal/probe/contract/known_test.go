@@ -106,7 +106,9 @@ func TestFactsAreOfContracts(t *testing.T) {
 	sizes := []string{"max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data"}
 	ways := map[string][]string{
 		"cq_at_least_requested": {"cqe"}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
-		"srq_at_least_requested": {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
+		"cq_resize_at_least_requested": {"cqe", known.WayEnd}, "cq_resize_too_small_refused": {known.WayAccepted, known.WayEnd},
+		"cq_resize_keeps_completions": {known.WayEnd},
+		"srq_at_least_requested":      {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
 		"srq_limit_ignored":     {known.WayArmed, known.WayRefused},
 		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
 		"qp_srq_type_restricted":        {known.WayAccepted},

@@ -24,6 +24,9 @@ func Facts() []Fact {
 		cqAtLeast       = "cq_at_least_requested"
 		cqVector        = "cq_comp_vector_accepted"
 		cqDestroyBusy   = "cq_destroy_busy"
+		cqResizeAtLeast = "cq_resize_at_least_requested"
+		cqResizeSmall   = "cq_resize_too_small_refused"
+		cqResizeKeeps   = "cq_resize_keeps_completions"
 		srqActual       = "srq_reports_actual"
 		srqLimit        = "srq_limit_ignored"
 		qpAtLeast       = "qp_at_least_requested"
@@ -40,6 +43,21 @@ func Facts() []Fact {
 			Driver: "bnxt_re", Contract: cqDestroyBusy, Ways: []string{WayEnd},
 			What:   "On adapters with toggle pages (Thor2), the library unmaps that of the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq ends the process.",
 			Source: "rdma-core, later than 44: bnxt_re_destroy_cq in providers/bnxt_re/verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: cqResizeAtLeast, Ways: []string{WayEnd},
+			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
+			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: cqResizeSmall, Ways: []string{WayEnd},
+			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
+			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: cqResizeKeeps, Ways: []string{WayEnd},
+			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
+			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: srqActual,
@@ -117,6 +135,11 @@ func Facts() []Fact {
 			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
+			Driver: "irdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			What:   "Neither the library nor the kernel looks at what is in the queue. The completions in it stay in the old one, from which the library polls them first.",
+			Source: "rdma-core: irdma_uresize_cq and __irdma_upoll_cq in providers/irdma/uverbs.c; Linux: irdma_resize_cq in drivers/infiniband/hw/irdma/verbs.c",
+		},
+		{
 			Driver: "mana", Contract: qpAtLeast, Ways: []string{WayUnsent},
 			What:   "Inline data of any size is accepted, and IBV_SEND_INLINE is ignored: what is sent is read from memory by its L_Key.",
 			Source: "rdma-core, later than 44: mana_post_send and gdma_write_sge in providers/mana/wr.c",
@@ -142,6 +165,11 @@ func Facts() []Fact {
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
 		},
 		{
+			Driver: "mlx5", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			What:   "Neither the library nor the kernel looks at what is in the queue: whether it is refused is up to the firmware. Completions for which there is no room overwrite others.",
+			Source: "rdma-core: mlx5_resize_cq in providers/mlx5/verbs.c and mlx5_cq_resize_copy_cqes in cq.c; Linux: mlx5_ib_resize_cq in drivers/infiniband/hw/mlx5/cq.c",
+		},
+		{
 			Driver: "mlx5", Contract: qpAtLeast, Ways: []string{WayUnsent},
 			What:   "A datagram of the most inline data is a request of 64 units of 16 bytes, one more than the six bits of its length can tell: it may complete with loc_qp_op_err. A message of 16 bytes less fits.",
 			Source: "rdma-core: sq_overhead and mlx5_create_qp in providers/mlx5/verbs.c, _mlx5_post_send and wq_sig in providers/mlx5/qp.c",
@@ -160,6 +188,11 @@ func Facts() []Fact {
 			Driver: "mlx5", Contract: qpRecvCaps, Ways: []string{"max_recv_wr"},
 			What:   "max_recv_wr is held against the limit whether there is a receive queue or not.",
 			Source: "rdma-core: mlx5_calc_rq_size in providers/mlx5/verbs.c; Linux: set_rq_size in drivers/infiniband/hw/mlx5/qp.c",
+		},
+		{
+			Driver: "ocrdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			What:   "Resizing only notes the number, if the queue was created with as many entries.",
+			Source: "Linux: ocrdma_resize_cq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
 			Driver: "ocrdma", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
