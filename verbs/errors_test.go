@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 34 {
+	if len(seen) != 37 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -39,6 +39,11 @@ type Device interface {
 	CreateCompChannel() (CompChannel, error)
 	// CreateCQ creates a completion queue (ibv_create_cq).
 	CreateCQ(CQInitAttr) (CQ, error)
+	// AsyncEvent waits up to the given time for an asynchronous event of the device
+	// (ibv_get_async_event, called only once its file descriptor is readable), and
+	// acknowledges it (ibv_ack_async_event). With no event by then, the error matches
+	// ErrTimeout. A timeout of zero only looks.
+	AsyncEvent(timeout time.Duration) (AsyncEvent, error)
 	// Measure takes samples of the time that completions take to reach the
 	// process, each clocked next to the calls. The verbs that it calls are not
 	// traced one by one: what the tracer is told, at most, is the verb that failed,
@@ -168,6 +173,9 @@ type SRQ interface {
 	Created() SRQAttr
 	// Query returns the attributes that the device says now (ibv_query_srq).
 	Query() (SRQAttr, error)
+	// SetLimit arms the event of the number of work requests dropping below the limit
+	// (ibv_modify_srq with IBV_SRQ_LIMIT); 0 disarms it.
+	SetLimit(limit uint32) error
 	// PostRecv posts one receive work request (ibv_post_srq_recv).
 	PostRecv(RecvWR) error
 	// Close destroys the SRQ (ibv_destroy_srq). The device refuses it with EBUSY

@@ -34,6 +34,7 @@ const (
 	AckCQEvents        Verb = "ibv_ack_cq_events"
 	CreateSRQ          Verb = "ibv_create_srq"
 	QuerySRQ           Verb = "ibv_query_srq"
+	ModifySRQ          Verb = "ibv_modify_srq"
 	DestroySRQ         Verb = "ibv_destroy_srq"
 	PostSRQRecv        Verb = "ibv_post_srq_recv"
 	CreateQP           Verb = "ibv_create_qp"
@@ -44,6 +45,8 @@ const (
 	PostRecv           Verb = "ibv_post_recv"
 	AttachMcast        Verb = "ibv_attach_mcast"
 	DetachMcast        Verb = "ibv_detach_mcast"
+	GetAsyncEvent      Verb = "ibv_get_async_event"
+	AckAsyncEvent      Verb = "ibv_ack_async_event"
 )
 
 // Verbs returns every verb that a provider may call, in the order of an object's
@@ -53,8 +56,9 @@ func Verbs() []Verb {
 		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, RegMR, CreateAH, CreateCompChannel,
 		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ResizeCQ,
-		CreateSRQ, QuerySRQ, PostSRQRecv,
+		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,
 		CreateQP, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
+		GetAsyncEvent, AckAsyncEvent,
 		DestroyQP, DestroySRQ, DestroyCQ, DestroyCompChannel,
 		DestroyAH, DeregMR, DeallocPD, CloseDevice,
 	}

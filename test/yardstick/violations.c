@@ -7,6 +7,7 @@
 // and what it saw. It shares nothing with the exporter, whose verdicts a test
 // compares with its own.
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
 #include <stdio.h>
@@ -156,7 +157,7 @@ static int resized(struct ibv_cq *cq, int cqe)
 
 static void cq_resize_at_least_requested(struct ibv_context *ctx)
 {
-	static const int sizes[] = { 17, 33, 100, 255, 256, 257, 20, 3 };
+	static const int sizes[] = { 100, 17, 33, 255, 256, 257, 20, 3 };
 	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
 
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
@@ -231,6 +232,116 @@ static void cq_resize_keeps_completions(struct ibv_context *ctx, struct ibv_pd *
 	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
 }
 
+// The events of the limit of a shared receive queue that come within so many milliseconds
+// of each other.
+static int limit_events(struct ibv_context *ctx, struct ibv_srq *srq, int ms)
+{
+	struct pollfd readable = { .fd = ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+	int n = 0;
+
+	while (poll(&readable, 1, ms) == 1 && !ibv_get_async_event(ctx, &event)) {
+		n += event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && event.element.srq == srq;
+		ibv_ack_async_event(&event);
+	}
+	return n;
+}
+
+// The index of a GID with which the port reaches itself, or -1.
+static int own_gid(struct ibv_context *ctx, union ibv_gid *gid)
+{
+	struct ibv_gid_entry e;
+	int found = -1;
+
+	for (int i = 0; i < 16; i++)
+		if (!ibv_query_gid_ex(ctx, 1, i, &e, 0) && e.gid_type == IBV_GID_TYPE_ROCE_V2) {
+			found = i;
+			*gid = e.gid;
+		}
+	return found;
+}
+
+static void ready(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, int index)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = {
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = *gid, .sgid_index = index, .hop_limit = 64 } },
+	};
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 6, .rnr_retry = 6, .max_rd_atomic = 1 };
+
+	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "to INIT");
+	must0(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "to RTR");
+	must0(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			    IBV_QP_MAX_QP_RD_ATOMIC), "to RTS");
+}
+
+static void take(struct ibv_qp *from, struct ibv_cq *cq, int n)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc;
+
+	for (; n > 0; n--) {
+		must0(ibv_post_send(from, &wr, &bad), "ibv_post_send");
+		for (int got = 0; got < 2;) // of the send, and of the receive
+			if (ibv_poll_cq(cq, 1, &wc) == 1) {
+				must0(wc.status, "a message");
+				got++;
+			}
+	}
+}
+
+static void post(struct ibv_srq *srq, int n)
+{
+	struct ibv_recv_wr wr = { 0 }, *bad;
+
+	for (; n > 0; n--)
+		must0(ibv_post_srq_recv(srq, &wr, &bad), "ibv_post_srq_recv");
+}
+
+static void srq_limit(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_srq_attr limit = { .srq_limit = 2 }, told = { 0 };
+	struct ibv_qp_init_attr with, without = qp_attr(cq, IBV_QPT_RC, NULL);
+	struct ibv_port_attr port;
+	struct ibv_qp *from, *to;
+	struct ibv_srq *srq;
+	union ibv_gid gid;
+	int index, early, in_time, again;
+
+	must0(ibv_query_port(ctx, 1, &port), "ibv_query_port");
+	index = own_gid(ctx, &gid);
+	if (port.state != IBV_PORT_ACTIVE || index < 0)
+		return;
+	srq = must(ibv_create_srq(pd, &attr), "ibv_create_srq");
+	with = qp_attr(cq, IBV_QPT_RC, srq);
+	from = must(ibv_create_qp(pd, &without), "ibv_create_qp");
+	to = must(ibv_create_qp(pd, &with), "ibv_create_qp");
+	ready(to, from->qp_num, &gid, index);
+	ready(from, to->qp_num, &gid, index);
+	post(srq, 4);
+	must0(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), "ibv_modify_srq");
+	must0(fcntl(ctx->async_fd, F_SETFL, fcntl(ctx->async_fd, F_GETFL) | O_NONBLOCK), "fcntl");
+	take(from, cq, 2);
+	early = limit_events(ctx, srq, 300);
+	take(from, cq, 1);
+	in_time = limit_events(ctx, srq, 1000);
+	if (early || in_time != 1)
+		printf("srq_limit_event: srq_limit 2: %d events with 2 receives left, %d with 1\n", early, in_time);
+	take(from, cq, 1);
+	must0(ibv_query_srq(srq, &told), "ibv_query_srq");
+	post(srq, 4);
+	take(from, cq, 4);
+	again = limit_events(ctx, srq, 300);
+	if (again || told.srq_limit)
+		printf("srq_limit_disarmed: after the event ibv_query_srq says srq_limit %u, and %d events more come\n", told.srq_limit, again);
+	must0(ibv_destroy_qp(from), "ibv_destroy_qp");
+	must0(ibv_destroy_qp(to), "ibv_destroy_qp");
+	must0(ibv_destroy_srq(srq), "ibv_destroy_srq");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
@@ -244,6 +355,8 @@ int main(int argc, char **argv)
 	cq_resize_at_least_requested(ctx);
 	cq_resize_too_small_refused(ctx, pd);
 	cq_resize_keeps_completions(ctx, pd);
+	if (ctx->device->transport_type == IBV_TRANSPORT_IB)
+		srq_limit(ctx, pd, cq);
 	qp_reports_actual(pd, cq);
 	qp_srq_type_restricted(pd, cq);
 	notify_solicited_delivers_errors(ctx, pd);

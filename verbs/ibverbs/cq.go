@@ -51,13 +51,17 @@ func (c *channel) GetEvent(timeout time.Duration) (verbs.CQEvent, error) {
 		if left <= 0 {
 			return verbs.CQEvent{}, fmt.Errorf("completion channel of %s: no event within %s: %w", c.dev.name, timeout, verbs.ErrTimeout)
 		}
-		// Rounded up, so that the last millisecond is not spent spinning.
-		ms := min((left+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
 		var ready C.int
-		if errno := C.shim_wait_channel(c.ptr, C.int(ms), &ready); errno != 0 {
+		if errno := C.shim_wait_channel(c.ptr, milliseconds(left), &ready); errno != 0 {
 			return verbs.CQEvent{}, fmt.Errorf("wait for an event of %s: %w", c.dev.name, syscall.Errno(errno))
 		}
 	}
+}
+
+// milliseconds converts a time to wait for poll(2). It is rounded up, so that the last
+// millisecond is not spent spinning.
+func milliseconds(wait time.Duration) C.int {
+	return C.int(min((max(wait, 0)+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 }
 
 // take returns an event if there is one.

@@ -28,11 +28,13 @@ type device struct {
 	live  int    // objects
 	meter *meter // of the Cost under way; nil if none is
 	cqs   map[*C.struct_ibv_cq]*cq
+	srqs  map[*C.struct_ibv_srq]*srq
 	gids  map[int]int // the lengths of the GID tables of the ports that were queried
 }
 
 func newDevice(name string, ctx *C.struct_ibv_context, tracer verbs.Tracer) *device {
-	d := &device{name: name, tracer: tracer, ctx: ctx, cqs: make(map[*C.struct_ibv_cq]*cq), gids: make(map[int]int)}
+	d := &device{name: name, tracer: tracer, ctx: ctx, gids: make(map[int]int)}
+	d.cqs, d.srqs = make(map[*C.struct_ibv_cq]*cq), make(map[*C.struct_ibv_srq]*srq)
 	d.object = object{kind: "device", dev: d}
 	if file := C.shim_library(ctx); file != nil {
 		d.library = C.GoString(file)

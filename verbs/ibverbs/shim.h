@@ -207,10 +207,10 @@ static inline int shim_destroy_comp_channel(struct ibv_comp_channel *ch, int64_t
 	SHIM_INT(ibv_destroy_comp_channel(ch));
 }
 
-/* Waits until the channel is readable: *ready 1, or 0 at the end of ms milliseconds or at a signal. */
-static inline int shim_wait_channel(struct ibv_comp_channel *ch, int ms, int *ready)
+/* Waits until a descriptor is readable: *ready 1, or 0 at the end of ms milliseconds or at a signal. */
+static inline int shim_wait_readable(int fd, int ms, int *ready)
 {
-	struct pollfd p = { .fd = ch->fd, .events = POLLIN };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	int ret = poll(&p, 1, ms);
 
 	*ready = 0;
@@ -218,6 +218,43 @@ static inline int shim_wait_channel(struct ibv_comp_channel *ch, int ms, int *re
 		return errno == EINTR ? 0 : errno;
 	*ready = ret > 0;
 	return 0;
+}
+
+static inline int shim_wait_channel(struct ibv_comp_channel *ch, int ms, int *ready)
+{
+	return shim_wait_readable(ch->fd, ms, ready);
+}
+
+/* The descriptor is made non-blocking first: ibv_get_async_event must never wait. */
+static inline int shim_wait_async(struct ibv_context *ctx, int ms, int *ready)
+{
+	int flags = fcntl(ctx->async_fd, F_GETFL);
+
+	*ready = 0;
+	if (flags < 0 || fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return errno;
+	return shim_wait_readable(ctx->async_fd, ms, ready);
+}
+
+static inline int shim_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event, int64_t *ns)
+{
+	memset(event, 0, sizeof(*event));
+	SHIM_INT(ibv_get_async_event(ctx, event));
+}
+
+static inline void shim_ack_async_event(struct ibv_async_event *event, int64_t *ns)
+{
+	SHIM_TIMED(ibv_ack_async_event(event));
+}
+
+static inline int shim_event_port(const struct ibv_async_event *event)
+{
+	return event->element.port_num;
+}
+
+static inline struct ibv_srq *shim_event_srq(const struct ibv_async_event *event)
+{
+	return event->element.srq;
 }
 
 static inline int shim_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq, uintptr_t *context, int64_t *ns)
@@ -282,6 +319,13 @@ static inline int shim_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
 {
 	memset(attr, 0, sizeof(*attr));
 	SHIM_INT(ibv_query_srq(srq, attr));
+}
+
+static inline int shim_set_srq_limit(struct ibv_srq *srq, uint32_t limit, int64_t *ns)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	SHIM_INT(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT));
 }
 
 static inline int shim_destroy_srq(struct ibv_srq *srq, int64_t *ns)

@@ -34,6 +34,7 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 	}
 	s.created = srqAttr(c)
 	p.dev.live++
+	p.dev.srqs[s.ptr] = s
 	return s, nil
 }
 
@@ -59,6 +60,16 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 	return srqAttr(c), nil
 }
 
+// SetLimit implements verbs.SRQ (ibv_modify_srq).
+func (s *srq) SetLimit(limit uint32) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	return s.dev.trace(verbs.ModifySRQ, func(ns *C.int64_t) C.int {
+		return C.shim_set_srq_limit(s.ptr, C.uint32_t(limit), ns)
+	})
+}
+
 // PostRecv implements verbs.SRQ (ibv_post_srq_recv).
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
 	if err := s.use(); err != nil {
@@ -72,7 +83,14 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 
 // Close implements verbs.SRQ (ibv_destroy_srq).
 func (s *srq) Close() error {
-	return s.destroy(verbs.DestroySRQ, func(ns *C.int64_t) C.int {
+	if s.closed {
+		return nil
+	}
+	err := s.destroy(verbs.DestroySRQ, func(ns *C.int64_t) C.int {
 		return C.shim_destroy_srq(s.ptr, ns)
 	})
+	if err == nil {
+		delete(s.dev.srqs, s.ptr) // the address may be given to the next SRQ
+	}
+	return err
 }

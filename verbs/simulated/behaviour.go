@@ -263,6 +263,23 @@ func (b *behaviour) srq(asked verbs.SRQAttr) (s sizes[verbs.SRQAttr], f *failure
 	return s, nil
 }
 
+// reachesLimit decides whether an SRQ with so many work requests left raises the event of
+// its limit, and returns the limit afterwards: 0 if it is not armed any more.
+func (b *behaviour) reachesLimit(limit uint32, left int) (bool, uint32) {
+	below := limit
+	if b.breaks(srqLimitEvent) && limit > 0 {
+		below--
+	}
+	switch {
+	case left >= int(below):
+		return false, limit
+	case b.breaks(srqLimitDisarmed):
+		return true, limit
+	default:
+		return true, 0
+	}
+}
+
 // reported rounds a size, for creation and for queries.
 func reported(r ReportedRule, asked uint32, limit int) sizes[uint32] {
 	s := sizes[uint32]{

@@ -31,6 +31,10 @@ const (
 	srqReportsActual = "srq_reports_actual"
 	// Creation of an SRQ fails if srq_limit is above max_wr.
 	srqLimitIgnored = "srq_limit_ignored"
+	// The event of an SRQ's limit comes one work request too late.
+	srqLimitEvent = "srq_limit_event"
+	// The limit of an SRQ stays armed after its event.
+	srqLimitDisarmed = "srq_limit_disarmed"
 	// An SRQ is destroyed although QPs use it.
 	srqDestroyBusy = "srq_destroy_busy"
 	// Creation of a QP writes back, and queries say, one work request less than
@@ -74,7 +78,8 @@ func Contracts() []string {
 		cqAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
 		cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
 		channelDestroyBusy, channelSteering,
-		srqAtLeastRequested, srqReportsActual, srqLimitIgnored, srqDestroyBusy,
+		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,
+		srqLimitEvent, srqLimitDisarmed, srqDestroyBusy,
 		qpAtLeastRequested, qpReportsActual, qpSRQTypeRestricted, qpRecvCapsIgnoredWithSRQ,
 		qpSQSigAll, qpDestroyBusyMulticast,
 		notifyAny, notifyOneShot, notifyRequiresArming, notifySolicitedSkipsUnsolicited,

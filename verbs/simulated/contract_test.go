@@ -76,6 +76,57 @@ func (c client) receiver() *receiver {
 	return r
 }
 
+// limited is an SRQ with four receives and a limit of two.
+type limited struct {
+	verbs.SRQ
+	c        client
+	from, at *end
+}
+
+func (c client) limited() *limited {
+	c.Helper()
+	s := &limited{c: c, SRQ: c.srq(), from: newEnd(c.T, c.d, c.pd, verbs.RC)}
+	s.at = &end{recv: c.cq(nil), mr: must[verbs.MR](c.T)(c.pd.RegMR(4096, verbs.AccessLocalWrite))}
+	s.at.QP = must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c.cq(nil), RecvCQ: s.at.recv, SRQ: s.SRQ, Cap: qpCap}))
+	s.from.rtr(c.T, c.d, s.at)
+	s.at.rtr(c.T, c.d, s.from)
+	s.from.rts(c.T)
+	s.at.rts(c.T)
+	for range 4 {
+		ok(c.T, s.PostRecv(recv(s.at)))
+	}
+	ok(c.T, s.SetLimit(2))
+	if got := must[verbs.SRQAttr](c.T)(s.Query()).Limit; got != 2 {
+		c.Errorf("the query tells the limit %d, want 2", got)
+	}
+	return s
+}
+
+// take has messages take receives.
+func (s *limited) take(n int) {
+	s.c.Helper()
+	for range n {
+		ok(s.c.T, s.from.PostSend(send(s.from)))
+		one(s.c.T, s.from.send, verbs.WCSuccess)
+		one(s.c.T, s.at.recv, verbs.WCSuccess)
+	}
+}
+
+// events takes all events, which must be of the limit, and counts them.
+func (s *limited) events() (n int) {
+	s.c.Helper()
+	for ; ; n++ {
+		e, err := s.c.d.AsyncEvent(0)
+		if errors.Is(err, verbs.ErrTimeout) {
+			return n
+		}
+		ok(s.c.T, err)
+		if e.Type != verbs.EventSRQLimitReached || e.SRQ != s.SRQ || e.Port != 0 {
+			s.c.Errorf("event %+v", e)
+		}
+	}
+}
+
 // message has a message arrive, and its completion polled.
 func (r *receiver) message(flags verbs.SendFlags) {
 	r.c.Helper()
@@ -210,6 +261,25 @@ func checks() map[string]func(client) bool {
 		"srq_limit_ignored": func(c client) bool {
 			_, err := c.pd.CreateSRQ(verbs.SRQAttr{MaxWR: 4, MaxSGE: 1, Limit: 5})
 			return err != nil
+		},
+		"srq_limit_event": func(c client) bool {
+			s := c.limited()
+			s.take(2)
+			if n := s.events(); n != 0 {
+				c.Errorf("%d events at the limit", n)
+			}
+			s.take(1)
+			return s.events() != 1
+		},
+		"srq_limit_disarmed": func(c client) bool {
+			s := c.limited()
+			s.take(4)
+			events := s.events()
+			told := must[verbs.SRQAttr](c.T)(s.Query()).Limit
+			if again := told != 0; again != (events > 1) {
+				c.Errorf("%d events, and the query tells %d", events, told)
+			}
+			return events != 1
 		},
 		"srq_destroy_busy": func(c client) bool {
 			s, q := c.srq(), c.cq(nil)

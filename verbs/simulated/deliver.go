@@ -219,6 +219,9 @@ func (h *hardware) receive(q *qp, source uint32, wr verbs.SendWR, message []byte
 		return verbs.WCLocLenErr
 	}
 	queue.pop()
+	if q.srq != nil {
+		q.srq.taken()
+	}
 	wc := verbs.WC{ID: recv.ID, SrcQP: source}
 	if fits {
 		wc.Status = h.scatter(queue.pd, recv.SGEs, message)

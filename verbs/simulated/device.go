@@ -13,7 +13,8 @@ type device struct {
 	object
 	hw *hardware
 
-	spent verbs.Memory // by all objects so far
+	spent  verbs.Memory // by all objects so far
+	events []verbs.AsyncEvent
 }
 
 // Name implements verbs.Device.

@@ -28,8 +28,8 @@
 //
 // What differs from real devices:
 //   - A CQ that is full drops further completions and goes on working. A real
-//     device would raise an asynchronous event; there are none here, not for the
-//     limit of an SRQ either.
+//     device would raise an asynchronous event; the only one here is that of the
+//     limit of an SRQ.
 //   - The slot of a signalled send is free again once its completion was polled;
 //     that of an unsignalled one as soon as it is executed.
 //   - RC reports a peer that does not answer, or has no receive, at once instead of

@@ -86,6 +86,8 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	try(func() error { return c.Resize(32) })
 	try(func() (e error) { s, e = pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}); return e })
 	try(func() (e error) { _, e = s.Query(); return e })
+	try(func() error { return s.SetLimit(0) })
+	try(func() (e error) { _, e = d.AsyncEvent(0); return e })
 	try(func() error { return s.PostRecv(verbs.RecvWR{}) })
 	try(func() (e error) {
 		q, e = pd.CreateQP(verbs.QPInitAttr{Type: verbs.UD, SendCQ: c, RecvCQ: c, Cap: qpCap})
@@ -109,7 +111,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 // faulty returns a device with faults.
 func faulty(t *testing.T, faults ...simulated.Fault) *simulated.Profile {
 	t.Helper()
-	return like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.Faults = faults })
+	return like(t, "sim_ib0", func(d *simulated.DeviceProfile) { d.Faults, d.AsyncEvents = faults, []string{"port_active"} })
 }
 
 func TestErrnoOfEveryVerb(t *testing.T) {

@@ -86,6 +86,9 @@ type DeviceProfile struct {
 	// Violate names the contracts that the device breaks, each of those that
 	// Contracts returns in a way of its own that leaves the others unbroken.
 	Violate []string `yaml:"violate,omitempty"`
+	// AsyncEvents names the asynchronous events, as verbs.AsyncEventType does, that come as
+	// soon as the device is opened. Those of a port are of port 1.
+	AsyncEvents []string `yaml:"async_events,omitempty"`
 	// HardwareFaults names what is wrong with the hardware, or with reading it: some of
 	// those that HardwareFaults returns.
 	HardwareFaults []string `yaml:"hardware_faults,omitempty"`
@@ -191,7 +194,7 @@ type Fault struct {
 	Short int `yaml:"short,omitempty"`
 	// Ignore makes the verb succeed and do nothing: a work request never completes,
 	// a CQ is not armed. Only verbs that give nothing can be ignored: those that
-	// post, ibv_req_notify_cq and ibv_modify_qp.
+	// post, ibv_req_notify_cq, ibv_modify_srq and ibv_modify_qp.
 	Ignore bool `yaml:"ignore,omitempty"`
 	// Delay makes the verb take longer.
 	Delay time.Duration `yaml:"delay,omitempty"`
@@ -372,6 +375,7 @@ func (d DeviceProfile) clone() DeviceProfile {
 	d.CompletionLatency.SlowVectors = maps.Clone(d.CompletionLatency.SlowVectors)
 	d.CompletionFaults = slices.Clone(d.CompletionFaults)
 	d.Violate = slices.Clone(d.Violate)
+	d.AsyncEvents = slices.Clone(d.AsyncEvents)
 	d.HardwareFaults = slices.Clone(d.HardwareFaults)
 	d.Resources = d.Resources.clone()
 	return d

@@ -67,7 +67,7 @@ func (p *Provider) Open(name string) (verbs.Device, error) {
 	if !ok {
 		return nil, &verbs.Error{Verb: verbs.OpenDevice, Device: name, Errno: syscall.ENODEV}
 	}
-	d := &device{hw: hw}
+	d := &device{hw: hw, events: asyncEvents(hw.behaviour.profile.AsyncEvents)}
 	d.object = object{kind: kindDevice, dev: d}
 	err := hw.call(verbs.OpenDevice, func(int) *failure {
 		if hw.behaviour.profile.Vanish {

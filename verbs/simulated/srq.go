@@ -1,6 +1,10 @@
 package simulated
 
-import "rdma_exporter/verbs"
+import (
+	"slices"
+
+	"rdma_exporter/verbs"
+)
 
 // srq implements verbs.SRQ (struct ibv_srq).
 type srq struct {
@@ -10,6 +14,7 @@ type srq struct {
 	created verbs.SRQAttr
 	queried verbs.SRQAttr
 	queue   recvQueue
+	limit   uint32 // below which an event is raised; 0 if it is not armed
 }
 
 // CreateSRQ implements verbs.PD (ibv_create_srq).
@@ -57,12 +62,35 @@ func (s *srq) Query() (verbs.SRQAttr, error) {
 	var attr verbs.SRQAttr
 	err := s.dev.hw.call(verbs.QuerySRQ, func(short int) *failure {
 		attr = s.queried
+		attr.Limit = s.limit
 		if short > 0 {
 			attr = shortSRQ(s.asked, short)
 		}
 		return nil
 	})
 	return attr, err
+}
+
+// SetLimit implements verbs.SRQ (ibv_modify_srq).
+func (s *srq) SetLimit(limit uint32) error {
+	if err := s.use(); err != nil {
+		return err
+	}
+	return s.dev.hw.call(verbs.ModifySRQ, func(int) *failure {
+		if f := above("srq_limit", int64(limit), int(s.queue.maxWR)); f != nil {
+			return f
+		}
+		s.limit = limit
+		return nil
+	})
+}
+
+// taken raises the event of the limit, if the work request that was taken is one too many.
+func (s *srq) taken() {
+	var reached bool
+	if reached, s.limit = s.dev.hw.behaviour.reachesLimit(s.limit, len(s.queue.posted)); reached {
+		s.dev.events = append(s.dev.events, verbs.AsyncEvent{Type: verbs.EventSRQLimitReached, SRQ: s})
+	}
 }
 
 // PostRecv implements verbs.SRQ (ibv_post_srq_recv).
@@ -75,5 +103,8 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 
 // Close implements verbs.SRQ (ibv_destroy_srq).
 func (s *srq) Close() error {
-	return s.destroy(verbs.DestroySRQ, func() { s.queue.posted = nil })
+	return s.destroy(verbs.DestroySRQ, func() {
+		s.queue.posted = nil
+		s.dev.events = slices.DeleteFunc(s.dev.events, func(e verbs.AsyncEvent) bool { return e.SRQ == s })
+	})
 }

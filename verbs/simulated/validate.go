@@ -150,6 +150,9 @@ func (v *validator) device(at path, d *DeviceProfile) {
 	for i, contract := range d.Violate {
 		v.oneOf(at.to("violate", i), "contract", contract, Contracts())
 	}
+	for i, event := range d.AsyncEvents {
+		v.oneOf(at.to("async_events", i), "asynchronous event", event, asyncEventTypes())
+	}
 	for i, fault := range d.HardwareFaults {
 		v.oneOf(at.to("hardware_faults", i), "fault of the hardware", fault, HardwareFaults())
 	}
@@ -370,7 +373,7 @@ func sizingVerbs() []verbs.Verb {
 
 // ignorable are those that give nothing back.
 func ignorable() []verbs.Verb {
-	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.PostSRQRecv, verbs.ModifyQP, verbs.PostSend, verbs.PostRecv}
+	return []verbs.Verb{verbs.ReqNotifyCQ, verbs.ModifySRQ, verbs.PostSRQRecv, verbs.ModifyQP, verbs.PostSend, verbs.PostRecv}
 }
 
 func verbNames() []string {

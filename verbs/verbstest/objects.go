@@ -71,6 +71,11 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	return c, nil
 }
 
+func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
+	d.b.t.Helper()
+	return observe(d.b, d.device, verbs.GetAsyncEvent, func() (verbs.AsyncEvent, error) { return d.raw.AsyncEvent(timeout) })
+}
+
 // Measure checks, beside the form of the error, what holds of every result. It
 // must return in time, and tell the tracer of nothing.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
@@ -228,6 +233,11 @@ func (s *srq) Created() verbs.SRQAttr { return s.raw.Created() }
 func (s *srq) Query() (verbs.SRQAttr, error) {
 	s.b.t.Helper()
 	return observe(s.b, s.device, verbs.QuerySRQ, s.raw.Query)
+}
+
+func (s *srq) SetLimit(limit uint32) error {
+	s.b.t.Helper()
+	return s.b.call(s.device, verbs.ModifySRQ, func() error { return s.raw.SetLimit(limit) })
 }
 
 func (s *srq) PostRecv(wr verbs.RecvWR) error {

@@ -82,6 +82,21 @@ func (s *suite) srq(t *testing.T) {
 			}
 		}
 	})
+	s.run(t, "limit", func(t *testing.T, d *device) {
+		q := d.mustPD().mustSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 1})
+		// Whether it can be armed is the device's affair.
+		for _, limit := range []uint32{4, 0} {
+			switch err := q.SetLimit(limit); {
+			case verbs.IsNotSupported(err):
+				t.Skipf("the device has no limits of SRQs: %v", err)
+			case err != nil:
+				t.Errorf("SetLimit(%d): %v", limit, err)
+			}
+		}
+		wantError(t, "SetLimit of more than there can be", q.SetLimit(math.MaxUint32))
+		q.mustClose()
+		wantClosed(t, "SetLimit", q.SetLimit(1))
+	})
 	s.run(t, "close while a QP uses it", func(t *testing.T, d *device) {
 		s.requireType(t, verbs.RC)
 		p := d.mustPD()

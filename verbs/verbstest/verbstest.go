@@ -79,6 +79,7 @@ func Run(t *testing.T, cfg Config) {
 		{"cq", (*suite).cq},
 		{"channel", (*suite).channel},
 		{"srq", (*suite).srq},
+		{"async", (*suite).async},
 		{"qp", (*suite).qp},
 		{"raw packet", (*suite).rawPacket},
 		{"loopback", (*suite).loopback},

@@ -29,6 +29,7 @@ const (
 	manResizeCQ      = "ibv_resize_cq(3)"
 	manCreateChannel = "ibv_create_comp_channel(3)"
 	manCreateSRQ     = "ibv_create_srq(3)"
+	manModifySRQ     = "ibv_modify_srq(3)"
 	manCreateQP      = "ibv_create_qp(3)"
 	manReqNotify     = "ibv_req_notify_cq(3)"
 	manGetEvent      = "ibv_get_cq_event(3)"
@@ -132,6 +133,22 @@ func Catalogue() []Contract {
 			Consequence: "A structure that was not cleared makes creation fail, or arms a limit that nobody asked for: an IBV_EVENT_SRQ_LIMIT_REACHED comes unexpectedly.",
 			Remedy:      "Set srq_limit to 0 when creating; arm it with ibv_modify_srq.",
 			judge:       srqLimitIgnored,
+		},
+		{
+			Name: "srq_limit_event", Severity: state.SeverityCritical, ManPage: manModifySRQ,
+			Promise:     "Modifying srq_limit arms a shared receive queue: an IBV_EVENT_SRQ_LIMIT_REACHED comes once there are fewer work requests in it than that, and not before.",
+			Judged:      "The limit of a queue with four receives is set to two. Two messages over the loopback path, which leave two receives, must raise no event within a fixed time; the next one must, and the event must name the queue.",
+			Consequence: "A program that refills its queue at the event does not, or too late: senders find no receive, are slowed down or lose their connection.",
+			Remedy:      "Set a higher limit, or count receives and refill without waiting for the event; update the driver or firmware.",
+			judge:       srqLimitEvent,
+		},
+		{
+			Name: "srq_limit_disarmed", Severity: state.SeverityWarning, ManPage: manModifySRQ,
+			Promise:     "The limit of a shared receive queue is disarmed by its event: there is no other one until it is armed again, and ibv_query_srq, which tells 0 for what is not armed, tells 0 (ibv_query_srq(3)).",
+			Judged:      "After the event of a limit the queue is used up, filled again and used up again over the loopback path: no event may come within a fixed time, and the query must tell srq_limit 0. Where the query is not supported, the events alone decide.",
+			Consequence: "A program refills its queue more than once for one shortage, or takes a limit for armed that is not, and is not told of the next one.",
+			Remedy:      "Arm the limit again after each event, whatever the query tells, and ignore events while a refill is under way.",
+			judge:       srqLimitDisarmed,
 		},
 		{
 			Name: "srq_destroy_busy", Severity: state.SeverityCritical, ManPage: manCreateSRQ,

@@ -141,7 +141,7 @@ func skipped(r state.Run) map[string]state.SkipReason {
 
 func TestDefaultDevices(t *testing.T) {
 	t.Parallel()
-	needLoopback := []string{"qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
+	needLoopback := []string{"srq_limit_event", "srq_limit_disarmed", "qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
 	const portDown = `    ports:
       - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}
 `
@@ -153,7 +153,7 @@ func TestDefaultDevices(t *testing.T) {
 		return m
 	}
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
-		"srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
+		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
 	iwarp := with(state.SkipNotSupported, append(slices.Clone(needLoopback), "cq_resize_at_least_requested",
 		"cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
 	for _, tt := range []struct {
@@ -220,7 +220,7 @@ func TestAnyVerbFails(t *testing.T) {
 				// What fails at once is no proof that a device keeps to the manual.
 				needs := map[verbs.Verb]string{
 					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
-					verbs.CreateSRQ: "srq_at_least_requested", verbs.QuerySRQ: "srq_reports_actual",
+					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
 					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast",
 					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
 					verbs.PollCQ: "notify_requires_arming", verbs.CreateCompChannel: "channel_destroy_busy",
@@ -247,6 +247,7 @@ func TestUDOnly(t *testing.T) {
 	}
 	want := map[string]state.SkipReason{
 		"qp_srq_type_restricted": state.SkipNotSupported, "qp_sq_sig_all": state.SkipNotSupported,
+		"srq_limit_event": state.SkipNotSupported, "srq_limit_disarmed": state.SkipNotSupported,
 		"notify_solicited_skips_unsolicited": state.SkipNotSupported, "notify_solicited_delivers_solicited": state.SkipNotSupported,
 	}
 	if got := skipped(r); !maps.Equal(got, want) {
@@ -328,7 +329,7 @@ func TestWithoutCompletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClean(t, r)
-		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 11 {
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 13 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
 		}
 	})

@@ -10,6 +10,8 @@ const (
 	WayInError = "in_error"
 	// WayArmed: the limit of an SRQ is armed by its creation.
 	WayArmed = "armed"
+	// WayTold: the query still tells the limit of an SRQ that is not armed any more.
+	WayTold = "told"
 	// WayUnsent: what a QP was given for inline data cannot be sent as such.
 	WayUnsent = "unsent"
 	// WayEnd: the process died of, or hung in, what must work.
@@ -29,6 +31,8 @@ func Facts() []Fact {
 		cqResizeKeeps   = "cq_resize_keeps_completions"
 		srqActual       = "srq_reports_actual"
 		srqLimit        = "srq_limit_ignored"
+		srqLimitEvent   = "srq_limit_event"
+		srqDisarmed     = "srq_limit_disarmed"
 		qpAtLeast       = "qp_at_least_requested"
 		qpActual        = "qp_reports_actual"
 		qpSRQType       = "qp_srq_type_restricted"
@@ -63,6 +67,11 @@ func Facts() []Fact {
 			Driver: "bnxt_re", Contract: srqActual,
 			What:   "Creation leaves max_wr as it was asked for; the query tells the slots of the queue, of which there is at least one more.",
 			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
+		},
+		{
+			Driver: "bnxt_re", Contract: srqLimitEvent,
+			What:   "ibv_modify_srq notes the limit alone: the adapter is armed when a receive is posted after that, and there are more than the limit by then.",
+			Source: "rdma-core: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: qpActual,
@@ -220,6 +229,11 @@ func Facts() []Fact {
 			Source: "Linux: qedr_query_srq in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
+			Driver: "qedr", Contract: srqDisarmed,
+			What:   "The query tells the limit that was set last, whether it is armed or not.",
+			Source: "Linux: qedr_query_srq and qedr_modify_srq in drivers/infiniband/hw/qedr/verbs.c",
+		},
+		{
 			Driver: "qedr", Contract: qpActual, Ways: []string{"max_inline_data"},
 			What:   "The query tells the most inline data of the device, whatever the queue pair has.",
 			Source: "Linux: qedr_query_qp in drivers/infiniband/hw/qedr/verbs.c",
@@ -258,6 +272,11 @@ func Facts() []Fact {
 			Driver: "siw", Contract: cqDestroyBusy, Ways: []string{WayEnd},
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq or ibv_poll_cq ends the process.",
 			Source: "rdma-core: siw_destroy_cq in providers/siw/siw.c",
+		},
+		{
+			Driver: "siw", Contract: srqDisarmed, Ways: []string{WayTold},
+			What:   "The query tells the limit that was set last, whether it is armed or not.",
+			Source: "Linux: siw_query_srq and siw_modify_srq in drivers/infiniband/sw/siw/siw_verbs.c, siw_rqe_get in siw_qp_rx.c",
 		},
 		{
 			Driver: "siw", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},

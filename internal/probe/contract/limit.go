@@ -1,0 +1,193 @@
+package contract
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/verbs"
+)
+
+// The limit that is armed, and how many receives there are at first.
+const (
+	srqLimit    = 2
+	srqReceives = 4
+)
+
+// limited is a shared receive queue of a connected QP, from which messages take receives.
+type limited struct {
+	j              *judge
+	srq            verbs.SRQ
+	from           verbs.QP
+	sent, received verbs.CQ
+	data           []verbs.SGE
+	posted         uint64
+}
+
+// limited returns an SRQ with receives in it and its limit armed.
+func (j *judge) limited() (*limited, error) {
+	pd, srq, received, err := j.shared()
+	if err != nil {
+		return nil, err
+	}
+	if err := j.needRoute(); err != nil {
+		return nil, err
+	}
+	l := &limited{j: j, srq: srq, received: received}
+	if l.sent, err = j.cq(nil, 0); err != nil {
+		return nil, err
+	}
+	if l.data, err = j.sge(pd); err != nil {
+		return nil, err
+	}
+	if l.from, err = j.qp(pd, verbs.RC, l.sent, l.sent, nil, true); err != nil {
+		return nil, err
+	}
+	to, err := j.qp(pd, verbs.RC, l.sent, l.received, srq, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := session.Connect(l.from, to, *j.ways.route); err != nil {
+		return nil, err
+	}
+	if err := l.fill(); err != nil {
+		return nil, err
+	}
+	err = j.refused(func() error { return srq.SetLimit(srqLimit) })
+	if verbs.IsNotSupported(err) {
+		return nil, notSupported("the device has no limits of SRQs: %v", err)
+	}
+	if err != nil {
+		return nil, cannot("arm the limit of an SRQ", err)
+	}
+	return l, nil
+}
+
+// fill posts the receives.
+func (l *limited) fill() error {
+	for range srqReceives {
+		l.posted++
+		if err := l.srq.PostRecv(verbs.RecvWR{ID: l.posted, SGEs: l.data}); err != nil {
+			return cannot("post a receive to an SRQ", err)
+		}
+	}
+	return nil
+}
+
+// take has so many receives be taken by messages.
+func (l *limited) take(n int) error {
+	for range n {
+		if err := l.from.PostSend(verbs.SendWR{ID: l.posted, Flags: verbs.SendSignaled, SGEs: l.data}); err != nil {
+			return cannot("post a send", err)
+		}
+		if err := l.j.successful(l.received); err != nil {
+			return err
+		}
+		if err := l.j.successful(l.sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limitEvents takes asynchronous events until so many of an SRQ's limit have come, and
+// returns these. Others are of no account here.
+func (j *judge) limitEvents(most int, within time.Duration) ([]verbs.AsyncEvent, error) {
+	var came []verbs.AsyncEvent
+	for w := verbs.NewWait(within); len(came) < most; {
+		left := w.Left()
+		e, err := j.Device.AsyncEvent(w.Pause(left))
+		switch {
+		case err == nil && e.Type == verbs.EventSRQLimitReached:
+			came = append(came, e)
+		case err != nil && !errors.Is(err, verbs.ErrTimeout):
+			return came, cannot("get an asynchronous event", err)
+		case left <= 0:
+			return came, nil
+		}
+	}
+	return came, nil
+}
+
+func srqLimitEvent(j *judge) error {
+	j.asks(fmt.Sprintf("ibv_modify_srq with srq_limit %d of an SRQ with %d receives, then messages that take one after the other", srqLimit, srqReceives),
+		fmt.Sprintf("no event while %d are left; with %d left, one that names the SRQ", srqLimit, srqLimit-1))
+	l, err := j.limited()
+	if err != nil {
+		return err
+	}
+	if err := l.take(srqReceives - srqLimit); err != nil {
+		return err
+	}
+	came, err := j.limitEvents(1, quiet)
+	if err != nil {
+		return err
+	}
+	if len(came) > 0 {
+		j.see(false, "with %d receives left: an event came", srqLimit)
+		return nil
+	}
+	j.see(true, "with %d receives left: no event within %v", srqLimit, quiet)
+	if err := l.take(1); err != nil {
+		return err
+	}
+	switch came, err = j.limitEvents(1, patience); {
+	case err != nil:
+		return err
+	case len(came) == 0:
+		j.see(false, "with %d left: no event within %v", srqLimit-1, patience)
+	default:
+		j.see(came[0].SRQ == l.srq, "with %d left: an event came that names %s", srqLimit-1, map[bool]string{true: "the SRQ", false: "another SRQ, or none"}[came[0].SRQ == l.srq])
+	}
+	return nil
+}
+
+func srqLimitDisarmed(j *judge) error {
+	j.asks(fmt.Sprintf("ibv_modify_srq with srq_limit %d; the SRQ is used up, asked for its limit, filled again and used up again", srqLimit),
+		"one event comes and no other, and the query tells srq_limit 0")
+	l, err := j.limited()
+	if err != nil {
+		return err
+	}
+	if err := l.take(srqReceives); err != nil {
+		return err
+	}
+	came, err := j.limitEvents(1, patience)
+	if err != nil {
+		return err
+	}
+	if len(came) == 0 {
+		return fmt.Errorf("used up: no event within %v", patience)
+	}
+	var told verbs.SRQAttr
+	// Not every device has the query.
+	err = j.refused(func() (err error) {
+		told, err = l.srq.Query()
+		return err
+	})
+	switch {
+	case err != nil:
+		j.remark("judged by events alone: %v", err)
+	case told.Limit == 0:
+		j.see(true, "after the event the query tells srq_limit 0")
+	default:
+		j.seeIn(known.WayTold, false, "after the event the query tells srq_limit %d", told.Limit)
+	}
+	if err := l.fill(); err != nil {
+		return err
+	}
+	if err := l.take(srqReceives); err != nil {
+		return err
+	}
+	if came, err = j.limitEvents(1, quiet); err != nil {
+		return err
+	}
+	if len(came) > 0 {
+		j.see(false, "another event came, though the limit was armed once")
+	} else {
+		j.see(true, "used up again: no event within %v", quiet)
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package verbs
+
+// AsyncEvent is an asynchronous event (struct ibv_async_event).
+type AsyncEvent struct {
+	Type AsyncEventType
+	// Port is the port of an event that is of one; otherwise 0.
+	Port int
+	// SRQ is the shared receive queue of an event that is of one; otherwise nil. It is
+	// nil, too, if the event names none that there is.
+	SRQ SRQ
+}
+
+// AsyncEventType is what an asynchronous event tells of (enum ibv_event_type).
+type AsyncEventType int
+
+// The types, as enum ibv_event_type numbers them.
+const (
+	EventCQErr AsyncEventType = iota
+	EventQPFatal
+	EventQPReqErr
+	EventQPAccessErr
+	EventCommEst
+	EventSQDrained
+	EventPathMig
+	EventPathMigErr
+	EventDeviceFatal
+	EventPortActive
+	EventPortErr
+	EventLIDChange
+	EventPKeyChange
+	EventSMChange
+	EventSRQErr
+	EventSRQLimitReached
+	EventQPLastWQEReached
+	EventClientReregister
+	EventGIDChange
+	EventWQFatal
+)
+
+// String returns the type as a metric's label has it: device_fatal, srq_limit_reached.
+func (t AsyncEventType) String() string {
+	return name(int(t),
+		"cq_err", "qp_fatal", "qp_req_err", "qp_access_err", "comm_est", "sq_drained", "path_mig", "path_mig_err",
+		"device_fatal", "port_active", "port_err", "lid_change", "pkey_change", "sm_change",
+		"srq_err", "srq_limit_reached", "qp_last_wqe_reached", "client_reregister", "gid_change", "wq_fatal")
+}
+
+// OfPort reports whether an event of the type names a port.
+func (t AsyncEventType) OfPort() bool {
+	switch t {
+	case EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange, EventClientReregister, EventGIDChange:
+		return true
+	default:
+		return false
+	}
+}
+
+// OfSRQ reports whether an event of the type names a shared receive queue.
+func (t AsyncEventType) OfSRQ() bool { return t == EventSRQErr || t == EventSRQLimitReached }

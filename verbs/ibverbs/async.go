@@ -1,0 +1,60 @@
+//go:build cgo && linux
+
+package ibverbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"rdma_exporter/verbs"
+)
+
+// AsyncEvent implements verbs.Device (ibv_get_async_event, ibv_ack_async_event).
+func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
+	if err := d.use(); err != nil {
+		return verbs.AsyncEvent{}, err
+	}
+	for deadline := time.Now().Add(timeout); ; {
+		left := time.Until(deadline)
+		var ready C.int
+		if errno := C.shim_wait_async(d.ctx, milliseconds(left), &ready); errno != 0 {
+			return verbs.AsyncEvent{}, fmt.Errorf("wait for an asynchronous event of %s: %w", d.name, syscall.Errno(errno))
+		}
+		if ready != 0 {
+			return d.takeAsync()
+		}
+		if left <= 0 {
+			return verbs.AsyncEvent{}, fmt.Errorf("no asynchronous event of %s within %s: %w", d.name, timeout, verbs.ErrTimeout)
+		}
+	}
+}
+
+// takeAsync takes and acknowledges an event that is there: what it names cannot be
+// destroyed before.
+func (d *device) takeAsync() (verbs.AsyncEvent, error) {
+	var c C.struct_ibv_async_event
+	err := d.trace(verbs.GetAsyncEvent, func(ns *C.int64_t) C.int {
+		return C.shim_get_async_event(d.ctx, &c, ns)
+	})
+	if err != nil {
+		return verbs.AsyncEvent{}, err
+	}
+	e := verbs.AsyncEvent{Type: verbs.AsyncEventType(c.event_type)}
+	switch {
+	case e.Type.OfPort():
+		e.Port = int(C.shim_event_port(&c))
+	case e.Type.OfSRQ():
+		if s := d.srqs[C.shim_event_srq(&c)]; s != nil {
+			e.SRQ = s
+		}
+	}
+	err = d.trace(verbs.AckAsyncEvent, func(ns *C.int64_t) C.int {
+		C.shim_ack_async_event(&c, ns)
+		return 0
+	})
+	return e, err
+}
