@@ -16,6 +16,15 @@ type DeviceAttr struct {
 	Limits       Limits
 }
 
+// Moderation is how the events of a CQ are moderated (struct ibv_moderate_cq), or the most
+// that a device takes of it (struct ibv_cq_moderation_caps).
+type Moderation struct {
+	// Count is the number of completions for one event.
+	Count uint16
+	// Period is after how many microseconds an event comes for fewer.
+	Period uint16
+}
+
 // Limits are the largest sizes and counts that a device says it has, under the
 // names that struct ibv_device_attr gives them.
 type Limits struct {

@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 37 {
+	if len(seen) != 39 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

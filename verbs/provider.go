@@ -23,6 +23,9 @@ type Device interface {
 	QPTypes() []QPType
 	// Query returns the device's attributes (ibv_query_device).
 	Query() (DeviceAttr, error)
+	// Moderation returns the most that CQs can be moderated (cq_mod_caps of
+	// ibv_query_device_ex); the zero value if they cannot be.
+	Moderation() (Moderation, error)
 	// QueryPort returns a port's attributes (ibv_query_port). Ports count from 1.
 	QueryPort(port int) (PortAttr, error)
 	// GIDTable returns the used entries of the GID tables of all ports
@@ -137,6 +140,10 @@ type CQ interface {
 	// Entries returns the number of completions that the CQ can hold, as the
 	// device gave it.
 	Entries() int
+	// Moderate has one event stand for several completions (ibv_modify_cq with
+	// IBV_CQ_ATTR_MODERATE); the zero value switches that off. Not every device can;
+	// those that cannot fail with an error of which IsNotSupported holds.
+	Moderate(Moderation) error
 	// Resize asks for room for at least so many completions (ibv_resize_cq). What
 	// the CQ has then is in Entries. Not every device can; those that cannot fail
 	// with an error of which IsNotSupported holds.

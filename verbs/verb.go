@@ -14,6 +14,7 @@ const (
 	OpenDevice         Verb = "ibv_open_device"
 	CloseDevice        Verb = "ibv_close_device"
 	QueryDevice        Verb = "ibv_query_device"
+	QueryDeviceEx      Verb = "ibv_query_device_ex"
 	QueryPort          Verb = "ibv_query_port"
 	QueryGIDTable      Verb = "ibv_query_gid_table"
 	QueryPKey          Verb = "ibv_query_pkey"
@@ -26,6 +27,7 @@ const (
 	CreateCompChannel  Verb = "ibv_create_comp_channel"
 	DestroyCompChannel Verb = "ibv_destroy_comp_channel"
 	CreateCQ           Verb = "ibv_create_cq"
+	ModifyCQ           Verb = "ibv_modify_cq"
 	ResizeCQ           Verb = "ibv_resize_cq"
 	DestroyCQ          Verb = "ibv_destroy_cq"
 	PollCQ             Verb = "ibv_poll_cq"
@@ -53,9 +55,9 @@ const (
 // life.
 func Verbs() []Verb {
 	return []Verb{
-		GetDeviceList, OpenDevice, QueryDevice, QueryPort, QueryGIDTable, QueryPKey,
+		GetDeviceList, OpenDevice, QueryDevice, QueryDeviceEx, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, RegMR, CreateAH, CreateCompChannel,
-		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ResizeCQ,
+		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ModifyCQ, ResizeCQ,
 		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,
 		CreateQP, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
 		GetAsyncEvent, AckAsyncEvent,

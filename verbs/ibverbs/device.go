@@ -133,6 +133,21 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	}, nil
 }
 
+// Moderation implements verbs.Device (ibv_query_device_ex).
+func (d *device) Moderation() (verbs.Moderation, error) {
+	if err := d.use(); err != nil {
+		return verbs.Moderation{}, err
+	}
+	var count, period C.uint16_t
+	err := d.trace(verbs.QueryDeviceEx, func(ns *C.int64_t) C.int {
+		return C.shim_query_moderation(d.ctx, &count, &period, ns)
+	})
+	if err != nil {
+		return verbs.Moderation{}, err
+	}
+	return verbs.Moderation{Count: uint16(count), Period: uint16(period)}, nil
+}
+
 // guid converts a __be64: in memory its most significant byte comes first.
 func guid(be C.__be64) verbs.GUID {
 	var g verbs.GUID

@@ -123,6 +123,17 @@ static inline int shim_query_device(struct ibv_context *ctx, struct ibv_device_a
 	SHIM_INT(ibv_query_device(ctx, attr));
 }
 
+static inline int shim_query_moderation(struct ibv_context *ctx, uint16_t *count, uint16_t *period, int64_t *ns)
+{
+	struct ibv_device_attr_ex attr = { 0 };
+	int ret;
+
+	SHIM_TIMED(ret = ibv_query_device_ex(ctx, NULL, &attr));
+	*count = attr.cq_mod_caps.max_cq_count;
+	*period = attr.cq_mod_caps.max_cq_period;
+	return shim_errno(ret);
+}
+
 static inline int shim_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, int64_t *ns)
 {
 	memset(attr, 0, sizeof(*attr));
@@ -277,6 +288,16 @@ static inline int shim_create_cq(struct ibv_context *ctx, int cqe, uintptr_t con
 				 int vector, struct ibv_cq **cq, int64_t *ns)
 {
 	SHIM_PTR(cq, ibv_create_cq(ctx, cqe, (void *)context, ch, vector));
+}
+
+static inline int shim_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period, int64_t *ns)
+{
+	struct ibv_modify_cq_attr attr = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE,
+		.moderate = { .cq_count = count, .cq_period = period },
+	};
+
+	SHIM_INT(ibv_modify_cq(cq, &attr));
 }
 
 static inline int shim_resize_cq(struct ibv_cq *cq, int cqe, int64_t *ns)

@@ -210,6 +210,15 @@ func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
 	return s, nil
 }
 
+// moderates decides whether a CQ can be moderated.
+func (b *behaviour) moderates(m verbs.Moderation) *failure {
+	most := b.profile.CQModeration
+	if most == (Moderation{}) {
+		return fail(syscall.EOPNOTSUPP, "the device does not moderate CQs")
+	}
+	return first(above("cq_count", int64(m.Count), int(most.Count)), above("cq_period", int64(m.Period), int(most.Period)))
+}
+
 // resize decides over the resizing of a CQ in which some completions are waiting, and
 // returns how many entries it gets.
 func (b *behaviour) resize(entries, waiting int) (s sizes[int], f *failure) {

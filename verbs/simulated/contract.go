@@ -14,6 +14,8 @@ const (
 	cqCompVectorRejected = "cq_comp_vector_rejected"
 	// A CQ is destroyed although QPs use it. Their completions are lost.
 	cqDestroyBusy = "cq_destroy_busy"
+	// A CQ that was moderated at any time raises no events.
+	cqModerationNotifies = "cq_moderation_notifies"
 	// A CQ is said to have one entry less than it was to be resized to.
 	cqResizeAtLeastRequested = "cq_resize_at_least_requested"
 	// A CQ is resized to fewer entries than there are completions in it, which stay.
@@ -76,7 +78,7 @@ const (
 func Contracts() []string {
 	return []string{
 		cqAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
-		cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
+		cqModerationNotifies, cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
 		channelDestroyBusy, channelSteering,
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,
 		srqLimitEvent, srqLimitDisarmed, srqDestroyBusy,

@@ -191,6 +191,19 @@ func checks() map[string]func(client) bool {
 			ok(c.T, q.Close())
 			return gone
 		},
+		"cq_moderation_notifies": func(c client) bool {
+			ch := c.channel()
+			q := c.cq(ch)
+			qp := c.failing(q)
+			most := must[verbs.Moderation](c.T)(c.d.Moderation())
+			wantErrno(c.T, q.Moderate(verbs.Moderation{Count: 1, Period: most.Period + 1}), verbs.ModifyCQ, syscall.EINVAL)
+			ok(c.T, q.Moderate(most))
+			ok(c.T, q.Moderate(verbs.Moderation{}))
+			ok(c.T, q.ReqNotify(false))
+			c.flush(qp)
+			_, is := c.notified(ch)
+			return !is
+		},
 		"cq_resize_at_least_requested": func(c client) bool {
 			q := c.cq(nil)
 			ok(c.T, q.Resize(40))

@@ -21,7 +21,9 @@ type cq struct {
 	head    int
 	arming  arming
 	unacked int
-	mute    bool // by a fault: nothing completes any more
+	// moderated tells that it was at any time.
+	moderated bool
+	mute      bool // by a fault: nothing completes any more
 }
 
 // completion is an entry of a CQ.
@@ -81,6 +83,22 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 
 // Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
+
+// Moderate implements verbs.CQ (ibv_modify_cq). As there is no time between completions,
+// an event that may be put off comes at once.
+func (q *cq) Moderate(m verbs.Moderation) error {
+	if err := q.use(); err != nil {
+		return err
+	}
+	hw := q.dev.hw
+	return hw.callOn(q.facts(), verbs.ModifyCQ, func(int) *failure {
+		if f := hw.behaviour.moderates(m); f != nil {
+			return f
+		}
+		q.moderated = q.moderated || m != verbs.Moderation{}
+		return nil
+	})
+}
 
 // Resize implements verbs.CQ (ibv_resize_cq).
 func (q *cq) Resize(entries int) error {
@@ -214,6 +232,9 @@ func (q *cq) complete(c completion, solicited bool) {
 		q.queue = append(q.queue, c)
 	}
 	if q.mute {
+		return
+	}
+	if q.moderated && hw.behaviour.breaks(cqModerationNotifies) {
 		return
 	}
 	var notify bool

@@ -52,6 +52,17 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	return d.hw.behaviour.attr, nil
 }
 
+// Moderation implements verbs.Device (ibv_query_device_ex).
+func (d *device) Moderation() (verbs.Moderation, error) {
+	if err := d.use(); err != nil {
+		return verbs.Moderation{}, err
+	}
+	if err := d.hw.call(verbs.QueryDeviceEx, nil); err != nil {
+		return verbs.Moderation{}, err
+	}
+	return verbs.Moderation(d.hw.behaviour.profile.CQModeration), nil
+}
+
 // QueryPort implements verbs.Device (ibv_query_port).
 func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
 	if err := d.use(); err != nil {

@@ -68,6 +68,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	const mlid = 0xc001
 	try(func() (e error) { d, e = p.Open(name); return e })
 	try(func() (e error) { _, e = d.Query(); return e })
+	try(func() (e error) { _, e = d.Moderation(); return e })
 	try(func() (e error) { _, e = d.QueryPort(1); return e })
 	try(func() (e error) { table, e = d.GIDTable(); return e })
 	try(func() (e error) { _, e = d.PKey(1, 0); return e })
@@ -84,6 +85,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	})
 	try(func() error { return c.ReqNotify(false) })
 	try(func() error { return c.Resize(32) })
+	try(func() error { return c.Moderate(verbs.Moderation{}) })
 	try(func() (e error) { s, e = pd.CreateSRQ(verbs.SRQAttr{MaxWR: 16, MaxSGE: 2}); return e })
 	try(func() (e error) { _, e = s.Query(); return e })
 	try(func() error { return s.SetLimit(0) })

@@ -61,6 +61,9 @@ type DeviceProfile struct {
 	RawPacketNeedsPermission bool `yaml:"raw_packet_needs_permission"`
 	// Limits are what ibv_query_device says.
 	Limits Limits `yaml:"limits"`
+	// CQModeration is the most that CQs can be moderated (cq_mod_caps); the zero value if
+	// they cannot be.
+	CQModeration Moderation `yaml:"cq_moderation,omitempty"`
 	// MaxInlineData is the most inline data that a QP can be given, in bytes. No
 	// verb tells it.
 	MaxInlineData int `yaml:"max_inline_data"`
@@ -149,6 +152,14 @@ type Limits struct {
 	MaxSRQWR        int    `yaml:"max_srq_wr"`
 	MaxSRQSGE       int    `yaml:"max_srq_sge"`
 	MaxPKeys        int    `yaml:"max_pkeys"`
+}
+
+// Moderation is how much CQs can be moderated.
+type Moderation struct {
+	// Count is max_cq_count, in completions.
+	Count uint16 `yaml:"max_count"`
+	// Period is max_cq_period, in microseconds.
+	Period uint16 `yaml:"max_period"`
 }
 
 // Costs say what each object of a kind costs. Others than these cost nothing.

@@ -126,6 +126,27 @@ func (s *suite) cq(t *testing.T) {
 		c.mustClose()
 		wantClosed(t, "Resize", c.Resize(8))
 	})
+	s.run(t, "moderate", func(t *testing.T, d *device) {
+		c := d.mustCQ(8, nil, 0)
+		most, err := d.Moderation()
+		if err != nil {
+			t.Fatalf("Moderation: %v", err)
+		}
+		for _, m := range []verbs.Moderation{{Count: min(most.Count, 4), Period: min(most.Period, 16)}, {}} {
+			err := c.Moderate(m)
+			if most == (verbs.Moderation{}) && verbs.IsNotSupported(err) {
+				continue // as it said
+			}
+			if err != nil {
+				t.Errorf("Moderate(%+v), of at most %+v: %v", m, most, err)
+			}
+		}
+		c.mustClose()
+		wantClosed(t, "Moderate", c.Moderate(verbs.Moderation{}))
+		d.mustClose()
+		_, err = d.Moderation()
+		wantClosed(t, "Moderation", err)
+	})
 	s.run(t, "arm without channel", func(t *testing.T, d *device) {
 		d.mustPD() // some libraries map their doorbells with the first one
 		c := d.mustCQ(4, nil, 0)

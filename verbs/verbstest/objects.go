@@ -71,6 +71,11 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	return c, nil
 }
 
+func (d *device) Moderation() (verbs.Moderation, error) {
+	d.b.t.Helper()
+	return observe(d.b, d.device, verbs.QueryDeviceEx, d.raw.Moderation)
+}
+
 func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
 	d.b.t.Helper()
 	return observe(d.b, d.device, verbs.GetAsyncEvent, func() (verbs.AsyncEvent, error) { return d.raw.AsyncEvent(timeout) })
@@ -206,6 +211,11 @@ func (c *cq) Poll(n int) ([]verbs.WC, error) {
 func (c *cq) ReqNotify(solicitedOnly bool) error {
 	c.b.t.Helper()
 	return c.b.call(c.device, verbs.ReqNotifyCQ, func() error { return c.raw.ReqNotify(solicitedOnly) })
+}
+
+func (c *cq) Moderate(m verbs.Moderation) error {
+	c.b.t.Helper()
+	return c.b.call(c.device, verbs.ModifyCQ, func() error { return c.raw.Moderate(m) })
 }
 
 func (c *cq) Resize(entries int) error {

@@ -26,6 +26,7 @@ type Contract struct {
 // Man pages.
 const (
 	manCreateCQ      = "ibv_create_cq(3)"
+	manModifyCQ      = "ibv_modify_cq(3)"
 	manResizeCQ      = "ibv_resize_cq(3)"
 	manCreateChannel = "ibv_create_comp_channel(3)"
 	manCreateSRQ     = "ibv_create_srq(3)"
@@ -69,6 +70,14 @@ func Catalogue() []Contract {
 			Consequence: "The device may write completions into memory that was given back, or a refused destruction leaves objects that cannot be used or destroyed any more.",
 			Remedy:      "Destroy queue pairs before their completion queues; update the driver.",
 			judge:       cqDestroyBusy,
+		},
+		{
+			Name: "cq_moderation_notifies", Severity: state.SeverityCritical, ManPage: manModifyCQ,
+			Promise:     "Moderation has one event stand for cq_count completions, or for those of cq_period microseconds: for fewer an event comes, too, and set back to 0 as before.",
+			Judged:      "If ibv_query_device_ex tells that the device moderates (cq_mod_caps), an armed queue is moderated by 4 completions and 16 microseconds, or what the device takes of both, and has one completion; then it is set back to 0 and has another. Both calls must be accepted, and each completion must raise an event.",
+			Consequence: "A program that moderates its queue to save interrupts sleeps for ever when few completions come, or cannot switch it off.",
+			Remedy:      "Leave moderation off; poll the queue with a timeout beside waiting for events; update the driver or firmware.",
+			judge:       cqModerationNotifies,
 		},
 		{
 			Name: "cq_resize_at_least_requested", Severity: state.SeverityCritical, ManPage: manResizeCQ,

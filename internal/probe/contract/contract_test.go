@@ -155,19 +155,25 @@ func TestDefaultDevices(t *testing.T) {
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
 		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
 	iwarp := with(state.SkipNotSupported, append(slices.Clone(needLoopback), "cq_resize_at_least_requested",
-		"cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
+		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
+	noModeration := with(state.SkipPortDown, needLoopback...)
+	noModeration["cq_moderation_notifies"] = state.SkipNotSupported
 	for _, tt := range []struct {
 		name, yaml string
 		violated   []string
 		skipped    map[string]state.SkipReason
 	}{
-		{"like Soft-RoCE", "    like: sim_rxe0\n", []string{"srq_reports_actual", "qp_reports_actual"}, nil},
+		{
+			"like Soft-RoCE", "    like: sim_rxe0\n",
+			[]string{"srq_reports_actual", "qp_reports_actual"},
+			with(state.SkipNotSupported, "cq_moderation_notifies"),
+		},
 		{"like an adapter", "    like: sim_ib0\n", nil, nil},
 		{"like software iWARP", "    like: sim_siw0\n", nil, iwarp},
 		{
 			"port down", "    like: sim_rxe0\n" + portDown,
 			[]string{"srq_reports_actual", "qp_reports_actual"},
-			with(state.SkipPortDown, needLoopback...),
+			noModeration,
 		},
 		{
 			"port down, events broken", "    like: sim_ib0\n    violate: [notify_solicited_delivers_errors, notify_requires_arming]\n" + portDown,
@@ -219,7 +225,7 @@ func TestAnyVerbFails(t *testing.T) {
 				}
 				// What fails at once is no proof that a device keeps to the manual.
 				needs := map[verbs.Verb]string{
-					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
+					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
 					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast",
 					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
@@ -329,7 +335,7 @@ func TestWithoutCompletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClean(t, r)
-		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 13 {
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 14 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
 		}
 	})
