@@ -16,6 +16,7 @@ package api
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"rdma_exporter/internal/health"
@@ -314,6 +315,28 @@ type Run struct {
 	Stale bool `json:"stale"`
 	// Why the run did as little as it could; absent if it did not.
 	Light *Light `json:"light,omitempty"`
+	// The asynchronous events that came while the run had the device open; absent if
+	// there were none.
+	Events []Events `json:"events,omitempty"`
+}
+
+// Events are asynchronous events of one type.
+type Events struct {
+	// What they tell of: device_fatal, port_err and so on.
+	Type string `json:"type"`
+	// The port that they are of; absent if they are of none.
+	Port int `json:"port,omitempty"`
+	// How many came.
+	Count int `json:"count"`
+}
+
+// String says it in words.
+func (e Events) String() string {
+	s := strconv.Itoa(e.Count) + " × " + e.Type
+	if e.Port > 0 {
+		s += " of port " + strconv.Itoa(e.Port)
+	}
+	return s
 }
 
 // Light is why a device is left alone, with --probe.when=idle.

@@ -150,8 +150,16 @@ func runOf(r *state.Run, stale bool) *Run {
 	return &Run{
 		Started: moment(r.Started), Duration: seconds(r.Duration), Outcome: state.Outcome(text.Clean(string(r.Outcome))),
 		Error: text.Clean(r.Error), FailedVerb: text.Clean(r.FailedVerb), Errno: text.Clean(r.Errno), Verb: text.Clean(r.Verb),
-		Stale: stale, Light: lightOf(r.Light),
+		Stale: stale, Light: lightOf(r.Light), Events: eventsOf(r.Events),
 	}
+}
+
+func eventsOf(list []state.Events) []Events {
+	var events []Events
+	for _, e := range list {
+		events = append(events, Events{Type: text.Clean(e.Type), Port: max(0, e.Port), Count: max(0, e.Count)})
+	}
+	return events
 }
 
 func lightOf(l *state.Light) *Light {

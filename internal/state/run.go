@@ -48,6 +48,9 @@ type Run struct {
 	// Undestroyed are the objects whose destruction the device refused to the
 	// end.
 	Undestroyed []Undestroyed `json:"undestroyed,omitempty"`
+	// Events are the asynchronous events that came while the device was open, without
+	// those that the run brings about itself.
+	Events []Events `json:"events,omitempty"`
 	// Context is what the kernel calls the device that the child opened; nil if it
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
@@ -362,6 +365,29 @@ type Call struct {
 	// Expected marks a failure that the probe provoked on purpose, such as the
 	// search for the largest inline size does; it is no failure of the device.
 	Expected bool `json:"expected,omitempty"`
+}
+
+// Events are asynchronous events of one type.
+type Events struct {
+	// Type is what they tell of, such as port_err.
+	Type string `json:"type"`
+	// Port is the port that they are of; 0 if they are of none.
+	Port  int `json:"port,omitempty"`
+	Count int `json:"count"`
+}
+
+// AddEvents adds to a list of events, each type of which it has once for a port, and
+// returns it.
+func AddEvents(list []Events, more ...Events) []Events {
+	list = slices.Clone(list)
+	for _, e := range more {
+		if i := slices.IndexFunc(list, func(o Events) bool { return o.Type == e.Type && o.Port == e.Port }); i >= 0 {
+			list[i].Count += e.Count
+		} else {
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // Undestroyed is an object whose destruction the device refused to the end.

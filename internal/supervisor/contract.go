@@ -35,6 +35,7 @@ type judge struct {
 	hung, failed, abandoned bool
 	// undestroyed are the objects that the children of the last contract run could not destroy.
 	undestroyed []state.Undestroyed
+	events      []state.Events
 	// cut tells that there was no time for all of it.
 	cut bool
 	// verdicts are the latest on each contract, in the order in which they were
@@ -71,13 +72,14 @@ func (a *judge) take(res result) {
 	run := res.run
 	if !a.goesOn() {
 		a.began, a.planned, a.judged, a.completions = run.Started, nil, nil, false
-		a.hung, a.failed, a.abandoned, a.undestroyed = false, false, false, nil
+		a.hung, a.failed, a.abandoned, a.undestroyed, a.events = false, false, false, nil, nil
 	}
 	a.children++
 	a.hung = a.hung || run.Outcome == state.OutcomeTimeout
 	a.failed = a.failed || run.Outcome != state.OutcomeOK
 	a.suspect = a.hung
 	a.undestroyed = slices.Concat(a.undestroyed, run.Undestroyed)
+	a.events = state.AddEvents(a.events, run.Events...)
 	if a.planned == nil {
 		a.planned = run.Planned
 	}

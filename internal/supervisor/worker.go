@@ -268,8 +268,9 @@ func (w *worker) contractRun(res result) (change func(*state.DeviceState)) {
 		w.journal.contractEnd(a)
 	}
 	contracts := &state.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
-	// What an earlier child of the contract run could not destroy was not destroyed in it.
-	contracts.Last.Contracts, contracts.Last.Undestroyed = nil, a.undestroyed
+	// What an earlier child of the contract run could not destroy was not destroyed in it,
+	// and the events that came in it are of this contract run.
+	contracts.Last.Contracts, contracts.Last.Undestroyed, contracts.Last.Events = nil, a.undestroyed, a.events
 	return func(dev *state.DeviceState) { dev.Contracts = contracts }
 }
 

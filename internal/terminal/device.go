@@ -144,6 +144,9 @@ func (p *page) run(label string, r *api.Run, more ...span) {
 	if r.Error != "" {
 		text = append(text, p.of(plain, ": "+r.Error))
 	}
+	for _, e := range r.Events {
+		text = append(text, p.of(odd, "; came meanwhile: "+e.String()))
+	}
 	if r.Light != nil {
 		text = append(text, p.of(odd, "; light: "+r.Light.Detail))
 	}

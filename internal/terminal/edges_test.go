@@ -114,6 +114,18 @@ func TestWays(t *testing.T) {
 	}
 }
 
+// Asynchronous events are told with the run in which they came.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	d := healthy("mlx5_0")
+	run := *d.Run
+	run.Events = []api.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "device_fatal", Count: 1}}
+	d.Run = &run
+	if got := line(t, "came meanwhile", d); !strings.Contains(got, "; came meanwhile: 2 x port_err of port 1; came meanwhile: 1 x device_fatal") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Of how many vectors those that were measured are is told if it is known and they are
 // not all. Each line of bars begins with the number of its first.
 func TestVectorLines(t *testing.T) {

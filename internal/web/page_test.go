@@ -94,6 +94,7 @@ func more() map[string][]string {
 			"<p>17 runs of the probes since the last one that was ok, of which there was none yet.</p>",
 		},
 		"memlock_too_small": {
+			"came meanwhile: 2 × port_err of port 1", "came meanwhile: 1 × device_fatal",
 			"(<code>ibv_create_cq</code> <code>ENOMEM</code>)" + locked, "<li>skipped not_permitted (ibv_reg_mr: ENOMEM)" + locked,
 			"At least what was asked for was given, each time.", "ud 828 bytes (accepted, not tried)", "<b>notification</b> <span class=\"badge unknown\">",
 		},

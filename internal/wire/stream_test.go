@@ -85,6 +85,7 @@ func fullRun() *state.Run {
 			{Verb: "ibv_create_qp", Duration: 0, Errno: "ENOMEM", Expected: true},
 		},
 		Undestroyed: []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 5}, {Type: "comp_channel", Errno: "errno 4242", Attempts: 1}},
+		Events:      []state.Events{{Type: "port_err", Port: 2, Count: 3}, {Type: "device_fatal", Count: 1}},
 		Turn:        &state.Turn{Object: "qp_rc", Port: 1, Vector: 3},
 		Facts: &state.Facts{
 			Identity: state.Identity{
@@ -128,6 +129,9 @@ func write(t testing.TB, w *Writer, run *state.Run) {
 	}
 	for _, u := range run.Undestroyed {
 		errs = append(errs, w.Undestroyed(u))
+	}
+	if run.Events != nil {
+		errs = append(errs, w.Events(run.Events))
 	}
 	for _, h := range run.Hardware {
 		errs = append(errs, w.Hardware(h))
@@ -471,6 +475,10 @@ func TestReadRejects(t *testing.T) {
 		{"end with no verb", `{"end":{"error":"e","verb":"open"}}` + "\n", 1, nil},
 		{"end with no errno", `{"end":{"error":"e","verb":"ibv_open_device","errno":"\n"}}` + "\n", 1, nil},
 		{"undestroyed", `{"undestroyed":{"type":"","errno":"EBUSY"}}` + "\n", 1, nil},
+		{"events of no type", `{"events":[{"type":"","count":1}]}` + "\n", 1, nil},
+		{"no events", `{"events":[{"type":"port_err","count":0}]}` + "\n", 1, nil},
+		{"events of no port", `{"events":[{"type":"port_err","port":-1,"count":1}]}` + "\n", 1, nil},
+		{"too many events", lines(maxItems+1, `{"events":[{"type":"port_err","count":1}]}`), maxItems + 1, ErrTooLarge},
 		{"too many undestroyed", lines(maxItems+1, `{"undestroyed":{"type":"cq","errno":"EBUSY"}}`), maxItems + 1, ErrTooLarge},
 		{"long line without newline", strings.Repeat("x", MaxLine+1), 0, ErrTooLarge},
 		{"long line", strings.Repeat("x", MaxLine+1) + "\n", 0, ErrTooLarge},

@@ -315,6 +315,7 @@ func starve(d *state.DeviceState) []health.Finding {
 	limit := int64(64 << 10)
 	run := *d.Last
 	run.Outcome, run.Error = state.OutcomeFailed, "cq: large: ibv_create_cq: ENOMEM (and 3 more)"
+	run.Events = []state.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "device_fatal", Count: 1}}
 	run.Probes = probes()
 	run.Probes[0].Status = state.StatusFailed
 	run.Probes[0].CQs = run.Probes[0].CQs[:2]
@@ -385,6 +386,7 @@ func Hostile(s string) Host {
 		Ways:        []state.Way{{Path: state.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: state.PathFlush}},
 		Latencies:   []state.Latency{{Path: state.LatencyPath(s), Mode: state.LatencyMode(s)}, {Path: state.PathFlush, Mode: state.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
+	run.Events = []state.Events{{Type: s, Port: -1, Count: -1}}
 	d.Last = &run
 	d.Stuck = &state.Stuck{PID: -1, Verb: s}
 	d.Contracts = &state.Contracts{Last: &run, PutOff: run.Light, Verdicts: []state.Contract{

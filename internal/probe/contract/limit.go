@@ -93,7 +93,7 @@ func (l *limited) take(n int) error {
 }
 
 // limitEvents takes asynchronous events until so many of an SRQ's limit have come, and
-// returns these. Others are of no account here.
+// returns these. Others are noticed.
 func (j *judge) limitEvents(most int, within time.Duration) ([]verbs.AsyncEvent, error) {
 	var came []verbs.AsyncEvent
 	for w := verbs.NewWait(within); len(came) < most; {
@@ -102,7 +102,9 @@ func (j *judge) limitEvents(most int, within time.Duration) ([]verbs.AsyncEvent,
 		switch {
 		case err == nil && e.Type == verbs.EventSRQLimitReached:
 			came = append(came, e)
-		case err != nil && !errors.Is(err, verbs.ErrTimeout):
+		case err == nil:
+			j.Notice(e)
+		case !errors.Is(err, verbs.ErrTimeout):
 			return came, cannot("get an asynchronous event", err)
 		case left <= 0:
 			return came, nil

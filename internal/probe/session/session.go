@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
@@ -49,6 +50,8 @@ type Session struct {
 	// Out takes the report. It keeps its first error, which Run returns, so the
 	// errors of its methods need no look.
 	Out *wire.Writer
+
+	events []state.Events // that came so far
 
 	rec *recorder
 	pd  verbs.PD // nil until it is needed
@@ -112,6 +115,7 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	if err == nil {
 		err = f(ctx, s)
 	}
+	s.tellEvents()
 	err = errors.Join(err, s.dealloc())
 	// While objects are left, libibverbs must not close the device; the end of the
 	// process will.
