@@ -92,25 +92,24 @@ func (l *limited) take(n int) error {
 	return nil
 }
 
-// limitEvents takes asynchronous events until so many of an SRQ's limit have come, and
-// returns these. Others are noticed.
-func (j *judge) limitEvents(most int, within time.Duration) ([]verbs.AsyncEvent, error) {
-	var came []verbs.AsyncEvent
-	for w := verbs.NewWait(within); len(came) < most; {
+// limitReached waits for the event of an SRQ's limit, and tells whether one came. Other
+// asynchronous events are noticed.
+func (j *judge) limitReached(within time.Duration) (e verbs.AsyncEvent, came bool, err error) {
+	for w := verbs.NewWait(within); ; {
 		left := w.Left()
 		e, err := j.Device.AsyncEvent(w.Pause(left))
 		switch {
 		case err == nil && e.Type == verbs.EventSRQLimitReached:
-			came = append(came, e)
+			return e, true, nil
 		case err == nil:
 			j.Notice(e)
 		case !errors.Is(err, verbs.ErrTimeout):
-			return came, cannot("get an asynchronous event", err)
-		case left <= 0:
-			return came, nil
+			return e, false, cannot("get an asynchronous event", err)
+		}
+		if left <= 0 {
+			return e, false, nil
 		}
 	}
-	return came, nil
 }
 
 func srqLimitEvent(j *judge) error {
@@ -123,11 +122,11 @@ func srqLimitEvent(j *judge) error {
 	if err := l.take(srqReceives - srqLimit); err != nil {
 		return err
 	}
-	came, err := j.limitEvents(1, quiet)
+	_, came, err := j.limitReached(quiet)
 	if err != nil {
 		return err
 	}
-	if len(came) > 0 {
+	if came {
 		j.see(false, "with %d receives left: an event came", srqLimit)
 		return nil
 	}
@@ -135,13 +134,16 @@ func srqLimitEvent(j *judge) error {
 	if err := l.take(1); err != nil {
 		return err
 	}
-	switch came, err = j.limitEvents(1, patience); {
+	e, came, err := j.limitReached(patience)
+	switch {
 	case err != nil:
 		return err
-	case len(came) == 0:
+	case !came:
 		j.see(false, "with %d left: no event within %v", srqLimit-1, patience)
+	case e.SRQ == l.srq:
+		j.see(true, "with %d left: an event came that names the SRQ", srqLimit-1)
 	default:
-		j.see(came[0].SRQ == l.srq, "with %d left: an event came that names %s", srqLimit-1, map[bool]string{true: "the SRQ", false: "another SRQ, or none"}[came[0].SRQ == l.srq])
+		j.see(false, "with %d left: an event came that names another SRQ, or none", srqLimit-1)
 	}
 	return nil
 }
@@ -156,11 +158,11 @@ func srqLimitDisarmed(j *judge) error {
 	if err := l.take(srqReceives); err != nil {
 		return err
 	}
-	came, err := j.limitEvents(1, patience)
+	_, came, err := j.limitReached(patience)
 	if err != nil {
 		return err
 	}
-	if len(came) == 0 {
+	if !came {
 		return fmt.Errorf("used up: no event within %v", patience)
 	}
 	var told verbs.SRQAttr
@@ -183,10 +185,10 @@ func srqLimitDisarmed(j *judge) error {
 	if err := l.take(srqReceives); err != nil {
 		return err
 	}
-	if came, err = j.limitEvents(1, quiet); err != nil {
+	if _, came, err = j.limitReached(quiet); err != nil {
 		return err
 	}
-	if len(came) > 0 {
+	if came {
 		j.see(false, "another event came, though the limit was armed once")
 	} else {
 		j.see(true, "used up again: no event within %v", quiet)
