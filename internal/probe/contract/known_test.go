@@ -109,7 +109,6 @@ func TestFactsAreOfContracts(t *testing.T) {
 		"cq_resize_at_least_requested": {"cqe", known.WayEnd}, "cq_resize_too_small_refused": {known.WayAccepted, known.WayEnd},
 		"cq_resize_keeps_completions": {known.WayEnd},
 		"srq_at_least_requested":      {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
-		"srq_limit_disarmed":    {known.WayTold},
 		"srq_limit_ignored":     {known.WayArmed, known.WayRefused},
 		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
 		"qp_srq_type_restricted":        {known.WayAccepted},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
@@ -177,7 +176,7 @@ func srqLimitDisarmed(j *judge) error {
 	case told.Limit == 0:
 		j.see(true, "after the event the query tells srq_limit 0")
 	default:
-		j.seeIn(known.WayTold, false, "after the event the query tells srq_limit %d", told.Limit)
+		j.see(false, "after the event the query tells srq_limit %d", told.Limit)
 	}
 	if err := l.fill(); err != nil {
 		return err

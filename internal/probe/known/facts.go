@@ -10,8 +10,6 @@ const (
 	WayInError = "in_error"
 	// WayArmed: the limit of an SRQ is armed by its creation.
 	WayArmed = "armed"
-	// WayTold: the query still tells the limit of an SRQ that is not armed any more.
-	WayTold = "told"
 	// WayUnsent: what a QP was given for inline data cannot be sent as such.
 	WayUnsent = "unsent"
 	// WayEnd: the process died of, or hung in, what must work.
@@ -272,11 +270,6 @@ func Facts() []Fact {
 			Driver: "siw", Contract: cqDestroyBusy, Ways: []string{WayEnd},
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq or ibv_poll_cq ends the process.",
 			Source: "rdma-core: siw_destroy_cq in providers/siw/siw.c",
-		},
-		{
-			Driver: "siw", Contract: srqDisarmed, Ways: []string{WayTold},
-			What:   "The query tells the limit that was set last, whether it is armed or not.",
-			Source: "Linux: siw_query_srq and siw_modify_srq in drivers/infiniband/sw/siw/siw_verbs.c, siw_rqe_get in siw_qp_rx.c",
 		},
 		{
 			Driver: "siw", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
