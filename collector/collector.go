@@ -220,7 +220,7 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 		if !ok || got.key != key {
 			s := dev.State
 			s.Name = name
-			got = cached{key, c.deviceBlock(key.provider, &s, dev.Findings, key.hidden)}
+			got = cached{key, c.deviceBlock(key.provider, &s, dev, key.hidden)}
 		}
 		gauges[name] = got
 	}
@@ -233,7 +233,8 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings []health.Finding, hidden int) block {
+func (c *Collector) deviceBlock(provider string, s *state.DeviceState, judged *health.Device, hidden int) block {
+	findings := judged.Findings
 	b := newBuilder(c.metrics)
 	if c.pasts[s.Name] == nil {
 		c.pasts[s.Name] = make(past)
@@ -271,6 +272,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, findings 
 	if s.Resources != nil {
 		addResources(b, s.Name, s.Info, s.Resources)
 	}
+	addExhausted(b, s.Name, judged.Exhausted)
 	if s.Hardware != nil {
 		addHardware(b, s.Name, s.Hardware, c.include)
 	}

@@ -294,6 +294,7 @@ func troubled(name string) state.DeviceState {
 	s.Resources = resourcesOf(inventoryRun(name), i)
 	s.Resources.Last = last.Kept()
 	s.Resources.OrphanedSince = started()
+	s.Last.Refused = []state.Refused{{Type: "mr", Verb: "ibv_reg_mr", Errno: "ENOMEM", Objects: 130000}}
 	s.Resources.Leaked = []state.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}
 	s.Resources.Stuck = &state.Stuck{PID: 815, Since: started()}
 	return s

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -22,6 +23,8 @@ type resourceMetrics struct {
 	byPID            bool
 	resourceOrphaned *family
 	probeLeaked      *family
+	exhaustedObjects *family
+	exhaustedTime    *family
 	cgroupObjects    *family
 	cgroupLimit      *family
 	ownerLocked      *family
@@ -45,6 +48,10 @@ func (m *resourceMetrics) declare(t *table) {
 		"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. There once there was one; absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", "device", "type")
 	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
 		"Objects that the kernel still holds of child processes of the exporter that have ended. There once there was one; absent if they were not looked for.", "device", "type")
+	m.exhaustedObjects = t.gauge("rdma_resource_exhausted_objects", "objects",
+		"Objects that the kernel counted, whoever had them, when the device had no more of the type to give to a run of the exporter: where it really ends, beside rdma_resource_limit. Absent where that has not happened, once the device has another firmware, and once it gives more than that.", "device", "type")
+	m.exhaustedTime = t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
+		"When the run was started that was refused last. It survives a restart with --state.dir.", "device", "type")
 	t.of(Owners)
 	pid := m.pidLabel(t.on)
 	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
@@ -141,6 +148,14 @@ func addLeaked(b *builder, name string, r *state.Resources) {
 	}
 	for _, l := range r.Leaked {
 		b.sparse(b.probeLeaked, float64(l.Objects), name, l.Type)
+	}
+}
+
+// addExhausted adds what the device had no more of.
+func addExhausted(b *builder, name string, all []health.Exhausted) {
+	for _, e := range all {
+		b.gauge(b.exhaustedObjects, float64(e.Objects), name, e.Type)
+		b.gauge(b.exhaustedTime, float64(e.At.UnixMilli())/1e3, name, e.Type)
 	}
 }
 

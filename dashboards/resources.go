@@ -99,7 +99,7 @@ func resourceLimits() []Panel {
 		table(about{
 			at{14, 10},
 			"Objects and limits",
-			"Objects by type: those of user programs, of the kernel, and those that were only counted, so that whose they are is not known.",
+			"Objects by type: those of user programs, of the kernel, and those that were only counted, so that whose they are is not known. The device ended at as many as there were when it refused one more.",
 			count, plain(),
 		}, "used", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
@@ -109,12 +109,16 @@ func resourceLimits() []Panel {
 			{field: "C", title: "unknown", empty: "0"},
 			{field: "D", title: "limit", empty: "no limit"},
 			{field: "E", title: "used", unit: fraction, bar: true, thresholds: new(nearLimit())},
+			{field: "F", title: "ended at", empty: "never"},
+			{field: "G", title: "on", unit: dateTime, empty: " "},
 		},
 			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="user"})`, ""},
 			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="kernel"})`, ""},
 			query{`sum by (@id, type) (rdma_resource_objects{@device,owner="unknown"})`, ""},
 			query{`max by (@id, type) (rdma_resource_limit{@device})`, ""},
-			query{used, ""}),
+			query{used, ""},
+			query{`max by (@id, type) (rdma_resource_exhausted_objects{@device})`, ""},
+			query{`max by (@id, type) (rdma_resource_exhausted_timestamp_seconds{@device}) * 1000`, ""}),
 		steps(about{
 			at{12, 8},
 			"Objects over time",

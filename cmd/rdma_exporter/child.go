@@ -18,7 +18,9 @@ import (
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
 )
 
@@ -93,7 +95,9 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		Light:    lightOf(ctx, s, o.device),
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
 		Facts: in.Request.Facts, Turn: in.Request.Turn, LocksMemory: s.Provider == providerLibibverbs,
-		Opened: func() { announce(ctx, s, o.device, out) }, Out: out,
+		Opened:    func() { announce(ctx, s, o.device, out) },
+		Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
+		Out:       out,
 	})
 }
 
@@ -106,7 +110,7 @@ func work(ctx context.Context, command string, r wire.Request, o probe.Options) 
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{
 			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: r.Judged, WithoutCompletions: r.WithoutCompletions,
-			Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
+			Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
 		})
 	}
 	return probe.Run(ctx, o)

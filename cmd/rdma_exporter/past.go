@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,12 @@ const (
 	maxPastName  = 8192
 	// maxPastLinks is of how many ports it has how their states went.
 	maxPastLinks = 512
-	pastVersion  = 1
+	// maxPastExhausted is of how many types of how many devices it has what there was no
+	// more of.
+	maxPastExhausted = 512
+	// maxPastWitnesses is of how many opened devices it has whose they were.
+	maxPastWitnesses = 512
+	pastVersion      = 1
 
 	// keepEvery is how often what is remembered is kept, if it has changed.
 	keepEvery = time.Minute
@@ -48,6 +54,10 @@ type pastJSON struct {
 	Findings []seenJSON                `json:"findings"`
 	Ports    map[string][]int          `json:"ports,omitempty"`
 	Links    map[string]state.LinkPast `json:"links,omitempty"`
+	// Exhausted is what devices had no more of, as far as it holds.
+	Exhausted map[string][]health.Exhausted `json:"exhausted,omitempty"`
+	// Witnesses are who had which opened device.
+	Witnesses map[string][]health.Witness `json:"witnesses,omitempty"`
 }
 
 // seenJSON is when a finding was seen.
@@ -126,6 +136,124 @@ func checkLinks(all map[string]state.LinkPast) error {
 	return nil
 }
 
+// keptExhausted returns what devices had no more of as it is kept, and no more of it than
+// may be.
+func keptExhausted(all map[string][]health.Exhausted) map[string][]health.Exhausted {
+	kept, left := make(map[string][]health.Exhausted), maxPastExhausted
+	for _, device := range slices.Sorted(maps.Keys(all)) {
+		holding := health.Holding(all[device])
+		holding = holding[:min(left, len(holding))]
+		left -= len(holding)
+		for i := range holding {
+			holding[i].At = holding[i].At.UTC()
+		}
+		if len(holding) > 0 {
+			kept[device] = holding
+		}
+	}
+	return kept
+}
+
+// checkExhausted returns what is wrong with what was kept of that.
+func checkExhausted(all map[string][]health.Exhausted) error {
+	n := 0
+	for device, list := range all {
+		types := make(map[string]bool)
+		for _, e := range list {
+			words := len(device) + len(e.Verb) + len(e.Errno) + len(e.Firmware)
+			if words > maxPastName || !slices.Contains(state.ResourceTypes(), e.Type) || types[e.Type] || e.Objects < 1 || !writable(e.At) {
+				return fmt.Errorf("what %.200q had no more of makes no sense", device)
+			}
+			types[e.Type] = true
+			n++
+		}
+	}
+	if n > maxPastExhausted {
+		return fmt.Errorf("it has %d types that were exhausted, more than %d", n, maxPastExhausted)
+	}
+	return nil
+}
+
+// keptWitnesses returns who had which opened device as it is kept, and no more of it than
+// may be. It is exact to the hour, for it changes all the time.
+func keptWitnesses(all map[string][]health.Witness) map[string][]health.Witness {
+	kept, left := make(map[string][]health.Witness), maxPastWitnesses
+	for _, device := range slices.Sorted(maps.Keys(all)) {
+		list := slices.Clone(all[device])
+		list = list[:min(left, len(list))]
+		left -= len(list)
+		for i := range list {
+			w := &list[i]
+			w.Last, w.LeftLast = w.Last.Truncate(time.Hour), w.LeftLast.Truncate(time.Hour)
+			for _, at := range []*time.Time{&w.First, &w.Last, &w.LeftFirst, &w.LeftLast} {
+				*at = at.UTC()
+			}
+			if w.Last.Before(w.First) {
+				w.Last = w.First
+			}
+			if w.LeftLast.Before(w.LeftFirst) {
+				w.LeftLast = w.LeftFirst
+			}
+		}
+		// They are in the order of times that are left out.
+		slices.SortFunc(list, func(a, b health.Witness) int { return cmp.Compare(a.Context.ID, b.Context.ID) })
+		if len(list) > 0 {
+			kept[device] = list
+		}
+	}
+	return kept
+}
+
+// checkWitnesses returns what is wrong with what was kept of that.
+func checkWitnesses(all map[string][]health.Witness) error {
+	n := 0
+	for device, list := range all {
+		for i := range list {
+			w := &list[i]
+			words := len(device) + len(w.Comm) + len(w.ContainerID) + len(w.PodUID) + len(w.Run)
+			wrong := slices.ContainsFunc(w.Objects, func(c state.TypeCount) bool {
+				return !slices.Contains(state.ResourceTypes(), c.Type) || c.Objects < 0
+			})
+			for _, at := range []time.Time{w.First, w.Last, w.LeftFirst, w.LeftLast} {
+				wrong = wrong || !writable(at)
+			}
+			if words > maxPastName || w.PID < 0 || wrong || len(w.Objects) > len(state.ResourceTypes()) {
+				return fmt.Errorf("who had opened %.200q makes no sense", device)
+			}
+			n++
+		}
+		if len(list) > health.MaxWitnesses {
+			return fmt.Errorf("%.200q was opened by %d, more than %d", device, len(list), health.MaxWitnesses)
+		}
+	}
+	if n > maxPastWitnesses {
+		return fmt.Errorf("it has %d that opened devices, more than %d", n, maxPastWitnesses)
+	}
+	return nil
+}
+
+// sinceBoot returns what was seen of opened devices since the host was started, at which
+// the kernel begins to number them anew.
+func sinceBoot(all map[string][]health.Witness, boot time.Time) map[string][]health.Witness {
+	since := make(map[string][]health.Witness)
+	for device, list := range all {
+		list = slices.DeleteFunc(slices.Clone(list), func(w health.Witness) bool { return w.First.Before(boot) && w.LeftFirst.Before(boot) })
+		if len(list) > 0 {
+			since[device] = list
+		}
+	}
+	return since
+}
+
+// booted returns when the host was started; zero if the kernel does not tell.
+func booted(now time.Time) time.Time {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return time.Time{}
+	}
+	return now.Add(-time.Duration(info.Uptime) * time.Second)
+}
+
 // writable tells whether a time can be written in UTC, for which years have four digits.
 func writable(at time.Time) bool {
 	year := at.UTC().Year()
@@ -135,7 +263,7 @@ func writable(at time.Time) bool {
 // encodePast returns a past as it is kept. Of one that is too large, what was seen first
 // is kept.
 func encodePast(p health.Past) ([]byte, error) {
-	file := pastJSON{Version: pastVersion, Findings: []seenJSON{}, Ports: p.Ports, Links: keptLinks(p.Links)}
+	file := pastJSON{Version: pastVersion, Findings: []seenJSON{}, Ports: p.Ports, Links: keptLinks(p.Links), Exhausted: keptExhausted(p.Exhausted), Witnesses: keptWitnesses(p.Witnesses)}
 	for _, key := range p.Sorted() {
 		seen := p.Findings[key]
 		file.Findings = append(file.Findings, seenJSON{key.Device, key.Kind, key.Subject, seen.First.UTC(), seen.Last.UTC()})
@@ -191,8 +319,8 @@ func decodePast(b []byte) (health.Past, error) {
 		}
 		past.Ports[device] = ports
 	}
-	past.Links = file.Links
-	return past, checkLinks(file.Links)
+	past.Links, past.Exhausted, past.Witnesses = file.Links, file.Exhausted, file.Witnesses
+	return past, errors.Join(checkLinks(file.Links), checkExhausted(file.Exhausted), checkWitnesses(file.Witnesses))
 }
 
 // errDamaged is that what was kept cannot be used, and is to be set aside.
@@ -261,6 +389,7 @@ func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Pa
 	if err != nil {
 		logger.Warn("Cannot read what was kept of earlier findings", "file", filepath.Join(dir, pastFile), "err", "it takes too long")
 	}
+	past.Witnesses = sinceBoot(past.Witnesses, booted(time.Now()))
 	return past
 }
 
@@ -351,7 +480,7 @@ func timeless(p health.Past) health.Past {
 			latest = seen.Last
 		}
 	}
-	same := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(p.Findings)), Ports: p.Ports, Links: p.Links}
+	same := health.Past{Findings: make(map[health.FindingKey]health.Seen, len(p.Findings)), Ports: p.Ports, Links: p.Links, Exhausted: p.Exhausted, Witnesses: p.Witnesses}
 	for key, seen := range p.Findings {
 		if seen.Last.Equal(latest) {
 			seen.Last = seen.First

@@ -36,6 +36,13 @@ func somePast() health.Past {
 			},
 			"mlx5_1": {Links: []state.Link{{Port: 1}}, Away: at},
 		},
+		Witnesses: map[string][]health.Witness{"mlx5_0": {
+			{Context: state.Context{Index: 1, ID: 5}, PID: 4711, Comm: "träiner", ContainerID: "c", PodUID: "p", First: at, Last: at},
+			{Context: state.Context{Index: 1, ID: 6}, Run: "probe run, timeout", First: at, Last: at, Objects: []state.TypeCount{{Type: "cq", Objects: 2}}, LeftFirst: at, LeftLast: at},
+		}},
+		Exhausted: map[string][]health.Exhausted{
+			"mlx5_0": {{Type: "cq", Objects: 4012, At: at, Verb: "ibv_create_cq", Errno: "ENOMEM", Firmware: "22.39.1002"}, {Type: "qp", Objects: 1, At: at, Verb: "ibv_create_qp", Errno: "EAGAIN"}},
+		},
 	}
 }
 
@@ -118,6 +125,47 @@ func TestPastOfManyLinks(t *testing.T) {
 	}
 }
 
+// TestPastOfManyExhausted: what does not hold any more is not kept, nor more than may be.
+func TestPastOfManyExhausted(t *testing.T) {
+	t.Parallel()
+	past := health.Past{Exhausted: make(map[string][]health.Exhausted)}
+	for n := range maxPastExhausted {
+		past.Exhausted[fmt.Sprint("d", n)] = []health.Exhausted{{Type: "cq"}, {Type: "mr", Objects: 1}, {Type: "qp", Objects: 2}}
+	}
+	b := encoded(t, past)
+	kept, err := decodePast([]byte(b))
+	if err != nil || len(b) > maxPastBytes || len(kept.Exhausted) != maxPastExhausted/2 {
+		t.Fatalf("%d bytes, %d devices, %v", len(b), len(kept.Exhausted), err)
+	}
+	for device, all := range kept.Exhausted {
+		if len(all) != 2 {
+			t.Errorf("%s: %v", device, all)
+		}
+	}
+}
+
+// TestPastOfWitnesses: who has what is kept to the hour, so that the file does not change all
+// the time, and what was before the host was started is of no use.
+func TestPastOfWitnesses(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, time.March, 1, 12, 34, 56, 0, time.UTC)
+	past := health.Past{Witnesses: map[string][]health.Witness{
+		"a": {{PID: 1, First: at, Last: at.Add(10 * time.Minute)}}, "b": {{PID: 2, First: at.Add(-time.Hour), Last: at.Add(10 * time.Minute)}},
+	}}
+	before := encoded(t, past)
+	past.Witnesses["a"][0].Last, past.Witnesses["b"][0].Last = at.Add(20*time.Minute), at.Add(20*time.Minute)
+	if after := encoded(t, past); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+	since := sinceBoot(past.Witnesses, at.Add(-time.Minute))
+	if len(since) != 1 || len(since["a"]) != 1 {
+		t.Errorf("since the host was started: %v", since)
+	}
+	if now := time.Now(); booted(now).IsZero() || !booted(now).Before(now) {
+		t.Errorf("the host was started at %s", booted(now))
+	}
+}
+
 // logged collects what is logged.
 type logged struct {
 	mu sync.Mutex
@@ -177,6 +225,13 @@ func TestDamaged(t *testing.T) {
 		"less than no rate": {write(`{"version":1,"links":{"a":{"links":[{"port":1,"max_rate_bits_per_second":-1}]}}}`), "make no sense"},
 		"port twice":        {write(`{"version":1,"links":{"a":{"links":[{"port":1},{"port":1}]}}}`), "make no sense"},
 		"many times":        {write(`{"version":1,"links":{"a":{"links":[{"port":1,"recent":["2026-01-01T00:00:00Z"` + strings.Repeat(`,"2026-01-01T00:00:00Z"`, state.MaxRecent) + `]}]}}}`), "make no sense"},
+		"untracked":         {write(`{"version":1,"exhausted":{"a":[{"type":"ah","objects":1}]}}`), "makes no sense"},
+		"exhausted at 0":    {write(`{"version":1,"exhausted":{"a":[{"type":"qp"}]}}`), "makes no sense"},
+		"exhausted twice":   {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1},{"type":"qp","objects":1}]}}`), "makes no sense"},
+		"no time of it":     {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1,"at":"9999-12-31T23:59:59-01:00"}]}}`), "makes no sense"},
+		"nobody":            {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"pid":-1}]}}`), "makes no sense"},
+		"left of no type":   {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"objects":[{"type":"ah","objects":1}]}]}}`), "makes no sense"},
+		"many witnesses":    {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1}}` + strings.Repeat(`,{"context":{"index":1,"id":1}}`, health.MaxWitnesses) + `]}}`), "was opened by 65"},
 		"many links":        {write(`{"version":1,"links":{` + strings.Join(manyLinks, ",") + `}}`), "it has 513 links"},
 		"no count":          {write(`{"version":1,"links":{"a":{"links":[{"port":1,"downs":-1}]}}}`), "cannot unmarshal"},
 		"many":              {write(`{"version":1,"findings":[` + strings.Join(many, ",") + `]}`), "it has 4097 findings"},
@@ -229,7 +284,9 @@ func TestRestoreTidies(t *testing.T) {
 		}
 	}
 	said, logger := newLog()
-	if past := restorePast(t.Context(), dir, logger); !reflect.DeepEqual(past, somePast()) || said.String() != "" {
+	want := somePast()
+	want.Witnesses = make(map[string][]health.Witness) // The host was started since.
+	if past := restorePast(t.Context(), dir, logger); !reflect.DeepEqual(past, want) || said.String() != "" {
 		t.Errorf("got %v; said %s", past, said)
 	}
 	left, err := os.ReadDir(dir)
@@ -317,6 +374,7 @@ func FuzzPast(f *testing.F) {
 		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00Z","last":"9999-12-31T23:59:59-01:00"}]}`,
 		`{"version":1,"links":{"a":[{"port":1,"since":"0000-01-01T00:00:00+01:00"}],"b":null,"":[{"port":65536,"ups":18446744073709551615}]}}`,
 		`{"version":1,"links":{"a":{"links":[{"port":1,"recent":["9999-12-31T23:59:59-01:00"]}]}}`,
+		`{"version":1,"exhausted":{"":[{"type":"qp","objects":9223372036854775807,"at":"0000-01-01T00:00:00Z","verb":"\ud800"}],"b":null}}`,
 		`{"version":1,"findings":[{"device":"a","first":"2026-01-01T00:00:00.000000001+23:59","last":"2026-01-02T00:00:00-12:00"}]}`,
 	} {
 		f.Add([]byte(s))

@@ -625,6 +625,9 @@ type Resources struct {
 	// The owners of which objects of one type grow fastest, ten at most; absent if none do,
 	// or inventories have not gone on for ten minutes.
 	Growers []Grower `json:"growers,omitempty"`
+	// What was left within a day of opened devices that nobody has any more, the latest
+	// first, and who had them.
+	Left []Left `json:"left,omitempty"`
 	// What the RDMA controller counts for the cgroups of the owners.
 	Cgroups []Cgroup `json:"cgroups,omitempty"`
 }
@@ -681,6 +684,8 @@ type Type struct {
 	Unknown int64 `json:"unknown"`
 	// The most that the device says it allows; absent if it has no limit.
 	Limit *int64 `json:"limit,omitempty"`
+	// When the device had no more of them to give; absent if that has not happened.
+	Exhausted *Exhausted `json:"exhausted,omitempty"`
 	// Objects whose owner is gone; absent if that cannot be told.
 	Orphaned *int64 `json:"orphaned,omitempty"`
 	// Objects that child processes of the exporter left.
@@ -696,6 +701,20 @@ type Type struct {
 	Incomplete state.IncompleteReason `json:"incomplete,omitempty"`
 	// Why, in words.
 	IncompleteDetail string `json:"incomplete_detail,omitempty"`
+}
+
+// Exhausted is that a device had no more objects of a type to give to a run of the exporter.
+type Exhausted struct {
+	// How many there were then by the kernel's account, of whichever process.
+	Objects int64 `json:"objects"`
+	// When the run was started.
+	At time.Time `json:"at"`
+	// The verb that was refused.
+	Verb string `json:"verb"`
+	// Its errno.
+	Errno string `json:"errno"`
+	// The firmware of the device; absent if it does not tell.
+	Firmware string `json:"firmware,omitempty"`
 }
 
 // QueuePairs counts the queue pairs of one type in one state.
@@ -723,6 +742,33 @@ type Owner struct {
 	Types []TypeCount `json:"types"`
 	// The memory that it holds in place; absent if that is not known.
 	Memlock *Memlock `json:"memlock,omitempty"`
+}
+
+// Left is what was left of an opened device that no living process has any more.
+type Left struct {
+	// The kernel's number of the opened device.
+	Context uint32 `json:"context"`
+	// The process that had it, as the exporter saw it; absent if it never did, and of a
+	// child of the exporter.
+	PID int `json:"pid,omitempty"`
+	// Name of its command; absent if it is not known.
+	Comm string `json:"comm,omitempty"`
+	// Its container; absent if it was in none.
+	ContainerID string `json:"container_id,omitempty"`
+	// The pod of the container; absent if there was none.
+	PodUID string `json:"pod_uid,omitempty"`
+	// What a child of the exporter did, and how that ended; absent for other processes.
+	Run string `json:"run,omitempty"`
+	// When the process was first seen, or the child was started; absent if it never was.
+	FirstSeen time.Time `json:"first_seen,omitzero"`
+	// When it was last seen; absent if it never was.
+	LastSeen time.Time `json:"last_seen,omitzero"`
+	// The objects without an owner, by the latest inventory that found some.
+	Types []TypeCount `json:"types"`
+	// When the first inventory found some.
+	Since time.Time `json:"since"`
+	// When the latest did. If that is before taken, they are gone.
+	Until time.Time `json:"until"`
 }
 
 // TypeCount counts the objects of one type.

@@ -26,7 +26,7 @@ func deviceOf(judged *health.Device, o *Options) Device {
 		Stuck:       stuckOf(s),
 		Contracts:   contractsOf(s.Contracts, runOf),
 		Known:       knownOf(s),
-		Resources:   resourcesOf(s.Resources, s.Info, judged.Growth, runOf),
+		Resources:   resourcesOf(judged, runOf),
 		Hardware:    hardwareOf(s.Hardware),
 	}
 	if s.OutOfTime != nil {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"rdma_exporter/internal/health"
@@ -9,22 +10,34 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// resourcesOf returns what is known of the objects on a device; nil for nothing. info
-// is nil if the device never said what it allows.
-func resourcesOf(r *state.Resources, info *state.Device, grows *health.Growth, runOf func(*state.Run, state.Kind) *Run) *Resources {
+// resourcesOf returns what is known of the objects on a device; nil for nothing.
+func resourcesOf(judged *health.Device, runOf func(*state.Run, state.Kind) *Run) *Resources {
+	r := judged.State.Resources
 	if r == nil {
 		return nil
 	}
 	resources := &Resources{Run: runOf(r.Last, state.KindInventory)}
 	for _, kind := range state.ResourceTypes() {
-		if t := typeOf(kind, r, info); r.Inventory != nil || t.Leaked > 0 {
+		if t := typeOf(kind, judged); r.Inventory != nil || t.Leaked > 0 || t.Exhausted != nil {
 			resources.Types = append(resources.Types, t)
 		}
 	}
-	resources.addGrowth(grows)
+	resources.addGrowth(judged.Growth)
 	if i := r.Inventory; i != nil {
 		resources.Taken = moment(r.Taken)
 		resources.addInventory(i)
+	}
+	for i := range cut(judged.Left) {
+		w := &judged.Left[i]
+		left := Left{
+			Context: w.Context.ID, PID: w.PID, Comm: text.Clean(w.Comm), ContainerID: text.Clean(w.ContainerID), PodUID: text.Clean(w.PodUID),
+			Run: text.Clean(w.Run), FirstSeen: moment(w.First), LastSeen: moment(w.Last), Since: moment(w.LeftFirst), Until: moment(w.LeftLast),
+			Types: make([]TypeCount, 0, len(w.Objects)),
+		}
+		for _, c := range cut(w.Objects) {
+			left.Types = append(left.Types, TypeCount{Type: text.Clean(c.Type), Objects: count(c.Objects)})
+		}
+		resources.Left = append(resources.Left, left)
 	}
 	return resources
 }
@@ -88,9 +101,16 @@ func growthOf(t *health.Trend) Growth {
 }
 
 // typeOf returns what is known of the objects of one type.
-func typeOf(kind string, r *state.Resources, info *state.Device) Type {
-	t := Type{Type: kind}
-	if info != nil {
+func typeOf(kind string, judged *health.Device) Type {
+	t, r := Type{Type: kind}, judged.State.Resources
+	for _, e := range judged.Exhausted {
+		if e.Type == kind {
+			t.Exhausted = &Exhausted{
+				Objects: count(e.Objects), At: moment(e.At), Verb: text.Clean(e.Verb), Errno: text.Clean(e.Errno), Firmware: text.Clean(e.Firmware),
+			}
+		}
+	}
+	if info := judged.State.Info; info != nil {
 		if limit, limited := info.LimitOf(kind); limited {
 			t.Limit = &limit
 		}
@@ -139,4 +159,18 @@ func limitOf(n int64) *int64 {
 		return nil
 	}
 	return &n
+}
+
+// Name says who had the opened device, without container and pod.
+func (l *Left) Name() string {
+	switch {
+	case l.Run != "":
+		return "the exporter (" + l.Run + ")"
+	case l.PID == 0:
+		return "a process that was never seen"
+	case l.Comm == "":
+		return fmt.Sprintf("pid %d", l.PID)
+	default:
+		return fmt.Sprintf("pid %d (%s)", l.PID, l.Comm)
+	}
 }

@@ -23,6 +23,8 @@ type Limits struct {
 	// Charges are what the RDMA controller counts on all devices, for the cgroup of the
 	// process and for those around it.
 	Charges []Charge
+	// Hidden tells that there may be cgroups around those that the process sees.
+	Hidden bool
 }
 
 // Charge is how much of a resource of a device a cgroup has, and may have.
@@ -74,9 +76,22 @@ func isOn(err error, device string) bool {
 	return errors.As(err, &v) && v.Device == device
 }
 
-// isExhausted tells whether an errno says by itself that something is used up.
+// isExhausted tells whether an errno says by itself that something is used up, as drivers
+// of Linux have it:
+//
+//   - ENOMEM: mlx5 for "limits exceeded" of the firmware (cmd_status_to_err), efa for
+//     EFA_ADMIN_RESOURCE_ALLOCATION_FAILURE (efa_com_comp_status_to_errno), siw above
+//     SIW_MAX_CQ and its like (siw_create_cq), and whoever gets no memory.
+//   - EAGAIN: mlx5 for "no resources" (cmd_status_to_err), the RDMA controller above
+//     rdma.max (rdmacg_try_charge).
+//   - ENOSPC: erdma (erdma_alloc_idx), and whoever numbers objects with ida_alloc_range.
+//   - EOVERFLOW: irdma (irdma_alloc_rsrc).
+//   - ENOBUFS and EDQUOT can mean nothing else.
+//
+// EINVAL is none: Soft-RoCE refuses with it above its limits (__rxe_add_to_pool), as it
+// refuses everything that is asked wrongly.
 func isExhausted(errno syscall.Errno) bool {
-	return slices.Contains([]syscall.Errno{syscall.ENOMEM, syscall.EAGAIN, syscall.ENOSPC, syscall.ENOBUFS, syscall.EDQUOT}, errno)
+	return slices.Contains([]syscall.Errno{syscall.ENOMEM, syscall.EAGAIN, syscall.ENOSPC, syscall.EOVERFLOW, syscall.ENOBUFS, syscall.EDQUOT}, errno)
 }
 
 // bindsMemory tells whether one more object of a type, which pins as much as those before

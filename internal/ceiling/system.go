@@ -111,7 +111,9 @@ func (l *Limits) charges(people *owner.Reader) error {
 	if err != nil {
 		return err
 	}
-	for cgroup := id.Cgroup; strings.HasPrefix(cgroup, "/") && cgroup != "/"; cgroup = path.Dir(cgroup) {
+	// Who is in a cgroup namespace is in its root, or outside, and sees none further up.
+	l.Hidden = id.Cgroup == "/" || strings.HasPrefix(id.Cgroup, "/..")
+	for cgroup := id.Cgroup; strings.HasPrefix(cgroup, "/"); cgroup = path.Dir(cgroup) {
 		uses, err := people.RDMAController(cgroup)
 		if errors.Is(err, owner.ErrOutside) {
 			return nil
@@ -121,6 +123,9 @@ func (l *Limits) charges(people *owner.Reader) error {
 		}
 		for _, u := range uses {
 			l.Charges = append(l.Charges, Charge{Cgroup: cgroup, Device: u.Device, Resource: u.Resource, Current: u.Current, Limit: u.Limit})
+		}
+		if cgroup == "/" {
+			return nil
 		}
 	}
 	return nil

@@ -77,6 +77,7 @@ func (a *assessor) assess(dev *state.DeviceState) []Finding {
 		a.hardware()
 		a.slowVectors()
 		a.nearLimit()
+		a.exhaustion()
 		a.cgroups()
 		a.memlock()
 		a.growing()

@@ -95,6 +95,12 @@ func resourceEntries() []Entry {
 			Action:  "See who holds them: `{show}`, or rdma_resource_owner_objects over time. If an owner has more than it needs, have it close them, or restart it. Otherwise spread the jobs over more devices or hosts, or raise the limit if the driver has a setting for it.",
 		},
 		{
+			Kind: FindingExhausted, Severities: []Severity{critical, warning, info}, Harms: []Harm{HarmFailure, HarmDegradation, HarmNote}, Threshold: "near_limit",
+			Found:   "A run of the exporter, which asks for few small objects, was refused one with an errno that says that something is used up (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW), though neither RLIMIT_MEMLOCK, nor a cgroup, nor the memory of the host can be why. It is critical while the last run was refused; a warning while there are as many objects again as the fraction says of those that the kernel counted then; and else worth knowing for a day. It is forgotten with another firmware, and once the device gives more.",
+			Meaning: "That is where the device really ended: drivers and firmware often give less than `max_*` claims, since types share memory of the adapter, or of its driver. With that many objects every process on the host is refused further ones.",
+			Action:  "See who holds them: `{show}`, or rdma_resource_owner_objects over time. Plan with rdma_resource_exhausted_objects rather than with rdma_resource_limit. On a node that is drained, `rdma_exporter ceiling --device={device} --type={type} --yes` finds out how many there are to be had. Then spread the jobs over more devices or hosts, or see whether driver or firmware have a setting for it.",
+		},
+		{
 			Kind: FindingCgroupNearLimit, Severities: []Severity{critical, warning}, Harms: degradation, Threshold: "cgroup_near_limit",
 			Found:   "What a cgroup uses on the device has reached this fraction of its `rdma.max`: `hca_handle` counts opened devices, `hca_object` everything else. A limit of 0 forbids, and is worth a finding only while something is used nevertheless.",
 			Meaning: "At the limit, the processes in the cgroup are refused further objects, mostly with EAGAIN, although the device has room for them.",

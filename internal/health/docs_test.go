@@ -96,6 +96,9 @@ func TestEveryFinding(t *testing.T) {
 		states = append(states, device(state.Inventory{Incomplete: []state.Incomplete{{Type: "qp", Reason: reason}}}))
 	}
 	states = append(states, ill()...)
+	refused := device(state.Inventory{}, state.Limit{Name: "max_srq", Value: 1000})
+	refused.Last.Started, refused.Last.Refused = taken(), []state.Refused{{Type: "srq", Verb: "ibv_create_srq", Errno: "ENOMEM", Objects: 96}}
+	states = append(states, refused)
 
 	type key struct {
 		kind     health.Kind
@@ -129,6 +132,10 @@ func TestEveryFinding(t *testing.T) {
 		found = append(found, health.Assess(s, health.Default(), health.Past{
 			Ports:     map[string][]int{"rxe0": {1, 2, 3}},
 			BusErrors: map[string]health.BusErrors{"rxe0": {Grew: taken()}},
+			Exhausted: map[string][]health.Exhausted{"rxe0": {
+				{Type: "mr", Objects: 125000, At: taken(), Verb: "ibv_reg_mr", Errno: "ENOMEM"},
+				{Type: "srq", Objects: 96, At: taken(), Verb: "ibv_create_srq", Errno: "ENOMEM"},
+			}},
 		})...)
 	}
 	for _, f := range flat(found) {

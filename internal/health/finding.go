@@ -65,6 +65,8 @@ const (
 	// FindingNearLimit: of a type of object, nearly as many exist as the device
 	// allows.
 	FindingNearLimit Kind = "near_limit"
+	// FindingExhausted: of a type of object, the device had no more to give.
+	FindingExhausted Kind = "resource_exhausted"
 	// FindingCgroupNearLimit: a cgroup has used up nearly what it may.
 	FindingCgroupNearLimit Kind = "cgroup_near_limit"
 	// FindingMemlock: a process has nearly as much memory in place as it may.
@@ -114,7 +116,7 @@ const (
 // severity are told.
 func Kinds() []Kind {
 	return []Kind{
-		FindingStuck, FindingUnusable, FindingRunAborted, FindingProbeFailed, FindingNotification, FindingContract,
+		FindingStuck, FindingUnusable, FindingRunAborted, FindingExhausted, FindingProbeFailed, FindingNotification, FindingContract,
 		FindingUndestroyed, FindingLeaked, FindingOrphaned, FindingNearLimit, FindingCgroupNearLimit, FindingMemlock,
 		FindingGrowing, FindingQPError, FindingCQUnfillable, FindingPortDown, FindingFlapping, FindingSlowPort, FindingBusErrors, FindingSlowBus,
 		FindingSlowVector, FindingTogether, FindingIsolated, FindingIncomplete, FindingUnreadable, FindingRefused,

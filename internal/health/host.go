@@ -34,6 +34,10 @@ type Device struct {
 	Findings []Finding
 	// Growth is how the objects on it grow.
 	Growth *Growth
+	// Exhausted is what the device had no more of when the exporter asked for it.
+	Exhausted []Exhausted
+	// Left is what was left of opened devices within a day, the latest first.
+	Left []Witness
 	// trouble is how the device is if it is in trouble, whatever the time; zero if not.
 	trouble    verdict
 	staleAfter map[state.Kind]time.Duration
@@ -173,7 +177,7 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 			}
 			// Whoever found them may keep them.
 			found := slices.Clone(j.find(&j.config, &s.Devices[i], of, unplugged))
-			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter, Growth: of.growth}
+			d = &Device{State: s.Devices[i], Findings: found, staleAfter: j.config.StaleAfter, Growth: of.growth, Exhausted: of.exhausted, Left: of.left}
 			j.date(d, now)
 			j.accept(d.State.Name, d.Findings, now)
 			d.trouble = d.inTrouble()

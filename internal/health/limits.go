@@ -65,14 +65,11 @@ func (a *assessor) nearLimit() {
 // many of them are the kernel's own, as far as that is known.
 func (a *assessor) objects(kind string) (all, kernel int64) {
 	for _, o := range a.inventory.Objects {
-		if o.Type == kind {
-			all = sum(all, o.Objects)
-			if o.Owner == state.OwnerKernel {
-				kernel = sum(kernel, o.Objects)
-			}
+		if o.Type == kind && o.Owner == state.OwnerKernel {
+			kernel = sum(kernel, o.Objects)
 		}
 	}
-	return all, kernel
+	return a.inventory.Count(kind), kernel
 }
 
 // largest returns the process that owns most objects of a type; nil if none is

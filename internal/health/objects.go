@@ -53,7 +53,7 @@ func (a *assessor) ownerless() {
 	}
 	a.add(observation{
 		kind: FindingOrphaned, subject: "user objects",
-		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
+		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + a.whose(),
 		replace: replace,
 	})
 }
@@ -77,10 +77,23 @@ func (a *assessor) leaked() {
 	if age >= a.t.OrphanAge {
 		severity = SeverityCritical
 	}
+	var by []string
+	for i := range a.resources.LeakedBy {
+		b := &a.resources.LeakedBy[i]
+		in := ""
+		if b.Verb != "" {
+			in = " in " + word(b.Verb)
+		}
+		by = append(by, fmt.Sprintf("the %s run of %s (%s%s)", word(string(b.Kind)), text.Moment(b.Started), word(string(b.Outcome)), in))
+	}
+	from := ""
+	if len(by) > 0 {
+		from = fmt.Sprintf(" They are of %s.", text.Join(by, ", ", maxFew))
+	}
 	a.add(observation{
 		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
 		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
-			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)),
+			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + from,
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
 }

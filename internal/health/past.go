@@ -18,6 +18,10 @@ type Past struct {
 	Ports map[string][]int
 	// Links are how the states of ports went, by device. Nobody changes a list of them.
 	Links map[string]state.LinkPast
+	// Exhausted is what devices had no more of, by device. Nobody changes a list of them.
+	Exhausted map[string][]Exhausted
+	// Witnesses are who had which opened device, by device. Nobody changes a list of them.
+	Witnesses map[string][]Witness
 	// BusErrors are the errors on the PCI bus, by device. They are not kept over a restart.
 	BusErrors map[string]BusErrors
 }
@@ -38,11 +42,18 @@ type remembered struct {
 	busErrors  BusErrors
 	// growth is how the objects on it grow; nil if nobody has looked yet.
 	growth *Growth
+	// exhausted is what it had no more of, as far as that holds.
+	exhausted []Exhausted
+	// left is what was left of opened devices, the latest first.
+	left []Witness
 }
 
 // of returns what is remembered of a device.
 func (p *Past) of(device string) remembered {
-	return remembered{activeOnce: p.Ports[device], busErrors: p.BusErrors[device]}
+	return remembered{
+		activeOnce: p.Ports[device], busErrors: p.BusErrors[device],
+		exhausted: Holding(p.Exhausted[device]), left: Left(p.Witnesses[device]),
+	}
 }
 
 // FindingKey is what makes two findings the same one at different times.
@@ -76,8 +87,11 @@ func (p Past) resumed(now time.Time) Past {
 	went := Past{
 		Findings: make(map[FindingKey]Seen, len(p.Findings)), Ports: make(map[string][]int, len(p.Ports)),
 		Links: make(map[string]state.LinkPast, len(p.Links)), BusErrors: make(map[string]BusErrors),
+		Exhausted: make(map[string][]Exhausted, len(p.Exhausted)), Witnesses: make(map[string][]Witness, len(p.Witnesses)),
 	}
 	maps.Copy(went.Links, p.Links)
+	maps.Copy(went.Exhausted, p.Exhausted)
+	maps.Copy(went.Witnesses, p.Witnesses)
 	for device, ports := range p.Ports {
 		went.Ports[device] = slices.Clone(ports)
 	}
@@ -162,7 +176,10 @@ func (p Past) Sorted() []FindingKey {
 
 // clone returns a copy that shares nothing with p.
 func (p Past) clone() Past {
-	c := Past{Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports), Links: maps.Clone(p.Links), BusErrors: maps.Clone(p.BusErrors)}
+	c := Past{
+		Findings: maps.Clone(p.Findings), Ports: maps.Clone(p.Ports), Links: maps.Clone(p.Links), BusErrors: maps.Clone(p.BusErrors),
+		Exhausted: maps.Clone(p.Exhausted), Witnesses: maps.Clone(p.Witnesses),
+	}
 	for device, ports := range c.Ports {
 		c.Ports[device] = slices.Clone(ports)
 	}
@@ -178,6 +195,8 @@ func keyOf(device string, f *Finding) FindingKey {
 func (p *Past) take(d *state.DeviceState) {
 	p.takeLinks(d)
 	p.takeBusErrors(d)
+	p.takeExhausted(d)
+	p.takeWitnesses(d)
 	if d.Last == nil || d.Last.Info == nil {
 		return
 	}

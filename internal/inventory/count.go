@@ -264,6 +264,7 @@ func (s *count) inventory(visible bool) state.Inventory {
 		Index: s.index, PIDsVisible: visible, Incomplete: s.marks,
 		Objects: slices.Clone(s.uncounted),
 	}
+	orphans := make(map[uint32][]state.TypeCount)
 	for _, t := range s.tallies {
 		name := t.typ.String()
 		i.Objects = append(i.Objects,
@@ -298,6 +299,7 @@ func (s *count) inventory(visible bool) state.Inventory {
 				threads[thread] += n
 			} else {
 				ownerless += n
+				orphans[context] = append(orphans[context], state.TypeCount{Type: name, Objects: n})
 			}
 		}
 		add := func(to *[]state.TypeCount, n int64) {
@@ -310,6 +312,8 @@ func (s *count) inventory(visible bool) state.Inventory {
 		add(&i.Others, t.beyond+people.count(name, threads))
 	}
 	i.Owners, i.Cgroups = people.owners()
+	s.contexts(i.Owners)
+	i.Orphans = orphansOf(orphans)
 	// Maps have no order, reports do.
 	slices.SortFunc(i.Objects, func(a, b state.ObjectCount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(b.Owner, a.Owner))
@@ -321,4 +325,36 @@ func (s *count) inventory(visible bool) state.Inventory {
 		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
 	})
 	return i
+}
+
+// contexts adds to the owners what they have opened.
+func (s *count) contexts(owners []state.Owner) {
+	of := make(map[int][]uint32)
+	for context, thread := range s.threads {
+		pid := s.people.processes[thread] // 0 for one that nobody has asked for
+		of[pid] = append(of[pid], context)
+	}
+	for n := range owners {
+		all := of[owners[n].PID]
+		slices.Sort(all)
+		owners[n].Contexts = all[:min(len(all), state.MaxContexts)]
+	}
+}
+
+// orphansOf returns the opened devices without an owner, given what belongs to each.
+func orphansOf(all map[uint32][]state.TypeCount) []state.Orphan {
+	size := make(map[uint32]int64, len(all))
+	for context, counts := range all {
+		for _, c := range counts {
+			size[context] += c.Objects
+		}
+	}
+	var orphans []state.Orphan
+	for _, context := range largest(size) {
+		if len(orphans) == state.MaxOrphans {
+			break
+		}
+		orphans = append(orphans, state.Orphan{Context: context, Objects: all[context]})
+	}
+	return orphans
 }

@@ -359,8 +359,12 @@ func TestOwnerless(t *testing.T) {
 		wantEqual(t, "ownerless", i.Ownerless, []state.TypeCount{
 			{Type: "ctx", Objects: 2}, {Type: "pd", Objects: 2}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1},
 		})
+		wantEqual(t, "orphans", i.Orphans, []state.Orphan{
+			{Context: 2, Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "cq", Objects: 2}, {Type: "qp", Objects: 1}}},
+			{Context: 3, Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}}},
+		})
 		wantEqual(t, "owners", i.Owners, []state.Owner{{
-			PID: 10, Comm: "worker", Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
+			PID: 10, Comm: "worker", Contexts: []uint32{1}, Memlock: &state.Memlock{Pinned: 10, Locked: 1, Limit: -1},
 			Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "pd", Objects: 1}, {Type: "qp", Objects: 2}},
 		}})
 		// What cannot be traced to a context is not said to be nobody's.

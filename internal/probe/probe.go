@@ -38,6 +38,8 @@ type Options struct {
 	Light *state.Light
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
+	// Exhausted is that of [session.Options].
+	Exhausted func(*verbs.Error) (state.Refused, bool)
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -54,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	so := session.Options{
 		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
-		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Out: o.Out,
+		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
 	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory}

@@ -39,6 +39,9 @@ type Inventory struct {
 	// living thread that created anything: the owner is dead or, unless PIDsVisible,
 	// may be in another pid namespace.
 	Ownerless []TypeCount `json:"ownerless,omitempty"`
+	// Orphans are the opened devices that the Ownerless belong to, those with most objects
+	// first; no more than MaxOrphans.
+	Orphans []Orphan `json:"orphans,omitempty"`
 	// Untraced are the user objects of which the kernel names neither a living thread
 	// nor the opened device that they belong to.
 	Untraced []TypeCount `json:"untraced,omitempty"`
@@ -50,6 +53,17 @@ type Inventory struct {
 	// Incomplete are the types that could not be looked at one by one, or not
 	// reliably, and why.
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
+}
+
+// Count returns how many objects of a type there are, of whichever owner. It stops at the
+// most that there can be; counts below nothing do not count.
+func (i *Inventory) Count(typ string) (objects int64) {
+	for _, o := range i.Objects {
+		if o.Type == typ && o.Objects > 0 {
+			objects += min(o.Objects, math.MaxInt64-objects)
+		}
+	}
+	return objects
 }
 
 // Looked reports whether the objects of a type were looked at one by one.
@@ -158,6 +172,25 @@ type Owner struct {
 	Objects []TypeCount `json:"objects"`
 	// Memlock is nil if it could not be asked.
 	Memlock *Memlock `json:"memlock,omitempty"`
+	// Contexts are the opened devices of which it created something, by the kernel's
+	// number; no more than MaxContexts.
+	Contexts []uint32 `json:"contexts,omitempty"`
+}
+
+const (
+	// MaxContexts is the most opened devices that are told of an owner.
+	MaxContexts = 16
+	// MaxOrphans is the most opened devices without an owner that are told.
+	MaxOrphans = 64
+)
+
+// Orphan is an opened device of which the kernel names no living thread that created
+// anything.
+type Orphan struct {
+	// Context is the kernel's number of it.
+	Context uint32 `json:"context"`
+	// Objects are those that belong to it.
+	Objects []TypeCount `json:"objects"`
 }
 
 // Memlock is the memory that a process holds in place, in bytes. The kernel holds
@@ -245,6 +278,9 @@ type Resources struct {
 	// Leaked are the objects that are left of children of the exporter which have
 	// ended, as of the latest inventory that looked at their type.
 	Leaked []Leaked `json:"leaked,omitempty"`
+	// LeakedBy are the children that the Leaked are left of, as far as they are known; those
+	// with the lowest numbers of what they opened first.
+	LeakedBy []LeakedBy `json:"leaked_by,omitempty"`
 	// OrphanedSince is when the first of an unbroken series of inventories that found
 	// ownerless objects was started; zero if the latest that could tell found none, or
 	// PIDs are not visible.
@@ -261,4 +297,18 @@ type Leaked struct {
 	// Since is when the first of an unbroken series of inventories that found some was
 	// started.
 	Since time.Time `json:"since"`
+}
+
+// LeakedBy is a child of the exporter that has ended and left objects.
+type LeakedBy struct {
+	// Context is what it had opened.
+	Context Context `json:"context"`
+	// Kind is what it was to do, Started when it was started, and Outcome how its run
+	// ended, in the verb Verb, if in any.
+	Kind    Kind      `json:"kind"`
+	Started time.Time `json:"started"`
+	Outcome Outcome   `json:"outcome"`
+	Verb    string    `json:"verb,omitempty"`
+	// Objects are those that it left.
+	Objects []TypeCount `json:"objects"`
 }

@@ -51,6 +51,9 @@ type Run struct {
 	// Events are the asynchronous events that came while the device was open, without
 	// those that the run brings about itself.
 	Events []Events `json:"events,omitempty"`
+	// Refused are the types of object of which the device had no more to give, by what the
+	// kernel counted at that moment.
+	Refused []Refused `json:"refused,omitempty"`
 	// Context is what the kernel calls the device that the child opened; nil if it
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
@@ -388,6 +391,18 @@ func AddEvents(list []Events, more ...Events) []Events {
 		}
 	}
 	return list
+}
+
+// Refused is the refusal of an object because the device, rather than a limit of the child
+// or of the host, had no more of its type to give.
+type Refused struct {
+	// Type is the type of object, as rdma(8) names it.
+	Type  string `json:"type"`
+	Verb  string `json:"verb"`
+	Errno string `json:"errno"`
+	// Objects is how many of the type the kernel counted on the device at that moment,
+	// whoever had them; at least 1.
+	Objects int64 `json:"objects"`
 }
 
 // Undestroyed is an object whose destruction the device refused to the end.

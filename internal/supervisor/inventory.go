@@ -30,9 +30,8 @@ type taker struct {
 
 	// mu guards ended.
 	mu sync.Mutex
-	// ended are the contexts of children that have ended and may have left something,
-	// the oldest first.
-	ended []state.Context
+	// ended are the children that have ended and may have left something, the oldest first.
+	ended []state.LeakedBy
 }
 
 func newTaker(w *worker) *taker {
@@ -48,7 +47,7 @@ func (a *taker) childEnded(run *state.Run) {
 		return
 	}
 	a.mu.Lock()
-	a.ended = append(a.ended, *run.Context)
+	a.ended = append(a.ended, state.LeakedBy{Context: *run.Context, Kind: run.Kind, Started: run.Started, Outcome: run.Outcome, Verb: run.Verb})
 	if more := len(a.ended) - maxEnded; more > 0 {
 		a.ended = slices.Delete(a.ended, 0, more)
 	}
@@ -66,7 +65,30 @@ func (a *taker) childEnded(run *state.Run) {
 func (a *taker) look() []state.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.ended)
+	contexts := make([]state.Context, 0, len(a.ended))
+	for i := range a.ended {
+		contexts = append(contexts, a.ended[i].Context)
+	}
+	return contexts
+}
+
+// leakedBy returns the children that have left something by an inventory.
+func (a *taker) leakedBy(found *state.Inventory) []state.LeakedBy {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []state.LeakedBy
+	for _, l := range found.Left {
+		i := slices.IndexFunc(all, func(b state.LeakedBy) bool { return b.Context == l.Context })
+		if i < 0 {
+			e := slices.IndexFunc(a.ended, func(b state.LeakedBy) bool { return b.Context == l.Context })
+			if e < 0 {
+				continue
+			}
+			i, all = len(all), append(all, a.ended[e])
+		}
+		all[i].Objects = append(slices.Clip(all[i].Objects), state.TypeCount{Type: l.Type, Objects: l.Objects})
+	}
+	return all
 }
 
 // traced reports whether an inventory could tell of each object which context it
@@ -81,9 +103,9 @@ func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended = slices.DeleteFunc(a.ended, func(c state.Context) bool {
-		return slices.Contains(looked, c) &&
-			!slices.ContainsFunc(found.Left, func(l state.Left) bool { return l.Context == c })
+	a.ended = slices.DeleteFunc(a.ended, func(b state.LeakedBy) bool {
+		return slices.Contains(looked, b.Context) &&
+			!slices.ContainsFunc(found.Left, func(l state.Left) bool { return l.Context == b.Context })
 	})
 }
 
@@ -172,12 +194,19 @@ func (a *taker) take(res result, looked []state.Context) {
 		sink.Observe(run)
 	}
 	var left []state.Leaked
+	var by []state.LeakedBy
+	if run.Inventory != nil {
+		by = a.leakedBy(run.Inventory)
+	}
 	known := false
 	a.w.update(func(dev *state.DeviceState) {
 		if a.w.gone {
 			return
 		}
 		next := resources(dev.Resources, run)
+		if run.Inventory != nil && traced(run.Inventory) {
+			next.LeakedBy = by
+		}
 		if res.left != nil {
 			next.Stuck = stuckState(res)
 		}

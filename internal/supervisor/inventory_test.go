@@ -197,6 +197,10 @@ func TestLeaked(t *testing.T) {
 		wantEqual(t, "looked for after one child", b.lookedFor(1), []uint32{100})
 		minute := began.Add(time.Minute)
 		wantEqual(t, "leaked", leaks(), []state.Leaked{{Type: "qp", Objects: 2, Since: minute}, {Type: "ctx", Objects: 1, Since: minute}})
+		by := stateOf(t, b.Snapshot(), "a").Resources.LeakedBy
+		if len(by) != 1 || by[0].Context.ID != 100 || by[0].Kind != state.KindProbe || by[0].Outcome != state.OutcomeOK || by[0].Started.IsZero() || len(by[0].Objects) != 2 {
+			t.Errorf("left by %+v", by)
+		}
 		b.after(time.Minute)
 		wantEqual(t, "looked for after two children", b.lookedFor(2), []uint32{100, 101})
 		wantEqual(t, "leaked", leaks(), []state.Leaked{{Type: "qp", Objects: 5, Since: minute}})
@@ -209,8 +213,8 @@ func TestLeaked(t *testing.T) {
 		b.after(time.Minute)
 		// What the table of the protection domains would have told was not known.
 		wantEqual(t, "looked for after an inventory that could not tell", b.lookedFor(4), []uint32{100, 101, 102, 103})
-		if l := leaks(); l != nil {
-			t.Errorf("leaked %v at last", l)
+		if l, by := leaks(), stateOf(t, b.Snapshot(), "a").Resources.LeakedBy; l != nil || by != nil {
+			t.Errorf("leaked %v at last, by %v", l, by)
 		}
 		b.after(time.Minute)
 		wantEqual(t, "looked for when nothing is left", b.lookedFor(5), []uint32{104})

@@ -286,6 +286,14 @@ func leaking() api.Device {
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=rxe0`.",
 	})
 	d.Resources.Types[1].Leaked, d.Resources.Types[2].Leaked, d.Resources.Types[2].Orphaned = 1, 2, new(int64(5))
+	d.Resources.Types[1].Exhausted = &api.Exhausted{Objects: 4012, At: d.Resources.Taken, Verb: "ibv_create_cq", Errno: "ENOMEM"}
+	d.Resources.Left = []api.Left{
+		{
+			Context: 5, PID: 4711, Comm: "trainer", ContainerID: "3f2a1b2c3d4e5f60", PodUID: "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0", Types: []api.TypeCount{{Type: "qp", Objects: 5}, {Type: "cq", Objects: 1}},
+			FirstSeen: d.Resources.Taken.Add(-2 * time.Hour), LastSeen: d.Resources.Taken.Add(-time.Hour), Since: d.Resources.Taken.Add(-30 * time.Minute), Until: d.Resources.Taken,
+		},
+		{Context: 9, Run: "probe run, timeout in ibv_destroy_cq", Types: []api.TypeCount{{Type: "cq", Objects: 1}}, Since: d.Resources.Taken.Add(-3 * time.Hour), Until: d.Resources.Taken.Add(-2 * time.Hour)},
+	}
 	d.Resources.Types[2].Limit = new(int64(38))
 	d.Resources.Types[0].Incomplete = state.IncompleteMaxObjects
 	grows := api.Growth{From: 20, To: 37, Over: 3480, PerHour: 18, OnlyGrows: true, UntilLimit: new(200.0)}

@@ -45,8 +45,19 @@ func (p *page) resources(r *api.Resources, described bool) {
 		p.pad(2)
 		p.wrap(2, 4, p.of(plain, "Queue pairs: "+strings.Join(states, ", ")+"."))
 	}
+	var ended []string
+	for i := range r.Types {
+		if e := r.Types[i].Exhausted; e != nil {
+			ended = append(ended, fmt.Sprintf("%s %s (%s, %s)", text.Number(e.Objects), r.Types[i].Type, e.Errno, text.Moment(e.At)))
+		}
+	}
+	if len(ended) > 0 {
+		p.pad(2)
+		p.wrap(2, 4, p.of(plain, "No more to be had at "+strings.Join(ended, ", ")+"."))
+	}
 	p.owners(r)
 	p.growers(r)
+	p.left(r)
 	p.cgroups(r.Cgroups)
 }
 
@@ -145,6 +156,25 @@ func (p *page) growers(r *api.Resources) {
 			name += " (" + o.Comm + ")"
 		}
 		line(name, inside(o.ContainerID, o.PodUID), &o.Growth)
+	}
+}
+
+// left writes what was left of opened devices, and whose they were.
+func (p *page) left(r *api.Resources) {
+	for i := range r.Left {
+		l := &r.Left[i]
+		var counts []string
+		for _, c := range l.Types {
+			counts = append(counts, text.Number(c.Objects)+" "+c.Type)
+		}
+		words := ": " + strings.Join(counts, ", ") + ", since " + text.Moment(l.Since)
+		if l.Until.Before(r.Taken) {
+			words += " until " + text.Moment(l.Until)
+		}
+		if !l.LastSeen.IsZero() && l.Run == "" {
+			words += fmt.Sprintf("; seen from %s to %s", text.Moment(l.FirstSeen), text.Moment(l.LastSeen))
+		}
+		p.labelled(ownersLabel("Left by", i), p.of(strong, l.Name()), p.of(plain, words+inside(l.ContainerID, l.PodUID)))
 	}
 }
 

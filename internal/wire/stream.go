@@ -31,6 +31,7 @@ type line struct {
 	Contract    *state.Contract    `json:"contract,omitempty"`
 	Undestroyed *state.Undestroyed `json:"undestroyed,omitempty"`
 	Events      []state.Events     `json:"events,omitempty"`
+	Refused     *state.Refused     `json:"refused,omitempty"`
 	Context     *state.Context     `json:"context,omitempty"`
 	Light       *state.Light       `json:"light,omitempty"`
 	Inventory   *state.Inventory   `json:"inventory,omitempty"`
@@ -104,6 +105,9 @@ func (w *Writer) Undestroyed(u state.Undestroyed) error { return w.write("undest
 
 // Events says which asynchronous events came.
 func (w *Writer) Events(e []state.Events) error { return w.write("events", e) }
+
+// Refused says that the device had no more objects of a type to give.
+func (w *Writer) Refused(r state.Refused) error { return w.write("refused", &r) }
 
 // Context says what the kernel calls the device that was opened.
 func (w *Writer) Context(c state.Context) error { return w.write("context", &c) }
@@ -218,7 +222,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 
 // Read reads a report until its end and adds what it says to run: Info, Probes,
 // Calls, Planned, Contracts, Judging (the contract that was being judged) and
-// Presumed, Undestroyed, Events, Context, Light, Inventory, Hardware, Turn, Facts, Verb (the verb in flight), and
+// Presumed, Undestroyed, Events, Refused, Context, Light, Inventory, Hardware, Turn, Facts, Verb (the verb in flight), and
 // MaxRSS, Error, FailedVerb and Errno from the end line. It returns nil for a whole
 // report. Otherwise the error says what is wrong with it, and run holds what was
 // read until there. The error matches ErrTruncated or ErrTooLarge, or is a
@@ -425,6 +429,11 @@ func foldJSON(b []byte, run *state.Run) (end bool, err error) {
 			}
 		}
 		run.Events = append(run.Events, l.Events...)
+	case l.Refused != nil:
+		if err := validateRefused(l.Refused, run.Refused); err != nil {
+			return false, err
+		}
+		run.Refused = append(run.Refused, *l.Refused)
 	case l.Context != nil:
 		if run.Context != nil {
 			return false, errors.New("a second context")
@@ -487,7 +496,7 @@ func (l *line) keys() int {
 	n := 0
 	for _, set := range []bool{
 		l.Begin != "", l.Call != nil, l.Device != nil, l.Probe != nil, l.Planned != nil, l.Judging != "", l.Presumed != nil, l.Contract != nil,
-		l.Undestroyed != nil, l.Events != nil, l.Context != nil, l.Light != nil, l.Inventory != nil, l.Hardware != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
+		l.Undestroyed != nil, l.Events != nil, l.Refused != nil, l.Context != nil, l.Light != nil, l.Inventory != nil, l.Hardware != nil, l.Turn != nil, l.Facts != nil, l.End != nil,
 	} {
 		if set {
 			n++

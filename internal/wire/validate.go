@@ -148,6 +148,18 @@ func validateProbe(p *state.Probe) error {
 	return uniqueSizes(p)
 }
 
+// validateRefused makes sure that a refusal is of a type that the kernel counts, and the
+// only one of it.
+func validateRefused(r *state.Refused, others []state.Refused) error {
+	if !slices.Contains(state.ResourceTypes(), r.Type) || !isVerb(r.Verb) || !isLabel(r.Errno) || r.Objects < 1 {
+		return fmt.Errorf("%.64q was refused by %.64q with errno %.64q, at %d", r.Type, r.Verb, r.Errno, r.Objects)
+	}
+	if slices.ContainsFunc(others, func(o state.Refused) bool { return o.Type == r.Type }) {
+		return fmt.Errorf("%s was refused twice", r.Type)
+	}
+	return nil
+}
+
 func validateWay(w *state.Way) error {
 	if !slices.Contains(state.LatencyPaths(), w.Path) || w.Port < 0 || w.Port > maxPorts {
 		return fmt.Errorf("a way of path %.64q on port %d", w.Path, w.Port)

@@ -57,6 +57,13 @@ func validateInventory(i *state.Inventory) error {
 		c.err(validateOwner(&o))
 		c.once(o.PID)
 	}
+	if len(i.Orphans) > state.MaxOrphans {
+		return fmt.Errorf("%w: an inventory has %d orphans", ErrTooLarge, len(i.Orphans))
+	}
+	for _, o := range i.Orphans {
+		c.err(validateTypes(o.Objects))
+		c.once([2]any{"orphan", o.Context})
+	}
 	for _, l := range i.Left {
 		c.word(l.Type, slices.Contains(state.ResourceTypes(), l.Type))
 		c.count(l.Objects)
@@ -84,6 +91,9 @@ func validateOwner(o *state.Owner) error {
 	c := checked{seen: make(map[any]bool)}
 	if o.PID <= 0 {
 		c.err(fmt.Errorf("an owner with pid %d", o.PID))
+	}
+	if len(o.Contexts) > state.MaxContexts {
+		c.err(fmt.Errorf("%w: an owner has %d contexts", ErrTooLarge, len(o.Contexts)))
 	}
 	c.names(o.Comm, o.Cgroup, o.ContainerID, o.PodUID)
 	c.err(validateTypes(o.Objects))

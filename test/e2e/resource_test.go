@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -31,7 +33,7 @@ func (m metrics) found(device string) []string {
 	for _, s := range m.all("rdma_finding_first_seen_timestamp_seconds", "device", device) {
 		switch kind := health.Kind(s.labels["finding"]); kind {
 		case health.FindingNearLimit, health.FindingCgroupNearLimit, health.FindingMemlock, health.FindingOrphaned, health.FindingLeaked,
-			health.FindingQPError, health.FindingCQUnfillable, health.FindingIncomplete, health.FindingPIDsInvisible:
+			health.FindingExhausted, health.FindingQPError, health.FindingCQUnfillable, health.FindingIncomplete, health.FindingPIDsInvisible:
 			kinds = append(kinds, string(kind))
 		}
 	}
@@ -78,6 +80,7 @@ func TestResourceTrouble(t *testing.T) {
 	const profile = `devices:
   - {name: none, like: sim_rxe0, resources: {holders: []}}
   - {name: near_limit, like: sim_rxe0, limits: {max_pd: 100}, resources: {holders: [{pid: 7, comm: greedy, objects: {pd: 96}}]}}
+  - {name: resource_exhausted, like: sim_rxe0, faults: [{verb: ibv_create_srq, errno: ENOMEM}], resources: {holders: [{pid: 7, comm: greedy, objects: {srq: 96}}]}}
   - {name: cgroup_near_limit, like: sim_rxe0, resources: {holders: [{pid: 7, cgroup: /a, objects: {pd: 1}, rdma_max: {hca_handle: 1}}]}}
   - {name: memlock_near_limit, like: sim_rxe0, resources: {holders: [{pid: 7, objects: {mr: 9}, memlock: {limit: 40000}}]}}
   - {name: orphaned, like: sim_rxe0, resources: {holders: [{dead: true, objects: {qp: 3}}]}}
@@ -129,10 +132,45 @@ func TestResourceTrouble(t *testing.T) {
 	if n := m.sum("rdma_probe_leaked_objects", "device", "none"); n != 0 {
 		t.Errorf("%v objects are left on the device that leaks nothing", n)
 	}
+	// Where a device really ended is told beside what it claims.
+	m.want(t, 96, "rdma_resource_exhausted_objects", "device", "resource_exhausted", "type", "srq")
+	if m.sum("rdma_resource_limit", "device", "resource_exhausted", "type", "srq") <= 96 || len(m.all("rdma_resource_exhausted_objects")) != 1 {
+		t.Errorf("exhausted: %v", m.all("rdma_resource_exhausted_objects"))
+	}
 	// The kernel's count is known even where the rest hangs.
 	m.want(t, 2, "rdma_resource_objects", "device", "inventory_incomplete.hang", "type", "qp", "owner", "unknown")
 	if m.sum("rdma_inventory_runs_total", "device", "inventory_incomplete.hang", "outcome", "timeout") == 0 {
 		t.Error("the inventory that hangs was not killed")
+	}
+}
+
+// A process that ends while what it held stays is named by what was seen of it before, and
+// be it by an exporter before this one.
+func TestLeftBehind(t *testing.T) {
+	t.Parallel()
+	const cgroup = "/kubepods.slice/kubepods-pod0f1e2d3c_4b5a_6978_8796_a5b4c3d2e1f0.slice/cri-containerd-3f2a1b2c3d4e5f60718293a4b5c6d7e8f90112233445566778899aabbccddeef.scope"
+	dir := t.TempDir()
+	began := func(ends string) *exporter {
+		profile := "devices:\n  - {name: sim0, like: sim_rxe0, resources: {holders: [{pid: 4711, comm: trainer, cgroup: " + cgroup + ", objects: {qp: 3}, ends: " + ends + "}]}}\n"
+		e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile), "--state.dir="+dir,
+			"--contract.interval=0s", "--notification.samples=0", "--inventory.interval=1s")
+		e.inventoried(t, "sim0")
+		return e
+	}
+	began("2038-01-19T03:14:07Z").stop(t)
+	e := began("2026-03-01T12:00:00Z")
+	_, body := e.get(t, "/api/v1/status")
+	var status api.Status
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
+		t.Fatal(err)
+	}
+	left := status.Devices[0].Resources.Left
+	if len(left) != 1 {
+		t.Fatalf("left: %+v", left)
+	}
+	l := left[0]
+	if l.PID != 4711 || l.Comm != "trainer" || l.PodUID != "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0" || l.FirstSeen.IsZero() || l.LastSeen.Before(l.FirstSeen) || l.Since.Before(l.LastSeen) {
+		t.Errorf("left: %+v", l)
 	}
 }
 

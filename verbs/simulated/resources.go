@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"rdma_exporter/verbs"
 )
@@ -36,6 +37,9 @@ type Holder struct {
 	Kernel string `yaml:"kernel,omitempty"`
 	// Dead has the owner gone, and what it held left.
 	Dead bool `yaml:"dead,omitempty"`
+	// Ends is when the process ends and what it holds is left, as 2026-03-01T12:00:00Z;
+	// empty for never.
+	Ends string `yaml:"ends,omitempty"`
 	// Comm is the name of the command, of at most 15 bytes, of which any but 0 will
 	// do; empty if nobody may ask.
 	Comm string `yaml:"comm,omitempty"`
@@ -89,6 +93,12 @@ func (h *Holder) UnmarshalJSON(b []byte) error {
 	*h = Holder(all.plain)
 	h.Comm, h.Cgroup = string(all.Comm), string(all.Cgroup)
 	return nil
+}
+
+// Ended tells whether the process has ended by a moment.
+func (h *Holder) Ended(now time.Time) bool {
+	ends, err := time.Parse(time.RFC3339, h.Ends)
+	return h.Dead || err == nil && !now.Before(ends)
 }
 
 // QueuePairs are queue pairs that are alike.
@@ -248,6 +258,9 @@ func (v *validator) holder(at path, h *Holder, total map[string]int) {
 	} else {
 		v.nobody(at, h)
 	}
+	if _, err := time.Parse(time.RFC3339, h.Ends); h.Ends != "" && err != nil {
+		v.report(at.to("ends"), "write it like 2026-03-01T12:00:00Z", "%q is no time", h.Ends)
+	}
 	if len(h.Kernel) > maxModule || strings.ContainsRune(h.Kernel, 0) {
 		v.report(at.to("kernel"), "write it like ib_core", "%q is no name of a part of the kernel", h.Kernel)
 	}
@@ -306,6 +319,7 @@ func (v *validator) nobody(at path, h *Holder) {
 		key string
 		set bool
 	}{
+		{"ends", h.Ends != ""},
 		{"comm", h.Comm != ""},
 		{"cgroup", h.Cgroup != ""},
 		{"memlock", h.Memlock != Memlock{}},

@@ -190,6 +190,8 @@ func TestResourceErrors(t *testing.T) {
 		"cgroup of two lines":     {holder(`{pid: 1, cgroup: "/a\nb"}`), `"/a\nb" is no path of a cgroup`},
 		"long cgroup":             {holder("{pid: 1, cgroup: /" + strings.Repeat("a", 4095) + "}"), "is no path of a cgroup"},
 		"type":                    {holder("pid: 1\n          objects:\n            pd: 1\n            qps: 1"), `profile:9: devices[0].resources.holders[0].objects.qps: unknown type "qps"; did you mean`},
+		"ends":                    {holder("{pid: 1, ends: soon}"), `holders[0].ends: "soon" is no time; write it like 2026-03-01T12:00:00Z`},
+		"the dead end":            {holder("{dead: true, ends: 2026-03-01T12:00:00Z}"), "only a process has ends"},
 		"negative":                {holder("{pid: 1, objects: {qp: -1}}"), "holders[0].objects.qp: -1 is out of range; write a number from 0 to 16777216"},
 		"shape of growth":         {holder("{pid: 1, growth: {qp: 1}, growth_shape: steps}"), `holders[0].growth_shape: unknown shape of growth "steps"; did you mean step`},
 		"shrinking":               {holder("{pid: 1, growth: {qp: -1}}"), "holders[0].growth.qp: -1 is out of range"},

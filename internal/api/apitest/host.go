@@ -231,9 +231,14 @@ func leak(d *state.DeviceState) []health.Finding {
 	d.Info = &info
 	i := d.Resources.Inventory
 	i.Ownerless = []state.TypeCount{{Type: "qp", Objects: 10}, {Type: "pd", Objects: 2}}
+	i.Orphans = []state.Orphan{{Context: 7, Objects: i.Ownerless}}
 	i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: "rc", State: "err", Objects: 8})
 	i.Owners[1].Memlock.Pinned = 8<<20 - 4096
 	d.Resources.Leaked = []state.Leaked{{Type: "ctx", Objects: 1, Since: Now().Add(-time.Hour)}, {Type: "cq", Objects: 2, Since: Now().Add(-time.Hour)}}
+	d.Resources.LeakedBy = []state.LeakedBy{{
+		Context: state.Context{ID: 8}, Kind: state.KindProbe, Started: Now().Add(-time.Hour), Outcome: state.OutcomeTimeout, Verb: "ibv_destroy_cq",
+		Objects: []state.TypeCount{{Type: "ctx", Objects: 1}, {Type: "cq", Objects: 2}},
+	}}
 	d.Resources.OrphanedSince = Now().Add(-10 * time.Minute)
 	for minute := range 30 {
 		before := *i
@@ -242,6 +247,9 @@ func leak(d *state.DeviceState) []health.Finding {
 		before.Objects = []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: int64(1481 + 20*minute)}}
 		d.Resources.Samples = state.Sampled(d.Resources.Samples, &before, d.Resources.Taken.Add(time.Duration(2*minute-58)*time.Minute))
 	}
+	run := *d.Last
+	run.Refused = []state.Refused{{Type: "cq", Verb: "ibv_create_cq", Errno: "ENOMEM", Objects: 4012}}
+	d.Last = &run
 	return []health.Finding{{
 		Kind: health.FindingMemlock, Severity: health.SeverityCritical, Subject: "pid 977 (ibacm)",
 		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",

@@ -36,7 +36,7 @@ func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Ty
 		entries: cmp.Or(uint32(h.CQEntries), usualEntries), length: cmp.Or(uint64(h.MRBytes), usualLength),
 	}
 	b.row.Kernel, b.row.KernelName = h.Kernel != "", h.Kernel
-	if !invisible {
+	if !invisible && !h.Ended(now) {
 		b.row.Thread = uint32(h.PID)
 	}
 	for _, t := range restrack.Types() {

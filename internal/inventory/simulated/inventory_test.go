@@ -83,21 +83,26 @@ incomplete: {cm_id: interrupted}
 		Owners: []state.Owner{
 			{
 				PID: 815, Comm: "idle", Objects: counts("ctx", 1, "cq", 2),
-				Memlock: &state.Memlock{Pinned: 5, Limit: -1},
+				Memlock: &state.Memlock{Pinned: 5, Limit: -1}, Contexts: []uint32{4},
 			},
 			{
 				PID: 4711, Comm: "trainer", Cgroup: podCgroup, ContainerID: container, PodUID: pod,
 				Objects: counts("ctx", 2, "pd", 2, "cq", 3, "srq", 1, "mr", 5, "cm_id", 6, "qp", 7),
-				Memlock: &state.Memlock{Pinned: 5 * 4096000, Locked: 7, Limit: 30000000},
+				Memlock: &state.Memlock{Pinned: 5 * 4096000, Locked: 7, Limit: 30000000}, Contexts: []uint32{1, 2},
 			},
 			{
 				PID: 4712, Comm: "worker", Cgroup: podCgroup + "/below", ContainerID: container, PodUID: pod,
-				Objects: counts("ctx", 1, "pd", 1, "mr", 1), Memlock: &state.Memlock{Pinned: 4096, Limit: -1},
+				Objects: counts("ctx", 1, "pd", 1, "mr", 1), Memlock: &state.Memlock{Pinned: 4096, Limit: -1}, Contexts: []uint32{3},
 			},
 		},
 		// What the dead held, and what is left of two children.
 		Ownerless: counts("ctx", 1+2, "pd", 1+2, "cq", 2, "srq", 1, "qp", 4),
-		Untraced:  counts("cm_id", 1),
+		Orphans: []state.Orphan{
+			{Context: look[0].ID, Objects: counts("ctx", 1, "pd", 1, "cq", 1, "qp", 2)},
+			{Context: look[2].ID, Objects: counts("ctx", 1, "pd", 1, "cq", 1, "qp", 2)},
+			{Context: 5, Objects: counts("ctx", 1, "pd", 1, "srq", 1)},
+		},
+		Untraced: counts("cm_id", 1),
 		Left: []state.Left{
 			{Context: look[0], Type: "cq", Objects: 1},
 			{Context: look[0], Type: "ctx", Objects: 1},

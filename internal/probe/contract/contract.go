@@ -48,6 +48,8 @@ type Options struct {
 	DestroyTimeout time.Duration
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
+	// Exhausted is that of [session.Options].
+	Exhausted func(*verbs.Error) (state.Refused, bool)
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -66,7 +68,7 @@ const (
 func Run(ctx context.Context, o Options) error {
 	so := session.Options{
 		Provider: o.Provider, Device: o.Device, Vectors: o.Vectors,
-		DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Out: o.Out,
+		DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
 	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
 		var plan []Contract

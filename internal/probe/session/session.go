@@ -34,6 +34,9 @@ type Options struct {
 	// Opened, if not nil, is called once the device is open, before anything else is
 	// done with it.
 	Opened func()
+	// Exhausted, if not nil, is asked at once when a verb has failed whether the device has
+	// no more objects to give of a type.
+	Exhausted func(*verbs.Error) (state.Refused, bool)
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -96,7 +99,8 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 }
 
 func run(ctx context.Context, o Options, f func(context.Context, *Session) error) error {
-	rec := &recorder{out: o.Out}
+	rec := &recorder{out: o.Out, device: o.Device, exhausted: o.Exhausted}
+	defer rec.tell()
 	dev, err := o.Provider(rec).Open(o.Device)
 	switch {
 	case errors.Is(err, os.ErrPermission):
