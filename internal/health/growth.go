@@ -47,7 +47,8 @@ type Trend struct {
 	// Steady tells that they grow all the time, by as many and for as long as a finding
 	// takes.
 	Steady bool
-	// Limit is the most that the device allows of all owners together; 0 if it tells none.
+	// Limit is the most that the device gives to all owners together, by what it claims or
+	// where it was seen to end; 0 if neither is known.
 	Limit int64
 	// Left is how long the rest takes until the limit: at this pace, or at that of all
 	// owners together if they grow faster.
@@ -77,8 +78,9 @@ type point struct {
 }
 
 // GrowthOf returns how the objects on a device grow by the samples of it: those of the last
-// inventory's owners, and of all owners together.
-func GrowthOf(dev *state.DeviceState, c Growing) *Growth {
+// inventory's owners, and of all owners together. What the device had no more of is where
+// it ends, if that is below what it claims.
+func GrowthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth {
 	g := new(Growth)
 	r := dev.Resources
 	if r == nil || len(r.Samples) < growthParts || r.Inventory == nil {
@@ -93,7 +95,7 @@ func GrowthOf(dev *state.DeviceState, c Growing) *Growth {
 			continue
 		}
 		trend.Type = kind
-		trend.expect(dev.Info, trend.To, 0)
+		trend.expect(limitOf(dev.Info, exhausted, kind), trend.To, 0)
 		all[kind] = trend
 		g.All = append(g.All, trend)
 	}
@@ -113,7 +115,7 @@ func GrowthOf(dev *state.DeviceState, c Growing) *Growth {
 			if all[kind].Steady {
 				together = all[kind].PerHour
 			}
-			trend.expect(dev.Info, int64(latest.Objects[i]), together)
+			trend.expect(limitOf(dev.Info, exhausted, kind), int64(latest.Objects[i]), together)
 			g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: trend})
 		}
 	}
@@ -198,14 +200,24 @@ func pace(from, to point) float64 {
 	return float64(to.objects-from.objects) / (to.at - from.at).Hours()
 }
 
-// expect says how long the rest takes until the limit of the device, of which so many are
-// used, at the pace of t, or at another one if that is faster.
-func (t *Trend) expect(info *state.Device, used int64, pace float64) {
-	if info == nil {
-		return
+// limitOf returns how many objects of a type a device gives, by what it claims and by what
+// it was seen to have no more of; 0 if neither tells.
+func limitOf(info *state.Device, exhausted []Exhausted, kind string) (limit int64) {
+	if info != nil {
+		limit, _ = info.LimitOf(kind)
 	}
-	limit, limited := info.LimitOf(t.Type)
-	if !limited {
+	for _, e := range exhausted {
+		if e.Type == kind && e.Objects > 0 && (limit == 0 || e.Objects < limit) {
+			limit = e.Objects
+		}
+	}
+	return limit
+}
+
+// expect says how long the rest takes until the limit of the device, of which so many are
+// used, at the pace of t, or at another one if that is faster. A limit of 0 is none.
+func (t *Trend) expect(limit, used int64, pace float64) {
+	if limit == 0 {
 		return
 	}
 	hours := max(float64(limit-used), 0) / max(t.PerHour, pace)
@@ -217,7 +229,7 @@ func (t *Trend) expect(info *state.Device, used int64, pace float64) {
 func (a *assessor) growing() {
 	g := a.growth
 	if g == nil {
-		g = GrowthOf(a.state, a.t.Growing)
+		g = GrowthOf(a.state, a.exhausted, a.t.Growing)
 	}
 	explained := make(map[string]float64)
 	known := make(map[int]bool)

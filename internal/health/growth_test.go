@@ -199,7 +199,7 @@ func TestGrowingGaps(t *testing.T) {
 		for i := range gap {
 			s.Resources.Samples[15+i].Owners = nil
 		}
-		g := health.GrowthOf(s, health.Growing{Objects: 400, Window: 30 * time.Minute})
+		g := health.GrowthOf(s, nil, health.Growing{Objects: 400, Window: 30 * time.Minute})
 		if len(g.Growers) == 0 || g.Growers[0].Steady != want {
 			t.Errorf("missing %d times: %+v", gap, g.Growers)
 		}
@@ -221,6 +221,12 @@ func TestJudgeGrowth(t *testing.T) {
 	before := growth(s)
 	if len(before.Growers) != 2 || !before.Growers[0].Steady || len(before.All) != 1 {
 		t.Errorf("after another inventory: %+v", before)
+	}
+	past := j.Past()
+	past.Exhausted["rxe0"] = []health.Exhausted{{Type: "qp", Objects: 1400, At: taken()}, {Type: "cq", Objects: 1 << 40, At: taken()}}
+	learned := health.New(health.Default(), past).Of(&state.Snapshot{Devices: []state.DeviceState{*s}}).Devices[0].Growth
+	if g := learned.Growers; g[0].Limit != 1400 || g[1].Limit != 1<<40 || learned.All[0].Limit != 1400 || before.Growers[0].Limit != 2000 || before.Growers[1].Limit != 0 {
+		t.Errorf("where the device ended, it expects %+v", learned)
 	}
 	s.Failures++
 	if after := growth(s); after != before {

@@ -170,10 +170,10 @@ func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 			j.past.take(&s.Devices[i])
 			of := j.past.of(s.Devices[i].Name)
 			// Inventories are rarer than what else changes.
-			if d != nil && d.State.Resources == s.Devices[i].Resources && d.State.Info == s.Devices[i].Info {
+			if d != nil && d.State.Resources == s.Devices[i].Resources && d.State.Info == s.Devices[i].Info && slices.Equal(d.Exhausted, of.exhausted) {
 				of.growth = d.Growth
 			} else {
-				of.growth = GrowthOf(&s.Devices[i], j.config.Growing)
+				of.growth = GrowthOf(&s.Devices[i], of.exhausted, j.config.Growing)
 			}
 			// Whoever found them may keep them.
 			found := slices.Clone(j.find(&j.config, &s.Devices[i], of, unplugged))
