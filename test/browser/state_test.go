@@ -92,7 +92,7 @@ func states() []scene {
 		{
 			name:    "contract",
 			verdict: "critical",
-			start:   built([]string{"Kept: 22"}, profile("contract")...),
+			start:   built([]string{"Kept: 28"}, profile("contract")...),
 			says:    []string{"sim_loose0", "cq_destroy_busy"},
 			advises: []string{"update the driver"},
 			never:   []string{calm},
@@ -119,9 +119,9 @@ func states() []scene {
 			name:    "leaks-real",
 			verdict: "critical",
 			start:   made(assessed(host("leaks"))),
-			says:    []string{"mlx5_0", "Left of children of the exporter"},
-			advises: []string{"--device.exclude=mlx5_0"},
-			shows:   []string{"ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
+			says:    []string{"mlx5_0", "the device refused ibv_create_cq with ENOMEM"},
+			advises: []string{"rdma resource show cq dev mlx5_0"},
+			shows:   []string{"Left of children of the exporter", "--device.exclude=mlx5_0", "ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
 		},
 		{
 			name:    "none",
