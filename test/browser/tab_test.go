@@ -45,7 +45,6 @@ func views() []view {
 	return []view{
 		{width: 320, height: 640, phone: true},
 		{width: 390, height: 844, phone: true},
-		{width: 390, height: 844, phone: true, dark: true},
 		{width: 1280, height: 900},
 		{width: 1280, height: 900, dark: true},
 	}

@@ -191,7 +191,7 @@ func TestLinksAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "past.json")
-	const past = `{"version":1,"findings":[],"links":{"sim_ib0":[{"port":1,"active":true,"ups":41,"downs":42,"gid_changes":43},{"port":2,"active":true,"ups":1,"downs":2}]}}`
+	const past = `{"version":1,"findings":[],"links":{"sim_ib0":{"links":[{"port":1,"active":true,"ups":41,"downs":42,"gid_changes":43},{"port":2,"active":true,"ups":1,"downs":2}]}}}`
 	if err := os.WriteFile(file, []byte(past), 0o600); err != nil {
 		t.Fatal(err)
 	}
