@@ -39,6 +39,10 @@ func Facts() []Fact {
 		notifiesUnarmed = "notify_requires_arming"
 		notifiesOnce    = "notify_one_shot"
 		notifiesErrors  = "notify_solicited_delivers_errors"
+
+		// It is the same whatever is asked for.
+		bnxtResizes       = "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use."
+		bnxtResizesSource = "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c"
 	)
 	return []Fact{
 		{
@@ -48,18 +52,18 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "bnxt_re", Contract: cqResizeAtLeast, Ways: []string{WayEnd},
-			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
-			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
+			What:   bnxtResizes,
+			Source: bnxtResizesSource,
 		},
 		{
 			Driver: "bnxt_re", Contract: cqResizeSmall, Ways: []string{WayEnd},
-			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
-			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
+			What:   bnxtResizes,
+			Source: bnxtResizesSource,
 		},
 		{
 			Driver: "bnxt_re", Contract: cqResizeKeeps, Ways: []string{WayEnd},
-			What:   "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use.",
-			Source: "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c",
+			What:   bnxtResizes,
+			Source: bnxtResizesSource,
 		},
 		{
 			Driver: "bnxt_re", Contract: srqActual,
