@@ -95,7 +95,7 @@ test-e2e: test-tools ## Run the tests of the built exporter on simulated devices
 	$(test_env) go test ./test/e2e
 
 .PHONY: test-scale
-test-scale: test-tools ## Count the series of a dozen exporters; when metrics, their labels or docs/scaling.md change
+test-scale: test-tools ## Count the series of a dozen exporters; when metrics, their labels or docs/reference/scaling.md change
 	$(test_env) go test -tags scale ./test/scale
 
 browser_packages = chromium fonts-dejavu-core
@@ -170,16 +170,16 @@ test-prometheus: test-tools $(bin)/holder ## Ask a real Prometheus each expressi
 preload = $(test_env) go test -tags vm -v -run '^TestPreload$$' -exec "$(vm)" ./test/softroce
 
 .PHONY: reliability
-reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reliability.md from what is seen on a real device
+reliability: test-tools $(bin)/libfaults.so ## Rewrite the table of docs/reference/reliability.md from what is seen on a real device
 	@test/vm/setup
 	$(preload) -preload.print | tee .cache/reliability
-	@tools/splice docs/reliability.md .cache/reliability
+	@tools/splice docs/reference/reliability.md .cache/reliability
 
 .PHONY: privileges
-privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/privileges.md from what is seen on a real device
+privileges: test-tools $(bin)/holder ## Rewrite the tables of docs/reference/privileges.md from what is seen on a real device
 	@test/vm/setup
 	$(test_env) go test -tags vm -v -run '^TestPrivileges$$' -exec "$(vm)" ./test/softroce -privileges.print | tee .cache/privileges
-	@tools/splice docs/privileges.md .cache/privileges
+	@tools/splice docs/reference/privileges.md .cache/privileges
 
 # Helm and the types of Kubernetes are the business of a module of its own.
 chart := deploy/helm/rdma-exporter

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	metricsFile = "../docs/metrics.md"
+	metricsFile = "../docs/reference/metrics.md"
 	// processStart is, of the metrics of the process, the one that alerts need.
 	processStart = "process_start_time_seconds"
 )
@@ -113,7 +113,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// documented returns the labels of each metric in docs/metrics.md, those of its target
+// documented returns the labels of each metric in docs/reference/metrics.md, those of its target
 // included.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()

@@ -67,7 +67,7 @@ func TestRunbookNames(t *testing.T) {
 		}
 	}
 	flag := regexp.MustCompile(`--[a-z]+\.[a-z-]+`)
-	flags := flag.FindAllString(string(read(t, "../docs/configuration.md")), -1)
+	flags := flag.FindAllString(string(read(t, "../docs/reference/configuration.md")), -1)
 	for _, name := range flag.FindAllString(text, -1) {
 		if !slices.Contains(flags, name) {
 			t.Errorf("%s: there is no flag %s", runbookFile, name)

@@ -47,7 +47,7 @@ func newMetrics(on Choice) *metrics {
 type family struct {
 	// index is its place in the table, and in each block.
 	index int
-	// subject is the heading under which docs/metrics.md lists it.
+	// subject is the heading under which docs/reference/metrics.md lists it.
 	subject string
 	// collector is the collector that it is of; empty for what is always exposed.
 	collector string
@@ -174,7 +174,7 @@ func labelMeanings() map[string]string {
 		"resource":       "`hca_handle` (opened devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; [findings.md](findings.md) has them all",
 		"harm":           "what a finding does to those who use the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
-		"known":          "whether the driver of the device is known to break the contract (docs/contracts.md): `true`, and of one that is violated only if it is in a way that is known; `true`, too, if the configuration accepts the violation; else `false`",
+		"known":          "whether the driver of the device is known to break the contract (docs/reference/contracts.md): `true`, and of one that is violated only if it is in a way that is known; `true`, too, if the configuration accepts the violation; else `false`",
 		"severity":       "of a contract, what a violation means to a program that relies on it: `critical` (it hangs or loses data), `warning` (it is told a size or a state wrongly) or `info` (the device allows more than the manual). Of a finding: `critical` (something fails already or is about to), `warning` (it deserves a look) or `info` (worth knowing). Of an error on the PCI bus: `correctable`, `nonfatal` or `fatal`",
 		"counter":        "name of a counter, as the driver has it",
 		"how":            "how a counter came to be lower than before: `reset` (it may have begun anew) or `wrapped` (it was at the end of its width)",

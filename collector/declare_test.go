@@ -31,7 +31,7 @@ func TestDeclarations(t *testing.T) {
 			t.Errorf("%s: type %v with buckets %v", d.name, d.kind, d.buckets)
 		}
 		if strings.ContainsAny(d.help+d.unit, "|\n") {
-			t.Errorf("%s: the text would break the table of docs/metrics.md", d.name)
+			t.Errorf("%s: the text would break the table of docs/reference/metrics.md", d.name)
 		}
 		for _, l := range d.labels {
 			used[l] = true
@@ -47,12 +47,12 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestDocs compares docs/metrics.md with the declarations.
+// TestDocs compares docs/reference/metrics.md with the declarations.
 func TestDocs(t *testing.T) {
-	golden.Check(t, "../docs/metrics.md", docs())
+	golden.Check(t, "../docs/reference/metrics.md", docs())
 }
 
-// docs returns docs/metrics.md.
+// docs returns docs/reference/metrics.md.
 func docs() string {
 	var out strings.Builder
 	out.WriteString(`# Metrics
@@ -66,7 +66,7 @@ They are absent while there is nothing to tell; a device that vanishes takes its
 series along. Where it says that a gauge is there once it was not 0, it stays from then on.
 Counters, summaries and histograms sum up the runs since the exporter was started or the
 device appeared, whichever was later. Counters of adapters have the values of the adapter or the kernel,
-whenever that began to count; one that is [saturated](reference/counters.md), or could not be read the last
+whenever that began to count; one that is [saturated](counters.md), or could not be read the last
 time, is absent. Beside the metrics below there are
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 
@@ -269,7 +269,7 @@ func processSamples(processes int) int {
 }
 
 // TestResourceSamples makes sure that series add up by owner and cgroup, as
-// docs/metrics.md says.
+// docs/reference/metrics.md says.
 func TestResourceSamples(t *testing.T) {
 	t.Parallel()
 	plain, types := resourceSamples(0, 0), len(state.ResourceTypes())
@@ -290,7 +290,7 @@ func TestResourceSamples(t *testing.T) {
 }
 
 // TestLatencySamples makes sure that series add up by port and vector, as
-// docs/metrics.md says.
+// docs/reference/metrics.md says.
 func TestLatencySamples(t *testing.T) {
 	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
 	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, state.MaxVectors}} {

@@ -2,7 +2,7 @@
 // snapshot at each scrape; counters and histograms are fed with each finished
 // run. A scrape does no I/O and waits for no device.
 //
-// Every metric is declared once, in declarations; what is exposed, docs/metrics.md
+// Every metric is declared once, in declarations; what is exposed, docs/reference/metrics.md
 // and the tests follow from there.
 //
 // What a run says comes from a child process that may be out of its mind, so it

@@ -127,7 +127,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 10},
 			"Contracts",
-			"Contracts of the libibverbs manual that the device does not keep, or did not: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold again. One that it always kept since the exporter started is in no row. docs/contracts.md says what each means and what to do.",
+			"Contracts of the libibverbs manual that the device does not keep, or did not: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold again. One that it always kept since the exporter started is in no row. docs/reference/contracts.md says what each means and what to do.",
 			count, plain(),
 		}, "verdict", []column{
 			{field: "contract", title: "contract"},
@@ -141,7 +141,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Findings",
-			"What was found, the harm that it does, whether the configuration accepts it, and for how long it has been so. No rows: nothing. docs/findings.md says what each means and what to do; the page of the exporter has the figures.",
+			"What was found, the harm that it does, whether the configuration accepts it, and for how long it has been so. No rows: nothing. docs/reference/findings.md says what each means and what to do; the page of the exporter has the figures.",
 			seconds, plain(),
 		}, "for", []column{
 			{field: "finding", title: "finding"},

@@ -13,11 +13,11 @@ import (
 // vocabulary is what expressions may speak of.
 type vocabulary struct {
 	labels     map[string][]string // of each metric and recording rule
-	documented map[string]bool     // the metrics of docs/metrics.md
+	documented map[string]bool     // the metrics of docs/reference/metrics.md
 	suffixed   map[string]string   // rdma_x_bucket → rdma_x
 }
 
-// base is the name that docs/metrics.md has for a metric.
+// base is the name that docs/reference/metrics.md has for a metric.
 func (v vocabulary) base(metric string) string {
 	if b, ok := v.suffixed[metric]; ok {
 		return b
@@ -25,7 +25,7 @@ func (v vocabulary) base(metric string) string {
 	return metric
 }
 
-// readVocabulary reads docs/metrics.md and the recording rules.
+// readVocabulary reads docs/reference/metrics.md and the recording rules.
 func readVocabulary(t *testing.T) vocabulary {
 	t.Helper()
 	v := vocabulary{
@@ -38,7 +38,7 @@ func readVocabulary(t *testing.T) vocabulary {
 		documented: make(map[string]bool),
 		suffixed:   make(map[string]string),
 	}
-	docs, err := os.ReadFile("../docs/metrics.md")
+	docs, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func readVocabulary(t *testing.T) vocabulary {
 		}
 	}
 	if len(v.documented) < 50 {
-		t.Fatalf("docs/metrics.md has %d metrics only: its form has changed", len(v.documented))
+		t.Fatalf("docs/reference/metrics.md has %d metrics only: its form has changed", len(v.documented))
 	}
 
 	var rules struct {

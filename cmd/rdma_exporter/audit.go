@@ -217,7 +217,7 @@ func checkAccepted(accepted []string) error {
 	for _, a := range accepted {
 		kind, _, _ := strings.Cut(a, "/")
 		if !slices.Contains(health.AcceptableKinds(), health.Kind(kind)) {
-			return fmt.Errorf("--accept is %q: there is no finding %q; docs/findings.md lists them", a, kind)
+			return fmt.Errorf("--accept is %q: there is no finding %q; docs/reference/findings.md lists them", a, kind)
 		}
 	}
 	return nil

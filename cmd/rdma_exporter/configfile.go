@@ -77,7 +77,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 		for i := range msgs {
 			msgs[i] = readable(msgs[i])
 		}
-		return fmt.Errorf("%s (docs/configuration.md lists the keys)", strings.Join(msgs, "; "))
+		return fmt.Errorf("%s (docs/reference/configuration.md lists the keys)", strings.Join(msgs, "; "))
 	case err != nil:
 		return err
 	}
@@ -101,7 +101,7 @@ func checkContracts(all []health.Accept) error {
 	for i, a := range all {
 		there := slices.ContainsFunc(contract.Catalogue(), func(c contract.Contract) bool { return c.Name == a.Contract })
 		if a.Contract != "" && !there {
-			wrong = append(wrong, fmt.Sprintf("accept[%d].contract is %q: there is no such contract; docs/contracts.md lists them", i, a.Contract))
+			wrong = append(wrong, fmt.Sprintf("accept[%d].contract is %q: there is no such contract; docs/reference/contracts.md lists them", i, a.Contract))
 		}
 	}
 	if len(wrong) == 0 {

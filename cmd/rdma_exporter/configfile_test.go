@@ -22,12 +22,16 @@ func TestDocumented(t *testing.T) {
 	for f := range reflect.TypeFor[fileConfig]().Fields() {
 		keys = append(keys, f.Tag.Get("yaml"))
 	}
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	var pages []string
+	for _, pattern := range []string{"../../README.md", "../../docs/*.md", "../../docs/reference/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
 	files := 0
-	for _, page := range append(pages, "../../README.md") {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -214,7 +214,7 @@ func (o *options) addCommands(app *kingpin.Application) {
 // addFlags adds the flags of all commands or, if all is done once, of the command
 // audit.
 func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
-	app.Flag("config.file", "YAML file with the sizes that the probes ask for, with what counts as a finding, and with what is accepted. See docs/configuration.md.").
+	app.Flag("config.file", "YAML file with the sizes that the probes ask for, with what counts as a finding, and with what is accepted. See docs/reference/configuration.md.").
 		PlaceHolder("FILE").StringVar(&o.configFile)
 
 	app.Flag("state.dir", stateDirHelp(once)).

@@ -13,7 +13,7 @@ import (
 // FuzzConfigFile makes sure that a configuration file is refused, or leaves a
 // configuration that can be used.
 func FuzzConfigFile(f *testing.F) {
-	doc, err := os.ReadFile("../../docs/configuration.md")
+	doc, err := os.ReadFile("../../docs/reference/configuration.md")
 	if err != nil {
 		f.Fatal(err)
 	}

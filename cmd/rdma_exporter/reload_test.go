@@ -77,7 +77,7 @@ func TestAcceptFile(t *testing.T) {
 		"accept: [port_down]":                            "`port_down` is where a mapping belongs",
 		"accept: [{finding: [port_down], reason: x}]":    "a list or mapping is where text belongs",
 		"accept: [{finding: port_down, reason: {a: b}}]": "a list or mapping is where text belongs",
-		"accept: [{}, {reason: x}]":                      "accept[0].finding is missing: name a kind of finding; docs/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
+		"accept: [{}, {reason: x}]":                      "accept[0].finding is missing: name a kind of finding; docs/reference/findings.md lists them; accept[0].reason is missing: say why this is accepted; accept[1].finding is missing",
 	} {
 		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {

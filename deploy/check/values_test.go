@@ -258,11 +258,11 @@ func oddly(place string, value any, odd string, keep map[string]bool) any {
 // TestConfigKeys: the whole configuration file, as the documentation has it, is taken,
 // and gets into the pods as it is.
 func TestConfigKeys(t *testing.T) {
-	_, rest, _ := strings.Cut(read(t, "docs/configuration.md"), "This is the whole file, with the defaults:")
+	_, rest, _ := strings.Cut(read(t, "docs/reference/configuration.md"), "This is the whole file, with the defaults:")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	whole, _, found := strings.Cut(rest, "```")
 	if !found {
-		t.Fatal("docs/configuration.md has no whole configuration file")
+		t.Fatal("docs/reference/configuration.md has no whole configuration file")
 	}
 	file := filepath.Join(t.TempDir(), "values.yaml")
 	if err := os.WriteFile(file, []byte("config:\n  "+strings.ReplaceAll(whole, "\n", "\n  ")), 0o600); err != nil {

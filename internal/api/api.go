@@ -11,7 +11,7 @@
 // Numbers are integers up to 2^63-1, of which a reader that takes them for
 // floating-point keeps no more than the first 53 bits.
 //
-// docs/status-page.md follows from the comments of the types.
+// docs/reference/status-page.md follows from the comments of the types.
 package api
 
 import (
@@ -203,7 +203,7 @@ type Device struct {
 }
 
 // Finding is one thing that somebody should know of, or do something about.
-// docs/findings.md has every kind.
+// docs/reference/findings.md has every kind.
 type Finding struct {
 	// What kind it is of.
 	Kind health.Kind `json:"kind"`
@@ -558,7 +558,7 @@ type Contracts struct {
 	Verdicts []Contract `json:"verdicts"`
 }
 
-// Contract is the verdict on one contract. docs/contracts.md has every contract.
+// Contract is the verdict on one contract. docs/reference/contracts.md has every contract.
 type Contract struct {
 	// Name of the contract, such as cq_at_least_requested.
 	Name string `json:"name"`

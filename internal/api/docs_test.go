@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/test/golden"
 )
 
-// prologue is what docs/status-page.md says before the fields.
+// prologue is what docs/reference/status-page.md says before the fields.
 const prologue = `# Status page and JSON
 
 The fields below come from the comments in ` + "`internal/api/`, `internal/health/` and `internal/state/`; `go test ./internal/api -update`" + ` rewrites
@@ -43,7 +43,7 @@ Each device shows:
 - its findings, including those of severity info
 - its runs, with the errors as reported, and what each probe could not do
 - what the device says it is
-- [its hardware, as the kernel reports it](hardware.md): the adapter and its place in the host; ports with network
+- [its hardware, as the kernel reports it](../hardware.md): the adapter and its place in the host; ports with network
   device, changes of state, and GIDs. A PCI link or port that is slower than it could be stands out. Folded: counters
   that are not zero, and the interrupts of completion vectors
 - the latency of notification and of completion, each with its distribution, all on one time scale
@@ -198,7 +198,7 @@ func addWords[T ~string](all map[reflect.Type]word, name string, values []T) {
 	all[reflect.TypeFor[T]()] = w
 }
 
-// documentation writes docs/status-page.md.
+// documentation writes docs/reference/status-page.md.
 type documentation struct {
 	strings.Builder
 	t      *testing.T
@@ -211,7 +211,7 @@ type documentation struct {
 	seen map[reflect.Type]bool
 }
 
-// TestDocs makes sure that docs/status-page.md has every field, each with its meaning.
+// TestDocs makes sure that docs/reference/status-page.md has every field, each with its meaning.
 func TestDocs(t *testing.T) {
 	d := &documentation{t: t, status: parse(t, "."), report: parse(t, "../state"), health: parse(t, "../health"), words: words(), seen: make(map[reflect.Type]bool)}
 	d.WriteString(prologue)
@@ -230,7 +230,7 @@ func TestDocs(t *testing.T) {
 	for _, of := range d.order() {
 		d.word(of)
 	}
-	golden.Check(t, "../../docs/status-page.md", d.String())
+	golden.Check(t, "../../docs/reference/status-page.md", d.String())
 }
 
 // order returns the types of word in the order of the types that have them.

@@ -72,9 +72,9 @@ func (a *Accept) flaws() []string {
 	var wrong []string
 	switch {
 	case a.Finding == "":
-		wrong = append(wrong, ".finding is missing: name a kind of finding; docs/findings.md lists them")
+		wrong = append(wrong, ".finding is missing: name a kind of finding; docs/reference/findings.md lists them")
 	case !slices.Contains(AcceptableKinds(), a.Finding):
-		wrong = append(wrong, fmt.Sprintf(".finding is %q: there is no such finding of a device; docs/findings.md lists them", a.Finding))
+		wrong = append(wrong, fmt.Sprintf(".finding is %q: there is no such finding of a device; docs/reference/findings.md lists them", a.Finding))
 	}
 	if a.Contract != "" && a.Finding != FindingContract {
 		wrong = append(wrong, fmt.Sprintf(".contract is %q: it goes with finding %s only", a.Contract, FindingContract))

@@ -9,7 +9,7 @@
 // time carries that time, so the same state always gives the same findings. Only since
 // when a finding is there, and until when it is accepted, a Judge knows by a clock.
 //
-// Every kind of finding has its texts in the catalogue, from which docs/findings.md
+// Every kind of finding has its texts in the catalogue, from which docs/reference/findings.md
 // is made as well. Words that come from outside, such as names of commands and paths
 // of cgroups, are made printable, and quoted where they are part of a command that
 // somebody may copy.

@@ -197,12 +197,12 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// TestDocs compares docs/findings.md with the catalogue.
+// TestDocs compares docs/reference/findings.md with the catalogue.
 func TestDocs(t *testing.T) {
-	golden.Check(t, "../../docs/findings.md", docs())
+	golden.Check(t, "../../docs/reference/findings.md", docs())
 }
 
-// docs returns docs/findings.md.
+// docs returns docs/reference/findings.md.
 func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings

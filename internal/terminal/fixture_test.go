@@ -269,7 +269,7 @@ func violated() api.Device {
 	d := ill(healthy("siw0"), api.Finding{
 		Kind: health.FindingContract, Severity: api.SeverityCritical, Subject: "notify_any",
 		Message: "The device breaks the contract. Asked: a successful completion after ibv_req_notify_cq. Expected: an event. Observed: none within 500ms.",
-		Action:  "See docs/contracts.md#notify_any.",
+		Action:  "See docs/reference/contracts.md#notify_any.",
 	})
 	d.Contracts.Holds, d.Contracts.Violated = 21, 1
 	d.Contracts.Verdicts = append([]api.Contract{{

@@ -358,7 +358,7 @@ func knownOf(d *api.Device) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (docs/contracts.md)"
+	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (docs/reference/contracts.md)"
 }
 
 // ownedBy says what there is on a device, and who has most of it.

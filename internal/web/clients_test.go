@@ -185,7 +185,7 @@ func TestAnswersAreKeptSmall(t *testing.T) {
 }
 
 // TestSocketBuffers makes sure that what the kernel keeps for as many connections as
-// there may be is no more than docs/configuration.md says, by the kernel's own account,
+// there may be is no more than docs/reference/configuration.md says, by the kernel's own account,
 // and no less than sending without pauses needs.
 func TestSocketBuffers(t *testing.T) {
 	const most = 80 << 20

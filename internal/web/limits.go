@@ -2,7 +2,7 @@ package web
 
 import "time"
 
-// What a client may hold, and for how long: docs/configuration.md tells users.
+// What a client may hold, and for how long: docs/reference/configuration.md tells users.
 const (
 	// headerTimeout is how long a TLS handshake, and then the header of a request, may
 	// take. A connection on which nothing comes at first is cut after as long.

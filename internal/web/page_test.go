@@ -291,7 +291,7 @@ func TestGlance(t *testing.T) {
 		"not_probed":        {"unknown", "1 of 1 device not probed yet"},
 		"healthy":           {"ok", "All is well. No action needed", "2 devices: 2 ok."},
 		"stuck":             {"critical", "1 of 2 devices need attention", "mlx5_0", "has not ended", "ibv_destroy_cq", "<code>cat /proc/81433/stack</code>"},
-		"contract_violated": {"critical", "1 of 2 devices need attention", "mlx5_0</a>, notify_any: ", "no event within 2s", "docs/contracts.md#notify_any", "mlx5_0</a>, srq_reports_actual: "},
+		"contract_violated": {"critical", "1 of 2 devices need attention", "mlx5_0</a>, notify_any: ", "no event within 2s", "docs/reference/contracts.md#notify_any", "mlx5_0</a>, srq_reports_actual: "},
 		"accepted":          {"warning", "2 of 2 devices need attention", "Findings: 3 warning, 2 accepted.", "mlx5_1</a>, port 1: ", `<span class="since">for`, "expired on 2026-02-28", "ticket 4711"},
 		"known_of_driver":   {"ok", "All is well. No action needed", "1 device: 1 ok."},
 		"leaks":             {"critical", "3 objects (2 cq, 1 ctx)", "--device.exclude=mlx5_0", "2061 queue pairs and allows 2200", "Without a living owner: 12 objects"},

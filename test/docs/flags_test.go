@@ -86,7 +86,7 @@ func TestFlagsDocumented(t *testing.T) {
 	var text strings.Builder
 	for _, p := range pages(t) {
 		switch p.path {
-		case "docs/configuration.md", "docs/audit.md", "docs/operations.md", "docs/ceiling.md":
+		case "docs/reference/configuration.md", "docs/audit.md", "docs/operations.md", "docs/ceiling.md":
 			text.WriteString(p.text)
 		}
 	}

@@ -14,7 +14,7 @@ var (
 	metric = regexp.MustCompile(`\brdma_(?:adapter|device|devices|hardware|port|probe|vector|verbs|notification|notifications|completion|completions|contract|resource|cgroup|owner|inventory|findings|exporter)_[a-z0-9_]+[a-z]\b`)
 	// ruleName is the name of a group of rules.
 	ruleName = regexp.MustCompile(`(?m)^ *- name: (rdma_[a-z_]+)$`)
-	// metricRow is a row of a table of docs/metrics.md.
+	// metricRow is a row of a table of docs/reference/metrics.md.
 	metricRow = regexp.MustCompile("(?m)^\\| `(rdma_[a-z0-9_]+)` \\|")
 )
 
@@ -25,7 +25,7 @@ func foreignMetrics() []string {
 
 // TestMetrics makes sure that the metrics that pages name are there.
 func TestMetrics(t *testing.T) {
-	table, err := os.ReadFile(filepath.Join(root, "docs/metrics.md"))
+	table, err := os.ReadFile(filepath.Join(root, "docs/reference/metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestMetrics(t *testing.T) {
 		known = append(known, string(m[1]))
 	}
 	if len(known) < 50 {
-		t.Fatalf("docs/metrics.md has only %v", known)
+		t.Fatalf("docs/reference/metrics.md has only %v", known)
 	}
 	for _, file := range []string{"alerts/recording.yaml", "alerts/alerts.yaml"} {
 		rules, err := os.ReadFile(filepath.Join(root, file))

@@ -271,7 +271,7 @@ func TestAuditRefused(t *testing.T) {
 		{"no time at all", "", []string{"--within=10ms"}, false, []string{"--within is 10ms: use a duration from 1s"}},
 		{"brief JSON", "", []string{"--brief", "--format=json"}, false, []string{"--brief is for --format=text"}},
 		{"fewer ports than none", "", []string{"--expect-active-ports=-1"}, false, []string{"--expect-active-ports is -1: use a number from 0"}},
-		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/findings.md"}},
+		{"accept", "", []string{"--accept=contract/notify_any"}, false, []string{"--accept", `"contract"`, "docs/reference/findings.md"}},
 		{"expression", "", []string{"--device=("}, false, []string{"--device", "missing closing"}},
 		{"flag of serve", "", []string{"--web.listen-address=:1"}, false, []string{"--web.listen-address"}},
 		{"interval", "", []string{"--inventory.interval=1s"}, false, []string{"--inventory.interval"}},

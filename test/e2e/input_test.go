@@ -129,7 +129,7 @@ func TestBadInput(t *testing.T) {
 		{name: "config missing", args: []string{simulated, "--config.file=nope.yaml"}, want: []string{"--config.file: ", "nope.yaml", "no such file"}},
 		{name: "config a folder", args: []string{simulated, "--config.file=."}, want: []string{"--config.file: ", "is a directory"}},
 		{name: "config syntax", text: "probe:\n  cq: [\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: ", "line 2"}},
-		{name: "config key", text: "probe:\n  cq:\n    small: {entires: 3}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", `no key "entires"`, "docs/configuration.md"}},
+		{name: "config key", text: "probe:\n  cq:\n    small: {entires: 3}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", `no key "entires"`, "docs/reference/configuration.md"}},
 		{name: "config section", text: "probes: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 1: ", `no key "probes"`}},
 		{name: "config key twice", text: "probe: {}\nprobe: {}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", `"probe" already defined at line 1`}},
 		{name: "config word for number", text: "probe:\n  cq:\n    small: {entries: many}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 3: ", "`many` is no whole number"}},

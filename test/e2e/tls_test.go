@@ -326,7 +326,7 @@ func TestBadWebConfig(t *testing.T) {
 
 // A name that is taken from those that are allowed is refused on connections that begin
 // anew. One that is open goes on, and so does who resumes an earlier session of TLS, until
-// the exporter is started again: SECURITY.md and docs/configuration.md say so. The
+// the exporter is started again: SECURITY.md and docs/reference/configuration.md say so. The
 // authority is checked in any case.
 func TestAllowedNameTakenAway(t *testing.T) {
 	t.Parallel()

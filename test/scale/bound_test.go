@@ -116,7 +116,7 @@ func TestMost(t *testing.T) {
 			got = gauges
 		case "all":
 			if want != sum {
-				t.Errorf("docs/scaling.md: one device makes %d series at most, want the sum %d", want, sum)
+				t.Errorf("docs/reference/scaling.md: one device makes %d series at most, want the sum %d", want, sum)
 			}
 			all = want
 			continue
@@ -128,17 +128,17 @@ func TestMost(t *testing.T) {
 		}
 		sum += want
 		if got != want {
-			t.Errorf("docs/scaling.md: %s are at most %d, and the collector makes %d", cells[0], want, got)
+			t.Errorf("docs/reference/scaling.md: %s are at most %d, and the collector makes %d", cells[0], want, got)
 		}
 	}
 	for _, name := range []string{"rdma_devices", "rdma_exporter_discovery_success", "rdma_exporter_log_lines_dropped_total"} {
 		delete(found, name)
 	}
 	for name, n := range found {
-		t.Errorf("%s, of which there are %d, is not in the table of docs/scaling.md", name, n)
+		t.Errorf("%s, of which there are %d, is not in the table of docs/reference/scaling.md", name, n)
 	}
 	if all == 0 {
-		t.Error("docs/scaling.md has no sum of what one device makes at most")
+		t.Error("docs/reference/scaling.md has no sum of what one device makes at most")
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package scale holds docs/scaling.md to the exporter: the formula of the number
+// Package scale holds docs/reference/scaling.md to the exporter: the formula of the number
 // of series, and what follows from it, to real scrapes of the built exporter on
 // simulated devices; the examples of configuration to promtool; the groups of metrics
 // that can be dropped to the rules and dashboards. What can be computed of that page is

@@ -32,13 +32,13 @@ func readRelabellings(t *testing.T, text string) []relabelling {
 			} `yaml:"scrape_configs"`
 		}
 		if err := yaml.Unmarshal([]byte(block), &config); err != nil {
-			t.Fatalf("docs/scaling.md: %v", err)
+			t.Fatalf("docs/reference/scaling.md: %v", err)
 		}
 		if len(config.Jobs) > 0 && len(config.Jobs[0].Rules) > 0 {
 			return config.Jobs[0].Rules
 		}
 	}
-	t.Fatal("docs/scaling.md has no metric_relabel_configs")
+	t.Fatal("docs/reference/scaling.md has no metric_relabel_configs")
 	return nil
 }
 
@@ -241,10 +241,10 @@ func drops(t *testing.T, text string, h *host) string {
 		kept -= saved
 		missed, blank := using(rules, gone, rest), using(panels, gone, rest)
 		if saved == 0 {
-			t.Errorf("docs/scaling.md: the %dth rule drops nothing", i+1)
+			t.Errorf("docs/reference/scaling.md: the %dth rule drops nothing", i+1)
 		}
 		if i < freeDrops && len(missed) > 0 {
-			t.Errorf("docs/scaling.md: the %dth rule is free by what the page says, and these use what it drops: %s", i+1, strings.Join(missed, ", "))
+			t.Errorf("docs/reference/scaling.md: the %dth rule is free by what the page says, and these use what it drops: %s", i+1, strings.Join(missed, ", "))
 		}
 		name := func(names []string) string {
 			if len(names) == 0 {

@@ -16,11 +16,11 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// documented returns the metrics of docs/metrics.md, and which of them are composed of
+// documented returns the metrics of docs/reference/metrics.md, and which of them are composed of
 // several series.
 func documented(t testing.TB) (names []string, composed map[string]bool) {
 	t.Helper()
-	text, err := os.ReadFile(repository + "/docs/metrics.md")
+	text, err := os.ReadFile(repository + "/docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func documented(t testing.TB) (names []string, composed map[string]bool) {
 		composed[m[1]] = m[2] == "histogram" || m[2] == "summary"
 	}
 	if len(names) < 50 {
-		t.Fatalf("docs/metrics.md has %d metrics only: its form has changed", len(names))
+		t.Fatalf("docs/reference/metrics.md has %d metrics only: its form has changed", len(names))
 	}
 	return append(names, "rdma_exporter_build_info"), composed
 }
@@ -49,13 +49,13 @@ func TestFormulaIsWhole(t *testing.T) {
 			}
 		}
 		if rows != 1 {
-			t.Errorf("%s is in %d rows of docs/scaling.md, want 1", name, rows)
+			t.Errorf("%s is in %d rows of docs/reference/scaling.md, want 1", name, rows)
 		}
 	}
 	for _, r := range f.rows {
 		for _, name := range r.metrics {
 			if !strings.HasSuffix(name, "*") && !slices.Contains(names, name) {
-				t.Errorf("docs/scaling.md counts %s, which is no metric", name)
+				t.Errorf("docs/reference/scaling.md counts %s, which is no metric", name)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (h *host) check(t *testing.T, f formula, composed map[string]bool) {
 		}
 	}
 	for metric, n := range found {
-		t.Errorf("%s: %s has %d series, and is in no row of docs/scaling.md", h.name, metric, n)
+		t.Errorf("%s: %s has %d series, and is in no row of docs/reference/scaling.md", h.name, metric, n)
 	}
 	if len(h.samples) != h.want {
 		t.Errorf("%s: a scrape has %d series, want %d", h.name, len(h.samples), h.want)

@@ -13,7 +13,7 @@ const (
 	// repository is where the module's root is.
 	repository = "../.."
 	// page is the page that is held to the exporter.
-	page = repository + "/docs/scaling.md"
+	page = repository + "/docs/reference/scaling.md"
 )
 
 // binary is the exporter under test.

@@ -118,13 +118,13 @@ func checkSizes(t *testing.T, text string, h *host) {
 	t.Helper()
 	m := regexp.MustCompile(`takes (\d+) to (\d+) bytes in an exposition, and (\d+) to (\d+) compressed`).FindStringSubmatch(text)
 	if m == nil {
-		t.Fatal("docs/scaling.md does not say how many bytes a series takes")
+		t.Fatal("docs/reference/scaling.md does not say how many bytes a series takes")
 	}
 	for i, size := range []int{h.plain, h.compressed} {
 		least, _ := strconv.ParseFloat(m[1+2*i], 64)
 		most, _ := strconv.ParseFloat(m[2+2*i], 64)
 		if each := float64(size) / float64(len(h.samples)); each < least || each > most {
-			t.Errorf("%s: a series takes %.1f bytes, docs/scaling.md says %v to %v", h.name, each, least, most)
+			t.Errorf("%s: a series takes %.1f bytes, docs/reference/scaling.md says %v to %v", h.name, each, least, most)
 		}
 	}
 }
@@ -134,7 +134,7 @@ func measured(t *testing.T, text, what string) float64 {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(what) + ` \| ([0-9.]+)`).FindStringSubmatch(text)
 	if m == nil {
-		t.Fatalf("docs/scaling.md does not have the figure %q", what)
+		t.Fatalf("docs/reference/scaling.md does not have the figure %q", what)
 	}
 	n, err := strconv.ParseFloat(m[1], 64)
 	if err != nil {
@@ -177,7 +177,7 @@ func evaluation(t *testing.T, text string) string {
 	m := regexp.MustCompile(`(?m)^\| nodes with exactly so many \| \d+ of (\d+);`).FindStringSubmatch(text)
 	groups := regexp.MustCompile(`(?m)^\| (rdma_exporter_[a-z]+) \| (\d+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(text, -1)
 	if m == nil || len(groups) < 5 {
-		t.Fatal("docs/scaling.md does not have the table of the groups of rules")
+		t.Fatal("docs/reference/scaling.md does not have the table of the groups of rules")
 	}
 	number := func(s string) float64 {
 		n, err := strconv.ParseFloat(s, 64)
@@ -217,7 +217,7 @@ func TestConfigurations(t *testing.T) {
 	promtool := running.FindPrometheus(t, "promtool")
 	all := blocks(readPage(t))
 	if len(all) < 4 {
-		t.Fatalf("docs/scaling.md has %d blocks of YAML", len(all))
+		t.Fatalf("docs/reference/scaling.md has %d blocks of YAML", len(all))
 	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "rdma_exporter"), 0o755); err != nil {

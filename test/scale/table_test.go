@@ -28,7 +28,7 @@ func table(t testing.TB, page string, headings ...string) [][]string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, "\n| "+strings.Join(headings, " | ")+" |\n")
 	if !ok {
-		t.Fatalf("docs/scaling.md has no table with the headings %q", headings)
+		t.Fatalf("docs/reference/scaling.md has no table with the headings %q", headings)
 	}
 	var rows [][]string
 	for line := range strings.Lines(rest) {
@@ -41,7 +41,7 @@ func table(t testing.TB, page string, headings ...string) [][]string {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
 		if len(cells) != len(headings) {
-			t.Fatalf("docs/scaling.md: %q has %d cells, want %d", line, len(cells), len(headings))
+			t.Fatalf("docs/reference/scaling.md: %q has %d cells, want %d", line, len(cells), len(headings))
 		}
 		if !strings.HasPrefix(cells[0], "---") {
 			rows = append(rows, cells)
@@ -150,11 +150,11 @@ func readFormula(t testing.TB, page string) formula {
 	for _, cells := range table(t, page, "metrics", "series", "none with") {
 		series, err := parseExpression(cells[1])
 		if err != nil {
-			t.Fatalf("docs/scaling.md: %v", err)
+			t.Fatalf("docs/reference/scaling.md: %v", err)
 		}
 		for symbol := range series {
 			if symbol != "" && !slices.Contains(f.symbols, symbol) {
-				t.Errorf("docs/scaling.md counts %s and does not say what it is", symbol)
+				t.Errorf("docs/reference/scaling.md counts %s and does not say what it is", symbol)
 			}
 		}
 		r := row{metrics: quoted(cells[0]), together: strings.Contains(cells[0], " or "), series: series}
@@ -164,7 +164,7 @@ func readFormula(t testing.TB, page string) formula {
 			r.not = strings.Trim(cells[2], "`")
 		}
 		if len(r.metrics) == 0 || r.only != "" && !slices.Contains(further(), r.only) || !slices.Contains([]string{"", withoutContracts, withoutInventories, withoutHardware, withoutOwn}, r.not) {
-			t.Fatalf("docs/scaling.md: nobody taught the test the row %q", cells)
+			t.Fatalf("docs/reference/scaling.md: nobody taught the test the row %q", cells)
 		}
 		f.rows = append(f.rows, r)
 	}
@@ -237,7 +237,7 @@ func readVerbs(t testing.TB, page string) verbSets {
 	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudgedSRQ, calledMulticast}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(sets)); !slices.Equal(got, want) {
-		t.Fatalf("docs/scaling.md: verbs are called if %q, want %q", got, want)
+		t.Fatalf("docs/reference/scaling.md: verbs are called if %q, want %q", got, want)
 	}
 	sets[calledControl] = control
 	return sets
@@ -271,7 +271,7 @@ func controlVerbs(t testing.TB, page string) []string {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, "C is the number of these that are called: ")
 	if !ok {
-		t.Fatal("docs/scaling.md does not say which verbs count for C")
+		t.Fatal("docs/reference/scaling.md does not say which verbs count for C")
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	return quoted(line)

@@ -170,7 +170,7 @@ func TestNotification(t *testing.T) {
 }
 
 // TestManyVectors is for machines with more vectors than the usual one has, too. The
-// samples are no more than docs/metrics.md says.
+// samples are no more than docs/reference/metrics.md says.
 func TestManyVectors(t *testing.T) {
 	e := start(t, options{flags: []string{"--notification.samples=20"}})
 	m := e.rounds(1, active)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	reliabilityFile = "../../docs/reliability.md"
+	reliabilityFile = "../../docs/reference/reliability.md"
 	tableBegin      = "<!-- What follows is written by make reliability. -->"
 	tableEnd        = "<!-- Here ends what make reliability writes. -->"
 )

@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/test/faults/expected"
 )
 
-var preloadPrint = flag.Bool("preload.print", false, "print the table for docs/reliability.md instead of comparing it")
+var preloadPrint = flag.Bool("preload.print", false, "print the table for docs/reference/reliability.md instead of comparing it")
 
 // seen is what /metrics shows of one run.
 type seen struct {

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	privilegesFile  = "../../docs/privileges.md"
+	privilegesFile  = "../../docs/reference/privileges.md"
 	privilegesBegin = "<!-- What follows is written by make privileges. -->"
 	privilegesEnd   = "<!-- Here ends what make privileges writes. -->"
 )
 
-var privilegesPrint = flag.Bool("privileges.print", false, "print the tables for docs/privileges.md instead of comparing them")
+var privilegesPrint = flag.Bool("privileges.print", false, "print the tables for docs/reference/privileges.md instead of comparing them")
 
 // What the exporter finds in each situation is what the documentation says. Programs
 // of another user hold objects of the device meanwhile, in a cgroup as Kubernetes makes

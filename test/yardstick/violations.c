@@ -3,7 +3,7 @@
 //
 //	cc -o violations violations.c -libverbs && ./violations rxe0
 //
-// It prints the name of each contract (docs/contracts.md) that it saw violated,
+// It prints the name of each contract (docs/reference/contracts.md) that it saw violated,
 // and what it saw. It shares nothing with the exporter, whose verdicts a test
 // compares with its own.
 #include <errno.h>

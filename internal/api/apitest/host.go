@@ -179,13 +179,13 @@ func violate(d *state.DeviceState) []health.Finding {
 		Message:  "The device breaks the contract notify_any: no event within 2s.",
 		Evidence: "Observed: no event within 2s; the completion was there when the queue was polled. Expected: an event. Asked: a completion on an armed queue.",
 		Meaning:  "A program that relies on this promise of the libibverbs manual hangs or loses data.",
-		Action:   "See docs/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
+		Action:   "See docs/reference/contracts.md#notify_any: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	}, {
 		Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: "srq_reports_actual",
 		Message:  "The device breaks the contract srq_reports_actual: large: created with 1024 work requests, ibv_query_srq tells 1023.",
 		Evidence: "Observed: large: created with 1024 work requests, ibv_query_srq tells 1023. Expected: ibv_query_srq tells what was written back. Asked: shared receive queues of several sizes.",
 		Meaning:  "A program that relies on this promise of the libibverbs manual is told a size or a state wrongly.",
-		Action:   "See docs/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
+		Action:   "See docs/reference/contracts.md#srq_reports_actual: what the manual promises, how it was judged, what it means to programs that rely on it, and how those can do without. Have them do so, and update the driver, the firmware and rdma-core, or report it to the vendor. rdma_contract_violated shows which other devices do the same.",
 	}}
 }
 

@@ -34,12 +34,12 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// TestDocs compares docs/contracts.md with the catalogue.
+// TestDocs compares docs/reference/contracts.md with the catalogue.
 func TestDocs(t *testing.T) {
-	golden.Check(t, "../../../docs/contracts.md", docs())
+	golden.Check(t, "../../../docs/reference/contracts.md", docs())
 }
 
-// docs returns docs/contracts.md.
+// docs returns docs/reference/contracts.md.
 func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Contracts

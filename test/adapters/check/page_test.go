@@ -144,7 +144,7 @@ func table(t testing.TB) string {
 		b.WriteString(s.row())
 	}
 	b.WriteString(`
-The same of [simulated adapters](configuration.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
+The same of [simulated adapters](reference/configuration.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
 
 | simulated | run | not probed, for it is not offered (or why else) | contracts that cannot be judged | broken, and known of the driver | broken, and not known |
 |---|---|---|---|---|---|
@@ -169,7 +169,7 @@ What is known of each driver, and whether it was executed here or only read:
 		case met[f.Driver]:
 			how = "read in the source; the paper adapter does not show it"
 		}
-		fmt.Fprintf(&b, "| `%s` | [`%s`](contracts.md#%s) | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, how)
+		fmt.Fprintf(&b, "| `%s` | [`%s`](reference/contracts.md#%s) | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, how)
 	}
 	b.WriteString("\n")
 	return b.String()

@@ -34,6 +34,7 @@ func expected(t *testing.T, zsh string) []string {
 	}
 	for pattern, to := range map[string]string{
 		"docs/*.md":                 "/doc/rdma-exporter/docs/",
+		"docs/reference/*.md":       "/doc/rdma-exporter/docs/reference/",
 		"alerts/*.yaml":             "/rdma_exporter/alerts/",
 		"alerts/native/*.yaml":      "/rdma_exporter/alerts/native/",
 		"dashboards/*.json":         "/rdma_exporter/dashboards/",
