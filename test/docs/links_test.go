@@ -1,81 +1,51 @@
 package docs_test
 
 import (
-	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"unicode"
+
+	"rdma_exporter/test/links"
 )
 
-var (
-	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	code    = regexp.MustCompile("`[^`]*`")
-	heading = regexp.MustCompile(`^#{1,6} +(.*?) *#*$`)
-	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-)
+var code = regexp.MustCompile("`[^`]*`")
 
 // TestLinks makes sure that what pages link to within the repository is there, its
 // section too.
 func TestLinks(t *testing.T) {
-	all := pages(t)
-	anchors := make(map[string]map[string]bool)
-	for _, p := range all {
-		anchors[p.path] = anchorsOf(p)
-	}
-	links := 0
-	for _, p := range all {
-		for i, line := range p.prose() {
-			for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(line, "`x`"), -1) {
-				if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
-					continue
-				}
-				links++
-				path, anchor, hasAnchor := strings.Cut(m[1], "#")
-				target := p.path
-				if path != "" {
-					target = filepath.Join(filepath.Dir(p.path), path)
-				}
-				if _, err := os.Stat(filepath.Join(root, target)); err != nil {
-					t.Errorf("%s:%d: %s leads nowhere", p.path, i+1, m[1])
-				} else if hasAnchor && anchors[target] != nil && !anchors[target][anchor] {
-					t.Errorf("%s:%d: %s has no section %q", p.path, i+1, target, anchor)
-				}
-			}
-		}
-	}
-	if links < 50 {
-		t.Errorf("only %d links were found", links)
+	if n := links.Check(t, root); n < 50 {
+		t.Errorf("only %d links were found", n)
 	}
 }
 
-// anchorsOf returns the anchors of a page's headings, as GitHub makes them.
-func anchorsOf(p page) map[string]bool {
-	anchors := make(map[string]bool)
-	for _, line := range p.prose() {
-		m := heading.FindStringSubmatch(line)
-		if m == nil {
-			continue
-		}
-		anchor := strings.Map(func(r rune) rune {
-			switch {
-			case unicode.IsLetter(r), unicode.IsDigit(r), r == '_', r == '-':
-				return unicode.ToLower(r)
-			case r == ' ':
-				return '-'
-			default:
-				return -1
-			}
-		}, linked.ReplaceAllString(m[1], "$1"))
-		for n := 1; anchors[anchor]; n++ {
-			if next := fmt.Sprintf("%s-%d", anchor, n); !anchors[next] {
-				anchor = next
-				break
-			}
-		}
-		anchors[anchor] = true
+// TestInstalledLinks makes sure of the same where the pages are installed, beside which
+// packages and tarballs have few of the things that the repository has.
+func TestInstalledLinks(t *testing.T) {
+	folder := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), filepath.Join(root, "tools", "pages"), folder).CombinedOutput(); err != nil {
+		t.Fatalf("tools/pages: %v\n%s", err, out)
 	}
-	return anchors
+	for _, beside := range []string{"LICENSE", "alerts", "dashboards"} {
+		path, err := filepath.Abs(filepath.Join(root, beside))
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(folder, beside))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	installed := links.Pages(t, folder)
+	for path := range links.Pages(t, root) {
+		if _, there := installed[path]; !there && strings.HasPrefix(path, "docs/") {
+			t.Errorf("%s is not installed", path)
+		}
+	}
+	n := links.Check(t, folder)
+	t.Logf("%d links of %d pages", n, len(installed))
+	if n < 300 {
+		t.Errorf("only %d links are left: too many are left out", n)
+	}
 }

@@ -1,12 +1,11 @@
 package docs_test
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/links"
 )
 
 // root is the top of the repository.
@@ -23,50 +22,18 @@ type page struct {
 func pages(t *testing.T) []page {
 	t.Helper()
 	var all []page
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
-			return fs.SkipDir
-		}
-		if d.IsDir() || filepath.Ext(name) != ".md" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		relative, err := filepath.Rel(root, path)
-		all = append(all, page{relative, string(text)})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for path, text := range links.Pages(t, root) {
+		all = append(all, page{path, text})
 	}
+	slices.SortFunc(all, func(a, b page) int { return strings.Compare(a.path, b.path) })
 	if len(all) < 10 {
 		t.Fatalf("only %d pages were found", len(all))
 	}
 	return all
 }
 
-var fence = regexp.MustCompile("^ *(```|~~~)")
-
 // prose returns the lines of a page without blocks of code, which are empty.
-func (p page) prose() []string {
-	lines := strings.Split(p.text, "\n")
-	code := false
-	for i, line := range lines {
-		if fence.MatchString(line) {
-			code = !code
-			lines[i] = ""
-		} else if code {
-			lines[i] = ""
-		}
-	}
-	return lines
-}
+func (p page) prose() []string { return links.Prose(p.text) }
 
 // section returns the lines of a page below a heading, up to the next one that is not
 // below it.

@@ -227,8 +227,9 @@ func TestPackages(t *testing.T) {
 			}
 		}
 		for line := range strings.Lines(output(t, "rpm", "-qp", "--qf", `[%{FILEMODES:octal} %{FILENAMES}\n]`, rpm(t, arch))) {
-			if name, isFile := strings.CutPrefix(strings.TrimSpace(line), "10"); isFile {
-				lists["rpm "+arch] = append(lists["rpm "+arch], strings.Replace(strings.Fields(name)[1], "site-functions", "vendor-completions", 1))
+			// All but folders.
+			if mode, name, _ := strings.Cut(strings.TrimSpace(line), " "); !strings.HasPrefix(mode, "4") && !strings.HasPrefix(mode, "04") {
+				lists["rpm "+arch] = append(lists["rpm "+arch], strings.Replace(name, "site-functions", "vendor-completions", 1))
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/links"
 )
 
 const environment = "/etc/default/rdma_exporter"
@@ -31,6 +33,9 @@ func expected(t *testing.T, zsh string) []string {
 		"0644 " + share + "/doc/rdma-exporter/README.md",
 		"0644 " + share + "/doc/rdma-exporter/CHANGELOG.md",
 		"0644 " + share + "/doc/rdma-exporter/SECURITY.md",
+		"0777 " + share + "/doc/rdma-exporter/LICENSE",
+		"0777 " + share + "/doc/rdma-exporter/alerts",
+		"0777 " + share + "/doc/rdma-exporter/dashboards",
 	}
 	for pattern, to := range map[string]string{
 		"docs/*.md":                 "/doc/rdma-exporter/docs/",
@@ -60,13 +65,25 @@ func TestContents(t *testing.T) {
 	said := output(t, exec.CommandContext(t.Context(), "rpm", "-qp", "--qf", `[%{FILEMODES:octal} %{FILENAMES}\n]`, rpm))
 	var got []string
 	for line := range strings.Lines(said) {
-		if mode, isFile := strings.CutPrefix(strings.TrimSpace(line), "10"); isFile {
-			got = append(got, mode)
+		line = strings.TrimSpace(line)
+		if file, ok := strings.CutPrefix(line, "10"); ok {
+			got = append(got, file)
+		} else if link, ok := strings.CutPrefix(line, "120000"); ok {
+			got = append(got, "0777"+link) // as every symbolic link has it
 		}
 	}
 	slices.Sort(got)
 	if want := expected(t, "site-functions"); !slices.Equal(got, want) {
 		t.Errorf("the rpm:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What the installed pages link to is installed.
+func TestLinks(t *testing.T) {
+	n := links.Check(t, filepath.Join(installed(t).dest, "usr/share/doc/rdma-exporter"))
+	t.Logf("%d links", n)
+	if n < 300 {
+		t.Errorf("only %d links were found", n)
 	}
 }
 
