@@ -24,7 +24,7 @@ var (
 func foreign() []string {
 	return []string{
 		"collector.disable-defaults", "collector.infiniband", "collector.meminfo", "collector.pcidevice", // node_exporter, which has meminfo_numa, too
-		"storage.tsdb.retention.time", "query.timeout", // Prometheus
+		"storage.tsdb.path", "storage.tsdb.retention.time", "query.timeout", // Prometheus
 	}
 }
 
