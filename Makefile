@@ -99,6 +99,11 @@ test-scale: test-tools ## Count the series of a dozen exporters; when metrics, t
 	$(test_env) go test -tags scale ./test/scale
 
 browser_packages = chromium fonts-dejavu-core
+.PHONY: screenshots
+screenshots: build ## Take the pictures of the README, docs/images
+	@tools/packages $(browser_packages)
+	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser -run '^TestPictures$$' ./test/browser -update
+
 .PHONY: test-browser
 test-browser: build ## Look at the status page in a browser; what it showed is in .cache/screenshots
 	@tools/packages $(browser_packages)

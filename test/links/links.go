@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	link    = regexp.MustCompile(`(?:\]\(|<img src=")([^()\s"]+)[)"]`)
 	code    = regexp.MustCompile("`[^`]*`")
 	fence   = regexp.MustCompile("^ *(```|~~~)")
 	heading = regexp.MustCompile(`^#{1,6} +(.*?) *#*$`)
