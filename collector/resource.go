@@ -49,7 +49,7 @@ func (m *resourceMetrics) declare(t *table) {
 	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
 		"Objects that the kernel still holds of child processes of the exporter that have ended. There once there was one; absent if they were not looked for.", "device", "type")
 	m.exhaustedObjects = t.gauge("rdma_resource_exhausted_objects", "objects",
-		"Objects that the kernel counted, whoever had them, when the device had no more of the type to give to a run of the exporter: where it really ends, beside rdma_resource_limit. Absent where that has not happened, once the device has another firmware, and once it gives more than that.", "device", "type")
+		"Objects that the kernel counted, whoever had them, when the device had no more of the type to give to a run of the exporter: where it really ends, beside rdma_resource_limit. Absent where that has not happened, once the device is another adapter or has another firmware, and once it gives more than that.", "device", "type")
 	m.exhaustedTime = t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
 		"When the run was started that was refused last. It survives a restart with --state.dir.", "device", "type")
 	t.of(Owners)

@@ -160,7 +160,7 @@ func checkExhausted(all map[string][]health.Exhausted) error {
 	for device, list := range all {
 		types := make(map[string]bool)
 		for _, e := range list {
-			words := len(device) + len(e.Verb) + len(e.Errno) + len(e.Firmware)
+			words := len(device) + len(e.Verb) + len(e.Errno) + len(e.Firmware) + len(e.NodeGUID)
 			if words > maxPastName || !slices.Contains(state.ResourceTypes(), e.Type) || types[e.Type] || e.Objects < 1 || !writable(e.At) {
 				return fmt.Errorf("what %.200q had no more of makes no sense", device)
 			}

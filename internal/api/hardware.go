@@ -26,7 +26,7 @@ func hardwareOf(s *state.HardwareState) *Hardware {
 	}
 	h.Driver = text.Clean(read.Driver)
 	h.Adapter = adapterOf(&read.Identity)
-	h.Saturated = saturatedOf(read.Table, read.Counters)
+	h.Saturated, h.Refused = saturatedOf(read.Table, read.Counters), refusedOf(read.Refused)
 	for i := range cut(read.Ports) {
 		port := hardwarePortOf(s, &read.Ports[i])
 		port.Counters, port.Saturated = countersOf(read.Table, read.Ports[i].LinkLayer, read.Ports[i].Counters), saturatedOf(read.Table, read.Ports[i].Counters)
@@ -70,7 +70,7 @@ func hardwarePortOf(s *state.HardwareState, p *state.HardwarePort) HardwarePort 
 		Number: p.Number, LinkLayer: text.Clean(p.LinkLayer), State: text.Clean(p.State), PhysState: text.Clean(p.PhysState),
 		Rate: whole(p.Rate), MaxRate: whole(p.MaxRate), Width: count(p.Width), Speed: whole(p.Speed),
 		Netdev: text.Clean(p.Netdev), Bond: text.Clean(p.Bond), MTU: count(p.MTU),
-		GIDs: len(p.GIDs), GIDTypes: gidTypesOf(p.GIDs), Drops: dropsOf(s.Drops, p.Number),
+		GIDs: len(p.GIDs), GIDTypes: gidTypesOf(p.GIDs), Drops: dropsOf(s.Drops, p.Number), Refused: refusedOf(p.Refused),
 	}
 	for _, g := range p.GIDs {
 		if g.Index == 0 {
@@ -83,15 +83,21 @@ func hardwarePortOf(s *state.HardwareState, p *state.HardwarePort) HardwarePort 
 	if p.TemperatureCelsius != nil {
 		port.Temperature = new(*p.TemperatureCelsius)
 	}
-	for _, r := range cut(p.Refused) {
-		port.Refused = append(port.Refused, RefusedCounters{Group: groupOf(r.Group), Errno: text.Clean(r.Errno), Detail: text.Clean(r.Detail)})
-	}
 	for i := range s.Links {
 		if l := &s.Links[i]; l.Port == p.Number {
 			port.GIDChanges, port.Link = natural(l.GIDChanges), linkOf(l)
 		}
 	}
 	return port
+}
+
+// refusedOf returns the groups of counters that could not be read.
+func refusedOf(all []state.RefusedCounters) []RefusedCounters {
+	var refused []RefusedCounters
+	for _, r := range cut(all) {
+		refused = append(refused, RefusedCounters{Group: groupOf(r.Group), Errno: text.Clean(r.Errno), Detail: text.Clean(r.Detail)})
+	}
+	return refused
 }
 
 // countersOf returns what the counters of a port say under the names that all drivers share.

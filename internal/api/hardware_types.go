@@ -27,6 +27,8 @@ type Hardware struct {
 	// What the driver calls those counters of the device as a whole that are at the end of
 	// their width, and stay there.
 	Saturated []string `json:"saturated,omitempty"`
+	// The groups of counters of the device as a whole that the kernel refused to read.
+	Refused []RefusedCounters `json:"refused,omitempty"`
 	// The counters of the device as a whole that were lower than the time before, and how
 	// often.
 	Drops []CounterDrop `json:"drops,omitempty"`

@@ -33,9 +33,9 @@ func hardwareEntries() []Entry {
 		"If that is not meant to be, keep the interrupts away: `isolcpus=managed_irq,...` on the kernel's command line for drivers whose interrupts the kernel manages, otherwise write other processors to `/proc/irq/NUMBER/smp_affinity_list`, or have irqbalance do so. rdma_vector_interrupt_info with `--collector.interrupts` has the numbers.")
 	isolated.Severities, isolated.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
 	refused := entry(FindingRefused, "", SeverityWarning,
-		"The kernel refused to read a group of counters of a port (EINVAL or EIO), or what it told is no number. It is only worth knowing of a virtual function or a subfunction, and of a driver that has no counters of its own.",
+		"The kernel refused to read a group of counters of a port, or of the device as a whole (EINVAL or EIO), or what it told is no number. It is only worth knowing of a virtual function or a subfunction, and of a driver that has no counters of its own.",
 		"What is counted there is not known: errors, discards and congestion of the port go unseen. Programs that use the port need not notice. Since some drivers write to the kernel's log with each attempt, the group is read again only after ten minutes.",
-		"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/counters/*`, and look at `dmesg`. Virtual and otherwise restricted functions may lack the right to their counters: then look at those of the physical function, and accept this finding. On a physical function, update the firmware and the driver.")
+		"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/*counters/*`, and look at `dmesg`. Virtual and otherwise restricted functions may lack the right to their counters: then look at those of the physical function, and accept this finding. On a physical function, update the firmware and the driver.")
 	refused.Severities, refused.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
 	return []Entry{
 		entry(FindingUnreadable, caseHang, SeverityWarning,

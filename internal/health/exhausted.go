@@ -16,15 +16,18 @@ type Exhausted struct {
 	// Type is the type of object, as rdma(8) names it.
 	Type string `json:"type"`
 	// Objects is how many there were by the kernel's account, whoever had them. It is 0 of
-	// what does not hold any more: the device has another firmware, or gave more since.
+	// what does not hold any more: the device is another adapter, has another firmware, or
+	// gave more since.
 	Objects int64 `json:"objects"`
 	// At is when the run of the exporter was started that was refused one more.
 	At time.Time `json:"at"`
 	// Verb and Errno are how it was refused.
 	Verb  string `json:"verb"`
 	Errno string `json:"errno"`
-	// Firmware is that of the device then.
+	// Firmware and NodeGUID are those of the device then. Another adapter may have its name
+	// and its firmware.
 	Firmware string `json:"firmware,omitempty"`
+	NodeGUID string `json:"node_guid,omitempty"`
 }
 
 // exhaustedTold is for how long it is told that a device had no more objects to give.
@@ -33,16 +36,16 @@ const exhaustedTold = 24 * time.Hour
 // takeExhausted takes in what the device had no more of. What does not hold any more is
 // marked and stays, lest it be taken in again from the same run.
 func (p *Past) takeExhausted(d *state.DeviceState) {
-	all, firmware := slices.Clone(p.Exhausted[d.Name]), ""
+	all, firmware, guid := slices.Clone(p.Exhausted[d.Name]), "", ""
 	if d.Info != nil {
-		firmware = d.Info.Firmware
+		firmware, guid = d.Info.Firmware, d.Info.NodeGUID
 	}
 	take := func(run *state.Run) {
 		if run == nil {
 			return
 		}
 		for _, r := range run.Refused {
-			e := Exhausted{Type: r.Type, Objects: r.Objects, At: run.Started, Verb: r.Verb, Errno: r.Errno, Firmware: firmware}
+			e := Exhausted{Type: r.Type, Objects: r.Objects, At: run.Started, Verb: r.Verb, Errno: r.Errno, Firmware: firmware, NodeGUID: guid}
 			i := slices.IndexFunc(all, func(e Exhausted) bool { return e.Type == r.Type })
 			switch {
 			case i < 0:
@@ -58,7 +61,7 @@ func (p *Past) takeExhausted(d *state.DeviceState) {
 	}
 	for i := range all {
 		e := &all[i]
-		if d.Info != nil && e.Firmware != firmware || moreSince(d, e) {
+		if d.Info != nil && e.Firmware != firmware || guid != "" && e.NodeGUID != "" && guid != e.NodeGUID || moreSince(d, e) {
 			e.Objects = 0
 		}
 	}

@@ -101,6 +101,37 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
+// TestExhaustedOfAnotherAdapter: where one ended says nothing of another that has its name
+// and its firmware.
+func TestExhaustedOfAnotherAdapter(t *testing.T) {
+	const guid, other = "5254:00ff:fe12:3456", "5254:00ff:fe12:9999"
+	e := newExhausting(t, health.Past{})
+	e.dev.Info.NodeGUID = guid
+	e.run(0, 4000)
+	e.want("refused", 4000, health.SeverityCritical, "4000")
+	unknown := *e.dev.Info
+	unknown.NodeGUID = ""
+	kept := e.judge.Past()
+	for _, tc := range []struct {
+		what string
+		info state.Device
+		want int64
+	}{
+		{"the same", *e.dev.Info, 4000},
+		{"one that does not say which", unknown, 4000},
+		{"another", state.Device{Firmware: "22.39", NodeGUID: other, Limits: unknown.Limits}, 0},
+	} {
+		e := newExhausting(t, kept)
+		e.dev.Info = &tc.info
+		e.run(time.Minute, 0)
+		severity := health.SeverityInfo
+		if tc.want == 0 {
+			severity = ""
+		}
+		e.want(tc.what, tc.want, severity, "")
+	}
+}
+
 // TestExhaustedForAWhile: a device that refused everything and gives objects again has not
 // ended at the few that there were.
 func TestExhaustedForAWhile(t *testing.T) {

@@ -104,7 +104,7 @@ func GrowthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 		o := &r.Inventory.Owners[n]
 		for i, kind := range types {
 			trend, grows := trendOf(points(known, r.Samples, func(s *state.Sample) (int32, bool) {
-				counts, there := s.Of(o.PID)
+				counts, there := s.Of(o)
 				return counts[i], there
 			}), c)
 			if !grows {

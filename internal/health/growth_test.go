@@ -206,6 +206,30 @@ func TestGrowingGaps(t *testing.T) {
 	}
 }
 
+// A process that has the number of one that ended a moment before is another one, whatever
+// its command: what it starts with has not grown from what the other had.
+func TestGrowingNumberUsedAgain(t *testing.T) {
+	t.Parallel()
+	for _, started := range []uint32{0, 700} {
+		s := growing(2000, 10, 0)
+		s.Resources.Inventory.Owners[0].Started = 900
+		for i := range s.Resources.Samples {
+			owners := s.Resources.Samples[i].Owners
+			for n := range owners {
+				if owners[n].PID == 4711 && i < 15 {
+					owners[n].Started = started
+				} else if owners[n].PID == 4711 {
+					owners[n].Started = 900
+				}
+			}
+		}
+		g := health.GrowthOf(s, nil, health.Growing{Objects: 100, Window: 45 * time.Minute})
+		if len(g.Growers) == 0 || g.Growers[0].Steady != (started == 0) {
+			t.Errorf("the one before was started at %d: %+v", started, g.Growers)
+		}
+	}
+}
+
 // How objects grow is looked at again when there is another inventory, or what decides is
 // configured otherwise, and not each time that something else of the device changes.
 func TestJudgeGrowth(t *testing.T) {

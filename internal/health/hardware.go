@@ -35,11 +35,12 @@ func (a *assessor) hardware() {
 	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		a.refused(r, p)
+		a.refused(r, fmt.Sprint("port ", p.Number), p.Refused)
 		a.saturated(fmt.Sprint("port ", p.Number), r.Table, p.Counters)
 		a.slowPort(p)
 		a.unaddressed(p)
 	}
+	a.refused(r, "the device", r.Refused)
 	a.saturated("the device", r.Table, r.Counters)
 	a.bus(&r.Identity, h.Read)
 	a.interrupts(r.Interrupts)
@@ -108,11 +109,11 @@ func (a *assessor) flapping(h *state.HardwareState) {
 	}
 }
 
-// refused finds the counters of a port that the kernel refused to read.
-func (a *assessor) refused(h *state.Hardware, p *state.HardwarePort) {
+// refused finds the counters of a port, or of the device, that the kernel refused to read.
+func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCounters) {
 	var groups []string
 	pause := ""
-	for _, r := range p.Refused {
+	for _, r := range all {
 		if r.Errno == "EINVAL" || r.Errno == "EIO" {
 			pause = " They are left alone for a while after each attempt."
 		}
@@ -130,8 +131,8 @@ func (a *assessor) refused(h *state.Hardware, p *state.HardwarePort) {
 		severity = SeverityInfo // as it is meant to be
 	}
 	a.add(observation{
-		kind: FindingRefused, severity: severity, subject: fmt.Sprint("port ", p.Number),
-		message: fmt.Sprintf("Counters of port %d cannot be read: %s.", p.Number, text.Join(groups, ", ", maxFew)) + pause,
+		kind: FindingRefused, severity: severity, subject: of,
+		message: fmt.Sprintf("Counters of %s cannot be read: %s.", of, text.Join(groups, ", ", maxFew)) + pause,
 	})
 }
 

@@ -82,6 +82,9 @@ func TestHardware(t *testing.T) {
 		{"refused", port(func(p *state.HardwarePort) {
 			p.Refused = []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
 		}), "warning counters_refused port 1"},
+		{"refused, of the device", func(h *state.HardwareState) {
+			h.Latest.Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL"}}
+		}, "warning counters_refused the device"},
 		{"refused to a virtual function", func(h *state.HardwareState) {
 			h.Latest.Identity.Role, h.Latest.Ports[0].Refused = "vf", []state.RefusedCounters{{Group: state.GroupPort, Errno: "EINVAL"}}
 		}, "info counters_refused port 1"},

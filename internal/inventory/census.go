@@ -161,7 +161,7 @@ func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
 		// One that has ended meanwhile keeps its number, which is all there is.
 		id, err := c.o.People.Identify(pid)
 		if err == nil {
-			o.Comm, o.Cgroup, o.ContainerID, o.PodUID = tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
+			o.Started, o.Comm, o.Cgroup, o.ContainerID, o.PodUID = id.Started, tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
 		}
 		if m, err := c.o.People.Memlock(pid); err == nil {
 			o.Memlock = &state.Memlock{Pinned: m.Pinned, Locked: m.Locked, Limit: m.Limit}

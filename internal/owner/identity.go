@@ -1,8 +1,11 @@
 package owner
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 )
 
@@ -25,6 +28,10 @@ type Identity struct {
 	// names a container, or else is not the root, of: version 2, name=systemd, pids,
 	// memory, the others.
 	Cgroup string
+	// Started is when the process was started, in clock ticks since the kernel was: with PID
+	// it names one process for as long as the kernel runs. It is field 22 of
+	// /proc/[pid]/stat, see proc_pid_stat(5); 0 if that could not be read.
+	Started uint64
 	// ContainerID, PodUID and Runtime are what [ParseCgroup] says of Cgroup or, if
 	// that names no container, of the process's path in another hierarchy.
 	ContainerID, PodUID, Runtime string
@@ -53,6 +60,10 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	if cgroupErr != nil && !isWithheld(cgroupErr) {
 		return Identity{}, cgroupErr
 	}
+	stat, statErr := p.read("stat")
+	if statErr != nil && !isWithheld(statErr) {
+		return Identity{}, statErr
+	}
 	if commErr != nil && cgroupErr != nil {
 		return Identity{}, errors.Join(commErr, cgroupErr)
 	}
@@ -62,6 +73,11 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	hierarchies, err := decodeCgroups(cgroup)
 	if err != nil {
 		return Identity{}, p.malformed("cgroup", err)
+	}
+	if statErr == nil {
+		if id.Started, err = decodeStarted(stat); err != nil {
+			return Identity{}, p.malformed("stat", err)
+		}
 	}
 	placed := order(hierarchies)
 	id.Cgroup = text(pathOf(placed))
@@ -73,4 +89,20 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 // is not there: a kernel may be built without cgroups.
 func isWithheld(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)
+}
+
+// startField is the field of /proc/[pid]/stat with the start of the process, counted from
+// the first after the name: that is in parentheses, and may have spaces and others in it.
+const startField = 22 - 3
+
+// decodeStarted returns when a process was started, from its /proc/[pid]/stat.
+func decodeStarted(stat []byte) (ticks uint64, err error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= startField {
+		return 0, fmt.Errorf("has %d fields after the name, no start of the process", len(fields))
+	}
+	if ticks, err = strconv.ParseUint(fields[startField], 10, 64); err != nil {
+		return 0, fmt.Errorf("the start of the process is %q", fields[startField])
+	}
+	return ticks, nil
 }

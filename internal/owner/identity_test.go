@@ -87,6 +87,26 @@ func TestIdentifyComm(t *testing.T) {
 	}
 }
 
+// TestIdentifyStarted: when a process was started, whatever its name has in it.
+func TestIdentifyStarted(t *testing.T) {
+	const numbers = " S 1 4242 4242 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1024 25 18446744073709551615 0"
+	for stat, want := range map[string]uint64{
+		"7 (x)" + numbers + "\n":                              987654,
+		"7 (x) S (1) y)" + numbers + "\n":                     987654,
+		"7 (two\nlines )" + numbers + "\n":                    987654,
+		"7 (x) S 1 4242\n":                                    0,
+		"nonsense\n":                                          0,
+		"7 (x)" + strings.Replace(numbers, "987654", "-1", 1): 0,
+	} {
+		h := newHost(t)
+		h.process(7, map[string]string{"comm": "x\n", "status": fixture(t, "proc/status"), "cgroup": "0::/\n", "stat": stat})
+		got, err := h.reader().Identify(7)
+		if got.Started != want || (err == nil) != (want != 0) || errors.Is(err, owner.ErrGone) {
+			t.Errorf("%q: got %+v, %v", stat, got, err)
+		}
+	}
+}
+
 func TestIdentifyRefuses(t *testing.T) {
 	for name, cgroup := range map[string]string{
 		"no fields":       "nonsense\n",

@@ -136,6 +136,10 @@ func TestSelf(t *testing.T) {
 	if err != nil || id.PID != self || id.Comm+"\n" != string(comm) || !strings.Contains(string(cgroup), ":"+id.Cgroup+"\n") {
 		t.Errorf("got %+v, %v, of %s", id, err, cgroup)
 	}
+	// Whoever started it was started before, or in the same tick.
+	if parent, err := r.Identify(os.Getppid()); err == nil && (id.Started == 0 || parent.Started > id.Started) {
+		t.Errorf("started at %d, its parent at %d", id.Started, parent.Started)
+	}
 
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err != nil {

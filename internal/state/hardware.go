@@ -199,7 +199,7 @@ type HardwareState struct {
 	// Stuck tells of a child that was killed while it read this device, and has not ended;
 	// nil if there is none. The device is not read until it has.
 	Stuck *Stuck `json:"stuck,omitempty"`
-	// Drops are the counters that were lower than the time before, or stay saturated.
+	// Drops are the counters that were lower than the time before.
 	Drops []CounterDrop `json:"drops,omitempty"`
 	// Links are how the states of its ports went, in the order of their numbers.
 	Links []Link `json:"links,omitempty"`

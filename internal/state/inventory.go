@@ -160,6 +160,9 @@ type CQSum struct {
 type Owner struct {
 	// PID is the process, in the pid namespace of the exporter.
 	PID int `json:"pid"`
+	// Started is when it was started, in clock ticks since the kernel was, to tell it from
+	// another one with its number; 0 if that is not known.
+	Started uint64 `json:"started_ticks,omitempty"`
 	// Comm is the name of its command; empty if it ended before it could be asked
 	// or may not be asked.
 	Comm string `json:"comm,omitempty"`

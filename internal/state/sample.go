@@ -15,7 +15,7 @@ const (
 	// are 37 of a device at most.
 	sampleEvery = 100 * time.Second
 	// maxSampledOwners is the most owners of a sample, those with most objects. One takes
-	// 32 bytes, and so the samples of a device 40 KiB at most.
+	// 36 bytes, and so the samples of a device 45 KiB at most.
 	maxSampledOwners = 32
 )
 
@@ -35,7 +35,9 @@ type Sample struct {
 
 // OwnerSample is how many objects a process had.
 type OwnerSample struct {
-	PID     int32
+	PID int32
+	// Started are the lower bits of that of Owner, which tell processes apart as well.
+	Started uint32
 	Objects Counts
 }
 
@@ -61,10 +63,11 @@ func (c *Counts) all() (objects int64) {
 	return objects
 }
 
-// Of returns how many objects a process had; false if it is not among the owners.
-func (s *Sample) Of(pid int) (Counts, bool) {
-	i, found := slices.BinarySearchFunc(s.Owners, pid, func(o OwnerSample, pid int) int { return cmp.Compare(int(o.PID), pid) })
-	if !found {
+// Of returns how many objects a process had; false if it is not among the owners, as when
+// another one had its number.
+func (s *Sample) Of(o *Owner) (Counts, bool) {
+	i, found := slices.BinarySearchFunc(s.Owners, o.PID, func(s OwnerSample, pid int) int { return cmp.Compare(int(s.PID), pid) })
+	if !found || o.Started != 0 && s.Owners[i].Started != 0 && s.Owners[i].Started != uint32(o.Started) {
 		return noCounts(), false
 	}
 	return s.Owners[i].Objects, true
@@ -101,7 +104,7 @@ func sampleOf(i *Inventory, taken time.Time) Sample {
 	}
 	owners := make([]OwnerSample, 0, len(i.Owners))
 	for n := range i.Owners {
-		o := OwnerSample{PID: int32(i.Owners[n].PID), Objects: noCounts()}
+		o := OwnerSample{PID: int32(i.Owners[n].PID), Started: uint32(i.Owners[n].Started), Objects: noCounts()}
 		for _, c := range i.Owners[n].Objects {
 			o.Objects.add(c.Type, c.Objects)
 		}

@@ -35,11 +35,34 @@ func TestSample(t *testing.T) {
 	if len(s.Owners) != maxSampledOwners || cap(s.Owners) > 2*maxSampledOwners || s.Owners[0].PID != 69 || s.Owners[31].PID != 100 {
 		t.Errorf("owners %v", s.Owners)
 	}
-	if got, known := s.Of(70); !known || got != (Counts{-1, -1, 70, -1, -1, -1, -1}) {
+	if got, known := s.Of(&Owner{PID: 70}); !known || got != (Counts{-1, -1, 70, -1, -1, -1, -1}) {
 		t.Errorf("process 70 has %v, %t", got, known)
 	}
-	if got, known := s.Of(1); known || got != noCounts() {
+	if got, known := s.Of(&Owner{PID: 1}); known || got != noCounts() {
 		t.Errorf("process 1 has %v, %t", got, known)
+	}
+}
+
+// Of a process nothing is known that another one with its number had.
+func TestSampleOfAnother(t *testing.T) {
+	t.Parallel()
+	i := &Inventory{Owners: []Owner{
+		{PID: 7, Started: 1<<32 + 500, Objects: []TypeCount{{"qp", 3}}},
+		{PID: 8, Objects: []TypeCount{{"qp", 3}}}, // nobody may ask
+	}}
+	s := Sampled(nil, i, time.Unix(1e9, 0))[0]
+	for _, tc := range []struct {
+		o    Owner
+		want bool
+	}{
+		{Owner{PID: 7, Started: 1<<32 + 500}, true},
+		{Owner{PID: 7, Started: 1<<32 + 501}, false},
+		{Owner{PID: 7}, true},
+		{Owner{PID: 8, Started: 900}, true},
+	} {
+		if _, known := s.Of(&tc.o); known != tc.want {
+			t.Errorf("process %d, started at %d: known %t", tc.o.PID, tc.o.Started, known)
+		}
 	}
 }
 
@@ -68,7 +91,7 @@ func TestSampled(t *testing.T) {
 				t.Errorf("every %s: samples are %s from each other", every, s.Taken.Sub(samples[i-1].Taken))
 			}
 		}
-		if size > 42<<10 {
+		if size > 45<<10 {
 			t.Errorf("every %s: %d samples take %d bytes", every, len(samples), size)
 		}
 	}

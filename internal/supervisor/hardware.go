@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -301,6 +302,9 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 	after := slices.Clone(known)
 	each(now, func(port int, c state.Counter) {
 		was, width := values[counter{port, c.Group, c.Name}], 64
+		if was == math.MaxUint64 {
+			return // That was no count: it is what a driver tells that could not read one.
+		}
 		if c.Value < was && s.cfg.CounterWidth != nil {
 			width = s.cfg.CounterWidth(now.Table, c.Group, c.Name)
 		}

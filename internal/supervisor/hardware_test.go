@@ -344,7 +344,9 @@ func TestHardwareDrops(t *testing.T) {
 		{"begins anew", 32, []uint64{1 << 30, 0, 5, 4}, 2, 0},
 		{"both", 8, []uint64{200, 10, 9}, 1, 1},
 		{"more than its width", 8, []uint64{1 << 9, 1}, 1, 0},
-		{"wraps at 64 bits", 64, []uint64{1<<64 - 1, 7}, 0, 1},
+		{"could not be read for a moment", 64, []uint64{5, 1<<64 - 1, 7}, 0, 0},
+		{"the same of fewer bits", 32, []uint64{5, 1<<64 - 1, 7}, 0, 0},
+		{"was at its end, and is reset", 64, []uint64{255, 0}, 1, 0},
 		{"begins anew at 64 bits", 64, []uint64{1 << 62, 7}, 1, 0},
 		{"goes up and down", 0, []uint64{9, 1, 9, 1}, 0, 0},
 	} {

@@ -182,6 +182,7 @@ func worn() api.Device {
 	p := &h.Ports[0]
 	p.Rate, p.Width, p.GIDs, p.RoCEv2IPv4, p.GIDChanges, p.Link.Downs = 100e9, 1, 2, nil, 7, 41
 	p.Refused = []api.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "refused"}}
+	h.Refused = []api.RefusedCounters{{Group: state.GroupHardware, Errno: "EIO", Detail: "refused"}}
 	p.Counters = append(p.Counters,
 		api.Counter{Metric: "rdma_port_link_downed_total", Counter: "link_downed", Value: 41},
 		api.Counter{Metric: "rdma_port_pfc_frames_received_total", Counter: "rx_prio3_pause", Priority: "3", Value: 5})

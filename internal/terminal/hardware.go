@@ -80,7 +80,7 @@ func (p *page) hardware(d *api.Device) {
 	if a := h.Adapter; a != nil {
 		p.adapter(h.Driver, a)
 	}
-	lines := countersText("the device", &api.HardwarePort{Saturated: h.Saturated})
+	lines := countersText("the device", &api.HardwarePort{Saturated: h.Saturated, Refused: h.Refused})
 	for i := range h.Ports {
 		lines = append(lines, countersText(fmt.Sprintf("port %d", h.Ports[i].Number), &h.Ports[i])...)
 	}

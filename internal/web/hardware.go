@@ -144,7 +144,7 @@ func countersOf(h *api.Hardware) *countersView {
 				text.Plural(d.Resets, "reset"), text.Count(d.Wraps, "time at the end of its width", "times at the end of its width")))
 		}
 	}
-	add("", &api.HardwarePort{Saturated: h.Saturated, Drops: h.Drops})
+	add("", &api.HardwarePort{Saturated: h.Saturated, Refused: h.Refused, Drops: h.Drops})
 	for i := range h.Ports {
 		add(strconv.Itoa(h.Ports[i].Number), &h.Ports[i])
 	}

@@ -427,6 +427,7 @@ func Hostile(s string) Host {
 			Refused:  []state.RefusedCounters{{Group: state.CounterGroup(s), Errno: s, Detail: s}},
 		}},
 		Counters:   []state.Counter{{Name: s}},
+		Refused:    []state.RefusedCounters{{Group: state.CounterGroup(s), Errno: s, Detail: s}},
 		Interrupts: []state.Interrupt{{Vector: -1, IRQ: -1, Name: s, CPUs: s, Effective: s, Count: 1<<64 - 1}},
 	}, Drops: []state.CounterDrop{{Port: -1, Group: state.CounterGroup(s), Name: s, Resets: 1<<64 - 1}}, Links: []state.Link{{Port: -1, Ups: 1<<64 - 1}}}
 	found := []health.Finding{{
