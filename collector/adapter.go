@@ -21,18 +21,18 @@ func (m *adapterMetrics) declare(t *table) {
 	t.about("Adapters")
 	t.of(Adapter)
 	m.adapterInfo = t.gauge("rdma_adapter_info", "always 1",
-		"Which adapter a device is, and where in the host, to join others with. What is not known is empty.",
+		"The adapter behind a device and its place in the host, for joins. Unknown labels are empty.",
 		"device", "pci_address", "slot", "numa_node", "driver", "driver_version", "board_id", "sriov_role", "sriov_parent", "netns_mode")
 	m.adapterSpeed = t.gauge("rdma_adapter_pci_speed_transfers_per_second", "transfers per second",
 		"Speed of each lane of the PCI link.", "device", "link")
 	m.adapterMaxSpeed = t.gauge("rdma_adapter_pci_max_speed_transfers_per_second", "transfers per second",
-		"Speed that the device at the lower end of the link could have.", "device", "link")
+		"Speed that the device at the lower end of the link supports.", "device", "link")
 	m.adapterWidth = t.gauge("rdma_adapter_pci_width_lanes", "lanes",
 		"Number of lanes of the PCI link.", "device", "link")
 	m.adapterMaxWidth = t.gauge("rdma_adapter_pci_max_width_lanes", "lanes",
-		"Number of lanes that the device at the lower end of the link could use.", "device", "link")
+		"Number of lanes that the device at the lower end of the link supports.", "device", "link")
 	m.adapterErrors = t.counter("rdma_adapter_aer_errors_total", "errors",
-		"Errors that the PCI bus reported of the adapter (AER). There once there was one.", "device", "severity")
+		"Errors of the adapter that the PCI bus reported (AER). Absent until there is one.", "device", "severity")
 }
 
 // addAdapter adds which adapter a device is.

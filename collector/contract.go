@@ -22,19 +22,19 @@ func (m *contractMetrics) declare(t *table) {
 	t.about("Contracts")
 	t.of(Contracts)
 	m.contractVerdicts = t.gauge("rdma_contract_verdicts", "contracts",
-		"Contracts by the latest verdict. Absent before the first one.", "device", "verdict")
+		"Contracts by latest verdict. Absent before the first one.", "device", "verdict")
 	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
-		"1 if the device does not keep a contract by the latest verdict, 0 if it does and did not once. Absent if it always kept the contract, and if the contract was not judged. What is known of the driver, or accepted, is nothing to act on: known=\"false\" has what is.", "device", "contract", "severity", "known")
+		"1 if the device breaks the contract by the latest verdict, 0 if it broke it once but keeps it now. Absent if it always kept the contract, or if the contract was not judged. known=\"true\" needs no action: the driver is known for it, or it is accepted.", "device", "contract", "severity", "known")
 	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
 		"A contract that could not be judged, and why.", "device", "contract", "reason")
 	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
-		"Finished runs of the contract run.", "device", "outcome")
+		"Finished contract runs.", "device", "outcome")
 	m.contractAborts = t.counter("rdma_contract_aborts_total", "runs",
-		"Runs of the contract run that did not go to their end, by the verb that they were in (none if in none).", "device", "outcome", "verb")
+		"Contract runs cut short, by the verb they were in (none if in none).", "device", "outcome", "verb")
 	m.contractLastRun = t.gauge("rdma_contract_last_run_timestamp_seconds", "seconds since 1970",
-		"When the last finished contract run was started.", "device")
+		"Start of the last finished contract run.", "device")
 	m.contractDuration = t.gauge("rdma_contract_duration_seconds", "seconds",
-		"Duration of the last contract run, from the start of its child process to its end or to the moment it was given up.", "device")
+		"Duration of the last contract run, from the start of its child process to its end or until it was abandoned.", "device")
 }
 
 // addContracts adds how a device keeps the contracts of the man pages.

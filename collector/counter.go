@@ -34,20 +34,20 @@ func (m *counterMetrics) declare(t *table) {
 		}
 		help := c.Help + "."
 		if c.Priority || isRare(c.Name) {
-			help += " There once it was not 0."
+			help += " Absent until first non-zero."
 		}
 		f := t.counter(c.Name, c.Unit, help, labels...)
 		m.counted[c.Name], m.rare[f] = f, c.Priority || isRare(c.Name)
 	}
 	m.counterSaturated = t.gauge("rdma_port_counter_saturated", "1 or 0",
-		"1 while a counter is at the end of its width and stays there, so that what it counts is not known; it is told as no other metric then. There once it was.", "device", "port", "counter")
+		"1 while a counter is stuck at its maximum, so that its value is unknown; its own metric is then absent. Absent until that first happens.", "device", "port", "counter")
 	m.counterDecreases = t.counter("rdma_port_counter_decreases_total", "decreases",
-		"How often a counter was lower than the time before, by what that was taken for. There once it was.", "device", "port", "counter", "how")
+		"How often a counter was lower than before, by the likely cause. Absent until that first happens.", "device", "port", "counter", "how")
 	t.of(RawCounters)
 	m.counterPort = t.counter("rdma_port_counter_total", "what the counter counts",
-		"Counters of ports that the InfiniBand specification names (counters/ in sysfs), as the driver has them and in its unit. What goes up and down is no counter, and left out.", "device", "port", "counter")
+		"Port counters named by the InfiniBand specification (counters/ in sysfs), in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
 	m.counterHardware = t.counter("rdma_port_hw_counter_total", "what the counter counts",
-		"Counters that the driver names (hw_counters/ in sysfs, rdma statistic), and those of the network device, as the driver has them and in its unit. What goes up and down is no counter, and left out.", "device", "port", "counter")
+		"Port and device counters named by the driver (hw_counters/ in sysfs, rdma statistic), and those of the network device, in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
 }
 
 // isRare tells of a metric that it is 0 for ever on a link that is well.

@@ -59,15 +59,12 @@ func docs() string {
 
 This page follows from the declarations in ` + "`collector/`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
-Gauges tell of the last finished run of the probes on a device, those of contracts
-of the latest verdicts, those of resources of the latest inventory that an inventory took,
-and those of counters, links, addresses, adapters and interrupts of the latest reading of the hardware.
-They are absent while there is nothing to tell; a device that vanishes takes its
-series along. Where it says that a gauge is there once it was not 0, it stays from then on.
-Counters, summaries and histograms sum up the runs since the exporter was started or the
-device appeared, whichever was later. Counters of adapters have the values of the adapter or the kernel,
-whenever that began to count; one that is [saturated](counters.md), or could not be read the last
-time, is absent. Beside the metrics below there are
+Gauges show the last finished run of the probes on a device, the latest verdicts (contracts), the last inventory taken
+(resources), or the latest reading of the hardware (counters, links, addresses, adapters and interrupts). A gauge without
+data is absent; a device that vanishes takes its series along. A metric that is absent until first non-zero stays from
+then on. Counters, summaries and histograms add up the runs since the exporter started or the device appeared, whichever
+was later. Adapter counters have the adapter's or kernel's values, whenever it started to count; one that is
+[saturated](reference/counters.md), or could not be read the last time, is absent. Not listed below:
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 
 `)
@@ -98,7 +95,7 @@ time, is absent. Beside the metrics below there are
 		fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s | %s |\n", d.name, of, kind, strings.Join(names, ", "), d.unit, d.help)
 	}
 
-	out.WriteString("\n## Buckets\n\nThe upper bounds of the classic buckets of histograms, in seconds, beside the native ones:\n\n")
+	out.WriteString("\n## Buckets\n\nUpper bounds of the classic histogram buckets, in seconds (native buckets come on top):\n\n")
 	for _, d := range newMetrics(everything()).families {
 		if d.buckets == nil {
 			continue
@@ -125,27 +122,23 @@ time, is absent. Beside the metrics below there are
 	fmt.Fprintf(&out, `
 ## How many series
 
-[scaling.md](scaling.md#series-of-a-node) has the sum over what a node has, and what a device
-makes at most. Of those that grow with the host:
+[scaling.md](scaling.md#series-of-a-node) has the total for a node and the most for a device. These grow with the host:
 
-- %[2]d for each device on which completions were measured, and %[1]d for each of its ports
-  that reach themselves, as active ones do, four at most;
-- %[3]d for each completion vector that was ever measured;
-- with N for `+"`--inventory.owners`"+` at most %[5]d (N + 2) for the owners of a device: for each of the
-  %[5]d types the N largest, `+"`other` and `unknown`"+`;
-- on the whole host %[7]d for each owner, at most %[8]d;
-- with `+"`--collector.verb-histograms`"+` %[4]d for each verb that was called;
-- with `+"`--collector.cgroups`"+` %[6]d for each cgroup of those owners for which the RDMA controller counts.
+- %[2]d for each device on which completions were measured, and %[1]d for each of at most four ports that reach
+  themselves, as active ones do;
+- %[3]d for each completion vector ever measured;
+- at most %[5]d (N + 2) for the owners of a device, where N is `+"`--inventory.owners`"+`: for each of %[5]d types the N
+  largest, `+"`other` and `unknown`"+`;
+- %[7]d for each owner on the host, at most %[8]d;
+- with `+"`--collector.verb-histograms`"+`, %[4]d for each verb called;
+- with `+"`--collector.cgroups`"+`, %[6]d for each cgroup of those owners that the RDMA controller counts.
 
-Processes that run the same command in the same container are one owner; with
-`+"`--collector.owner-pids`"+` each of them is.
+Processes with the same command in the same container are one owner; with `+"`--collector.owner-pids`"+` each is its own.
 
-A child process that tells of more than any sane one cannot fill the server: the
-gauges of the last runs of a device are at most %[9]d series, and at most %[10]d verbs, %[11]d
-errnos, %[12]d ports and %[13]d statuses are told apart. The first %[14]d completion
-vectors that were measured have series of their own; the others count in the histograms only. Of the
-counters of a port, as its driver has them, %[15]d are told. What adapters count is among the gauges here. Gauges and
-series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_series`"+`.
+A child process that reports too much cannot flood the server: the gauges of the last runs of a device (including adapter
+counters) are at most %[9]d series, with at most %[10]d verbs, %[11]d errnos, %[12]d ports and %[13]d statuses. The first
+%[14]d completion vectors measured have their own series; the others count only in the histograms. At most %[15]d driver
+counters of a port are exposed. Gauges and vector series left out are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
 		len(newMetrics(everything()).callHistogram.buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
@@ -155,7 +148,7 @@ series of vectors that are not exposed are counted in `+"`rdma_exporter_dropped_
 
 // collectorsTable writes the collectors.
 func collectorsTable(out *strings.Builder) {
-	out.WriteString("## Collectors\n\nEach metric is always there or of a collector. `--collector.NAME` switches it on and `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | has |\n|---|---|---|\n")
+	out.WriteString("## Collectors\n\nEach metric is always on or belongs to a collector. `--collector.NAME` switches a collector on, `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | has |\n|---|---|---|\n")
 	for _, p := range Parts() {
 		on := "off"
 		if p.On {

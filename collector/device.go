@@ -19,14 +19,14 @@ type deviceMetrics struct {
 func (m *deviceMetrics) declare(t *table) {
 	t.about("Devices")
 	m.deviceInfo = t.gauge("rdma_device_info", "always 1",
-		"What a present device says of itself; labels after provider are empty until it has been asked.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
+		"What a present device says about itself; labels after provider are empty until it has been queried.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
 	m.deviceCompletionVectors = t.gauge("rdma_device_completion_vectors", "completion vectors",
 		"Number of completion vectors of a device.", "device")
 	m.portState = t.gauge("rdma_port_state_id", "number of the state",
-		"State that a port was in at the last run, by the numbers of InfiniBand as in sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not ask.", "device", "port")
+		"State of a port at the last run, numbered as in InfiniBand and sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not query it.", "device", "port")
 	t.of(Limits)
 	m.deviceLimit = t.gauge("rdma_device_limit", "what the limit counts",
-		"The most that a device says it allows, by the name that struct ibv_device_attr gives it.", "device", "limit")
+		"Most that a device says it allows, by the name in struct ibv_device_attr.", "device", "limit")
 }
 
 // addDevice adds what a present device says of itself.

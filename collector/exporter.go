@@ -38,23 +38,23 @@ type exporterMetrics struct {
 func (m *exporterMetrics) declare(t *table) {
 	t.about("The exporter itself")
 	m.devices = t.gauge("rdma_devices", "devices",
-		"Number of RDMA devices that the host has.")
+		"Number of RDMA devices on the host.")
 	m.discoverySuccess = t.gauge("rdma_exporter_discovery_success", "1 or 0",
-		"Whether the devices could be listed the last time.")
+		"Whether the last listing of devices succeeded.")
 	m.configOK = t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
-		"Whether the configuration file could be used when it was last loaded. If not, the one before holds.")
+		"Whether the last load of the configuration file succeeded. If not, the previous version stays in force.")
 	m.configLoaded = t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
-		"When the configuration that holds was loaded.")
+		"When the configuration in force was loaded.")
 	m.stateWritable = t.gauge("rdma_exporter_state_writable", "1 or 0",
-		"Whether what is kept over a restart could be written the last time; only with --state.dir.")
+		"Whether the last write of the kept state succeeded; only with --state.dir.")
 	m.unused = t.gauge("rdma_exporter_unused_acceptances", "acceptances",
-		"What is accepted, by the configuration file, and accepts nothing any more: it matches no finding, or has expired. Absent if there is none.")
+		"Acceptances in the configuration file that no longer accept anything: they match no finding, or have expired. Absent if there is none.")
 	m.droppedSeries = t.gauge("rdma_exporter_dropped_series", "series",
-		"Series that are not exposed, because the last runs told of more than 4096, more than 256 completion vectors of the device were measured, or a port has more than 512 counters.", "device")
+		"Series not exposed, because the last runs reported more than 4096, more than 256 completion vectors of the device were measured, or a port has more than 512 counters.", "device")
 	m.logLinesDropped = t.counter("rdma_exporter_log_lines_dropped_total", "lines",
-		"Lines of the log that were lost since the exporter started, because nobody read standard error or it was closed.")
+		"Log lines lost since the exporter started, because nobody read standard error or it was closed.")
 	m.webConfigRead = t.gauge("rdma_exporter_web_config_last_reload_successful", "1 or 0",
-		"Whether the file of --web.config.file, as it is now, is in force; if not, what it said before is. Absent without such a file.")
+		"Whether the current file of --web.config.file is in force; if not, its previous version is. Absent without such a file.")
 }
 
 // addExporter adds what is known of the host as a whole.

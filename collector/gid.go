@@ -17,11 +17,11 @@ func (m *gidMetrics) declare(t *table) {
 	t.about("Addresses")
 	t.of(GIDs)
 	m.gids = t.gauge("rdma_port_gids", "GIDs",
-		"Number of GIDs of the port that are not zero, by type and network device.", "device", "port", "type", "netdev")
+		"Number of non-zero GIDs of the port, by type and network device.", "device", "port", "type", "netdev")
 	m.gidChanges = t.counter("rdma_port_gid_changes_total", "changes",
-		"How often the list of the port's GIDs was another than the time before.", "device", "port")
+		"How often the port's list of GIDs changed between readings.", "device", "port")
 	m.gidIndex = t.gauge("rdma_port_roce_v2_ipv4_gid_index", "index",
-		"Index of the first GID of RoCE v2 that is an IPv4 address, which is the one that NCCL_IB_GID_INDEX wants; absent if there is none.", "device", "port")
+		"Index of the first RoCE v2 GID with an IPv4 address, the value for NCCL_IB_GID_INDEX; absent if there is none.", "device", "port")
 }
 
 // addGIDs counts the addresses of a port.

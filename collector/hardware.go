@@ -20,15 +20,15 @@ type hardwareMetrics struct {
 func (m *hardwareMetrics) declare(t *table) {
 	t.about("Readings of the hardware")
 	m.hardwareSuccess = t.gauge("rdma_hardware_success", "1 or 0",
-		"Whether the last reading of what the kernel tells of the adapter went to its end.", "device")
+		"Whether the last reading of the adapter's hardware data was complete.", "device")
 	m.hardwareStuck = t.gauge("rdma_hardware_stuck", "1 or 0",
-		"1 while a killed child process that read the hardware of the device has not ended. There once there was one. It outlives the device.", "device")
+		"1 while a killed child process that read the hardware of the device has not ended. Absent until that first happens. It outlives the device.", "device")
 	m.hardwareRuns = t.counter("rdma_hardware_runs_total", "readings",
 		"Finished readings of the hardware.", "device", "outcome")
 	m.hardwareTaken = t.gauge("rdma_hardware_timestamp_seconds", "seconds since 1970",
-		"When that was read from which the metrics of counters, links, addresses, adapters and interrupts are. After a reading that told nothing, only what does not change is told on.", "device")
+		"When the data behind the metrics of counters, links, addresses, adapters and interrupts was read. After a reading that returned nothing, only constants are still exposed.", "device")
 	m.hardwareDuration = t.gauge("rdma_hardware_duration_seconds", "seconds",
-		"Duration of the last reading of all devices, from the start of its child process to its end or to the moment it was given up.")
+		"Duration of the last reading of all devices, from the start of its child process to its end or until it was abandoned.")
 	for _, f := range []*family{m.hardwareSuccess, m.hardwareStuck, m.hardwareRuns, m.hardwareTaken, m.hardwareDuration} {
 		f.off = !t.on.Hardware()
 	}

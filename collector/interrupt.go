@@ -17,9 +17,9 @@ func (m *interruptMetrics) declare(t *table) {
 	t.about("Interrupts")
 	t.of(Interrupts)
 	m.interrupts = t.counter("rdma_vector_interrupts_total", "interrupts",
-		"Interrupts of a completion vector since the kernel started, which begin anew at 0 after 32 bits.", "device", "comp_vector", "irq")
+		"Interrupts of a completion vector since the kernel started; the counter wraps to 0 after 32 bits.", "device", "comp_vector", "irq")
 	m.interruptInfo = t.gauge("rdma_vector_interrupt_info", "always 1",
-		"Which interrupt serves a completion vector, and on which processors.", "device", "comp_vector", "irq", "cpus")
+		"Which interrupt serves a completion vector, and on which CPUs.", "device", "comp_vector", "irq", "cpus")
 }
 
 // addInterrupts adds the interrupts that serve completion vectors.

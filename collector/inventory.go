@@ -24,9 +24,9 @@ type inventoryMetrics struct {
 func (m *inventoryMetrics) declare(t *table) {
 	t.about("The inventory and its findings")
 	m.findingsOf = t.gauge("rdma_findings", "findings",
-		"Findings about the device, at most 64: all that is wrong with it or soon will be. Zero if there are none; absent before there was anything to judge. Those that are accepted are there once there was one.", "device", "severity", "accepted")
+		"Findings on the device, at most 64: everything that is or soon will be wrong. Zero if there are none; absent before the first judgement. Accepted ones are absent until there is one.", "device", "severity", "accepted")
 	m.findingSince = t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
-		"When the findings of a kind and severity were first seen, the earliest if there are several; 0 if nobody kept count. Absent if there is none.", "device", "finding", "severity", "harm", "accepted")
+		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent if there is none.", "device", "finding", "severity", "harm", "accepted")
 	t.of(Inventory)
 	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
@@ -35,13 +35,13 @@ func (m *inventoryMetrics) declare(t *table) {
 	m.inventoryRuns = t.counter("rdma_inventory_runs_total", "runs",
 		"Finished inventories.", "device", "outcome")
 	m.inventoryDuration = t.gauge("rdma_inventory_duration_seconds", "seconds",
-		"Duration of the last inventory, from the start of its child process to its end or to the moment it was given up.", "device")
+		"Duration of the last inventory, from the start of its child process to its end or until it was abandoned.", "device")
 	m.inventoryTaken = t.gauge("rdma_inventory_timestamp_seconds", "seconds since 1970",
-		"When the run was started that took the inventory from which the metrics of resources are.", "device")
+		"Start of the run whose inventory the resource metrics show.", "device")
 	m.inventoryIncomplete = t.gauge("rdma_inventory_incomplete", "always 1",
-		"A type of object that could not be looked at one by one, and why: what only that tells is absent for it.", "device", "type", "reason")
+		"An object type that could not be read object by object, and why; metrics that need that are absent for it.", "device", "type", "reason")
 	m.inventoryPIDVisibility = t.gauge("rdma_inventory_pid_visibility", "1 or 0",
-		"Whether the exporter sees the processes of the whole host; if not, owners and orphans are not known. By the newest inventory of any device.")
+		"Whether the exporter sees all processes of the host; if not, owners and orphans are unknown. From the newest inventory of any device.")
 }
 
 // addInventory adds how the last inventory went.

@@ -28,23 +28,23 @@ func (m *latencyMetrics) declare(t *table) {
 	t.about("Completions and their notification")
 	t.of(Latency)
 	m.notificationLatency = t.histogram("rdma_notification_latency_seconds", "seconds", latencyBuckets(),
-		"Time from before a work request was posted to after the event of its completion was returned to a process that slept until then, for that of any completion.",
+		"Time from just before posting a work request until the sleeping process has its completion event, armed for any completion.",
 		"device", "port", "path")
 	m.completionLatency = t.summary("rdma_completion_latency_seconds", "seconds",
-		"Time from before a work request was posted to after its completion was there, awaited in another way: sum and count.", "device", "port", "path", "mode")
+		"Time from just before posting a work request until its completion is seen, awaited in another way: sum and count.", "device", "port", "path", "mode")
 	m.notificationsMissed = t.counter("rdma_notifications_missed_total", "completions",
-		"Completions that were there at the deadline although their event had not come, of any mode.", "device", "port", "path")
+		"Completions whose event had not come by the deadline, of any mode.", "device", "port", "path")
 	m.notificationsSpurious = t.counter("rdma_notifications_spurious_total", "events",
-		"Events that came without a completion, of any mode.", "device", "port", "path")
+		"Events without a completion, of any mode.", "device", "port", "path")
 	m.notificationsMisdirected = t.counter("rdma_notifications_misdirected_total", "events",
-		"Events that came on another channel or named another completion queue than they should, of any mode.", "device", "port", "path")
+		"Events on the wrong channel or naming the wrong completion queue, of any mode.", "device", "port", "path")
 	m.completionsMissing = t.counter("rdma_completions_missing_total", "completions",
 		"Completions that had not come by the deadline, of any mode.", "device", "port", "path")
 	m.completionsUnsuccessful = t.counter("rdma_completions_unsuccessful_total", "completions",
-		"Completions that had this status and should have had another.", "device", "port", "path", "status")
+		"Completions with this status that should have had another.", "device", "port", "path", "status")
 	t.of(Vectors)
 	m.vectorLatency = t.gauge("rdma_notification_vector_latency_seconds", "seconds",
-		"What rdma_notification_latency_seconds is on one completion vector: the 99th percentile of the last run that measured the vector. Absent if nothing went well in it.", "device", "comp_vector")
+		"rdma_notification_latency_seconds of one completion vector: the 99th percentile of the last run that measured it. Absent if nothing in it succeeded.", "device", "comp_vector")
 }
 
 // armVerb is the verb that asks for an event.

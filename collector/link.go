@@ -23,23 +23,23 @@ func (m *linkMetrics) declare(t *table) {
 	t.about("Links")
 	t.of(Links)
 	m.portInfo = t.gauge("rdma_port_info", "always 1",
-		"What a port is, to join others with.", "device", "port", "link_layer", "netdev", "bond", "gid")
+		"Description of a port, for joins.", "device", "port", "link_layer", "netdev", "bond", "gid")
 	m.portMTU = t.gauge("rdma_port_mtu_bytes", "bytes",
-		"MTU of the port's network device, by sysfs; absent if it has none.", "device", "port")
+		"MTU of the port's network device, from sysfs; absent if it has none.", "device", "port")
 	m.portActiveMTU = t.gauge("rdma_port_active_mtu_bytes", "bytes",
-		"Largest payload of a packet that the port sends and receives, by ibv_query_port in the last run of the probes, since sysfs does not tell it. Absent if that run could not ask.", "device", "port")
+		"Largest packet payload that the port sends and receives, from ibv_query_port in the last run of the probes, as sysfs lacks it. Absent if that run could not query it.", "device", "port")
 	m.portRate = t.gauge("rdma_port_rate_bits_per_second", "bits per second",
-		"Rate of the port as it is now; of one that is not active it means nothing.", "device", "port")
+		"Current rate of the port; meaningless while the port is not active.", "device", "port")
 	m.portMaxRate = t.gauge("rdma_port_max_rate_bits_per_second", "bits per second",
-		"Highest rate that the port had while it was active and the exporter looked, over restarts of that with --state.dir; absent if it never was.", "device", "port")
+		"Highest rate of the port while active, since the exporter first saw it (kept over restarts with --state.dir); absent if it never was active.", "device", "port")
 	m.portWidth = t.gauge("rdma_port_width_lanes", "lanes",
 		"Number of lanes that the port uses.", "device", "port")
 	m.portChanges = t.counter("rdma_port_state_changes_total", "changes",
-		"How often the port became active, and stopped being it, those between two scrapes among them; over restarts of the exporter with --state.dir.", "device", "port", "to")
+		"How often the port became active or stopped being so, including between scrapes; kept over restarts with --state.dir.", "device", "port", "to")
 	m.portChanged = t.gauge("rdma_port_state_change_timestamp_seconds", "seconds since 1970",
-		"When the port became active, or stopped being it, the last time; absent if it did not since it was first looked at.", "device", "port")
+		"When the port last became active or stopped being so; absent until it first changes.", "device", "port")
 	m.portTemperature = t.gauge("rdma_port_module_temperature_celsius", "degrees Celsius",
-		"Temperature of the port's module; absent if it is not told.", "device", "port")
+		"Temperature of the port's module; absent if not reported.", "device", "port")
 }
 
 // addStateChanges adds how the states of ports went.

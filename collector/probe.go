@@ -29,31 +29,31 @@ type runMetrics struct {
 func (m *runMetrics) declare(t *table) {
 	t.about("Runs of the probes")
 	m.probeSuccess = t.gauge("rdma_probe_success", "1 or 0",
-		"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it did.", "device", "probe")
+		"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it.", "device", "probe")
 	m.probeSkipped = t.gauge("rdma_probe_skipped", "always 1",
 		"What the last run could not probe, and why; subject is empty for the whole probe.", "device", "probe", "subject", "reason")
 	m.probeSizeClamped = t.gauge("rdma_probe_size_clamped", "what the size counts",
-		"The size that the last run asked for in place of a configured one that is above a limit of the device.", "device", "probe", "profile", "subject", "attribute", "limit")
+		"Size that the last run asked for instead of a configured one above a limit of the device.", "device", "probe", "profile", "subject", "attribute", "limit")
 	m.probeRuns = t.counter("rdma_probe_runs_total", "runs",
 		"Finished runs of the probes.", "device", "outcome")
 	m.probeAborts = t.counter("rdma_probe_aborts_total", "runs",
-		"Runs that did not go to their end, by the verb that they were in (none if in none).", "device", "outcome", "verb")
+		"Runs cut short, by the verb they were in (none if in none).", "device", "outcome", "verb")
 	m.probeLastRun = t.gauge("rdma_probe_last_run_timestamp_seconds", "seconds since 1970",
-		"When the last finished run was started.", "device")
+		"Start of the last finished run.", "device")
 	m.probeLastSuccess = t.gauge("rdma_probe_last_success_timestamp_seconds", "seconds since 1970",
-		"When the last run with outcome ok was started; absent until there is one.", "device")
+		"Start of the last run with outcome ok; absent until there is one.", "device")
 	m.probeDuration = t.gauge("rdma_probe_duration_seconds", "seconds",
-		"Duration of the last run, from the start of its child process to its end or to the moment it was given up.", "device")
+		"Duration of the last run, from the start of its child process to its end or until it was abandoned.", "device")
 	m.probeChildCPU = t.gauge("rdma_probe_child_cpu_seconds", "seconds",
-		"Processor time, user and system, that the child process of the last run used.", "device")
+		"CPU time, user and system, of the last run's child process.", "device")
 	m.probeChildMaxResident = t.gauge("rdma_probe_child_max_resident_bytes", "bytes",
-		"The most memory that the child process of the last run had resident.", "device")
+		"Peak resident memory of the last run's child process.", "device")
 	m.probeStuck = t.gauge("rdma_probe_stuck", "1 or 0",
-		"1 while a killed child process has not ended, with the verb that it is in (empty if in none); 0 otherwise. It outlives the device.", "device", "verb")
+		"1 while a killed child process has not ended, with the verb it is in (empty if in none); 0 otherwise. It outlives the device.", "device", "verb")
 	m.probeUndestroyed = t.gauge("rdma_probe_undestroyed_objects", "objects",
-		"Objects that the device refused to destroy to the end of the last run of the probes or of the contract run, both added up, by the errno of the last refusal. There once there was one.", "device", "type", "errno")
+		"Objects that the device refused to destroy in the last run of the probes plus the last contract run, by the errno of the last refusal. Absent until there is one.", "device", "type", "errno")
 	m.probeLight = t.gauge("rdma_probe_light", "1 or 0",
-		"Whether the last run created next to nothing, since another program holds queue pairs on the device or the kernel does not tell. There only with --probe.when=idle.", "device")
+		"Whether the last run created next to nothing, because another program holds queue pairs on the device or the kernel does not say. Only with --probe.when=idle.", "device")
 }
 
 // noVerb stands for a run that was ended while it was in no verb.

@@ -35,36 +35,36 @@ func (m *resourceMetrics) declare(t *table) {
 	t.about("Resources")
 	t.of(Inventory)
 	m.resourceObjects = t.gauge("rdma_resource_objects", "objects",
-		"Objects on the device by the kernel's account, of whichever process. Those of the kernel are there once it had some.", "device", "type", "owner")
+		"Objects on the device of any process, as the kernel counts them. Those of the kernel are absent until it has some.", "device", "type", "owner")
 	m.resourceLimit = t.gauge("rdma_resource_limit", "objects",
-		"The most objects of a type that the device says it allows; absent if it has no limit.", "device", "type")
+		"Most objects of a type that the device says it allows; absent if there is no limit.", "device", "type")
 	m.resourceQueuePairs = t.gauge("rdma_resource_queue_pairs", "queue pairs",
-		"Queue pairs, those of the kernel too, by the state that they were in. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
+		"Queue pairs, including the kernel's, by state. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
 	m.resourceCQEntries = t.gauge("rdma_resource_cq_entries", "entries",
-		"Entries of all completion queues. Those of the kernel are there once it had some.", "device", "owner")
+		"Entries of all completion queues. Those of the kernel are absent until it has some.", "device", "owner")
 	m.resourceMRBytes = t.gauge("rdma_resource_mr_bytes", "bytes",
-		"Length of all memory regions; what is registered twice counts twice. One above 1 TiB, as implicit on-demand paging makes them, counts as that. Those of the kernel are there once it had some.", "device", "owner")
+		"Length of all memory regions; memory registered twice counts twice, and a region above 1 TiB, as implicit on-demand paging makes them, as 1 TiB. Those of the kernel are absent until it has some.", "device", "owner")
 	m.resourceOrphaned = t.gauge("rdma_resource_orphaned_objects", "objects",
-		"Objects of user programs of whose opened device the kernel names no living thread: the owner has ended, or lives on and each of its threads that created something has ended. They pass by when a process ends. There once there was one; absent if the exporter cannot see the processes of the host, for objects that were only counted, and for cm_id.", "device", "type")
+		"Objects of user programs for whose open device the kernel names no living thread: the owner has ended, or every thread of it that created something has. Briefly seen when a process ends. Absent until there is one, if the exporter cannot see the host's processes, for objects only counted, and for cm_id.", "device", "type")
 	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
-		"Objects that the kernel still holds of child processes of the exporter that have ended. There once there was one; absent if they were not looked for.", "device", "type")
+		"Objects that the kernel still holds for ended child processes of the exporter. Absent until there is one, or if not checked.", "device", "type")
 	m.exhaustedObjects = t.gauge("rdma_resource_exhausted_objects", "objects",
-		"Objects that the kernel counted, whoever had them, when the device had no more of the type to give to a run of the exporter: where it really ends, beside rdma_resource_limit. Absent where that has not happened, once the device is another adapter or has another firmware, and once it gives more than that.", "device", "type")
+		"Object count, of all owners, when the device refused the exporter one more of the type: its real limit, unlike rdma_resource_limit. Absent until that happens, after a firmware change, and once the device gives more.", "device", "type")
 	m.exhaustedTime = t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
-		"When the run was started that was refused last. It survives a restart with --state.dir.", "device", "type")
+		"Start of the last run that was refused. Kept over restarts with --state.dir.", "device", "type")
 	t.of(Owners)
 	pid := m.pidLabel(t.on)
 	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
-		"Objects of user programs by command and container, for the largest owners of each type. All other owners are under comm other, those whom the kernel does not name under comm unknown: the sum is rdma_resource_objects of owner user.", slices.Concat([]string{"device", "type"}, pid)...)
+		"Objects of user programs by command and container, for the largest owners of each type. All other owners are comm other, those the kernel does not name comm unknown: the sum is rdma_resource_objects of owner user.", slices.Concat([]string{"device", "type"}, pid)...)
 	m.ownerLocked = t.gauge("rdma_owner_locked_bytes", "bytes",
-		"Memory that a process holds in place, on the host as a whole: of the processes of one command in one container the one that holds most, for those 256 of the largest owners on any device that do. The kernel holds both kinds against the limit one by one.", append(slices.Clone(pid), "kind")...)
+		"Memory that a process locks, on the whole host: for each command in a container, the process that locks most, for up to 256 of the largest owners on any device. The kernel checks each kind against the limit separately.", append(slices.Clone(pid), "kind")...)
 	m.ownerLockedLimit = t.gauge("rdma_owner_locked_limit_bytes", "bytes",
-		"The most memory that this process may hold in place (RLIMIT_MEMLOCK, soft); +Inf for unlimited. One with CAP_IPC_LOCK may go beyond it.", pid...)
+		"Most memory that this process may lock (RLIMIT_MEMLOCK, soft); +Inf for unlimited. CAP_IPC_LOCK lifts it.", pid...)
 	t.of(Cgroups)
 	m.cgroupObjects = t.gauge("rdma_cgroup_objects", "objects",
 		"What the RDMA controller counts for the cgroups of the largest owners.", "device", "cgroup", "container_id", "pod_uid", "resource")
 	m.cgroupLimit = t.gauge("rdma_cgroup_limit", "objects",
-		"The most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
+		"Most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
 }
 
 // pidLabel sets whether owners are told by process, and returns the labels of one.

@@ -30,38 +30,38 @@ func (m *sizeMetrics) declare(t *table) {
 	m.cqActual = t.gauge("rdma_probe_cq_entries_actual", "entries",
 		"Entries that ibv_create_cq gave.", "device", "profile")
 	m.qpWorkRequestsRequested = t.gauge("rdma_probe_qp_work_requests_requested", "work requests",
-		"Outstanding work requests asked for of a queue of a queue pair, of every device and type"+configured, "profile", "queue")
+		"Outstanding work requests asked for of a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
 	m.qpWorkRequestsActual = t.gauge("rdma_probe_qp_work_requests_actual", "work requests",
 		"Outstanding work requests that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
 	m.qpScatterGatherRequested = t.gauge("rdma_probe_qp_scatter_gather_entries_requested", "entries",
-		"Scatter/gather entries per work request asked for of a queue of a queue pair, of every device and type"+configured, "profile", "queue")
+		"Scatter/gather entries per work request asked for of a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
 	m.qpScatterGatherActual = t.gauge("rdma_probe_qp_scatter_gather_entries_actual", "entries",
 		"Scatter/gather entries per work request that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
 	m.qpInlineRequested = t.gauge("rdma_probe_qp_inline_bytes_requested", "bytes",
-		"Inline data asked for of a queue pair, of every device and type"+configured, "profile")
+		"Inline data asked for of a queue pair, on every device and for every type"+configured, "profile")
 	m.qpInlineActual = t.gauge("rdma_probe_qp_inline_bytes_actual", "bytes",
 		"Inline data that ibv_create_qp gave.", "device", "qp_type", "profile")
 	m.qpMaxInline = t.gauge("rdma_probe_qp_max_inline_bytes", "bytes",
-		"The most inline data that a queue pair can be given, found by search because no verb tells it.", "device", "qp_type")
+		"Most inline data that a queue pair can have, found by search because no verb reports it.", "device", "qp_type")
 	m.srqWorkRequestsRequested = t.gauge("rdma_probe_srq_work_requests_requested", "work requests",
 		"Outstanding work requests asked for of a shared receive queue, on every device"+configured, "profile")
 	m.srqWorkRequestsActual = t.gauge("rdma_probe_srq_work_requests_actual", "work requests",
 		"Outstanding work requests that ibv_create_srq wrote back.", "device", "profile")
 	m.srqWorkRequestsQueried = t.gauge("rdma_probe_srq_work_requests_queried", "work requests",
-		"Outstanding work requests that ibv_query_srq told; absent if it told what ibv_create_srq wrote back, or failed.", "device", "profile")
+		"Outstanding work requests that ibv_query_srq reported; absent if equal to what ibv_create_srq wrote back, or if it failed.", "device", "profile")
 	m.srqScatterGatherRequested = t.gauge("rdma_probe_srq_scatter_gather_entries_requested", "entries",
 		"Scatter/gather entries per work request asked for of a shared receive queue, on every device"+configured, "profile")
 	m.srqScatterGatherActual = t.gauge("rdma_probe_srq_scatter_gather_entries_actual", "entries",
 		"Scatter/gather entries per work request that ibv_create_srq wrote back.", "device", "profile")
 	m.srqScatterGatherQueried = t.gauge("rdma_probe_srq_scatter_gather_entries_queried", "entries",
-		"Scatter/gather entries per work request that ibv_query_srq told; absent if it told what ibv_create_srq wrote back, or failed.", "device", "profile")
+		"Scatter/gather entries per work request that ibv_query_srq reported; absent if equal to what ibv_create_srq wrote back, or if it failed.", "device", "profile")
 	t.of(Memory)
 	m.memoryBytes = t.gauge("rdma_probe_memory_bytes", "bytes",
-		"What one object costs the process that creates it: address space (virtual) and pinned memory (locked).", "device", "object", "profile", "kind")
+		"Cost of one object to the process creating it: address space (virtual) and pinned memory (locked).", "device", "object", "profile", "kind")
 }
 
 // configured says of the sizes that are asked for where they come from.
-const configured = ", as configured; rdma_probe_size_clamped has what the limits of a device cut down."
+const configured = ", as configured; rdma_probe_size_clamped shows sizes reduced to a device's limits."
 
 // addAsked adds the sizes that the probes ask for.
 func addAsked(b *builder, p *state.Probe) {

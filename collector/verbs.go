@@ -18,12 +18,12 @@ func (m *verbMetrics) declare(t *table) {
 	t.about("Calls of verbs")
 	t.of(Verbs)
 	m.callDuration = t.summary("rdma_verbs_call_duration_seconds", "seconds",
-		"Time that calls of a control verb took, failed ones too, measured next to the call in the child process: sum and count. Control verbs are "+strings.Join(controlVerbs(), ", ")+".", "device", "verb")
+		"Time that calls of a control verb took, including failed ones, measured next to the call in the child process: sum and count. Control verbs are "+strings.Join(controlVerbs(), ", ")+".", "device", "verb")
 	m.callErrors = t.counter("rdma_verbs_errors_total", "calls",
-		"Calls of any verb that failed, without those that a probe made fail on purpose; absent until there is one.", "device", "verb", "errno")
+		"Failed calls of any verb, except those a probe makes fail on purpose; absent until there is one.", "device", "verb", "errno")
 	t.of(VerbHistograms)
 	m.callHistogram = t.histogram("rdma_verbs_call_latency_seconds", "seconds", []float64{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10},
-		"Distribution of the time that calls of any verb took, failed ones too.", "device", "verb")
+		"Distribution of the time that calls of any verb took, including failed ones.", "device", "verb")
 }
 
 // controlVerbs are the verbs by which a program gets what it needs, and gives back what

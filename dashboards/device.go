@@ -54,17 +54,17 @@ func deviceState() []Panel {
 	return []Panel{
 		stat(about{
 			tile(), "Last run",
-			"Whether the last run of the probes was ok. If not, the strips below tell which probe failed; if none did, the run was killed or crashed: see the aborted runs.",
+			"Whether the last run of the probes was ok. If not, the strips below show which probe failed; if none did, the run was killed or crashed: see the aborted runs.",
 			count, anyIs(critical),
 		}, texts(text{0, "OK", good}, text{1, "not OK", critical}), query{failing, ""}),
 		stat(about{
 			tile(), "Last run was",
-			"For how long there was no finished run. After runs that failed the exporter waits, by default for up to 5 minutes.",
+			"Time since the last finished run. After failed runs the exporter waits, by default for up to 5 minutes.",
 			seconds, rising(step{600, warning}, step{1800, critical}),
 		}, nil, query{`time() - ` + lastRun, ""}),
 		stat(about{
 			tile(), "Stuck",
-			"Whether a killed child process has not ended, and the verb that it is in. What it was to do on the device does not go on until it ends.",
+			"Whether a killed child process has not ended, and the verb it is in. Its work on the device waits until it ends.",
 			count, anyIs(critical),
 		}, stuckOrNot(),
 			query{`max by (verb) (rdma_probe_stuck{@device})`, "run {{verb}}"},
@@ -77,22 +77,22 @@ func deviceState() []Panel {
 			query{portState, "port {{port}}"}),
 		bySeverity(about{
 			tile(), "Contracts",
-			"How many contracts of the libibverbs manual the device keeps, violates, violates as is known of its driver, and how many could not be judged.",
+			"How many contracts of the libibverbs manual the device keeps, violates, violates as its driver is known to, and how many could not be judged.",
 			count, plain(),
 		}, query{`sum by (verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
 		bySeverity(about{
 			tile(), "Findings",
-			"Findings about this device, without those that are accepted. Critical: something fails already or is about to.",
+			"Findings about this device, except accepted ones. Critical: something fails already or soon will.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 		stat(about{
 			tile(), "Missed events",
-			"Completions that were there at the deadline although their event had not come, in the time shown: a program that sleeps would hang. Those of the very first run are not in it.",
+			"Completions in the time shown whose event had not come by the deadline: a program that sleeps would hang. Those of the very first run are not included.",
 			count, anyIs(critical),
 		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
 		stat(about{
 			tile(), "Notification p99",
-			"99 of 100 events of completions come within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with its like.",
+			"99 of 100 completion events came within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with similar devices.",
 			seconds, plain(),
 		}, nil, query{
 			`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))) >= 0`,
@@ -101,7 +101,7 @@ func deviceState() []Panel {
 		table(about{
 			at{24, 4},
 			"Identity",
-			"What the device says of itself. Provider simulated: the device exists only to try the exporter.",
+			"What the device says about itself. Provider simulated: not a real device.",
 			words, plain(),
 		}, "", []column{
 			{field: "instance", title: "instance"},
@@ -127,7 +127,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 10},
 			"Contracts",
-			"Contracts of the libibverbs manual that the device does not keep, or did not: violated ones first, then those that could not be judged with the reason, then those that are violated as is known of the driver, then those that hold again. One that it always kept since the exporter started is in no row. docs/reference/contracts.md says what each means and what to do.",
+			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/contracts.md says what each means and what to do.",
 			count, plain(),
 		}, "verdict", []column{
 			{field: "contract", title: "contract"},
@@ -141,7 +141,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Findings",
-			"What was found, the harm that it does, whether the configuration accepts it, and for how long it has been so. No rows: nothing. docs/reference/findings.md says what each means and what to do; the page of the exporter has the figures.",
+			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/findings.md says what each means and what to do; the exporter's page has the figures.",
 			seconds, plain(),
 		}, "for", []column{
 			{field: "finding", title: "finding"},
@@ -153,7 +153,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Aborted runs",
-			"Runs that were killed at their deadline or crashed since the exporter started, by the verb that they were in: of the probes, and of the contract run. No rows: none.",
+			"Runs of the probes and contract runs that were killed at their deadline or crashed since the exporter started, by the verb they were in. No rows: none.",
 			count, plain(),
 		}, "probes", []column{
 			{field: "outcome", title: "outcome", width: 90},
@@ -166,7 +166,7 @@ func deviceTrouble() []Panel {
 		strips(about{
 			at{12, 7},
 			"Probes",
-			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it did. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it.",
+			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it.",
 			count, anyIs(good),
 		}, texts(text{1, "OK", good}, text{0, "failed", critical}, text{2, "left alone", neutral}),
 			query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"},
@@ -174,7 +174,7 @@ func deviceTrouble() []Panel {
 		strips(about{
 			at{12, 7},
 			"Ports",
-			"The state of each port, as of the last run.",
+			"The state of each port at the last run.",
 			count, plain(),
 		}, portStates(), query{portState, "port {{port}}"}),
 		table(about{
@@ -190,7 +190,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 7},
 			"Could not be destroyed",
-			"Objects that the device refused to destroy to the end of the last run, with the errno. A program that destroys such an object is refused, too. No rows: none.",
+			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none.",
 			count, anyIs(critical),
 		}, "objects", []column{
 			{field: "type", title: "type"},
@@ -234,7 +234,7 @@ func deviceNotification() []Panel {
 		dashed(lines(about{
 			at{12, 9},
 			"Notification latency",
-			"From posting a work request until the event of its completion has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request).",
+			"From posting a work request until its completion event has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request).",
 			seconds, plain(),
 		},
 			query{fmt.Sprintf(quantile, "0.99", "port, path", notification), "p99 {{path}}, port {{port}}"},
@@ -243,13 +243,13 @@ func deviceNotification() []Panel {
 		lines(about{
 			at{12, 9},
 			"Completion latency",
-			"Mean from posting a work request until its completion is seen: by polling without a pause (poll), which is what completing alone takes, or asleep for the event of a solicited one (solicited).",
+			"Mean time from posting a work request until its completion is seen: polling without a pause (poll), which is the completion alone, or asleep for a solicited event (solicited).",
 			seconds, plain(),
 		}, query{fmt.Sprintf(mean, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, port {{port}}"}),
 		table(about{
 			at{9, 9},
 			"Completion vectors",
-			"Latency of notification by completion vector, as of the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant processor. Sorted by that factor.",
+			"Notification latency by completion vector, from the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant CPU. Sorted by that factor.",
 			seconds, plain(),
 		}, "p99 / median", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
@@ -264,19 +264,19 @@ func deviceNotification() []Panel {
 		steps(about{
 			at{15, 9},
 			"p99 by completion vector",
-			"Latency of notification on each completion vector over time. A run measures some of them, by default 4, so that each line changes from time to time only.",
+			"Notification latency of each completion vector over time. A run measures only some of them, 4 by default, so each line changes only now and then.",
 			seconds, plain(),
 		}, query{vector(`rdma_notification_vector_latency_seconds{@device}`), "vector {{comp_vector}}"}),
 		heatmap(about{
 			at{12, 8},
 			"Distribution of notification latency",
-			"How many events came within which time. Two bands tell of two kinds of wake-ups, such as from a shallow and from a deep sleep of the processor.",
+			"How many events came within which time. Two bands mean two kinds of wake-ups, such as from shallow and from deep CPU sleep.",
 			count, plain(),
 		}, `sum by (le) (increase(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))`),
 		lines(about{
 			at{12, 8},
 			"What notification costs",
-			"Mean latency of notification less mean latency of completion by polling: what being woken costs a program, beside spinning.",
+			"Mean notification latency minus mean latency by polling: what being woken costs a program compared with spinning.",
 			seconds, plain(),
 		}, query{
 			fmt.Sprintf(mean, notification, `@device`, "port, path") + " - " + fmt.Sprintf(mean, completion, `@device,mode="poll"`, "port, path"),
@@ -285,7 +285,7 @@ func deviceNotification() []Panel {
 		columns(about{
 			at{12, 8},
 			"Events and completions gone wrong",
-			"Per minute. Missed: the event did not come although the completion did; misdirected: it came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had another status than it should.",
+			"Per minute. Missed: the completion came but its event did not; misdirected: the event came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had the wrong status.",
 			perMinute, plain(),
 		},
 			query{perMinuteOf("path", "rdma_notifications_missed_total"), "missed, {{path}}"},
@@ -316,13 +316,13 @@ func deviceVerbs() []Panel {
 		lines(about{
 			at{12, 9},
 			"Mean time of control verbs",
-			"Time that calls of a verb took, failed ones too. A verb that takes longer than it used to tells of a busy firmware or kernel.",
+			"Time that calls of a verb took, including failed ones. A verb that gets slower means busy firmware or a busy kernel.",
 			seconds, plain(),
 		}, query{mean, "{{verb}}"}),
 		columns(about{
 			at{12, 9},
 			"Failures by verb and errno",
-			"Calls per minute that failed, without those that a probe makes fail on purpose.",
+			"Failed calls per minute, except those a probe makes fail on purpose.",
 			perMinute, plain(),
 		}, query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"}),
 		table(about{
@@ -350,7 +350,7 @@ func deviceVerbs() []Panel {
 		dashed(lines(about{
 			at{9, 9},
 			"Distribution by verb",
-			"Of all verbs. p50 dashed, p99 solid. The classic buckets are decades: with them the figure is rough." + fmt.Sprintf(needsCollector, "verb-histograms"),
+			"All verbs. p50 dashed, p99 solid. The classic buckets are decades, so their figures are rough." + fmt.Sprintf(needsCollector, "verb-histograms"),
 			seconds, plain(),
 		},
 			query{fmt.Sprintf(quantile, "0.99"), "p99 {{verb}}"},
@@ -365,7 +365,7 @@ func deviceSizes() []Panel {
 		table(about{
 			at{15, 12},
 			"Asked for, given, queried",
-			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue says where that is something else. A device may give more; with less, programs fail below the depth that they planned, unless the size was cut down to a limit of the device, which is beside this.",
+			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue reports where it differs. A device may give more; with less, programs fail below the depth they planned, unless the size was cut down to a limit of the device, shown beside this.",
 			count, plain(),
 		}, "", []column{
 			{field: "object", title: "object"},
@@ -384,7 +384,7 @@ func deviceSizes() []Panel {
 		table(about{
 			at{9, 6},
 			"What an object costs",
-			"Memory that one object of that size costs the process that creates it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK." + fmt.Sprintf(needsCollector, "memory"),
+			"Memory that one object of that size costs the process creating it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK." + fmt.Sprintf(needsCollector, "memory"),
 			octets, plain(),
 		}, "pinned", []column{
 			{field: "object", title: "object"},
@@ -397,13 +397,13 @@ func deviceSizes() []Panel {
 		stat(about{
 			at{9, 3},
 			"Most inline data",
-			"The most inline data that a queue pair of each type can be given, found by search because no verb tells it.",
+			"Most inline data that a queue pair of each type can have, found by search because no verb reports it.",
 			octets, plain(),
 		}, nil, query{`max by (qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{qp_type}}"}),
 		table(about{
 			at{9, 3},
 			"Cut down",
-			"Configured sizes that the last run cut down to a limit of the device, and what it asked for in place of them. No rows: none.",
+			"Configured sizes that the last run reduced to a limit of the device, and what it asked for instead. No rows: none.",
 			count, plain(),
 		}, "", []column{
 			{field: "probe", title: "probe"},
@@ -461,29 +461,29 @@ func deviceRuns() []Panel {
 		steps(about{
 			at{8, 8},
 			"How long runs take",
-			"Duration of the last run of each kind, from the start of its child process to its end, and the processor time that a run of the probes used.",
+			"Duration of the last run of each kind, from the start of its child process to its end, and the CPU time of the last run of the probes.",
 			seconds, plain(),
 		},
 			query{`max(rdma_probe_duration_seconds{@device})`, "probes"},
-			query{`max(rdma_probe_child_cpu_seconds{@device})`, "probes, processor time"},
+			query{`max(rdma_probe_child_cpu_seconds{@device})`, "probes, CPU time"},
 			query{`max(rdma_contract_duration_seconds{@device})`, "contract run"},
 			query{`max(rdma_inventory_duration_seconds{@device})`, "inventory"}),
 		steps(about{
 			at{8, 8},
 			"Memory of a run",
-			"The most memory that the child process of the last run had resident.",
+			"Peak resident memory of the last run's child process.",
 			octets, plain(),
 		}, query{`max(rdma_probe_child_max_resident_bytes{@device})`, "resident"}),
 		painted(columns(about{
 			at{8, 8},
-			"Runs of the contract run",
-			"Runs that finished in the minutes before each bar, by outcome. By default there is one a day. The very first of an outcome is not in it.",
+			"Contract runs",
+			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included.",
 			count, plain(),
 		}, query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
 		stat(about{
 			at{8, 8},
 			"Verdicts are from",
-			"How long ago the last contract run was started. Verdicts of a run that was broken off may be older.",
+			"Time since the last contract run started. Verdicts from a run that was cut short may be older.",
 			seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
 		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
 		stat(about{
@@ -500,7 +500,7 @@ func deviceLimits() []Panel {
 		table(about{
 			at{24, 14},
 			"Limits",
-			"The most that the device says it allows, by the names that struct ibv_device_attr has. Saying so promises little: what can be had depends on memory, too." + fmt.Sprintf(needsCollector, "limits"),
+			"Most that the device says it allows, by the names in struct ibv_device_attr. This promises little: what it really gives also depends on memory." + fmt.Sprintf(needsCollector, "limits"),
 			count, plain(),
 		}, "", []column{
 			{field: "limit", title: "limit"},

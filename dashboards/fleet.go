@@ -9,7 +9,7 @@ import (
 func fleet() Dashboard {
 	s := scope{`job=~"$job"`, `instance=~"$instance"`, `device=~"$device"`}
 	b := newBoard(fleetUID, "RDMA / Fleet",
-		"Which RDMA devices and hosts stand out: failing, stuck, breaking the manual, slower than their like, or short of room.", s)
+		"Which RDMA devices and hosts stand out: failing, stuck, breaking the manual, slower than similar ones, or short of room.", s)
 	b.dashboard.Templating.List = []Variable{
 		sourceVariable(), jobVariable(many), instanceVariable(s, many), deviceVariable(s, many),
 	}
@@ -63,7 +63,7 @@ func fleetState() []Panel {
 		}, nil, query{`count(group by (@id) (rdma_device_info{@device}))`, ""}),
 		stat(about{
 			tile(), "Exporters down",
-			"Exporters that Prometheus cannot scrape, or that cannot list their devices. Nothing is known of their hosts.",
+			"Exporters that Prometheus cannot scrape, or that cannot list their devices. The state of their hosts is unknown.",
 			count, anyIs(critical),
 		}, none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
 		stat(about{
@@ -73,33 +73,33 @@ func fleetState() []Panel {
 		}, none(), query{`sum(` + failing + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Devices stuck",
-			"Devices of which a killed child process of the exporter has not ended. Programs on them hang as well.",
+			"Devices on which a killed child process of the exporter has not ended. Programs on them hang too.",
 			count, anyIs(critical),
 		}, none(), query{`sum(` + stuck + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Ports down",
-			"Ports that were active within the last day and are not." + needsRules,
+			"Ports that were active within the last day and are not now." + needsRules,
 			count, anyIs(critical),
 		}, none(), query{`sum(` + downRule + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Devices stale",
-			"Devices without a finished run for more than 10 minutes, or without any since they are there, although their exporter is up. What is told of them is old. Stuck ones are counted beside this.",
+			"Devices without a finished run for more than 10 minutes, or ever, although their exporter is up. Their figures are old. Stuck ones are counted separately.",
 			count, anyIs(warning),
 		}, none(), query{`count(` + stale + `)` + noDevice, ""}),
 		stat(about{
 			tile(), "Events missed",
-			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not in it.",
+			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not included.",
 			count, anyIs(critical),
 		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
 		stat(about{
 			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that devices break, without what their drivers are known for, each device counted.",
+			"Contracts of the libibverbs manual that devices break, except those their drivers are known for; each device counts.",
 			count, anyIs(warning),
 		}, none(), query{`sum(max by (@id) (rdma_contract_verdicts{@device,verdict="violated"}))`, ""}),
 		bySeverity(about{
 			at{8, 4},
 			"Findings",
-			"Findings about devices, without those that are accepted. Critical: something fails already or is about to.",
+			"Findings about devices, except accepted ones. Critical: something fails already or soon will.",
 			count, plain(),
 		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 	}
@@ -127,7 +127,7 @@ func fleetWorst() []Panel {
 		onlyWith("A", table(about{
 			at{24, 8},
 			"Nodes in trouble, worst first",
-			"The 25 nodes with most trouble: the sum of their devices, or if the exporter cannot be scraped 1000 for each device that it had. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources." + needsRules,
+			"The 25 nodes with most trouble: the sum over their devices, or 1000 for each of its devices if the exporter cannot be scraped. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources." + needsRules,
 			count, plain(),
 		}, "trouble", []column{
 			{field: "job", title: "job", hidden: true},
@@ -148,7 +148,7 @@ func fleetWorst() []Panel {
 		onlyWith("A", table(about{
 			at{24, 10},
 			"Devices in trouble, worst first",
-			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation, one of which is a p99 of notification above 150 µs and 3 times the median of the model, and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. What is accepted does not count. No rows: no device stands out. Click a device for its dashboards." + needsRules,
+			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation (which includes a p99 of notification above 150 µs and 3 times the median of the model), and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. Accepted findings do not count. No rows: no device stands out. Click a device for its dashboards." + needsRules,
 			count, plain(),
 		}, "trouble", append(whose(), []column{
 			{field: "A", title: "trouble", width: 80, thresholds: harmful},
@@ -183,7 +183,7 @@ func fleetLatency() []Panel {
 		onlyWith("A", table(about{
 			at{12, 10},
 			"Slowest devices",
-			"The 25 devices whose p99 is the largest multiple of the median of the devices of the same job and model (provider, vendor and part), by path." + needsRules,
+			"The 25 devices with the highest p99 relative to the median of devices of the same job and model (provider, vendor and part), by path." + needsRules,
 			seconds, plain(),
 		}, "p99 / median", append(whose(), []column{
 			{field: "path", title: "path", width: 90},
@@ -195,7 +195,7 @@ func fleetLatency() []Panel {
 		linked(steps(about{
 			at{12, 10},
 			"p99 of the slowest devices, and the medians",
-			"The 5 devices with the largest p99 of each path at each time, and the median of each model." + needsRules,
+			"The 5 devices with the highest p99 on each path at each time, and the median of each model." + needsRules,
 			seconds, plain(),
 		},
 			query{`topk by (path) (5, max by (@id, path) (` + p99Rule + `))`, "{{instance}} {{device}}, {{path}}"},
@@ -209,7 +209,7 @@ func fleetHeadroom() []Panel {
 		table(about{
 			at{12, 9},
 			"Objects of devices",
-			"The 20 types of objects of which least is left of what their device allows. At 0 every process on the host is refused.",
+			"The 20 object types with the least headroom on their device. At 0 no process on the host can create more.",
 			count, plain(),
 		}, "-headroom", append(whose(), []column{
 			{field: "type", title: "type", width: 75},
@@ -218,7 +218,7 @@ func fleetHeadroom() []Panel {
 		table(about{
 			at{12, 9},
 			"Locked memory of processes",
-			"The 20 processes that have least left of their RLIMIT_MEMLOCK. At 0 they are refused with ENOMEM. Those that are above it are left out: they have CAP_IPC_LOCK, and no limit binds them.",
+			"The 20 processes with the least left of their RLIMIT_MEMLOCK. At 0 they fail with ENOMEM. Processes above their limit are left out: they have CAP_IPC_LOCK and are exempt.",
 			count, plain(),
 		}, "-headroom", []column{
 			{field: "job", title: "job", hidden: true},
@@ -237,7 +237,7 @@ func fleetVerdicts() []Panel {
 		table(about{
 			at{9, 12},
 			"Contracts",
-			"On how many devices each contract of the libibverbs manual is violated, is violated as is known of the driver, holds again though it did not since the exporter started, or could not be judged.",
+			"On how many devices each contract of the libibverbs manual is violated, is violated as the driver is known to, holds again after a violation since the exporter started, or could not be judged.",
 			count, plain(),
 		}, "violated", []column{
 			{field: "contract", title: "contract"},
@@ -253,7 +253,7 @@ func fleetVerdicts() []Panel {
 		filterable(table(about{
 			at{15, 12},
 			"Violations by contract and device",
-			"Each contract that a device breaks though its driver is not known to, 200 of them at most. Filter by a column to see who else does: one device alone is defective, all of a model tell of its driver or firmware.",
+			"Contracts that a device breaks although its driver is not known to, at most 200. Filter by a column to see who else does: a single device is defective, all of a model point to driver or firmware.",
 			count, plain(),
 		}, "-contract", append(whose(), []column{
 			{field: "contract", title: "contract"},
@@ -263,7 +263,7 @@ func fleetVerdicts() []Panel {
 		table(about{
 			at{9, 10},
 			"Findings",
-			"What was found, by kind: on how many devices, on how many of them it is accepted, and for how long it has been so at most. No rows: nothing.",
+			"Findings by kind: on how many devices, on how many of them accepted, and how long the oldest has lasted. No rows: none.",
 			count, plain(),
 		}, "devices", []column{
 			{field: "finding", title: "finding"},
@@ -279,7 +279,7 @@ func fleetVerdicts() []Panel {
 		stacked(about{
 			at{15, 10},
 			"Findings over time",
-			"Devices with findings of severity critical and warning by kind, without those that are accepted. A step tells when it began. Of all devices of the job, whichever instances and devices are chosen." + needsRules,
+			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All devices of the job, whichever instances and devices are chosen." + needsRules,
 			count, plain(),
 		}, query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
 	}
@@ -296,7 +296,7 @@ func fleetEvents() []Panel {
 		columns(about{
 			at{12, 9},
 			"How often",
-			"Per minute, on all devices. Missed: the event did not come although the completion did; misdirected: it came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had a wrong status.",
+			"Per minute, on all devices. Missed: the completion came but its event did not; misdirected: the event came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had the wrong status.",
 			perMinute, plain(),
 		},
 			query{total("rdma_notifications_missed_total"), "missed"},
@@ -329,7 +329,7 @@ func fleetExporters() []Panel {
 		table(about{
 			at{16, 10},
 			"Exporters",
-			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and for how long its worst device had no finished run.",
+			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run.",
 			count, plain(),
 		}, "-scraped", []column{
 			{field: "job", title: "job", hidden: true},
@@ -349,8 +349,8 @@ func fleetExporters() []Panel {
 			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
 		table(about{
 			at{24, 8},
-			"Exporters and what they are told",
-			"Whether the configuration of each exporter and its web configuration are in force as their files have them now, when the configuration was loaded, whether what is kept over a restart can be written, how many lines of the log were lost in the time that is shown, and how many acceptances accept nothing.",
+			"Exporters and their configuration",
+			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether the kept state can be written, how many log lines were lost in the time shown, and how many acceptances match nothing.",
 			count, plain(),
 		}, "-log lines lost", []column{
 			{field: "job", title: "job", hidden: true},
@@ -371,7 +371,7 @@ func fleetExporters() []Panel {
 		steps(about{
 			at{8, 10},
 			"Exporters and devices over time",
-			"How many exporters are up, how many devices they see, and on how many of those the last run was not ok.",
+			"How many exporters are up, how many devices they see, and on how many of those the last run failed.",
 			count, plain(),
 		},
 			query{`sum(up{@instance})`, "exporters up"},

@@ -29,7 +29,7 @@ func deviceTraffic() []Panel {
 		dashed(lines(about{
 			at{12, 9},
 			"Throughput",
-			"What each port receives and transmits, and dashed the rate that its link has." + counters,
+			"What each port receives and transmits; dashed: the rate of its link." + counters,
 			bits, plain(),
 		}, append(ratesOf("8 * ", counterLine{"receive_bytes", "received"}, counterLine{"transmit_bytes", "transmitted"}),
 			query{eachPort("rdma_port_rate_bits_per_second"), "link, port {{port}}"})...), "/^link/"),
@@ -42,7 +42,7 @@ func deviceTraffic() []Panel {
 		columns(about{
 			at{12, 9},
 			"Sent again",
-			"Per minute. What is lost on the way, or overtaken, is transmitted once more: packets where the driver counts these, else the timeouts and NAKs that led to it, each of which may mean many packets. Out of sequence and duplicate: the same as seen by the side that receives. RNR: no receive was posted." + counters,
+			"Per minute. Packets lost or overtaken are retransmitted: shown as packets where the driver counts these, otherwise as the timeouts and NAKs that caused it, each of which may mean many packets. Out of sequence and duplicate: the same, seen by the receiver. RNR: no receive was posted." + counters,
 			perMinute, plain(),
 		}, ratesOf(
 			"60 * ",
@@ -68,7 +68,7 @@ func deviceTraffic() []Panel {
 			counterLine{"receive_remote_physical_errors", "marked bad on the way"},
 			counterLine{"symbol_errors", "symbol errors"},
 			counterLine{"carrier_symbol_errors", "symbol errors with a carrier"},
-			counterLine{"fec_uncorrectable_blocks", "not put right by FEC"},
+			counterLine{"fec_uncorrectable_blocks", "not repaired by FEC"},
 			counterLine{"link_error_recoveries", "link recoveries"},
 			counterLine{"link_downed", "link downed"},
 			counterLine{"local_link_integrity_errors", "link integrity"},
@@ -77,7 +77,7 @@ func deviceTraffic() []Panel {
 		columns(about{
 			at{12, 9},
 			"Congestion",
-			"Per minute. ECN marked: a switch on the way was congested; a CNP sent tells the sender so, one handled slowed this side down." + counters,
+			"Per minute. ECN marked: a switch on the way was congested; a CNP sent tells the sender, a CNP handled slowed this side down." + counters,
 			perMinute, plain(),
 		}, ratesOf(
 			"60 * ",
@@ -89,7 +89,7 @@ func deviceTraffic() []Panel {
 		columns(about{
 			at{12, 9},
 			"Pauses",
-			"Per minute. Frames received stop this side, frames sent the other: of a priority (PFC) or all. Waiting are ticks of the adapter's clock without credits, or without its turn." + counters,
+			"Per minute. Frames received stop this side, frames sent the other: one priority (PFC) or all. Waiting: ticks of the adapter's clock without credits or arbitration." + counters,
 			perMinute, plain(),
 		}, append(
 			ratesOf("60 * ", counterLine{"pause_frames_received", "pause received"}, counterLine{"pause_frames_sent", "pause sent"}, counterLine{"transmit_wait_ticks", "waiting"}),
@@ -105,7 +105,7 @@ func deviceLinks() []Panel {
 		table(about{
 			at{24, 5},
 			"Ports and their links",
-			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its GID of RoCE v2 over IPv4, which is the one for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
+			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its RoCE v2 GID with IPv4, the value for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
 			count, plain(),
 		}, "", []column{
 			{field: "port", title: "port", width: 60},
@@ -131,34 +131,34 @@ func deviceLinks() []Panel {
 			query{eachPort("rdma_port_roce_v2_ipv4_gid_index"), ""}),
 		columns(about{
 			at{8, 8},
-			"Changes of the state",
-			"How often each port went down, and became active, in the minutes before each bar: those between two scrapes as well." + links,
+			"State changes",
+			"How often each port went down, and became active, in the minutes before each bar, including between two scrapes." + links,
 			count, plain(),
 		}, query{`round(sum by (port, to) (increase(rdma_port_state_changes_total{@device}[$__rate_interval])))`, "{{to}}, port {{port}}"}),
 		dashed(steps(about{
 			at{8, 8},
-			"Rate beside the most",
-			"The rate of each link, and dashed the highest that the port had. Less tells of a lane that was given up, or of another side that does less." + links,
+			"Rate against the highest",
+			"The rate of each link; dashed: the highest the port has had. Less means a lost lane, or that the other side offers less." + links,
 			bits, plain(),
 		},
 			query{eachPort("rdma_port_rate_bits_per_second"), "port {{port}}"},
-			query{eachPort("rdma_port_max_rate_bits_per_second"), "most, port {{port}}"}), "/^most/"),
+			query{eachPort("rdma_port_max_rate_bits_per_second"), "highest, port {{port}}"}), "/^most/"),
 		stat(about{
 			at{8, 4},
 			"Port unchanged",
-			"For how long each port has been in its state." + links,
+			"How long each port has been in its state." + links,
 			seconds, plain(),
 		}, nil, query{`time() - ` + eachPort("rdma_port_state_change_timestamp_seconds"), "port {{port}}"}),
 		lines(about{
 			at{8, 8},
-			"Temperature of the modules",
-			"Temperature of the module in each port, where the driver tells it." + links,
+			"Module temperature",
+			"Temperature of the module in each port, where the driver reports it." + links,
 			celsius, plain(),
 		}, query{eachPort("rdma_port_module_temperature_celsius"), "port {{port}}"}),
 		table(about{
 			at{8, 8},
 			"GIDs",
-			"How many GIDs each port has that are not zero, by type and network device." + gids,
+			"How many non-zero GIDs each port has, by type and network device." + gids,
 			count, plain(),
 		}, "", []column{
 			{field: "port", title: "port", width: 60},
@@ -168,14 +168,14 @@ func deviceLinks() []Panel {
 		}, query{filled(`max by (port, type, netdev) (rdma_port_gids{@device})`, "netdev"), ""}),
 		columns(about{
 			at{8, 8},
-			"Changes of the GIDs",
-			"How often the list of a port's GIDs changed, in the minutes before each bar. A program that keeps an index has another address after that." + gids,
+			"GID changes",
+			"How often the list of a port's GIDs changed, in the minutes before each bar. An index kept by a program may then be another address." + gids,
 			count, plain(),
 		}, query{`round(sum by (port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "port {{port}}"}),
 		lines(about{
 			at{8, 8},
-			"Put right by FEC",
-			"Blocks in a minute that forward error correction put right: a link that needs more of it than its like has a bad cable or module." + fmt.Sprintf(ofCollector, "counters"),
+			"Repaired by FEC",
+			"Blocks per minute that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module." + fmt.Sprintf(ofCollector, "counters"),
 			perMinute, plain(),
 		}, ratesOf("60 * ", counterLine{"fec_corrected_blocks", "corrected"})...),
 	}
@@ -190,7 +190,7 @@ func deviceTopology() []Panel {
 		table(about{
 			at{24, 4},
 			"Adapter",
-			"Which adapter it is, and where in the host: by the PCI address it joins with what other exporters tell, by the NUMA node with processors and GPUs." + adapter,
+			"Which adapter it is, and where in the host: join it with other exporters by PCI address, and with CPUs and GPUs by NUMA node." + adapter,
 			words, plain(),
 		}, "", []column{
 			{field: "pci_address", title: "PCI address"},
@@ -207,7 +207,7 @@ func deviceTopology() []Panel {
 		table(about{
 			at{12, 6},
 			"PCI link",
-			"The adapter's own link to the PCI bus beside the most that it could have, and the slowest on the way to the root where that is another one and slower." + adapter,
+			"The adapter's own PCI link beside the best it supports, and the slowest link on the way to the root if that is another and slower one." + adapter,
 			count, plain(),
 		}, "", []column{
 			{field: "link", title: "link"},
@@ -218,14 +218,14 @@ func deviceTopology() []Panel {
 		}, byLink("speed_transfers_per_second"), byLink("max_speed_transfers_per_second"), byLink("width_lanes"), byLink("max_width_lanes")),
 		steps(about{
 			at{12, 6},
-			"Errors of the PCI bus",
-			"Errors that the bus reported of the adapter since the host started (AER). No line: none." + adapter,
+			"PCI errors",
+			"Errors of the adapter that the PCI bus reported since the host started (AER). No line: none." + adapter,
 			count, plain(),
 		}, query{`max by (severity) (rdma_adapter_aer_errors_total{@device})`, "{{severity}}"}),
 		table(about{
 			at{12, 8},
 			"Interrupts of completion vectors",
-			"Which interrupt serves each completion vector, on which processors, and how often it came in a second." + fmt.Sprintf(needsCollector, "interrupts"),
+			"Which interrupt serves each completion vector, on which CPUs, and how often it fires per second." + fmt.Sprintf(needsCollector, "interrupts"),
 			count, plain(),
 		}, "a second", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
@@ -238,7 +238,7 @@ func deviceTopology() []Panel {
 		lines(about{
 			at{12, 8},
 			"Interrupts by completion vector",
-			"Interrupts in a second. One line above all others: what uses the device shares one vector, and so one processor." + fmt.Sprintf(needsCollector, "interrupts"),
+			"Interrupts per second. One line above all others: the users of the device share one vector, and so one CPU." + fmt.Sprintf(needsCollector, "interrupts"),
 			perSecond, plain(),
 		}, query{`sum by (comp_vector) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, "vector {{comp_vector}}"}),
 	}
@@ -248,8 +248,8 @@ func deviceCounters() []Panel {
 	return []Panel{
 		table(about{
 			at{12, 8},
-			"Counters that tell nothing",
-			"Counters that are at the end of their width and stay there, and counters that were lower than the time before: begun anew, or past their end. No rows: none." + fmt.Sprintf(ofCollector, "counters"),
+			"Unusable counters",
+			"Counters stuck at their maximum, and counters that were lower than before: restarted or wrapped. No rows: none." + fmt.Sprintf(ofCollector, "counters"),
 			count, plain(),
 		}, "saturated", []column{
 			{field: "port", title: "port", width: 60},
@@ -264,13 +264,13 @@ func deviceCounters() []Panel {
 		stat(about{
 			at{4, 4},
 			"Hardware last read",
-			"How long ago the hardware of this device was read to the end.",
+			"Time since the hardware of this device was last read completely.",
 			seconds, rising(step{120, warning}, step{600, critical}),
 		}, nil, query{`time() - max(rdma_hardware_timestamp_seconds{@device})`, ""}),
 		stat(about{
 			at{4, 4},
 			"Hardware can be read",
-			"Whether the last reading of what the kernel tells of the adapter went to its end. If not, the finding hardware_unreadable says what did not return.",
+			"Whether the last reading of the adapter's hardware data was complete. If not, the finding hardware_unreadable says what did not return.",
 			count, falling(0.5, 1),
 		}, okOr("fails"), query{`min(rdma_hardware_success{@device})`, ""}),
 		stat(about{
@@ -288,13 +288,13 @@ func deviceCounters() []Panel {
 		columns(about{
 			at{12, 8},
 			"Readings",
-			"Finished readings of the hardware in a minute, by outcome.",
+			"Finished readings of the hardware per minute, by outcome.",
 			perMinute, plain(),
 		}, query{perMinuteOf("outcome", "rdma_hardware_runs_total"), "{{outcome}}"}),
 		filterable(table(about{
 			at{24, 14},
 			"Counters as the driver has them",
-			"Each counter under the driver's own name and in its own unit; port none is the device as a whole. Filter by a column to find one. docs/reference/counters.md says what they mean." + fmt.Sprintf(needsCollector, "raw-counters"),
+			"Each counter under the driver's own name and in its own unit; port none is the whole device. Filter by a column to find one. docs/reference/counters.md says what they mean." + fmt.Sprintf(needsCollector, "raw-counters"),
 			count, plain(),
 		}, "", []column{
 			{field: "port", title: "port", width: 60},
@@ -324,28 +324,28 @@ func fleetHardware() []Panel {
 		table(about{
 			at{8, 10},
 			"Ports that went down most often",
-			"The 20 ports that went down most often in the time shown, those that came back between two scrapes among them. No rows: none." + fmt.Sprintf(ofCollector, "links"),
+			"The 20 ports that went down most often in the time shown, including those that came back between two scrapes. No rows: none." + fmt.Sprintf(ofCollector, "links"),
 			count, plain(),
 		}, "went down", withPort(column{field: "A", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical}))}),
 			query{flapped, ""}),
 		table(about{
 			at{8, 10},
-			"Packets sent again",
-			"The 20 ports with the largest share of packets that are transmitted once more, where the driver counts these. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
+			"Retransmitted packets",
+			"The 20 ports with the largest share of retransmitted packets, where the driver counts these. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
 			fraction, plain(),
 		}, "share", withPort(column{field: "A", title: "share", width: 100, thresholds: new(rising(step{1e-4, warning}, step{1e-3, critical}))}),
 			query{resent, ""}),
 		table(about{
 			at{8, 10},
 			"Losses",
-			"The 20 ports with the most timeouts and sequence NAKs for each packet that they transmit. Each means one packet sent again, or all that was in flight. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
+			"The 20 ports with the most timeouts and sequence NAKs for each packet sent. Each means one packet resent, or everything in flight. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
 			fraction, plain(),
 		}, "for each packet", withPort(column{field: "A", title: "for each packet", width: 120, thresholds: new(rising(step{1e-5, warning}, step{1e-4, critical}))}),
 			query{lost, ""}),
 		table(about{
 			at{24, 8},
-			"PCI links below what they could be",
-			"Adapters whose own link to the PCI bus has a lower speed or fewer lanes than they could have. No rows: none." + fmt.Sprintf(ofCollector, "adapter"),
+			"PCI links below their best",
+			"Adapters whose own PCI link has a lower speed or fewer lanes than they support. No rows: none." + fmt.Sprintf(ofCollector, "adapter"),
 			count, plain(),
 		}, "-share", append(whose(), []column{
 			{field: "A", title: "share", width: 100, unit: fraction, thresholds: new(falling(0.5, 1))},

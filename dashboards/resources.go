@@ -32,7 +32,7 @@ func resources() Dashboard {
 		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many),
 		queryVariable("type", "Type", "The types of objects in the row of owners.",
 			s.expand(`label_values(rdma_resource_objects{@device}, type)`), many, ".+"),
-		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10, unless --inventory.owners says otherwise.",
+		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10, unless --inventory.owners is set.",
 			"5", "10", "20", "50", "100"),
 	}
 	b.row("Is there room?", resourceState()...)
@@ -52,37 +52,37 @@ func resourceState() []Panel {
 		dial(about{
 			at{4, 5},
 			"Lowest headroom",
-			"What is left of the limit that is nearest, of any type and device. At 0 every process on the host is refused further objects of that type.",
+			"What is left of the nearest limit, of any type and device. At 0 no process on the host can create more objects of that type.",
 			fraction, headroom(),
 		}, query{`1 - max(` + used + `)`, ""}),
 		dial(about{
 			at{4, 5},
 			"Lowest headroom of locked memory",
-			"What is left of RLIMIT_MEMLOCK to the process that is nearest to it, on the host as a whole. At 0 registering memory and creating queues fail with ENOMEM. A process that is above it does not count: it has CAP_IPC_LOCK, and no limit binds it.",
+			"What the process nearest to its RLIMIT_MEMLOCK has left, on the whole host. At 0 registering memory and creating queues fail with ENOMEM. Processes above their limit do not count: they have CAP_IPC_LOCK and are exempt.",
 			fraction, headroom(),
 		}, query{`1 - max(` + boundUse + `)`, ""}),
 		stat(about{
 			at{4, 5},
 			"Orphaned objects",
-			"Objects of user programs of which the kernel names no living thread. They pass by when a process ends; those that stay block the removal of the device.",
+			"Objects of user programs for which the kernel names no living thread. Briefly seen when a process ends; those that stay block the removal of the device.",
 			count, anyIs(warning),
 		}, none(), query{`sum(rdma_resource_orphaned_objects{@device})` + noInventory, ""}),
 		stat(about{
 			at{4, 5},
 			"Leaked objects",
-			"Objects that the kernel still holds of child processes of the exporter that have ended.",
+			"Objects that the kernel still holds for ended child processes of the exporter.",
 			count, anyIs(critical),
 		}, none(), query{`sum(rdma_probe_leaked_objects{@device})` + noInventory, ""}),
 		stat(about{
 			at{4, 5},
 			"Queue pairs in error",
-			"Queue pairs in the state err or sqe: they move no data until their owner sets them up anew.",
+			"Queue pairs in state err or sqe: they move no data until their owner resets them.",
 			count, anyIs(warning),
 		}, none(), query{`sum(rdma_resource_queue_pairs{@device,state=~"err|sqe"}) or 0 * count(rdma_resource_objects{@device})`, ""}),
 		stat(about{
 			at{4, 5},
 			"Inventory is from",
-			"How long ago the oldest inventory was taken that the figures of this page are from. By default there is one each minute.",
+			"Age of the oldest inventory behind the figures of this page. The default is one a minute.",
 			seconds, rising(step{600, warning}, step{1800, critical}),
 		}, nil, query{`time() - min(rdma_inventory_timestamp_seconds{@device})`, ""}),
 	}
@@ -93,13 +93,13 @@ func resourceLimits() []Panel {
 		bars(about{
 			at{10, 10},
 			"Nearest to a limit",
-			"Objects of all processes and of the kernel, as a part of what the device says it allows: the 12 fullest types.",
+			"Objects of all processes and the kernel, as a share of what the device says it allows: the 12 fullest types.",
 			fraction, nearLimit(),
 		}, query{`topk(12, ` + used + `)`, "{{device}} {{type}}"}),
 		table(about{
 			at{14, 10},
 			"Objects and limits",
-			"Objects by type: those of user programs, of the kernel, and those that were only counted, so that whose they are is not known. The device ended at as many as there were when it refused one more.",
+			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more.",
 			count, plain(),
 		}, "used", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
@@ -122,13 +122,13 @@ func resourceLimits() []Panel {
 		steps(about{
 			at{12, 8},
 			"Objects over time",
-			"Objects by type, of whichever process.",
+			"Objects by type, of any process.",
 			count, plain(),
 		}, query{`sum by (device, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
 		steps(about{
 			at{12, 8},
 			"Used of the limit over time",
-			"Objects as a part of what the device says it allows. The lines mark where findings begin by default.",
+			"Objects as a share of what the device says it allows. The lines mark where findings begin by default.",
 			fraction, nearLimit(),
 		}, query{used, "{{device}} {{type}}"}),
 	}
@@ -156,7 +156,7 @@ func resourceOwners() []Panel {
 		table(about{
 			at{24, 9},
 			"Largest owners by type",
-			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other sums up the owners that are not named one by one, and unknown those that the kernel does not name.",
+			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other is all owners not named, unknown those the kernel does not name.",
 			count, plain(),
 		}, "objects", []column{
 			{field: "device", title: "device", width: 110},
@@ -179,7 +179,7 @@ func resourceOwners() []Panel {
 		table(about{
 			at{12, 9},
 			"Pods and containers",
-			"The same for pods and containers. The row without either has the processes of the host, and all owners that are not named one by one.",
+			"The same for pods and containers. The row without either has the processes of the host, and all owners not named.",
 			count, plain(),
 		}, "qp", columnsByType(
 			column{field: "pod_uid", title: "pod"},
@@ -188,7 +188,7 @@ func resourceOwners() []Panel {
 		steps(about{
 			at{24, 9},
 			"Largest owners over time",
-			"Objects of the largest owners, of the types chosen. One that grows without end leaks.",
+			"Objects of the largest owners, of the types chosen. One that keeps growing leaks.",
 			count, plain(),
 		}, query{
 			`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
@@ -212,19 +212,19 @@ func resourceLeftovers() []Panel {
 		columns(about{
 			at{8, 8},
 			"Orphaned objects",
-			"By type. What is there for a minute or two is the kernel cleaning up after a process that ended.",
+			"By type. A minute or two is the kernel cleaning up after a process that ended.",
 			count, plain(),
 		}, query{left("device, type", orphaned, inventory), "{{device}} {{type}}"}),
 		columns(about{
 			at{8, 8},
 			"Leaked objects",
-			"By type, of child processes of the exporter that have ended: the driver does not clean up after programs.",
+			"By type, of ended child processes of the exporter: the driver does not clean up after programs.",
 			count, plain(),
 		}, query{left("device, type", leaked, inventory), "{{device}} {{type}}"}),
 		columns(about{
 			at{8, 8},
 			"Objects that could not be destroyed",
-			"By type and errno, of the last runs of the probes and of the contract run. The end of their process freed them, unless they are leaked.",
+			"By type and errno, of the last runs of the probes and contracts. They were freed when their process ended, unless they are leaked.",
 			count, plain(),
 		}, query{left("device, type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
 	}
@@ -245,8 +245,8 @@ func resourceMemory() []Panel {
 	return []Panel{
 		table(about{
 			at{14, 9},
-			"Memory held in place by process",
-			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel compares each with the limit by itself. On the host as a whole, whichever devices are chosen. A process with CAP_IPC_LOCK may go beyond.",
+			"Memory locked by process",
+			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel checks each against the limit separately. On the whole host, whichever devices are chosen. CAP_IPC_LOCK lifts the limit.",
 			octets, plain(),
 		}, "used", []column{
 			{field: "comm", title: "comm"},
@@ -263,14 +263,14 @@ func resourceMemory() []Panel {
 			by(lockedUse)),
 		steps(about{
 			at{10, 9},
-			"Used of the limit of locked memory",
-			"The processes that are nearest to their RLIMIT_MEMLOCK. Those that are above it, with CAP_IPC_LOCK, are left out.",
+			"Used of the locked memory limit",
+			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out.",
 			fraction, nearLimit(),
 		}, query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
 		stacked(about{
 			at{12, 8},
 			"Registered memory",
-			"Length of all memory regions by owner. What is registered twice counts twice; a region above 1 TiB, as implicit on-demand paging makes them, counts as that.",
+			"Length of all memory regions by owner. Memory registered twice counts twice; a region above 1 TiB, as implicit on-demand paging makes them, counts as 1 TiB.",
 			octets, plain(),
 		}, query{`sum by (device, owner) (rdma_resource_mr_bytes{@device})`, "{{device}} {{owner}}"}),
 		stacked(about{
@@ -287,7 +287,7 @@ func resourceQueues() []Panel {
 		painted(stacked(about{
 			at{12, 9},
 			"Queue pairs by state",
-			"Queue pairs, those of the kernel too. Only rts (ready to send) moves data in both directions; err and sqe are broken.",
+			"Queue pairs, including the kernel's. Only rts (ready to send) moves data in both directions; err and sqe are broken.",
 			count, plain(),
 		}, query{`sum by (state) (rdma_resource_queue_pairs{@device})`, "{{state}}"}),
 			paint{"rts", good}, paint{"rtr", neutral}, paint{"err", critical}, paint{"sqe", warning}, paint{"reset", unknown}),
@@ -316,7 +316,7 @@ func resourceGrowth() []Panel {
 		table(about{
 			at{24, 9},
 			"Owners that grow fastest",
-			"By the trend of the hour before, which a job that has just started has, too: what goes on leaks. The exporter's finding growing tells them apart, and has each process.",
+			"By the trend of the last hour. A job that has just started shows up too; what keeps growing leaks. The exporter's finding growing tells them apart, for each process.",
 			perHour, plain(),
 		}, "added per hour", []column{
 			{field: "device", title: "device", width: 110},
@@ -331,13 +331,13 @@ func resourceGrowth() []Panel {
 		lines(about{
 			at{8, 9},
 			"Growth",
-			"How many objects of each type are added per hour, by the trend of the hour before. What never falls below 0 is a leak.",
+			"How many objects of each type are added per hour, by the trend of the last hour. What never falls below 0 is a leak.",
 			perHour, plain(),
 		}, query{`3600 * sum by (device, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
 		lines(about{
 			at{8, 9},
 			"Used of the limit in 6 hours",
-			"What will be used of the limit in 6 hours, if the trend of the hour before goes on. From 100 % on objects will be refused.",
+			"Share of the limit used in 6 hours, if the trend of the last hour goes on. From 100 % on, creating objects fails.",
 			fraction, nearLimit(),
 		}, query{
 			`clamp_min(sum by (@id, type) (predict_linear(rdma_resource_objects{@device}[1h], 6 * 3600)) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}), 0)`,
@@ -346,7 +346,7 @@ func resourceGrowth() []Panel {
 		lines(about{
 			at{8, 9},
 			"Time until the limit",
-			"How long it takes until the limit of the device, if the trend of the hour before goes on. What does not grow has none.",
+			"Time until the device's limit is reached, if the trend of the last hour goes on. Empty for what does not grow.",
 			seconds, falling(24*3600, 7*24*3600),
 		}, query{
 			left + ` / on (@id, type) (sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h])) > 0)`,
@@ -363,7 +363,7 @@ func resourceCgroups() []Panel {
 		table(about{
 			at{24, 9},
 			"Cgroups of the largest owners",
-			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, although the device has room. hca_handle: opened devices; hca_object: everything else." + fmt.Sprintf(needsCollector, "cgroups"),
+			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, even though the device has room. hca_handle: open devices; hca_object: everything else." + fmt.Sprintf(needsCollector, "cgroups"),
 			count, plain(),
 		}, "used", []column{
 			{field: "device", title: "device", width: 110},
@@ -385,7 +385,7 @@ func resourceInventory() []Panel {
 		table(about{
 			at{10, 8},
 			"Inventory by device",
-			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its inventory is. What is old is told as it was then.",
+			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are.",
 			count, plain(),
 		}, "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
@@ -400,8 +400,8 @@ func resourceInventory() []Panel {
 			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""}),
 		table(about{
 			at{7, 8},
-			"Not looked at one by one",
-			"Types of objects of which only the number is known, or not all were seen, and why. Owners, orphans and states are missing for them. No rows: none.",
+			"Not read one by one",
+			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none.",
 			count, plain(),
 		}, "", []column{
 			{field: "device", title: "device"},
@@ -411,7 +411,7 @@ func resourceInventory() []Panel {
 		stat(about{
 			at{7, 3},
 			"Processes of the host",
-			"Whether the exporter sees them. If not, owners and orphans are not known: give it the host's pid namespace.",
+			"Whether the exporter sees them. If not, owners and orphans are unknown: give it the host's pid namespace.",
 			count, falling(0.5, 1),
 		}, texts(text{1, "visible", good}, text{0, "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
 		painted(columns(about{

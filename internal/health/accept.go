@@ -204,7 +204,7 @@ func (j *Judge) unused(h *Host, now time.Time) []Finding {
 		gone := a.matched.IsZero() || now.Sub(a.matched) >= findingGone
 		switch {
 		case a.expired(now):
-			found = append(found, a.finding(caseExpired, fmt.Sprintf("This acceptance expired on %s, and accepts nothing since. Its reason was: %s", text.Date(a.given.Until), prose(a.Reason))))
+			found = append(found, a.finding(caseExpired, fmt.Sprintf("This acceptance expired on %s and no longer applies. Its reason was: %s", text.Date(a.given.Until), prose(a.Reason))))
 		case !matches && gone && h.judged(a.Finding):
 			found = append(found, a.finding(caseUnused, "No finding of any device matches this acceptance. Its reason is: "+prose(a.Reason)))
 		}
@@ -267,15 +267,15 @@ func acceptanceEntries() []Entry {
 	return []Entry{
 		{
 			Kind: FindingAcceptanceUnused, Case: caseUnused, Severities: []Severity{SeverityInfo}, Harms: []Harm{HarmNote},
-			Found:   "All devices were judged, and an item of `accept` in the configuration file, or a flag `--accept`, matches no finding; of one that did match, not for 10 minutes. It is about the host, not a device.",
-			Meaning: "What was accepted is over, or the item does not say what it was meant to. If the trouble comes back, nobody will be told.",
+			Found:   "All devices were judged, and an item of `accept` in the configuration file, or an `--accept` flag, matches no finding; or has not for 10 minutes. It concerns the host, not a device.",
+			Meaning: "The accepted trouble is over, or the item does not match what it was meant to. If the trouble comes back unnoticed, nobody is alerted.",
 			Action:  "Remove the item and reload the configuration file, or correct its finding, contract or device.",
 		},
 		{
 			Kind: FindingAcceptanceUnused, Case: caseExpired, Severities: []Severity{SeverityInfo}, Harms: []Harm{HarmNote},
-			Found:   "The day `until` which an item of `accept` in the configuration file holds is over. It is about the host, not a device.",
+			Found:   "An item of `accept` in the configuration file has passed its `until` day. It concerns the host, not a device.",
 			Meaning: "What it accepted counts as trouble again, if it is still there.",
-			Action:  "Remove the item, or give it another day if what it accepts is still to be accepted, and reload the configuration file.",
+			Action:  "Remove the item, or give it a later day if it is still acceptable, and reload the configuration file.",
 		},
 	}
 }

@@ -199,7 +199,7 @@ func (a *assessor) sorted() []Finding {
 // leaveOut makes a finding say how many others are left out after it.
 func leaveOut(f *Finding, more int) {
 	if more > 0 {
-		f.Message = fmt.Sprintf("%s And %d more, none of them worse, which are left out here.", f.Message, more)
+		f.Message = fmt.Sprintf("%s %d more, none of them worse, are not shown.", f.Message, more)
 		f.about = cmp.Or(f.about, f.Subject)
 		f.Subject = fmt.Sprintf("%s and %d more", f.Subject, more)
 	}

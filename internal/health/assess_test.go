@@ -204,11 +204,11 @@ func TestCgroupNearLimit(t *testing.T) {
 		message        string
 	}{
 		{79, 100, "", ""},
-		{80, 100, health.SeverityWarning, "In use by cgroup /a b: 80 of the 100 hca_handle that are allowed (rdma.max), 80 %."},
+		{80, 100, health.SeverityWarning, "In use by cgroup /a b: 80 of 100 hca_handle allowed (rdma.max), 80 %."},
 		{95, 100, health.SeverityCritical, "95 %"},
 		{1 << 40, -1, "", ""},
 		{0, 0, "", ""}, // Forbidden, and so it is.
-		{1, 0, health.SeverityCritical, "In use by cgroup /a b: 1 hca_handle, of which none is allowed (rdma.max)."},
+		{1, 0, health.SeverityCritical, "In use by cgroup /a b: 1 hca_handle; none is allowed (rdma.max)."},
 	} {
 		t.Run(fmt.Sprint(tc.current, " of ", tc.limit), func(t *testing.T) {
 			t.Parallel()
@@ -266,10 +266,10 @@ func TestCgroupNearLimit(t *testing.T) {
 		check(t, trouble(), health.Default(), kind,
 			want{
 				health.SeverityCritical, "container 3f2a1b2c3d4e hca_object",
-				[]string{"container 3f2a1b2c3d4e, pod " + pod, "4000 of the 4096"},
+				[]string{"container 3f2a1b2c3d4e, pod " + pod, "4000 of 4096"},
 				[]string{"`cat /sys/fs/cgroup" + podCgroup + "/rdma.current`"},
 			},
-			want{health.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of the 10"}, nil})
+			want{health.SeverityWarning, "cgroup /user.slice/a b hca_handle", []string{"8 of 10"}, nil})
 	})
 }
 
@@ -291,7 +291,7 @@ func TestMemlock(t *testing.T) {
 		{"both", 60, 60, 100, "", ""},
 		{"at critical", 95 << 20, 0, 100 << 20, health.SeverityCritical, "95 MiB are pinned"},
 		{"just a unit", 1 << 10, 0, 1 << 10, health.SeverityCritical, "1 KiB are pinned"},
-		{"all", 1 << 30, 0, 1 << 30, health.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB that it may have in place (RLIMIT_MEMLOCK): 100 %."},
+		{"all", 1 << 30, 0, 1 << 30, health.SeverityCritical, "1 GiB are pinned (VmPin) for pid 7 (trainer), of the 1 GiB allowed (RLIMIT_MEMLOCK): 100 %."},
 		{"unlimited", 1 << 40, 0, -1, "", ""},
 		// It has CAP_IPC_LOCK, or it would not have come this far.
 		{"beyond", 101, 0, 100, "", ""},
@@ -438,7 +438,7 @@ func TestUndestroyed(t *testing.T) {
 	)
 	check(t, dev(run(), run()), health.Default(), kind)
 	check(t, dev(run(cq), nil), health.Default(), kind,
-		want{w, "cq EBUSY", []string{"of the probes the device refused to destroy 1 completion queue: EBUSY, asked up to 3 times"}, []string{"uses the cq"}})
+		want{w, "cq EBUSY", []string{"of the probes the device refused to destroy 1 completion queue: EBUSY, tried up to 3 times"}, []string{"uses the cq"}})
 	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract run the"}, nil})
 	check(t, dev(run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}), run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"})), health.Default(), kind,
 		want{w, "pd EBUSY", []string{"2 protection domains", "up to 7 times"}, nil},
@@ -478,7 +478,7 @@ func TestQPError(t *testing.T) {
 	check(t, qps(), health.Default(), health.FindingQPError)
 	check(t, qps(count("rc", "rts", 9), count("rc", "reset", 9), count("rc", "err", 0)), health.Default(), health.FindingQPError)
 	check(t, qps(count("rc", "rts", 9), count("rc", "err", 1)), health.Default(), health.FindingQPError,
-		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all. The inventory does not tell"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
+		want{w, "qp", []string{"In the state err: 1 queue pair; of 10 in all. The inventory does not say"}, []string{"`rdma resource show qp link rxe0 state ERR`"}})
 	check(t, qps(count("ud", "sqe", 2)), health.Default(), health.FindingQPError,
 		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
 	thresholds := health.Default()
@@ -506,11 +506,11 @@ func TestCQUnfillable(t *testing.T) {
 	check(t, dev(&state.CQSum{Objects: 9, Entries: 1 << 16, Largest: 8191, PID: 7}), health.Default(), health.FindingCQUnfillable,
 		want{
 			health.SeverityInfo, "cq",
-			[]string{"9 completion queues with 65,536 entries", "largest has 8191, and is of pid 7 (trainer)."},
+			[]string{"9 completion queues with 65,536 entries", "largest has 8191, and belongs to pid 7 (trainer)."},
 			[]string{"`rdma resource show cq dev rxe0 pid 7`"},
 		})
 	check(t, dev(&state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 8}), health.Default(), health.FindingCQUnfillable,
-		want{health.SeverityInfo, "cq", []string{"is of pid 8."}, nil})
+		want{health.SeverityInfo, "cq", []string{"belongs to pid 8."}, nil})
 	thresholds := health.Default()
 	thresholds.CQEntries = 0
 	check(t, dev(&state.CQSum{Objects: 1}), thresholds, health.FindingCQUnfillable)
@@ -560,7 +560,7 @@ func TestIncomplete(t *testing.T) {
 		for _, outcome := range []state.Outcome{state.OutcomeFailed, state.OutcomeTimeout, state.OutcomeCrashed} {
 			check(t, last(outcome), health.Default(), kind, want{
 				w, "the inventory",
-				[]string{"2026-03-01 13:00:00 UTC", "outcome " + string(outcome) + ": killed after 30s", "of objects is of 2026-03-01 12:00:00 UTC"},
+				[]string{"2026-03-01 13:00:00 UTC", "outcome " + string(outcome) + ": killed after 30s", "objects shown are from 2026-03-01 12:00:00 UTC"},
 				[]string{"`rdma resource show rxe0`"},
 			})
 		}
@@ -569,7 +569,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := last(state.OutcomeTimeout)
 		s.Resources.Inventory, s.Resources.Taken = nil, time.Time{}
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"Nothing is known of the objects"}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"The objects on the device are not known"}, nil})
 	})
 	t.Run("only counted", func(t *testing.T) {
 		t.Parallel()
@@ -584,7 +584,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := last(state.OutcomeFailed)
 		s.Resources.Taken = s.Resources.Last.Started
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"took an inventory nevertheless"}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"still took an inventory"}, nil})
 		// One that says itself where it is not complete is not told of twice.
 		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
 		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})
@@ -632,7 +632,7 @@ func TestBound(t *testing.T) {
 	if f := found[0]; f.Subject != "pid 100 (trainer)" || f.Severity != health.SeverityCritical {
 		t.Errorf("the first is %+v, want the one nearest to its limit", f)
 	}
-	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, "And 88 more, none of them worse") {
+	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, " 88 more, none of them worse") {
 		t.Errorf("the last is %+v", f)
 	}
 	if got := of(health.Assess(s, health.Default(), health.Past{}), health.FindingCQUnfillable); len(got) != 1 {
@@ -661,7 +661,7 @@ func TestBoundOfAll(t *testing.T) {
 	}
 	violate(33)
 	found := of(health.Assess(s, health.Default(), health.Past{}), health.FindingContract)
-	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, "And 1 more, none of them worse") {
+	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, " 1 more, none of them worse") {
 		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
 	}
 
@@ -673,7 +673,7 @@ func TestBoundOfAll(t *testing.T) {
 	}
 	all := health.Assess(s, health.Default(), health.Past{})
 	last := all[len(all)-1]
-	if len(flat(all)) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, which are left out here.") {
+	if len(flat(all)) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, are not shown.") {
 		t.Errorf("%d findings, the last is %+v", len(all), last)
 	}
 	kinds := make(map[health.Kind]bool)

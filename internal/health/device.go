@@ -16,12 +16,12 @@ func (a *assessor) unusable() {
 	if run == nil || !isUnusable(run) {
 		return
 	}
-	message := fmt.Sprintf("The device cannot be used: %s.", cmp.Or(prose(run.Error), "the run does not say why"))
+	message := fmt.Sprintf("The device cannot be used: %s.", cmp.Or(prose(run.Error), "no reason given"))
 	if a.state.Failures > 1 {
-		message += fmt.Sprintf(" That was run %d in a row that failed.", a.state.Failures)
+		message += fmt.Sprintf(" That was failed run %d in a row.", a.state.Failures)
 	}
 	if ok := a.state.LastSuccess; !ok.IsZero() {
-		message += fmt.Sprintf(" The last one that was ok was started at %s.", text.Moment(ok))
+		message += fmt.Sprintf(" The last good run started at %s.", text.Moment(ok))
 	}
 	a.add(observation{
 		kind: FindingUnusable, entry: whyUnusable(run), message: message, run: true,
@@ -38,7 +38,7 @@ func isUnusable(run *state.Run) bool {
 func (a *assessor) vanished() {
 	a.add(observation{
 		kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
-		message: "The device was there when the audit began, and had vanished when it ended.",
+		message: "The device was there when the audit began and gone when it ended.",
 	})
 }
 
@@ -96,7 +96,7 @@ func (a *assessor) ports() {
 			if len(ports) == 0 {
 				continue
 			}
-			message := fmt.Sprintf("Of %s, %d active: %s.", text.Plural(len(all), "port"), active, portStates(ports))
+			message := fmt.Sprintf("%d of %s active: %s.", active, text.Plural(len(all), "port"), portStates(ports))
 			if severity != SeverityInfo && !a.t.Once {
 				message = strings.TrimSuffix(message, ".") + fmt.Sprintf("; %s active before.", text.Either(len(ports), "it was", "they were"))
 			}
@@ -184,7 +184,7 @@ func (a *assessor) contracts() {
 			kind: FindingContract, entry: string(severity), severity: severity,
 			subject: name, message: message + ".", evidence: strings.TrimSpace(evidence), meaning: prose(c.Consequence),
 			run:     condemned(a.state.Contracts) && c.Name == a.state.Contracts.Last.Judging,
-			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Have programs do without what it promises.")},
+			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},
 		})
 	}
 }

@@ -43,7 +43,7 @@ func TestUnusable(t *testing.T) {
 		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
 		check(t, s, health.Default(), kind, want{
 			health.SeverityCritical, "ibv_open_device EIO",
-			[]string{"the run does not say why", "run 7 in a row that failed", "ok was started at 2026-03-01 11:00:00 UTC"},
+			[]string{"no reason given", "failed run 7 in a row", "good run started at 2026-03-01 11:00:00 UTC"},
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}
@@ -98,19 +98,19 @@ func TestPortDown(t *testing.T) {
 		{[]string{"active"}, []int{}, nil},
 		{[]string{"active", "active_defer"}, nil, nil},
 		{[]string{"active_defer"}, nil, nil},
-		{[]string{"down"}, nil, []want{{w, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
+		{[]string{"down"}, nil, []want{{w, "port 1", []string{"0 of 1 port active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
 		{[]string{"nop"}, nil, []want{{w, "port 1", []string{"port 1 is nop"}, []string{"`ip link show`"}}}},
 		{[]string{""}, nil, []want{{w, "port 1", []string{"port 1 is in no known state"}, nil}}},
-		{[]string{"active", "down"}, nil, []want{{i, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand)."}, nil}}},
+		{[]string{"active", "down"}, nil, []want{{i, "port 2", []string{"1 of 2 ports active: port 2 is down (InfiniBand)."}, nil}}},
 		{[]string{"init"}, nil, []want{{w, "port 1", []string{"port 1 is init"}, []string{"`sminfo`", "opensm"}}}},
 		{[]string{"armed", "active"}, nil, []want{{i, "port 1", []string{"port 1 is armed"}, []string{"`sminfo`"}}}},
 		{[]string{"armed", "down", "init"}, nil, []want{{w, "port 2", nil, []string{"`ip link show`"}}, {w, "ports 1, 3", []string{"port 1 is armed (InfiniBand), port 3 is init"}, []string{"`sminfo`"}}}},
-		{[]string{"down", "down", "down", "down", "down"}, nil, []want{{w, "ports 1, 2, 3, and 2 more", []string{"Of 5 ports, 0 active: ", "and 2 more."}, nil}}},
-		{[]string{"down"}, []int{}, []want{{i, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand)."}, nil}}},
-		{[]string{"down"}, []int{1}, []want{{c, "port 1", []string{"Of 1 port, 0 active: port 1 is down (InfiniBand); it was active before."}, nil}}},
+		{[]string{"down", "down", "down", "down", "down"}, nil, []want{{w, "ports 1, 2, 3, and 2 more", []string{"0 of 5 ports active: ", "and 2 more."}, nil}}},
+		{[]string{"down"}, []int{}, []want{{i, "port 1", []string{"0 of 1 port active: port 1 is down (InfiniBand)."}, nil}}},
+		{[]string{"down"}, []int{1}, []want{{c, "port 1", []string{"0 of 1 port active: port 1 is down (InfiniBand); it was active before."}, nil}}},
 		{[]string{"init"}, []int{1}, []want{{c, "port 1", []string{"port 1 is init (InfiniBand); it was active before."}, []string{"`sminfo`"}}}},
 		{[]string{"active", "down"}, []int{1}, []want{{i, "port 2", nil, nil}}},
-		{[]string{"active", "down"}, []int{1, 2}, []want{{w, "port 2", []string{"Of 2 ports, 1 active: port 2 is down (InfiniBand); it was active before."}, nil}}},
+		{[]string{"active", "down"}, []int{1, 2}, []want{{w, "port 2", []string{"1 of 2 ports active: port 2 is down (InfiniBand); it was active before."}, nil}}},
 		{[]string{"down", "down"}, []int{2}, []want{{c, "port 2", nil, nil}, {i, "port 1", nil, nil}}},
 		{[]string{"down", "init"}, []int{1, 2}, []want{{c, "port 1", nil, nil}, {c, "port 2", nil, nil}}},
 		{[]string{"active", "down", "down"}, []int{1, 2, 3}, []want{{w, "ports 2, 3", []string{"port 3 is down (InfiniBand); they were active before."}, nil}}},
@@ -178,16 +178,16 @@ func TestContractViolated(t *testing.T) {
 		want{
 			health.SeverityCritical, "notify_any",
 			[]string{"The device breaks the contract notify_any: that it does not."},
-			[]string{"Clear it first. Report it to the vendor if ", "docs/reference/contracts.md#notify_any has"},
+			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any says"},
 		},
-		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/reference/contracts.md#qp_sq_sig_all has"}},
+		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all says"}},
 		want{health.SeverityWarning, "notify_one_shot", nil, nil},
 		want{health.SeverityWarning, "grave", nil, nil},
 		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
 	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
 	if f := of(health.Assess(bare, health.Default(), health.Past{}), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
 		t.Errorf("the message is %q", f.Message)
-	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Have programs do without") {
+	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Programs should not rely on it.") {
 		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
 	}
 	told := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))

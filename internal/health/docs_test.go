@@ -209,32 +209,31 @@ func docs() string {
 
 This page follows from the catalogue in ` + "`internal/health/catalogue*.go`; `go test ./internal/health -update`" + ` rewrites it.
 
-With each change of what is known of a device the exporter judges it: how the last runs of the probes, of the contract
-run and of the inventory went and what they found, the objects that the kernel tracks, of whichever process, the
-limits of the device, of cgroups and of memory in place, what could not be destroyed, and what is left; and what the
-kernel tells of the adapter without anybody opening it: its links, its counters, its place on the PCI bus, its interrupts
-and its addresses. All that
-somebody should know of, or do something about, is a finding, with a message that has the figures.
-` + "`rdma_findings`" + ` counts them by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
-What has the time of a run is as of then. Nothing is told twice: what one finding says of a run, another does not
-repeat, and what comes of the same root, as all that fails on a device that hangs, is one finding with the others under
-it as its consequences. Metrics, headlines and the exit status of ` + "`audit`" + ` count it once.
+The exporter judges a device each time something about it changes: the last runs of the probes, contracts and inventory;
+all objects the kernel tracks, whichever process they belong to; the limits of the device, of cgroups and on locked
+memory; objects that could not be destroyed or were left behind; and what the kernel shows without opening the device:
+links, counters, PCI bus, interrupts and addresses. Whatever needs attention is a finding, with a message that has the
+figures. ` + "`rdma_findings`" + ` counts findings by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
 
-Of each finding it is remembered when it was first seen, and of each port that it was active once, over a restart with
-` + "`--state.dir`" + `; a finding that was gone for less than ten minutes is the same one. What is known and to be lived with
-can be [accepted](configuration.md#what-is-accepted): it is shown, and counts as no trouble.
+Each problem is reported once. What has one root cause, such as everything that fails on a hung device, is one finding,
+with its consequences listed below it. Metrics, headlines and the exit status of ` + "`audit`" + ` count it once. A finding
+about a run shows the state at the time of that run.
 
-The severities: **critical**, something fails already or is about to, and nothing mends itself; **warning**, it
-deserves a look before it gets there; **info**, worth knowing.
+With ` + "`--state.dir`" + `, restarts do not lose when a finding was first seen, nor which ports have been active. A finding
+that returns within ten minutes is the same one. Known problems can be [accepted](configuration.md#what-is-accepted):
+they are shown, but do not count as trouble.
 
-The harms, in whose order findings, troubles and devices are told: **outage**, the device cannot be used: it is gone,
-has no active port any more, hangs, or gives no objects; **failure**, some of what programs do with it fails;
-**degradation**, it goes on, with less: slower, with fewer ports, or near a limit; **quirk**, it breaks a promise, which
-harms nobody who does not rely on it; **note**, none that is known of.
+Severities: **critical**, something fails already or soon will, and will not recover by itself; **warning**, look at it
+before it gets there; **info**, good to know.
 
-Of each kind the 12 worst of a device are told, of contracts 32, and of all together 64; the last has the number of
-those that are left out. Of a device that has vanished only children that do not end are told, and by the command
-audit that it has.
+Harms, worst first, which is also the order in which findings, troubles and devices are listed: **outage**, the device
+is unusable: gone, without an active port, hung, or out of objects; **failure**, some uses of it fail; **degradation**, it
+works, but slower, with fewer ports, or near a limit; **quirk**, it breaks a promise, which harms only programs that rely
+on it; **note**, no known harm.
+
+At most 12 findings of a kind are listed for a device (32 of contracts) and 64 in all, the worst first; the last one says
+how many are not shown. For a vanished device only child processes that do not end are listed, and by the audit command
+that it vanished.
 
 | finding | severity | harm | threshold |
 |---|---|---|---|
@@ -262,7 +261,7 @@ audit that it has.
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, strings.Join(severities, ", "), strings.Join(harms, ", "), threshold)
 	}
 
-	b.WriteString("\nIn what to do, words in braces stand for what was found:\n\n")
+	b.WriteString("\nWords in braces stand for what was found:\n\n")
 	placeholders := health.Placeholders()
 	for _, name := range slices.Sorted(maps.Keys(placeholders)) {
 		fmt.Fprintf(&b, "- `%s`: %s\n", name, placeholders[name])
@@ -288,11 +287,11 @@ audit that it has.
 		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s\n- **Harm:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
 			e.Found, strings.Join(severities, " or "), strings.Join(harms, " or "), e.Meaning, e.Action)
 		if e.Kind == health.FindingGrowing {
-			b.WriteString("\nWhat is found and what is not, on a device that allows 10,000 queue pairs unless it says otherwise; `TestGrowing` holds it:\n\n| a program | found |\n|---|---|\n")
+			b.WriteString("\nWhat is reported and what is not, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
 			for _, l := range lives() {
 				fmt.Fprintf(&b, "| %s | %s |\n", l.does, l.want)
 			}
-			b.WriteString("\nNumbers from before the exporter started are not known, so that it takes as long again after a restart.\n")
+			b.WriteString("\nThe history starts with the exporter, so after a restart this takes as long again.\n")
 		}
 	}
 
@@ -300,7 +299,7 @@ audit that it has.
 	fmt.Fprintf(&b, `
 ## Thresholds
 
-The key `+"`findings`"+` of the configuration file has them. What is not set keeps its default:
+The key `+"`findings`"+` of the configuration file sets them. Defaults:
 
 `+"```yaml"+`
 findings:
@@ -318,15 +317,15 @@ findings:
 |---|---|---|
 | `+"`near_limit`"+` | above 0, up to 1 | fraction of the objects of one type that the device allows |
 | `+"`cgroup_near_limit`"+` | above 0, up to 1 | fraction of what the RDMA controller allows a cgroup on the device |
-| `+"`memlock_near_limit`"+` | above 0, up to 1 | fraction of the memory that a process may have in place |
-| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | for how long inventories must have found objects without an owner, or left of children of the exporter. The kernel takes its time over the objects of a process that ended |
+| `+"`memlock_near_limit`"+` | above 0, up to 1 | fraction of the memory that a process may lock |
+| `+"`orphan_age`"+` | `+"`0s`"+` to `+"`24h`"+` | how long inventories must have found objects without an owner, or left behind by the exporter's children. The kernel takes a while to clean up after a process |
 | `+"`qp_errors`"+` | from 1 | queue pairs in the state err or sqe |
-| `+"`cq_entries`"+` | from 1 | entries of unfillable completion queues, all together; the default is some 4 MiB |
-| `+"`port_flapping.downs`"+` | 1 to %d | how often a port must have stopped being active |
-| `+"`port_flapping.window`"+` | above `+"`0s`, up to `24h`"+` | within which time |
-| `+"`growing.objects`"+` | from 1 | by how many objects of a type an owner must have grown |
-| `+"`growing.window`"+` | `+"`10m` to `55m`"+` | for how long at least |
-| `+"`growing.within`"+` | `+"`0s` to `8760h`"+` | it is a warning if the limit of the device is reached within this time |
+| `+"`cq_entries`"+` | from 1 | total entries of completion queues that cannot be filled; the default is some 4 MiB |
+| `+"`port_flapping.downs`"+` | 1 to %d | how often a port must have gone down |
+| `+"`port_flapping.window`"+` | above `+"`0s`, up to `24h`"+` | within this time |
+| `+"`growing.objects`"+` | from 1 | how many objects of a type an owner must have added |
+| `+"`growing.window`"+` | `+"`10m` to `55m`"+` | over at least this time |
+| `+"`growing.within`"+` | `+"`0s` to `8760h`"+` | a warning if the limit of the device is reached within this time |
 `, d.NearLimit.Warning, d.NearLimit.Critical, d.CgroupNearLimit.Warning, d.CgroupNearLimit.Critical,
 		d.MemlockNearLimit.Warning, d.MemlockNearLimit.Critical, short(d.OrphanAge), d.QPErrors, d.CQEntries,
 		d.PortFlapping.Downs, short(d.PortFlapping.Window),

@@ -247,11 +247,11 @@ func (a *assessor) growing() {
 			}
 		}
 		who := ownerName(&state.Owner{PID: o.PID, Comm: o.Comm})
-		a.grows(who, "Of "+who+place(o.ContainerID, o.PodUID), o.PID, trends)
+		a.grows(who, who+place(o.ContainerID, o.PodUID), o.PID, trends)
 	}
 	for _, t := range g.All {
 		if t.Steady && explained[t.Type] < t.PerHour/2 {
-			a.grows(t.Type, "Of all owners together", 0, []Trend{t}, g.fastest(t.Type)...)
+			a.grows(t.Type, "All owners together", 0, []Trend{t}, g.fastest(t.Type)...)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more ..
 	}
 	message := []string{whose + ": " + strings.Join(words, "; ") + "."}
 	if soonest.OnlyGrows {
-		message = append(message, "There never were fewer than before.")
+		message = append(message, "The count never went down.")
 	}
 	a.add(observation{
 		kind: FindingGrowing, severity: severity, subject: subject, message: strings.Join(append(message, more...), " "), size: 1 / max(soonest.rest().Hours(), 1e-9),

@@ -156,19 +156,19 @@ func TestGrowingMessage(t *testing.T) {
 	}{
 		{"nothing grows", growing(2000, 0, 0), nil},
 		{"a process", growing(2000, 10, 10), []string{
-			"warning pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000; " +
-				"5 → 305 completion queues in 1 h, 5 a minute. There never were fewer than before.",
+			"warning pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000; " +
+				"5 → 305 completion queues in 1 h, 5 a minute. The count never went down.",
 		}},
 		{"a process among others", growing(2000, 2, 10), []string{
-			"warning pid 4711 (trainer): Of " + trainer + ": 10 → 130 queue pairs in 1 h, 2 a minute, 2 h until the limit of 2000; 5 → 65 completion queues in 1 h, 1 a minute. There never were fewer than before.",
-			"warning qp: Of all owners together: 100 → 700 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000. There never were fewer than before. The fastest is " + trainer + ": 2 a minute.",
+			"warning pid 4711 (trainer): " + trainer + ": 10 → 130 queue pairs in 1 h, 2 a minute, 2 h until the limit of 2000; 5 → 65 completion queues in 1 h, 1 a minute. The count never went down.",
+			"warning qp: All owners together: 100 → 700 queue pairs in 1 h, 10 a minute, 2 h until the limit of 2000. The count never went down. The fastest is " + trainer + ": 2 a minute.",
 		}},
 		{"the limit is far", growing(1<<40, 10, 10), []string{
-			"info pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, more than 10 years until the limit of 1,099,511,627,776; " +
-				"5 → 305 completion queues in 1 h, 5 a minute. There never were fewer than before.",
+			"info pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute, more than 10 years until the limit of 1,099,511,627,776; " +
+				"5 → 305 completion queues in 1 h, 5 a minute. The count never went down.",
 		}},
 		{"at the limit", growing(650, 10, 10), []string{"0 s until the limit of 650"}},
-		{"no limit", growing(0, 10, 10), []string{"info pid 4711 (trainer): Of " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute; 5 → 305"}},
+		{"no limit", growing(0, 10, 10), []string{"info pid 4711 (trainer): " + trainer + ": 10 → 610 queue pairs in 1 h, 10 a minute; 5 → 305"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

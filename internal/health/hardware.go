@@ -61,14 +61,14 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 		return
 	}
 	o := observation{kind: FindingUnreadable, entry: caseFailed, subject: "hardware", run: true, root: rootHardware}
-	o.message = fmt.Sprintf("What the kernel tells of the adapter could not be read to its end: %s.", strings.TrimSuffix(cmp.Or(prose(h.Failure), "nobody says why"), "."))
+	o.message = fmt.Sprintf("The adapter could not be read completely: %s.", strings.TrimSuffix(cmp.Or(prose(h.Failure), "no reason given"), "."))
 	if h.Reading != "" {
 		o.entry = caseHang
-		o.message = fmt.Sprintf("The kernel did not answer in time when the hardware was read: %s did not return.", word(h.Reading))
+		o.message = fmt.Sprintf("Reading the hardware timed out: %s did not return.", word(h.Reading))
 		o.evidence = prose(h.Failure)
 	}
 	if h.Failures > 1 {
-		o.message += fmt.Sprintf(" That was attempt %d in a row that failed.", h.Failures)
+		o.message += fmt.Sprintf(" That was failed attempt %d in a row.", h.Failures)
 	}
 	a.add(o)
 }
@@ -104,7 +104,7 @@ func (a *assessor) flapping(h *state.HardwareState) {
 		}
 		a.add(observation{
 			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.downRoots[l.Port],
-			message: fmt.Sprintf("Port %d went down %s within %s, the last time at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(last), how),
+			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(last), how),
 		})
 	}
 }
@@ -115,7 +115,7 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 	pause := ""
 	for _, r := range all {
 		if r.Errno == "EINVAL" || r.Errno == "EIO" {
-			pause = " They are left alone for a while after each attempt."
+			pause = " They are read again only after a while."
 		}
 		group := word(string(r.Group))
 		if why := cmp.Or(word(r.Errno), prose(r.Detail)); why != "" {
@@ -149,7 +149,7 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	}
 	a.add(observation{
 		kind: FindingSaturated, subject: of, size: float64(len(names)),
-		message: fmt.Sprintf("At the end of %s width: %s of %s.", text.Either(len(names), "its", "their"), text.Join(names, ", ", maxFew), of),
+		message: fmt.Sprintf("At %s maximum: %s of %s.", text.Either(len(names), "its", "their"), text.Join(names, ", ", maxFew), of),
 	})
 }
 
@@ -180,7 +180,7 @@ func (a *assessor) unaddressed(p *state.HardwarePort) {
 	}
 	a.add(observation{
 		kind: FindingUnaddressed, subject: fmt.Sprint("port ", p.Number),
-		message: fmt.Sprintf("Of %s of port %d, on the network device %s, none is of RoCE v2 and IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
+		message: fmt.Sprintf("None of the %s of port %d (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
 	})
 }
 
@@ -189,7 +189,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
 		a.add(observation{
 			kind: FindingSlowBus, entry: caseOwnLink, subject: pciName(l, i.PCI),
-			message: fmt.Sprintf("The PCI link of the adapter has %s, and could have %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
+			message: fmt.Sprintf("The adapter's PCI link has %s; it supports %s.", lanes(l.Width, l.Speed), lanes(l.MaxWidth, l.MaxSpeed)),
 		})
 	}
 	if l := i.Bottleneck; l != nil {
@@ -205,7 +205,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	}
 	a.add(observation{
 		kind: FindingBusErrors, subject: cmp.Or(word(i.PCI), "the adapter"),
-		message: fmt.Sprintf("Since the exporter looks, the PCI bus reported %s and %s of the adapter, the last at %s. Since the kernel started it corrected %s.",
+		message: fmt.Sprintf("The PCI bus has reported %s and %s of the adapter since the exporter first looked, last at %s. It has corrected %s since the kernel started.",
 			text.Plural(grown(seen.First.Nonfatal, e.Nonfatal), "uncorrected error"), text.Plural(grown(seen.First.Fatal, e.Fatal), "fatal one"),
 			text.Moment(seen.Grew), text.Number(e.Correctable)),
 	})

@@ -60,14 +60,14 @@ func TestHealth(t *testing.T) {
 		{"info", well, found(health.SeverityInfo), health.OK, "No action needed."},
 		{"warning", well, found(health.SeverityWarning, health.SeverityInfo), health.Warning, "a warning"},
 		{"critical", well, found(health.SeverityCritical, health.SeverityWarning, health.SeverityInfo), health.Critical, "a critical"},
-		{"not probed", state.DeviceState{Name: "x", Present: true}, nil, health.Unknown, "It has not been probed yet."},
+		{"not probed", state.DeviceState{Name: "x", Present: true}, nil, health.Unknown, "Not probed yet."},
 		{"gone", state.DeviceState{Name: "x"}, nil, health.Unknown, "The device is gone."},
 		{"no time", changed(func(d *state.DeviceState) {
 			d.OutOfTime = &state.OutOfTime{Kinds: []state.Kind{state.KindContract, state.KindInventory}}
-		}), nil, health.Unknown, "Not all of it could be audited in time: the contracts, the inventory."},
-		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not all of it could be audited in time: the probes."},
+		}), nil, health.Unknown, "Not audited in time: the contracts, the inventory."},
+		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not audited in time: the probes."},
 		{"young", aged(10 * time.Minute), nil, health.OK, "No action needed."},
-		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "What is known is old: the last run of the probes was started 10 min ago."},
+		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "Out of date: the last run of the probes started 10 min ago."},
 		{"of the future", aged(-time.Hour), nil, health.OK, "No action needed."},
 		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), nil, health.Warning, "The last run of the probes failed. no ink"},
 		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last run of the probes timed out."},
@@ -77,14 +77,14 @@ func TestHealth(t *testing.T) {
 		{"short finding", well, says(health.FindingPortDown, "Port 1 is down. So is port 2."), health.Critical, "Port 1 is down. So is port 2."},
 		{"long finding", well, says(health.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), health.Critical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
 		{"long sentence", well, says(health.FindingUnusable, long), health.Critical, long},
-		{"old contracts", old(3*time.Hour, time.Minute), nil, health.OK, "No action needed. Old: the contract run, started 3 h ago."},
-		{"an old inventory", old(time.Hour, 6*time.Minute), nil, health.OK, "No action needed. Old: the inventory, started 6 min ago."},
+		{"old contracts", old(3*time.Hour, time.Minute), nil, health.OK, "No action needed. Out of date: the contract run, started 3 h ago."},
+		{"an old inventory", old(time.Hour, 6*time.Minute), nil, health.OK, "No action needed. Out of date: the inventory, started 6 min ago."},
 		{"all old", changed(func(d *state.DeviceState) {
 			*d = old(49*time.Hour, 6*time.Minute)
 			d.Last.Probes[2].Status = state.StatusSkipped
-		}), nil, health.OK, "No action needed. Could not be probed: srq. Old: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
-		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), nil, health.Critical, "Process 7, which was killed, has not ended."},
-		{"a stuck inventory", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8, which was killed, has not ended."},
+		}), nil, health.OK, "No action needed. Could not be probed: srq. Out of date: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
+		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), nil, health.Critical, "Process 7 was killed but has not ended."},
+		{"a stuck inventory", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8 was killed but has not ended."},
 		{"skipped", changed(func(d *state.DeviceState) {
 			d.Last.Probes[2].Status, d.Last.Probes[4].Status = state.StatusSkipped, state.StatusSkipped
 		}), nil, health.OK, "No action needed. Could not be probed: srq, notification."},
@@ -222,7 +222,7 @@ func TestVanished(t *testing.T) {
 	if want := []string{"b device_unusable", "c stuck device_unusable", "a"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "had vanished when it ended") {
+	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "gone when it ended") {
 		t.Errorf("%s: %s", is, headline)
 	}
 	if found := health.New(health.Default(), health.Past{}).Of(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {

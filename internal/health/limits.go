@@ -99,9 +99,9 @@ func (a *assessor) cgroups() {
 			subject = "container " + text.ShortID(g.ContainerID)
 		}
 		who, resource := subject+place("", g.PodUID), word(g.Resource)
-		message := fmt.Sprintf("In use by %s: %s %s, of which none is allowed (rdma.max).", who, text.Number(g.Current), resource)
+		message := fmt.Sprintf("In use by %s: %s %s; none is allowed (rdma.max).", who, text.Number(g.Current), resource)
 		if g.Limit > 0 {
-			message = fmt.Sprintf("In use by %s: %s of the %s %s that are allowed (rdma.max), %s.",
+			message = fmt.Sprintf("In use by %s: %s of %s %s allowed (rdma.max), %s.",
 				who, text.Number(g.Current), text.Number(g.Limit), resource, text.Percent(g.Current, g.Limit))
 		}
 		a.add(observation{
@@ -132,7 +132,7 @@ func (a *assessor) memlock() {
 		}
 		a.add(observation{
 			kind: FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
-			message: fmt.Sprintf("%s are %s %s%s, of the %s that it may have in place (RLIMIT_MEMLOCK): %s.",
+			message: fmt.Sprintf("%s are %s %s%s, of the %s allowed (RLIMIT_MEMLOCK): %s.",
 				text.Bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
 			replace: []string{"{pid}", fmt.Sprint(o.PID)},
 		})

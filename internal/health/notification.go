@@ -50,7 +50,7 @@ func (a *assessor) notification() {
 		message string
 		count   func(*state.Latency) int
 	}{
-		{caseMissed, "missed events", "Events that had not come by the deadline, of completions that had: %d", func(l *state.Latency) int { return l.Missed }},
+		{caseMissed, "missed events", "Completions whose event had not come by the deadline: %d", func(l *state.Latency) int { return l.Missed }},
 		{caseMisdirected, "misdirected events", "Events on a wrong channel or for a wrong queue: %d", func(l *state.Latency) int { return l.Misdirected }},
 		{caseMissing, "missing completions", "Completions that had not come by the deadline: %d", func(l *state.Latency) int { return l.Missing }},
 		{caseSpurious, "spurious events", "Events without a completion: %d", func(l *state.Latency) int { return l.Spurious }},
@@ -115,7 +115,7 @@ func (a *assessor) slowVectors() {
 		line := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, text.Duration(v.P50), text.Duration(v.P99))
 		if len(texts) < maxFew { // What is usual takes a while to find out, and no more are told.
 			usual := state.UsualLatency(vectors, v.Path, v.Port)
-			line += fmt.Sprintf(", where %s are usual (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(v.Measured))
+			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(v.Measured))
 		}
 		texts = append(texts, line)
 	}
@@ -125,6 +125,6 @@ func (a *assessor) slowVectors() {
 	}
 	a.add(observation{
 		kind: FindingSlowVector, subject: subject + text.Join(numbers, ", ", maxFew), size: float64(len(numbers)),
-		message: fmt.Sprintf("Of %s that were measured, %d slow: %s.", text.Plural(len(vectors), "completion vector"), len(numbers), text.Join(texts, "; ", maxFew)),
+		message: fmt.Sprintf("%d of %s measured are slow: %s.", len(numbers), text.Plural(len(vectors), "completion vector"), text.Join(texts, "; ", maxFew)),
 	})
 }

@@ -31,7 +31,7 @@ func TestNotification(t *testing.T) {
 	}{
 		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
 			c, "missed events",
-			[]string{"Events that had not come by the deadline, of completions that had: 2. By measurement: loopback any on port 1, vector 3: 2, while 998 samples went well."},
+			[]string{"Completions whose event had not come by the deadline: 2. By measurement: loopback any on port 1, vector 3: 2, while 998 samples went well."},
 			[]string{"/proc/interrupts"},
 		}},
 		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"queue: 1. By"}, []string{"channel_steering"}}},
@@ -57,7 +57,7 @@ func TestNotification(t *testing.T) {
 			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
 		}
 		check(t, dev(all...), health.Default(), kind,
-			want{c, "missed events", []string{"had: 10. By measurement: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
+			want{c, "missed events", []string{"deadline: 10. By measurement: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
 			want{w, "spurious events", []string{"completion: 5. By measurement: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
 	})
 	t.Run("a vector that the last run did not come to", func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestNotification(t *testing.T) {
 	t.Run("what cannot be counted", func(t *testing.T) {
 		t.Parallel()
 		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
-		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"had: 9223372036854775807. By"}, nil})
+		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"deadline: 9223372036854775807. By"}, nil})
 	})
 	t.Run("nothing", func(t *testing.T) {
 		t.Parallel()
@@ -109,12 +109,12 @@ func TestSlowVector(t *testing.T) {
 	check(t, dev(5, 5, 24), health.Default(), kind)
 	check(t, dev(5, 5, 80), health.Default(), kind, want{
 		health.SeverityInfo, "vector 2",
-		[]string{"Of 3 completion vectors that were measured, 1 slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, where 5 µs are usual (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
+		[]string{"1 of 3 completion vectors measured are slow: vector 2 takes 80 µs in the median and 160 µs at the 99th percentile, against the usual 5 µs (loopback on port 1, measured at 2026-03-01 12:00:00 UTC)."},
 		[]string{"/proc/interrupts", "/sys/class/infiniband/rxe0/device/numa_node"},
 	})
 	alone(t, dev(5, 5, 80), kind)
 	check(t, dev(5, 5, 5, 5, 5, 50, 60, 70, 80, 90), health.Default(), kind, want{
-		health.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
+		health.SeverityInfo, "vectors 5, 6, 7, and 2 more", []string{"5 of 10 completion vectors measured are slow: vector 5 takes 50 µs", "; and 2 more."}, nil,
 	})
 	vanished := dev(5, 5, 80)
 	vanished.Present = false

@@ -41,7 +41,7 @@ func (a *assessor) ownerless() {
 	if !a.inventory.PIDsVisible {
 		a.add(observation{
 			kind: FindingPIDsInvisible, subject: "owners",
-			message: fmt.Sprintf("Of unknown owners: %s (%s).", text.Objects(objects, ""), list(counts)),
+			message: fmt.Sprintf("Owner unknown: %s (%s).", text.Objects(objects, ""), list(counts)),
 			replace: replace,
 		})
 		return
@@ -88,11 +88,11 @@ func (a *assessor) leaked() {
 	}
 	from := ""
 	if len(by) > 0 {
-		from = fmt.Sprintf(" They are of %s.", text.Join(by, ", ", maxFew))
+		from = fmt.Sprintf(" They are from %s.", text.Join(by, ", ", maxFew))
 	}
 	a.add(observation{
 		kind: FindingLeaked, severity: severity, subject: "the exporter's own objects",
-		message: fmt.Sprintf("Left of children of the exporter that have ended: %s (%s). Inventories have found some since %s, for %s.",
+		message: fmt.Sprintf("Left behind by ended children of the exporter: %s (%s). Inventories have found some since %s, for %s.",
 			text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + from,
 		replace: []string{"{show}", a.show(counts[0].Type, 0)},
 	})
@@ -141,7 +141,7 @@ func (a *assessor) undestroyed() {
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
 			kind: FindingUndestroyed, subject: kind + " " + errno, size: float64(n), root: busy[r.errno],
-			message: fmt.Sprintf("To the end of the last run of %s the device refused to destroy %s: %s, asked up to %d times.",
+			message: fmt.Sprintf("In the last run of %s the device refused to destroy %s: %s, tried up to %d times.",
 				where, text.Objects(int64(n), r.kind), errno, r.attempts),
 			replace: []string{"{type}", kind},
 		})
@@ -178,7 +178,7 @@ func (a *assessor) queuePairs() {
 	}
 	a.add(observation{
 		kind: FindingQPError, subject: "qp",
-		message: message + " The inventory does not tell which process has them.",
+		message: message + " The inventory does not say which process has them.",
 		replace: []string{"{show}", a.show("qp", 0, "state", dev)},
 	})
 }
@@ -191,7 +191,7 @@ func (a *assessor) unfillable() {
 	}
 	message := fmt.Sprintf("%s with %s entries together can never be filled by what uses them. The largest has %s", text.Objects(u.Objects, "cq"), text.Number(u.Entries), text.Number(u.Largest))
 	if u.PID > 0 {
-		message += fmt.Sprintf(", and is of %s", ownerName(a.owner(u.PID)))
+		message += fmt.Sprintf(", and belongs to %s", ownerName(a.owner(u.PID)))
 	}
 	a.add(observation{
 		kind: FindingCQUnfillable, subject: "cq", message: message + ".",

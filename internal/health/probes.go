@@ -34,7 +34,7 @@ func (a *assessor) aborted() {
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + word(v.Name),
 			run: true, root: rootContracts,
-			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "nothing says why")),
+			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "no reason given")),
 		})
 	}
 }
@@ -46,7 +46,7 @@ func (a *assessor) ended() {
 		if run != nil {
 			ended = map[state.Outcome]string{
 				state.OutcomeTimeout: "was killed at its deadline",
-				state.OutcomeCrashed: "ended without a whole report",
+				state.OutcomeCrashed: "ended without a complete report",
 			}[run.Outcome]
 		}
 		if ended == "" {
@@ -78,7 +78,7 @@ func (a *assessor) ended() {
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run", run: true, root: rootContracts,
-			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "it does not say why")),
+			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "no reason given")),
 		})
 	}
 }
@@ -235,7 +235,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 		if s.Subject != "message" || s.Reason != state.SkipNotPermitted {
 			continue
 		}
-		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "nothing says why")), ""
+		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "no reason given")), ""
 		if s.Memlock != nil {
 			root = rootMemlock
 			message += memlockText(*s.Memlock)
@@ -268,7 +268,7 @@ func failureText(f *state.Failure) string {
 	if f.Message != "" {
 		parts = append(parts, prose(f.Message))
 	}
-	return cmp.Or(strings.Join(parts, ": "), "it does not say how")
+	return cmp.Or(strings.Join(parts, ": "), "no reason given")
 }
 
 // unexplained finds that the last run failed and nothing else says why, so that no
@@ -295,6 +295,6 @@ func (a *assessor) unexplained() {
 	}
 	a.add(observation{
 		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: "the probes", run: true,
-		message: fmt.Sprintf("The last run of the probes failed: %s.", cmp.Or(prose(run.Error), "it does not say why")),
+		message: fmt.Sprintf("The last run of the probes failed: %s.", cmp.Or(prose(run.Error), "no reason given")),
 	})
 }

@@ -64,7 +64,7 @@ func TestRunAborted(t *testing.T) {
 	t.Run("a run of the probes that crashed", func(t *testing.T) {
 		t.Parallel()
 		s := failed(crashed)
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a whole report: the child ended"}, []string{"OOM killer"}})
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"ended without a complete report: the child ended"}, []string{"OOM killer"}})
 		alone(t, s, kind)
 	})
 	t.Run("a contract run", func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestProbeFailed(t *testing.T) {
 		{"less than asked after others", []state.Failure{broken, short}, nil, "`ibv_devinfo -v -d rxe0`"},
 		{"an errno", []state.Failure{broken}, []string{"rc small: ibv_modify_qp: EIO: no."}, "`ibv_devinfo -v -d rxe0`"},
 		{"no errno", []state.Failure{failure("", "", "", "an event for a CQ that does not exist")}, []string{"failed: an event for"}, "`ibv_devinfo -v -d rxe0`"},
-		{"nothing said", []state.Failure{{}}, []string{"failed: it does not say how."}, "`dmesg`"},
+		{"nothing said", []state.Failure{{}}, []string{"failed: no reason given."}, "`dmesg`"},
 		{"several in one way", []state.Failure{broken, broken, broken}, []string{"failed: ibv_modify_qp EIO, 3 times (rc small, rc small, rc small)."}, "`dmesg`"},
 		{"many in one way", []state.Failure{broken, broken, broken, broken, broken}, []string{"ibv_modify_qp EIO, 5 times (rc small, rc small, rc small, and 2 more)."}, "`dmesg`"},
 	} {
@@ -296,7 +296,7 @@ func TestProbeFailed(t *testing.T) {
 		s.Last.Error = "cq: failed"
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last run of the probes failed: cq: failed."}, nil})
 		s.Last.Error = ""
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"it does not say why"}, nil})
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"no reason given"}, nil})
 		s.Last.Outcome = state.OutcomeOK
 		check(t, s, health.Default(), kind)
 	})
@@ -320,7 +320,7 @@ func TestEmptyMessages(t *testing.T) {
 	})
 	alone(t, dev(skip), kind)
 	skip.Memlock = nil
-	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If it names none, see `rdma resource show rxe0` for mr"}})
+	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If not, check `rdma resource show rxe0` for mr"}})
 	if f := of(health.Assess(dev(skip), health.Default(), health.Past{}), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
 		t.Errorf("the message is %q", f.Message)
 	}

@@ -44,9 +44,9 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		return &Problem{
 			Kind: ProblemDiscovery, Health: Critical,
 			Message: "The RDMA devices could not be listed: " + s.DiscoveryError,
-			Action: "See whether the user that the exporter runs as can read the list: `ls -l /sys/class/infiniband`. " +
-				"In a container, mount /sys of the host; if it is mounted elsewhere, say where with `--path.sysfs`. " +
-				"What is told of devices is from before, and devices that were added since are missing.",
+			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
+				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
+				"Until then the devices show their old state, and new ones are missing.",
 		}
 	case len(s.Devices) > 0:
 		return problemPorts(s, c.ActivePorts)
@@ -54,16 +54,16 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning,
 			Message: "No simulated device was found.",
-			Action:  "See whether `--device.include` and `--device.exclude` leave all of them out, and what `--simulated.profile` describes.",
+			Action:  "Check whether `--device.include` and `--device.exclude` leave out all of them, and what `--simulated.profile` describes.",
 		}
 	default:
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning,
 			Message: "No RDMA device was found.",
 			Action: "See what the host has: `ls /sys/class/infiniband` and `rdma link`. " +
-				"If that is nothing, see whether the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` tells why it did not take the adapter. " +
+				"If nothing is listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
 				"If the host has devices and the exporter runs in a container, mount /sys and /dev/infiniband of the host. " +
-				"If `rdma system show` says `netns exclusive`, the device has to be moved into the network namespace of the exporter: `rdma dev set DEVICE netns NAME`. " +
+				"If `rdma system show` says `netns exclusive`, move the device into the exporter's network namespace: `rdma dev set DEVICE netns NAME`. " +
 				"`--device.include` and `--device.exclude` may leave all of them out. " +
 				"To try the exporter without a device: `--provider=simulated`.",
 		}
@@ -75,7 +75,7 @@ func problemNotListed() *Problem {
 	return &Problem{
 		Kind: ProblemNotListed, Health: Unknown,
 		Message: "The RDMA devices have not been listed yet.",
-		Action:  "Wait: they are listed within seconds of the start. If it stays so, see the log of the exporter.",
+		Action:  "Wait a few seconds after the start. If it persists, check the exporter's log.",
 	}
 }
 
@@ -113,7 +113,7 @@ func problemPorts(s *state.Snapshot, least int) *Problem {
 		d := &s.Devices[i]
 		ports := portsNow(d)
 		if len(ports) == 0 {
-			without = append(without, fmt.Sprintf("what ports %s has is not known", word(d.Name)))
+			without = append(without, fmt.Sprintf("the ports of %s are not known", word(d.Name)))
 		}
 		for _, p := range ports {
 			if !isActive(p) {
@@ -127,7 +127,7 @@ func problemPorts(s *state.Snapshot, least int) *Problem {
 	}
 	return &Problem{
 		Kind: ProblemPorts, Health: Critical, Message: message + ".",
-		Action: "See `rdma link show`, and cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host is to have fewer, lower `--expect-active-ports`.",
+		Action: "Check `rdma link show`, and the cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host should have fewer, lower `--expect-active-ports`.",
 	}
 }
 

@@ -61,9 +61,9 @@ func (a *assessor) incomplete() {
 		if len(types) == 0 {
 			continue
 		}
-		message := "Not looked at one by one: "
+		message := "Not read one by one: "
 		if reason == state.IncompleteInterrupted {
-			message = "Looked at while they changed: "
+			message = "Read while changing: "
 		}
 		message += some(sized, ", ")
 		if len(details) > 0 {
@@ -110,7 +110,7 @@ func (a *assessor) lastInventory() {
 	if !slices.Contains(state.Outcomes(), last.Outcome) {
 		outcome = cmp.Or(word(outcome), "in no known way")
 	}
-	message := fmt.Sprintf("The inventory that was started at %s ended with the outcome %s", text.Moment(last.Started), outcome)
+	message := fmt.Sprintf("The inventory started at %s ended with outcome %s", text.Moment(last.Started), outcome)
 	if last.Error != "" {
 		message += ": " + word(last.Error)
 	}
@@ -118,11 +118,11 @@ func (a *assessor) lastInventory() {
 	case a.onlyCounted():
 		message += ". It only counted the objects."
 	case fresh:
-		message += ". It took an inventory nevertheless."
+		message += ". It still took an inventory."
 	case a.resources.Inventory != nil:
-		message += fmt.Sprintf(". What is told of objects is of %s.", text.Moment(a.resources.Taken))
+		message += fmt.Sprintf(". The objects shown are from %s.", text.Moment(a.resources.Taken))
 	default:
-		message += ". Nothing is known of the objects on the device."
+		message += ". The objects on the device are not known."
 	}
 	a.add(observation{
 		kind: FindingIncomplete, entry: caseRun, subject: "the inventory", message: message,

@@ -30,11 +30,11 @@ func (d *Device) At(now time.Time) (health Health, headline string) {
 	case !d.State.Present:
 		return Unknown, "The device is gone."
 	case d.State.OutOfTime != nil:
-		return Unknown, "Not all of it could be audited in time: " + kindNames(d.State.OutOfTime.Kinds) + "."
+		return Unknown, "Not audited in time: " + kindNames(d.State.OutOfTime.Kinds) + "."
 	case d.State.Last == nil:
-		return Unknown, "It has not been probed yet."
+		return Unknown, "Not probed yet."
 	case d.Stale(state.KindProbe, now):
-		return Unknown, fmt.Sprintf("What is known is old: the last run of the probes was started %s.", text.Ago(now, d.State.Last.Started))
+		return Unknown, fmt.Sprintf("Out of date: the last run of the probes started %s.", text.Ago(now, d.State.Last.Started))
 	}
 	return OK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
 }
@@ -96,7 +96,7 @@ func (d *Device) inTrouble() verdict {
 	}
 	switch {
 	case stuck != nil:
-		return verdict{Critical, fmt.Sprintf("Process %d, which was killed, has not ended.", stuck.PID)}
+		return verdict{Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)}
 	case run != nil && run.Outcome != state.OutcomeOK:
 		return verdict{Warning, strings.TrimSpace("The last run of the probes " + ended(run.Outcome) + ". " + run.Error)}
 	}
@@ -155,7 +155,7 @@ func (d *Device) gaps(now time.Time) []string {
 		gaps = append(gaps, "Could not be probed: "+strings.Join(skipped, ", ")+".")
 	}
 	if light := d.State.Last.Light; light != nil {
-		gaps = append(gaps, "Left alone for the time being: "+light.Detail+".")
+		gaps = append(gaps, "Left alone for now: "+light.Detail+".")
 	}
 	if d.Stale(state.KindContract, now) {
 		old = append(old, "the contract run, started "+text.Ago(now, d.last(state.KindContract).Started))
@@ -164,7 +164,7 @@ func (d *Device) gaps(now time.Time) []string {
 		old = append(old, "the inventory, started "+text.Ago(now, d.last(state.KindInventory).Started))
 	}
 	if len(old) > 0 {
-		gaps = append(gaps, "Old: "+strings.Join(old, ", and ")+".")
+		gaps = append(gaps, "Out of date: "+strings.Join(old, ", and ")+".")
 	}
 	return gaps
 }

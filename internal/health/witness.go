@@ -151,5 +151,5 @@ func (a *assessor) whose() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " They were of " + strings.TrimSuffix(text.Join(names, "; ", maxFew), ".") + "."
+	return " They belonged to " + strings.TrimSuffix(text.Join(names, "; ", maxFew), ".") + "."
 }

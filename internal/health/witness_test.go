@@ -41,12 +41,12 @@ func TestWitnesses(t *testing.T) {
 		!d.Left[0].LeftFirst.Equal(taken().Add(2*time.Minute)) || d.Left[1].PID != 0 || !d.Left[1].First.IsZero() {
 		t.Errorf("left: %+v", d.Left)
 	}
-	const want = "They were of pid 4711 (trainer), container 3f2a1b2c3d4e, pod 0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0, seen from 2026-03-01 12:00:00 UTC to 2026-03-01 12:01:00 UTC (3 qp)."
+	const want = "They belonged to pid 4711 (trainer), container 3f2a1b2c3d4e, pod 0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0, seen from 2026-03-01 12:00:00 UTC to 2026-03-01 12:01:00 UTC (3 qp)."
 	if got := says(d); !strings.Contains(got, want) {
 		t.Errorf("the findings say %s", got)
 	}
 	d = look(judge, time.Hour, state.Inventory{})
-	if len(d.Left) != 2 || !d.Left[0].LeftLast.Equal(taken().Add(2*time.Minute)) || strings.Contains(says(d), "They were of") {
+	if len(d.Left) != 2 || !d.Left[0].LeftLast.Equal(taken().Add(2*time.Minute)) || strings.Contains(says(d), "They belonged to") {
 		t.Errorf("gone: %+v; %s", d.Left, says(d))
 	}
 	// Whoever opens a device that had none is somebody else's.
@@ -63,10 +63,10 @@ func TestWitnesses(t *testing.T) {
 	judge = health.New(health.Default(), health.Past{})
 	by := state.LeakedBy{Context: state.Context{Index: 1, ID: 5}, Kind: state.KindProbe, Started: taken(), Outcome: state.OutcomeTimeout, Verb: "ibv_destroy_cq", Objects: objects}
 	d = look(judge, time.Minute, orphaned, by)
-	if len(d.Left) != 2 || d.Left[0].Run != "probe run, timeout in ibv_destroy_cq" || strings.Contains(says(d), "They were of") {
+	if len(d.Left) != 2 || d.Left[0].Run != "probe run, timeout in ibv_destroy_cq" || strings.Contains(says(d), "They belonged to") {
 		t.Errorf("left: %+v; %s", d.Left, says(d))
 	}
-	if got := says(look(judge, 2*time.Minute, orphaned)); !strings.Contains(got, "They were of a child of the exporter (probe run, timeout in ibv_destroy_cq)") {
+	if got := says(look(judge, 2*time.Minute, orphaned)); !strings.Contains(got, "They belonged to a child of the exporter (probe run, timeout in ibv_destroy_cq)") {
 		t.Errorf("the findings say %s", got)
 	}
 

@@ -133,7 +133,7 @@ const (
 	OutcomeFailed Outcome = "failed"
 	// OutcomeTimeout: the child was killed at its deadline.
 	OutcomeTimeout Outcome = "timeout"
-	// OutcomeCrashed: the child ended without a whole report.
+	// OutcomeCrashed: the child ended without a complete report.
 	OutcomeCrashed Outcome = "crashed"
 )
 

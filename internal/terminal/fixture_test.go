@@ -283,7 +283,7 @@ func violated() api.Device {
 func leaking() api.Device {
 	d := ill(healthy("rxe0"), api.Finding{
 		Kind: health.FindingLeaked, Severity: api.SeverityWarning, Subject: "the exporter's own objects",
-		Message: "Left of children of the exporter that have ended: 3 objects (2 qp, 1 cq).",
+		Message: "Left behind by ended children of the exporter: 3 objects (2 qp, 1 cq).",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=rxe0`.",
 	})
 	d.Resources.Types[1].Leaked, d.Resources.Types[2].Leaked, d.Resources.Types[2].Orphaned = 1, 2, new(int64(5))
@@ -444,7 +444,7 @@ func leftAlone(judged bool) api.Device {
 	d := healthy("mlx5_0")
 	busy := &api.Light{Reason: state.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
 	run := *d.Run
-	run.Light, d.Run, d.Headline = busy, &run, api.NothingToDo+" Left alone for the time being: "+busy.Detail+"."
+	run.Light, d.Run, d.Headline = busy, &run, api.NothingToDo+" Left alone for now: "+busy.Detail+"."
 	contracts := api.Contracts{PutOff: busy}
 	if judged {
 		contracts = *d.Contracts

@@ -32,7 +32,7 @@ func end() terminal.End { return terminal.End{Status: 1, FailOn: "warning"} }
 // cases are the statuses that the tests look at.
 func cases() map[string]*api.Status {
 	info := ill(healthy("mlx5_0"), api.Finding{
-		Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+		Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: "port 2", Message: "1 of 2 ports active: port 2 is down.", Action: "See `rdma link show`.",
 	})
 	gone := ill(healthy("mlx5_0"), api.Finding{
 		Kind: health.FindingUnusable, Severity: api.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
@@ -51,7 +51,7 @@ func cases() map[string]*api.Status {
 		Message: "No finding of any device matches this acceptance. Its reason is: ticket 4711", Action: "Remove the item.",
 	}}
 	down := ill(healthy("mlx5_0"), api.Finding{
-		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 2", Message: "Of 2 ports, 1 active: port 2 is down.", Action: "See `rdma link show`.",
+		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 2", Message: "1 of 2 ports active: port 2 is down.", Action: "See `rdma link show`.",
 	})
 	since := of(down)
 	since.Devices[0].Findings[0].Since = since.Generated.Add(-3 * time.Hour)
@@ -62,7 +62,7 @@ func cases() map[string]*api.Status {
 		"worn": of(worn()), "leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
 		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
 		"left_alone": of(leftAlone(true), leftAlone(false)),
-		"unknown":    of(api.Device{Name: "mlx5_0", Present: true, Health: api.HealthUnknown, Headline: "It has not been probed yet."}),
+		"unknown":    of(api.Device{Name: "mlx5_0", Present: true, Health: api.HealthUnknown, Headline: "Not probed yet."}),
 	}
 }
 

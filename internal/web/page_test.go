@@ -54,10 +54,10 @@ func page(t *testing.T, host apitest.Host) *httptest.ResponseRecorder {
 func more() map[string][]string {
 	const locked = "; memory that the exporter may have in place (RLIMIT_MEMLOCK): 64 KiB</li>"
 	return map[string][]string{
-		"not_listed":       {`<div class="trouble unknown">`, "<p><b>What to do:</b> Wait: they are listed"},
+		"not_listed":       {`<div class="trouble unknown">`, "<p><b>What to do:</b> Wait a few seconds after"},
 		"discovery_failed": {`<section class="glance critical"`, "could not be listed: list the RDMA devices: open /sys/class/infiniband: permission denied</h2>"},
 		"no_devices":       {"<title>node-17: warning – rdma_exporter</title>", `<section class="glance warning"`, "</span> warning</span> No RDMA device was found.</h2>"},
-		"not_probed":       {`<section class="glance unknown"`, `<span class="headline">It has not been probed yet.</span>`},
+		"not_probed":       {`<section class="glance unknown"`, `<span class="headline">Not probed yet.</span>`},
 		"healthy":          {"<title>node-17: ok – rdma_exporter</title>", `<section class="glance ok"`, "</span> ok</span> All is well. No action needed</h2>"},
 		"stuck": {
 			`<b>Stuck:</b> process 81433, which was killed, has not ended for <time datetime="2026-03-01T10:00:10Z" title="2026-03-01 10:00:10 UTC">1 h</time>; it is in <code>ibv_destroy_cq</code>.</p>`,

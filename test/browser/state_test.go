@@ -121,7 +121,7 @@ func states() []scene {
 			start:   made(assessed(host("leaks"))),
 			says:    []string{"mlx5_0", "the device refused ibv_create_cq with ENOMEM"},
 			advises: []string{"rdma resource show cq dev mlx5_0"},
-			shows:   []string{"Left of children of the exporter", "--device.exclude=mlx5_0", "ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
+			shows:   []string{"Left behind by ended children of the exporter", "--device.exclude=mlx5_0", "ibacm", "prlimit --memlock --pid 977", "max_qp", "Without a living owner"},
 		},
 		{
 			name:    "none",

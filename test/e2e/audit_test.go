@@ -131,7 +131,7 @@ func TestAuditStatus(t *testing.T) {
 			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
 		},
 		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
-		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not all of it could be audited in time: the probes, the contracts", "1 device not audited in full within 2s; exit status "}},
+		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not audited in full within 2s; exit status "}},
 		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
 			"violated warning",
@@ -158,7 +158,7 @@ func TestAuditStatus(t *testing.T) {
 		{"not there", alone("sim0, like: sim_siw0, vanish: true"), nil, 1, 1, []string{": CRITICAL\n", "(device_unusable)", "ibv_open_device"}},
 		{
 			"leaks", alone("sim0, like: sim_siw0, resources: {holders: [], leak: {objects: {qp: 2}}}"), nil, 1, 0,
-			[]string{": WARNING\n", "(leaked)", "Left of children of the exporter that have ended", "4 leaked"},
+			[]string{": WARNING\n", "(leaked)", "Left behind by ended children of the exporter", "4 leaked"},
 		},
 		{
 			"memlock", alone("sim0, like: sim_siw0, resources: {holders: [{pid: 4711, comm: trainer, objects: {mr: 1}, memlock: {pinned: 999, limit: 1000}}]}"), nil, 1, 1,

@@ -140,11 +140,11 @@ func TestHardwareFaults(t *testing.T) {
 		{"well0", map[string]float64{received: 4000}, "", "", ""},
 		{"well1", map[string]float64{received: 4000}, "", "", ""},
 		{"fails", map[string]float64{received: -1, sent: -1, downed: -1, symbols: -1, sequence: -1}, "", "not a directory", ""},
-		{"refuses", map[string]float64{received: -1, sent: -1, downed: -1, symbols: -1}, "counters_refused", "counters (EIO). They are left alone", ""},
+		{"refuses", map[string]float64{received: -1, sent: -1, downed: -1, symbols: -1}, "counters_refused", "counters (EIO). They are read again", ""},
 		{"text", map[string]float64{received: -1}, "counters_refused", `port_rcv_data: \"many\" is no count)."`, ""},
 		{"beyond", map[string]float64{received: -1}, "counters_refused", `port_rcv_data: \"18446744073709551616\" is no count)."`, ""},
-		{"saturated", map[string]float64{downed: -1}, "counter_saturated", "At the end of its width: link_downed of port 1.", "link_downed"},
-		{"ones", map[string]float64{received: -1}, "counter_saturated", "At the end of its width: port_rcv_data of port 1.", "port_rcv_data"},
+		{"saturated", map[string]float64{downed: -1}, "counter_saturated", "At its maximum: link_downed of port 1.", "link_downed"},
+		{"ones", map[string]float64{received: -1}, "counter_saturated", "At its maximum: port_rcv_data of port 1.", "port_rcv_data"},
 		{"shrinks", map[string]float64{sent: -1, sequence: -1}, "", "", ""},
 	} {
 		for metric, value := range well {

@@ -84,7 +84,7 @@ func accepting() Host {
 	h := hostOf("accepted", changed(violate), changed(func(d *state.DeviceState) []health.Finding {
 		d.Name = "mlx5_1"
 		return append(violate(d), health.Finding{
-			Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1", Message: "Of 1 port, 0 active: port 1 is down (Ethernet).",
+			Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1", Message: "0 of 1 port active: port 1 is down (Ethernet).",
 			Meaning: "Nothing gets through the port.", Action: "See `rdma link show`.",
 		})
 	}))
@@ -252,12 +252,12 @@ func leak(d *state.DeviceState) []health.Finding {
 	d.Last = &run
 	return []health.Finding{{
 		Kind: health.FindingMemlock, Severity: health.SeverityCritical, Subject: "pid 977 (ibacm)",
-		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB that it may have in place (RLIMIT_MEMLOCK): 99.9 %.",
+		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB allowed (RLIMIT_MEMLOCK): 99.9 %.",
 		Meaning: "Registering memory and creating queues pin memory. At the limit the process is refused both with ENOMEM, although the device has room, unless it has CAP_IPC_LOCK.",
 		Action:  "Look at `prlimit --memlock --pid 977` and `grep -E 'VmPin|VmLck' /proc/977/status`. Raise the limit while it runs with `prlimit --pid 977 --memlock=BYTES`, and for its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or in that of the container runtime, `--ulimit memlock=-1` for docker and podman.",
 	}, {
 		Kind: health.FindingLeaked, Severity: health.SeverityCritical, Subject: "the exporter's own objects",
-		Message: "Left of children of the exporter that have ended: 3 objects (2 cq, 1 ctx). Inventories have found some since 2026-03-01 11:00:00 UTC, for 59 min.",
+		Message: "Left behind by ended children of the exporter: 3 objects (2 cq, 1 ctx). Inventories have found some since 2026-03-01 11:00:00 UTC, for 59 min.",
 		Meaning: "The kernel did not take back what the exporter created on the device, as it must when a process ends. Each further run may add to it, and while it is there the device cannot be removed nor its driver unloaded. The same will happen to other programs that end.",
 		Action:  "If it does not go away, stop probing the device: `--device.exclude=mlx5_0`. Look at `dmesg` and at `rdma resource show ctx dev mlx5_0`, and report it to the vendor of the driver. Reloading the driver, or a restart of the host, frees the objects.",
 	}, {
@@ -272,7 +272,7 @@ func leak(d *state.DeviceState) []health.Finding {
 		Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. One that is at work is no reason to worry. If none has, or ending those does not free the objects (`rdma resource show qp link mlx5_0` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if that does not return, only a restart of the host does.",
 	}, {
 		Kind: health.FindingQPError, Severity: health.SeverityWarning, Subject: "qp",
-		Message: "In the state err: 8 queue pairs; of 2069 in all. The inventory does not tell which process has them.",
+		Message: "In the state err: 8 queue pairs; of 2069 in all. The inventory does not say which process has them.",
 		Meaning: "They move no data until their owner sets them up anew: their connections broke, or their owners are about to close them. Those that stay belong to a program that has not noticed or does not clean up.",
 		Action:  "See whose they are: `rdma resource show qp link mlx5_0 state ERR`. Whether they went down together tells the port and the fabric (rdma_port_state, `rdma link`) from a single peer. Then look at what their owner logged, and restart it if it does not recover.",
 	}}
@@ -293,12 +293,12 @@ func slow(d *state.DeviceState, number int) []health.Finding {
 	d.Notification = &n
 	return []health.Finding{{
 		Kind: health.FindingNotification, Severity: health.SeverityCritical, Subject: "missed events",
-		Message: "Events that had not come by the deadline, of completions that had: 7. By measurement: loopback any on port 1, vector 3: 7, while 100 samples went well.",
+		Message: "Completions whose event had not come by the deadline: 7. By measurement: loopback any on port 1, vector 3: 7, while 100 samples went well.",
 		Meaning: "A program that sleeps until the event hangs, or goes on with the next event only.",
 		Action:  "See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and update the driver, the firmware and rdma-core, or report it to the vendor.",
 	}, {
 		Kind: health.FindingSlowVector, Severity: health.SeverityInfo, Subject: fmt.Sprintf("vector %d", number),
-		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, where 9.4 µs are usual (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", len(n.Vectors), number),
+		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, against the usual 9.4 µs (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", len(n.Vectors), number),
 		Meaning: "A thread that sleeps on this vector is woken late. Mostly its interrupt goes to a processor that is busy, far from the adapter, or in a deep state of sleep.",
 		Action:  "See in /proc/interrupts which processor handles the interrupt of the vector, and what else it does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to one of the adapter's NUMA node, which `cat /sys/class/infiniband/mlx5_0/device/numa_node` tells. rdma_notification_vector_latency_seconds shows whether it has always been so.",
 	}}
@@ -312,7 +312,7 @@ func denied() device {
 	}}
 	return device{d, []health.Finding{{
 		Kind: health.FindingUnusable, Severity: health.SeverityCritical, Subject: "ibv_open_device EACCES",
-		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. That was run 17 in a row that failed.",
+		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. That was failed run 17 in a row.",
 		Meaning: "The device is neither probed nor held to its contracts; of the objects on it, what the kernel tracks is still known. Programs with the same rights are refused it as well; others may use it.",
 		Action:  "The user needs to read and write the node of the device, /dev/infiniband/uverbsN: `grep -lxF mlx5_0 /sys/class/infiniband_verbs/*/ibdev` tells N, and `ls -l /dev/infiniband` owner and mode, which are for everybody with the udev rules of rdma-core. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is EPERM nevertheless, see `rdma system show`: with `netns exclusive`, the device has to be moved into the network namespace of the exporter, `rdma dev set mlx5_0 netns NAME`, or the exporter into that of the device.",
 	}}}

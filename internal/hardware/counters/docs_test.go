@@ -25,20 +25,20 @@ func docs() string {
 
 This page follows from the table in ` + "`internal/hardware/counters`; `go test ./internal/hardware/counters -update`" + ` rewrites it.
 
-Each driver names its counters as it likes, in units of its own. The metrics below mean the same of each, in base units;
-a port has those that its driver counts. A counter feeds one of them only where its source says that it counts just
-that: what is no more than likely is not shown under another's name. Every counter, those of no table too, is to be had
-verbatim as ` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `.
+Drivers choose their own counter names and units. The metrics below mean the same for every driver, in base units; a port
+has those that its driver counts. A counter feeds a metric only if its source says that it counts exactly that; a likely
+match is not enough. Every counter, listed here or not, is available unchanged as
+` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `.
 
-- **Which counter wins.** Of each table a metric has one source. Where a driver's own counters feed it, the fields of
-  ` + "`counters/`" + ` do not. If that source cannot be read, or is saturated, the metric is absent: no other takes its place, whose
-  figure would look like a jump.
-- **At the end of its width** a counter stays at all ones until somebody resets it, as the InfiniBand specification has
-  those of ` + "`counters/`" + ` do, or begins anew at 0. One that stays is told by ` + "`rdma_port_counter_saturated`" + `, and as no metric any
-  more, since its rate would be 0 whatever happens. 64 ones are taken for that with any counter: none gets there by
-  counting, and drivers tell them when they cannot read one.
-- **A sum** is the sum of all counters with that metric, if all are there.
-- **Levels** and marks of the most so far are no counters, though drivers have them among these, and are not told.
+- **One source.** A metric has one source in each table. Where a driver's own counters feed it, the fields of
+  ` + "`counters/`" + ` do not. If the source cannot be read, or is saturated, the metric is absent: switching to another source
+  would look like a jump.
+- **At maximum** a counter either stays at all ones until it is reset, as the InfiniBand specification demands of
+  ` + "`counters/`" + `, or wraps to 0. A counter that stays is reported by ` + "`rdma_port_counter_saturated`" + `, and its metric is then
+  absent, since its rate would always be 0. With any counter 64 ones mean this: none counts that far, and drivers
+  show 64 ones when they cannot read a counter.
+- **A sum** adds all counters with that metric, if all exist.
+- **Levels** and peaks are not counters, though drivers list them as such, and feed no metric.
 
 ## Metrics
 
@@ -64,7 +64,7 @@ verbatim as ` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `
 		for rows := range bySource(t.Rows) {
 			fmt.Fprintf(&b, "\nSource: %s\n", rows[0].Source)
 			var levels, never []string
-			head := "\n| counter | metric | bits | at its end | counts |\n|---|---|---|---|---|\n"
+			head := "\n| counter | metric | bits | at maximum | counts |\n|---|---|---|---|---|\n"
 			for _, r := range rows {
 				name := fmt.Sprintf("`%s/%s`", r.Group, r.Name)
 				if r.Group == state.GroupEthtool {
@@ -84,7 +84,7 @@ verbatim as ` + "`rdma_port_counter_total` and `rdma_port_hw_counter_total`" + `
 				fmt.Fprintf(&b, "\nLevels: %s.\n", strings.Join(levels, ", "))
 			}
 			if len(never) > 0 {
-				fmt.Fprintf(&b, "\nAlways 0, since the driver never sets them: %s.\n", strings.Join(never, ", "))
+				fmt.Fprintf(&b, "\nAlways 0, because the driver never sets them: %s.\n", strings.Join(never, ", "))
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func end(r counters.Row) string {
 	if r.Saturates {
 		return "stays"
 	}
-	return "begins anew"
+	return "wraps"
 }
 
 // migrated is a row of a table of docs/migration.md with a counter and a metric that all

@@ -8,13 +8,13 @@ func mlx4() Table {
 	return Table{
 		Name:     "mlx4",
 		Buses:    []string{"mlx4_core", "mlx4_ib"},
-		Note:     "`sq_` is what a requester counts, `rq_` a responder. `hw_counters/` of a port are there only with firmware that counts by port; those of the device have the same names, and feed no metric. Of ports with Ethernet the driver sets the four counters of traffic alone (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others of `counters/` are 0 there and feed no metric. Those of virtual functions with InfiniBand are 0 for the same reason, and are not told apart.",
+		Note:     "`sq_` is the requester's count, `rq_` the responder's. A port has `hw_counters/` only if the firmware counts by port; those of the device have the same names and feed no metric. On Ethernet ports the driver sets only the four traffic counters (edit_counter in drivers/infiniband/hw/mlx4/mad.c): all others in `counters/` are 0 there and feed no metric. On InfiniBand virtual functions they are 0 for the same reason, which the exporter cannot detect.",
 		Ethernet: []string{"port_rcv_data", "port_xmit_data", "port_rcv_packets", "port_xmit_packets"},
 		Rows: slices.Concat(
 			read(source,
 				hw("sq_num_to", retransmitTimeouts, 32, "Timeouts of requesters."),
 				hw("rq_num_oos", outOfSequence, 32, "Requests received out of sequence."),
-				hw("sq_num_oos", sequenceNaksReceived, 32, "NAKs for a sequence error received."),
+				hw("sq_num_oos", sequenceNaksReceived, 32, "Sequence error NAKs received."),
 				hw("sq_num_rnr", rnrNaksReceived, 32, "RNR NAKs received."),
 				hw("rq_num_rnr", rnrNaksSent, 32, "RNR NAKs sent."),
 				hw("rq_num_dup", duplicateRequests, 32, "Duplicate requests received."),
@@ -38,7 +38,7 @@ func mlx4() Table {
 			),
 			read("Linux: diag_device_only in drivers/infiniband/hw/mlx4/main.c; the same.",
 				raw("num_cqovf", 32, "Overruns of completion queues.", rawDevice),
-				raw("rq_num_udsdprd", 32, "UD packets dropped for want of a receive.", rawDevice),
+				raw("rq_num_udsdprd", 32, "UD packets dropped because no receive was posted.", rawDevice),
 			),
 		),
 	}

@@ -9,17 +9,17 @@ import (
 // Why a counter feeds no metric, where that is the same of many.
 const (
 	// rawKind: nothing was left out.
-	rawKind = "No metric is of this."
+	rawKind = "No metric for this."
 	// rawPart: it is counted in another row.
-	rawPart = "It is a part of what another counter counts."
+	rawPart = "Part of another counter."
 	// rawLevel: it is no counter.
-	rawLevel = "It is a level, or the most so far."
+	rawLevel = "A level, or a peak."
 	// rawDevice: the metrics are of ports.
-	rawDevice = "It is counted for the device, and the metrics are of ports."
+	rawDevice = "Counts for the device; the metrics are for ports."
 	// rawUnclear: the source has a name and no more.
-	rawUnclear = "What it counts is told nowhere."
+	rawUnclear = "Undocumented."
 	// rawOptional: the metrics are to be there from the start.
-	rawOptional = "It counts only while somebody has switched it on."
+	rawOptional = "Counts only while switched on."
 )
 
 // Tables returns all rows: first those for every device, then those of each driver.
@@ -103,7 +103,7 @@ func pmaRaw(name string, width int, meaning, why string) Row {
 
 // never returns one that a driver leaves as it is: a zero that means nothing would be shown.
 func never(name string, width int) Row {
-	return pmaRaw(name, width, "Nothing.", "The driver never sets it: it is always 0.")
+	return pmaRaw(name, width, "Nothing.", "Always 0: the driver never sets it.")
 }
 
 // traffic returns a counter of counters/ that has 64 bits, or 32 on older adapters.
@@ -129,12 +129,12 @@ func net(name, metric, meaning string) Row {
 func common() Table {
 	const linux = "Linux: the attributes of PORT_PMA_ATTR and PORT_PMA_ATTR_EXT in drivers/infiniband/core/sysfs.c, Documentation/ABI/stable/sysfs-class-infiniband; the InfiniBand specification, PortCounters and PortCountersExtended, has them stay at all ones."
 	return Table{
-		Note: "`counters/` are there with the drivers that answer queries of performance management (`process_mad`): hfi1, mlx4, mlx5, mthca, ocrdma, qib, and bnxt_re later than Linux 6.12; qedr has them and refuses each. The four counters of traffic have 32 bits on adapters that know no PortCountersExtended; 32 ones are taken for saturated on all. Those of `ethtool` are of the port's network device: `N` is a priority from 0 to 7.",
+		Note: "`counters/` exist with drivers that answer performance management queries (`process_mad`): hfi1, mlx4, mlx5, mthca, ocrdma, qib, and bnxt_re after Linux 6.12; qedr has the files but refuses to read them. The four traffic counters have 32 bits on adapters without PortCountersExtended; 32 ones count as saturated on all adapters. `ethtool` counters belong to the port's network device: `N` is a priority from 0 to 7.",
 		Rows: slices.Concat(
 			read(linux,
 				traffic("port_rcv_data", receiveBytes, 4, "Data received on all virtual lanes, in words of 4 bytes."),
 				traffic("port_xmit_data", transmitBytes, 4, "Data transmitted on all virtual lanes, in words of 4 bytes."),
-				traffic("port_rcv_packets", receivePackets, 1, "Packets received on all virtual lanes, those with errors among them."),
+				traffic("port_rcv_packets", receivePackets, 1, "Packets received on all virtual lanes, including those with errors."),
 				traffic("port_xmit_packets", transmitPackets, 1, "Packets transmitted on all virtual lanes."),
 				pmaRaw("unicast_rcv_packets", 64, "Unicast packets received.", rawPart),
 				pmaRaw("unicast_xmit_packets", 64, "Unicast packets transmitted.", rawPart),
@@ -142,17 +142,17 @@ func common() Table {
 				pmaRaw("multicast_xmit_packets", 64, "Multicast packets transmitted.", rawPart),
 				pma("port_rcv_errors", receiveErrors, 16, "Packets received with an error."),
 				pma("port_rcv_remote_physical_errors", remotePhysicalErrors, 16, "Packets received that end with the delimiter of a bad packet (EBP)."),
-				pmaRaw("port_rcv_switch_relay_errors", 16, "Packets received that a switch could not forward.", "It is of switches."),
-				pma("port_xmit_discards", transmitDiscards, 16, "Packets dropped before transmission, since the port was down or congested."),
-				pmaRaw("port_xmit_constraint_errors", 8, "Packets not transmitted for a check of partition, IP version or raw packets.", "It is of the ports of switches."),
-				pmaRaw("port_rcv_constraint_errors", 8, "Packets received and dropped for a check of partition, IP version or raw packets.", "It is of the ports of switches."),
-				pma("port_xmit_wait", transmitWait, 32, "Ticks in which there was data to transmit, and none was transmitted, for want of credits or of arbitration. How long a tick is the adapter decides."),
+				pmaRaw("port_rcv_switch_relay_errors", 16, "Packets received that a switch could not forward.", "For switches."),
+				pma("port_xmit_discards", transmitDiscards, 16, "Packets dropped before transmission, because the port was down or congested."),
+				pmaRaw("port_xmit_constraint_errors", 8, "Packets not transmitted because of a partition, IP version or raw packet check.", "For switch ports."),
+				pmaRaw("port_rcv_constraint_errors", 8, "Packets received and dropped because of a partition, IP version or raw packet check.", "For switch ports."),
+				pma("port_xmit_wait", transmitWait, 32, "Ticks with data to send and none sent, for lack of credits or arbitration. The length of a tick depends on the adapter."),
 				pma("symbol_error", symbolErrors, 16, "Minor link errors on one or more lanes."),
-				pma("link_error_recovery", linkErrorRecoveries, 8, "Times that port training ended error recovery well."),
-				pma("link_downed", linkDowned, 8, "Times that port training failed at error recovery and downed the link."),
+				pma("link_error_recovery", linkErrorRecoveries, 8, "Successful link error recoveries by port training."),
+				pma("link_downed", linkDowned, 8, "Failed link error recoveries, which took the link down."),
 				pma("local_link_integrity_errors", linkIntegrityErrors, 4, "Times that local physical errors exceeded the threshold LocalPhyErrors."),
 				pma("excessive_buffer_overrun_errors", bufferOverrunErrors, 4, "Times that input buffers overran for longer than the threshold OverrunErrors."),
-				pmaRaw("VL15_dropped", 16, "Management packets (virtual lane 15) dropped for want of buffers.", rawKind),
+				pmaRaw("VL15_dropped", 16, "Management packets (virtual lane 15) dropped for lack of buffers.", rawKind),
 			),
 			read("Linux: struct ethtool_pause_stats in include/linux/ethtool.h.",
 				net("rx_pause_frames", pauseFramesReceived, "aPAUSEMACCtrlFramesReceived of IEEE 802.3, 30.3.4.3."),
@@ -167,7 +167,7 @@ func common() Table {
 				net("fec_uncorrectable_blocks", fecUncorrectable, "aFECUncorrectableBlocks of IEEE 802.3, 30.5.1.1.18, of all lanes."),
 			),
 			read("Linux: struct ethtool_eth_phy_stats in include/linux/ethtool.h.",
-				net("symbol_errors_during_carrier", carrierSymbolErrors, "aSymbolErrorDuringCarrier of IEEE 802.3, 30.3.2.1.5: at most one for each carrier event, and so another figure than symbol_error."),
+				net("symbol_errors_during_carrier", carrierSymbolErrors, "aSymbolErrorDuringCarrier of IEEE 802.3, 30.3.2.1.5: at most one for each carrier event, so it differs from symbol_error."),
 			),
 		),
 	}
