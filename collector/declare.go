@@ -174,7 +174,7 @@ func labelMeanings() map[string]string {
 		"resource":       "`hca_handle` (open devices) or `hca_object` (everything else)",
 		"finding":        "kind of finding, such as `near_limit`; all are in [findings.md](findings.md)",
 		"harm":           "harm to users of the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
-		"known":          "`true` if the driver is known to break the contract (docs/contracts.md), and if violated, in a known way; also `true` if the configuration accepts the violation; otherwise `false`",
+		"known":          "`true` if the driver is known to break the contract (docs/reference/contracts.md), and if violated, in a known way; also `true` if the configuration accepts the violation; otherwise `false`",
 		"severity":       "contracts: what a violation does to a program that relies on it: `critical` (it hangs or loses data), `warning` (it gets a wrong size or state) or `info` (the device allows more than the manual). Findings: `critical` (something fails already or soon will), `warning` (look at it) or `info` (good to know). PCI errors: `correctable`, `nonfatal` or `fatal`",
 		"counter":        "the driver's name of a counter",
 		"how":            "why a counter was lower than before: `reset` (it may have restarted) or `wrapped` (it had reached its maximum)",

@@ -64,7 +64,7 @@ Gauges show the last finished run of the probes on a device, the latest verdicts
 data is absent; a device that vanishes takes its series along. A metric that is absent until first non-zero stays from
 then on. Counters, summaries and histograms add up the runs since the exporter started or the device appeared, whichever
 was later. Adapter counters have the adapter's or kernel's values, whenever it started to count; one that is
-[saturated](reference/counters.md), or could not be read the last time, is absent. Not listed below:
+[saturated](counters.md), or could not be read the last time, is absent. Not listed below:
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 
 `)

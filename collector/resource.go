@@ -49,7 +49,7 @@ func (m *resourceMetrics) declare(t *table) {
 	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
 		"Objects that the kernel still holds for ended child processes of the exporter. Absent until there is one, or if not checked.", "device", "type")
 	m.exhaustedObjects = t.gauge("rdma_resource_exhausted_objects", "objects",
-		"Object count, of all owners, when the device refused the exporter one more of the type: its real limit, unlike rdma_resource_limit. Absent until that happens, after a firmware change, and once the device gives more.", "device", "type")
+		"Object count, of all owners, when the device refused the exporter one more of the type: its real limit, unlike rdma_resource_limit. Absent until that happens, after a change of adapter or firmware, and once the device gives more.", "device", "type")
 	m.exhaustedTime = t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
 		"Start of the last run that was refused. Kept over restarts with --state.dir.", "device", "type")
 	t.of(Owners)

@@ -127,7 +127,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{10, 10},
 			"Contracts",
-			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/contracts.md says what each means and what to do.",
+			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/reference/contracts.md says what each means and what to do.",
 			count, plain(),
 		}, "verdict", []column{
 			{field: "contract", title: "contract"},
@@ -141,7 +141,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 10},
 			"Findings",
-			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/findings.md says what each means and what to do; the exporter's page has the figures.",
+			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures.",
 			seconds, plain(),
 		}, "for", []column{
 			{field: "finding", title: "finding"},

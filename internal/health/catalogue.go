@@ -96,7 +96,7 @@ func resourceEntries() []Entry {
 		},
 		{
 			Kind: FindingExhausted, Severities: []Severity{critical, warning, info}, Harms: []Harm{HarmFailure, HarmDegradation, HarmNote}, Threshold: "near_limit",
-			Found:   "The exporter asks for only a few small objects, and was refused one with an errno that means something has run out (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW). RLIMIT_MEMLOCK, cgroups and the host's memory have been ruled out. Critical while the last run was refused; a warning while the object count is at least this fraction of the count at the refusal; otherwise info, for a day. It is cleared by a change of firmware, or once the device gives more.",
+			Found:   "The exporter asks for only a few small objects, and was refused one with an errno that means something has run out (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW). RLIMIT_MEMLOCK, cgroups and the host's memory have been ruled out. Critical while the last run was refused; a warning while the object count is at least this fraction of the count at the refusal; otherwise info, for a day. It is cleared by a change of adapter or firmware, or once the device gives more.",
 			Meaning: "This is the device's real limit: drivers and firmware often give less than `max_*` claims, because types share the memory of the adapter or its driver. At this count, no process on the host can create more.",
 			Action:  "Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. Plan with rdma_resource_exhausted_objects, not rdma_resource_limit. On a drained node, `rdma_exporter ceiling --device={device} --type={type} --yes` measures how many the device really gives. Then spread the jobs over more devices or hosts, or look for a setting in the driver or firmware.",
 		},

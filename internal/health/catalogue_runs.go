@@ -64,7 +64,7 @@ func runEntries() []Entry {
 	}
 	contract := func(severity Severity, harms []Harm, found, meaning string) Entry {
 		return entry(FindingContract, string(severity), severity, harms, found, meaning,
-			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/contracts.md#{contract} says what the manual promises and how it is judged; rdma_contract_violated shows which other devices do the same.")
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the manual promises and how it is judged; rdma_contract_violated shows which other devices do the same.")
 	}
 	port := func(name, found, action string) Entry {
 		return Entry{
@@ -125,7 +125,7 @@ func runEntries() []Entry {
 		entry(FindingProbeFailed, caseShort, critical, failure,
 			"In the last run, a verb succeeded but gave less than was asked for, although the request was within the device's limits.",
 			"A program that trusts the size it asked for fails in the middle of its work: posting fails, or completions are lost.",
-			"Have programs read the sizes that are written back. The contracts *_at_least_requested say more (docs/contracts.md): "+vendor+"."),
+			"Have programs read the sizes that are written back. The contracts *_at_least_requested say more (docs/reference/contracts.md): "+vendor+"."),
 		entry(FindingProbeFailed, caseOther, critical, outageOrFailure,
 			"In the last run, a verb failed with any other errno. Objects that could not be destroyed are reported as undestroyed.",
 			"A program that calls the verb this way fails as well.",
@@ -142,7 +142,7 @@ func runEntries() []Entry {
 		entry(FindingNotification, caseMisdirected, critical, failure,
 			"In the last measurement of a completion vector, events came on another completion channel, or named another completion queue.",
 			"The thread that waits for the event hangs, and another one wakes for nothing.",
-			"Have programs use one channel for all queues, and poll all of them at each event. See the contracts channel_steering and notify_identifies_cq (docs/contracts.md), and "+vendor+"."),
+			"Have programs use one channel for all queues, and poll all of them at each event. See the contracts channel_steering and notify_identifies_cq (docs/reference/contracts.md), and "+vendor+"."),
 		entry(FindingNotification, caseMissing, critical, failure,
 			"In the last measurement of a completion vector, a posted work request had not completed by the deadline (`--notification.deadline`).",
 			"The request or its completion was lost, or is very late: a program that waits for it hangs just as long.",

@@ -178,9 +178,9 @@ func TestContractViolated(t *testing.T) {
 		want{
 			health.SeverityCritical, "notify_any",
 			[]string{"The device breaks the contract notify_any: that it does not."},
-			[]string{"Clear it first. Report it to the vendor if ", "docs/contracts.md#notify_any says"},
+			[]string{"Clear it first. Report it to the vendor if ", "docs/reference/contracts.md#notify_any says"},
 		},
-		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/contracts.md#qp_sq_sig_all says"}},
+		want{health.SeverityCritical, "qp_sq_sig_all", nil, []string{"docs/reference/contracts.md#qp_sq_sig_all says"}},
 		want{health.SeverityWarning, "notify_one_shot", nil, nil},
 		want{health.SeverityWarning, "grave", nil, nil},
 		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
