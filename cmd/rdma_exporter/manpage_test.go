@@ -31,7 +31,7 @@ func TestManPage(t *testing.T) {
 	}
 	for _, part := range []string{
 		".SH NAME\nrdma_exporter \\- Prometheus exporter", "\n.B audit\n",
-		`\fB\-h, \-\-[no\-]help\fR`, `\fB\-\-probe.interval\fR=\fI30s\fR`, `\fB\-\-[no\-]web.systemd\-socket\fR`,
+		`\fB\-h, \-\-[no\-]help\fR`, `\fB\-\-probe.interval\fR=\fI1m\fR`, `\fB\-\-[no\-]web.systemd\-socket\fR`,
 		`\fB\-\-fail\-on\fR=`, `\fB\-\-[no\-]ready\fR`,
 	} {
 		if !strings.Contains(page, part) {

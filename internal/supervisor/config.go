@@ -88,10 +88,10 @@ type Schedule struct {
 // DefaultConfig returns what holds unless somebody says otherwise.
 func DefaultConfig() Config {
 	return Config{
-		Schedule:    Schedule{Interval: 30 * time.Second, Timeout: 10 * time.Second},
+		Schedule:    Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
 		Contract:    Schedule{Interval: 24 * time.Hour, Timeout: time.Minute},
 		Inventory:   Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
-		Hardware:    Schedule{Interval: 15 * time.Second, Timeout: 5 * time.Second},
+		Hardware:    Schedule{Interval: 30 * time.Second, Timeout: 5 * time.Second},
 		Discovery:   5 * time.Second,
 		Backoff:     5 * time.Minute,
 		KillGrace:   2 * time.Second,

@@ -237,7 +237,11 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 			a.links[p.Number] = &link{Link: state.Link{Port: p.Number}}
 		}
 		l := a.links[p.Number]
+		turns := l.Ups + l.Downs
 		l.read(p, whole, run.Started, now)
+		if l.Ups+l.Downs != turns {
+			w.portTurned()
+		}
 		// No driver tells the most that a port could have.
 		latest.Ports[i].MaxRate = max(p.MaxRate, l.MaxRate)
 	}

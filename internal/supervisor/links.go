@@ -256,6 +256,7 @@ func (s *Supervisor) linkEvent(e LinkEvent) {
 			if l.Ups+l.Downs != before {
 				changed = true
 				w.state.Hardware = w.adapter.shown(w.state.Hardware)
+				w.portTurned()
 			}
 		}
 	}

@@ -455,3 +455,63 @@ func TestLinksAwayAreBounded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// What is told of a port is what a run of the probes found: when one goes down or comes back
+// there is a run soon, whoever tells of it. Runs come twice as often as else at most.
+func TestPortHastensProbes(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for _, tt := range []struct {
+		name string
+		// probe is what each run of the probes does.
+		probe script
+		// read is what the first readings of the hardware, every 15 seconds, tell of an
+		// InfiniBand port, the last of them again and again; told is when the kernel tells of
+		// the port's network device.
+		read []bool
+		told []time.Duration
+		want []time.Duration
+	}{
+		{"nothing happens", scriptOK(0), []bool{true}, nil, []time.Duration{0, 60 * second, 120 * second}},
+		{"an event", scriptOK(0), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second, 101 * second}},
+		{"a reading", scriptOK(0), []bool{true, true, true, false}, nil, []time.Duration{0, 46 * second, 106 * second}},
+		{"soon after a run", scriptOK(0), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
+		{"during a run", scriptOK(5 * second), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
+		{"just before a run", scriptOK(0), nil, []time.Duration{59500 * time.Millisecond}, []time.Duration{0, 60 * second, 120 * second}},
+		{"again and again", scriptOK(0), nil, []time.Duration{5 * second, 10 * second, 31 * second, 40 * second, 70 * second}, []time.Duration{0, 30 * second, 60 * second, 90 * second}},
+		{"after a failure", scriptFail(), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
+		{"of a device that keeps failing", scriptFail(), nil, []time.Duration{5 * second, 40 * second, 50 * second}, []time.Duration{0, 30 * second}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newHardwareBench(t, func(devices []string, n int) script {
+					p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active"}
+					if tt.read != nil {
+						p = state.HardwarePort{Number: 1, LinkLayer: "InfiniBand", State: word(tt.read[min(n, len(tt.read)-1)])}
+					} else if n > 0 { // of which events tell
+						p.State = ""
+					}
+					return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
+				}, func(c *Config) {
+					c.WatchLinks = func(ctx context.Context, tell func(LinkEvent)) error {
+						began := time.Now()
+						for i, at := range tt.told {
+							if !pause(ctx, at-time.Since(began)) {
+								break
+							}
+							tell(LinkEvent{Ifindex: 3, Up: i%2 == 1})
+						}
+						<-ctx.Done()
+						return ctx.Err()
+					}
+				}, "a")
+				b.kids.next = always(tt.probe)
+				b.start()
+				b.after(125 * second)
+				wantEqual(t, "runs of the probes", b.kids.startsOf("a"), tt.want)
+				b.end()
+			})
+		})
+	}
+}

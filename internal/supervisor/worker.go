@@ -14,6 +14,10 @@ import (
 // maxFirstDelay is the longest pause before the first run on a device.
 const maxFirstDelay = 200 * time.Millisecond
 
+// portSettles is how long after a port went down or came back its device is probed at the
+// soonest: the network device may be heard of before the driver shows it on the port.
+const portSettles = time.Second
+
 // minPause is the part of the interval that at least lies between two runs.
 const minPause = 10
 
@@ -47,6 +51,10 @@ type worker struct {
 	// above.
 	rounds  rounds
 	changed bool
+	// began is when the last run of the probes started. turned has a value when a port went
+	// down or came back since it was last asked.
+	began  time.Time
+	turned chan struct{}
 	// taker takes inventories beside all that; nil for nobody.
 	taker *taker
 	// handing is held while a run of the hardware is handed to the sinks.
@@ -70,6 +78,7 @@ func newWorker(s *Supervisor, name string) *worker {
 		name:    name,
 		journal: journal{log: s.cfg.Logger.With("device", name)},
 		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
+		turned:  make(chan struct{}, 1),
 		state:   state.DeviceState{Name: name, Present: true},
 	}
 	w.adapter = newAdapter(journal{log: w.journal.log}, s.takeLinks(name))
@@ -112,8 +121,8 @@ func (w *worker) work(all, own context.Context) {
 func (w *worker) runAll(all, own context.Context) bool {
 	w.probes.due = time.Now().Add(w.s.firstDelay())
 	for {
-		j := w.next()
-		if !pause(own, time.Until(j.due)) {
+		j := w.await(own)
+		if j == nil {
 			return true
 		}
 		release, err := w.acquire(own, j)
@@ -137,6 +146,46 @@ func (w *worker) runAll(all, own context.Context) bool {
 		if res.run != nil {
 			w.schedule(j, res.run)
 		}
+	}
+}
+
+// await waits until a job is due, and returns it; nil if ctx is done before.
+func (w *worker) await(ctx context.Context) *job {
+	for {
+		j := w.next()
+		due := time.NewTimer(time.Until(j.due))
+		select {
+		case <-due.C:
+			return j
+		case <-w.turned:
+			due.Stop()
+			w.hasten()
+		case <-ctx.Done():
+			due.Stop()
+			return nil
+		}
+	}
+}
+
+// portTurned tells that a port of the device went down or came back. It does not block.
+func (w *worker) portTurned() {
+	select {
+	case w.turned <- struct{}{}:
+	default:
+	}
+}
+
+// hasten makes the next run of the probes come soon, as a port went down or came back:
+// what is told of a port is what a run found. A port that does so again and again brings
+// twice as many runs at most, and a device that keeps failing has its pauses.
+func (w *worker) hasten() {
+	interval := w.s.cfg.Interval
+	soon := time.Now().Add(min(portSettles, interval/minPause))
+	if half := w.began.Add(interval / 2); half.After(soon) { //nolint:mnd // a half
+		soon = half
+	}
+	if w.failures <= 1 && soon.Before(w.probes.due) {
+		w.probes.due = soon
 	}
 }
 
@@ -338,6 +387,7 @@ func (w *worker) schedule(j *job, run *state.Run) {
 			j.due = now.Add(w.s.regular(w.judge.began, w.s.cfg.Contract.Interval))
 		}
 	} else {
+		w.began = run.Started
 		j.due = now.Add(w.nextDelay(run))
 	}
 	// A contract run that was put off waits for a run that finds the device idle.

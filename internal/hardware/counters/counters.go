@@ -101,9 +101,16 @@ func TableOf(driver string) string {
 	if driver == "" {
 		return ""
 	}
-	for _, t := range Tables() {
-		if t.Name == driver || slices.Contains(t.Buses, driver) {
-			return t.Name
+	all := drivers()
+	// To make all tables takes longer than to read a device.
+	for _, d := range all {
+		if d.name == driver {
+			return d.name
+		}
+	}
+	for _, d := range all {
+		if slices.Contains(d.table().Buses, driver) {
+			return d.name
 		}
 	}
 	return ""
