@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -265,6 +266,66 @@ func TestKeepsWriter(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / scrapes; each > most {
 		t.Errorf("a scrape takes %d bytes", each)
+	}
+}
+
+// TestWritten makes sure that what the collector writes itself is served under the header
+// that promhttp gives it, and that promhttp answers what it does not write.
+func TestWritten(t *testing.T) {
+	c := config(nil)
+	whole := handler(t, c)
+	c = config(nil)
+	c.Only = func([]string, []string) (prometheus.Gatherer, error) { return c.Gatherer, nil }
+	var format expfmt.Format
+	var failed error
+	c.Write = func(w io.Writer, f expfmt.Format) error {
+		format = f
+		if failed == nil {
+			_, failed = io.WriteString(w, "written")
+		}
+		return failed
+	}
+	written := handler(t, c)
+	for _, accept := range []string{
+		"", "*/*", "text/html", "application/openmetrics-text", "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;q=0.5",
+		"application/openmetrics-text;version=0.0.1", "text/plain;version=0.0.4;escaping=dots", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
+	} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			for _, failure := range []error{nil, errors.ErrUnsupported} {
+				failed = failure
+				get := func(h http.Handler) *httptest.ResponseRecorder {
+					r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+					r.Header.Set("Accept", accept)
+					r.Header.Set("Accept-Encoding", encoding)
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					if encoding == "gzip" {
+						w.Body = bytes.NewBufferString(unzip(t, w))
+						w.Header().Del("Content-Length")
+					}
+					return w
+				}
+				want, got := get(whole), get(written)
+				if got.Code != 200 || !maps.EqualFunc(got.Header(), want.Header(), slices.Equal) {
+					t.Errorf("%q: got %d, %v, want %v", accept, got.Code, got.Header(), want.Header())
+				}
+				if string(format) != want.Header().Get("Content-Type") {
+					t.Errorf("%q: asked for %s, want %s", accept, format, want.Header().Get("Content-Type"))
+				}
+				if failure == nil && got.Body.String() != "written" {
+					t.Errorf("%q: got\n%s", accept, got.Body)
+				}
+				if failure != nil && !bytes.Contains(got.Body.Bytes(), []byte("rdma_devices")) {
+					t.Errorf("%q: got\n%s", accept, got.Body)
+				}
+			}
+		}
+	}
+	failed = nil
+	for _, query := range []string{"name[]=rdma_devices", "collect[]=latency", "exclude[]=latency"} {
+		if got := get(written, "GET", "/metrics?"+query).Body.String(); !strings.Contains(got, "rdma_devices 0") {
+			t.Errorf("%s: got\n%s", query, got)
+		}
 	}
 }
 
