@@ -207,6 +207,7 @@ func (c *Collector) exporterBlock(h *health.Host) block {
 // and forgets those of all others.
 func (c *Collector) deviceBlocks(h *health.Host) []block {
 	gauges := make(map[string]cached, len(h.Devices))
+	b := newBuilder(c.metrics)
 	for _, dev := range h.Devices {
 		name := text.Valid(dev.State.Name)
 		if _, ok := gauges[name]; ok {
@@ -220,7 +221,7 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 		if !ok || got.key != key {
 			s := dev.State
 			s.Name = name
-			got = cached{key, c.deviceBlock(key.provider, &s, dev, key.hidden)}
+			got = cached{key, c.deviceBlock(b, key.provider, &s, dev, key.hidden)}
 		}
 		gauges[name] = got
 	}
@@ -233,13 +234,12 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *state.DeviceState, judged *health.Device, hidden int) block {
+func (c *Collector) deviceBlock(b *builder, provider string, s *state.DeviceState, judged *health.Device, hidden int) block {
 	findings := judged.Findings
-	b := newBuilder(c.metrics)
 	if c.pasts[s.Name] == nil {
 		c.pasts[s.Name] = make(past)
 	}
-	b.past = c.pasts[s.Name]
+	b.reset(c.pasts[s.Name])
 	if !s.Present {
 		addVanished(b, s)
 		if len(findings) > 0 {

@@ -56,7 +56,13 @@ type builder struct {
 }
 
 func newBuilder(m *metrics) *builder {
-	return &builder{metrics: m, index: make(map[string]int, 256), past: make(past), left: maxSeries}
+	return &builder{metrics: m, index: make(map[string]int), past: make(past), left: maxSeries}
+}
+
+// reset has the builder begin another block, in the memory of the one before.
+func (b *builder) reset(past past) {
+	clear(b.index)
+	b.all, b.past, b.left, b.dropped = b.all[:0], past, maxSeries, 0
 }
 
 // block returns what was added.
