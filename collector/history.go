@@ -59,27 +59,20 @@ type counted struct {
 	hidden int
 }
 
-// instrument is a counter, histogram or summary with the family and the label values
-// that it stands for. Which of the three it is, its family says.
+// instrument is a counter, histogram or summary. Which of the three it is, the family of
+// its series says.
 type instrument struct {
-	family    *family
-	values    []string
-	counter   count
+	// series is what the instrument stands for; of a counter with its value, of the others
+	// as it was when it was built last.
+	series    series
 	histogram prometheus.Histogram
 	summary   total
-	// changed tells that series is not what the instrument has now.
+	// changed tells that series may not be what the instrument has now.
 	changed bool
-	series  series
 }
 
-// count counts upwards since it was created.
-type count struct {
-	value float64
-	since more
-}
-
-// add adds n, unless it is less than nothing.
-func (c *count) add(n int) { c.value += float64(max(n, 0)) }
+// add adds n to a counter, unless it is less than nothing.
+func (i *instrument) add(n int) { i.series.value += float64(max(n, 0)) }
 
 func newHistory(m *metrics, device string) *history {
 	h := &history{
@@ -148,8 +141,8 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 
 // counter returns the counter of f with the label values after device, which
 // must be valid.
-func (h *history) counter(f *family, values ...string) *count {
-	return &h.find(f, values, func(i *instrument) { i.counter.since.created = time.Now() }).counter
+func (h *history) counter(f *family, values ...string) *instrument {
+	return h.find(f, values, func(i *instrument) { i.series.more = &more{created: time.Now()} })
 }
 
 // histogram is counter for histograms.
@@ -186,7 +179,7 @@ func (h *history) find(f *family, values []string, create func(*instrument)) *in
 	key := seriesKey(f, values)
 	i, ok := h.instrument[key]
 	if !ok {
-		i = &instrument{family: f, values: slices.Concat([]string{h.device}, values)}
+		i = &instrument{series: series{family: f, values: slices.Concat([]string{h.device}, values)}}
 		create(i)
 		h.instrument[key] = i
 		at, _ := slices.BinarySearch(h.keys, key)
@@ -202,7 +195,7 @@ func (h *history) build() *counted {
 	all := make([]series, 0, len(h.keys)+len(h.vectors))
 	for _, key := range h.keys {
 		i := h.instrument[key]
-		if i.family.off || i.changed && !i.write() {
+		if i.series.family.off || i.changed && !i.write() {
 			continue
 		}
 		all = append(all, i.series)
@@ -213,10 +206,8 @@ func (h *history) build() *counted {
 
 // write builds the series, and reports whether it could.
 func (i *instrument) write() bool {
-	i.series = series{family: i.family, values: i.values}
-	switch i.family.kind {
-	case dto.MetricType_COUNTER:
-		i.series.value, i.series.more = i.counter.value, &i.counter.since
+	switch i.series.family.kind {
+	case dto.MetricType_COUNTER: // It is.
 	case dto.MetricType_SUMMARY:
 		i.series.more = &more{summed: i.summary}
 	default:
