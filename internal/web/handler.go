@@ -22,12 +22,8 @@ func New(c Config) (http.Handler, error) {
 	}
 	// What fails, fails for each who asks.
 	c.Logger = bounded(c.Logger, c.Now)
-	page, err := newPage(c)
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /{$}", newPage(c))
 	mux.Handle("GET "+apiPath(), newAPI(c))
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
