@@ -9,18 +9,19 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 )
 
-// BenchmarkScrape measures a whole scrape in text format, through the HTTP
-// handler: of unchanged devices (warm), after every device was probed once more
-// (cold), and for comparison through a registry.
+// BenchmarkScrape measures a whole scrape in text format: of unchanged devices (warm),
+// after every device was probed once more (cold), and for comparison through messages and
+// an HTTP handler of client_golang (messages), and through a registry as well.
 func BenchmarkScrape(b *testing.B) {
-	for _, n := range []int{3, 64} {
-		for _, way := range []string{"warm", "cold", "registry"} {
+	for _, n := range []int{8, 64} {
+		for _, way := range []string{"warm", "cold", "messages", "registry"} {
 			b.Run(fmt.Sprintf("devices=%d/%s", n, way), func(b *testing.B) { benchmarkScrape(b, n, way) })
 		}
 	}
@@ -31,19 +32,26 @@ func benchmarkScrape(b *testing.B, devices int, way string) {
 	judge := health.New(health.Default(), health.Past{})
 	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(snapshot) }})
 	registry := prometheus.NewRegistry()
-	gatherer := c.Gatherer(registry)
-	if way == "registry" {
-		registry.MustRegister(c)
-		gatherer = registry
-	}
 	for _, r := range runs {
 		c.Observe(r)
 	}
-	handler := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	request := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
-
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, request)
+	scrape := func() {
+		if err := c.Write(w, registry, expfmt.NewFormat(expfmt.TypeTextPlain)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if way == "messages" || way == "registry" {
+		gatherer := c.Gatherer(registry)
+		if way == "registry" {
+			registry.MustRegister(c)
+			gatherer = registry
+		}
+		handler := promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true})
+		request := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/metrics", nil)
+		scrape = func() { handler.ServeHTTP(w, request) }
+	}
+	scrape()
 	if w.Code != http.StatusOK {
 		b.Fatal(w.Body)
 	}
@@ -55,10 +63,11 @@ func benchmarkScrape(b *testing.B, devices int, way string) {
 			for _, r := range runs {
 				c.Observe(r)
 			}
+			judge.Of(snapshot)
 			b.StartTimer()
 		}
 		w.Body.Reset()
-		handler.ServeHTTP(w, request)
+		scrape()
 	}
 	b.ReportMetric(float64(w.Body.Len()), "bytes/scrape")
 	b.ReportMetric(float64(samples(w.Body.String())), "samples/scrape")

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -40,8 +42,8 @@ type Options struct {
 // Collector holds the counters and histograms of the runs observed, and reads
 // gauges from the latest snapshot. All its methods may be called concurrently.
 //
-// It is a prometheus.Collector for use with a registry. Gatherer is the faster
-// way to the same series.
+// It is a prometheus.Collector for use with a registry. Gatherer is a faster way to the
+// same series, and Write the fastest way to their text.
 type Collector struct {
 	*metrics
 	host     func() *health.Host
@@ -148,10 +150,8 @@ func (c *Collector) exposes(f *family) bool {
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, b := range c.blocks() {
-		for f, metrics := range b {
-			for _, m := range metrics {
-				ch <- series{desc: c.metrics.families[f].desc, metric: m}
-			}
+		for _, s := range b {
+			ch <- s
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (c *Collector) blocks() []block {
 	if c.exporter != nil {
 		b := newBuilder(c.metrics)
 		addSelf(b, c.exporter())
-		blocks = append(blocks, b.block)
+		blocks = append(blocks, b.block())
 	}
 	if snapshot != nil {
 		blocks = append(blocks, c.exporterBlock(host), c.ownersBlock(snapshot))
@@ -200,13 +200,14 @@ func (c *Collector) exporterBlock(h *health.Host) block {
 		asked := c.asked()
 		addAsked(b, &asked)
 	}
-	return b.block
+	return b.block()
 }
 
 // deviceBlocks returns the gauges of the devices of a host, sorted by name,
 // and forgets those of all others.
 func (c *Collector) deviceBlocks(h *health.Host) []block {
 	gauges := make(map[string]cached, len(h.Devices))
+	b := newBuilder(c.metrics)
 	for _, dev := range h.Devices {
 		name := text.Valid(dev.State.Name)
 		if _, ok := gauges[name]; ok {
@@ -220,7 +221,7 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 		if !ok || got.key != key {
 			s := dev.State
 			s.Name = name
-			got = cached{key, c.deviceBlock(key.provider, &s, dev, key.hidden)}
+			got = cached{key, c.deviceBlock(b, key.provider, &s, dev, key.hidden)}
 		}
 		gauges[name] = got
 	}
@@ -233,20 +234,19 @@ func (c *Collector) deviceBlocks(h *health.Host) []block {
 	return blocks
 }
 
-func (c *Collector) deviceBlock(provider string, s *state.DeviceState, judged *health.Device, hidden int) block {
+func (c *Collector) deviceBlock(b *builder, provider string, s *state.DeviceState, judged *health.Device, hidden int) block {
 	findings := judged.Findings
-	b := newBuilder(c.metrics)
 	if c.pasts[s.Name] == nil {
 		c.pasts[s.Name] = make(past)
 	}
-	b.past = c.pasts[s.Name]
+	b.reset(c.pasts[s.Name])
 	if !s.Present {
 		addVanished(b, s)
 		if len(findings) > 0 {
 			addFindings(b, s.Name, findings)
 			addSince(b, s.Name, findings)
 		}
-		return b.block
+		return b.block()
 	}
 	addStuck(b, s.Name, s.Stuck)
 	// There are few of these, and nothing that a child tells may take their room.
@@ -278,7 +278,7 @@ func (c *Collector) deviceBlock(provider string, s *state.DeviceState, judged *h
 	}
 	b.left++ // What was dropped must be told even if there is no room.
 	b.gauge(c.droppedSeries, float64(b.dropped+hidden), s.Name)
-	return b.block
+	return b.block()
 }
 
 // addVanished adds what is still true of a device that is not present: that children
@@ -319,37 +319,37 @@ func (c *Collector) Only(other prometheus.Gatherer, collect, exclude []string) (
 func (c *Collector) gatherer(other prometheus.Gatherer, chosen Choice) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := other.Gather()
-		families = append(families, c.families(chosen)...)
+		own, ownErr := c.families(chosen)
+		families = append(families, own...)
 		slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int {
 			return strings.Compare(a.GetName(), b.GetName())
 		})
-		return families, err
+		return families, errors.Join(err, ownErr)
 	})
 }
 
 // families returns the series of c that are of no collector or of one that is chosen,
-// by family. The families are the caller's, the series are shared.
-func (c *Collector) families(chosen Choice) []*dto.MetricFamily {
-	blocks := c.blocks()
+// by family.
+func (c *Collector) families(chosen Choice) ([]*dto.MetricFamily, error) {
 	var families []*dto.MetricFamily
-	for _, f := range c.metrics.families {
-		if f.collector != "" && !chosen[f.collector] {
-			continue
+	walk := walkOf(c.blocks())
+	for _, f := range c.byName {
+		var metrics []*dto.Metric
+		for s := range walk.of(f) {
+			if f.collector != "" && !chosen[f.collector] {
+				continue
+			}
+			m := new(dto.Metric)
+			if err := s.Write(m); err != nil {
+				return nil, fmt.Errorf("write %s: %w", f.name, err)
+			}
+			metrics = append(metrics, m)
 		}
-		n := 0
-		for _, b := range blocks {
-			n += len(b[f.index])
+		if len(metrics) > 0 {
+			families = append(families, &dto.MetricFamily{
+				Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics,
+			})
 		}
-		if n == 0 {
-			continue
-		}
-		series := make([]*dto.Metric, 0, n)
-		for _, b := range blocks {
-			series = append(series, b[f.index]...)
-		}
-		families = append(families, &dto.MetricFamily{
-			Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: series,
-		})
 	}
-	return families
+	return families, nil
 }

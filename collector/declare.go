@@ -40,12 +40,16 @@ func newMetrics(on Choice) *metrics {
 	} {
 		s.declare(&m.table)
 	}
+	m.byName = slices.SortedFunc(slices.Values(m.families), func(a, b *family) int { return strings.Compare(a.name, b.name) })
+	for i, f := range m.byName {
+		f.index = i
+	}
 	return m
 }
 
 // family is all there is to say of one metric, and what scrapes need of it.
 type family struct {
-	// index is its place in the table, and in each block.
+	// index is its place among all by name, and so in each block.
 	index int
 	// subject is the heading under which docs/reference/metrics.md lists it.
 	subject string
@@ -75,6 +79,8 @@ type table struct {
 	on                 Choice
 	subject, collector string
 	families           []*family
+	// byName are the families in the order in which they are exposed.
+	byName []*family
 }
 
 // about says what the metrics that follow are about. They are always exposed.
@@ -106,22 +112,12 @@ func (t *table) add(kind dto.MetricType, name, unit string, buckets []float64, h
 	}
 	slices.SortFunc(order, func(a, b int) int { return strings.Compare(labels[a], labels[b]) })
 	f := &family{
-		index: len(t.families), subject: t.subject, name: name, kind: kind, unit: unit, help: help, labels: labels, buckets: buckets,
+		subject: t.subject, name: name, kind: kind, unit: unit, help: help, labels: labels, buckets: buckets,
 		collector: t.collector, off: t.collector != "" && !t.on[t.collector],
 		desc: prometheus.NewDesc(name, help, labels, nil), order: order,
 	}
 	t.families = append(t.families, f)
 	return f
-}
-
-// constLabels returns the labels of a family with their values, for the
-// instruments of client_golang. The values must be valid.
-func (f *family) constLabels(values []string) prometheus.Labels {
-	labels := make(prometheus.Labels, len(values))
-	for i, name := range f.labels {
-		labels[name] = values[i]
-	}
-	return labels
 }
 
 // latencyBuckets returns the classic buckets of latencies: few, around what tells a

@@ -180,19 +180,15 @@ func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 	c := New(Options{Collectors: everything()})
 	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
 	n := 0
-	for f, metrics := range c.histories["rxe0"].series.Load().block {
-		if c.metrics.families[f].subject != c.notificationLatency.subject {
-			continue
-		}
-		for _, m := range metrics {
-			switch {
-			case m.Histogram != nil:
-				n += len(m.GetHistogram().GetBucket()) + 3
-			case m.Summary != nil:
-				n += len(m.GetSummary().GetQuantile()) + 2
-			default:
-				n++
-			}
+	for _, s := range c.histories["rxe0"].series.Load().block {
+		switch {
+		case s.family.subject != c.notificationLatency.subject:
+		case s.family.kind == dto.MetricType_HISTOGRAM:
+			n += len(s.more.histogram.GetBucket()) + 3
+		case s.family.kind == dto.MetricType_SUMMARY:
+			n += 2
+		default:
+			n++
 		}
 	}
 	return n
@@ -241,9 +237,9 @@ func resourceSamples(owners, cgroups int) int {
 	c.Observe(inventory)
 	n := 0
 	for _, b := range c.blocks() {
-		for f, metrics := range b {
-			if of := c.metrics.families[f].collector; (of == Inventory || of == Owners || of == Cgroups) && f != c.inventoryPIDVisibility.index {
-				n += len(metrics)
+		for _, s := range b {
+			if of := s.family.collector; (of == Inventory || of == Owners || of == Cgroups) && s.family != c.inventoryPIDVisibility {
+				n++
 			}
 		}
 	}

@@ -59,18 +59,20 @@ type counted struct {
 	hidden int
 }
 
-// instrument is a counter, histogram or summary with the family and the label values
-// that it stands for. Exactly one of the three is set.
+// instrument is a counter, histogram or summary. Which of the three it is, the family of
+// its series says.
 type instrument struct {
-	family    *family
-	values    []string
-	counter   prometheus.Counter
+	// series is what the instrument stands for; of a counter with its value, of the others
+	// as it was when it was built last.
+	series    series
 	histogram prometheus.Histogram
-	summary   *total
-	// metric is the series as it was built last, which is shared; nil if it may have
-	// changed since.
-	metric *dto.Metric
+	summary   total
+	// changed tells that series may not be what the instrument has now.
+	changed bool
 }
+
+// add adds n to a counter, unless it is less than nothing.
+func (i *instrument) add(n int) { i.series.value += float64(max(n, 0)) }
 
 func newHistory(m *metrics, device string) *history {
 	h := &history{
@@ -89,7 +91,7 @@ func newHistory(m *metrics, device string) *history {
 	for _, f := range []*family{h.probeRuns, h.contractRuns, h.inventoryRuns, h.hardwareRuns} {
 		h.counter(f, string(state.OutcomeOK))
 	}
-	h.series.Store(&counted{block: make(block, len(m.families))})
+	h.series.Store(&counted{})
 	return h
 }
 
@@ -139,19 +141,15 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 
 // counter returns the counter of f with the label values after device, which
 // must be valid.
-func (h *history) counter(f *family, values ...string) prometheus.Counter {
-	return h.find(f, values, func(i *instrument) {
-		i.counter = prometheus.NewCounter(prometheus.CounterOpts{
-			Name: f.name, Help: f.help, ConstLabels: f.constLabels(i.values),
-		})
-	}).counter
+func (h *history) counter(f *family, values ...string) *instrument {
+	return h.find(f, values, func(i *instrument) { i.series.more = &more{created: time.Now()} })
 }
 
 // histogram is counter for histograms.
 func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
 	return h.find(f, values, func(i *instrument) {
 		i.histogram = prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: f.name, Help: f.help, ConstLabels: f.constLabels(i.values),
+			Name: f.name, Help: f.help,
 			Buckets:                         f.buckets,
 			NativeHistogramBucketFactor:     nativeFactor,
 			NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
@@ -162,7 +160,7 @@ func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
 
 // summary is counter for summaries without quantiles.
 func (h *history) summary(f *family, values ...string) *total {
-	return h.find(f, values, func(i *instrument) { i.summary = new(total) }).summary
+	return &h.find(f, values, func(*instrument) {}).summary
 }
 
 // total is how many durations there were, and their sum.
@@ -176,54 +174,49 @@ func (t *total) observe(d time.Duration) {
 	t.seconds += d.Seconds()
 }
 
-func (t *total) write() *dto.Summary {
-	count, sum := t.count, t.seconds
-	return &dto.Summary{SampleCount: &count, SampleSum: &sum}
-}
-
 // find returns an instrument that is about to be changed.
 func (h *history) find(f *family, values []string, create func(*instrument)) *instrument {
 	key := seriesKey(f, values)
 	i, ok := h.instrument[key]
 	if !ok {
-		i = &instrument{family: f, values: slices.Concat([]string{h.device}, values)}
+		i = &instrument{series: series{family: f, values: slices.Concat([]string{h.device}, values)}}
 		create(i)
 		h.instrument[key] = i
 		at, _ := slices.BinarySearch(h.keys, key)
 		h.keys = slices.Insert(h.keys, at, key)
 	}
-	i.metric = nil
+	i.changed = true
 	return i
 }
 
 // build returns all series, sorted. Only those that may have changed are written
 // anew: of the runs of a device, inventories change hardly any.
 func (h *history) build() *counted {
-	b := make(block, len(h.families))
+	all := make([]series, 0, len(h.keys)+len(h.vectors))
 	for _, key := range h.keys {
 		i := h.instrument[key]
-		if i.family.off || i.metric == nil && !i.write() {
+		if i.series.family.off || i.changed && !i.write() {
 			continue
 		}
-		b[i.family.index] = append(b[i.family.index], i.metric)
+		all = append(all, i.series)
 	}
-	return &counted{block: b, hidden: h.buildVectors(b)}
+	all, hidden := h.buildVectors(all)
+	return &counted{block: inOrder(all), hidden: hidden}
 }
 
 // write builds the series, and reports whether it could.
 func (i *instrument) write() bool {
-	m := &dto.Metric{}
-	var err error
-	switch {
-	case i.counter != nil:
-		err = i.counter.Write(m)
-	case i.histogram != nil:
-		err = i.histogram.Write(m)
+	switch i.series.family.kind {
+	case dto.MetricType_COUNTER: // It is.
+	case dto.MetricType_SUMMARY:
+		i.series.more = &more{summed: i.summary}
 	default:
-		m.Label, m.Summary = make(pairs).labels(i.family, i.values), i.summary.write()
+		var m dto.Metric
+		if i.histogram.Write(&m) != nil {
+			return false // It never returns an error.
+		}
+		i.series.more = &more{histogram: m.Histogram}
 	}
-	if err == nil { // No kind ever returns an error.
-		i.metric = m
-	}
-	return err == nil
+	i.changed = false
+	return true
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/state"
 )
@@ -86,16 +85,16 @@ func (h *history) observeLatency(l *state.Latency) {
 		if !h.callHistogram.off && len(l.Arms) > 0 {
 			observe(h.histogram(h.callHistogram, h.known(h.verbs, maxVerbs, armVerb)), l.Arms)
 		}
-		add(h.counter(h.notificationsMissed, port, path), l.Missed)
-		add(h.counter(h.notificationsSpurious, port, path), l.Spurious)
-		add(h.counter(h.notificationsMisdirected, port, path), l.Misdirected)
+		h.counter(h.notificationsMissed, port, path).add(l.Missed)
+		h.counter(h.notificationsSpurious, port, path).add(l.Spurious)
+		h.counter(h.notificationsMisdirected, port, path).add(l.Misdirected)
 	}
-	add(h.counter(h.completionsMissing, port, path), l.Missing)
+	h.counter(h.completionsMissing, port, path).add(l.Missing)
 	for _, s := range usualStatuses(l.Path) {
 		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s))
 	}
 	for _, s := range l.Unsuccessful {
-		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s)).Inc()
+		h.counter(h.completionsUnsuccessful, port, path, h.known(h.statuses, maxStatuses, s)).add(1)
 	}
 }
 
@@ -111,13 +110,6 @@ func usualStatuses(p state.LatencyPath) []string {
 func observe(h prometheus.Histogram, samples []time.Duration) {
 	for _, s := range samples {
 		h.Observe(s.Seconds())
-	}
-}
-
-// add adds n, unless it is less than nothing, at which a counter panics.
-func add(c prometheus.Counter, n int) {
-	if n > 0 {
-		c.Add(float64(n))
 	}
 }
 
@@ -137,13 +129,12 @@ func (h *history) observeVector(number int, l *state.Latency) {
 	}
 }
 
-// buildVectors adds the series of the completion vectors to a block, and returns
-// how many it left out.
-func (h *history) buildVectors(b block) (hidden int) {
+// buildVectors adds the series of the completion vectors to others, and returns how many
+// it left out.
+func (h *history) buildVectors(all []series) (with []series, hidden int) {
 	if h.vectorLatency.off {
-		return 0
+		return all, 0
 	}
-	shared := make(pairs)
 	for i, number := range slices.Sorted(maps.Keys(h.vectors)) {
 		v := h.vectors[number]
 		switch {
@@ -151,12 +142,8 @@ func (h *history) buildVectors(b block) (hidden int) {
 		case i >= state.MaxVectors:
 			hidden++
 		default:
-			seconds := v.p99.Seconds()
-			b[h.vectorLatency.index] = append(b[h.vectorLatency.index], &dto.Metric{
-				Label: shared.labels(h.vectorLatency, []string{h.device, strconv.Itoa(number)}),
-				Gauge: &dto.Gauge{Value: &seconds},
-			})
+			all = append(all, series{family: h.vectorLatency, values: []string{h.device, strconv.Itoa(number)}, value: v.p99.Seconds()})
 		}
 	}
-	return hidden
+	return all, hidden
 }

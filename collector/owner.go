@@ -41,7 +41,7 @@ func (c *Collector) ownersBlock(s *state.Snapshot) block {
 	if c.owners.block == nil || !slices.Equal(inventories, c.owners.inventories) {
 		b := newBuilder(c.metrics)
 		addProcesses(b, inventories)
-		c.owners = cachedOwners{inventories, b.block}
+		c.owners = cachedOwners{inventories, b.block()}
 	}
 	return c.owners.block
 }

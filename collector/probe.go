@@ -62,14 +62,14 @@ const noVerb = "none"
 // observeRun counts a run.
 func (h *history) observeRun(runs *family, run *state.Run) {
 	if slices.Contains(state.Outcomes(), run.Outcome) {
-		h.counter(runs, string(run.Outcome)).Inc()
+		h.counter(runs, string(run.Outcome)).add(1)
 	}
 }
 
 // observeAbort counts what a run was in that did not go to its end.
 func (h *history) observeAbort(aborts *family, run *state.Run) {
 	if run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed {
-		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
+		h.counter(aborts, string(run.Outcome), h.known(h.verbs, maxVerbs, cmp.Or(run.Verb, noVerb))).add(1)
 	}
 }
 

@@ -1,11 +1,12 @@
 package collector
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/text"
@@ -15,17 +16,38 @@ import (
 // with the default profiles make some 200.
 const maxSeries = 4096
 
-// block is a set of series by family. Once built it is not changed, so that any
-// number of scrapes may share it.
-type block [][]*dto.Metric
+// series is one series. It is not changed once it is in a block that others have.
+type series struct {
+	family *family
+	// values are those of the labels, in the order of the declaration.
+	values []string
+	// value is that of a gauge or a counter.
+	value float64
+	// more is what a gauge does not have; nil for one, and for what others count.
+	more *more
+}
+
+// more is what a series has beside a value. It is not changed.
+type more struct {
+	// created is since when a counter counts.
+	created time.Time
+	// summed are a summary's.
+	summed total
+	// histogram is a histogram's.
+	histogram *dto.Histogram
+}
+
+// block is a set of series, in the order of their families by name. Once built it is not
+// changed, so that any number of scrapes may share it.
+type block []series
 
 // builder fills a block with what the snapshot says: gauges, and counters that others
 // count. Of a series told twice the last value wins.
 type builder struct {
 	*metrics
-	block block
-	index map[string]*float64
-	pairs pairs
+	all []series
+	// index has the places in all.
+	index map[string]int
 	// past are the sparse series of the device that were not 0 once.
 	past past
 	// left is how many series may still be added; dropped counts the others.
@@ -33,27 +55,27 @@ type builder struct {
 	dropped int
 }
 
-// gaugeSeries is a gauge in one piece: there are thousands. So is counterSeries.
-type gaugeSeries struct {
-	metric dto.Metric
-	gauge  dto.Gauge
-	value  float64
-}
-
-type counterSeries struct {
-	metric  dto.Metric
-	counter dto.Counter
-	value   float64
-}
-
 func newBuilder(m *metrics) *builder {
-	return &builder{
-		metrics: m, block: make(block, len(m.families)), index: make(map[string]*float64, 256),
-		pairs: make(pairs), past: make(past), left: maxSeries,
-	}
+	return &builder{metrics: m, index: make(map[string]int), past: make(past), left: maxSeries}
 }
 
-// gauge adds a series. The label values are in the order of the declaration.
+// reset has the builder begin another block, in the memory of the one before.
+func (b *builder) reset(past past) {
+	clear(b.index)
+	b.all, b.past, b.left, b.dropped = b.all[:0], past, maxSeries, 0
+}
+
+// block returns what was added.
+func (b *builder) block() block { return inOrder(b.all) }
+
+// inOrder returns a block of series, of which those of a family stay in their order.
+func inOrder(all []series) block {
+	slices.SortStableFunc(all, func(x, y series) int { return cmp.Compare(x.family.index, y.family.index) })
+	return slices.Clone(all) // which takes no more room than it needs
+}
+
+// gauge adds a series. The label values are in the order of the declaration, and the
+// builder's from then on.
 func (b *builder) gauge(f *family, value float64, values ...string) { b.add(f, value, values) }
 
 // counter is gauge for what the kernel or the adapter counts.
@@ -70,8 +92,8 @@ func (b *builder) add(f *family, value float64, values []string) {
 		values[i] = text.Valid(v)
 	}
 	key := seriesKey(f, values)
-	if told, ok := b.index[key]; ok {
-		*told = value
+	if at, ok := b.index[key]; ok {
+		b.all[at].value = value
 		return
 	}
 	if b.left == 0 {
@@ -79,18 +101,8 @@ func (b *builder) add(f *family, value float64, values []string) {
 		return
 	}
 	b.left--
-	var m *dto.Metric
-	if f.kind == dto.MetricType_COUNTER {
-		c := &counterSeries{value: value}
-		c.counter.Value, c.metric.Counter = &c.value, &c.counter
-		m, b.index[key] = &c.metric, &c.value
-	} else {
-		g := &gaugeSeries{value: value}
-		g.gauge.Value, g.metric.Gauge = &g.value, &g.gauge
-		m, b.index[key] = &g.metric, &g.value
-	}
-	m.Label = b.pairs.labels(f, values)
-	b.block[f.index] = append(b.block[f.index], m)
+	b.index[key] = len(b.all)
+	b.all = append(b.all, series{family: f, values: values, value: value})
 }
 
 // truth adds a series with the value 1 or 0.
@@ -138,67 +150,28 @@ func (b *builder) sparse(f *family, value float64, values ...string) {
 // ended adds the sparse series of a family that were not told, as 0.
 func (b *builder) ended(f *family) {
 	for _, key := range slices.Sorted(maps.Keys(b.past)) {
-		if s := b.past[key]; s.family == f && b.index[key] == nil {
-			b.add(f, 0, slices.Clone(s.values))
+		if s := b.past[key]; s.family == f {
+			if _, told := b.index[key]; !told {
+				b.add(f, 0, slices.Clone(s.values))
+			}
 		}
 	}
-}
-
-// pairs are labels that series share.
-type pairs map[label]*dto.LabelPair
-
-// label is a label with its value.
-type label struct{ name, value string }
-
-// labels returns the labels of a series of a family.
-func (p pairs) labels(f *family, values []string) []*dto.LabelPair {
-	labels := make([]*dto.LabelPair, len(f.order))
-	for i, n := range f.order {
-		key := label{f.labels[n], values[n]}
-		pair, ok := p[key]
-		if !ok {
-			own := key // the key itself need not outlive this
-			pair = &dto.LabelPair{Name: &own.name, Value: &own.value}
-			p[own] = pair
-		}
-		labels[i] = pair
-	}
-	return labels
 }
 
 // seriesKey identifies a series. Valid values have no byte 0xff, so it tells
 // where one value ends and the next begins.
 func seriesKey(f *family, values []string) string {
-	size := 1
+	size := 2
 	for _, v := range values {
 		size += len(v) + 1
 	}
 	var sb strings.Builder
 	sb.Grow(size)
+	sb.WriteByte(byte(f.index >> 8))
 	sb.WriteByte(byte(f.index))
 	for _, v := range values {
 		sb.WriteString(v)
 		sb.WriteByte(0xff)
 	}
 	return sb.String()
-}
-
-// series is a finished series as a prometheus.Metric. It is not changed, so it
-// may be read by any number of goroutines.
-type series struct {
-	desc   *prometheus.Desc
-	metric *dto.Metric
-}
-
-// Desc implements prometheus.Metric.
-func (s series) Desc() *prometheus.Desc { return s.desc }
-
-// Write implements prometheus.Metric. What out points to afterwards is shared.
-func (s series) Write(out *dto.Metric) error {
-	out.Label = s.metric.Label
-	out.Gauge = s.metric.Gauge
-	out.Counter = s.metric.Counter
-	out.Summary = s.metric.Summary
-	out.Histogram = s.metric.Histogram
-	return nil
 }

@@ -47,7 +47,7 @@ func (h *history) observeCalls(calls []state.Call) {
 			h.histogram(h.callHistogram, verb).Observe(c.Duration.Seconds())
 		}
 		if c.Errno != "" && !c.Expected {
-			h.counter(h.callErrors, verb, h.known(h.errnos, maxErrnos, c.Errno)).Inc()
+			h.counter(h.callErrors, verb, h.known(h.errnos, maxErrnos, c.Errno)).add(1)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
@@ -167,6 +169,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
 	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
+	w.Write = func(to io.Writer, format expfmt.Format) error { return c.Write(to, registry, format) }
 	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) {
 		return c.Only(registry, collect, exclude)
 	}

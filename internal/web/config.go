@@ -3,12 +3,14 @@ package web
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -36,6 +38,10 @@ type Config struct {
 	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
+	// Write writes what Gatherer gathers, encoded, which takes less than to encode it. If it
+	// returns an error it has not written anything, and Gatherer is asked. Nil to always
+	// ask that.
+	Write func(w io.Writer, format expfmt.Format) error
 	// Only returns what is asked for the metrics of a scrape that names collectors, or
 	// leaves some out, or an error that tells what is wrong with the names. Without it
 	// there are no collectors.
@@ -61,6 +67,9 @@ func (c Config) Validate() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Write == nil {
+		c.Write = func(io.Writer, expfmt.Format) error { return errors.ErrUnsupported }
 	}
 	if c.Only == nil {
 		c.Only = func([]string, []string) (prometheus.Gatherer, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -125,7 +126,7 @@ func testSharedAnswers(t *testing.T) {
 	h := handler(t, c)
 	var same []*scraper
 	for i := range 50 {
-		same = append(same, scrape(t.Context(), h, "/metrics", []string{"identity", "gzip"}[i%2], ""))
+		same = append(same, scrape(t.Context(), h, "/metrics", []string{"gzip", "gzip;q=0.5"}[i%2], ""))
 	}
 	synctest.Wait()
 	formatted := scrape(t.Context(), h, "/metrics", "identity", "application/openmetrics-text;version=1.0.0")
@@ -215,6 +216,46 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
+// TestFewPlain makes sure that of many clients that read slowly few have an answer that
+// takes memory, that each gets the same, and that those who read make room.
+func TestFewPlain(t *testing.T) {
+	h := handler(t, config(nil))
+	stuck := func(leave chan struct{}) (w *stuckWriter, done chan struct{}) {
+		w, done = &stuckWriter{httptest.NewRecorder(), make(chan struct{}), leave}, make(chan struct{})
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+		go func() {
+			defer close(done)
+			h.ServeHTTP(w, r)
+		}()
+		<-w.writes
+		return w, done
+	}
+	plain := func(w *stuckWriter) bool { return w.Header().Get("Content-Length") != "" }
+	first, others := make(chan struct{}), make(chan struct{})
+	w, done := stuck(first)
+	if !plain(w) {
+		t.Error("a single client got none")
+	}
+	n := 1
+	for range 20 {
+		if w, _ := stuck(others); plain(w) {
+			n++
+		}
+	}
+	if n > 4 {
+		t.Errorf("%d clients", n)
+	}
+	if w, _ := stuck(others); plain(w) {
+		t.Error("one more")
+	}
+	close(first)
+	<-done
+	if w, _ := stuck(others); !plain(w) {
+		t.Error("who has read makes no room")
+	}
+	close(others)
+}
+
 // TestPanic makes sure that a gather that panics harms nobody but those who wait for
 // it, whose connections net/http ends.
 func TestPanic(t *testing.T) { synctest.Test(t, testPanic) }
@@ -265,6 +306,66 @@ func TestKeepsWriter(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if each := (after.TotalAlloc - before.TotalAlloc) / scrapes; each > most {
 		t.Errorf("a scrape takes %d bytes", each)
+	}
+}
+
+// TestWritten makes sure that what the collector writes itself is served under the header
+// that promhttp gives it, and that promhttp answers what it does not write.
+func TestWritten(t *testing.T) {
+	c := config(nil)
+	whole := handler(t, c)
+	c = config(nil)
+	c.Only = func([]string, []string) (prometheus.Gatherer, error) { return c.Gatherer, nil }
+	var format expfmt.Format
+	var failed error
+	c.Write = func(w io.Writer, f expfmt.Format) error {
+		format = f
+		if failed == nil {
+			_, failed = io.WriteString(w, "written")
+		}
+		return failed
+	}
+	written := handler(t, c)
+	for _, accept := range []string{
+		"", "*/*", "text/html", "application/openmetrics-text", "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;q=0.5",
+		"application/openmetrics-text;version=0.0.1", "text/plain;version=0.0.4;escaping=dots", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
+	} {
+		for _, encoding := range []string{"identity", "gzip"} {
+			for _, failure := range []error{nil, errors.ErrUnsupported} {
+				failed = failure
+				get := func(h http.Handler) *httptest.ResponseRecorder {
+					r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+					r.Header.Set("Accept", accept)
+					r.Header.Set("Accept-Encoding", encoding)
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					if encoding == "gzip" {
+						w.Body = bytes.NewBufferString(unzip(t, w))
+					}
+					w.Header().Del("Content-Length") // They say different things.
+					return w
+				}
+				want, got := get(whole), get(written)
+				if got.Code != 200 || !maps.EqualFunc(got.Header(), want.Header(), slices.Equal) {
+					t.Errorf("%q: got %d, %v, want %v", accept, got.Code, got.Header(), want.Header())
+				}
+				if string(format) != want.Header().Get("Content-Type") {
+					t.Errorf("%q: asked for %s, want %s", accept, format, want.Header().Get("Content-Type"))
+				}
+				if failure == nil && got.Body.String() != "written" {
+					t.Errorf("%q: got\n%s", accept, got.Body)
+				}
+				if failure != nil && !bytes.Contains(got.Body.Bytes(), []byte("rdma_devices")) {
+					t.Errorf("%q: got\n%s", accept, got.Body)
+				}
+			}
+		}
+	}
+	failed = nil
+	for _, query := range []string{"name[]=rdma_devices", "collect[]=latency", "exclude[]=latency"} {
+		if got := get(written, "GET", "/metrics?"+query).Body.String(); !strings.Contains(got, "rdma_devices 0") {
+			t.Errorf("%s: got\n%s", query, got)
+		}
 	}
 }
 

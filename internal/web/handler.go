@@ -2,11 +2,13 @@ package web
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 )
 
 // New returns a handler of all paths that the exporter serves, to GET and HEAD alone, save
@@ -20,12 +22,8 @@ func New(c Config) (http.Handler, error) {
 	}
 	// What fails, fails for each who asks.
 	c.Logger = bounded(c.Logger, c.Now)
-	page, err := newPage(c)
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", page)
+	mux.Handle("GET /{$}", newPage(c))
 	mux.Handle("GET "+apiPath(), newAPI(c))
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
@@ -57,9 +55,12 @@ func metrics(c Config) http.Handler {
 	}
 	whole := promhttp.HandlerFor(c.Gatherer, options)
 	chosen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		collect, exclude := r.URL.Query()[collectParameter], r.URL.Query()[excludeParameter]
+		query := r.URL.Query()
+		collect, exclude := query[collectParameter], query[excludeParameter]
 		if len(collect)+len(exclude) == 0 {
-			whole.ServeHTTP(w, r)
+			if len(query[nameParameter]) > 0 || !written(w, r, c.Write) {
+				whole.ServeHTTP(w, r)
+			}
 			return
 		}
 		gatherer, err := c.Only(collect, exclude)
@@ -70,6 +71,18 @@ func metrics(c Config) http.Handler {
 		promhttp.HandlerFor(gatherer, options).ServeHTTP(w, r)
 	})
 	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(atMost(c.MaxRequests, chosen)))
+}
+
+// written answers with what write writes, in the format that is asked for, and tells
+// whether it could. The header is as promhttp has it.
+func written(w http.ResponseWriter, r *http.Request, write func(io.Writer, expfmt.Format) error) bool {
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
+	if write(w, format) != nil {
+		return false
+	}
+	w.Header().Add("Vary", "Accept")
+	w.Header().Set("Content-Type", string(format))
+	return true
 }
 
 // atMost turns away requests beyond so many at the same time; 0 is no limit.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -29,17 +30,16 @@ const (
 )
 
 // newPage returns the handler of the status page, for people.
-func newPage(c Config) (http.Handler, error) {
-	t, err := template.New("page").Funcs(functions()).Parse(pageHTML)
-	if err == nil {
-		_, err = t.Parse(deviceHTML)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("template of the status page: %w", err)
-	}
+func newPage(c Config) http.Handler {
+	// Where nobody ever looks at it, its templates take no memory.
+	templates := sync.OnceValues(pageTemplates)
 	body := &rendering{
 		contentType: "text/html; charset=utf-8",
 		render: func(w io.Writer, now time.Time) error {
+			t, err := templates()
+			if err != nil {
+				return err
+			}
 			return t.Execute(w, viewOf(c.Status(now), c.MetricsPath))
 		},
 		now: c.Now, logger: c.Logger,
@@ -57,5 +57,17 @@ func newPage(c Config) (http.Handler, error) {
 			h.Set("Refresh", strconv.Itoa(min(max(s, minRefresh), maxRefresh)))
 		}
 		body.ServeHTTP(w, r)
-	}), nil
+	})
+}
+
+// pageTemplates returns the templates of the status page.
+func pageTemplates() (*template.Template, error) {
+	t, err := template.New("page").Funcs(functions()).Parse(pageHTML)
+	if err == nil {
+		_, err = t.Parse(deviceHTML)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("template of the status page: %w", err)
+	}
+	return t, nil
 }

@@ -82,24 +82,31 @@ func (r *rendering) make(now time.Time) ([]byte, error) {
 // send sends an answer that is compressed to one client: as it is, or as text if the
 // client does not take that.
 func send(w http.ResponseWriter, r *http.Request, code int, zipped []byte) {
-	h := w.Header()
-	h.Add("Vary", "Accept-Encoding")
-	var from io.Reader = bytes.NewReader(zipped)
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		h.Set("Content-Encoding", "gzip")
-		h.Set("Content-Length", strconv.Itoa(len(zipped)))
-	} else {
-		text, err := gzip.NewReader(from)
-		if err != nil {
-			return // It was made here, and is compressed.
-		}
-		from = text
+		w.Header().Set("Content-Encoding", "gzip")
+		sendPlain(w, r, code, zipped)
+		return
 	}
+	text, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return // It was made here, and is compressed.
+	}
+	sendFrom(w, r, code, text)
+}
+
+// sendPlain sends an answer as it is.
+func sendPlain(w http.ResponseWriter, r *http.Request, code int, body []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	sendFrom(w, r, code, bytes.NewReader(body))
+}
+
+func sendFrom(w http.ResponseWriter, r *http.Request, code int, body io.Reader) {
+	w.Header().Add("Vary", "Accept-Encoding")
 	w.WriteHeader(code)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if _, err := io.Copy(w, from); err != nil {
+	if _, err := io.Copy(w, body); err != nil {
 		drop(w)
 	}
 }

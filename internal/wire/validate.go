@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -65,6 +66,9 @@ func validateDevice(d *state.Device) error {
 func cleanDevice(d *state.Device) {
 	for _, s := range []*string{&d.Transport, &d.Firmware, &d.NodeGUID} {
 		*s = text.Clean(*s)
+	}
+	for i := range d.Limits {
+		d.Limits[i].Name = shared(d.Limits[i].Name)
 	}
 	for i := range d.Ports {
 		d.Ports[i].LinkLayer = text.Clean(d.Ports[i].LinkLayer)
@@ -225,12 +229,19 @@ func (e *End) validate() error {
 	return nil
 }
 
-// clip cuts the texts of a verdict down to what a reader keeps of them.
+// clip cuts the texts of a verdict down to what a reader keeps of them. Those of all
+// devices are mostly the same, and kept once.
 func clipContract(c *state.Contract) {
-	for _, text := range []*string{&c.Asked, &c.Expected, &c.Observed, &c.Consequence, &c.Remedy, &c.Fact, &c.Source} {
-		*text = clip(*text)
+	for _, text := range []*string{
+		&c.Name, (*string)(&c.Severity), (*string)(&c.Verdict), (*string)(&c.Reason),
+		&c.Asked, &c.Expected, &c.Observed, &c.Consequence, &c.Remedy, &c.Fact, &c.Source,
+	} {
+		*text = shared(clip(*text))
 	}
 }
+
+// shared returns s, in the memory of an equal string that is in use if there is one.
+func shared(s string) string { return unique.Make(s).Value() }
 
 // unique makes sure that no size is told twice: each becomes the value of one
 // time series.

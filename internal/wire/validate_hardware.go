@@ -134,13 +134,21 @@ func cleanHardware(h *state.Hardware) {
 			refused[i].Detail = clip(refused[i].Detail)
 		}
 	}
+	named := func(counters []state.Counter) {
+		for i := range counters {
+			c := &counters[i]
+			c.Name, c.Group = shared(c.Name), state.CounterGroup(shared(string(c.Group)))
+		}
+	}
 	h.Failure, h.Reading = clip(h.Failure), clip(h.Reading)
 	details(h.Refused)
+	named(h.Counters)
 	a := &h.Identity
 	name(&a.Slot, &a.BoardID, &a.Model, &a.DriverVersion)
 	for i := range h.Ports {
 		p := &h.Ports[i]
 		name(&p.Netdev, &p.Bond)
+		named(p.Counters)
 		for j := range p.GIDs {
 			name(&p.GIDs[j].Netdev)
 		}
