@@ -276,10 +276,12 @@ func broken() scene {
 	}
 	p.Skips = []state.Skip{{Subject: "vector 8", Reason: state.SkipBudget}}
 	r.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}}
+	r.Events = []state.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "port_err", Port: 2, Count: 1}, {Type: "device_fatal", Count: 1}}
 
 	inventory := contractRun("mlx5_0")
 	inventory.Outcome, inventory.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
 	inventory.Judging = "cq_destroy_busy"
+	inventory.Events = []state.Events{{Type: "gid_change", Port: 1, Count: 4}}
 	inventory.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
 	inventory.Contracts = []state.Contract{
 		{Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Observed: "31 entries"},
@@ -336,6 +338,7 @@ func hostile() scene {
 			}},
 		},
 		Undestroyed: []state.Undestroyed{{Type: "\xff"}, {Type: "\xfe"}},
+		Events:      []state.Events{{Type: "\xff", Port: -1, Count: 1}, {Type: "\xfe", Count: -1 << 62}, {}},
 	}
 	r.Calls = []state.Call{{Verb: "\xff", Errno: "\xff", Duration: -time.Hour}, {Verb: "", Duration: 1 << 62}}
 	crashed := &state.Run{Device: name, Outcome: state.OutcomeCrashed, Verb: "a\xffb"}
@@ -606,6 +609,7 @@ func TestBounds(t *testing.T) {
 	r := run("sim0")
 	for i := range 5000 {
 		word := fmt.Sprint("x", i)
+		r.Events = append(r.Events, state.Events{Type: word, Count: 1})
 		r.Calls = append(r.Calls, state.Call{Verb: "ibv_" + word, Errno: "E" + word})
 		r.Probes[0].CQs = append(r.Probes[0].CQs, state.CQSize{Profile: word})
 	}
@@ -627,6 +631,7 @@ func TestBounds(t *testing.T) {
 	for _, want := range []string{
 		`rdma_probe_aborts_total{device="sim0",outcome="crashed",verb="other"} 500`,
 		`rdma_verbs_errors_total{device="sim0",errno="other",verb="other"} 4958`,
+		`rdma_async_events_total{device="sim0",event="other"} 4968`,
 		`rdma_exporter_dropped_series{device="sim0"} `,
 	} {
 		if !strings.Contains(got, want) {

@@ -18,6 +18,7 @@ type metrics struct {
 	verbMetrics
 	latencyMetrics
 	contractMetrics
+	eventMetrics
 	resourceMetrics
 	inventoryMetrics
 	hardwareMetrics
@@ -35,7 +36,7 @@ func newMetrics(on Choice) *metrics {
 	m.on = on
 	for _, s := range []interface{ declare(t *table) }{
 		&m.deviceMetrics, &m.runMetrics, &m.sizeMetrics, &m.verbMetrics, &m.latencyMetrics,
-		&m.contractMetrics, &m.resourceMetrics, &m.inventoryMetrics,
+		&m.contractMetrics, &m.eventMetrics, &m.resourceMetrics, &m.inventoryMetrics,
 		&m.hardwareMetrics, &m.counterMetrics, &m.linkMetrics, &m.gidMetrics, &m.adapterMetrics, &m.interruptMetrics, &m.exporterMetrics,
 	} {
 		s.declare(&m.table)
@@ -154,6 +155,7 @@ func labelMeanings() map[string]string {
 		"queue":          "`send` or `recv`",
 		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
 		"kind":           "cost of an object: `virtual` or `locked`. Memory locked by a process: `pinned` (by drivers on its behalf) or `locked` (by itself)",
+		"event":          "type of an asynchronous event, such as `port_err`, `device_fatal` or `gid_change`; `other` beyond the first 32 of a device",
 		"path":           "how a completion is produced: `loopback` (a message between two queue pairs of the same port) or `flush` (a work request posted to a queue pair in the error state, which needs neither port nor peer)",
 		"mode":           "how a completion is awaited: `solicited` (asleep, for a solicited event) or `poll` (polling without a pause)",
 		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",

@@ -20,6 +20,7 @@ const (
 	maxErrnos   = 32
 	maxPorts    = 16
 	maxStatuses = 32
+	maxEvents   = 32
 	// otherName stands for the rest of the names.
 	otherName = "other"
 )
@@ -46,6 +47,7 @@ type history struct {
 	errnos     map[string]struct{}
 	ports      map[string]struct{}
 	statuses   map[string]struct{}
+	events     map[string]struct{}
 	instrument map[string]*instrument
 	// keys are those of instrument, sorted.
 	keys    []string
@@ -82,6 +84,7 @@ func newHistory(m *metrics, device string) *history {
 		errnos:     make(map[string]struct{}),
 		ports:      make(map[string]struct{}),
 		statuses:   make(map[string]struct{}),
+		events:     make(map[string]struct{}),
 		instrument: make(map[string]*instrument),
 		vectors:    make(map[int]vector),
 	}
@@ -123,6 +126,7 @@ func (h *history) observe(run *state.Run) {
 	}
 	h.observeCalls(run.Calls)
 	h.observeLatencies(run)
+	h.observeEvents(run.Events)
 	h.series.Store(h.build())
 }
 

@@ -178,7 +178,7 @@ func deviceTrouble() []Panel {
 			count, plain(),
 		}, portStates(), query{portState, "port {{port}}"}),
 		table(about{
-			at{14, 7},
+			at{10, 7},
 			"Not probed",
 			"What the last run could not probe, and why. It counts neither as success nor as failure.",
 			count, plain(),
@@ -188,7 +188,7 @@ func deviceTrouble() []Panel {
 			{field: "reason", title: "reason"},
 		}, query{`max by (probe, subject, reason) (rdma_probe_skipped{@device})`, ""}),
 		table(about{
-			at{10, 7},
+			at{7, 7},
 			"Could not be destroyed",
 			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none.",
 			count, anyIs(critical),
@@ -197,6 +197,15 @@ func deviceTrouble() []Panel {
 			{field: "errno", title: "errno"},
 			{field: "A", title: "objects", thresholds: new(anyIs(critical))},
 		}, query{`sum by (type, errno) (rdma_probe_undestroyed_objects{@device}) > 0`, ""}),
+		table(about{
+			at{7, 7},
+			"Asynchronous events",
+			"Events of the device and its ports that came while a run had it open, since the exporter started or the device appeared. What comes between two runs is not seen. No rows: none.",
+			count, plain(),
+		}, "events", []column{
+			{field: "event", title: "event"},
+			{field: "A", title: "events", thresholds: new(anyIs(warning))},
+		}, query{`sum by (event) (rdma_async_events_total{@device})`, ""}),
 	}
 }
 

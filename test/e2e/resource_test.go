@@ -78,7 +78,7 @@ func TestResourceTrouble(t *testing.T) {
 	t.Parallel()
 	// Each device is named after what is found, with the reason if that is not all.
 	const profile = `devices:
-  - {name: none, like: sim_rxe0, resources: {holders: []}}
+  - {name: none, like: sim_rxe0, async_events: [gid_change, comm_est], resources: {holders: []}}
   - {name: near_limit, like: sim_rxe0, limits: {max_pd: 100}, resources: {holders: [{pid: 7, comm: greedy, objects: {pd: 96}}]}}
   - {name: resource_exhausted, like: sim_rxe0, faults: [{verb: ibv_create_srq, errno: ENOMEM}], resources: {holders: [{pid: 7, comm: greedy, objects: {srq: 96}}]}}
   - {name: cgroup_near_limit, like: sim_rxe0, resources: {holders: [{pid: 7, cgroup: /a, objects: {pd: 1}, rdma_max: {hca_handle: 1}}]}}
@@ -131,6 +131,12 @@ func TestResourceTrouble(t *testing.T) {
 	}
 	if n := m.sum("rdma_probe_leaked_objects", "device", "none"); n != 0 {
 		t.Errorf("%v objects are left on the device that leaks nothing", n)
+	}
+	// Each run has the device open once; the event of a connection is the run's own.
+	if runs := m.runs("none", "ok"); runs == 0 || len(m.all("rdma_async_events_total")) != 1 {
+		t.Errorf("%v runs, and the events %v", runs, m.all("rdma_async_events_total"))
+	} else {
+		m.want(t, runs, "rdma_async_events_total", "device", "none", "event", "gid_change")
 	}
 	// Where a device really ended is told beside what it claims.
 	m.want(t, 96, "rdma_resource_exhausted_objects", "device", "resource_exhausted", "type", "srq")

@@ -48,6 +48,9 @@ func excess() []*state.Run {
 			r.Calls = append(r.Calls, state.Call{Verb: verb, Errno: errno})
 		}
 	}
+	for _, event := range numbered(40, "event_%d") {
+		r.Events = append(r.Events, state.Events{Type: event, Count: 1})
+	}
 	var probe state.Probe
 	statuses := append([]string{"success", "retry_exc_err", "rnr_retry_exc_err", "wr_flush_err"}, numbered(40, "status_%d")...)
 	for _, path := range state.LatencyPaths() {
@@ -155,7 +158,7 @@ func TestFormulaOfTrouble(t *testing.T) {
 		"faults: [{verb: ibv_create_srq, after: 1, crash: true}]",
 		"faults: [{verb: ibv_destroy_srq, errno: EBUSY}]",
 		"completion_faults: [{fault: fail_completion, status: retry_exc_err, times: 3}, {fault: fail_completion, status: loc_prot_err, after: 30, times: 3}]",
-		"violate: [cq_destroy_busy, notify_one_shot]",
+		"violate: [cq_destroy_busy, notify_one_shot]\n    async_events: [port_err, gid_change]",
 	}
 	profile := s.profile()
 	for i, fault := range faults {
@@ -196,7 +199,7 @@ func TestFormulaOfTrouble(t *testing.T) {
 			t.Errorf("%s: %d series, which is more than %d", strings.Join(r.metrics, ", "), got, most)
 		}
 	}
-	for _, metric := range []string{"rdma_verbs_errors_total", "rdma_probe_aborts_total", "rdma_probe_undestroyed_objects", "rdma_completions_unsuccessful_total"} {
+	for _, metric := range []string{"rdma_verbs_errors_total", "rdma_async_events_total", "rdma_probe_aborts_total", "rdma_probe_undestroyed_objects", "rdma_completions_unsuccessful_total"} {
 		if found[metric] == 0 {
 			t.Errorf("%s has no series: nothing went wrong", metric)
 		}

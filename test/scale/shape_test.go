@@ -163,15 +163,15 @@ func (s shape) profile() string {
 // unkept returns how many contracts a device does not keep, which is known of its driver,
 // or cannot be judged on it.
 func (d device) unkept() int {
-	n := map[string]int{"sim_rxe0": 2, "sim_siw0": 5}[d.like]
+	n := map[string]int{"sim_rxe0": 3, "sim_siw0": 13, "sim_ib0": 2}[d.like]
 	if d.noSRQ {
-		n += 6 - 1 // One of those is not kept otherwise.
+		n += 8 - 1 // One of those is not kept otherwise.
 	}
 	if d.noMulticast {
 		n++
 	}
 	if d.active == 0 {
-		n += 3
+		n += 7
 	}
 	return n
 }

@@ -219,6 +219,7 @@ const (
 	calledAddressed = "completions are measured or contracts judged, and the device does not speak iWARP"
 	calledPartition = "completions are measured or contracts judged, and the ports are InfiniBand"
 	calledReceived  = "contracts are judged, or completions measured on a port that reaches itself"
+	calledJudged    = "contracts are judged"
 	calledJudgedSRQ = "contracts are judged, and the device has SRQs"
 	calledMulticast = "contracts are judged, and the device has multicast"
 
@@ -234,7 +235,7 @@ func readVerbs(t testing.TB, page string) verbSets {
 		sets[cells[1]] = quoted(cells[0])
 	}
 	control := controlVerbs(t, page)
-	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudgedSRQ, calledMulticast}
+	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudged, calledJudgedSRQ, calledMulticast}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(sets)); !slices.Equal(got, want) {
 		t.Fatalf("docs/reference/scaling.md: verbs are called if %q, want %q", got, want)
@@ -254,6 +255,7 @@ func (v verbSets) called(s shape, d device, loopback int) map[string]bool {
 		calledAddressed: completed && d.like != "sim_siw0",
 		calledPartition: completed && d.like != "sim_siw0",
 		calledReceived:  judged || !s.noMeasurements && loopback > 0,
+		calledJudged:    judged,
 		calledJudgedSRQ: judged && !d.noSRQ,
 		calledMulticast: judged && !d.noMulticast && d.like != "sim_siw0",
 	} {

@@ -161,7 +161,7 @@ func (p persona) test(t *testing.T) {
 			t.Errorf("%s: %+v", what, run)
 		}
 	}
-	subjects, unjudged := []string{"raw_packet"}, []string{"cq_moderation_notifies"}
+	subjects, unjudged := []string{"raw_packet"}, []string{"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy"}
 	// Those of sends Soft-RoCE does not count as solicited.
 	if p.flush != session.FlushRecv {
 		subjects = append(subjects, "flush solicited")

@@ -567,6 +567,14 @@ func (b *behaviour) multicast(t verbs.QPType, g group) *failure {
 	return nil
 }
 
+// delivers returns at which members of a group a message arrives.
+func (b *behaviour) delivers(members []*qp) []*qp {
+	if b.breaks(multicastDelivers) {
+		return members[:1]
+	}
+	return members
+}
+
 func isMulticast(gid verbs.GID) bool { return gid[0] == 0xff }
 
 // group is a multicast group.

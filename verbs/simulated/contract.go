@@ -55,6 +55,10 @@ const (
 	qpSQSigAll = "qp_sq_sig_all"
 	// A QP is destroyed although it is attached to a multicast group.
 	qpDestroyBusyMulticast = "qp_destroy_busy_multicast"
+	// A message to a multicast group arrives only at the first QP that was attached.
+	multicastDelivers = "multicast_delivers"
+	// A QP that is attached to a multicast group once more receives one more copy.
+	multicastSingleCopy = "multicast_single_copy"
 	// Armed for any completion, a successful one that is not solicited raises no
 	// event.
 	notifyAny = "notify_any"
@@ -83,7 +87,7 @@ func Contracts() []string {
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,
 		srqLimitEvent, srqLimitDisarmed, srqDestroyBusy,
 		qpAtLeastRequested, qpReportsActual, qpSRQTypeRestricted, qpRecvCapsIgnoredWithSRQ,
-		qpSQSigAll, qpDestroyBusyMulticast,
+		qpSQSigAll, qpDestroyBusyMulticast, multicastDelivers, multicastSingleCopy,
 		notifyAny, notifyOneShot, notifyRequiresArming, notifySolicitedSkipsUnsolicited,
 		notifySolicitedDeliversSolicited, notifySolicitedDeliversErrors, notifyIdentifiesCQ,
 	}

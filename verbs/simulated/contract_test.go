@@ -127,6 +127,61 @@ func (s *limited) events() (n int) {
 	}
 }
 
+// localGroup is a multicast group.
+var localGroup = verbs.GID{0: 0xff, 1: 1, 15: 1}
+
+// group is a UD QP that sends to a multicast group.
+type group struct {
+	*end
+	c  client
+	to verbs.AH
+}
+
+func (c client) group() *group {
+	c.Helper()
+	g := &group{c: c, end: c.datagrams()}
+	to := ahAttr(c.T, c.d)
+	to.DGID = localGroup
+	g.to = must[verbs.AH](c.T)(c.pd.CreateAH(to))
+	return g
+}
+
+// datagrams returns a UD QP that is ready.
+func (c client) datagrams() *end {
+	c.Helper()
+	e := newEnd(c.T, c.d, c.pd, verbs.UD)
+	e.rtr(c.T, c.d, e)
+	e.rts(c.T)
+	return e
+}
+
+// member returns a UD QP in the group.
+func (g *group) member() *end {
+	g.c.Helper()
+	e := g.c.datagrams()
+	ok(g.c.T, e.AttachMulticast(localGroup, multicastLID))
+	return e
+}
+
+// message sends a message to the group, and returns how many copies each has.
+func (g *group) message(to ...*end) []int {
+	g.c.Helper()
+	for _, e := range to {
+		for range 2 {
+			ok(g.c.T, e.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{e.mr.SGE(0, 64)}}))
+		}
+	}
+	wr := send(g.end)
+	wr.AH, wr.RemoteQPN, wr.RemoteQKey = g.to, 0xffffff, verbs.UDQKey
+	ok(g.c.T, g.PostSend(wr))
+	one(g.c.T, g.send, verbs.WCSuccess)
+	var copies []int
+	for _, e := range to {
+		copies = append(copies, len(must[[]verbs.WC](g.c.T)(e.recv.Poll(4))))
+	}
+	return copies
+}
+
 // message has a message arrive, and its completion polled.
 func (r *receiver) message(flags verbs.SendFlags) {
 	r.c.Helper()
@@ -334,6 +389,30 @@ func checks() map[string]func(client) bool {
 				ok(c.T, e.Close())
 			}
 			return gone
+		},
+		"multicast_delivers": func(c client) bool {
+			g := c.group()
+			a, b := g.member(), g.member()
+			got := g.message(a, b)
+			if got[0] != 1 || got[1] > 1 {
+				c.Errorf("%v copies", got)
+			}
+			ok(c.T, a.DetachMulticast(localGroup, multicastLID))
+			if left := g.message(a, b); left[0] != 0 || left[1] != 1 {
+				c.Errorf("%v copies after one was detached", left)
+			}
+			return got[1] == 0
+		},
+		"multicast_single_copy": func(c client) bool {
+			g := c.group()
+			a := g.member()
+			ok(c.T, a.AttachMulticast(localGroup, multicastLID))
+			got := g.message(a)
+			ok(c.T, a.DetachMulticast(localGroup, multicastLID))
+			if left := g.message(a); left[0] != 0 {
+				c.Errorf("%v copies after it was detached", left)
+			}
+			return got[0] != 1
 		},
 		"notify_any": func(c client) bool {
 			r := c.receiver()

@@ -131,7 +131,7 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 		if p.active() && w.to.Global {
 			for g, members := range h.groups {
 				if g.gid == w.to.DGID {
-					receivers = append(receivers, members...)
+					receivers = append(receivers, h.behaviour.delivers(members)...)
 				}
 			}
 		}

@@ -217,6 +217,9 @@ func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
 		members, limits := hw.groups[g], hw.behaviour.attr.Limits
 		switch {
 		case slices.Contains(members, q):
+			if hw.behaviour.breaks(multicastSingleCopy) {
+				hw.groups[g] = append(members, q)
+			}
 			return nil
 		case len(members) == 0 && len(hw.groups) >= limits.MaxMcastGroup:
 			return fail(syscall.ENOMEM, "there are %d groups already, and max_mcast_grp is that", len(hw.groups))

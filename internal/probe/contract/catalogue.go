@@ -34,6 +34,7 @@ const (
 	manCreateQP      = "ibv_create_qp(3)"
 	manReqNotify     = "ibv_req_notify_cq(3)"
 	manGetEvent      = "ibv_get_cq_event(3)"
+	manAttachMcast   = "ibv_attach_mcast(3)"
 )
 
 // Catalogue returns every contract, in the order in which they are judged.
@@ -214,6 +215,22 @@ func Catalogue() []Contract {
 			Consequence: "The device goes on to deliver to a queue pair that is gone, or the group is left behind.",
 			Remedy:      "Detach before destroying; update the driver.",
 			judge:       qpDestroyBusyMulticast,
+		},
+		{
+			Name: "multicast_delivers", Severity: state.SeverityCritical, ManPage: manAttachMcast,
+			Promise:     "A UD queue pair that is attached to a multicast group receives the messages to that group, until it is detached.",
+			Judged:      "Two UD queue pairs are attached to a group, and a third one sends to it: the message must arrive at both. One is detached: the next message must arrive at the other alone. Datagrams may be lost: each message is sent up to three times, and nothing is said of a device on which none arrives at all. " + multicastWhere,
+			Consequence: "Members of a group miss messages, or receive those of a group that they left.",
+			Remedy:      "Number the messages and have lost ones sent again; after leaving a group destroy the queue pair.",
+			judge:       multicastDelivers,
+		},
+		{
+			Name: "multicast_single_copy", Severity: state.SeverityWarning, ManPage: manAttachMcast,
+			Promise:     "A queue pair that is attached to the same multicast group several times receives a single copy of a message.",
+			Judged:      "A UD queue pair is attached to a group twice, and another one sends to it: there must be no more copies than messages. " + multicastWhere,
+			Consequence: "A program takes a message for two, and its receives are used up sooner than it counts.",
+			Remedy:      "Attach a queue pair to each group once.",
+			judge:       multicastSingleCopy,
 		},
 		{
 			Name: "notify_any", Severity: state.SeverityCritical, ManPage: manReqNotify,

@@ -93,6 +93,14 @@ func wantClean(t *testing.T, r state.Run) {
 	}
 }
 
+// whole is a device of which every contract can be judged: an adapter, that sends to
+// multicast groups as Soft-RoCE does.
+const whole = `    like: sim_ib0
+    driver: rxe
+    ports:
+      - {number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [{index: 0, gid: "fe80::1", type: RoCE v2}]}
+`
+
 // TestEachBreakIsSeenByItsContract breaks one contract at a time on a device that
 // keeps all others.
 func TestEachBreakIsSeenByItsContract(t *testing.T) {
@@ -100,7 +108,7 @@ func TestEachBreakIsSeenByItsContract(t *testing.T) {
 	for _, name := range append([]string{""}, simulated.Contracts()...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			yaml, want := "    like: sim_ib0\n", []string{}
+			yaml, want := whole, []string{}
 			if name != "" {
 				yaml, want = yaml+"    violate: ["+name+"]\n", []string{name}
 			}
@@ -141,6 +149,7 @@ func skipped(r state.Run) map[string]state.SkipReason {
 
 func TestDefaultDevices(t *testing.T) {
 	t.Parallel()
+	leavesPort := []string{"multicast_delivers", "multicast_single_copy"}
 	needLoopback := []string{"srq_limit_event", "srq_limit_disarmed", "qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
 	const portDown = `    ports:
       - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}
@@ -152,11 +161,16 @@ func TestDefaultDevices(t *testing.T) {
 		}
 		return m
 	}
+	// What an adapter sends to a multicast group would leave its port.
+	adapter := func(m map[string]state.SkipReason) map[string]state.SkipReason {
+		maps.Copy(m, with(state.SkipNotSupported, leavesPort...))
+		return m
+	}
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
 		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
-	iwarp := with(state.SkipNotSupported, append(slices.Clone(needLoopback), "cq_resize_at_least_requested",
+	iwarp := with(state.SkipNotSupported, append(slices.Concat(needLoopback, leavesPort), "cq_resize_at_least_requested",
 		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
-	noModeration := with(state.SkipPortDown, needLoopback...)
+	noModeration := with(state.SkipPortDown, append(slices.Clone(needLoopback), leavesPort...)...)
 	noModeration["cq_moderation_notifies"] = state.SkipNotSupported
 	for _, tt := range []struct {
 		name, yaml string
@@ -168,7 +182,7 @@ func TestDefaultDevices(t *testing.T) {
 			[]string{"srq_reports_actual", "qp_reports_actual"},
 			with(state.SkipNotSupported, "cq_moderation_notifies"),
 		},
-		{"like an adapter", "    like: sim_ib0\n", nil, nil},
+		{"like an adapter", "    like: sim_ib0\n", nil, adapter(with(""))},
 		{"like software iWARP", "    like: sim_siw0\n", nil, iwarp},
 		{
 			"port down", "    like: sim_rxe0\n" + portDown,
@@ -178,9 +192,9 @@ func TestDefaultDevices(t *testing.T) {
 		{
 			"port down, events broken", "    like: sim_ib0\n    violate: [notify_solicited_delivers_errors, notify_requires_arming]\n" + portDown,
 			[]string{"notify_requires_arming", "notify_solicited_delivers_errors"},
-			with(state.SkipPortDown, needLoopback...),
+			adapter(with(state.SkipPortDown, needLoopback...)),
 		},
-		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, noSRQ},
+		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, adapter(noSRQ)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +223,7 @@ func TestAnyVerbFails(t *testing.T) {
 		} {
 			t.Run(string(verb)+" "+fault, func(t *testing.T) {
 				t.Parallel()
-				r := judge(t, device(t, "    like: sim_ib0\n    completion_vectors: 2\n    faults: [{verb: "+string(verb)+", "+fault+"}]\n"))
+				r := judge(t, device(t, whole+"    completion_vectors: 2\n    faults: [{verb: "+string(verb)+", "+fault+"}]\n"))
 				opens := verb != verbs.GetDeviceList && verb != verbs.OpenDevice && verb != verbs.QueryDevice
 				if opens && len(r.Contracts) != len(contract.Catalogue()) {
 					t.Errorf("%d verdicts; error %q", len(r.Contracts), r.Error)
@@ -227,7 +241,7 @@ func TestAnyVerbFails(t *testing.T) {
 				needs := map[verbs.Verb]string{
 					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
-					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast",
+					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast", verbs.CreateAH: "multicast_delivers",
 					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
 					verbs.PollCQ: "notify_requires_arming", verbs.CreateCompChannel: "channel_destroy_busy",
 					verbs.ModifyQP: "notify_one_shot", verbs.PostRecv: "notify_solicited_delivers_solicited",
@@ -254,6 +268,7 @@ func TestUDOnly(t *testing.T) {
 	want := map[string]state.SkipReason{
 		"qp_srq_type_restricted": state.SkipNotSupported, "qp_sq_sig_all": state.SkipNotSupported,
 		"srq_limit_event": state.SkipNotSupported, "srq_limit_disarmed": state.SkipNotSupported,
+		"multicast_delivers": state.SkipNotSupported, "multicast_single_copy": state.SkipNotSupported,
 		"notify_solicited_skips_unsolicited": state.SkipNotSupported, "notify_solicited_delivers_solicited": state.SkipNotSupported,
 	}
 	if got := skipped(r); !maps.Equal(got, want) {
@@ -335,7 +350,7 @@ func TestWithoutCompletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClean(t, r)
-		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 14 {
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 16 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
 		}
 	})
