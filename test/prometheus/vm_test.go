@@ -44,7 +44,7 @@ func TestVM(t *testing.T) {
 		binary, "--config.file=testdata/config-vm.yaml",
 		"--probe.interval=5s", "--probe.timeout=2m", "--probe.max-backoff=5s", "--probe.concurrency=3",
 		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
-		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--hardware.timeout=30s", "--inventory.max-objects=40",
+		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--hardware.interval=15s", "--hardware.timeout=30s", "--inventory.max-objects=40",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 		"--collector.raw-counters", "--collector.interrupts",
 	)
