@@ -291,7 +291,7 @@ that it vanished.
 			for _, l := range lives() {
 				fmt.Fprintf(&b, "| %s | %s |\n", l.does, l.want)
 			}
-			b.WriteString("\nThe history starts with the exporter, so after a restart this takes as long again.\n")
+			b.WriteString("\nWith real programs on Soft-RoCE (`TestGrowth` in test/softroce; only the time is simulated), the one that leaks 10 a minute in a pod's container is found after 32 minutes, with its pod. One that fills 400 within 20 minutes, and one that goes up and down beside it, are not.\n\nThe history starts with the exporter, so after a restart this takes as long again.\n")
 		}
 	}
 

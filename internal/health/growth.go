@@ -53,6 +53,8 @@ type Trend struct {
 	// Left is how long the rest takes until the limit: at this pace, or at that of all
 	// owners together if they grow faster.
 	Left time.Duration
+	// lately is the last pace, which is 0 of what has grown and stays.
+	lately float64
 }
 
 // Grower is an owner whose objects of one type grow.
@@ -184,7 +186,7 @@ func trendOf(all []point, c Growing) (t Trend, grows bool) {
 	lately := paces[len(paces)-1]
 	slices.Sort(paces[:])
 	slices.Sort(ranges[:])
-	t.PerHour = paces[len(paces)/2]
+	t.PerHour, t.lately = paces[len(paces)/2], lately
 	// What goes up and down by more than it grows by may not grow at all.
 	least := max(c.Objects, ranges[len(ranges)/2])
 	t.Steady = rises >= growthRises && lately > 0 && lately >= growthPace*paces[len(paces)-2] &&
@@ -256,10 +258,11 @@ func (a *assessor) growing() {
 	}
 }
 
-// fastest says which process has the type that grows fastest, if any does.
+// fastest says which process has the type that grows fastest, if any still does: a pool that
+// was filled a while ago is not why all together grow.
 func (g *Growth) fastest(kind string) []string {
 	for i := range g.Growers {
-		if o := &g.Growers[i]; o.Type == kind {
+		if o := &g.Growers[i]; o.Type == kind && o.lately > 0 {
 			who := ownerName(&state.Owner{PID: o.PID, Comm: o.Comm}) + place(o.ContainerID, o.PodUID)
 			return []string{fmt.Sprintf("The fastest is %s: %s.", who, text.Pace(o.Rounded()))}
 		}

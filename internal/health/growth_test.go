@@ -190,6 +190,30 @@ func TestGrowingMessage(t *testing.T) {
 	}
 }
 
+// Where all owners together grow, the process is named that does, and not a pool that has
+// grown faster and stays.
+func TestGrowingNamesWhoGrows(t *testing.T) {
+	t.Parallel()
+	s := growing(100000, 2, 20)
+	// What was filled within 40 minutes: at its median it is the faster one.
+	for i := range s.Resources.Samples {
+		for n := range s.Resources.Samples[i].Owners {
+			if o := &s.Resources.Samples[i].Owners[n]; o.PID == 77 {
+				o.Objects[2] = int32(10 + 20*min(i, 20))
+			}
+		}
+	}
+	var got []string
+	for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+		if f.Kind == health.FindingGrowing && f.Subject == "qp" {
+			got = append(got, f.Message)
+		}
+	}
+	if len(got) != 1 || !strings.HasSuffix(got[0], " The fastest is pid 4711 (trainer), container 3f2a1b2c3d4e, pod "+pod+": 2 a minute.") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // A process that is not among the largest owners for a moment is the same one after; one
 // whose number comes again later is another.
 func TestGrowingGaps(t *testing.T) {

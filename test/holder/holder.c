@@ -5,9 +5,10 @@
  *   holder --device rxe0 --qps 100 --rts 10 --error 5 --mrs 3 --mr-bytes 8192
  *
  * It prints "ready" on its standard output once all objects exist, and holds
- * them until its standard input ends or SIGTERM comes. It destroys nothing by
- * itself, the end of the process does, unless --destroy is given. Any failure
- * ends it with status 1 and a line on standard error.
+ * them until its standard input ends or SIGTERM comes; with --follow, that says
+ * how many queue pairs it is to hold. It destroys nothing else by itself, the end
+ * of the process does, unless --destroy is given. Any failure ends it with status
+ * 1 and a line on standard error.
  *
  * This program shares no code with the rest of the repository.
  */
@@ -35,7 +36,7 @@ struct options {
 	int init, rtr, rts, error; /* how many QPs are moved to that state */
 	int use_srqs;              /* QPs take their receives from the SRQs */
 	int threads;               /* how many threads create a set of objects each */
-	int thread_ends, pass_fd, destroy;
+	int thread_ends, pass_fd, follow, destroy;
 };
 
 /* What one thread creates, on a context of its own. */
@@ -63,6 +64,22 @@ static void die(int error, const char *format, ...)
 		fprintf(stderr, ": %s", strerror(error));
 	fprintf(stderr, "\n");
 	_exit(1);
+}
+
+static const long most = 1 << 24; /* of anything */
+
+static long number(const char *text, long low, long high)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 0);
+	if (errno || end == text || *end || value < low || value > high) {
+		fprintf(stderr, "holder: %s is no number from %ld to %ld\n", text, low, high);
+		exit(2);
+	}
+	return value;
 }
 
 static void *list_of(int count)
@@ -186,6 +203,24 @@ static void move(const struct options *o, struct ibv_qp *qp, int i)
 		to_rts(o, qp);
 }
 
+static void create_qp(struct set *s, int i)
+{
+	const struct options *o = s->options;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = s->cqs[i % o->cqs],
+		.recv_cq = s->cqs[i % o->cqs],
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = o->qp_type,
+	};
+
+	if (o->use_srqs)
+		attr.srq = s->srqs[i % o->srqs];
+	s->qps[i] = ibv_create_qp(s->pds[i % o->pds], &attr);
+	if (!s->qps[i])
+		die(errno, "ibv_create_qp %d", i);
+	move(o, s->qps[i], i);
+}
+
 static void create_set(struct set *s)
 {
 	const struct options *o = s->options;
@@ -227,20 +262,34 @@ static void create_set(struct set *s)
 		if (!s->mrs[i])
 			die(errno, "ibv_reg_mr %d", i);
 	}
-	for (int i = 0; i < o->qps; i++) {
-		struct ibv_qp_init_attr attr = {
-			.send_cq = s->cqs[i % o->cqs],
-			.recv_cq = s->cqs[i % o->cqs],
-			.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
-			.qp_type = o->qp_type,
-		};
+	for (int i = 0; i < o->qps; i++)
+		create_qp(s, i);
+}
 
-		if (o->use_srqs)
-			attr.srq = s->srqs[i % o->srqs];
-		s->qps[i] = ibv_create_qp(s->pds[i % o->pds], &attr);
-		if (!s->qps[i])
-			die(errno, "ibv_create_qp %d", i);
-		move(o, s->qps[i], i);
+/*
+ * Holds as many QPs as the latest line of the standard input says, and says "ready"
+ * each time, until that ends.
+ */
+static void follow(struct set *s)
+{
+	char line[32];
+	int held = s->options->qps, error;
+
+	while (fgets(line, sizeof(line), stdin)) {
+		int wanted;
+
+		line[strcspn(line, "\n")] = '\0';
+		wanted = number(line, 0, most);
+		while (held > wanted)
+			if ((error = ibv_destroy_qp(s->qps[--held])))
+				die(error, "ibv_destroy_qp %d", held);
+		s->qps = realloc(s->qps, (wanted + 1) * sizeof(*s->qps));
+		if (!s->qps)
+			die(errno, "realloc");
+		while (held < wanted)
+			create_qp(s, held++);
+		printf("ready\n");
+		fflush(stdout);
 	}
 }
 
@@ -387,21 +436,9 @@ static const char usage[] =
 	"  --thread-ends          those threads (1) end instead\n"
 	"  --pass-fd              a child creates the objects and ends, and its child\n"
 	"                         keeps the device open; \"ready\" names both\n"
+	"  --follow               each line of its standard input says how many QPs it\n"
+	"                         is to hold from then on, and \"ready\" comes each time\n"
 	"  --destroy              destroy everything at the end\n";
-
-static long number(const char *text, long low, long high)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 0);
-	if (errno || end == text || *end || value < low || value > high) {
-		fprintf(stderr, "holder: %s is no number from %ld to %ld\n", text, low, high);
-		exit(2);
-	}
-	return value;
-}
 
 static enum ibv_qp_type qp_type(const char *name)
 {
@@ -418,7 +455,7 @@ static enum ibv_qp_type qp_type(const char *name)
 static void parse(int argc, char **argv, struct options *o)
 {
 	enum { DEVICE = 256, PORT, GID, PDS, CQS, ENTRIES, SRQS, USE_SRQS, MRS, BYTES, QPS, TYPE,
-	       ERR, INIT, RTR, RTS, THREADS, THREAD_ENDS, PASS_FD, DESTROY, HELP };
+	       ERR, INIT, RTR, RTS, THREADS, THREAD_ENDS, PASS_FD, FOLLOW, DESTROY, HELP };
 	static const struct option known[] = {
 		{ "device", required_argument, NULL, DEVICE },
 		{ "port", required_argument, NULL, PORT },
@@ -439,11 +476,11 @@ static void parse(int argc, char **argv, struct options *o)
 		{ "threads", required_argument, NULL, THREADS },
 		{ "thread-ends", no_argument, NULL, THREAD_ENDS },
 		{ "pass-fd", no_argument, NULL, PASS_FD },
+		{ "follow", no_argument, NULL, FOLLOW },
 		{ "destroy", no_argument, NULL, DESTROY },
 		{ "help", no_argument, NULL, HELP },
 		{ NULL, 0, NULL, 0 },
 	};
-	const long most = 1 << 24;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -467,6 +504,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case THREADS: o->threads = number(optarg, 1, 1024); break;
 		case THREAD_ENDS: o->thread_ends = 1; break;
 		case PASS_FD: o->pass_fd = 1; break;
+		case FOLLOW: o->follow = 1; break;
 		case DESTROY: o->destroy = 1; break;
 		case HELP: fputs(usage, stdout); exit(0);
 		default: exit(2);
@@ -476,7 +514,8 @@ static void parse(int argc, char **argv, struct options *o)
 		o->threads = 1;
 	if (optind < argc || o->error + o->init + o->rtr + o->rts > o->qps ||
 	    (o->use_srqs && !o->srqs) || (o->qps && (!o->pds || !o->cqs)) ||
-	    ((o->mrs || o->srqs) && !o->pds) || (o->pass_fd && (o->threads || o->destroy))) {
+	    ((o->mrs || o->srqs) && !o->pds) || (o->pass_fd && (o->threads || o->destroy)) ||
+	    (o->follow && (o->threads || o->pass_fd || o->destroy || !o->pds || !o->cqs))) {
 		fprintf(stderr, "holder: these options do not go together; see --help\n");
 		exit(2);
 	}
@@ -521,7 +560,10 @@ int main(int argc, char **argv)
 		printf(" thread=%d", sets[i].thread);
 	printf("\n");
 	fflush(stdout);
-	wait_for_end(STDIN_FILENO);
+	if (options.follow)
+		follow(sets);
+	else
+		wait_for_end(STDIN_FILENO);
 	if (options.destroy)
 		for (int i = 0; i < count; i++)
 			destroy_set(&sets[i]);

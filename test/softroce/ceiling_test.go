@@ -129,7 +129,7 @@ func TestCeiling(t *testing.T) {
 		}
 	})
 	limit("hca_handle=10 hca_object=300")
-	inGroup := []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group}
+	inGroup := inCgroup(group)
 
 	const short = 3 // seconds
 	for _, c := range []struct {

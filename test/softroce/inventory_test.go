@@ -355,14 +355,15 @@ const (
 	containerID = "4c01db0b339cd8c1f4d8b5a6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80911"
 )
 
-// The owner's container and pod are told by its cgroup, and so is what the cgroup
-// may use.
-func TestInventoryContainer(t *testing.T) {
-	root := t.TempDir()
+// pod makes the cgroups of a pod, until the end of the test, and returns where the cgroup
+// file system is mounted, and the directory of the one of the pod's container.
+func pod(t *testing.T) (root, path string) {
+	t.Helper()
+	root = t.TempDir()
 	output(t, "mount", "-t", "cgroup2", "none", root)
 	t.Cleanup(func() { output(t, "umount", root) })
 	slice := "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
-	path := root
+	path = root
 	for _, folder := range []string{"kubepods.slice", "kubepods-burstable.slice", slice, "cri-containerd-" + containerID + ".scope"} {
 		if err := os.WriteFile(filepath.Join(path, "cgroup.subtree_control"), []byte("+rdma"), 0o644); err != nil {
 			t.Fatal(err)
@@ -378,6 +379,18 @@ func TestInventoryContainer(t *testing.T) {
 			}
 		})
 	}
+	return root, path
+}
+
+// inCgroup is how a program is started in a cgroup.
+func inCgroup(path string) []string {
+	return []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}
+}
+
+// The owner's container and pod are told by its cgroup, and so is what the cgroup
+// may use.
+func TestInventoryContainer(t *testing.T) {
+	root, path := pod(t)
 	limit := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" "+text+"\n"), 0o644); err != nil {
@@ -389,7 +402,7 @@ func TestInventoryContainer(t *testing.T) {
 	// them (free_cg_rpool_locked) when the device is removed.
 	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
 	// What is created counts for the cgroup that its creator is in.
-	pid, _ := hold(t, []string{"sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, path}, "--qps", "50")
+	pid, _ := hold(t, inCgroup(path), "--qps", "50")
 	e := start(t, options{flags: append(inventory(), "--path.cgroup="+root)})
 	m := e.looked(active)
 	owner := []string{"container_id", containerID, "pod_uid", podUID}
