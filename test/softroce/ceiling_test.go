@@ -81,10 +81,10 @@ func setting(t *testing.T, path, value string) {
 	}
 }
 
-// heldCount is how many objects of a type the kernel counts on the active device.
-func heldCount(t *testing.T, typ string) int {
+// heldCount is how many objects of a type the kernel counts on a device.
+func heldCount(t *testing.T, device, typ string) int {
 	t.Helper()
-	fields := strings.Fields(output(t, "rdma", "resource", "show", active))
+	fields := strings.Fields(output(t, "rdma", "resource", "show", device))
 	for i, f := range fields[:len(fields)-1] {
 		if f == typ {
 			n, err := strconv.Atoi(fields[i+1])
@@ -191,12 +191,16 @@ func TestCeilingOfUsedDevice(t *testing.T) {
 }
 
 // However a climb is ended in the middle, the kernel holds nothing afterwards.
-func TestCeilingInterrupted(t *testing.T) {
+func TestCeilingInterrupted(t *testing.T) { ceilingInterrupted(t, active, "qp") }
+
+// ceilingInterrupted is TestCeilingInterrupted for a device and a type.
+func ceilingInterrupted(t *testing.T, device, typ string) {
+	t.Helper()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
-			before := resources(t)
+			before, held := resources(t), heldCount(t, device, typ)
 			var stdout, stderr running.Output
-			cmd := exec.Command(exporterFile, "ceiling", "--device="+active, "--type=qp", "--yes", "--json", "--within=10m")
+			cmd := exec.Command(exporterFile, "ceiling", "--device="+device, "--type="+typ, "--yes", "--json", "--within=10m")
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -204,7 +208,7 @@ func TestCeilingInterrupted(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
-			await(t, "500 queue pairs", func() bool { return heldCount(t, "qp") > 500 })
+			await(t, "500 objects", func() bool { return heldCount(t, device, typ) > 500 })
 			signal(t, cmd.Process.Pid, sig)
 			select {
 			case <-ended:
@@ -213,8 +217,8 @@ func TestCeilingInterrupted(t *testing.T) {
 			}
 			if sig != syscall.SIGKILL {
 				// It has waited for the kernel to take everything back.
-				if n := heldCount(t, "cq"); n > 1 {
-					t.Errorf("it has ended, and %d completion queues are held", n)
+				if n := heldCount(t, device, typ); n > held {
+					t.Errorf("it has ended, and %d objects of type %s are held, not %d", n, typ, held)
 				}
 				var r ceiling.Report
 				if err := json.Unmarshal([]byte(stdout.String()), &r); err != nil {
@@ -223,7 +227,7 @@ func TestCeilingInterrupted(t *testing.T) {
 				if status := cmd.ProcessState.ExitCode(); status != 1 || r.EndedBy != ceiling.EndInterrupted || r.GivenBack != ceiling.ByKernel || r.Objects == 0 {
 					t.Errorf("status %d, %+v", status, r)
 				}
-				t.Logf("%v: %d queue pairs were reached", sig, r.Objects)
+				t.Logf("%v: %d objects of type %s were reached", sig, r.Objects, typ)
 			}
 			awaitResources(t, before)
 		})

@@ -95,6 +95,10 @@ func TestSiwCeiling(t *testing.T) {
 	}
 }
 
+// A climb of software iWARP that is ended in the middle gives all back as one of Soft-RoCE.
+// Of queues it would be at its end too soon.
+func TestSiwCeilingInterrupted(t *testing.T) { ceilingInterrupted(t, "siw0", "mr") }
+
 // Flaps of a port of software iWARP are counted as those of Soft-RoCE, though no file of older
 // kernels tells which network device it has.
 func TestSiwFlaps(t *testing.T) { flapsOf(t, "siw") }
