@@ -128,6 +128,22 @@ func TestRawCounters(t *testing.T) {
 	})
 }
 
+// A virtual function tells which physical one it is of, and a port of a bond which bond.
+func TestVirtualFunction(t *testing.T) {
+	t.Parallel()
+	h := hardwareOf("mlx5_0", 0)
+	h.Latest.Driver = "mlx5_core"
+	h.Latest.Identity = state.Adapter{
+		PCI: "0000:3b:00.2", Slot: "4", NUMANode: 1, DriverVersion: "6.12", BoardID: "MT_1", Role: "vf", Parent: "0000:3b:00.0", NetnsMode: "exclusive",
+	}
+	p := &h.Latest.Ports[0]
+	p.LinkLayer, p.Netdev, p.Bond, p.GIDs = "Ethernet", "eth2", "bond0", []state.GID{{Index: 0, GID: "fe80::1"}}
+	compare(t, readings(t, collector.Options{})(h), map[string]string{
+		`rdma_adapter_info{board_id="MT_1",device="mlx5_0",driver="mlx5_core",driver_version="6.12",netns_mode="exclusive",numa_node="1",pci_address="0000:3b:00.2",slot="4",sriov_parent="0000:3b:00.0",sriov_role="vf"}`: "1",
+		`rdma_port_info{bond="bond0",device="mlx5_0",gid="fe80::1",link_layer="Ethernet",netdev="eth2",port="1"}`:                                                                                                          "1",
+	})
+}
+
 // What goes up and down is no counter.
 func TestLevels(t *testing.T) {
 	t.Parallel()
