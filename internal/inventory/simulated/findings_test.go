@@ -77,7 +77,7 @@ func TestFindings(t *testing.T) {
 		"near the limit of a cgroup": {
 			resources: "holders: [{pid: 1, comm: a, cgroup: " + podCgroup + ", objects: {qp: 84}, rdma_max: {hca_object: 100}}]",
 			want:      []health.Kind{health.FindingCgroupNearLimit}, severity: health.SeverityWarning,
-			message: "86 of the 100 hca_object",
+			message: "86 of 100 hca_object",
 		},
 		"near the limit of memory": {
 			resources: "holders: [{pid: 4711, comm: trainer, objects: {mr: 60}, mr_bytes: 1048576, memlock: {limit: 67108864}}]",
