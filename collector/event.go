@@ -17,7 +17,7 @@ func (m *eventMetrics) declare(t *table) {
 func (h *history) observeEvents(events []state.Events) {
 	for _, e := range events {
 		if e.Count > 0 {
-			h.counter(h.asyncEvents, h.known(h.events, maxEvents, e.Type)).add(int(e.Count))
+			h.counter(h.asyncEvents, h.known(h.events, maxEvents, e.Type)).add(e.Count)
 		}
 	}
 }
