@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
@@ -13,13 +15,15 @@ func (s series) Write(out *dto.Metric) error {
 	if s.more != nil && !s.more.created.IsZero() {
 		counter, err := prometheus.NewConstMetricWithCreatedTimestamp(s.family.desc, prometheus.CounterValue, s.value, s.more.created, s.values...)
 		if err != nil {
-			return err
+			return fmt.Errorf("counter %s: %w", s.family.name, err)
 		}
 		return counter.Write(out)
 	}
 	out.Label = make([]*dto.LabelPair, len(s.values))
+	pairs := make([]dto.LabelPair, len(s.values)) // in one piece: there are thousands
 	for i, n := range s.family.order {
-		out.Label[i] = &dto.LabelPair{Name: &s.family.labels[n], Value: &s.values[n]}
+		pairs[i].Name, pairs[i].Value = &s.family.labels[n], &s.values[n]
+		out.Label[i] = &pairs[i]
 	}
 	switch s.family.kind {
 	case dto.MetricType_COUNTER:
