@@ -338,7 +338,7 @@ func (c *Collector) families(chosen Choice) ([]*dto.MetricFamily, error) {
 		if len(all) == 0 || f.collector != "" && !chosen[f.collector] {
 			continue
 		}
-		metrics, err := messagesOf(all)
+		metrics, err := new(messages).of(all)
 		if err != nil {
 			return nil, err
 		}

@@ -12,7 +12,7 @@ func (s series) Desc() *prometheus.Desc { return s.family.desc }
 
 // Write implements prometheus.Metric. What out points to afterwards is shared.
 func (s series) Write(out *dto.Metric) error {
-	messages, err := messagesOf([]*series{&s})
+	messages, err := new(messages).of([]*series{&s})
 	if err != nil {
 		return err
 	}
@@ -21,19 +21,29 @@ func (s series) Write(out *dto.Metric) error {
 	return nil
 }
 
-// messagesOf returns the messages of series of one family, of which there is one at least.
-// They share memory with the series and with each other: there are thousands.
-func messagesOf(all []*series) ([]*dto.Metric, error) {
+// messages is the memory of the messages of a family: there are thousands of them.
+type messages struct {
+	messages []dto.Metric
+	metrics  []*dto.Metric
+	pairs    []dto.LabelPair
+	labels   []*dto.LabelPair
+	gauges   []dto.Gauge
+}
+
+// of returns the messages of series of one family, of which there is one at least. They
+// share memory with the series, and hold until the next call.
+func (ms *messages) of(all []*series) ([]*dto.Metric, error) {
 	f := all[0].family
-	messages, metrics := make([]dto.Metric, len(all)), make([]*dto.Metric, len(all))
-	pairs, labels := make([]dto.LabelPair, len(all)*len(f.labels)), make([]*dto.LabelPair, len(all)*len(f.labels))
-	var gauges []dto.Gauge
-	if f.kind == dto.MetricType_GAUGE {
-		gauges = make([]dto.Gauge, len(all))
+	if n := len(all); n > len(ms.messages) {
+		ms.messages, ms.metrics, ms.gauges = make([]dto.Metric, n), make([]*dto.Metric, n), make([]dto.Gauge, n)
+	}
+	if n := len(all) * len(f.labels); n > len(ms.pairs) {
+		ms.pairs, ms.labels = make([]dto.LabelPair, n), make([]*dto.LabelPair, n)
 	}
 	for i, s := range all {
-		m := &messages[i]
-		metrics[i] = m
+		m := &ms.messages[i]
+		m.Gauge, m.Counter, m.Summary, m.Histogram = nil, nil, nil, nil
+		ms.metrics[i] = m
 		if f.kind == dto.MetricType_COUNTER && s.more != nil {
 			counter, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue, s.value, s.more.created, s.values...)
 			if err == nil {
@@ -45,9 +55,9 @@ func messagesOf(all []*series) ([]*dto.Metric, error) {
 			continue
 		}
 		own := i * len(f.labels)
-		m.Label = labels[own : own+len(f.labels) : own+len(f.labels)]
+		m.Label = ms.labels[own : own+len(f.labels) : own+len(f.labels)]
 		for j, n := range f.order {
-			pair := &pairs[own+j]
+			pair := &ms.pairs[own+j]
 			pair.Name, pair.Value = &f.labels[n], &s.values[n]
 			m.Label[j] = pair
 		}
@@ -59,9 +69,9 @@ func messagesOf(all []*series) ([]*dto.Metric, error) {
 		case dto.MetricType_HISTOGRAM:
 			m.Histogram = s.more.histogram
 		default:
-			gauges[i].Value = &s.value
-			m.Gauge = &gauges[i]
+			ms.gauges[i].Value = &s.value
+			m.Gauge = &ms.gauges[i]
 		}
 	}
-	return metrics, nil
+	return ms.metrics[:len(all)], nil
 }
