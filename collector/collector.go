@@ -2,7 +2,6 @@ package collector
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -329,27 +328,23 @@ func (c *Collector) gatherer(other prometheus.Gatherer, chosen Choice) prometheu
 }
 
 // families returns the series of c that are of no collector or of one that is chosen,
-// by family.
+// by family. The families are the caller's, the series are shared.
 func (c *Collector) families(chosen Choice) ([]*dto.MetricFamily, error) {
 	var families []*dto.MetricFamily
+	var all []*series
 	walk := walkOf(c.blocks())
 	for _, f := range c.byName {
-		var metrics []*dto.Metric
-		for s := range walk.of(f) {
-			if f.collector != "" && !chosen[f.collector] {
-				continue
-			}
-			m := new(dto.Metric)
-			if err := s.Write(m); err != nil {
-				return nil, fmt.Errorf("write %s: %w", f.name, err)
-			}
-			metrics = append(metrics, m)
+		all = slices.AppendSeq(all[:0], walk.of(f))
+		if len(all) == 0 || f.collector != "" && !chosen[f.collector] {
+			continue
 		}
-		if len(metrics) > 0 {
-			families = append(families, &dto.MetricFamily{
-				Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics,
-			})
+		metrics, err := new(messages).of(all)
+		if err != nil {
+			return nil, err
 		}
+		families = append(families, &dto.MetricFamily{
+			Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics,
+		})
 	}
 	return families, nil
 }

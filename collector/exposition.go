@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,18 +20,22 @@ import (
 // pieceSize is how much text is written at once.
 const pieceSize = 16 << 10
 
-// Write writes what Gatherer would gather, as expfmt encodes it, in the text format or in
-// that of OpenMetrics. A scrape is mostly this: a message for each series, and to encode
-// those, costs several times as much. If it returns an error, it has not written
-// anything, unless w failed: in what other gathers something is wrong, or the format is
-// another one (errors.ErrUnsupported).
+// Write writes what Gatherer would gather, as expfmt encodes it, in the text format, that
+// of OpenMetrics or delimited protobuf. A scrape is mostly this: to make all messages, and
+// to have their text written by expfmt, costs several times as much. If it returns an
+// error, it has not written anything, unless w failed: in what other gathers something is
+// wrong, or the format is another one (errors.ErrUnsupported).
 func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.Format) error {
-	var as form
+	// What fails, fails for each write that follows, and so for Flush.
+	out := bufio.NewWriterSize(w, pieceSize)
+	var write func(all []*series) error
 	switch format.FormatType() {
 	case expfmt.TypeTextPlain:
-		as.help = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+		write = form{help: strings.NewReplacer(`\`, `\\`, "\n", `\n`)}.writeTo(out)
 	case expfmt.TypeOpenMetrics:
-		as.openMetrics, as.help = true, strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+		write = form{openMetrics: true, help: strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)}.writeTo(out)
+	case expfmt.TypeProtoDelim:
+		write = writeMessages(expfmt.NewEncoder(out, format))
 	default:
 		return fmt.Errorf("format %s: %w", format, errors.ErrUnsupported)
 	}
@@ -38,34 +43,43 @@ func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.
 	if err != nil {
 		return err
 	}
-
-	// What fails, fails for each write that follows, and so for Flush.
-	out := bufio.NewWriterSize(w, pieceSize)
 	walk := walkOf(c.blocks())
+	var all []*series
 	for _, f := range c.byName {
-		begun := false
-		for s := range walk.of(f) {
-			if !begun {
-				for len(others) > 0 && others[0].name <= f.name {
-					_, _ = out.Write(others[0].text)
-					others = others[1:]
-				}
-				_, _ = out.Write(as.appendHeader(out.AvailableBuffer(), f))
-				begun = true
-			}
-			_, _ = out.Write(as.appendSeries(out.AvailableBuffer(), s))
+		if all = slices.AppendSeq(all[:0], walk.of(f)); len(all) == 0 {
+			continue
+		}
+		for len(others) > 0 && others[0].name <= f.name {
+			_, _ = out.Write(others[0].text)
+			others = others[1:]
+		}
+		if err := write(all); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
 		}
 	}
 	for _, o := range others {
 		_, _ = out.Write(o.text)
 	}
-	if as.openMetrics {
+	if format.FormatType() == expfmt.TypeOpenMetrics {
 		_, _ = expfmt.FinalizeOpenMetrics(out)
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	return nil
+}
+
+// writeMessages returns what encodes series of one family.
+func writeMessages(to expfmt.Encoder) func(all []*series) error {
+	memory := new(messages)
+	return func(all []*series) error {
+		metrics, err := memory.of(all)
+		if err != nil {
+			return err
+		}
+		f := all[0].family
+		return to.Encode(&dto.MetricFamily{Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics})
+	}
 }
 
 // encoded is a family as it is exposed.
@@ -122,6 +136,17 @@ type form struct {
 	openMetrics bool
 	// help escapes a help text.
 	help *strings.Replacer
+}
+
+// writeTo returns what writes series of one family.
+func (as form) writeTo(out *bufio.Writer) func(all []*series) error {
+	return func(all []*series) error {
+		_, _ = out.Write(as.appendHeader(out.AvailableBuffer(), all[0].family))
+		for _, s := range all {
+			_, _ = out.Write(as.appendSeries(out.AvailableBuffer(), s))
+		}
+		return nil
+	}
 }
 
 // appendHeader appends what comes before the series of a family.

@@ -14,7 +14,8 @@ import (
 
 const (
 	// firstTidy is how long after its start the exporter first gives back memory that it
-	// needed to start, and tidyInterval how often it does so from then on.
+	// needed to start. It does so again after twice that time, and so on until
+	// tidyInterval: the more devices there are, the longer the first runs take.
 	firstTidy    = 10 * time.Second
 	tidyInterval = 10 * time.Minute
 )
@@ -23,7 +24,8 @@ const (
 // Most of what it has resident is pages of its program's file, which were read to start,
 // or once for a page of the status, and stay until the kernel is short of memory.
 func keepSmall(ctx context.Context) {
-	wait := time.NewTimer(firstTidy)
+	pause := firstTidy
+	wait := time.NewTimer(pause)
 	defer wait.Stop()
 	for {
 		select {
@@ -33,7 +35,8 @@ func keepSmall(ctx context.Context) {
 		}
 		debug.FreeOSMemory()
 		_ = releaseFiles() // which only costs memory
-		wait.Reset(tidyInterval)
+		pause = min(2*pause, tidyInterval)
+		wait.Reset(pause)
 	}
 }
 

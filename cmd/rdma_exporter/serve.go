@@ -34,7 +34,7 @@ import (
 
 // gcPercent is the growth of the heap at which it is collected, in per cent,
 // unless the environment variable GOGC says otherwise.
-const gcPercent = 30
+const gcPercent = 20
 
 // logTimeout is how long the end of the log may take to be read at the end.
 const logTimeout = time.Second
