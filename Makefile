@@ -108,7 +108,7 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-systemd test-audits test-devices test-moments test-preload test-some-adapters test-prometheus test-image test-vectors test-bed-fails
+machines := test-audits test-systemd test-devices test-preload test-some-adapters test-prometheus test-verbs test-image test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
@@ -135,21 +135,21 @@ moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)
 audits := ^Test(Audit|Contracts|Inventory|Personas|Privileges|WithoutPrivileges)
 
 # TestMeter is not of any device, and a part of test-unit.
-.PHONY: test-devices test-audits test-preload test-moments test-vectors
+.PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
 test-devices:
 	$(test_env) go test -tags vm -v -skip '^TestPreload$$|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
 test-audits:
 	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
 test-preload:
 	$(preload)
 test-moments:
 	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(vm) --smp 2" ./test/softroce
-test-vectors:
+test-verbs:
 	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(vm)" ./internal/probe/contract
-	for n in 4 8; do \
-		$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors $$n" ./test/softroce; \
-	done
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
+# More than the default of --notification.vectors; the others have two.
+test-vectors:
+	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors 8" ./test/softroce
 
 systemd_packages = systemd udev openssl bash zsh fish mandoc rpm
 systemd_env = RDMA_PACKAGES='$(CURDIR)/$(packages)' $(test_env)
