@@ -80,15 +80,18 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 	$(MAKE) --no-print-directory -j 2 --output-sync=target test-plain test-race
 
 # The rooms in which goroutines share something, the tests of which the race detector
-# watches: it makes them ten times slower. Long ones of a single goroutine it is spared.
+# watches: it makes them ten times slower. Long ones of a single goroutine it is spared, which
+# are in these rooms; no other test is run without it as well.
 concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
 sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything
+spared := ./internal/health ./internal/terminal ./internal/web ./internal/wire
 
 .PHONY: test-plain test-race
 test-plain:
-	$(test_env) go test $$(go list ./... | grep -v '/test/e2e$$')
+	$(test_env) go test $$(go list ./... | grep -vxF -e "$$(go list ./test/e2e $(concurrent))")
+	$(test_env) go test -vet=off -run '^($(sequential))$$' $(spared)
 test-race:
-	$(test_env) go test -race -vet=off -skip '^($(sequential))$$' $(concurrent)
+	$(test_env) go test -race -skip '^($(sequential))$$' $(concurrent)
 
 .PHONY: test-e2e
 test-e2e: test-tools ## Run the tests of the built exporter on simulated devices, end to end
@@ -110,7 +113,7 @@ test-browser: build ## Look at the status page in a browser; what it showed is i
 	$(test_env) RDMA_CHROMIUM=/usr/bin/chromium go test -tags browser ./test/browser
 
 # Those that take longest come first, so that none is left for the end.
-machines := test-systemd test-audits test-devices test-moments test-preload test-some-adapters test-prometheus test-image test-vectors test-bed-fails
+machines := test-audits test-systemd test-devices test-preload test-some-adapters test-prometheus test-verbs test-image test-moments test-vectors test-bed-fails
 
 .PHONY: test-vm
 test-vm: test-tools $(bin)/yardstick $(bin)/holder $(bin)/libfaults.so ## Run the tests on real devices in the VM
@@ -137,21 +140,21 @@ moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)
 audits := ^Test(Audit|Contracts|Inventory|Personas|Privileges|WithoutPrivileges)
 
 # TestMeter is not of any device, and a part of test-unit.
-.PHONY: test-devices test-audits test-preload test-moments test-vectors
+.PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
 test-devices:
 	$(test_env) go test -tags vm -v -skip '^TestPreload$$|$(audits)|$(moments)' -exec "$(vm)" ./test/softroce
 test-audits:
 	$(test_env) go test -tags vm -v -run '$(audits)' -exec "$(vm)" ./test/softroce
-	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
 test-preload:
 	$(preload)
 test-moments:
 	$(test_env) go test -tags vm -v -run '$(moments)' -exec "$(vm) --smp 2" ./test/softroce
-test-vectors:
+test-verbs:
 	$(test_env) go test -tags vm -v -run '^TestRealDevices$$' -exec "$(vm)" ./internal/probe/contract
-	for n in 4 8; do \
-		$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors $$n" ./test/softroce; \
-	done
+	$(test_env) go test -tags vm -p 1 -v -skip '^TestMeter$$' -exec "$(vm)" ./verbs/ibverbs ./internal/restrack
+# More than the default of --notification.vectors; the others have two.
+test-vectors:
+	$(test_env) go test -tags vm -v -run '^TestManyVectors$$' -exec "$(vm) --vectors 8" ./test/softroce
 
 systemd_packages = systemd udev openssl bash zsh fish mandoc rpm
 systemd_env = RDMA_PACKAGES='$(CURDIR)/$(packages)' $(test_env)

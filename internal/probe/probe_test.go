@@ -245,7 +245,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, v := range expected.Verbs() {
 		try(v, "times: 1, errno: EBUSY", v.Once("EBUSY"))
-		for _, errno := range []string{"ENOMEM", "EIO", "EPERM", "EOPNOTSUPP"} {
+		for _, errno := range []string{"EBUSY", "ENOMEM", "EIO", "EPERM", "EOPNOTSUPP"} {
 			try(v, "errno: "+errno, v.Always(errno))
 		}
 		if v.Short != nil && v.Verb != verbs.CreateQP { // see TestMessages

@@ -47,7 +47,7 @@ func seenBy(t testing.TB, program, device string) []string {
 // what is violated, and nothing else may be.
 func TestContracts(t *testing.T) {
 	program := violations(t)
-	e := start(t, options{flags: []string{"--contract.interval=1h"}})
+	e := start(t, options{flags: []string{"--contract.interval=1h", seldom}})
 	m := e.until("the contracts of both devices to be judged", func(m metrics) bool {
 		return len(m.find("rdma_contract_duration_seconds", "device", active)) == 1 &&
 			len(m.find("rdma_contract_duration_seconds", "device", down)) == 1

@@ -26,9 +26,9 @@ const (
 	patience = 5 * time.Minute
 	// poll is the pause between two looks at it.
 	poll = 100 * time.Millisecond
-	// scrapePoll is that between two scrapes, which cost the emulated processor a good
-	// part of a shorter one.
-	scrapePoll = 3 * poll
+	// scrapePoll is that between two scrapes at first, and longestPoll after some: scrapes
+	// cost the emulated processor a good part of the pause.
+	scrapePoll, longestPoll = 3 * poll, 10 * poll
 	// outputDelay is how long the output of an exporter that has ended is waited for.
 	// Only one that another process holds takes that long.
 	outputDelay = time.Minute
@@ -58,12 +58,14 @@ type options struct {
 }
 
 // further are the flags that switch on the collectors that are off by default: tests look
-// at more than a fleet pays for.
+// at more than a fleet pays for. Only those that need them have [histograms].
 func further() []string {
-	return []string{
-		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
-	}
+	return []string{"--collector.memory", "--collector.limits", "--collector.owner-pids", "--collector.cgroups"}
 }
+
+// histograms has a scrape tell how often each verb was called, which makes it three times as
+// dear.
+const histograms = "--collector.verb-histograms"
 
 // standing are the flags of every exporter that has no others of these names: it
 // probes every second, takes no inventory, and notices devices quickly. An event is
@@ -84,6 +86,10 @@ func patient() []string {
 		"--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=20s", "--contract.timeout=4m", "--inventory.timeout=1m", "--hardware.timeout=1m",
 	}
 }
+
+// seldom is for tests that wait for something else than runs of the probes, which take what
+// the processor has left.
+const seldom = "--probe.interval=5s"
 
 // start starts an exporter with the standing flags and its own, and waits until it
 // serves. At the end of the test the exporter is stopped if it still runs, and the
@@ -190,12 +196,15 @@ func (e *exporter) await(what string, cond func() bool) {
 
 func await(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	awaitEvery(t, poll, what, cond)
+	awaitEvery(t, poll, poll, what, cond)
 }
 
-func awaitEvery(t testing.TB, pause time.Duration, what string, cond func() bool) {
+// awaitEvery waits until cond is true, with pauses that grow from the shortest to the longest.
+func awaitEvery(t testing.TB, shortest, longest time.Duration, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !cond(); time.Sleep(pause) {
+	pause := shortest
+	for deadline := time.Now().Add(patience); !cond(); pause = min(pause*5/4, longest) {
+		time.Sleep(pause)
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v in vain for %s", patience, what)
 		}
@@ -207,7 +216,7 @@ func awaitEvery(t testing.TB, pause time.Duration, what string, cond func() bool
 func (e *exporter) until(what string, cond func(metrics) bool) metrics {
 	e.t.Helper()
 	var m metrics
-	awaitEvery(e.t, scrapePoll, what, func() bool {
+	awaitEvery(e.t, scrapePoll, longestPoll, what, func() bool {
 		m = e.scrape()
 		return cond(m)
 	})

@@ -37,7 +37,7 @@ func flapsOf(t *testing.T, driver string) {
 				m.sum("rdma_hardware_runs_total", "device", "flaps", "outcome", "ok")
 		}
 		settled, until := false, 0.0
-		awaitEvery(t, scrapePoll, what, func() bool {
+		awaitEvery(t, scrapePoll, longestPoll, what, func() bool {
 			d, u, runs := count()
 			if !settled && d >= downs && u >= ups {
 				settled, until = true, runs+2

@@ -288,7 +288,7 @@ func isKilled(t *testing.T, pid int) bool {
 
 // Killed at any moment of a run or an inventory, the exporter leaves nothing behind.
 func TestExporterIsKilledAtAnyMoment(t *testing.T) {
-	const kills = 10
+	const kills = 6
 	before := resources(t)
 	var took []string
 	for range kills {

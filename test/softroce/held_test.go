@@ -10,12 +10,12 @@ import (
 // Nothing is held of any device while no child runs.
 func TestHoldsNothingBetweenRuns(t *testing.T) {
 	const (
-		wantRounds = 10
+		wantRounds = 4
 		wantQuiet  = 10
 	)
 	before := rawResources(t)
 	interval := spacing(t)
-	e := start(t, options{flags: []string{spaced(interval), "--contract.interval=1h"}})
+	e := start(t, options{lean: true, flags: []string{spaced(interval), "--contract.interval=1h"}})
 	quiet, busy, shown := 0, 0, 0
 	deadline := time.Now().Add(patience + 2*wantRounds*interval)
 	m := e.scrape()

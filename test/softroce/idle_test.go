@@ -17,7 +17,7 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 		return n
 	}
 	light := func(m metrics) bool { return m.sum("rdma_probe_light", "device", active) == 1 }
-	flags := []string{"--probe.when=idle", "--device.include=" + active}
+	flags := []string{"--probe.when=idle", "--device.include=" + active, histograms}
 
 	pid, release := hold(t, nil, "--qps", "1", "--rts", "1")
 	t.Run("used", func(t *testing.T) {

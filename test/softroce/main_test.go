@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"testing"
 )
 
@@ -26,6 +27,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	// Of what it scrapes little is kept, and the processor is slow.
+	debug.SetGCPercent(800)
 	os.Exit(m.Run())
 }
 

@@ -191,14 +191,26 @@ func inBatch(v expected.Verb) []preloadCell {
 	return cells
 }
 
+// errnos are those with which each call of the i-th verb fails: one of three in turn. Which
+// one it is makes no difference, as the tests of the probes show for each verb on simulated
+// devices, except where memory may not be locked.
+func errnos(i int, v expected.Verb) []string {
+	switch all := []string{"EIO", "ENOMEM", "EBUSY"}; {
+	case v.Silent:
+		return nil
+	case v.Always("ENOMEM").SkipReason != "":
+		return all[:2]
+	default:
+		return all[i%3:][:1]
+	}
+}
+
 // matrix returns the cells of every verb.
 func matrix() []preloadCell {
 	var cells []preloadCell
-	for _, v := range expected.Verbs() {
-		if !v.Silent {
-			for _, errno := range []string{"EBUSY", "ENOMEM", "EIO"} {
-				cells = append(cells, preloaded(v, errno, "errno="+errno, v.Always(errno)))
-			}
+	for i, v := range expected.Verbs() {
+		for _, errno := range errnos(i, v) {
+			cells = append(cells, preloaded(v, errno, "errno="+errno, v.Always(errno)))
 		}
 		if v.Object != "" {
 			// It is called again.
@@ -399,12 +411,8 @@ func (g *gate) have(t *testing.T, all []preloadCell, share []int, ran []bool) {
 			defer g.in(t)()
 			all[i].want = g.cell(healthy, c)
 			ran[i] = true
-			last := n == len(share)-1 || all[share[n+1]].verb.Verb != c.verb.Verb
-			if g.yields {
-				// Each cell is of another verb; nothing is held after any of them.
-				last = n == len(share)-1 || n%3 == 2
-			}
-			if last {
+			// What a run leaves, the next one with faults would show as well.
+			if n == len(share)-1 || n%10 == 9 {
 				g.healthy(healthy)
 			}
 		})

@@ -48,7 +48,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	program := publicBinary(t)
 	for _, memlock := range []int{64 << 10, 0} {
 		t.Run(fmt.Sprintf("memlock %d", memlock), func(t *testing.T) {
-			e := start(t, options{binary: program, flags: []string{"--contract.interval=1h"}, wrap: []string{
+			e := start(t, options{binary: program, flags: []string{"--contract.interval=1h", seldom}, wrap: []string{
 				"prlimit", fmt.Sprintf("--memlock=%d:%d", memlock, memlock),
 				"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs",
 			}})
@@ -62,7 +62,7 @@ func TestWithoutPrivileges(t *testing.T) {
 			if !regexp.MustCompile(fmt.Sprintf(`(?m)^Max locked memory +%d +%d +bytes`, memlock, memlock)).MatchString(limits) {
 				t.Errorf("the exporter's limits:\n%s", limits)
 			}
-			e.rounds(6)
+			e.rounds(3)
 			m := e.until("the contracts to be judged", func(m metrics) bool {
 				return len(m.find("rdma_contract_duration_seconds")) == 2
 			})

@@ -10,7 +10,7 @@ import (
 // The main job: both devices are probed and what the kernel's driver gives is on
 // /metrics.
 func TestProbesBothDevices(t *testing.T) {
-	e := start(t, options{})
+	e := start(t, options{flags: []string{histograms}})
 	e.await("the exporter to be ready", func() bool {
 		_, err := e.get("/-/ready")
 		return err == nil
@@ -112,7 +112,7 @@ func TestRunsCreateLittle(t *testing.T) {
 		}
 		return n
 	}
-	e := start(t, options{})
+	e := start(t, options{flags: []string{histograms}})
 	first := e.rounds(1)
 	last := e.rounds(runs)
 	e.terminate()

@@ -144,7 +144,7 @@ func TestDeviceRemoval(t *testing.T) {
 		var took []string
 		hit := 0
 		deadline := time.Now().Add(patience)
-		for i := 0; i < 10 || hit == 0 && time.Now().Before(deadline); i++ {
+		for i := 0; i < 6 || hit == 0 && time.Now().Before(deadline); i++ {
 			m := e.until("a run on both devices", func(m metrics) bool { return m.probed(active) && m.probed(down) })
 			stays(t, m)
 			// Every other time, in the middle of a run.
@@ -236,7 +236,7 @@ func TestDeviceThatIsBeingRemoved(t *testing.T) {
 	e.terminate()
 }
 
-var removals = flag.Int("removals", 5, "how often TestManyRemovals removes the device")
+var removals = flag.Int("removals", 4, "how often TestManyRemovals removes the device")
 
 // However often a device is removed in the middle of its runs and inventories, nothing
 // of it stays: no series, no goroutine, no file, nothing in the kernel.

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	soakRuns = flag.Int("soak.runs", 30, "how many runs TestSoak waits for")
+	soakRuns = flag.Int("soak.runs", 15, "how many runs TestSoak waits for")
 	soakTime = flag.Duration("soak.time", 0, "how long TestSoak waits for them at most; 0 for ever")
 )
 
