@@ -14,6 +14,9 @@ type DeviceAttr struct {
 	HWVersion    uint32
 	Ports        int
 	Limits       Limits
+	// XRC is whether the device says that it has extended reliable connections
+	// (IBV_DEVICE_XRC of device_cap_flags).
+	XRC bool
 }
 
 // Moderation is how the events of a CQ are moderated (struct ibv_moderate_cq), or the most

@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 39 {
+	if len(seen) != 43 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -37,6 +37,10 @@ type Device interface {
 	PKey(port, index int) (PKey, error)
 	// AllocPD allocates a protection domain (ibv_alloc_pd).
 	AllocPD() (PD, error)
+	// OpenXRCD opens a domain of extended reliable connections that belongs to no file
+	// (ibv_open_xrcd). Not every device can; those that cannot fail with an error of
+	// which IsNotSupported holds.
+	OpenXRCD() (XRCD, error)
 	// CreateCompChannel creates a completion event channel
 	// (ibv_create_comp_channel).
 	CreateCompChannel() (CompChannel, error)

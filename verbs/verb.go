@@ -18,6 +18,10 @@ const (
 	QueryPort          Verb = "ibv_query_port"
 	QueryGIDTable      Verb = "ibv_query_gid_table"
 	QueryPKey          Verb = "ibv_query_pkey"
+	OpenXRCD           Verb = "ibv_open_xrcd"
+	CloseXRCD          Verb = "ibv_close_xrcd"
+	CreateSRQEx        Verb = "ibv_create_srq_ex"
+	CreateQPEx         Verb = "ibv_create_qp_ex"
 	AllocPD            Verb = "ibv_alloc_pd"
 	DeallocPD          Verb = "ibv_dealloc_pd"
 	RegMR              Verb = "ibv_reg_mr"
@@ -56,13 +60,13 @@ const (
 func Verbs() []Verb {
 	return []Verb{
 		GetDeviceList, OpenDevice, QueryDevice, QueryDeviceEx, QueryPort, QueryGIDTable, QueryPKey,
-		AllocPD, RegMR, CreateAH, CreateCompChannel,
+		AllocPD, OpenXRCD, RegMR, CreateAH, CreateCompChannel,
 		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ModifyCQ, ResizeCQ,
-		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,
-		CreateQP, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
+		CreateSRQ, CreateSRQEx, QuerySRQ, ModifySRQ, PostSRQRecv,
+		CreateQP, CreateQPEx, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
 		GetAsyncEvent, AckAsyncEvent,
 		DestroyQP, DestroySRQ, DestroyCQ, DestroyCompChannel,
-		DestroyAH, DeregMR, DeallocPD, CloseDevice,
+		DestroyAH, DeregMR, CloseXRCD, DeallocPD, CloseDevice,
 	}
 }
 

@@ -163,7 +163,7 @@ func (s shape) profile() string {
 // unkept returns how many contracts a device does not keep, which is known of its driver,
 // or cannot be judged on it.
 func (d device) unkept() int {
-	n := map[string]int{"sim_rxe0": 3, "sim_siw0": 13, "sim_ib0": 2}[d.like]
+	n := map[string]int{"sim_rxe0": 4, "sim_siw0": 14, "sim_ib0": 2}[d.like]
 	if d.noSRQ {
 		n += 8 - 1 // One of those is not kept otherwise.
 	}

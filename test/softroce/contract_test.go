@@ -12,7 +12,7 @@ import (
 )
 
 // contracts is how many there are.
-const contracts = 31
+const contracts = 32
 
 // violations is a program that shows, by the shortest sequences of verbs, which
 // promises of the manual a device breaks. It shares nothing with the exporter.
@@ -54,8 +54,8 @@ func TestContracts(t *testing.T) {
 	})
 	exact := kernel(t, "6.1")
 	for device, skipped := range map[string][]string{
-		active: {"cq_moderation_notifies"},
-		down:   {"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event"},
+		active: {"cq_moderation_notifies", "xrc_at_least_requested"},
+		down:   {"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event", "xrc_at_least_requested"},
 	} {
 		var violated, got []string
 		judged := int(m.sum("rdma_contract_verdicts", "device", device))
@@ -78,7 +78,7 @@ func TestContracts(t *testing.T) {
 		for _, s := range m.find("rdma_contract_skipped", "device", device) {
 			got = append(got, label(s, "contract"))
 			want := "port_down"
-			if label(s, "contract") == "cq_moderation_notifies" {
+			if name := label(s, "contract"); name == "cq_moderation_notifies" || name == "xrc_at_least_requested" {
 				want = "not_supported"
 			}
 			if reason := label(s, "reason"); reason != want {

@@ -161,7 +161,7 @@ func (p persona) test(t *testing.T) {
 			t.Errorf("%s: %+v", what, run)
 		}
 	}
-	subjects, unjudged := []string{"raw_packet"}, []string{"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy"}
+	subjects, unjudged := []string{"raw_packet"}, []string{"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy", "xrc_at_least_requested"}
 	// Those of sends Soft-RoCE does not count as solicited.
 	if p.flush != session.FlushRecv {
 		subjects = append(subjects, "flush solicited")

@@ -423,6 +423,38 @@ static void multicast(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq 
 	must0(ibv_destroy_cq(twice), "ibv_destroy_cq");
 }
 
+// Extended reliable connections, if the device says that it has them.
+static void xrc_at_least_requested(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT,
+	};
+	struct ibv_srq_init_attr_ex shared = {
+		.attr = { .max_wr = 33, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .cq = cq,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+	};
+	struct ibv_qp_init_attr_ex send = {
+		.send_cq = cq, .qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
+		.cap = { .max_send_wr = 33, .max_send_sge = 1 },
+	};
+	struct ibv_device_attr attr;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+
+	must0(ibv_query_device(ctx, &attr), "ibv_query_device");
+	if (!(attr.device_cap_flags & IBV_DEVICE_XRC))
+		return;
+	shared.xrcd = must(ibv_open_xrcd(ctx, &domain), "ibv_open_xrcd");
+	srq = must(ibv_create_srq_ex(ctx, &shared), "ibv_create_srq_ex");
+	qp = must(ibv_create_qp_ex(ctx, &send), "ibv_create_qp_ex");
+	if (shared.attr.max_wr < 33 || send.cap.max_send_wr < 33)
+		printf("xrc_at_least_requested: asked for 33 work requests, the SRQ has %u and the sending QP %u\n",
+		       shared.attr.max_wr, send.cap.max_send_wr);
+	must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must0(ibv_destroy_srq(srq), "ibv_destroy_srq");
+	must0(ibv_close_xrcd(shared.xrcd), "ibv_close_xrcd");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
@@ -441,6 +473,7 @@ int main(int argc, char **argv)
 		srq_limit(ctx, pd, cq);
 	qp_reports_actual(pd, cq);
 	qp_srq_type_restricted(pd, cq);
+	xrc_at_least_requested(ctx, pd, cq);
 	notify_solicited_delivers_errors(ctx, pd);
 	must0(ibv_query_port(ctx, 1, &port), "ibv_query_port");
 	if (port.state == IBV_PORT_ACTIVE && ipv6_gid(ctx) >= 0)

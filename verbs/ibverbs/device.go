@@ -110,6 +110,7 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 		VendorPartID: uint32(a.vendor_part_id),
 		HWVersion:    uint32(a.hw_ver),
 		Ports:        int(a.phys_port_cnt),
+		XRC:          a.device_cap_flags&C.IBV_DEVICE_XRC != 0,
 		Limits: verbs.Limits{
 			MaxMRSize:       uint64(a.max_mr_size),
 			MaxQP:           int(a.max_qp),

@@ -372,6 +372,67 @@ static inline int shim_create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, stru
 	return shim_null_errno(*qp);
 }
 
+/* A domain that belongs to no file. */
+static inline int shim_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd **xrcd, int64_t *ns)
+{
+	struct ibv_xrcd_init_attr init = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	SHIM_PTR(xrcd, ibv_open_xrcd(ctx, &init));
+}
+
+static inline int shim_close_xrcd(struct ibv_xrcd *xrcd, int64_t *ns)
+{
+	SHIM_INT(ibv_close_xrcd(xrcd));
+}
+
+static inline int shim_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq,
+				      struct ibv_srq_attr *attr, struct ibv_srq **srq, int64_t *ns)
+{
+	struct ibv_srq_init_attr_ex init = {
+		.attr = *attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = cq,
+	};
+
+	SHIM_TIMED(*srq = ibv_create_srq_ex(pd->context, &init));
+	*attr = init.attr;
+	return shim_null_errno(*srq);
+}
+
+static inline int shim_create_xrc_recv(struct ibv_context *ctx, struct ibv_xrcd *xrcd, struct ibv_qp **qp, int64_t *ns)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	SHIM_PTR(qp, ibv_create_qp_ex(ctx, &init));
+}
+
+static inline int shim_create_xrc_send(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_qp_cap *cap,
+				       struct ibv_qp **qp, int64_t *ns)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.cap = *cap,
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+
+	SHIM_TIMED(*qp = ibv_create_qp_ex(pd->context, &init));
+	*cap = init.cap;
+	return shim_null_errno(*qp);
+}
+
 /*
  * Of SRD, libefa's own type of queue pair, nothing is known here when the exporter is
  * built: its function is looked up in the library that serves the device, once that is

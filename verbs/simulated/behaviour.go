@@ -49,7 +49,7 @@ func newBehaviour(p DeviceProfile) *behaviour {
 		attr: verbs.DeviceAttr{
 			Firmware: p.Firmware, NodeGUID: guid,
 			VendorID: p.VendorID, VendorPartID: p.VendorPartID, HWVersion: p.HWVersion,
-			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits),
+			Ports: len(p.Ports), Limits: verbs.Limits(p.Limits), XRC: p.XRC,
 		},
 		transport: value(p.Transport, verbs.TransportIB, verbs.TransportUnspecified),
 		broken:    make(map[string]bool),

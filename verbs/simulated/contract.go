@@ -55,6 +55,9 @@ const (
 	qpSQSigAll = "qp_sq_sig_all"
 	// A QP is destroyed although it is attached to a multicast group.
 	qpDestroyBusyMulticast = "qp_destroy_busy_multicast"
+	// Creation of an SRQ of an XRC domain writes back one work request less than was asked
+	// for.
+	xrcAtLeastRequested = "xrc_at_least_requested"
 	// A message to a multicast group arrives only at the first QP that was attached.
 	multicastDelivers = "multicast_delivers"
 	// A QP that is attached to a multicast group once more receives one more copy.
@@ -87,7 +90,7 @@ func Contracts() []string {
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,
 		srqLimitEvent, srqLimitDisarmed, srqDestroyBusy,
 		qpAtLeastRequested, qpReportsActual, qpSRQTypeRestricted, qpRecvCapsIgnoredWithSRQ,
-		qpSQSigAll, qpDestroyBusyMulticast, multicastDelivers, multicastSingleCopy,
+		qpSQSigAll, qpDestroyBusyMulticast, multicastDelivers, multicastSingleCopy, xrcAtLeastRequested,
 		notifyAny, notifyOneShot, notifyRequiresArming, notifySolicitedSkipsUnsolicited,
 		notifySolicitedDeliversSolicited, notifySolicitedDeliversErrors, notifyIdentifiesCQ,
 	}

@@ -414,6 +414,14 @@ func checks() map[string]func(client) bool {
 			}
 			return got[0] != 1
 		},
+		"xrc_at_least_requested": func(c client) bool {
+			x := must[verbs.XRCD](c.T)(c.d.OpenXRCD())
+			s := must[verbs.SRQ](c.T)(x.CreateSRQ(c.pd, c.cq(nil), verbs.SRQAttr{MaxWR: 4, MaxSGE: 1}))
+			wantErrno(c.T, x.Close(), verbs.CloseXRCD, syscall.EBUSY)
+			ok(c.T, s.Close())
+			ok(c.T, x.Close())
+			return s.Created().MaxWR < 4
+		},
 		"notify_any": func(c client) bool {
 			r := c.receiver()
 			ok(c.T, r.cq.ReqNotify(false))

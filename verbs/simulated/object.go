@@ -21,6 +21,7 @@ const (
 	kindCQ
 	kindSRQ
 	kindQP
+	kindXRCD
 	kinds
 )
 
@@ -28,7 +29,7 @@ const (
 func (k kind) String() string {
 	return [kinds]string{
 		"device", "protection domain", "memory region", "address handle",
-		"completion channel", "CQ", "SRQ", "QP",
+		"completion channel", "CQ", "SRQ", "QP", "XRC domain",
 	}[k]
 }
 

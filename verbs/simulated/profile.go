@@ -59,6 +59,8 @@ type DeviceProfile struct {
 	// RawPacketNeedsPermission makes the creation of a raw packet QP fail with
 	// EPERM, as it does for a process without CAP_NET_RAW.
 	RawPacketNeedsPermission bool `yaml:"raw_packet_needs_permission"`
+	// XRC is whether the device has extended reliable connections.
+	XRC bool `yaml:"xrc,omitempty"`
 	// Limits are what ibv_query_device says.
 	Limits Limits `yaml:"limits"`
 	// CQModeration is the most that CQs can be moderated (cq_mod_caps); the zero value if

@@ -90,16 +90,20 @@ func (h *hardware) createQP(q *qp, short int, parents []*object) *failure {
 	}
 	q.size = size
 	q.recvs = recvQueue{pd: q.pd, maxWR: size.real.MaxRecvWR, maxSGE: size.real.MaxRecvSGE}
+	q.number = h.nextQPN()
+	h.qps[q.number] = q
+	return nil
+}
+
+// nextQPN returns the number of the next QP.
+func (h *hardware) nextQPN() uint32 {
 	const numbers = 1<<24 - 1 // the largest one means multicast
 	for {
 		h.lastQPN = (h.lastQPN + 1) % numbers
 		if _, taken := h.qps[h.lastQPN]; !taken && h.lastQPN > 1 { // 0 and 1 are management QPs
-			break
+			return h.lastQPN
 		}
 	}
-	q.number = h.lastQPN
-	h.qps[q.number] = q
-	return nil
 }
 
 // shortQP returns sizes that are smaller than those that were asked for.

@@ -80,6 +80,7 @@ func Run(t *testing.T, cfg Config) {
 		{"channel", (*suite).channel},
 		{"srq", (*suite).srq},
 		{"async", (*suite).async},
+		{"xrc", (*suite).xrc},
 		{"qp", (*suite).qp},
 		{"raw packet", (*suite).rawPacket},
 		{"loopback", (*suite).loopback},

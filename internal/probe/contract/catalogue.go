@@ -35,6 +35,7 @@ const (
 	manReqNotify     = "ibv_req_notify_cq(3)"
 	manGetEvent      = "ibv_get_cq_event(3)"
 	manAttachMcast   = "ibv_attach_mcast(3)"
+	manCreateSRQEx   = "ibv_create_srq_ex(3)"
 )
 
 // Catalogue returns every contract, in the order in which they are judged.
@@ -231,6 +232,14 @@ func Catalogue() []Contract {
 			Consequence: "A program takes a message for two, and its receives are used up sooner than it counts.",
 			Remedy:      "Attach a queue pair to each group once.",
 			judge:       multicastSingleCopy,
+		},
+		{
+			Name: "xrc_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateSRQEx,
+			Promise:     "A shared receive queue of an XRC domain has at least as many work requests and scatter entries as were asked for, and a queue pair that sends to one at least the sizes that were asked for (ibv_create_qp_ex(3)).",
+			Judged:      "If the device says that it has XRC (IBV_DEVICE_XRC), a domain that belongs to no file is opened; shared receive queues and a receiving queue pair are created in it, and sending queue pairs beside it. What was written back is compared with what was asked for. No message is sent.",
+			Consequence: "Posting fails below the depth that the program was given.",
+			Remedy:      "Read the sizes that were written back, and post no more than that.",
+			judge:       xrcAtLeastRequested,
 		},
 		{
 			Name: "notify_any", Severity: state.SeverityCritical, ManPage: manReqNotify,

@@ -167,11 +167,11 @@ func TestDefaultDevices(t *testing.T) {
 		return m
 	}
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
-		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
+		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq", "xrc_at_least_requested")
 	iwarp := with(state.SkipNotSupported, append(slices.Concat(needLoopback, leavesPort), "cq_resize_at_least_requested",
-		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast")...)
+		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast", "xrc_at_least_requested")...)
 	noModeration := with(state.SkipPortDown, append(slices.Clone(needLoopback), leavesPort...)...)
-	noModeration["cq_moderation_notifies"] = state.SkipNotSupported
+	noModeration["cq_moderation_notifies"], noModeration["xrc_at_least_requested"] = state.SkipNotSupported, state.SkipNotSupported
 	for _, tt := range []struct {
 		name, yaml string
 		violated   []string
@@ -180,7 +180,7 @@ func TestDefaultDevices(t *testing.T) {
 		{
 			"like Soft-RoCE", "    like: sim_rxe0\n",
 			[]string{"srq_reports_actual", "qp_reports_actual"},
-			with(state.SkipNotSupported, "cq_moderation_notifies"),
+			with(state.SkipNotSupported, "cq_moderation_notifies", "xrc_at_least_requested"),
 		},
 		{"like an adapter", "    like: sim_ib0\n", nil, adapter(with(""))},
 		{"like software iWARP", "    like: sim_siw0\n", nil, iwarp},
@@ -228,7 +228,7 @@ func TestAnyVerbFails(t *testing.T) {
 				if opens && len(r.Contracts) != len(contract.Catalogue()) {
 					t.Errorf("%d verdicts; error %q", len(r.Contracts), r.Error)
 				}
-				destroys := strings.Contains(string(verb), "_destroy_") || strings.Contains(string(verb), "_de") || verb == verbs.CloseDevice
+				destroys := strings.Contains(string(verb), "_destroy_") || strings.Contains(string(verb), "_de") || verb == verbs.CloseDevice || verb == verbs.CloseXRCD
 				if len(r.Undestroyed) > 0 && !destroys && verb != verbs.AckCQEvents {
 					t.Errorf("undestroyed: %+v", r.Undestroyed)
 				}
@@ -242,6 +242,7 @@ func TestAnyVerbFails(t *testing.T) {
 					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
 					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast", verbs.CreateAH: "multicast_delivers",
+					verbs.OpenXRCD: "xrc_at_least_requested", verbs.CreateSRQEx: "xrc_at_least_requested", verbs.CreateQPEx: "xrc_at_least_requested",
 					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
 					verbs.PollCQ: "notify_requires_arming", verbs.CreateCompChannel: "channel_destroy_busy",
 					verbs.ModifyQP: "notify_one_shot", verbs.PostRecv: "notify_solicited_delivers_solicited",

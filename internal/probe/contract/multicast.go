@@ -282,7 +282,7 @@ func multicastDelivers(j *judge) error {
 	if a == 0 && b == 0 {
 		return nowhere(sends)
 	}
-	j.see(a > 0 && b > 0, "both attached, sent %d times: %d arrived at one and %d at the other", sends, a, b)
+	j.see(a > 0 && b > 0, "both attached: %d sent, %d arrived at one and %d at the other", sends, a, b)
 	if a == 0 || b == 0 {
 		return nil
 	}
@@ -296,7 +296,7 @@ func multicastDelivers(j *judge) error {
 		return err
 	}
 	a, b = stays.got[secondMessage], leaves.got[secondMessage]
-	j.see(a > 0 && b == 0, "one detached, sent %d times: %d arrived at the other and %d at the one detached", sends, a, b)
+	j.see(a > 0 && b == 0, "one detached: %d sent, %d arrived at the other and %d at the one detached", sends, a, b)
 	return nil
 }
 
@@ -334,6 +334,6 @@ func multicastSingleCopy(j *judge) error {
 	if _, err := m.arrived(secondMessage, quiet, m.members); err != nil {
 		return err
 	}
-	j.see(r.got[firstMessage] <= sends, "attached twice, sent %d times: %d copies", sends, r.got[firstMessage])
+	j.see(r.got[firstMessage] <= sends, "attached twice: %d sent, %d arrived", sends, r.got[firstMessage])
 	return nil
 }
