@@ -4,14 +4,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"rdma_exporter/test/links"
 )
-
-var code = regexp.MustCompile("`[^`]*`")
 
 // TestLinks makes sure that what pages link to within the repository is there, its
 // section too.

@@ -72,6 +72,36 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// named is a page of docs/ that something names.
+var named = regexp.MustCompile(`(?:^|[^/a-z]|\.\./)(docs/[a-z/-]+\.md)\b`)
+
+// TestPagesNamed makes sure that each page that code, rules, scripts or texts for users
+// name is there.
+func TestPagesNamed(t *testing.T) {
+	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && d.Name() != ".github":
+			return fs.SkipDir
+		case !d.Type().IsRegular() || d.Name() == "CHANGELOG.md": // It tells of what there was.
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+				t.Errorf("%s: there is no %s", path, m[1])
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func there(p page, path string) bool {
 	return slices.ContainsFunc([]string{"", "internal", filepath.Dir(p.path)}, func(dir string) bool {
 		_, err := os.Stat(filepath.Join(root, dir, path))

@@ -41,7 +41,7 @@ func TestPictures(t *testing.T) {
 	}
 	for _, path := range pictures {
 		name := filepath.Base(path)
-		if !strings.Contains(shown.String(), `images/`+name+`"`) {
+		if !strings.Contains(shown.String(), "images/"+name) {
 			t.Errorf("no page shows %s", name)
 		}
 		f, err := os.Open(path)
@@ -55,11 +55,13 @@ func TestPictures(t *testing.T) {
 		if info.Size() > mostPicture {
 			t.Errorf("%s has %d bytes, of %d at most", name, info.Size(), mostPicture)
 		}
-		config, err := png.DecodeConfig(f)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if _, ok := config.ColorModel.(color.Palette); !ok {
-			t.Errorf("%s has no palette: make screenshots takes it", name)
+		if filepath.Ext(name) == ".png" {
+			config, err := png.DecodeConfig(f)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if _, ok := config.ColorModel.(color.Palette); !ok {
+				t.Errorf("%s has no palette: make screenshots takes it", name)
+			}
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)

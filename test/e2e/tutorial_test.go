@@ -140,7 +140,7 @@ func openShell(t *testing.T, dir string) *shell {
 	t.Helper()
 	s := &shell{cmd: exec.CommandContext(t.Context(), "bash", "--norc")}
 	s.cmd.Dir = dir
-	// What it leaves running ends with it: all are one group.
+	// All that it starts is one group, which ends with it.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Cancel = func() error { return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) }
 	var err error
@@ -156,6 +156,8 @@ func openShell(t *testing.T, dir string) *shell {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	// Also if the test is killed: the shell ends with its input.
+	s.run(t, "trap 'kill -KILL 0' EXIT\n")
 	return s
 }
 
@@ -181,17 +183,16 @@ func (s *shell) run(t *testing.T, commands string) string {
 	}
 }
 
-// end ends the shell, and makes sure that nothing that was typed runs on.
+// end ends the shell, and makes sure that nothing that was typed ran on until then.
 func (s *shell) end(t *testing.T) {
 	t.Helper()
+	if !t.Failed() {
+		if left := s.run(t, "jobs -r\n"); left != "" {
+			t.Errorf("the tutorial leaves running\n%s", left)
+		}
+	}
 	if err := s.input.Close(); err != nil {
 		t.Error(err)
 	}
-	if t.Failed() {
-		_ = s.cmd.Cancel()
-	}
-	_ = s.cmd.Wait() // The last command may fail.
-	running.Eventually(t, "nothing of the tutorial is left", func() bool {
-		return syscall.Kill(-s.cmd.Process.Pid, 0) != nil
-	})
+	_ = s.cmd.Wait() // It is killed, with all that it started.
 }

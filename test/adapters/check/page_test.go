@@ -154,22 +154,32 @@ The same of [simulated adapters](reference/configuration.md#simulated-adapters),
 		b.WriteString(sightOf(name, want[name]).row())
 	}
 	b.WriteString(`
-What is known of each driver, and whether it was executed here or only read:
+Which contracts [each driver is known to break](reference/contracts.md#known-of-drivers) was seen on the real driver (rxe, siw) or on a paper adapter, or only read in the source:
 
-| driver | contract | what it does | |
+| driver | seen | read; the paper adapter does not show it | read |
 |---|---|---|---|
 `)
+	type row struct{ seen, hidden, read []string }
+	rows := map[string]*row{}
 	for _, f := range known.Facts() {
-		how := "read in the source"
-		switch {
-		case executed[f.Driver+" "+f.Contract]:
-			how = "executed on a paper adapter"
-		case f.Driver == "rxe" || f.Driver == "siw":
-			how = "executed on the real driver"
-		case met[f.Driver]:
-			how = "read in the source; the paper adapter does not show it"
+		r := rows[f.Driver]
+		if r == nil {
+			r = &row{}
+			rows[f.Driver] = r
 		}
-		fmt.Fprintf(&b, "| `%s` | [`%s`](reference/contracts.md#%s) | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, how)
+		name := "`" + f.Contract + "`"
+		switch {
+		case executed[f.Driver+" "+f.Contract], f.Driver == "rxe", f.Driver == "siw":
+			r.seen = append(r.seen, name)
+		case met[f.Driver]:
+			r.hidden = append(r.hidden, name)
+		default:
+			r.read = append(r.read, name)
+		}
+	}
+	for _, driver := range slices.Sorted(maps.Keys(rows)) {
+		r := rows[driver]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", driver, list(r.seen), list(r.hidden), list(r.read))
 	}
 	b.WriteString("\n")
 	return b.String()

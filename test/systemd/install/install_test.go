@@ -39,7 +39,7 @@ func expected(t *testing.T, zsh string) []string {
 	}
 	for pattern, to := range map[string]string{
 		"docs/*.md":                 "/doc/rdma-exporter/docs/",
-		"docs/images/*.png":         "/doc/rdma-exporter/docs/images/",
+		"docs/images/*":             "/doc/rdma-exporter/docs/images/",
 		"docs/reference/*.md":       "/doc/rdma-exporter/docs/reference/",
 		"alerts/*.yaml":             "/rdma_exporter/alerts/",
 		"alerts/native/*.yaml":      "/rdma_exporter/alerts/native/",

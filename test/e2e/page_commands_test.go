@@ -1,0 +1,70 @@
+package e2e_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/test/links"
+	"rdma_exporter/test/running"
+)
+
+// ofPage is a line of a page that runs the exporter once, on devices. The command ceiling
+// is left out: it refuses those that are in use, as simulated ones are.
+var ofPage = regexp.MustCompile(`^(?:\$ )?((?:echo '[^']*' \| )?rdma_exporter (?:audit|contract) ?.*)$`)
+
+// TestPageCommands runs the commands of README and guides that look at devices once, on
+// simulated ones. Those that read or write files of a host, or the children's input from
+// nowhere, are left out.
+func TestPageCommands(t *testing.T) {
+	t.Parallel()
+	running.DependOn(t, binary)
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for path, text := range links.Pages(t, root) {
+		if path != "README.md" && !strings.HasPrefix(path, "docs/") || path == "docs/tutorial.md" {
+			continue
+		}
+		for _, b := range block.FindAllStringSubmatch(text, -1) {
+			for line := range strings.Lines(b[2]) {
+				m := ofPage.FindStringSubmatch(strings.TrimSpace(line))
+				if m == nil || strings.ContainsAny(m[1], `<\`) || strings.Contains(m[1], "=/") {
+					continue
+				}
+				command := m[1]
+				if !strings.Contains(command, "simulated") {
+					command += " --provider=simulated"
+				}
+				// Simulated devices have names of their own.
+				commands = append(commands, regexp.MustCompile(`--device=rxe[01]`).ReplaceAllString(command, "--device=sim_rxe0"))
+			}
+		}
+	}
+	slices.Sort(commands)
+	commands = slices.Compact(commands)
+	if len(commands) < 5 {
+		t.Errorf("only these commands were found: %q", commands)
+	}
+	for _, command := range commands {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), "bash", "-o", "pipefail", "-c", command)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			// 1 says that something is wrong with a device, as it is with some.
+			var ended *exec.ExitError
+			if err != nil && (!errors.As(err, &ended) || ended.ExitCode() != 1) || len(out) == 0 || strings.Contains(string(out), "error:") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
