@@ -90,9 +90,9 @@ func (f *ConfigFile) refresh() {
 	case problem == f.problem && !changed:
 		return
 	case problem != "":
-		f.logger.Error("The web configuration cannot be used; what it said before is in force", "file", f.path, "err", problem)
+		f.logger.Error("The web configuration cannot be used; the previous one stays in force", "file", f.path, "err", problem)
 	default:
-		f.logger.Info("The web configuration was read anew", "file", f.path)
+		f.logger.Info("The web configuration was reloaded", "file", f.path)
 	}
 	f.problem = problem
 }

@@ -73,9 +73,9 @@ func TestHardware(t *testing.T) {
 		},
 		"hanging": {
 			change: func(h *state.HardwareState) {
-				*h = state.HardwareState{Failures: 1, Failure: "no end within 4s", Reading: "/sys/class/infiniband/mlx5_0/ports/1/rate", Next: apitest.Now().Add(time.Minute)}
+				*h = state.HardwareState{Failures: 1, Failure: "timed out after 4s", Reading: "/sys/class/infiniband/mlx5_0/ports/1/rate", Next: apitest.Now().Add(time.Minute)}
 			},
-			want: []string{"Not read yet.", "did not go to its end:</span> no end within 4s; <code>/sys/class/infiniband/mlx5_0/ports/1/rate</code> did not return; next"},
+			want: []string{"Not read yet.", "did not go to its end:</span> timed out after 4s; <code>/sys/class/infiniband/mlx5_0/ports/1/rate</code> did not return; next"},
 			not:  []string{"<h4>Adapter</h4>", `aria-label="Ports and links"`, "Counters", "Interrupts"},
 		},
 	} {

@@ -16,11 +16,11 @@ func reload(load func() error, logger *slog.Logger) http.Handler {
 			return
 		}
 		if err := load(); err != nil {
-			logger.Error("Cannot reload the configuration: the one before holds", "err", err)
+			logger.Error("Cannot reload the configuration: the previous one stays in force", "err", err)
 			respond(w, http.StatusInternalServerError, "The configuration cannot be reloaded: "+text.Clean(err.Error()))
 			return
 		}
-		logger.Info("The configuration was reloaded")
-		respond(w, http.StatusOK, "The configuration was reloaded.")
+		logger.Info("Configuration reloaded")
+		respond(w, http.StatusOK, "Configuration reloaded.")
 	})
 }

@@ -286,8 +286,8 @@ func TestAuditRefused(t *testing.T) {
 
 		{"output a folder", "", []string{"--output=" + t.TempDir()}, false, []string{"--output", "is a directory", "name a file in it"}},
 		{"output a link to a folder", "", []string{"--output=" + link}, false, []string{"--output", "is a directory"}},
-		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "no regular file", "redirect standard output"}},
-		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "no regular file"}},
+		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "not a regular file", "redirect standard output"}},
+		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "not a regular file"}},
 		{"output nowhere", "", []string{"--output=/no/such/folder/rdma.prom"}, false, []string{"--output", "no such file"}},
 		{"output below a file", "", []string{"--output=/etc/passwd/rdma.prom"}, false, []string{"--output", "not a directory"}},
 	} {
