@@ -131,7 +131,7 @@ func TestAuditStatus(t *testing.T) {
 			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
 		},
 		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
-		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not audited in full within 2s; exit status "}},
+		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not fully audited within 2s; exit status "}},
 		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
 			"violated warning",
