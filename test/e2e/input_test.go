@@ -205,7 +205,7 @@ func TestBadInput(t *testing.T) {
 		{name: "audit's config a pipe", args: []string{"audit", simulated, "--config.file=FIFO"}, want: []string{"--config.file: ", "FIFO is a named pipe"}},
 		{name: "audit's config fraction", text: "findings:\n  qp_errors: 1.5\n", args: []string{"audit", simulated, "--config.file=FILE"}, want: []string{"--config.file FILE: line 2: ", "`1.5` is not a whole number"}},
 
-		{name: "web config empty", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "it is empty", "leave out --web.config.file"}},
+		{name: "web config empty", args: []string{simulated, "--web.config.file=FILE"}, want: []string{"--web.config.file FILE: ", "it is empty", "drop --web.config.file"}},
 		{name: "address empty", args: []string{simulated, "--web.listen-address="}, want: []string{`--web.listen-address is "": it is empty`, "use HOST:PORT"}},
 		{name: "address without port", args: []string{simulated, "--web.listen-address=127.0.0.1"}, want: []string{`--web.listen-address is "127.0.0.1": `, "missing port", "use HOST:PORT"}},
 		{name: "address with an empty port", args: []string{simulated, "--web.listen-address=127.0.0.1:"}, want: []string{`--web.listen-address is "127.0.0.1:": the port is missing`, "use HOST:PORT"}},
