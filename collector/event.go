@@ -10,7 +10,7 @@ type eventMetrics struct {
 func (m *eventMetrics) declare(t *table) {
 	t.about("Asynchronous events")
 	m.asyncEvents = t.counter("rdma_async_events_total", "events",
-		"Asynchronous events that came while a run of the probes or a contract run had the device open, without those that a run causes itself; absent until there is one. Events between two runs are not seen.", "device", "event")
+		"Asynchronous events while a run of the probes or a contract run had the device open, except those a run causes itself; absent until there is one. Events between runs are not seen.", "device", "event")
 }
 
 // observeEvents counts the asynchronous events of a run.

@@ -200,7 +200,7 @@ func deviceTrouble() []Panel {
 		table(about{
 			at{7, 7},
 			"Asynchronous events",
-			"Events of the device and its ports that came while a run had it open, since the exporter started or the device appeared. What comes between two runs is not seen. No rows: none.",
+			"Events of the device and its ports while a run had it open, since the exporter started or the device appeared. Events between runs are not seen. No rows: none.",
 			count, plain(),
 		}, "events", []column{
 			{field: "event", title: "event"},

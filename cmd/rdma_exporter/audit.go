@@ -43,22 +43,22 @@ const (
 
 // addAudit adds the command audit with the flags that only it has.
 func (o *options) addAudit(app *kingpin.Application) {
-	audit := app.Command(commandAudit, "Audit the devices once, write a report, and end: with status 1 if something is wrong.").
-		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, judges how it keeps the contracts of the manual, and inventories the objects that the kernel tracks on it. Nothing of that is left when it ends.
+	audit := app.Command(commandAudit, "Audit the devices once, write a report, and exit: with status 1 if something is wrong.").
+		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, checks the contracts of the manual, and inventories the objects that the kernel tracks. It leaves nothing behind.
 
-It ends with status 0 if there are no findings as severe as --fail-on says, with 1 if there are some, and with 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
+The exit status is 0 without findings as severe as --fail-on, 1 with such findings, and 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
 	audit.Flag("format", "Format of the report: text, json (as at /api/v1/status) or prometheus (for the textfile collector of node_exporter).").
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
-	audit.Flag("brief", "Write a line about each device, the worst first, and the verdict last.").BoolVar(&o.brief)
-	audit.Flag("expect-active-ports", "Ports that have to be active, on all devices together: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
+	audit.Flag("brief", "Write one line for each device, the worst first, and the verdict last.").BoolVar(&o.brief)
+	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
 		PlaceHolder("N").SetValue(wholeNumber(&o.activePorts))
-	audit.Flag("within", "Longest that all of it may take, such as 30s; 0 for as long as it takes. What there was no time for is told, and nothing is known of it.").
+	audit.Flag("within", "Time limit for the whole audit, such as 30s; 0 for none. The report says what was not audited in time.").
 		Default("0s").DurationVar(&o.schedule.Within)
-	audit.Flag("output", "Write the report to this file, which is replaced when the report is whole. Default: standard output.").
+	audit.Flag("output", "Write the report to this file, which is replaced once the report is complete. Default: standard output.").
 		PlaceHolder("FILE").StringVar(&o.output)
-	audit.Flag("fail-on", "Least severe finding with which the exit status is 1: warning or critical.").
+	audit.Flag("fail-on", "Least severe finding that makes the exit status 1: warning or critical.").
 		Default(string(health.SeverityWarning)).EnumVar(&o.failOn, string(health.SeverityWarning), string(health.SeverityCritical))
-	audit.Flag("accept", "Finding that is accepted, and so does not decide the exit status, such as contract_violated/qp_reports_actual: a kind of finding and, after a slash, what it is about; without that all of the kind. May be repeated. The key accept of the configuration file does the same, with a reason, by device and until a day.").
+	audit.Flag("accept", "Accept a finding, so that it does not affect the exit status, such as contract_violated/qp_reports_actual: a kind of finding, and after a slash its subject; without that all of the kind. May be repeated. The key accept of the configuration file does the same, with a reason, by device and until a day.").
 		PlaceHolder("FINDING").StringsVar(&o.accept)
 	audit.Flag("device", "Audit only the devices whose whole name matches this regular expression. Default: all.").
 		PlaceHolder("REGEX").RegexpVar(&o.include)

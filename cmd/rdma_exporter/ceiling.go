@@ -54,10 +54,10 @@ type ceilingFlags struct {
 
 // add adds the command ceiling with its flags.
 func (f *ceilingFlags) add(app *kingpin.Application) {
-	c := app.Command(commandCeiling, "Create objects of one type on one device until one is refused, destroy them all, and say how many there were and what refused: by hand, on a device that nobody needs meanwhile.").
-		HelpLong(`Creates the smallest objects of one type on one device, in a process of its own, until one is refused or a budget is used up; then destroys them all, and says how many there were beside what the device claims, and what ended the climb: the device, RLIMIT_MEMLOCK, the RDMA controller of a cgroup, another limit, or the budget. Meanwhile other programs may be refused such objects: nothing but this command ever does it, and it does nothing without --yes.
+	c := app.Command(commandCeiling, "Create objects of one type on one device until one is refused, destroy them all, and report how many there were and what refused: by hand, on a device that nobody needs meanwhile.").
+		HelpLong(`Creates the smallest objects of one type on one device, in its own process, until one is refused or a budget is used up; then destroys them all. It reports how many there were beside what the device claims, and what ended the climb: the device, RLIMIT_MEMLOCK, the RDMA controller of a cgroup, another limit, or the budget. Meanwhile other programs may be refused such objects, so only this command ever does it, and only with --yes.
 
-It ends with status 0 if a ceiling was found, with 1 if the climb ended by a budget, an error or an interruption, and with 2 if it did not begin: the command line is wrong, there is no such device, or others use it. See docs/ceiling.md.`)
+The exit status is 0 if a ceiling was found, 1 if the climb ended by a budget, an error or an interruption, and 2 if it did not begin: the command line is wrong, there is no such device, or others use it. See docs/ceiling.md.`)
 	defaults := ceiling.DefaultConfig()
 	c.Flag("device", "Name of the device.").Required().StringVar(&f.device)
 	var types []string
@@ -66,13 +66,13 @@ It ends with status 0 if a ceiling was found, with 1 if the climb ended by a bud
 	}
 	c.Flag("type", "Type of the objects: cq, qp, srq, mr, pd or ah.").Required().EnumVar(&f.kind, types...)
 	c.Flag("yes", "Do it: create objects until one is refused.").BoolVar(&f.yes)
-	c.Flag("even-if-used", "Do it even if other programs hold queue pairs on the device, or the kernel does not tell whether they do.").BoolVar(&f.used)
-	c.Flag("within", "Longest that the climb may take, without giving everything back.").
+	c.Flag("even-if-used", "Do it even if other programs hold queue pairs on the device, or the kernel does not say whether they do.").BoolVar(&f.used)
+	c.Flag("within", "Time limit for the climb, not counting the destruction.").
 		Default(duration(defaults.Within)).DurationVar(&f.within)
-	memory := c.Flag("memory", "Most memory that the climb may take, such as 512MiB. It ends in any case while a tenth of the host's memory is available.").
+	memory := c.Flag("memory", "Memory limit for the climb, such as 512MiB. It also ends when only a tenth of the host's memory is left.").
 		Default("1GiB").Bytes()
 	f.memory = func() int64 { return int64(*memory) }
-	c.Flag("json", "Write what was found as JSON.").BoolVar(&f.json)
+	c.Flag("json", "Write the result as JSON.").BoolVar(&f.json)
 }
 
 // climbInput is what the process of a climb reads from its standard input.
@@ -118,7 +118,7 @@ func (f *ceilingFlags) find(ctx context.Context, o *options, std stdio) (*ceilin
 		return nil, err
 	}
 	if !f.yes {
-		return nil, fmt.Errorf("this creates objects of type %s on %s until one is refused, for up to %s and with up to %s of memory, and destroys them; meanwhile other programs may be refused theirs: confirm it with --yes",
+		return nil, fmt.Errorf("this creates objects of type %s on %s until one is refused, for up to %s and with up to %s of memory, and destroys them; meanwhile other programs may be refused theirs: confirm with --yes",
 			f.kind, f.device, duration(f.within), text.Bytes(input.Config.Memory))
 	}
 	input.Settings = settings{Provider: o.provider, Profile: profile, Probe: o.probe, Inventory: o.inventory}
@@ -188,7 +188,7 @@ func (f *ceilingFlags) look(ctx context.Context, s settings) (before *int64, err
 		}
 	}
 	if light != nil && !f.used {
-		return nil, fmt.Errorf("%s may be in use: %s; find its ceiling when it is not, or confirm with --even-if-used", f.device, light.Detail)
+		return nil, fmt.Errorf("%s may be in use: %s; find its ceiling when it is idle, or confirm with --even-if-used", f.device, light.Detail)
 	}
 	return before, nil
 }
@@ -248,7 +248,7 @@ func readReports(r io.Reader, to chan<- ceiling.Report) error {
 		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&report); err != nil {
-			return fmt.Errorf("read what the climb tells: %w", err)
+			return fmt.Errorf("read the report of the climb: %w", err)
 		}
 		to <- report
 	}
@@ -310,7 +310,7 @@ func (c *climber) watch(ctx context.Context) {
 			return
 		case <-overdue:
 			c.report.Cut(by, why, ceiling.NotYet, time.Now())
-			c.report.LeftDetail = fmt.Sprintf("process %d was killed, and has not ended for %s", c.cmd.Process.Pid, c.end)
+			c.report.LeftDetail = fmt.Sprintf("process %d was killed but has not ended for %s", c.cmd.Process.Pid, c.end)
 			return
 		}
 	}
@@ -318,12 +318,12 @@ func (c *climber) watch(ctx context.Context) {
 
 // crash says how the process ended that was not to end yet.
 func (c *climber) crash(err error) string {
-	said := "the process of the climb ended before its time"
+	said := "the process of the climb ended too early"
 	if err != nil {
 		said += ": " + err.Error()
 	}
 	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGKILL {
-		said += ", maybe by the kernel for want of memory: see its log, and give it less by --memory"
+		said += ", perhaps killed by the kernel for lack of memory: see the kernel's log, and set a lower --memory"
 	}
 	if first := bytes.TrimSpace(c.errs.b); len(first) > 0 {
 		said += "; it said: " + text.Cut(string(first), text.MaxName)

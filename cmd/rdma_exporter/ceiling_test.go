@@ -28,11 +28,11 @@ func TestClimber(t *testing.T) {
 		{"hangs", climbing + "exec sleep 1000", 5 * time.Second, false, ceiling.EndError, ceiling.ByKernel, 7, "ibv_create_qp has not returned for 5s", ""},
 		{"hangs in giving back", back + "exec sleep 1000", 5 * time.Second, false, ceiling.EndDevice, ceiling.ByKernel, 7, "", "ibv_destroy_qp has not returned for 5s"},
 		{"is interrupted", climbing + "exec sleep 1000", time.Hour, true, ceiling.EndInterrupted, ceiling.ByKernel, -1, "it was interrupted", ""},
-		{"fails", climbing + "echo out of luck >&2; exit 2", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "ended before its time: exit status 2; it said: out of luck", ""},
-		{"is killed", climbing + "kill -9 $$", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "for want of memory", ""},
-		{"says nonsense", climbing + "echo nonsense; exec sleep 1000", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "read what the climb tells", ""},
+		{"fails", climbing + "echo out of luck >&2; exit 2", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "ended too early: exit status 2; it said: out of luck", ""},
+		{"is killed", climbing + "kill -9 $$", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "for lack of memory", ""},
+		{"says nonsense", climbing + "echo nonsense; exec sleep 1000", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 7, "read the report of the climb", ""},
 		{"says what is unknown", `echo '{"version":1,"more":2}'; exec sleep 1000`, time.Hour, false, ceiling.EndError, ceiling.ByKernel, 0, "unknown field", ""},
-		{"says nothing", "exit 0", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 0, "ended before its time", ""},
+		{"says nothing", "exit 0", time.Hour, false, ceiling.EndError, ceiling.ByKernel, 0, "ended too early", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

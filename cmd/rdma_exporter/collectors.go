@@ -48,7 +48,7 @@ func (o *options) choose() error {
 			return
 		}
 		if given && schedule.Interval != 0 {
-			errs = append(errs, fmt.Errorf("--%s has no use with --no-collector.%s: leave one of them out", flag, strings.Join(names, " --no-collector.")))
+			errs = append(errs, fmt.Errorf("--%s has no effect with --no-collector.%s: drop one of them", flag, strings.Join(names, " --no-collector.")))
 		}
 		schedule.Interval = 0
 	}

@@ -101,7 +101,7 @@ func TestCollectorsContradicted(t *testing.T) {
 		}
 	}
 	all := []string{"--no-collector.counters", "--no-collector.links", "--no-collector.adapter", "--no-collector.gids", "--hardware.interval=1m"}
-	if _, status, told := parsed(t, all...); status != exitUsage || !strings.Contains(told, "--hardware.interval has no use with --no-collector.counters") {
+	if _, status, told := parsed(t, all...); status != exitUsage || !strings.Contains(told, "--hardware.interval has no effect with --no-collector.counters") {
 		t.Errorf("status %d: %s", status, told)
 	}
 	if _, status, told := parsed(t, all[1:]...); status != exitOK {

@@ -49,16 +49,16 @@ func readable(message string) string {
 	message = strings.ToValidUTF8(message, "")
 	for _, r := range []struct{ pattern, text string }{
 		{`field (\S+) not found in type \S+`, `there is no key "$1"`},
-		{"cannot unmarshal !!\\S+ (`.*`) into time.Duration", "$1 is no duration, such as 2s or 500ms"},
-		{"cannot unmarshal !!\\S+ (`.*`) into int(?:64)?", "$1 is no whole number"},
-		{`cannot unmarshal !!(?:seq|map) into int(?:64)?`, "a list or mapping is where a whole number belongs"},
-		{"cannot unmarshal !!\\S+ (`.*`) into float64", "$1 is no number"},
-		{`cannot unmarshal !!(?:seq|map) into float64`, "a list or mapping is where a number belongs"},
-		{`cannot unmarshal !!(?:seq|map) into (?:string|health\.Kind)`, "a list or mapping is where text belongs"},
-		{`cannot unmarshal !!map into \[\]\S+`, "a mapping is where a list belongs"},
-		{"cannot unmarshal !!\\S+ (`.*`) into \\[\\]\\S+", "$1 is where a list belongs"},
-		{`cannot unmarshal !!seq into \S+`, "a list is where a mapping belongs"},
-		{"cannot unmarshal !!\\S+ (`.*`) into \\S+", "$1 is where a mapping belongs"},
+		{"cannot unmarshal !!\\S+ (`.*`) into time.Duration", "$1 is not a duration, such as 2s or 500ms"},
+		{"cannot unmarshal !!\\S+ (`.*`) into int(?:64)?", "$1 is not a whole number"},
+		{`cannot unmarshal !!(?:seq|map) into int(?:64)?`, "found a list or mapping, expected a whole number"},
+		{"cannot unmarshal !!\\S+ (`.*`) into float64", "$1 is not a number"},
+		{`cannot unmarshal !!(?:seq|map) into float64`, "found a list or mapping, expected a number"},
+		{`cannot unmarshal !!(?:seq|map) into (?:string|health\.Kind)`, "found a list or mapping, expected text"},
+		{`cannot unmarshal !!map into \[\]\S+`, "found a mapping, expected a list"},
+		{"cannot unmarshal !!\\S+ (`.*`) into \\[\\]\\S+", "found $1, expected a list"},
+		{`cannot unmarshal !!seq into \S+`, "found a list, expected a mapping"},
+		{"cannot unmarshal !!\\S+ (`.*`) into \\S+", "found $1, expected a mapping"},
 	} {
 		message = regexp.MustCompile(r.pattern).ReplaceAllString(message, r.text)
 	}

@@ -109,7 +109,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		o.command, o.device = args[0], strings.TrimPrefix(strings.Join(args[1:], ""), deviceFlag)
 		return o, false, exitOK
 	}
-	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it was given, how long it took and what failed.")
+	app := kingpin.New(programName, "Prometheus exporter and resource auditor for RDMA devices: creates small verbs objects on each device, in a short-lived child process, and serves what it got, how long it took and what failed.")
 	// kingpin shows help and version in the middle of parsing, and goes on.
 	app.Terminate(func(code int) { done, status = true, code })
 	app.UsageWriter(std.out)
@@ -195,32 +195,32 @@ func commandOf(args []string) string {
 
 // addCommands adds the commands, with the flags that only they have.
 func (o *options) addCommands(app *kingpin.Application) {
-	app.Command(commandServe, "Probe the devices, again and again, and serve the metrics. This is what is done if no command is given.")
+	app.Command(commandServe, "Probe the devices continuously, and serve the metrics. The default command.")
 	o.addAudit(app)
 	o.health.add(app)
 	o.ceiling.add(app)
 	for _, c := range []struct{ name, help string }{
-		{commandProbe, "Probe one device once and write a report; what the exporter runs for each run."},
-		{commandContract, "Judge once how one device keeps the contracts of the manual and write a report; what the exporter runs for each contract run."},
-		{commandClimb, "Climb to the ceiling of one device; what the command ceiling runs."},
-		{commandInventory, "Inventory once the objects that the kernel tracks on one device and write a report; what the exporter runs for each inventory."},
+		{commandProbe, "Probe one device once and write a report; the exporter's child process for runs of the probes."},
+		{commandContract, "Check the contracts of one device once and write a report; the exporter's child process for contract runs."},
+		{commandClimb, "Climb to the ceiling of one device; the child process of the command ceiling."},
+		{commandInventory, "Inventory the objects that the kernel tracks on one device once and write a report; the exporter's child process for inventories."},
 	} {
 		app.Command(c.name, c.help).Hidden().
 			Flag("device", "Name of the device.").Required().StringVar(&o.device)
 	}
-	app.Command(commandHardware, "Read once what the kernel tells of the hardware of all devices and write a report; what the exporter runs for each reading.").Hidden()
+	app.Command(commandHardware, "Read the hardware of all devices from the kernel once and write a report; the exporter's child process for readings.").Hidden()
 }
 
 // addFlags adds the flags of all commands or, if all is done once, of the command
 // audit.
 func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
-	app.Flag("config.file", "YAML file with the sizes that the probes ask for, with what counts as a finding, and with what is accepted. See docs/reference/configuration.md.").
+	app.Flag("config.file", "YAML file with the sizes to probe, the thresholds of findings, and what is accepted. See docs/reference/configuration.md.").
 		PlaceHolder("FILE").StringVar(&o.configFile)
 
 	app.Flag("state.dir", stateDirHelp(once)).
 		Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 	o.collectors.add(app)
-	app.Flag("counters.include", "Counters that the collector raw-counters has: those whose whole name matches this regular expression. Default: all.").
+	app.Flag("counters.include", "Counters of the collector raw-counters: those whose whole name matches this regular expression. Default: all.").
 		PlaceHolder("REGEX").RegexpVar(&o.countersInclude)
 
 	if !once {
@@ -230,7 +230,7 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	app.Flag("device.exclude", "Do not probe the devices whose whole name matches this regular expression.").
 		PlaceHolder("REGEX").RegexpVar(&o.exclude)
 	if !once {
-		app.Flag("discovery.interval", "How often to look for devices that appeared or vanished.").
+		app.Flag("discovery.interval", "How often to look for new and vanished devices.").
 			Default(duration(o.schedule.Discovery)).DurationVar(&o.schedule.Discovery)
 	}
 	o.addHost(app)
@@ -239,53 +239,53 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
 			Default(duration(o.schedule.Interval)).DurationVar(&o.schedule.Interval)
 	}
-	app.Flag("probe.when", "When a device is probed in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
+	app.Flag("probe.when", "When to probe a device in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
 		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
-	app.Flag("probe.timeout", "Longest that a run may take before its process is killed.").
+	app.Flag("probe.timeout", "Time limit for a run, after which its process is killed.").
 		Default(duration(o.schedule.Timeout)).DurationVar(&o.schedule.Timeout)
-	app.Flag("probe.concurrency", "Most devices that are probed, or held to their contracts, at the same time.").
+	app.Flag("probe.concurrency", "Most devices probed, or checked for contracts, at the same time.").
 		Default(strconv.Itoa(o.schedule.Concurrency)).SetValue(wholeNumber(&o.schedule.Concurrency))
 	if !once {
-		app.Flag("probe.jitter", "Most by which a run may start early or late, as a fraction of the interval.").
+		app.Flag("probe.jitter", "How early or late a run may start at most, as a fraction of the interval.").
 			Default(fmt.Sprint(o.schedule.Jitter)).Float64Var(&o.schedule.Jitter)
-		app.Flag("probe.max-backoff", "Longest pause after runs that failed; it doubles with each failure until then.").
+		app.Flag("probe.max-backoff", "Longest pause after failed runs; the pause doubles with each failure up to this.").
 			Default(duration(o.schedule.Backoff)).DurationVar(&o.schedule.Backoff)
 	}
 
 	notification := &o.probe.Notification
-	app.Flag("notification.samples", "Samples of each measurement of completion notification; 0 leaves it out.").
+	app.Flag("notification.samples", "Samples for each measurement of completion notification; 0 to skip it.").
 		Default(strconv.Itoa(notification.Samples)).SetValue(wholeNumber(&notification.Samples))
-	app.Flag("notification.vectors", "Completion vectors of a device that are ever used, spread evenly over all that it has; 512 for all.").
+	app.Flag("notification.vectors", "Completion vectors of a device to use, spread evenly over all; 512 for all.").
 		Default(strconv.Itoa(notification.Vectors.Most)).SetValue(wholeNumber(&notification.Vectors.Most))
-	app.Flag("notification.vector-list", "Completion vectors that are ever used, such as 0,8,16, instead of those.").
+	app.Flag("notification.vector-list", "Completion vectors to use, such as 0,8,16, instead of spreading.").
 		PlaceHolder("N,N").SetValue((*numbers)(&notification.Vectors.Allowed))
-	app.Flag("notification.deadline", "How long one event or completion is waited for before it counts as missed.").
+	app.Flag("notification.deadline", "How long to wait for one event or completion before it counts as missed.").
 		Default(duration(notification.Deadline)).DurationVar(&notification.Deadline)
-	app.Flag("notification.budget", "Time that a run may spend on these measurements, all together.").
+	app.Flag("notification.budget", "Time that a run may spend on all these measurements.").
 		Default(duration(notification.Budget)).DurationVar(&notification.Budget)
 
 	if !once {
-		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one comes at once when the device or its software has changed.").
+		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one starts at once when the device or its software changes.").
 			Default(duration(o.schedule.Contract.Interval)).IsSetByUser(&o.collectors.contract).DurationVar(&o.schedule.Contract.Interval)
 	}
-	app.Flag("contract.timeout", "Longest that a process of a contract run may take before it is killed; another one judges the rest.").
+	app.Flag("contract.timeout", "Time limit for a process of a contract run, after which it is killed; another one judges the rest.").
 		Default(duration(o.schedule.Contract.Timeout)).DurationVar(&o.schedule.Contract.Timeout)
 
 	if !once {
-		app.Flag("inventory.interval", "Time between two inventories of one device, of what the kernel tracks on it for all processes; 0 for none.").
+		app.Flag("inventory.interval", "Time between two inventories of one device, of the objects that the kernel tracks for all processes; 0 for none.").
 			Default(duration(o.schedule.Inventory.Interval)).IsSetByUser(&o.collectors.inventory).DurationVar(&o.schedule.Inventory.Interval)
 	}
-	app.Flag("inventory.timeout", "Longest that an inventory may take before its process is killed; what is not looked at in four fifths of that is only counted.").
+	app.Flag("inventory.timeout", "Time limit for an inventory, after which its process is killed; objects not read within four fifths of it are only counted.").
 		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
-	app.Flag("inventory.max-objects", "Most objects of one type on one device that are looked at one by one; more are only counted.").
+	app.Flag("inventory.max-objects", "Most objects of one type on one device to read one by one; if there are more, they are only counted.").
 		Default(fmt.Sprint(o.inventory.MaxObjects)).SetValue(wholeNumber(&o.inventory.MaxObjects))
 	if !once {
-		app.Flag("hardware.interval", "Time between two readings of what the kernel tells of the devices without opening them: counters, links, addresses, interrupts; 0 for none.").
+		app.Flag("hardware.interval", "Time between two readings of the hardware from the kernel, without opening devices: counters, links, addresses, interrupts; 0 for none.").
 			Default(duration(o.schedule.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&o.schedule.Hardware.Interval)
 	}
-	app.Flag("hardware.timeout", "Longest that a reading of the hardware of all devices may take before its process is killed; those that are not read in four fifths of that have failed.").
+	app.Flag("hardware.timeout", "Time limit for reading the hardware of all devices, after which the process is killed; devices not read within four fifths of it have failed.").
 		Default(duration(o.schedule.Hardware.Timeout)).DurationVar(&o.schedule.Hardware.Timeout)
-	app.Flag("inventory.owners", "Owners that are named of each device and type of object, the largest; the rest are summed up.").
+	app.Flag("inventory.owners", "Largest owners to name for each device and type of object; the rest are added up.").
 		Default(strconv.Itoa(o.inventory.Owners)).SetValue(wholeNumber(&o.inventory.Owners))
 	if once {
 		return
@@ -294,11 +294,11 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	o.listen = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
 		Default(web.DefaultMetricsPath).StringVar(&o.web.MetricsPath)
-	app.Flag("web.max-requests", "Most scrapes served at the same time; 0 for no limit.").
+	app.Flag("web.max-requests", "Most scrapes to serve at the same time; 0 for no limit.").
 		Default("40").SetValue(wholeNumber(&o.web.MaxRequests))
-	app.Flag("web.enable-lifecycle", "Reload the configuration file at POST /-/reload, which anybody can ask for who can reach the exporter.").
+	app.Flag("web.enable-lifecycle", "Reload the configuration file at POST /-/reload; anybody who can reach the exporter can then do so.").
 		BoolVar(&o.lifecycle)
-	app.Flag("web.disable-exporter-metrics", "Leave out the metrics of the exporter itself (go_*, process_*, promhttp_*).").
+	app.Flag("web.disable-exporter-metrics", "Leave out the exporter's own metrics (go_*, process_*, promhttp_*).").
 		BoolVar(&o.disableExporterMetrics)
 
 	promslogflag.AddFlags(app, o.log)
@@ -313,7 +313,7 @@ func (o *options) addHost(app *kingpin.Application) {
 		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
 		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
-	app.Flag("provider", "Where the devices come from: libibverbs (those of this host) or simulated.").
+	app.Flag("provider", "Source of the devices: libibverbs (those of this host) or simulated.").
 		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
 	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
 		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
@@ -322,9 +322,9 @@ func (o *options) addHost(app *kingpin.Application) {
 // stateDirHelp is the help of --state.dir.
 func stateDirHelp(once bool) string {
 	if once {
-		return "Directory in which a running exporter keeps since when there are findings, to tell it here. It is only read."
+		return "State directory of a running exporter, read to show since when there have been findings. Never written."
 	}
-	return "Directory in which it is kept over a restart since when there are findings. Default: that of the service, or nowhere."
+	return "Directory that keeps the start of findings over restarts. Default: that of the service, or none."
 }
 
 // culprit names the flag whose value made parsing fail with err, or returns
@@ -356,7 +356,7 @@ func (n *numbers) Set(list string) error {
 	for word := range strings.SplitSeq(list, ",") {
 		number, err := strconv.Atoi(word)
 		if err != nil {
-			return fmt.Errorf("%q is no whole number: use a list such as 0,8,16", word)
+			return fmt.Errorf("%q is not a whole number: use a list such as 0,8,16", word)
 		}
 		*n = append(*n, number)
 	}
@@ -395,7 +395,7 @@ func (o *options) checkTime() error {
 	parts, all := fmt.Sprintf("probe.destroy_timeout %s", p.DestroyTimeout), p.DestroyTimeout
 	if n := p.Notification; n.Samples > 0 {
 		all += n.Budget + probe.MostDeadlines*n.Deadline
-		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, which are %s in all", n.Budget, probe.MostDeadlines, n.Deadline, all)
+		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, %s in all", n.Budget, probe.MostDeadlines, n.Deadline, all)
 	}
 	if all >= schedule.Timeout {
 		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", schedule.Timeout, parts))

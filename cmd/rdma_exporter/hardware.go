@@ -53,7 +53,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 		return err
 	}
 	if told.Request.Hardware == nil {
-		return errors.New("the command hardware is what the exporter runs, which tells it of which devices")
+		return errors.New("the command hardware is for the exporter itself, which passes it the devices")
 	}
 	out := wire.NewWriter(std.out)
 	settings, names := told.Settings, told.Request.Hardware.Devices
@@ -84,9 +84,9 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 		if !missing[i] {
 			continue
 		}
-		h := state.Hardware{Device: name, Failure: fmt.Sprintf("the time was up after %v", settings.Hardware.Budget), Late: true}
+		h := state.Hardware{Device: name, Failure: fmt.Sprintf("out of time after %v", settings.Hardware.Budget), Late: true}
 		if file := in[i].Load(); file != nil {
-			h = state.Hardware{Device: name, Failure: fmt.Sprintf("no end within %v of %s", settings.Hardware.Budget, *file), Reading: *file}
+			h = state.Hardware{Device: name, Failure: fmt.Sprintf("timed out after %v of %s", settings.Hardware.Budget, *file), Reading: *file}
 		}
 		_ = out.Hardware(h)
 	}

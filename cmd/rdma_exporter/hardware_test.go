@@ -65,7 +65,7 @@ func TestHardwareChild(t *testing.T) {
 		h := told[name]
 		switch name {
 		case "sim0":
-			if h.Reading == "" || !strings.Contains(h.Failure, "no end within 10s of "+h.Reading) {
+			if h.Reading == "" || !strings.Contains(h.Failure, "timed out after 10s of "+h.Reading) {
 				t.Errorf("of the one that hangs: %+v", h)
 			}
 		case "sim1":
@@ -154,7 +154,7 @@ func TestHardwareOfTrees(t *testing.T) {
 // Called by hand it says what it is for.
 func TestHardwareByHand(t *testing.T) {
 	t.Parallel()
-	if err := readHardware(t.Context(), newOptions(), stdio{in: strings.NewReader(""), out: new(bytes.Buffer)}); err == nil || !strings.Contains(err.Error(), "what the exporter runs") {
+	if err := readHardware(t.Context(), newOptions(), stdio{in: strings.NewReader(""), out: new(bytes.Buffer)}); err == nil || !strings.Contains(err.Error(), "for the exporter itself") {
 		t.Errorf("%v", err)
 	}
 }

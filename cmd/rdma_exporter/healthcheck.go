@@ -40,15 +40,15 @@ const (
 
 // add adds the command healthcheck with its flags.
 func (h *healthcheck) add(app *kingpin.Application) {
-	c := app.Command(commandHealthcheck, "Ask a running exporter whether it is healthy, and end: with status 1 if it is not.").
-		HelpLong(`Asks a running exporter for /-/healthy, or with --ready for /-/ready, and says what came back. It ends with status 0 if the exporter is healthy, with 1 if it is not or does not answer, and with 2 if the command line is wrong.
+	c := app.Command(commandHealthcheck, "Ask a running exporter whether it is healthy, and exit: with status 1 if it is not.").
+		HelpLong(`Asks a running exporter for /-/healthy, or with --ready for /-/ready, and prints the answer. The exit status is 0 if the exporter is healthy, 1 if it is not or does not answer, and 2 if the command line is wrong.
 
-It needs no secret: an exporter that asks for a password or for a client certificate is alive. Whether it is ready cannot be known then.`)
-	c.Flag("url", "Where the exporter listens. Where it speaks TLS, http is as good as https.").
+It needs no secret: an exporter that asks for a password or a client certificate is alive. Its readiness then remains unknown.`)
+	c.Flag("url", "Where the exporter listens. http also works if it speaks TLS.").
 		Default("http://127.0.0.1" + defaultAddress).StringVar(&h.url)
-	c.Flag("ready", "Ask whether each device found at first has been probed.").
+	c.Flag("ready", "Ask whether every device found at first has been probed.").
 		BoolVar(&h.ready)
-	c.Flag("timeout", "Longest that the whole may take.").
+	c.Flag("timeout", "Time limit for the whole check.").
 		Default("5s").DurationVar(&h.timeout)
 }
 
@@ -78,7 +78,7 @@ func (h *healthcheck) target() (*url.URL, error) {
 	text := h.url
 	if strings.Contains(text, "@") {
 		// It would be sent to whoever listens there: certificates are not verified.
-		return nil, errors.New("--url has a user or a password: leave them out, none is needed")
+		return nil, errors.New("--url has a user or a password: drop them, none is needed")
 	}
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -91,7 +91,7 @@ func (h *healthcheck) target() (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return nil, fmt.Errorf("--url is %q: use http://HOST:PORT or https://HOST:PORT", h.url)
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return nil, fmt.Errorf("--url is %q: leave out what begins with ? or #", h.url)
+		return nil, fmt.Errorf("--url is %q: drop everything from ? or # on", h.url)
 	}
 	if h.ready {
 		return u.JoinPath("-", "ready"), nil
@@ -149,9 +149,9 @@ func (a *answer) judge(ready bool) (string, error) {
 	}
 	switch {
 	case wants != "" && ready:
-		return "", fmt.Errorf("%s: %s, so that whether it is ready cannot be known from here; that it lives can, without --ready", said, wants)
+		return "", fmt.Errorf("%s: %s, so its readiness cannot be checked from here; drop --ready to check only that it is alive", said, wants)
 	case wants != "":
-		return fmt.Sprintf("%s: %s, so it lives", said, wants), nil
+		return fmt.Sprintf("%s: %s, so it is alive", said, wants), nil
 	}
 	said += ": " + cmp.Or(a.line, "(an empty line)")
 	if a.status != http.StatusOK {

@@ -22,7 +22,7 @@ func (n number[T]) Set(s string) error {
 	case errors.Is(err, strconv.ErrRange) || int64(T(v)) != v:
 		return fmt.Errorf("%q is too large", s)
 	case err != nil:
-		return fmt.Errorf("%q is no whole number: use digits alone", s)
+		return fmt.Errorf("%q is not a whole number: use digits only", s)
 	}
 	*n.to = T(v)
 	return nil

@@ -25,7 +25,7 @@ func checkOutput(path string) error {
 	// A link such as /dev/stdout leads to wherever standard output goes, and would be
 	// replaced for every program there is.
 	if target, err := os.Readlink(path); err == nil && (strings.HasPrefix(target, "/proc/") || strings.HasPrefix(target, "/dev/")) {
-		return fmt.Errorf("--output %s: it is a link to %s, and would be replaced by a file: leave out --output and redirect standard output", path, target)
+		return fmt.Errorf("--output %s: it is a link to %s, and would be replaced by a file: drop --output and redirect standard output", path, target)
 	}
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -34,11 +34,11 @@ func checkOutput(path string) error {
 	case info.IsDir():
 		return fmt.Errorf("--output %s: it is a directory: name a file in it", path)
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("--output %s: it is no regular file, and would be replaced by one: leave out --output and redirect standard output", path)
+		return fmt.Errorf("--output %s: it is not a regular file, and would be replaced by one: drop --output and redirect standard output", path)
 	}
 	folder := filepath.Dir(path)
 	if err := unix.Faccessat(unix.AT_FDCWD, folder, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Errorf("--output %s: a file in %s cannot be written: %w", path, folder, err)
+		return fmt.Errorf("--output %s: cannot write a file in %s: %w", path, folder, err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func checkOutput(path string) error {
 func write(ctx context.Context, path string, text []byte, std stdio) error {
 	if path != "" {
 		if err := replace(path, text); err != nil {
-			return fmt.Errorf("--output %s: %w; what was there before is unchanged", path, err)
+			return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func write(ctx context.Context, path string, text []byte, std stdio) error {
 		}
 		return nil
 	case <-ctx.Done():
-		return errors.New("interrupted while standard output was not read: the report is not whole")
+		return errors.New("interrupted while nobody read standard output: the report is incomplete")
 	}
 }
 

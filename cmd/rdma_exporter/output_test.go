@@ -39,7 +39,7 @@ func TestWriteUnread(t *testing.T) {
 	t.Cleanup(func() { _ = r.Close() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := write(ctx, "", []byte("report"), stdio{out: w}); err == nil || !strings.Contains(err.Error(), "not read") {
+	if err := write(ctx, "", []byte("report"), stdio{out: w}); err == nil || !strings.Contains(err.Error(), "nobody read") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -162,14 +162,14 @@ func checkExhausted(all map[string][]health.Exhausted) error {
 		for _, e := range list {
 			words := len(device) + len(e.Verb) + len(e.Errno) + len(e.Firmware) + len(e.NodeGUID)
 			if words > maxPastName || !slices.Contains(state.ResourceTypes(), e.Type) || types[e.Type] || e.Objects < 1 || !writable(e.At) {
-				return fmt.Errorf("what %.200q had no more of makes no sense", device)
+				return fmt.Errorf("the exhausted types of %.200q make no sense", device)
 			}
 			types[e.Type] = true
 			n++
 		}
 	}
 	if n > maxPastExhausted {
-		return fmt.Errorf("it has %d types that were exhausted, more than %d", n, maxPastExhausted)
+		return fmt.Errorf("it has %d exhausted types, more than %d", n, maxPastExhausted)
 	}
 	return nil
 }
@@ -218,7 +218,7 @@ func checkWitnesses(all map[string][]health.Witness) error {
 				wrong = wrong || !writable(at)
 			}
 			if words > maxPastName || w.PID < 0 || wrong || len(w.Objects) > len(state.ResourceTypes()) {
-				return fmt.Errorf("who had opened %.200q makes no sense", device)
+				return fmt.Errorf("the openers of %.200q make no sense", device)
 			}
 			n++
 		}
@@ -227,7 +227,7 @@ func checkWitnesses(all map[string][]health.Witness) error {
 		}
 	}
 	if n > maxPastWitnesses {
-		return fmt.Errorf("it has %d that opened devices, more than %d", n, maxPastWitnesses)
+		return fmt.Errorf("it has %d openers of devices, more than %d", n, maxPastWitnesses)
 	}
 	return nil
 }
@@ -273,13 +273,13 @@ func encodePast(p health.Past) ([]byte, error) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(file); err != nil {
-			return nil, fmt.Errorf("encode what is remembered: %w", err)
+			return nil, fmt.Errorf("encode the kept state: %w", err)
 		}
 		if b.Len() <= maxPastBytes {
 			return b.Bytes(), nil
 		}
 		if len(file.Findings) == 0 {
-			return nil, fmt.Errorf("encode what is remembered: it would take %d bytes", b.Len())
+			return nil, fmt.Errorf("encode the kept state: it would take %d bytes", b.Len())
 		}
 		slices.SortStableFunc(file.Findings, func(a, b seenJSON) int { return a.First.Compare(b.First) })
 		file.Findings = file.Findings[:len(file.Findings)/2]
@@ -299,7 +299,7 @@ func decodePast(b []byte) (health.Past, error) {
 	}
 	switch {
 	case file.Version != pastVersion:
-		return health.Past{}, fmt.Errorf("it is of version %d, not %d", file.Version, pastVersion)
+		return health.Past{}, fmt.Errorf("it is version %d, not %d", file.Version, pastVersion)
 	case len(file.Findings) > health.MaxPastFindings:
 		return health.Past{}, fmt.Errorf("it has %d findings, more than %d", len(file.Findings), health.MaxPastFindings)
 	case len(file.Ports) > health.MaxPastDevices:
@@ -335,7 +335,7 @@ func readPast(dir string) (health.Past, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return health.Past{}, nil
 	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV):
-		return health.Past{}, fmt.Errorf("%w: it is no regular file", errDamaged)
+		return health.Past{}, fmt.Errorf("%w: it is not a regular file", errDamaged)
 	case err != nil:
 		return health.Past{}, err
 	}
@@ -345,7 +345,7 @@ func readPast(dir string) (health.Past, error) {
 		return health.Past{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return health.Past{}, fmt.Errorf("%w: it is no regular file", errDamaged)
+		return health.Past{}, fmt.Errorf("%w: it is not a regular file", errDamaged)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxPastBytes+1))
 	if err != nil {
@@ -372,12 +372,12 @@ func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Pa
 		path := filepath.Join(dir, pastFile)
 		switch {
 		case errors.Is(err, errDamaged):
-			logger.Warn("What was kept of earlier findings cannot be used, and is set aside", "file", path+damagedSuffix, "err", err)
+			logger.Warn("The kept state cannot be used, and is set aside", "file", path+damagedSuffix, "err", err)
 			if err := os.Rename(path, path+damagedSuffix); err != nil {
-				logger.Warn("Cannot set aside what was kept of earlier findings", "file", path, "err", err)
+				logger.Warn("Cannot set aside the kept state", "file", path, "err", err)
 			}
 		case err != nil:
-			logger.Warn("Cannot read what was kept of earlier findings", "file", path, "err", err)
+			logger.Warn("Cannot read the kept state", "file", path, "err", err)
 		}
 		// The pattern is wrong for no folder that there is.
 		left, _ := filepath.Glob(filepath.Join(dir, "."+pastFile+".*"))
@@ -387,7 +387,7 @@ func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Pa
 		return past, nil
 	})
 	if err != nil {
-		logger.Warn("Cannot read what was kept of earlier findings", "file", filepath.Join(dir, pastFile), "err", "it takes too long")
+		logger.Warn("Cannot read the kept state", "file", filepath.Join(dir, pastFile), "err", "it takes too long")
 	}
 	past.Witnesses = sinceBoot(past.Witnesses, booted(time.Now()))
 	return past
@@ -461,13 +461,13 @@ func (k *keeper) keep() {
 	if err != nil {
 		k.kept = nil
 		if was == nil || *was {
-			k.logger.Error("Cannot keep since when there are findings", "file", path, "err", err)
+			k.logger.Error("Cannot write the kept state", "file", path, "err", err)
 		}
 		return
 	}
 	k.kept = same
 	if was != nil && !*was {
-		k.logger.Info("Since when there are findings is kept again", "file", path)
+		k.logger.Info("The kept state can be written again", "file", path)
 	}
 }
 

@@ -216,7 +216,7 @@ func TestDamaged(t *testing.T) {
 		"cut":               {write(good[:len(good)/2]), "unexpected EOF"},
 		"no JSON":           {write("\x00\x00\x00\x00"), "invalid character"},
 		"more":              {write(good + "{}"), "there is more after its end"},
-		"other":             {write(`{"version":2}`), "it is of version 2, not 1"},
+		"other":             {write(`{"version":2}`), "it is version 2, not 1"},
 		"unknown key":       {write(`{"version":1,"a":1}`), "unknown field"},
 		"no time":           {write(`{"version":1,"findings":[{"device":"a"}]}`), "finding 0 makes no sense"},
 		"backwards":         {write(`{"version":1,"findings":[{"device":"a","first":"2026-01-02T00:00:00Z","last":"2026-01-01T00:00:00Z"}]}`), "finding 0 makes no sense"},
@@ -225,12 +225,12 @@ func TestDamaged(t *testing.T) {
 		"less than no rate": {write(`{"version":1,"links":{"a":{"links":[{"port":1,"max_rate_bits_per_second":-1}]}}}`), "make no sense"},
 		"port twice":        {write(`{"version":1,"links":{"a":{"links":[{"port":1},{"port":1}]}}}`), "make no sense"},
 		"many times":        {write(`{"version":1,"links":{"a":{"links":[{"port":1,"recent":["2026-01-01T00:00:00Z"` + strings.Repeat(`,"2026-01-01T00:00:00Z"`, state.MaxRecent) + `]}]}}}`), "make no sense"},
-		"untracked":         {write(`{"version":1,"exhausted":{"a":[{"type":"ah","objects":1}]}}`), "makes no sense"},
-		"exhausted at 0":    {write(`{"version":1,"exhausted":{"a":[{"type":"qp"}]}}`), "makes no sense"},
-		"exhausted twice":   {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1},{"type":"qp","objects":1}]}}`), "makes no sense"},
-		"no time of it":     {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1,"at":"9999-12-31T23:59:59-01:00"}]}}`), "makes no sense"},
-		"nobody":            {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"pid":-1}]}}`), "makes no sense"},
-		"left of no type":   {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"objects":[{"type":"ah","objects":1}]}]}}`), "makes no sense"},
+		"untracked":         {write(`{"version":1,"exhausted":{"a":[{"type":"ah","objects":1}]}}`), "make no sense"},
+		"exhausted at 0":    {write(`{"version":1,"exhausted":{"a":[{"type":"qp"}]}}`), "make no sense"},
+		"exhausted twice":   {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1},{"type":"qp","objects":1}]}}`), "make no sense"},
+		"no time of it":     {write(`{"version":1,"exhausted":{"a":[{"type":"qp","objects":1,"at":"9999-12-31T23:59:59-01:00"}]}}`), "make no sense"},
+		"nobody":            {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"pid":-1}]}}`), "make no sense"},
+		"left of no type":   {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1},"objects":[{"type":"ah","objects":1}]}]}}`), "make no sense"},
 		"many witnesses":    {write(`{"version":1,"witnesses":{"a":[{"context":{"index":1,"id":1}}` + strings.Repeat(`,{"context":{"index":1,"id":1}}`, health.MaxWitnesses) + `]}}`), "was opened by 65"},
 		"many links":        {write(`{"version":1,"links":{` + strings.Join(manyLinks, ",") + `}}`), "it has 513 links"},
 		"no count":          {write(`{"version":1,"links":{"a":{"links":[{"port":1,"downs":-1}]}}}`), "cannot unmarshal"},
@@ -240,17 +240,17 @@ func TestDamaged(t *testing.T) {
 			if err := unix.Mkfifo(path, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "no regular file"},
+		}, "not a regular file"},
 		"link": {func(t *testing.T, path string) {
 			if err := os.Symlink("/dev/zero", path); err != nil {
 				t.Fatal(err)
 			}
-		}, "no regular file"},
+		}, "not a regular file"},
 		"folder": {func(t *testing.T, path string) {
 			if err := os.Mkdir(path, 0o700); err != nil {
 				t.Fatal(err)
 			}
-		}, "no regular file"},
+		}, "not a regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -349,14 +349,14 @@ func TestKeeper(t *testing.T) {
 	past = somePast()
 	k.keep()
 	k.keep()
-	if w := k.writable.Load(); *w || strings.Count(said.String(), "Cannot keep since when") != 1 {
+	if w := k.writable.Load(); *w || strings.Count(said.String(), "Cannot write the kept state") != 1 {
 		t.Errorf("writable %v; said %s", *w, said)
 	}
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
 	k.keep()
-	if w := k.writable.Load(); !*w || !strings.Contains(said.String(), "is kept again") {
+	if w := k.writable.Load(); !*w || !strings.Contains(said.String(), "can be written again") {
 		t.Errorf("writable %v; said %s", *w, said)
 	}
 }

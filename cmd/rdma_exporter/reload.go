@@ -77,9 +77,9 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 			return
 		case <-signals:
 			if err := r.reload(); err != nil {
-				r.logger.Error("Cannot reload the configuration: the one before holds", "err", err)
+				r.logger.Error("Cannot reload the configuration: the previous one stays in force", "err", err)
 			} else {
-				r.logger.Info("The configuration was reloaded")
+				r.logger.Info("Configuration reloaded")
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func runServe(ctx context.Context, o *options, std stdio) int {
 	e, err := unlessDone(ctx, func() (*exporter, error) { return newExporter(ctx, o, logger, lines.Dropped) })
 	switch {
 	case ctx.Err() != nil:
-		logger.Info("Ended before it had begun")
+		logger.Info("Stopped before it had started")
 		return exitOK
 	case errors.Is(err, syscall.EADDRINUSE):
 		// It is somebody else's end that mends it, not another command line.

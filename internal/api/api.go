@@ -193,10 +193,10 @@ type Device struct {
 	// What is known of its driver: promises of the manual that it breaks, whether they
 	// were seen broken or kept. No action needed about them.
 	Known []Known `json:"known,omitempty"`
-	// The objects on the device, of whichever process; absent before the first resource
+	// The objects on the device, of all processes; absent before the first resource
 	// audit.
 	Resources *Resources `json:"resources,omitempty"`
-	// What the kernel tells of the adapter without anybody opening it: its place in the
+	// What the kernel shows of the adapter without opening it: its place in the
 	// host, its ports with their counters, and its interrupts. Absent before it was first
 	// read.
 	Hardware *Hardware `json:"hardware,omitempty"`
@@ -322,7 +322,7 @@ type Run struct {
 
 // Events are asynchronous events of one type.
 type Events struct {
-	// What they tell of: device_fatal, port_err and so on.
+	// Type of event: device_fatal, port_err and so on.
 	Type string `json:"type"`
 	// The port that they are of; absent if they are of none.
 	Port int `json:"port,omitempty"`
@@ -351,7 +351,7 @@ type Light struct {
 type SkippedRun struct {
 	// What it was to do.
 	Kind state.Kind `json:"kind"`
-	// Why it was not done: budget, for want of time.
+	// Why it was not done: budget, for lack of time.
 	Reason state.SkipReason `json:"reason"`
 }
 
@@ -455,7 +455,7 @@ type Memory struct {
 	Profile string `json:"profile,omitempty"`
 	// Address space, in bytes.
 	Virtual int64 `json:"virtual_bytes"`
-	// Memory held in place, in bytes.
+	// Locked memory, in bytes.
 	Locked int64 `json:"locked_bytes"`
 }
 
@@ -605,8 +605,8 @@ type Known struct {
 	Source string `json:"source"`
 }
 
-// Resources are the objects on a device by the kernel's account, of whichever
-// process.
+// Resources are the objects on a device as the kernel counts them, of all
+// processes.
 type Resources struct {
 	// The last finished inventory; absent before the first.
 	Run *Run `json:"run,omitempty"`
@@ -686,7 +686,7 @@ type Type struct {
 	Limit *int64 `json:"limit,omitempty"`
 	// When the device had no more of them to give; absent if that has not happened.
 	Exhausted *Exhausted `json:"exhausted,omitempty"`
-	// Objects whose owner is gone; absent if that cannot be told.
+	// Objects whose owner is gone; absent if not known.
 	Orphaned *int64 `json:"orphaned,omitempty"`
 	// Objects that child processes of the exporter left.
 	Leaked int64 `json:"leaked"`
@@ -705,7 +705,7 @@ type Type struct {
 
 // Exhausted is that a device had no more objects of a type to give to a run of the exporter.
 type Exhausted struct {
-	// How many there were then by the kernel's account, of whichever process.
+	// How many there were then as the kernel counts, of all processes.
 	Objects int64 `json:"objects"`
 	// When the run was started.
 	At time.Time `json:"at"`

@@ -16,7 +16,7 @@ func (g *Growth) Words() string {
 // Until says how long it takes until the limit of the device.
 func (g *Growth) Until() string {
 	if g.UntilLimit == nil {
-		return "no limit told"
+		return "no limit reported"
 	}
 	return text.Until(duration(*g.UntilLimit))
 }

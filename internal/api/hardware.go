@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// hardwareOf returns what the kernel tells of an adapter; nil if it was never asked.
+// hardwareOf returns what the kernel shows of an adapter; nil if it was never asked.
 func hardwareOf(s *state.HardwareState) *Hardware {
 	if s == nil {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// Hardware is what the kernel tells of an adapter without anybody opening it.
+// Hardware is what the kernel shows of an adapter without opening it.
 type Hardware struct {
 	// When what follows was read; absent if nothing was yet.
 	Read time.Time `json:"read,omitzero"`
-	// How many attempts there were since the last that went to its end.
+	// How many attempts there were since the last complete one.
 	Failures int `json:"failures"`
-	// Why the last attempt did not go to its end; absent if it did.
+	// Why the last attempt was incomplete; absent if it was complete.
 	Failure string `json:"failure,omitempty"`
 	// The file, or the request to the kernel, that did not return in time; absent if all did.
 	Reading string `json:"reading,omitempty"`
@@ -24,8 +24,8 @@ type Hardware struct {
 	Adapter *Adapter `json:"adapter,omitempty"`
 	// Its ports, in the order of their numbers.
 	Ports []HardwarePort `json:"ports,omitempty"`
-	// What the driver calls those counters of the device as a whole that are at the end of
-	// their width, and stay there.
+	// What the driver calls those counters of the device as a whole that have reached
+	// their maximum, and stay there.
 	Saturated []string `json:"saturated,omitempty"`
 	// The groups of counters of the device as a whole that the kernel refused to read.
 	Refused []RefusedCounters `json:"refused,omitempty"`
@@ -91,7 +91,7 @@ type AER struct {
 	Fatal int64 `json:"fatal"`
 }
 
-// HardwarePort is what the kernel tells of a port. What is not known is absent.
+// HardwarePort is what the kernel shows of a port. What is not known is absent.
 type HardwarePort struct {
 	// Its number, from 1.
 	Number int `json:"number"`
@@ -132,7 +132,7 @@ type HardwarePort struct {
 	Link *Link `json:"link,omitempty"`
 	// What the driver counts for it, under names that are the same for all drivers.
 	Counters []Counter `json:"counters,omitempty"`
-	// What the driver calls those of its counters that are at the end of their width, and
+	// What the driver calls those of its counters that have reached their maximum, and
 	// stay there: they are not among the counters above.
 	Saturated []string `json:"saturated,omitempty"`
 	// The groups of counters that the kernel refused to read.
@@ -187,7 +187,7 @@ type CounterDrop struct {
 	Counter string `json:"counter"`
 	// How often it may have begun anew.
 	Resets int64 `json:"resets"`
-	// How often it was at the end of its width before.
+	// How often it had reached its maximum.
 	Wraps int64 `json:"wraps"`
 }
 

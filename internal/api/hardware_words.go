@@ -105,7 +105,7 @@ func (p *HardwarePort) Addresses() string {
 	case p.RoCEv2IPv4 != nil:
 		words += fmt.Sprintf(", RoCE v2 over IPv4 at index %d", *p.RoCEv2IPv4)
 	case p.LinkLayer == "Ethernet":
-		words += ", none of RoCE v2 over IPv4"
+		words += ", no RoCE v2 over IPv4"
 	}
 	if p.GIDChanges > 0 {
 		words += ", changed " + text.Count(p.GIDChanges, "time", "times")

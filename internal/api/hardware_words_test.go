@@ -53,7 +53,7 @@ func TestWords(t *testing.T) {
 	if got := slow.Moves(); !slow.Slow() || got != "100 Gb/s of 400 Gb/s, 1 lane" {
 		t.Errorf("%q", got)
 	}
-	if got := slow.Addresses(); got != "1, none of RoCE v2 over IPv4, changed 1 time" {
+	if got := slow.Addresses(); got != "1, no RoCE v2 over IPv4, changed 1 time" {
 		t.Errorf("%q", got)
 	}
 	slow.Link = new(api.Link) // It has gone down since.

@@ -46,11 +46,11 @@ It took 0 s and 0 bytes. The kernel took everything back as the process ended; 1
 		},
 		{
 			"stuck",
-			ceiling.Report{Device: "rxe0", Type: ceiling.CQ, Phase: ceiling.PhaseClimbing, EndedBy: ceiling.EndError, Detail: "ibv_create_cq has not returned for 1m0s", GivenBack: ceiling.NotYet, LeftDetail: "process 7 was killed, and has not ended for 10m0s"},
+			ceiling.Report{Device: "rxe0", Type: ceiling.CQ, Phase: ceiling.PhaseClimbing, EndedBy: ceiling.EndError, Detail: "ibv_create_cq has not returned for 1m0s", GivenBack: ceiling.NotYet, LeftDetail: "process 7 was killed but has not ended for 10m0s"},
 			"rxe0: created 0 completion queues, 0 bytes",
 			`rxe0: 0 completion queues
 No ceiling was found: ended by error: ibv_create_cq has not returned for 1m0s
-It took 0 s and 0 bytes. It has not been given back: process 7 was killed, and has not ended for 10m0s
+It took 0 s and 0 bytes. It has not been given back: process 7 was killed but has not ended for 10m0s
 `,
 		},
 	} {

@@ -186,7 +186,7 @@ func (j *Judge) accept(device string, findings []Finding, now time.Time) {
 	})
 }
 
-// unused finds the acceptances that accept nothing any more: those that have expired,
+// unused finds the acceptances that match nothing any more: those that have expired,
 // and those that match nothing on a host of which all is known.
 func (j *Judge) unused(h *Host, now time.Time) []Finding {
 	var found []Finding

@@ -19,7 +19,7 @@ type Host struct {
 	Problem *Problem
 	// Devices are those of the snapshot, the worst first, those that are as bad by name.
 	Devices []*Device
-	// Findings are those of the host itself: acceptances that accept nothing any more.
+	// Findings are those of the host itself: acceptances that match nothing any more.
 	Findings []Finding
 	// Troubles are what is wrong with the devices, or worth knowing, the worst first.
 	Troubles []Trouble

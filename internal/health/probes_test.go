@@ -41,7 +41,7 @@ func TestRunAborted(t *testing.T) {
 		kind = health.FindingRunAborted
 		c    = health.SeverityCritical
 	)
-	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "no end within 10s in ibv_create_qp", Info: new(state.Device)}
+	hung := state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_create_qp", Error: "timed out after 10s in ibv_create_qp", Info: new(state.Device)}
 	crashed := state.Run{Outcome: state.OutcomeCrashed, Error: "the child ended before the end of its report: signal: aborted"}
 	looked := func(run state.Run, verdicts ...state.Contract) *state.DeviceState {
 		s := device(state.Inventory{})
@@ -54,7 +54,7 @@ func TestRunAborted(t *testing.T) {
 		s := failed(hung)
 		check(t, s, health.Default(), kind, want{
 			c, "the probes, in ibv_create_qp",
-			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline: no end within 10s in ibv_create_qp."},
+			[]string{"The last run of the probes, started at 2026-03-01 12:00:00 UTC, was killed at its deadline: timed out after 10s in ibv_create_qp."},
 			[]string{"waits 5 seconds", "`ibv_devinfo -d rxe0`"},
 		})
 		alone(t, s, kind)
@@ -72,7 +72,7 @@ func TestRunAborted(t *testing.T) {
 		run := hung
 		run.Judging = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
-			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it judged notify_any: no end within 10s in ibv_create_qp"}, nil,
+			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it judged notify_any: timed out after 10s in ibv_create_qp"}, nil,
 		})
 		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})

@@ -31,7 +31,7 @@ func fractions(n *yaml.Node, t reflect.Type) []error {
 		return fractions(n.Alias, t)
 	case n.Kind == yaml.ScalarNode:
 		if t.Kind() >= reflect.Int && t.Kind() <= reflect.Uint64 && n.ShortTag() == "!!float" {
-			errs = append(errs, fmt.Errorf("line %d: `%s` is no whole number: leave out fraction and exponent", n.Line, n.Value))
+			errs = append(errs, fmt.Errorf("line %d: `%s` is not a whole number: leave out fraction and exponent", n.Line, n.Value))
 		}
 	case n.Kind == yaml.SequenceNode && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
 		for _, c := range n.Content {

@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// Hardware is what the kernel tells of an adapter without anybody opening it: its
+// Hardware is what the kernel shows of an adapter without opening it: its
 // counters, its ports and their addresses, its place in the host, and its interrupts. It
 // is read from sysfs, procfs and netlink.
 type Hardware struct {
@@ -76,7 +76,7 @@ type AER struct {
 	Fatal       uint64 `json:"fatal"`
 }
 
-// HardwarePort is what the kernel tells of a port.
+// HardwarePort is what the kernel shows of a port.
 type HardwarePort struct {
 	Number int `json:"port"`
 	// LinkLayer is InfiniBand or Ethernet, State and PhysState the words of sysfs in lower

@@ -21,7 +21,7 @@ type Run struct {
 	Outcome Outcome `json:"outcome"`
 	// Error says in words why Outcome is not OutcomeOK; empty otherwise.
 	Error string `json:"error,omitempty"`
-	// FailedVerb and Errno tell of a run that went to its end, but could not do what
+	// FailedVerb and Errno tell of a run that finished, but could not do what
 	// it was to do, which verb was the cause; both are empty if none was. Info is nil
 	// if it was not even possible to open the device and ask what it is.
 	FailedVerb string `json:"failed_verb,omitempty"`
@@ -92,7 +92,7 @@ const (
 	KindContract Kind = "contract"
 	// KindInventory: the inventory.
 	KindInventory Kind = "inventory"
-	// KindHardware: the reading of what the kernel tells of adapters without opening them.
+	// KindHardware: the reading of what the kernel shows of adapters without opening them.
 	// It is one run for all devices.
 	KindHardware Kind = "hardware"
 )
@@ -128,7 +128,7 @@ type Outcome string
 const (
 	// OutcomeOK: every probe that could run succeeded.
 	OutcomeOK Outcome = "ok"
-	// OutcomeFailed: the run went to its end, and a verb failed or gave less
+	// OutcomeFailed: the run finished, but a verb failed or gave less
 	// than was asked.
 	OutcomeFailed Outcome = "failed"
 	// OutcomeTimeout: the child was killed at its deadline.

@@ -48,7 +48,7 @@ type DeviceState struct {
 	// Resources are the objects on the device, of whichever process, by the
 	// kernel's account; nil before the first inventory.
 	Resources *Resources `json:"resources,omitempty"`
-	// Hardware is what the kernel tells of the adapter; nil before it was first read.
+	// Hardware is what the kernel shows of the adapter; nil before it was first read.
 	Hardware *HardwareState `json:"hardware,omitempty"`
 	// Stuck tells of a child that was killed and has not ended; nil if there is
 	// none. Children of the inventory and of the hardware are not meant.

@@ -289,7 +289,7 @@ func conclude(run *state.Run, readErr error, e exit, stderr stderr) {
 }
 
 func timeoutError(run *state.Run, timeout time.Duration, left bool) string {
-	text := fmt.Sprintf("no end within %v", timeout)
+	text := fmt.Sprintf("timed out after %v", timeout)
 	if run.Verb != "" {
 		text += " in " + run.Verb
 	}

@@ -127,7 +127,7 @@ func (a *judge) end(run *state.Run) {
 		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
 			unknown = append(unknown, state.Contract{
 				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: reason, Judged: run.Started,
-				Observed: "the contract run did not come to it: " + run.Error,
+				Observed: "the contract run did not reach it: " + run.Error,
 			})
 		}
 	}
@@ -151,7 +151,7 @@ func (a *judge) cutShort(run *state.Run) []state.Contract {
 		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
 			left = append(left, state.Contract{
 				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: state.SkipBudget,
-				Judged: run.Started, Observed: "there was no time for it",
+				Judged: run.Started, Observed: "out of time",
 			})
 		}
 	}

@@ -275,7 +275,7 @@ func TestContractsGoesOn(t *testing.T) {
 		observed []string
 		takes    time.Duration
 	}{
-		{"after a hang", hangs("y", "x", "violated"), "skipped:timeout", []string{"no end within 20s", "ibv_get_cq_event"}, 20 * time.Second},
+		{"after a hang", hangs("y", "x", "violated"), "skipped:timeout", []string{"timed out after 20s", "ibv_get_cq_event"}, 20 * time.Second},
 		{"after a crash", crashes("y", "x", "violated"), "skipped:crashed", []string{"ibv_get_cq_event", "SIGSEGV"}, time.Second},
 		{
 			"after garbage",
@@ -284,12 +284,12 @@ func TestContractsGoesOn(t *testing.T) {
 			[]string{"no report", "hello"},
 			0,
 		},
-		{"after a hang that proves it", presumes(hangs("y", "x", "violated"), false), "violated", []string{"the end of the process", "no end within 20s"}, 20 * time.Second},
+		{"after a hang that proves it", presumes(hangs("y", "x", "violated"), false), "violated", []string{"the end of the process", "timed out after 20s"}, 20 * time.Second},
 		{"after a crash that proves it", presumes(crashes("y", "x", "violated"), false), "violated", []string{"the end of the process", "SIGSEGV"}, time.Second},
 		{"after a crash told by the runtime", presumes(ends(exit{status: 2}, "y", "x", "violated"), false), "violated", []string{"the end of the process", "exit status 2"}, time.Second},
 		{"after somebody killed it", presumes(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated"), false), "skipped:crashed", []string{"killed by SIGKILL"}, time.Second},
 		{"after it ended in no verb", presumes(inNoVerb(ends(exit{status: 2}, "y", "x", "violated")), false), "skipped:crashed", []string{"exit status 2"}, time.Second},
-		{"after its time was up in no verb", presumes(inNoVerb(hangs("y", "x", "violated")), false), "skipped:timeout", []string{"no end within 20s"}, 20 * time.Second},
+		{"after its time was up in no verb", presumes(inNoVerb(hangs("y", "x", "violated")), false), "skipped:timeout", []string{"timed out after 20s"}, 20 * time.Second},
 		{"after it was proven", presumes(inNoVerb(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
 	}
 	for _, tt := range tests {
@@ -386,14 +386,14 @@ func TestContractsIsBounded(t *testing.T) {
 		s := 20 * time.Second
 		wantEqual(t, "children", b.kids.startsOf(judgingOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
 		wantEqual(t, "verdicts", len(b.verdicts("a")), 2*5)
-		wantEqual(t, "warnings", b.logs("was broken off"), 1)
-		wantEqual(t, "failures", b.logs("A contract run on the device failed"), 5)
+		wantEqual(t, "warnings", b.logs("given up"), 1)
+		wantEqual(t, "failures", b.logs("Contract run on device failed"), 5)
 		b.after(time.Hour)
 		starts := b.kids.startsOf(judgingOf("a"))
 		wantEqual(t, "start of the next contract run", starts[5], time.Hour)
 		wantEqual(t, "children", len(starts), 10)
-		wantEqual(t, "warnings", b.logs("was broken off"), 1)
-		wantEqual(t, "failures", b.logs("A contract run on the device failed"), 5)
+		wantEqual(t, "warnings", b.logs("given up"), 1)
+		wantEqual(t, "failures", b.logs("Contract run on device failed"), 5)
 		b.end()
 	})
 }
@@ -637,7 +637,7 @@ func TestContractsLog(t *testing.T) {
 			}
 			said = len(b.log.String())
 			lines = slices.DeleteFunc(lines, func(l string) bool {
-				return strings.Contains(l, "was found") || strings.Contains(l, "was probed")
+				return strings.Contains(l, "Device found") || strings.Contains(l, "Device probed")
 			})
 			if len(lines) != len(want) {
 				t.Errorf("logged are %d lines, want %d:\n%s", len(lines), len(want), strings.Join(lines, "\n"))
@@ -652,25 +652,25 @@ func TestContractsLog(t *testing.T) {
 			}
 		}
 		next(time.Minute,
-			`INFO msg="The contracts of the device were judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
-			`INFO msg="The device violates a contract as its driver is known to" … contract=w fact="fact of w" read_in="source of w"`,
-			`WARN msg="The device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
+			`INFO msg="Contracts of device judged for the first time" … hold=1 violated=2 skipped=1 violations=x known=w`,
+			`INFO msg="Device violates a contract, as its driver is known to" … contract=w fact="fact of w" read_in="source of w"`,
+			`WARN msg="Device violates a contract" … contract=x severity=critical asked="asked of x" expected="expected of x" observed="observed of x"`)
 		next(time.Hour)
 		next(time.Hour,
-			`INFO msg="The device keeps a contract now" … contract=x before=violated`,
-			`WARN msg="The device violates a contract" … contract=y before=holds severity=critical`,
-			`INFO msg="The device keeps a contract now" … contract=z before=skipped`)
+			`INFO msg="Device keeps a contract again" … contract=x before=violated`,
+			`WARN msg="Device violates a contract" … contract=y before=holds severity=critical`,
+			`INFO msg="Device keeps a contract again" … contract=z before=skipped`)
 		next(time.Hour,
-			`WARN msg="A contract run on the device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
+			`WARN msg="Contract run on device failed" … outcome=timeout … contract=y verb=ibv_get_cq_event`,
 			`INFO msg="A contract of the device cannot be judged" … contract=y before=violated reason=timeout observed="the process`)
 		next(time.Hour)
 		next(time.Hour,
-			`INFO msg="The contracts of the device can be judged to the end now"`,
-			`INFO msg="The device keeps a contract now" … contract=y before=skipped`)
-		next(time.Hour, `WARN msg="A contract run on the device failed" … outcome=failed … error="no luck"`)
-		next(time.Hour, `INFO msg="The contracts of the device can be judged to the end now"`)
-		next(time.Hour, `INFO msg="The device violates a contract as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
-		next(time.Hour, `WARN msg="The device violates a contract" … contract=x before=violated severity=critical`)
+			`INFO msg="Contracts of device can be judged completely again"`,
+			`INFO msg="Device keeps a contract again" … contract=y before=skipped`)
+		next(time.Hour, `WARN msg="Contract run on device failed" … outcome=failed … error="no luck"`)
+		next(time.Hour, `INFO msg="Contracts of device can be judged completely again"`)
+		next(time.Hour, `INFO msg="Device violates a contract, as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
+		next(time.Hour, `WARN msg="Device violates a contract" … contract=x before=violated severity=critical`)
 		next(time.Hour)
 		b.end()
 	})
@@ -686,9 +686,9 @@ func TestContractsLogForDebugging(t *testing.T) {
 		b.start()
 		b.after(4*time.Minute + time.Second)
 		for text, n := range map[string]int{
-			`level=DEBUG msg="The contracts of the device were judged" device=a outcome=ok`: 2,
-			`level=WARN msg="A contract run on the device failed" device=a outcome=failed`:  1,
-			`level=DEBUG msg="A contract run on the device failed again"`:                   2,
+			`level=DEBUG msg="Contracts of device judged" device=a outcome=ok`:       2,
+			`level=WARN msg="Contract run on device failed" device=a outcome=failed`: 1,
+			`level=DEBUG msg="Contract run on device failed again"`:                  2,
 		} {
 			wantEqual(t, text, b.logs(text), n)
 		}

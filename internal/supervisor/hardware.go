@@ -177,7 +177,7 @@ func runOf(all *state.Run, device string) *state.Run {
 	h := readingOf(all, device)
 	switch {
 	case h == nil && run.Outcome == state.OutcomeOK:
-		run.Outcome, run.Error = state.OutcomeFailed, "the child told nothing of the device"
+		run.Outcome, run.Error = state.OutcomeFailed, "the child reported nothing on the device"
 	case h == nil:
 	case h.Failure == "":
 		run.Outcome, run.Error = state.OutcomeOK, ""

@@ -156,12 +156,12 @@ func TestHardwareFails(t *testing.T) {
 			return telling(4*time.Second, append(o, state.Hardware{Device: "b", Failure: "the time was up", Late: true})...)
 		}, state.OutcomeTimeout, "the time was up", ""},
 		{"hangs", func(o []state.Hardware) script { return telling(4*time.Second, append(o, hung("b"))...) }, state.OutcomeTimeout, "no end of /sys/b", "/sys/b"},
-		{"is left out", func(o []state.Hardware) script { return telling(time.Second, o...) }, state.OutcomeFailed, "the child told nothing of the device", ""},
+		{"is left out", func(o []state.Hardware) script { return telling(time.Second, o...) }, state.OutcomeFailed, "the child reported nothing on the device", ""},
 		{"the child hangs", func(o []state.Hardware) script {
 			s := telling(-1, o...)
 			s.output = strings.TrimSuffix(s.output, `{"end":{}}`+"\n")
 			return s
-		}, state.OutcomeTimeout, "no end within 5s", ""},
+		}, state.OutcomeTimeout, "timed out after 5s", ""},
 		{"the child crashes", func(o []state.Hardware) script {
 			s := telling(time.Second, o...)
 			s.output, s.exit = strings.TrimSuffix(s.output, `{"end":{}}`+"\n"), exit{signal: 11}
@@ -213,13 +213,13 @@ func TestHardwareFails(t *testing.T) {
 						t.Errorf("%s: %+v after %d", device, got, b.sink.count(hardwareOf(device)))
 					}
 				}
-				wantEqual(t, "warnings", b.logs("The hardware of the device could not be read"), 1)
+				wantEqual(t, "warnings", b.logs("Hardware of device could not be read"), 1)
 				well.Store(true)
 				b.after(3 * time.Minute)
 				if got := b.hardware("b"); got.Failures != 0 || got.Failure != "" || got.Reading != "" || !got.Next.IsZero() || got.Latest == whole.Latest {
 					t.Errorf("%+v", got)
 				}
-				wantEqual(t, "told that it is well", b.logs("The hardware of the device can be read again"), 1)
+				wantEqual(t, "told that it is well", b.logs("Hardware of device can be read again"), 1)
 				b.end()
 			})
 		})
@@ -281,8 +281,8 @@ func TestHardwareStuck(t *testing.T) {
 		if b.hardware("b").Stuck != nil || b.hardware("c").Stuck != nil || b.hardware("b").Latest == nil || !strings.HasSuffix(b.rounds(), "abc") {
 			t.Errorf("b: %+v, c: %+v", b.hardware("b"), b.hardware("c"))
 		}
-		wantEqual(t, "told that a child does not end", b.logs("A child was killed and does not end"), 2)
-		wantEqual(t, "told that a child has ended", b.logs("The child that did not end has ended"), 2)
+		wantEqual(t, "told that a child does not end", b.logs("A killed child does not end"), 2)
+		wantEqual(t, "told that a child has ended", b.logs("The killed child has ended"), 2)
 		b.end()
 	})
 }

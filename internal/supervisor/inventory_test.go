@@ -158,7 +158,7 @@ func TestInventoryHangs(t *testing.T) {
 		if r.Last.Outcome != state.OutcomeTimeout || r.Inventory == nil || len(r.Inventory.Objects) != 1 || !r.Taken.Equal(r.Last.Started) {
 			t.Errorf("resources %+v, last %+v; want the latest count", r, r.Last)
 		}
-		if n := b.logs("An inventory on the device failed"); n != 3 {
+		if n := b.logs("Inventory of device failed"); n != 3 {
 			t.Errorf("%d messages on failed inventories, want one a device:\n%s", n, b.log)
 		}
 		b.end()
@@ -218,7 +218,7 @@ func TestLeaked(t *testing.T) {
 		}
 		b.after(time.Minute)
 		wantEqual(t, "looked for when nothing is left", b.lookedFor(5), []uint32{104})
-		if warned, over := b.logs("still holds objects of children"), b.logs("Nothing is left any more"); warned != 3 || over != 1 {
+		if warned, over := b.logs("still holds objects of ended children"), b.logs("Objects of ended children are gone"); warned != 3 || over != 1 {
 			t.Errorf("%d warnings, %d of its end; want one for each of 3 changes, and 1:\n%s", warned, over, b.log)
 		}
 		b.end()

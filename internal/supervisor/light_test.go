@@ -68,7 +68,7 @@ func TestPutOff(t *testing.T) {
 			t.Errorf("idle again: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
 		}
 		b.end()
-		for message, times := range map[string]int{"The device is left alone": 2, "The device is probed in full again": 2, "mpirun (process 7)": 2} {
+		for message, times := range map[string]int{"Device left alone": 2, "Device is probed in full again": 2, "mpirun (process 7)": 2} {
 			if got := b.logs(message); got != times {
 				t.Errorf("%q was logged %d times, want %d:\n%s", message, got, times, b.log.String())
 			}

@@ -229,7 +229,7 @@ func (s *Supervisor) watchLinks(ctx context.Context) {
 			return
 		}
 		if !told {
-			s.cfg.Logger.Warn("The kernel does not tell of the links of network devices; they are looked at when the hardware is read", "err", err)
+			s.cfg.Logger.Warn("The kernel does not report link changes of network devices; links are read together with the hardware", "err", err)
 		}
 		if !pause(ctx, s.cfg.Backoff) {
 			return

@@ -378,7 +378,7 @@ func TestLinksNotTold(t *testing.T) {
 		}, "a")
 		b.start()
 		b.after(11 * time.Minute)
-		wantEqual(t, "warnings", b.logs("The kernel does not tell of the links of network devices"), 1)
+		wantEqual(t, "warnings", b.logs("The kernel does not report link changes of network devices"), 1)
 		if tried.Load() < 2 {
 			t.Errorf("%d attempts", tried.Load())
 		}

@@ -40,15 +40,15 @@ func (j *journal) run(run *state.Run, stderr string) {
 		attrs := runAttrs(run)
 		switch j.outcome {
 		case state.OutcomeOK:
-			j.log.Debug("The device was probed", attrs...)
+			j.log.Debug("Device probed", attrs...)
 		case "":
-			j.log.Info("The device was probed for the first time", attrs...)
+			j.log.Info("Device probed for the first time", attrs...)
 		default:
-			j.log.Info("The device can be probed now", attrs...)
+			j.log.Info("Device can be probed again", attrs...)
 		}
 		j.classes = nil
 	} else {
-		j.failed(run, stderr, &j.classes, "A run on the device failed")
+		j.failed(run, stderr, &j.classes, "Run on device failed")
 	}
 	j.outcome = run.Outcome
 	j.lightens(run)
@@ -59,9 +59,9 @@ func (j *journal) run(run *state.Run, stderr string) {
 func (j *journal) lightens(run *state.Run) {
 	switch {
 	case run.Light != nil && !j.light:
-		j.log.Info("The device is left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
+		j.log.Info("Device left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
 	case run.Light == nil && j.light:
-		j.log.Info("The device is probed in full again")
+		j.log.Info("Device is probed in full again")
 	}
 	j.light = run.Light != nil
 }
@@ -69,20 +69,20 @@ func (j *journal) lightens(run *state.Run) {
 // contractRun logs a finished contract run, without its verdicts.
 func (j *journal) contractRun(run *state.Run, stderr string) {
 	if run.Outcome == state.OutcomeOK {
-		j.log.Debug("The contracts of the device were judged", runAttrs(run)...)
+		j.log.Debug("Contracts of device judged", runAttrs(run)...)
 		return
 	}
-	j.failed(run, stderr, &j.contractClasses, "A contract run on the device failed")
+	j.failed(run, stderr, &j.contractClasses, "Contract run on device failed")
 }
 
 // contractEnd logs what became of a contract run that is over.
 func (j *journal) contractEnd(a *judge) {
 	switch {
 	case !a.failed && len(j.contractClasses) > 0:
-		j.log.Info("The contracts of the device can be judged to the end now")
+		j.log.Info("Contracts of device can be judged completely again")
 		j.contractClasses = nil
 	case a.abandoned && !j.contractClasses.known("abandoned"):
-		j.log.Warn("The contract run was broken off: too many of its processes were killed or crashed", "processes", maxContinuations+1)
+		j.log.Warn("Contract run given up: too many of its processes were killed or crashed", "processes", maxContinuations+1)
 	}
 	j.judged(a.verdicts)
 }
@@ -133,7 +133,7 @@ func (j *journal) sumUp(verdicts []state.Contract) {
 	if len(known) > 0 {
 		attrs = append(attrs, "known", strings.Join(known, ", "))
 	}
-	j.log.Info("The contracts of the device were judged for the first time", attrs...)
+	j.log.Info("Contracts of device judged for the first time", attrs...)
 }
 
 // verdict logs a verdict that is another than before. Of those of the first
@@ -146,17 +146,17 @@ func (j *journal) verdict(c, before state.Contract) {
 	observed := oneLine(c.Observed, maxError)
 	switch {
 	case c.Verdict == state.VerdictViolated && c.Known:
-		j.log.Info("The device violates a contract as its driver is known to", append(attrs,
+		j.log.Info("Device violates a contract, as its driver is known to", append(attrs,
 			"fact", oneLine(c.Fact, maxError), "read_in", oneLine(c.Source, maxError), "observed", observed)...)
 	case c.Verdict == state.VerdictViolated:
-		j.log.Warn("The device violates a contract", append(attrs,
+		j.log.Warn("Device violates a contract", append(attrs,
 			"severity", c.Severity, "asked", oneLine(c.Asked, maxError),
 			"expected", oneLine(c.Expected, maxError), "observed", observed)...)
 	case len(j.verdicts) == 0:
 	case c.Verdict == state.VerdictSkipped:
 		j.log.Info("A contract of the device cannot be judged", append(attrs, "reason", c.Reason, "observed", observed)...)
 	default:
-		j.log.Info("The device keeps a contract now", append(attrs, "observed", observed)...)
+		j.log.Info("Device keeps a contract again", append(attrs, "observed", observed)...)
 	}
 }
 
@@ -257,33 +257,33 @@ func (j *journal) note(run *state.Run) {
 	}
 	j.notes = notes
 	if s == "" && c == "" {
-		j.log.Info("The device is probed as configured now")
+		j.log.Info("Device is probed as configured again")
 		return
 	}
-	j.log.Info("The device is not probed as configured", "skipped", s, "cut_down", c)
+	j.log.Info("Device is not probed as configured", "skipped", s, "cut_down", c)
 }
 
 // inventoried logs a finished inventory.
 func (j *journal) inventoried(run *state.Run, stderr string) {
 	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "An inventory on the device failed")
+		j.failed(run, stderr, &j.classes, "Inventory of device failed")
 		return
 	}
 	if len(j.classes) > 0 {
-		j.log.Info("The device can be inventoried again")
+		j.log.Info("Device can be inventoried again")
 		j.classes = nil
 	}
-	j.log.Debug("The device was inventoried", runAttrs(run)...)
+	j.log.Debug("Device inventoried", runAttrs(run)...)
 }
 
 // hardware logs a finished reading of the hardware.
 func (j *journal) hardware(run *state.Run, stderr string) {
 	if run.Outcome != state.OutcomeOK {
-		j.failed(run, stderr, &j.classes, "The hardware of the device could not be read")
+		j.failed(run, stderr, &j.classes, "Hardware of device could not be read")
 		return
 	}
 	if len(j.classes) > 0 {
-		j.log.Info("The hardware of the device can be read again")
+		j.log.Info("Hardware of device can be read again")
 		j.classes = nil
 	}
 }
@@ -300,36 +300,36 @@ func (j *journal) leaked(left []state.Leaked) {
 	}
 	j.left = text
 	if text == "" {
-		j.log.Info("Nothing is left any more of the children that have ended")
+		j.log.Info("Objects of ended children are gone")
 		return
 	}
-	j.log.Warn("The kernel still holds objects of children that have ended", "objects", text)
+	j.log.Warn("The kernel still holds objects of ended children", "objects", text)
 }
 
 // changed logs how a device has changed.
 func (j *journal) changed(changes []string) {
-	j.log.Info("The device or its software has changed; what is known of it is found out anew", "changes", strings.Join(changes, "; "))
+	j.log.Info("Device or its software changed; everything about it is probed anew", "changes", strings.Join(changes, "; "))
 }
 
 func (j *journal) stuck(s *state.Stuck) {
-	j.log.Warn("A child was killed and does not end; what it was to do on the device waits until it has", "pid", s.PID, "verb", s.Verb)
+	j.log.Warn("A killed child does not end; its work on the device waits until it does", "pid", s.PID, "verb", s.Verb)
 }
 
 func (j *journal) unstuck(s *state.Stuck) {
-	j.log.Info("The child that did not end has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
+	j.log.Info("The killed child has ended", "pid", s.PID, "verb", s.Verb, "after", time.Since(s.Since).Round(time.Millisecond))
 }
 
 func (s *Supervisor) logAppeared(name string) {
-	s.cfg.Logger.Info("A device was found", "device", name)
+	s.cfg.Logger.Info("Device found", "device", name)
 }
 
 func (s *Supervisor) logVanished(name string) {
-	s.cfg.Logger.Info("A device has vanished", "device", name)
+	s.cfg.Logger.Info("Device vanished", "device", name)
 }
 
 func (s *Supervisor) logRejected(names []string) {
 	if len(names) == 0 {
-		s.cfg.Logger.Info("Every device has a usable name now")
+		s.cfg.Logger.Info("All devices have usable names again")
 		return
 	}
 	s.cfg.Logger.Warn("Devices with unusable names are not probed", "names", names)
@@ -339,7 +339,7 @@ func (s *Supervisor) logRejected(names []string) {
 // called with mu held.
 func (s *Supervisor) discoveryFailed(text string) {
 	if text != s.discoveryError {
-		s.cfg.Logger.Warn("The devices cannot be listed; those that are known are kept", "error", text)
+		s.cfg.Logger.Warn("Cannot list the devices; the known ones are kept", "error", text)
 	}
 	s.discoveryError = text
 }
@@ -347,7 +347,7 @@ func (s *Supervisor) discoveryFailed(text string) {
 // discoveryWorks is called with mu held.
 func (s *Supervisor) discoveryWorks() {
 	if s.discoveryError != "" {
-		s.cfg.Logger.Info("The devices can be listed again")
+		s.cfg.Logger.Info("Devices can be listed again")
 	}
 	s.discoveryError = ""
 }

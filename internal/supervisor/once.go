@@ -96,7 +96,7 @@ func (s *Supervisor) missing(found []*worker) {
 }
 
 // errBudget is why a run ends that takes longer than all may take.
-var errBudget = errors.New("the time of all is up")
+var errBudget = errors.New("out of time")
 
 // isBudget tells that the time of all is up.
 func isBudget(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errBudget) }

@@ -295,7 +295,7 @@ func TestContractsOnChange(t *testing.T) {
 		all := strings.Join(tasks, ", ")
 		mu.Unlock()
 		wantEqual(t, "what the runs were told", all, "nothing 0, 1 0, 1 1, 1 2, 1 3, 1 4, 2 0, 2 1, 2 2, 2 3, 2 4")
-		wantEqual(t, "lines of the log", b.logs("has changed; what is known of it is found out anew"), 1)
+		wantEqual(t, "lines of the log", b.logs("changed; everything about it is probed anew"), 1)
 		wantEqual(t, "changes in the log", b.logs("firmware 2, before 1"), 1)
 		b.after(24 * time.Hour)
 		wantEqual(t, "contract runs a day later", len(b.kids.startsOf(judgingOf("a"))), 3)

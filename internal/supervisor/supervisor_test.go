@@ -228,7 +228,7 @@ func TestStateOfFailingDevice(t *testing.T) {
 		if a.Info == nil || a.Last.Info != nil || !a.LastSuccess.Equal(runs[0].Started) || a.Failures != len(runs)-1 || a.Failures < 2 {
 			t.Errorf("state %+v after %d runs", a, len(runs))
 		}
-		if a.Last.Verb != "ibv_destroy_cq" || a.Last.Duration != 10*time.Second || a.Last.Error != "no end within 10s in ibv_destroy_cq" {
+		if a.Last.Verb != "ibv_destroy_cq" || a.Last.Duration != 10*time.Second || a.Last.Error != "timed out after 10s in ibv_destroy_cq" {
 			t.Errorf("run %+v", a.Last)
 		}
 		b.end()
@@ -474,8 +474,8 @@ func TestDevicesComeAndGo(t *testing.T) {
 		if n := len(told) - len(slices.DeleteFunc(slices.Clone(told), func(s string) bool { return s == "a forgotten" })); n != 1 {
 			t.Errorf("a was forgotten %d times", n)
 		}
-		wantEqual(t, "found", b.logs("A device was found"), 4)
-		wantEqual(t, "vanished", b.logs("A device has vanished"), 1)
+		wantEqual(t, "found", b.logs("Device found"), 4)
+		wantEqual(t, "vanished", b.logs("Device vanished"), 1)
 	})
 }
 
@@ -524,10 +524,10 @@ func TestDiscoveryError(t *testing.T) {
 		if n := b.sink.count("a"); n < 10 {
 			t.Errorf("%d runs on a device that is known", n)
 		}
-		wantEqual(t, "warnings", b.logs("cannot be listed"), 1)
+		wantEqual(t, "warnings", b.logs("Cannot list the devices"), 1)
 		b.host(errors.New("something else"))
 		b.after(time.Minute)
-		wantEqual(t, "warnings", b.logs("cannot be listed"), 2)
+		wantEqual(t, "warnings", b.logs("Cannot list the devices"), 2)
 		b.host(nil, "a")
 		snap = b.after(time.Minute)
 		wantEqual(t, "error", snap.DiscoveryError, "")
@@ -546,7 +546,7 @@ func TestUnusableNames(t *testing.T) {
 		wantEqual(t, "warnings", b.logs("unusable names"), 1)
 		b.host(nil, "a")
 		b.after(time.Minute)
-		wantEqual(t, "recoveries", b.logs("Every device has a usable name"), 1)
+		wantEqual(t, "recoveries", b.logs("All devices have usable names"), 1)
 		b.end()
 	})
 }
@@ -584,7 +584,7 @@ func TestStuck(t *testing.T) {
 		if bad.Stuck != nil || bad.Last.Outcome != state.OutcomeTimeout {
 			t.Errorf("state %+v", bad)
 		}
-		wantEqual(t, "messages", b.logs("that did not end has ended"), 1)
+		wantEqual(t, "messages", b.logs("killed child has ended"), 1)
 		bad = stateOf(t, b.after(150*time.Second), "bad")
 		if bad.Last.Outcome != state.OutcomeOK || bad.Failures != 0 {
 			t.Errorf("state %+v", bad)
@@ -728,7 +728,7 @@ func TestStartFails(t *testing.T) {
 		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
-		wantEqual(t, "warnings", b.logs("A run on the device failed"), 1)
+		wantEqual(t, "warnings", b.logs("Run on device failed"), 1)
 		b.end()
 	})
 }

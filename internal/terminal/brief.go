@@ -111,7 +111,7 @@ func (p *page) verdict(s *api.Status, end End) []span {
 		}
 	}
 	if late > 0 {
-		words += fmt.Sprintf("; %s not audited in full within %s", text.Plural(late, "device"), end.Within)
+		words += fmt.Sprintf("; %s not fully audited within %s", text.Plural(late, "device"), end.Within)
 	}
 	words += fmt.Sprintf("; exit status %d (--fail-on=%s).", end.Status, end.FailOn)
 	return []span{p.of(plain, "Verdict: "), p.of(healthStyle(s.Health), strings.ToUpper(string(s.Health))), p.of(plain, words)}

@@ -60,7 +60,7 @@ func (p *page) device(s *api.Status, place int, top told) {
 		p.wrap(0, 0, p.of(plain, d.Headline))
 	}
 	if !d.Present {
-		p.labelled("Gone", p.of(bad, "The host does not have the device any more."))
+		p.labelled("Gone", p.of(bad, "This device is gone from the host."))
 	}
 	if d.Identity != nil {
 		p.labelled("Device", p.of(plain, identityText(d.Identity)))
@@ -83,7 +83,7 @@ func (p *page) device(s *api.Status, place int, top told) {
 // stuck writes which processes have not ended.
 func (p *page) stuck(d *api.Device) {
 	for _, stuck := range d.Stuck {
-		line := fmt.Sprintf("process %d of the %s was killed at %s and has not ended", stuck.PID, kindName(stuck.Kind), text.Moment(stuck.Since))
+		line := fmt.Sprintf("process %d of the %s was killed at %s but has not ended", stuck.PID, kindName(stuck.Kind), text.Moment(stuck.Since))
 		if stuck.Verb != "" {
 			line += ", in " + stuck.Verb
 		}
@@ -145,7 +145,7 @@ func (p *page) run(label string, r *api.Run, more ...span) {
 		text = append(text, p.of(plain, ": "+r.Error))
 	}
 	for _, e := range r.Events {
-		text = append(text, p.of(odd, "; came meanwhile: "+e.String()))
+		text = append(text, p.of(odd, "; event: "+e.String()))
 	}
 	if r.Light != nil {
 		text = append(text, p.of(odd, "; light: "+r.Light.Detail))
@@ -257,7 +257,7 @@ func knownViolated(c *api.Contracts) string {
 	if c.KnownViolated == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", %d violated as known of the driver", c.KnownViolated)
+	return fmt.Sprintf(", %d violated as the driver is known to", c.KnownViolated)
 }
 
 // known writes what is known of the driver, in short: no action is needed about
@@ -267,7 +267,7 @@ func (p *page) known(d *api.Device) {
 	for _, k := range d.Known {
 		text := joined(" ", k.Fact, k.Remedy)
 		if k.Verdict == state.VerdictHolds {
-			text = "kept here, though it is known of the driver: " + text
+			text = "kept here, although the driver is known to break it: " + text
 		}
 		p.labelled(label, p.of(faint, k.Contract+": "), p.of(plain, text))
 		label = ""
@@ -306,9 +306,9 @@ func (p *page) inventory(r *api.Resources) {
 	}
 	var more []span
 	if r.Taken.IsZero() {
-		more = append(more, p.of(odd, "; nothing is known of the objects on the device"))
+		more = append(more, p.of(odd, "; the objects on the device are not known"))
 	} else if r.PIDsVisible != nil && !*r.PIDsVisible {
-		more = append(more, p.of(odd, "; the processes of the host cannot be seen, and so neither owners nor orphans be told"))
+		more = append(more, p.of(odd, "; the processes of the host cannot be seen: owners and orphans are unknown"))
 	}
 	p.run("Resources", r.Run, more...)
 }

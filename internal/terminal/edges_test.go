@@ -102,9 +102,9 @@ func TestOverview(t *testing.T) {
 func TestWays(t *testing.T) {
 	t.Parallel()
 	for want, w := range map[string]api.Way{
-		"flush port 1: sends":                        {Port: 1, Path: state.PathFlush, By: "sends"},
-		"flush port 1: sends, not receives":          {Port: 1, Path: state.PathFlush, By: "sends", InsteadOf: "receives"},
-		"loopback port 2: by no way, not an address": {Port: 2, Path: state.PathLoopback, InsteadOf: "an address"},
+		"flush port 1: sends":                           {Port: 1, Path: state.PathFlush, By: "sends"},
+		"flush port 1: sends, not receives":             {Port: 1, Path: state.PathFlush, By: "sends", InsteadOf: "receives"},
+		"loopback port 2: no way found, not an address": {Port: 2, Path: state.PathLoopback, InsteadOf: "an address"},
 	} {
 		d := healthy("mlx5_0")
 		d.Ways = []api.Way{w}
@@ -121,7 +121,7 @@ func TestEvents(t *testing.T) {
 	run := *d.Run
 	run.Events = []api.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "device_fatal", Count: 1}}
 	d.Run = &run
-	if got := line(t, "came meanwhile", d); !strings.Contains(got, "; came meanwhile: 2 x port_err of port 1; came meanwhile: 1 x device_fatal") {
+	if got := line(t, "; event:", d); !strings.Contains(got, "; event: 2 x port_err of port 1; event: 1 x device_fatal") {
 		t.Errorf("got %q", got)
 	}
 }

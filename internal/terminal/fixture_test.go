@@ -176,7 +176,7 @@ func worn() api.Device {
 		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 1", Message: "Port 1 flaps.", Action: "Look at the cable.",
 	})
 	h := d.Hardware
-	h.Failures, h.Failure, h.Reading = 2, "no end within 4s", "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence"
+	h.Failures, h.Failure, h.Reading = 2, "timed out after 4s", "/sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence"
 	h.Adapter.Link.Speed, h.Adapter.Link.Width, h.Adapter.AER.Fatal = 16e9, 8, 1
 	h.Adapter.Bottleneck = &api.PCILink{Address: "0000:3a:00.0", Speed: 8e9, MaxSpeed: 8e9, Width: 4, MaxWidth: 4}
 	p := &h.Ports[0]
@@ -261,7 +261,7 @@ func stuck() api.Device {
 		Action:  "See what the kernel waits for, as root: `cat /proc/12345/stack`, and `dmesg`. Nothing can kill it: a reset of the device may free it; if that waits as well, restart the host.",
 	})
 	d.Stuck = []api.Stuck{{Kind: state.KindProbe, PID: 12345, Verb: "ibv_destroy_qp", Since: began()}}
-	d.Run = &api.Run{Started: began(), Duration: 10, Outcome: state.OutcomeTimeout, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed", Verb: "ibv_destroy_qp"}
+	d.Run = &api.Run{Started: began(), Duration: 10, Outcome: state.OutcomeTimeout, Error: "timed out after 10s in ibv_destroy_qp; the child cannot be killed", Verb: "ibv_destroy_qp"}
 	d.Probes, d.Latencies, d.Vectors, d.Contracts, d.Sizes, d.MaxInline = d.Probes[:2], nil, nil, nil, nil, nil
 	return d
 }

@@ -71,7 +71,7 @@ func (p *page) hardware(d *api.Device) {
 		return
 	}
 	if h.Failure != "" {
-		words := "not read to the end: " + h.Failure
+		words := "read incompletely: " + h.Failure
 		if h.Reading != "" {
 			words += "; " + h.Reading + " did not return"
 		}

@@ -42,7 +42,7 @@ func (p *page) ways(all []api.Way) {
 	for _, w := range all {
 		text := w.By
 		if w.InsteadOf != "" {
-			text = joined(", not ", cmp.Or(text, "by no way"), w.InsteadOf)
+			text = joined(", not ", cmp.Or(text, "no way found"), w.InsteadOf)
 		}
 		p.labelled("", p.of(faint, fmt.Sprintf("%s port %d: ", w.Path, w.Port)), p.of(plain, text))
 	}

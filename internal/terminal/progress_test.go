@@ -20,7 +20,7 @@ func TestProgress(t *testing.T) {
 	p := terminal.NewProgress(&b, terminal.Screen{Width: 80}, func() int { return 12 })
 	for _, run := range []*state.Run{
 		{Kind: state.KindProbe, Device: "mlx5_0", Outcome: state.OutcomeOK, Duration: 413 * time.Millisecond},
-		{Kind: state.KindProbe, Device: "mlx5_1", Outcome: state.OutcomeTimeout, Duration: 10 * time.Second, Error: "no end within 10s in ibv_destroy_qp; the child cannot be killed"},
+		{Kind: state.KindProbe, Device: "mlx5_1", Outcome: state.OutcomeTimeout, Duration: 10 * time.Second, Error: "timed out after 10s in ibv_destroy_qp; the child cannot be killed"},
 		{Kind: state.KindContract, Device: "mlx5_0", Outcome: state.OutcomeCrashed, Duration: time.Second, Error: "killed by SIGSEGV"},
 		{Kind: state.KindContract, Device: "mlx5_0", Outcome: state.OutcomeOK, Duration: 2 * time.Second},
 		{Kind: state.KindInventory, Device: "mlx5_1", Outcome: state.OutcomeOK, Duration: 12 * time.Millisecond},
@@ -30,7 +30,7 @@ func TestProgress(t *testing.T) {
 	}
 	p.Forget("mlx5_0")
 	want := `probes             1/12 mlx5_0           ok        413 ms
-probes             2/12 mlx5_1           timeout     10 s  no end within 10s ...
+probes             2/12 mlx5_1           timeout     10 s  timed out after 10...
 contracts          1/12 mlx5_0           crashed      1 s  killed by SIGSEGV
 contracts          1/12 mlx5_0           ok           2 s
 inventory          1/12 mlx5_1           ok         12 ms

@@ -61,7 +61,7 @@ func (p *page) report(s *api.Status) {
 		}
 	}
 	p.blank()
-	p.wrap(0, 0, p.of(faint, fmt.Sprintf("All there is to tell of a device: --device=%s, or --format=json.", s.Devices[0].Name)))
+	p.wrap(0, 0, p.of(faint, fmt.Sprintf("For everything about a device: --device=%s, or --format=json.", s.Devices[0].Name)))
 }
 
 // isTold tells that nothing is wrong with a device but what is told at the top, and in the
@@ -122,7 +122,7 @@ func (p *page) title(s *api.Status) {
 	p.wrap(0, 2, p.of(plain, line+"."))
 	p.wrap(0, 2, p.of(faint, joined(", ", text.Moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
 	if s.Simulated {
-		p.wrap(0, 2, p.of(odd, "The devices are simulated: they exist only to try the exporter."))
+		p.wrap(0, 2, p.of(odd, "Simulated devices: nothing here was measured on hardware."))
 	}
 	if s.Problem != nil {
 		p.blank()
@@ -226,7 +226,7 @@ func (p *page) findings(s *api.Status) told {
 	}
 	if more := total - messages; more > 0 {
 		p.blank()
-		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s, below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
+		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
 	}
 	return top
 }
@@ -276,7 +276,7 @@ func beneath(f *api.Finding) string {
 	if len(f.Consequences) == 0 {
 		return ""
 	}
-	return " Of the same root: " + f.Beneath(maxNames) + "."
+	return " Same root cause: " + f.Beneath(maxNames) + "."
 }
 
 // overview writes a line about each device.

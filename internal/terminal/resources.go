@@ -53,7 +53,7 @@ func (p *page) resources(r *api.Resources, described bool) {
 	}
 	if len(ended) > 0 {
 		p.pad(2)
-		p.wrap(2, 4, p.of(plain, "No more to be had at "+strings.Join(ended, ", ")+"."))
+		p.wrap(2, 4, p.of(plain, "Exhausted at "+strings.Join(ended, ", ")+"."))
 	}
 	p.owners(r)
 	p.growers(r)

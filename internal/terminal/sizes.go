@@ -70,7 +70,7 @@ func (p *page) sizes(d *api.Device) {
 		for _, m := range d.MaxInline {
 			most = append(most, fmt.Sprintf("%s %s (%s)", m.Type, text.Number(m.Bytes), m.Meaning()))
 		}
-		notes = append(notes, "Most inline data that can be had, in bytes: "+strings.Join(most, ", ")+".")
+		notes = append(notes, "Most inline data, in bytes: "+strings.Join(most, ", ")+".")
 	}
 	for _, n := range notes {
 		p.pad(2)
@@ -133,10 +133,10 @@ func sizeNotes(s *api.Size) []string {
 		notes = append(notes, fmt.Sprintf("Less than asked for: %s, %s of %s.", name, text.Number(s.Actual), text.Number(s.Requested)))
 	}
 	if s.Configured != nil {
-		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %s, for %s says no more than %s.", name, text.Number(*s.Configured), s.LimitName, text.Number(s.Requested)))
+		notes = append(notes, fmt.Sprintf("Asked for less than configured: %s, %s, because %s is %s.", name, text.Number(*s.Configured), s.LimitName, text.Number(s.Requested)))
 	}
 	if s.Queried != nil && *s.Queried != s.Actual {
-		notes = append(notes, fmt.Sprintf("Told otherwise by a query: %s, %s.", name, text.Number(*s.Queried)))
+		notes = append(notes, fmt.Sprintf("Reported differently by a query: %s, %s.", name, text.Number(*s.Queried)))
 	}
 	return notes
 }

@@ -90,9 +90,9 @@ func (f *ConfigFile) refresh() {
 	case problem == f.problem && !changed:
 		return
 	case problem != "":
-		f.logger.Error("The web configuration cannot be used; what it said before is in force", "file", f.path, "err", problem)
+		f.logger.Error("The web configuration cannot be used; the previous one stays in force", "file", f.path, "err", problem)
 	default:
-		f.logger.Info("The web configuration was read anew", "file", f.path)
+		f.logger.Info("The web configuration was reloaded", "file", f.path)
 	}
 	f.problem = problem
 }
@@ -116,7 +116,7 @@ func (f *ConfigFile) update() (changed bool, err error) {
 		return false, err
 	}
 	if config.TLSConfig.IsEnabled() && !f.config.TLSConfig.IsEnabled() {
-		return false, errors.New("it has a tls_server_config, and the exporter was started without: restart the exporter, which serves in the clear until then")
+		return false, errors.New("it has a tls_server_config, but the exporter was started without: restart the exporter, which serves in the clear until then")
 	}
 	// Whoever opens the copy meanwhile has the old one or the new.
 	if err := unix.Dup3(int(copied.Fd()), int(f.copied.Fd()), unix.O_CLOEXEC); err != nil {
@@ -138,7 +138,7 @@ func (f *ConfigFile) parse(text []byte) (*toolkit.Config, *os.File, error) {
 		return nil, nil, err
 	}
 	if len(root.Content) == 0 {
-		return nil, nil, errors.New("it is empty: leave out --web.config.file if everybody is to be let in")
+		return nil, nil, errors.New("it is empty: drop --web.config.file to let everybody in")
 	}
 	config := new(toolkit.Config)
 	if err := root.Decode(config); err != nil {
@@ -203,7 +203,7 @@ func weaker(before, after *toolkit.Config) error {
 		}
 	}
 	if gone != nil {
-		return fmt.Errorf("it has no %s any more: put it back, or restart the exporter if that is meant", strings.Join(gone, ", "))
+		return fmt.Errorf("it no longer has %s: put it back, or restart the exporter if this is intended", strings.Join(gone, ", "))
 	}
 	return nil
 }

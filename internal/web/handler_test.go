@@ -108,7 +108,7 @@ func TestPaths(t *testing.T) {
 		{"ready", devices(), "GET", "/-/ready", 200, "rdma_exporter is ready."},
 		{"ready before discovery", nil, "GET", "/-/ready", 503, "have not been listed yet"},
 		{"ready before first runs", waiting, "GET", "/-/ready", 503, "waiting for the first run on 2 devices."},
-		{"ready after failed discovery", &state.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; the status page and the log say why."},
+		{"ready after failed discovery", &state.Snapshot{DiscoveryError: "EPERM"}, "GET", "/-/ready", 503, "could not be listed; see the status page and the log."},
 		{"ready in between", &state.Snapshot{}, "GET", "/-/ready", 503, "first round of probes"},
 		{"reload, switched off", devices(), "POST", "/-/reload", 403, "--web.enable-lifecycle"},
 		{"unknown", devices(), "GET", "/nothing", 404, ""},

@@ -136,12 +136,12 @@ func countersOf(h *api.Hardware) *countersView {
 			v.Odd = append(v.Odd, "The kernel refuses to read "+joined(": ", fmt.Sprintf("%s of %s", r.Group, of), r.Errno, r.Detail))
 		}
 		for _, name := range p.Saturated {
-			v.Odd = append(v.Odd, fmt.Sprintf("%s of %s is saturated, and counts no more", name, of))
+			v.Odd = append(v.Odd, fmt.Sprintf("%s of %s is saturated and no longer counts", name, of))
 		}
 		saturated, refused = saturated+len(p.Saturated), refused+len(p.Refused)
 		for _, d := range p.Drops {
 			v.Drops = append(v.Drops, fmt.Sprintf("%s (%s) of %s was less than before: %s, %s.", d.Counter, d.Group, of,
-				text.Plural(d.Resets, "reset"), text.Count(d.Wraps, "time at the end of its width", "times at the end of its width")))
+				text.Plural(d.Resets, "reset"), text.Count(d.Wraps, "time at its maximum", "times at its maximum")))
 		}
 	}
 	add("", &api.HardwarePort{Saturated: h.Saturated, Refused: h.Refused, Drops: h.Drops})

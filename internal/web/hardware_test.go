@@ -41,7 +41,7 @@ func TestHardware(t *testing.T) {
 		},
 		"without addresses": {
 			change: func(h *state.HardwareState) { h.Latest.Ports[0].GIDs, h.Latest.Ports[0].RoCEv2IPv4 = nil, nil },
-			want:   []string{"0, none of RoCE v2 over IPv4, changed 2 times"},
+			want:   []string{"0, no RoCE v2 over IPv4, changed 2 times"},
 		},
 		"refused and dropped": {
 			change: func(h *state.HardwareState) {
@@ -62,7 +62,7 @@ func TestHardware(t *testing.T) {
 				h.Drops = nil
 			},
 			want: []string{
-				"<summary>Counters: 1 not zero, 1 saturated</summary>", "link_downed of port 1 is saturated, and counts no more</p>",
+				"<summary>Counters: 1 not zero, 1 saturated</summary>", "link_downed of port 1 is saturated and no longer counts</p>",
 				"<tr><td>1</td><th scope=\"row\">receive bytes</th><td>1 KiB</td><td><code>port_rcv_data</code></td></tr>",
 			},
 			not: []string{"local_ack_timeout_err"},
@@ -73,9 +73,9 @@ func TestHardware(t *testing.T) {
 		},
 		"hanging": {
 			change: func(h *state.HardwareState) {
-				*h = state.HardwareState{Failures: 1, Failure: "no end within 4s", Reading: "/sys/class/infiniband/mlx5_0/ports/1/rate", Next: apitest.Now().Add(time.Minute)}
+				*h = state.HardwareState{Failures: 1, Failure: "timed out after 4s", Reading: "/sys/class/infiniband/mlx5_0/ports/1/rate", Next: apitest.Now().Add(time.Minute)}
 			},
-			want: []string{"Not read yet.", "did not go to its end:</span> no end within 4s; <code>/sys/class/infiniband/mlx5_0/ports/1/rate</code> did not return; next"},
+			want: []string{"Not read yet.", "was incomplete:</span> timed out after 4s; <code>/sys/class/infiniband/mlx5_0/ports/1/rate</code> did not return; next"},
 			not:  []string{"<h4>Adapter</h4>", `aria-label="Ports and links"`, "Counters", "Interrupts"},
 		},
 	} {

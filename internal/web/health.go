@@ -34,7 +34,7 @@ func waitsFor(s *state.Snapshot) string {
 	case s == nil:
 		return "the devices have not been listed yet"
 	case s.DiscoveryError != "":
-		return "the devices could not be listed; the status page and the log say why"
+		return "the devices could not be listed; see the status page and the log"
 	}
 	waiting := 0
 	for i := range s.Devices {

@@ -76,7 +76,7 @@ func checkAddress(address string) error {
 		return errors.New("the port is missing")
 	}
 	if _, err := strconv.ParseUint(port, 10, 32); virtual && err != nil {
-		return errors.New("the port is no number")
+		return errors.New("the port is not a number")
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func page(t *testing.T, host apitest.Host) *httptest.ResponseRecorder {
 // more is what the pages of hosts show that the golden files have nothing of. Of the other
 // hosts these show every section and nearly every line.
 func more() map[string][]string {
-	const locked = "; memory that the exporter may have in place (RLIMIT_MEMLOCK): 64 KiB</li>"
+	const locked = "; memory that the exporter may lock (RLIMIT_MEMLOCK): 64 KiB</li>"
 	return map[string][]string{
 		"not_listed":       {`<div class="trouble unknown">`, "<p><b>What to do:</b> Wait a few seconds after"},
 		"discovery_failed": {`<section class="glance critical"`, "could not be listed: list the RDMA devices: open /sys/class/infiniband: permission denied</h2>"},
@@ -60,45 +60,45 @@ func more() map[string][]string {
 		"not_probed":       {`<section class="glance unknown"`, `<span class="headline">Not probed yet.</span>`},
 		"healthy":          {"<title>node-17: ok – rdma_exporter</title>", `<section class="glance ok"`, "</span> ok</span> All is well. No action needed</h2>"},
 		"stuck": {
-			`<b>Stuck:</b> process 81433, which was killed, has not ended for <time datetime="2026-03-01T10:00:10Z" title="2026-03-01 10:00:10 UTC">1 h</time>; it is in <code>ibv_destroy_cq</code>.</p>`,
+			`<b>Stuck:</b> process 81433 was killed but has not ended for <time datetime="2026-03-01T10:00:10Z" title="2026-03-01 10:00:10 UTC">1 h</time>, in <code>ibv_destroy_cq</code>.</p>`,
 			`<span class="text warning"><span aria-hidden="true">▲</span> old</span></td>`,
 			`</span> older than it should be</span>; it was in <code>ibv_destroy_cq</code><pre>`,
-			`<p>1 run of the probes since the last one that was ok, <time datetime="2026-03-01T09:59:30Z"`,
+			`<p>1 run of the probes since the last good one, <time datetime="2026-03-01T09:59:30Z"`,
 		},
 		"contract_violated": {
 			`<span class="badge critical"><span aria-hidden="true">✕</span> violated</span> <code>notify_any</code> critical, judged <time`,
 			`<div><dt>Observed</dt><dd>no event within 2s; the completion was there when the queue was polled</dd></div>`,
 			`<span class="note text warning"><span aria-hidden="true">▲</span> queried: <b>1023</b></span>`,
-			"1 size told differently when queried; 1 size cut down to a limit",
+			"1 size reported differently when queried; 1 size reduced to a limit",
 		},
 		"accepted": {
-			"<details><summary>2 acceptances that accept nothing</summary>", "<code>acceptance_unused</code> leaked on mlx4_.*</p>",
+			"<details><summary>2 acceptances that match nothing</summary>", "<code>acceptance_unused</code> leaked on mlx4_.*</p>",
 			`<details class="accepted"><summary>1 finding is accepted</summary>`, "<b>Why, until 2026-04-30:</b> &lt;b&gt;fixed&lt;/b&gt; in firmware 29, due in April</p>",
 			`notify_any <span class="since">for <time datetime="2026-03-01T09:00:00Z" title="2026-03-01 09:00:00 UTC">3 h</time></span></p>`,
 			"</span> 1 violated, 1 more accepted</span>",
 		},
 		"known_of_driver": {
-			"<div><dt>Driver</dt><dd>hns</dd></div>", `<span class="more"><b>255</b> less, as known of the driver</span>`, `<span class="note">queried: 1023, as known of the driver</span>`,
-			"</span> none violated but as known of the driver</span> 2 hold, 1 could not be judged.</p>\n<details><summary>Not judged: 1</summary>", "<h4>Known of the driver</h4>", "that it breaks: 4. Nothing to act on</summary>",
+			"<div><dt>Driver</dt><dd>hns</dd></div>", `<span class="more"><b>255</b> less, as the driver is known to</span>`, `<span class="note">queried: 1023, as the driver is known to</span>`,
+			"</span> none violated except as the driver is known to</span> 2 hold, 1 could not be judged.</p>\n<details><summary>Not judged: 1</summary>", "<h4>Known of the driver</h4>", "that it breaks: 4. No action needed</summary>",
 			"<code>cq_destroy_busy</code> is kept here. A queue in use", "<b>Programs:</b> Take the sizes", "hns_roce_cq.c. Observed: EBUSY</span></li>",
 		},
 		"leaks": {
 			"2048 rc rts, 12 ud rts, <b class=\"text warning\"><span aria-hidden=\"true\">▲</span> 8 rc err</b>.</p>",
-			`<td class="headroom">no limit told</td><td>9</td><td>0</td><td>0</td><td>0</td><td><b class="text critical"><span aria-hidden="true">✕</span> 1</b></td>`,
+			`<td class="headroom">no limit reported</td><td>9</td><td>0</td><td>0</td><td>0</td><td><b class="text critical"><span aria-hidden="true">✕</span> 1</b></td>`,
 			`<tr><th scope="row">all</th><td></td><td>qp</td><td>1481 → 2061 in 58 min, 10 a minute</td>`,
 			`<td>python3</td><td>qp</td><td>1420 → 2000 in 58 min, 10 a minute</td><td><b class="text warning"><span aria-hidden="true">▲</span> all the time, never fewer</b></td><td>13 min</td><td><code title="3f2a1b2c3d4e`,
 			`class="warning" width="`, "Smaller owners have 48 qp. Of 2 pd, 10 qp the kernel names no process.</p>",
-			`<span class="note">No more to be had at 4012, `, "(ibv_create_cq: ENOMEM)</span>",
+			`<span class="note">Exhausted at 4012, `, "(ibv_create_cq: ENOMEM)</span>",
 			`<tr><th scope="row">a process that was never seen</th><td>10 qp, 2 pd</td>`, `<tr><th scope="row">the exporter (probe run, timeout in ibv_destroy_cq)</th><td>1 ctx, 2 cq</td>`,
 		},
 		"permission_denied": {
 			"the verb that failed: <code>ibv_open_device</code> <code>EACCES</code><pre>open the device: ",
-			"<p>17 runs of the probes since the last one that was ok, of which there was none yet.</p>",
+			"<p>17 runs of the probes since the last good one, which there has not been yet.</p>",
 		},
 		"memlock_too_small": {
-			"came meanwhile: 2 × port_err of port 1", "came meanwhile: 1 × device_fatal",
+			"; event: 2 × port_err of port 1", "; event: 1 × device_fatal",
 			"(<code>ibv_create_cq</code> <code>ENOMEM</code>)" + locked, "<li>skipped not_permitted (ibv_reg_mr: ENOMEM)" + locked,
-			"At least what was asked for was given, each time.", "ud 828 bytes (accepted, not tried)", "<b>notification</b> <span class=\"badge unknown\">",
+			"Everything got at least what was asked for.", "ud 828 bytes (accepted, not tried)", "<b>notification</b> <span class=\"badge unknown\">",
 		},
 		"left_alone": {
 			"; light: mpirun (process 4711) holds queue pairs</li>", "; put off: mpirun (process 4711) holds queue pairs</li>",
@@ -299,7 +299,7 @@ func TestGlance(t *testing.T) {
 		"permission_denied": {"critical", "The device needs attention", "permission denied", "<code>ls -l /dev/infiniband</code>"},
 		"memlock_too_small": {"critical", "The device needs attention", "ENOMEM", "may lock 64 KiB", "LimitMEMLOCK=infinity"},
 		"left_alone":        {"ok", "All is well. No action needed", "2 devices: 2 ok."},
-		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not lately", "The first round of probes is not complete"},
+		"simulated":         {"Simulated devices:", "unknown", "2 of 3 devices not probed yet, or not recently", "The first round of probes is not complete"},
 		"hostile":           {"critical", "&lt;script&gt;"},
 	}
 	for _, host := range apitest.Hosts() {

@@ -12,15 +12,15 @@ import (
 func reload(load func() error, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if load == nil {
-			respond(w, http.StatusForbidden, "Reloading over HTTP is switched off: --web.enable-lifecycle switches it on.")
+			respond(w, http.StatusForbidden, "Reloading over HTTP is off: --web.enable-lifecycle enables it.")
 			return
 		}
 		if err := load(); err != nil {
-			logger.Error("Cannot reload the configuration: the one before holds", "err", err)
-			respond(w, http.StatusInternalServerError, "The configuration cannot be reloaded: "+text.Clean(err.Error()))
+			logger.Error("Cannot reload the configuration: the previous one stays in force", "err", err)
+			respond(w, http.StatusInternalServerError, "Cannot reload the configuration: "+text.Clean(err.Error()))
 			return
 		}
-		logger.Info("The configuration was reloaded")
-		respond(w, http.StatusOK, "The configuration was reloaded.")
+		logger.Info("Configuration reloaded")
+		respond(w, http.StatusOK, "Configuration reloaded.")
 	})
 }

@@ -22,9 +22,9 @@ func TestReload(t *testing.T) {
 		code   int
 		body   string
 	}{
-		{"POST", nil, 200, "The configuration was reloaded.\n"},
-		{"PUT", nil, 200, "The configuration was reloaded.\n"},
-		{"POST", errors.New("line 1:\nno \x1b[2J"), 500, "The configuration cannot be reloaded: line 1: no \ufffd[2J\n"},
+		{"POST", nil, 200, "Configuration reloaded.\n"},
+		{"PUT", nil, 200, "Configuration reloaded.\n"},
+		{"POST", errors.New("line 1:\nno \x1b[2J"), 500, "Cannot reload the configuration: line 1: no \ufffd[2J\n"},
 		{"GET", nil, 405, ""},
 		{"HEAD", nil, 405, ""},
 	} {

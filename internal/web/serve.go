@@ -77,7 +77,7 @@ func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, 
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
-		logger.Warn("Requests in flight did not end in time and are cut", "err", err)
+		logger.Warn("Requests in flight did not end in time and were cut", "err", err)
 		if err := server.Close(); err != nil {
 			logger.Warn("Cannot close all connections", "err", err)
 		}

@@ -60,13 +60,13 @@ func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
 		odd = append(odd, text.Plural(less, "size")+" given smaller than asked for")
 	}
 	if other > 0 {
-		odd = append(odd, text.Plural(other, "size")+" told differently when queried")
+		odd = append(odd, text.Plural(other, "size")+" reported differently when queried")
 	}
 	if clamped > 0 {
-		odd = append(odd, text.Plural(clamped, "size")+" cut down to a limit of the device before asking")
+		odd = append(odd, text.Plural(clamped, "size")+" reduced to a limit of the device before asking")
 	}
 	if less+other == 0 {
-		odd = append([]string{"at least what was asked for was given, each time"}, odd...)
+		odd = append([]string{"everything got at least what was asked for"}, odd...)
 	}
 	words := strings.Join(odd, "; ")
 	return tables, strings.ToUpper(words[:1]) + words[1:] + "."
@@ -107,7 +107,7 @@ func sizeCell(s *api.Size) template.HTML {
 	add("", text.Number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
 	switch {
 	case s.Actual < s.Requested && s.Known:
-		add("more", `<b>`+text.Number(s.Actual)+`</b> less, as known of the driver`)
+		add("more", `<b>`+text.Number(s.Actual)+`</b> less, as the driver is known to`)
 	case s.Actual < s.Requested:
 		add("text critical", `<b>`+text.Number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
 	case s.Actual > s.Requested:
@@ -118,7 +118,7 @@ func sizeCell(s *api.Size) template.HTML {
 	switch {
 	case s.Queried == nil || *s.Queried == s.Actual:
 	case s.Known:
-		add("note", `queried: `+text.Number(*s.Queried)+`, as known of the driver`)
+		add("note", `queried: `+text.Number(*s.Queried)+`, as the driver is known to`)
 	default:
 		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+text.Number(*s.Queried)+`</b>`)
 	}

@@ -182,7 +182,7 @@ func (v *vectorsView) Summary() string {
 		s += fmt.Sprintf("; %d slow", slow)
 	}
 	if wrong > 0 {
-		s += fmt.Sprintf("; on %d something went wrong", wrong)
+		s += fmt.Sprintf("; %d with errors", wrong)
 	}
 	return s + "."
 }

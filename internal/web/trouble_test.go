@@ -124,9 +124,9 @@ func TestRoot(t *testing.T) {
 		t.Errorf("it is told %d times, want once at the top and once with the device", n)
 	}
 	for _, want := range []string{
-		`critical</span> outage <code>stuck</code>`, `It has not ended. <span class="hint">Of the same root: cq (probe_failed).</span>`,
+		`critical</span> outage <code>stuck</code>`, `It has not ended. <span class="hint">Same root cause: cq (probe_failed).</span>`,
 		`<details><summary>Evidence</summary><p>All of it.</p></details>`,
-		`<details><summary>Of the same root: 1</summary>`, `<code>probe_failed</code> cq: It &lt;failed&gt;.</li>`,
+		`<details><summary>Same root cause: 1</summary>`, `<code>probe_failed</code> cq: It &lt;failed&gt;.</li>`,
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %s", want)
@@ -142,7 +142,7 @@ func TestKept(t *testing.T) {
 		want   string
 	}{
 		{"kept", func(*state.Contracts) {}, `badge ok"><span aria-hidden="true">✓</span> none violated<`},
-		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated so far<`},
+		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated yet<`},
 		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last contract run was not ok<`},
 		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last contract run is old<`},
 		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},

@@ -172,7 +172,7 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 	case s.Health == api.HealthOK:
 		return "All is well. No action needed"
 	case s.Health == api.HealthUnknown:
-		return fmt.Sprintf("%d of %s not probed yet, or not lately", unknown, devices)
+		return fmt.Sprintf("%d of %s not probed yet, or not recently", unknown, devices)
 	case len(s.Devices) == 1:
 		return "The device needs attention"
 	default:
@@ -223,7 +223,7 @@ func (v *pageView) addTroubles() {
 		for i, p := range of.Places[:len(of.Places)-t.MorePlaces] {
 			d := &v.Devices[p.Device]
 			f := api.Finding{
-				Message: d.Headline, Action: "See what the device's part of this page says of the run, and the log of the exporter.",
+				Message: d.Headline, Action: "See the run in the device's section of this page, and the exporter's log.",
 			}
 			if p.Finding >= 0 {
 				f = d.Findings[p.Finding]
@@ -336,7 +336,7 @@ func (v deviceView) Kept() template.HTML {
 	case accepted > 0:
 		return badgeLike(fmt.Sprintf("%d violated, as accepted", accepted), string(api.HealthUnknown))
 	case c.Run == nil:
-		return badgeLike("none known to be violated so far", string(api.HealthUnknown))
+		return badgeLike("none known to be violated yet", string(api.HealthUnknown))
 	case c.Run.Outcome != state.OutcomeOK:
 		return badgeLike("none known to be violated: the last contract run was not ok", string(api.HealthUnknown))
 	case c.Holds == 0:
@@ -344,7 +344,7 @@ func (v deviceView) Kept() template.HTML {
 	case c.Run.Stale:
 		return badgeLike("none known to be violated: the last contract run is old", string(api.HealthUnknown))
 	case c.KnownViolated > 0:
-		return badgeLike("none violated but as known of the driver", string(api.HealthOK))
+		return badgeLike("none violated except as the driver is known to", string(api.HealthOK))
 	default:
 		return badgeLike("none violated", string(api.HealthOK))
 	}

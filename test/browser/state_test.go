@@ -214,8 +214,8 @@ func states() []scene {
 		{
 			name:    "before-first-run",
 			verdict: "not probed yet",
-			start:   built([]string{"not been probed yet"}, append(profile("timeout"), "--probe.timeout=1h")...),
-			says:    []string{"sim_hung0", "not been probed yet"},
+			start:   built([]string{"Not probed yet"}, append(profile("timeout"), "--probe.timeout=1h")...),
+			says:    []string{"sim_hung0", "Not probed yet"},
 			never:   []string{calm},
 		},
 		{

@@ -131,7 +131,7 @@ func TestAuditStatus(t *testing.T) {
 			[]string{": CRITICAL\n", "CRITICAL  2 active ports expected, 1 active of 1 port on 1 device.", "too_few_active_ports; exit status 1"},
 		},
 		{"as many active ports as expected", alone(healthyDevice), []string{"--expect-active-ports=1"}, 0, 0, []string{": OK\n", "exit status 0"}},
-		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not audited in full within 2s; exit status "}},
+		{"no time", alone("sim0, like: sim_siw0, faults: [{verb: ibv_create_qp, delay: 20s}]"), []string{"--within=2s"}, 1, 1, []string{": UNKNOWN\n", "Not audited in time: the probes, the contracts", "1 device not fully audited within 2s; exit status "}},
 		{"in brief", alone(healthyDevice), []string{"--brief"}, 0, 0, []string{"sim0  ok  port active, 18 contracts kept", "\nVerdict: OK, 1 device: 1 ok; exit status 0 (--fail-on="}},
 		{
 			"violated warning",
@@ -286,8 +286,8 @@ func TestAuditRefused(t *testing.T) {
 
 		{"output a folder", "", []string{"--output=" + t.TempDir()}, false, []string{"--output", "is a directory", "name a file in it"}},
 		{"output a link to a folder", "", []string{"--output=" + link}, false, []string{"--output", "is a directory"}},
-		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "no regular file", "redirect standard output"}},
-		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "no regular file"}},
+		{"output a device", "", []string{"--output=/dev/null"}, false, []string{"--output /dev/null", "not a regular file", "redirect standard output"}},
+		{"output a pipe", "", []string{"--output=" + fifo}, false, []string{"--output", "not a regular file"}},
 		{"output nowhere", "", []string{"--output=/no/such/folder/rdma.prom"}, false, []string{"--output", "no such file"}},
 		{"output below a file", "", []string{"--output=/etc/passwd/rdma.prom"}, false, []string{"--output", "not a directory"}},
 	} {

@@ -135,7 +135,7 @@ func TestCeilingNotFound(t *testing.T) {
 		{"time", "    latency: {ibv_create_cq: 100ms}\n", []string{"--type=cq", "--within=1s"}, ceiling.EndTime, ceiling.ByVerbs, "--within"},
 		{"not offered", "    faults: [{verb: ibv_create_srq, errno: EOPNOTSUPP}]\n", []string{"--type=srq"}, ceiling.EndError, ceiling.ByVerbs, "EOPNOTSUPP"},
 		{"cannot be opened", "    vanish: true\n", []string{"--type=cq", "--even-if-used"}, ceiling.EndError, ceiling.ByVerbs, "ibv_open_device"},
-		{"crash", "    faults: [{verb: ibv_create_cq, after: 20, crash: true}]\n", []string{"--type=cq"}, ceiling.EndError, ceiling.ByKernel, "ended before its time"},
+		{"crash", "    faults: [{verb: ibv_create_cq, after: 20, crash: true}]\n", []string{"--type=cq"}, ceiling.EndError, ceiling.ByKernel, "ended too early"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -86,7 +86,7 @@ func TestContractAtStart(t *testing.T) {
 	}
 	// The log shows it a moment later than the metrics.
 	running.Eventually(t, "the log sums up each contract run", func() bool {
-		return strings.Count(e.Log.String(), "The contracts of the device were judged for the first time") == len(devices)
+		return strings.Count(e.Log.String(), "Contracts of device judged for the first time") == len(devices)
 	})
 }
 
@@ -139,7 +139,7 @@ func TestViolations(t *testing.T) {
 		}
 		m.want(t, 1, "rdma_contract_violated", "device", c.Name, "contract", c.Name, "severity", string(c.Severity))
 		evidence := []string{
-			"level=WARN", fmt.Sprintf(`msg="The device violates a contract" device=%s contract=%s severity=%s`, c.Name, c.Name, c.Severity),
+			"level=WARN", fmt.Sprintf(`msg="Device violates a contract" device=%s contract=%s severity=%s`, c.Name, c.Name, c.Severity),
 			"asked=", "expected=", "observed=",
 		}
 		running.Eventually(t, "the log has the evidence about "+c.Name, func() bool {
@@ -183,7 +183,7 @@ func TestContractIsInterrupted(t *testing.T) {
 	if got := m.violated("breaking"); !slices.Equal(got, []string{culprit}) {
 		t.Errorf("breaking violates %q", got)
 	}
-	const failed = "A contract run on the device failed"
+	const failed = "Contract run on device failed"
 	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
 		running.Eventually(t, fmt.Sprintf("the log says %q %d times", text, want), func() bool { return strings.Count(e.Log.String(), text) == want })
 	}

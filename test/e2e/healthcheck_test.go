@@ -109,8 +109,8 @@ func TestHealthcheckWithoutSecret(t *testing.T) {
 				e.healthy(t).says(t, 0, url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
 				return
 			}
-			e.healthy(t).says(t, 0, url+"/-/healthy: ", ": "+c.says+", so it lives")
-			e.healthy(t, "--ready").says(t, 1, url+"/-/ready: ", ": "+c.says+", so that whether it is ready cannot be known from here; that it lives can, without --ready")
+			e.healthy(t).says(t, 0, url+"/-/healthy: ", ": "+c.says+", so it is alive")
+			e.healthy(t, "--ready").says(t, 1, url+"/-/ready: ", ": "+c.says+", so its readiness cannot be checked from here; drop --ready to check only that it is alive")
 		})
 	}
 }

@@ -417,9 +417,9 @@ func TestWebConfigWhileRunning(t *testing.T) {
 		{"cut off", "tls_server_config: {cert_file: cert.pem, key", "line 1"},
 		{"emptied", "", "it is empty"},
 		{"with a comment only", "# to be written\n", "it is empty"},
-		{"without users", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "it has no basic_auth_users any more"},
-		{"with users of whom none is left", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {}\n", "it has no basic_auth_users any more"},
-		{"without TLS", "basic_auth_users: {alice: " + hash(t, "three") + "}\n", "it has no tls_server_config any more"},
+		{"without users", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "it no longer has basic_auth_users"},
+		{"with users of whom none is left", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users: {}\n", "it no longer has basic_auth_users"},
+		{"without TLS", "basic_auth_users: {alice: " + hash(t, "three") + "}\n", "it no longer has tls_server_config"},
 		{"with a certificate that is missing", strings.ReplaceAll(config("three"), "cert.pem", "nope.pem"), "nope.pem"},
 		{"with names that prove nothing", strings.ReplaceAll(config("three"), "key.pem", "key.pem, client_allowed_sans: [alice]"), "client_allowed_sans proves nothing"},
 	} {

@@ -38,7 +38,7 @@ node_exporter shows of the same counter; – is nothing.
 
 - In ` + "`hw_counters/`" + ` node_exporter knows mlx5's names only.
 - hfi1 counts units of 8 bytes, of which node_exporter shows half.
-- A counter at the end of its width is no metric here; ` + "`rdma_port_counter_saturated`" + ` is 1 instead. Of further ports only
+- A counter at its maximum is no metric here; ` + "`rdma_port_counter_saturated`" + ` is 1 instead. Of further ports only
   these counters are listed.
 - What else node_exporter shows are raw counters here: see [migration.md](../migration.md).
 `

@@ -187,7 +187,7 @@ func further() []string {
 	return flags
 }
 
-// countHardware adds what the kernel tells of the adapter, by symbol.
+// countHardware adds what the kernel shows of the adapter, by symbol.
 func (d device) countHardware(c map[string]int) {
 	ports := d.active + d.down
 	switch d.like {

@@ -544,7 +544,7 @@ func TestInventoryLeaks(t *testing.T) {
 	m = e.until("nothing to be left", func(m metrics) bool { return m.sum("rdma_probe_leaked_objects") == 0 })
 	m.is(t, 0, "rdma_probe_leaked_objects", "device", active, "type", "qp")
 	e.terminate()
-	for message, want := range map[string]int{"still holds objects of children": 1, "Nothing is left any more": 1} {
+	for message, want := range map[string]int{"still holds objects of ended children": 1, "Objects of ended children are gone": 1} {
 		if n := strings.Count(e.log.String(), message); n != want {
 			t.Errorf("the log says %q %d times, want %d", message, n, want)
 		}

@@ -216,7 +216,7 @@ func (p persona) seeContracts(t *testing.T, d whole.Device, unjudged []string) {
 			}
 		}
 	}
-	same(t, "violated as known of the driver", violated, p.violated)
+	same(t, "violated as the driver is known to", violated, p.violated)
 	same(t, "not judged", skipped, unjudged)
 }
 

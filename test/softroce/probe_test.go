@@ -133,7 +133,7 @@ func TestRunsCreateLittle(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(e.log.String(), "has changed; what is known of it"); n != 0 {
+	if n := strings.Count(e.log.String(), "changed; everything about it"); n != 0 {
 		t.Errorf("a device has changed %d times", n)
 	}
 }

@@ -125,7 +125,7 @@ func TestOutOfMemory(t *testing.T) {
 	// A child of the exporter may have asked for memory just then. Below it is seen that
 	// the exporter itself was not killed.
 	if !regexp.MustCompile(`(?m)^oom_kill [1-9]`).MatchString(events) {
-		t.Errorf("no process was killed for want of memory:\n%s", events)
+		t.Errorf("no process was killed for lack of memory:\n%s", events)
 	}
 	done(t, active).ok(t, active)
 	for name, want := range map[string]string{"ActiveState": "active", "MainPID": main, "NRestarts": "0"} {

@@ -216,7 +216,7 @@ func know(d *state.DeviceState) []health.Finding {
 	}
 	run.Probes[2].SRQs[2].Queried.WorkRequests = 1023
 	run.Probes[3].Known = []state.KnownShortfall{
-		{Subject: "rc large", Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter has is cut down to that, and not refused.", Source: source},
+		{Subject: "rc large", Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter supports is reduced to that instead of refused.", Source: source},
 	}
 	d.Last = &run
 	return nil

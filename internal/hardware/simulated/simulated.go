@@ -1,4 +1,4 @@
-// Package simulated makes what the kernel tells of the hardware of a simulated device from
+// Package simulated makes what the kernel shows of the hardware of a simulated device from
 // its profile: the same at each moment, whoever reads it. Counters grow with the clock, as
 // if the device were busy all the time.
 package simulated

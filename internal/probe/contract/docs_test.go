@@ -46,31 +46,33 @@ func docs() string {
 
 This page follows from the catalogue in ` + "`internal/probe/contract/catalogue.go`; `go test ./internal/probe/contract -update`" + ` rewrites it.
 
-The man pages of libibverbs make promises that event-driven programs rely on. At its start,
-when a device or its software has changed, and each ` + "`--contract.interval`" + `, the exporter holds each device to them, in a child process like that of the
-probes. Each contract is judged with small objects of its own, on the device alone: no peer, no traffic
-beyond the port. ` + "`rdma_contract_verdicts`" + ` counts the verdicts, ` + "`rdma_contract_violated`" + ` is 1 for a contract that the device breaks, with the label ` + "`known`" + ` for whether its [driver is known for that](#known-of-drivers); ` + "`rdma_contract_skipped`" + ` says which could not be judged, and why. The log has the evidence when a
-verdict changes: what was asked, what the manual has follow, and what was observed.
+The man pages of libibverbs make promises that event-driven programs rely on. The exporter checks each device against
+them at its start, when a device or its software changes, and every ` + "`--contract.interval`" + `, in a child process like
+that of the probes. Each contract is judged with its own small objects, on the device alone: no peer, no traffic beyond
+the port. ` + "`rdma_contract_verdicts`" + ` counts the verdicts; ` + "`rdma_contract_violated`" + ` is 1 for a contract that the
+device breaks, and its label ` + "`known`" + ` says whether the [driver is known for that](#known-of-drivers);
+` + "`rdma_contract_skipped`" + ` says which contracts could not be judged, and why. When a verdict changes, the log has the
+evidence: what was asked, what the manual promises, and what was observed.
 
-- **holds**: all that was looked at was as the manual has it.
-- **violated**: at least one observation was not.
-- **skipped**: it could not be judged. It counts as neither. Reasons: ` + "`not_supported`" + ` (the device does not
-  offer what is needed), ` + "`not_permitted`" + `, ` + "`port_down`" + ` (no port is active, and the contract cannot be judged
-  otherwise), ` + "`prerequisite_failed`" + ` (something else went wrong on the way, such as a completion that did not
-  come), ` + "`timeout`" + ` and ` + "`crashed`" + ` (the child process ended while it judged).
+- **holds**: every observation agreed with the manual.
+- **violated**: at least one did not.
+- **skipped**: it could not be judged, and counts as neither. Reasons: ` + "`not_supported`" + ` (the device lacks what is
+  needed), ` + "`not_permitted`" + `, ` + "`port_down`" + ` (the contract needs an active port), ` + "`prerequisite_failed`" + `
+  (something else failed first, such as a completion that did not come), ` + "`timeout`" + ` and ` + "`crashed`" + ` (the child
+  process ended while it judged).
 
-What fails is asked for again, beside something plain that should succeed: only a refusal that repeats counts.
-A process that dies of, or hangs in, what must work by the manual, such as polling a completion queue after its
-destruction was refused, is evidence, too; one that was killed from outside is not.
+Failures are retried, beside something plain that should succeed: only a repeated refusal counts. A process that dies or
+hangs in something the manual says must work, such as polling a completion queue after its destruction was refused, is
+evidence too; one killed from outside is not.
 
-Completions are brought about in one of two ways. On the **loopback** path two connected RC queue pairs
-on the same port exchange messages of 8 bytes, or empty ones where no memory may be pinned; it needs an active port, and cannot be had on iWARP, which connects
-through a connection manager only. On the **flush** path work requests fail on purpose, because their
-queue pair is in the error state, or goes there; it needs neither port nor peer. What should come is waited
-for up to 2 seconds; for what should not come, 150 ms.
+Completions are produced in two ways. On the **loopback** path two connected RC queue pairs on the same port exchange
+messages of 8 bytes, or empty ones where no memory may be pinned; it needs an active port, and is not available on iWARP,
+which connects only through a connection manager. On the **flush** path work requests fail on purpose, because their
+queue pair is in the error state or enters it; it needs neither port nor peer. What should come gets up to 2 seconds,
+what should not come 150 ms.
 
-The severities: **critical**, a program that relies on it hangs or loses data; **warning**, a size or a
-state is reported wrongly; **info**, the device allows more than the manual does.
+Severities: **critical**, a program that relies on it hangs or loses data; **warning**, a size or a state is reported
+wrongly; **info**, the device allows more than the manual does.
 
 | contract | severity | man page |
 |---|---|---|
@@ -81,16 +83,16 @@ state is reported wrongly; **info**, the device allows more than the manual does
 	b.WriteString(`
 ## Known of drivers
 
-Drivers break some contracts whatever the device. What is known of a driver is a fact about it, in a
-section of its own on the status page and in the report of the command ` + "`audit`" + `, at info: it is no finding, raises no alert,
-decides no exit status, and a size that comes short by it fails no probe. A violation in another way than the one that is known, or by more,
-is one like any other. A contract that a device keeps although its driver is known to break it is simply told.
+Some drivers break contracts on every device. The status page and the audit report list these facts in their own
+section, at info: they are no findings, raise no alert, do not affect the exit status, and a size that is short because of
+one fails no probe. A violation in any other way, or by more, counts as usual. If a device keeps a contract that its
+driver is known to break, the contract simply holds.
 
-Which driver a device has is asked of the kernel, over netlink, and of sysfs where the driver does not let that
-tell (hns, mthca), never taken from the name of the device. Each row was read in rdma-core 44 and its master of
-early 2026, and in Linux 6.1 and 6.12; those of rxe and siw were seen on devices, too. The table is in ` + "`internal/probe/known/facts.go`" + `.
+The driver of a device comes from the kernel over netlink, or from sysfs for drivers that do not support that (hns,
+mthca), never from the device's name. Each row was checked in rdma-core 44 and its master of early 2026, and in Linux 6.1
+and 6.12; those of rxe and siw were also seen on devices. The table is in ` + "`internal/probe/known/facts.go`" + `.
 
-| driver | contract | what it does | mended by | source |
+| driver | contract | what it does | fixed in | source |
 |---|---|---|---|---|
 `)
 	for _, f := range known.Facts() {

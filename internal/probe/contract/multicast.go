@@ -12,7 +12,7 @@ import (
 // multicastWhere says which devices are judged by what they send to a group. What an
 // adapter sends leaves its port, for whoever is a member; Soft-RoCE sends through the
 // host's network stack.
-const multicastWhere = "Only Soft-RoCE is judged, by the group ff01::1 of interface-local scope, which the kernel is a member of and lets nothing out to (RFC 4291); what an adapter sends to a group leaves the port."
+const multicastWhere = "Only Soft-RoCE is judged, by the interface-local group ff01::1, which the kernel belongs to and never sends out (RFC 4291); what an adapter sends to a group leaves the port."
 
 // keepsMulticast is the driver whose messages to a group of interface-local scope stay
 // within the host.

@@ -41,7 +41,7 @@ func Facts() []Fact {
 		notifiesErrors  = "notify_solicited_delivers_errors"
 
 		// It is the same whatever is asked for.
-		bnxtResizes       = "When the kernel refuses to resize a queue, as that of Linux 6.1 always does, the library frees the memory of the queue, which is still in use."
+		bnxtResizes       = "When the kernel refuses to resize a queue, as Linux 6.1 always does, the library frees memory of the queue that is still in use."
 		bnxtResizesSource = "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c"
 	)
 	return []Fact{
@@ -67,27 +67,27 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "bnxt_re", Contract: srqActual,
-			What:   "Creation leaves max_wr as it was asked for; the query tells the slots of the queue, of which there is at least one more.",
+			What:   "Creation leaves max_wr as requested; the query reports the slots of the queue, of which there is at least one more.",
 			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: srqLimitEvent,
-			What:   "ibv_modify_srq notes the limit alone: the adapter is armed when a receive is posted after that, and there are more than the limit by then.",
+			What:   "ibv_modify_srq only records the limit: the adapter is armed when a receive is posted later, with more receives than the limit by then.",
 			Source: "rdma-core: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: qpActual,
-			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the slots of the queues.",
+			What:   "Creation leaves the numbers of work requests as requested; the query reports the slots of the queues.",
 			Source: "Linux: bnxt_re_init_rq_attr, bnxt_re_init_sq_attr and bnxt_re_query_qp in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are held against the limits whether there is one or not.",
+			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
 			Driver: "bnxt_re", Contract: notifies, Ways: []string{WayInError},
-			What:   "The adapter completes nothing that is posted to a queue pair in the error state: the library makes the completion up when it polls, and no event comes.",
+			What:   "The adapter completes nothing posted to a queue pair in the error state: the library makes up the completion when it polls, and no event comes.",
 			Source: "rdma-core, later than 44, which refuses to post a send: bnxt_re_poll_flush_wcs in providers/bnxt_re/verbs.c; Linux: bnxt_qplib_post_send in drivers/infiniband/hw/bnxt_re/qplib_fp.c, which raises events of its own for the queue pairs of the kernel",
 		},
 		{
@@ -102,7 +102,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "cxgb4", Contract: notifiesOnce,
-			What:   "Such an event comes on a queue that was not armed again, too.",
+			What:   "Such an event also comes on a queue that was not armed again.",
 			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
 		},
 		{
@@ -112,7 +112,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "erdma", Contract: qpActual,
-			What:   "Creation leaves the sizes as they were asked for; the query tells those of the queues, and always the same inline size.",
+			What:   "Creation leaves the sizes as requested; the query reports those of the queues, and always the same inline size.",
 			Source: "Linux: erdma_create_qp and erdma_query_qp in drivers/infiniband/hw/erdma/erdma_verbs.c",
 		},
 		{
@@ -122,32 +122,32 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "hns", Contract: qpAtLeast, Ways: []string{WayUnsent}, MendedLibrary: "46",
-			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever it was given.",
+			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever size it was given.",
 			Source: "rdma-core 44, not in 46: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
 		},
 		{
 			Driver: "hns", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
-			What:   "More inline data than the adapter has is cut down to that, and not refused.",
+			What:   "More inline data than the adapter supports is reduced to that instead of refused.",
 			Source: "rdma-core: get_max_inline_data in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
 			Driver: "hns", Contract: qpActual, Ways: []string{"max_send_sge"},
-			What:   "A send takes more scatter/gather elements than were asked for, for inline data lies in their place: creation leaves max_send_sge as it was asked for, and the query tells what a send takes.",
+			What:   "A send takes more scatter/gather elements than were asked for, because inline data uses their space: creation leaves max_send_sge as requested, and the query reports what a send takes.",
 			Source: "Linux 6.18 and 6.12.58: set_user_sq_size in drivers/infiniband/hw/hns/hns_roce_qp.c, which wrote it back before; rdma-core, later than 44.0: set_ext_sge_param and hns_roce_u_query_qp in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
 			Driver: "hns", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
 			Driver: "irdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
-			What:   "With the older of two ABIs, the query tells the whole queues, and creation what a program may use of them.",
+			What:   "With the older of two ABIs, the query reports the whole queues, and creation the part a program may use.",
 			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
 			Driver: "irdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
-			What:   "Neither the library nor the kernel looks at what is in the queue. The completions in it stay in the old one, from which the library polls them first.",
+			What:   "Neither the library nor the kernel checks what is in the queue. The completions in it stay in the old one, from which the library polls them first.",
 			Source: "rdma-core: irdma_uresize_cq and __irdma_upoll_cq in providers/irdma/uverbs.c; Linux: irdma_resize_cq in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
@@ -162,7 +162,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "mana", Contract: cqVector, Ways: []string{WayRefused}, MendedLibrary: "65",
-			What:   "A completion queue lies in memory that the program allocates (manadv_set_context_attr): to a program that does not, ibv_create_cq says EINVAL.",
+			What:   "The program must allocate the memory of a completion queue (manadv_set_context_attr): otherwise ibv_create_cq fails with EINVAL.",
 			Source: "rdma-core 44, not in 65: mana_create_cq in providers/mana/mana.c",
 		},
 		{
@@ -172,37 +172,37 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "mlx4", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
 		},
 		{
 			Driver: "mlx5", Contract: cqResizeSmall, Ways: []string{WayAccepted},
-			What:   "Neither the library nor the kernel looks at what is in the queue: whether it is refused is up to the firmware. Completions for which there is no room overwrite others.",
+			What:   "Neither the library nor the kernel checks what is in the queue: the firmware decides whether to refuse it. Completions without room overwrite others.",
 			Source: "rdma-core: mlx5_resize_cq in providers/mlx5/verbs.c and mlx5_cq_resize_copy_cqes in cq.c; Linux: mlx5_ib_resize_cq in drivers/infiniband/hw/mlx5/cq.c",
 		},
 		{
 			Driver: "mlx5", Contract: qpAtLeast, Ways: []string{WayUnsent},
-			What:   "A datagram of the most inline data is a request of 64 units of 16 bytes, one more than the six bits of its length can tell: it may complete with loc_qp_op_err. A message of 16 bytes less fits.",
+			What:   "A datagram with the most inline data is a request of 64 units of 16 bytes, one more than its six length bits can express: it may complete with loc_qp_op_err. A message 16 bytes shorter fits.",
 			Source: "rdma-core: sq_overhead and mlx5_create_qp in providers/mlx5/verbs.c, _mlx5_post_send and wq_sig in providers/mlx5/qp.c",
 		},
 		{
 			Driver: "mlx5", Contract: srqActual, Ways: []string{"max_wr"},
-			What:   "Creation writes back what a program can post; the query counts the entries of the library's wait queue, too.",
+			What:   "Creation writes back what a program can post; the query also counts the entries of the library's wait queue.",
 			Source: "rdma-core: mlx5_create_srq in providers/mlx5/verbs.c and mlx5_alloc_srq_buf in srq.c; Linux: mlx5_ib_query_srq in drivers/infiniband/hw/mlx5/srq.c",
 		},
 		{
 			Driver: "mlx5", Contract: qpSRQType, Ways: []string{WayAccepted},
-			What:   "A raw packet queue pair is created and does without the shared receive queue; whether a UC one is, is up to the firmware.",
+			What:   "A raw packet queue pair is created but does not use the shared receive queue; for UC the firmware decides.",
 			Source: "Linux: qp_has_rq and create_raw_packet_qp in drivers/infiniband/hw/mlx5/qp.c",
 		},
 		{
 			Driver: "mlx5", Contract: qpRecvCaps, Ways: []string{"max_recv_wr"},
-			What:   "max_recv_wr is held against the limit whether there is a receive queue or not.",
+			What:   "max_recv_wr is checked against the limit even without a receive queue.",
 			Source: "rdma-core: mlx5_calc_rq_size in providers/mlx5/verbs.c; Linux: set_rq_size in drivers/infiniband/hw/mlx5/qp.c",
 		},
 		{
 			Driver: "ocrdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
-			What:   "Resizing only notes the number, if the queue was created with as many entries.",
+			What:   "Resizing only records the number, if the queue was created with that many entries.",
 			Source: "Linux: ocrdma_resize_cq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
@@ -212,7 +212,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "ocrdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
-			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the real sizes.",
+			What:   "Creation leaves the numbers of work requests as requested; the query reports the real sizes.",
 			Source: "Linux: ocrdma_get_create_qp_rsp in drivers/infiniband/hw/ocrdma/ocrdma_hw.c and ocrdma_query_qp in ocrdma_verbs.c (6.1)",
 		},
 		{
@@ -222,32 +222,32 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "ocrdma", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
-			What:   "max_recv_sge is held against the limit whether there is a receive queue or not.",
+			What:   "max_recv_sge is checked against the limit even without a receive queue.",
 			Source: "Linux: ocrdma_check_qp_params in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
 			Driver: "qedr", Contract: srqActual,
-			What:   "The query tells the maxima of the device, whatever the queue has.",
+			What:   "The query reports the maxima of the device, whatever the queue has.",
 			Source: "Linux: qedr_query_srq in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
 			Driver: "qedr", Contract: srqDisarmed,
-			What:   "The query tells the limit that was set last, whether it is armed or not.",
+			What:   "The query reports the limit that was set last, whether it is armed or not.",
 			Source: "Linux: qedr_query_srq and qedr_modify_srq in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
 			Driver: "qedr", Contract: qpActual, Ways: []string{"max_inline_data"},
-			What:   "The query tells the most inline data of the device, whatever the queue pair has.",
+			What:   "The query reports the most inline data of the device, whatever the queue pair has.",
 			Source: "Linux: qedr_query_qp in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
 			Driver: "qedr", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
-			What:   "max_recv_sge is held against the limit whether there is a receive queue or not.",
+			What:   "max_recv_sge is checked against the limit even without a receive queue.",
 			Source: "Linux: qedr_check_qp_attrs in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
 			Driver: "rxe", Contract: srqActual, Ways: []string{"max_wr"}, Mended: "6.12",
-			What:   "Creation leaves max_wr as it was asked for; the query tells the real size.",
+			What:   "Creation leaves max_wr as requested; the query reports the real size.",
 			Source: "Linux 6.1: rxe_srq_from_init in drivers/infiniband/sw/rxe/rxe_srq.c, rxe_query_srq in rxe_verbs.c; 6.12 writes it back",
 		},
 		{
@@ -257,7 +257,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "rxe", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"}, Mended: "6.12",
-			What:   "Creation leaves the numbers of work requests as they were asked for; the query tells the real sizes.",
+			What:   "Creation leaves the numbers of work requests as requested; the query reports the real sizes.",
 			Source: "Linux 6.1: rxe_qp_init_req, rxe_qp_init_resp and rxe_qp_to_init in drivers/infiniband/sw/rxe/rxe_qp.c; 6.12 writes them back",
 		},
 		{
@@ -267,7 +267,7 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "rxe", Contract: notifiesErrors,
-			What:   "Flushed sends complete as if they were not solicited; with newer kernels, flushed receives do, too.",
+			What:   "Flushed sends complete as if unsolicited; with newer kernels flushed receives do too.",
 			Source: "Linux: do_complete (6.1) and flush_send_wqe (6.12) in drivers/infiniband/sw/rxe/rxe_comp.c, flush_recv_wqe (6.12) in rxe_resp.c, which give rxe_cq_post 0 for solicited",
 		},
 		{
@@ -282,27 +282,27 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "siw", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr", "max_inline_data"},
-			What:   "Creation leaves the sizes as they were asked for; the query tells the real ones, and always the same inline size.",
+			What:   "Creation leaves the sizes as requested; the query reports the real ones, and always the same inline size.",
 			Source: "Linux: siw_create_qp and siw_query_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
 			Driver: "siw", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
-			What:   "The sizes of the receive queue are held against the limits before it is looked whether there is one.",
+			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "Linux: siw_create_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
 			Driver: "siw", Contract: notifiesErrors,
-			What:   "No completion of a receive counts as solicited, and none of a send that does not ask for it.",
+			What:   "No receive completion counts as solicited, and no send completion unless the send asks for it.",
 			Source: "Linux: siw_rqe_complete, siw_sqe_complete and siw_cq_notify_now in drivers/infiniband/sw/siw/siw_qp.c (6.1 and 6.12)",
 		},
 		{
 			Driver: "vmw_pvrdma", Contract: qpAtLeast, Ways: []string{"max_inline_data", WayUnsent},
-			What:   "Inline data is not refused, and max_inline_data is written back as 0.",
+			What:   "Inline data is not refused, but max_inline_data is written back as 0.",
 			Source: "Linux: pvrdma_create_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12)",
 		},
 		{
 			Driver: "vmw_pvrdma", Contract: qpActual,
-			What:   "The query tells no sizes of the receive queue before the queue pair leaves RESET.",
+			What:   "The query reports no sizes of the receive queue until the queue pair leaves RESET.",
 			Source: "Linux: pvrdma_query_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12); rdma-core: pvrdma_query_qp in providers/vmw_pvrdma/qp.c, which puts in those of the send queue alone",
 		},
 	}
