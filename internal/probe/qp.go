@@ -104,6 +104,8 @@ func (q *qpProbe) offered(works bool) bool {
 	case !q.absent(q.err) && (!session.Absent(q.err) || !works || errors.Is(q.err, os.ErrPermission)):
 		q.fail(q.label, q.err)
 		return true
+	case q.typ == verbs.RawPacket && errors.Is(q.err, os.ErrPermission):
+		q.skip(q.label, state.SkipNotPermitted, "%v (it needs CAP_NET_RAW)", q.err)
 	case !q.skipped(q.label, q.err):
 		q.skip(q.label, state.SkipNotSupported, notEvenSmallest+"%v", q.err)
 	}
