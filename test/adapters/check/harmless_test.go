@@ -67,17 +67,16 @@ func TestHarmless(t *testing.T) {
 	exporter := running.Launch(t, "exporter", exporterFile,
 		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1s", "--collector.verb-histograms"}, running.Unhurried()...)...)
 	url := "http://" + exporter.Listening(t) + "/metrics"
-	wait := func(what string, done func(page string) bool) (page string) {
+	wait := func(what string, done func(page string) bool) string {
 		running.Within(t, time.Duration(*runs)*time.Minute+5*time.Minute, what, func() bool {
 			exporter.MustRun(t)
-			page = get(t, url)
-			if done(page) {
+			if done(get(t, url+"?exclude[]=verb-histograms")) {
 				return true
 			}
 			time.Sleep(500 * time.Millisecond) // each look costs the emulated processor time
 			return false
 		})
-		return page
+		return get(t, url)
 	}
 	first := wait("a first run and a contract run of each device", func(page string) bool {
 		probed, judged := numbers(t, runsTotal, page), numbers(t, contractRuns, page)
