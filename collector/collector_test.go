@@ -144,6 +144,9 @@ func scenes() map[string]scene {
 		Name: "srq", Status: state.StatusSkipped,
 		Skips: []state.Skip{{Reason: state.SkipNotSupported, Detail: "max_srq is 0"}},
 	}
+	failed.Probes[5].Status = state.StatusFailed
+	failed.Probes[5].Registrations[1] = state.Registration{Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRefused, By: state.RefusedByDevice, Errno: "ENOMEM", Detail: "no"}
+	failed.Probes[5].Registrations[2] = state.Registration{Memory: state.MemoryHuge, Bytes: 2 << 20, Result: state.MemoryUnavailable, Detail: "none is free"}
 	failed.Probes[0].Clamps = []state.Clamp{{Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 8192, Used: 4096}}
 	failed.Calls = append(
 		failed.Calls,

@@ -74,9 +74,20 @@ func run(device string) *state.Run {
 	return &state.Run{
 		Kind: state.KindProbe, Device: device, Started: started(), Duration: 42 * time.Millisecond,
 		Outcome: state.OutcomeOK, Info: info(),
-		Probes: []state.Probe{cq, channel, srq, qp, notification()}, Calls: calls(),
+		Probes: []state.Probe{cq, channel, srq, qp, notification(), registrations()}, Calls: calls(),
 		CPU: 7 * time.Millisecond, MaxRSS: 9 << 20,
 	}
+}
+
+// registrations are those of all memory that there is.
+func registrations() state.Probe {
+	p := state.Probe{Name: "mr", Status: state.StatusOK, Duration: time.Millisecond}
+	for i, m := range state.RegisteredMemories() {
+		p.Registrations = append(p.Registrations, state.Registration{
+			Memory: m, Bytes: 2 << 20, Result: state.MemoryRegistered, Duration: time.Duration(i+1) * 10 * time.Microsecond,
+		})
+	}
+	return p
 }
 
 // asked is what the probes of the fixtures ask for, as the configuration says it.

@@ -113,6 +113,7 @@ func addRun(b *builder, name string, run *state.Run) {
 			b.gauge(b.probeSizeClamped, float64(c.Used), name, p.Name, c.Profile, c.Subject, c.Attribute, c.Limit)
 		}
 		addSizes(b, name, &p)
+		addRegistrations(b, name, &p)
 	}
 }
 

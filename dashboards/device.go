@@ -327,13 +327,14 @@ func deviceVerbs() []Panel {
 			"Mean time of control verbs",
 			"Time that calls of a verb took, including failed ones. A verb that gets slower means busy firmware or a busy kernel.",
 			seconds, plain(),
-		}, query{mean, "{{verb}}"}),
+		}, query{mean, "{{verb}}"}, query{`max(rdma_memory_registration_seconds{@device})`, "ibv_reg_mr of 2 MiB"}),
 		columns(about{
 			at{12, 9},
 			"Failures by verb and errno",
 			"Failed calls per minute, except those a probe makes fail on purpose.",
 			perMinute, plain(),
-		}, query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"}),
+		}, query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"},
+			query{`max by (memory, refused_by) (rdma_memory_registration_refused{@device})`, "{{memory}} of memory refused by {{refused_by}}"}),
 		table(about{
 			at{8, 9},
 			"Calls of control verbs",

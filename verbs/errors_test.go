@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 43 {
+	if len(seen) != 44 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -75,6 +75,11 @@ type PD interface {
 	// RegMR allocates size bytes outside the Go heap and registers them as a
 	// memory region (ibv_reg_mr).
 	RegMR(size int, access Access) (MR, error)
+	// RegMRBackedBy is RegMR of a buffer that is made of something in particular, in
+	// whole units of it (ibv_reg_mr, ibv_reg_dmabuf_mr). If the host has none, the error
+	// matches ErrNoBacking, and no verb was called. Not every device takes a dma-buf;
+	// those that do not fail with an error of which IsNotSupported holds.
+	RegMRBackedBy(b Backing, size int, access Access) (MR, error)
 	// CreateAH creates an address handle (ibv_create_ah).
 	CreateAH(AHAttr) (AH, error)
 	// CreateSRQ creates a shared receive queue (ibv_create_srq).

@@ -25,6 +25,7 @@ const (
 	AllocPD            Verb = "ibv_alloc_pd"
 	DeallocPD          Verb = "ibv_dealloc_pd"
 	RegMR              Verb = "ibv_reg_mr"
+	RegDMABufMR        Verb = "ibv_reg_dmabuf_mr"
 	DeregMR            Verb = "ibv_dereg_mr"
 	CreateAH           Verb = "ibv_create_ah"
 	DestroyAH          Verb = "ibv_destroy_ah"
@@ -60,7 +61,7 @@ const (
 func Verbs() []Verb {
 	return []Verb{
 		GetDeviceList, OpenDevice, QueryDevice, QueryDeviceEx, QueryPort, QueryGIDTable, QueryPKey,
-		AllocPD, OpenXRCD, RegMR, CreateAH, CreateCompChannel,
+		AllocPD, OpenXRCD, RegMR, RegDMABufMR, CreateAH, CreateCompChannel,
 		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ModifyCQ, ResizeCQ,
 		CreateSRQ, CreateSRQEx, QuerySRQ, ModifySRQ, PostSRQRecv,
 		CreateQP, CreateQPEx, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,

@@ -97,7 +97,10 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 		Facts: in.Request.Facts, Turn: in.Request.Turn, LocksMemory: s.Provider == providerLibibverbs,
 		Opened:    func() { announce(ctx, s, o.device, out) },
 		Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
-		Out:       out,
+		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
+			return refusedMemory(s, o.device, err, size)
+		},
+		Out: out,
 	})
 }
 

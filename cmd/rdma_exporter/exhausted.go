@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"math"
 
 	"rdma_exporter/internal/ceiling"
 	"rdma_exporter/internal/inventory"
@@ -18,15 +17,9 @@ func exhausted(ctx context.Context, s settings, device string, err *verbs.Error)
 	if !counted {
 		return state.Refused{}, false
 	}
-	// Nothing limits what simulated devices give but their profile.
-	memory, limits := ceiling.Memory{Available: math.MaxInt64, Total: math.MaxInt64}, ceiling.Limits{Memlock: -1}
-	if s.Provider != providerSimulated {
-		host := ceiling.System{Procfs: s.Inventory.Procfs, Cgroup: s.Inventory.Cgroup}
-		var memoryErr, limitsErr error
-		memory, memoryErr = host.Memory()
-		if limits, limitsErr = host.Limits(); memoryErr != nil || limitsErr != nil {
-			return state.Refused{}, false
-		}
+	memory, limits, told := bounds(s, device)
+	if told != nil {
+		return state.Refused{}, false
 	}
 	if by, _ := ceiling.Refusal(err, kind, memory, limits); by != ceiling.EndDevice {
 		return state.Refused{}, false

@@ -181,6 +181,8 @@ type Device struct {
 	MaxInline []MaxInline `json:"max_inline,omitempty"`
 	// What objects cost in the last run.
 	Memory []Memory `json:"memory,omitempty"`
+	// What came of registering memory, by its kind.
+	Registrations []Registration `json:"memory_registrations,omitempty"`
 	// How the completions of each path and port were brought about in the last run.
 	Ways []Way `json:"ways,omitempty"`
 	// How long completions took in the last run, by port, path and mode.
@@ -369,7 +371,7 @@ type Stuck struct {
 
 // Probe is how one probe did.
 type Probe struct {
-	// Name of the probe: cq, comp_channel, srq, qp or notification.
+	// Name of the probe: cq, comp_channel, srq, qp, mr or notification.
 	Name string `json:"name"`
 	// How it ended.
 	Status state.Status `json:"status"`
@@ -457,6 +459,27 @@ type Memory struct {
 	Virtual int64 `json:"virtual_bytes"`
 	// Locked memory, in bytes.
 	Locked int64 `json:"locked_bytes"`
+}
+
+// Registration is what came of registering memory of one kind.
+type Registration struct {
+	// The memory: 4KiB and 2MiB (ordinary pages), huge_page (one of 2 MiB) or dmabuf (of
+	// 2 MiB).
+	Memory state.RegisteredMemory `json:"memory"`
+	// How much it was.
+	Bytes int64 `json:"bytes"`
+	// What came of it: registered, refused, not_supported (by the device, its library or
+	// the kernel) or unavailable (the host has none to spare for the exporter).
+	Result state.RegistrationResult `json:"result"`
+	// How long the verb took; absent unless the memory was registered.
+	Duration float64 `json:"duration_seconds,omitempty"`
+	// What refused it: memlock (RLIMIT_MEMLOCK), cgroup (rdma.max), host or device;
+	// absent unless it was refused.
+	By state.RefusedBy `json:"refused_by,omitempty"`
+	// How it was refused; absent unless it was.
+	Errno string `json:"errno,omitempty"`
+	// Why it was not registered, in words; absent if it was.
+	Detail string `json:"detail,omitempty"`
 }
 
 // Way is how the completions of a path were brought about on a port.

@@ -1,6 +1,9 @@
 package api
 
 import (
+	"cmp"
+	"strings"
+
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -35,10 +38,16 @@ func (d *Device) addProbe(p *state.Probe) {
 			Object: text.Clean(m.Object), Profile: text.Clean(m.Profile), Virtual: count(m.Virtual), Locked: count(m.Locked),
 		})
 	}
+	for _, r := range cut(p.Registrations) {
+		d.Registrations = append(d.Registrations, Registration{
+			Memory: state.RegisteredMemory(text.Clean(string(r.Memory))), Bytes: count(r.Bytes), Result: state.RegistrationResult(text.Clean(string(r.Result))),
+			Duration: seconds(r.Duration), By: state.RefusedBy(text.Clean(string(r.By))), Errno: text.Clean(r.Errno), Detail: text.Clean(r.Detail),
+		})
+	}
 	for _, w := range cut(p.Ways) {
 		d.Ways = append(d.Ways, Way{Port: w.Port, Path: state.LatencyPath(text.Clean(string(w.Path))), By: text.Clean(w.By), InsteadOf: text.Clean(w.InsteadOf)})
 	}
-	d.MaxInline, d.Memory, d.Ways = cut(d.MaxInline), cut(d.Memory), cut(d.Ways)
+	d.MaxInline, d.Memory, d.Registrations, d.Ways = cut(d.MaxInline), cut(d.Memory), cut(d.Registrations), cut(d.Ways)
 }
 
 // addSizes adds what was asked for and what was given.
@@ -103,5 +112,23 @@ func (m MaxInline) Meaning() string {
 		return "accepted, not tried: " + m.Detail
 	default:
 		return "accepted, not tried"
+	}
+}
+
+// Words says what came of it, after what kind of memory it was.
+func (r Registration) Words() string {
+	name := map[state.RegisteredMemory]string{
+		state.MemoryPage: "4 KiB", state.MemoryMany: "2 MiB", state.MemoryHuge: "a huge page of 2 MiB", state.MemoryDMABuf: "a dma-buf of 2 MiB",
+	}[r.Memory]
+	name = cmp.Or(name, string(r.Memory))
+	switch r.Result {
+	case state.MemoryRegistered:
+		return name + " in " + text.Seconds(r.Duration)
+	case state.MemoryRefused:
+		return name + " refused by the " + map[state.RefusedBy]string{
+			state.RefusedByMemlock: "limit on locked memory", state.RefusedByCgroup: "cgroup", state.RefusedByHost: "host", state.RefusedByDevice: "device",
+		}[r.By] + " (" + r.Detail + ")"
+	default:
+		return name + " " + strings.ReplaceAll(string(r.Result), "_", " ") + " (" + r.Detail + ")"
 	}
 }

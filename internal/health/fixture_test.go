@@ -123,7 +123,13 @@ func ill() []*state.DeviceState {
 	)
 	half := probed()
 	half.Last.Outcome, half.Last.Info.Ports = state.OutcomeOK, []state.Port{{Number: 1, State: "active"}, {Number: 2, State: "down"}, {Number: 3, State: "armed"}}
-	return append(states, sick, half)
+	refused := state.Probe{Name: "mr"}
+	for i, by := range state.AllRefusedBy() {
+		refused.Registrations = append(refused.Registrations, state.Registration{
+			Memory: state.RegisteredMemories()[i%3], Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: "E" + string(by), Detail: "no",
+		})
+	}
+	return append(states, sick, half, probed(refused))
 }
 
 // adapter returns a device that is well, with what the kernel tells of its adapter.

@@ -106,8 +106,9 @@ func (a *assessor) probes() {
 	for i := range run.Probes {
 		p := &run.Probes[i]
 		a.probe(p, slices.DeleteFunc(slices.Clone(p.Failures), func(f state.Failure) bool {
-			return told(&f) || measured(p, &f)
+			return told(&f) || measured(p, &f) || registered(p, &f)
 		}))
+		a.registrations(p)
 		a.emptyMessages(p)
 	}
 	// What kept the run as a whole from going well, such as a port that cannot be
@@ -235,7 +236,7 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 		if s.Subject != "message" || s.Reason != state.SkipNotPermitted {
 			continue
 		}
-		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "no reason given")), ""
+		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "no reason given")), a.rootOfPage()
 		if s.Memlock != nil {
 			root = rootMemlock
 			message += memlockText(*s.Memlock)

@@ -29,9 +29,11 @@ func TestSimulated(t *testing.T) {
 		{"cannot be closed", "faults: [{verb: ibv_close_device, errno: EIO}]", "warning undestroyed ctx EIO"},
 		{"no room", "faults: [{verb: ibv_create_srq, errno: ENOMEM}]", "critical probe_failed srq"},
 		{"less than asked", "faults: [{verb: ibv_create_cq, short: 1, times: 1}]", "critical probe_failed cq"},
-		{"what is not destroyed", "faults: [{verb: ibv_destroy_cq, errno: EBUSY, after: 4}]", "warning undestroyed cq EBUSY"},
+		{"what is not destroyed", "faults: [{verb: ibv_destroy_cq, errno: EBUSY, after: 4}]", "warning undestroyed cq EBUSY, of which warning undestroyed comp_channel EBUSY"},
 		{"a verb in a measurement", "faults: [{verb: ibv_post_send, errno: EIO, after: 3}]", "critical probe_failed notification"},
-		{"no memory for messages", "faults: [{verb: ibv_reg_mr, errno: EPERM}]", "warning probe_failed notification message"},
+		{"no memory for messages", "faults: [{verb: ibv_reg_mr, errno: EPERM}]", "critical probe_failed memory, of which warning probe_failed notification message"},
+		{"no long memory", "faults: [{verb: ibv_reg_mr, when: {above: {length: 4096}}, errno: ENOMEM}]", "critical probe_failed memory"},
+		{"no dma-buf", "faults: [{verb: ibv_reg_dmabuf_mr, errno: EINVAL}]", ""},
 		{"missed", "completion_faults: [{fault: drop_event, after: 10}]", "critical notification_failed missed events"},
 		{"misdirected", "completion_faults: [{fault: misdirect_event}]", "critical notification_failed misdirected events"},
 		{"misnamed", "completion_faults: [{fault: misname_event}]", "critical notification_failed misdirected events"},
@@ -49,8 +51,14 @@ func TestSimulated(t *testing.T) {
 			}
 			s := runProbes(t, p)
 			var got []string
+			words := func(f health.Finding) string {
+				return strings.Join([]string{string(f.Severity), string(f.Kind), f.Subject}, " ")
+			}
 			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
-				got = append(got, strings.Join([]string{string(f.Severity), string(f.Kind), f.Subject}, " "))
+				got = append(got, words(f))
+				for _, c := range f.Consequences {
+					got[len(got)-1] += ", of which " + words(c)
+				}
 			}
 			if strings.Join(got, ", ") != tc.want {
 				t.Errorf("got %q, want %q; the run: %+v", got, tc.want, s.Last)

@@ -40,6 +40,9 @@ type Options struct {
 	Opened func()
 	// Exhausted is that of [session.Options].
 	Exhausted func(*verbs.Error) (state.Refused, bool)
+	// RefusedMemory, if not nil, is asked at once when memory of a size was refused to be
+	// registered what it was that refused it; it also says so in a line.
+	RefusedMemory func(err *verbs.Error, size int) (state.RefusedBy, string)
 	// Out takes the report.
 	Out *wire.Writer
 }
@@ -59,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 		DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
 	}
 	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
-		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory}
+		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory, refusedMemory: o.RefusedMemory}
 		var known bool
 		r.facts, known = r.factsOf(o.Facts)
 		r.turn = r.turnOf(o.Turn, known)
@@ -80,6 +83,8 @@ type run struct {
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
+	// refusedMemory is Options.RefusedMemory.
+	refusedMemory func(err *verbs.Error, size int) (state.RefusedBy, string)
 	// noCQs tells that the device offers no completion queues.
 	noCQs bool
 	// inlineMax is what was found of inline data, by type of QP.
@@ -101,6 +106,7 @@ func (r *run) all(ctx context.Context) error {
 		{name: "comp_channel", run: r.compChannel},
 		{name: "srq", run: r.srq},
 		{name: "qp", run: r.qp},
+		{name: "mr", run: r.mr},
 		{name: "notification", run: r.notification, leftOut: r.cfg.Notification.Samples == 0},
 	} {
 		if probe.leftOut || r.noCQs {

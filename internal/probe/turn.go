@@ -29,6 +29,7 @@ func (r *run) turnOf(number *int, known bool) turn {
 	if r.Attr.Limits.MaxSRQ > 0 {
 		kinds = append(kinds, "srq")
 	}
+	kinds = append(kinds, "mr")
 	for _, t := range r.Device.QPTypes() {
 		if r.absent(t) == nil {
 			kinds = append(kinds, "qp_"+t.Label())

@@ -25,7 +25,7 @@ const (
 
 // creators are the verbs that create something.
 var creators = []verbs.Verb{
-	verbs.AllocPD, verbs.RegMR, verbs.CreateAH, verbs.CreateCompChannel, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP,
+	verbs.AllocPD, verbs.RegMR, verbs.RegDMABufMR, verbs.CreateAH, verbs.CreateCompChannel, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP,
 }
 
 // creations counts what a run asked a device to create, whether or not it did.
@@ -80,6 +80,9 @@ func found(r *state.Run) map[string]bool {
 		}
 		for _, m := range p.Memory {
 			all[fmt.Sprintf("memory %s %s", m.Object, m.Profile)] = true
+		}
+		for _, m := range p.Registrations {
+			all[fmt.Sprintf("registration %s %s", m.Memory, m.Result)] = true
 		}
 		for _, s := range p.Skips {
 			all[fmt.Sprintf("skip %s %s %s %s", p.Name, s.Subject, s.Reason, s.Detail)] = true
@@ -202,7 +205,7 @@ func TestKnownWays(t *testing.T) {
 				tried++
 			}
 		}
-		return r, byWhat(r.Probes[4], state.PathLoopback), tried
+		return r, byWhat(r.Probes[5], state.PathLoopback), tried
 	}
 	refusing := func(indices string) string {
 		return ", faults: [{verb: ibv_modify_qp, when: {gids: [" + indices + "], to: [RTR]}, errno: EINVAL}]"

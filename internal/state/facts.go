@@ -79,8 +79,8 @@ func (f *Facts) Of(i Identity) (facts Facts, known bool) {
 // Turn is what a run did beyond what every run does. What it left out is known from the
 // runs before.
 type Turn struct {
-	// Object is the kind of object that was created in each size: cq, srq, or a QP type
-	// such as qp_rc. Of the others it was the small size only.
+	// Object is the kind of object that was created in each size: cq, srq, mr, or a QP
+	// type such as qp_rc. Of the others it was the small size only.
 	Object string `json:"object"`
 	// Port is the port whose way to itself was measured, 0 for none; and Vector is the
 	// completion vector on which all measurements were taken.
@@ -91,7 +91,14 @@ type Turn struct {
 // Created tells whether the run created objects of a kind in a size, by the name of its
 // profile; empty for a kind that has one size.
 func (t *Turn) Created(object, profile string) bool {
-	return t.Object == object || profile != "medium" && profile != "large"
+	switch {
+	case t.Object == object:
+		return true
+	case object == "mr":
+		return profile == string(MemoryPage)
+	default:
+		return profile != "medium" && profile != "large"
+	}
 }
 
 // Measured tells whether the run took a measurement, or one that stands for it. The

@@ -144,7 +144,7 @@ func Outcomes() []Outcome {
 
 // Probe is what one probe found in one run.
 type Probe struct {
-	// Name is cq, comp_channel, srq, qp or notification.
+	// Name is cq, comp_channel, srq, qp, mr or notification.
 	Name string `json:"name"`
 	// Status sums the probe up.
 	Status Status `json:"status"`
@@ -167,6 +167,8 @@ type Probe struct {
 	InlineSends []InlineSend `json:"inline_sends,omitempty"`
 	// Memory is what objects cost.
 	Memory []Memory `json:"memory,omitempty"`
+	// Registrations are what came of registering memory.
+	Registrations []Registration `json:"registrations,omitempty"`
 	// Ways are those by which completions were brought about, one for each path and
 	// port.
 	Ways []Way `json:"ways,omitempty"`

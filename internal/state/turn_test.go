@@ -21,6 +21,8 @@ func TestTurnCreated(t *testing.T) {
 		{"cq", "medium", false},
 		{"cq", "large", false},
 		{"comp_channel", "", true},
+		{"mr", "4KiB", true},
+		{"mr", "2MiB", false},
 	} {
 		if got := turn.Created(tc.object, tc.profile); got != tc.want {
 			t.Errorf("%s %q: got %t, want %t", tc.object, tc.profile, got, tc.want)

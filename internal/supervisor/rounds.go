@@ -84,6 +84,8 @@ func carry(p, before *state.Probe, t *state.Turn) {
 		func(state.InlineSend) bool { return true })
 	p.Memory = carried(before.Memory, p.Memory, memoryKey,
 		func(m state.Memory) bool { return !t.Created(m.Object, m.Profile) })
+	p.Registrations = carried(before.Registrations, p.Registrations, func(r state.Registration) string { return string(r.Memory) },
+		func(r state.Registration) bool { return !t.Created("mr", string(r.Memory)) })
 	p.Clamps = carried(before.Clamps, p.Clamps, clampKey,
 		func(c state.Clamp) bool { return !t.Created(c.Subject, c.Profile) })
 	p.Known = carried(before.Known, p.Known, knownKey,

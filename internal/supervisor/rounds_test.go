@@ -81,6 +81,9 @@ func all(run *state.Run) string {
 		for _, q := range p.QPs {
 			list = append(list, fmt.Sprintf("%s %s %d", q.Type, q.Profile, q.Actual.InlineBytes))
 		}
+		for _, m := range p.Registrations {
+			list = append(list, fmt.Sprintf("mr %s %d ns", m.Memory, m.Duration))
+		}
 		for _, m := range p.Memory {
 			list = append(list, fmt.Sprintf("%s %s %d B", m.Object, m.Profile, m.Virtual))
 		}
@@ -152,6 +155,18 @@ func TestCarried(t *testing.T) {
 			},
 			state.Probe{Name: "srq"},
 			"srq large 1, no medium",
+		},
+		{
+			"memory that had no turn", &state.Turn{Object: "cq"},
+			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 1}, {Memory: state.MemoryMany, Duration: 2}}},
+			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 3}}},
+			"mr 4KiB 3 ns, mr 2MiB 2 ns",
+		},
+		{
+			"memory that had its turn", &state.Turn{Object: "mr"},
+			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 1}, {Memory: state.MemoryMany, Duration: 2}}},
+			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 3}}},
+			"mr 4KiB 3 ns",
 		},
 		{
 			"one type of two", &state.Turn{Object: "qp_rc"},

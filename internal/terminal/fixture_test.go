@@ -113,6 +113,11 @@ func healthy(name string) api.Device {
 			{Object: "qp_rc", Profile: "large", Attribute: "inline_bytes", Requested: 220, Actual: 200},
 		},
 		MaxInline: []api.MaxInline{{Type: "rc", Bytes: 956, Result: state.InlineSent}, {Type: "ud", Bytes: 220, Result: state.InlineUntried}},
+		Registrations: []api.Registration{
+			{Memory: state.MemoryPage, Bytes: 4 << 10, Result: state.MemoryRegistered, Duration: 9.12e-6},
+			{Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRefused, By: state.RefusedByDevice, Errno: "ENOMEM", Detail: "ibv_reg_mr on rxe0: ENOMEM"},
+			{Memory: state.MemoryDMABuf, Bytes: 2 << 20, Result: state.MemoryNotSupported, Detail: "ibv_reg_dmabuf_mr on rxe0: EOPNOTSUPP"},
+		},
 		Latencies: []api.Latency{
 			{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Samples: 800, P50: 4.81e-6, P99: 9.12e-6, Distribution: bins(3.2e-6, 20, 180, 420, 160, 19, 0, 0, 1)},
 			{Port: 1, Path: state.PathLoopback, Mode: state.ModePoll, Samples: 100, P50: 0.914e-6, P99: 1.2e-6, Distribution: bins(0.7e-6, 30, 60, 10)},

@@ -72,6 +72,13 @@ func (p *page) sizes(d *api.Device) {
 		}
 		notes = append(notes, "Most inline data, in bytes: "+strings.Join(most, ", ")+".")
 	}
+	if len(d.Registrations) > 0 {
+		var each []string
+		for _, r := range d.Registrations {
+			each = append(each, r.Words())
+		}
+		notes = append(notes, "Memory registered, by the time of the verb: "+strings.Join(each, ", ")+".")
+	}
 	for _, n := range notes {
 		p.pad(2)
 		p.wrap(2, 4, p.of(plain, n))

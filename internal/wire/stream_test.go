@@ -47,6 +47,10 @@ func fullRun() *state.Run {
 					{Type: "uc", Profile: "small", Requested: state.QPCap{}, Actual: state.QPCap{}},
 				},
 				Inline: []state.InlineMax{{Type: "rc", Bytes: 828}, {Type: "ud", Bytes: 0}},
+				Registrations: []state.Registration{
+					{Memory: state.MemoryPage, Bytes: 4096, Result: state.MemoryRegistered, Duration: 9120},
+					{Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRefused, By: state.RefusedByMemlock, Errno: "ENOMEM", Detail: "no"},
+				},
 				Memory: []state.Memory{{Object: "qp_rc", Profile: "small", Virtual: 4096, Locked: 8192}, {Object: "comp_channel", Profile: "", Virtual: 0, Locked: -4096}},
 			},
 			{
@@ -323,6 +327,9 @@ func TestReadRejects(t *testing.T) {
 		}
 		return b.String()
 	}
+	registrations := func(list string) string {
+		return `{"probe":{"name":"mr","status":"ok","registrations":[` + list + "]}}\n"
+	}
 	// latency is a line with a measurement that is sane but for what is given.
 	latency := func(fields string) string {
 		all := map[string]any{"port": 1, "path": "flush", "mode": "any"}
@@ -409,6 +416,16 @@ func TestReadRejects(t *testing.T) {
 		{"QP twice", `{"probe":{"name":"cq","status":"ok","qps":[{"type":"rc","profile":"a"},{"type":"rc","profile":"a"}]}}` + "\n", 1, nil},
 		{"inline twice", `{"probe":{"name":"cq","status":"ok","inline":[{"type":"rc"},{"type":"rc"}]}}` + "\n", 1, nil},
 		{"memory twice", `{"probe":{"name":"cq","status":"ok","memory":[{"object":"cq"},{"object":"cq"}]}}` + "\n", 1, nil},
+		{"registration twice", registrations(`{"memory":"4KiB","bytes":1,"result":"registered"},{"memory":"4KiB","bytes":1,"result":"registered"}`), 1, nil},
+		{"registration of what is no memory", registrations(`{"memory":"tape","bytes":1,"result":"registered"}`), 1, nil},
+		{"registration of nothing", registrations(`{"memory":"4KiB","result":"registered"}`), 1, nil},
+		{"registration without a result", registrations(`{"memory":"4KiB","bytes":1}`), 1, nil},
+		{"registration in less than no time", registrations(`{"memory":"4KiB","bytes":1,"result":"registered","ns":-1}`), 1, nil},
+		{"registration refused by nobody", registrations(`{"memory":"4KiB","bytes":1,"result":"refused"}`), 1, nil},
+		{"registration refused by the weather", registrations(`{"memory":"4KiB","bytes":1,"result":"refused","refused_by":"weather"}`), 1, nil},
+		{"registration refused and done", registrations(`{"memory":"4KiB","bytes":1,"result":"registered","refused_by":"device"}`), 1, nil},
+		{"registration done with an errno", registrations(`{"memory":"4KiB","bytes":1,"result":"registered","errno":"EIO"}`), 1, nil},
+		{"registration with no word for an errno", registrations(`{"memory":"4KiB","bytes":1,"result":"refused","refused_by":"device","errno":"\""}`), 1, nil},
 		{"port below zero", latency(`"port":-1`), 1, nil},
 		{"port beyond all", latency(`"port":257`), 1, nil},
 		{"path", latency(`"path":"wormhole"`), 1, nil},

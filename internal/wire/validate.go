@@ -82,7 +82,7 @@ func validateProbe(p *state.Probe) error {
 	if !slices.Contains([]state.Status{state.StatusOK, state.StatusFailed, state.StatusSkipped}, p.Status) {
 		return fmt.Errorf("probe %s: %.64q is not a status", p.Name, p.Status)
 	}
-	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.InlineSends), len(p.Memory), len(p.Ways), len(p.Latencies)} {
+	for _, n := range []int{len(p.Failures), len(p.Known), len(p.Skips), len(p.Clamps), len(p.CQs), len(p.SRQs), len(p.QPs), len(p.Inline), len(p.InlineSends), len(p.Memory), len(p.Registrations), len(p.Ways), len(p.Latencies)} {
 		if n > maxItems {
 			return fmt.Errorf("%w: probe %s has a list of %d", ErrTooLarge, p.Name, n)
 		}
@@ -132,6 +132,11 @@ func validateProbe(p *state.Probe) error {
 	}
 	for _, m := range p.Memory {
 		words = append(words, m.Object, m.Profile)
+	}
+	for i := range p.Registrations {
+		if err := validateRegistration(&p.Registrations[i]); err != nil {
+			return fmt.Errorf("probe %s: %w", p.Name, err)
+		}
 	}
 	for _, w := range p.Ways {
 		if err := validateWay(&w); err != nil {
@@ -266,6 +271,9 @@ func uniqueSizes(p *state.Probe) error {
 	for _, m := range p.Memory {
 		keys = append(keys, key{"memory", m.Object, m.Profile})
 	}
+	for _, r := range p.Registrations {
+		keys = append(keys, key{"registrations", string(r.Memory), ""})
+	}
 	for _, w := range p.Ways {
 		keys = append(keys, key{"ways", string(w.Path), fmt.Sprintf("port %d", w.Port)})
 	}
@@ -293,6 +301,9 @@ func clipProbe(p *state.Probe) {
 	}
 	for i := range p.InlineSends {
 		p.InlineSends[i].Detail = clip(p.InlineSends[i].Detail)
+	}
+	for i := range p.Registrations {
+		p.Registrations[i].Detail = clip(p.Registrations[i].Detail)
 	}
 	for i := range p.Ways {
 		clipWay(&p.Ways[i])

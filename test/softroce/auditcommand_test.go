@@ -272,7 +272,7 @@ func TestAuditCommandWithoutPrivileges(t *testing.T) {
 	t.Run("memlock", func(t *testing.T) {
 		wrap := append([]string{"prlimit", "--memlock=0:0"}, asNobody()...)
 		audit(t, 1, options{binary: program, wrap: wrap, flags: []string{"--device=" + active}},
-			"WARNING "+active+": notification message ("+string(health.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
+			"WARNING "+active+": memory ("+string(health.FindingProbeFailed)+")", "RLIMIT_MEMLOCK", "To do: ", "ulimit -l", "Resources ok in ")
 	})
 }
 

@@ -69,15 +69,24 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 			Verb: verbs.RegMR, Device: p.dev.name, Errno: errno, Detail: fmt.Errorf("a buffer of %d bytes", size),
 		}
 	}
-	m := &mr{object: object{kind: "memory region", dev: p.dev}, pd: p, mapping: mapping, buf: mapping[:size:size]}
-	err = p.dev.trace(verbs.RegMR, func(ns *C.int64_t) C.int {
-		return C.shim_reg_mr(p.ptr, unsafe.Pointer(&mapping[0]), C.size_t(size), C.int(access), &m.ptr, ns)
+	return p.register(verbs.RegMR, mapping, size, func(m **C.struct_ibv_mr, ns *C.int64_t) C.int {
+		return C.shim_reg_mr(p.ptr, unsafe.Pointer(&mapping[0]), C.size_t(size), C.int(access), m, ns)
 	})
+}
+
+// register makes a region of a mapping, which is gone if it fails.
+func (p *pd) register(v verbs.Verb, mapping []byte, size int, call func(m **C.struct_ibv_mr, ns *C.int64_t) C.int) (verbs.MR, error) {
+	// C is to write to it, so it must not be in a value of Go that has pointers to others.
+	var ptr *C.struct_ibv_mr
+	err := p.dev.trace(v, func(ns *C.int64_t) C.int { return call(&ptr, ns) })
 	if err != nil {
 		_ = unix.Munmap(mapping) // the error that matters is the verb's
 		return nil, err
 	}
-	m.lkey = uint32(m.ptr.lkey)
+	m := &mr{
+		object: object{kind: "memory region", dev: p.dev}, pd: p, ptr: ptr,
+		mapping: mapping, buf: mapping[:size:size], lkey: uint32(ptr.lkey),
+	}
 	p.dev.live++
 	return m, nil
 }

@@ -179,6 +179,26 @@ static inline int shim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int acc
 	SHIM_PTR(mr, ibv_reg_mr(pd, addr, len, access));
 }
 
+typedef struct ibv_mr *(*shim_dmabuf_registration)(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);
+
+static inline struct ibv_mr *shim_dmabuf_mr(struct ibv_pd *pd, size_t len, uint64_t iova, int fd, int access)
+{
+	/* libibverbs has it since rdma-core 34. */
+	shim_dmabuf_registration reg = (shim_dmabuf_registration)(uintptr_t)dlsym(RTLD_DEFAULT, "ibv_reg_dmabuf_mr");
+
+	if (!reg) {
+		errno = ENOSYS;
+		return NULL;
+	}
+	return reg(pd, 0, len, iova, fd, access);
+}
+
+static inline int shim_reg_dmabuf_mr(struct ibv_pd *pd, size_t len, uint64_t iova, int fd, int access, struct ibv_mr **mr,
+				     int64_t *ns)
+{
+	SHIM_PTR(mr, shim_dmabuf_mr(pd, len, iova, fd, access));
+}
+
 static inline int shim_dereg_mr(struct ibv_mr *mr, int64_t *ns)
 {
 	SHIM_INT(ibv_dereg_mr(mr));

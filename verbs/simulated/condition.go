@@ -33,7 +33,8 @@ type Condition struct {
 	// DestroyRefused is whether the destruction of the CQ was refused before.
 	DestroyRefused *bool `yaml:"destroy_refused,omitempty"`
 	// Above is what the sizes are more than that a QP is asked to have, by the names
-	// that they have in struct ibv_qp_cap; max_inline_data is also what a send carries.
+	// that they have in struct ibv_qp_cap; max_inline_data is also what a send carries,
+	// and length is that of a memory region in bytes.
 	Above map[string]int `yaml:"above,omitempty"`
 }
 

@@ -76,6 +76,11 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	try(func() (e error) { _, e = d.PKey(1, 0); return e })
 	try(func() (e error) { pd, e = d.AllocPD(); return e })
 	try(func() (e error) { m, e = pd.RegMR(100, verbs.AccessLocalWrite); return e })
+	try(m.Close)
+	try(func() (e error) {
+		m, e = pd.RegMRBackedBy(verbs.BackingDMABuf, verbs.HugePageSize, verbs.AccessLocalWrite)
+		return e
+	})
 	try(func() (e error) {
 		a, e = pd.CreateAH(verbs.AHAttr{Port: 1, Global: true, DGID: table[0].GID})
 		return e

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 	"unsafe"
 
@@ -27,24 +28,32 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
+	return p.register(verbs.RegMR, size, access)
+}
+
+// register is RegMR by way of a verb.
+func (p *pd) register(v verbs.Verb, size int, access verbs.Access) (verbs.MR, error) {
 	hw := p.dev.hw
 	if size <= 0 {
-		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes", size)
+		return nil, p.invalid(v, "a buffer of %d bytes", size)
 	}
 	if limit := hw.behaviour.attr.Limits.MaxMRSize; uint64(size) > limit {
-		return nil, p.invalid(verbs.RegMR, "a buffer of %d bytes is above max_mr_size %d", size, limit)
+		return nil, p.invalid(v, "a buffer of %d bytes is above max_mr_size %d", size, limit)
 	}
 	// Mapped like the memory of real regions, so that misuse shows here, too: the
 	// buffer is gone after Close.
 	buf, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		return nil, &verbs.Error{Verb: verbs.RegMR, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
+		return nil, &verbs.Error{Verb: v, Device: hw.name, Errno: syscall.ENOMEM, Detail: fmt.Errorf("map the buffer: %w", err)}
 	}
 	m := &mr{
 		object: object{kind: kindMR, dev: p.dev}, pd: p, access: access,
 		buf: buf[:size:size], addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
 	}
-	err = hw.call(verbs.RegMR, func(int) *failure {
+	err = hw.callOn(facts{sizes: map[string]uint32{lengthOfMR: uint32(min(size, math.MaxUint32))}}, v, func(int) *failure {
+		if f := hw.registers(v, size); f != nil {
+			return f
+		}
 		if f := hw.admit(&m.object, 0, &p.dev.object, &p.object); f != nil {
 			return f
 		}

@@ -69,6 +69,8 @@ type DeviceProfile struct {
 	// MaxInlineData is the most inline data that a QP can be given, in bytes. No
 	// verb tells it.
 	MaxInlineData int `yaml:"max_inline_data"`
+	// Registration says which memory can be registered.
+	Registration Registration `yaml:"registration,omitempty"`
 	// Rounding says which sizes objects are given.
 	Rounding Rounding `yaml:"rounding"`
 	// Memory says what objects cost.

@@ -133,6 +133,7 @@ func (v *validator) device(at path, d *DeviceProfile) {
 	}
 	v.limits(at.to("limits"), d.Limits)
 	v.within(at.to("max_inline_data"), d.MaxInlineData, 0, 1<<20)
+	v.registration(at.to("registration"), d.Registration)
 	v.rounding(at.to("rounding"), d.Rounding)
 	v.duration(at.to("default_latency"), d.DefaultLatency)
 	for _, verb := range sortedKeys(d.Latency) {
@@ -315,7 +316,7 @@ func (v *validator) condition(at path, c Condition) {
 		v.within(at.to("ports", i), port, 1, math.MaxUint8)
 	}
 	for _, size := range sortedKeys(c.Above) {
-		v.oneOf(at.to("above", size), "size", size, sortedKeys(capSizes(verbs.QPCap{})))
+		v.oneOf(at.to("above", size), "size", size, append(sortedKeys(capSizes(verbs.QPCap{})), lengthOfMR))
 		v.within(at.to("above", size), c.Above[size], 0, math.MaxInt32)
 	}
 	for i, gid := range c.GIDs {

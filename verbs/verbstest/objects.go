@@ -131,6 +131,15 @@ func (p *pd) RegMR(size int, access verbs.Access) (*mr, error) {
 	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
 }
 
+func (p *pd) RegMRBackedBy(b verbs.Backing, size int, access verbs.Access) (*mr, error) {
+	p.b.t.Helper()
+	raw, err := observe(p.b, p.device, b.Verb(), func() (verbs.MR, error) { return p.raw.RegMRBackedBy(b, size, access) })
+	if err != nil {
+		return nil, err
+	}
+	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
+}
+
 func (p *pd) CreateAH(attr verbs.AHAttr) (*ah, error) {
 	p.b.t.Helper()
 	raw, err := observe(p.b, p.device, verbs.CreateAH, func() (verbs.AH, error) { return p.raw.CreateAH(attr) })

@@ -75,6 +75,7 @@ func Run(t *testing.T, cfg Config) {
 		{"query", (*suite).query},
 		{"pd", (*suite).pd},
 		{"mr", (*suite).mr},
+		{"backing", (*suite).backing},
 		{"ah", (*suite).ah},
 		{"cq", (*suite).cq},
 		{"channel", (*suite).channel},

@@ -112,7 +112,13 @@ func probes() []state.Probe {
 		{Port: 1, Path: state.PathLoopback, By: "GID 3, ::ffff:192.0.2.1 (RoCE v2)", InsteadOf: "GID 1, ::ffff:198.51.100.1 (RoCE v2): the work request was taken and did not complete"},
 		{Port: 1, Path: state.PathFlush, By: "sends posted to a UD QP in the error state"},
 	}
-	return []state.Probe{cq, channel, srq, qp, times}
+	memory := state.Probe{Name: "mr", Status: state.StatusOK, Duration: 2 * time.Millisecond, Registrations: []state.Registration{
+		{Memory: state.MemoryPage, Bytes: 4 << 10, Result: state.MemoryRegistered, Duration: 9 * time.Microsecond},
+		{Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRegistered, Duration: 110 * time.Microsecond},
+		{Memory: state.MemoryHuge, Bytes: 2 << 20, Result: state.MemoryUnavailable, Detail: "the host has no such memory to spare: 0 huge pages of 2 MiB are free, and one is left alone"},
+		{Memory: state.MemoryDMABuf, Bytes: 2 << 20, Result: state.MemoryNotSupported, Detail: "ibv_reg_dmabuf_mr: EOPNOTSUPP"},
+	}}
+	return []state.Probe{cq, channel, srq, qp, times, memory}
 }
 
 // latency returns a measurement with samples around a median, as a snapshot keeps it.

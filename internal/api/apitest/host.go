@@ -334,6 +334,10 @@ func starve(d *state.DeviceState) []health.Finding {
 		Name: "notification", Status: state.StatusSkipped,
 		Skips: []state.Skip{{Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}},
 	}
+	run.Probes[5].Skips = []state.Skip{{Subject: "2MiB", Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}}
+	run.Probes[5].Registrations[1] = state.Registration{
+		Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRefused, By: state.RefusedByMemlock, Errno: "ENOMEM", Detail: "ibv_reg_mr: ENOMEM",
+	}
 	d.Last, d.Failures, d.Notification = &run, 3, nil
 	return []health.Finding{{
 		Kind: health.FindingProbeFailed, Severity: health.SeverityCritical, Subject: "cq",
@@ -391,8 +395,11 @@ func Hostile(s string) Host {
 		Inline:      []state.InlineMax{{Type: s, Bytes: -1}},
 		InlineSends: []state.InlineSend{{Type: s, Bytes: -1, Result: state.InlineResult(s), Detail: s}},
 		Memory:      []state.Memory{{Object: s, Profile: s, Virtual: -1, Locked: 1 << 62}},
-		Ways:        []state.Way{{Path: state.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: state.PathFlush}},
-		Latencies:   []state.Latency{{Path: state.LatencyPath(s), Mode: state.LatencyMode(s)}, {Path: state.PathFlush, Mode: state.ModeAny, Port: -3, Count: -1, P99: -1}},
+		Registrations: []state.Registration{{
+			Memory: state.RegisteredMemory(s), Bytes: -1, Result: state.RegistrationResult(s), Duration: -1, By: state.RefusedBy(s), Errno: s, Detail: s,
+		}},
+		Ways:      []state.Way{{Path: state.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: state.PathFlush}},
+		Latencies: []state.Latency{{Path: state.LatencyPath(s), Mode: state.LatencyMode(s)}, {Path: state.PathFlush, Mode: state.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
 	run.Events = []state.Events{{Type: s, Port: -1, Count: -1}}
 	d.Last = &run

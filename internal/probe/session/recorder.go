@@ -19,6 +19,8 @@ type recorder struct {
 	exhausted func(*verbs.Error) (state.Refused, bool)
 	// created are the objects of each type, by the verb that creates them.
 	created map[verbs.Verb]created
+	// last is the latest call.
+	last verbs.Call
 }
 
 // created are the objects of a type that were created.
@@ -34,6 +36,7 @@ func (r *recorder) Begin(v verbs.Verb) { _ = r.out.Begin(string(v)) }
 
 // End implements verbs.Tracer.
 func (r *recorder) End(c verbs.Call) {
+	r.last = c
 	call := state.Call{Verb: string(c.Verb), Duration: c.Duration}
 	if c.Errno != 0 {
 		call.Errno = verbs.ErrnoName(c.Errno)
@@ -54,7 +57,10 @@ func (r *recorder) count(c verbs.Call) {
 		verbs.DeallocPD: verbs.AllocPD, verbs.DeregMR: verbs.RegMR, verbs.DestroyCQ: verbs.CreateCQ,
 		verbs.DestroySRQ: verbs.CreateSRQ, verbs.DestroyQP: verbs.CreateQP,
 	}[c.Verb]
-	if !destroyed {
+	switch {
+	case c.Verb == verbs.RegDMABufMR:
+		by = verbs.RegMR
+	case !destroyed:
 		by = c.Verb
 	}
 	o := r.created[by]

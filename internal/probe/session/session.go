@@ -171,6 +171,9 @@ func (s *Session) query() error {
 	return nil
 }
 
+// LastCall returns the latest call of a verb.
+func (s *Session) LastCall() verbs.Call { return s.rec.last }
+
 // Expecting runs f, in which failures for which expected returns true are
 // provoked on purpose: they are reported as such.
 func (s *Session) Expecting(expected func(error) bool, f func()) {

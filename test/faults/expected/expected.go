@@ -54,12 +54,13 @@ type Verb struct {
 	// probe notification fails then, too. Denied are those skipped with EPERM, if they
 	// are others.
 	measured, denied []string
-	// without are the errnos with which messages are measured that are empty.
+	// without are the errnos with which messages are measured that are empty: of the
+	// probes all but the last fail.
 	without []string
 }
 
 // Probes are those of a run, in its order.
-func Probes() []string { return []string{"cq", "comp_channel", "srq", "qp", notification} }
+func Probes() []string { return []string{"cq", "comp_channel", "srq", "qp", "mr", notification} }
 
 const notification = "notification"
 
@@ -83,13 +84,13 @@ func Verbs() []Verb {
 		{Verb: verbs.QueryPort, Whole: true, Probes: measuring, measured: []string{"loopback port 1"}},
 		{Verb: verbs.QueryGIDTable, Probes: measuring, measured: []string{"loopback port 1"}},
 		{
-			Verb: verbs.AllocPD, Probes: []string{"comp_channel", "srq", "qp", notification},
+			Verb: verbs.AllocPD, Probes: []string{"comp_channel", "srq", "qp", "mr", notification},
 			lacking: map[string][]string{
-				"comp_channel": {"protection domain"}, "srq": {"protection domain"}, "qp": {"protection domain"},
+				"comp_channel": {"protection domain"}, "srq": {"protection domain"}, "qp": {"protection domain"}, "mr": {"protection domain"},
 			},
-			emptied: []string{"comp_channel", "srq", "qp"}, measured: measurements(),
+			emptied: []string{"comp_channel", "srq", "qp", "mr"}, measured: measurements(),
 		},
-		{Verb: verbs.RegMR, Probes: measuring, measured: measurements(), without: []string{"ENOMEM", "EPERM"}},
+		{Verb: verbs.RegMR, Probes: []string{"mr", notification}, measured: measurements(), without: []string{"ENOMEM", "EPERM"}},
 		{
 			Verb: verbs.CreateAH, Probes: measuring, search: true,
 			measured: []string{}, denied: []string{"flush any", "flush poll", "flush solicited"},
@@ -153,7 +154,7 @@ func Verbs() []Verb {
 			Holds: map[string]verbs.Verb{"comp_channel": verbs.DestroyCompChannel},
 		},
 		{Verb: verbs.DestroyCompChannel, Probes: []string{"comp_channel", notification}, Object: "comp_channel"},
-		{Verb: verbs.DeregMR, Probes: measuring, Object: "mr", Holds: pd},
+		{Verb: verbs.DeregMR, Probes: []string{"mr", notification}, Object: "mr", Holds: pd},
 		{Verb: verbs.DeallocPD, Whole: true, Last: true, Object: "pd"},
 		{Verb: verbs.CloseDevice, Whole: true, Last: true, Object: "ctx"},
 	}
@@ -212,7 +213,7 @@ func (v Verb) Once(errno string) Run {
 // Always is the run in which each call of the verb fails.
 func (v Verb) Always(errno string) Run {
 	if slices.Contains(v.without, errno) {
-		r := v.result(nil, errno)
+		r := v.result(v.Probes[:len(v.Probes)-1], errno)
 		r.SkipReason, r.Skipped = "not_permitted", map[string][]string{notification: {"message"}}
 		return r
 	}

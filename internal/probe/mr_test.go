@@ -1,0 +1,158 @@
+package probe_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+)
+
+// registered probes a simulated device, of which anything that refuses memory is what is
+// said here, and returns the probe of memory regions, and all calls.
+func registered(t *testing.T, keys string, by state.RefusedBy) (state.Probe, []state.Call) {
+	t.Helper()
+	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, default_latency: 0s, latency: {}, " + keys + "}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := probe.Options{
+		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+		Device:   "dev", Config: quick(),
+	}
+	o.Config.Notification.Samples, o.Config.NoMemory = 0, true
+	if by != "" {
+		o.RefusedMemory = func(err *verbs.Error, size int) (state.RefusedBy, string) {
+			return by, fmt.Sprintf("%s refused %d bytes: %s", by, size, verbs.ErrnoName(err.Errno))
+		}
+	}
+	var out bytes.Buffer
+	o.Out = wire.NewWriter(&out)
+	if err := probe.Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var r state.Run
+	if err := wire.Read(&out, &r); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Probes, func(p state.Probe) bool { return p.Name == "mr" })
+	if i < 0 {
+		t.Fatalf("no such probe: %+v", r.Probes)
+	}
+	return r.Probes[i], r.Calls
+}
+
+// TestRegistrations: what comes of registering each kind of memory is told; what refuses
+// what every program needs fails the probe, unless it is the limit of the process.
+func TestRegistrations(t *testing.T) {
+	t.Parallel()
+	const small, many = "4KiB registered", "2MiB registered"
+	fault := func(verb, when, errno string) string {
+		return "like: sim_ib0, faults: [{verb: " + verb + ", when: {" + when + "}, errno: " + errno + "}]"
+	}
+	for _, tc := range []struct {
+		name, device string
+		by           state.RefusedBy
+		want         string
+		status       state.Status
+		failed       string // subjects
+		skipped      string // subjects
+	}{
+		{"everything", "like: sim_ib0", "", small + ", " + many + ", huge_page registered, dmabuf registered", state.StatusOK, "", ""},
+		{"what every device takes", "like: sim_rxe0", "", small + ", " + many + ", huge_page unavailable, dmabuf not_supported", state.StatusOK, "", ""},
+		{
+			"the limit of the process", "like: sim_ib0, registration: {memlock_bytes: 65536}", state.RefusedByMemlock,
+			small + ", 2MiB refused memlock ENOMEM, huge_page refused memlock ENOMEM, dmabuf refused memlock ENOMEM", state.StatusOK, "", "2MiB huge_page",
+		},
+		{
+			"a limit of nothing at all", fault("ibv_reg_mr", "", "EPERM"), state.RefusedByMemlock,
+			"4KiB refused memlock EPERM, 2MiB refused memlock EPERM, huge_page refused memlock EPERM, dmabuf registered", state.StatusOK, "", "4KiB 2MiB huge_page",
+		},
+		{
+			"the cgroup", fault("ibv_reg_mr", "", "EAGAIN"), state.RefusedByCgroup,
+			"4KiB refused cgroup EAGAIN, 2MiB refused cgroup EAGAIN, huge_page refused cgroup EAGAIN, dmabuf registered", state.StatusFailed, "4KiB 2MiB huge_page", "",
+		},
+		{
+			"the device, what is long", fault("ibv_reg_mr", "above: {length: 4096}", "ENOMEM"), state.RefusedByDevice,
+			small + ", 2MiB refused device ENOMEM, huge_page refused device ENOMEM, dmabuf registered", state.StatusFailed, "2MiB huge_page", "",
+		},
+		{
+			"nobody is asked", fault("ibv_reg_mr", "above: {length: 4096}", "EINVAL"), "",
+			small + ", 2MiB refused device EINVAL, huge_page refused device EINVAL, dmabuf registered", state.StatusFailed, "2MiB huge_page", "",
+		},
+		{
+			"the device, a dma-buf", fault("ibv_reg_dmabuf_mr", "", "EINVAL"), state.RefusedByDevice,
+			small + ", " + many + ", huge_page registered, dmabuf refused device EINVAL", state.StatusOK, "", "",
+		},
+		{
+			"not even a domain", "like: sim_ib0, faults: [{verb: ibv_alloc_pd, errno: ENOMEM}]", "",
+			"", state.StatusFailed, "protection domain", "",
+		},
+		{
+			"what is left is not added to", "like: sim_ib0, faults: [{verb: ibv_dereg_mr, errno: EBUSY}]", "",
+			small, state.StatusFailed, "4KiB", "",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p, calls := registered(t, tc.device, tc.by)
+			var got, failed, skipped []string
+			for _, r := range p.Registrations {
+				words := strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Memory, r.Result, r.By, r.Errno))
+				got = append(got, words)
+				if done := r.Result == state.MemoryRegistered; done != (r.Detail == "") || r.Bytes < 4096 {
+					t.Errorf("%+v", r)
+				}
+				if r.Result == state.MemoryRefused && tc.by != "" && !strings.HasPrefix(r.Detail, string(tc.by)+" refused ") {
+					t.Errorf("%s: %s", r.Memory, r.Detail)
+				}
+			}
+			for _, f := range p.Failures {
+				failed = append(failed, f.Subject)
+			}
+			for _, s := range p.Skips {
+				skipped = append(skipped, s.Subject)
+				if s.Reason != state.SkipNotPermitted {
+					t.Errorf("%+v", s)
+				}
+			}
+			if g := strings.Join(got, ", "); g != tc.want {
+				t.Errorf("got %q\nwant %q", g, tc.want)
+			}
+			if p.Status != tc.status || strings.Join(failed, " ") != tc.failed || strings.Join(skipped, " ") != tc.skipped {
+				t.Errorf("%s, failed %q, skipped %q", p.Status, failed, skipped)
+			}
+			for _, c := range calls {
+				if c.Verb == string(verbs.RegDMABufMR) && c.Errno != "" && !c.Expected {
+					t.Errorf("%s counts as an error of the device", c.Verb)
+				}
+			}
+		})
+	}
+}
+
+// The time is that of the verb alone.
+func TestRegistrationTime(t *testing.T) {
+	t.Parallel()
+	p, calls := registered(t, "like: sim_ib0", "")
+	var want []time.Duration
+	for _, c := range calls {
+		if c.Verb == string(verbs.RegMR) || c.Verb == string(verbs.RegDMABufMR) {
+			want = append(want, c.Duration)
+		}
+	}
+	var got []time.Duration
+	for _, r := range p.Registrations {
+		got = append(got, r.Duration)
+	}
+	if !slices.Equal(got, want) || len(got) != len(state.RegisteredMemories()) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
