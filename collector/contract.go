@@ -26,7 +26,7 @@ func (m *contractMetrics) declare(t *table) {
 	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
 		"1 if the device breaks the contract by the latest verdict, 0 if it broke it once but keeps it now. Absent if it always kept the contract, or if the contract was not judged. known=\"true\" needs no action: the driver is known for it, or it is accepted.", "device", "contract", "severity", "known")
 	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
-		"A contract that could not be judged, and why.", "device", "contract", "reason")
+		"A contract that could not be judged although the device offers what it is about, and why.", "device", "contract", "reason")
 	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
 		"Finished contract runs.", "device", "outcome")
 	m.contractAborts = t.counter("rdma_contract_aborts_total", "runs",
@@ -65,7 +65,10 @@ func addContracts(b *builder, name string, c *state.Contracts, findings []health
 			}
 		case state.VerdictSkipped:
 			counts["skipped"]++
-			b.gauge(b.contractSkipped, 1, name, v.Name, string(v.Reason))
+			// What a device does not offer is counted, and in the JSON.
+			if v.Reason != state.SkipNotSupported {
+				b.gauge(b.contractSkipped, 1, name, v.Name, string(v.Reason))
+			}
 		}
 	}
 	if len(c.Verdicts) > 0 {

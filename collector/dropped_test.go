@@ -15,7 +15,7 @@ func TestDropped(t *testing.T) {
 	dropped := func(contracts int) int {
 		r := contractRun("rxe0")
 		for i := range contracts {
-			r.Contracts = append(r.Contracts, state.Contract{Name: fmt.Sprint("x", i), Verdict: state.VerdictSkipped, Reason: state.SkipNotSupported})
+			r.Contracts = append(r.Contracts, state.Contract{Name: fmt.Sprint("x", i), Verdict: state.VerdictSkipped, Reason: state.SkipPortDown})
 		}
 		s := stateOf(measured())
 		s.Contracts = contractsOf(r)

@@ -41,8 +41,9 @@ func wantEachJudged(t *testing.T, m metrics, device string) {
 	if got, want := m.judged(device), len(contracts()); got != want {
 		t.Errorf("on %s there are verdicts on %d contracts, and there are %d", device, got, want)
 	}
-	if got, want := len(m.all("rdma_contract_skipped", "device", device)), m.sum("rdma_contract_verdicts", "device", device, "verdict", "skipped"); float64(got) != want {
-		t.Errorf("on %s %d contracts are skipped, and %v are counted", device, got, want)
+	// What the device does not offer is only counted.
+	if got, most := len(m.all("rdma_contract_skipped", "device", device)), m.sum("rdma_contract_verdicts", "device", device, "verdict", "skipped"); float64(got) > most {
+		t.Errorf("on %s %d contracts are skipped, and %v are counted", device, got, most)
 	}
 }
 
@@ -121,7 +122,11 @@ func TestViolations(t *testing.T) {
 	profile.WriteString("devices:\n  - {name: good, like: sim_ib0}\n")
 	devices := []string{"good"}
 	for _, c := range contracts() {
-		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, violate: [%s]}\n", c, c)
+		driver := ""
+		if strings.HasPrefix(c, "multicast_") {
+			driver = "rxe" // the only one that is judged
+		}
+		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, driver: %q, violate: [%s]}\n", c, driver, c)
 		devices = append(devices, c)
 	}
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile.String()),

@@ -54,8 +54,8 @@ func TestContracts(t *testing.T) {
 	})
 	exact := kernel(t, "6.1")
 	for device, skipped := range map[string][]string{
-		active: {"cq_moderation_notifies", "xrc_at_least_requested"},
-		down:   {"cq_moderation_notifies", "multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event", "xrc_at_least_requested"},
+		active: nil,
+		down:   {"multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event"},
 	} {
 		var violated, got []string
 		judged := int(m.sum("rdma_contract_verdicts", "device", device))
@@ -77,17 +77,15 @@ func TestContracts(t *testing.T) {
 		}
 		for _, s := range m.find("rdma_contract_skipped", "device", device) {
 			got = append(got, label(s, "contract"))
-			want := "port_down"
-			if name := label(s, "contract"); name == "cq_moderation_notifies" || name == "xrc_at_least_requested" {
-				want = "not_supported"
-			}
-			if reason := label(s, "reason"); reason != want {
+			if reason := label(s, "reason"); reason != "port_down" {
 				t.Errorf("%s: %s is skipped: %s", device, label(s, "contract"), reason)
 			}
 		}
 		if slices.Sort(got); !slices.Equal(got, skipped) {
 			t.Errorf("%s: skipped are %v, want %v", device, got, skipped)
 		}
+		// It has neither moderation of completion queues nor XRC.
+		m.is(t, float64(len(skipped)+2), "rdma_contract_verdicts", "device", device, "verdict", "skipped")
 		if judged != contracts {
 			t.Errorf("%s: %d verdicts, of %d contracts", device, judged, contracts)
 		}

@@ -51,7 +51,7 @@ them at its start, when a device or its software changes, and every ` + "`--cont
 that of the probes. Each contract is judged with its own small objects, on the device alone: no peer, no traffic beyond
 the port. ` + "`rdma_contract_verdicts`" + ` counts the verdicts; ` + "`rdma_contract_violated`" + ` is 1 for a contract that the
 device breaks, and its label ` + "`known`" + ` says whether the [driver is known for that](#known-of-drivers);
-` + "`rdma_contract_skipped`" + ` says which contracts could not be judged, and why. When a verdict changes, the log has the
+` + "`rdma_contract_skipped`" + ` says which contracts could not be judged, and why, except those on what the device does not offer. When a verdict changes, the log has the
 evidence: what was asked, what the manual promises, and what was observed.
 
 - **holds**: every observation agreed with the manual.
