@@ -45,7 +45,7 @@ func TestProbeByHand(t *testing.T) {
 		if err := wire.Read(bytes.NewReader(out), &run); err != nil {
 			t.Fatal(err)
 		}
-		if run.Error != "" || run.Info == nil || len(run.Probes) != 5 || len(run.Undestroyed) != 0 {
+		if run.Error != "" || run.Info == nil || len(run.Probes) != 6 || len(run.Undestroyed) != 0 {
 			t.Errorf("the report says %+v", run)
 		}
 		memory := make(map[string]state.Memory)
