@@ -477,7 +477,7 @@ func TestPortHastensProbes(t *testing.T) {
 		{"a reading", scriptOK(0), []bool{true, true, true, false}, nil, []time.Duration{0, 46 * second, 106 * second}},
 		{"soon after a run", scriptOK(0), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
 		{"during a run", scriptOK(5 * second), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
-		{"just before a run", scriptOK(0), nil, []time.Duration{59500 * time.Millisecond}, []time.Duration{0, 60 * second, 120 * second}},
+		{"just before a run", scriptOK(0), nil, []time.Duration{59500 * time.Millisecond}, []time.Duration{0, 60 * second, 90 * second}},
 		{"again and again", scriptOK(0), nil, []time.Duration{5 * second, 10 * second, 31 * second, 40 * second, 70 * second}, []time.Duration{0, 30 * second, 60 * second, 90 * second}},
 		{"after a failure", scriptFail(), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
 		{"of a device that keeps failing", scriptFail(), nil, []time.Duration{5 * second, 40 * second, 50 * second}, []time.Duration{0, 30 * second}},

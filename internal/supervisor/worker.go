@@ -60,6 +60,9 @@ type worker struct {
 	// handing is held while a run of the hardware is handed to the sinks.
 	handing sync.Mutex
 
+	// again tells that a port turned when the next run was due too soon to see it.
+	again bool
+
 	// state and gone are guarded by Supervisor.mu. gone tells that the device
 	// vanished; it stays so if the device appears again, which another worker is
 	// for.
@@ -145,6 +148,10 @@ func (w *worker) runAll(all, own context.Context) bool {
 		w.taker.childEnded(res.run)
 		if res.run != nil {
 			w.schedule(j, res.run)
+			if w.again && j == &w.probes {
+				w.again = false
+				w.portTurned()
+			}
 		}
 	}
 }
@@ -180,12 +187,18 @@ func (w *worker) portTurned() {
 // twice as many runs at most, and a device that keeps failing has its pauses.
 func (w *worker) hasten() {
 	interval := w.s.cfg.Interval
-	soon := time.Now().Add(min(portSettles, interval/minPause))
+	settled := time.Now().Add(min(portSettles, interval/minPause))
+	soon := settled
 	if half := w.began.Add(interval / 2); half.After(soon) { //nolint:mnd // a half
 		soon = half
 	}
-	if w.failures <= 1 && soon.Before(w.probes.due) {
+	switch {
+	case w.failures > 1 || w.probes.suspect:
+	case soon.Before(w.probes.due):
 		w.probes.due = soon
+	case w.probes.due.Before(settled):
+		// The run that is due may be too early to see it.
+		w.again = true
 	}
 }
 
