@@ -136,7 +136,7 @@ func runEntries() []Entry {
 			"If the message names a limit, "+memlock+". If not, check `rdma resource show {device}` for mr, and `dmesg`."),
 
 		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByMemlock), warning, degradation,
-			"In the last run, the exporter was refused memory that it registers and gives back at once: up to 2 MiB, as ordinary pages and as a huge page. With what drivers pinned for the process before, it would have been above the RLIMIT_MEMLOCK of the exporter's processes.",
+			"In the last run, RLIMIT_MEMLOCK of the exporter's processes did not even allow them to register a page of 4 KiB. If it only refuses more than that, `rdma_memory_registration_refused` shows it, and there is no finding.",
 			"Nothing is wrong with the device. How long it takes to register memory is not known, and programs that run with the same limit are refused memory in the same way, with ENOMEM, or EPERM if the limit is 0.",
 			"To have it measured, "+memlock+"."),
 		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByCgroup), critical, failure,

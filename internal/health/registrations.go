@@ -25,7 +25,9 @@ func (a *assessor) registrations(p *state.Probe) {
 				first = cmp.Or(first, r)
 			}
 		}
-		if first == nil {
+		// What the limit of the exporter's own process allows says little of the programs,
+		// unless it allows nothing.
+		if first == nil || by == state.RefusedByMemlock && first.Memory != state.MemoryPage {
 			continue
 		}
 		o := observation{

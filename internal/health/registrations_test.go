@@ -44,12 +44,14 @@ func TestRegistrations(t *testing.T) {
 		{"the weather", health.SeverityCritical, "`rdma resource show rxe0`"},
 	} {
 		s := of(good, refused(state.MemoryMany, tc.by, "ENOMEM"), refused(state.MemoryHuge, tc.by, "ENOMEM"))
+		message := "Memory could not be registered (2MiB, huge_page): ibv_reg_mr on rxe0: ENOMEM."
 		if tc.by == state.RefusedByMemlock {
 			s.Last.Outcome = state.OutcomeOK
+			check(t, s, health.Default(), kind)
+			s.Last.Probes[0].Registrations[0] = refused(state.MemoryPage, tc.by, "ENOMEM")
+			message = "Memory could not be registered (4KiB, 2MiB, huge_page): ibv_reg_mr on rxe0: ENOMEM."
 		}
-		check(t, s, health.Default(), kind, want{
-			tc.severity, "memory", []string{"Memory could not be registered (2MiB, huge_page): ibv_reg_mr on rxe0: ENOMEM."}, []string{tc.action},
-		})
+		check(t, s, health.Default(), kind, want{tc.severity, "memory", []string{message}, []string{tc.action}})
 		alone(t, s, kind)
 	}
 	// Another failure of the probe is told beside it.

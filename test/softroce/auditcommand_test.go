@@ -111,7 +111,7 @@ func TestAuditCommand(t *testing.T) {
 	t.Run("active", func(t *testing.T) {
 		// What Soft-RoCE breaks is known of it, and it moderates no completion queues.
 		text := audit(t, 0, options{flags: []string{"--device=" + active}},
-			": OK", "1 device (1 ok), 0 findings", "Device driver rxe, ", " hold, 0 violated, ", " violated as the driver is known to, 1 skipped",
+			": OK", "1 device (1 ok), 0 findings", "Device driver rxe, ", " hold, 0 violated, ", " violated as the driver is known to, 2 skipped",
 			"srq_limit_ignored: Creation arms srq_limit. Set srq_limit to 0 when creating", "══ "+active+": ok", "Port 1 active, Ethernet", "Probes ok in ", "notification ok", "Contracts ok in ",
 			"cq entries 16→31", "1 loopback any ", "1 loopback poll ", "Completion vectors: ", "Objects type used limit", "Queue pairs: ")
 		if strings.Contains(text, "leaked") || strings.Contains(text, "orphaned") || strings.Contains(text, "\x1b") {
