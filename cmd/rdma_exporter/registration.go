@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"slices"
+	"syscall"
 
 	"rdma_exporter/internal/ceiling"
 	"rdma_exporter/internal/state"
@@ -42,7 +43,11 @@ func refusedMemory(s settings, device string, err *verbs.Error, size int) (state
 		ceiling.EndMemlock: state.RefusedByMemlock, ceiling.EndCgroup: state.RefusedByCgroup,
 		ceiling.EndMemory: state.RefusedByHost, ceiling.EndMappings: state.RefusedByHost, ceiling.EndFiles: state.RefusedByHost,
 	}[end]
-	if !ok {
+	switch {
+	case ok:
+	case limits.Hidden && err.Errno == syscall.EAGAIN:
+		by = state.RefusedByCgroup
+	default:
 		by = state.RefusedByDevice
 	}
 	return by, said

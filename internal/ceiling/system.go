@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/owner"
+	"rdma_exporter/verbs"
 )
 
 // System is the host as the kernel tells of it. It implements [Host].
@@ -93,12 +94,7 @@ func (l *Limits) memlock(people *owner.Reader) error {
 		return err
 	}
 	l.Pinned = m.Pinned
-	var (
-		header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		caps   [2]unix.CapUserData
-	)
-	exempt := unix.Capget(&header, &caps[0]) == nil && caps[0].Effective&(1<<unix.CAP_IPC_LOCK) != 0
-	if !exempt {
+	if !verbs.LocksFreely() {
 		l.Memlock = m.Limit
 	}
 	return nil

@@ -2,6 +2,8 @@ package probe
 
 import (
 	"errors"
+	"slices"
+	"syscall"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
@@ -39,7 +41,12 @@ func (r *run) mr(s *step) {
 		s.cannot("protection domain", err)
 		return
 	}
-	for _, m := range sizes(r.turn, "mr", memories()) {
+	all := memories()
+	if !r.turn.whole {
+		// Programs that take all huge pages at their start are in the way of few runs.
+		all = slices.DeleteFunc(all, func(m named[memory]) bool { return m.size.kind == state.MemoryHuge })
+	}
+	for _, m := range sizes(r.turn, "mr", all) {
 		if !s.register(pd, m.size) {
 			return
 		}
@@ -51,9 +58,12 @@ func (s *step) register(pd verbs.PD, m memory) (gone bool) {
 	r := state.Registration{Memory: m.kind, Bytes: int64(m.size), Result: state.MemoryRegistered}
 	defer func() { s.Registrations = append(s.Registrations, r) }()
 
+	// A page that the hugetlb controller refuses to the process is found missing only when
+	// the kernel pins it.
+	missing := func(err error) bool { return m.kind == state.MemoryHuge && errors.Is(err, syscall.EFAULT) }
 	var region verbs.MR
 	var err error
-	s.Expecting(func(error) bool { return m.optional }, func() {
+	s.Expecting(func(err error) bool { return m.optional || missing(err) }, func() {
 		region, err = pd.RegMRBackedBy(m.backing, m.size, verbs.AccessLocalWrite)
 	})
 	switch {
@@ -63,7 +73,7 @@ func (s *step) register(pd verbs.PD, m memory) (gone bool) {
 		failed := len(s.Failures)
 		s.destroy(string(m.kind), "mr", region)
 		return len(s.Failures) == failed
-	case errors.Is(err, verbs.ErrNoBacking):
+	case errors.Is(err, verbs.ErrNoBacking), missing(err):
 		r.Result, r.Detail = state.MemoryUnavailable, err.Error()
 	case m.optional && verbs.IsNotSupported(err):
 		r.Result, r.Detail = state.MemoryNotSupported, err.Error()
@@ -87,6 +97,9 @@ func (s *step) refused(r *state.Registration, m memory, err error) {
 		case limit != nil:
 			r.By = state.RefusedByMemlock
 		}
+	}
+	if r.By == state.RefusedByDevice && limit != nil && *limit < int64(m.size) {
+		r.By = state.RefusedByMemlock
 	}
 	switch {
 	case m.optional:

@@ -165,8 +165,9 @@ func TestTurns(t *testing.T) {
 			}
 			t.Logf("first %d QPs and %d creations, then %d and %d at most", firstQPs, firstAll, worstQPs, worstAll)
 			for what := range want {
-				if !seen[what] {
-					t.Errorf("never had its turn: %s", what)
+				// Huge pages are registered in the first run alone.
+				if first := strings.HasPrefix(what, "registration huge_page "); seen[what] == first {
+					t.Errorf("%s: had its turn: %v, want %v", what, seen[what], !first)
 				}
 			}
 			for what := range seen {

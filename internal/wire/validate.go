@@ -234,8 +234,8 @@ func (e *End) validate() error {
 	return nil
 }
 
-// clip cuts the texts of a verdict down to what a reader keeps of them. Those of all
-// devices are mostly the same, and kept once.
+// clip cuts the texts of a verdict down to what a reader keeps of them. Those of devices that
+// are judged together are mostly the same, and kept once.
 func clipContract(c *state.Contract) {
 	for _, text := range []*string{
 		&c.Name, (*string)(&c.Severity), (*string)(&c.Verdict), (*string)(&c.Reason),
@@ -245,10 +245,11 @@ func clipContract(c *state.Contract) {
 	}
 }
 
-// shared returns s, in the memory of an equal string that is in use if there is one.
+// shared returns s, in the memory of an equal string that was read at about the same time
+// if there is one.
 func shared(s string) string { return unique.Make(s).Value() }
 
-// unique makes sure that no size is told twice: each becomes the value of one
+// uniqueSizes makes sure that no size is told twice: each becomes the value of one
 // time series.
 func uniqueSizes(p *state.Probe) error {
 	type key struct{ list, subject, profile string }

@@ -70,8 +70,11 @@ func (p *pd) regDMABuf(size int, access verbs.Access) (verbs.MR, error) {
 // hugePages is where the kernel tells of its pool of huge pages.
 const hugePages = "/sys/kernel/mm/hugepages/hugepages-2048kB"
 
+// spared is how many huge pages are left alone, for programs that take some meanwhile.
+const spared = 16
+
 // spareHugePages returns an error unless the pool has so many pages that nobody has or was
-// promised, and one more: a program that takes the last one must not be refused it.
+// promised, and those that are spared.
 func spareHugePages(n int) error {
 	var count [2]int
 	for i, name := range []string{"free_hugepages", "resv_hugepages"} {
@@ -83,8 +86,8 @@ func spareHugePages(n int) error {
 			return fmt.Errorf("%w: read the pool of huge pages of 2 MiB: %w", verbs.ErrNoBacking, err)
 		}
 	}
-	if free := count[0] - count[1]; free <= n {
-		return fmt.Errorf("%w: %d huge pages of 2 MiB are free, and one is left alone", verbs.ErrNoBacking, max(free, 0))
+	if free := count[0] - count[1]; free < n+spared {
+		return fmt.Errorf("%w: %d huge pages of 2 MiB are free, and %d are left alone", verbs.ErrNoBacking, max(free, 0), spared)
 	}
 	return nil
 }

@@ -296,6 +296,9 @@ func multicastDelivers(j *judge) error {
 		return err
 	}
 	a, b = stays.got[secondMessage], leaves.got[secondMessage]
+	if a == 0 && b == 0 {
+		return nowhere(sends)
+	}
 	j.see(a > 0 && b == 0, "one detached: %d sent, %d arrived at the other and %d at the one detached", sends, a, b)
 	return nil
 }

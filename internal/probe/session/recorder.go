@@ -60,6 +60,10 @@ func (r *recorder) count(c verbs.Call) {
 	switch {
 	case c.Verb == verbs.RegDMABufMR:
 		by = verbs.RegMR
+	case c.Verb == verbs.CreateSRQEx:
+		by = verbs.CreateSRQ
+	case c.Verb == verbs.CreateQPEx:
+		by = verbs.CreateQP
 	case !destroyed:
 		by = c.Verb
 	}
