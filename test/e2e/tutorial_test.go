@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdma_exporter/test/running"
 )
@@ -170,6 +171,8 @@ func (s *shell) run(t *testing.T, commands string) string {
 	if _, err := io.WriteString(s.input, commands+"echo '"+typed+"'\n"); err != nil {
 		t.Fatal(err)
 	}
+	stop := time.AfterFunc(running.Patience, func() { _ = s.cmd.Cancel() })
+	defer stop.Stop()
 	var out strings.Builder
 	for {
 		line, err := s.lines.ReadString('\n')
