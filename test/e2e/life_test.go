@@ -66,7 +66,7 @@ func TestManyHangsStarveNobody(t *testing.T) {
 	e := start(t, "--provider=simulated",
 		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
 		"--config.file="+running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
-		"--contract.interval=2s", "--contract.timeout=4s", "--inventory.interval=0", "--notification.samples=0",
+		"--contract.interval=2s", "--contract.timeout=10s", "--inventory.interval=0", "--notification.samples=0",
 		"--probe.interval=1s", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
 	running.Eventually(t, "every device is probed several times", func() bool {
 		m := e.counts(t)
