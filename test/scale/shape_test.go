@@ -161,14 +161,14 @@ func (s shape) profile() string {
 }
 
 // unkept returns how many contracts a device does not keep, which is known of its driver,
-// or cannot be judged on it.
+// or cannot be judged on it although it offers what they are about.
 func (d device) unkept() int {
-	n := map[string]int{"sim_rxe0": 4, "sim_siw0": 14, "sim_ib0": 2}[d.like]
-	if d.noSRQ {
-		n += 8 - 1 // One of those is not kept otherwise.
-	}
-	if d.noMulticast {
-		n++
+	n := 0
+	if d.like == "sim_rxe0" {
+		n = 2
+		if d.noSRQ {
+			n-- // One of those is about SRQs.
+		}
 	}
 	if d.active == 0 {
 		n += 7
