@@ -1,11 +1,13 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -47,6 +49,41 @@ func wantEachJudged(t *testing.T, m metrics, device string) {
 	}
 }
 
+// wantSkipped makes sure that what a device offers and could not be judged is in the metrics
+// as it is in the JSON.
+func wantSkipped(t *testing.T, e *exporter, m metrics, device string) {
+	t.Helper()
+	_, body := e.get(t, "/api/v1/status")
+	var status api.Status
+	if err := json.Unmarshal([]byte(body), &status); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	skipped := 0
+	for _, d := range status.Devices {
+		if d.Name != device || d.Contracts == nil {
+			continue
+		}
+		for _, v := range d.Contracts.Verdicts {
+			if v.Verdict != state.VerdictSkipped {
+				continue
+			}
+			if skipped++; v.Reason != state.SkipNotSupported {
+				want = append(want, v.Name+" "+string(v.Reason))
+			}
+		}
+	}
+	for _, s := range m.all("rdma_contract_skipped", "device", device) {
+		got = append(got, s.labels["contract"]+" "+s.labels["reason"])
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("on %s the metrics say that %q are skipped, want %q", device, got, want)
+	}
+	m.want(t, float64(skipped), "rdma_contract_verdicts", "device", device, "verdict", "skipped")
+}
+
 // judged is how many contracts there is a verdict on for a device.
 func (m metrics) judged(device string) int {
 	return int(m.sum("rdma_contract_verdicts", "device", device))
@@ -74,6 +111,7 @@ func TestContractAtStart(t *testing.T) {
 	checkExposition(t, text)
 	for _, device := range devices {
 		wantEachJudged(t, m, device)
+		wantSkipped(t, e, m, device)
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
 		for _, outcome := range []string{"failed", "timeout", "crashed"} {
 			m.absent(t, "rdma_contract_runs_total", "device", device, "outcome", outcome)
@@ -171,6 +209,7 @@ func TestContractIsInterrupted(t *testing.T) {
 	m := e.judged(t, "hanging", "crashing", "breaking")
 	for device, want := range map[string]string{"hanging": "timeout", "crashing": "crashed"} {
 		wantEachJudged(t, m, device)
+		wantSkipped(t, e, m, device)
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", want)
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
 		m.want(t, 1, "rdma_contract_skipped", "device", device, "contract", culprit, "reason", want)

@@ -43,9 +43,13 @@ func TestSiw(t *testing.T) {
 	}; !slices.Equal(violated, want) {
 		t.Errorf("violated are %v, want %v", violated, want)
 	}
-	// It has no UD, no XRC, no resizing or moderation of completion queues, and no queries of
-	// shared receive queues.
-	m.is(t, 15, "rdma_contract_verdicts", "device", siw, "verdict", "skipped")
+	if got, want := notOffered(t, e, siw), []string{
+		"cq_moderation_notifies", "cq_resize_at_least_requested", "cq_resize_keeps_completions", "cq_resize_too_small_refused",
+		"multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_destroy_busy_multicast", "qp_sq_sig_all",
+		"qp_srq_type_restricted", "srq_limit_disarmed", "srq_limit_event", "srq_reports_actual", "xrc_at_least_requested",
+	}; !slices.Equal(got, want) {
+		t.Errorf("not offered are %v, want %v", got, want)
+	}
 	if all := m.find("rdma_contract_skipped", "device", siw); len(all) > 0 {
 		t.Errorf("skipped although it is offered: %v", all)
 	}
