@@ -76,7 +76,7 @@ func refuser(r *state.Registration) state.RefusedBy {
 	return state.RefusedByDevice
 }
 
-// registered tells whether a failure is told as a registration that was refused.
+// registered tells whether a failure has a finding of its own as a registration that was refused.
 func registered(p *state.Probe, f *state.Failure) bool {
 	return f.Errno != "" && slices.ContainsFunc(p.Registrations, func(r state.Registration) bool {
 		return needed(&r) && string(r.Memory) == f.Subject && r.Errno == f.Errno

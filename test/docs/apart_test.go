@@ -1,16 +1,12 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"rdma_exporter/test/running"
 )
 
 // troubled are the series of one exporter that has something of all that docs/queries.md
@@ -66,23 +62,13 @@ var asks = regexp.MustCompile(`^(8 \* )?[a-z_]+( by )?[ (]|^rdma_[a-z_]+(\{|$)`)
 // TestQueriesKeepApart asks each query of docs/queries.md of two exporters that two jobs
 // scrape. Each has to answer of all four, and not of several in one.
 func TestQueriesKeepApart(t *testing.T) {
-	promtool := running.FindPrometheus(t, "promtool")
-	type series struct {
-		Series string `json:"series"`
-		Values string `json:"values"`
-	}
 	var input []series
 	for _, target := range []string{`job="a",instance="n1:10879"`, `job="a",instance="n2:10879"`, `job="b",instance="n1:10879"`, `job="b",instance="n2:10879"`} {
 		for s, values := range troubled() {
 			input = append(input, series{strings.Replace(s, "{", "{"+target+",", 1), values})
 		}
 	}
-	type test struct {
-		Expr     string   `json:"expr"`
-		EvalTime string   `json:"eval_time"`
-		Samples  []sample `json:"exp_samples"`
-	}
-	var tests []test
+	var tests []asked
 	for _, p := range pages(t) {
 		if p.path != filepath.FromSlash("docs/queries.md") {
 			continue
@@ -94,7 +80,7 @@ func TestQueriesKeepApart(t *testing.T) {
 			}
 			for _, m := range span.FindAllStringSubmatch(cells[1], -1) {
 				if asks.MatchString(m[1]) {
-					tests = append(tests, test{fmt.Sprintf("count(count by (job, instance) (%s))", m[1]), "1h", []sample{{"{}", 4}}})
+					tests = append(tests, asked{fmt.Sprintf("count(count by (job, instance) (%s))", m[1]), "1h", []sample{{"{}", 4}}})
 				}
 			}
 		}
@@ -103,16 +89,5 @@ func TestQueriesKeepApart(t *testing.T) {
 		t.Errorf("only %d queries were found", len(tests))
 	}
 	slices.SortFunc(input, func(a, b series) int { return strings.Compare(a.Series, b.Series) })
-	// YAML takes JSON.
-	file, err := json.Marshal(map[string]any{
-		"rule_files": []string{}, "evaluation_interval": "1m",
-		"tests": []map[string]any{{"interval": "1m", "input_series": input, "promql_expr_test": tests}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := running.File(t, "apart.yaml", string(file))
-	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", path).CombinedOutput(); err != nil {
-		t.Errorf("promtool test rules: %v\n%s", err, out)
-	}
+	ask(t, "apart.yaml", input, tests)
 }

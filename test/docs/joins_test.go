@@ -1,29 +1,18 @@
 package docs_test
 
 import (
-	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"rdma_exporter/test/running"
 )
 
 // promqlBlock is a block of PromQL on a page.
 var promqlBlock = regexp.MustCompile("(?s)```promql\n(.+?)```")
 
-// sample is a series that is expected.
-type sample struct {
-	Labels string  `json:"labels"`
-	Value  float64 `json:"value"`
-}
-
 // TestJoins asks the queries of docs/hardware.md, in the order of the page, of a host that
 // other exporters look at, too, and compares what they answer.
 func TestJoins(t *testing.T) {
-	promtool := running.FindPrometheus(t, "promtool")
 	const (
 		ours    = `job="rdma_exporter",instance="n1:10879",host="n1",device="mlx5_0"`
 		others  = `job="node",instance="n1:9100",host="n1"`
@@ -32,10 +21,6 @@ func TestJoins(t *testing.T) {
 		port    = ours + `,port="1",link_layer="Ethernet",netdev="eth2",gid="fe80:0000:0000:0000:0e42:a1ff:fe65:bafe"`
 		virtual = `job="rdma_exporter",instance="n1:10879",host="n1",device="mlx5_1"`
 	)
-	type series struct {
-		Series string `json:"series"`
-		Values string `json:"values"`
-	}
 	input := []series{
 		{`rdma_adapter_info{` + adapter + `,sriov_role="pf"}`, "1x20"},
 		{`rdma_adapter_info{` + virtual + `,pci_address="0000:3b:00.1",numa_node="0",driver="mlx5_core",netns_mode="shared",sriov_role="vf",sriov_parent="0000:3b:00.0"}`, "1x20"},
@@ -71,12 +56,7 @@ func TestJoins(t *testing.T) {
 		{{`{host="n1",device="mlx5_1",sriov_parent="0000:3b:00.0"}`, 100}},
 		{{`rdma_notification_vector_latency_seconds{` + ours + `,comp_vector="1"}`, 80e-6}},
 	}
-	type test struct {
-		Expr     string   `json:"expr"`
-		EvalTime string   `json:"eval_time"`
-		Samples  []sample `json:"exp_samples"`
-	}
-	var tests []test
+	var tests []asked
 	for _, p := range pages(t) {
 		if p.path != filepath.FromSlash("docs/hardware.md") {
 			continue
@@ -85,22 +65,11 @@ func TestJoins(t *testing.T) {
 			if i == len(want) {
 				t.Fatalf("nothing is expected of the query %s", m[1])
 			}
-			tests = append(tests, test{strings.TrimSpace(m[1]), "15m", want[i]})
+			tests = append(tests, asked{strings.TrimSpace(m[1]), "15m", want[i]})
 		}
 	}
 	if len(tests) != len(want) {
 		t.Fatalf("the page has %d queries, want %d", len(tests), len(want))
 	}
-	// YAML takes JSON.
-	file, err := json.Marshal(map[string]any{
-		"rule_files": []string{}, "evaluation_interval": "1m",
-		"tests": []map[string]any{{"interval": "1m", "input_series": input, "promql_expr_test": tests}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := running.File(t, "joins.yaml", string(file))
-	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", path).CombinedOutput(); err != nil {
-		t.Errorf("promtool test rules: %v\n%s", err, out)
-	}
+	ask(t, "joins.yaml", input, tests)
 }
