@@ -79,7 +79,8 @@ func TestSoak(t *testing.T) {
 			m.runs(active)-start, time.Since(began).Round(time.Second), ours.missed, ours.all, theirs.missed, theirs.all)
 		return ours, theirs
 	}
-	ours, theirs := soak(runs - int(e.scrape().runs(active)))
+	// On a slow machine the looks above have taken most of the runs.
+	ours, theirs := soak(max(runs-int(e.scrape().runs(active)), 5))
 	if ours.tooMany(theirs) {
 		// The device loses one now and then, whether it is our turn or not.
 		t.Log("these are too many, unless it was chance: once more")
@@ -103,7 +104,9 @@ func TestSoak(t *testing.T) {
 	if ours.tooMany(theirs) {
 		t.Errorf("missed were %v of %v events, and %v of %v by the yardstick", ours.missed, ours.all, theirs.missed, theirs.all)
 	}
-	const someFiles, someGoroutines, someMemory = 8, 12, 8 // connections and scrapes; children that run; the collector's rhythm, in MiB
+	// Connections and scrapes; children that run; in MiB, what is resident between one return
+	// of memory to the kernel and the next (11 to 26).
+	const someFiles, someGoroutines, someMemory = 8, 12, 16
 	if last.files > first.files+someFiles || last.goroutines > first.goroutines+someGoroutines || last.memory > first.memory+someMemory {
 		t.Errorf("the exporter has grown from %+v to %+v", first, last)
 	}
