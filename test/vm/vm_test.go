@@ -417,6 +417,17 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// No command runs where the clock goes wrong, here fifty times too fast.
+func TestClockGoesWrong(t *testing.T) {
+	r := newRunner(t)
+	r.env = append(r.env, "RDMA_VM_APPEND=tsc_early_khz=50000")
+	got := r.run(t, "--quiet", "--no-devices", "true")
+	again := "vm: the machine has a wrong clock: once more\n"
+	if want := (result{125, "", again + again + "vm: the machine has a wrong clock\n"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 func TestMachineDies(t *testing.T) {
 	r := newRunner(t)
 	got := r.run(t, "--no-devices", "bash", "-c", "echo c >/proc/sysrq-trigger; sleep 1000")
