@@ -14,9 +14,12 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// ofPage is a line of a page that runs the exporter once, on devices. The command ceiling
-// is left out: it refuses those that are in use, as simulated ones are.
-var ofPage = regexp.MustCompile(`^(?:\$ )?((?:echo '[^']*' \| )?rdma_exporter (?:audit|contract) ?.*)$`)
+var (
+	// ofPage is a line of a page that runs the exporter once, on devices.
+	ofPage = regexp.MustCompile(`^(?:\$ )?((?:echo '[^']*' \| )?rdma_exporter (?:audit|ceiling|contract) ?.*)$`)
+	// deviceOfPage is the device that such a line names.
+	deviceOfPage = regexp.MustCompile(`--device=rxe[01]`)
+)
 
 // TestPageCommands runs the commands of README and guides that look at devices once, on
 // simulated ones. Those that read or write files of a host, or the children's input from
@@ -28,6 +31,8 @@ func TestPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The command ceiling refuses devices that are in use, as the built-in ones are.
+	idle := running.File(t, "idle.yaml", unused(""))
 	var commands []string
 	for path, text := range links.Pages(t, root) {
 		if path != "README.md" && !strings.HasPrefix(path, "docs/") || path == "docs/tutorial.md" {
@@ -44,7 +49,12 @@ func TestPageCommands(t *testing.T) {
 					command += " --provider=simulated"
 				}
 				// Simulated devices have names of their own.
-				commands = append(commands, regexp.MustCompile(`--device=rxe[01]`).ReplaceAllString(command, "--device=sim_rxe0"))
+				device := "--device=sim_rxe0"
+				if strings.Contains(command, "rdma_exporter ceiling ") {
+					command += " --simulated.profile=" + idle
+					device = "--device=sim0"
+				}
+				commands = append(commands, deviceOfPage.ReplaceAllString(command, device))
 			}
 		}
 	}
