@@ -312,7 +312,7 @@ func denied() device {
 	}}
 	return device{d, []health.Finding{{
 		Kind: health.FindingUnusable, Severity: health.SeverityCritical, Subject: "ibv_open_device EACCES",
-		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. That was failed run 17 in a row.",
+		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. 17 runs in a row have failed.",
 		Meaning: "The device is neither probed nor held to its contracts; of the objects on it, what the kernel tracks is still known. Programs with the same rights are refused it as well; others may use it.",
 		Action:  "The user needs to read and write the node of the device, /dev/infiniband/uverbsN: `grep -lxF mlx5_0 /sys/class/infiniband_verbs/*/ibdev` tells N, and `ls -l /dev/infiniband` owner and mode, which are for everybody with the udev rules of rdma-core. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is EPERM nevertheless, see `rdma system show`: with `netns exclusive`, the device has to be moved into the network namespace of the exporter, `rdma dev set mlx5_0 netns NAME`, or the exporter into that of the device.",
 	}}}
