@@ -25,10 +25,12 @@ node_exporter := github.com/prometheus/node_exporter@v1.12.1
 # Not the newest: v2.47.0 and later need modules that the module proxy does not have.
 nfpm_version := v2.45.2
 vale_version := v3.21.0
+actionlint_version := v1.7.7
 helm_version := $(shell sed -n 's|.*helm.sh/helm/v3 \(v[^ ]*\).*|\1|p' deploy/check/go.mod)
 # Their names have the version, so that each is built once, whatever else changes.
 nfpm := $(bin)/nfpm-$(nfpm_version)
 vale := $(bin)/vale-$(vale_version)
+actionlint := $(bin)/actionlint-$(actionlint_version)
 helm := $(bin)/helm-$(helm_version)
 sbom := $(bin)/cyclonedx-gomod-$(shell sed -n 's|.*CycloneDX/cyclonedx-gomod \(v[^ ]*\).*|\1|p' deploy/sbom/go.mod)
 
@@ -342,7 +344,7 @@ tags := vm,vmhost,kernels,siw,browser,load,image,imagevm,scale,prometheus,fuzzin
 # What is cached with -trimpath names the files of cgo by the clone that filled the cache,
 # which may be no more.
 lint: export GOFLAGS := -buildvcs=false
-lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) ## Check style, import walls, scripts, generated files and prose
+lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, import walls, scripts, workflows, generated files and prose
 	@tools/packages gcc libc6-dev libibverbs-dev shellcheck
 	@unformatted="$$($(bin)/gofumpt -l .)"; \
 		if [[ -n "$$unformatted" ]]; then echo "not formatted (make fmt):" $$unformatted >&2; exit 1; fi
@@ -353,6 +355,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) ## Check style, import walls, 
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x tools/* deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
+	$(actionlint) .github/workflows/*.yml
 	go mod tidy -diff
 	$(vale) --output=line README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
 
@@ -412,6 +415,11 @@ $(vale):
 	@mkdir -p $(bin)
 	GOBIN='$(CURDIR)/$(bin)' go install github.com/vale-cli/vale/v3/cmd/vale@$(vale_version)
 	mv $(bin)/vale $@
+
+$(actionlint):
+	@mkdir -p $(bin)
+	GOBIN='$(CURDIR)/$(bin)' go install github.com/rhysd/actionlint/cmd/actionlint@$(actionlint_version)
+	mv $(bin)/actionlint $@
 
 $(nfpm):
 	@mkdir -p $(bin)

@@ -29,7 +29,7 @@ this page.
 loads nothing from elsewhere. It works on a phone, in dark mode, and on paper. From the top:
 
 - **How the host is**, in a word: critical, warning, unknown (a device has not been probed yet, or not lately) or ok;
-  how many devices and findings there are; a banner if the devices are [simulated](configuration.md#simulated-devices).
+  how many devices and findings there are; a banner if the devices are [simulated](simulator.md).
   If no device was found, or devices could not be listed, what to do about it.
 - **What is wrong, and what to do**: every [finding](findings.md) that is critical or a warning, worst harm first,
   with links to the devices. What several devices share, with the same remedy, appears once, with its consequences

@@ -30,7 +30,7 @@ func more() map[string][]string {
 		"healthy": {`"health":"ok"`, `"findings":[]`},
 		"stuck": {
 			`"stuck":[{"kind":"probe","pid":81433,"verb":"ibv_destroy_cq","since":"2026-03-01T10:00:10Z"}]`,
-			`"kind":"stuck","severity":"critical","harm":"outage","subject":"pid 81433","message":"A child of`, `"outcome":"timeout"`,
+			`"kind":"stuck","severity":"critical","harm":"outage","subject":"pid 81433","message":"A process of the exporter`, `"outcome":"timeout"`,
 		},
 		"contract_violated": {`"kind":"contract_violated","severity":"critical","harm":"failure","subject":"notify_any","message":"The device breaks`},
 		"slow_vector":       {`"kind":"slow_vector","severity":"`, `"kind":"notification_failed","severity":"`, `"severity":"info"`},

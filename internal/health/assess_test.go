@@ -459,8 +459,8 @@ func TestStuck(t *testing.T) {
 			Resources: &state.Resources{Stuck: &state.Stuck{PID: 815, Since: taken()}},
 		}
 		check(t, s, health.Default(), health.FindingStuck,
-			want{health.SeverityCritical, "pid 814", []string{"the probes", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
-			want{health.SeverityCritical, "pid 815", []string{"the inventory", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
+			want{health.SeverityCritical, "pid 814", []string{"(probes or contract run)", "pid 814", "since 2026-03-01 12:00:00 UTC, in ibv_destroy_cq."}, []string{"cat /proc/814/stack", "dmesg"}},
+			want{health.SeverityCritical, "pid 815", []string{"(inventory)", "since 2026-03-01 12:00:00 UTC."}, []string{"cat /proc/815/stack"}})
 		s.Resources = nil
 		check(t, s, health.Default(), health.FindingStuck, want{health.SeverityCritical, "pid 814", nil, nil})
 	}

@@ -18,7 +18,7 @@ func (a *assessor) unusable() {
 	}
 	message := fmt.Sprintf("The device cannot be used: %s.", cmp.Or(prose(run.Error), "no reason given"))
 	if a.state.Failures > 1 {
-		message += fmt.Sprintf(" That was failed run %d in a row.", a.state.Failures)
+		message += fmt.Sprintf(" %d runs in a row have failed.", a.state.Failures)
 	}
 	if ok := a.state.LastSuccess; !ok.IsZero() {
 		message += fmt.Sprintf(" The last good run started at %s.", text.Moment(ok))

@@ -43,7 +43,7 @@ func TestUnusable(t *testing.T) {
 		s.Failures, s.LastSuccess = 7, taken().Add(-time.Hour)
 		check(t, s, health.Default(), kind, want{
 			health.SeverityCritical, "ibv_open_device EIO",
-			[]string{"no reason given", "failed run 7 in a row", "good run started at 2026-03-01 11:00:00 UTC"},
+			[]string{"no reason given", "7 runs in a row have failed.", "good run started at 2026-03-01 11:00:00 UTC"},
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}

@@ -284,7 +284,7 @@ that it vanished.
 		for _, harm := range e.Harms {
 			harms = append(harms, string(harm))
 		}
-		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s\n- **Harm:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
+		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s; **harm:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
 			e.Found, strings.Join(severities, " or "), strings.Join(harms, " or "), e.Meaning, e.Action)
 		if e.Kind == health.FindingGrowing {
 			b.WriteString("\nWhat is reported and what is not, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")

@@ -68,7 +68,7 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 		o.evidence = prose(h.Failure)
 	}
 	if h.Failures > 1 {
-		o.message += fmt.Sprintf(" That was failed attempt %d in a row.", h.Failures)
+		o.message += fmt.Sprintf(" %d attempts in a row have failed.", h.Failures)
 	}
 	a.add(o)
 }

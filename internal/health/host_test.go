@@ -67,7 +67,7 @@ func TestHealth(t *testing.T) {
 		}), nil, health.Unknown, "Not audited in time: the contracts, the inventory."},
 		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not audited in time: the probes."},
 		{"young", aged(10 * time.Minute), nil, health.OK, "No action needed."},
-		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "Out of date: the last run of the probes started 10 min ago."},
+		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "Out of date: the last run of the probes started 10 min ago; the exporter's log may say why."},
 		{"of the future", aged(-time.Hour), nil, health.OK, "No action needed."},
 		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), nil, health.Warning, "The last run of the probes failed. no ink"},
 		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last run of the probes timed out."},

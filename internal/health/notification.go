@@ -46,15 +46,15 @@ func (a *assessor) notification() {
 	measurements := a.measurements()
 	for _, w := range []struct {
 		entry, subject string
-		// message has the number of them.
-		message string
-		count   func(*state.Latency) int
+		// thing went wrong, and in which way.
+		thing, way string
+		count      func(*state.Latency) int
 	}{
-		{caseMissed, "missed events", "Completions whose event had not come by the deadline: %d", func(l *state.Latency) int { return l.Missed }},
-		{caseMisdirected, "misdirected events", "Events on a wrong channel or for a wrong queue: %d", func(l *state.Latency) int { return l.Misdirected }},
-		{caseMissing, "missing completions", "Completions that had not come by the deadline: %d", func(l *state.Latency) int { return l.Missing }},
-		{caseSpurious, "spurious events", "Events without a completion: %d", func(l *state.Latency) int { return l.Spurious }},
-		{caseUnsuccessful, "unsuccessful completions", "Completions with a wrong status: %d", func(l *state.Latency) int { return len(l.Unsuccessful) }},
+		{caseMissed, "missed events", "completion", "whose event did not come by the deadline", func(l *state.Latency) int { return l.Missed }},
+		{caseMisdirected, "misdirected events", "event", "on a wrong channel or for a wrong queue", func(l *state.Latency) int { return l.Misdirected }},
+		{caseMissing, "missing completions", "completion", "that did not come by the deadline", func(l *state.Latency) int { return l.Missing }},
+		{caseSpurious, "spurious events", "event", "without a completion", func(l *state.Latency) int { return l.Spurious }},
+		{caseUnsuccessful, "unsuccessful completions", "completion", "with a wrong status", func(l *state.Latency) int { return len(l.Unsuccessful) }},
 	} {
 		var all int64
 		var where []string
@@ -80,7 +80,7 @@ func (a *assessor) notification() {
 		}
 		a.add(observation{
 			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all), run: true,
-			message: fmt.Sprintf(w.message, all) + ". By measurement: " + text.Join(where, "; ", maxFew) + ".",
+			message: text.Plural(all, w.thing) + " " + w.way + ". Where: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}
 }

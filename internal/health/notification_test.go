@@ -31,15 +31,15 @@ func TestNotification(t *testing.T) {
 	}{
 		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
 			c, "missed events",
-			[]string{"Completions whose event had not come by the deadline: 2. By measurement: loopback any on port 1, vector 3: 2, while 998 samples went well."},
+			[]string{"2 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 3: 2, while 998 samples went well."},
 			[]string{"/proc/interrupts"},
 		}},
-		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"queue: 1. By"}, []string{"channel_steering"}}},
-		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"deadline: 1. By", "while 1 sample went well"}, []string{"`rdma statistic show link rxe0`"}}},
-		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"without a completion: 5. By"}, []string{"until the queue is empty"}}},
+		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"1 event on a wrong channel or for a wrong queue. Where"}, []string{"channel_steering"}}},
+		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"1 completion that did not come by the deadline. Where", "while 1 sample went well"}, []string{"`rdma statistic show link rxe0`"}}},
+		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"5 events without a completion. Where"}, []string{"until the queue is empty"}}},
 		{"unsuccessful", func(l *state.Latency) {
 			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
-		}, want{w, "unsuccessful completions", []string{"wrong status: 3. By", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
+		}, want{w, "unsuccessful completions", []string{"3 completions with a wrong status. Where", "vector 3: 3 (retry_exc_err, success)"}, []string{"`rdma link show rxe0`"}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,8 +57,8 @@ func TestNotification(t *testing.T) {
 			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
 		}
 		check(t, dev(all...), health.Default(), kind,
-			want{c, "missed events", []string{"deadline: 10. By measurement: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
-			want{w, "spurious events", []string{"completion: 5. By measurement: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
+			want{c, "missed events", []string{"10 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
+			want{w, "spurious events", []string{"5 events without a completion. Where: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
 	})
 	t.Run("a vector that the last run did not come to", func(t *testing.T) {
 		t.Parallel()
@@ -77,7 +77,7 @@ func TestNotification(t *testing.T) {
 	t.Run("what cannot be counted", func(t *testing.T) {
 		t.Parallel()
 		odd := latency(func(l *state.Latency) { l.Missed, l.Missing = math.MaxInt, -1 })
-		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"deadline: 9223372036854775807. By"}, nil})
+		check(t, dev(odd, odd), health.Default(), kind, want{c, "missed events", []string{"9,223,372,036,854,775,807 completions whose event"}, nil})
 	})
 	t.Run("nothing", func(t *testing.T) {
 		t.Parallel()

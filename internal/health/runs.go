@@ -22,14 +22,14 @@ func (a *assessor) stuck() {
 		}
 		a.add(observation{
 			kind: FindingStuck, subject: fmt.Sprintf("pid %d", s.PID),
-			message: fmt.Sprintf("A child of %s, pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
+			message: fmt.Sprintf("A process of the exporter (%s), pid %d, was killed and has not ended since %s%s.", whose, s.PID, text.Moment(s.Since), in),
 			replace: []string{"{pid}", fmt.Sprint(s.PID)}, run: true, root: root,
 		})
 	}
-	find(a.state.Stuck, "the probes or the contract run", rootDevice)
-	find(a.resources.Stuck, "the inventory", rootInventory)
+	find(a.state.Stuck, "probes or contract run", rootDevice)
+	find(a.resources.Stuck, "inventory", rootInventory)
 	if h := a.state.Hardware; h != nil {
-		find(h.Stuck, "the reading of the hardware", rootHardware)
+		find(h.Stuck, "reading of the hardware", rootHardware)
 	}
 }
 

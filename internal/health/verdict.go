@@ -34,7 +34,7 @@ func (d *Device) At(now time.Time) (health Health, headline string) {
 	case d.State.Last == nil:
 		return Unknown, "Not probed yet."
 	case d.Stale(state.KindProbe, now):
-		return Unknown, fmt.Sprintf("Out of date: the last run of the probes started %s.", text.Ago(now, d.State.Last.Started))
+		return Unknown, fmt.Sprintf("Out of date: the last run of the probes started %s; the exporter's log may say why.", text.Ago(now, d.State.Last.Started))
 	}
 	return OK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
 }

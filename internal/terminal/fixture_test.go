@@ -262,7 +262,7 @@ func ill(d api.Device, f api.Finding) api.Device {
 func stuck() api.Device {
 	d := ill(healthy("mlx5_0"), api.Finding{
 		Kind: health.FindingStuck, Severity: api.SeverityCritical, Subject: "pid 12345",
-		Message: "A child of the probes or the contract run, pid 12345, was killed and has not ended since 2026-03-14 15:09:26 UTC, in ibv_destroy_qp.",
+		Message: "A process of the exporter (probes or contract run), pid 12345, was killed and has not ended since 2026-03-14 15:09:26 UTC, in ibv_destroy_qp.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/12345/stack`, and `dmesg`. Nothing can kill it: a reset of the device may free it; if that waits as well, restart the host.",
 	})
 	d.Stuck = []api.Stuck{{Kind: state.KindProbe, PID: 12345, Verb: "ibv_destroy_qp", Since: began()}}

@@ -21,13 +21,20 @@ import (
 func write(t testing.TB, s *api.Status, screen terminal.Screen) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := terminal.Write(&b, s, end(), screen); err != nil {
+	if err := terminal.Write(&b, s, end(s), screen); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-func end() terminal.End { return terminal.End{Status: 1, FailOn: "warning"} }
+// end is how an audit ends that found a status.
+func end(s *api.Status) terminal.End {
+	e := terminal.End{Status: 1, FailOn: "warning"}
+	if s.Health == api.HealthOK {
+		e.Status = 0
+	}
+	return e
+}
 
 // cases are the statuses that the tests look at.
 func cases() map[string]*api.Status {
@@ -104,7 +111,7 @@ func TestBrief(t *testing.T) {
 	for name, s := range cases() {
 		brief := func(screen terminal.Screen) string {
 			var b bytes.Buffer
-			if err := terminal.WriteBrief(&b, s, end(), screen); err != nil {
+			if err := terminal.WriteBrief(&b, s, end(s), screen); err != nil {
 				t.Fatal(err)
 			}
 			return b.String()
@@ -232,7 +239,7 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	want := errors.New("no space left on device")
-	if err := terminal.Write(broken{want}, of(), end(), terminal.Screen{}); !errors.Is(err, want) {
+	if err := terminal.Write(broken{want}, of(), end(of()), terminal.Screen{}); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}
 }

@@ -175,6 +175,8 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 		return fmt.Sprintf("%d of %s not probed yet, or not recently", unknown, devices)
 	case len(s.Devices) == 1:
 		return "The device needs attention"
+	case troubled == 1:
+		return fmt.Sprintf("1 of %s needs attention", devices)
 	default:
 		return fmt.Sprintf("%d of %s need attention", troubled, devices)
 	}

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,13 +15,17 @@ import (
 	"rdma_exporter/test/running"
 )
 
-// ofPage is a line of a page that runs the exporter once, on devices. The command ceiling
-// is left out: it refuses those that are in use, as simulated ones are.
-var ofPage = regexp.MustCompile(`^(?:\$ )?((?:echo '[^']*' \| )?rdma_exporter (?:audit|contract) ?.*)$`)
+var (
+	// ofPage is a line of a page that runs the exporter once, on devices: in a shell, by
+	// cron, or by systemd.
+	ofPage = regexp.MustCompile(`^(?:\$ |\*/10 \* \* \* \* root |ExecStart=/usr/bin/)?((?:echo '[^']*' \| )?rdma_exporter (?:audit|ceiling|contract) ?.*)$`)
+	// deviceOfPage is the device that such a line names, and outputOfPage the file.
+	deviceOfPage = regexp.MustCompile(`--device=rxe[01]`)
+	outputOfPage = regexp.MustCompile(`--output="?/[^ ]*/([a-z.-]+)`)
+)
 
 // TestPageCommands runs the commands of README and guides that look at devices once, on
-// simulated ones. Those that read or write files of a host, or the children's input from
-// nowhere, are left out.
+// simulated ones. Those that read the children's input from nowhere are left out.
 func TestPageCommands(t *testing.T) {
 	t.Parallel()
 	running.DependOn(t, binary)
@@ -28,6 +33,10 @@ func TestPageCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The command ceiling refuses devices that are in use, as the built-in ones are.
+	idle := running.File(t, "idle.yaml", unused(""))
+	config := running.File(t, "config.yaml", "probe:\n  cq: {large: {entries: 8192}}\n")
+	folder := t.TempDir()
 	var commands []string
 	for path, text := range links.Pages(t, root) {
 		if path != "README.md" && !strings.HasPrefix(path, "docs/") || path == "docs/tutorial.md" {
@@ -36,21 +45,27 @@ func TestPageCommands(t *testing.T) {
 		for _, b := range block.FindAllStringSubmatch(text, -1) {
 			for line := range strings.Lines(b[2]) {
 				m := ofPage.FindStringSubmatch(strings.TrimSpace(line))
-				if m == nil || strings.ContainsAny(m[1], `<\`) || strings.Contains(m[1], "=/") {
+				if m == nil || strings.ContainsAny(m[1], `<\`) {
 					continue
 				}
-				command := m[1]
+				command := strings.ReplaceAll(m[1], "/etc/rdma_exporter.yml", config)
+				command = outputOfPage.ReplaceAllString(command, "--output="+folder+"/$1")
 				if !strings.Contains(command, "simulated") {
 					command += " --provider=simulated"
 				}
 				// Simulated devices have names of their own.
-				commands = append(commands, regexp.MustCompile(`--device=rxe[01]`).ReplaceAllString(command, "--device=sim_rxe0"))
+				device := "--device=sim_rxe0"
+				if strings.Contains(command, "rdma_exporter ceiling ") {
+					command += " --simulated.profile=" + idle
+					device = "--device=sim0"
+				}
+				commands = append(commands, deviceOfPage.ReplaceAllString(command, device))
 			}
 		}
 	}
 	slices.Sort(commands)
 	commands = slices.Compact(commands)
-	if len(commands) < 5 {
+	if len(commands) < 8 {
 		t.Errorf("only these commands were found: %q", commands)
 	}
 	for _, command := range commands {
@@ -60,10 +75,74 @@ func TestPageCommands(t *testing.T) {
 			cmd.Dir = root
 			cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 			out, err := cmd.CombinedOutput()
+			if _, file, found := strings.Cut(command, "--output="); found {
+				file, _, _ = strings.Cut(file, " ")
+				report, err := os.ReadFile(file)
+				if err != nil {
+					t.Error(err)
+				}
+				out = append(out, report...)
+			}
 			// 1 says that something is wrong with a device, as it is with some.
 			var ended *exec.ExitError
 			if err != nil && (!errors.As(err, &ended) || ended.ExitCode() != 1) || len(out) == 0 || strings.Contains(string(out), "error:") {
 				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestPageScripts runs the scripts for Slurm that docs/audit.md has, on a device that
+// fails: one drains the node and says why, the other one fails.
+func TestPageScripts(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/audit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts []string
+	for _, b := range block.FindAllStringSubmatch(string(text), -1) {
+		if strings.HasPrefix(b[2], "#!/bin/sh\n") {
+			scripts = append(scripts, b[2])
+		}
+	}
+	if len(scripts) != 2 {
+		t.Fatalf("docs/audit.md has %d scripts", len(scripts))
+	}
+	profile := running.File(t, "profile.yaml", unused("    faults: [{verb: ibv_create_qp, errno: ENOMEM}]\n"))
+	for i, want := range []struct {
+		status          int
+		drained, report string
+	}{
+		{0, "State=drain Reason=RDMA: sim0: ", "CRITICAL  sim0: "},
+		{1, "", "sim0  critical"},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			for name, program := range map[string]string{
+				"rdma_exporter": `exec "` + binary + `" "$@" --provider=simulated --simulated.profile="` + profile + `"`,
+				"scontrol":      `echo "$@" >"` + folder + `/drained"`,
+				"logger":        `echo "$@" >"` + folder + `/logged"`,
+			} {
+				if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+program+"\n"), 0o700); err != nil { //nolint:gosec // It is executed.
+					t.Fatal(err)
+				}
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(scripts[i], "/run/", folder+"/"))
+			cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+			out, err := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() != want.status {
+				t.Errorf("%v\n%s", err, out)
+			}
+			for name, text := range map[string]string{"drained": want.drained, "rdma-health.txt": want.report} {
+				got, err := os.ReadFile(filepath.Join(folder, name))
+				if text != "" && (err != nil || !strings.Contains(string(got), text)) {
+					t.Errorf("%s: %v\n%s", name, err, got)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(folder, "logged")); err == nil {
+				t.Error("the script says that it could not audit")
 			}
 		})
 	}

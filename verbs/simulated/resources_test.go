@@ -120,7 +120,7 @@ func TestResourcesAreCopied(t *testing.T) {
 // TestDocs makes sure that the profiles of the documentation are valid, and that
 // each key of resources is in one of them.
 func TestDocs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "configuration.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "simulator.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,7 @@ func hang(d *state.DeviceState) []health.Finding {
 	d.Stuck = &state.Stuck{PID: 81433, Verb: "ibv_destroy_cq", Since: started.Add(10 * time.Second)}
 	return []health.Finding{{
 		Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 81433",
-		Message: "A child of the probes or the contract run, pid 81433, was killed and has not ended since 2026-03-01 10:00:10 UTC, in ibv_destroy_cq.",
+		Message: "A process of the exporter (probes or contract run), pid 81433, was killed and has not ended since 2026-03-01 10:00:10 UTC, in ibv_destroy_cq.",
 		Meaning: "It waits in the kernel for the device or its driver, where no signal ends it. What it was to do on the device does not go on until it ends, so what is told of it is old. Any program that does the same hangs as well.",
 		Action:  "See what the kernel waits for, as root: `cat /proc/81433/stack`, and `dmesg`. Nothing can kill it: a reset of the device or a reload of its driver may free it; if that waits as well, restart the host.",
 	}}
@@ -293,7 +293,7 @@ func slow(d *state.DeviceState, number int) []health.Finding {
 	d.Notification = &n
 	return []health.Finding{{
 		Kind: health.FindingNotification, Severity: health.SeverityCritical, Subject: "missed events",
-		Message: "Completions whose event had not come by the deadline: 7. By measurement: loopback any on port 1, vector 3: 7, while 100 samples went well.",
+		Message: "7 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 3: 7, while 100 samples went well.",
 		Meaning: "A program that sleeps until the event hangs, or goes on with the next event only.",
 		Action:  "See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and update the driver, the firmware and rdma-core, or report it to the vendor.",
 	}, {
@@ -312,7 +312,7 @@ func denied() device {
 	}}
 	return device{d, []health.Finding{{
 		Kind: health.FindingUnusable, Severity: health.SeverityCritical, Subject: "ibv_open_device EACCES",
-		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. That was failed run 17 in a row.",
+		Message: "The device cannot be used: open the device: ibv_open_device mlx5_0: permission denied. 17 runs in a row have failed.",
 		Meaning: "The device is neither probed nor held to its contracts; of the objects on it, what the kernel tracks is still known. Programs with the same rights are refused it as well; others may use it.",
 		Action:  "The user needs to read and write the node of the device, /dev/infiniband/uverbsN: `grep -lxF mlx5_0 /sys/class/infiniband_verbs/*/ibdev` tells N, and `ls -l /dev/infiniband` owner and mode, which are for everybody with the udev rules of rdma-core. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is EPERM nevertheless, see `rdma system show`: with `netns exclusive`, the device has to be moved into the network namespace of the exporter, `rdma dev set mlx5_0 netns NAME`, or the exporter into that of the device.",
 	}}}

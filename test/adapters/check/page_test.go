@@ -144,7 +144,7 @@ func table(t testing.TB) string {
 		b.WriteString(s.row())
 	}
 	b.WriteString(`
-The same of [simulated adapters](reference/configuration.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
+The same of [simulated adapters](reference/simulator.md#simulated-adapters), which answer as the source of each provider has it. Where there is a paper adapter of the name, the same has to be said of both (for ` + "`mana`, that is `mana@65`" + `).
 
 | simulated | run | not probed, for it is not offered (or why else) | contracts that cannot be judged | broken, and known of the driver | broken, and not known |
 |---|---|---|---|---|---|
