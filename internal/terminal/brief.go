@@ -47,7 +47,7 @@ func WriteBrief(w io.Writer, s *api.Status, end End, screen Screen) error {
 // briefWidth is how long a line about a device may be: no longer than a terminal's, and
 // otherwise as long as a log may have it.
 func (p *page) briefWidth() int {
-	const most = 160
+	const most = 200
 	if p.screen.Terminal {
 		return p.screen.width()
 	}

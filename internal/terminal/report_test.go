@@ -105,6 +105,21 @@ func TestHardwareIsShort(t *testing.T) {
 	}
 }
 
+// In a log, the line of a device that hangs says in which verb.
+func TestBriefNamesTheVerb(t *testing.T) {
+	t.Parallel()
+	d := healthy("rocep132s0f0")
+	d.Health = api.HealthCritical
+	d.Headline = "The last run of the probes, started at 2026-03-14 15:09:21 UTC, was killed at its deadline: timed out after 10s in ibv_destroy_comp_channel."
+	var b bytes.Buffer
+	if err := terminal.WriteBrief(&b, of(d), end(), terminal.Screen{Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), d.Headline+"\n") {
+		t.Error(b.String())
+	}
+}
+
 // A line a device, whatever there is to say of it, and the verdict last.
 func TestBrief(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -150,6 +151,9 @@ func (f *ConfigFile) parse(text []byte) (*toolkit.Config, *os.File, error) {
 	if err := checkNames(&config.TLSConfig); err != nil {
 		return nil, nil, err
 	}
+	if err := checkAuthority(&config.TLSConfig, filepath.Dir(f.path)); err != nil {
+		return nil, nil, err
+	}
 	if err := absolute(&root, filepath.Dir(f.path)); err != nil {
 		return nil, nil, err
 	}
@@ -177,6 +181,29 @@ func checkNames(c *toolkit.TLSConfig) error {
 	}
 	if c.ClientAuth != verifyClients || !hasAuthority(c) {
 		return fmt.Errorf("tls_server_config: client_allowed_sans proves nothing by itself: add client_auth_type: %s and client_ca_file", verifyClients)
+	}
+	return nil
+}
+
+// checkAuthority returns an error if the authority of clients has no certificate, with which
+// the toolkit refuses every client. Its path counts from a folder.
+func checkAuthority(c *toolkit.TLSConfig, folder string) error {
+	if !hasAuthority(c) {
+		return nil
+	}
+	name, text := "client_ca", []byte(c.ClientCAsText)
+	if path := c.ClientCAs; path != "" {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(folder, path)
+		}
+		var err error
+		if text, err = os.ReadFile(path); err != nil {
+			return fmt.Errorf("tls_server_config: client_ca_file: %w", err)
+		}
+		name = "client_ca_file " + path
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return fmt.Errorf("tls_server_config: %s has no certificate: name the authority of the clients", name)
 	}
 	return nil
 }

@@ -132,6 +132,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// emptyHeading is a heading of a device that another one, or the end of what it is in, follows
+// at once.
+var emptyHeading = regexp.MustCompile(`<h4>[^<]*</h4>\s*(?:<h|</)`)
+
 // flaws returns what is wrong with a page: it has to be well-formed, and to have
 // nothing that its policy forbids.
 func flaws(body string) []error {
@@ -142,6 +146,9 @@ func flaws(body string) []error {
 	}
 	if i := strings.IndexFunc(body, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 		flaw("%.20q is not to be seen", body[i:])
+	}
+	if heading := emptyHeading.FindString(body); heading != "" {
+		flaw("nothing is below %q", heading)
 	}
 	ids := make(map[string]int)
 	var links, open []string
@@ -228,6 +235,7 @@ func TestFlaws(t *testing.T) {
 	for _, body := range []string{
 		"<p>", "<p></b>", "<p>&lt;&x;</p>", "\x1b", "\xff", `<p style="x"></p>`, `<p onclick="x"></p>`, "<script></script>",
 		`<a href="http://x"></a>`, `<a href="#x"></a>`, `<p><b id="x"></b><b id="x"></b></p>`, "<th></th>", "<h3></h3>", "<table></table>",
+		"<h1>a</h1><h2>b</h2><h3>c</h3><div><h4>d</h4>\n</div>",
 	} {
 		if len(flaws(body)) == 0 {
 			t.Errorf("%q is without a flaw", body)

@@ -188,3 +188,18 @@ func TestBlind(t *testing.T) {
 		t.Error("it is said without an inventory")
 	}
 }
+
+// TestUnowned makes sure that there is nothing about owners where nobody holds anything.
+func TestUnowned(t *testing.T) {
+	d := apitest.Device("mlx5_0", 4)
+	host := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
+	const owners = "<h4>Owners</h4>"
+	if !strings.Contains(page(t, host).Body.String(), owners) {
+		t.Error("the owners are not there")
+	}
+	i := d.Resources.Inventory
+	i.Owners, i.Others, i.Ownerless, i.Orphans, i.Untraced, i.Cgroups = nil, nil, nil, nil, nil, nil
+	for _, err := range flaws(page(t, host).Body.String()) {
+		t.Error(err)
+	}
+}

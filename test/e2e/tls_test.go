@@ -309,6 +309,7 @@ func TestBadWebConfig(t *testing.T) {
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem}\n":                                                                               "without a Client Auth Policy",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: Require}\n":                                                                            "invalid ClientAuth: Require",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: x}":                                        "no such file",
+		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAndVerifyClientCert, client_ca_file: key.pem}":                                  "key.pem has no certificate",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, min_version: TLS9}\n":                                                                                    "unknown TLS version: TLS9",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: [prometheus]}\n":                                                                    "client_allowed_sans proves nothing by itself: add client_auth_type: RequireAndVerifyClientCert and client_ca_file",
 		"tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_allowed_sans: []}\n":                                                                              "client_allowed_sans proves nothing",

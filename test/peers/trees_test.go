@@ -40,6 +40,8 @@ node_exporter shows of the same counter; – is nothing.
 - hfi1 counts units of 8 bytes, of which node_exporter shows half.
 - A counter at its maximum is no metric here; ` + "`rdma_port_counter_saturated`" + ` is 1 instead. Of further ports only
   these counters are listed.
+- Metrics of errors that a healthy link never has are absent as long as they are 0, as [metrics.md](metrics.md) says
+  of each.
 - What else node_exporter shows are raw counters here: see [migration.md](../migration.md).
 `
 
