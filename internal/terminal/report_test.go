@@ -111,8 +111,9 @@ func TestBriefNamesTheVerb(t *testing.T) {
 	d := healthy("rocep132s0f0")
 	d.Health = api.HealthCritical
 	d.Headline = "The last run of the probes, started at 2026-03-14 15:09:21 UTC, was killed at its deadline: timed out after 10s in ibv_destroy_comp_channel."
+	s := of(d)
 	var b bytes.Buffer
-	if err := terminal.WriteBrief(&b, of(d), end(), terminal.Screen{Unicode: true}); err != nil {
+	if err := terminal.WriteBrief(&b, s, end(s), terminal.Screen{Unicode: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), d.Headline+"\n") {
