@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // pieceSize is how much text is written at once.
@@ -35,7 +36,8 @@ func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.
 	case expfmt.TypeOpenMetrics:
 		write = form{openMetrics: true, help: strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)}.writeTo(out)
 	case expfmt.TypeProtoDelim:
-		write = writeMessages(expfmt.NewEncoder(out, format))
+		// There is no name to be escaped, which need not be looked at again in each.
+		write = writeMessages(expfmt.NewEncoder(out, expfmt.FmtProtoDelim+"; escaping="+model.AllowUTF8))
 	default:
 		return fmt.Errorf("format %s: %w", format, errors.ErrUnsupported)
 	}
@@ -73,12 +75,7 @@ func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.
 func writeMessages(to expfmt.Encoder) func(all []*series) error {
 	memory := new(messages)
 	return func(all []*series) error {
-		metrics, err := memory.of(all)
-		if err != nil {
-			return err
-		}
-		f := all[0].family
-		return to.Encode(&dto.MetricFamily{Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics})
+		return to.Encode(messageOf(all[0].family, memory.of(all)))
 	}
 }
 
