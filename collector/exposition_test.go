@@ -46,10 +46,10 @@ func around() *prometheus.Registry {
 		c.(prometheus.ExemplarAdder).AddWithExemplar(float64(i)/2, exemplar)
 		other.MustRegister(c)
 	}
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rdma_h", Help: help, ConstLabels: labels, NativeHistogramBucketFactor: 2})
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rdma_device_hist", Help: help, ConstLabels: labels, NativeHistogramBucketFactor: 2})
 	h.(prometheus.ExemplarObserver).ObserveWithExemplar(0.3, exemplar)
-	s := prometheus.NewSummary(prometheus.SummaryOpts{Name: "rdma_s", Help: help, Objectives: map[float64]float64{0.5: 0.1}})
-	u := prometheus.NewUntypedFunc(prometheus.UntypedOpts{Name: "rdma_u"}, func() float64 { return math.Inf(-1) })
+	s := prometheus.NewSummary(prometheus.SummaryOpts{Name: "rdma_device_sum", Help: help, Objectives: map[float64]float64{0.5: 0.1}})
+	u := prometheus.NewUntypedFunc(prometheus.UntypedOpts{Name: "rdma_device_untyped"}, func() float64 { return math.Inf(-1) })
 	other.MustRegister(h, s, u)
 	return other
 }
@@ -90,7 +90,7 @@ func TestWrite(t *testing.T) {
 	for name, s := range scenes() {
 		c := s.collector()
 		for range 2 { // The second time much of it is kept from the first.
-			writes(t, c, other, name)
+			writes(t, c, other, name, formats()...)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestWriteOdd(t *testing.T) {
 		{"é\u2028😀", 1e-7, 123_456_789},
 		{strings.Repeat("\\\"\n", 20), 1e21, 1},
 	} {
-		writes(t, collector.Odd(strings.ToValidUTF8(tc.label, "\uFFFD"), tc.value, tc.count), prometheus.NewRegistry(), fmt.Sprintf("%.20q", tc.label))
+		writes(t, collector.Odd(strings.ToValidUTF8(tc.label, "\uFFFD"), tc.value, tc.count), prometheus.NewRegistry(), fmt.Sprintf("%.20q", tc.label), formats()...)
 	}
 }
 
@@ -125,21 +125,21 @@ func TestWriteNumbers(t *testing.T) {
 		r := run("sim0")
 		r.Duration = time.Duration(seconds * 1e9)
 		c := collectorOf(&state.Snapshot{Devices: []state.DeviceState{stateOf(r)}})
-		writes(t, c, prometheus.NewRegistry(), fmt.Sprint(seconds))
+		writes(t, c, prometheus.NewRegistry(), fmt.Sprint(seconds), formats()...)
 	}
 	for _, n := range []int64{math.MaxInt64, math.MinInt64, 1 << 53, 1e15, 1e6 - 1, -1} {
 		r := run("sim0")
 		r.Info.Limits[0].Value = n
 		r.Probes[0].CQs[0].Actual = n
-		writes(t, collectorOf(&state.Snapshot{Devices: []state.DeviceState{stateOf(r)}}), prometheus.NewRegistry(), fmt.Sprint(n))
+		writes(t, collectorOf(&state.Snapshot{Devices: []state.DeviceState{stateOf(r)}}), prometheus.NewRegistry(), fmt.Sprint(n), formats()...)
 	}
 }
 
 // writes is TestWrite of one collector.
-func writes(t testing.TB, c *collector.Collector, other prometheus.Gatherer, name string) {
+func writes(t testing.TB, c *collector.Collector, other prometheus.Gatherer, name string, formats ...expfmt.Format) {
 	t.Helper()
 	reference, own := gathered(t, collector.Reference(c, other)), gathered(t, c.Gatherer(other))
-	for _, format := range formats() {
+	for _, format := range formats {
 		want := encoded(t, reference, format)
 		var got bytes.Buffer
 		if err := c.Write(&got, other, format); err != nil {

@@ -79,7 +79,7 @@ func FuzzCollect(f *testing.F) {
 		}
 		c := collectorOf(in.Snapshot, &in.Run, &in.Inventory)
 		expose(t, pedantic(t, c))
-		writes(t, c, prometheus.NewRegistry(), raw)
+		writes(t, c, prometheus.NewRegistry(), raw, formats()[len(data)%len(formats())])
 		c.Forget(in.Run.Device)
 		expose(t, pedantic(t, c))
 	})
