@@ -615,11 +615,11 @@ func TestHungContractsDelayNoProbes(t *testing.T) {
 func TestHungDevicesStarveNoContracts(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		interval, timeout, backoff time.Duration
+		interval, timeout, backoff, within time.Duration
 	}{
-		{time.Second, 10 * time.Second, 20 * time.Second},
-		{time.Minute, 30 * time.Second, 2 * time.Minute},
-		{10 * time.Minute, time.Minute, 10 * time.Minute},
+		{time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Minute},
+		{time.Minute, 30 * time.Second, 2 * time.Minute, 3 * time.Hour},
+		{10 * time.Minute, time.Minute, 10 * time.Minute, 6 * time.Hour},
 	} {
 		t.Run(tt.interval.String(), func(t *testing.T) {
 			t.Parallel()
@@ -643,7 +643,7 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 					c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
 				}, append(hung, "shaky")...)
 				b.start()
-				b.after(6 * time.Hour)
+				b.after(tt.within)
 				wantEqual(t, "the contract run", outcomes(b.sink.runs(judgingOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
 				starts := b.kids.startsOf("shaky")
 				for i := 4; i < len(starts); i++ {
@@ -687,11 +687,11 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 			c.Interval, c.Timeout, c.Backoff = time.Second, time.Minute, time.Minute
 		}, "hung", "stuck")
 		b.start()
-		b.after(time.Hour)
+		b.after(10 * time.Minute)
 		before := b.sink.count("hung")
-		b.after(time.Hour)
-		if n := b.sink.count("hung") - before; n < 10 {
-			t.Errorf("%d runs on the other device in an hour", n)
+		b.after(20 * time.Minute)
+		if n := b.sink.count("hung") - before; n < 5 {
+			t.Errorf("%d runs on the other device in 20 minutes", n)
 		}
 		close(stuck.release)
 		b.end()
