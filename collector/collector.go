@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -318,18 +317,17 @@ func (c *Collector) Only(other prometheus.Gatherer, collect, exclude []string) (
 func (c *Collector) gatherer(other prometheus.Gatherer, chosen Choice) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := other.Gather()
-		own, ownErr := c.families(chosen)
-		families = append(families, own...)
+		families = append(families, c.families(chosen)...)
 		slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int {
 			return strings.Compare(a.GetName(), b.GetName())
 		})
-		return families, errors.Join(err, ownErr)
+		return families, err
 	})
 }
 
 // families returns the series of c that are of no collector or of one that is chosen,
 // by family. The families are the caller's, the series are shared.
-func (c *Collector) families(chosen Choice) ([]*dto.MetricFamily, error) {
+func (c *Collector) families(chosen Choice) []*dto.MetricFamily {
 	var families []*dto.MetricFamily
 	var all []*series
 	walk := walkOf(c.blocks())
@@ -338,13 +336,7 @@ func (c *Collector) families(chosen Choice) ([]*dto.MetricFamily, error) {
 		if len(all) == 0 || f.collector != "" && !chosen[f.collector] {
 			continue
 		}
-		metrics, err := new(messages).of(all)
-		if err != nil {
-			return nil, err
-		}
-		families = append(families, &dto.MetricFamily{
-			Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics,
-		})
+		families = append(families, messageOf(f, new(messages).of(all)))
 	}
-	return families, nil
+	return families
 }

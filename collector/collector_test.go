@@ -3,6 +3,7 @@ package collector_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -676,6 +677,9 @@ func TestConcurrency(t *testing.T) {
 			for range 20 {
 				expose(t, registry)
 				expose(t, gatherer)
+				if err := c.Write(io.Discard, prometheus.NewRegistry(), expfmt.FmtProtoDelim); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 )
 
 // pieceSize is how much text is written at once.
@@ -35,7 +37,7 @@ func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.
 	case expfmt.TypeOpenMetrics:
 		write = form{openMetrics: true, help: strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)}.writeTo(out)
 	case expfmt.TypeProtoDelim:
-		write = writeMessages(expfmt.NewEncoder(out, format))
+		write = writeMessages(out)
 	default:
 		return fmt.Errorf("format %s: %w", format, errors.ErrUnsupported)
 	}
@@ -69,16 +71,33 @@ func (c *Collector) Write(w io.Writer, other prometheus.Gatherer, format expfmt.
 	return nil
 }
 
-// writeMessages returns what encodes series of one family.
-func writeMessages(to expfmt.Encoder) func(all []*series) error {
+// fieldMetric is the number of the field metric of a MetricFamily.
+const fieldMetric = 4
+
+// writeMessages returns what writes series of one family as a delimited message. Its length
+// comes first, and then one metric after the other: so there is one of them at a time, and
+// not thousands. Names need not be escaped.
+func writeMessages(out *bufio.Writer) func(all []*series) error {
 	memory := new(messages)
 	return func(all []*series) error {
-		metrics, err := memory.of(all)
-		if err != nil {
-			return err
+		family := messageOf(all[0].family, nil)
+		size := proto.Size(family)
+		for i := range all {
+			size += protowire.SizeTag(fieldMetric) + protowire.SizeBytes(proto.Size(memory.of(all[i : i+1])[0]))
 		}
-		f := all[0].family
-		return to.Encode(&dto.MetricFamily{Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics})
+		b, err := proto.MarshalOptions{}.MarshalAppend(protowire.AppendVarint(out.AvailableBuffer(), uint64(size)), family)
+		for i := range all {
+			if err != nil {
+				return err
+			}
+			_, _ = out.Write(b)
+			m := memory.of(all[i : i+1])[0]
+			b = protowire.AppendTag(out.AvailableBuffer(), fieldMetric, protowire.BytesType)
+			b = protowire.AppendVarint(b, uint64(proto.Size(m)))
+			b, err = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m)
+		}
+		_, _ = out.Write(b)
+		return err
 	}
 }
 

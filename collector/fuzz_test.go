@@ -10,7 +10,8 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// FuzzCollect makes sure that no snapshot and no run can make a scrape fail.
+// FuzzCollect makes sure that no snapshot and no run can make a scrape fail, or be other
+// than client_golang has it.
 func FuzzCollect(f *testing.F) {
 	type input struct {
 		Snapshot  *state.Snapshot
@@ -78,7 +79,7 @@ func FuzzCollect(f *testing.F) {
 		}
 		c := collectorOf(in.Snapshot, &in.Run, &in.Inventory)
 		expose(t, pedantic(t, c))
-		expose(t, c.Gatherer(prometheus.NewRegistry()))
+		writes(t, c, prometheus.NewRegistry(), raw, formats()[len(data)%len(formats())])
 		c.Forget(in.Run.Device)
 		expose(t, pedantic(t, c))
 	})

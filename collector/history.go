@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
@@ -146,20 +147,22 @@ func (h *history) known(names map[string]struct{}, limit int, s string) string {
 // counter returns the counter of f with the label values after device, which
 // must be valid.
 func (h *history) counter(f *family, values ...string) *instrument {
-	return h.find(f, values, func(i *instrument) { i.series.more = &more{created: time.Now()} })
+	return h.find(f, values, func(i *instrument) { i.series.more = &more{created: timestamppb.Now()} })
 }
 
 // histogram is counter for histograms.
 func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
-	return h.find(f, values, func(i *instrument) {
-		i.histogram = prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: f.name, Help: f.help,
-			Buckets:                         f.buckets,
-			NativeHistogramBucketFactor:     nativeFactor,
-			NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
-			NativeHistogramMinResetDuration: nativeMinReset,
-		})
-	}).histogram
+	return h.find(f, values, func(i *instrument) { i.histogram = newHistogram(f) }).histogram
+}
+
+func newHistogram(f *family) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: f.name, Help: f.help,
+		Buckets:                         f.buckets,
+		NativeHistogramBucketFactor:     nativeFactor,
+		NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
+		NativeHistogramMinResetDuration: nativeMinReset,
+	})
 }
 
 // summary is counter for summaries without quantiles.

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
@@ -12,11 +10,7 @@ func (s series) Desc() *prometheus.Desc { return s.family.desc }
 
 // Write implements prometheus.Metric. What out points to afterwards is shared.
 func (s series) Write(out *dto.Metric) error {
-	messages, err := new(messages).of([]*series{&s})
-	if err != nil {
-		return err
-	}
-	m := messages[0]
+	m := new(messages).of([]*series{&s})[0]
 	out.Label, out.Gauge, out.Counter, out.Summary, out.Histogram = m.Label, m.Gauge, m.Counter, m.Summary, m.Histogram
 	return nil
 }
@@ -28,14 +22,16 @@ type messages struct {
 	pairs    []dto.LabelPair
 	labels   []*dto.LabelPair
 	gauges   []dto.Gauge
+	counters []dto.Counter
 }
 
 // of returns the messages of series of one family, of which there is one at least. They
 // share memory with the series, and hold until the next call.
-func (ms *messages) of(all []*series) ([]*dto.Metric, error) {
+func (ms *messages) of(all []*series) []*dto.Metric {
 	f := all[0].family
 	if n := len(all); n > len(ms.messages) {
-		ms.messages, ms.metrics, ms.gauges = make([]dto.Metric, n), make([]*dto.Metric, n), make([]dto.Gauge, n)
+		ms.messages, ms.metrics = make([]dto.Metric, n), make([]*dto.Metric, n)
+		ms.gauges, ms.counters = make([]dto.Gauge, n), make([]dto.Counter, n)
 	}
 	if n := len(all) * len(f.labels); n > len(ms.pairs) {
 		ms.pairs, ms.labels = make([]dto.LabelPair, n), make([]*dto.LabelPair, n)
@@ -44,16 +40,6 @@ func (ms *messages) of(all []*series) ([]*dto.Metric, error) {
 		m := &ms.messages[i]
 		m.Gauge, m.Counter, m.Summary, m.Histogram = nil, nil, nil, nil
 		ms.metrics[i] = m
-		if f.kind == dto.MetricType_COUNTER && s.more != nil {
-			counter, err := prometheus.NewConstMetricWithCreatedTimestamp(f.desc, prometheus.CounterValue, s.value, s.more.created, s.values...)
-			if err == nil {
-				err = counter.Write(m)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("counter %s: %w", f.name, err)
-			}
-			continue
-		}
 		own := i * len(f.labels)
 		m.Label = ms.labels[own : own+len(f.labels) : own+len(f.labels)]
 		for j, n := range f.order {
@@ -63,7 +49,12 @@ func (ms *messages) of(all []*series) ([]*dto.Metric, error) {
 		}
 		switch f.kind {
 		case dto.MetricType_COUNTER:
-			m.Counter = &dto.Counter{Value: &s.value}
+			c := &ms.counters[i]
+			c.Value, c.CreatedTimestamp = &s.value, nil
+			if s.more != nil {
+				c.CreatedTimestamp = s.more.created
+			}
+			m.Counter = c
 		case dto.MetricType_SUMMARY:
 			m.Summary = &dto.Summary{SampleCount: &s.more.summed.count, SampleSum: &s.more.summed.seconds}
 		case dto.MetricType_HISTOGRAM:
@@ -73,5 +64,10 @@ func (ms *messages) of(all []*series) ([]*dto.Metric, error) {
 			m.Gauge = &ms.gauges[i]
 		}
 	}
-	return ms.metrics[:len(all)], nil
+	return ms.metrics[:len(all)]
+}
+
+// messageOf returns the message of a family.
+func messageOf(f *family, metrics []*dto.Metric) *dto.MetricFamily {
+	return &dto.MetricFamily{Name: &f.name, Help: &f.help, Type: f.kind.Enum(), Metric: metrics}
 }

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rdma_exporter/internal/text"
 )
@@ -30,7 +30,7 @@ type series struct {
 // more is what a series has beside a value. It is not changed.
 type more struct {
 	// created is since when a counter counts.
-	created time.Time
+	created *timestamppb.Timestamp
 	// summed are a summary's.
 	summed total
 	// histogram is a histogram's.

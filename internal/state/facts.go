@@ -92,6 +92,8 @@ type Turn struct {
 // profile; empty for a kind that has one size.
 func (t *Turn) Created(object, profile string) bool {
 	switch {
+	case object == "mr" && profile == string(MemoryHuge):
+		return false // Only a run that creates everything takes one.
 	case t.Object == object:
 		return true
 	case object == "mr":

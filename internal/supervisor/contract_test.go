@@ -609,6 +609,95 @@ func TestHungContractsDelayNoProbes(t *testing.T) {
 	})
 }
 
+// However many devices hang, one whose contract run hung once is judged to the end, and its
+// probes come on time meanwhile, be they a second apart; of those that hang in all that they
+// do, each has its turn.
+func TestHungDevicesStarveNoContracts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		interval, timeout, backoff, within time.Duration
+	}{
+		{time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Minute},
+		{time.Minute, 30 * time.Second, 2 * time.Minute, 3 * time.Hour},
+		{10 * time.Minute, time.Minute, 10 * time.Minute, 6 * time.Hour},
+	} {
+		t.Run(tt.interval.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8", "h9"}
+				probe := func(device string, _ int) script {
+					if device == "shaky" {
+						return scriptOK(100 * time.Millisecond)
+					}
+					return scriptHang()
+				}
+				judge := func(device string, done []string, _ int) script {
+					if device == "shaky" && len(done) > 0 {
+						return judged(time.Second, "y", "holds")
+					}
+					return hangs(fmt.Sprintf("c%d", len(done)))
+				}
+				b := newContractBench(t, probe, judge, func(c *Config) {
+					c.Concurrency = 2
+					c.Interval, c.Timeout, c.Backoff = tt.interval, tt.timeout, tt.backoff
+					c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
+				}, append(hung, "shaky")...)
+				b.start()
+				b.after(tt.within)
+				wantEqual(t, "the contract run", outcomes(b.sink.runs(judgingOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
+				starts := b.kids.startsOf("shaky")
+				for i := 4; i < len(starts); i++ {
+					// A probe waits for its own contract run, and for those that nobody knew would hang.
+					if d := starts[i] - starts[i-1]; d > tt.interval+tt.timeout+time.Second {
+						t.Errorf("run %d on the shaky device started %v after the one before", i, d)
+					}
+				}
+				for _, d := range hung {
+					if n := b.sink.count(judgingOf(d)); n < 5 {
+						t.Errorf("%d children of the contract run of %s", n, d)
+					}
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+// A device on which a child cannot be killed keeps none of those that hang from their turn.
+func TestStuckDeviceLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		// Its first contract run hangs, and while the next child waits for its turn, a run of
+		// the probes cannot be ended.
+		stuck := scriptUnkillable()
+		probe := func(device string, n int) script {
+			switch {
+			case device == "hung":
+				return scriptHang()
+			case n > 20:
+				return stuck
+			default:
+				return scriptOK(100 * time.Millisecond)
+			}
+		}
+		judge := func(device string, done []string, _ int) script {
+			return hangs(fmt.Sprintf("c%d", len(done)))
+		}
+		b := newContractBench(t, probe, judge, func(c *Config) {
+			c.Interval, c.Timeout, c.Backoff = time.Second, time.Minute, time.Minute
+		}, "hung", "stuck")
+		b.start()
+		b.after(10 * time.Minute)
+		before := b.sink.count("hung")
+		b.after(20 * time.Minute)
+		if n := b.sink.count("hung") - before; n < 5 {
+			t.Errorf("%d runs on the other device in 20 minutes", n)
+		}
+		close(stuck.release)
+		b.end()
+	})
+}
+
 func TestContractsLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -144,7 +144,7 @@ func (a *taker) run(own context.Context) {
 // takeInventory inventories once: it waits for a slot and for the end of the child, or until
 // own is done, which is an error if there was no slot before.
 func (a *taker) takeInventory(own context.Context) (result, error) {
-	release, err := a.w.s.inventories.acquire(own, own, a.suspect)
+	release, err := a.w.s.inventories.acquireAs(own, a.suspect)
 	if err != nil {
 		return result{}, err
 	}

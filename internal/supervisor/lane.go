@@ -20,24 +20,55 @@ func newLane(n int) *lane {
 	return &lane{slots: semaphore.NewWeighted(int64(n)), suspect: semaphore.NewWeighted(1)}
 }
 
-// acquire waits for a slot until ctx is done. A suspect first waits for its turn
-// among the suspects, until patient is done.
-func (l *lane) acquire(ctx, patient context.Context, suspect bool) (release func(), err error) {
-	if suspect {
-		if err := l.suspect.Acquire(patient, 1); err != nil {
-			return nil, err
+// turn is the turn of a suspect among the suspects, or its place in the queue until it
+// comes. It lasts until it is ended, whether anybody waits for it or not.
+type turn struct {
+	comes <-chan struct{}
+	end   context.CancelFunc
+}
+
+// queue returns a turn that ends with ctx at the latest.
+func (l *lane) queue(ctx context.Context) *turn {
+	ctx, cancel := context.WithCancel(ctx)
+	comes := make(chan struct{})
+	go func() {
+		defer cancel()
+		if l.suspect.Acquire(ctx, 1) != nil {
+			return
+		}
+		close(comes)
+		<-ctx.Done()
+		l.suspect.Release(1)
+	}()
+	return &turn{comes, cancel}
+}
+
+// acquire waits for a slot until ctx is done. A suspect first waits for its turn, until
+// patient is done; then the turn is still its own. The turn of others is nil. With the
+// slot the turn is given back.
+func (l *lane) acquire(ctx, patient context.Context, t *turn) (release func(), err error) {
+	if t != nil {
+		select {
+		case <-t.comes:
+		case <-patient.Done():
+			return nil, patient.Err()
 		}
 	}
 	if err := l.slots.Acquire(ctx, 1); err != nil {
-		if suspect {
-			l.suspect.Release(1)
-		}
 		return nil, err
 	}
 	return func() {
 		l.slots.Release(1)
-		if suspect {
-			l.suspect.Release(1)
+		if t != nil {
+			t.end()
 		}
 	}, nil
+}
+
+// acquireAs is acquire for a suspect, or another, that waits for nothing else.
+func (l *lane) acquireAs(ctx context.Context, suspect bool) (release func(), err error) {
+	if !suspect {
+		return l.acquire(ctx, ctx, nil)
+	}
+	return l.acquire(ctx, ctx, l.queue(ctx))
 }

@@ -14,24 +14,19 @@ func TestLaneIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLane(1)
 		for range 2 {
-			release, err := l.acquire(t.Context(), t.Context(), false)
+			release, err := l.acquireAs(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var order []int
 			given, cancel := context.WithCancel(t.Context())
 			for i := range 7 {
-				ctx, patient := t.Context(), t.Context()
-				switch i {
-				case 2:
-					ctx = given // as a suspect that waits for a slot
-				case 3:
-					patient = given // as one that waits for another suspect
-				case 4:
+				ctx := t.Context()
+				if i >= 2 && i <= 4 { // a suspect that waits for a slot, one that waits for that one, and another
 					ctx = given
 				}
 				go func() {
-					release, err := l.acquire(ctx, patient, i == 2 || i == 3 || i == 6)
+					release, err := l.acquireAs(ctx, i == 2 || i == 3 || i == 6)
 					if err != nil {
 						return
 					}
@@ -47,9 +42,60 @@ func TestLaneIsFair(t *testing.T) {
 			if want := []int{0, 1, 5, 6}; !slices.Equal(order, want) {
 				t.Errorf("order %v, want %v", order, want)
 			}
-			if _, err := l.acquire(given, t.Context(), false); err == nil {
+			if _, err := l.acquireAs(given, false); err == nil {
 				t.Error("a slot for who has given up")
 			}
+		}
+	})
+}
+
+// TestTurns makes sure that who stops waiting for its turn keeps it, that it is nobody
+// else's until it is ended, and that one that is ended is never lost.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(2)
+		came := func(all ...*turn) (n int) {
+			synctest.Wait()
+			for _, one := range all {
+				select {
+				case <-one.comes:
+					n++
+				default:
+				}
+			}
+			return n
+		}
+		first := l.queue(t.Context())
+		synctest.Wait()
+		second := l.queue(t.Context())
+		synctest.Wait()
+		third := l.queue(t.Context())
+		given, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.acquire(t.Context(), given, second); err == nil {
+			t.Error("a turn that had not come")
+		}
+		first.end()
+		if came(second) != 1 || came(third) != 0 {
+			t.Error("who has given way lost its turn")
+		}
+		release, err := l.acquire(t.Context(), t.Context(), second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		third.end()
+		ended, end := context.WithCancel(t.Context())
+		fourth := l.queue(ended)
+		end()
+		release()
+		if came(third, fourth) != 0 {
+			t.Error("a turn that was ended before it came")
+		}
+		if last := l.queue(t.Context()); came(last) != 1 {
+			t.Error("a turn is lost")
+		} else {
+			last.end()
 		}
 	})
 }

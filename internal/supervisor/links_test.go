@@ -461,6 +461,10 @@ func TestLinksAwayAreBounded(t *testing.T) {
 func TestPortHastensProbes(t *testing.T) {
 	t.Parallel()
 	const second = time.Second
+	var storm []time.Duration
+	for at := 5 * second; at < 100*second; at += 10 * time.Millisecond {
+		storm = append(storm, at)
+	}
 	for _, tt := range []struct {
 		name string
 		// probe is what each run of the probes does.
@@ -479,6 +483,9 @@ func TestPortHastensProbes(t *testing.T) {
 		{"during a run", scriptOK(5 * second), nil, []time.Duration{2 * second}, []time.Duration{0, 30 * second, 90 * second}},
 		{"just before a run", scriptOK(0), nil, []time.Duration{59500 * time.Millisecond}, []time.Duration{0, 60 * second, 90 * second}},
 		{"again and again", scriptOK(0), nil, []time.Duration{5 * second, 10 * second, 31 * second, 40 * second, 70 * second}, []time.Duration{0, 30 * second, 60 * second, 90 * second}},
+		{"a hundred times a second", scriptOK(0), nil, storm, []time.Duration{0, 30 * second, 60 * second, 90 * second, 120 * second}},
+		{"as often during long runs", scriptOK(9 * second), nil, storm, []time.Duration{0, 30 * second, 60 * second, 90 * second, 120 * second}},
+		{"as often after failures", scriptFail(), nil, storm, []time.Duration{0, 30 * second}},
 		{"after a failure", scriptFail(), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
 		{"of a device that keeps failing", scriptFail(), nil, []time.Duration{5 * second, 40 * second, 50 * second}, []time.Duration{0, 30 * second}},
 	} {

@@ -190,7 +190,7 @@ func (w *worker) runOnce(ctx context.Context, j *job) (goesOn bool, left process
 	// Every device has to have its turn before the end comes. None of them need give way to
 	// others because it hangs, unless the end comes soon.
 	suspect := !w.s.ends.IsZero() && (w.probes.suspect || j.suspect)
-	release, err := w.s.runs.acquire(ctx, ctx, suspect)
+	release, err := w.s.runs.acquireAs(ctx, suspect)
 	if err != nil {
 		return false, nil
 	}

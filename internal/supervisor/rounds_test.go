@@ -163,6 +163,15 @@ func TestCarried(t *testing.T) {
 			"mr 4KiB 3 ns, mr 2MiB 2 ns",
 		},
 		{
+			"a huge page, which never has its turn", &state.Turn{Object: "mr"},
+			state.Probe{
+				Name: "mr", Skips: []state.Skip{{Subject: "huge_page", Reason: state.SkipNotPermitted}},
+				Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 1}, {Memory: state.MemoryHuge, Duration: 2}},
+			},
+			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 3}}},
+			"mr 4KiB 3 ns, mr huge_page 2 ns, no huge_page",
+		},
+		{
 			"memory that had its turn", &state.Turn{Object: "mr"},
 			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 1}, {Memory: state.MemoryMany, Duration: 2}}},
 			state.Probe{Name: "mr", Registrations: []state.Registration{{Memory: state.MemoryPage, Duration: 3}}},

@@ -60,6 +60,9 @@ type worker struct {
 	// handing is held while a run of the hardware is handed to the sinks.
 	handing sync.Mutex
 
+	// turn is that of a suspect job that waits for it, or has given way to the probes; nil
+	// for none.
+	turn *turn
 	// again tells that a port turned when the next run was due too soon to see it.
 	again bool
 
@@ -221,16 +224,28 @@ func (w *worker) task(j *job) task {
 	return t
 }
 
-// acquire waits for a slot. A suspect contract run stops waiting when the probes of its device are due, with an
-// error: what the probes measure must not grow old because contract runs hang elsewhere.
+// acquire waits for a slot. A suspect contract run stops waiting for its turn, and keeps it,
+// when the probes of its device are due, with an error: what the probes measure must not
+// grow old because contract runs hang elsewhere. Probes that are suspect, too, would wait for
+// the same turn.
 func (w *worker) acquire(ctx context.Context, j *job) (release func(), err error) {
+	if !j.suspect {
+		return w.s.runs.acquire(ctx, ctx, nil)
+	}
+	if w.turn == nil {
+		w.turn = w.s.runs.queue(ctx)
+	}
 	patient := ctx
-	if j.kind == state.KindContract {
+	if j.kind == state.KindContract && !w.probes.suspect {
 		var cancel context.CancelFunc
 		patient, cancel = context.WithDeadline(ctx, w.probes.due)
 		defer cancel()
 	}
-	return w.s.runs.acquire(ctx, patient, j.suspect)
+	release, err = w.s.runs.acquire(ctx, patient, w.turn)
+	if err == nil {
+		w.turn = nil
+	}
+	return release, err
 }
 
 // hand gives a finished run to the sinks and puts it into the snapshot.
@@ -353,6 +368,10 @@ func putOff(before *state.Contracts, l *state.Light) *state.Contracts {
 // stuck waits for the end of a child that was killed and has not ended. Without
 // end it returns only when all is done, and then reports false.
 func (w *worker) stuck(all context.Context, res result) bool {
+	if w.turn != nil {
+		w.turn.end()
+		w.turn = nil
+	}
 	stuck := stuckState(res)
 	w.journal.stuck(stuck)
 	w.update(func(dev *state.DeviceState) { dev.Stuck = stuck })

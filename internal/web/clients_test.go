@@ -171,11 +171,11 @@ func TestNewcomerStays(t *testing.T) {
 // TestAnswersAreKeptSmall makes sure that what is kept for a client that reads slowly is
 // compressed if it is long, even if that client asked for text.
 func TestAnswersAreKeptSmall(t *testing.T) {
-	e := newExposition(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e := newExposition(func(a *answer, r *http.Request) {
 		if r.URL.RawQuery == "" {
-			_, _ = w.Write(make([]byte, 1<<20))
+			_, _ = a.Write(make([]byte, 1<<20))
 		}
-	}))
+	})
 	for _, target := range []string{"/metrics", "/metrics?name[]=x"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 		for _, plain := range []bool{false, true} {

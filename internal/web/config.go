@@ -39,7 +39,7 @@ type Config struct {
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
 	// Write writes what Gatherer gathers, encoded, which takes less than to encode it. If it
-	// returns an error it has not written anything, and Gatherer is asked. Nil to always
+	// returns an error, nobody sees what it has written, and Gatherer is asked. Nil to always
 	// ask that.
 	Write func(w io.Writer, format expfmt.Format) error
 	// Only returns what is asked for the metrics of a scrape that names collectors, or

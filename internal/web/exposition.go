@@ -20,9 +20,9 @@ import (
 // answer of it is being sent, so that with enough clients nothing is ever gathered anew.
 // It is safe for concurrent use.
 type exposition struct {
-	// handler makes an answer, without compression.
-	handler http.Handler
-	making  singleflight.Group
+	// handle makes an answer, without compression.
+	handle func(*answer, *http.Request)
+	making singleflight.Group
 	// plain has a place for each answer that may be as text while it is sent.
 	plain chan struct{}
 	// zip holds the writer that is kept for the next answer. A new one takes a megabyte,
@@ -40,8 +40,8 @@ const (
 	maxPlain        = 512 << 10
 )
 
-func newExposition(handler http.Handler) *exposition {
-	return &exposition{handler: handler, plain: make(chan struct{}, maxPlainAnswers), zip: make(chan *gzip.Writer, 1)}
+func newExposition(handle func(*answer, *http.Request)) *exposition {
+	return &exposition{handle: handle, plain: make(chan struct{}, maxPlainAnswers), zip: make(chan *gzip.Writer, 1)}
 }
 
 // take returns a writer to w.
@@ -69,7 +69,7 @@ func (e *exposition) keep(z *gzip.Writer) {
 	}
 }
 
-// ServeHTTP implements http.Handler. If the handler panics, it does so for all who wait.
+// ServeHTTP implements http.Handler. If handle panics, it does so for all who wait.
 func (e *exposition) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key, plain := keyOf(r), false
 	if !acceptsGzip(r.Header.Values("Accept-Encoding")) {
@@ -99,7 +99,7 @@ func (e *exposition) make(r *http.Request, plain bool) *answer {
 	if plain {
 		a.body.Grow(int(e.size.Load()))
 	}
-	e.handler.ServeHTTP(a, r)
+	e.handle(a, r)
 	if a.plain {
 		e.size.Store(int64(a.body.Len()))
 		return a
@@ -161,6 +161,14 @@ func (a *answer) Write(b []byte) (int, error) {
 		return a.body.Write(b)
 	}
 	return a.compressor().Write(b)
+}
+
+// reset forgets what was written.
+func (a *answer) reset() {
+	a.body.Reset()
+	if a.zip != nil {
+		a.zip.Reset(&a.body)
+	}
 }
 
 // compressor returns what compresses into the body.

@@ -310,20 +310,19 @@ func TestKeepsWriter(t *testing.T) {
 }
 
 // TestWritten makes sure that what the collector writes itself is served under the header
-// that promhttp gives it, and that promhttp answers what it does not write.
+// that promhttp gives it, and that promhttp alone answers what it does not write to the end.
 func TestWritten(t *testing.T) {
 	c := config(nil)
 	whole := handler(t, c)
 	c = config(nil)
 	c.Only = func([]string, []string) (prometheus.Gatherer, error) { return c.Gatherer, nil }
 	var format expfmt.Format
+	var text string
 	var failed error
 	c.Write = func(w io.Writer, f expfmt.Format) error {
 		format = f
-		if failed == nil {
-			_, failed = io.WriteString(w, "written")
-		}
-		return failed
+		_, err := io.WriteString(w, text)
+		return errors.Join(err, failed)
 	}
 	written := handler(t, c)
 	for _, accept := range []string{
@@ -331,8 +330,16 @@ func TestWritten(t *testing.T) {
 		"application/openmetrics-text;version=0.0.1", "text/plain;version=0.0.4;escaping=dots", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
 	} {
 		for _, encoding := range []string{"identity", "gzip"} {
-			for _, failure := range []error{nil, errors.ErrUnsupported} {
-				failed = failure
+			for _, tc := range []struct {
+				text   string
+				failed error
+			}{
+				{"written", nil},
+				{"", errors.ErrUnsupported},
+				{"a half", errors.New("broken")},
+				{strings.Repeat("more than is left as it is", 50_000), errors.New("broken")},
+			} {
+				text, failed = tc.text, tc.failed
 				get := func(h http.Handler) *httptest.ResponseRecorder {
 					r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 					r.Header.Set("Accept", accept)
@@ -352,11 +359,12 @@ func TestWritten(t *testing.T) {
 				if string(format) != want.Header().Get("Content-Type") {
 					t.Errorf("%q: asked for %s, want %s", accept, format, want.Header().Get("Content-Type"))
 				}
-				if failure == nil && got.Body.String() != "written" {
-					t.Errorf("%q: got\n%s", accept, got.Body)
+				body := got.Body.String()
+				if failed == nil && body != text {
+					t.Errorf("%q: got\n%s", accept, body)
 				}
-				if failure != nil && !bytes.Contains(got.Body.Bytes(), []byte("rdma_devices")) {
-					t.Errorf("%q: got\n%s", accept, got.Body)
+				if failed != nil && (text != "" && strings.Contains(body, text[:6]) || !strings.Contains(body, "rdma_devices")) {
+					t.Errorf("%q: after %.20q, got\n%.1000s", accept, text, body)
 				}
 			}
 		}

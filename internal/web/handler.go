@@ -54,50 +54,52 @@ func metrics(c Config) http.Handler {
 		EnableOpenMetrics:  true,
 	}
 	whole := promhttp.HandlerFor(c.Gatherer, options)
-	chosen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	chosen := func(a *answer, r *http.Request) {
 		query := r.URL.Query()
 		collect, exclude := query[collectParameter], query[excludeParameter]
 		if len(collect)+len(exclude) == 0 {
-			if len(query[nameParameter]) > 0 || !written(w, r, c.Write) {
-				whole.ServeHTTP(w, r)
+			if len(query[nameParameter]) > 0 || !written(a, r, c.Write) {
+				whole.ServeHTTP(a, r)
 			}
 			return
 		}
 		gatherer, err := c.Only(collect, exclude)
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			http.Error(a, err.Error(), http.StatusBadRequest)
 			return
 		}
-		promhttp.HandlerFor(gatherer, options).ServeHTTP(w, r)
-	})
+		promhttp.HandlerFor(gatherer, options).ServeHTTP(a, r)
+	}
 	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(atMost(c.MaxRequests, chosen)))
 }
 
 // written answers with what write writes, in the format that is asked for, and tells
-// whether it could. The header is as promhttp has it.
-func written(w http.ResponseWriter, r *http.Request, write func(io.Writer, expfmt.Format) error) bool {
+// whether it could. The header is as promhttp has it. Of what could not be written to the
+// end nothing is left: the client has not seen any of it.
+func written(a *answer, r *http.Request, write func(io.Writer, expfmt.Format) error) bool {
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-	if write(w, format) != nil {
+	if write(a, format) != nil {
+		a.reset()
 		return false
 	}
-	w.Header().Add("Vary", "Accept")
-	w.Header().Set("Content-Type", string(format))
+	a.header.Add("Vary", "Accept")
+	a.header.Set("Content-Type", string(format))
 	return true
 }
 
 // atMost turns away requests beyond so many at the same time; 0 is no limit.
-func atMost(requests int, handler http.Handler) http.Handler {
+func atMost(requests int, handle func(*answer, *http.Request)) func(*answer, *http.Request) {
 	if requests == 0 {
-		return handler
+		return handle
 	}
 	places := make(chan struct{}, requests)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(a *answer, r *http.Request) {
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()
-			handler.ServeHTTP(w, r)
+			handle(a, r)
 		default:
-			http.Error(w, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", requests), http.StatusServiceUnavailable)
+			http.Error(a, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", requests), http.StatusServiceUnavailable)
 		}
-	})
+	}
 }

@@ -102,6 +102,7 @@ func TestPaths(t *testing.T) {
 		{"another version", devices(), "GET", "/api/v2/status", 404, ""},
 		{"metrics", devices(), "GET", "/metrics", 200, "rdma_devices 0"},
 		{"own metrics", devices(), "GET", "/metrics", 200, "promhttp_metric_handler_errors_total"},
+		{"head of metrics", devices(), "HEAD", "/metrics", 200, ""},
 		{"delete metrics", devices(), "DELETE", "/metrics", 405, ""},
 		{"healthy", nil, "GET", "/-/healthy", 200, "rdma_exporter is healthy."},
 		{"put healthy", nil, "PUT", "/-/healthy", 405, ""},
@@ -127,6 +128,9 @@ func TestPaths(t *testing.T) {
 			w := get(handler(t, config(tt.snapshot)), tt.method, tt.path)
 			if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.body) {
 				t.Errorf("got %d, want %d with %q:\n%s", w.Code, tt.code, tt.body, w.Body)
+			}
+			if tt.method == http.MethodHead && w.Body.Len() > 0 {
+				t.Errorf("a body:\n%s", w.Body)
 			}
 			if got := w.Header().Get("X-Content-Type-Options"); got != "nosniff" {
 				t.Errorf("X-Content-Type-Options: %q", got)
