@@ -19,6 +19,22 @@ type DeviceAttr struct {
 	XRC bool
 }
 
+// ExtendedAttr are further attributes of a device (struct ibv_device_attr_ex). The zero value
+// of each says that the device has no such thing, or does not tell.
+type ExtendedAttr struct {
+	// TimestampMask is the largest timestamp of a completion (completion_timestamp_mask),
+	// after which they begin anew at 0.
+	TimestampMask uint64
+	// CoreClock is how fast the clock of the timestamps runs, in kHz (hca_core_clock).
+	CoreClock uint64
+	// RawPacketCaps are what raw packet QPs can do (raw_packet_caps).
+	RawPacketCaps uint32
+	// MaxDMSize is how much memory of its own the device can give, in bytes (max_dm_size).
+	MaxDMSize uint64
+	// Moderation is the most that CQs can be moderated (cq_mod_caps).
+	Moderation Moderation
+}
+
 // Moderation is how the events of a CQ are moderated (struct ibv_moderate_cq), or the most
 // that a device takes of it (struct ibv_cq_moderation_caps).
 type Moderation struct {

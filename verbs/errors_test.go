@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 44 {
+	if len(seen) != 46 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

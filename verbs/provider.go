@@ -23,9 +23,8 @@ type Device interface {
 	QPTypes() []QPType
 	// Query returns the device's attributes (ibv_query_device).
 	Query() (DeviceAttr, error)
-	// Moderation returns the most that CQs can be moderated (cq_mod_caps of
-	// ibv_query_device_ex); the zero value if they cannot be.
-	Moderation() (Moderation, error)
+	// QueryExtended returns further attributes (ibv_query_device_ex).
+	QueryExtended() (ExtendedAttr, error)
 	// QueryPort returns a port's attributes (ibv_query_port). Ports count from 1.
 	QueryPort(port int) (PortAttr, error)
 	// GIDTable returns the used entries of the GID tables of all ports
@@ -44,7 +43,9 @@ type Device interface {
 	// CreateCompChannel creates a completion event channel
 	// (ibv_create_comp_channel).
 	CreateCompChannel() (CompChannel, error)
-	// CreateCQ creates a completion queue (ibv_create_cq).
+	// CreateCQ creates a completion queue (ibv_create_cq, or, with Fields,
+	// ibv_create_cq_ex). Not every device has the latter; those that have not, or not with
+	// these fields, fail with an error of which IsNotSupported holds.
 	CreateCQ(CQInitAttr) (CQ, error)
 	// AsyncEvent waits up to the given time for an asynchronous event of the device
 	// (ibv_get_async_event, called only once its file descriptor is readable), and
@@ -142,6 +143,9 @@ type CQInitAttr struct {
 	// Vector is the completion vector (comp_vector), from 0 to
 	// CompletionVectors()−1; others are passed on to the device as they are.
 	Vector int
+	// Fields are what can be read of each completion (wc_flags). With any, the CQ is an
+	// extended one.
+	Fields WCFields
 }
 
 // A CQ is a completion queue (struct ibv_cq).
@@ -157,7 +161,9 @@ type CQ interface {
 	// the CQ has then is in Entries. Not every device can; those that cannot fail
 	// with an error of which IsNotSupported holds.
 	Resize(entries int) error
-	// Poll takes up to n completions, without waiting (ibv_poll_cq).
+	// Poll takes up to n completions, without waiting (ibv_poll_cq; of an extended CQ
+	// ibv_start_poll, ibv_next_poll and ibv_end_poll, told of as ibv_start_poll). What an
+	// extended CQ was not created with is left 0.
 	Poll(n int) ([]WC, error)
 	// ReqNotify asks for one event at the next completion, or at the next
 	// solicited or unsuccessful one (ibv_req_notify_cq).
@@ -286,4 +292,7 @@ type WC struct {
 	ByteLen uint32
 	QPNum   uint32
 	SrcQP   uint32
+	// Timestamp is when the device completed it, in ticks of its clock; of successful ones on
+	// an extended CQ with WCTimestamp, else 0.
+	Timestamp uint64
 }

@@ -32,10 +32,12 @@ const (
 	CreateCompChannel  Verb = "ibv_create_comp_channel"
 	DestroyCompChannel Verb = "ibv_destroy_comp_channel"
 	CreateCQ           Verb = "ibv_create_cq"
+	CreateCQEx         Verb = "ibv_create_cq_ex"
 	ModifyCQ           Verb = "ibv_modify_cq"
 	ResizeCQ           Verb = "ibv_resize_cq"
 	DestroyCQ          Verb = "ibv_destroy_cq"
 	PollCQ             Verb = "ibv_poll_cq"
+	StartPoll          Verb = "ibv_start_poll"
 	ReqNotifyCQ        Verb = "ibv_req_notify_cq"
 	GetCQEvent         Verb = "ibv_get_cq_event"
 	AckCQEvents        Verb = "ibv_ack_cq_events"
@@ -62,7 +64,7 @@ func Verbs() []Verb {
 	return []Verb{
 		GetDeviceList, OpenDevice, QueryDevice, QueryDeviceEx, QueryPort, QueryGIDTable, QueryPKey,
 		AllocPD, OpenXRCD, RegMR, RegDMABufMR, CreateAH, CreateCompChannel,
-		CreateCQ, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, ModifyCQ, ResizeCQ,
+		CreateCQ, CreateCQEx, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, StartPoll, ModifyCQ, ResizeCQ,
 		CreateSRQ, CreateSRQEx, QuerySRQ, ModifySRQ, PostSRQRecv,
 		CreateQP, CreateQPEx, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
 		GetAsyncEvent, AckAsyncEvent,

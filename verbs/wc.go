@@ -10,6 +10,18 @@ const (
 	SendInline    SendFlags = 1 << 3
 )
 
+// WCFields say what can be read of a completion (enum ibv_create_cq_wc_flags).
+type WCFields uint64
+
+// The fields, as enum ibv_create_cq_wc_flags numbers them.
+const (
+	// WCStandard are those that every completion of ibv_poll_cq has
+	// (IBV_WC_STANDARD_FLAGS).
+	WCStandard WCFields = 1<<7 - 1
+	// WCTimestamp is the time by the clock of the device.
+	WCTimestamp WCFields = 1 << 7
+)
+
 // WCStatus is how a work request ended. It is a type of its own, not an error of
 // a verb: ibv_poll_cq succeeded.
 type WCStatus int

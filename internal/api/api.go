@@ -160,7 +160,8 @@ type Device struct {
 	Identity *Identity `json:"identity,omitempty"`
 	// Its ports, as the device last told.
 	Ports []Port `json:"ports,omitempty"`
-	// What the device says it allows.
+	// What the device says it allows, and further attributes of it, as ibv_query_device and
+	// ibv_query_device_ex name them.
 	Limits []Limit `json:"limits,omitempty"`
 	// The last finished run of the probes; absent before the first.
 	Run *Run `json:"run,omitempty"`

@@ -40,7 +40,7 @@ func deviceOf(judged *health.Device, o *Options) Device {
 				Number: p.Number, State: text.Clean(p.State), LinkLayer: text.Clean(p.LinkLayer), ActiveMTU: count(p.ActiveMTU),
 			})
 		}
-		for _, l := range cut(s.Info.Limits) {
+		for _, l := range cut(slices.Concat(s.Info.Limits, s.Info.Extended)) {
 			d.Limits = append(d.Limits, Limit{Name: text.Clean(l.Name), Value: l.Value})
 		}
 	}

@@ -136,6 +136,12 @@ func (r *run) describe() error {
 		CompletionVectors: r.Device.CompletionVectors(),
 		Limits:            limits(attr.Limits),
 	}
+	// A device that does not tell is none the worse for it.
+	r.Expecting(func(error) bool { return true }, func() {
+		if attr, err := r.Device.QueryExtended(); err == nil {
+			d.Extended = extendedLimits(attr)
+		}
+	})
 	var errs []error
 	for number := 1; number <= attr.Ports; number++ {
 		port, err := r.Port(number)
@@ -152,6 +158,18 @@ func (r *run) describe() error {
 	}
 	_ = r.Out.Device(d) // the writer keeps its first error, and Run returns it
 	return errors.Join(errs...)
+}
+
+// extendedLimits lists further attributes, under the names of struct ibv_device_attr_ex.
+func extendedLimits(a verbs.ExtendedAttr) []state.Limit {
+	return []state.Limit{
+		{Name: "completion_timestamp_mask", Value: clampInt64(a.TimestampMask)},
+		{Name: "hca_core_clock", Value: clampInt64(a.CoreClock)},
+		{Name: "max_cq_count", Value: int64(a.Moderation.Count)},
+		{Name: "max_cq_period", Value: int64(a.Moderation.Period)},
+		{Name: "max_dm_size", Value: clampInt64(a.MaxDMSize)},
+		{Name: "raw_packet_caps", Value: int64(a.RawPacketCaps)},
+	}
 }
 
 // limits lists a device's limits under the names of struct ibv_device_attr.

@@ -18,7 +18,10 @@ type Device struct {
 	NodeGUID          string  `json:"node_guid"`
 	CompletionVectors int     `json:"completion_vectors"`
 	Limits            []Limit `json:"limits"`
-	Ports             []Port  `json:"ports"`
+	// Extended are further attributes, under the names that struct ibv_device_attr_ex gives
+	// them; none if the device does not tell any.
+	Extended []Limit `json:"extended,omitempty"`
+	Ports    []Port  `json:"ports"`
 }
 
 // Limit is the most that a device says it allows of something, under the name

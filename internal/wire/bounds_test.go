@@ -41,6 +41,13 @@ func TestReadBounds(t *testing.T) {
 			}
 			return w.Device(d)
 		}},
+		{"extended attributes of a device", maxLimits, func(w *Writer, n int) error {
+			var d state.Device
+			for i := range n {
+				d.Extended = append(d.Extended, state.Limit{Name: fmt.Sprint("max_", i)})
+			}
+			return w.Device(d)
+		}},
 		{"ports of a device", maxPorts, func(w *Writer, n int) error {
 			var d state.Device
 			for i := range n {

@@ -29,8 +29,8 @@ func validateCall(c *state.Call) error {
 }
 
 func validateDevice(d *state.Device) error {
-	if len(d.Limits) > maxLimits || len(d.Ports) > maxPorts {
-		return fmt.Errorf("%w: %d limits, %d ports", ErrTooLarge, len(d.Limits), len(d.Ports))
+	if len(d.Limits) > maxLimits || len(d.Extended) > maxLimits || len(d.Ports) > maxPorts {
+		return fmt.Errorf("%w: %d limits, %d ports", ErrTooLarge, max(len(d.Limits), len(d.Extended)), len(d.Ports))
 	}
 	if d.Driver != "" && !isLabel(d.Driver) {
 		return fmt.Errorf("%.64q is not the name of a driver", d.Driver)
@@ -46,7 +46,7 @@ func validateDevice(d *state.Device) error {
 		}
 	}
 	seen := make(map[any]bool)
-	for _, l := range d.Limits {
+	for _, l := range slices.Concat(d.Limits, d.Extended) {
 		if !isLabel(l.Name) || seen[l.Name] {
 			return fmt.Errorf("%.64q is not the name of a limit, or is there twice", l.Name)
 		}
@@ -67,8 +67,10 @@ func cleanDevice(d *state.Device) {
 	for _, s := range []*string{&d.Transport, &d.Firmware, &d.NodeGUID} {
 		*s = text.Clean(*s)
 	}
-	for i := range d.Limits {
-		d.Limits[i].Name = shared(d.Limits[i].Name)
+	for _, list := range [][]state.Limit{d.Limits, d.Extended} {
+		for i := range list {
+			list[i].Name = shared(list[i].Name)
+		}
 	}
 	for i := range d.Ports {
 		d.Ports[i].LinkLayer = text.Clean(d.Ports[i].LinkLayer)

@@ -187,6 +187,50 @@ static void flush(struct ibv_qp *qp, uint64_t id)
 	must0(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
 
+// An extended completion queue, if the library has such, with timestamps if the device has:
+// its sizes, and two flushed sends read from it.
+static void cq_ex_at_least_requested(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	static const int sizes[] = { 256, 100, 17 };
+	struct ibv_device_attr_ex attr = { 0 };
+	struct ibv_cq_init_attr_ex init = { .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_poll_cq_attr batch = { 0 };
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	uint64_t id;
+
+	must0(ibv_query_device_ex(ctx, NULL, &attr), "ibv_query_device_ex");
+	if (attr.completion_timestamp_mask)
+		init.wc_flags |= IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		init.cqe = sizes[i];
+		cq = ibv_create_cq_ex(ctx, &init);
+		if (!cq && (errno == EOPNOTSUPP || errno == ENOSYS))
+			return;
+		must(cq, "ibv_create_cq_ex");
+		if (cq->cqe < sizes[i])
+			printf("cq_ex_at_least_requested: asked for %d, the queue has %d\n", sizes[i], cq->cqe);
+		must0(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), "ibv_destroy_cq");
+	}
+	cq = must(ibv_create_cq_ex(ctx, &init), "ibv_create_cq_ex");
+	qp = flushing(pd, ibv_cq_ex_to_cq(cq));
+	for (id = 1; id <= 2; id++) {
+		flush(qp, id);
+		usleep(200000);
+	}
+	must0(ibv_start_poll(cq, &batch), "ibv_start_poll");
+	for (id = 1; id <= 2; id++) {
+		if (cq->wr_id != id || cq->status == IBV_WC_SUCCESS || ibv_wc_read_qp_num(cq) != qp->qp_num)
+			printf("cq_ex_at_least_requested: completion %d of the queue pair %u: wr_id %d, qp_num %u\n", (int)id,
+			       qp->qp_num, (int)cq->wr_id, ibv_wc_read_qp_num(cq));
+		if (ibv_next_poll(cq) && id < 2)
+			printf("cq_ex_at_least_requested: one completion of two was polled\n"), id = 2;
+	}
+	ibv_end_poll(cq);
+	must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must0(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), "ibv_destroy_cq");
+}
+
 static void cq_resize_too_small_refused(struct ibv_context *ctx, struct ibv_pd *pd)
 {
 	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
@@ -466,6 +510,7 @@ int main(int argc, char **argv)
 
 	srq_reports_actual(pd);
 	srq_limit_ignored(pd);
+	cq_ex_at_least_requested(ctx, pd);
 	cq_resize_at_least_requested(ctx);
 	cq_resize_too_small_refused(ctx, pd);
 	cq_resize_keeps_completions(ctx, pd);

@@ -106,18 +106,23 @@ type cq struct {
 	object
 	ptr     *C.struct_ibv_cq
 	channel *channel // may be nil
+	fields  verbs.WCFields
 	entries int
 	unacked int // events
 }
 
-// CreateCQ implements verbs.Device (ibv_create_cq).
+// CreateCQ implements verbs.Device (ibv_create_cq, ibv_create_cq_ex).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
-	q := &cq{object: object{kind: "CQ", dev: d}}
+	q := &cq{object: object{kind: "CQ", dev: d}, fields: attr.Fields}
+	verb := verbs.CreateCQ
+	if q.fields != 0 {
+		verb = verbs.CreateCQEx
+	}
 	used := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
 		if !ok || c == nil || c.dev != d {
-			return nil, d.invalid(verbs.CreateCQ, "the completion channel is not of this device")
+			return nil, d.invalid(verb, "the completion channel is not of this device")
 		}
 		q.channel = c
 		used = append(used, &c.object)
@@ -126,13 +131,16 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		return nil, err
 	}
 	if attr.Entries < math.MinInt32 || attr.Entries > math.MaxInt32 || attr.Vector < math.MinInt32 || attr.Vector > math.MaxInt32 {
-		return nil, d.invalid(verbs.CreateCQ, "%d entries or vector %d do not fit an int", attr.Entries, attr.Vector)
+		return nil, d.invalid(verb, "%d entries or vector %d do not fit an int", attr.Entries, attr.Vector)
 	}
 	var ch *C.struct_ibv_comp_channel
 	if q.channel != nil {
 		ch = q.channel.ptr
 	}
-	err := d.trace(verbs.CreateCQ, func(ns *C.int64_t) C.int {
+	err := d.trace(verb, func(ns *C.int64_t) C.int {
+		if q.fields != 0 {
+			return C.shim_create_cq_ex(d.ctx, C.int(attr.Entries), C.uintptr_t(attr.Context), ch, C.int(attr.Vector), C.uint64_t(q.fields), &q.ptr, ns)
+		}
 		return C.shim_create_cq(d.ctx, C.int(attr.Entries), C.uintptr_t(attr.Context), ch, C.int(attr.Vector), &q.ptr, ns)
 	})
 	if err != nil {
@@ -177,18 +185,26 @@ func (q *cq) Resize(entries int) error {
 // maxPoll bounds the memory of one Poll.
 const maxPoll = 4096
 
-// Poll implements verbs.CQ (ibv_poll_cq).
+// Poll implements verbs.CQ (ibv_poll_cq, ibv_start_poll).
 func (q *cq) Poll(n int) ([]verbs.WC, error) {
+	verb := verbs.PollCQ
+	if q.fields != 0 {
+		verb = verbs.StartPoll
+	}
 	if err := q.use(); err != nil {
 		return nil, err
 	}
 	if n <= 0 {
-		return nil, q.dev.invalid(verbs.PollCQ, "asked for %d completions", n)
+		return nil, q.dev.invalid(verb, "asked for %d completions", n)
 	}
 	n = min(n, maxPoll)
 	wcs := make([]C.struct_ibv_wc, n)
+	timestamps := make([]C.uint64_t, n)
 	var got C.int
-	err := q.dev.trace(verbs.PollCQ, func(ns *C.int64_t) C.int {
+	err := q.dev.trace(verb, func(ns *C.int64_t) C.int {
+		if q.fields != 0 {
+			return C.shim_poll_cq_ex(q.ptr, C.uint64_t(q.fields), C.int(n), &wcs[0], &timestamps[0], &got, ns)
+		}
 		return C.shim_poll_cq(q.ptr, C.int(n), &wcs[0], &got, ns)
 	})
 	if err != nil {
@@ -205,6 +221,8 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 			ByteLen: uint32(w.byte_len),
 			QPNum:   uint32(w.qp_num),
 			SrcQP:   uint32(w.src_qp),
+
+			Timestamp: uint64(timestamps[i]),
 		})
 	}
 	return out, nil

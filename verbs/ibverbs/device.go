@@ -134,19 +134,25 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	}, nil
 }
 
-// Moderation implements verbs.Device (ibv_query_device_ex).
-func (d *device) Moderation() (verbs.Moderation, error) {
+// QueryExtended implements verbs.Device (ibv_query_device_ex).
+func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
 	if err := d.use(); err != nil {
-		return verbs.Moderation{}, err
+		return verbs.ExtendedAttr{}, err
 	}
-	var count, period C.uint16_t
+	var a C.struct_ibv_device_attr_ex
 	err := d.trace(verbs.QueryDeviceEx, func(ns *C.int64_t) C.int {
-		return C.shim_query_moderation(d.ctx, &count, &period, ns)
+		return C.shim_query_device_ex(d.ctx, &a, ns)
 	})
 	if err != nil {
-		return verbs.Moderation{}, err
+		return verbs.ExtendedAttr{}, err
 	}
-	return verbs.Moderation{Count: uint16(count), Period: uint16(period)}, nil
+	return verbs.ExtendedAttr{
+		TimestampMask: uint64(a.completion_timestamp_mask),
+		CoreClock:     uint64(a.hca_core_clock),
+		RawPacketCaps: uint32(a.raw_packet_caps),
+		MaxDMSize:     uint64(a.max_dm_size),
+		Moderation:    verbs.Moderation{Count: uint16(a.cq_mod_caps.max_cq_count), Period: uint16(a.cq_mod_caps.max_cq_period)},
+	}, nil
 }
 
 // guid converts a __be64: in memory its most significant byte comes first.

@@ -123,15 +123,10 @@ static inline int shim_query_device(struct ibv_context *ctx, struct ibv_device_a
 	SHIM_INT(ibv_query_device(ctx, attr));
 }
 
-static inline int shim_query_moderation(struct ibv_context *ctx, uint16_t *count, uint16_t *period, int64_t *ns)
+static inline int shim_query_device_ex(struct ibv_context *ctx, struct ibv_device_attr_ex *attr, int64_t *ns)
 {
-	struct ibv_device_attr_ex attr = { 0 };
-	int ret;
-
-	SHIM_TIMED(ret = ibv_query_device_ex(ctx, NULL, &attr));
-	*count = attr.cq_mod_caps.max_cq_count;
-	*period = attr.cq_mod_caps.max_cq_period;
-	return shim_errno(ret);
+	memset(attr, 0, sizeof(*attr));
+	SHIM_INT(ibv_query_device_ex(ctx, NULL, attr));
 }
 
 static inline int shim_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, int64_t *ns)
@@ -310,6 +305,23 @@ static inline int shim_create_cq(struct ibv_context *ctx, int cqe, uintptr_t con
 	SHIM_PTR(cq, ibv_create_cq(ctx, cqe, (void *)context, ch, vector));
 }
 
+static inline int shim_create_cq_ex(struct ibv_context *ctx, int cqe, uintptr_t context, struct ibv_comp_channel *ch,
+				    int vector, uint64_t fields, struct ibv_cq **cq, int64_t *ns)
+{
+	struct ibv_cq_init_attr_ex init = {
+		.cqe = cqe,
+		.cq_context = (void *)context,
+		.channel = ch,
+		.comp_vector = vector,
+		.wc_flags = fields,
+	};
+	struct ibv_cq_ex *ex;
+
+	SHIM_TIMED(ex = ibv_create_cq_ex(ctx, &init));
+	*cq = ex ? ibv_cq_ex_to_cq(ex) : NULL;
+	return shim_null_errno(ex);
+}
+
 static inline int shim_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period, int64_t *ns)
 {
 	struct ibv_modify_cq_attr attr = {
@@ -345,6 +357,65 @@ static inline int shim_poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc, in
 		return shim_errno(ret);
 	*n = ret;
 	return 0;
+}
+
+/* Of what failed only the number of the queue pair means something. */
+static inline void shim_read_wc(struct ibv_cq_ex *cq, uint64_t fields, struct ibv_wc *wc, uint64_t *timestamp)
+{
+	memset(wc, 0, sizeof(*wc));
+	*timestamp = 0;
+	wc->wr_id = cq->wr_id;
+	wc->status = cq->status;
+	if (fields & IBV_WC_EX_WITH_QP_NUM)
+		wc->qp_num = ibv_wc_read_qp_num(cq);
+	if (cq->status != IBV_WC_SUCCESS)
+		return;
+	if (fields & IBV_WC_EX_WITH_BYTE_LEN)
+		wc->byte_len = ibv_wc_read_byte_len(cq);
+	if (fields & IBV_WC_EX_WITH_SRC_QP)
+		wc->src_qp = ibv_wc_read_src_qp(cq);
+	if (fields & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		*timestamp = ibv_wc_read_completion_ts(cq);
+}
+
+/* Whether the library can read what it said it could. */
+static inline int shim_reads(const struct ibv_cq_ex *cq, uint64_t fields)
+{
+	return cq->start_poll && cq->next_poll && cq->end_poll &&
+	       (!(fields & IBV_WC_EX_WITH_QP_NUM) || cq->read_qp_num) &&
+	       (!(fields & IBV_WC_EX_WITH_BYTE_LEN) || cq->read_byte_len) &&
+	       (!(fields & IBV_WC_EX_WITH_SRC_QP) || cq->read_src_qp) &&
+	       (!(fields & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) || cq->read_completion_ts);
+}
+
+static inline int shim_poll_batch(struct ibv_cq_ex *cq, uint64_t fields, int max, struct ibv_wc *wc,
+				  uint64_t *timestamps, int *n)
+{
+	struct ibv_poll_cq_attr attr = { 0 };
+	int ret = ibv_start_poll(cq, &attr);
+
+	if (ret)
+		return ret;
+	do {
+		shim_read_wc(cq, fields, &wc[*n], &timestamps[*n]);
+	} while (++*n < max && !(ret = ibv_next_poll(cq)));
+	ibv_end_poll(cq);
+	return ret;
+}
+
+/* An extended completion queue; none of its functions sets errno. */
+static inline int shim_poll_cq_ex(struct ibv_cq *cq, uint64_t fields, int max, struct ibv_wc *wc, uint64_t *timestamps,
+				  int *n, int64_t *ns)
+{
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq; /* as ibv_cq_ex_to_cq has it */
+	int ret;
+
+	*n = 0;
+	*ns = 0;
+	if (!shim_reads(ex, fields))
+		return ENOSYS;
+	SHIM_TIMED(ret = shim_poll_batch(ex, fields, max, wc, timestamps, n));
+	return ret == ENOENT || ret == -ENOENT ? 0 : shim_errno(ret);
 }
 
 static inline int shim_create_srq(struct ibv_pd *pd, struct ibv_srq_attr *attr, struct ibv_srq **srq, int64_t *ns)

@@ -188,7 +188,17 @@ func first(failures ...*failure) *failure {
 
 // cq decides over the creation of a CQ and returns how many entries it gets. No
 // verb queries a CQ.
-func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
+func (b *behaviour) cq(entries, vector int, fields verbs.WCFields) (s sizes[int], f *failure) {
+	can, contract := verbs.WCStandard, cqAtLeastRequested
+	if b.profile.Extended.TimestampMask != 0 {
+		can |= verbs.WCTimestamp
+	}
+	if fields != 0 {
+		contract = cqExAtLeastRequested
+	}
+	if fields&^can != 0 {
+		return s, fail(syscall.EOPNOTSUPP, "fields %#x of completions cannot be had", uint64(fields&^can))
+	}
 	if entries < 1 {
 		return s, fail(syscall.EINVAL, "cqe %d is below 1", entries)
 	}
@@ -204,10 +214,15 @@ func (b *behaviour) cq(entries, vector int) (s sizes[int], f *failure) {
 	}
 	n := reported(b.profile.Rounding.CQEntries, uint32(entries), b.attr.Limits.MaxCQE)
 	s.created, s.real = int(n.created), int(n.real)
-	if b.breaks(cqAtLeastRequested) {
+	if b.breaks(contract) {
 		s.created = less(entries, 1)
 	}
 	return s, nil
+}
+
+// timestamp returns when something completes, by the clock of the device, of nanoseconds.
+func (b *behaviour) timestamp() uint64 {
+	return uint64(time.Now().UnixNano()) & b.profile.Extended.TimestampMask
 }
 
 // moderates decides whether a CQ can be moderated.

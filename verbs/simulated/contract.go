@@ -8,6 +8,8 @@ const (
 	// A CQ is said to have one entry less than was asked for. Like every size that
 	// is misreported here it is not really that small, so that no work fails.
 	cqAtLeastRequested = "cq_at_least_requested"
+	// A CQ of ibv_create_cq_ex is said to have one entry less than was asked for.
+	cqExAtLeastRequested = "cq_ex_at_least_requested"
 	// The last completion vector is refused.
 	cqCompVectorAccepted = "cq_comp_vector_accepted"
 	// Completion vectors that the device does not have are taken.
@@ -84,7 +86,7 @@ const (
 // list: every promise of the manual that the simulation knows how to break.
 func Contracts() []string {
 	return []string{
-		cqAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
+		cqAtLeastRequested, cqExAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
 		cqModerationNotifies, cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
 		channelDestroyBusy, channelSteering,
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,

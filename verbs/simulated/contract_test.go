@@ -231,7 +231,17 @@ func checks() map[string]func(client) bool {
 			got.MaxSendSGE >= asked.MaxSendSGE && got.MaxRecvSGE >= asked.MaxRecvSGE && got.MaxInlineData >= asked.MaxInlineData
 	}
 	return map[string]func(client) bool{
-		"cq_at_least_requested":   func(c client) bool { return c.cq(nil).Entries() < 16 },
+		"cq_at_least_requested": func(c client) bool { return c.cq(nil).Entries() < 16 },
+		"cq_ex_at_least_requested": func(c client) bool {
+			q := must[verbs.CQ](c.T)(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Fields: verbs.WCStandard | verbs.WCTimestamp}))
+			_, err := c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Fields: 1 << 8})
+			wantErrno(c.T, err, verbs.CreateCQEx, syscall.EOPNOTSUPP)
+			c.flush(c.failing(q))
+			if wc := one(c.T, q, verbs.WCWRFlushErr); wc.Timestamp != 0 {
+				c.Errorf("an unsuccessful completion has the timestamp %d", wc.Timestamp)
+			}
+			return q.Entries() < 16
+		},
 		"cq_comp_vector_accepted": func(c client) bool { return !vector(c, 0) || !vector(c, vectors-1) },
 		"cq_comp_vector_rejected": func(c client) bool { return vector(c, -1) || vector(c, vectors) },
 		"cq_destroy_busy": func(c client) bool {
@@ -250,7 +260,7 @@ func checks() map[string]func(client) bool {
 			ch := c.channel()
 			q := c.cq(ch)
 			qp := c.failing(q)
-			most := must[verbs.Moderation](c.T)(c.d.Moderation())
+			most := must[verbs.ExtendedAttr](c.T)(c.d.QueryExtended()).Moderation
 			wantErrno(c.T, q.Moderate(verbs.Moderation{Count: 1, Period: most.Period + 1}), verbs.ModifyCQ, syscall.EINVAL)
 			ok(c.T, q.Moderate(most))
 			ok(c.T, q.Moderate(verbs.Moderation{}))

@@ -15,6 +15,7 @@ type cq struct {
 	context uint64
 	vector  int
 	channel *channel // may be nil
+	fields  verbs.WCFields
 
 	// What was polled lies before head.
 	queue   []completion
@@ -41,17 +42,21 @@ func (c completion) leave() {
 	}
 }
 
-// CreateCQ implements verbs.Device (ibv_create_cq).
+// CreateCQ implements verbs.Device (ibv_create_cq, ibv_create_cq_ex).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	q := &cq{object: object{kind: kindCQ, dev: d}, context: attr.Context, vector: attr.Vector}
+	q := &cq{object: object{kind: kindCQ, dev: d}, context: attr.Context, vector: attr.Vector, fields: attr.Fields}
+	verb := verbs.CreateCQ
+	if q.fields != 0 {
+		verb = verbs.CreateCQEx
+	}
 	parents := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
 		if !ok || c.dev != d {
-			return nil, d.invalid(verbs.CreateCQ, "the completion channel is not of this device")
+			return nil, d.invalid(verb, "the completion channel is not of this device")
 		}
 		q.channel = c
 		parents = append(parents, &c.object)
@@ -59,8 +64,8 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := useAll(parents...); err != nil {
 		return nil, err
 	}
-	err := d.hw.callOn(q.facts(), verbs.CreateCQ, func(short int) *failure {
-		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector)
+	err := d.hw.callOn(q.facts(), verb, func(short int) *failure {
+		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector, q.fields)
 		if f != nil {
 			return f
 		}
@@ -129,16 +134,20 @@ func (q *cq) Resize(entries int) error {
 // Context implements verbs.CQ.
 func (q *cq) Context() uint64 { return q.context }
 
-// Poll implements verbs.CQ (ibv_poll_cq).
+// Poll implements verbs.CQ (ibv_poll_cq, ibv_start_poll).
 func (q *cq) Poll(n int) ([]verbs.WC, error) {
+	verb := verbs.PollCQ
+	if q.fields != 0 {
+		verb = verbs.StartPoll
+	}
 	if err := q.use(); err != nil {
 		return nil, err
 	}
 	if n <= 0 {
-		return nil, q.invalid(verbs.PollCQ, "asked for %d completions", n)
+		return nil, q.invalid(verb, "asked for %d completions", n)
 	}
 	var wcs []verbs.WC
-	err := q.dev.hw.callOn(q.facts(), verbs.PollCQ, func(int) *failure {
+	err := q.dev.hw.callOn(q.facts(), verb, func(int) *failure {
 		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
 		for len(wcs) < n {
 			wc, ok := q.next()
@@ -225,6 +234,9 @@ func (q *cq) complete(c completion, solicited bool) {
 		return
 	}
 	hw, path := q.dev.hw, pathOf(c.wc.Status)
+	if q.fields&verbs.WCTimestamp != 0 && c.wc.Status == verbs.WCSuccess {
+		c.wc.Timestamp = hw.behaviour.timestamp()
+	}
 	lost := hw.completed(q, &c.wc)
 	if lost || q.mute {
 		c.leave()

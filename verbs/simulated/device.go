@@ -52,15 +52,20 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 	return d.hw.behaviour.attr, nil
 }
 
-// Moderation implements verbs.Device (ibv_query_device_ex).
-func (d *device) Moderation() (verbs.Moderation, error) {
+// QueryExtended implements verbs.Device (ibv_query_device_ex).
+func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
 	if err := d.use(); err != nil {
-		return verbs.Moderation{}, err
+		return verbs.ExtendedAttr{}, err
 	}
 	if err := d.hw.call(verbs.QueryDeviceEx, nil); err != nil {
-		return verbs.Moderation{}, err
+		return verbs.ExtendedAttr{}, err
 	}
-	return verbs.Moderation(d.hw.behaviour.profile.CQModeration), nil
+	p := &d.hw.behaviour.profile
+	return verbs.ExtendedAttr{
+		TimestampMask: p.Extended.TimestampMask, CoreClock: p.Extended.CoreClock,
+		RawPacketCaps: p.Extended.RawPacketCaps, MaxDMSize: p.Extended.MaxDMSize,
+		Moderation: verbs.Moderation(p.CQModeration),
+	}, nil
 }
 
 // QueryPort implements verbs.Device (ibv_query_port).

@@ -70,7 +70,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	const mlid = 0xc001
 	try(func() (e error) { d, e = p.Open(name); return e })
 	try(func() (e error) { _, e = d.Query(); return e })
-	try(func() (e error) { _, e = d.Moderation(); return e })
+	try(func() (e error) { _, e = d.QueryExtended(); return e })
 	try(func() (e error) { _, e = d.QueryPort(1); return e })
 	try(func() (e error) { table, e = d.GIDTable(); return e })
 	try(func() (e error) { _, e = d.PKey(1, 0); return e })
@@ -90,6 +90,12 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 		c, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Channel: ch, Context: 5})
 		return e
 	})
+	var ex verbs.CQ
+	try(func() (e error) {
+		ex, e = d.CreateCQ(verbs.CQInitAttr{Entries: 16, Fields: verbs.WCStandard})
+		return e
+	})
+	try(func() (e error) { _, e = ex.Poll(1); return e })
 	try(func() error { return c.ReqNotify(false) })
 	try(func() error { return c.Resize(32) })
 	try(func() error { return c.Moderate(verbs.Moderation{}) })
@@ -116,7 +122,7 @@ func life(p verbs.Provider, name string) (failed []error, err error) {
 	try(func() (e error) { _, e = c.Poll(1); return e })
 	try(func() (e error) { _, e = ch.GetEvent(soon); return e })
 	try(func() error { return c.AckEvents(1) })
-	for _, o := range []interface{ Close() error }{xq, xs, x, q, s, c, ch, a, m, pd, d} {
+	for _, o := range []interface{ Close() error }{xq, xs, x, q, s, ex, c, ch, a, m, pd, d} {
 		try(o.Close)
 	}
 	return failed, err

@@ -66,6 +66,8 @@ type DeviceProfile struct {
 	// CQModeration is the most that CQs can be moderated (cq_mod_caps); the zero value if
 	// they cannot be.
 	CQModeration Moderation `yaml:"cq_moderation,omitempty"`
+	// Extended is what else ibv_query_device_ex says.
+	Extended Extended `yaml:"extended,omitempty"`
 	// MaxInlineData is the most inline data that a QP can be given, in bytes. No
 	// verb tells it.
 	MaxInlineData int `yaml:"max_inline_data"`
@@ -156,6 +158,16 @@ type Limits struct {
 	MaxSRQWR        int    `yaml:"max_srq_wr"`
 	MaxSRQSGE       int    `yaml:"max_srq_sge"`
 	MaxPKeys        int    `yaml:"max_pkeys"`
+}
+
+// Extended are attributes under the names that struct ibv_device_attr_ex gives them.
+type Extended struct {
+	// TimestampMask is the largest timestamp of a completion; 0 if there are none.
+	TimestampMask uint64 `yaml:"completion_timestamp_mask"`
+	// CoreClock is in kHz.
+	CoreClock     uint64 `yaml:"hca_core_clock"`
+	RawPacketCaps uint32 `yaml:"raw_packet_caps"`
+	MaxDMSize     uint64 `yaml:"max_dm_size"`
 }
 
 // Moderation is how much CQs can be moderated.

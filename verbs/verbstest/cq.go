@@ -128,10 +128,11 @@ func (s *suite) cq(t *testing.T) {
 	})
 	s.run(t, "moderate", func(t *testing.T, d *device) {
 		c := d.mustCQ(8, nil, 0)
-		most, err := d.Moderation()
+		extended, err := d.QueryExtended()
 		if err != nil {
-			t.Fatalf("Moderation: %v", err)
+			t.Fatalf("QueryExtended: %v", err)
 		}
+		most := extended.Moderation
 		for _, m := range []verbs.Moderation{{Count: min(most.Count, 4), Period: min(most.Period, 16)}, {}} {
 			err := c.Moderate(m)
 			if most == (verbs.Moderation{}) && verbs.IsNotSupported(err) {
@@ -144,8 +145,8 @@ func (s *suite) cq(t *testing.T) {
 		c.mustClose()
 		wantClosed(t, "Moderate", c.Moderate(verbs.Moderation{}))
 		d.mustClose()
-		_, err = d.Moderation()
-		wantClosed(t, "Moderation", err)
+		_, err = d.QueryExtended()
+		wantClosed(t, "QueryExtended", err)
 	})
 	s.run(t, "arm without channel", func(t *testing.T, d *device) {
 		d.mustPD() // some libraries map their doorbells with the first one

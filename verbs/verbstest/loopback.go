@@ -53,6 +53,8 @@ type link struct {
 	inline    uint32
 	shared    bool // receive from SRQs
 	tellSent  bool // the send CQs have the peer's channel too
+	// fields are those of extended completions of receives.
+	fields verbs.WCFields
 }
 
 // connect returns two QPs on one port that are each other's peers. It skips the
@@ -72,7 +74,14 @@ func (s *suite) connect(t *testing.T, d *device, l link) (a, b *peer) {
 		} else {
 			e.send = d.mustCQ(32, nil, 0)
 		}
-		e.recv = d.mustCQ(32, e.events, contextA)
+		var err error
+		e.recv, err = d.CreateCQ(verbs.CQInitAttr{Entries: 32, Channel: e.events, Context: contextA, Fields: l.fields})
+		if l.fields != 0 && verbs.IsNotSupported(err) {
+			t.Skipf("%s has no extended CQs: %v", d.device, err)
+		}
+		if err != nil {
+			t.Fatalf("CreateCQ: %v", err)
+		}
 		e.buf = p.mustMR(2 * room)
 		attr := verbs.QPInitAttr{
 			Type: l.typ, SendCQ: e.send, RecvCQ: e.recv, Cap: sizes, SignalAll: l.signalAll,
@@ -142,6 +151,38 @@ func (s *suite) loopback(t *testing.T) {
 		}
 		a.recv.mustBeEmpty()
 		a.send.mustBeEmpty()
+	})
+	run("RC send, extended completions", func(t *testing.T, d *device) {
+		extended, err := d.QueryExtended()
+		if err != nil {
+			t.Fatalf("QueryExtended: %v", err)
+		}
+		fields := verbs.WCStandard
+		if extended.TimestampMask != 0 {
+			fields |= verbs.WCTimestamp
+		}
+		a, b := s.connect(t, d, link{typ: verbs.RC, fields: fields})
+		for i, n := range []int{0, 1, 4097} {
+			transfer(t, a, b, uint64(i), n)
+		}
+		b.recv.mustBeEmpty()
+		// Several at a time, and one that fails.
+		for id := range uint64(3) {
+			b.expect(id)
+			a.mustSend(verbs.SendWR{ID: id, Flags: verbs.SendSignaled})
+			a.send.await(1)
+		}
+		last := uint64(0)
+		for i, wc := range b.recv.await(3) {
+			wantReceived(t, b.qp, wc, uint64(i), 0)
+			if wc.Timestamp > extended.TimestampMask || wc.Timestamp < last {
+				t.Errorf("timestamp %d after %d, of at most %#x", wc.Timestamp, last, extended.TimestampMask)
+			}
+			last = wc.Timestamp
+		}
+		b.expect(9)
+		b.mustModify(verbs.ToError())
+		wantFlushed(t, b.qp, b.recv.await(1), 9)
 	})
 	run("UC send", func(t *testing.T, d *device) {
 		a, b := s.connect(t, d, link{typ: verbs.UC})

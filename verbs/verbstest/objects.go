@@ -58,11 +58,15 @@ func (d *device) CreateCompChannel() (*channel, error) {
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	d.b.t.Helper()
 	attr.Channel = unwrapChannel(attr.Channel)
-	raw, err := observe(d.b, d.device, verbs.CreateCQ, func() (verbs.CQ, error) { return d.raw.CreateCQ(attr) })
+	create, poll := verbs.CreateCQ, verbs.PollCQ
+	if attr.Fields != 0 {
+		create, poll = verbs.CreateCQEx, verbs.StartPoll
+	}
+	raw, err := observe(d.b, d.device, create, func() (verbs.CQ, error) { return d.raw.CreateCQ(attr) })
 	if err != nil {
 		return nil, err
 	}
-	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw, context: attr.Context}
+	c := &cq{handle: d.b.track("CQ", d.device, verbs.DestroyCQ, raw.Close), d: d, raw: raw, context: attr.Context, poll: poll}
 	c.beforeClose = func() {
 		if c.unacked > 0 {
 			_ = c.AckEvents(c.unacked)
@@ -71,9 +75,9 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (*cq, error) {
 	return c, nil
 }
 
-func (d *device) Moderation() (verbs.Moderation, error) {
+func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
 	d.b.t.Helper()
-	return observe(d.b, d.device, verbs.QueryDeviceEx, d.raw.Moderation)
+	return observe(d.b, d.device, verbs.QueryDeviceEx, d.raw.QueryExtended)
 }
 
 func (d *device) AsyncEvent(timeout time.Duration) (verbs.AsyncEvent, error) {
@@ -207,6 +211,7 @@ type cq struct {
 	d       *device
 	raw     verbs.CQ
 	context uint64
+	poll    verbs.Verb
 	unacked int
 }
 
@@ -214,7 +219,7 @@ func (c *cq) Entries() int { return c.raw.Entries() }
 
 func (c *cq) Poll(n int) ([]verbs.WC, error) {
 	c.b.t.Helper()
-	return observe(c.b, c.device, verbs.PollCQ, func() ([]verbs.WC, error) { return c.raw.Poll(n) })
+	return observe(c.b, c.device, c.poll, func() ([]verbs.WC, error) { return c.raw.Poll(n) })
 }
 
 func (c *cq) ReqNotify(solicitedOnly bool) error {

@@ -26,6 +26,7 @@ type Contract struct {
 // Man pages.
 const (
 	manCreateCQ      = "ibv_create_cq(3)"
+	manCreateCQEx    = "ibv_create_cq_ex(3)"
 	manModifyCQ      = "ibv_modify_cq(3)"
 	manResizeCQ      = "ibv_resize_cq(3)"
 	manCreateChannel = "ibv_create_comp_channel(3)"
@@ -48,6 +49,14 @@ func Catalogue() []Contract {
 			Consequence: "A program that sizes its queue by its outstanding work requests overruns it: completions are lost, and the queue pairs on it break.",
 			Remedy:      "Ask for more entries than needed, check cqe after creating, and report the driver's version to its vendor.",
 			judge:       cqAtLeastRequested,
+		},
+		{
+			Name: "cq_ex_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateCQEx,
+			Promise:     "An extended completion queue has at least as many entries as were asked for, and the fields asked for with wc_flags can be read from its completions.",
+			Judged:      "Extended queues of several sizes are created with the standard fields, and with the completion timestamp if ibv_query_device_ex says the device has one (completion_timestamp_mask); the cqe of each is compared with what was asked for. Two messages over the loopback path are polled with ibv_start_poll: number of the queue pair and length must be right, and timestamps stay within the mask and never go back. Without a loopback path only the sizes count. Not every library has extended queues.",
+			Consequence: "A program overruns its queue and loses completions, or calculates with wrong numbers or times.",
+			Remedy:      "Use ibv_create_cq and ibv_poll_cq, with timestamps of the host; report the versions of driver and rdma-core to the vendor.",
+			judge:       cqExAtLeastRequested,
 		},
 		{
 			Name: "cq_comp_vector_accepted", Severity: state.SeverityWarning, ManPage: manCreateCQ,

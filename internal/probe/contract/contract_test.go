@@ -168,7 +168,7 @@ func TestDefaultDevices(t *testing.T) {
 	}
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
 		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq", "xrc_at_least_requested")
-	iwarp := with(state.SkipNotSupported, append(slices.Concat(needLoopback, leavesPort), "cq_resize_at_least_requested",
+	iwarp := with(state.SkipNotSupported, append(slices.Concat(needLoopback, leavesPort), "cq_ex_at_least_requested", "cq_resize_at_least_requested",
 		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast", "xrc_at_least_requested")...)
 	noModeration := with(state.SkipPortDown, append(slices.Clone(needLoopback), leavesPort...)...)
 	noModeration["cq_moderation_notifies"], noModeration["xrc_at_least_requested"] = state.SkipNotSupported, state.SkipNotSupported
@@ -239,7 +239,7 @@ func TestAnyVerbFails(t *testing.T) {
 				}
 				// What fails at once is no proof that a device keeps to the manual.
 				needs := map[verbs.Verb]string{
-					verbs.CreateCQ: "cq_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
+					verbs.CreateCQ: "cq_at_least_requested", verbs.CreateCQEx: "cq_ex_at_least_requested", verbs.StartPoll: "cq_ex_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
 					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast", verbs.CreateAH: "multicast_delivers",
 					verbs.OpenXRCD: "xrc_at_least_requested", verbs.CreateSRQEx: "xrc_at_least_requested", verbs.CreateQPEx: "xrc_at_least_requested",

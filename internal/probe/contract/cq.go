@@ -321,6 +321,9 @@ func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs
 		}
 	}
 	wcs, err := j.await(recv, 1)
+	if isCircumstance(err) {
+		return cannot("afterwards", err)
+	}
 	if err != nil {
 		j.see(false, "afterwards %s left no completion: %v", what, err)
 		return nil

@@ -8,10 +8,11 @@ import (
 )
 
 func cqModerationNotifies(j *judge) error {
-	most, err := j.Device.Moderation()
+	attr, err := j.Device.QueryExtended()
 	if err != nil {
 		return cannot("query the device", err)
 	}
+	most := attr.Moderation
 	if most == (verbs.Moderation{}) {
 		return notSupported("the device does not moderate CQs: cq_mod_caps are 0")
 	}

@@ -22,6 +22,7 @@ const (
 func Facts() []Fact {
 	const (
 		cqAtLeast       = "cq_at_least_requested"
+		cqExAtLeast     = "cq_ex_at_least_requested"
 		cqVector        = "cq_comp_vector_accepted"
 		cqDestroyBusy   = "cq_destroy_busy"
 		cqResizeAtLeast = "cq_resize_at_least_requested"
@@ -117,6 +118,11 @@ func Facts() []Fact {
 		},
 		{
 			Driver: "hns", Contract: cqAtLeast, Ways: []string{"cqe"}, Most: 1,
+			What:   "cqe is the index of the last entry: one less than the queue has.",
+			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
+		},
+		{
+			Driver: "hns", Contract: cqExAtLeast, Ways: []string{"cqe"}, Most: 1,
 			What:   "cqe is the index of the last entry: one less than the queue has.",
 			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
 		},

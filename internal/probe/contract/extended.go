@@ -1,0 +1,137 @@
+package contract
+
+import (
+	"fmt"
+
+	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
+	"rdma_exporter/verbs"
+)
+
+// extendedCQ creates an extended completion queue, as cq does a plain one.
+func (j *judge) extendedCQ(entries int, fields verbs.WCFields) (q verbs.CQ, err error) {
+	if _, err := j.pd(); err != nil {
+		return nil, err
+	}
+	err = j.refused(func() (err error) {
+		q, err = j.CQ(verbs.CQInitAttr{Entries: entries, Vector: j.Vectors[0], Fields: fields})
+		return err
+	})
+	return q, err
+}
+
+func cqExAtLeastRequested(j *judge) error {
+	attr, err := j.Device.QueryExtended()
+	if err != nil {
+		return cannot("query the device", err)
+	}
+	fields, named := verbs.WCStandard, "IBV_WC_STANDARD_FLAGS"
+	if attr.TimestampMask != 0 {
+		fields, named = fields|verbs.WCTimestamp, named+" and IBV_WC_EX_WITH_COMPLETION_TIMESTAMP"
+	}
+	var list []int
+	for _, n := range []int{smallCQ, smallCQ + 1, 100, 256} {
+		if most := j.Attr.Limits.MaxCQE; most <= 0 || n <= most {
+			list = append(list, n)
+		}
+	}
+	j.asks(fmt.Sprintf("ibv_create_cq_ex with cqe %s and the wc_flags %s (completion_timestamp_mask %#x); two completions by ibv_start_poll",
+		session.Join(list), named, attr.TimestampMask),
+		"each CQ has at least as many entries; the completions have the number of their QP and their length, and timestamps that do not go back")
+	// Who has no extended CQs at all proves nothing.
+	create := func(fields verbs.WCFields) func() error {
+		return func() error {
+			q, err := j.extendedCQ(smallCQ, fields)
+			if err != nil {
+				return err
+			}
+			return q.Close()
+		}
+	}
+	if err := create(verbs.WCStandard)(); err != nil {
+		return cannot("create an extended CQ", err)
+	}
+	refusal, err := j.insists("a CQ with these wc_flags", create(fields), create(verbs.WCStandard))
+	if err != nil {
+		return err
+	}
+	if refusal != nil {
+		j.seeIn(known.WayRefused, false, "wc_flags %s: %s, although the device has timestamps", named, short(refusal))
+		return nil
+	}
+	var c compared
+	for _, n := range list {
+		q, err := j.extendedCQ(n, fields)
+		if err != nil {
+			return cannot(fmt.Sprintf("create an extended CQ of %d", n), err)
+		}
+		c.add(shortfalls(size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
+		if err := q.Close(); err != nil {
+			return cannot("destroy an extended CQ", err)
+		}
+	}
+	c.conclude(j, "asked→given")
+	if j.violated {
+		return nil
+	}
+	return j.readFields(fields, attr)
+}
+
+// readFields looks whether the fields of completions on an extended CQ are right: those
+// of messages, for of flushed work requests only the number of the queue pair is promised.
+func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error {
+	if j.ways.route == nil {
+		j.remark("no completion was read: %v", j.needRoute())
+		return nil
+	}
+	q, err := j.extendedCQ(smallCQ, fields)
+	if err != nil {
+		return cannot("create an extended CQ", err)
+	}
+	other, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	p, err := j.connect(other, q, false)
+	if err != nil {
+		return err
+	}
+	length := uint32(0)
+	for _, sge := range p.data {
+		length += sge.Length
+	}
+	var last uint64
+	for i := range 2 {
+		if err := (messages{p, other, ""}).complete(false); err != nil {
+			return err
+		}
+		j.presume("reading a completion of the extended CQ")
+		wcs, err := j.await(q, 1)
+		if err != nil {
+			return err
+		}
+		wc := wcs[0]
+		if wc.Status != verbs.WCSuccess {
+			return fmt.Errorf("a message completed with %s", wc.Status)
+		}
+		text := fmt.Sprintf("completion %d: wr_id %d, qp_num %#x, byte_len %d", i+1, wc.ID, wc.QPNum, wc.ByteLen)
+		ok := wc.ID == uint64(i)+1 && wc.QPNum == p.to.Number() && wc.ByteLen == length
+		if fields&verbs.WCTimestamp != 0 {
+			text += fmt.Sprintf(", timestamp %#x", wc.Timestamp)
+			ok = ok && wc.Timestamp <= attr.TimestampMask && (i == 0 || !wentBack(last, wc.Timestamp, attr.TimestampMask))
+			last = wc.Timestamp
+		}
+		if !ok {
+			text += fmt.Sprintf(", instead of %d, %#x and %d", i+1, p.to.Number(), length)
+			if fields&verbs.WCTimestamp != 0 {
+				text += ", with timestamps that do not go back"
+			}
+		}
+		j.see(ok, "%s", text)
+	}
+	return nil
+}
+
+// wentBack tells whether a timestamp is before one that was read earlier, by a clock that
+// begins anew after the mask: by less than half of its way round.
+func wentBack(before, after, mask uint64) bool { return (after-before)&mask > mask/2 }
