@@ -22,9 +22,10 @@ type cq struct {
 	head    int
 	arming  arming
 	unacked int
-	// moderated tells that it was at any time.
-	moderated bool
-	mute      bool // by a fault: nothing completes any more
+	// moderation is that of now, and moderated tells that there was one at any time.
+	moderation verbs.Moderation
+	moderated  bool
+	mute       bool // by a fault: nothing completes any more
 }
 
 // completion is an entry of a CQ.
@@ -90,7 +91,7 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 func (q *cq) Entries() int { return q.entries }
 
 // Moderate implements verbs.CQ (ibv_modify_cq). As there is no time between completions,
-// an event that may be put off comes at once.
+// an event that may be put off comes at once; measured, it is late by the period.
 func (q *cq) Moderate(m verbs.Moderation) error {
 	if err := q.use(); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (q *cq) Moderate(m verbs.Moderation) error {
 		if f := hw.behaviour.moderates(m); f != nil {
 			return f
 		}
-		q.moderated = q.moderated || m != verbs.Moderation{}
+		q.moderation, q.moderated = m, q.moderated || m != verbs.Moderation{}
 		return nil
 	})
 }

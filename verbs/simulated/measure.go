@@ -393,6 +393,15 @@ func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (outcom
 	}
 }
 
+// putOff returns how long the moderation of the CQ keeps the event of a sample, which is its
+// only completion.
+func (r *measuring) putOff() time.Duration {
+	if r.channel == nil || r.cq.moderation.Count <= 1 {
+		return 0
+	}
+	return time.Duration(r.cq.moderation.Period) * time.Microsecond
+}
+
 // clock returns the latency of a sample. If the profile has one, it counts instead
 // of the time that passed, which is mostly that of Go's scheduler; what the
 // profile made the verbs longer comes on top of it.
@@ -402,7 +411,7 @@ func (r *measuring) clock(passed, slow time.Duration) time.Duration {
 		return max(1, passed)
 	}
 	// Were it longer than the deadline, the sample would not have gone well.
-	latency := min(r.hw.times.draw(median), r.Deadline) + slow
+	latency := min(r.hw.times.draw(median)+r.putOff(), r.Deadline) + slow
 	r.owed += latency - passed
 	return latency
 }

@@ -85,7 +85,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_moderation_notifies", Severity: state.SeverityCritical, ManPage: manModifyCQ,
 			Promise:     "Moderation merges cq_count completions, or those within cq_period microseconds, into one event: fewer completions still raise an event, and setting it to 0 switches it off.",
-			Judged:      "If ibv_query_device_ex says the device moderates (cq_mod_caps), an armed queue is moderated by 4 completions and 16 microseconds, or the most the device allows of each, and gets one completion; then it is set back to 0 and gets another. Both calls must succeed, and each completion must raise an event.",
+			Judged:      "If ibv_query_device_ex says the device moderates (cq_mod_caps), an armed queue is moderated by 4 completions and 16 microseconds, or the most the device allows of each, and gets one completion; then it is set back to 0 and gets another. Both calls must succeed, and each completion must raise an event. The evidence also tells how long events of messages take with moderation and without; that decides nothing.",
 			Consequence: "A program that moderates its queue to save interrupts sleeps for ever when few completions come, or cannot switch moderation off.",
 			Remedy:      "Leave moderation off; poll the queue with a timeout as well as waiting for events; update the driver or firmware.",
 			judge:       cqModerationNotifies,

@@ -2,6 +2,8 @@ package contract
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/verbs"
@@ -55,5 +57,42 @@ func cqModerationNotifies(j *judge) error {
 		}
 		j.seeEvent(came, true, step.what)
 	}
+	if m, ok := c.(messages); ok && !j.violated {
+		// What it costs decides nothing, and neither does that it cannot be measured.
+		if err := j.refused(func() error { return j.moderatedLatency(n, m, on) }); err != nil {
+			j.remark("what it does to the latency was not measured: %s", short(err))
+		}
+	}
+	return nil
+}
+
+// moderationSamples is how many events are measured with and without moderation: enough for
+// a median, within a millisecond or two.
+const moderationSamples = 15
+
+// moderatedLatency notes how long the event of a message takes without moderation and with.
+func (j *judge) moderatedLatency(n notified, m messages, on verbs.Moderation) error {
+	var medians []time.Duration
+	for _, to := range []verbs.Moderation{{}, on} {
+		if err := n.cq.Moderate(to); err != nil {
+			return err
+		}
+		found, err := j.Device.Measure(verbs.Measurement{
+			Sender: m.from, Send: verbs.SendWR{Flags: verbs.SendSignaled, SGEs: m.data},
+			Receiver: m.to, Recv: verbs.RecvWR{SGEs: m.data},
+			CQ: n.cq, Other: m.other, Channel: n.ch, Status: verbs.WCSuccess,
+			Warmup: 1, Samples: moderationSamples, Deadline: quiet, Budget: quiet,
+		})
+		if err != nil {
+			return err
+		}
+		if len(found.Latency) < moderationSamples/2 {
+			return fmt.Errorf("%d of %d events came in time", len(found.Latency), moderationSamples)
+		}
+		slices.Sort(found.Latency)
+		medians = append(medians, found.Latency[len(found.Latency)/2].Round(10*time.Nanosecond))
+	}
+	j.remark("the event of a message comes after %v without moderation, and after %v moderated by %d completions and %d µs (medians)",
+		medians[0], medians[1], on.Count, on.Period)
 	return nil
 }
