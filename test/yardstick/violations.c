@@ -231,6 +231,34 @@ static void cq_ex_at_least_requested(struct ibv_context *ctx, struct ibv_pd *pd)
 	must0(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), "ibv_destroy_cq");
 }
 
+// Two completions that wait are polled as one batch, to its end.
+static void cq_ex_batch_keeps_completions(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &init);
+	struct ibv_poll_cq_attr batch = { 0 };
+	struct ibv_qp *qp;
+	int n = 0;
+
+	if (!cq && (errno == EOPNOTSUPP || errno == ENOSYS))
+		return;
+	must(cq, "ibv_create_cq_ex");
+	qp = flushing(pd, ibv_cq_ex_to_cq(cq));
+	flush(qp, 1);
+	flush(qp, 2);
+	usleep(500000);
+	must0(ibv_start_poll(cq, &batch), "ibv_start_poll");
+	do
+		n++;
+	while (!ibv_next_poll(cq));
+	ibv_end_poll(cq);
+	if (n != 2 || ibv_start_poll(cq, &batch) != ENOENT)
+		printf("cq_ex_batch_keeps_completions: of 2 completions %d were polled; then the queue is %s\n", n,
+		       n == 2 ? "not empty" : "not looked at");
+	must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must0(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), "ibv_destroy_cq");
+}
+
 static void cq_resize_too_small_refused(struct ibv_context *ctx, struct ibv_pd *pd)
 {
 	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
@@ -511,6 +539,7 @@ int main(int argc, char **argv)
 	srq_reports_actual(pd);
 	srq_limit_ignored(pd);
 	cq_ex_at_least_requested(ctx, pd);
+	cq_ex_batch_keeps_completions(ctx, pd);
 	cq_resize_at_least_requested(ctx);
 	cq_resize_too_small_refused(ctx, pd);
 	cq_resize_keeps_completions(ctx, pd);

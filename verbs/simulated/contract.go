@@ -10,6 +10,9 @@ const (
 	cqAtLeastRequested = "cq_at_least_requested"
 	// A CQ of ibv_create_cq_ex is said to have one entry less than was asked for.
 	cqExAtLeastRequested = "cq_ex_at_least_requested"
+	// A batch of completions that came to the end of an extended CQ leaves the last one of
+	// them there.
+	cqExBatchKeepsCompletions = "cq_ex_batch_keeps_completions"
 	// The last completion vector is refused.
 	cqCompVectorAccepted = "cq_comp_vector_accepted"
 	// Completion vectors that the device does not have are taken.
@@ -86,7 +89,7 @@ const (
 // list: every promise of the manual that the simulation knows how to break.
 func Contracts() []string {
 	return []string{
-		cqAtLeastRequested, cqExAtLeastRequested, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
+		cqAtLeastRequested, cqExAtLeastRequested, cqExBatchKeepsCompletions, cqCompVectorAccepted, cqCompVectorRejected, cqDestroyBusy,
 		cqModerationNotifies, cqResizeAtLeastRequested, cqResizeTooSmallRefused, cqResizeKeepsCompletions,
 		channelDestroyBusy, channelSteering,
 		srqAtLeastRequested, srqReportsActual, srqLimitIgnored,

@@ -242,6 +242,19 @@ func checks() map[string]func(client) bool {
 			}
 			return q.Entries() < 16
 		},
+		"cq_ex_batch_keeps_completions": func(c client) bool {
+			q := must[verbs.CQ](c.T)(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Fields: verbs.WCStandard}))
+			qp := c.failing(q)
+			c.flush(qp)
+			c.flush(qp)
+			if n := len(must[[]verbs.WC](c.T)(q.Poll(2))); n != 2 {
+				c.Errorf("%d completions, want 2", n)
+			}
+			none(c.T, q) // it did not come to the end
+			c.flush(qp)
+			one(c.T, q, verbs.WCWRFlushErr)
+			return len(must[[]verbs.WC](c.T)(q.Poll(2))) > 0
+		},
 		"cq_comp_vector_accepted": func(c client) bool { return !vector(c, 0) || !vector(c, vectors-1) },
 		"cq_comp_vector_rejected": func(c client) bool { return vector(c, -1) || vector(c, vectors) },
 		"cq_destroy_busy": func(c client) bool {

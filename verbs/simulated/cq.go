@@ -157,6 +157,9 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 			}
 			wcs = append(wcs, wc)
 		}
+		if last := len(wcs) - 1; q.fields != 0 && last >= 0 && len(wcs) < n && q.dev.hw.behaviour.breaks(cqExBatchKeepsCompletions) {
+			q.queue = append(q.queue, completion{wc: wcs[last]})
+		}
 		return nil
 	})
 	if err != nil {

@@ -279,7 +279,7 @@ func TestParseErrors(t *testing.T) {
 		{"slow by nothing", latency("slow_vectors: {1: -3us}"), "completion_latency.slow_vectors.1: the duration -3µs is negative"},
 		{"slow vector in words", latency("slow_vectors: {last: 3us}"), `profile:5: "last" is not a whole number`},
 		{"contract", device("    violate:\n      - cq_destroy_busy\n      - notify_oneshot\n"), `profile:6: devices[0].violate[1]: unknown contract "notify_oneshot"; did you mean notify_one_shot?`},
-		{"far from every contract", device("    violate: [everything]\n"), `profile:4: devices[0].violate[0]: unknown contract "everything"; valid are cq_at_least_requested, cq_ex_at_least_requested, cq_comp_vector_accepted,`},
+		{"far from every contract", device("    violate: [everything]\n"), `profile:4: devices[0].violate[0]: unknown contract "everything"; valid are cq_at_least_requested, cq_ex_at_least_requested, cq_ex_batch_keeps_completions, cq_comp_vector_accepted,`},
 		{"no contract", device("    violate: ['']\n"), `profile:4: devices[0].violate[0]: contract is missing; valid are cq_at_least_requested,`},
 		{"contracts that are no list", device("    violate: notify_any\n"), `profile:4: "notify_any" is not a list`},
 		{"delay in words", fault("{verb: ibv_create_cq, delay: long}"), `profile:5: "long" is not a duration; write it with its unit, like 250ms or 2s`},

@@ -166,15 +166,17 @@ func (s *suite) loopback(t *testing.T) {
 			transfer(t, a, b, uint64(i), n)
 		}
 		b.recv.mustBeEmpty()
-		// Several at a time, and one that fails.
+		// Several that wait, and one that fails. They are polled one at a time, for a batch that
+		// comes to the end is a contract which not every library keeps.
 		for id := range uint64(3) {
 			b.expect(id)
 			a.mustSend(verbs.SendWR{ID: id, Flags: verbs.SendSignaled})
 			a.send.await(1)
 		}
 		last := uint64(0)
-		for i, wc := range b.recv.await(3) {
-			wantReceived(t, b.qp, wc, uint64(i), 0)
+		for id := range uint64(3) {
+			wc := b.recv.await(1)[0]
+			wantReceived(t, b.qp, wc, id, 0)
 			if wc.Timestamp > extended.TimestampMask || wc.Timestamp < last {
 				t.Errorf("timestamp %d after %d, of at most %#x", wc.Timestamp, last, extended.TimestampMask)
 			}

@@ -59,6 +59,14 @@ func Catalogue() []Contract {
 			judge:       cqExAtLeastRequested,
 		},
 		{
+			Name: "cq_ex_batch_keeps_completions", Severity: state.SeverityCritical, ManPage: manCreateCQEx,
+			Promise:     "A batch of completions on an extended queue is ended with ibv_end_poll, also after ibv_next_poll found no more (ENOENT): none of them is lost or polled twice.",
+			Judged:      "Flushed work requests complete on an extended queue and are polled in batches until ibv_next_poll finds no more; each must be polled once, in the order of the work requests, before and after another one completes. Not every library has extended queues.",
+			Consequence: "A program takes old entries of the queue for completions, or loses new ones: it frees what is still in use, or waits for ever.",
+			Remedy:      "End each batch before ibv_next_poll fails, by polling one completion at a time; update rdma-core.",
+			judge:       cqExBatchKeepsCompletions,
+		},
+		{
 			Name: "cq_comp_vector_accepted", Severity: state.SeverityWarning, ManPage: manCreateCQ,
 			Promise:     "Every completion vector from 0 to num_comp_vectors minus one can be used.",
 			Judged:      "A completion queue with a channel is created on each vector that may be used: four, unless --notification.vectors or --notification.vector-list is set. If none can be created, there is no verdict.",

@@ -2,6 +2,8 @@ package contract
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
@@ -128,6 +130,59 @@ func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 			}
 		}
 		j.see(ok, "%s", text)
+	}
+	return nil
+}
+
+// cqExBatchKeepsCompletions goes by flushed work requests: were the queue to overrun, no
+// message and no other queue pair would suffer.
+func cqExBatchKeepsCompletions(j *judge) error {
+	const most = 8
+	j.asks(fmt.Sprintf("a CQ of ibv_create_cq_ex with %d completions in it, polled as one batch: ibv_start_poll, ibv_next_poll until there are no more (ENOENT), ibv_end_poll; the same with one completion more", waiting),
+		"each completion is polled once, in the order of the work requests, and no other")
+	q, err := j.extendedCQ(smallCQ, verbs.WCStandard)
+	if err != nil {
+		return cannot("create an extended CQ", err)
+	}
+	way := flushSend
+	if !j.ways.flushes(way) {
+		way = flushRecv
+	}
+	if !j.ways.flushes(way) {
+		return j.noFlushes()
+	}
+	c, err := j.flusher(q, way)
+	if err != nil {
+		return err
+	}
+	id := uint64(0)
+	for _, n := range []int{waiting, following} {
+		if err := completeMore(c, n); err != nil {
+			return err
+		}
+		time.Sleep(quiet) // One that comes after the end of a batch may find no room.
+		j.presume("polling a batch of completions")
+		var want, got []uint64
+		for range n {
+			id++
+			want = append(want, id)
+		}
+		// What is left after the last of them comes with the next batch.
+		w := verbs.NewWait(patience)
+		for last := false; !last; time.Sleep(w.Pause(time.Millisecond)) {
+			last = len(got) >= len(want) || w.Left() <= 0
+			wcs, err := q.Poll(most)
+			if err != nil {
+				return cannot("poll an extended CQ", err)
+			}
+			for _, wc := range wcs {
+				got = append(got, wc.ID)
+			}
+		}
+		j.see(slices.Equal(got, want), "polled were the completions of %v, of work requests %v", got, want)
+		if j.violated {
+			return nil
+		}
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func Facts() []Fact {
 	const (
 		cqAtLeast       = "cq_at_least_requested"
 		cqExAtLeast     = "cq_ex_at_least_requested"
+		cqExBatch       = "cq_ex_batch_keeps_completions"
 		cqVector        = "cq_comp_vector_accepted"
 		cqDestroyBusy   = "cq_destroy_busy"
 		cqResizeAtLeast = "cq_resize_at_least_requested"
@@ -250,6 +251,11 @@ func Facts() []Fact {
 			Driver: "qedr", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
 			What:   "max_recv_sge is checked against the limit even without a receive queue.",
 			Source: "Linux: qedr_check_qp_attrs in drivers/infiniband/hw/qedr/verbs.c",
+		},
+		{
+			Driver: "rxe", Contract: cqExBatch, MendedLibrary: "59",
+			What:   "When no more completions are found, both ibv_next_poll and ibv_end_poll take the last one off the queue: the next batch starts behind it, with whatever is there.",
+			Source: "rdma-core 44 to 58: cq_next_poll and cq_end_poll in providers/rxe/rxe.c",
 		},
 		{
 			Driver: "rxe", Contract: srqActual, Ways: []string{"max_wr"}, Mended: "6.12",
