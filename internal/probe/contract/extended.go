@@ -98,11 +98,13 @@ func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 	if err != nil {
 		return err
 	}
-	length := uint32(0)
+	r := reading{number: p.to.Number()}
 	for _, sge := range p.data {
-		length += sge.Length
+		r.length += sge.Length
 	}
-	var last uint64
+	if fields&verbs.WCTimestamp != 0 {
+		r.mask = attr.TimestampMask
+	}
 	for i := range 2 {
 		if err := (messages{p, other, ""}).complete(false); err != nil {
 			return err
@@ -117,21 +119,36 @@ func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 			return fmt.Errorf("a message completed with %s", wc.Status)
 		}
 		text := fmt.Sprintf("completion %d: wr_id %d, qp_num %#x, byte_len %d", i+1, wc.ID, wc.QPNum, wc.ByteLen)
-		ok := wc.ID == uint64(i)+1 && wc.QPNum == p.to.Number() && wc.ByteLen == length
-		if fields&verbs.WCTimestamp != 0 {
+		if r.mask != 0 {
 			text += fmt.Sprintf(", timestamp %#x", wc.Timestamp)
-			ok = ok && wc.Timestamp <= attr.TimestampMask && (i == 0 || !wentBack(last, wc.Timestamp, attr.TimestampMask))
-			last = wc.Timestamp
 		}
+		ok := r.right(wc)
 		if !ok {
-			text += fmt.Sprintf(", instead of %d, %#x and %d", i+1, p.to.Number(), length)
-			if fields&verbs.WCTimestamp != 0 {
-				text += ", with timestamps that do not go back"
-			}
+			text += fmt.Sprintf("; expected were %d, %#x, %d, and a timestamp that does not go back, if any", r.count, r.number, r.length)
 		}
 		j.see(ok, "%s", text)
 	}
 	return nil
+}
+
+// reading is what is expected of the completions of an extended CQ that come one after the
+// other.
+type reading struct {
+	// number is that of their QP, length that of each message.
+	number, length uint32
+	// mask is the largest timestamp; 0 if there are none.
+	mask uint64
+	// count is how many there were, and last the timestamp of the last.
+	count, last uint64
+}
+
+// right tells whether the next completion is as expected. A timestamp goes back if it is
+// behind the last by less than half of the way round to 0.
+func (r *reading) right(wc verbs.WC) bool {
+	r.count++
+	back := r.count > 1 && (wc.Timestamp-r.last)&r.mask > r.mask/2
+	r.last = wc.Timestamp
+	return wc.ID == r.count && wc.QPNum == r.number && wc.ByteLen == r.length && wc.Timestamp <= r.mask && !back
 }
 
 // cqExBatchKeepsCompletions goes by flushed work requests: were the queue to overrun, no
@@ -179,6 +196,9 @@ func cqExBatchKeepsCompletions(j *judge) error {
 				got = append(got, wc.ID)
 			}
 		}
+		if len(got) < len(want) {
+			return fmt.Errorf("%d of %d within %v: %w", len(got), len(want), patience, errNoCompletion)
+		}
 		j.see(slices.Equal(got, want), "polled were the completions of %v, of work requests %v", got, want)
 		if j.violated {
 			return nil
@@ -186,7 +206,3 @@ func cqExBatchKeepsCompletions(j *judge) error {
 	}
 	return nil
 }
-
-// wentBack tells whether a timestamp is before one that was read earlier, by a clock that
-// begins anew after the mask: by less than half of its way round.
-func wentBack(before, after, mask uint64) bool { return (after-before)&mask > mask/2 }

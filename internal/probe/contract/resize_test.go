@@ -54,3 +54,12 @@ func TestResizeRefusedForAMoment(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchLost: completions of which some never come prove nothing of batches.
+func TestBatchLost(t *testing.T) {
+	t.Parallel()
+	r := judge(t, device(t, "    like: sim_ib0\n    completion_faults: [{fault: lose_completion, path: flush, after: 3}]\n"), allBut("cq_ex_batch_keeps_completions")...)
+	if got := skipped(r)["cq_ex_batch_keeps_completions"]; got != state.SkipNeeds {
+		t.Errorf("skipped: %q\n%s", got, evidence(r))
+	}
+}

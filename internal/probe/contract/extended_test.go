@@ -1,0 +1,45 @@
+package contract
+
+import (
+	"testing"
+
+	"rdma_exporter/verbs"
+)
+
+// TestReading: of which completions on an extended queue the fields are right.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	const mask = 1<<8 - 1
+	second := func(id uint64, number, length uint32, timestamp uint64) verbs.WC {
+		return verbs.WC{ID: id, QPNum: number, ByteLen: length, Timestamp: timestamp}
+	}
+	for _, tt := range []struct {
+		name  string
+		first uint64 // its timestamp
+		wc    verbs.WC
+		want  bool
+	}{
+		{"right", 7, second(2, 5, 8, 9), true},
+		{"in the same tick", 7, second(2, 5, 8, 7), true},
+		{"from the start again", 250, second(2, 5, 8, 3), true},
+		{"another work request", 7, second(1, 5, 8, 9), false},
+		{"another QP", 7, second(2, 4, 8, 9), false},
+		{"another length", 7, second(2, 5, 0, 9), false},
+		{"before the first", 7, second(2, 5, 8, 6), false},
+		{"beyond the mask", 7, second(2, 5, 8, mask+1), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := reading{number: 5, length: 8, mask: mask}
+			if !r.right(second(1, 5, 8, tt.first)) {
+				t.Error("the first is wrong")
+			}
+			if got := r.right(tt.wc); got != tt.want {
+				t.Errorf("%+v after %d: %t", tt.wc, tt.first, got)
+			}
+		})
+	}
+	if r := (reading{number: 5}); !r.right(second(1, 5, 0, 0)) || !r.right(second(2, 5, 0, 0)) || r.right(second(3, 5, 0, 1)) {
+		t.Error("without timestamps")
+	}
+}
