@@ -74,8 +74,10 @@ func TestContracts(t *testing.T) {
 			t.Errorf("%s violates %v, and %v by the program", device, violated, want)
 		}
 		soft := []string{"notify_solicited_delivers_errors", "qp_reports_actual", "qp_srq_type_restricted", "srq_limit_ignored", "srq_reports_actual"}
-		if exact && !slices.Equal(violated, soft) {
-			t.Errorf("%s violates %v, on this kernel always %v", device, violated, soft)
+		// Batches are a matter of the library.
+		byKernel := slices.DeleteFunc(slices.Clone(violated), func(name string) bool { return name == "cq_ex_batch_keeps_completions" })
+		if exact && !slices.Equal(byKernel, soft) {
+			t.Errorf("%s violates %v, on this kernel always %v", device, byKernel, soft)
 		}
 		for _, s := range m.find("rdma_contract_skipped", "device", device) {
 			got = append(got, label(s, "contract"))
