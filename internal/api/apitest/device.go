@@ -33,7 +33,8 @@ func Device(name string, vectors int) state.DeviceState {
 			{Name: "max_mr", Value: 16777216},
 			{Name: "max_pd", Value: 8388608},
 		},
-		Ports: []state.Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}},
+		Extended: []state.Limit{{Name: "hca_core_clock", Value: 1000000}, {Name: "max_cq_period", Value: 4095}},
+		Ports:    []state.Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}},
 	}
 	run.Info = info
 	return state.DeviceState{
