@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"rdma_exporter/test/running"
 	"strconv"
 	"strings"
 	"syscall"
@@ -72,21 +73,11 @@ func serve(t *testing.T, file string, flags ...string) *server {
 			t.Logf("the log of %s:\n%s", file, text)
 		}
 	})
-	await(t, file+" to serve", func() bool {
+	running.Within(t, patience, file+" to serve", func() bool {
 		_, err := s.get("text/plain")
 		return err == nil
 	})
 	return s
-}
-
-// await waits until a condition is true.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", patience, what)
-		}
-	}
 }
 
 // accept is what Prometheus asks for in each scrape.

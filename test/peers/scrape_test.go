@@ -4,6 +4,7 @@ package peers
 
 import (
 	"fmt"
+	"rdma_exporter/test/running"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func settle(t *testing.T, s *server, devices int, contracts bool) {
 	if contracts {
 		want = append(want, "rdma_contract_runs_total")
 	}
-	await(t, fmt.Sprintf("%d devices to be probed and looked at", devices), func() bool {
+	running.Within(t, patience, fmt.Sprintf("%d devices to be probed and looked at", devices), func() bool {
 		text := s.text(t)
 		for _, name := range want {
 			if sum(text, name) < float64(devices) {

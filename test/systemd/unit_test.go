@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"rdma_exporter/test/running"
 	"slices"
 	"strings"
 	"syscall"
@@ -253,26 +254,7 @@ func hold(t testing.TB) int {
 	t.Helper()
 	cmd := exec.Command(holderFile, "--qps=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4242, Gid: 4242}}
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
-		t.Fatalf("the holder: %v", err)
-	}
-	return cmd.Process.Pid
+	return running.Hold(t, cmd).PID()
 }
 
 // processes are the ids of the service's processes.
