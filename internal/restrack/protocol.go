@@ -68,10 +68,6 @@ const (
 	attrDeviceIndex    = 1
 	attrDeviceName     = 2
 	attrPort           = 3
-	attrFirmware       = 5
-	attrNodeGUID       = 6
-	attrSysImageGUID   = 7
-	attrNodeType       = 14
 	attrSummary        = 15
 	attrSummaryEntry   = 16
 	attrSummaryName    = 17
@@ -79,21 +75,16 @@ const (
 	attrQPs            = 19
 	attrQP             = 20
 	attrLQPN           = 21
-	attrRQPN           = 22
 	attrType           = 26
 	attrState          = 27
 	attrPID            = 28
 	attrKernelName     = 29
 	attrCMIDs          = 30
 	attrCMID           = 31
-	attrPortSpace      = 32
-	attrSource         = 33
-	attrDestination    = 34
 	attrCQs            = 35
 	attrCQ             = 36
 	attrCQE            = 37
 	attrUseCount       = 38
-	attrPollContext    = 39
 	attrMRs            = 40
 	attrMR             = 41
 	attrMRLength       = 45
@@ -106,7 +97,6 @@ const (
 	attrCMIDN          = 63
 	attrCTXN           = 64
 	attrNetnsMode      = 66
-	attrProtocol       = 67
 	attrChardevType    = 69
 	attrDriverID       = 73
 	attrCounters       = 80
@@ -118,8 +108,6 @@ const (
 	attrSRQs           = 88
 	attrSRQ            = 89
 	attrSRQN           = 90
-	attrMinRange       = 91
-	attrMaxRange       = 92
 	attrCounterDynamic = 95
 	attrDriverDetails  = 97
 	attrSubtype        = 98
@@ -135,14 +123,6 @@ func attributeName(kind uint16) string {
 		return "DEV_NAME"
 	case attrPort:
 		return "PORT_INDEX"
-	case attrFirmware:
-		return "FW_VERSION"
-	case attrNodeGUID:
-		return "NODE_GUID"
-	case attrSysImageGUID:
-		return "SYS_IMAGE_GUID"
-	case attrNodeType:
-		return "DEV_NODE_TYPE"
 	case attrSummary:
 		return "RES_SUMMARY"
 	case attrSummaryEntry:
@@ -157,8 +137,6 @@ func attributeName(kind uint16) string {
 		return "RES_QP_ENTRY"
 	case attrLQPN:
 		return "RES_LQPN"
-	case attrRQPN:
-		return "RES_RQPN"
 	case attrType:
 		return "RES_TYPE"
 	case attrState:
@@ -171,12 +149,6 @@ func attributeName(kind uint16) string {
 		return "RES_CM_ID"
 	case attrCMID:
 		return "RES_CM_ID_ENTRY"
-	case attrPortSpace:
-		return "RES_PS"
-	case attrSource:
-		return "RES_SRC_ADDR"
-	case attrDestination:
-		return "RES_DST_ADDR"
 	case attrCQs:
 		return "RES_CQ"
 	case attrCQ:
@@ -185,8 +157,6 @@ func attributeName(kind uint16) string {
 		return "RES_CQE"
 	case attrUseCount:
 		return "RES_USECNT"
-	case attrPollContext:
-		return "RES_POLL_CTX"
 	case attrMRs:
 		return "RES_MR"
 	case attrMR:
@@ -211,8 +181,6 @@ func attributeName(kind uint16) string {
 		return "RES_CTXN"
 	case attrNetnsMode:
 		return "SYS_ATTR_NETNS_MODE"
-	case attrProtocol:
-		return "DEV_PROTOCOL"
 	case attrChardevType:
 		return "CHARDEV_TYPE"
 	case attrDriverID:
@@ -235,10 +203,6 @@ func attributeName(kind uint16) string {
 		return "RES_SRQ_ENTRY"
 	case attrSRQN:
 		return "RES_SRQN"
-	case attrMinRange:
-		return "MIN_RANGE"
-	case attrMaxRange:
-		return "MAX_RANGE"
 	case attrCounterDynamic:
 		return "STAT_HWCOUNTER_DYNAMIC"
 	case attrDriverDetails:

@@ -55,110 +55,48 @@ func (c *Conn) Statistic(ctx context.Context, index uint32, port int) ([]Counter
 	return counters, nil
 }
 
-// DecodeStatistic decodes the payload of the reply to STAT_GET for a port. A counter
-// without name or value is left out, and none is Optional, which the reply does not tell.
-// An error is a [MessageError].
-func DecodeStatistic(data []byte) ([]Counter, error) {
-	counters, err := statistic(data)
-	return counters, blame(commandStatistic, 0, err)
-}
-
+// statistic decodes the payload of the reply to STAT_GET for a port. A counter without name
+// or value is left out, and none is Optional, which the reply does not tell.
 func statistic(data []byte) ([]Counter, error) {
 	var counters []Counter
-	err := counterRows(data, func(row []byte) error {
-		var counter Counter
-		has := false
-		for len(row) > 0 {
-			a, rest, err := nextAttribute(row)
-			if err != nil {
-				return err
-			}
-			row = rest
-			switch a.kind {
-			case attrCounterName:
-				counter.Name = string(a.text())
-			case attrCounterValue:
-				if counter.Value, err = a.uint64(); err != nil {
-					return err
-				}
-				has = true
-			}
-		}
-		if has && counter.Name != "" {
-			counters = append(counters, counter)
-		}
-		return nil
+	err := counterRows(data, attrCounterValue, attribute.uint64, func(name string, value uint64) {
+		counters = append(counters, Counter{Name: name, Value: value})
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counters, nil
+	return counters, err
 }
 
-// DecodeStatus decodes the payload of the reply to STAT_GET_STATUS: the counters that are
-// optional, and whether each of them is on. An error is a [MessageError].
-func DecodeStatus(data []byte) (map[string]bool, error) {
-	optional, err := status(data)
-	return optional, blame(commandStatus, 0, err)
-}
-
+// status decodes the payload of the reply to STAT_GET_STATUS: the counters that are
+// optional, and whether each of them is on.
 func status(data []byte) (map[string]bool, error) {
 	optional := map[string]bool{}
-	err := counterRows(data, func(row []byte) error {
+	err := counterRows(data, attrCounterDynamic, attribute.uint8, func(name string, on uint8) { optional[name] = on != 0 })
+	return optional, err
+}
+
+// counterRows calls visit with each row of a table of counters that has a name and a value
+// of this kind.
+func counterRows[T any](data []byte, kind uint16, value func(attribute) (T, error), visit func(name string, value T)) error {
+	return entries(data, attrCounters, attrCounter, func(row []byte) error {
 		var name string
-		var on uint8
+		var of T
 		has := false
-		for len(row) > 0 {
-			a, rest, err := nextAttribute(row)
+		for a, err := range attributes(row) {
 			if err != nil {
 				return err
 			}
-			row = rest
 			switch a.kind {
 			case attrCounterName:
 				name = string(a.text())
-			case attrCounterDynamic:
-				if on, err = a.uint8(); err != nil {
+			case kind:
+				if of, err = value(a); err != nil {
 					return err
 				}
 				has = true
 			}
 		}
 		if has && name != "" {
-			optional[name] = on != 0
+			visit(name, of)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return optional, nil
-}
-
-// counterRows calls visit with each row of a table of counters.
-func counterRows(data []byte, visit func(row []byte) error) error {
-	for len(data) > 0 {
-		rows, rest, err := nextAttribute(data)
-		if err != nil {
-			return err
-		}
-		data = rest
-		if rows.kind != attrCounters {
-			continue
-		}
-		for b := rows.data; len(b) > 0; {
-			row, rest, err := nextAttribute(b)
-			if err != nil {
-				return rows.in(err)
-			}
-			b = rest
-			if row.kind != attrCounter {
-				continue
-			}
-			if err := visit(row.data); err != nil {
-				return row.in(err)
-			}
-		}
-	}
-	return nil
 }
