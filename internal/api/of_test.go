@@ -80,11 +80,7 @@ func TestJSON(t *testing.T) {
 			}
 			continue
 		}
-		b, err := json.MarshalIndent(s, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Check(t, filepath.Join("testdata", host.Name+".json"), append(b, '\n'))
+		golden.Check(t, filepath.Join("testdata", host.Name+".json"), golden.JSON(t, s))
 	}
 }
 
