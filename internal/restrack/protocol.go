@@ -24,7 +24,6 @@ const (
 	commandStatistic = 17
 	commandCTX       = 22
 	commandSRQ       = 23
-	commandStatus    = 24
 )
 
 // commandName returns the name of a command without its prefix
@@ -57,8 +56,6 @@ func commandName(command uint16) string {
 		return "RES_CTX_GET"
 	case commandSRQ:
 		return "RES_SRQ_GET"
-	case commandStatus:
-		return "STAT_GET_STATUS"
 	}
 	return "command " + strconv.Itoa(int(command))
 }
@@ -108,7 +105,6 @@ const (
 	attrSRQs           = 88
 	attrSRQ            = 89
 	attrSRQN           = 90
-	attrCounterDynamic = 95
 	attrDriverDetails  = 97
 	attrSubtype        = 98
 )
@@ -203,8 +199,6 @@ func attributeName(kind uint16) string {
 		return "RES_SRQ_ENTRY"
 	case attrSRQN:
 		return "RES_SRQN"
-	case attrCounterDynamic:
-		return "STAT_HWCOUNTER_DYNAMIC"
 	case attrDriverDetails:
 		return "DRIVER_DETAILS"
 	case attrSubtype:

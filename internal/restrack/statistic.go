@@ -2,7 +2,6 @@ package restrack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 )
@@ -11,9 +10,6 @@ import (
 type Counter struct {
 	Name  string
 	Value uint64
-	// Optional tells that the counter counts only because somebody switched it on, as
-	// with rdma statistic set. Those that are off are not listed.
-	Optional bool
 }
 
 // Statistic reads the counters that the driver keeps of a port (RDMA_NLDEV_CMD_STAT_GET,
@@ -38,47 +34,15 @@ func (c *Conn) Statistic(ctx context.Context, index uint32, port int) ([]Counter
 	if err != nil {
 		return nil, c.explain(ctx, index, r, err)
 	}
-	var optional map[string]bool
-	// The driver is not asked for this.
-	r = request{command: commandStatus, attributes: attributes}
-	err = c.exchange(ctx, r, func(data []byte) (err error) {
-		optional, err = status(data)
-		return err
-	})
-	if err = c.explain(ctx, index, r, err); err != nil && !errors.Is(err, ErrNotSupported) {
-		return nil, err
-	}
-	// Before Linux 5.16 there are no optional counters.
-	for i := range counters {
-		_, counters[i].Optional = optional[counters[i].Name]
-	}
 	return counters, nil
 }
 
 // statistic decodes the payload of the reply to STAT_GET for a port. A counter without name
-// or value is left out, and none is Optional, which the reply does not tell.
+// or value is left out.
 func statistic(data []byte) ([]Counter, error) {
 	var counters []Counter
-	err := counterRows(data, attrCounterValue, attribute.uint64, func(name string, value uint64) {
-		counters = append(counters, Counter{Name: name, Value: value})
-	})
-	return counters, err
-}
-
-// status decodes the payload of the reply to STAT_GET_STATUS: the counters that are
-// optional, and whether each of them is on.
-func status(data []byte) (map[string]bool, error) {
-	optional := map[string]bool{}
-	err := counterRows(data, attrCounterDynamic, attribute.uint8, func(name string, on uint8) { optional[name] = on != 0 })
-	return optional, err
-}
-
-// counterRows calls visit with each row of a table of counters that has a name and a value
-// of this kind.
-func counterRows[T any](data []byte, kind uint16, value func(attribute) (T, error), visit func(name string, value T)) error {
-	return entries(data, attrCounters, attrCounter, func(row []byte) error {
-		var name string
-		var of T
+	err := entries(data, attrCounters, attrCounter, func(row []byte) error {
+		var counter Counter
 		has := false
 		for a, err := range attributes(row) {
 			if err != nil {
@@ -86,17 +50,18 @@ func counterRows[T any](data []byte, kind uint16, value func(attribute) (T, erro
 			}
 			switch a.kind {
 			case attrCounterName:
-				name = string(a.text())
-			case kind:
-				if of, err = value(a); err != nil {
+				counter.Name = string(a.text())
+			case attrCounterValue:
+				if counter.Value, err = a.uint64(); err != nil {
 					return err
 				}
 				has = true
 			}
 		}
-		if has && name != "" {
-			visit(name, of)
+		if has && counter.Name != "" {
+			counters = append(counters, counter)
 		}
 		return nil
 	})
+	return counters, err
 }
