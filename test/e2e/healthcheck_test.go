@@ -75,28 +75,3 @@ devices:
 	e.healthy(t).says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
 	e.healthy(t, "--ready").says(t, 1, e.url+"/-/ready: 503 Service Unavailable: rdma_exporter is not ready: ", ".")
 }
-
-// What asks for a password or for a client certificate is asked without one.
-func TestHealthcheckWithoutSecret(t *testing.T) {
-	t.Parallel()
-	password := "basic_auth_users: {alice: " + hash(t, "open sesame") + "}\n"
-	for _, c := range []struct{ name, config, scheme, says string }{
-		{"password", password, "http", "it wants a password"},
-		{"TLS", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "https", ""},
-		{"TLS and password", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n" + password, "https", "it wants a password"},
-		{"client certificate", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem, client_auth_type: RequireAndVerifyClientCert}\n" + password, "https", "it wants a client certificate"},
-		{"client certificate, TLS 1.2", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, max_version: TLS12}\n", "https", "it wants a client certificate"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			e := start(t, "--provider=simulated", "--web.config.file="+newSecured(t).write(t, "web.yaml", c.config))
-			url := c.scheme + strings.TrimPrefix(e.url, "http")
-			if c.says == "" {
-				e.healthy(t).says(t, 0, url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
-				return
-			}
-			e.healthy(t).says(t, 0, url+"/-/healthy: ", ": "+c.says+", so it is alive")
-			e.healthy(t, "--ready").says(t, 1, url+"/-/ready: ", ": "+c.says+", so its readiness cannot be checked from here; drop --ready to check only that it is alive")
-		})
-	}
-}

@@ -3,13 +3,8 @@ package e2e_test
 import (
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-
-	"rdma_exporter/test/running"
 )
 
 // Without a file of its own, the exporter shows its three simulated devices, and
@@ -81,35 +76,4 @@ func TestTelemetryPath(t *testing.T) {
 		}
 	}
 	checkExposition(t, text)
-}
-
-func TestMaxRequests(t *testing.T) {
-	t.Parallel()
-	e := start(t, "--provider=simulated", "--web.max-requests=1")
-	e.ready(t)
-	var served, refused atomic.Int32
-	running.Eventually(t, "of many scrapes at once, some are refused", func() bool {
-		var wg sync.WaitGroup
-		for i := range 20 {
-			wg.Go(func() {
-				// Those that ask for the same count as one.
-				switch status, err := e.try(t, "/metrics?name[]=rdma_devices&name[]="+strconv.Itoa(i), "", ""); {
-				case err != nil:
-					t.Errorf("scrape: %v", err)
-				case status == http.StatusOK:
-					served.Add(1)
-				case status == http.StatusServiceUnavailable:
-					refused.Add(1)
-				default:
-					t.Errorf("scrape: status %d", status)
-				}
-			})
-		}
-		wg.Wait()
-		return t.Failed() || served.Load() > 0 && refused.Load() > 0
-	})
-	running.Eventually(t, "a scrape alone is served", func() bool {
-		status, _ := e.get(t, "/metrics")
-		return status == http.StatusOK
-	})
 }
