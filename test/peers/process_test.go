@@ -12,12 +12,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"rdma_exporter/test/running"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 
 	"golang.org/x/sys/unix"
 )

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"rdma_exporter/test/running"
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestRealDevices measures on the Soft-RoCE devices of the virtual machine, all in

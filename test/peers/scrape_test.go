@@ -4,10 +4,11 @@ package peers
 
 import (
 	"fmt"
-	"rdma_exporter/test/running"
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // nodeExporterFlags leave of node_exporter its infiniband collector.

@@ -9,13 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"rdma_exporter/test/running"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // holderFile is the program that holds objects.

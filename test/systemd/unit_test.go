@@ -12,12 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"rdma_exporter/test/running"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
