@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -15,7 +16,7 @@ import (
 // started is when every run of the fixtures was started.
 func started() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 250e6, time.UTC) }
 
-// info is what a device of the fixtures says of itself: 24 limits and two ports.
+// info is what a device of the fixtures says of itself: the limits of what is counted, and two ports.
 func info() *state.Device {
 	d := &state.Device{
 		Transport: "InfiniBand", Firmware: "16.35.4030",
@@ -435,9 +436,11 @@ func hardwareRun(device string) *state.Run {
 }
 
 // drivers are a device of each driver whose counters are known, with all of these, and one
-// whose driver is not known.
+// whose driver is not known. Under the drivers' names they are not shown, as that is the same
+// for all.
 func drivers() scene {
-	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}}
+	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}, on: collector.Everything()}
+	s.on[collector.RawCounters] = false
 	for i, t := range counters.Tables() {
 		port := state.HardwarePort{Number: 1}
 		for n, r := range t.Rows {
