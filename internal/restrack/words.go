@@ -5,28 +5,11 @@ package restrack
 
 // qpType names an enum ib_qp_type.
 func qpType(number uint8) string {
-	switch number {
-	case 0:
-		return "smi"
-	case 1:
-		return "gsi"
-	case 2:
-		return "rc"
-	case 3:
-		return "uc"
-	case 4:
-		return "ud"
-	case 5:
-		return "raw_ipv6"
-	case 6:
-		return "raw_ethertype"
-	case 8:
-		return "raw_packet"
-	case 9:
-		return "xrc_ini"
-	case 10:
-		return "xrc_tgt"
-	case 0xff:
+	names := [...]string{"smi", "gsi", "rc", "uc", "ud", "raw_ipv6", "raw_ethertype", 8: "raw_packet", "xrc_ini", "xrc_tgt"}
+	switch {
+	case int(number) < len(names):
+		return names[number]
+	case number == 0xff:
 		return "driver"
 	}
 	return ""
@@ -34,21 +17,9 @@ func qpType(number uint8) string {
 
 // qpState names an enum ib_qp_state.
 func qpState(number uint8) string {
-	switch number {
-	case 0:
-		return "reset"
-	case 1:
-		return "init"
-	case 2:
-		return "rtr"
-	case 3:
-		return "rts"
-	case 4:
-		return "sqd"
-	case 5:
-		return "sqe"
-	case 6:
-		return "err"
+	names := [...]string{"reset", "init", "rtr", "rts", "sqd", "sqe", "err"}
+	if int(number) < len(names) {
+		return names[number]
 	}
 	return ""
 }
