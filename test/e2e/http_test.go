@@ -20,14 +20,6 @@ func TestPages(t *testing.T) {
 	if status, _ := e.get(t, "/-/healthy"); status != http.StatusOK {
 		t.Errorf("/-/healthy: status %d, want 200", status)
 	}
-	for _, path := range []string{"/nope", "/metrics/", "/-/", "/index.html"} {
-		if status, _ := e.get(t, path); status != http.StatusNotFound {
-			t.Errorf("%s: status %d, want 404", path, status)
-		}
-	}
-	if status, _, _ := e.fetch(t, "/metrics", func(r *http.Request) { r.Method = http.MethodPost }); status != http.StatusMethodNotAllowed {
-		t.Errorf("POST /metrics: status %d, want 405", status)
-	}
 
 	status, page, header := e.fetch(t, "/", nil)
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
