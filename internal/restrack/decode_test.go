@@ -157,7 +157,7 @@ func TestMissingAttributes(t *testing.T) {
 					var d decoder
 					d.object = less
 					a, _, _ := nextAttribute(left)
-					if err := d.attribute(kind, a); err != nil || d.object != full {
+					if err := d.attribute(kind, table.id, a); err != nil || d.object != full {
 						t.Errorf("%s: %x is not all that was missing: %v\n got %+v\nwant %+v", kind, left, err, d.object, full)
 					}
 				}

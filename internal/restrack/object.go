@@ -80,22 +80,26 @@ func (d *decoder) objects(t Type, data []byte, visit func(*Object) error) (visit
 // decode decodes the attributes of one row into d.object.
 func (d *decoder) decode(t Type, data []byte) error {
 	d.object, d.own = Object{Type: t}, false
-	for a, err := range attributes(data) {
+	id := t.table().id
+	// There may be a million rows, and to range over a function takes longer.
+	for len(data) > 0 {
+		a, rest, err := nextAttribute(data)
+		if err == nil {
+			err = d.attribute(t, id, a)
+		}
 		if err != nil {
 			return err
 		}
-		if err := d.attribute(t, a); err != nil {
-			return err
-		}
+		data = rest
 	}
 	return nil
 }
 
-// attribute decodes one attribute of a row.
-func (d *decoder) attribute(t Type, a attribute) (err error) {
+// attribute decodes one attribute of a row, of which one is the id.
+func (d *decoder) attribute(t Type, id uint16, a attribute) (err error) {
 	o := &d.object
 	switch a.kind {
-	case t.table().id:
+	case id:
 		return number(a, &o.ID, &o.HasID)
 	case attrPDN:
 		return number(a, &o.PD, &o.HasPD)
