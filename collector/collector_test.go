@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +35,10 @@ func (s scene) collector() *collector.Collector {
 	snapshot := s.snapshot
 	light := snapshot != nil && slices.ContainsFunc(snapshot.Devices, func(d state.DeviceState) bool { return d.Last != nil && d.Last.Light != nil })
 	o := collector.Options{
-		Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(), Asked: asked,
+		Host: judged(func() *state.Snapshot { return snapshot }, s.found, s.accept...), Light: light, Collectors: s.choice(),
+	}
+	if !s.unasked {
+		o.Asked = asked
 	}
 	if s.self != nil {
 		o.Exporter = func() collector.Exporter { return *s.self }
@@ -113,6 +118,8 @@ type scene struct {
 	accept []health.Accept
 	// on are the collectors that are on: all, unless the scene has others.
 	on collector.Choice
+	// unasked is a scene without the sizes asked for, which are the same in all of them.
+	unasked bool
 }
 
 // choice returns which collectors are on.
@@ -136,7 +143,7 @@ func (s scene) finding(all ...health.Finding) scene {
 }
 
 func scenes() map[string]scene {
-	failed := run("mlx5_0")
+	failed := short("mlx5_0")
 	failed.Outcome, failed.Error = state.OutcomeFailed, "qp: ibv_create_qp: ENOMEM"
 	failed.Probes[3].Status = state.StatusFailed
 	failed.Probes[3].QPs = failed.Probes[3].QPs[:6]
@@ -164,7 +171,7 @@ func scenes() map[string]scene {
 	lastSuccess.LastSuccess = started().Add(-time.Hour)
 	lastSuccess.Failures = 1
 
-	timedOut := run("rxe0")
+	timedOut := short("rxe0")
 	timedOut.Outcome, timedOut.Error = state.OutcomeTimeout, "killed after 10s"
 	timedOut.Verb = "ibv_destroy_cq"
 	timedOut.Probes = timedOut.Probes[:1]
@@ -207,7 +214,7 @@ func scenes() map[string]scene {
 	lean := kept
 	lean.Resources = resourcesOf(inventoryRun("sim0"), inventory(2))
 
-	return map[string]scene{
+	all := map[string]scene{
 		"accepted": accepted,
 		"unknown":  {},
 		"empty":    {snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true}},
@@ -228,7 +235,7 @@ func scenes() map[string]scene {
 		"failed":   sceneOf("libibverbs", lastSuccess, failed),
 		"timeout":  sceneOf("libibverbs", stateOf(timedOut), timedOut),
 		"crashed":  sceneOf("libibverbs", stateOf(crashed), crashed),
-		"stuck":    sceneOf("libibverbs", stuck, timedOut),
+		"stuck":    sceneOf("libibverbs", stuck),
 		"stuck_in": sceneOf("libibverbs", between),
 		"vanished": sceneOf("libibverbs", state.DeviceState{
 			Name: "rxe0", Info: info(), Last: timedOut, LastSuccess: started(),
@@ -252,6 +259,11 @@ func scenes() map[string]scene {
 		"gone":      sceneOf("libibverbs", state.DeviceState{Name: "rxe0", Info: info(), Last: timedOut}),
 		"hostile":   hostile(),
 	}
+	for name, s := range all {
+		s.unasked = name != "healthy" && name != "lean"
+		all[name] = s
+	}
+	return all
 }
 
 func sceneOf(provider string, s state.DeviceState, runs ...*state.Run) scene {
@@ -264,7 +276,7 @@ func sceneOf(provider string, s state.DeviceState, runs ...*state.Run) scene {
 // broken is a device whose completions and contracts go wrong in every way there
 // is, and whose contract run has to be killed.
 func broken() scene {
-	r := run("mlx5_0")
+	r := short("mlx5_0")
 	r.Outcome = state.OutcomeFailed
 	r.Probes[2].SRQs[0].Queried = &state.SRQAttr{WorkRequests: 16, ScatterGather: 1}
 	p := &r.Probes[4]
@@ -283,6 +295,7 @@ func broken() scene {
 	r.Events = []state.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "port_err", Port: 2, Count: 1}, {Type: "device_fatal", Count: 1}}
 
 	inventory := contractRun("mlx5_0")
+	inventory.Calls = r.Calls
 	inventory.Outcome, inventory.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
 	inventory.Judging = "cq_destroy_busy"
 	inventory.Events = []state.Events{{Type: "gid_change", Port: 1, Count: 4}}
@@ -406,14 +419,28 @@ func hostile() scene {
 	return s
 }
 
-// TestExposition compares all that is exposed of a host with a golden file, and
-// holds it to the form that Prometheus asks for.
+// TestExposition compares all series of a host with a golden file, and holds them to the
+// form that Prometheus asks for. Help and type of a metric are those of its page.
 func TestExposition(t *testing.T) {
+	page, err := os.ReadFile("../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, s := range scenes() {
 		t.Run(name, func(t *testing.T) {
-			c := s.collector()
-			registry := pedantic(t, c)
-			golden.Check(t, filepath.Join("testdata", name+".prom"), expose(t, registry))
+			registry := pedantic(t, s.collector())
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				row := fmt.Sprintf(`(?m)^\| `+"`%s` .* \\| %s\\b.* \\| %s \\|$", f.GetName(), strings.ToLower(f.GetType().String()), regexp.QuoteMeta(f.GetHelp()))
+				if !regexp.MustCompile(row).Match(page) {
+					t.Errorf("%s: metrics.md has another help or type than %q, %s", f.GetName(), f.GetHelp(), f.GetType())
+				}
+			}
+			series := regexp.MustCompile("(?m)^#.*\n").ReplaceAllLiteralString(text(t, families), "")
+			golden.Check(t, filepath.Join("testdata", name+".prom"), series)
 
 			problems, err := testutil.GatherAndLint(registry)
 			if err != nil {

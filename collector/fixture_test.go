@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/hardware/counters"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
@@ -15,7 +16,7 @@ import (
 // started is when every run of the fixtures was started.
 func started() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 250e6, time.UTC) }
 
-// info is what a device of the fixtures says of itself: 24 limits and two ports.
+// info is what a device of the fixtures says of itself: the limits of what is counted, and two ports.
 func info() *state.Device {
 	d := &state.Device{
 		Transport: "InfiniBand", Firmware: "16.35.4030",
@@ -26,6 +27,16 @@ func info() *state.Device {
 			{Number: 2, State: "down", LinkLayer: "Ethernet", ActiveMTU: 1024},
 		},
 	}
+	for i, name := range []string{"max_qp", "max_cq", "max_mr", "max_pd", "max_srq"} {
+		d.Limits = append(d.Limits, state.Limit{Name: name, Value: 16 << i})
+	}
+	return d
+}
+
+// whole is info with all limits that there are.
+func whole() *state.Device {
+	d := info()
+	d.Limits = nil
 	for i, name := range []string{
 		"max_qp", "max_qp_wr", "max_sge", "max_sge_rd", "max_cq", "max_cqe", "max_mr", "max_mr_size",
 		"max_pd", "max_qp_rd_atom", "max_ee_rd_atom", "max_res_rd_atom", "max_qp_init_rd_atom",
@@ -73,10 +84,17 @@ func run(device string) *state.Run {
 	}
 	return &state.Run{
 		Kind: state.KindProbe, Device: device, Started: started(), Duration: 42 * time.Millisecond,
-		Outcome: state.OutcomeOK, Info: info(),
+		Outcome: state.OutcomeOK, Info: whole(),
 		Probes: []state.Probe{cq, channel, srq, qp, notification(), registrations()}, Calls: calls(),
 		CPU: 7 * time.Millisecond, MaxRSS: 9 << 20,
 	}
+}
+
+// short is run with few limits and calls, for what is about something else.
+func short(device string) *state.Run {
+	r := run(device)
+	r.Info, r.Calls = info(), r.Calls[:9]
+	return r
 }
 
 // registrations are those of all memory that there is.
@@ -418,18 +436,20 @@ func hardwareRun(device string) *state.Run {
 }
 
 // drivers are a device of each driver whose counters are known, with all of these, and one
-// whose driver is not known.
+// whose driver is not known. Under the drivers' names they are not shown, as that is the same
+// for all.
 func drivers() scene {
-	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}}
+	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}, on: collector.Everything()}
+	s.on[collector.RawCounters] = false
 	for i, t := range counters.Tables() {
-		h := hardwareOf(fmt.Sprintf("%s_%d", cmp.Or(t.Name, "unknown"), i), 0)
-		h.Latest.Table, h.Latest.Ports[0].Counters = t.Name, nil
+		port := state.HardwarePort{Number: 1}
 		for n, r := range t.Rows {
-			h.Latest.Ports[0].Counters = append(h.Latest.Ports[0].Counters, state.Counter{
+			port.Counters = append(port.Counters, state.Counter{
 				Group: r.Group, Name: strings.TrimSuffix(r.Name, "N") + map[bool]string{true: "3"}[strings.HasSuffix(r.Name, "N")], Value: uint64(100 + n),
 			})
 		}
-		s.snapshot.Devices = append(s.snapshot.Devices, state.DeviceState{Name: h.Latest.Device, Present: true, Hardware: h})
+		h := &state.Hardware{Device: fmt.Sprintf("%s_%d", cmp.Or(t.Name, "unknown"), i), Table: t.Name, Ports: []state.HardwarePort{port}}
+		s.snapshot.Devices = append(s.snapshot.Devices, state.DeviceState{Name: h.Device, Present: true, Hardware: &state.HardwareState{Latest: h}})
 	}
 	return s
 }
@@ -447,19 +467,29 @@ func hardware() scene {
 		}
 		s.runs = append(s.runs, run)
 	}
+	// few leaves a device three counters.
+	few := func(h *state.HardwareState) {
+		p := &h.Latest.Ports[0]
+		p.Counters = slices.DeleteFunc(p.Counters, func(c state.Counter) bool {
+			return c.Name != "symbol_error" && c.Name != "rp_cnp_handled" && c.Name != "link_downed"
+		})
+	}
 	stuck := &state.Stuck{PID: 815, Since: started()}
 	add("well", func(*state.HardwareState) {})
 	add("old", func(h *state.HardwareState) {
 		h.Failures, h.Failure, h.Reading, h.Stuck = 2, "killed", "counters/symbol_error", stuck
+		few(h)
 	})
 	add("half", func(h *state.HardwareState) {
 		h.Failures, h.Failure, h.Latest.Failure = 1, "half of it", "half of it"
+		few(h)
 		h.Latest.Ports[0].Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL"}}
 	})
 	add("never", func(h *state.HardwareState) { *h = state.HardwareState{Failures: 1, Failure: "x"} })
 	add("waiting", func(h *state.HardwareState) { *h = state.HardwareState{} })
 	add("gone", func(h *state.HardwareState) { h.Stuck = stuck })
 	add("worn", func(h *state.HardwareState) {
+		few(h)
 		of := h.Latest.Ports[0].Counters
 		for i := range of {
 			switch of[i].Name {

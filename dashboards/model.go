@@ -180,10 +180,8 @@ type FieldConfig struct {
 // Field says how the values of a field, a series or a column, are shown.
 type Field struct {
 	Unit       string     `json:"unit"`
-	Decimals   *int       `json:"decimals,omitempty"`
 	Min        *float64   `json:"min,omitempty"`
 	Max        *float64   `json:"max,omitempty"`
-	NoValue    string     `json:"noValue,omitempty"`
 	Color      FieldColor `json:"color"`
 	Thresholds Thresholds `json:"thresholds"`
 	Mappings   []Mapping  `json:"mappings"`

@@ -34,6 +34,14 @@ func received(t *testing.T, o *options) settings {
 	return in.Settings
 }
 
+// Of the scrapes, as many are served at once as the command line says.
+func TestMaxRequests(t *testing.T) {
+	t.Parallel()
+	if o, _, told := parsed(t, "--web.max-requests=1"); o == nil || o.web.MaxRequests != 1 {
+		t.Errorf("%+v: %s", o, told)
+	}
+}
+
 // What a collector would show is not measured while it is off.
 func TestCollectors(t *testing.T) {
 	t.Parallel()

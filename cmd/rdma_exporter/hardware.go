@@ -212,7 +212,7 @@ func (s asked) Statistics(ctx context.Context, _ string, port int) ([]state.Coun
 	}
 	all := make([]state.Counter, 0, len(told))
 	for _, c := range told {
-		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value, Optional: c.Optional})
+		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value})
 	}
 	return all, nil
 }

@@ -43,6 +43,19 @@ func more() map[string][]string {
 			`"finding_counts":[{"severity":"critical","count":0,"accepted":2},{"severity":"warning","count":3},`,
 			`"since":"2026-03-01T09:00:00Z","last_seen":"2026-03-01T09:00:00Z","accepted":{"reason":"\u003cb\u003efixed\u003c/b\u003e in firmware 29, due in April","until":"2026-04-30T23:59:59Z"}}`,
 		},
+		"left_alone": {
+			`"outcome":"ok","stale":false,"light":{"reason":"busy","detail":"mpirun (process 4711) holds queue pairs"}},"last_success"`,
+			`"put_off":{"reason":"busy","detail":"mpirun (process 4711) holds queue pairs"},"holds":4,`,
+			`"health":"ok","headline":"No action needed. Left alone for now: the kernel does not tell who holds queue pairs: list the devices: operation not permitted.","findings":[]`,
+			`"put_off":{"reason":"unknown","detail":"the kernel does not tell who holds queue pairs: list the devices: operation not permitted"},"holds":0,"violated":0,"known_violated":0,"skipped":0,"verdicts":[]}`,
+		},
+		"memlock_too_small": {
+			`"kind":"probe_failed","severity":"critical","harm":"failure","subject":"cq","message":"The probe cq failed: large: ENOMEM`,
+			`"events":[{"type":"port_err","port":1,"count":2},{"type":"device_fatal","count":1}]},"last_success"`,
+			`"status":"failed","duration_seconds":0.04,"failures":[{"subject":"large","verb":"ibv_create_cq","errno":"ENOMEM","message":"ibv_create_cq: cannot allocate memory","memlock_limit_bytes":65536}]}`,
+			`"status":"skipped","duration_seconds":0,"skips":[{"reason":"not_permitted","detail":"ibv_reg_mr: ENOMEM","memlock_limit_bytes":65536}]}`,
+			`"skips":[{"subject":"2MiB","reason":"not_permitted",`, `"result":"refused","refused_by":"memlock","errno":"ENOMEM","detail":"ibv_reg_mr: ENOMEM"}`,
+		},
 		"simulated": {`"simulated":true`, `"health":"unknown"`},
 	}
 }
@@ -67,11 +80,7 @@ func TestJSON(t *testing.T) {
 			}
 			continue
 		}
-		b, err := json.MarshalIndent(s, "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		golden.Check(t, filepath.Join("testdata", host.Name+".json"), append(b, '\n'))
+		golden.Check(t, filepath.Join("testdata", host.Name+".json"), golden.JSON(t, s))
 	}
 }
 

@@ -216,7 +216,7 @@ func host() (*tables, *people) {
 	cq := func(thread, entries uint32, users uint64) restrack.Object {
 		return restrack.Object{Thread: thread, Entries: entries, HasEntries: true, Users: users, HasUsers: true}
 	}
-	kernel := restrack.Object{Kernel: true, KernelName: "ib_core"}
+	kernel := restrack.Object{Kernel: true}
 	mad := kernel
 	mad.QPType, mad.QPState = "gsi", "rts"
 	kernelCQ := kernel
@@ -225,7 +225,7 @@ func host() (*tables, *people) {
 		restrack.CTX: {user(10), user(20), user(30)},
 		restrack.PD:  {user(10), kernel},
 		restrack.CQ:  {cq(10, 64, 2), cq(10, 4096, 1), cq(20, 100, 0), kernelCQ},
-		restrack.MR:  {{Thread: 1020, Length: 5, HasLength: true}, {Thread: 20, Length: 1 << 62, HasLength: true}},
+		restrack.MR:  {{Thread: 1020, Length: 5}, {Thread: 20, Length: 1 << 62}},
 		restrack.QP: append(append(times(5, qp(10, "rc", "rts")), times(3, qp(1010, "ud", "init"))...),
 			qp(20, "rc", "err"), qp(2020, "rc", "err"), qp(30, "rc", "rts"), qp(40, "rc", "rts"), mad),
 		restrack.CMID: {user(30)},

@@ -15,7 +15,7 @@ import (
 // TestInUse goes through what can be in the tables, and how reading them can fail.
 func TestInUse(t *testing.T) {
 	qp := func(threads ...uint32) map[restrack.Type][]restrack.Object {
-		objects := map[restrack.Type][]restrack.Object{restrack.QP: {{Kernel: true, KernelName: "ib_core"}}}
+		objects := map[restrack.Type][]restrack.Object{restrack.QP: {{Kernel: true}}}
 		for _, thread := range threads {
 			objects[restrack.QP] = append(objects[restrack.QP], restrack.Object{Thread: thread})
 		}

@@ -79,7 +79,7 @@ func pathOf(hs []hierarchy) string {
 		return hs[0].path
 	}
 	for _, h := range hs {
-		if container, pod, _ := ParseCgroup(h.path); container != "" || pod != "" {
+		if container, pod := ParseCgroup(h.path); container != "" || pod != "" {
 			return h.path
 		}
 	}
@@ -93,15 +93,15 @@ func pathOf(hs []hierarchy) string {
 
 // containerOf returns what the first of ordered hierarchies says that names a
 // container or, if none does, a pod.
-func containerOf(hs []hierarchy) (containerID, podUID, runtime string) {
+func containerOf(hs []hierarchy) (containerID, podUID string) {
 	for _, h := range hs {
-		c, p, r := ParseCgroup(h.path)
+		c, p := ParseCgroup(h.path)
 		if c != "" {
-			return c, p, r
+			return c, p
 		}
 		if podUID == "" {
 			podUID = p
 		}
 	}
-	return "", podUID, ""
+	return "", podUID
 }

@@ -6,9 +6,8 @@ import (
 )
 
 // ParseCgroup tells what the path of a cgroup says of a container: the id, 64
-// hexadecimal digits; the uid of the Kubernetes pod; and the runtime: containerd,
-// cri-o, docker, podman, or empty where the path does not tell. What it says
-// nothing about is empty; of a path of no container all are.
+// hexadecimal digits, and the uid of the Kubernetes pod. What it says nothing about is
+// empty; of a path of no container both are.
 //
 // These are known, at any depth, below any parents, and with further cgroups below:
 //
@@ -20,7 +19,7 @@ import (
 //   - Scopes, with and without ".scope": cri-containerd and nerdctl (containerd),
 //     crio (cri-o), docker, libpod and libpod-payload (podman).
 //   - Plain ids: docker/<id>, containerd's /default/<id>, and <id> below any other
-//     parent that the administrator chose, where the runtime is not known.
+//     parent that the administrator chose.
 //
 // The innermost container wins, so that one in a node of kind is not taken for the
 // node. The pod is the innermost around it. A process in a pod's cgroup and in no
@@ -33,40 +32,33 @@ import (
 // A pod's uid is returned as Kubernetes prints it: with dashes, save that of a static
 // pod, whose uid on the node is a hash of 32 digits. A path that climbs out of the
 // cgroup namespace of the reader ("/../<id>") may have lost the part with the pod.
-func ParseCgroup(path string) (containerID, podUID, runtime string) {
+func ParseCgroup(path string) (containerID, podUID string) {
 	// So the kernel marks a cgroup that was removed while a zombie was in it
 	// (cgroup-v2.rst).
 	names := strings.Split(strings.TrimSuffix(path, " (deleted)"), "/")
 	for i, name := range slices.Backward(names) {
-		parent, top := "", false
+		parent := ""
 		if i > 0 {
-			parent, top = names[i-1], i == 2
+			parent = names[i-1]
 		}
 		if containerID == "" {
-			containerID, runtime = parseContainer(name, parent, top)
+			containerID = parseContainer(name, parent)
 		}
 		if podUID = parsePod(name, parent); podUID != "" {
 			break
 		}
 	}
-	return containerID, podUID, runtime
+	return containerID, podUID
 }
 
-// parseContainer tells of which container a cgroup of that name is. top is whether
-// its parent is just below the root.
-func parseContainer(name, parent string, top bool) (id, runtime string) {
+// parseContainer tells of which container a cgroup of that name is.
+func parseContainer(name, parent string) (id string) {
 	if isContainerID(name) {
-		switch {
-		case parent == "libpod_parent":
+		if parent == "libpod_parent" {
 			// Podman's pods have ids of the same form.
-			return "", ""
-		case parent == "docker":
-			return name, "docker"
-		case parent == "default" && top:
-			return name, "containerd"
-		default:
-			return name, ""
+			return ""
 		}
+		return name
 	}
 	var prefix string
 	if parts := strings.Split(name, ":"); len(parts) == 3 {
@@ -77,31 +69,17 @@ func parseContainer(name, parent string, top bool) (id, runtime string) {
 		base := strings.TrimSuffix(name, ".scope")
 		dash := strings.LastIndexByte(base, '-')
 		if dash < 0 {
-			return "", ""
+			return ""
 		}
 		prefix, id = base[:dash], base[dash+1:]
 	}
-	runtime = runtimeOf(prefix)
-	if runtime == "" || !isContainerID(id) {
-		return "", ""
-	}
-	return id, runtime
-}
-
-// runtimeOf tells which runtime gives its cgroups names that begin so.
-func runtimeOf(prefix string) string {
 	switch prefix {
-	case "cri-containerd", "nerdctl":
-		return "containerd"
-	case "crio":
-		return "cri-o"
-	case "docker":
-		return "docker"
-	case "libpod", "libpod-payload":
-		return "podman"
-	default:
-		return ""
+	case "cri-containerd", "nerdctl", "crio", "docker", "libpod", "libpod-payload":
+		if isContainerID(id) {
+			return id
+		}
 	}
+	return ""
 }
 
 // parsePod tells of which Kubernetes pod a cgroup of that name is.

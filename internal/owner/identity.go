@@ -32,9 +32,9 @@ type Identity struct {
 	// it names one process for as long as the kernel runs. It is field 22 of
 	// /proc/[pid]/stat, see proc_pid_stat(5); 0 if that could not be read.
 	Started uint64
-	// ContainerID, PodUID and Runtime are what [ParseCgroup] says of Cgroup or, if
+	// ContainerID and PodUID are what [ParseCgroup] says of Cgroup or, if
 	// that names no container, of the process's path in another hierarchy.
-	ContainerID, PodUID, Runtime string
+	ContainerID, PodUID string
 }
 
 // Identify tells who a process is. pid is a process; a thread's id gives the name
@@ -81,7 +81,7 @@ func (r *Reader) Identify(pid int) (Identity, error) {
 	}
 	placed := order(hierarchies)
 	id.Cgroup = text(pathOf(placed))
-	id.ContainerID, id.PodUID, id.Runtime = containerOf(placed)
+	id.ContainerID, id.PodUID = containerOf(placed)
 	return id, nil
 }
 

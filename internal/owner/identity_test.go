@@ -26,7 +26,7 @@ func TestIdentifyContainers(t *testing.T) {
 				got, err := r.Identify(4242)
 				want := owner.Identity{
 					PID: 4242, Comm: "ib_write_bw", Cgroup: c.path,
-					ContainerID: c.containerID, PodUID: c.pod, Runtime: c.rtName,
+					ContainerID: c.containerID, PodUID: c.pod,
 				}
 				switch {
 				case file == "v1-rdma-not-joined":

@@ -97,11 +97,7 @@ func TestDefaultDevices(t *testing.T) {
 				t.Errorf("libraries %q", r.Facts.Identity.Libraries)
 			}
 			r.Facts.Identity.Libraries = ""
-			got, err := json.MarshalIndent(r, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, filepath.Join("testdata", device+".json"), append(got, '\n'))
+			golden.Check(t, filepath.Join("testdata", device+".json"), golden.JSON(t, r))
 		})
 	}
 }

@@ -90,7 +90,7 @@ func BenchmarkDump(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, qps := range []int{4000, 20000} {
-		_, _, stop := hold(b, "--qps", strconv.Itoa(qps), "--rts", strconv.Itoa(qps/2), "--cqs", "8", "--mrs", "100")
+		holder := hold(b, "--qps", strconv.Itoa(qps), "--rts", strconv.Itoa(qps/2), "--cqs", "8", "--mrs", "100")
 		for _, what := range []string{"qp", "all"} {
 			b.Run(fmt.Sprintf("%d/%s", qps, what), func(b *testing.B) {
 				var ours, theirs []cost
@@ -143,6 +143,6 @@ func BenchmarkDump(b *testing.B) {
 				b.ReportMetric(float64(heap.Heap)/1024, "ours-heap-KiB")
 			})
 		}
-		stop()
+		holder.Release()
 	}
 }

@@ -161,8 +161,8 @@ func TestRecordingsAgreeWithRDMA(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := []Device{
-				{0, "rxe0", "0000:00ff:fe00:0001", "0000:00ff:fe00:0001", "", 1, "ca", "roce"},
-				{1, "rxe1", "0000:00ff:fe00:0002", "0000:00ff:fe00:0002", "", 1, "ca", "roce"},
+				{0, "rxe0"},
+				{1, "rxe1"},
 			}
 			if !slices.Equal(devices, want) {
 				t.Errorf("devices: %+v, want %+v", devices, want)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +11,19 @@ import (
 
 // collect decodes a message of a dump.
 func collect(t Type, data []byte) (objects []Object, err error) {
-	err = DecodeObjects(t, data, func(o *Object) error {
+	var d decoder
+	_, err = d.objects(t, data, func(o *Object) error {
 		objects = append(objects, *o)
 		return nil
 	})
-	return objects, err
+	return objects, blame(t.table().command, 0, err)
+}
+
+// single decodes the reply to a request for one object.
+func single(t Type, data []byte) (Object, error) {
+	var d decoder
+	err := d.decode(t, data)
+	return d.object, err
 }
 
 // split returns the attributes that b consists of, each with its padding.
@@ -66,21 +73,13 @@ func TestTruncated(t *testing.T) {
 	})
 	for _, r := range recordings(t) {
 		for _, payload := range r.payloads(t, sectionName(commandSummary, 0)) {
-			full, err := DecodeSummary(payload)
+			full, err := summary(payload)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range payload {
-				if got, err := DecodeSummary(payload[:i]); err == nil && len(got) == len(full) && i < len(payload)-3 ||
-					err != nil && !errors.Is(err, ErrMalformed) {
+				if got, err := summary(payload[:i]); err == nil && len(got) == len(full) && i < len(payload)-3 {
 					t.Errorf("summary: %d of %d bytes: %v", i, len(payload), err)
-				}
-			}
-		}
-		for _, payload := range r.payloads(t, sectionName(commandDevice, 0)) {
-			for i := range payload {
-				if _, err := DecodeDevice(payload[:i]); err != nil && !errors.Is(err, ErrMalformed) {
-					t.Errorf("device: %d of %d bytes: %v", i, len(payload), err)
 				}
 			}
 		}
@@ -145,20 +144,20 @@ func TestMissingAttributes(t *testing.T) {
 			for _, part := range split(t, rows.data) {
 				row, _, _ := nextAttribute(part)
 				attributes := split(t, row.data)
-				full, err := DecodeObject(kind, row.data)
+				full, err := single(kind, row.data)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for i, left := range attributes {
 					without := slices.Concat(slices.Delete(slices.Clone(attributes), i, i+1)...)
-					less, err := DecodeObject(kind, without)
+					less, err := single(kind, without)
 					if err != nil {
 						t.Errorf("%s without %x: %v", kind, left, err)
 					}
 					var d decoder
 					d.object = less
 					a, _, _ := nextAttribute(left)
-					if err := d.attribute(kind, a); err != nil || d.object != full {
+					if err := d.attribute(kind, table.id, a); err != nil || d.object != full {
 						t.Errorf("%s: %x is not all that was missing: %v\n got %+v\nwant %+v", kind, left, err, d.object, full)
 					}
 				}
@@ -169,28 +168,25 @@ func TestMissingAttributes(t *testing.T) {
 
 // Every attribute that is read is refused if it has another size.
 func TestWrongSizes(t *testing.T) {
-	sizes := map[uint16]int{
-		attrPort: 4, attrLQPN: 4, attrRQPN: 4, attrType: 1, attrState: 1, attrPID: 4, attrPortSpace: 4,
-		attrCQE: 4, attrUseCount: 8, attrPollContext: 1, attrMRLength: 8, attrPDN: 4, attrCQN: 4, attrCTXN: 4,
-	}
 	for _, kind := range Types() {
-		sizes := sizes
-		if id := kind.table().id; sizes[id] == 0 {
-			sizes = map[uint16]int{id: 4}
+		sizes := map[uint16]int{attrPID: 4, attrCQE: 4, attrUseCount: 8, attrMRLength: 8, attrPDN: 4, attrCTXN: 4}
+		sizes[kind.table().id] = 4
+		if kind == QP {
+			sizes[attrType], sizes[attrState] = 1, 1
 		}
 		for attribute, size := range sizes {
 			for wrong := range 12 {
 				data := nest(attribute, make([]byte, wrong))
-				o, err := DecodeObject(kind, data)
+				o, err := single(kind, data)
 				want := fmt.Sprintf("attribute %s: %d bytes, not %d", attributeName(attribute), wrong, size)
 				switch {
 				case wrong == size:
 					if err != nil {
 						t.Errorf("%s: %v", kind, err)
 					}
-				case !errors.Is(err, ErrMalformed) || !strings.HasSuffix(err.Error(), want):
+				case err == nil || err.Error() != want:
 					t.Errorf("%s: %v, want %s", kind, err, want)
-				case o != (Object{}):
+				case o != (Object{Type: kind}):
 					t.Errorf("%s: %+v with an error", kind, o)
 				}
 			}
@@ -220,59 +216,6 @@ func TestWrongLengths(t *testing.T) {
 	}
 }
 
-func TestDecodeSRQsQPs(t *testing.T) {
-	for name, test := range map[string]struct {
-		entries [][]byte
-		count   uint64
-		fails   bool
-	}{
-		"none":       {nil, 0, false},
-		"one":        {[][]byte{nest(attrQP, attribute32(attrLQPN, 7))}, 1, false},
-		"range":      {[][]byte{nest(attrQP, attribute32(attrMinRange, 7), attribute32(attrMaxRange, 9))}, 3, false},
-		"both":       {[][]byte{nest(attrQP, attribute32(attrLQPN, 5)), nest(attrQP, attribute32(attrMinRange, 0), attribute32(attrMaxRange, 0xffffffff))}, 1<<32 + 1, false},
-		"backwards":  {[][]byte{nest(attrQP, attribute32(attrMinRange, 9), attribute32(attrMaxRange, 7))}, 0, false},
-		"no end":     {[][]byte{nest(attrQP, attribute32(attrMinRange, 9))}, 0, false},
-		"other":      {[][]byte{nest(4000, []byte{1})}, 0, false},
-		"wrong size": {[][]byte{nest(attrQP, nest(attrLQPN, []byte{1}))}, 0, true},
-		"garbage":    {[][]byte{{1, 2}}, 0, true},
-		"garbage in": {[][]byte{nest(attrQP, []byte{1})}, 0, true},
-	} {
-		o, err := DecodeObject(SRQ, nest(attrQPs, test.entries...))
-		if (err != nil) != test.fails || o.AttachedQPs != test.count || o.HasAttachedQPs == test.fails {
-			t.Errorf("%s: %d, %v", name, o.AttachedQPs, err)
-		}
-	}
-}
-
-func TestDecodeAddress(t *testing.T) {
-	v4 := append([]byte{2, 0, 0x48, 0x53, 10, 77, 0, 1}, make([]byte, 120)...)
-	v6 := slices.Concat([]byte{10, 0, 0x48, 0x53, 0, 0, 0, 0, 0xfe, 0x80}, make([]byte, 13), []byte{1}, make([]byte, 104))
-	ib := append([]byte{27, 0}, make([]byte, 126)...)
-	for name, test := range map[string]struct {
-		data  []byte
-		want  netip.AddrPort
-		fails bool
-	}{
-		"IPv4":          {v4, netip.MustParseAddrPort("10.77.0.1:18515"), false},
-		"IPv6":          {v6, netip.MustParseAddrPort("[fe80::1]:18515"), false},
-		"AF_IB":         {ib, netip.AddrPort{}, false},
-		"no family":     {v4[:1], netip.AddrPort{}, true},
-		"IPv4, cut off": {v4[:7], netip.AddrPort{}, true},
-		"IPv6, cut off": {v6[:27], netip.AddrPort{}, true},
-	} {
-		for _, kind := range []uint16{attrSource, attrDestination} {
-			o, err := DecodeObject(CMID, nest(kind, test.data))
-			got := o.Source
-			if kind == attrDestination {
-				got = o.Destination
-			}
-			if got != test.want || (err != nil) != test.fails {
-				t.Errorf("%s: %v, %v", name, got, err)
-			}
-		}
-	}
-}
-
 // What <rdma/ib_verbs.h> and rdma(8) call the numbers.
 func TestWords(t *testing.T) {
 	words := func(name func(uint8) string) (list []string) {
@@ -287,10 +230,6 @@ func TestWords(t *testing.T) {
 	}{
 		{qpType, "smi gsi rc uc ud raw_ipv6 raw_ethertype - raw_packet xrc_ini xrc_tgt - - - - -"},
 		{qpState, "reset init rtr rts sqd sqe err - - - - - - - - -"},
-		{srqType, "basic xrc tm - - - - - - - - - - - - -"},
-		{cmState, "idle addr_query addr_resolved route_query route_resolved connect disconnect addr_bound listen device_removal destroying - - - - -"},
-		{pollContext, "direct softirq workqueue unbound_workqueue - - - - - - - - - - - -"},
-		{nodeType, "- ca switch router rnic usnic usnic_udp unspecified - - - - - - - -"},
 	} {
 		want := strings.Split(strings.ReplaceAll(test.want, "-", ""), " ")
 		if got := words(test.name); !slices.Equal(got, want) {
@@ -300,7 +239,7 @@ func TestWords(t *testing.T) {
 	if qpType(0xff) != "driver" {
 		t.Error("0xff is no driver's type")
 	}
-	qp, err := DecodeObject(QP, slices.Concat(nest(attrType, []byte{77}), nest(attrState, []byte{255})))
+	qp, err := single(QP, slices.Concat(nest(attrType, []byte{77}), nest(attrState, []byte{255})))
 	if err != nil || qp.QPType != "unknown_77" || qp.QPState != "unknown_255" {
 		t.Errorf("%+v, %v", qp, err)
 	}
@@ -309,17 +248,8 @@ func TestWords(t *testing.T) {
 		slices.Concat(nest(attrType, []byte{0}), text(attrSubtype, "REG_UMR")),
 		slices.Concat(text(attrSubtype, "DCI"), nest(attrType, []byte{2})),
 	} {
-		if qp, err := DecodeObject(QP, row); err != nil || qp.QPType != "driver" {
+		if qp, err := single(QP, row); err != nil || qp.QPType != "driver" {
 			t.Errorf("%+v, %v, want the type driver", qp, err)
-		}
-	}
-	id, err := DecodeObject(CMID, slices.Concat(attribute32(attrPortSpace, 1<<32-1), nest(attrState, []byte{8})))
-	if err != nil || id.PortSpace != "unknown_4294967295" || id.CMState != "listen" || id.QPState != "" {
-		t.Errorf("%+v, %v", id, err)
-	}
-	for number, want := range map[uint32]string{2: "ipoib", 0x106: "tcp", 0x111: "udp", 0x13f: "ib"} {
-		if got := portSpace(number); got != want {
-			t.Errorf("port space %#x: %q", number, got)
 		}
 	}
 }
@@ -338,21 +268,12 @@ func TestTypes(t *testing.T) {
 }
 
 func TestDecodeDevice(t *testing.T) {
-	data := slices.Concat(attribute32(attrDeviceIndex, 7), text(attrDeviceName, "mlx5_0"), attribute32(attrPort, 2),
-		text(attrFirmware, "20.31.1014"), nest(attrNodeGUID, binary.NativeEndian.AppendUint64(nil, 0x0c42a10300ab01cd)),
-		nest(attrSysImageGUID, binary.NativeEndian.AppendUint64(nil, 0xffff000000000001)),
-		nest(attrNodeType, []byte{4}), text(attrProtocol, "iw"), nest(4000))
-	want := Device{7, "mlx5_0", "0c42:a103:00ab:01cd", "ffff:0000:0000:0001", "20.31.1014", 2, "rnic", "iw"}
-	if got, err := DecodeDevice(data); err != nil || got != want {
+	data := slices.Concat(attribute32(attrDeviceIndex, 7), text(attrDeviceName, "mlx5_0"), attribute32(attrPort, 2), nest(4000))
+	if got, err := decodeDevice(data); err != nil || got != (Device{7, "mlx5_0"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := DecodeDevice(nest(attrNodeType, []byte{9})); err != nil || got.NodeType != "unknown_9" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, kind := range []uint16{attrDeviceIndex, attrPort, attrNodeGUID, attrSysImageGUID, attrNodeType} {
-		if got, err := DecodeDevice(nest(kind, make([]byte, 3))); !errors.Is(err, ErrMalformed) || got != (Device{}) {
-			t.Errorf("%s of 3 bytes: %+v, %v", attributeName(kind), got, err)
-		}
+	if got, err := decodeDevice(nest(attrDeviceIndex, make([]byte, 3))); err == nil || got != (Device{}) {
+		t.Errorf("an index of 3 bytes: %+v, %v", got, err)
 	}
 }
 
@@ -363,11 +284,11 @@ func TestDecodeSummary(t *testing.T) {
 	}
 	data := nest(attrSummary, entry("qp", 3), entry("dmah", 1<<40), nest(4000, text(attrSummaryName, "no")), nest(attrSummaryEntry))
 	want := []Count{{"qp", 3}, {"dmah", 1 << 40}}
-	if got, err := DecodeSummary(data); err != nil || !slices.Equal(got, want) {
+	if got, err := summary(data); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 	bad := nest(attrSummary, nest(attrSummaryEntry, nest(attrSummaryCurrent, make([]byte, 4))))
-	if got, err := DecodeSummary(bad); !errors.Is(err, ErrMalformed) || got != nil {
+	if got, err := summary(bad); err == nil || got != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -380,29 +301,9 @@ func TestDecodingDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", kind, allocations)
 		}
 	})
-	data := nest(attrQPs, nest(attrQP, text(attrKernelName, "nvme_rdma"), nest(attrType, []byte{99}), nest(attrState, []byte{98})))
+	data := nest(attrQPs, nest(attrQP, nest(attrType, []byte{99}), nest(attrState, []byte{98})))
 	if allocations := testing.AllocsPerRun(10, func() { _, _ = d.objects(QP, data, func(*Object) error { return nil }) }); allocations != 0 {
-		t.Errorf("names: %v allocations", allocations)
-	}
-}
-
-// The names that are kept do not grow without bound, and those that are not
-// kept are right all the same.
-func TestManyNames(t *testing.T) {
-	var d decoder
-	for i := range 10 * maxNames {
-		name := fmt.Sprint("name ", i)
-		if _, err := d.objects(PD, nest(attrPDs, nest(attrPD, text(attrKernelName, name))), func(o *Object) error {
-			if o.KernelName != name || !o.Kernel {
-				t.Errorf("%+v", o)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(d.names) > maxNames {
-		t.Errorf("%d names are kept", len(d.names))
+		t.Errorf("words: %v allocations", allocations)
 	}
 }
 
@@ -411,22 +312,18 @@ func FuzzDecodeObjects(f *testing.F) {
 	f.Add(uint8(QP), nest(attrQPs, nest(attrQP, nest(attrType, []byte{0xff})), nest(attrQP, text(attrSubtype, "DCT"), nest(attrType, []byte{0}))))
 	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
 		visits := 0
-		err := DecodeObjects(Type(kind), data, func(o *Object) error {
+		var d decoder
+		_, _ = d.objects(Type(kind), data, func(o *Object) error {
 			visits++
-			if o.Type != Type(kind) || o.KernelName != "" && !o.Kernel || !o.HasID && o.ID != 0 {
+			if o.Type != Type(kind) || !o.HasID && o.ID != 0 {
 				t.Errorf("%+v", o)
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, ErrMalformed) {
-			t.Errorf("%v", err)
-		}
 		if visits > len(data)/attributeHeader {
 			t.Errorf("%d rows in %d bytes", visits, len(data))
 		}
-		if _, err := DecodeObject(Type(kind), data); err != nil && !errors.Is(err, ErrMalformed) {
-			t.Errorf("%v", err)
-		}
+		_ = d.decode(Type(kind), data)
 	})
 }
 
@@ -437,7 +334,7 @@ func FuzzDecodeSummary(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if counts, err := DecodeSummary(data); err != nil && (!errors.Is(err, ErrMalformed) || counts != nil) {
+		if counts, err := summary(data); err != nil && counts != nil {
 			t.Errorf("%v, %v", counts, err)
 		}
 	})
@@ -450,7 +347,7 @@ func FuzzDecodeDevice(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if device, err := DecodeDevice(data); err != nil && (!errors.Is(err, ErrMalformed) || device != (Device{})) {
+		if device, err := decodeDevice(data); err != nil && device != (Device{}) {
 			t.Errorf("%+v, %v", device, err)
 		}
 	})

@@ -25,8 +25,7 @@
 //     nldev.c then). Later kernels show all objects to everybody, and name the
 //     threads that the reader's PID namespace has a number for.
 //
-// The decoders ([DecodeObjects], [DecodeObject], [DecodeSummary],
-// [DecodeDevice], [DecodeStatistic], [DecodeStatus], [DecodeNetnsMode]) are pure functions of the bytes of one message. They ignore
+// The decoders are pure functions of the bytes of one message. They ignore
 // attributes that they do not know, do without those that are absent, and
-// answer anything else with an error that matches [ErrMalformed].
+// anything else is an error that matches [ErrMalformed].
 package restrack

@@ -81,12 +81,10 @@ func (c *Conn) driver(ctx context.Context, index uint32) (name string, err error
 
 // decodeDriver decodes the payload of the reply to GET_CHARDEV.
 func decodeDriver(data []byte) (name string, err error) {
-	for len(data) > 0 {
-		a, rest, err := nextAttribute(data)
+	for a, err := range attributes(data) {
 		if err != nil {
 			return "", err
 		}
-		data = rest
 		if a.kind != attrDriverID {
 			continue
 		}

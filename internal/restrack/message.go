@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"syscall"
 )
 
@@ -81,6 +82,42 @@ func nextAttribute(b []byte) (a attribute, rest []byte, err error) {
 	}
 	a.data = b[attributeHeader:length]
 	return a, b[min(align(length), len(b)):], nil
+}
+
+// attributes goes through those that b consists of. What is none ends it, with an error.
+func attributes(b []byte) iter.Seq2[attribute, error] {
+	return func(yield func(attribute, error) bool) {
+		for len(b) > 0 {
+			a, rest, err := nextAttribute(b)
+			if b = rest; !yield(a, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// entries calls visit with each attribute of the kind entry in those of the kind list.
+func entries(data []byte, list, entry uint16, visit func(data []byte) error) error {
+	for of, err := range attributes(data) {
+		if err != nil {
+			return err
+		}
+		if of.kind != list {
+			continue
+		}
+		for a, err := range attributes(of.data) {
+			if err != nil {
+				return of.in(err)
+			}
+			if a.kind != entry {
+				continue
+			}
+			if err := visit(a.data); err != nil {
+				return a.in(err)
+			}
+		}
+	}
+	return nil
 }
 
 // uint8 returns the value of an attribute of that type, and so do the others.

@@ -23,20 +23,12 @@ func (c *Conn) Netdev(ctx context.Context, index uint32, port int) (name string,
 	return name, c.explain(ctx, index, r, err)
 }
 
-// DecodeNetdev decodes the payload of the reply to PORT_GET: the name of the port's network
-// device, or nothing. An error is a [MessageError].
-func DecodeNetdev(data []byte) (string, error) {
-	name, err := netdev(data)
-	return name, blame(commandPort, 0, err)
-}
-
+// netdev decodes the payload of the reply to PORT_GET.
 func netdev(data []byte) (name string, err error) {
-	for len(data) > 0 {
-		a, rest, err := nextAttribute(data)
+	for a, err := range attributes(data) {
 		if err != nil {
 			return "", err
 		}
-		data = rest
 		if a.kind == attrNetdevName {
 			name = string(a.text())
 		}

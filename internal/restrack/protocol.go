@@ -24,43 +24,30 @@ const (
 	commandStatistic = 17
 	commandCTX       = 22
 	commandSRQ       = 23
-	commandStatus    = 24
 )
 
 // commandName returns the name of a command without its prefix
 // RDMA_NLDEV_CMD_, as in RES_QP_GET.
 func commandName(command uint16) string {
-	switch command {
-	case commandDevice:
-		return "GET"
-	case commandPort:
-		return "PORT_GET"
-	case commandSystem:
-		return "SYS_GET"
-	case commandSummary:
-		return "RES_GET"
-	case commandQP:
-		return "RES_QP_GET"
-	case commandCMID:
-		return "RES_CM_ID_GET"
-	case commandCQ:
-		return "RES_CQ_GET"
-	case commandMR:
-		return "RES_MR_GET"
-	case commandPD:
-		return "RES_PD_GET"
-	case commandChardev:
-		return "GET_CHARDEV"
-	case commandStatistic:
-		return "STAT_GET"
-	case commandCTX:
-		return "RES_CTX_GET"
-	case commandSRQ:
-		return "RES_SRQ_GET"
-	case commandStatus:
-		return "STAT_GET_STATUS"
+	name := map[uint16]string{
+		commandDevice:    "GET",
+		commandPort:      "PORT_GET",
+		commandSystem:    "SYS_GET",
+		commandSummary:   "RES_GET",
+		commandQP:        "RES_QP_GET",
+		commandCMID:      "RES_CM_ID_GET",
+		commandCQ:        "RES_CQ_GET",
+		commandMR:        "RES_MR_GET",
+		commandPD:        "RES_PD_GET",
+		commandChardev:   "GET_CHARDEV",
+		commandStatistic: "STAT_GET",
+		commandCTX:       "RES_CTX_GET",
+		commandSRQ:       "RES_SRQ_GET",
+	}[command]
+	if name == "" {
+		return "command " + strconv.Itoa(int(command))
 	}
-	return "command " + strconv.Itoa(int(command))
+	return name
 }
 
 // Attributes: enum rdma_nldev_attr, those that are read here.
@@ -68,10 +55,6 @@ const (
 	attrDeviceIndex    = 1
 	attrDeviceName     = 2
 	attrPort           = 3
-	attrFirmware       = 5
-	attrNodeGUID       = 6
-	attrSysImageGUID   = 7
-	attrNodeType       = 14
 	attrSummary        = 15
 	attrSummaryEntry   = 16
 	attrSummaryName    = 17
@@ -79,21 +62,16 @@ const (
 	attrQPs            = 19
 	attrQP             = 20
 	attrLQPN           = 21
-	attrRQPN           = 22
 	attrType           = 26
 	attrState          = 27
 	attrPID            = 28
 	attrKernelName     = 29
 	attrCMIDs          = 30
 	attrCMID           = 31
-	attrPortSpace      = 32
-	attrSource         = 33
-	attrDestination    = 34
 	attrCQs            = 35
 	attrCQ             = 36
 	attrCQE            = 37
 	attrUseCount       = 38
-	attrPollContext    = 39
 	attrMRs            = 40
 	attrMR             = 41
 	attrMRLength       = 45
@@ -106,7 +84,6 @@ const (
 	attrCMIDN          = 63
 	attrCTXN           = 64
 	attrNetnsMode      = 66
-	attrProtocol       = 67
 	attrChardevType    = 69
 	attrDriverID       = 73
 	attrCounters       = 80
@@ -118,9 +95,6 @@ const (
 	attrSRQs           = 88
 	attrSRQ            = 89
 	attrSRQN           = 90
-	attrMinRange       = 91
-	attrMaxRange       = 92
-	attrCounterDynamic = 95
 	attrDriverDetails  = 97
 	attrSubtype        = 98
 )
@@ -128,123 +102,55 @@ const (
 // attributeName returns the name of an attribute without its prefix
 // RDMA_NLDEV_ATTR_, as in RES_LQPN.
 func attributeName(kind uint16) string {
-	switch kind {
-	case attrDeviceIndex:
-		return "DEV_INDEX"
-	case attrDeviceName:
-		return "DEV_NAME"
-	case attrPort:
-		return "PORT_INDEX"
-	case attrFirmware:
-		return "FW_VERSION"
-	case attrNodeGUID:
-		return "NODE_GUID"
-	case attrSysImageGUID:
-		return "SYS_IMAGE_GUID"
-	case attrNodeType:
-		return "DEV_NODE_TYPE"
-	case attrSummary:
-		return "RES_SUMMARY"
-	case attrSummaryEntry:
-		return "RES_SUMMARY_ENTRY"
-	case attrSummaryName:
-		return "RES_SUMMARY_ENTRY_NAME"
-	case attrSummaryCurrent:
-		return "RES_SUMMARY_ENTRY_CURR"
-	case attrQPs:
-		return "RES_QP"
-	case attrQP:
-		return "RES_QP_ENTRY"
-	case attrLQPN:
-		return "RES_LQPN"
-	case attrRQPN:
-		return "RES_RQPN"
-	case attrType:
-		return "RES_TYPE"
-	case attrState:
-		return "RES_STATE"
-	case attrPID:
-		return "RES_PID"
-	case attrKernelName:
-		return "RES_KERN_NAME"
-	case attrCMIDs:
-		return "RES_CM_ID"
-	case attrCMID:
-		return "RES_CM_ID_ENTRY"
-	case attrPortSpace:
-		return "RES_PS"
-	case attrSource:
-		return "RES_SRC_ADDR"
-	case attrDestination:
-		return "RES_DST_ADDR"
-	case attrCQs:
-		return "RES_CQ"
-	case attrCQ:
-		return "RES_CQ_ENTRY"
-	case attrCQE:
-		return "RES_CQE"
-	case attrUseCount:
-		return "RES_USECNT"
-	case attrPollContext:
-		return "RES_POLL_CTX"
-	case attrMRs:
-		return "RES_MR"
-	case attrMR:
-		return "RES_MR_ENTRY"
-	case attrMRLength:
-		return "RES_MRLEN"
-	case attrPDs:
-		return "RES_PD"
-	case attrPD:
-		return "RES_PD_ENTRY"
-	case attrNetdevName:
-		return "NDEV_NAME"
-	case attrPDN:
-		return "RES_PDN"
-	case attrCQN:
-		return "RES_CQN"
-	case attrMRN:
-		return "RES_MRN"
-	case attrCMIDN:
-		return "RES_CM_IDN"
-	case attrCTXN:
-		return "RES_CTXN"
-	case attrNetnsMode:
-		return "SYS_ATTR_NETNS_MODE"
-	case attrProtocol:
-		return "DEV_PROTOCOL"
-	case attrChardevType:
-		return "CHARDEV_TYPE"
-	case attrDriverID:
-		return "UVERBS_DRIVER_ID"
-	case attrCounters:
-		return "STAT_HWCOUNTERS"
-	case attrCounter:
-		return "STAT_HWCOUNTER_ENTRY"
-	case attrCounterName:
-		return "STAT_HWCOUNTER_ENTRY_NAME"
-	case attrCounterValue:
-		return "STAT_HWCOUNTER_ENTRY_VALUE"
-	case attrCTXs:
-		return "RES_CTX"
-	case attrCTX:
-		return "RES_CTX_ENTRY"
-	case attrSRQs:
-		return "RES_SRQ"
-	case attrSRQ:
-		return "RES_SRQ_ENTRY"
-	case attrSRQN:
-		return "RES_SRQN"
-	case attrMinRange:
-		return "MIN_RANGE"
-	case attrMaxRange:
-		return "MAX_RANGE"
-	case attrCounterDynamic:
-		return "STAT_HWCOUNTER_DYNAMIC"
-	case attrDriverDetails:
-		return "DRIVER_DETAILS"
-	case attrSubtype:
-		return "RES_SUBTYPE"
+	name := map[uint16]string{
+		attrDeviceIndex:    "DEV_INDEX",
+		attrDeviceName:     "DEV_NAME",
+		attrPort:           "PORT_INDEX",
+		attrSummary:        "RES_SUMMARY",
+		attrSummaryEntry:   "RES_SUMMARY_ENTRY",
+		attrSummaryName:    "RES_SUMMARY_ENTRY_NAME",
+		attrSummaryCurrent: "RES_SUMMARY_ENTRY_CURR",
+		attrQPs:            "RES_QP",
+		attrQP:             "RES_QP_ENTRY",
+		attrLQPN:           "RES_LQPN",
+		attrType:           "RES_TYPE",
+		attrState:          "RES_STATE",
+		attrPID:            "RES_PID",
+		attrKernelName:     "RES_KERN_NAME",
+		attrCMIDs:          "RES_CM_ID",
+		attrCMID:           "RES_CM_ID_ENTRY",
+		attrCQs:            "RES_CQ",
+		attrCQ:             "RES_CQ_ENTRY",
+		attrCQE:            "RES_CQE",
+		attrUseCount:       "RES_USECNT",
+		attrMRs:            "RES_MR",
+		attrMR:             "RES_MR_ENTRY",
+		attrMRLength:       "RES_MRLEN",
+		attrPDs:            "RES_PD",
+		attrPD:             "RES_PD_ENTRY",
+		attrNetdevName:     "NDEV_NAME",
+		attrPDN:            "RES_PDN",
+		attrCQN:            "RES_CQN",
+		attrMRN:            "RES_MRN",
+		attrCMIDN:          "RES_CM_IDN",
+		attrCTXN:           "RES_CTXN",
+		attrNetnsMode:      "SYS_ATTR_NETNS_MODE",
+		attrChardevType:    "CHARDEV_TYPE",
+		attrDriverID:       "UVERBS_DRIVER_ID",
+		attrCounters:       "STAT_HWCOUNTERS",
+		attrCounter:        "STAT_HWCOUNTER_ENTRY",
+		attrCounterName:    "STAT_HWCOUNTER_ENTRY_NAME",
+		attrCounterValue:   "STAT_HWCOUNTER_ENTRY_VALUE",
+		attrCTXs:           "RES_CTX",
+		attrCTX:            "RES_CTX_ENTRY",
+		attrSRQs:           "RES_SRQ",
+		attrSRQ:            "RES_SRQ_ENTRY",
+		attrSRQN:           "RES_SRQN",
+		attrDriverDetails:  "DRIVER_DETAILS",
+		attrSubtype:        "RES_SUBTYPE",
+	}[kind]
+	if name == "" {
+		return strconv.Itoa(int(kind))
 	}
-	return strconv.Itoa(int(kind))
+	return name
 }

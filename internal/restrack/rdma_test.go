@@ -3,10 +3,7 @@ package restrack
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -32,8 +29,7 @@ func rows(t *testing.T, kind Type, text []byte, index uint32) []Object {
 // every key, so that none is left out of the comparison unnoticed.
 func fromRow(t *testing.T, kind Type, row map[string]any) Object {
 	t.Helper()
-	// rdma(8) prints nothing of an SRQ's QPs if there are none.
-	o := Object{Type: kind, HasAttachedQPs: kind == SRQ}
+	o := Object{Type: kind}
 	set := func(value any, number *uint32, has *bool) {
 		*number, *has = uint32(value.(float64)), true
 	}
@@ -48,48 +44,27 @@ func fromRow(t *testing.T, kind Type, row map[string]any) Object {
 			set(value, &o.PD, &o.HasPD)
 		case key == "ctxn":
 			set(value, &o.Context, &o.HasContext)
-		case key == "rqpn":
-			set(value, &o.RemoteQPN, &o.HasRemoteQPN)
 		case key == "cqe":
 			set(value, &o.Entries, &o.HasEntries)
-		case key == "cqn":
-			set(value, &o.CQ, &o.HasCQ)
-		case key == "lqpn" && kind == CMID:
-			set(value, &o.QPN, &o.HasQPN)
-		case key == "lqpn" && kind == SRQ:
-			o.AttachedQPs = countRanges(t, value)
-		case key == "port":
-			set(value, &o.Port, &ignored)
 		case key == "pid":
 			set(value, &o.Thread, &ignored)
 		case key == "users":
 			o.Users, o.HasUsers = uint64(value.(float64)), true
 		case key == "mrlen":
-			o.Length, o.HasLength = uint64(value.(float64)), true
-		case key == "type" && kind == SRQ:
-			o.SRQType = word(value)
-		case key == "type":
+			o.Length = uint64(value.(float64))
+		case key == "type" && kind == QP:
 			o.QPType = word(value)
-		case key == "state" && kind == CMID:
-			o.CMState = word(value)
-		case key == "state":
+		case key == "state" && kind == QP:
 			o.QPState = word(value)
-		case key == "poll-ctx":
-			o.PollContext = word(value)
-		case key == "ps":
-			o.PortSpace = word(value)
 		case key == "comm":
 			if _, user := row["pid"]; !user {
-				o.Kernel, o.KernelName = true, value.(string)
+				o.Kernel = true
 			}
-		case key == "src-addr":
-			o.Source = netip.MustParseAddrPort(value.(string))
-		case key == "dst-addr":
-			o.Destination = netip.MustParseAddrPort(value.(string))
 		case map[string]bool{
 			"ifindex": true, "ifname": true, "rq-psn": true, "sq-psn": true, "path-mig-state": true,
 			"rkey": true, "lkey": true, "iova": true, "local_dma_lkey": true, "unsafe_global_rkey": true,
-			"adaptive-moderation": true,
+			"adaptive-moderation": true, "rqpn": true, "cqn": true, "lqpn": true, "port": true, "type": true, "state": true,
+			"poll-ctx": true, "ps": true, "src-addr": true, "dst-addr": true,
 		}[key]:
 		default:
 			t.Errorf("rdma resource show %s has the unknown key %s: %v", kind, key, value)
@@ -138,28 +113,4 @@ func compareSummary(t *testing.T, got []Count, text []byte, index uint32) {
 		return
 	}
 	t.Errorf("rdma resource does not have device %d: %s", index, text)
-}
-
-// countRanges counts the numbers in what rdma(8) prints of an SRQ's QPs.
-func countRanges(t *testing.T, value any) (count uint64) {
-	t.Helper()
-	list, ok := value.([]any)
-	if !ok {
-		list = []any{value}
-	}
-	for _, entry := range list {
-		for part := range strings.SplitSeq(strings.ReplaceAll(fmt.Sprint(entry), " ", ""), ",") {
-			first, last, isRange := strings.Cut(part, "-")
-			if !isRange {
-				last = first
-			}
-			low, err := strconv.ParseUint(first, 10, 32)
-			high, err2 := strconv.ParseUint(last, 10, 32)
-			if err != nil || err2 != nil || high < low {
-				t.Errorf("rdma printed %v as the QPs of an SRQ", value)
-			}
-			count += high - low + 1
-		}
-	}
-	return count
 }

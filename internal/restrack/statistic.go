@@ -2,7 +2,6 @@ package restrack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 )
@@ -11,9 +10,6 @@ import (
 type Counter struct {
 	Name  string
 	Value uint64
-	// Optional tells that the counter counts only because somebody switched it on, as
-	// with rdma statistic set. Those that are off are not listed.
-	Optional bool
 }
 
 // Statistic reads the counters that the driver keeps of a port (RDMA_NLDEV_CMD_STAT_GET,
@@ -38,42 +34,20 @@ func (c *Conn) Statistic(ctx context.Context, index uint32, port int) ([]Counter
 	if err != nil {
 		return nil, c.explain(ctx, index, r, err)
 	}
-	var optional map[string]bool
-	// The driver is not asked for this.
-	r = request{command: commandStatus, attributes: attributes}
-	err = c.exchange(ctx, r, func(data []byte) (err error) {
-		optional, err = status(data)
-		return err
-	})
-	if err = c.explain(ctx, index, r, err); err != nil && !errors.Is(err, ErrNotSupported) {
-		return nil, err
-	}
-	// Before Linux 5.16 there are no optional counters.
-	for i := range counters {
-		_, counters[i].Optional = optional[counters[i].Name]
-	}
 	return counters, nil
 }
 
-// DecodeStatistic decodes the payload of the reply to STAT_GET for a port. A counter
-// without name or value is left out, and none is Optional, which the reply does not tell.
-// An error is a [MessageError].
-func DecodeStatistic(data []byte) ([]Counter, error) {
-	counters, err := statistic(data)
-	return counters, blame(commandStatistic, 0, err)
-}
-
+// statistic decodes the payload of the reply to STAT_GET for a port. A counter without name
+// or value is left out.
 func statistic(data []byte) ([]Counter, error) {
 	var counters []Counter
-	err := counterRows(data, func(row []byte) error {
+	err := entries(data, attrCounters, attrCounter, func(row []byte) error {
 		var counter Counter
 		has := false
-		for len(row) > 0 {
-			a, rest, err := nextAttribute(row)
+		for a, err := range attributes(row) {
 			if err != nil {
 				return err
 			}
-			row = rest
 			switch a.kind {
 			case attrCounterName:
 				counter.Name = string(a.text())
@@ -89,76 +63,5 @@ func statistic(data []byte) ([]Counter, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return counters, nil
-}
-
-// DecodeStatus decodes the payload of the reply to STAT_GET_STATUS: the counters that are
-// optional, and whether each of them is on. An error is a [MessageError].
-func DecodeStatus(data []byte) (map[string]bool, error) {
-	optional, err := status(data)
-	return optional, blame(commandStatus, 0, err)
-}
-
-func status(data []byte) (map[string]bool, error) {
-	optional := map[string]bool{}
-	err := counterRows(data, func(row []byte) error {
-		var name string
-		var on uint8
-		has := false
-		for len(row) > 0 {
-			a, rest, err := nextAttribute(row)
-			if err != nil {
-				return err
-			}
-			row = rest
-			switch a.kind {
-			case attrCounterName:
-				name = string(a.text())
-			case attrCounterDynamic:
-				if on, err = a.uint8(); err != nil {
-					return err
-				}
-				has = true
-			}
-		}
-		if has && name != "" {
-			optional[name] = on != 0
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return optional, nil
-}
-
-// counterRows calls visit with each row of a table of counters.
-func counterRows(data []byte, visit func(row []byte) error) error {
-	for len(data) > 0 {
-		rows, rest, err := nextAttribute(data)
-		if err != nil {
-			return err
-		}
-		data = rest
-		if rows.kind != attrCounters {
-			continue
-		}
-		for b := rows.data; len(b) > 0; {
-			row, rest, err := nextAttribute(b)
-			if err != nil {
-				return rows.in(err)
-			}
-			b = rest
-			if row.kind != attrCounter {
-				continue
-			}
-			if err := visit(row.data); err != nil {
-				return row.in(err)
-			}
-		}
-	}
-	return nil
+	return counters, err
 }

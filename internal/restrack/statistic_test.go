@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,14 +30,6 @@ func counterRow(name string, value uint64) []byte {
 	return nest(0x8000|attrCounter, text(attrCounterName, name), attribute64(attrCounterValue, value))
 }
 
-func statusRow(name string, dynamic ...byte) []byte {
-	parts := [][]byte{text(attrCounterName, name), attribute32(94, 7)}
-	for _, value := range dynamic {
-		parts = append(parts, nest(attrCounterDynamic, []byte{value}))
-	}
-	return nest(0x8000|attrCounter, parts...)
-}
-
 // fails answers a request with an errno, as the kernel does when its doit fails.
 func fails(errno syscall.Errno) func(netlink.Message) [][]byte {
 	return func(m netlink.Message) [][]byte {
@@ -53,35 +44,17 @@ func replies(data []byte) func(netlink.Message) [][]byte {
 
 func TestStatistic(t *testing.T) {
 	values := replies(counterTable(counterRow("out_of_buffer", 7), counterRow("rx_cnp", 1<<63), counterRow("last", 1<<64-1)))
-	listed := []Counter{{"out_of_buffer", 7, false}, {"rx_cnp", 1 << 63, false}, {"last", 1<<64 - 1, false}}
-	none := replies(counterTable(statusRow("out_of_buffer"), statusRow("rx_cnp"), statusRow("last")))
+	listed := []Counter{{"out_of_buffer", 7}, {"rx_cnp", 1 << 63}, {"last", 1<<64 - 1}}
 	there := replies(attribute32(attrDeviceIndex, 3))
 	for name, test := range map[string]struct {
-		statistic, status, device func(netlink.Message) [][]byte
-		want                      []Counter
-		is                        []error
-		not                       error
-		says                      string
+		statistic, device func(netlink.Message) [][]byte
+		want              []Counter
+		is                []error
+		not               error
+		says              string
 	}{
-		"none is optional": {statistic: values, status: none, want: listed},
-		"one is optional and on, one off": {
-			statistic: values,
-			status:    replies(counterTable(statusRow("rx_cnp", 1), statusRow("rx_ce", 0), statusRow("last"))),
-			want:      []Counter{{"out_of_buffer", 7, false}, {"rx_cnp", 1 << 63, true}, {"last", 1<<64 - 1, false}},
-		},
-		"no counters": {statistic: replies(counterTable()), status: none},
-		"before optional ones": {
-			statistic: values, status: fails(syscall.EINVAL), device: there, want: listed,
-		},
-		"status not supported": {statistic: values, status: fails(syscall.EOPNOTSUPP), want: listed},
-		"status fails": {
-			statistic: values, status: fails(syscall.ENOMEM),
-			is: []error{syscall.ENOMEM}, not: ErrNotSupported, says: "STAT_GET_STATUS of device 3: cannot allocate memory",
-		},
-		"status is cut": {
-			statistic: values, status: replies([]byte{8, 0, 80}),
-			is: []error{ErrMalformed}, says: "STAT_GET_STATUS: malformed message 1: 3 bytes are no attribute",
-		},
+		"counters":    {statistic: values, want: listed},
+		"no counters": {statistic: replies(counterTable())},
 		"no command, no counters, no port, or refused": {
 			statistic: fails(syscall.EINVAL), device: there,
 			is: []error{syscall.EINVAL, ErrNotSupported}, says: "STAT_GET of device 3: not supported by this kernel: invalid argument",
@@ -122,7 +95,7 @@ func TestStatistic(t *testing.T) {
 					}
 				}
 				answer := map[uint16]func(netlink.Message) [][]byte{
-					commandStatistic: test.statistic, commandStatus: test.status, commandDevice: test.device,
+					commandStatistic: test.statistic, commandDevice: test.device,
 				}[command]
 				if answer == nil {
 					t.Errorf("asked for %s", commandName(command))
@@ -164,24 +137,17 @@ func TestStatisticPorts(t *testing.T) {
 
 // A kernel that does not answer is left when the context ends.
 func TestStatisticEnds(t *testing.T) {
-	for _, command := range []uint16{commandStatistic, commandStatus} {
-		synctest.Test(t, func(t *testing.T) {
-			conn, sockets := fake(t, func(m netlink.Message) [][]byte {
-				if uint16(m.Header.Type)&0x3ff == command {
-					return nil
-				}
-				return replies(counterTable(counterRow("a", 1)))(m)
-			})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			defer cancel()
-			if got, err := conn.Statistic(ctx, 3, 1); got != nil || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v, %v", got, err)
-			}
-			if !(*sockets)[0].closed {
-				t.Error("the socket is used again")
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		conn, sockets := fake(t, func(netlink.Message) [][]byte { return nil })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if got, err := conn.Statistic(ctx, 3, 1); got != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, %v", got, err)
+		}
+		if !(*sockets)[0].closed {
+			t.Error("the socket is used again")
+		}
+	})
 }
 
 func TestNetnsMode(t *testing.T) {
@@ -234,7 +200,7 @@ func TestRecordedStatistic(t *testing.T) {
 				if len(payloads) != 1 {
 					t.Fatalf("%d replies", len(payloads))
 				}
-				counters, err := DecodeStatistic(payloads[0])
+				counters, err := statistic(payloads[0])
 				if err != nil || len(counters) < 10 {
 					t.Fatalf("%v, %v", counters, err)
 				}
@@ -246,77 +212,50 @@ func TestRecordedStatistic(t *testing.T) {
 				if want := len(link) - 2; len(counters) != want { // ifname, port
 					t.Errorf("%d counters, rdma(8) has %d", len(counters), want)
 				}
-				for _, payload := range r.payloads(t, sectionName(commandStatus, uint32(i))) {
-					if optional, err := DecodeStatus(payload); err != nil || len(optional) != 0 {
-						t.Errorf("%v, %v", optional, err)
-					}
-				}
 			}
 			payloads := r.payloads(t, sectionName(commandSystem, 0))
 			if len(payloads) != 1 {
 				t.Fatalf("%d replies", len(payloads))
 			}
 			system := string(r.sections["rdma system show"])
-			if mode, err := DecodeNetnsMode(payloads[0]); err != nil || !strings.HasPrefix(system, "netns "+mode+" ") {
+			if mode, err := netnsMode(payloads[0]); err != nil || !strings.HasPrefix(system, "netns "+mode+" ") {
 				t.Errorf("%q, %v, rdma(8) has %q", mode, err, system)
 			}
 		})
 	}
 }
 
-func TestDecodeStatus(t *testing.T) {
-	want := map[string]bool{"on": true, "off": false, "odd": true}
-	data := counterTable(statusRow("fixed"), statusRow("on", 1), nest(4000, []byte{1}), statusRow("off", 0), statusRow("", 1), statusRow("odd", 7))
-	if got, err := DecodeStatus(data); err != nil || !maps.Equal(got, want) {
-		t.Errorf("%v, %v, want %v", got, err, want)
-	}
-	bad := nest(attrCounters, nest(attrCounter, nest(attrCounterDynamic, []byte{1, 0})))
-	if got, err := DecodeStatus(bad); got != nil || !errors.Is(err, ErrMalformed) || !strings.HasSuffix(err.Error(), "attribute STAT_HWCOUNTER_DYNAMIC: 2 bytes, not 1") {
-		t.Errorf("%v, %v", got, err)
-	}
-}
-
 func TestDecodeStatistic(t *testing.T) {
 	data := counterTable(counterRow("a", 1), nest(attrCounter, text(attrCounterName, "no value")),
 		nest(attrCounter, attribute64(attrCounterValue, 3)), nest(4000, []byte{1}), counterRow("b", 2))
-	want := []Counter{{"a", 1, false}, {"b", 2, false}}
-	got, err := DecodeStatistic(data)
+	want := []Counter{{"a", 1}, {"b", 2}}
+	got, err := statistic(data)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
-	}
-	for i := range data {
-		if got, err := DecodeStatistic(data[:i]); err != nil && (got != nil || !errors.Is(err, ErrMalformed)) {
-			t.Errorf("%d of %d bytes: %v, %v", i, len(data), got, err)
-		}
 	}
 }
 
 func FuzzDecodeStatistic(f *testing.F) {
 	f.Add(counterTable(counterRow("out_of_buffer", 7), counterRow("rx_cnp", 1<<64-1)))
-	f.Add(counterTable(statusRow("rx_cnp", 1), statusRow("rx_ce", 0), statusRow("last")))
 	f.Add(nest(attrNetnsMode, []byte{1}))
 	for _, r := range recordings(f) {
-		for _, command := range []uint16{commandStatistic, commandStatus, commandSystem} {
+		for _, command := range []uint16{commandStatistic, commandSystem} {
 			for _, payload := range r.payloads(f, sectionName(command, 0)) {
 				f.Add(payload)
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		counters, err := DecodeStatistic(data)
-		if err != nil && (!errors.Is(err, ErrMalformed) || counters != nil) || len(counters) > len(data)/attributeHeader {
-			t.Errorf("%v, %v", counters, err)
+		counters, _ := statistic(data)
+		if len(counters) > len(data)/attributeHeader {
+			t.Errorf("%v", counters)
 		}
 		for _, counter := range counters {
-			if counter.Name == "" || counter.Optional {
+			if counter.Name == "" {
 				t.Error(fmt.Sprint(counter))
 			}
 		}
-		optional, err := DecodeStatus(data)
-		if err != nil && (!errors.Is(err, ErrMalformed) || optional != nil) || len(optional) > len(data)/attributeHeader {
-			t.Errorf("%v, %v", optional, err)
-		}
-		if mode, err := DecodeNetnsMode(data); (err != nil) != (mode == "") || err != nil && !errors.Is(err, ErrMalformed) {
+		if mode, err := netnsMode(data); (err != nil) != (mode == "") {
 			t.Errorf("%q, %v", mode, err)
 		}
 	})

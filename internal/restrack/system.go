@@ -26,20 +26,13 @@ func (c *Conn) NetnsMode(ctx context.Context) (mode string, err error) {
 	return mode, err
 }
 
-// DecodeNetnsMode decodes the payload of the reply to SYS_GET: shared, exclusive, or
-// unknown_<number>. An error is a [MessageError].
-func DecodeNetnsMode(data []byte) (string, error) {
-	mode, err := netnsMode(data)
-	return mode, blame(commandSystem, 0, err)
-}
-
+// netnsMode decodes the payload of the reply to SYS_GET: shared, exclusive, or
+// unknown_<number>.
 func netnsMode(data []byte) (mode string, err error) {
-	for len(data) > 0 {
-		a, rest, err := nextAttribute(data)
+	for a, err := range attributes(data) {
 		if err != nil {
 			return "", err
 		}
-		data = rest
 		if a.kind != attrNetnsMode {
 			continue
 		}

@@ -156,8 +156,6 @@ type Counter struct {
 	Name string `json:"name"`
 	// Value is as it was read, in the driver's own unit.
 	Value uint64 `json:"value"`
-	// Optional tells that the counter counts only because somebody switched it on.
-	Optional bool `json:"optional,omitempty"`
 }
 
 // RefusedCounters is a group of counters that could not be read.

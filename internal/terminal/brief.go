@@ -88,8 +88,8 @@ func inBrief(d *api.Device) string {
 	return strings.Join(facts, ", ")
 }
 
-// verdict is what comes of an audit, in a line.
-func (p *page) verdict(s *api.Status, end End) []span {
+// healths are how many devices are how well, the worst first.
+func healths(s *api.Status) string {
 	devices := make(map[api.Health]int)
 	for i := range s.Devices {
 		devices[s.Devices[i].Health]++
@@ -100,7 +100,12 @@ func (p *page) verdict(s *api.Status, end End) []span {
 			counts = append(counts, fmt.Sprintf("%d %s", n, h))
 		}
 	}
-	words := ", " + joined(": ", text.Plural(len(s.Devices), "device"), strings.Join(counts, ", "))
+	return strings.Join(counts, ", ")
+}
+
+// verdict is what comes of an audit, in a line.
+func (p *page) verdict(s *api.Status, end End) []span {
+	words := ", " + joined(": ", text.Plural(len(s.Devices), "device"), healths(s))
 	if s.Problem != nil {
 		words += fmt.Sprintf("; %s", s.Problem.Kind)
 	}

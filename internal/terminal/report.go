@@ -89,22 +89,12 @@ func (p *page) title(s *api.Status) {
 	}
 	p.wrap(0, 2, p.of(strong, "RDMA devices"+host+": "), p.of(healthStyle(s.Health), strings.ToUpper(string(s.Health))))
 
-	devices := make(map[api.Health]int)
-	for i := range s.Devices {
-		devices[s.Devices[i].Health]++
-	}
-	var parts []string
-	for _, h := range slices.Backward(api.Healths()) {
-		if n := devices[h]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, h))
-		}
-	}
 	line := text.Plural(len(s.Devices), "device")
-	if len(parts) > 0 {
-		line += " (" + strings.Join(parts, ", ") + ")"
+	if counts := healths(s); counts != "" {
+		line += " (" + counts + ")"
 	}
 	all, accepted := 0, 0
-	parts = nil
+	var parts []string
 	for _, c := range s.FindingCounts {
 		all += c.Count
 		accepted += c.Accepted

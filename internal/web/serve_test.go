@@ -1,10 +1,8 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -12,9 +10,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -272,7 +270,7 @@ func TestServeStoppedBeforehand(t *testing.T) {
 // path.
 func TestServeTLSAndPassword(t *testing.T) {
 	dir := t.TempDir()
-	roots := certificate(t, dir)
+	trusting := certificate(t, dir)
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
 	if err != nil {
 		t.Fatal(err)
@@ -283,7 +281,7 @@ func TestServeTLSAndPassword(t *testing.T) {
 	write(t, file, fmt.Sprintf("tls_server_config:\n  cert_file: &both both.pem\n  key_file: *both\nbasic_auth_users:\n  scraper: &hash %s\n  cert_file: *hash\n", hash))
 	s := start(t, handler(t, config(devices())), file)
 
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting}}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/metrics", "/", "/-/healthy", "/-/ready"} {
 		for password, want := range map[string]int{"": 401, "wrong": 401, "secret": 200} {
@@ -323,33 +321,24 @@ func TestServeTLSIsAdded(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for the address of start, with its key, to both.pem in dir, and returns
-// a pool that trusts it.
-func certificate(t *testing.T, dir string) *x509.CertPool {
+// certificate writes a certificate for example.com, with its key, to both.pem in dir, and
+// returns a configuration of clients that trusts it.
+func certificate(t *testing.T, dir string) *tls.Config {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s := httptest.NewTLSServer(nil)
+	s.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 83, 1)},
-		IsCA:        true, BasicConstraintsValid: true,
+	var both bytes.Buffer
+	for kind, der := range map[string][]byte{"CERTIFICATE": s.Certificate().Raw, "PRIVATE KEY": key} {
+		_ = pem.Encode(&both, &pem.Block{Type: kind, Bytes: der}) // a buffer takes it
 	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
-	write(t, filepath.Join(dir, "both.pem"), string(certPEM)+string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certPEM)
-	return pool
+	write(t, filepath.Join(dir, "both.pem"), both.String())
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return &tls.Config{RootCAs: roots, ServerName: "example.com"}
 }
 
 func write(t *testing.T, path, text string) {

@@ -28,7 +28,7 @@ func hardware() state.Hardware {
 			RoCEv2IPv4: &index,
 			Counters: []state.Counter{
 				{Group: state.GroupPort, Name: "port_rcv_data", Value: 1<<64 - 1},
-				{Group: state.GroupHardware, Name: "port_rcv_data", Value: 1, Optional: true},
+				{Group: state.GroupHardware, Name: "port_rcv_data", Value: 1},
 			},
 			Refused:            []state.RefusedCounters{{Group: state.GroupEthtool, Errno: "EINVAL", Detail: "no"}},
 			TemperatureCelsius: &celsius,

@@ -1,14 +1,10 @@
 package e2e_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/crypto/bcrypt"
 
 	"rdma_exporter/test/running"
 )
@@ -78,39 +74,4 @@ devices:
 	e := start(t, "--provider=simulated", "--simulated.profile="+profile, "--probe.timeout=10m", "--contract.interval=0s")
 	e.healthy(t).says(t, 0, e.url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
 	e.healthy(t, "--ready").says(t, 1, e.url+"/-/ready: 503 Service Unavailable: rdma_exporter is not ready: ", ".")
-}
-
-// What asks for a password or for a client certificate is asked without one.
-func TestHealthcheckWithoutSecret(t *testing.T) {
-	t.Parallel()
-	hash, err := bcrypt.GenerateFromPassword([]byte("open sesame"), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	password := "basic_auth_users: {alice: " + string(hash) + "}\n"
-	for _, c := range []struct{ name, config, scheme, says string }{
-		{"password", password, "http", "it wants a password"},
-		{"TLS", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n", "https", ""},
-		{"TLS and password", "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n" + password, "https", "it wants a password"},
-		{"client certificate", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: cert.pem, client_auth_type: RequireAndVerifyClientCert}\n" + password, "https", "it wants a client certificate"},
-		{"client certificate, TLS 1.2", "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_auth_type: RequireAnyClientCert, max_version: TLS12}\n", "https", "it wants a client certificate"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			certificate(t, dir)
-			config := filepath.Join(dir, "web.yaml")
-			if err := os.WriteFile(config, []byte(c.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			e := start(t, "--provider=simulated", "--web.config.file="+config)
-			url := c.scheme + strings.TrimPrefix(e.url, "http")
-			if c.says == "" {
-				e.healthy(t).says(t, 0, url+"/-/healthy: 200 OK: ", "rdma_exporter is healthy.")
-				return
-			}
-			e.healthy(t).says(t, 0, url+"/-/healthy: ", ": "+c.says+", so it is alive")
-			e.healthy(t, "--ready").says(t, 1, url+"/-/ready: ", ": "+c.says+", so its readiness cannot be checked from here; drop --ready to check only that it is alive")
-		})
-	}
 }

@@ -291,6 +291,10 @@ func TestTLSVersions(t *testing.T) {
 				t.Errorf("%q, %s: status %d, %v", c.config, tls.VersionName(version), status, err)
 			}
 		}
+		e.url = strings.Replace(e.url, "https:", "http:", 1)
+		if status, _ := e.get(t, "/metrics"); status != http.StatusBadRequest {
+			t.Errorf("%q, without TLS: status %d", c.config, status)
+		}
 	}
 }
 

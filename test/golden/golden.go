@@ -3,8 +3,10 @@
 package golden
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -36,6 +38,24 @@ func Check[T ~string | ~[]byte](t testing.TB, path string, got T) {
 		}
 		t.Errorf("%s differs (-update rewrites it):\n%s", path, d)
 	}
+}
+
+// JSON returns a value as lines of JSON, for [Check]. An object or a list of plain values has
+// a line of its own, if it is short.
+func JSON(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folded := regexp.MustCompile(`[{\[]\n[^{}\[\]]*[}\]]`).ReplaceAllStringFunc(string(b), func(plain string) string {
+		line := regexp.MustCompile(`\n *`).ReplaceAllString(plain, " ")
+		if len(line) > 200 {
+			return plain
+		}
+		return line
+	})
+	return folded + "\n"
 }
 
 // CheckPart is [Check] for the part of a file after the line begin and before the line end,

@@ -69,3 +69,12 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	got := golden.JSON(t, map[string]any{"a": []int{1, 2}, "b": map[string]any{"c": "[x]", "d": map[string]int{"e": 1}}, "f": strings.Repeat("x", 300)})
+	want := "{\n \"a\": [ 1, 2 ],\n \"b\": {\n  \"c\": \"[x]\",\n  \"d\": { \"e\": 1 }\n },\n \"f\": \"" + strings.Repeat("x", 300) + "\"\n}\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

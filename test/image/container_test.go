@@ -3,7 +3,6 @@
 package image
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -21,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -128,26 +129,7 @@ func program(t *testing.T, variable string) string {
 // hold has another program hold objects on a device until the end of the test.
 func hold(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command(program(t, "RDMA_HOLDER"), "--device", "rxe0", "--qps", "8", "--rts", "2", "--error", "1", "--mrs", "3")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the holder says %q: %v", line, err)
-	}
+	running.Hold(t, exec.Command(program(t, "RDMA_HOLDER"), "--device", "rxe0", "--qps", "8", "--rts", "2", "--error", "1", "--mrs", "3"))
 }
 
 // plainMetrics returns the metrics of the built exporter, run as root.

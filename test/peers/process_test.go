@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/test/running"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -72,21 +74,11 @@ func serve(t *testing.T, file string, flags ...string) *server {
 			t.Logf("the log of %s:\n%s", file, text)
 		}
 	})
-	await(t, file+" to serve", func() bool {
+	running.Within(t, patience, file+" to serve", func() bool {
 		_, err := s.get("text/plain")
 		return err == nil
 	})
 	return s
-}
-
-// await waits until a condition is true.
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v in vain for %s", patience, what)
-		}
-	}
 }
 
 // accept is what Prometheus asks for in each scrape.

@@ -3,13 +3,14 @@
 package peers
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/running"
 )
 
 // TestRealDevices measures on the Soft-RoCE devices of the virtual machine, all in
@@ -85,29 +86,8 @@ func hold(t *testing.T, objects int) (stop func()) {
 	// Half are queue pairs, and the others of each type in turn; the context is one.
 	qps, cqs, mrs, srqs := objects/2, objects/10, objects/4, objects/20
 	pds := objects - 1 - qps - cqs - mrs - srqs
-	cmd := exec.Command(holderFile, "--device", "rxe0", "--qps", strconv.Itoa(qps), "--rts", strconv.Itoa(qps/2),
-		"--cqs", strconv.Itoa(cqs), "--mrs", strconv.Itoa(mrs), "--srqs", strconv.Itoa(srqs), "--pds", strconv.Itoa(pds))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "ready") {
-		stop()
-		t.Fatalf("the holder said %q: %v", line, err)
-	}
-	return stop
+	return running.Hold(t, exec.Command(holderFile, "--device", "rxe0", "--qps", strconv.Itoa(qps), "--rts", strconv.Itoa(qps/2),
+		"--cqs", strconv.Itoa(cqs), "--mrs", strconv.Itoa(mrs), "--srqs", strconv.Itoa(srqs), "--pds", strconv.Itoa(pds))).Release
 }
 
 // compareProbes measures the child process of one run of the probes on rxe0, with
@@ -155,7 +135,7 @@ func sendLatency(t *testing.T) cost {
 	}
 	t.Cleanup(func() { _ = server.Process.Kill() }) // it is gone if the client came
 	// To connect to it would be its only connection.
-	await(t, "ib_send_lat to listen", func() bool { return listens(port) })
+	running.Within(t, patience, "ib_send_lat to listen", func() bool { return listens(port) })
 	client := run(t, "", "ib_send_lat", append(args, "10.77.0.1")...)
 	if err := server.Wait(); err != nil {
 		t.Fatalf("the server of ib_send_lat: %v", err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // nodeExporterFlags leave of node_exporter its infiniband collector.
@@ -84,7 +86,7 @@ func settle(t *testing.T, s *server, devices int, contracts bool) {
 	if contracts {
 		want = append(want, "rdma_contract_runs_total")
 	}
-	await(t, fmt.Sprintf("%d devices to be probed and looked at", devices), func() bool {
+	running.Within(t, patience, fmt.Sprintf("%d devices to be probed and looked at", devices), func() bool {
 		text := s.text(t)
 		for _, name := range want {
 			if sum(text, name) < float64(devices) {

@@ -46,22 +46,8 @@ func startAudit(t *testing.T, o options) (e *exporter, stdout *bytes.Buffer) {
 	e = &exporter{t: t, cmd: exec.Command(args[0], args[1:]...), log: &running.Output{}, done: make(chan struct{})}
 	stdout = new(bytes.Buffer)
 	e.cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "COLUMNS=100")
-	e.cmd.Stdout, e.cmd.Stderr = stdout, e.log
-	// A child that cannot be killed may hold its output.
-	e.cmd.WaitDelay = outputDelay
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		e.err = e.cmd.Wait()
-		close(e.done)
-	}()
-	t.Cleanup(func() {
-		if !e.ended() {
-			_ = e.cmd.Process.Kill()
-			<-e.done
-		}
-	})
+	e.cmd.Stdout = stdout
+	e.begin()
 	return e, stdout
 }
 

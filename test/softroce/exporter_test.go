@@ -119,26 +119,8 @@ func start(t testing.TB, o options) *exporter {
 		t: t, cmd: exec.Command(args[0], args[1:]...),
 		log: &running.Output{}, done: make(chan struct{}),
 	}
-	e.cmd.Stderr = e.log
 	e.cmd.Stdout = e.log
-	// A child that cannot be killed may hold the exporter's standard error.
-	e.cmd.WaitDelay = outputDelay
-	if err := e.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		e.err = e.cmd.Wait()
-		close(e.done)
-	}()
-	t.Cleanup(func() {
-		if !e.ended() {
-			_ = e.cmd.Process.Kill()
-			<-e.done
-		}
-		if t.Failed() {
-			t.Logf("the exporter's log:\n%s", e.log)
-		}
-	})
+	e.begin()
 	e.await("the exporter to serve", func() bool {
 		if e.ended() {
 			t.Fatalf("the exporter has ended: %v", e.err)
@@ -186,6 +168,30 @@ func (e *exporter) terminate() time.Duration {
 		e.t.Errorf("the exporter ended with %v after SIGTERM", e.err)
 	}
 	return took
+}
+
+// begin starts the process, which ends with the test.
+func (e *exporter) begin() {
+	e.t.Helper()
+	e.cmd.Stderr = e.log
+	// A child that cannot be killed may hold the exporter's standard error.
+	e.cmd.WaitDelay = outputDelay
+	if err := e.cmd.Start(); err != nil {
+		e.t.Fatal(err)
+	}
+	go func() {
+		e.err = e.cmd.Wait()
+		close(e.done)
+	}()
+	e.t.Cleanup(func() {
+		if !e.ended() {
+			_ = e.cmd.Process.Kill()
+			<-e.done
+		}
+		if e.t.Failed() {
+			e.t.Logf("the exporter's log:\n%s", e.log)
+		}
+	})
 }
 
 // await waits until cond is true.

@@ -3,13 +3,9 @@
 package softroce
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,48 +16,8 @@ import (
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
+	"rdma_exporter/test/running"
 )
-
-// follower is a program that holds as many queue pairs as it is told to.
-type follower struct {
-	pid int
-	in  io.Writer
-	out *bufio.Scanner
-}
-
-// newFollower starts one, by a wrapper if there is one.
-func newFollower(t *testing.T, wrap []string) *follower {
-	t.Helper()
-	all := append(slices.Clone(wrap), holderFile, "--device", active, "--follow")
-	cmd := exec.Command(all[0], all[1:]...)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	f := &follower{cmd.Process.Pid, in, bufio.NewScanner(out)}
-	f.ready(t)
-	return f
-}
-
-// ready waits until it has done what it was told to.
-func (f *follower) ready(t *testing.T) {
-	t.Helper()
-	if !f.out.Scan() || f.out.Text() != "ready" {
-		t.Fatalf("the holder %d says %q: %v", f.pid, f.out.Text(), f.out.Err())
-	}
-}
 
 // inventoried returns an inventory of the active device, by the kernel's own tables and what
 // it tells of the processes in them.
@@ -97,7 +53,9 @@ func TestGrowth(t *testing.T) {
 	}
 	const leaks, fills, churns = "leaks 10 a minute", "fills 400 in 20 minutes, and stays", "comes and goes between 50 and 250, every 14 minutes"
 	does := []string{leaks, fills, churns}
-	programs := map[string]*follower{leaks: newFollower(t, inCgroup(path)), fills: newFollower(t, nil), churns: newFollower(t, nil)}
+	programs := map[string]*running.Held{
+		leaks: hold(t, inCgroup(path), "--follow"), fills: hold(t, nil, "--follow"), churns: hold(t, nil, "--follow"),
+	}
 	holds := map[string]func(minute int) int{
 		leaks:  func(minute int) int { return 10 * minute },
 		fills:  func(minute int) int { return 20 * min(minute, 20) },
@@ -109,10 +67,10 @@ func TestGrowth(t *testing.T) {
 	for minute := 0; minute <= 70; minute += 2 {
 		for _, what := range does {
 			p := programs[what]
-			if _, err := fmt.Fprintln(p.in, holds[what](minute)); err != nil {
+			if _, err := fmt.Fprintln(p, holds[what](minute)); err != nil {
 				t.Fatal(err)
 			}
-			p.ready(t)
+			p.Ready(t)
 		}
 		taken := began.Add(time.Duration(minute) * time.Minute)
 		i := inventoried(t, tables, people)
@@ -126,7 +84,7 @@ func TestGrowth(t *testing.T) {
 				continue
 			}
 			for _, what := range does {
-				if pid := fmt.Sprintf("pid %d ", programs[what].pid); strings.Contains(f.Message, pid) {
+				if pid := fmt.Sprintf("pid %d ", programs[what].PID()); strings.Contains(f.Message, pid) {
 					named[what]++
 					if strings.HasPrefix(f.Subject, pid) && found[what] == "" {
 						found[what] = fmt.Sprintf("%s after %d min: %s", f.Severity, minute, f.Message)

@@ -19,7 +19,7 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 	light := func(m metrics) bool { return m.sum("rdma_probe_light", "device", active) == 1 }
 	flags := []string{"--probe.when=idle", "--device.include=" + active, histograms}
 
-	pid, release := hold(t, nil, "--qps", "1", "--rts", "1")
+	holder := hold(t, nil, "--qps", "1", "--rts", "1")
 	t.Run("used", func(t *testing.T) {
 		e := start(t, options{flags: append(flags, "--contract.interval=1h")})
 		m := e.until("three light runs", func(m metrics) bool { return m.runs(active) >= 3 && light(m) })
@@ -43,12 +43,12 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 		}
 		for _, text := range []string{"light: holder (process ", "Put off: holder (process "} {
 			if !strings.Contains(string(page), text) {
-				t.Errorf("the page does not say %q, of process %d", text, pid)
+				t.Errorf("the page does not say %q, of process %d", text, holder.PID())
 			}
 		}
 		e.terminate()
 	})
-	release()
+	holder.Release()
 
 	t.Run("used for a while", func(t *testing.T) {
 		// What has the device open, and no queue pair, is in nobody's way.
@@ -58,9 +58,9 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 		if light(m) || called(m, "ibv_modify_qp") == 0 {
 			t.Errorf("a device on which nobody holds queue pairs is left alone: light %t", light(m))
 		}
-		_, done := hold(t, nil, "--qps", "1")
+		again := hold(t, nil, "--qps", "1")
 		e.until("a light run", light)
-		done()
+		again.Release()
 		m = e.until("a run in full", func(m metrics) bool { return !light(m) })
 		before := m.runs(active)
 		// Its own children are no others: it stays so.

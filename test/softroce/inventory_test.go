@@ -3,10 +3,8 @@
 package softroce
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -17,50 +15,21 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/running"
 )
 
 // holderFile is the program that holds objects.
 var holderFile = os.Getenv("RDMA_HOLDER")
 
-// hold starts the holder, which holds objects until the test ends, and waits until
-// it does. Release ends it.
-func hold(t testing.TB, wrap []string, args ...string) (pid int, release func()) {
+// hold starts the holder, which holds objects until the test ends.
+func hold(t testing.TB, wrap []string, args ...string) *running.Held {
 	t.Helper()
 	if holderFile == "" {
 		t.Fatal("RDMA_HOLDER is not set: set it to the absolute path of the built test/holder")
 	}
 	all := slices.Concat(wrap, []string{holderFile, "--device", active}, args)
-	cmd := exec.Command(all[0], all[1:]...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	held := true
-	release = func() {
-		if held {
-			held = false
-			_ = in.Close()
-			_ = cmd.Wait()
-		}
-	}
-	t.Cleanup(release)
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "ready") {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return cmd.Process.Pid, release
-		}
-	}
-	t.Fatalf("the holder %v ended before it was ready", args)
-	return 0, nil
+	return running.Hold(t, exec.Command(all[0], all[1:]...))
 }
 
 // background starts a program that is killed at the end of the test.
@@ -221,7 +190,7 @@ func (e *exporter) looked(devices ...string) metrics {
 // What the inventory counts is what rdma resource shows at the same moment, while
 // several programs hold objects: by device, type, owner and state.
 func TestInventory(t *testing.T) {
-	holder, _ := hold(t, nil, "--qps", "4000", "--init", "500", "--rts", "200", "--error", "300",
+	holder := hold(t, nil, "--qps", "4000", "--init", "500", "--rts", "200", "--error", "300",
 		"--cqs", "7", "--cq-entries", "100", "--srqs", "3", "--mrs", "20", "--mr-bytes", "8192", "--pds", "5")
 	// pingpong waits for a peer with its objects; of the two ends of send_lat, both
 	// are stopped in the middle.
@@ -242,7 +211,7 @@ func TestInventory(t *testing.T) {
 				seen[o.PID] = true
 			}
 		}
-		return seen[holder] && seen[pingpong] && seen[server] && seen[peer]
+		return seen[holder.PID()] && seen[pingpong] && seen[server] && seen[peer]
 	})
 	for _, pid := range []int{server, peer} {
 		signal(t, pid, syscall.SIGSTOP)
@@ -275,17 +244,17 @@ func TestInventory(t *testing.T) {
 	}
 	m.finds(t, true, active, "qp_error", "warning")
 	// What the kernel pinned of the holder's memory is what /proc says.
-	m.is(t, 1024*status(t, holder, "VmPin"), "rdma_owner_locked_bytes", "pid", strconv.Itoa(holder), "kind", "pinned")
+	m.is(t, 1024*status(t, holder.PID(), "VmPin"), "rdma_owner_locked_bytes", "pid", strconv.Itoa(holder.PID()), "kind", "pinned")
 	e.terminate()
 }
 
 // TestInventoryLeavesOutTheExporter makes sure that of a program's objects each inventory
 // counts just those, while children of the exporter hold others on the same device.
 func TestInventoryLeavesOutTheExporter(t *testing.T) {
-	holder, _ := hold(t, nil, "--qps", "1000", "--cqs", "7", "--srqs", "3", "--mrs", "20", "--pds", "5")
+	holder := hold(t, nil, "--qps", "1000", "--cqs", "7", "--srqs", "3", "--mrs", "20", "--pds", "5")
 	want := make(map[string]float64)
 	for _, o := range table(t) {
-		if o.Name == active && o.PID == holder {
+		if o.Name == active && o.PID == holder.PID() {
 			want[o.Type]++
 		}
 	}
@@ -402,7 +371,7 @@ func TestInventoryContainer(t *testing.T) {
 	// them (free_cg_rpool_locked) when the device is removed.
 	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
 	// What is created counts for the cgroup that its creator is in.
-	pid, _ := hold(t, inCgroup(path), "--qps", "50")
+	pid := hold(t, inCgroup(path), "--qps", "50").PID()
 	e := start(t, options{flags: append(inventory(), "--path.cgroup="+root)})
 	m := e.looked(active)
 	owner := []string{"container_id", containerID, "pod_uid", podUID}
@@ -484,7 +453,7 @@ func TestInventoryOrphans(t *testing.T) {
 	}
 	e := start(t, options{flags: append(inventory(), "--config.file="+config)})
 	e.looked(active)
-	_, release := hold(t, nil, "--qps", "20", "--pass-fd")
+	holder := hold(t, nil, "--qps", "20", "--pass-fd")
 	m := e.until("orphans", func(m metrics) bool {
 		return m.sum("rdma_resource_orphaned_objects", "device", active, "type", "qp") == 20
 	})
@@ -492,7 +461,7 @@ func TestInventoryOrphans(t *testing.T) {
 	e.until("the finding", func(m metrics) bool {
 		return len(m.find("rdma_finding_first_seen_timestamp_seconds", "device", active, "finding", "orphaned")) > 0
 	})
-	release()
+	holder.Release()
 	e.until("the orphans to be gone", func(m metrics) bool {
 		return len(m.find("rdma_resource_orphaned_objects", "device", active, "type", "qp")) == 1 &&
 			m.sum("rdma_resource_orphaned_objects", "device", active) == 0

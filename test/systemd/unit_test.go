@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/test/running"
+
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
@@ -253,26 +255,7 @@ func hold(t testing.TB) int {
 	t.Helper()
 	cmd := exec.Command(holderFile, "--qps=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 4242, Gid: 4242}}
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	})
-	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
-		t.Fatalf("the holder: %v", err)
-	}
-	return cmd.Process.Pid
+	return running.Hold(t, cmd).PID()
 }
 
 // processes are the ids of the service's processes.

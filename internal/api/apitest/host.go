@@ -355,8 +355,10 @@ func simulated() Host {
 	s.Devices[1] = state.DeviceState{Name: "sim_new", Present: true}
 	old := &s.Devices[2]
 	run := *old.Last
-	run.Started = Now().Add(-3 * time.Hour)
-	old.Last, old.Resources, old.Contracts = &run, nil, nil
+	run.Started, run.Probes = Now().Add(-3*time.Hour), run.Probes[:1]
+	info := *old.Info
+	info.Limits = info.Limits[:1]
+	old.Info, old.Last, old.Resources, old.Contracts = &info, &run, nil, nil
 	return Host{Name: "simulated", Snapshot: s}
 }
 

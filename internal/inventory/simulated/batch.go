@@ -12,7 +12,7 @@ import (
 type batch struct {
 	// holder is nil for what is left of a process that opened the device.
 	holder *profile.Holder
-	// row is what each row of the owner has: its thread, or the part of the kernel.
+	// row is what each row of the owner has: its thread, or that it is the kernel.
 	row restrack.Object
 	// objects is how many there are of each type, and first the id of the first.
 	objects, first map[restrack.Type]uint32
@@ -35,7 +35,7 @@ func held(h *profile.Holder, invisible bool, now time.Time, next map[restrack.Ty
 		holder: h, queuePairs: h.QueuePairs, objects: make(map[restrack.Type]uint32),
 		entries: cmp.Or(uint32(h.CQEntries), usualEntries), length: cmp.Or(uint64(h.MRBytes), usualLength),
 	}
-	b.row.Kernel, b.row.KernelName = h.Kernel != "", h.Kernel
+	b.row.Kernel = h.Kernel != ""
 	if !invisible && !h.Ended(now) {
 		b.row.Thread = uint32(h.PID)
 	}
@@ -120,7 +120,7 @@ func (b *batch) object(t restrack.Type, i uint32) restrack.Object {
 		o.QPType, o.QPState = b.queuePair(i)
 	case restrack.MR:
 		o.PD, o.HasPD = b.parent(restrack.PD, i)
-		o.Length, o.HasLength = b.length, true
+		o.Length = b.length
 	case restrack.SRQ:
 		o.PD, o.HasPD = b.parent(restrack.PD, i)
 	}

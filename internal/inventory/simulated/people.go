@@ -40,7 +40,7 @@ func (h *Host) Identify(pid int) (owner.Identity, error) {
 		return owner.Identity{}, err
 	}
 	id := owner.Identity{PID: pid, Comm: text(b.holder.Comm), Cgroup: text(b.holder.Cgroup)}
-	id.ContainerID, id.PodUID, id.Runtime = owner.ParseCgroup(b.holder.Cgroup)
+	id.ContainerID, id.PodUID = owner.ParseCgroup(b.holder.Cgroup)
 	return id, nil
 }
 

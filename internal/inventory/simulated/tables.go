@@ -15,10 +15,7 @@ func (h *Host) Devices(ctx context.Context) ([]restrack.Device, error) {
 	if h.device == nil {
 		return nil, ctx.Err()
 	}
-	return []restrack.Device{{
-		Index: index, Name: h.device.Name, NodeGUID: h.device.NodeGUID, SysImageGUID: h.device.NodeGUID,
-		Firmware: h.device.Firmware, Ports: uint32(len(h.device.Ports)),
-	}}, ctx.Err()
+	return []restrack.Device{{Index: index, Name: h.device.Name}}, ctx.Err()
 }
 
 // Summary returns how many objects of each type there are, save of those types of

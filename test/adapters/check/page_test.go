@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/test/golden"
+	"rdma_exporter/test/running"
 )
 
 // part is what docs/providers.md has of the files of testdata.
@@ -66,11 +67,42 @@ func seen(t testing.TB) []sight {
 	return all
 }
 
-// predicted is what the exporter must say of the simulated device of each profile, as
-// it follows from the sources that the profile names: each behind a line with its name.
+// predicted is what the exporter must say of the simulated devices of those profiles that no
+// paper adapter is like, as it follows from the sources that the profile names: each behind a
+// line with its name.
 const predicted = "testdata/simulated.golden"
 
-// predictions returns what is predicted, by profile.
+// paper returns the file with what was seen on the paper adapter that a profile is like, on
+// which the vendor's real library ran; empty if there is none.
+func paper(t testing.TB, profile string) string {
+	t.Helper()
+	file := filepath.Join("testdata", profile+".txt")
+	if profile == "mana" { // of whose library the older version does nothing
+		file = filepath.Join("testdata", "mana@65.txt")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// profiles are the files of the profiles, by their names.
+func profiles(t testing.TB) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../../verbs/simulated/profiles/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no profiles: %v", err)
+	}
+	byName := make(map[string]string)
+	for _, file := range files {
+		running.DependOn(t, file)
+		byName[strings.TrimSuffix(filepath.Base(file), ".yaml")] = file
+	}
+	return byName
+}
+
+// predictions returns what must be said of the simulated device of each profile.
 func predictions(t testing.TB) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(predicted)
@@ -78,6 +110,14 @@ func predictions(t testing.TB) map[string]string {
 		t.Fatal(err)
 	}
 	byName := make(map[string]string)
+	for name := range profiles(t) {
+		if seen := paper(t, name); seen != "" {
+			byName[name] = seen
+		}
+	}
+	if len(byName) == 0 {
+		t.Fatal("no profile has a paper adapter of its name")
+	}
 	for _, section := range strings.Split("\n"+string(text), "\n== ")[1:] {
 		name, lines, _ := strings.Cut(section, "\n")
 		byName[name] = strings.TrimSuffix(lines, "\n") + "\n"
