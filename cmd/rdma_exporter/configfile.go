@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/input"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/text"
 )
 
 // fileConfig is the configuration file.
@@ -22,6 +23,7 @@ type fileConfig struct {
 	Probe    probe.Config    `yaml:"probe"`
 	Findings health.Config   `yaml:"findings"`
 	Accept   []health.Accept `yaml:"accept"`
+	DocsURL  string          `yaml:"docs_url"`
 }
 
 // loadConfig reads the configuration file, if there is one, and checks it. What it
@@ -39,7 +41,7 @@ func (o *options) loadConfig() error {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
 	o.probe, o.findings = c.Probe, c.Findings
-	o.findings.Accept = c.Accept
+	o.findings.Accept, o.findings.DocsURL = c.Accept, c.DocsURL
 	return nil
 }
 
@@ -91,7 +93,7 @@ func decodeConfig(b []byte, c *fileConfig) error {
 	if errs := input.CheckWhole(&root, c); errs != nil {
 		return errors.Join(errs...)
 	}
-	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), checkContracts(c.Accept))
+	return errors.Join(c.Probe.Validate(), c.Findings.Validate(), health.ValidateAccepts(c.Accept), checkContracts(c.Accept), checkDocsURL(c.DocsURL))
 }
 
 // checkContracts returns an error, in one line, that names each contract that is accepted
@@ -108,4 +110,15 @@ func checkContracts(all []health.Accept) error {
 		return nil
 	}
 	return errors.New(strings.Join(wrong, "; "))
+}
+
+// checkDocsURL returns an error unless a URL can go before the paths of documents. It has
+// no character that prose would need to escape. The chart's schema has the same pattern.
+func checkDocsURL(url string) error {
+	const most = 500
+	pattern := regexp.MustCompile(`^(https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/(([A-Za-z0-9._~:/?!$&()*+,;=-]|%[0-9A-Fa-f]{2})*/)?)?$`)
+	if len(url) <= most && pattern.MatchString(url) {
+		return nil
+	}
+	return fmt.Errorf("docs_url is %q: use an http or https URL with a slash at its end, such as https://git.example/rdma_exporter/, of up to %d characters", text.Cut(url, most), most)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,13 +33,15 @@ func TestReload(t *testing.T) {
 		ok         bool
 		health     health.Health
 		entries    int
+		docs       string
 	}{
-		{"", "", true, health.Warning, 256},
-		{"accept: [{finding: port_down, reason: spare}]\nprobe: {cq: {medium: {entries: 99}}}", "", true, health.OK, 99},
-		{"accept: [{finding: port_down}]\nprobe: {cq: {medium: {entries: 100}}}", "accept[0].reason is missing", false, health.OK, 99},
-		{"probe: {destroy_timeout: 59s}", "--probe.timeout 10s leaves no time", false, health.OK, 99},
-		{"accept: [", "did not find expected node content", false, health.OK, 99},
-		{"findings: {qp_errors: 2}", "", true, health.Warning, 256},
+		{"", "", true, health.Warning, 256, ""},
+		{"accept: [{finding: port_down, reason: spare}]\nprobe: {cq: {medium: {entries: 99}}}\ndocs_url: https://git.example/", "", true, health.OK, 99, "https://git.example/"},
+		{"accept: [{finding: port_down}]\nprobe: {cq: {medium: {entries: 100}}}", "accept[0].reason is missing", false, health.OK, 99, "https://git.example/"},
+		{"probe: {destroy_timeout: 59s}", "--probe.timeout 10s leaves no time", false, health.OK, 99, "https://git.example/"},
+		{"accept: [", "did not find expected node content", false, health.OK, 99, "https://git.example/"},
+		{"docs_url: git.example", "docs_url is", false, health.OK, 99, "https://git.example/"},
+		{"findings: {qp_errors: 2}", "", true, health.Warning, 256, ""},
 	} {
 		if err := os.WriteFile(path, []byte(step.file), 0o600); err != nil {
 			t.Fatal(err)
@@ -54,6 +57,9 @@ func TestReload(t *testing.T) {
 		before = loaded
 		if got := judge.Of(s).At(time.Now()); got != step.health {
 			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
+		}
+		if got := judge.Of(s).DocsURL; got != step.docs {
+			t.Errorf("%s: documents are at %q, want %q", step.file, got, step.docs)
 		}
 		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; got != step.entries {
 			t.Errorf("%s: children ask for %d entries, want %d", step.file, got, step.entries)
@@ -82,6 +88,50 @@ func TestAcceptFile(t *testing.T) {
 		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
 		if (err == nil) != (says == "") || err != nil && (!strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: got %v, want %s", text, err, says)
+		}
+	}
+}
+
+// TestDocsURL: documents are at an absolute URL of the web with a slash at its end, of
+// characters that need no escaping.
+func TestDocsURL(t *testing.T) {
+	t.Parallel()
+	for url, ok := range map[string]bool{
+		"":                                   true,
+		"~":                                  true,
+		"https://git.example/rdma_exporter/": true,
+		"http://10.0.0.7:8080/":              true,
+		"https://[2001:db8::7]:8443/a%20b/":  true,
+		"https://git.example/x/-/blob/v1.2/": true,
+		"https://git.example/?p=x;f=/":       true,
+		"https://git.example/" + strings.Repeat("x", 479) + "/": true,
+		"https://git.example/" + strings.Repeat("x", 480) + "/": false,
+		"https://git.example":              false,
+		"https://git.example/docs":         false,
+		"https://git.example/#/":           false,
+		"https://me:secret@git.example/":   false,
+		"https://git.example:https/":       false,
+		"https://git.example/%2/":          false,
+		"https://git.example/a b/":         false,
+		"https://git.example/\"><script>/": false,
+		"https://git.example/`x`/":         false,
+		"https://git.example/{device}/":    false,
+		"https://git.example/é/":           false,
+		"https://git.example/\n/":          false,
+		"https:///docs/":                   false,
+		"//git.example/":                   false,
+		"/usr/share/doc/rdma_exporter/":    false,
+		"file:///usr/share/doc/":           false,
+		"javascript:alert(1)//":            false,
+		"[https://git.example/]":           false,
+	} {
+		text := "docs_url: " + strconv.Quote(url)
+		if url == "~" || strings.HasPrefix(url, "[") {
+			text = "docs_url: " + url
+		}
+		err := decodeConfig([]byte(text), &fileConfig{Probe: newOptions().probe, Findings: health.Default()})
+		if (err == nil) != ok || err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

@@ -38,6 +38,9 @@ type Status struct {
 	Exporter string `json:"exporter_version"`
 	// Name of the host; absent if it is not known.
 	Host string `json:"host,omitempty"`
+	// Where the documentation is: before a path such as docs/reference/findings.md it makes a
+	// URL. Absent if it is not configured; otherwise actions have such URLs.
+	DocsURL string `json:"docs_url,omitempty"`
 	// Where the devices come from: libibverbs or simulated.
 	Provider string `json:"provider"`
 	// Whether the devices exist only to try the exporter.

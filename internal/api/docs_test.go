@@ -59,7 +59,8 @@ measurement of each, since a run may not have time for all.
 
 ` + "`/?refresh=30`" + ` reloads the page every 30 seconds; 5 to 3600 are possible.
 
-Links are relative, so a proxy can serve the page below any path that ends in ` + "`/`" + `.
+Links are relative, so a proxy can serve the page below any path that ends in ` + "`/`" + `. Only those to the documentation, if
+[configured](configuration.md#where-the-documentation-is), lead elsewhere.
 
 The page and the JSON are each made at most once a second; requests in between get the same copy. They do not count
 against ` + "`--web.max-requests`" + `, so a crowd in front of the page keeps no scrape out. For a host with 64 devices of 64

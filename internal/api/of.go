@@ -28,6 +28,7 @@ func Of(h *health.Host, o Options) *Status {
 		Generated: moment(o.Now),
 		Exporter:  text.Clean(o.Version),
 		Host:      text.Clean(o.Host),
+		DocsURL:   text.Clean(h.DocsURL),
 		Provider:  text.Clean(s.Provider),
 		Simulated: s.Simulated(),
 		Ready:     s.Ready,

@@ -153,7 +153,7 @@ func (a *assessor) add(o observation) {
 			f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)
 			// One pass, so that what is put in is not searched again.
-			f.Action = strings.NewReplacer(append([]string{"{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
+			f.Action = strings.NewReplacer(append([]string{"docs/", a.t.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
 		}
 	}
 	root := o.root

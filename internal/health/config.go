@@ -40,6 +40,9 @@ type Config struct {
 	// Accept says which findings are accepted. It is the key accept of the configuration
 	// file; ValidateAccepts checks it.
 	Accept []Accept `yaml:"-"`
+	// DocsURL goes before the paths of documents in what to do; empty if it is not known
+	// where they are. It is the key docs_url of the configuration file.
+	DocsURL string `yaml:"-"`
 	// Now is the clock by which findings are since when they are, and acceptances expire.
 	// Without one no finding has a time, and nothing expires.
 	Now func() time.Time `yaml:"-"`

@@ -343,3 +343,27 @@ func short(d time.Duration) string {
 	}
 	return s
 }
+
+// TestDocsURL makes sure that what to do names each document by its URL where that is
+// known, and that no name from outside is taken for one. No other text names a document.
+func TestDocsURL(t *testing.T) {
+	const document, url = "docs/reference/contracts.md", "https://git.example/docs/"
+	c := health.Default()
+	c.DocsURL = url
+	named := make(map[health.Kind]bool)
+	for _, s := range ill() {
+		s.Name = "docs/reference/"
+		linked := health.Assess(s, c, health.Past{})
+		for i, f := range health.Assess(s, health.Default(), health.Past{}) {
+			named[f.Kind] = named[f.Kind] || strings.Contains(f.Action, document)
+			if got, want := linked[i].Action, strings.ReplaceAll(f.Action, document, url+document); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	}
+	for _, e := range health.Catalogue() {
+		if strings.Contains(e.Found+e.Meaning, "docs/") || strings.Contains(e.Action, "docs/") && !named[e.Kind] {
+			t.Errorf("%s, %s: a document is named where nothing was found", e.Kind, e.Case)
+		}
+	}
+}

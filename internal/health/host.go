@@ -23,6 +23,8 @@ type Host struct {
 	Findings []Finding
 	// Troubles are what is wrong with the devices, or worth knowing, the worst first.
 	Troubles []Trouble
+	// DocsURL goes before the paths of documents; empty if it is not known where they are.
+	DocsURL string
 }
 
 // Device is a judged device.
@@ -149,7 +151,7 @@ func (j *Judge) Of(s *state.Snapshot) *Host {
 // judge judges a snapshot, with what has not changed in it since the latest one.
 func (j *Judge) judge(s *state.Snapshot, now time.Time) *Host {
 	j.stay(now)
-	h := &Host{Snapshot: s, Problem: problemOf(s, &j.config)}
+	h := &Host{Snapshot: s, Problem: problemOf(s, &j.config), DocsURL: j.config.DocsURL}
 	if s == nil {
 		return h
 	}

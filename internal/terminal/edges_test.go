@@ -167,3 +167,15 @@ func TestVectorLines(t *testing.T) {
 		}
 	}
 }
+
+// What a driver is known for is in a document, which is named by its URL where that is known.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"", "https://git.example/"} {
+		s := of(knowing(), knowing())
+		s.DocsURL = url
+		if got, want := strings.Join(strings.Fields(write(t, s, terminal.Screen{})), " "), "known to ("+url+"docs/reference/contracts.md)"; !strings.Contains(got, want) {
+			t.Errorf("no %q:\n%s", want, got)
+		}
+	}
+}

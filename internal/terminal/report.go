@@ -301,7 +301,7 @@ func (p *page) shared(s *api.Status) {
 	}{
 		{"Devices", isWhat},
 		{"Given", givenWhat},
-		{"Known", knownOf},
+		{"Known", func(d *api.Device) string { return knownOf(s, d) }},
 		{"Owners", ownedBy},
 		{"Accepted", func(d *api.Device) string { return strings.Join(acceptedOf(s, d), "; ") }},
 	} {
@@ -338,7 +338,7 @@ func isWhat(d *api.Device) string {
 }
 
 // knownOf names what is known of the driver of a device.
-func knownOf(d *api.Device) string {
+func knownOf(s *api.Status, d *api.Device) string {
 	var names []string
 	for _, k := range d.Known {
 		if k.Verdict == state.VerdictViolated && !slices.Contains(names, k.Contract) {
@@ -348,7 +348,7 @@ func knownOf(d *api.Device) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (docs/reference/contracts.md)"
+	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (" + s.DocsURL + "docs/reference/contracts.md)"
 }
 
 // ownedBy says what there is on a device, and who has most of it.

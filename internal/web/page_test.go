@@ -438,3 +438,60 @@ func TestAnchors(t *testing.T) {
 		}
 	}
 }
+
+// TestDocuments makes sure that the page leads to documents if it is known where they are,
+// and only then.
+func TestDocuments(t *testing.T) {
+	const name, contracts = "mlx5_0", "docs/reference/contracts.md"
+	for _, tt := range []struct {
+		url string
+		// unwanted and wanted are what there is of links.
+		unwanted, wanted []string
+	}{
+		{"", []string{"http", "docs/reference/findings.md"}, []string{
+			"<code>contract_violated</code>", "<code>notify_any</code>", " " + contracts + "#notify_any says",
+		}},
+		{"https://git.example/?p=x&f=/", []string{"?p=x&f="}, []string{
+			`<a href="https://git.example/?p=x&amp;f=/docs/reference/findings.md#contract_violated"><code>contract_violated</code></a>`,
+			`<a href="https://git.example/?p=x&amp;f=/docs/reference/findings.md#port_down"><code>port_down</code></a>`,
+			`<a href="https://git.example/?p=x&amp;f=/docs/reference/findings.md#acceptance_unused"><code>acceptance_unused</code></a>`,
+			`<a href="https://git.example/?p=x&amp;f=/docs/reference/contracts.md#notify_any"><code>notify_any</code></a>`,
+			`<a href="https://git.example/?p=x&amp;f=/docs/reference/contracts.md#cq_at_least_requested"><code>cq_at_least_requested</code></a>`,
+			`. <a href="https://git.example/?p=x&amp;f=/docs/reference/contracts.md#notify_any">https://git.example/?p=x&amp;f=/docs/reference/contracts.md#notify_any</a> says`,
+			`(<a href="https://git.example/?p=x&amp;f=/docs/reference/contracts.md">https://git.example/?p=x&amp;f=/docs/reference/contracts.md</a>):`,
+		}},
+	} {
+		d := apitest.Device(name, 4)
+		d.Contracts.Verdicts = append(d.Contracts.Verdicts, state.Contract{
+			Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: apitest.Now(),
+		}, state.Contract{
+			Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Known: true, Fact: "a", Source: "b", Judged: apitest.Now(),
+		})
+		d.Last.Info.Ports = append(d.Last.Info.Ports, state.Port{Number: 2, State: "down", LinkLayer: "Ethernet"})
+		d.Last.Probes[0].Status, d.Last.Probes[0].Failures = state.StatusFailed, []state.Failure{{Subject: "small", Verb: "ibv_create_cq", Message: "asked for cqe 16, given 15"}}
+		c := health.Default()
+		c.DocsURL = tt.url
+		c.Accept = []health.Accept{
+			{Finding: health.FindingPortDown, Reason: "spare"},
+			{Finding: health.FindingLeaked, Reason: "known", Until: "2026-01-01"},
+		}
+		c.Now = apitest.Now
+		h := health.New(c, health.Past{}).Of(&state.Snapshot{Ready: true, Devices: []state.DeviceState{d}})
+		host := config(h.Snapshot)
+		host.Status = func(now time.Time) *api.Status { return api.Of(h, api.Options{Now: now}) }
+		body := get(handler(t, host), "GET", "/").Body.String()
+		for _, want := range tt.wanted {
+			if !strings.Contains(body, want) {
+				t.Errorf("%q: no %s", tt.url, want)
+			}
+		}
+		for _, unwanted := range tt.unwanted {
+			if strings.Contains(body, unwanted) {
+				t.Errorf("%q: %s", tt.url, unwanted)
+			}
+		}
+		for _, err := range flaws(strings.ReplaceAll(body, `href="https://git.example/`, `href="./`)) {
+			t.Errorf("%q: %v", tt.url, err)
+		}
+	}
+}

@@ -24,6 +24,7 @@ const (
 // pageView is what the page shows.
 type pageView struct {
 	clock
+	documents
 	Status *api.Status
 	Style  template.CSS
 	// Title is that of the window, Verdict the answer at one look, and Counts what it
@@ -73,6 +74,7 @@ func (p *place) same(other *place) bool {
 // deviceView is what the page shows of a device.
 type deviceView struct {
 	clock
+	documents
 	*api.Device
 	// Found and Accepted are its findings: those that are not accepted, and those that are.
 	Found, Accepted []api.Finding
@@ -117,7 +119,7 @@ type typeView struct {
 // viewOf returns the view of a status.
 func viewOf(s *api.Status, metricsPath string) *pageView {
 	v := &pageView{
-		clock: clock{s.Generated}, Status: s,
+		clock: clock{s.Generated}, documents: documents{s.DocsURL}, Status: s,
 		Style:       template.CSS(pageCSS),
 		MetricsPath: relative(metricsPath), APIPath: relative(apiPath()),
 		HealthyPath: relative(healthyPath), ReadyPath: relative(readyPath),
@@ -132,7 +134,7 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 			anchor = anchorOf("", i)
 		}
 		anchors[anchor] = true
-		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, anchor))
+		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, v.documents, anchor))
 	}
 	troubled := counts[api.HealthWarning] + counts[api.HealthCritical]
 	for i := range v.Devices {
@@ -249,8 +251,8 @@ func (v *pageView) addTroubles() {
 }
 
 // viewOfDevice returns the view of a device.
-func viewOfDevice(d *api.Device, c clock, anchor string) deviceView {
-	v := deviceView{clock: c, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
+func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
+	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
 	for _, f := range d.Findings {
 		if f.Accepted == nil {
 			v.Found = append(v.Found, f)

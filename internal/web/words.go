@@ -28,7 +28,7 @@ func functions() template.FuncMap {
 		"more":         more,
 		"number":       number,
 		"percent":      text.Percent,
-		"prose":        prose,
+		"prose":        documents{}.Prose,
 		"short":        text.ShortID,
 		"size":         text.Bytes,
 		"some":         text.Count[int],
@@ -85,22 +85,64 @@ func badgeLike(word, like string) template.HTML {
 		template.HTMLEscapeString(word) + `</span>`)
 }
 
-// prose returns text in which commands are in backticks.
-func prose(s string) template.HTML {
+// documents is the URL that goes before the paths of documents. If it is empty, nothing
+// leads to them.
+type documents struct{ url string }
+
+// Finding returns the name of a kind of finding.
+func (d documents) Finding(kind api.Kind) template.HTML { return d.named("findings", string(kind)) }
+
+// Contract returns the name of a contract.
+func (d documents) Contract(name string) template.HTML { return d.named("contracts", name) }
+
+// named returns the name of something that a page of the reference has a section on.
+func (d documents) named(page, name string) template.HTML {
+	code := "<code>" + template.HTMLEscapeString(name) + "</code>"
+	if d.url == "" {
+		return template.HTML(code)
+	}
+	return template.HTML(`<a href="` + template.HTMLEscapeString(d.url+"docs/reference/"+page+".md#"+name) + `">` + code + `</a>`)
+}
+
+// Prose returns text in which commands are in backticks.
+func (d documents) Prose(s string) template.HTML {
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(s, "`")
 		command, after, closed := strings.Cut(rest, "`")
 		if !found || !closed {
-			b.WriteString(template.HTMLEscapeString(s))
+			b.WriteString(d.linked(s))
 			return template.HTML(b.String())
 		}
-		b.WriteString(template.HTMLEscapeString(before))
+		b.WriteString(d.linked(before))
 		b.WriteString("<code>")
 		b.WriteString(template.HTMLEscapeString(command))
 		b.WriteString("</code>")
 		s = after
 	}
+}
+
+// linked returns text that leads to the documents that it names.
+func (d documents) linked(s string) string {
+	var b strings.Builder
+	for d.url != "" {
+		before, rest, found := strings.Cut(s, d.url+"docs/")
+		if !found {
+			break
+		}
+		path := rest
+		if end := strings.IndexFunc(rest, func(r rune) bool {
+			return (r < 'a' || r > 'z') && !strings.ContainsRune("/.#_", r)
+		}); end >= 0 {
+			path = rest[:end]
+		}
+		// The last stop is that of the sentence.
+		path = strings.TrimRight(path, ".")
+		url := template.HTMLEscapeString(d.url + "docs/" + path)
+		b.WriteString(template.HTMLEscapeString(before) + `<a href="` + url + `">` + url + "</a>")
+		s = rest[len(path):]
+	}
+	return b.String() + template.HTMLEscapeString(s)
 }
 
 // brief returns as much of a text as can be read at a glance.

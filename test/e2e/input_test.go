@@ -159,6 +159,7 @@ func TestBadInput(t *testing.T) {
 			args: []string{simulated, "--config.file=FILE"},
 			want: []string{"--config.file FILE: accept[0].finding is \"port_dwn\"", "accept[0].device is \"mlx5_(\"", "accept[0].reason is missing", "accept[0].until is \"soon\"", "accept[1].contract is \"notify_nobody\""},
 		},
+		{name: "config documents", text: "docs_url: docs/\n", args: []string{simulated, "--config.file=FILE"}, want: []string{`--config.file FILE: docs_url is "docs/": use an http or https URL`}},
 		{name: "config both sections", text: "probe: {destroy_timeout: -1s}\nfindings: {orphan_age: -1s}\n", args: []string{simulated, "--config.file=FILE"}, want: []string{"probe.destroy_timeout is -1s", "findings.orphan_age is -1s"}},
 
 		{name: "profile without provider", text: "devices: []\n", args: []string{"--simulated.profile=FILE"}, want: []string{"--simulated.profile needs --provider=simulated"}},
