@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 )
 
 // values are the files that the chart is rendered with, and how many objects of which
@@ -388,5 +389,49 @@ func TestNotes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDocsURL: the documentation is where the runbook is, unless the configuration file
+// says otherwise. Without either there is no file.
+func TestDocsURL(t *testing.T) {
+	for _, test := range []struct{ set, want string }{
+		{"prometheusRule.runbookURL=", ""},
+		{"prometheusRule.runbookURL=https://git.example/", "docs_url: https://git.example/\n"},
+		{"prometheusRule.runbookURL=https://git.example/,config.docs_url=https://wiki.example/", "docs_url: https://wiki.example/\n"},
+		{"prometheusRule.runbookURL=https://git.example/,config.docs_url=", "docs_url: \"\"\n"},
+		{"config.docs_url=https://wiki.example/", "docs_url: https://wiki.example/\n"},
+		{"prometheusRule.runbookURL=https://git.example/,config.findings.qp_errors=3", "docs_url: https://git.example/\nfindings:\n  qp_errors: 3\n"},
+	} {
+		t.Run(test.set, func(t *testing.T) {
+			objects := chartObjects(t, "defaults", "--set", test.set)
+			pod := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec
+			named := slices.Contains(pod.Containers[0].Args, "--config.file=/etc/rdma_exporter/config.yml")
+			mounted := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil })
+			got := ""
+			for _, m := range every[*corev1.ConfigMap](objects) {
+				got += m.Data["config.yml"]
+			}
+			if there := test.want != ""; got != test.want || named != there || mounted != there {
+				t.Errorf("the file is %q, named %t, mounted %t; want %q", got, named, mounted, test.want)
+			}
+		})
+	}
+}
+
+// TestDocsURLPattern: the schema takes the URLs that the exporter takes.
+func TestDocsURLPattern(t *testing.T) {
+	var schema struct {
+		Definitions struct {
+			DocsURL struct {
+				Pattern string `json:"pattern"`
+			} `json:"docsURL"`
+		} `json:"definitions"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if pattern := schema.Definitions.DocsURL.Pattern; pattern == "" || !strings.Contains(read(t, "cmd/rdma_exporter/configfile.go"), "`"+pattern+"`") {
+		t.Errorf("the exporter has another pattern than %q", pattern)
 	}
 }

@@ -50,6 +50,7 @@ func TestRefused(t *testing.T) {
 		{"monitor.interval=30", "interval"},
 		{"terminationGracePeriodSeconds=1", "terminationGracePeriodSeconds"},
 		{"prometheusRule.runbookURL=wiki", "runbookURL"},
+		{"config.docs_url=https://git.example", "docs_url"},
 		{"prometheusRule.dashboardURL=https://grafana.example", "dashboardURL"},
 		{"nativeHistograms=always", "nativeHistograms"},
 		{"web.config.tlsSecret=certificate", "secret"},

@@ -30,7 +30,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "rdma-exporter.podAnnotations" -}}
 kubectl.kubernetes.io/default-container: rdma-exporter
 # The file is read once, at start, so a change has to restart the pods.
-checksum/config: {{ .Values.config | default dict | toJson | sha256sum }}
+checksum/config: {{ include "rdma-exporter.config" . | sha256sum }}
 {{- end }}
 
 {{- /* Labels or annotations, of a list of the chart's and the user's. A key that both
@@ -73,9 +73,22 @@ one, and replaces variables after a single one. */}}
 {{- end }}
 {{- end }}
 
+{{- /* The configuration file; empty for none. Documents are where the runbook is, unless
+it says otherwise. */}}
+{{- define "rdma-exporter.config" -}}
+{{- $config := .Values.config | default dict | deepCopy }}
+{{- $url := .Values.prometheusRule.runbookURL }}
+{{- if and $url (not (hasKey $config "docs_url")) }}
+{{- $config = set $config "docs_url" $url }}
+{{- end }}
+{{- with $config }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
 {{- define "rdma-exporter.args" -}}
 - --web.listen-address=:{{ .Values.web.port }}
-{{- if .Values.config }}
+{{- if include "rdma-exporter.config" . }}
 - --config.file=/etc/rdma_exporter/config.yml
 {{- end }}
 {{- if .Values.state }}
