@@ -112,8 +112,9 @@ func checkContracts(all []health.Accept) error {
 	return errors.New(strings.Join(wrong, "; "))
 }
 
-// checkDocsURL returns an error unless a URL can go before the paths of documents. It has
-// no character that prose would need to escape. The chart's schema has the same pattern.
+// checkDocsURL returns an error unless a URL can go before the paths of documents. Spaces,
+// quotes and backticks are refused, since it stands in prose. The chart's schema has the
+// same pattern.
 func checkDocsURL(url string) error {
 	const most = 500
 	pattern := regexp.MustCompile(`^(https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?/(([A-Za-z0-9._~:/?!$&()*+,;=-]|%[0-9A-Fa-f]{2})*/)?)?$`)
