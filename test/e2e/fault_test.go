@@ -141,8 +141,7 @@ func checkCells(t *testing.T, m metrics, cells []cell) {
 	}
 	// A refusal of a dma-buf fails nothing, and real hosts mostly have none.
 	tried[string(verbs.RegDMABufMR)] = true
-	// Nor does a refusal of further attributes, and no library can be made to refuse them: it
-	// is asked by way of its context alone.
+	// Nor does a refusal of further attributes.
 	tried[string(verbs.QueryDeviceEx)] = true
 	called := m.values("rdma_verbs_call_latency_seconds_count", "verb", "device", "healthy_rxe")
 	if got := slices.Sorted(maps.Keys(tried)); !slices.Equal(got, called) {
