@@ -90,7 +90,9 @@ const (
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
 	p, err := s.start(ctx, t.command(), t.timeout)
-	if err != nil {
+	if errors.Is(err, errNotStarted) && ctx.Err() != nil {
+		return result{} // It was given up, which says nothing of the device.
+	} else if err != nil {
 		run.Duration = time.Since(run.Started)
 		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
 		return result{run: run}
@@ -106,13 +108,13 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 		p.kill()
 		// That it is done may be known later than that it has ended, by the grace
 		// for its pipes.
-		if !within(s.grace(), p.done()) {
+		if !within(s.patience(s.cfg.KillGrace+pipeGrace), p.done()) {
 			res.left = p
 		}
 	}
 	duration := time.Since(run.Started)
 	if !hasRead {
-		readErr = finishReading(p, read, res.left == nil)
+		readErr = s.finishReading(p, read, res.left == nil)
 	}
 	_ = p.output().Close()
 
@@ -178,7 +180,7 @@ func (s *Supervisor) start(ctx context.Context, c Command, timeout time.Duration
 		select {
 		case got := <-ch:
 			return got.p, got.err
-		case <-time.After(s.cfg.KillGrace):
+		case <-time.After(s.patience(s.cfg.KillGrace)):
 		}
 	}
 	go func() {
@@ -222,9 +224,9 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 // finishReading makes the reader return. If the child has ended, what it wrote
 // is still to be read; that is soon done, unless a process that it left behind goes
 // on writing, or nobody lets the reader run.
-func finishReading(p process, read <-chan error, ended bool) error {
+func (s *Supervisor) finishReading(p process, read <-chan error, ended bool) error {
 	if ended {
-		t := time.NewTimer(readGrace)
+		t := time.NewTimer(s.patience(readGrace))
 		defer t.Stop()
 		select {
 		case err := <-read:

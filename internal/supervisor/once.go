@@ -21,7 +21,8 @@ import (
 //
 // With [Config.Within] it takes no longer than that. The probes and contracts that are not
 // done soon enough for what follows are ended, and then the inventories: what is lacking is
-// in the snapshot, as OutOfTime and in the verdicts.
+// in the snapshot, as OutOfTime and in the verdicts. What has not returned when the time is
+// up, whatever it waits for, is left alone with that, and changes the snapshot no more.
 //
 // When ctx is done the children are killed and, but for such as cannot be killed,
 // waited for, and the error is that of ctx. Only one call of RunOnce or Run does
@@ -32,8 +33,13 @@ func (s *Supervisor) RunOnce(ctx context.Context) error {
 	}
 	s.over = ctx.Done()
 	runs, inventories := ctx, ctx
+	var late <-chan time.Time
 	if d := s.cfg.Within; d > 0 {
-		s.ends = time.Now().Add(d)
+		end := time.NewTimer(d)
+		defer end.Stop()
+		late = end.C
+		// The rest is for taking in what the last children came to.
+		s.ends = time.Now().Add(d - min(settles, d/settlesPart))
 		reserve := min(s.cfg.KillGrace+pipeGrace, d/4)
 		var endRuns, endInventories context.CancelFunc
 		inventories, endInventories = context.WithDeadlineCause(ctx, s.ends.Add(-reserve), errBudget)
@@ -41,6 +47,31 @@ func (s *Supervisor) RunOnce(ctx context.Context) error {
 		runs, endRuns = context.WithDeadlineCause(inventories, s.ends.Add(-2*reserve), errBudget)
 		defer endRuns()
 	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.allOnce(runs, inventories)
+		if ctx.Err() == nil {
+			s.missing()
+		}
+	}()
+	select {
+	case <-done:
+	case <-late:
+		s.close()
+	}
+	return ctx.Err()
+}
+
+// What is kept of the time of all for taking in what the last children came to: settles, or
+// with less time a part of that.
+const (
+	settles     = 200 * time.Millisecond
+	settlesPart = 20
+)
+
+// allOnce finds the devices, and does everything once on each.
+func (s *Supervisor) allOnce(runs, inventories context.Context) {
 	var found []*worker
 	s.discover(func(w *worker) {
 		w.kept = true
@@ -53,11 +84,29 @@ func (s *Supervisor) RunOnce(ctx context.Context) error {
 		s.running.Go(func() { s.hardwareOnce(inventories) })
 	}
 	s.running.Wait()
-	if err := ctx.Err(); err != nil {
-		return err
+}
+
+// close takes down what has not been done of each device, and makes this the last snapshot:
+// the time of all is up.
+func (s *Supervisor) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.discovered && s.discoveryError == "" {
+		s.discoveryError = "the devices were not listed in time"
 	}
-	s.missing(found)
-	return nil
+	for _, w := range s.workers {
+		if !w.ran {
+			w.late(w.lackingRuns(w.judge != nil)...)
+		}
+		if !w.done {
+			w.late(w.lackingInventory()...)
+		}
+		if s.cfg.Hardware.Interval > 0 && s.hardware == nil && !w.isLate(state.KindHardware) {
+			w.late(state.KindHardware)
+		}
+	}
+	s.publish()
+	s.closed = true
 }
 
 // hardwareOnce reads the hardware of all devices once, or takes down that there was no time
@@ -79,14 +128,14 @@ func (s *Supervisor) hardwareOnce(ctx context.Context) {
 
 // missing finds out which devices are no more. If they cannot be listed any more,
 // none is taken for gone.
-func (s *Supervisor) missing(found []*worker) {
+func (s *Supervisor) missing() {
 	listed, err := s.cfg.Discover()
 	if err != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range found {
+	for _, w := range s.workers {
 		if !slices.Contains(listed, w.name) {
 			w.state.Present = false
 			s.logVanished(w.name)
@@ -101,48 +150,64 @@ var errBudget = errors.New("out of time")
 // isBudget tells that the time of all is up.
 func isBudget(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errBudget) }
 
-// grace is how long a child may take to end once it was killed.
-func (s *Supervisor) grace() time.Duration {
-	grace := s.cfg.KillGrace + pipeGrace
+// patience returns how long to wait for something that may take d: no longer than the time
+// of all allows.
+func (s *Supervisor) patience(d time.Duration) time.Duration {
 	if s.ends.IsZero() {
-		return grace
+		return d
 	}
-	return max(min(grace, time.Until(s.ends)), 0)
+	return max(min(d, time.Until(s.ends)), 0)
 }
 
 // once does everything once: runs bounds the probes and the contracts, inventories the inventories.
 func (w *worker) once(runs, inventories context.Context) {
 	left := w.runsOnce(runs)
 	defer w.endedSince(left)
-	defer w.outOfTime(runs, inventories)
-	if w.taker == nil {
-		return
+	w.update(func(dev *state.DeviceState) {
+		w.ran = true
+		// Nothing follows on a child that is stuck.
+		if isBudget(runs) && dev.Stuck == nil {
+			w.late(w.lackingRuns(w.judge != nil && (dev.Contracts == nil || w.judge.goesOn() || w.judge.cut))...)
+		}
+	})
+	if w.taker != nil {
+		if res, err := w.taker.takeInventory(inventories); err == nil && res.left != nil {
+			w.taker.journal.stuck(stuckState(res))
+		}
 	}
-	if res, err := w.taker.takeInventory(inventories); err == nil && res.left != nil {
-		w.taker.journal.stuck(stuckState(res))
-	}
+	w.update(func(*state.DeviceState) {
+		w.done = true
+		if isBudget(inventories) {
+			w.late(w.lackingInventory()...)
+		}
+	})
 }
 
-// outOfTime takes down what there was no time for.
-func (w *worker) outOfTime(runs, inventories context.Context) {
-	if !isBudget(runs) {
-		return
+// lackingRuns returns the kinds of run of which there is no result, contract runs among them
+// if they are lacking. It is called with Supervisor.mu held.
+func (w *worker) lackingRuns(contract bool) []state.Kind {
+	var kinds []state.Kind
+	if w.state.Last == nil {
+		kinds = append(kinds, state.KindProbe)
 	}
-	w.update(func(dev *state.DeviceState) {
-		var kinds []state.Kind
-		if dev.Stuck == nil { // after which nothing else follows
-			if dev.Last == nil {
-				kinds = append(kinds, state.KindProbe)
-			}
-			if w.judge != nil && (dev.Contracts == nil || w.judge.goesOn() || w.judge.cut) {
-				kinds = append(kinds, state.KindContract)
-			}
-		}
-		if w.taker != nil && isBudget(inventories) && (dev.Resources == nil || dev.Resources.Last == nil) {
-			kinds = append(kinds, state.KindInventory)
-		}
-		w.late(kinds...)
-	})
+	if contract {
+		kinds = append(kinds, state.KindContract)
+	}
+	return kinds
+}
+
+// lackingInventory is lackingRuns for inventories.
+func (w *worker) lackingInventory() []state.Kind {
+	if w.taker == nil || w.state.Resources != nil && w.state.Resources.Last != nil {
+		return nil
+	}
+	return []state.Kind{state.KindInventory}
+}
+
+// isLate tells whether there was no time for a kind of run. It is called with Supervisor.mu
+// held.
+func (w *worker) isLate(kind state.Kind) bool {
+	return w.state.OutOfTime != nil && slices.Contains(w.state.OutOfTime.Kinds, kind)
 }
 
 // late adds kinds of run for which there was no time. It is called with Supervisor.mu held.

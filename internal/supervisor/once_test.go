@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -431,6 +433,146 @@ func TestOnceWithin(t *testing.T) {
 					missing = dev.OutOfTime.Kinds
 				}
 				wantEqual(t, "what there was no time for", missing, c.missing)
+			})
+		})
+	}
+}
+
+// deaf is a child whose output cannot be closed and that never ends.
+type deaf struct {
+	process
+	hung <-chan struct{}
+}
+
+func (d deaf) output() io.ReadCloser { return deafOutput(d) }
+func (d deaf) done() <-chan struct{} { return d.hung }
+func (d deaf) kill()                 { <-d.hung }
+func (d deaf) exit() exit            { return exit{} }
+
+type deafOutput deaf
+
+func (d deafOutput) Read([]byte) (int, error) { <-d.hung; return 0, io.EOF }
+func (d deafOutput) Close() error             { <-d.hung; return nil }
+
+// blockedSink is a sink that does not return for one kind of run.
+type blockedSink struct {
+	*recorder
+	kind state.Kind
+	hung <-chan struct{}
+}
+
+func (b blockedSink) Observe(run *state.Run) {
+	if run.Kind == b.kind {
+		<-b.hung
+	}
+	b.recorder.Observe(run)
+}
+
+// It is done in time even if what takes no time as a rule never returns.
+func TestOnceWithinWhateverHangs(t *testing.T) {
+	t.Parallel()
+	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
+	deafOn := func(name string) func(*inventoryBench, <-chan struct{}) {
+		return func(b *inventoryBench, hung <-chan struct{}) {
+			b.launch = func(c Command) (process, error) {
+				p, err := b.kids.launch(c)
+				if cmp.Or(c.Name, c.Path) == name {
+					go func() { <-hung; p.kill(); _ = p.output().Close() }()
+					return deaf{p, hung}, err
+				}
+				return p, err
+			}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		config  func(c *Config, hung <-chan struct{})
+		change  func(b *inventoryBench, hung <-chan struct{})
+		unknown bool // whether there are devices
+		probed  bool
+		missing []state.Kind
+	}{
+		{
+			name: "the list of devices", unknown: true,
+			config: func(c *Config, hung <-chan struct{}) {
+				c.Discover = func() ([]string, error) { <-hung; return []string{"a"}, nil }
+			},
+		},
+		{
+			name: "the list of devices at the end", probed: true,
+			config: func(c *Config, hung <-chan struct{}) {
+				first := true
+				c.Discover = func() ([]string, error) {
+					if !first {
+						<-hung
+					}
+					first = false
+					return []string{"a"}, nil
+				}
+			},
+		},
+		{
+			name: "who is told of the probes", missing: all,
+			config: func(c *Config, hung <-chan struct{}) {
+				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindProbe, hung}}
+			},
+		},
+		{
+			name: "who is told of the contracts", probed: true, missing: all[1:],
+			config: func(c *Config, hung <-chan struct{}) {
+				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindContract, hung}}
+			},
+		},
+		{
+			name: "who is told of the inventory", probed: true, missing: all[2:],
+			config: func(c *Config, hung <-chan struct{}) {
+				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindInventory, hung}}
+			},
+		},
+		{
+			name: "the start of a child", missing: all,
+			change: func(b *inventoryBench, hung <-chan struct{}) {
+				b.launch = func(Command) (process, error) { <-hung; return nil, errors.New("no child") }
+			},
+		},
+		{name: "a child of the probes", missing: all, change: deafOn("a")},
+		{name: "a child of the contracts", probed: true, missing: all[1:], change: deafOn(judgingOf("a"))},
+		{name: "a child of the inventory", probed: true, missing: all[2:], change: deafOn(inventoryOf("a"))},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const most = 8 * time.Second
+				hung := make(chan struct{})
+				probes, judge, inventory := onceOK(time.Second)
+				b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) {
+					cfg.Within = most
+					if c.config != nil {
+						c.config(cfg, hung)
+					}
+				}, "a")
+				if c.change != nil {
+					c.change(b, hung)
+				}
+				if took, err := b.once(t.Context()); err != nil || took > most {
+					t.Errorf("it took %v and ended with %v", took, err)
+				}
+				last := b.Snapshot()
+				wantEqual(t, "that devices could not be listed", last.DiscoveryError != "", c.unknown)
+				if !c.unknown {
+					dev := stateOf(t, last, "a")
+					wantEqual(t, "whether the probes are known", dev.Last != nil, c.probed)
+					var missing []state.Kind
+					if dev.OutOfTime != nil {
+						missing = dev.OutOfTime.Kinds
+					}
+					wantEqual(t, "what there was no time for", missing, c.missing)
+				}
+				close(hung)
+				synctest.Wait()
+				if b.Snapshot() != last {
+					t.Error("there is a snapshot after the last one")
+				}
 			})
 		})
 	}

@@ -83,7 +83,7 @@ func TestFinishReading(t *testing.T) {
 						read <- os.ErrClosed
 					}
 				}()
-				if err := finishReading(child, read, true); !errors.Is(err, test.want) {
+				if err := new(Supervisor).finishReading(child, read, true); !errors.Is(err, test.want) {
 					t.Errorf("finishReading: %v, want %v", err, test.want)
 				}
 			})

@@ -12,8 +12,12 @@ import (
 // Run. The snapshot is shared: nobody changes it, the caller included.
 func (s *Supervisor) Snapshot() *state.Snapshot { return s.snapshot.Load() }
 
-// publish makes what is known now the snapshot. It is called with mu held.
+// publish makes what is known now the snapshot, unless there is a last one. It is called
+// with mu held.
 func (s *Supervisor) publish() {
+	if s.closed {
+		return
+	}
 	snap := &state.Snapshot{
 		Provider:       s.cfg.Provider,
 		Ready:          s.discovered && len(s.awaited) == 0,

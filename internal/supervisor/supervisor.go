@@ -42,10 +42,12 @@ type Supervisor struct {
 	// to end.
 	running sync.WaitGroup
 	over    <-chan struct{}
-	// ends is when RunOnce has to be done; zero for whenever that is.
+	// ends is when the children of RunOnce have to be done; zero for whenever that is.
 	ends time.Time
 
 	mu sync.Mutex
+	// closed tells that the snapshot is the last one.
+	closed bool
 	// leftovers are children of inventories of vanished devices, by device.
 	leftovers map[string]*leftover
 	// held are the children that read the hardware and cannot be killed, by each device
@@ -143,6 +145,9 @@ func (s *Supervisor) discover(start func(*worker)) {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	defer s.publish()
 	if err != nil {
 		s.discoveryFailed(oneLine(err.Error(), maxError))

@@ -76,6 +76,9 @@ type worker struct {
 	// kept tells that the device stays in the snapshot if it vanishes. It does not
 	// change once the worker is there for others.
 	kept bool
+	// ran and done tell that RunOnce is done with the probes and contracts of the device,
+	// and with all of it. They are guarded by Supervisor.mu.
+	ran, done bool
 }
 
 func newWorker(s *Supervisor, name string) *worker {
