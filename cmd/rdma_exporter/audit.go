@@ -64,47 +64,97 @@ The exit status is 0 without findings as severe as --fail-on, 1 with such findin
 		PlaceHolder("REGEX").RegexpVar(&o.include)
 }
 
-// errInterrupted is that of an audit that was ended by a signal.
-var errInterrupted = errors.New("interrupted: there is no report")
+// errInterrupted is that of an audit that was ended by a signal, and errNotBegun that of
+// one whose time was up before it could ask for anything.
+var (
+	errInterrupted = errors.New("interrupted: there is no report")
+	errNotBegun    = errors.New("nothing was audited in time: a file that the command line names, or the folder of --output, cannot be read")
+)
+
+// lastWords is how long whoever is to take the report, or a message, may take beyond
+// --within.
+const lastWords = time.Second
+
+// timeLimit is when an audit has to be over; zero for no limit.
+type timeLimit time.Time
+
+// context returns one that is done when the audit has to be over, and more has passed.
+func (l timeLimit) context(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
+	if time.Time(l).IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, max(time.Until(time.Time(l)), 0)+more)
+}
+
+// tell has something written that nobody need ever read.
+func (l timeLimit) tell(write func()) {
+	ctx, cancel := l.context(context.Background(), lastWords)
+	defer cancel()
+	// An error is that nobody reads it.
+	_, _ = unlessDone(ctx, func() (struct{}, error) {
+		write()
+		return struct{}{}, nil
+	})
+}
 
 // runAudit is the command audit.
 func runAudit(ctx context.Context, o *options, std stdio) int {
-	status, err := audited(ctx, o, std)
+	var limit timeLimit
+	if o.schedule.Within > 0 {
+		limit = timeLimit(time.Now().Add(o.schedule.Within))
+	}
+	status, err := audited(ctx, o, limit, std)
 	if err != nil {
-		complain(std, err)
+		limit.tell(func() { complain(std, err) })
 	}
 	return status
 }
 
+// begun checks what the command line asks for, and returns what the supervisor and the Judge
+// need.
+func (o *options) begun(ctx context.Context) (config supervisor.Config, past health.Past, err error) {
+	if _, err := unlessDone(ctx, func() (struct{}, error) { return struct{}{}, checkOutput(o.output) }); err != nil {
+		return config, past, err
+	}
+	if o.brief && o.format != formatText {
+		return config, past, fmt.Errorf("--brief is for --format=%s, not for %s", formatText, o.format)
+	}
+	if o.activePorts < 0 {
+		return config, past, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
+	}
+	if err := checkAccepted(o.accept); err != nil {
+		return config, past, err
+	}
+	if config, err = supervised(ctx, o); err != nil {
+		return config, past, err
+	}
+	return config, o.pastOnce(ctx), nil
+}
+
 // audited audits the devices, writes the report, and returns the exit status. It is an
 // error if that could not be done, or there was nothing to audit.
-func audited(ctx context.Context, o *options, std stdio) (status int, err error) {
+func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (status int, err error) {
 	if err := o.check(); err != nil {
 		return exitNoAudit, err
 	}
-	if err := checkOutput(o.output); err != nil {
-		return exitNoAudit, err
-	}
-	if o.brief && o.format != formatText {
-		return exitNoAudit, fmt.Errorf("--brief is for --format=%s, not for %s", formatText, o.format)
-	}
-	if o.activePorts < 0 {
-		return exitNoAudit, fmt.Errorf("--expect-active-ports is %d: use a number from 0", o.activePorts)
-	}
-	if err := checkAccepted(o.accept); err != nil {
-		return exitNoAudit, err
-	}
-	config, err := supervised(ctx, o)
-	if errors.Is(err, context.Canceled) {
+	timely, cancel := limit.context(ctx, 0)
+	defer cancel()
+	config, past, err := o.begun(timely)
+	switch {
+	case errors.Is(err, context.Canceled):
 		return exitNoAudit, errInterrupted
-	} else if err != nil {
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitNoAudit, errNotBegun
+	case err != nil:
 		return exitNoAudit, err
+	}
+	if !time.Time(limit).IsZero() {
+		config.Within = max(time.Until(time.Time(limit)), supervisor.MinWithin)
 	}
 	var s *supervisor.Supervisor
 	judgement := o.findings
 	judgement.Once, judgement.Now, judgement.ActivePorts = true, time.Now, o.activePorts
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
-	past := o.pastOnce(ctx)
 	config.Links = past.Links
 	judge := health.New(judgement, past)
 	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
@@ -118,7 +168,7 @@ func audited(ctx context.Context, o *options, std stdio) (status int, err error)
 	}
 	err = s.RunOnce(ctx)
 	if progress.Terminal {
-		fmt.Fprintln(std.err)
+		limit.tell(func() { fmt.Fprintln(std.err) })
 	}
 	if errors.Is(err, context.Canceled) {
 		return exitNoAudit, errInterrupted
@@ -127,7 +177,7 @@ func audited(ctx context.Context, o *options, std stdio) (status int, err error)
 	}
 
 	snapshot := s.Snapshot()
-	if err := matching(o, snapshot); err != nil {
+	if _, err := unlessDone(timely, func() (struct{}, error) { return struct{}{}, matching(o, snapshot) }); err != nil && timely.Err() == nil {
 		return exitNoAudit, err
 	}
 	host := judge.Of(snapshot)
@@ -145,7 +195,9 @@ func audited(ctx context.Context, o *options, std stdio) (status int, err error)
 	if err != nil {
 		return exitNoAudit, err
 	}
-	if err := write(ctx, o.output, report, std); err != nil {
+	last, cancelLast := limit.context(ctx, lastWords)
+	defer cancelLast()
+	if err := write(last, o.output, report, std); err != nil {
 		return exitNoAudit, err
 	}
 	if none {
@@ -196,7 +248,11 @@ func (o *options) pastOnce(ctx context.Context) health.Past {
 	if o.stateDir == "" {
 		return health.Past{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	most := fileTime
+	if o.schedule.Within > 0 {
+		most = min(most, o.schedule.Within/4) // so that there is time for the devices
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	past, _ := unlessDone(ctx, func() (health.Past, error) { return readPast(o.stateDir) })
 	return past

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestQuotedList(t *testing.T) {
@@ -78,5 +81,41 @@ func TestReplaceFails(t *testing.T) {
 	}
 	if got := names(t, full); !slices.Equal(got, []string{"file"}) {
 		t.Errorf("the folder in it has %q", got)
+	}
+}
+
+// TestWithinUnread: whoever reads neither report nor message does not make an audit last
+// longer than it may.
+func TestWithinUnread(t *testing.T) {
+	t.Parallel()
+	profile := filepath.Join(t.TempDir(), "profile.yaml")
+	if err := os.WriteFile(profile, []byte("devices: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, unread := range map[string]struct{ out, err bool }{
+		"report": {out: true}, "message": {err: true}, "both": {out: true, err: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const within = 2 * time.Second
+				outR, out := io.Pipe()
+				errR, errs := io.Pipe()
+				std := stdio{out: io.Discard, err: io.Discard}
+				if unread.out {
+					std.out = out
+				}
+				if unread.err {
+					std.err = errs
+				}
+				began := time.Now()
+				status := run(t.Context(), []string{commandAudit, "--provider=simulated", "--simulated.profile=" + profile, "--within=" + within.String()}, std)
+				if took := time.Since(began); status != exitNoAudit || took > within+2*lastWords {
+					t.Errorf("status %d after %v", status, took)
+				}
+				_ = outR.Close()
+				_ = errR.Close()
+			})
+		})
 	}
 }

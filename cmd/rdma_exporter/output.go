@@ -44,28 +44,34 @@ func checkOutput(path string) error {
 }
 
 // write writes a report to a file or, without a name for one, to standard output. It
-// does not wait longer than ctx for somebody to read that.
+// does not wait longer than ctx for the file system, or for somebody to read that.
 func write(ctx context.Context, path string, text []byte, std stdio) error {
-	if path != "" {
-		if err := replace(path, text); err != nil {
-			return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
+	// What does not return lasts until the process ends, which it is about to.
+	_, err := unlessDone(ctx, func() (struct{}, error) {
+		if path != "" {
+			return struct{}{}, replace(path, text)
 		}
-		return nil
-	}
-	// If nobody reads, this lasts until the process ends, which it is about to.
-	written := make(chan error, 1)
-	go func() {
 		_, err := std.out.Write(text)
-		written <- err
-	}()
-	select {
-	case err := <-written:
-		if err != nil {
-			return fmt.Errorf("write the report to standard output: %w", err)
-		}
+		return struct{}{}, err
+	})
+	why := ""
+	switch {
+	case errors.Is(err, context.Canceled):
+		why = "interrupted"
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "out of time"
+	}
+	switch {
+	case err == nil:
 		return nil
-	case <-ctx.Done():
-		return errors.New("interrupted while nobody read standard output: the report is incomplete")
+	case why != "" && path != "":
+		return fmt.Errorf("--output %s: %s before it was written: it is the previous file or, if it is written yet, the whole report", path, why)
+	case why != "":
+		return fmt.Errorf("%s while nobody read standard output: the report is incomplete", why)
+	case path != "":
+		return fmt.Errorf("--output %s: %w; the previous file is unchanged", path, err)
+	default:
+		return fmt.Errorf("write the report to standard output: %w", err)
 	}
 }
 

@@ -106,8 +106,9 @@ const (
 	inventoryConcurrency = 2
 	// minInterval keeps a slip of the pen from probing a host without a break.
 	minInterval = 100 * time.Millisecond
-	// minWithin is the least time in which anything can be found out.
-	minWithin = time.Second
+	// MinWithin is the least that Config.Within can be, if it is not 0: the least time in
+	// which anything can be found out.
+	MinWithin = time.Second
 )
 
 // A Sink takes what runs found.
@@ -177,7 +178,7 @@ func (c *Config) Check() error {
 	check(c.Inventory.Interval == 0 || c.Inventory.Interval >= minInterval, "--inventory.interval is %s: use a duration from %s, or 0s for none", c.Inventory.Interval, minInterval)
 	check(c.Concurrency > 0, "--probe.concurrency is %d: use a number from 1", c.Concurrency)
 	check(c.Jitter >= 0 && c.Jitter <= 1, "--probe.jitter is %v: use a number from 0 to 1", c.Jitter) // not a number is neither
-	check(c.Within == 0 || c.Within >= minWithin, "--within is %s: use a duration from %s, or 0s for no limit", c.Within, minWithin)
+	check(c.Within == 0 || c.Within >= MinWithin, "--within is %s: use a duration from %s, or 0s for no limit", c.Within, MinWithin)
 	check(c.KillGrace > 0, "the grace after a kill %s is not positive", c.KillGrace)
 	return errors.Join(errs...)
 }
