@@ -142,7 +142,9 @@ func (n *notification) inlineSend(m inlineMax) error {
 	if err == nil || session.ObstacleOf(err) != nil || errors.Is(err, session.ErrUndestroyed) {
 		return err
 	}
-	if control := n.passes(m, route, 0); control != nil {
+	if control := n.passes(m, route, 0); session.ObstacleOf(control) != nil {
+		return control
+	} else if control != nil {
 		return notTried("a message of that size does not get through by %s in any way: %v", m.typ, control)
 	}
 	return err
@@ -264,13 +266,17 @@ func (t *transfer) run(n *notification) error {
 func (t *transfer) await(n *notification) (arrived bool, err error) {
 	sent := false
 	start := time.Now()
-	w := verbs.NewWait(min(n.cfg.Deadline, n.leftToSearch()))
+	most := min(n.cfg.Deadline, n.leftToSearch())
+	w := verbs.NewWait(most)
 	defer func() { n.searched += time.Since(start) }()
 	for !sent || !arrived {
 		wc, err := poll(t.cq, w)
 		switch {
 		case err != nil:
 			return false, err
+		case wc == nil && most < n.cfg.Deadline:
+			// Whether it would have completed is not known.
+			return false, notTried("the time for it was used up")
 		case wc == nil && sent && !t.reliable:
 			return false, nil
 		case wc == nil:

@@ -36,6 +36,15 @@ func TestInlineSends(t *testing.T) {
 			detail: "did not complete within", failures: "rc inline, uc inline, ud inline",
 		},
 		{name: "never arrives", device: "max_inline_data: 200, faults: [{verb: ibv_post_recv, when: {qp_types: [UD]}, times: 1, ignore: true}]", want: "rc 200 sent, uc 200 sent, ud 200 failed", detail: "3 times, and it never arrived", failures: "ud inline"},
+		{
+			// The other two take four times the deadline of the five that there are, and
+			// some milliseconds to look.
+			name: "lost when the time for it is used up", device: `max_inline_data: 200, default_latency: 0s, latency: {ibv_poll_cq: 1ms}, faults: [
+				{verb: ibv_post_send, when: {qp_types: [RC], above: {max_inline_data: 96}}, times: 1, ignore: true},
+				{verb: ibv_post_recv, when: {qp_types: [UC]}, times: 1, ignore: true},
+				{verb: ibv_post_send, when: {qp_types: [UD], above: {max_inline_data: 96}}, times: 1, ignore: true}]`,
+			want: "rc 200 failed, uc 200 failed, ud 200 untried", detail: "the time for it was used up", failures: "rc inline, uc inline",
+		},
 		{name: "known", device: "driver: vmw_pvrdma, max_inline_data: 200, " + refused, want: failed, detail: "EINVAL", known: "rc inline, uc inline, ud inline"},
 		{
 			name: "more than a datagram", device: "max_inline_data: 1100", want: "rc 1100 sent, uc 1100 sent, ud 1100 untried",
