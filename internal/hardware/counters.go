@@ -103,7 +103,7 @@ func (d *device) group(g Group, dir string) (counters []state.Counter, refused [
 			continue
 		case d.ctx.Err() != nil:
 			return counters, refused
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, errNoFile), errors.Is(err, errNotCounted):
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, errNotCounted):
 			continue
 		}
 		if refused == nil {

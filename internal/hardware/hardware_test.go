@@ -219,7 +219,10 @@ func TestCounters(t *testing.T) {
 		{"the largest", "counters/a: 18446744073709551615", "counters/a=18446744073709551615 hw_counters/b=2", nil},
 		{"not supported", "counters/a: N/A (no PMA)", "hw_counters/b=2", nil},
 		{"not there for the driver", "counters/a -> /nowhere", "hw_counters/b=2", nil},
-		{"no file", "counters/a/", "hw_counters/b=2", nil},
+		{
+			"a directory", "counters/a/\ncounters/z: 7", "counters/z=7 hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: "a: is not a regular file"}},
+		},
 		{
 			"no number", "counters/a: many\ncounters/z: 7", "counters/z=7 hw_counters/b=2",
 			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "many" is no count`}},
@@ -235,6 +238,10 @@ func TestCounters(t *testing.T) {
 		{
 			"empty", "counters/a: ", "hw_counters/b=2",
 			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "" is no count`}},
+		},
+		{
+			"more than a page", "counters/a: " + strings.Repeat("1", 5000), "hw_counters/b=2",
+			[]state.RefusedCounters{{Group: state.GroupPort, Detail: `a: "` + strings.Repeat("1", 40) + `" is no count`}},
 		},
 		{
 			"too long", "counters/a: " + strings.Repeat("1", 65<<10), "hw_counters/b=2",
@@ -293,7 +300,10 @@ func TestNothingIsWaitedFor(t *testing.T) {
 	has(t, 2, len(h.Ports))
 	same(t, "", h.Ports[0].State)
 	same(t, 0, len(h.Ports[0].Counters))
-	same(t, 0, len(h.Ports[0].Refused))
+	same(t, []state.RefusedCounters{
+		{Group: state.GroupPort, Detail: "a: is not a regular file"},
+		{Group: state.GroupHardware, Detail: "b: is not a regular file"},
+	}, h.Ports[0].Refused)
 }
 
 func TestBounds(t *testing.T) {

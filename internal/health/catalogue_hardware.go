@@ -33,7 +33,7 @@ func hardwareEntries() []Entry {
 		"If this is not intended, move the interrupts: use `isolcpus=managed_irq,...` on the kernel's command line for drivers whose interrupts the kernel manages; otherwise write other CPUs to `/proc/irq/NUMBER/smp_affinity_list`, or let irqbalance do so. rdma_vector_interrupt_info with `--collector.interrupts` lists the numbers.")
 	isolated.Severities, isolated.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
 	refused := entry(FindingRefused, "", SeverityWarning,
-		"The kernel refused to read a group of counters of a port, or of the device as a whole (EINVAL or EIO), or returned something that is not a number. Only info on a virtual function or a subfunction, and with drivers that have no counters of their own.",
+		"The kernel refused to read a group of counters of a port, or of the device as a whole (EINVAL or EIO), returned something that is not a number, or has a FIFO or a directory in place of a counter's file. Only info on a virtual function or a subfunction, and with drivers that have no counters of their own.",
 		"Errors, discards and congestion that these counters would show go unseen. Programs that use the port may be fine. As some drivers write to the kernel's log at each attempt, the group is read again only after ten minutes.",
 		"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/*counters/*`, and look at `dmesg`. Virtual and other restricted functions may not be allowed to read their counters: check those of the physical function, and accept this finding. On a physical function, update the firmware and the driver.")
 	refused.Severities, refused.Harms = []Severity{SeverityWarning, SeverityInfo}, []Harm{HarmDegradation, HarmNote}
