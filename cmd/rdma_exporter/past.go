@@ -393,17 +393,12 @@ func restorePast(ctx context.Context, dir string, logger *slog.Logger) health.Pa
 	return past
 }
 
-// judgeEvery is how often the host is judged if nobody asks: since when a finding is there
-// counts from when it was judged first.
-const judgeEvery = 10 * time.Second
-
-// judgeRegularly has the host judged now and then, until ctx is done.
-func judgeRegularly(ctx context.Context, every time.Duration, judge func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+// judgeChanges has the host judged at once when something has changed, until ctx is done:
+// since when a finding is there counts from when it was judged first, and nobody may ask.
+func judgeChanges(ctx context.Context, changed <-chan struct{}, judge func()) {
 	for {
 		select {
-		case <-tick.C:
+		case <-changed:
 			judge()
 		case <-ctx.Done():
 			return

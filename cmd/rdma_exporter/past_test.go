@@ -394,22 +394,19 @@ func FuzzPast(f *testing.F) {
 	})
 }
 
-// The host is judged though nobody asks, and no more once all is over.
-func TestJudgeRegularly(t *testing.T) {
+// The host is judged at each change though nobody asks, and no more once all is over.
+func TestJudgeChanges(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	judged, ended := make(chan struct{}), make(chan struct{})
+	changed, judged, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		judgeRegularly(ctx, time.Millisecond, func() {
-			select {
-			case judged <- struct{}{}:
-			case <-ctx.Done():
-			}
-		})
+		judgeChanges(ctx, changed, func() { judged <- struct{}{} })
 	}()
-	<-judged
-	<-judged
+	for range 2 {
+		changed <- struct{}{}
+		<-judged
+	}
 	cancel()
 	<-ended
 }

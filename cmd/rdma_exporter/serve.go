@@ -99,8 +99,10 @@ type exporter struct {
 	// listeners are nil if the toolkit listens.
 	listeners []net.Listener
 	reloader  *reloader
-	// judge judges the host as it is now, if that is not done yet.
-	judge func()
+	// judge judges the host as it is now, if that is not done yet, and changed has a value
+	// when it is another than when that was last asked.
+	judge   func()
+	changed chan struct{}
 	// keeper is nil if nothing is kept over a restart.
 	keeper *keeper
 }
@@ -133,7 +135,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	judge := health.New(judgement, past)
 	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
 	reload.children, reload.judge, reload.judgement = children, judge, judgement
-	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped, judge: func() { judged() }}
+	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped, judge: func() { judged() }, changed: make(chan struct{}, 1)}
 	if o.stateDir != "" {
 		e.keeper = &keeper{dir: o.stateDir, every: keepEvery, logger: logger, past: func() health.Past {
 			judged() // Nobody else may have asked.
@@ -144,6 +146,12 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	exposed.Exporter, exposed.Asked = e.self, children.asked
 	c := collector.New(exposed)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
+	config.Changed = func() {
+		select {
+		case e.changed <- struct{}{}:
+		default:
+		}
+	}
 	s, err = supervisor.New(config)
 	if err != nil {
 		return nil, err
@@ -234,7 +242,7 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		supervisorErr = e.supervisor.Run(ctx)
 	})
 	wg.Go(func() { keepSmall(ctx) })
-	wg.Go(func() { judgeRegularly(ctx, judgeEvery, e.judge) })
+	wg.Go(func() { judgeChanges(ctx, e.changed, e.judge) })
 	// The end waits for neither of these two: a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
 	kept := make(chan struct{})

@@ -71,6 +71,9 @@ type Config struct {
 	Jitter float64
 	// Sinks are handed each finished run, in this order.
 	Sinks []Sink
+	// Changed is called whenever the snapshot is another one; nil for nobody. It must not
+	// block.
+	Changed func()
 	// Logger is told what changes; nil for nobody.
 	Logger *slog.Logger
 }

@@ -40,4 +40,7 @@ func (s *Supervisor) publish() {
 	}
 	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)
+	if s.cfg.Changed != nil {
+		s.cfg.Changed()
+	}
 }

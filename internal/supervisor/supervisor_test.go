@@ -120,6 +120,36 @@ func wantEqual(t *testing.T, what string, got, want any) {
 	}
 }
 
+// Whoever wants to know of each change hears of a run when it has ended.
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var b *bench
+		var probed []time.Duration // when it was heard that there is a run
+		b = newBench(t, always(scriptOK(time.Second)), func(c *Config) {
+			c.Discovery = 45 * time.Second
+			c.Changed = func() {
+				if b == nil {
+					return // There is no supervisor yet.
+				}
+				for _, dev := range b.Snapshot().Devices {
+					if dev.Last != nil {
+						probed = append(probed, time.Since(began))
+					}
+				}
+			}
+		}, "a")
+		b.start()
+		b.after(10 * time.Second)
+		b.stop()
+		if err := <-b.ended; err != nil {
+			t.Error(err)
+		}
+		wantEqual(t, "when a run was heard of", probed, []time.Duration{time.Second})
+	})
+}
+
 func TestRunsFollowInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
