@@ -18,15 +18,20 @@ var (
 )
 
 // Run after run and inventory after inventory, nothing grows: neither what the kernel holds,
-// nor the files, the goroutines and the memory of the exporter; and events are missed no more often, roughly, than
-// by a plain C program, which measures between the runs.
+// nor the files, the goroutines and the memory of the exporter; and events are missed no more
+// often, roughly, than by a plain C program, which measures between the runs. Where the runs
+// take a given time, contracts are judged and the hardware is read meanwhile, too.
 func TestSoak(t *testing.T) {
 	runs := *soakRuns
 	before := rawResources(t)
-	e := start(t, options{lean: true, flags: []string{
+	flags := []string{
 		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--notification.samples=50",
 		"--inventory.interval=500ms", "--device.include=" + active,
-	}})
+	}
+	if *soakTime > 0 { // all of it
+		flags = append(flags, "--contract.interval=1m", "--hardware.interval=1s", "--state.dir="+t.TempDir())
+	}
+	e := start(t, options{lean: *soakTime == 0, flags: flags})
 	for range max(runs/20, 5) {
 		e.rounds(1, active) // by then it has allocated what it needs
 	}
