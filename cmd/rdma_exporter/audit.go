@@ -71,9 +71,12 @@ var (
 	errNotBegun    = errors.New("nothing was audited in time: a file that the command line names, or the folder of --output, cannot be read")
 )
 
-// lastWords is how long whoever is to take the report, or a message, may take beyond
-// --within.
-const lastWords = time.Second
+// lastWords is how long those who are to take the report and messages may take beyond
+// --within, all together, and lastWord what each of them has even so.
+const (
+	lastWords = time.Second
+	lastWord  = 100 * time.Millisecond
+)
 
 // timeLimit is when an audit has to be over; zero for no limit.
 type timeLimit time.Time
@@ -83,7 +86,7 @@ func (l timeLimit) context(ctx context.Context, more time.Duration) (context.Con
 	if time.Time(l).IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, max(time.Until(time.Time(l)), 0)+more)
+	return context.WithTimeout(ctx, max(time.Until(time.Time(l).Add(more)), lastWord))
 }
 
 // tell has something written that nobody need ever read.

@@ -110,7 +110,7 @@ func TestWithinUnread(t *testing.T) {
 				}
 				began := time.Now()
 				status := run(t.Context(), []string{commandAudit, "--provider=simulated", "--simulated.profile=" + profile, "--within=" + within.String()}, std)
-				if took := time.Since(began); status != exitNoAudit || took > within+2*lastWords {
+				if took := time.Since(began); status != exitNoAudit || took > within+lastWords+2*lastWord {
 					t.Errorf("status %d after %v", status, took)
 				}
 				_ = outR.Close()

@@ -117,12 +117,17 @@ func TestResourcesAreCopied(t *testing.T) {
 	}
 }
 
-// TestDocs makes sure that the profiles of the documentation are valid, and that
-// each key of resources is in one of them.
+// TestDocs makes sure that the profiles of the documentation are valid, that each key of
+// resources is in one of them, and that it says how each contract is broken.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "simulator.md"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range simulated.Contracts() {
+		if !strings.Contains(string(text), "\n| `"+name+"` | ") {
+			t.Errorf("how %s is broken is not there", name)
+		}
 	}
 	all := ""
 	for i, block := range strings.Split(string(text), "```yaml\n")[1:] {

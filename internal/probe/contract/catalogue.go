@@ -53,7 +53,7 @@ func Catalogue() []Contract {
 		{
 			Name: "cq_ex_at_least_requested", Severity: state.SeverityCritical, ManPage: manCreateCQEx,
 			Promise:     "An extended completion queue has at least as many entries as were asked for, and the fields asked for with wc_flags can be read from its completions.",
-			Judged:      "Extended queues of several sizes are created with the standard fields, and with the completion timestamp if ibv_query_device_ex says the device has one (completion_timestamp_mask); the cqe of each is compared with what was asked for. Two messages over the loopback path are polled with ibv_start_poll: number of the queue pair and length must be right, and timestamps stay within the mask and never go back. Without a loopback path only the sizes count. Not every library has extended queues.",
+			Judged:      "Extended queues of several sizes are created with the standard fields, and with the completion timestamp if ibv_query_device_ex says the device has one (completion_timestamp_mask); the cqe of each is compared with what was asked for. Two messages over the loopback path are polled with ibv_start_poll: number of the queue pair and length must be right, and timestamps stay within the mask and never go back; of a clock that starts again within seconds (hca_core_clock), whether they go back cannot be judged. Without a loopback path only the sizes count. Not every library has extended queues.",
 			Consequence: "A program overruns its queue and loses completions, or calculates with wrong numbers or times.",
 			Remedy:      "Use ibv_create_cq and ibv_poll_cq, with timestamps of the host; report the versions of driver and rdma-core to the vendor.",
 			judge:       cqExAtLeastRequested,

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -98,12 +99,13 @@ func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 	if err != nil {
 		return err
 	}
-	r := reading{number: p.to.Number()}
+	r := newReading(fields, attr)
+	if r.mask != 0 && !r.ordered {
+		j.remark("the clock of the device starts again within seconds: whether timestamps go back was not judged")
+	}
+	r.number = p.to.Number()
 	for _, sge := range p.data {
 		r.length += sge.Length
-	}
-	if fields&verbs.WCTimestamp != 0 {
-		r.mask = attr.TimestampMask
 	}
 	for i := range 2 {
 		if err := (messages{p, other, ""}).complete(false); err != nil {
@@ -138,15 +140,30 @@ type reading struct {
 	number, length uint32
 	// mask is the largest timestamp; 0 if there are none.
 	mask uint64
+	// ordered tells that the clock takes so long to come round that a timestamp which seems to
+	// go back does.
+	ordered bool
 	// count is how many there were, and last the timestamp of the last.
 	count, last uint64
+}
+
+// newReading returns what is expected of the timestamps of a device.
+func newReading(fields verbs.WCFields, attr verbs.ExtendedAttr) (r reading) {
+	if fields&verbs.WCTimestamp == 0 {
+		return r
+	}
+	// In kHz, of a device that does not tell: as fast as any is.
+	const fastest = 1_000_000
+	half := attr.TimestampMask / 2 / cmp.Or(attr.CoreClock, fastest) // in milliseconds
+	r.mask, r.ordered = attr.TimestampMask, half > uint64(2*patience/time.Millisecond)
+	return r
 }
 
 // right tells whether the next completion is as expected. A timestamp goes back if it is
 // behind the last by less than half of the way round to 0.
 func (r *reading) right(wc verbs.WC) bool {
 	r.count++
-	back := r.count > 1 && (wc.Timestamp-r.last)&r.mask > r.mask/2
+	back := r.ordered && r.count > 1 && (wc.Timestamp-r.last)&r.mask > r.mask/2
 	r.last = wc.Timestamp
 	return wc.ID == r.count && wc.QPNum == r.number && wc.ByteLen == r.length && wc.Timestamp <= r.mask && !back
 }

@@ -30,7 +30,7 @@ func TestReading(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := reading{number: 5, length: 8, mask: mask}
+			r := reading{number: 5, length: 8, mask: mask, ordered: true}
 			if !r.right(second(1, 5, 8, tt.first)) {
 				t.Error("the first is wrong")
 			}
@@ -41,5 +41,31 @@ func TestReading(t *testing.T) {
 	}
 	if r := (reading{number: 5}); !r.right(second(1, 5, 0, 0)) || !r.right(second(2, 5, 0, 0)) || r.right(second(3, 5, 0, 1)) {
 		t.Error("without timestamps")
+	}
+}
+
+// TestOrder: a timestamp goes back only where the clock cannot have come round meanwhile.
+// That of irdma has 17 bits.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		mask    uint64
+		clock   uint64 // in kHz
+		ordered bool
+	}{
+		{"63 bits", 1<<63 - 1, 1_000_000, true},
+		{"48 bits, of an unknown clock", 1<<48 - 1, 0, true},
+		{"32 bits", 1<<32 - 1, 1_000_000, false},
+		{"32 bits of a slow clock", 1<<32 - 1, 1000, true},
+		{"17 bits", 1<<17 - 1, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newReading(verbs.WCStandard|verbs.WCTimestamp, verbs.ExtendedAttr{TimestampMask: tt.mask, CoreClock: tt.clock})
+			if !r.right(verbs.WC{ID: 1, Timestamp: 7}) || r.right(verbs.WC{ID: 2, Timestamp: 6}) == tt.ordered {
+				t.Errorf("a timestamp that goes back: ordered %t", r.ordered)
+			}
+		})
 	}
 }
