@@ -101,7 +101,7 @@ func (j *judge) readFields(fields verbs.WCFields, attr verbs.ExtendedAttr) error
 	}
 	r := newReading(fields, attr)
 	if r.mask != 0 && !r.ordered {
-		j.remark("the clock of the device starts again within seconds: whether timestamps go back was not judged")
+		j.remark("the clock of the device starts again within seconds: timestamps were not judged")
 	}
 	r.number = p.to.Number()
 	for _, sge := range p.data {
@@ -141,7 +141,8 @@ type reading struct {
 	// mask is the largest timestamp; 0 if there are none.
 	mask uint64
 	// ordered tells that the clock takes so long to come round that a timestamp which seems to
-	// go back does.
+	// go back does. Among the others are older libraries of irdma, which
+	// give round-trip times instead, beyond any mask.
 	ordered bool
 	// count is how many there were, and last the timestamp of the last.
 	count, last uint64
@@ -164,8 +165,9 @@ func newReading(fields verbs.WCFields, attr verbs.ExtendedAttr) (r reading) {
 func (r *reading) right(wc verbs.WC) bool {
 	r.count++
 	back := r.ordered && r.count > 1 && (wc.Timestamp-r.last)&r.mask > r.mask/2
+	beyond := r.ordered && wc.Timestamp > r.mask
 	r.last = wc.Timestamp
-	return wc.ID == r.count && wc.QPNum == r.number && wc.ByteLen == r.length && wc.Timestamp <= r.mask && !back
+	return wc.ID == r.count && wc.QPNum == r.number && wc.ByteLen == r.length && !beyond && !back
 }
 
 // cqExBatchKeepsCompletions goes by flushed work requests: were the queue to overrun, no

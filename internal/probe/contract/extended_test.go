@@ -39,8 +39,11 @@ func TestReading(t *testing.T) {
 			}
 		})
 	}
-	if r := (reading{number: 5}); !r.right(second(1, 5, 0, 0)) || !r.right(second(2, 5, 0, 0)) || r.right(second(3, 5, 0, 1)) {
-		t.Error("without timestamps")
+	// Of no clock that is soon round, and of none.
+	for _, r := range []reading{{number: 5, mask: mask}, {number: 5}} {
+		if !r.right(second(1, 5, 0, mask+1)) || !r.right(second(2, 5, 0, 0)) {
+			t.Errorf("timestamps are judged with mask %#x", r.mask)
+		}
 	}
 }
 
