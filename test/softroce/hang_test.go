@@ -178,6 +178,9 @@ func attributed(t *testing.T, m metrics, device, outcome, verb string) {
 	switch {
 	case len(got) != 1:
 		t.Errorf("runs with outcome %s by verb: %q, want one verb", outcome, got)
+	// A measurement tells of a verb when it hangs, which one that was killed at once did not.
+	case verb == "" && got[0] == "none" && outcome == "crashed":
+		t.Logf("%s in a measurement", outcome)
 	case verb == "" && !strings.HasPrefix(got[0], "ibv_"):
 		t.Errorf("the run was in %q, and the child was in a verb", got[0])
 	case verb != "" && got[0] != verb:
