@@ -25,7 +25,7 @@
 //     nldev.c then). Later kernels show all objects to everybody, and name the
 //     threads that the reader's PID namespace has a number for.
 //
-// The decoders are pure functions of the bytes of one message. They ignore
-// attributes that they do not know, do without those that are absent, and
-// anything else is an error that matches [ErrMalformed].
+// The decoders are pure functions of the bytes of one message. Attributes that they
+// do not know are ignored, and any may be absent. All else that is wrong is an error
+// that matches [ErrMalformed].
 package restrack

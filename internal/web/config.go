@@ -38,9 +38,9 @@ type Config struct {
 	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
-	// Write writes what Gatherer gathers, encoded, which takes less than to encode it. If it
-	// returns an error, nobody sees what it has written, and Gatherer is asked. Nil to always
-	// ask that.
+	// Write writes what Gatherer gathers, encoded; it takes less time than to encode that.
+	// After an error, what it has written is thrown away and Gatherer is asked. Nil to always
+	// ask Gatherer.
 	Write func(w io.Writer, format expfmt.Format) error
 	// Only returns what is asked for the metrics of a scrape that names collectors, or
 	// leaves some out, or an error that tells what is wrong with the names. Without it
