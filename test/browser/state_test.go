@@ -92,7 +92,7 @@ func states() []scene {
 		{
 			name:    "contract",
 			verdict: "critical",
-			start:   built([]string{"Kept: 29"}, profile("contract")...),
+			start:   built([]string{"Kept: 31"}, profile("contract")...),
 			says:    []string{"sim_loose0", "cq_destroy_busy"},
 			advises: []string{"update the driver"},
 			never:   []string{calm},

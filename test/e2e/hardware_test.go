@@ -107,7 +107,8 @@ func TestHardwareFaults(t *testing.T) {
 	var m metrics
 	running.Eventually(t, "all were read", func() bool {
 		_, m = e.exposition(t)
-		return m.sum("rdma_hardware_success") == 8 && len(m.all("rdma_hardware_success")) == 9
+		// Nothing is judged before the first run of the probes.
+		return m.sum("rdma_hardware_success") == 8 && len(m.all("rdma_hardware_success")) == 9 && m.sum("rdma_probe_runs_total") == 9
 	})
 	m.want(t, 200, sent, "device", "shrinks", "port", "1")
 	// What is gone is so from the next reading on, and what grows, grows.
