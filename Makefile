@@ -87,8 +87,8 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 # watches: it makes them ten times slower. Long ones of a single goroutine it is spared, which
 # are in these rooms; no other test is run without it as well.
 concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
-sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything
-spared := ./internal/health ./internal/terminal ./internal/web ./internal/wire
+sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything|TestWrite|TestWriteOdd|TestExposition|FuzzCollect
+spared := ./collector ./internal/health ./internal/terminal ./internal/web ./internal/wire
 
 .PHONY: test-plain test-race
 test-plain:
