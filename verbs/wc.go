@@ -22,6 +22,15 @@ const (
 	WCTimestamp WCFields = 1 << 7
 )
 
+// CQVerbs returns the verbs that create and poll a CQ whose completions have these fields:
+// with any it is an extended one.
+func (f WCFields) CQVerbs() (create, poll Verb) {
+	if f == 0 {
+		return CreateCQ, PollCQ
+	}
+	return CreateCQEx, StartPoll
+}
+
 // WCStatus is how a work request ended. It is a type of its own, not an error of
 // a verb: ibv_poll_cq succeeded.
 type WCStatus int

@@ -512,19 +512,19 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 			},
 		},
 		{
-			name: "who is told of the probes", missing: all,
+			name: "a sink that takes the probes", missing: all,
 			config: func(c *Config, hung <-chan struct{}) {
 				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindProbe, hung}}
 			},
 		},
 		{
-			name: "who is told of the contracts", probed: true, missing: all[1:],
+			name: "a sink that takes the contracts", probed: true, missing: all[1:],
 			config: func(c *Config, hung <-chan struct{}) {
 				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindContract, hung}}
 			},
 		},
 		{
-			name: "who is told of the inventory", probed: true, missing: all[2:],
+			name: "a sink that takes the inventory", probed: true, missing: all[2:],
 			config: func(c *Config, hung <-chan struct{}) {
 				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindInventory, hung}}
 			},

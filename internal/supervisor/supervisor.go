@@ -42,7 +42,7 @@ type Supervisor struct {
 	// to end.
 	running sync.WaitGroup
 	over    <-chan struct{}
-	// ends is when the children of RunOnce have to be done; zero for whenever that is.
+	// ends is when the children of RunOnce have to be done; zero if there is no limit.
 	ends time.Time
 
 	mu sync.Mutex

@@ -114,10 +114,7 @@ type cq struct {
 // CreateCQ implements verbs.Device (ibv_create_cq, ibv_create_cq_ex).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	q := &cq{object: object{kind: "CQ", dev: d}, fields: attr.Fields}
-	verb := verbs.CreateCQ
-	if q.fields != 0 {
-		verb = verbs.CreateCQEx
-	}
+	verb, _ := q.fields.CQVerbs()
 	used := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
@@ -187,10 +184,7 @@ const maxPoll = 4096
 
 // Poll implements verbs.CQ (ibv_poll_cq, ibv_start_poll).
 func (q *cq) Poll(n int) ([]verbs.WC, error) {
-	verb := verbs.PollCQ
-	if q.fields != 0 {
-		verb = verbs.StartPoll
-	}
+	_, verb := q.fields.CQVerbs()
 	if err := q.use(); err != nil {
 		return nil, err
 	}

@@ -49,10 +49,7 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		return nil, err
 	}
 	q := &cq{object: object{kind: kindCQ, dev: d}, context: attr.Context, vector: attr.Vector, fields: attr.Fields}
-	verb := verbs.CreateCQ
-	if q.fields != 0 {
-		verb = verbs.CreateCQEx
-	}
+	verb, _ := q.fields.CQVerbs()
 	parents := []*object{&d.object}
 	if attr.Channel != nil {
 		c, ok := attr.Channel.(*channel)
@@ -137,10 +134,7 @@ func (q *cq) Context() uint64 { return q.context }
 
 // Poll implements verbs.CQ (ibv_poll_cq, ibv_start_poll).
 func (q *cq) Poll(n int) ([]verbs.WC, error) {
-	verb := verbs.PollCQ
-	if q.fields != 0 {
-		verb = verbs.StartPoll
-	}
+	_, verb := q.fields.CQVerbs()
 	if err := q.use(); err != nil {
 		return nil, err
 	}
