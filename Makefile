@@ -84,18 +84,19 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 	$(MAKE) --no-print-directory -j 2 --output-sync=target test-plain test-race
 
 # The rooms in which goroutines share something, the tests of which the race detector
-# watches: it makes them ten times slower. Long ones of a single goroutine it is spared, which
-# are in these rooms; no other test is run without it as well.
+# watches: it makes them ten times slower, and would wait for a second when each ends. Long
+# ones of a single goroutine it is spared, which are in these rooms; no other test is run
+# without it as well.
 concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
-sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything|TestWrite|TestWriteOdd|TestExposition|FuzzCollect
-spared := ./collector ./internal/health ./internal/terminal ./internal/web ./internal/wire
+sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything|TestWrite|TestWriteOdd|TestWriteNumbers|TestExposition|TestOff|TestLatencyBounds|TestReadRejects|TestReadBounds|TestPastIsBounded|FuzzCollect|FuzzPage
+spared := ./cmd/rdma_exporter ./collector ./internal/health ./internal/terminal ./internal/web ./internal/wire
 
 .PHONY: test-plain test-race
 test-plain:
 	$(test_env) go test $$(go list ./... | grep -vxF -e "$$(go list ./test/e2e $(concurrent))")
 	$(test_env) go test -vet=off -run '^($(sequential))$$' $(spared)
 test-race:
-	$(test_env) go test -race -skip '^($(sequential))$$' $(concurrent)
+	$(test_env) GORACE=atexit_sleep_ms=10 go test -race -skip '^($(sequential))$$' $(concurrent)
 
 .PHONY: test-e2e
 test-e2e: test-tools ## Run the tests of the built exporter on simulated devices, end to end

@@ -695,13 +695,13 @@ func TestConcurrency(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for range 20 {
+			for range 8 {
 				c.Observe(runs[i])
 				c.Forget("sim01")
 			}
 		})
 		wg.Go(func() {
-			for range 20 {
+			for range 8 {
 				expose(t, registry)
 				expose(t, gatherer)
 				if err := c.Write(io.Discard, prometheus.NewRegistry(), expfmt.FmtProtoDelim); err != nil {

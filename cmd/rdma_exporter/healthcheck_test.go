@@ -160,7 +160,7 @@ func TestHealthcheckTLS(t *testing.T) {
 				s.StartTLS()
 			})
 			address := s.Listener.Addr().String()
-			for range 20 { // Who is first, the alert or the reset, is chance.
+			for range 4 { // Who is first, the alert or the reset, is chance.
 				for _, given := range []string{"https://" + address, "http://" + address, address} {
 					check(t.Context(), "--url="+given).want(t, c.healthy, "https://"+address+"/-/healthy: "+c.says)
 					check(t.Context(), "--url="+given, "--ready").want(t, c.ready, "https://"+address+"/-/ready: "+c.says)
