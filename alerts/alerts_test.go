@@ -136,8 +136,7 @@ func read(t *testing.T, path string) []byte {
 
 // TestPromtool has promtool judge the rules and run their tests.
 func TestPromtool(t *testing.T) {
-	promtool := running.FindPrometheus(t, "promtool")
-	run := func(name string, args ...string) {
+	run := func(promtool, name string, args ...string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), promtool, args...)
@@ -149,13 +148,14 @@ func TestPromtool(t *testing.T) {
 			}
 		})
 	}
-	run("rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
+	promtool := running.FindPrometheus(t, "promtool")
+	run(promtool, "rules", "check", "rules", "--lint=all", "--lint-fatal", recordingFile, alertsFile)
 	for _, path := range testFiles(t) {
-		run(path, "test", "rules", path)
+		run(promtool, path, "test", "rules", path)
 	}
-	promtool = running.FindNativePrometheus(t, "promtool")
-	run("native rules", "check", "rules", "--lint=all", "--lint-fatal", nativeFile, alertsFile)
-	run("native histograms", "test", "rules", "native/testdata/recording.yaml")
+	native := running.FindNativePrometheus(t, "promtool")
+	run(native, "native rules", "check", "rules", "--lint=all", "--lint-fatal", nativeFile, alertsFile)
+	run(native, "native histograms", "test", "rules", "native/testdata/recording.yaml")
 }
 
 // TestNative compares the rules for native histograms with what follows from the others.
