@@ -32,7 +32,7 @@ func TestSoak(t *testing.T) {
 		flags = append(flags, "--contract.interval=1m", "--hardware.interval=1s", "--state.dir="+t.TempDir())
 	}
 	e := start(t, options{lean: *soakTime == 0, flags: flags})
-	for range max(runs/20, 5) {
+	for range min(max(runs/20, 5), 100) {
 		e.rounds(1, active) // by then it has allocated what it needs
 	}
 	type state struct {
