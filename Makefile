@@ -257,11 +257,12 @@ adapters: build ## Rewrite what the exporter must say of each paper adapter from
 		/^(driver|run|probe|known|contract|  skipped|  failed) / && file { print >file; next } { file = "" }' .cache/adapters
 
 .PHONY: test-kernels
-test-kernels: test-tools ## Judge software iWARP, a newer kernel and newer providers (downloads some 500 MB at first)
+test-kernels: test-tools ## Judge software iWARP, newer kernels and newer providers (downloads some 500 MB at first)
 	go test -tags vmhost,kernels -run 'TestSiw|TestProviders' ./test/vm
 	$(test_env) go test -tags vm -run TestConformance -v -exec "$(vm) --providers sid" ./verbs/ibverbs
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw" ./test/softroce
 	$(test_env) go test -tags vm,siw -run 'TestContracts|TestSiw' -v -exec "$(vm) --siw --kernel $(shell . /etc/os-release && echo $$VERSION_CODENAME)-backports" ./test/softroce
+	$(test_env) go test -tags vm -run '^TestContracts$$' -v -exec "$(vm) --kernel sid --providers sid" ./test/softroce
 
 time ?= 60s
 .PHONY: fuzz
