@@ -22,36 +22,38 @@ func measureIdle(t *testing.T, table *table, situation string, devices int, ours
 		{"completions measured", "--notification.samples=100"},
 		{"completions not measured", "--notification.samples=0"},
 	} {
-		situation := situation + ", " + mode.name
-		for n := range *runs {
-			say(t, "%s: run %d of %d", situation, n+1, *runs)
-			o := serve(t, exporterFile, append([]string{mode.flag, "--contract.interval=24h"}, ours...)...)
-			p := serve(t, nodeExporterFile, theirs...)
-			settle(t, o, devices, true)
-			before := o.text(t)
-			began := time.Now()
-			own, children, other := o.cpu(t), o.childrenCPU(t), p.cpu(t)
-			for next := began.Add(scrapeInterval); next.Sub(began) <= *idleTime; next = next.Add(scrapeInterval) {
-				time.Sleep(time.Until(next))
-				for _, s := range []*server{o, p} {
-					if _, err := s.get(accept); err != nil {
-						t.Fatal(err)
+		t.Run(mode.name, func(t *testing.T) {
+			situation := situation + ", " + mode.name
+			for n := range *runs {
+				say(t, "%s: run %d of %d", situation, n+1, *runs)
+				o := serve(t, exporterFile, append([]string{mode.flag, "--contract.interval=24h"}, ours...)...)
+				p := serve(t, nodeExporterFile, theirs...)
+				settle(t, o, devices, true)
+				before := o.text(t)
+				began := time.Now()
+				own, children, other := o.cpu(t), o.childrenCPU(t), p.cpu(t)
+				for next := began.Add(scrapeInterval); next.Sub(began) <= *idleTime; next = next.Add(scrapeInterval) {
+					time.Sleep(time.Until(next))
+					for _, s := range []*server{o, p} {
+						if _, err := s.get(accept); err != nil {
+							t.Fatal(err)
+						}
 					}
 				}
+				took := time.Since(began)
+				own, children, other = o.cpu(t)-own, o.childrenCPU(t)-children, p.cpu(t)-other
+				after := o.text(t)
+				minutely := func(name string) float64 { return (sum(after, name) - sum(before, name)) / took.Minutes() }
+				share := func(d time.Duration) float64 { return 100 * d.Seconds() / took.Seconds() }
+				table.add(situation, "CPU of the exporter's process", "% of one core", share(own), share(other))
+				table.add(situation, "CPU of its children", "% of one core", share(children))
+				table.add(situation, "CPU in all", "% of one core", share(own+children), share(other))
+				table.add(situation, "runs of the probes", "a minute", minutely("rdma_probe_runs_total"))
+				table.add(situation, "inventories", "a minute", minutely("rdma_inventory_runs_total"))
+				addMemory(t, table, situation, o, p)
+				o.stop()
+				p.stop()
 			}
-			took := time.Since(began)
-			own, children, other = o.cpu(t)-own, o.childrenCPU(t)-children, p.cpu(t)-other
-			after := o.text(t)
-			minutely := func(name string) float64 { return (sum(after, name) - sum(before, name)) / took.Minutes() }
-			share := func(d time.Duration) float64 { return 100 * d.Seconds() / took.Seconds() }
-			table.add(situation, "CPU of the exporter's process", "% of one core", share(own), share(other))
-			table.add(situation, "CPU of its children", "% of one core", share(children))
-			table.add(situation, "CPU in all", "% of one core", share(own+children), share(other))
-			table.add(situation, "runs of the probes", "a minute", minutely("rdma_probe_runs_total"))
-			table.add(situation, "inventories", "a minute", minutely("rdma_inventory_runs_total"))
-			addMemory(t, table, situation, o, p)
-			o.stop()
-			p.stop()
-		}
+		})
 	}
 }

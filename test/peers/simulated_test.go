@@ -30,10 +30,12 @@ func TestSimulatedDevices(t *testing.T) {
 			})
 		})
 	}
-	t.Run("over time", func(t *testing.T) {
-		table := all.table("CPU over time, simulated devices on the machine itself", "node_exporter")
-		measureIdle(t, table, "8 devices, 2 vectors", 8,
-			[]string{"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, 8, 2)},
-			append([]string{"--path.sysfs=" + sysfsOf(t, 8)}, nodeExporterFlags...))
-	})
+	for _, devices := range []int{8, 64} {
+		t.Run(fmt.Sprintf("%d devices over time", devices), func(t *testing.T) {
+			table := all.table("CPU over time, simulated devices on the machine itself", "node_exporter")
+			measureIdle(t, table, fmt.Sprintf("%d devices, 2 vectors", devices), devices,
+				[]string{"--provider=simulated", "--simulated.profile=" + simulatedProfile(t, devices, 2)},
+				append([]string{"--path.sysfs=" + sysfsOf(t, devices)}, nodeExporterFlags...))
+		})
+	}
 }
