@@ -86,7 +86,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	if err != nil {
 		return err
 	}
-	driver, err := driverOf(ctx, s, o.device)
+	driver, err := driverOf(ctx, s, o.command, o.device)
 	if err != nil {
 		return err
 	}

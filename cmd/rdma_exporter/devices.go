@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,8 +86,14 @@ func providerOf(command string, s settings) (func(verbs.Tracer) verbs.Provider, 
 	}
 }
 
-// driverOf returns the driver of a device, as far as that can be told.
-func driverOf(ctx context.Context, s settings, device string) (known.Driver, error) {
+// driverTime bounds the time for finding out which driver a device has whose contracts are
+// judged. The kernel answers nobody while a device is added or removed, which may take
+// seconds.
+const driverTime = 15 * time.Second
+
+// driverOf returns the driver of a device, as far as that can be told. Contracts are not
+// judged without an answer: what the driver is known to break would be news.
+func driverOf(ctx context.Context, s settings, command, device string) (known.Driver, error) {
 	if s.Provider == providerSimulated {
 		p := s.parsed
 		i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
@@ -95,9 +102,16 @@ func driverOf(ctx context.Context, s settings, device string) (known.Driver, err
 		}
 		return known.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	most := announceTime
+	if command == commandContract {
+		most = driverTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	d := known.Driver{Name: restrack.Driver(ctx, device), RDMACore: rdmaCore()}
+	if err := ctx.Err(); err != nil && d.Name == "" && command == commandContract {
+		return known.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
+	}
 	var name unix.Utsname
 	if err := unix.Uname(&name); err == nil {
 		d.Kernel = unix.ByteSliceToString(name.Release[:])

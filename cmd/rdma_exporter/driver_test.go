@@ -1,6 +1,24 @@
 package main
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// Without an answer of the kernel contracts are not judged, for what the driver is known to
+// break would be held against the device; the probes do without.
+func TestDriverIsNotTold(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := settings{Provider: providerLibibverbs}
+	if d, err := driverOf(ctx, s, commandContract, "nosuch0"); !errors.Is(err, context.Canceled) {
+		t.Errorf("for the contracts: %+v, %v", d, err)
+	}
+	if d, err := driverOf(ctx, s, commandProbe, "nosuch0"); err != nil || d.Name != "" {
+		t.Errorf("for the probes: %+v, %v", d, err)
+	}
+}
 
 func TestReleaseOf(t *testing.T) {
 	for file, want := range map[string]string{
