@@ -105,3 +105,23 @@ func TestHardware(t *testing.T) {
 		})
 	}
 }
+
+// TestPortsOfTheKernel makes sure that the list of devices has the ports that the kernel
+// shows of one that could not be opened.
+func TestPortsOfTheKernel(t *testing.T) {
+	t.Parallel()
+	host := apitest.Many(1, 4)
+	host.Snapshot.Devices[0].Info = nil
+	listed := func() string {
+		_, body, _ := strings.Cut(page(t, host).Body.String(), `data-label="Ports">`)
+		cell, _, _ := strings.Cut(body, "</td>")
+		return cell
+	}
+	if cell := listed(); !strings.Contains(cell, `<span class="port">1: `) || !strings.Contains(cell, "</span> active</span>") {
+		t.Errorf("read, but not opened: %s", cell)
+	}
+	host.Snapshot.Devices[0].Hardware = nil
+	if cell := listed(); cell != "not known" {
+		t.Errorf("neither read nor opened: %s", cell)
+	}
+}
