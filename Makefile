@@ -40,8 +40,9 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 	-X $(info).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
 
 # What the tests find: the built binary, the program that it is measured against, one
-# that holds objects, the library that makes verbs fail, promtool, and a newer one.
-test_env = RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
+# that holds objects, the library that makes verbs fail, promtool, and a newer one. Without
+# paths in it, what is compiled once serves the exporter, the tests and every checkout.
+test_env = GOFLAGS='$(shell go env GOFLAGS) -trimpath' RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
 	RDMA_NATIVE_PROMETHEUS='$(CURDIR)/$(native_prometheus)/usr/bin' RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
