@@ -42,7 +42,7 @@ ldflags = -X $(info).Version=$(shell cat VERSION) \
 # What the tests find: the built binary, the program that it is measured against, one
 # that holds objects, the library that makes verbs fail, promtool, and a newer one. Without
 # paths in it, what is compiled once serves the exporter, the tests and every checkout.
-test_env = GOFLAGS='$(shell go env GOFLAGS) -trimpath' RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
+test_env = GOFLAGS='$(strip $(GOFLAGS))' RDMA_EXPORTER_BINARY='$(CURDIR)/$(exporter)' RDMA_YARDSTICK='$(CURDIR)/$(bin)/yardstick' \
 	RDMA_NATIVE_PROMETHEUS='$(CURDIR)/$(native_prometheus)/usr/bin' RDMA_HOLDER='$(CURDIR)/$(bin)/holder' RDMA_FAULTS_LIBRARY='$(CURDIR)/$(bin)/libfaults.so' PATH='$(CURDIR)/$(promtool)/usr/bin':"$$PATH"
 
 .PHONY: help
@@ -89,7 +89,7 @@ test-unit: test-tools ## Run the tests of the packages, which need no RDMA devic
 # ones of a single goroutine it is spared, which are in these rooms; no other test is run
 # without it as well.
 concurrent := ./cmd/... ./collector ./internal/hardware ./internal/health ./internal/links ./internal/logqueue ./internal/supervisor ./internal/terminal ./internal/web ./internal/wire ./test/running ./verbs/ibverbs ./verbs/verbstest
-sequential := TestTroublesTogether|TestManyDevices|TestRendering|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestReportCopesWithAnything|TestWrite|TestWriteOdd|TestWriteNumbers|TestExposition|TestOff|TestLatencyBounds|TestReadRejects|TestReadBounds|TestPastIsBounded|FuzzCollect|FuzzPage
+sequential := TestTroublesTogether|TestManyDevices|TestReadAtTheBounds|TestReadTruncatedAnywhere|TestReadDripped|TestOddStates|TestReportFits|TestAnyValues|TestExposition|TestOff|TestLatencyBounds|TestReadRefuses|TestEverythingIsBounded|TestPastIsBounded|FuzzCollect|FuzzPage
 spared := ./cmd/rdma_exporter ./collector ./internal/health ./internal/terminal ./internal/web ./internal/wire
 
 .PHONY: test-plain test-race
@@ -143,7 +143,7 @@ moments := ^(TestDeviceRemoval|TestManyRemovals|TestExporterIsKilledAtAnyMoment)
 
 # Half of the tests of devices, so that no machine takes much longer than the others: what is
 # told of a device, and who may ask.
-audits := ^Test(Audit|Contracts|Inventory|Personas|Privileges|WithoutPrivileges)
+audits := ^Test(Audit|Contracts|Inventory|Privileges|WithoutPrivileges)
 
 # TestMeter is not of any device, and a part of test-unit.
 .PHONY: test-devices test-audits test-preload test-moments test-verbs test-vectors
@@ -213,11 +213,10 @@ $(helm):
 
 runbooks :=
 grafana :=
-native := no
 rules := .cache/rules
 .PHONY: rules
-rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runbooks=URL/ grafana=URL/ job=NAME native=yes)
-	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)' $(native)
+rules: ## Write rules and dashboards for your Prometheus to .cache/rules (runbooks=URL/ grafana=URL/ job=NAME)
+	tools/rules $(rules) '$(runbooks)' '$(grafana)' '$(or $(job),rdma_exporter)'
 
 .PHONY: image
 image: ## Build the container image without a registry, into .cache/image (as root); or on images by digest (build_image=, runtime_image=)
@@ -298,9 +297,8 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 
 .PHONY: bench-peers
 bench-peers: runs = 3
-bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md, and docs/reference/adapters.md
+bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
 	@test/vm/setup
-	$(peers) TestTrees ./test/peers -update
 	$(peers) 'TestTable|TestRounds|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
 	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
 
@@ -310,16 +308,6 @@ $(bin)/node_exporter: Makefile
 	@mkdir -p $(bin)
 	GOBIN='$(CURDIR)/$(bin)' go install $(node_exporter)
 	@touch $@
-
-nodes ?= 200
-devices ?= 8
-vectors ?= 16
-scrape ?= 30s
-for ?= 10m
-.PHONY: bench-scale
-bench-scale: test-tools ## Have a real Prometheus scrape 200 exporters (nodes=N) of 8 devices each (devices=N) every 30 s (scrape=D) for 10 minutes (for=D): what that, the rules and the dashboards cost
-	$(test_env) go test -tags scale -run '^$$' -bench '^BenchmarkFleet$$' -benchtime 1x -timeout 0 ./test/scale \
-		-scale.nodes=$(nodes) -scale.devices=$(devices) -scale.vectors=$(vectors) -scale.interval=$(scrape) -scale.for=$(for)
 
 $(bin)/yardstick: test/yardstick/yardstick.c
 	@tools/packages gcc libc6-dev libibverbs-dev
@@ -357,10 +345,15 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
-	shellcheck -x tools/* deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
+	shellcheck -x $(filter-out %.tsv %.txt,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
 	$(actionlint) .github/workflows/*.yml
 	go mod tidy -diff
 	$(vale) --output=line README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+	tools/phrases --check
+
+.PHONY: size
+size: ## Compare the lines of each room with its bound
+	@tools/size
 
 .PHONY: fmt
 fmt: $(bin)/gofumpt ## Format the code

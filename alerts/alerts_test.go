@@ -14,14 +14,11 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"rdma_exporter/dashboards"
-	"rdma_exporter/test/golden"
 	"rdma_exporter/test/running"
 )
 
 const (
 	recordingFile = "recording.yaml"
-	nativeFile    = "native/recording.yaml"
 	alertsFile    = "alerts.yaml"
 )
 
@@ -154,19 +151,7 @@ func TestPromtool(t *testing.T) {
 		run(promtool, path, "test", "rules", path)
 	}
 	native := running.FindNativePrometheus(t, "promtool")
-	run(native, "native rules", "check", "rules", "--lint=all", "--lint-fatal", nativeFile, alertsFile)
-	run(native, "native histograms", "test", "rules", "native/testdata/recording.yaml")
-}
-
-// TestNative compares the rules for native histograms with what follows from the others.
-func TestNative(t *testing.T) {
-	const head = "# Written from ../recording.yaml by go test ./alerts -update, for a Prometheus that keeps\n" +
-		"# native histograms. It takes the place of that file.\n#\n"
-	native := dashboards.NativeExpression(string(read(t, recordingFile)))
-	if !strings.Contains(native, "(rate(rdma_notification_latency_seconds[5m]))") || strings.Contains(native, "_bucket") {
-		t.Error("there is a classic histogram left, or no native one")
-	}
-	golden.Check(t, nativeFile, head+native)
+	run(native, "native histograms", "test", "rules", "testdata/native/recording.yaml")
 }
 
 // TestGroups makes sure that the groups can be told from those of others, and that the
@@ -209,7 +194,7 @@ func TestRecordingRules(t *testing.T) {
 		}
 		tested := slices.ContainsFunc(tests, func(g testGroup) bool {
 			for _, e := range g.PromqlExprTest {
-				if len(e.ExpSamples) > 0 && slices.Contains(parse(e.Expr).metrics(), r.Record) {
+				if len(e.ExpSamples) > 0 && slices.Contains(metricsOf(t, e.Expr), r.Record) {
 					return true
 				}
 			}
@@ -314,7 +299,7 @@ func TestAlertTests(t *testing.T) {
 			t.Errorf("%s: there is a test in which it fires: %t, in which it does not: %t", r.Alert, fires, silent)
 			continue
 		}
-		for _, name := range needed(r.Expr, expr) {
+		for _, name := range needed(t, r.Expr, expr) {
 			if fed[name] && !near[name] {
 				t.Errorf("%s: where it does not fire there is no %s at all", r.Alert, name)
 			}
@@ -322,11 +307,18 @@ func TestAlertTests(t *testing.T) {
 	}
 }
 
+// metricsOf returns the metrics that an expression names.
+func metricsOf(t *testing.T, expression string) []string {
+	t.Helper()
+	e := parse(t, expression)
+	return e.Metrics()
+}
+
 // needed returns the metrics of the exporter that an expression comes down to. One that
 // is recorded may hand on what it told before.
-func needed(expression string, recorded map[string]string) []string {
+func needed(t *testing.T, expression string, recorded map[string]string) []string {
 	var names []string
-	for _, name := range parse(expression).metrics() {
+	for _, name := range metricsOf(t, expression) {
 		e, ok := recorded[name]
 		if !ok {
 			names = append(names, name)
@@ -334,7 +326,7 @@ func needed(expression string, recorded map[string]string) []string {
 		}
 		others := maps.Clone(recorded)
 		others[name] = ""
-		names = append(names, needed(e, others)...)
+		names = append(names, needed(t, e, others)...)
 	}
 	return names
 }

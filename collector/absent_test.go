@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"rdma_exporter/collector"
@@ -36,10 +35,7 @@ func TestAbsent(t *testing.T) {
 			c := collector.New(collector.Options{Host: judged(func() *state.Snapshot { return s }, nil)})
 			c.Observe(hung)
 			for metric, want := range tc.want {
-				got, err := testutil.GatherAndCount(c.Gatherer(prometheus.NewRegistry()), metric)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := testutil.CollectAndCount(c, metric)
 				if got != want {
 					t.Errorf("%d series %s, want %d", got, metric, want)
 				}

@@ -6,32 +6,21 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// adapterMetrics are the metrics of which adapter a device is, and of its way to the
-// processor.
-type adapterMetrics struct {
-	adapterInfo     *family
-	adapterSpeed    *family
-	adapterMaxSpeed *family
-	adapterWidth    *family
-	adapterMaxWidth *family
-	adapterErrors   *family
-}
-
-func (m *adapterMetrics) declare(t *table) {
+func declareAdapter(t *table) {
 	t.about("Adapters")
 	t.of(Adapter)
-	m.adapterInfo = t.gauge("rdma_adapter_info", "always 1",
+	t.gauge("rdma_adapter_info", "always 1",
 		"The adapter behind a device and its place in the host, for joins. Unknown labels are empty.",
 		"device", "pci_address", "slot", "numa_node", "driver", "driver_version", "board_id", "sriov_role", "sriov_parent", "netns_mode")
-	m.adapterSpeed = t.gauge("rdma_adapter_pci_speed_transfers_per_second", "transfers per second",
+	t.gauge("rdma_adapter_pci_speed_transfers_per_second", "transfers per second",
 		"Speed of each lane of the PCI link.", "device", "link")
-	m.adapterMaxSpeed = t.gauge("rdma_adapter_pci_max_speed_transfers_per_second", "transfers per second",
+	t.gauge("rdma_adapter_pci_max_speed_transfers_per_second", "transfers per second",
 		"Speed that the device at the lower end of the link supports.", "device", "link")
-	m.adapterWidth = t.gauge("rdma_adapter_pci_width_lanes", "lanes",
+	t.gauge("rdma_adapter_pci_width_lanes", "lanes",
 		"Number of lanes of the PCI link.", "device", "link")
-	m.adapterMaxWidth = t.gauge("rdma_adapter_pci_max_width_lanes", "lanes",
+	t.gauge("rdma_adapter_pci_max_width_lanes", "lanes",
 		"Number of lanes that the device at the lower end of the link supports.", "device", "link")
-	m.adapterErrors = t.counter("rdma_adapter_aer_errors_total", "errors",
+	t.counter("rdma_adapter_aer_errors_total", "errors",
 		"Errors of the adapter that the PCI bus reported (AER). Absent until there is one.", "device", "severity")
 }
 
@@ -42,7 +31,7 @@ func addAdapter(b *builder, name string, r *state.Hardware) {
 	if a.NUMANode >= 0 && a.PCI != "" {
 		node = strconv.Itoa(a.NUMANode)
 	}
-	b.gauge(b.adapterInfo, 1, name, a.PCI, a.Slot, node, r.Driver, a.DriverVersion, a.BoardID, a.Role, a.Parent, a.NetnsMode)
+	b.gauge("rdma_adapter_info", 1, name, a.PCI, a.Slot, node, r.Driver, a.DriverVersion, a.BoardID, a.Role, a.Parent, a.NetnsMode)
 }
 
 // addBus adds how an adapter is connected to the processor.
@@ -51,9 +40,9 @@ func addBus(b *builder, name string, r *state.Hardware) {
 	addPCILink(b, name, "adapter", a.Link)
 	addPCILink(b, name, "bottleneck", a.Bottleneck)
 	if e := a.AER; e != nil {
-		b.sparse(b.adapterErrors, float64(e.Correctable), name, "correctable")
-		b.sparse(b.adapterErrors, float64(e.Nonfatal), name, "nonfatal")
-		b.sparse(b.adapterErrors, float64(e.Fatal), name, "fatal")
+		b.sparse("rdma_adapter_aer_errors_total", float64(e.Correctable), name, "correctable")
+		b.sparse("rdma_adapter_aer_errors_total", float64(e.Nonfatal), name, "nonfatal")
+		b.sparse("rdma_adapter_aer_errors_total", float64(e.Fatal), name, "fatal")
 	}
 }
 
@@ -61,13 +50,8 @@ func addPCILink(b *builder, name, link string, l *state.PCILink) {
 	if l == nil {
 		return
 	}
-	known := func(f *family, value float64) {
-		if value > 0 {
-			b.gauge(f, value, name, link)
-		}
-	}
-	known(b.adapterSpeed, l.Speed)
-	known(b.adapterMaxSpeed, l.MaxSpeed)
-	known(b.adapterWidth, float64(l.Width))
-	known(b.adapterMaxWidth, float64(l.MaxWidth))
+	b.positive("rdma_adapter_pci_speed_transfers_per_second", l.Speed, name, link)
+	b.positive("rdma_adapter_pci_max_speed_transfers_per_second", l.MaxSpeed, name, link)
+	b.positive("rdma_adapter_pci_width_lanes", float64(l.Width), name, link)
+	b.positive("rdma_adapter_pci_max_width_lanes", float64(l.MaxWidth), name, link)
 }

@@ -14,7 +14,7 @@ import (
 func adapter() scene {
 	r := run("mlx5_0")
 	r.Info.CompletionVectors, r.Info.Ports = 16, r.Info.Ports[:1]
-	r.Probes[3].Skips = []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted}}
+	r.Probes[3].Skips = []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted}}
 	p := &r.Probes[4]
 	p.Skips, p.Latencies = nil, nil
 	for _, path := range state.LatencyPaths() {

@@ -7,33 +7,22 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// contractMetrics are the metrics of how devices keep the contracts of the man pages.
-type contractMetrics struct {
-	contractVerdicts *family
-	contractViolated *family
-	contractSkipped  *family
-	contractRuns     *family
-	contractAborts   *family
-	contractLastRun  *family
-	contractDuration *family
-}
-
-func (m *contractMetrics) declare(t *table) {
+func declareContract(t *table) {
 	t.about("Contracts")
 	t.of(Contracts)
-	m.contractVerdicts = t.gauge("rdma_contract_verdicts", "contracts",
+	t.gauge("rdma_contract_verdicts", "contracts",
 		"Contracts by latest verdict. Absent before the first one.", "device", "verdict")
-	m.contractViolated = t.gauge("rdma_contract_violated", "1 or 0",
+	t.gauge("rdma_contract_violated", "1 or 0",
 		"1 if the device breaks the contract by the latest verdict, 0 if it broke it once but keeps it now. Absent if it always kept the contract, or if the contract was not judged. known=\"true\" needs no action: the driver is known for it, or it is accepted.", "device", "contract", "severity", "known")
-	m.contractSkipped = t.gauge("rdma_contract_skipped", "always 1",
+	t.gauge("rdma_contract_skipped", "always 1",
 		"A contract that could not be judged although the device offers what it is about, and why.", "device", "contract", "reason")
-	m.contractRuns = t.counter("rdma_contract_runs_total", "runs",
+	t.counter("rdma_contract_runs_total", "runs",
 		"Finished contract runs.", "device", "outcome")
-	m.contractAborts = t.counter("rdma_contract_aborts_total", "runs",
+	t.counter("rdma_contract_aborts_total", "runs",
 		"Contract runs cut short, by the verb they were in (none if in none).", "device", "outcome", "verb")
-	m.contractLastRun = t.gauge("rdma_contract_last_run_timestamp_seconds", "seconds since 1970",
+	t.gauge("rdma_contract_last_run_timestamp_seconds", "seconds since 1970",
 		"Start of the last finished contract run.", "device")
-	m.contractDuration = t.gauge("rdma_contract_duration_seconds", "seconds",
+	t.gauge("rdma_contract_duration_seconds", "seconds",
 		"Duration of the last contract run, from the start of its child process to its end or until it was abandoned.", "device")
 }
 
@@ -61,23 +50,23 @@ func addContracts(b *builder, name string, c *state.Contracts, findings []health
 			}
 			// It may have been violated in another way before.
 			for _, known := range []bool{false, true} {
-				b.sparse(b.contractViolated, number(violated && expected == known), name, v.Name, string(v.Severity), strconv.FormatBool(known))
+				b.sparse("rdma_contract_violated", number(violated && expected == known), name, v.Name, string(v.Severity), strconv.FormatBool(known))
 			}
 		case state.VerdictSkipped:
 			counts["skipped"]++
 			// What a device does not offer is counted, and in the JSON.
 			if v.Reason != state.SkipNotSupported {
-				b.gauge(b.contractSkipped, 1, name, v.Name, string(v.Reason))
+				b.gauge("rdma_contract_skipped", 1, name, v.Name, string(v.Reason))
 			}
 		}
 	}
 	if len(c.Verdicts) > 0 {
 		for _, verdict := range []string{"kept", "violated", "known", "skipped"} {
-			b.gauge(b.contractVerdicts, float64(counts[verdict]), name, verdict)
+			b.gauge("rdma_contract_verdicts", float64(counts[verdict]), name, verdict)
 		}
 	}
 	if c.Last != nil {
-		addTime(b, b.contractLastRun, name, c.Last.Started)
-		b.gauge(b.contractDuration, c.Last.Duration.Seconds(), name)
+		b.timestamp("rdma_contract_last_run_timestamp_seconds", c.Last.Started, name)
+		b.gauge("rdma_contract_duration_seconds", c.Last.Duration.Seconds(), name)
 	}
 }

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"regexp"
 	"strconv"
 
 	"rdma_exporter/internal/hardware/counters"
@@ -11,22 +10,9 @@ import (
 // maxCounters is how many raw counters of a port are exposed.
 const maxCounters = 512
 
-// counterMetrics are the metrics of what adapters count.
-type counterMetrics struct {
-	// counted are those with a name that all drivers share, by that name.
-	counted map[string]*family
-	// rare are those of them that are there once they were not 0.
-	rare             map[*family]bool
-	counterSaturated *family
-	counterDecreases *family
-	counterPort      *family
-	counterHardware  *family
-}
-
-func (m *counterMetrics) declare(t *table) {
+func declareCounter(t *table) {
 	t.about("Counters")
 	t.of(Counters)
-	m.counted, m.rare = make(map[string]*family), make(map[*family]bool)
 	for _, c := range counters.Metrics() {
 		labels := []string{"device", "port"}
 		if c.Priority {
@@ -36,17 +22,16 @@ func (m *counterMetrics) declare(t *table) {
 		if c.Priority || isRare(c.Name) {
 			help += " Absent until first non-zero."
 		}
-		f := t.counter(c.Name, c.Unit, help, labels...)
-		m.counted[c.Name], m.rare[f] = f, c.Priority || isRare(c.Name)
+		t.counter(c.Name, c.Unit, help, labels...)
 	}
-	m.counterSaturated = t.gauge("rdma_port_counter_saturated", "1 or 0",
+	t.gauge("rdma_port_counter_saturated", "1 or 0",
 		"1 while a counter is stuck at its maximum, so that its value is unknown; its own metric is then absent. Absent until that first happens.", "device", "port", "counter")
-	m.counterDecreases = t.counter("rdma_port_counter_decreases_total", "decreases",
+	t.counter("rdma_port_counter_decreases_total", "decreases",
 		"How often a counter was lower than before, by the likely cause. Absent until that first happens.", "device", "port", "counter", "how")
 	t.of(RawCounters)
-	m.counterPort = t.counter("rdma_port_counter_total", "what the counter counts",
+	t.counter("rdma_port_counter_total", "what the counter counts",
 		"Port counters named by the InfiniBand specification (counters/ in sysfs), in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
-	m.counterHardware = t.counter("rdma_port_hw_counter_total", "what the counter counts",
+	t.counter("rdma_port_hw_counter_total", "what the counter counts",
 		"Port and device counters named by the driver (hw_counters/ in sysfs, rdma statistic), and those of the network device, in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
 }
 
@@ -73,65 +58,64 @@ func addCounters(b *builder, name string, r *state.Hardware) {
 		}
 		addSaturated(b, name, port, r.Table, p.Counters)
 	}
-	b.ended(b.counterSaturated)
+	b.ended("rdma_port_counter_saturated")
 }
 
 // addCounted adds a counter under the name that all drivers share.
 func addCounted(b *builder, name, port string, v counters.Value) {
-	f := b.counted[v.Metric]
+	f := b.byName[v.Metric]
 	if f == nil {
 		return
 	}
 	values := []string{name, port, v.Priority}[:len(f.labels)]
-	if b.rare[f] {
-		b.sparse(f, float64(v.Value), values...)
+	if v.Priority != "" || isRare(v.Metric) {
+		b.sparse(v.Metric, float64(v.Value), values...)
 	} else {
-		b.counter(f, v.Value, values...)
+		b.counter(v.Metric, v.Value, values...)
 	}
 }
 
 func addSaturated(b *builder, name, port, table string, all []state.Counter) {
 	for _, c := range all {
 		if counters.Saturated(table, c) {
-			b.sparse(b.counterSaturated, 1, name, port, c.Name)
+			b.sparse("rdma_port_counter_saturated", 1, name, port, c.Name)
 		}
 	}
 }
 
 // addDrop adds how often a counter was lower than the time before.
 func addDrop(b *builder, name string, d state.CounterDrop) {
-	b.sparse(b.counterDecreases, float64(d.Resets), name, portLabel(d.Port), d.Name, "reset")
-	b.sparse(b.counterDecreases, float64(d.Wraps), name, portLabel(d.Port), d.Name, "wrapped")
+	b.sparse("rdma_port_counter_decreases_total", float64(d.Resets), name, portLabel(d.Port), d.Name, "reset")
+	b.sparse("rdma_port_counter_decreases_total", float64(d.Wraps), name, portLabel(d.Port), d.Name, "wrapped")
 }
 
-// addRawCounters adds the counters whose names include matches as the driver has them; all
-// if it is nil.
-func addRawCounters(b *builder, name string, r *state.Hardware, include *regexp.Regexp) {
-	if b.counterPort.off {
+// addRawCounters adds the counters under the names of their driver.
+func addRawCounters(b *builder, name string, r *state.Hardware) {
+	if b.byName["rdma_port_counter_total"].off {
 		return
 	}
-	addRawOf(b, name, "", r.Table, r.Counters, include)
+	addRawOf(b, name, "", r.Table, r.Counters)
 	for i := range r.Ports {
-		addRawOf(b, name, strconv.Itoa(r.Ports[i].Number), r.Table, r.Ports[i].Counters, include)
+		addRawOf(b, name, strconv.Itoa(r.Ports[i].Number), r.Table, r.Ports[i].Counters)
 	}
 }
 
 // addRawOf is addRawCounters for one port.
-func addRawOf(b *builder, name, port, table string, all []state.Counter, include *regexp.Regexp) {
-	told := 0
+func addRawOf(b *builder, name, port, table string, all []state.Counter) {
+	exposed := 0
 	for _, c := range all {
-		if include != nil && !include.MatchString(c.Name) || counters.Level(table, c.Group, c.Name) || counters.Saturated(table, c) {
+		if counters.Level(table, c.Group, c.Name) || counters.Saturated(table, c) {
 			continue
 		}
-		if told == maxCounters {
+		if exposed == maxCounters {
 			b.dropped++
 			continue
 		}
-		told++
-		f := b.counterHardware
+		exposed++
+		metric := "rdma_port_hw_counter_total"
 		if c.Group == state.GroupPort {
-			f = b.counterPort
+			metric = "rdma_port_counter_total"
 		}
-		b.counter(f, c.Value, name, port, c.Name)
+		b.counter(metric, c.Value, name, port, c.Name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/health"
@@ -19,7 +20,7 @@ func TestDeclarations(t *testing.T) {
 	meanings := labelMeanings()
 	used := make(map[string]bool)
 	names := make(map[string]bool)
-	for f, d := range newMetrics(everything()).families {
+	for f, d := range newTable(everything()).families {
 		if d.subject == "" || d.name == "" || d.unit == "" || d.help == "" {
 			t.Errorf("row %d is not whole: %+v", f, d)
 		}
@@ -71,7 +72,7 @@ was later. Adapter counters have the adapter's or kernel's values, whenever it s
 	collectorsTable(&out)
 	labels := make(map[string]bool)
 	var last string
-	for _, d := range newMetrics(everything()).families {
+	for _, d := range newTable(everything()).families {
 		if d.subject != last {
 			last = d.subject
 			fmt.Fprintf(&out, "\n## %s\n\n| metric | collector | type | labels | unit | meaning |\n|---|---|---|---|---|---|\n", d.subject)
@@ -96,7 +97,7 @@ was later. Adapter counters have the adapter's or kernel's values, whenever it s
 	}
 
 	out.WriteString("\n## Buckets\n\nUpper bounds of the classic histogram buckets, in seconds (native buckets come on top):\n\n")
-	for _, d := range newMetrics(everything()).families {
+	for _, d := range newTable(everything()).families {
 		if d.buckets == nil {
 			continue
 		}
@@ -127,7 +128,7 @@ was later. Adapter counters have the adapter's or kernel's values, whenever it s
 - %[2]d for each device on which completions were measured, and %[1]d for each of at most four ports that reach
   themselves, as active ones do;
 - %[3]d for each completion vector ever measured;
-- at most %[5]d (N + 2) for the owners of a device, where N is `+"`--inventory.owners`"+`: for each of %[5]d types the N
+- at most %[5]d (N + 2) for the owners of a device, where N is 10: for each of %[5]d types the N
   largest, `+"`other` and `unknown`"+`;
 - %[7]d for each owner on the host, at most %[8]d;
 - with `+"`--collector.verb-histograms`"+`, %[4]d for each verb called;
@@ -140,7 +141,7 @@ counters) are at most %[9]d series, with at most %[10]d verbs, %[11]d errnos, %[
 %[14]d completion vectors measured have their own series; the others count only in the histograms. At most %[15]d driver
 counters of a port are exposed. Gauges and vector series left out are counted in `+"`rdma_exporter_dropped_series`"+`.
 `, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
-		len(newMetrics(everything()).callHistogram.buckets)+3,
+		len(newTable(everything()).byName["rdma_verbs_call_latency_seconds"].buckets)+3,
 		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
 		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors, maxCounters)
 	return out.String()
@@ -179,16 +180,31 @@ func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
 	}
 	c := New(Options{Collectors: everything()})
 	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
+	return countSamples(c, func(f *family) bool { return f.collector == Latency || f.collector == Vectors })
+}
+
+// countSamples returns how many samples c exposes of the families that count.
+func countSamples(c *Collector, counts func(f *family) bool) int {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		panic(err)
+	}
 	n := 0
-	for _, s := range c.histories["rxe0"].series.Load().block {
-		switch {
-		case s.family.subject != c.notificationLatency.subject:
-		case s.family.kind == dto.MetricType_HISTOGRAM:
-			n += len(s.more.histogram.GetBucket()) + 3
-		case s.family.kind == dto.MetricType_SUMMARY:
-			n += 2
-		default:
-			n++
+	for _, f := range families {
+		if !counts(c.byName[f.GetName()]) {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			switch {
+			case m.GetHistogram() != nil:
+				n += len(m.GetHistogram().GetBucket()) + 3
+			case m.GetSummary() != nil:
+				n += 2
+			default:
+				n++
+			}
 		}
 	}
 	return n
@@ -231,19 +247,13 @@ func resourceSamples(owners, cgroups int) int {
 		Name: "rxe0", Present: true, Info: info,
 		Resources: &state.Resources{Last: inventory, Inventory: i, Taken: inventory.Started},
 	}
-	judge := health.New(health.Default(), health.Past{})
+	judge := health.New(health.Default(), health.History{})
 	snapshot := &state.Snapshot{Devices: []state.DeviceState{dev}}
-	c := New(Options{Host: func() *health.Host { return judge.Of(snapshot) }, Collectors: everything()})
+	c := New(Options{Host: func() *health.Host { return judge.Evaluate(snapshot) }, Collectors: everything()})
 	c.Observe(inventory)
-	n := 0
-	for _, b := range c.blocks() {
-		for _, s := range b {
-			if of := s.family.collector; (of == Inventory || of == Owners || of == Cgroups) && s.family != c.inventoryPIDVisibility {
-				n++
-			}
-		}
-	}
-	return n
+	return countSamples(c, func(f *family) bool {
+		return slices.Contains([]string{Inventory, Owners, Cgroups}, f.collector) && f.name != "rdma_inventory_pid_visibility"
+	})
 }
 
 // processSamples returns how many samples so many processes make.
@@ -252,7 +262,7 @@ func processSamples(processes int) int {
 	for n := range processes {
 		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
 	}
-	b := newBuilder(newMetrics(everything()))
+	b := newBuilder(newTable(everything()), nil)
 	addProcesses(b, []dated{{inventory: i}})
 	return len(b.index) - 1 // Without that of the pid namespace.
 }
@@ -289,5 +299,76 @@ func TestLatencySamples(t *testing.T) {
 	}
 	if got, want := latencySamples(1, state.MaxVectors+1), latencySamples(1, state.MaxVectors); got != want {
 		t.Errorf("one vector too many makes %d samples, want %d", got, want)
+	}
+}
+
+// labelMeanings returns the meaning of each label, for docs/reference/metrics.md.
+func labelMeanings() map[string]string {
+	return map[string]string{
+		"device":         "name of the device, as in `/sys/class/infiniband`",
+		"provider":       "`libibverbs`, or `simulated` for simulated devices",
+		"transport":      "transport of the device, such as `InfiniBand` or `iWARP`",
+		"fw_version":     "firmware version of the device",
+		"vendor_id":      "vendor, in hexadecimal such as `0x02c9`",
+		"vendor_part_id": "the vendor's part number, in decimal as `ibv_devinfo` prints it",
+		"hw_version":     "hardware version, in hexadecimal",
+		"node_guid":      "GUID of the device",
+		"limit":          "name of a limit in `struct ibv_device_attr`, such as `max_qp`",
+		"port":           "port number, from 1. Latencies: `other` beyond the first 16 of a device. Counters: empty for those of the whole device",
+		"state":          "state of a queue pair: `reset`, `init`, `rtr`, `rts`, `sqd`, `sqe` or `err`",
+		"probe":          "`cq`, `comp_channel`, `srq`, `qp`, `mr` or `notification`",
+		"subject":        "what was probed: a profile, a kind of object such as `cq`, or a QP type",
+		"reason":         "why something was skipped: `not_supported`, `not_permitted`, `prerequisite_failed`, `port_down` (the port is not active), `budget` (time ran out), `timeout` or `crashed` (its child process was killed at its deadline, or crashed). Why objects were not read one by one: `max_objects` (more than the inventory may read), `timeout` (time ran out), `interrupted` (the table changed during every attempt), `not_supported` (the kernel has no such table) or `failed`",
+		"profile":        "name of the configured sizes; empty where size is not a choice",
+		"attribute":      "name of a size, such as `cqe` or `max_send_wr`",
+		"outcome":        "`ok`, `failed`, `timeout` (killed at its deadline) or `crashed`",
+		"verb":           "a function of libibverbs, such as `ibv_create_qp`; `other` beyond the first 64 of a device",
+		"errno":          "symbol of an errno, such as `EBUSY`; `other` beyond the first 32 of a device",
+		"type":           "kind of object: `pd`, `mr`, `cq`, `srq`, `qp`, `ctx` (the open device), `cm_id` or `comp_channel`. GIDs: `ib`, `roce_v1` or `roce_v2`",
+		"qp_type":        "`rc`, `uc`, `ud`, `raw_packet` or `srd` (efa). Resources: also any other that rdma(8) knows, such as `gsi`, and `driver` for `srd`",
+		"queue":          "`send` or `recv`",
+		"object":         "`comp_channel`, `cq`, `srq`, or a QP type such as `qp_rc`",
+		"memory":         "memory that was to be registered: `4KiB` and `2MiB`, of ordinary pages",
+		"refused_by":     "what refused to register memory: `memlock` (RLIMIT_MEMLOCK of the exporter's processes), `cgroup` (rdma.max), `host` (hardly any memory left) or `device`",
+		"kind":           "cost of an object: `virtual` or `locked`. Memory locked by a process: `pinned` (by drivers on its behalf) or `locked` (by itself)",
+		"event":          "type of an asynchronous event, such as `port_err`, `device_fatal` or `gid_change`; `other` beyond the first 32 of a device",
+		"path":           "how a completion is produced: `loopback` (a message between two queue pairs of the same port) or `flush` (a work request posted to a queue pair in the error state, which needs neither port nor peer)",
+		"mode":           "how a completion is awaited: `solicited` (asleep, for a solicited event) or `poll` (polling without a pause)",
+		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
+		"comp_vector":    "number of the completion vector, from 0",
+		"verdict":        "`kept`, `violated`, `known` (violated, but the driver is known for it, or it is accepted) or `skipped` (could not be judged)",
+		"accepted":       "whether the configuration accepts the finding: `true` or `false`",
+		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
+		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
+		"pid":            "process, in the exporter's pid namespace; empty for processes not listed one by one. Only with `--collector.owner-pids`",
+		"comm":           "command of the processes; empty if they ended before it could be read. `other` for all owners not listed, `unknown` for those the kernel does not name",
+		"container_id":   "container, from the cgroup path; empty outside containers",
+		"pod_uid":        "Kubernetes pod, from the cgroup path; empty outside pods",
+		"cgroup":         "path of the cgroup",
+		"resource":       "`hca_handle` (open devices) or `hca_object` (everything else)",
+		"finding":        "kind of finding, such as `near_limit`; all are in [findings.md](findings.md)",
+		"harm":           "harm to users of the device: `outage`, `failure`, `degradation`, `quirk` or `note`",
+		"known":          "`true` if the driver is known to break the contract (docs/reference/contracts.md), and if violated, in a known way; also `true` if the configuration accepts the violation; otherwise `false`",
+		"severity":       "contracts: what a violation does to a program that relies on it: `critical` (it hangs or loses data), `warning` (it gets a wrong size or state) or `info` (the device allows more than the manual). Findings: `critical` (something fails already or soon will), `warning` (look at it) or `info` (good to know). PCI errors: `correctable`, `nonfatal` or `fatal`",
+		"counter":        "the driver's name of a counter",
+		"how":            "why a counter was lower than before: `reset` (it may have restarted) or `wrapped` (it had reached its maximum)",
+		"priority":       "Ethernet priority, from 0 to 7",
+		"link_layer":     "`InfiniBand` or `Ethernet`",
+		"netdev":         "network device of the port or the GID; empty if it has none",
+		"bond":           "bond that the network device belongs to; empty for none",
+		"gid":            "the port's GID of index 0",
+		"to":             "new state of the port: `active` or `down` (any other)",
+		"pci_address":    "address of the PCI function, such as `0000:3b:00.0`; empty if it is none",
+		"slot":           "name of the physical slot; empty if unknown",
+		"numa_node":      "NUMA node next to the adapter; empty if there is none",
+		"driver":         "name of the kernel's driver, such as `mlx5_core`",
+		"driver_version": "version that the driver reports; empty for most that come with the kernel",
+		"board_id":       "the adapter's name for its board, such as `MT_0000000838`",
+		"sriov_role":     "`pf` (physical function), `vf` (virtual function), `sf` (scalable function), or empty",
+		"sriov_parent":   "address of the physical function of a virtual one",
+		"netns_mode":     "how the RDMA subsystem shares devices among network namespaces: `shared` or `exclusive`",
+		"link":           "PCI link: `adapter` for the adapter's own, `bottleneck` for the slowest on the way to the root, if that is another and slower one",
+		"irq":            "number of the interrupt, as in `/proc/interrupts`",
+		"cpus":           "CPUs that the interrupt runs on, as the kernel lists them; if not reported, those it may run on",
 	}
 }

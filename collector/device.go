@@ -8,43 +8,35 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// deviceMetrics are the metrics of what a device says of itself.
-type deviceMetrics struct {
-	deviceInfo              *family
-	deviceLimit             *family
-	deviceCompletionVectors *family
-	portState               *family
-}
-
-func (m *deviceMetrics) declare(t *table) {
+func declareDevice(t *table) {
 	t.about("Devices")
-	m.deviceInfo = t.gauge("rdma_device_info", "always 1",
+	t.gauge("rdma_device_info", "always 1",
 		"What a present device says about itself; labels after provider are empty until it has been queried.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
-	m.deviceCompletionVectors = t.gauge("rdma_device_completion_vectors", "completion vectors",
+	t.gauge("rdma_device_completion_vectors", "completion vectors",
 		"Number of completion vectors of a device.", "device")
-	m.portState = t.gauge("rdma_port_state_id", "number of the state",
+	t.gauge("rdma_port_state_id", "number of the state",
 		"State of a port at the last run, numbered as in InfiniBand and sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not query it.", "device", "port")
 	t.of(Limits)
-	m.deviceLimit = t.gauge("rdma_device_limit", "what the limit counts",
+	t.gauge("rdma_device_limit", "what the limit counts",
 		"Most that a device says it allows, by the name in struct ibv_device_attr.", "device", "limit")
 }
 
 // addDevice adds what a present device says of itself.
 func addDevice(b *builder, provider, name string, info *state.Device) {
 	if info == nil {
-		b.gauge(b.deviceInfo, 1, name, provider, "", "", "", "", "", "")
+		b.gauge("rdma_device_info", 1, name, provider, "", "", "", "", "", "")
 		return
 	}
 	// Numbers look as ibv_devinfo prints them, so that one can be searched for
 	// with the other's output.
-	b.gauge(b.deviceInfo, 1, name, provider, info.Transport, info.Firmware,
+	b.gauge("rdma_device_info", 1, name, provider, info.Transport, info.Firmware,
 		fmt.Sprintf("0x%04x", info.VendorID),
 		strconv.FormatUint(uint64(info.VendorPartID), 10),
 		fmt.Sprintf("0x%x", info.HWVersion),
 		info.NodeGUID)
-	b.gauge(b.deviceCompletionVectors, float64(info.CompletionVectors), name)
+	b.gauge("rdma_device_completion_vectors", float64(info.CompletionVectors), name)
 	for _, l := range info.Limits {
-		b.gauge(b.deviceLimit, float64(l.Value), name, l.Name)
+		b.gauge("rdma_device_limit", float64(l.Value), name, l.Name)
 	}
 }
 
@@ -54,10 +46,10 @@ func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
 		port := strconv.Itoa(p.Number)
 		if id := slices.Index(state.PortStates(), p.State); id >= 0 {
-			b.gauge(b.portState, float64(id), name, port)
+			b.gauge("rdma_port_state_id", float64(id), name, port)
 		}
 		if p.ActiveMTU > 0 {
-			b.gauge(b.portActiveMTU, float64(p.ActiveMTU), name, port)
+			b.gauge("rdma_port_active_mtu_bytes", float64(p.ActiveMTU), name, port)
 		}
 	}
 }

@@ -2,14 +2,9 @@ package collector
 
 import "rdma_exporter/internal/state"
 
-// eventMetrics are the metrics of what devices told by themselves while runs had them open.
-type eventMetrics struct {
-	asyncEvents *family
-}
-
-func (m *eventMetrics) declare(t *table) {
+func declareEvent(t *table) {
 	t.about("Asynchronous events")
-	m.asyncEvents = t.counter("rdma_async_events_total", "events",
+	t.counter("rdma_async_events_total", "events",
 		"Asynchronous events while a run of the probes or a contract run had the device open, except those a run causes itself; absent until there is one. Events between runs are not seen.", "device", "event")
 }
 
@@ -17,7 +12,7 @@ func (m *eventMetrics) declare(t *table) {
 func (h *history) observeEvents(events []state.Events) {
 	for _, e := range events {
 		if e.Count > 0 {
-			h.counter(h.asyncEvents, h.known(h.events, maxEvents, e.Type)).add(e.Count)
+			h.counter("rdma_async_events_total", h.known("event", maxEvents, e.Type)).Add(float64(e.Count))
 		}
 	}
 }

@@ -6,58 +6,45 @@ import (
 	"rdma_exporter/internal/health"
 )
 
-// Exporter is what the exporter knows of itself.
+// Exporter is the exporter's own state.
 type Exporter struct {
-	// ConfigOK tells that the configuration file could be used when it was last loaded,
-	// and ConfigLoaded is when it last could.
+	// ConfigOK is true if the last load of the configuration file succeeded. ConfigLoaded
+	// is the time of the last success.
 	ConfigOK     bool
 	ConfigLoaded time.Time
-	// StateWritable tells that what is to be kept over a restart could be written the last
-	// time; nil if nothing is kept, or was not yet.
+	// StateWritable is true if the last write of the saved state succeeded. Nil means that
+	// there was none.
 	StateWritable *bool
-	// LogLinesDropped is how many lines of the log were lost.
+	// LogLinesDropped is the number of lost log lines.
 	LogLinesDropped uint64
-	// WebConfigInForce tells whether the web configuration is in force as its file has it
-	// now; nil if there is none.
+	// WebConfigInForce is true if the last load of the web configuration succeeded. Nil means
+	// that there is none.
 	WebConfigInForce *bool
 }
 
-// exporterMetrics are the metrics of the host as a whole.
-type exporterMetrics struct {
-	devices          *family
-	discoverySuccess *family
-	droppedSeries    *family
-	logLinesDropped  *family
-	webConfigRead    *family
-	configOK         *family
-	configLoaded     *family
-	stateWritable    *family
-	unused           *family
-}
-
-func (m *exporterMetrics) declare(t *table) {
+func declareExporter(t *table) {
 	t.about("The exporter itself")
-	m.devices = t.gauge("rdma_devices", "devices",
+	t.gauge("rdma_devices", "devices",
 		"Number of RDMA devices on the host.")
-	m.discoverySuccess = t.gauge("rdma_exporter_discovery_success", "1 or 0",
+	t.gauge("rdma_exporter_discovery_success", "1 or 0",
 		"Whether the last listing of devices succeeded.")
-	m.configOK = t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
+	t.gauge("rdma_exporter_config_last_reload_successful", "1 or 0",
 		"Whether the last load of the configuration file succeeded. If not, the previous version stays in force.")
-	m.configLoaded = t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
+	t.gauge("rdma_exporter_config_last_reload_success_timestamp_seconds", "seconds since 1970",
 		"When the configuration in force was loaded.")
-	m.stateWritable = t.gauge("rdma_exporter_state_writable", "1 or 0",
-		"Whether the last write of the kept state succeeded; only with --state.dir.")
-	m.unused = t.gauge("rdma_exporter_unused_acceptances", "acceptances",
+	t.gauge("rdma_exporter_state_writable", "1 or 0",
+		"Whether the last attempt to save state succeeded; only with --state.dir.")
+	t.gauge("rdma_exporter_unused_acceptances", "acceptances",
 		"Acceptances in the configuration file that no longer accept anything: they match no finding, or have expired. Absent if there is none.")
-	m.droppedSeries = t.gauge("rdma_exporter_dropped_series", "series",
+	t.gauge("rdma_exporter_dropped_series", "series",
 		"Series not exposed, because the last runs reported more than 4096, more than 256 completion vectors of the device were measured, or a port has more than 512 counters.", "device")
-	m.logLinesDropped = t.counter("rdma_exporter_log_lines_dropped_total", "lines",
+	t.counter("rdma_exporter_log_lines_dropped_total", "lines",
 		"Log lines lost since the exporter started, because nobody read standard error or it was closed.")
-	m.webConfigRead = t.gauge("rdma_exporter_web_config_last_reload_successful", "1 or 0",
+	t.gauge("rdma_exporter_web_config_last_reload_successful", "1 or 0",
 		"Whether the current file of --web.config.file is in force; if not, its previous version is. Absent without such a file.")
 }
 
-// addExporter adds what is known of the host as a whole.
+// addExporter adds the metrics of the whole host.
 func addExporter(b *builder, h *health.Host) {
 	s := h.Snapshot
 	present := 0
@@ -66,22 +53,20 @@ func addExporter(b *builder, h *health.Host) {
 			present++
 		}
 	}
-	b.gauge(b.devices, float64(present))
-	b.truth(b.discoverySuccess, s.DiscoveryError == "")
-	if n := len(h.Findings); n > 0 {
-		b.gauge(b.unused, float64(n))
-	}
+	b.gauge("rdma_devices", float64(present))
+	b.boolGauge("rdma_exporter_discovery_success", s.DiscoveryError == "")
+	b.positive("rdma_exporter_unused_acceptances", float64(len(h.Findings)))
 }
 
-// addSelf adds what the exporter knows of itself.
+// addSelf adds the exporter's own state.
 func addSelf(b *builder, e Exporter) {
-	b.truth(b.configOK, e.ConfigOK)
-	b.gauge(b.configLoaded, float64(e.ConfigLoaded.UnixMilli())/1e3)
+	b.boolGauge("rdma_exporter_config_last_reload_successful", e.ConfigOK)
+	b.timestamp("rdma_exporter_config_last_reload_success_timestamp_seconds", e.ConfigLoaded)
 	if e.StateWritable != nil {
-		b.truth(b.stateWritable, *e.StateWritable)
+		b.boolGauge("rdma_exporter_state_writable", *e.StateWritable)
 	}
-	b.counter(b.logLinesDropped, e.LogLinesDropped)
+	b.counter("rdma_exporter_log_lines_dropped_total", e.LogLinesDropped)
 	if e.WebConfigInForce != nil {
-		b.truth(b.webConfigRead, *e.WebConfigInForce)
+		b.boolGauge("rdma_exporter_web_config_last_reload_successful", *e.WebConfigInForce)
 	}
 }

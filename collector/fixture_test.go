@@ -127,7 +127,7 @@ func asked() state.Probe {
 func notification() state.Probe {
 	p := state.Probe{
 		Name: "notification", Status: state.StatusOK, Duration: 20 * time.Millisecond,
-		Skips: []state.Skip{{Subject: "port 2", Reason: state.SkipPortDown, Detail: "port 2 is down"}},
+		Skips: []state.Skip{{Subject: state.Subject{Object: "port 2"}, Reason: state.SkipPortDown, Detail: "port 2 is down"}},
 	}
 	for _, path := range state.LatencyPaths() {
 		for _, mode := range state.LatencyModes() {
@@ -164,7 +164,7 @@ func contractRun(device string) *state.Run {
 	names := map[state.Severity][]string{
 		state.SeverityCritical: {
 			"cq_at_least_requested", "cq_comp_vector_accepted", "cq_destroy_busy", "channel_destroy_busy", "channel_steering",
-			"srq_at_least_requested", "srq_destroy_busy", "qp_at_least_requested", "qp_sq_sig_all", "qp_destroy_busy_multicast",
+			"srq_at_least_requested", "srq_destroy_busy", "qp_at_least_requested", "qp_sq_sig_all", "cq_resize_at_least_requested",
 			"notify_any", "notify_solicited_delivers_solicited", "notify_solicited_delivers_errors", "notify_identifies_cq",
 		},
 		state.SeverityWarning: {"srq_reports_actual", "srq_limit_ignored", "qp_reports_actual", "qp_recv_caps_ignored_with_srq"},
@@ -183,7 +183,7 @@ func contractRun(device string) *state.Run {
 
 // contractsOf is what is known after a contract run.
 func contractsOf(r *state.Run) *state.Contracts {
-	last := r.Kept()
+	last := r.Compact()
 	last.Contracts = nil
 	return &state.Contracts{Last: last, Verdicts: r.Contracts}
 }
@@ -207,7 +207,8 @@ func calls() []state.Call {
 
 // state is a device whose last run was r.
 func stateOf(r *state.Run) state.DeviceState {
-	s := state.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Kept()}
+	s := state.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Compact()}
+	s.Full = s.Last
 	if r.Outcome == state.OutcomeOK {
 		s.LastSuccess = r.Started
 	}
@@ -248,7 +249,7 @@ func inventoryRun(device string) *state.Run {
 // resourcesOf is what is known after an inventory that took an
 // inventory.
 func resourcesOf(r *state.Run, i *state.Inventory) *state.Resources {
-	return &state.Resources{Last: r.Kept(), Inventory: i, Taken: r.Started}
+	return &state.Resources{Last: r.Compact(), Inventory: i, Taken: r.Started}
 }
 
 // inventory is what is found where so many processes, each in a container of its own,
@@ -321,7 +322,7 @@ func troubled(name string) state.DeviceState {
 	last.Outcome, last.Started, last.Duration = state.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second
 	s := stateOf(bare(name))
 	s.Resources = resourcesOf(inventoryRun(name), i)
-	s.Resources.Last = last.Kept()
+	s.Resources.Last = last.Compact()
 	s.Resources.OrphanedSince = started()
 	s.Last.Refused = []state.Refused{{Type: "mr", Verb: "ibv_reg_mr", Errno: "ENOMEM", Objects: 130000}}
 	s.Resources.Leaked = []state.Leaked{{Type: "cq", Objects: 2, Since: started()}, {Type: "mr", Objects: 1, Since: started()}}

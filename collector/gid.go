@@ -6,21 +6,14 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// gidMetrics are the metrics of the addresses of ports.
-type gidMetrics struct {
-	gids       *family
-	gidChanges *family
-	gidIndex   *family
-}
-
-func (m *gidMetrics) declare(t *table) {
+func declareGid(t *table) {
 	t.about("Addresses")
 	t.of(GIDs)
-	m.gids = t.gauge("rdma_port_gids", "GIDs",
+	t.gauge("rdma_port_gids", "GIDs",
 		"Number of non-zero GIDs of the port, by type and network device.", "device", "port", "type", "netdev")
-	m.gidChanges = t.counter("rdma_port_gid_changes_total", "changes",
+	t.counter("rdma_port_gid_changes_total", "changes",
 		"How often the port's list of GIDs changed between readings.", "device", "port")
-	m.gidIndex = t.gauge("rdma_port_roce_v2_ipv4_gid_index", "index",
+	t.gauge("rdma_port_roce_v2_ipv4_gid_index", "index",
 		"Index of the first RoCE v2 GID with an IPv4 address, the value for NCCL_IB_GID_INDEX; absent if there is none.", "device", "port")
 }
 
@@ -32,9 +25,9 @@ func addGIDs(b *builder, name string, p *state.HardwarePort) {
 	for _, g := range p.GIDs {
 		of := group{g.Type, g.Netdev}
 		counts[of]++
-		b.gauge(b.gids, float64(counts[of]), name, port, g.Type, g.Netdev)
+		b.gauge("rdma_port_gids", float64(counts[of]), name, port, g.Type, g.Netdev)
 	}
 	if p.RoCEv2IPv4 != nil {
-		b.gauge(b.gidIndex, float64(*p.RoCEv2IPv4), name, port)
+		b.gauge("rdma_port_roce_v2_ipv4_gid_index", float64(*p.RoCEv2IPv4), name, port)
 	}
 }

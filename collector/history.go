@@ -1,126 +1,87 @@
 package collector
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
-// A child process that invents names must not fill the server with series, so
-// only so many names are told apart on one device.
+// Each limits the names of one kind that have series of their own on one device, so that a
+// child process that invents names cannot fill the server. otherName stands for the rest.
 const (
 	maxVerbs    = 64
 	maxErrnos   = 32
 	maxPorts    = 16
 	maxStatuses = 32
 	maxEvents   = 32
-	// otherName stands for the rest of the names.
-	otherName = "other"
+	otherName   = "other"
 )
 
-// A native histogram has buckets 10 % apart; this bounds how many it may have
-// and how often it may be reset to keep to that.
+// The buckets of a native histogram grow by 10 %. The other two limit their number, and
+// how often the histogram may be reset to stay below it.
 const (
 	nativeFactor     = 1.1
 	nativeMaxBuckets = 160
 	nativeMinReset   = time.Hour
 )
 
-// history is what was counted of the runs of one device.
+// history counts the runs of one device. It is safe for concurrent use.
 type history struct {
-	*metrics
+	*table
 	device string
-	// series is built when a run is observed, so that a scrape need not, nor wait
-	// for it.
-	series atomic.Pointer[counted]
 
-	// mu serialises runs and guards all below.
-	mu         sync.Mutex
-	verbs      map[string]struct{}
-	errnos     map[string]struct{}
-	ports      map[string]struct{}
-	statuses   map[string]struct{}
-	events     map[string]struct{}
-	instrument map[string]*instrument
-	// keys are those of instrument, sorted.
-	keys    []string
-	vectors map[int]vector
+	mu sync.Mutex
+	// vectors are a CounterVec, SummaryVec or HistogramVec by metric. Their first label
+	// is the device, so that the vectors of all devices form one family.
+	vectors map[string]prometheus.Collector
+	// names are the known values of labels, by label.
+	names map[string]map[string]bool
+	// percentiles are the latest 99th percentiles of completion vectors.
+	percentiles map[int]time.Duration
 }
 
-// counted are the series of a history. It is not changed.
-type counted struct {
-	block block
-	// hidden is how many series block lacks because there are too many.
-	hidden int
-}
-
-// instrument is a counter, histogram or summary. Which of the three it is, the family of
-// its series says.
-type instrument struct {
-	// series is what the instrument stands for; of a counter with its value, of the others
-	// as it was when it was built last.
-	series    series
-	histogram prometheus.Histogram
-	summary   total
-	// changed tells that series may not be what the instrument has now.
-	changed bool
-}
-
-// add adds n to a counter, unless it is less than nothing.
-func (i *instrument) add(n int) { i.series.value += float64(max(n, 0)) }
-
-func newHistory(m *metrics, device string) *history {
+func newHistory(t *table, device string) *history {
 	h := &history{
-		metrics:    m,
-		device:     device,
-		verbs:      make(map[string]struct{}),
-		errnos:     make(map[string]struct{}),
-		ports:      make(map[string]struct{}),
-		statuses:   make(map[string]struct{}),
-		events:     make(map[string]struct{}),
-		instrument: make(map[string]*instrument),
-		vectors:    make(map[int]vector),
+		table: t, device: device,
+		vectors: make(map[string]prometheus.Collector), names: make(map[string]map[string]bool),
+		percentiles: make(map[int]time.Duration),
 	}
 	// A series that appears with its first event hides that event from rate(). Most
-	// devices never fail, so the other outcomes wait all the same: gauges and findings
-	// tell of a first failure.
-	for _, f := range []*family{h.probeRuns, h.contractRuns, h.inventoryRuns, h.hardwareRuns} {
-		h.counter(f, string(state.OutcomeOK))
+	// devices never fail, so the other outcomes appear only when they occur. Gauges and
+	// findings show a first failure.
+	for _, metric := range []string{"rdma_probe_runs_total", "rdma_contract_runs_total", "rdma_inventory_runs_total", "rdma_hardware_runs_total"} {
+		h.counter(metric, string(state.OutcomeOK))
 	}
-	h.series.Store(&counted{})
 	return h
 }
 
-// observe counts a finished run, one that does not say its kind as one of the probes.
+// observe counts a finished run. A run without a kind counts as a probe run.
 func (h *history) observe(run *state.Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch run.Kind {
 	case state.KindProbe, "":
-		h.observeRun(h.probeRuns, run)
-		h.observeAbort(h.probeAborts, run)
+		h.observeRun("rdma_probe_runs_total", run)
+		h.observeAbort("rdma_probe_aborts_total", run)
 	case state.KindContract:
-		if run.Light != nil && run.Outcome == state.OutcomeOK {
+		if run.Reduced != nil && run.Outcome == state.OutcomeOK {
 			return // It was put off.
 		}
-		h.observeRun(h.contractRuns, run)
-		h.observeAbort(h.contractAborts, run)
+		h.observeRun("rdma_contract_runs_total", run)
+		h.observeAbort("rdma_contract_aborts_total", run)
 	case state.KindInventory:
 		// It calls no verb, and measures nothing.
-		h.observeRun(h.inventoryRuns, run)
-		h.series.Store(h.build())
+		h.observeRun("rdma_inventory_runs_total", run)
 		return
 	case state.KindHardware:
-		h.observeRun(h.hardwareRuns, run)
-		h.series.Store(h.build())
+		h.observeRun("rdma_hardware_runs_total", run)
 		return
 	default:
 		return
@@ -128,102 +89,85 @@ func (h *history) observe(run *state.Run) {
 	h.observeCalls(run.Calls)
 	h.observeLatencies(run)
 	h.observeEvents(run.Events)
-	h.series.Store(h.build())
 }
 
-// known returns the name to use for s: s itself, or otherName if there are limit
-// names already.
-func (h *history) known(names map[string]struct{}, limit int, s string) string {
+// known returns the value to use for a label: s, or otherName if the label has limit
+// values already.
+func (h *history) known(label string, limit int, s string) string {
 	s = text.Valid(s)
-	if _, ok := names[s]; !ok {
-		if len(names) >= limit {
+	if h.names[label] == nil {
+		h.names[label] = make(map[string]bool)
+	}
+	if !h.names[label][s] {
+		if len(h.names[label]) >= limit {
 			return otherName
 		}
-		names[s] = struct{}{}
+		h.names[label][s] = true
 	}
 	return s
 }
 
-// counter returns the counter of f with the label values after device, which
-// must be valid.
-func (h *history) counter(f *family, values ...string) *instrument {
-	return h.find(f, values, func(i *instrument) { i.series.more = &more{created: timestamppb.Now()} })
+// isOff reports whether the collector of a metric is off.
+func (h *history) isOff(metric string) bool { return h.byName[metric].off }
+
+// counter returns the counter with these values of the labels after device, which must be
+// valid UTF-8.
+func (h *history) counter(metric string, values ...string) prometheus.Counter {
+	return vectorOf(h, metric, func(f *family) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.name, Help: f.help}, f.labels)
+	}).WithLabelValues(slices.Insert(values, 0, h.device)...)
 }
 
-// histogram is counter for histograms.
-func (h *history) histogram(f *family, values ...string) prometheus.Histogram {
-	return h.find(f, values, func(i *instrument) { i.histogram = newHistogram(f) }).histogram
+// summary returns a summary without quantiles, like counter.
+func (h *history) summary(metric string, values ...string) prometheus.Observer {
+	return vectorOf(h, metric, func(f *family) *prometheus.SummaryVec {
+		return prometheus.NewSummaryVec(prometheus.SummaryOpts{Name: f.name, Help: f.help}, f.labels)
+	}).WithLabelValues(slices.Insert(values, 0, h.device)...)
 }
 
-func newHistogram(f *family) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: f.name, Help: f.help,
-		Buckets:                         f.buckets,
-		NativeHistogramBucketFactor:     nativeFactor,
-		NativeHistogramMaxBucketNumber:  nativeMaxBuckets,
-		NativeHistogramMinResetDuration: nativeMinReset,
-	})
+// histogram returns a histogram with classic and native buckets, like counter.
+func (h *history) histogram(metric string, values ...string) prometheus.Observer {
+	return vectorOf(h, metric, func(f *family) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: f.name, Help: f.help, Buckets: f.buckets, NativeHistogramBucketFactor: nativeFactor,
+			NativeHistogramMaxBucketNumber: nativeMaxBuckets, NativeHistogramMinResetDuration: nativeMinReset,
+		}, f.labels)
+	}).WithLabelValues(slices.Insert(values, 0, h.device)...)
 }
 
-// summary is counter for summaries without quantiles.
-func (h *history) summary(f *family, values ...string) *total {
-	return &h.find(f, values, func(*instrument) {}).summary
-}
-
-// total is how many durations there were, and their sum.
-type total struct {
-	count   uint64
-	seconds float64
-}
-
-func (t *total) observe(d time.Duration) {
-	t.count++
-	t.seconds += d.Seconds()
-}
-
-// find returns an instrument that is about to be changed.
-func (h *history) find(f *family, values []string, create func(*instrument)) *instrument {
-	key := seriesKey(f, values)
-	i, ok := h.instrument[key]
-	if !ok {
-		i = &instrument{series: series{family: f, values: slices.Concat([]string{h.device}, values)}}
-		create(i)
-		h.instrument[key] = i
-		at, _ := slices.BinarySearch(h.keys, key)
-		h.keys = slices.Insert(h.keys, at, key)
+// vectorOf returns the vector of a metric. It creates one at the first call. Caller holds
+// mu.
+func vectorOf[V prometheus.Collector](h *history, metric string, create func(f *family) V) V {
+	if v, ok := h.vectors[metric].(V); ok {
+		return v
 	}
-	i.changed = true
-	return i
+	v := create(h.byName[metric])
+	h.vectors[metric] = v
+	return v
 }
 
-// build returns all series, sorted. Only those that may have changed are written
-// anew: of the runs of a device, inventories change hardly any.
-func (h *history) build() *counted {
-	all := make([]series, 0, len(h.keys)+len(h.vectors))
-	for _, key := range h.keys {
-		i := h.instrument[key]
-		if i.series.family.off || i.changed && !i.write() {
-			continue
+// collect sends the series of the chosen collectors.
+func (h *history) collect(chosen Choice, ch chan<- prometheus.Metric) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for metric, v := range h.vectors {
+		if f := h.byName[metric]; !f.off && f.in(chosen) {
+			v.Collect(ch)
 		}
-		all = append(all, i.series)
 	}
-	all, hidden := h.buildVectors(all)
-	return &counted{block: inOrder(all), hidden: hidden}
+	b := newBuilder(h.table, nil)
+	for _, number := range slices.Sorted(maps.Keys(h.percentiles))[:min(len(h.percentiles), state.MaxVectors)] {
+		b.gauge(vectorLatency, h.percentiles[number].Seconds(), h.device, strconv.Itoa(number))
+	}
+	b.send(chosen, ch)
 }
 
-// write builds the series, and reports whether it could.
-func (i *instrument) write() bool {
-	switch i.series.family.kind {
-	case dto.MetricType_COUNTER: // It is.
-	case dto.MetricType_SUMMARY:
-		i.series.more = &more{summed: i.summary}
-	default:
-		var m dto.Metric
-		if i.histogram.Write(&m) != nil {
-			return false // It never returns an error.
-		}
-		i.series.more = &more{histogram: m.Histogram}
+// hidden returns how many completion vectors have no series because there are too many.
+func (h *history) hidden() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isOff(vectorLatency) {
+		return 0
 	}
-	i.changed = false
-	return true
+	return max(0, len(h.percentiles)-state.MaxVectors)
 }

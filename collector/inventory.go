@@ -8,51 +8,38 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// inventoryMetrics are the metrics of how inventories went, and what is wrong.
-type inventoryMetrics struct {
-	findingsOf             *family
-	findingSince           *family
-	inventorySuccess       *family
-	inventoryStuck         *family
-	inventoryRuns          *family
-	inventoryDuration      *family
-	inventoryTaken         *family
-	inventoryIncomplete    *family
-	inventoryPIDVisibility *family
-}
-
-func (m *inventoryMetrics) declare(t *table) {
+func declareInventory(t *table) {
 	t.about("The inventory and its findings")
-	m.findingsOf = t.gauge("rdma_findings", "findings",
+	t.gauge("rdma_findings", "findings",
 		"Findings on the device, at most 64: everything that is or soon will be wrong. Zero if there are none; absent before the first judgement. Accepted ones are absent until there is one.", "device", "severity", "accepted")
-	m.findingSince = t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
+	t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
 		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent if there is none.", "device", "finding", "severity", "harm", "accepted")
 	t.of(Inventory)
-	m.inventorySuccess = t.gauge("rdma_inventory_success", "1 or 0",
+	t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
-	m.inventoryStuck = t.gauge("rdma_inventory_stuck", "1 or 0",
+	t.gauge("rdma_inventory_stuck", "1 or 0",
 		"1 while a killed child process of the inventory has not ended, 0 otherwise. It outlives the device.", "device")
-	m.inventoryRuns = t.counter("rdma_inventory_runs_total", "runs",
+	t.counter("rdma_inventory_runs_total", "runs",
 		"Finished inventories.", "device", "outcome")
-	m.inventoryDuration = t.gauge("rdma_inventory_duration_seconds", "seconds",
+	t.gauge("rdma_inventory_duration_seconds", "seconds",
 		"Duration of the last inventory, from the start of its child process to its end or until it was abandoned.", "device")
-	m.inventoryTaken = t.gauge("rdma_inventory_timestamp_seconds", "seconds since 1970",
+	t.gauge("rdma_inventory_timestamp_seconds", "seconds since 1970",
 		"Start of the run whose inventory the resource metrics show.", "device")
-	m.inventoryIncomplete = t.gauge("rdma_inventory_incomplete", "always 1",
+	t.gauge("rdma_inventory_incomplete", "always 1",
 		"An object type that could not be read object by object, and why; metrics that need that are absent for it.", "device", "type", "reason")
-	m.inventoryPIDVisibility = t.gauge("rdma_inventory_pid_visibility", "1 or 0",
+	t.gauge("rdma_inventory_pid_visibility", "1 or 0",
 		"Whether the exporter sees all processes of the host; if not, owners and orphans are unknown. From the newest inventory of any device.")
 }
 
 // addInventory adds how the last inventory went.
 func addInventory(b *builder, name string, r *state.Resources) {
-	b.truth(b.inventoryStuck, r.Stuck != nil, name)
+	b.boolGauge("rdma_inventory_stuck", r.Stuck != nil, name)
 	if r.Last != nil {
-		b.truth(b.inventorySuccess, r.Last.Outcome == state.OutcomeOK, name)
-		b.gauge(b.inventoryDuration, r.Last.Duration.Seconds(), name)
+		b.boolGauge("rdma_inventory_success", r.Last.Outcome == state.OutcomeOK, name)
+		b.gauge("rdma_inventory_duration_seconds", r.Last.Duration.Seconds(), name)
 	}
 	if r.Inventory != nil {
-		addTime(b, b.inventoryTaken, name, r.Taken)
+		b.timestamp("rdma_inventory_timestamp_seconds", r.Taken, name)
 	}
 }
 
@@ -68,8 +55,8 @@ func addFindings(b *builder, name string, findings []health.Finding) {
 		counts[key{findings[n].Severity, findings[n].Accepted != nil}]++
 	}
 	for _, severity := range health.Severities() {
-		b.gauge(b.findingsOf, float64(counts[key{severity, false}]), name, string(severity), "false")
-		b.sparse(b.findingsOf, float64(counts[key{severity, true}]), name, string(severity), "true")
+		b.gauge("rdma_findings", float64(counts[key{severity, false}]), name, string(severity), "false")
+		b.sparse("rdma_findings", float64(counts[key{severity, true}]), name, string(severity), "true")
 	}
 }
 
@@ -92,6 +79,6 @@ func addSince(b *builder, name string, findings []health.Finding) {
 		if since := first[k]; !since.IsZero() {
 			at = float64(since.UnixMilli()) / 1e3
 		}
-		b.gauge(b.findingSince, at, name, string(k.kind), string(k.severity), string(k.harm), strconv.FormatBool(k.accepted))
+		b.gauge("rdma_finding_first_seen_timestamp_seconds", at, name, string(k.kind), string(k.severity), string(k.harm), strconv.FormatBool(k.accepted))
 	}
 }

@@ -14,36 +14,22 @@ import (
 // place: those that hold most.
 const maxProcesses = 256
 
-// dated is an inventory with the time at which it was taken. A published inventory
-// is never changed, so equal pointers mean equal series.
+// dated is an inventory with the time at which it was taken.
 type dated struct {
 	inventory *state.Inventory
 	taken     time.Time
 }
 
-// cachedOwners is a block of what inventories say of the host as a whole, with the
-// inventories that it was made from.
-type cachedOwners struct {
-	inventories []dated
-	block       block
-}
-
-// ownersBlock returns the series of what the inventories of all present devices say
-// of the host as a whole. It is built anew when one of the inventories is new.
-func (c *Collector) ownersBlock(s *state.Snapshot) block {
-	inventories := make([]dated, 0, len(s.Devices))
+// inventoriesOf returns the inventories of all present devices.
+func inventoriesOf(s *state.Snapshot) []dated {
+	var inventories []dated
 	for i := range s.Devices {
 		d := &s.Devices[i]
 		if d.Present && d.Resources != nil && d.Resources.Inventory != nil {
 			inventories = append(inventories, dated{d.Resources.Inventory, d.Resources.Taken})
 		}
 	}
-	if c.owners.block == nil || !slices.Equal(inventories, c.owners.inventories) {
-		b := newBuilder(c.metrics)
-		addProcesses(b, inventories)
-		c.owners = cachedOwners{inventories, b.block()}
-	}
-	return c.owners.block
+	return inventories
 }
 
 // addProcesses adds whether processes can be seen, and what memory they hold in
@@ -53,9 +39,8 @@ func addProcesses(b *builder, inventories []dated) {
 	if len(inventories) == 0 {
 		return
 	}
-	inventories = slices.Clone(inventories)
 	slices.SortStableFunc(inventories, func(a, b dated) int { return b.taken.Compare(a.taken) })
-	b.truth(b.inventoryPIDVisibility, inventories[0].inventory.PIDsVisible)
+	b.boolGauge("rdma_inventory_pid_visibility", inventories[0].inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
 	var processes []*state.Owner
@@ -82,9 +67,9 @@ func addProcesses(b *builder, inventories []dated) {
 			continue
 		}
 		told[key] = true
-		b.gauge(b.ownerLocked, float64(o.Memlock.Pinned), slices.Concat(labels, []string{"pinned"})...)
-		b.gauge(b.ownerLocked, float64(o.Memlock.Locked), slices.Concat(labels, []string{"locked"})...)
-		b.gauge(b.ownerLockedLimit, limitOrInf(o.Memlock.Limit), labels...)
+		b.gauge("rdma_owner_locked_bytes", float64(o.Memlock.Pinned), slices.Concat(labels, []string{"pinned"})...)
+		b.gauge("rdma_owner_locked_bytes", float64(o.Memlock.Locked), slices.Concat(labels, []string{"locked"})...)
+		b.gauge("rdma_owner_locked_limit_bytes", limitOrInf(o.Memlock.Limit), labels...)
 	}
 }
 

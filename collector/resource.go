@@ -11,69 +11,43 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// resourceMetrics are the metrics of the objects on a device, of whichever process.
-type resourceMetrics struct {
-	resourceObjects      *family
-	resourceLimit        *family
-	resourceQueuePairs   *family
-	resourceCQEntries    *family
-	resourceMRBytes      *family
-	resourceOwnerObjects *family
-	// byPID tells that owners are processes.
-	byPID            bool
-	resourceOrphaned *family
-	probeLeaked      *family
-	exhaustedObjects *family
-	exhaustedTime    *family
-	cgroupObjects    *family
-	cgroupLimit      *family
-	ownerLocked      *family
-	ownerLockedLimit *family
-}
-
-func (m *resourceMetrics) declare(t *table) {
+func declareResource(t *table) {
 	t.about("Resources")
 	t.of(Inventory)
-	m.resourceObjects = t.gauge("rdma_resource_objects", "objects",
+	t.gauge("rdma_resource_objects", "objects",
 		"Objects on the device of any process, as the kernel counts them. Those of the kernel are absent until it has some.", "device", "type", "owner")
-	m.resourceLimit = t.gauge("rdma_resource_limit", "objects",
+	t.gauge("rdma_resource_limit", "objects",
 		"Most objects of a type that the device says it allows; absent if there is no limit.", "device", "type")
-	m.resourceQueuePairs = t.gauge("rdma_resource_queue_pairs", "queue pairs",
+	t.gauge("rdma_resource_queue_pairs", "queue pairs",
 		"Queue pairs, including the kernel's, by state. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
-	m.resourceCQEntries = t.gauge("rdma_resource_cq_entries", "entries",
+	t.gauge("rdma_resource_cq_entries", "entries",
 		"Entries of all completion queues. Those of the kernel are absent until it has some.", "device", "owner")
-	m.resourceMRBytes = t.gauge("rdma_resource_mr_bytes", "bytes",
+	t.gauge("rdma_resource_mr_bytes", "bytes",
 		"Length of all memory regions; memory registered twice counts twice, and a region above 1 TiB, as implicit on-demand paging makes them, as 1 TiB. Those of the kernel are absent until it has some.", "device", "owner")
-	m.resourceOrphaned = t.gauge("rdma_resource_orphaned_objects", "objects",
+	t.gauge("rdma_resource_orphaned_objects", "objects",
 		"Objects of user programs for whose open device the kernel names no living thread: the owner has ended, or every thread of it that created something has. Briefly seen when a process ends. Absent until there is one, if the exporter cannot see the host's processes, for objects only counted, and for cm_id.", "device", "type")
-	m.probeLeaked = t.gauge("rdma_probe_leaked_objects", "objects",
+	t.gauge("rdma_probe_leaked_objects", "objects",
 		"Objects that the kernel still holds for ended child processes of the exporter. Absent until there is one, or if not checked.", "device", "type")
-	m.exhaustedObjects = t.gauge("rdma_resource_exhausted_objects", "objects",
+	t.gauge("rdma_resource_exhausted_objects", "objects",
 		"Object count, of all owners, when the device refused the exporter one more of the type: its real limit, unlike rdma_resource_limit. Absent until that happens, after a change of adapter or firmware, and once the device gives more.", "device", "type")
-	m.exhaustedTime = t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
+	t.gauge("rdma_resource_exhausted_timestamp_seconds", "seconds since 1970",
 		"Start of the last run that was refused. Kept over restarts with --state.dir.", "device", "type")
 	t.of(Owners)
-	pid := m.pidLabel(t.on)
-	m.resourceOwnerObjects = t.gauge("rdma_resource_owner_objects", "objects",
+	pid := []string{"comm", "container_id", "pod_uid"}
+	if t.on[OwnersPID] {
+		pid = append(pid, "pid")
+	}
+	t.gauge("rdma_resource_owner_objects", "objects",
 		"Objects of user programs by command and container, for the largest owners of each type. All other owners are comm other, those the kernel does not name comm unknown: the sum is rdma_resource_objects of owner user.", slices.Concat([]string{"device", "type"}, pid)...)
-	m.ownerLocked = t.gauge("rdma_owner_locked_bytes", "bytes",
+	t.gauge("rdma_owner_locked_bytes", "bytes",
 		"Memory that a process locks, on the whole host: for each command in a container, the process that locks most, for up to 256 of the largest owners on any device. The kernel checks each kind against the limit separately.", append(slices.Clone(pid), "kind")...)
-	m.ownerLockedLimit = t.gauge("rdma_owner_locked_limit_bytes", "bytes",
+	t.gauge("rdma_owner_locked_limit_bytes", "bytes",
 		"Most memory that this process may lock (RLIMIT_MEMLOCK, soft); +Inf for unlimited. CAP_IPC_LOCK lifts it.", pid...)
 	t.of(Cgroups)
-	m.cgroupObjects = t.gauge("rdma_cgroup_objects", "objects",
+	t.gauge("rdma_cgroup_objects", "objects",
 		"What the RDMA controller counts for the cgroups of the largest owners.", "device", "cgroup", "container_id", "pod_uid", "resource")
-	m.cgroupLimit = t.gauge("rdma_cgroup_limit", "objects",
+	t.gauge("rdma_cgroup_limit", "objects",
 		"Most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
-}
-
-// pidLabel sets whether owners are told by process, and returns the labels of one.
-func (m *resourceMetrics) pidLabel(on Choice) []string {
-	labels := []string{"comm", "container_id", "pod_uid"}
-	if m.byPID = on[OwnersPID]; m.byPID {
-		labels = append(labels, "pid")
-	}
-	return labels
 }
 
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in
@@ -93,21 +67,21 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 	}
 	i := r.Inventory
 	for _, n := range i.Incomplete {
-		b.gauge(b.inventoryIncomplete, 1, name, n.Type, string(n.Reason))
+		b.gauge("rdma_inventory_incomplete", 1, name, n.Type, string(n.Reason))
 	}
 	for _, o := range i.Objects {
-		b.owned(b.resourceObjects, o.Owner, float64(o.Objects), name, o.Type, string(o.Owner))
+		b.owned("rdma_resource_objects", o.Owner, float64(o.Objects), name, o.Type, string(o.Owner))
 	}
 	addLeaked(b, name, r)
 	addOrphaned(b, name, i)
 	for _, s := range i.CQEntries {
-		b.owned(b.resourceCQEntries, s.Owner, float64(s.Sum), name, string(s.Owner))
+		b.owned("rdma_resource_cq_entries", s.Owner, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, s := range i.MRBytes {
-		b.owned(b.resourceMRBytes, s.Owner, float64(s.Sum), name, string(s.Owner))
+		b.owned("rdma_resource_mr_bytes", s.Owner, float64(s.Sum), name, string(s.Owner))
 	}
 	for _, q := range i.QueuePairs {
-		b.gauge(b.resourceQueuePairs, float64(q.Objects), name, q.Type, q.State)
+		b.gauge("rdma_resource_queue_pairs", float64(q.Objects), name, q.Type, q.State)
 	}
 	addOwners(b, name, i)
 	addCgroups(b, name, i)
@@ -118,7 +92,7 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 func addResourceLimits(b *builder, name string, info *state.Device) {
 	for _, l := range info.Limits {
 		if kind, limits := l.Counted(); limits {
-			b.gauge(b.resourceLimit, float64(l.Value), name, kind)
+			b.gauge("rdma_resource_limit", float64(l.Value), name, kind)
 		}
 	}
 }
@@ -130,11 +104,11 @@ func looked(i *state.Inventory) []string {
 
 // owned adds a series that is of a kind of owner: there always for user programs, for the
 // others once they had something.
-func (b *builder) owned(f *family, o state.OwnerKind, value float64, values ...string) {
+func (b *builder) owned(metric string, o state.OwnerKind, value float64, values ...string) {
 	if o == state.OwnerUser {
-		b.gauge(f, value, values...)
+		b.gauge(metric, value, values...)
 	} else {
-		b.sparse(f, value, values...)
+		b.sparse(metric, value, values...)
 	}
 }
 
@@ -143,19 +117,19 @@ func (b *builder) owned(f *family, o state.OwnerKind, value float64, values ...s
 func addLeaked(b *builder, name string, r *state.Resources) {
 	if r.Inventory != nil {
 		for _, kind := range looked(r.Inventory) {
-			b.sparse(b.probeLeaked, 0, name, kind)
+			b.sparse("rdma_probe_leaked_objects", 0, name, kind)
 		}
 	}
 	for _, l := range r.Leaked {
-		b.sparse(b.probeLeaked, float64(l.Objects), name, l.Type)
+		b.sparse("rdma_probe_leaked_objects", float64(l.Objects), name, l.Type)
 	}
 }
 
 // addExhausted adds what the device had no more of.
 func addExhausted(b *builder, name string, all []health.Exhausted) {
 	for _, e := range all {
-		b.gauge(b.exhaustedObjects, float64(e.Objects), name, e.Type)
-		b.gauge(b.exhaustedTime, float64(e.At.UnixMilli())/1e3, name, e.Type)
+		b.gauge("rdma_resource_exhausted_objects", float64(e.Objects), name, e.Type)
+		b.gauge("rdma_resource_exhausted_timestamp_seconds", float64(e.At.UnixMilli())/1e3, name, e.Type)
 	}
 }
 
@@ -163,16 +137,16 @@ func addExhausted(b *builder, name string, all []health.Exhausted) {
 func addOrphaned(b *builder, name string, i *state.Inventory) {
 	for _, kind := range state.ResourceTypes() {
 		if orphans, told := i.Orphaned(kind); told {
-			b.sparse(b.resourceOrphaned, float64(orphans), name, kind)
+			b.sparse("rdma_resource_orphaned_objects", float64(orphans), name, kind)
 		}
 	}
 }
 
 // ownerLabels are the values of the labels of an owner: one process, or all that run the
 // same command in the same container.
-func (m *resourceMetrics) ownerLabels(pid, comm, containerID, podUID string) []string {
+func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
 	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID)}
-	if m.byPID {
+	if b.on[OwnersPID] {
 		labels = append(labels, pid)
 	}
 	return labels
@@ -188,7 +162,7 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 	add := func(c state.TypeCount, labels []string) {
 		key := owned{text.Valid(c.Type), strings.Join(labels, "\xff")}
 		sums[key] += c.Objects
-		b.gauge(b.resourceOwnerObjects, float64(sums[key]), slices.Concat([]string{name, key.kind}, labels)...)
+		b.gauge("rdma_resource_owner_objects", float64(sums[key]), slices.Concat([]string{name, key.kind}, labels)...)
 	}
 	for _, c := range slices.Concat(i.Ownerless, i.Untraced) {
 		add(c, b.ownerLabels("", unknownOwner, "", ""))
@@ -209,8 +183,8 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 func addCgroups(b *builder, name string, i *state.Inventory) {
 	for n := range i.Cgroups {
 		g := &i.Cgroups[n]
-		b.gauge(b.cgroupObjects, float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
-		b.gauge(b.cgroupLimit, limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge("rdma_cgroup_objects", float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge("rdma_cgroup_limit", limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
 	}
 }
 

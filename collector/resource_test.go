@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/health"
@@ -167,7 +166,7 @@ func TestOwnersSumUp(t *testing.T) {
 		s.Resources = resourcesOf(inventoryRun("mlx5_0"), inventory(10))
 		return s
 	}(), "troubled": troubled("mlx5_0")} {
-		families, err := collectorOf(sceneOf("libibverbs", s).snapshot).Gatherer(prometheus.NewRegistry()).Gather()
+		families, err := pedantic(t, collectorOf(sceneOf("libibverbs", s).snapshot)).Gather()
 		if err != nil {
 			t.Fatal(err)
 		}

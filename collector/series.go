@@ -1,116 +1,71 @@
 package collector
 
 import (
-	"cmp"
-	"maps"
-	"slices"
+	"fmt"
 	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"rdma_exporter/internal/text"
 )
 
-// maxSeries is the most gauges that the last runs of one device may make. Runs
-// with the default profiles make some 200.
+// maxSeries limits the gauges of the last runs of one device. Runs with the default
+// profiles make about 200.
 const maxSeries = 4096
 
-// series is one series. It is not changed once it is in a block that others have.
-type series struct {
+// sample is one series with its declaration.
+type sample struct {
 	family *family
-	// values are those of the labels, in the order of the declaration.
-	values []string
-	// value is that of a gauge or a counter.
-	value float64
-	// more is what a gauge does not have; nil for one, and for what others count.
-	more *more
+	metric prometheus.Metric
 }
 
-// more is what a series has beside a value. It is not changed.
-type more struct {
-	// created is since when a counter counts.
-	created *timestamppb.Timestamp
-	// summed are a summary's.
-	summed total
-	// histogram is a histogram's.
-	histogram *dto.Histogram
-}
-
-// block is a set of series, in the order of their families by name. Once built it is not
-// changed, so that any number of scrapes may share it.
-type block []series
-
-// builder fills a block with what the snapshot says: gauges, and counters that others
-// count. Of a series told twice the last value wins.
+// builder makes const metrics from a snapshot. If a series is added twice, the last value
+// wins, because a registry rejects duplicates.
 type builder struct {
-	*metrics
-	all []series
-	// index has the places in all.
+	*table
+	samples []sample
+	// index maps keys of series to places in samples.
 	index map[string]int
-	// past are the sparse series of the device that were not 0 once.
-	past past
-	// left is how many series may still be added; dropped counts the others.
-	left    int
-	dropped int
+	past  past
+	// left is the number of series that may still be added. dropped counts the others.
+	left, dropped int
 }
 
-func newBuilder(m *metrics) *builder {
-	return &builder{metrics: m, index: make(map[string]int), past: make(past), left: maxSeries}
+func newBuilder(t *table, past past) *builder {
+	return &builder{table: t, index: make(map[string]int), past: past, left: maxSeries}
 }
 
-// reset has the builder begin another block, in the memory of the one before.
-func (b *builder) reset(past past) {
-	clear(b.index)
-	b.all, b.past, b.left, b.dropped = b.all[:0], past, maxSeries, 0
+// gauge adds a series. The label values are in the order of the declaration. The builder
+// takes ownership of them.
+func (b *builder) gauge(metric string, value float64, values ...string) { b.add(metric, value, values) }
+
+// counter adds a series that the kernel or the adapter counts.
+func (b *builder) counter(metric string, value uint64, values ...string) {
+	b.add(metric, float64(value), values)
 }
 
-// block returns what was added.
-func (b *builder) block() block { return inOrder(b.all) }
-
-// inOrder returns a block of series, of which those of a family stay in their order.
-func inOrder(all []series) block {
-	slices.SortStableFunc(all, func(x, y series) int { return cmp.Compare(x.family.index, y.family.index) })
-	return slices.Clone(all) // which takes no more room than it needs
+// boolGauge adds a series with the value 1 or 0.
+func (b *builder) boolGauge(metric string, value bool, values ...string) {
+	b.gauge(metric, number(value), values...)
 }
 
-// gauge adds a series. The label values are in the order of the declaration, and the
-// builder's from then on.
-func (b *builder) gauge(f *family, value float64, values ...string) { b.add(f, value, values) }
-
-// counter is gauge for what the kernel or the adapter counts.
-func (b *builder) counter(f *family, value uint64, values ...string) {
-	b.add(f, float64(value), values)
-}
-
-// add adds a series of the type of its family.
-func (b *builder) add(f *family, value float64, values []string) {
-	if f.off {
-		return
+// positive adds a series if its value is known, which is above 0.
+func (b *builder) positive(metric string, value float64, values ...string) {
+	if value > 0 {
+		b.gauge(metric, value, values...)
 	}
-	for i, v := range values {
-		values[i] = text.Valid(v)
-	}
-	key := seriesKey(f, values)
-	if at, ok := b.index[key]; ok {
-		b.all[at].value = value
-		return
-	}
-	if b.left == 0 {
-		b.dropped++
-		return
-	}
-	b.left--
-	b.index[key] = len(b.all)
-	b.all = append(b.all, series{family: f, values: values, value: value})
 }
 
-// truth adds a series with the value 1 or 0.
-func (b *builder) truth(f *family, value bool, values ...string) {
-	b.gauge(f, number(value), values...)
+// timestamp adds a time, unless it is zero.
+func (b *builder) timestamp(metric string, t time.Time, values ...string) {
+	if !t.IsZero() {
+		b.gauge(metric, float64(t.UnixMilli())/1e3, values...)
+	}
 }
 
-// number is 1 or 0.
+// number returns 1 if value is true, else 0.
 func number(value bool) float64 {
 	if value {
 		return 1
@@ -118,60 +73,80 @@ func number(value bool) float64 {
 	return 0
 }
 
-// past are the sparse series of a device that were not 0 once, with their label values
-// by their keys. There are no more of them than series of a device.
+func (b *builder) add(metric string, value float64, values []string) {
+	f, ok := b.byName[metric]
+	switch {
+	case !ok:
+		err := fmt.Errorf("metric %s is not declared", metric)
+		b.samples = append(b.samples, sample{&family{}, prometheus.NewInvalidMetric(prometheus.NewInvalidDesc(err), err)})
+		return
+	case f.off:
+		return
+	}
+	key := seriesKey(metric, values)
+	at, again := b.index[key]
+	if !again && b.left == 0 {
+		b.dropped++
+		return
+	}
+	kind := prometheus.GaugeValue
+	if f.kind == dto.MetricType_COUNTER {
+		kind = prometheus.CounterValue
+	}
+	m, err := prometheus.NewConstMetric(f.desc, kind, value, values...)
+	if err != nil {
+		m = prometheus.NewInvalidMetric(f.desc, err)
+	}
+	if again {
+		b.samples[at].metric = m
+		return
+	}
+	b.left--
+	b.index[key] = len(b.samples)
+	b.samples = append(b.samples, sample{f, m})
+}
+
+// past holds the sparse series of a device that were not 0 once, by their keys.
 type past map[string]sparseSeries
 
 type sparseSeries struct {
-	family *family
+	metric string
 	values []string
 }
 
-// sparse adds a series unless it is 0 and always was: what never happens costs nothing,
-// and what happened once is seen to end.
-func (b *builder) sparse(f *family, value float64, values ...string) {
-	if f.off {
+// sparse adds a series unless its value has always been 0. Once exposed, the series stays,
+// so that a return to 0 is visible.
+func (b *builder) sparse(metric string, value float64, values ...string) {
+	if f := b.byName[metric]; f != nil && f.off {
 		return
 	}
-	for i, v := range values {
-		values[i] = text.Valid(v)
-	}
-	key := seriesKey(f, values)
-	_, was := b.past[key]
-	if value == 0 && !was {
+	key := seriesKey(metric, values)
+	_, seen := b.past[key]
+	if value == 0 && !seen {
 		return
 	}
-	if !was && len(b.past) < maxSeries {
-		b.past[key] = sparseSeries{f, slices.Clone(values)}
+	if !seen && len(b.past) < maxSeries {
+		b.past[key] = sparseSeries{metric, values}
 	}
-	b.add(f, value, values)
+	b.add(metric, value, values)
 }
 
-// ended adds the sparse series of a family that were not told, as 0.
-func (b *builder) ended(f *family) {
-	for _, key := range slices.Sorted(maps.Keys(b.past)) {
-		if s := b.past[key]; s.family == f {
-			if _, told := b.index[key]; !told {
-				b.add(f, 0, slices.Clone(s.values))
+// ended adds the sparse series of a metric that were not added yet, as 0.
+func (b *builder) ended(metric string) {
+	for key, s := range b.past {
+		if s.metric == metric {
+			if _, added := b.index[key]; !added {
+				b.add(metric, 0, s.values)
 			}
 		}
 	}
 }
 
-// seriesKey identifies a series. Valid values have no byte 0xff, so it tells
-// where one value ends and the next begins.
-func seriesKey(f *family, values []string) string {
-	size := 2
-	for _, v := range values {
-		size += len(v) + 1
+// seriesKey makes label values valid UTF-8 and returns the identity of their series. No
+// valid value contains the byte 0xff.
+func seriesKey(metric string, values []string) string {
+	for i, v := range values {
+		values[i] = text.Valid(v)
 	}
-	var sb strings.Builder
-	sb.Grow(size)
-	sb.WriteByte(byte(f.index >> 8))
-	sb.WriteByte(byte(f.index))
-	for _, v := range values {
-		sb.WriteString(v)
-		sb.WriteByte(0xff)
-	}
-	return sb.String()
+	return metric + "\xff" + strings.Join(values, "\xff")
 }

@@ -1,6 +1,11 @@
 package dashboards
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
 
 // The identifiers of the dashboards, by which they link to each other.
 const (
@@ -11,6 +16,12 @@ const (
 
 // gridWidth is how many columns the grid of Grafana has.
 const gridWidth = 24
+
+// schemaVersion is that of Grafana 10.4. Later versions migrate it on import.
+const schemaVersion = 39
+
+// rateInterval is the shortest window of rates, so that by default it has several runs.
+const rateInterval = "2m"
 
 // scope is how a dashboard selects: the matchers that stand for @job, @instance and
 // @device in its expressions.
@@ -30,74 +41,72 @@ func (s scope) expand(expr string) string {
 
 // board puts a dashboard together.
 type board struct {
-	dashboard Dashboard
+	dashboard grafanaBoard
 	scope     scope
-	ids       int
-	y         int
+	ids, y    uint32
 }
 
 // newBoard returns a board without rows.
-func newBoard(uid, title, description string, s scope) *board {
+func newBoard(uid, title, description string, s scope, variables ...dashboard.VariableModel) *board {
 	return &board{
 		scope: s,
-		dashboard: Dashboard{
-			UID:           uid,
-			Title:         title,
-			Description:   description,
+		dashboard: grafanaBoard{
+			Uid:           &uid,
+			Title:         &title,
+			Description:   &description,
 			Tags:          []string{"rdma"},
-			Timezone:      "browser",
-			Editable:      true,
-			GraphTooltip:  1,
-			Time:          TimeRange{"now-6h", "now"},
-			Refresh:       "1m",
-			SchemaVersion: 39,
+			Timezone:      new("browser"),
+			Editable:      new(true),
+			GraphTooltip:  new(dashboard.DashboardCursorSyncCrosshair),
+			Time:          &dashboard.DashboardDashboardTime{From: "now-6h", To: "now"},
+			Refresh:       new("1m"),
+			SchemaVersion: schemaVersion,
 			Links:         links(uid),
 			Annotations:   annotations(s, uid),
+			Templating:    dashboard.DashboardDashboardTemplating{List: variables},
 		},
 	}
 }
 
 // row adds a row of panels that is open at first.
-func (b *board) row(title string, panels ...Panel) {
-	row := b.heading(title, false)
-	b.dashboard.Panels = append(b.dashboard.Panels, row)
+func (b *board) row(title string, panels ...dashboard.Panel) {
+	b.add(dashboard.PanelOrRowPanel{RowPanel: b.heading(title, false)})
 	for _, p := range b.place(panels) {
-		b.dashboard.Panels = append(b.dashboard.Panels, p)
+		b.add(dashboard.PanelOrRowPanel{Panel: &p})
 	}
 }
 
-// folded adds a row of panels that is collapsed at first. Its queries are not made
-// until it is opened.
-func (b *board) folded(title string, panels ...Panel) {
+// folded adds a row of panels that is collapsed at first. Grafana runs its queries only
+// once it is opened.
+func (b *board) folded(title string, panels ...dashboard.Panel) {
 	row := b.heading(title, true)
 	below := b.y
 	row.Panels = b.place(panels)
 	b.y = below
-	b.dashboard.Panels = append(b.dashboard.Panels, row)
+	b.add(dashboard.PanelOrRowPanel{RowPanel: row})
 }
 
-func (b *board) heading(title string, collapsed bool) Row {
+func (b *board) add(p dashboard.PanelOrRowPanel) {
+	b.dashboard.Panels = append(b.dashboard.Panels, p)
+}
+
+func (b *board) heading(title string, collapsed bool) *dashboard.RowPanel {
 	b.ids++
-	row := Row{
-		ID:        b.ids,
-		Type:      "row",
-		Title:     title,
-		Collapsed: collapsed,
-		GridPos:   GridPos{H: 1, W: gridWidth, Y: b.y},
-		Panels:    []Panel{},
-	}
 	b.y++
-	return row
+	return &dashboard.RowPanel{
+		Id:        b.ids,
+		Type:      "row",
+		Title:     &title,
+		Collapsed: collapsed,
+		GridPos:   &dashboard.GridPos{H: 1, W: gridWidth, Y: b.y - 1},
+		Panels:    []dashboard.Panel{},
+	}
 }
 
-// rateInterval is the shortest time that rates are taken over, so that by default
-// there are several runs in it.
-const rateInterval = "2m"
-
-// place puts panels from left to right, and what has no room there below the highest
-// of those, numbers them and expands their expressions.
-func (b *board) place(panels []Panel) []Panel {
-	x, height := 0, 0
+// place puts panels from left to right in lines as high as their highest panel, numbers
+// them and expands their expressions.
+func (b *board) place(panels []dashboard.Panel) []dashboard.Panel {
+	var x, height uint32
 	for i := range panels {
 		p := &panels[i]
 		if x+p.GridPos.W > gridWidth {
@@ -105,15 +114,20 @@ func (b *board) place(panels []Panel) []Panel {
 			x, height = 0, 0
 		}
 		b.ids++
-		p.ID = b.ids
+		p.Id = new(b.ids)
 		p.GridPos.X, p.GridPos.Y = x, b.y
 		x += p.GridPos.W
 		height = max(height, p.GridPos.H)
-		for j := range p.Targets {
-			p.Targets[j].Expr = b.scope.expand(p.Targets[j].Expr)
-			if strings.Contains(p.Targets[j].Expr, "$__rate_interval") {
-				p.Interval = rateInterval
+		for j, target := range p.Targets {
+			q, ok := target.(prometheus.Dataquery)
+			if !ok {
+				continue
 			}
+			q.Expr = b.scope.expand(q.Expr)
+			if strings.Contains(q.Expr, "$__rate_interval") {
+				p.Interval = new(rateInterval)
+			}
+			p.Targets[j] = q
 		}
 	}
 	b.y += height

@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/dashboards"
+	"rdma_exporter/test/promql"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 
 // check returns what is wrong with a dashboard.
-func check(d dashboards.Dashboard, all []dashboards.Dashboard, v vocabulary) []string {
-	c := &checker{board: d, all: all, vocabulary: v, variables: make(map[string]dashboards.Variable)}
+func check(d board, all []board, v vocabulary) []string {
+	c := &checker{board: d, all: all, vocabulary: v, variables: make(map[string]variable)}
 	c.head()
 	c.grid()
 	for _, p := range panels(d) {
@@ -28,10 +28,10 @@ func check(d dashboards.Dashboard, all []dashboards.Dashboard, v vocabulary) []s
 }
 
 type checker struct {
-	board      dashboards.Dashboard
-	all        []dashboards.Dashboard
+	board      board
+	all        []board
 	vocabulary vocabulary
-	variables  map[string]dashboards.Variable
+	variables  map[string]variable
 	problems   []string
 }
 
@@ -40,22 +40,19 @@ func (c *checker) problem(format string, args ...any) {
 }
 
 // elements returns the rows and panels of a dashboard, those of collapsed rows too.
-func elements(d dashboards.Dashboard) (rows []dashboards.Row, list []dashboards.Panel) {
-	for _, e := range d.Panels {
-		switch e := e.(type) {
-		case dashboards.Row:
-			rows = append(rows, e)
-			list = append(list, e.Panels...)
-		case dashboards.Panel:
-			list = append(list, e)
-		case *dashboards.Panel: // of a test that changed it
-			list = append(list, *e)
+func elements(d board) (rows []*panel, list []*panel) {
+	for _, p := range d.Panels {
+		if p.Type == "row" {
+			rows = append(rows, p)
+			list = append(list, p.Panels...)
+		} else {
+			list = append(list, p)
 		}
 	}
 	return rows, list
 }
 
-func panels(d dashboards.Dashboard) []dashboards.Panel {
+func panels(d board) []*panel {
 	_, list := elements(d)
 	return list
 }
@@ -67,7 +64,7 @@ type expression struct {
 }
 
 // expressions returns those of panels, variables and annotations.
-func expressions(d dashboards.Dashboard) []expression {
+func expressions(d board) []expression {
 	var list []expression
 	for _, p := range panels(d) {
 		for _, t := range p.Targets {
@@ -75,10 +72,8 @@ func expressions(d dashboards.Dashboard) []expression {
 		}
 	}
 	for _, v := range d.Templating.List {
-		if q, ok := v.Query.(dashboards.VariableQuery); ok {
-			if m := labelValues().FindStringSubmatch(q.Query); m != nil {
-				list = append(list, expression{"variable " + v.Name, m[1], true})
-			}
+		if m := labelValues().FindStringSubmatch(v.query()); m != nil {
+			list = append(list, expression{"variable " + v.Name, m[1], true})
 		}
 	}
 	for _, a := range d.Annotations.List {
@@ -123,20 +118,19 @@ func (c *checker) head() {
 				c.problem("variable %s is of data sources of the type %v", v.Name, v.Query)
 			}
 		case "query":
-			q, _ := v.Query.(dashboards.VariableQuery)
-			m := labelValues().FindStringSubmatch(q.Query)
-			if m == nil || v.DataSource == nil || v.DataSource.UID != "${datasource}" {
+			m := labelValues().FindStringSubmatch(v.query())
+			if m == nil || v.DataSource.UID != "${datasource}" {
 				c.problem("variable %s is no label_values of the data source", v.Name)
 				continue
 			}
 			for _, used := range variablesIn(m[1]) {
-				if !slices.ContainsFunc(d.Templating.List[:i], func(v dashboards.Variable) bool { return v.Name == used }) {
+				if !slices.ContainsFunc(d.Templating.List[:i], func(v variable) bool { return v.Name == used }) {
 					c.problem("variable %s uses %s before it is declared", v.Name, used)
 				}
 			}
-			for _, s := range parse(m[1]).selectors {
-				if !slices.Contains(c.vocabulary.labels[s.metric], m[2]) {
-					c.problem("variable %s: %s has no label %s", v.Name, s.metric, m[2])
+			for _, s := range parse(m[1]).Selectors {
+				if !slices.Contains(c.vocabulary.labels[s.Metric], m[2]) {
+					c.problem("variable %s: %s has no label %s", v.Name, s.Metric, m[2])
 				}
 			}
 		}
@@ -176,8 +170,8 @@ func (c *checker) head() {
 // keeps checks what a link in the head keeps of what was chosen: the data source, the
 // job if as many can be chosen there, and nothing that is more than can be chosen
 // there, which leaves its panels empty.
-func (c *checker) keeps(l dashboards.DashboardLink) {
-	i := slices.IndexFunc(c.all, func(d dashboards.Dashboard) bool { return d.UID == uidOf(l.URL) })
+func (c *checker) keeps(l link) {
+	i := slices.IndexFunc(c.all, func(d board) bool { return d.UID == uidOf(l.URL) })
 	if i < 0 {
 		return // told by link
 	}
@@ -201,7 +195,7 @@ func uidOf(url string) string {
 
 // link checks that a link leads to a dashboard, and sets variables that it has.
 func (c *checker) link(place, url string) {
-	i := slices.IndexFunc(c.all, func(d dashboards.Dashboard) bool { return d.UID == uidOf(url) })
+	i := slices.IndexFunc(c.all, func(d board) bool { return d.UID == uidOf(url) })
 	if i < 0 {
 		c.problem("%s: no dashboard %s", place, uidOf(url))
 		return
@@ -211,7 +205,7 @@ func (c *checker) link(place, url string) {
 		names = append(names, m[1]+m[2])
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(c.all[i].Templating.List, func(v dashboards.Variable) bool { return v.Name == name }) {
+		if !slices.ContainsFunc(c.all[i].Templating.List, func(v variable) bool { return v.Name == name }) {
 			c.problem("%s: %s has no variable %s", place, c.all[i].UID, name)
 		}
 	}
@@ -238,7 +232,7 @@ func (c *checker) grid() {
 	rows, list := elements(c.board)
 	type place struct {
 		name string
-		dashboards.GridPos
+		grid
 	}
 	var open []place
 	ids := make(map[int]bool)
@@ -287,7 +281,7 @@ func (c *checker) grid() {
 }
 
 // panel checks what each panel must have.
-func (c *checker) panel(p dashboards.Panel) {
+func (c *checker) panel(p *panel) {
 	problem := func(format string, args ...any) {
 		c.problem("panel %q: %s", p.Title, fmt.Sprintf(format, args...))
 	}
@@ -314,7 +308,7 @@ func (c *checker) panel(p dashboards.Panel) {
 			problem("thresholds do not rise from none")
 		}
 	}
-	own := dashboards.DataSource{Type: "prometheus", UID: "${datasource}"}
+	own := source{"prometheus", "${datasource}"}
 	if p.DataSource != own {
 		problem("data source %v", p.DataSource)
 	}
@@ -345,24 +339,24 @@ func (c *checker) panel(p dashboards.Panel) {
 	}
 	for _, o := range p.FieldConfig.Overrides {
 		for _, property := range o.Properties {
-			if links, ok := property.Value.([]dashboards.DataLink); ok {
+			var links []link
+			if property.ID == "links" && json.Unmarshal(property.Value, &links) == nil {
 				for _, l := range links {
 					c.link("panel "+p.Title, l.URL)
 				}
 			}
 		}
 	}
-	if options, ok := p.Options.(dashboards.TableOptions); ok {
-		c.table(p, options, problem)
+	if p.Type == "table" {
+		c.table(p, problem)
 	}
-	if p.Type == "stat" && !slices.ContainsFunc(defaults.Mappings, func(m dashboards.Mapping) bool { return m.Type == "special" }) {
+	if p.Type == "stat" && !slices.ContainsFunc(defaults.Mappings, func(m struct{ Type string }) bool { return m.Type == "special" }) {
 		problem("has the colour of the lowest values where nothing is known")
 	}
-	custom, _ := defaults.Custom.(dashboards.TableField)
-	if custom.Filterable != contains(p.Description, "Filter by a column") {
+	if defaults.Custom.Filterable != contains(p.Description, "Filter by a column") {
 		problem("can be filtered and does not say so, or the other way round")
 	}
-	limited := func(t dashboards.Target) bool { return regexp.MustCompile(`\b(topk|bottomk)\(`).MatchString(t.Expr) }
+	limited := func(t target) bool { return regexp.MustCompile(`\b(topk|bottomk)\(`).MatchString(t.Expr) }
 	if p.Type == "table" && slices.ContainsFunc(p.Targets, limited) {
 		for _, t := range p.Targets {
 			if !limited(t) {
@@ -373,7 +367,7 @@ func (c *checker) panel(p dashboards.Panel) {
 }
 
 // table checks that the columns of a table are there.
-func (c *checker) table(p dashboards.Panel, options dashboards.TableOptions, problem func(string, ...any)) {
+func (c *checker) table(p *panel, problem func(string, ...any)) {
 	var values, labels, titles []string
 	for _, t := range p.Targets {
 		value := "Value"
@@ -383,18 +377,9 @@ func (c *checker) table(p dashboards.Panel, options dashboards.TableOptions, pro
 		values = append(values, value)
 		labels = append(labels, c.labelsOf(parse(t.Expr))...)
 	}
-	// The options are of a type that the package keeps to itself.
-	var order struct {
-		IndexByName  map[string]int
-		RenameByName map[string]string
-	}
-	last := p.Transformations[len(p.Transformations)-1]
-	text, err := json.Marshal(last.Options)
-	if err == nil {
-		err = json.Unmarshal(text, &order)
-	}
-	if err != nil || len(order.IndexByName) == 0 {
-		problem("is not put in order at last: %s, %v", last.ID, err)
+	order := p.Transformations[len(p.Transformations)-1].Options
+	if len(order.IndexByName) == 0 {
+		problem("is not put in order at last")
 	}
 	for field := range order.IndexByName {
 		if !slices.Contains(values, field) && !slices.Contains(labels, field) {
@@ -402,7 +387,7 @@ func (c *checker) table(p dashboards.Panel, options dashboards.TableOptions, pro
 		}
 		titles = append(titles, cmp.Or(order.RenameByName[field], field))
 	}
-	for _, s := range options.SortBy {
+	for _, s := range p.Options.SortBy {
 		if !slices.Contains(titles, s.DisplayName) {
 			problem("sorted by %s, which is no column", s.DisplayName)
 		}
@@ -410,13 +395,13 @@ func (c *checker) table(p dashboards.Panel, options dashboards.TableOptions, pro
 }
 
 // labelsOf returns the labels that the result of an expression may have.
-func (c *checker) labelsOf(p parsed) []string {
-	labels := slices.Clone(p.made)
-	if len(p.grouped) > 0 {
-		return append(labels, p.grouped...)
+func (c *checker) labelsOf(p promql.Expression) []string {
+	labels := slices.Clone(p.Made)
+	if len(p.Grouped) > 0 {
+		return append(labels, p.Grouped...)
 	}
-	for _, s := range p.selectors {
-		labels = append(labels, c.vocabulary.labels[s.metric]...)
+	for _, s := range p.Selectors {
+		labels = append(labels, c.vocabulary.labels[s.Metric]...)
 	}
 	return labels
 }
@@ -426,24 +411,27 @@ func (c *checker) expression(e expression) {
 	problem := func(format string, args ...any) {
 		c.problem("%s: %s in %s", e.place, fmt.Sprintf(format, args...), e.expr)
 	}
-	p := parse(e.expr)
+	p, err := promql.Parse(e.expr)
+	if err != nil {
+		problem("%v", err)
+	}
 	var known []string
-	for _, s := range p.selectors {
-		labels, ok := c.vocabulary.labels[s.metric]
+	for _, s := range p.Selectors {
+		labels, ok := c.vocabulary.labels[s.Metric]
 		if !ok {
-			problem("unknown metric %s", s.metric)
+			problem("unknown metric %s", s.Metric)
 		}
 		known = append(known, labels...)
-		by := make(map[string]matcher)
-		for _, m := range s.matchers {
-			by[m.label] = m
-			if !slices.Contains(labels, m.label) {
-				problem("%s has no label %s", s.metric, m.label)
+		by := make(map[string]promql.Matcher)
+		for _, m := range s.Matchers {
+			by[m.Label] = m
+			if !slices.Contains(labels, m.Label) {
+				problem("%s has no label %s", s.Metric, m.Label)
 			}
 			// Grafana escapes for a regular expression only what can be several.
-			v, ok := c.variables[strings.TrimPrefix(m.value, "$")]
-			if ok && strings.HasPrefix(m.value, "$") && v.Multi != (m.op == "=~") {
-				problem("%s%s%q", m.label, m.op, m.value)
+			v, ok := c.variables[strings.TrimPrefix(m.Value, "$")]
+			if ok && strings.HasPrefix(m.Value, "$") && v.Multi != (m.Op == "=~") {
+				problem("%s%s%q", m.Label, m.Op, m.Value)
 			}
 		}
 		for _, l := range []string{"job", "instance", "device"} {
@@ -451,24 +439,24 @@ func (c *checker) expression(e expression) {
 				l == "instance" && strings.HasPrefix(e.place, "variable instance") ||
 				l == "device" && strings.HasPrefix(e.place, "variable device") ||
 				l == "instance" && strings.HasPrefix(e.place, "variable job")
-			if slices.Contains(labels, l) && by[l].value != "$"+l && !first {
-				problem("%s is not selected by %s", s.metric, l)
+			if slices.Contains(labels, l) && by[l].Value != "$"+l && !first {
+				problem("%s is not selected by %s", s.Metric, l)
 			}
 		}
 	}
-	known = append(known, p.made...)
-	for _, l := range p.grouped {
+	known = append(known, p.Made...)
+	for _, l := range p.Grouped {
 		if !slices.Contains(known, l) {
 			problem("nothing has the label %s", l)
 		}
 	}
-	for _, word := range p.raw {
+	for _, word := range p.Raw {
 		problem("joins with %s, of which there may be two series", word)
 	}
-	if slices.Contains(p.functions, "ceil") {
+	if slices.Contains(p.Functions, "ceil") {
 		problem("rounds up what is extrapolated: one event would be two")
 	}
-	if slices.Contains(p.functions, "vector") {
+	if slices.Contains(p.Functions, "vector") {
 		problem("has a value where nothing is known")
 	}
 	nearest := regexp.MustCompile(`\b(max|topk|bottomk)\(`)
@@ -476,17 +464,17 @@ func (c *checker) expression(e expression) {
 		problem("counts processes that no limit binds")
 	}
 	if c.variables["instance"].Multi && strings.HasPrefix(e.place, "panel") && !e.instant {
-		for _, s := range p.selectors {
-			labels := c.vocabulary.labels[s.metric]
+		for _, s := range p.Selectors {
+			labels := c.vocabulary.labels[s.Metric]
 			if slices.Contains(labels, "device") && (slices.Contains(labels, "finding") || slices.Contains(labels, "contract")) {
-				problem("reads each %s of a whole fleet over time, which needs a recording rule", s.metric)
+				problem("reads each %s of a whole fleet over time, which needs a recording rule", s.Metric)
 			}
 		}
 	}
-	if contains(e.expr, "3600 *") && slices.ContainsFunc(p.windows, func(w window) bool { return w.function == "rate" }) {
+	if contains(e.expr, "3600 *") && slices.ContainsFunc(p.Windows, func(w promql.Window) bool { return w.Function == "rate" }) {
 		problem("tells of an hour by a few minutes")
 	}
-	for _, join := range p.joins {
+	for _, join := range p.Joins {
 		for _, l := range join {
 			if !slices.Contains(known, l) {
 				problem("nothing has the label %s", l)
@@ -496,17 +484,17 @@ func (c *checker) expression(e expression) {
 			problem("joins without job and instance")
 		}
 	}
-	for _, w := range p.windows {
-		switch w.function {
+	for _, w := range p.Windows {
+		switch w.Function {
 		case "deriv", "predict_linear":
 			continue // of the past, however much of it is shown
 		case "increase":
-			if w.span == "$__range" && e.instant {
+			if w.Span == "$__range" && e.instant {
 				continue // the sum of all that is shown
 			}
 		}
-		if w.span != "$__rate_interval" {
-			problem("%s over %s", w.function, w.span)
+		if w.Span != "$__rate_interval" {
+			problem("%s over %s", w.Function, w.Span)
 		}
 	}
 	for _, name := range variablesIn(e.expr) {

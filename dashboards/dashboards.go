@@ -1,27 +1,40 @@
 // Package dashboards declares the Grafana dashboards of the exporter: the fleet, one
-// device, and the resources of one host. The JSON files beside it, which are what one
-// imports, follow from it; go test ./dashboards -update rewrites them.
+// device, and the resources of one host. The JSON files next to it are generated from it
+// by go test ./dashboards -update; users import them.
 package dashboards
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// All returns the dashboards.
-func All() []Dashboard {
-	return []Dashboard{fleet(), device(), resources()}
-}
+// grafanaBoard is a dashboard in the schema of Grafana 10.4, which later versions migrate on
+// import. The newer schema needs Grafana 12.
+type grafanaBoard = dashboard.Dashboard //nolint:staticcheck // Deprecated in favour of that.
 
-// JSON returns the dashboard as Grafana imports it.
-func (d Dashboard) JSON() ([]byte, error) {
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(d); err != nil {
-		return nil, fmt.Errorf("encode the dashboard %s: %w", d.UID, err)
+// All returns the dashboards as Grafana imports them, by uid.
+func All() (map[string][]byte, error) {
+	files := make(map[string][]byte)
+	for _, d := range []grafanaBoard{fleet(), device(), resources()} {
+		text, err := json.Marshal(d)
+		var plain any // The types of the SDK escape < and >, which makes expressions unreadable.
+		if err == nil {
+			err = json.Unmarshal(text, &plain)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("encode the dashboard %s: %w", *d.Uid, err)
+		}
+		var out bytes.Buffer
+		encoder := json.NewEncoder(&out)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(plain); err != nil {
+			return nil, fmt.Errorf("encode the dashboard %s: %w", *d.Uid, err)
+		}
+		files[*d.Uid] = out.Bytes()
 	}
-	return out.Bytes(), nil
+	return files, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"rdma_exporter/dashboards"
@@ -13,47 +14,29 @@ import (
 
 // TestFiles compares the JSON files with what is declared.
 func TestFiles(t *testing.T) {
-	for folder, all := range map[string][]dashboards.Dashboard{".": dashboards.All(), "native": dashboards.Native()} {
-		var want []string
-		for _, d := range all {
-			path := filepath.Join(folder, d.UID+".json")
-			want = append(want, path)
-			declared, err := d.JSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden.Check(t, path, declared)
-		}
-		files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(want)
-		if !slices.Equal(files, want) {
-			t.Errorf("there are the files %q, declared are %q", files, want)
-		}
+	all, err := dashboards.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for uid, text := range all {
+		golden.Check(t, uid+".json", text)
+	}
+	files, err := filepath.Glob("*.json")
+	if err != nil || len(files) != len(all) {
+		t.Errorf("the files are %q (%v), want %d", files, err, len(all))
 	}
 }
 
-// TestNative makes sure that no classic histogram is left in the dashboards for native ones.
-func TestNative(t *testing.T) {
-	all := dashboards.Native()
-	if len(all) != 1 || all[0].UID != "rdma-device" {
-		t.Fatalf("%d dashboards are others, want that of the device", len(all))
-	}
-	for _, e := range expressions(all[0]) {
-		if regexp.MustCompile(`_bucket\b|\ble\b`).MatchString(e.expr) {
-			t.Errorf("%s: %s", e.place, e.expr)
-		}
-	}
-	for classic, native := range map[string]string{
-		`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{a="b"}[5m])))`: `histogram_quantile(0.99, sum by (path) (rate(rdma_notification_latency_seconds{a="b"}[5m])))`,
-		`sum by (le) (increase(rdma_notification_latency_seconds_bucket[5m]))`:                                    `sum(increase(rdma_notification_latency_seconds[5m]))`,
-		`sum by (path) (rate(rdma_notification_latency_seconds_sum{a="b"}[5m]))`:                                  `sum by (path) (histogram_sum(rate(rdma_notification_latency_seconds{a="b"}[5m])))`,
-		`rate(rdma_completion_latency_seconds_sum[5m])`:                                                           `rate(rdma_completion_latency_seconds_sum[5m])`,
-	} {
-		if got := dashboards.NativeExpression(classic); got != native {
-			t.Errorf("%s\nis\n%s, want\n%s", classic, got, native)
+// TestHistograms verifies that each expression that reads a classic histogram reads the
+// native one as well.
+func TestHistograms(t *testing.T) {
+	classic := regexp.MustCompile(`(rdma_notification_latency_seconds|rdma_verbs_call_latency_seconds)_(bucket|sum|count)\b`)
+	for _, d := range declared(t) {
+		for _, e := range expressions(d) {
+			m := classic.FindStringSubmatch(e.expr)
+			if m != nil && !strings.Contains(e.expr, m[1]+"{") {
+				t.Errorf("%s of %s reads the classic histogram alone: %s", e.place, d.UID, e.expr)
+			}
 		}
 	}
 }
@@ -61,7 +44,7 @@ func TestNative(t *testing.T) {
 // TestDashboards checks each dashboard by itself.
 func TestDashboards(t *testing.T) {
 	v := readVocabulary(t)
-	all := dashboards.All()
+	all := declared(t)
 	for _, d := range all {
 		t.Run(d.UID, func(t *testing.T) {
 			for _, problem := range check(d, all, v) {
@@ -81,7 +64,7 @@ func TestDocs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^- \*\*(.+?)\*\*( \(collapsed\))?: [a-z]`).FindAllStringSubmatch(string(docs), -1) {
 		told = append(told, m[1]+m[2])
 	}
-	for _, d := range dashboards.All() {
+	for _, d := range declared(t) {
 		rows, _ := elements(d)
 		for _, r := range rows {
 			title := r.Title
@@ -100,10 +83,10 @@ func TestDocs(t *testing.T) {
 func TestEveryMetricIsShown(t *testing.T) {
 	v := readVocabulary(t)
 	shown := make(map[string]bool)
-	for _, d := range dashboards.All() {
+	for _, d := range declared(t) {
 		for _, e := range expressions(d) {
-			for _, s := range parse(e.expr).selectors {
-				shown[v.base(s.metric)] = true
+			for _, s := range parse(e.expr).Selectors {
+				shown[v.base(s.Metric)] = true
 			}
 		}
 	}
@@ -117,50 +100,49 @@ func TestEveryMetricIsShown(t *testing.T) {
 // TestFaultsAreFound breaks a dashboard in every way that the checks are for.
 func TestFaultsAreFound(t *testing.T) {
 	v := readVocabulary(t)
-	all := dashboards.All()
-	deviceBoard := func() dashboards.Dashboard { return dashboards.All()[1] }
+	all := declared(t)
+	deviceBoard := func() board { return declared(t)[1] }
 	// first returns the first panel of a type, to be changed in place.
-	first := func(d *dashboards.Dashboard, kind string) *dashboards.Panel {
+	first := func(d *board, kind string) *panel {
 		t.Helper()
-		for i, e := range d.Panels {
-			if p, ok := e.(dashboards.Panel); ok && p.Type == kind {
-				d.Panels[i] = &p
-				return &p
+		for _, p := range d.Panels {
+			if p.Type == kind {
+				return p
 			}
 		}
 		t.Fatalf("no panel of the type %s", kind)
 		return nil
 	}
-	expr := func(e string) func(*dashboards.Dashboard) {
-		return func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].Expr = e }
+	expr := func(e string) func(*board) {
+		return func(d *board) { first(d, "stat").Targets[0].Expr = e }
 	}
 	const device = `job="$job",instance="$instance",device="$device"`
 	for name, test := range map[string]struct {
-		spoil func(*dashboards.Dashboard)
+		spoil func(*board)
 		want  string
 	}{
-		"no uid":           {func(d *dashboards.Dashboard) { d.UID = "" }, "no uid"},
-		"no tags":          {func(d *dashboards.Dashboard) { d.Tags = nil }, "no tags"},
-		"no refresh":       {func(d *dashboards.Dashboard) { d.Refresh = "" }, "no refresh"},
-		"no title":         {func(d *dashboards.Dashboard) { first(d, "stat").Title = "" }, "no title"},
-		"no description":   {func(d *dashboards.Dashboard) { first(d, "table").Description = "" }, "no description"},
-		"no unit":          {func(d *dashboards.Dashboard) { first(d, "timeseries").FieldConfig.Defaults.Unit = "" }, "no unit"},
-		"no thresholds":    {func(d *dashboards.Dashboard) { first(d, "heatmap").FieldConfig.Defaults.Thresholds.Steps = nil }, "no thresholds"},
-		"thresholds fall":  {func(d *dashboards.Dashboard) { slices.Reverse(first(d, "stat").FieldConfig.Defaults.Thresholds.Steps) }, "thresholds do not rise"},
-		"data source":      {func(d *dashboards.Dashboard) { first(d, "stat").DataSource.UID = "prometheus" }, "data source"},
-		"its data source":  {func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].DataSource.UID = "x" }, "data source"},
-		"no targets":       {func(d *dashboards.Dashboard) { first(d, "stat").Targets = nil }, "no targets"},
+		"no uid":           {func(d *board) { d.UID = "" }, "no uid"},
+		"no tags":          {func(d *board) { d.Tags = nil }, "no tags"},
+		"no refresh":       {func(d *board) { d.Refresh = "" }, "no refresh"},
+		"no title":         {func(d *board) { first(d, "stat").Title = "" }, "no title"},
+		"no description":   {func(d *board) { first(d, "table").Description = "" }, "no description"},
+		"no unit":          {func(d *board) { first(d, "timeseries").FieldConfig.Defaults.Unit = "" }, "no unit"},
+		"no thresholds":    {func(d *board) { first(d, "heatmap").FieldConfig.Defaults.Thresholds.Steps = nil }, "no thresholds"},
+		"thresholds fall":  {func(d *board) { slices.Reverse(first(d, "stat").FieldConfig.Defaults.Thresholds.Steps) }, "thresholds do not rise"},
+		"data source":      {func(d *board) { first(d, "stat").DataSource.UID = "prometheus" }, "data source"},
+		"its data source":  {func(d *board) { first(d, "stat").Targets[0].DataSource.UID = "x" }, "data source"},
+		"no targets":       {func(d *board) { first(d, "stat").Targets = nil }, "no targets"},
 		"no expression":    {expr(""), "no expression"},
-		"refId twice":      {func(d *dashboards.Dashboard) { p := first(d, "table"); p.Targets[1].RefID = p.Targets[0].RefID }, "refId A twice"},
-		"id twice":         {func(d *dashboards.Dashboard) { first(d, "stat").ID = 1 }, "id 1 twice"},
-		"too wide":         {func(d *dashboards.Dashboard) { first(d, "table").GridPos.X = 5 }, "outside of the grid"},
-		"overlap":          {func(d *dashboards.Dashboard) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
+		"refId twice":      {func(d *board) { p := first(d, "table"); p.Targets[1].RefID = p.Targets[0].RefID }, "refId A twice"},
+		"id twice":         {func(d *board) { first(d, "stat").ID = 1 }, "id 1 twice"},
+		"too wide":         {func(d *board) { first(d, "table").GridPos.X = 5 }, "outside of the grid"},
+		"overlap":          {func(d *board) { first(d, "table").GridPos.Y -= 2 }, "overlaps"},
 		"unknown metric":   {expr(`rdma_port_states{` + device + `}`), "unknown metric rdma_port_states"},
 		"no such suffix":   {expr(`rdma_port_state_bucket{` + device + `}`), "unknown metric rdma_port_state_bucket"},
 		"unknown matcher":  {expr(`rdma_port_state_id{` + device + `,verb="x"}`), "has no label verb"},
 		"unknown grouping": {expr(`sum by (verb) (rdma_port_state_id{` + device + `})`), "nothing has the label verb"},
-		"unknown legend":   {func(d *dashboards.Dashboard) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
-		"unknown column": {func(d *dashboards.Dashboard) {
+		"unknown legend":   {func(d *board) { first(d, "stat").Targets[0].LegendFormat = "{{errno}}" }, "legend has {{errno}}"},
+		"unknown column": {func(d *board) {
 			first(d, "table").Targets[0].Expr = `rdma_port_state_id{` + device + `}`
 		}, "column provider"},
 		"no job":              {expr(`rdma_port_state_id{instance="$instance",device="$device"}`), "is not selected by job"},
@@ -175,52 +157,52 @@ func TestFaultsAreFound(t *testing.T) {
 		"join of targets":     {expr(`rdma_port_state_id{` + device + `} * on (job, instance, device) group_left () rdma_device_completion_vectors{` + device + `}`), "there may be two series"},
 		"rounded up":          {expr(`ceil(sum(increase(rdma_probe_runs_total{` + device + `}[$__range])))`), "one event would be two"},
 		"well if not known":   {expr(`sum(rdma_probe_stuck{` + device + `}) or vector(0)`), "where nothing is known"},
-		"colour of nothing":   {func(d *dashboards.Dashboard) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
+		"colour of nothing":   {func(d *board) { first(d, "stat").FieldConfig.Defaults.Mappings = nil }, "where nothing is known"},
 		"hour of minutes":     {expr(`3600 * sum(rate(rdma_probe_runs_total{` + device + `}[$__rate_interval]))`), "an hour by a few minutes"},
 		"not bound": {
 			expr(`max(rdma_owner_locked_bytes{job="$job",instance="$instance"} / ignoring (kind) rdma_owner_locked_limit_bytes{job="$job",instance="$instance"})`),
 			"no limit binds",
 		},
-		"a fleet over time": {func(d *dashboards.Dashboard) {
-			*d = dashboards.All()[0]
+		"a fleet over time": {func(d *board) {
+			*d = declared(t)[0]
 			first(d, "timeseries").Targets[0].Expr = `sum(rdma_finding_first_seen_timestamp_seconds{job=~"$job",instance=~"$instance",device=~"$device"})`
 		}, "needs a recording rule"},
-		"restart as news": {func(d *dashboards.Dashboard) {
+		"restart as news": {func(d *board) {
 			d.Annotations.List[1].Expr = `rdma_device_info{` + device + `} unless rdma_device_info{` + device + `} offset $__rate_interval`
 		}, "not known before"},
-		"no filter": {func(d *dashboards.Dashboard) { first(d, "table").Description += " Filter by a column." }, "can be filtered"},
-		"filter not told": {func(d *dashboards.Dashboard) {
-			first(d, "table").FieldConfig.Defaults.Custom = dashboards.TableField{Filterable: true}
+		"no filter": {func(d *board) { first(d, "table").Description += " Filter by a column." }, "can be filtered"},
+		"filter not told": {func(d *board) {
+			first(d, "table").FieldConfig.Defaults.Custom.Filterable = true
 		}, "can be filtered"},
-		"one query limited": {func(d *dashboards.Dashboard) {
+		"one query limited": {func(d *board) {
 			p := first(d, "table")
 			p.Targets[0].Expr = "topk(5, " + p.Targets[0].Expr + ")"
 		}, "B has all rows"},
-		"link keeps several": {func(d *dashboards.Dashboard) {
-			*d = dashboards.All()[0]
+		"link keeps several": {func(d *board) {
+			*d = declared(t)[0]
 			d.Links[0].IncludeVars = true
 		}, "keeps device, of which only one"},
-		"link keeps all": {func(d *dashboards.Dashboard) {
-			*d = dashboards.All()[2]
+		"link keeps all": {func(d *board) {
+			*d = declared(t)[2]
 			d.Links[1].URL += "&${device:queryparam}"
 		}, "keeps device, of which only one"},
-		"link loses job": {func(d *dashboards.Dashboard) {
-			*d = dashboards.All()[2]
+		"link loses job": {func(d *board) {
+			*d = declared(t)[2]
 			d.Links[1].URL = "/d/rdma-device?${datasource:queryparam}"
 		}, "does not keep job"},
-		"variable used early": {func(d *dashboards.Dashboard) {
+		"variable used early": {func(d *board) {
 			slices.Reverse(d.Templating.List)
 		}, "before it is declared"},
-		"link to nowhere": {func(d *dashboards.Dashboard) { d.Links[0].URL = "/d/rdma-nowhere" }, "no dashboard rdma-nowhere"},
-		"link loses time": {func(d *dashboards.Dashboard) { d.Links[0].KeepTime = false }, "does not keep the time"},
-		"link loses":      {func(d *dashboards.Dashboard) { d.Links[1].IncludeVars = false }, "does not keep"},
-		"link sets none":  {func(d *dashboards.Dashboard) { d.Links[0].URL = "/d/rdma-fleet?var-port=1&${job:queryparam}" }, "has no variable port"},
-		"no link":         {func(d *dashboards.Dashboard) { d.Links = d.Links[:1] }, "no link to"},
-		"no annotations":  {func(d *dashboards.Dashboard) { d.Annotations.List = d.Annotations.List[:1] }, "no annotations"},
-		"no such query":   {func(d *dashboards.Dashboard) { p := first(d, "table"); p.Targets = p.Targets[:1] }, "Value #B"},
-		"sorted by nothing": {func(d *dashboards.Dashboard) {
+		"link to nowhere": {func(d *board) { d.Links[0].URL = "/d/rdma-nowhere" }, "no dashboard rdma-nowhere"},
+		"link loses time": {func(d *board) { d.Links[0].KeepTime = false }, "does not keep the time"},
+		"link loses":      {func(d *board) { d.Links[1].IncludeVars = false }, "does not keep"},
+		"link sets none":  {func(d *board) { d.Links[0].URL = "/d/rdma-fleet?var-port=1&${job:queryparam}" }, "has no variable port"},
+		"no link":         {func(d *board) { d.Links = d.Links[:1] }, "no link to"},
+		"no annotations":  {func(d *board) { d.Annotations.List = d.Annotations.List[:1] }, "no annotations"},
+		"no such query":   {func(d *board) { p := first(d, "table"); p.Targets = p.Targets[:1] }, "Value #B"},
+		"sorted by nothing": {func(d *board) {
 			p := first(d, "table")
-			p.Options = dashboards.TableOptions{SortBy: []dashboards.TableSort{{DisplayName: "port"}}}
+			p.Options.SortBy = []struct{ DisplayName string }{{"port"}}
 		}, "sorted by port"},
 	} {
 		t.Run(name, func(t *testing.T) {

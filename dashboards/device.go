@@ -3,27 +3,27 @@ package dashboards
 import (
 	"fmt"
 	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // device returns the dashboard of one device.
-func device() Dashboard {
+func device() grafanaBoard {
 	s := scope{`job="$job"`, `instance="$instance"`, `device="$device"`}
 	b := newBoard(deviceUID, "RDMA / Device",
-		"One RDMA device: whether it works, what it breaks, how fast it wakes a program, and what verbs cost.", s)
-	b.dashboard.Templating.List = []Variable{
-		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, one),
-	}
-	b.row("Is it well?", deviceState()...)
-	b.row("What is wrong", deviceTrouble()...)
+		"One RDMA device: whether it works, what it breaks, how fast it wakes a program, and what verbs cost.", s,
+		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, one))
+	b.row("Device health", deviceState()...)
+	b.row("Problems", deviceTrouble()...)
 	b.row("Traffic, errors and congestion", deviceTraffic()...)
 	b.row("Links and GIDs", deviceLinks()...)
 	b.row("Notification of completions", deviceNotification()...)
 	b.row("Verbs", deviceVerbs()...)
-	b.row("Sizes asked for and given", deviceSizes()...)
+	b.row("Requested and actual sizes", deviceSizes()...)
 	b.folded("Adapter and interrupts", deviceTopology()...)
-	b.folded("Counters, and how they are read", deviceCounters()...)
-	b.folded("Runs, and what they cost", deviceRuns()...)
-	b.folded("What the device says it allows", deviceLimits()...)
+	b.folded("Raw counters", deviceCounters()...)
+	b.folded("Runs and their cost", deviceRuns()...)
+	b.folded("Device limits", deviceLimits()...)
 	return b.dashboard
 }
 
@@ -45,70 +45,41 @@ const (
 	needsCollector = " Needs --collector.%s, which is off by default."
 )
 
-// tile is the size of a stat in the first row.
-func tile() at {
-	return at{3, 4}
-}
-
-func deviceState() []Panel {
-	return []Panel{
-		stat(about{
-			tile(), "Last run",
-			"Whether the last run of the probes was ok. If not, the strips below show which probe failed; if none did, the run was killed or crashed: see the aborted runs.",
-			count, anyIs(critical),
-		}, texts(text{0, "OK", good}, text{1, "not OK", critical}), query{failing, ""}),
-		stat(about{
-			tile(), "Last run was",
-			"Time since the last finished run. After failed runs the exporter waits, by default for up to 5 minutes.",
-			seconds, rising(step{600, warning}, step{1800, critical}),
-		}, nil, query{`time() - ` + lastRun, ""}),
-		stat(about{
-			tile(), "Stuck",
-			"Whether a killed child process has not ended, and the verb it is in. Its work on the device waits until it ends.",
-			count, anyIs(critical),
-		}, stuckOrNot(),
+func deviceState() []dashboard.Panel {
+	return []dashboard.Panel{
+		stat(tile("Last run", count, anyIs(critical),
+			"Whether the last run of the probes was ok. If not, the strips below show which probe failed; if none did, the run was killed or crashed: see the aborted runs."),
+			texts(text{"0", "OK", good}, text{"1", "not OK", critical}), query{failing, ""}),
+		stat(tile("Time since last run", seconds, rising(step{600, warning}, step{1800, critical}),
+			"Time since the last finished run. After failed runs the exporter waits, by default for up to 5 minutes."),
+			nil, query{`time() - ` + lastRun, ""}),
+		stat(tile("Stuck", count, anyIs(critical),
+			"Whether a killed child process has not ended, and the verb it is in. Its work on the device waits until it ends."), stuckOrNot(),
 			query{`max by (verb) (rdma_probe_stuck{@device})`, "run {{verb}}"},
 			query{`max(rdma_inventory_stuck{@device})`, "inventory"}),
-		stat(about{
-			tile(), "Ports",
-			"Whether each port is active. Without an active port only flushed completions can be measured.",
-			count, plain(),
-		}, portStates(),
+		stat(tile("Ports", count, plain(),
+			"Whether each port is active. Without an active port only flushed completions can be measured."), portStates(),
 			query{portState, "port {{port}}"}),
-		bySeverity(about{
-			tile(), "Contracts",
-			"How many contracts of the libibverbs manual the device keeps, violates, violates as its driver is known to, and how many could not be judged.",
-			count, plain(),
-		}, query{`sum by (verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
-		bySeverity(about{
-			tile(), "Findings",
-			"Findings about this device, except accepted ones. Critical: something fails already or soon will.",
-			count, plain(),
-		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
-		stat(about{
-			tile(), "Missed events",
-			"Completions in the time shown whose event had not come by the deadline: a program that sleeps would hang. Those of the very first run are not included.",
-			count, anyIs(critical),
-		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
-		stat(about{
-			tile(), "Notification p99",
-			"99 of 100 completion events came within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with similar devices.",
-			seconds, plain(),
-		}, nil, query{
-			`histogram_quantile(0.99, sum by (path, le) (rate(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))) >= 0`,
-			"{{path}}",
-		}),
-		table(about{
-			at{24, 4},
-			"Identity",
-			"What the device says about itself. Provider simulated: not a real device.",
-			words, plain(),
-		}, "", []column{
+		bySeverity(tile("Contracts", count, plain(),
+			"How many contracts of the libibverbs manual the device keeps, violates, violates as its driver is known to, and how many could not be judged."),
+			query{`sum by (verdict) (` + eachJudgement + `)`, "{{verdict}}"}),
+		bySeverity(tile("Findings", count, plain(),
+			"Findings about this device, except accepted ones. Critical: something fails already or soon will."),
+			query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
+		stat(tile("Missed events", count, anyIs(critical),
+			"Completions in the time shown whose event had not come by the deadline: a program that sleeps would hang. Those of the very first run are not included."),
+			none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))`, ""}),
+		stat(tile("Notification p99", seconds, plain(),
+			"99 of 100 completion events came within this time, in the last minutes. What is good depends on the adapter: the fleet dashboard compares it with similar devices."),
+			nil, query{
+				quantile("0.99", "path", "rdma_notification_latency_seconds") + ` >= 0`,
+				"{{path}}",
+			}),
+		table(of(24, 4, "Identity", words, plain(),
+			"What the device says about itself. Provider simulated: not a real device."), "", []column{
 			{field: "instance", title: "instance"},
 			{field: "device", title: "device"},
-			{field: "provider", title: "provider", mappings: []Mapping{{"value", map[string]Mapped{
-				"simulated": {"simulated", warning, 0}, "libibverbs": {"libibverbs", good, 1},
-			}}}},
+			{field: "provider", title: "provider", mappings: texts(text{"simulated", "simulated", warning}, text{"libibverbs", "libibverbs", good})},
 			{field: "transport", title: "transport"},
 			{field: "fw_version", title: "firmware"},
 			{field: "vendor_id", title: "vendor"},
@@ -122,40 +93,28 @@ func deviceState() []Panel {
 	}
 }
 
-func deviceTrouble() []Panel {
-	return []Panel{
-		table(about{
-			at{10, 10},
-			"Contracts",
-			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/reference/contracts.md says what each means and what to do.",
-			count, plain(),
-		}, "verdict", []column{
+func deviceTrouble() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(10, 10, "Contracts", count, plain(),
+			"Contracts of the libibverbs manual that the device breaks, or once broke: violated ones first, then those that could not be judged with the reason, then violations the driver is known for, then those that hold again. Contracts kept ever since the exporter started are not listed. docs/reference/contracts.md says what each means and what to do."), "verdict", []column{
 			{field: "contract", title: "contract"},
 			{field: "severity", title: "severity", width: 90},
 			{field: "reason", title: "reason", width: 150},
 			{
 				field: "A", title: "verdict", width: 100,
-				mappings: texts(text{3, "violated", critical}, text{2, "skipped", unknown}, text{1, "known", neutral}, text{0, "holds again", good}),
+				mappings: texts(text{"3", "violated", critical}, text{"2", "skipped", unknown}, text{"1", "known", neutral}, text{"0", "holds again", good}),
 			},
 		}, query{`3 * max by (contract, severity) (rdma_contract_violated{@device,known!="true"}) or max by (contract, severity) (rdma_contract_violated{@device,known="true"}) or 2 * max by (contract, reason) (rdma_contract_skipped{@device})`, ""}),
-		table(about{
-			at{7, 10},
-			"Findings",
-			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures.",
-			seconds, plain(),
-		}, "for", []column{
+		table(of(7, 10, "Findings", seconds, plain(),
+			"Each finding, its harm, whether the configuration accepts it, and how long it has lasted. No rows: none. docs/reference/findings.md says what each means and what to do; the exporter's page has the figures."), "for", []column{
 			{field: "finding", title: "finding"},
 			{field: "severity", title: "severity", width: 80, mappings: severities()},
 			{field: "harm", title: "harm", width: 100, mappings: harms()},
 			{field: "accepted", title: "accepted", width: 80},
 			{field: "A", title: "for", width: 80},
 		}, query{`time() - min by (finding, severity, harm, accepted) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
-		table(about{
-			at{7, 10},
-			"Aborted runs",
-			"Runs of the probes and contract runs that were killed at their deadline or crashed since the exporter started, by the verb they were in. No rows: none.",
-			count, plain(),
-		}, "probes", []column{
+		table(of(7, 10, "Aborted runs", count, plain(),
+			"Runs of the probes and contract runs that were killed at their deadline or crashed since the exporter started, by the verb they were in. No rows: none."), "probes", []column{
 			{field: "outcome", title: "outcome", width: 90},
 			{field: "verb", title: "verb"},
 			{field: "A", title: "probes", width: 75},
@@ -163,46 +122,27 @@ func deviceTrouble() []Panel {
 		},
 			query{filled(`sum by (outcome, verb) (rdma_probe_aborts_total{@device})`, "verb"), ""},
 			query{filled(`sum by (outcome, verb) (rdma_contract_aborts_total{@device})`, "verb"), ""}),
-		strips(about{
-			at{12, 7},
-			"Probes",
-			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it.",
-			count, anyIs(good),
-		}, texts(text{1, "OK", good}, text{0, "failed", critical}, text{2, "left alone", neutral}),
+		strips(of(12, 7, "Probes", count, anyIs(good),
+			"Whether each probe succeeded. A gap: it was skipped, or the run ended before it. With --probe.when=idle also when the device was left alone, because other programs held queue pairs on it."), texts(text{"1", "OK", good}, text{"0", "failed", critical}, text{"2", "left alone", neutral}),
 			query{`min by (probe) (rdma_probe_success{@device})`, "{{probe}}"},
 			query{`2 * max(rdma_probe_light{@device}) > 0`, "run"}),
-		strips(about{
-			at{12, 7},
-			"Ports",
-			"The state of each port at the last run.",
-			count, plain(),
-		}, portStates(), query{portState, "port {{port}}"}),
-		table(about{
-			at{10, 7},
-			"Not probed",
-			"What the last run could not probe, and why. It counts neither as success nor as failure.",
-			count, plain(),
-		}, "", []column{
+		strips(of(12, 7, "Ports", count, plain(),
+			"The state of each port at the last run."),
+			portStates(), query{portState, "port {{port}}"}),
+		table(of(10, 7, "Not probed", count, plain(),
+			"What the last run could not probe, and why. It counts neither as success nor as failure."), "", []column{
 			{field: "probe", title: "probe"},
 			{field: "subject", title: "subject"},
 			{field: "reason", title: "reason"},
 		}, query{`max by (probe, subject, reason) (rdma_probe_skipped{@device})`, ""}),
-		table(about{
-			at{7, 7},
-			"Could not be destroyed",
-			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none.",
-			count, anyIs(critical),
-		}, "objects", []column{
+		table(of(7, 7, "Could not be destroyed", count, anyIs(critical),
+			"Objects that the device refused to destroy in the last run, with the errno. A program that destroys such an object fails too. No rows: none."), "objects", []column{
 			{field: "type", title: "type"},
 			{field: "errno", title: "errno"},
 			{field: "A", title: "objects", thresholds: new(anyIs(critical))},
 		}, query{`sum by (type, errno) (rdma_probe_undestroyed_objects{@device}) > 0`, ""}),
-		table(about{
-			at{7, 7},
-			"Asynchronous events",
-			"Events of the device and its ports while a run had it open, since the exporter started or the device appeared. Events between runs are not seen. No rows: none.",
-			count, plain(),
-		}, "events", []column{
+		table(of(7, 7, "Asynchronous events", count, plain(),
+			"Events of the device and its ports while a run had it open, since the exporter started or the device appeared. Events between runs are not seen. No rows: none."), "events", []column{
 			{field: "event", title: "event"},
 			{field: "A", title: "events", thresholds: new(anyIs(warning))},
 		}, query{`sum by (event) (rdma_async_events_total{@device})`, ""}),
@@ -210,57 +150,35 @@ func deviceTrouble() []Panel {
 }
 
 // severities colours the names of severities.
-func severities() []Mapping {
-	return []Mapping{{"value", map[string]Mapped{
-		"critical": {"critical", critical, 0},
-		"warning":  {"warning", warning, 1},
-		"info":     {"info", neutral, 2},
-	}}}
+func severities() []dashboard.ValueMapping {
+	return texts(text{"critical", "critical", critical}, text{"warning", "warning", warning}, text{"info", "info", neutral})
 }
 
 // harms colours what findings do.
-func harms() []Mapping {
-	return []Mapping{{"value", map[string]Mapped{
-		"outage":      {"outage", critical, 0},
-		"failure":     {"failure", critical, 1},
-		"degradation": {"degradation", warning, 2},
-		"quirk":       {"quirk", neutral, 3},
-		"note":        {"note", neutral, 4},
-	}}}
+func harms() []dashboard.ValueMapping {
+	return texts(text{"outage", "outage", critical}, text{"failure", "failure", critical}, text{"degradation", "degradation", warning}, text{"quirk", "quirk", neutral}, text{"note", "note", neutral})
 }
 
 // portState is the number of the state that each port is in.
 const portState = `max by (port) (rdma_port_state_id{@device})`
 
-func deviceNotification() []Panel {
+func deviceNotification() []dashboard.Panel {
 	const (
 		notification = `rdma_notification_latency_seconds`
 		completion   = `rdma_completion_latency_seconds`
-		mean         = `(sum by (%[3]s) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (%[3]s) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
-		quantile     = `histogram_quantile(%s, sum by (%s, le) (rate(%s_bucket{@device}[$__rate_interval])))`
+		meanOf       = `(sum by (%[3]s) (rate(%[1]s_sum{%[2]s}[$__rate_interval])) / sum by (%[3]s) (rate(%[1]s_count{%[2]s}[$__rate_interval])))`
 	)
-	return []Panel{
-		dashed(lines(about{
-			at{12, 9},
-			"Notification latency",
-			"From posting a work request until its completion event has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request).",
-			seconds, plain(),
-		},
-			query{fmt.Sprintf(quantile, "0.99", "port, path", notification), "p99 {{path}}, port {{port}}"},
-			query{fmt.Sprintf(quantile, "0.5", "port, path", notification), "p50 {{path}}, port {{port}}"}),
+	return []dashboard.Panel{
+		dashed(lines(of(12, 9, "Notification latency", seconds, plain(),
+			"From posting a work request until its completion event has woken the process. p50 dashed, p99 solid; by path (loopback: a message on the same port; flush: a failed work request)."),
+			query{quantile("0.99", "port, path", notification), "p99 {{path}}, port {{port}}"},
+			query{quantile("0.5", "port, path", notification), "p50 {{path}}, port {{port}}"}),
 			"/^p50/"),
-		lines(about{
-			at{12, 9},
-			"Completion latency",
-			"Mean time from posting a work request until its completion is seen: polling without a pause (poll), which is the completion alone, or asleep for a solicited event (solicited).",
-			seconds, plain(),
-		}, query{fmt.Sprintf(mean, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, port {{port}}"}),
-		table(about{
-			at{9, 9},
-			"Completion vectors",
-			"Notification latency by completion vector, from the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant CPU. Sorted by that factor.",
-			seconds, plain(),
-		}, "p99 / median", []column{
+		lines(of(12, 9, "Completion latency", seconds, plain(),
+			"Mean time from posting a work request until its completion is seen: polling without a pause (poll), which is the completion alone, or asleep for a solicited event (solicited)."),
+			query{fmt.Sprintf(meanOf, completion, `@device`, "port, path, mode"), "{{path}} {{mode}}, port {{port}}"}),
+		table(of(9, 9, "Completion vectors", seconds, plain(),
+			"Notification latency by completion vector, from the last run that measured it: a vector whose p99 is far above the median of all is served by a busy or distant CPU. Sorted by that factor."), "p99 / median", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
 			{field: "A", title: "p99"},
 			{field: "B", title: "p99 / median", unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
@@ -270,33 +188,20 @@ func deviceNotification() []Panel {
 				vector(`rdma_notification_vector_latency_seconds{@device}`) +
 					` / scalar(quantile(0.5, rdma_notification_vector_latency_seconds{@device}))`, "",
 			}),
-		steps(about{
-			at{15, 9},
-			"p99 by completion vector",
-			"Notification latency of each completion vector over time. A run measures only some of them, 4 by default, so each line changes only now and then.",
-			seconds, plain(),
-		}, query{vector(`rdma_notification_vector_latency_seconds{@device}`), "vector {{comp_vector}}"}),
-		heatmap(about{
-			at{12, 8},
-			"Distribution of notification latency",
-			"How many events came within which time. Two bands mean two kinds of wake-ups, such as from shallow and from deep CPU sleep.",
-			count, plain(),
-		}, `sum by (le) (increase(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval]))`),
-		lines(about{
-			at{12, 8},
-			"What notification costs",
-			"Mean notification latency minus mean latency by polling: what being woken costs a program compared with spinning.",
-			seconds, plain(),
-		}, query{
-			fmt.Sprintf(mean, notification, `@device`, "port, path") + " - " + fmt.Sprintf(mean, completion, `@device,mode="poll"`, "port, path"),
-			"{{path}}, port {{port}}",
-		}),
-		columns(about{
-			at{12, 8},
-			"Events and completions gone wrong",
-			"Per minute. Missed: the completion came but its event did not; misdirected: the event came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had the wrong status.",
-			perMinute, plain(),
-		},
+		steps(of(15, 9, "p99 by completion vector", seconds, plain(),
+			"Notification latency of each completion vector over time. A run measures only some of them, 4 by default, so each line changes only now and then."),
+			query{vector(`rdma_notification_vector_latency_seconds{@device}`), "vector {{comp_vector}}"}),
+		heat(of(12, 8, "Distribution of notification latency", count, plain(),
+			"How many events came within which time. Two bands mean two kinds of wake-ups, such as from shallow and from deep CPU sleep."),
+			`sum by (le) (increase(rdma_notification_latency_seconds_bucket{@device}[$__rate_interval])) or sum(increase(rdma_notification_latency_seconds{@device}[$__rate_interval]))`),
+		lines(of(12, 8, "Cost of notification", seconds, plain(),
+			"Mean notification latency minus mean latency by polling: what being woken costs a program compared with spinning."),
+			query{
+				mean("port, path", notification) + " - " + fmt.Sprintf(meanOf, completion, `@device,mode="poll"`, "port, path"),
+				"{{path}}, port {{port}}",
+			}),
+		columns(of(12, 8, "Events and completions gone wrong", perMinute, plain(),
+			"Per minute. Missed: the completion came but its event did not; misdirected: the event came on another channel or named another queue; spurious: it came without a completion; missing: the completion itself did not come; unsuccessful: it had the wrong status."),
 			query{perMinuteOf("path", "rdma_notifications_missed_total"), "missed, {{path}}"},
 			query{perMinuteOf("path", "rdma_notifications_misdirected_total"), "misdirected, {{path}}"},
 			query{perMinuteOf("path", "rdma_notifications_spurious_total"), "spurious, {{path}}"},
@@ -315,69 +220,46 @@ func perMinuteOf(by, counter string) string {
 	return fmt.Sprintf(`60 * sum by (%s) (rate(%s{@device}[$__rate_interval]))`, by, counter)
 }
 
-func deviceVerbs() []Panel {
+func deviceVerbs() []dashboard.Panel {
 	const (
-		calls    = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
-		mean     = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
-		quantile = `histogram_quantile(%s, sum by (verb, le) (rate(rdma_verbs_call_latency_seconds_bucket{@device}[$__rate_interval]))) >= 0`
+		calls = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_count{@device}[$__rate_interval]))`
+		mean  = `sum by (verb) (rate(rdma_verbs_call_duration_seconds_sum{@device}[$__rate_interval])) / ` + calls + ` >= 0`
 	)
-	return []Panel{
-		lines(about{
-			at{12, 9},
-			"Mean time of control verbs",
-			"Time that calls of a verb took, including failed ones. A verb that gets slower means busy firmware or a busy kernel.",
-			seconds, plain(),
-		}, query{mean, "{{verb}}"}, query{`max(rdma_memory_registration_seconds{@device})`, "ibv_reg_mr of 2 MiB"}),
-		columns(about{
-			at{12, 9},
-			"Failures by verb and errno",
-			"Failed calls per minute, except those a probe makes fail on purpose.",
-			perMinute, plain(),
-		}, query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"},
+	return []dashboard.Panel{
+		lines(of(12, 9, "Mean time of control verbs", seconds, plain(),
+			"Time that calls of a verb took, including failed ones. A verb that gets slower means busy firmware or a busy kernel."),
+			query{mean, "{{verb}}"}, query{`max(rdma_memory_registration_seconds{@device})`, "ibv_reg_mr of 2 MiB"}),
+		columns(of(12, 9, "Failures by verb and errno", perMinute, plain(),
+			"Failed calls per minute, except those a probe makes fail on purpose."),
+			query{perMinuteOf("verb, errno", "rdma_verbs_errors_total"), "{{verb}} {{errno}}"},
 			query{`max by (memory, refused_by) (rdma_memory_registration_refused{@device})`, "{{memory}} of memory refused by {{refused_by}}"}),
-		table(about{
-			at{8, 9},
-			"Calls of control verbs",
-			"Mean of the last minutes, and how often the verb is called.",
-			seconds, plain(),
-		}, "mean", []column{
+		table(of(8, 9, "Calls of control verbs", seconds, plain(),
+			"Mean of the last minutes, and how often the verb is called."), "mean", []column{
 			{field: "verb", title: "verb"},
 			{field: "A", title: "calls per minute", unit: count},
 			{field: "B", title: "mean"},
 		},
 			query{`60 * ` + calls, ""},
 			query{mean, ""}),
-		table(about{
-			at{7, 9},
-			"Failed calls",
-			"Calls that failed since the exporter started or the device appeared. No rows: none.",
-			count, plain(),
-		}, "calls", []column{
+		table(of(7, 9, "Failed calls", count, plain(),
+			"Calls that failed since the exporter started or the device appeared. No rows: none."), "calls", []column{
 			{field: "verb", title: "verb"},
 			{field: "errno", title: "errno"},
 			{field: "A", title: "calls", thresholds: new(anyIs(warning))},
 		}, query{`sum by (verb, errno) (rdma_verbs_errors_total{@device})`, ""}),
-		dashed(lines(about{
-			at{9, 9},
-			"Distribution by verb",
-			"All verbs. p50 dashed, p99 solid. The classic buckets are decades, so their figures are rough." + fmt.Sprintf(needsCollector, "verb-histograms"),
-			seconds, plain(),
-		},
-			query{fmt.Sprintf(quantile, "0.99"), "p99 {{verb}}"},
-			query{fmt.Sprintf(quantile, "0.5"), "p50 {{verb}}"}),
+		dashed(lines(of(9, 9, "Distribution by verb", seconds, plain(),
+			"All verbs. p50 dashed, p99 solid. The classic buckets are decades, so their figures are rough."+fmt.Sprintf(needsCollector, "verb-histograms")),
+			query{quantile("0.99", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p99 {{verb}}"},
+			query{quantile("0.5", "verb", "rdma_verbs_call_latency_seconds") + " >= 0", "p50 {{verb}}"}),
 			"/^p50/"),
 	}
 }
 
-func deviceSizes() []Panel {
-	enough := texts(text{0, "less than configured", warning}, text{1, "OK", good})
-	return []Panel{
-		table(about{
-			at{15, 12},
-			"Asked for, given, queried",
-			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue reports where it differs. A device may give more; with less, programs fail below the depth they planned, unless the size was cut down to a limit of the device, shown beside this.",
-			count, plain(),
-		}, "", []column{
+func deviceSizes() []dashboard.Panel {
+	enough := texts(text{"0", "less than configured", warning}, text{"1", "OK", good})
+	return []dashboard.Panel{
+		table(of(15, 12, "Requested, actual and queried sizes", count, plain(),
+			"Sizes that the probes ask for, as configured for the host, what creating wrote back, and what a query of a shared receive queue reports where it differs. A device may give more; with less, programs fail below the depth they planned, unless the size was cut down to a limit of the device, shown beside this."), "", []column{
 			{field: "object", title: "object"},
 			{field: "qp_type", title: "type"},
 			{field: "profile", title: "profile"},
@@ -391,12 +273,8 @@ func deviceSizes() []Panel {
 			query{sizes("actual"), ""},
 			query{sizes("queried"), ""},
 			query{sizes("actual") + " >= bool " + sizes("requested"), ""}),
-		table(about{
-			at{9, 6},
-			"What an object costs",
-			"Memory that one object of that size costs the process creating it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK." + fmt.Sprintf(needsCollector, "memory"),
-			octets, plain(),
-		}, "pinned", []column{
+		table(of(9, 6, "Memory per object", octets, plain(),
+			"Memory that one object of that size costs the process creating it: address space, and pinned memory, which counts towards RLIMIT_MEMLOCK."+fmt.Sprintf(needsCollector, "memory")), "pinned", []column{
 			{field: "object", title: "object"},
 			{field: "profile", title: "profile"},
 			{field: "A", title: "address space"},
@@ -404,18 +282,11 @@ func deviceSizes() []Panel {
 		},
 			query{filled(`sum by (object, profile) (rdma_probe_memory_bytes{@device,kind="virtual"})`, "profile"), ""},
 			query{filled(`sum by (object, profile) (rdma_probe_memory_bytes{@device,kind="locked"})`, "profile"), ""}),
-		stat(about{
-			at{9, 3},
-			"Most inline data",
-			"Most inline data that a queue pair of each type can have, found by search because no verb reports it.",
-			octets, plain(),
-		}, nil, query{`max by (qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{qp_type}}"}),
-		table(about{
-			at{9, 3},
-			"Cut down",
-			"Configured sizes that the last run reduced to a limit of the device, and what it asked for instead. No rows: none.",
-			count, plain(),
-		}, "", []column{
+		stat(of(9, 3, "Maximum inline data", octets, plain(),
+			"Most inline data that a queue pair of each type can have, found by search because no verb reports it."),
+			nil, query{`max by (qp_type) (rdma_probe_qp_max_inline_bytes{@device})`, "{{qp_type}}"}),
+		table(of(9, 3, "Clamped sizes", count, plain(),
+			"Configured sizes that the last run reduced to a limit of the device, and what it asked for instead. No rows: none."), "", []column{
 			{field: "probe", title: "probe"},
 			{field: "profile", title: "profile"},
 			{field: "subject", title: "subject"},
@@ -459,60 +330,37 @@ func sizes(kind string) string {
 	return filled("sum by (object, qp_type, profile, queue) ("+strings.Join(parts, " or ")+")", "qp_type", "queue")
 }
 
-func deviceRuns() []Panel {
+func deviceRuns() []dashboard.Panel {
 	outcomes := []paint{{"ok", good}, {"failed", warning}, {"timeout", critical}, {"crashed", unknown}}
-	return []Panel{
-		painted(columns(about{
-			at{8, 8},
-			"Runs of the probes",
-			"Finished runs per minute, by outcome. Timeout: killed at the deadline; crashed: the child process died.",
-			perMinute, plain(),
-		}, query{perMinuteOf("outcome", "rdma_probe_runs_total"), "{{outcome}}"}), outcomes...),
-		steps(about{
-			at{8, 8},
-			"How long runs take",
-			"Duration of the last run of each kind, from the start of its child process to its end, and the CPU time of the last run of the probes.",
-			seconds, plain(),
-		},
+	return []dashboard.Panel{
+		painted(columns(of(8, 8, "Runs of the probes", perMinute, plain(),
+			"Finished runs per minute, by outcome. Timeout: killed at the deadline; crashed: the child process died."),
+			query{perMinuteOf("outcome", "rdma_probe_runs_total"), "{{outcome}}"}), outcomes...),
+		steps(of(8, 8, "Duration of runs", seconds, plain(),
+			"Duration of the last run of each kind, from the start of its child process to its end, and the CPU time of the last run of the probes."),
 			query{`max(rdma_probe_duration_seconds{@device})`, "probes"},
 			query{`max(rdma_probe_child_cpu_seconds{@device})`, "probes, CPU time"},
 			query{`max(rdma_contract_duration_seconds{@device})`, "contract run"},
 			query{`max(rdma_inventory_duration_seconds{@device})`, "inventory"}),
-		steps(about{
-			at{8, 8},
-			"Memory of a run",
-			"Peak resident memory of the last run's child process.",
-			octets, plain(),
-		}, query{`max(rdma_probe_child_max_resident_bytes{@device})`, "resident"}),
-		painted(columns(about{
-			at{8, 8},
-			"Contract runs",
-			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included.",
-			count, plain(),
-		}, query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
-		stat(about{
-			at{8, 8},
-			"Verdicts are from",
-			"Time since the last contract run started. Verdicts from a run that was cut short may be older.",
-			seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
-		}, nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
-		stat(about{
-			at{8, 8},
-			"Series not exposed",
-			"Series of this device that the exporter leaves out because there are too many.",
-			count, anyIs(warning),
-		}, none(), query{`max(rdma_exporter_dropped_series{@device})`, ""}),
+		steps(of(8, 8, "Memory of a run", octets, plain(),
+			"Peak resident memory of the last run's child process."),
+			query{`max(rdma_probe_child_max_resident_bytes{@device})`, "resident"}),
+		painted(columns(of(8, 8, "Contract runs", count, plain(),
+			"Contract runs that finished in the minutes before each bar, by outcome. The default is one a day. The very first of an outcome is not included."),
+			query{`round(sum by (outcome) (increase(rdma_contract_runs_total{@device}[$__rate_interval])))`, "{{outcome}}"}), outcomes...),
+		stat(of(8, 8, "Age of the verdicts", seconds, rising(step{3 * 86400, warning}, step{7 * 86400, critical}),
+			"Time since the last contract run started. Verdicts from a run that was cut short may be older."),
+			nil, query{`time() - max(rdma_contract_last_run_timestamp_seconds{@device})`, ""}),
+		stat(of(8, 8, "Series not exposed", count, anyIs(warning),
+			"Series of this device that the exporter leaves out because there are too many."),
+			none(), query{`max(rdma_exporter_dropped_series{@device})`, ""}),
 	}
 }
 
-func deviceLimits() []Panel {
-	return []Panel{
-		table(about{
-			at{24, 14},
-			"Limits",
-			"Most that the device says it allows, by the names in struct ibv_device_attr. This promises little: what it really gives also depends on memory." + fmt.Sprintf(needsCollector, "limits"),
-			count, plain(),
-		}, "", []column{
+func deviceLimits() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(24, 14, "Limits", count, plain(),
+			"Most that the device says it allows, by the names in struct ibv_device_attr. This promises little: what it really gives also depends on memory."+fmt.Sprintf(needsCollector, "limits")), "", []column{
 			{field: "limit", title: "limit"},
 			{field: "A", title: "value"},
 		}, query{`max by (limit) (rdma_device_limit{@device})`, ""}),

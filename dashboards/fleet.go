@@ -3,21 +3,21 @@ package dashboards
 import (
 	"fmt"
 	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // fleet returns the dashboard of all devices.
-func fleet() Dashboard {
+func fleet() grafanaBoard {
 	s := scope{`job=~"$job"`, `instance=~"$instance"`, `device=~"$device"`}
 	b := newBoard(fleetUID, "RDMA / Fleet",
-		"Which RDMA devices and hosts stand out: failing, stuck, breaking the manual, slower than similar ones, or short of room.", s)
-	b.dashboard.Templating.List = []Variable{
-		sourceVariable(), jobVariable(many), instanceVariable(s, many), deviceVariable(s, many),
-	}
+		"Which RDMA devices and hosts stand out: failing, stuck, breaking the manual, slower than similar ones, or short of room.", s,
+		sourceVariable(), jobVariable(many), instanceVariable(s, many), deviceVariable(s, many))
 	b.row("At a glance", fleetState()...)
 	b.row("Nodes and devices that stand out", fleetWorst()...)
 	b.row("Latency of notification, against devices of the same model", fleetLatency()...)
 	b.row("Links, losses and PCI, worst first", fleetHardware()...)
-	b.row("Headroom, lowest first", fleetHeadroom()...)
+	b.row("Lowest headroom", fleetHeadroom()...)
 	b.row("Contracts and findings", fleetVerdicts()...)
 	b.row("Events and completions gone wrong", fleetEvents()...)
 	b.row("Exporters", fleetExporters()...)
@@ -54,58 +54,39 @@ const (
 	noDevice = ` or 0 * count(rdma_device_info{@device})`
 )
 
-func fleetState() []Panel {
-	return []Panel{
-		stat(about{
-			tile(), "Devices",
-			"Devices that the exporters see.",
-			count, plain(),
-		}, nil, query{`count(group by (@id) (rdma_device_info{@device}))`, ""}),
-		stat(about{
-			tile(), "Exporters down",
-			"Exporters that Prometheus cannot scrape, or that cannot list their devices. The state of their hosts is unknown.",
-			count, anyIs(critical),
-		}, none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
-		stat(about{
-			tile(), "Devices failing",
-			"Devices whose last run of the probes was not ok.",
-			count, anyIs(critical),
-		}, none(), query{`sum(` + failing + `)` + noDevice, ""}),
-		stat(about{
-			tile(), "Devices stuck",
-			"Devices on which a killed child process of the exporter has not ended. Programs on them hang too.",
-			count, anyIs(critical),
-		}, none(), query{`sum(` + stuck + `)` + noDevice, ""}),
-		stat(about{
-			tile(), "Ports down",
-			"Ports that were active within the last day and are not now." + needsRules,
-			count, anyIs(critical),
-		}, none(), query{`sum(` + downRule + `)` + noDevice, ""}),
-		stat(about{
-			tile(), "Devices stale",
-			"Devices without a finished run for more than 10 minutes, or ever, although their exporter is up. Their figures are old. Stuck ones are counted separately.",
-			count, anyIs(warning),
-		}, none(), query{`count(` + stale + `)` + noDevice, ""}),
-		stat(about{
-			tile(), "Events missed",
-			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not included.",
-			count, anyIs(critical),
-		}, none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
-		stat(about{
-			tile(), "Violated contracts",
-			"Contracts of the libibverbs manual that devices break, except those their drivers are known for; each device counts.",
-			count, anyIs(warning),
-		}, none(), query{`sum(max by (@id) (rdma_contract_verdicts{@device,verdict="violated"}))`, ""}),
-		bySeverity(about{
-			at{8, 4},
-			"Findings",
-			"Findings about devices, except accepted ones. Critical: something fails already or soon will.",
-			count, plain(),
-		}, query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
+func fleetState() []dashboard.Panel {
+	return []dashboard.Panel{
+		stat(tile("Devices", count, plain(),
+			"Devices that the exporters see."),
+			nil, query{`count(group by (@id) (rdma_device_info{@device}))`, ""}),
+		stat(tile("Exporters down", count, anyIs(critical),
+			"Exporters that Prometheus cannot scrape, or that cannot list their devices. The state of their hosts is unknown."),
+			none(), query{`count(group by (job, instance) (up{@instance} == 0 or rdma_exporter_discovery_success{@instance} == 0)) or 0 * count(up{@instance})`, ""}),
+		stat(tile("Devices failing", count, anyIs(critical),
+			"Devices whose last run of the probes was not ok."),
+			none(), query{`sum(` + failing + `)` + noDevice, ""}),
+		stat(tile("Devices stuck", count, anyIs(critical),
+			"Devices on which a killed child process of the exporter has not ended. Programs on them hang too."),
+			none(), query{`sum(` + stuck + `)` + noDevice, ""}),
+		stat(tile("Ports down", count, anyIs(critical),
+			"Ports that were active within the last day and are not now."+needsRules),
+			none(), query{`sum(` + downRule + `)` + noDevice, ""}),
+		stat(tile("Devices stale", count, anyIs(warning),
+			"Devices without a finished run for more than 10 minutes, or ever, although their exporter is up. Their figures are old. Stuck ones are counted separately."),
+			none(), query{`count(` + stale + `)` + noDevice, ""}),
+		stat(tile("Events missed", count, anyIs(critical),
+			"Completions in the time shown whose event had not come by the deadline: programs that sleep would hang. Those of the very first run of a device are not included."),
+			none(), query{`round(sum(increase(rdma_notifications_missed_total{@device}[$__range])))` + noDevice, ""}),
+		stat(tile("Violated contracts", count, anyIs(warning),
+			"Contracts of the libibverbs manual that devices break, except those their drivers are known for; each device counts."),
+			none(), query{`sum(max by (@id) (rdma_contract_verdicts{@device,verdict="violated"}))`, ""}),
+		bySeverity(of(8, 4, "Findings", count, plain(),
+			"Findings about devices, except accepted ones. Critical: something fails already or soon will."),
+			query{`sum by (severity) (` + eachFinding + `)`, "{{severity}}"}),
 	}
 }
 
-func fleetWorst() []Panel {
+func fleetWorst() []dashboard.Panel {
 	const (
 		worst     = `topk(25, ` + troubleRule + `)`
 		worstNode = `topk(25, ` + nodeRule + `)`
@@ -123,17 +104,13 @@ func fleetWorst() []Panel {
 		return ofWorst(`max by (@id) (rdma_contract_verdicts{@device,verdict="` + name + `"})`)
 	}
 	harmful := new(rising(step{1, warning}, step{100, critical}))
-	return []Panel{
-		onlyWith("A", table(about{
-			at{24, 8},
-			"Nodes in trouble, worst first",
-			"The 25 nodes with most trouble: the sum over their devices, or 1000 for each of its devices if the exporter cannot be scraped. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources." + needsRules,
-			count, plain(),
-		}, "trouble", []column{
+	return []dashboard.Panel{
+		onlyWith("A", table(of(24, 8, "Unhealthy nodes, worst first", count, plain(),
+			"The 25 nodes with most trouble: the sum over their devices, or 1000 for each of its devices if the exporter cannot be scraped. Ports down are those that were active within the last day. No rows: no node stands out. Click a node for its resources."+needsRules), "trouble", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
 			{field: "A", title: "trouble", width: 100, thresholds: harmful},
-			{field: "B", title: "scraped", width: 100, mappings: texts(text{1, "up", good}, text{0, "DOWN", critical})},
+			{field: "B", title: "scraped", width: 100, mappings: texts(text{"1", "up", good}, text{"0", "DOWN", critical})},
 			{field: "C", title: "devices", width: 100, empty: "unknown"},
 			{field: "D", title: "ports down", width: 110, thresholds: new(anyIs(critical)), empty: "0"},
 			{field: "E", title: "ports active", width: 110, thresholds: new(falling(0.5, 1)), empty: "0"},
@@ -145,14 +122,10 @@ func fleetWorst() []Panel {
 			ofNode(`max by (job, instance) (`+downRule+`)`),
 			ofNode(`count by (job, instance) (max by (@id, port) (rdma_port_state_id{@device}) >= 4)`),
 			ofNode(`max by (job, instance) (instance:rdma_probe_failing:sum{@instance})`))),
-		onlyWith("A", table(about{
-			at{24, 10},
-			"Devices in trouble, worst first",
-			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation (which includes a p99 of notification above 150 µs and 3 times the median of the model), and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. Accepted findings do not count. No rows: no device stands out. Click a device for its dashboards." + needsRules,
-			count, plain(),
-		}, "trouble", append(whose(), []column{
+		onlyWith("A", table(of(24, 10, "Unhealthy devices, worst first", count, plain(),
+			"The 25 devices with most trouble, by the harm of their findings: 1000 for each outage (gone, hung, no port active any more, nothing can be created), 100 for each failure, 10 for each degradation (which includes a p99 of notification above 150 µs and 3 times the median of the model), and 1 for each quirk. Nine of a lesser harm never outweigh one of the next. Accepted findings do not count. No rows: no device stands out. Click a device for its dashboards."+needsRules), "trouble", append(whose(), []column{
 			{field: "A", title: "trouble", width: 80, thresholds: harmful},
-			{field: "B", title: "last run", width: 90, mappings: texts(text{0, "OK", good}, text{1, "not OK", critical})},
+			{field: "B", title: "last run", width: 90, mappings: texts(text{"0", "OK", good}, text{"1", "not OK", critical})},
 			{field: "C", title: "age", width: 90, unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical}))},
 			{field: "D", title: "stuck", width: 80, mappings: stuckOrNot()},
 			{field: "E", title: "critical findings", thresholds: new(anyIs(critical))},
@@ -177,50 +150,34 @@ func fleetWorst() []Panel {
 	}
 }
 
-func fleetLatency() []Panel {
+func fleetLatency() []dashboard.Panel {
 	const slowest = `topk(25, max by (@id, path) (` + ratioRule + `))`
-	return []Panel{
-		onlyWith("A", table(about{
-			at{12, 10},
-			"Slowest devices",
-			"The 25 devices with the highest p99 relative to the median of devices of the same job and model (provider, vendor and part), by path." + needsRules,
-			seconds, plain(),
-		}, "p99 / median", append(whose(), []column{
+	return []dashboard.Panel{
+		onlyWith("A", table(of(12, 10, "Slowest devices", seconds, plain(),
+			"The 25 devices with the highest p99 relative to the median of devices of the same job and model (provider, vendor and part), by path."+needsRules), "p99 / median", append(whose(), []column{
 			{field: "path", title: "path", width: 90},
 			{field: "B", title: "p99", width: 90},
 			{field: "A", title: "p99 / median", width: 120, unit: factor, thresholds: new(rising(step{3, warning}, step{10, critical}))},
 		}...),
 			query{slowest, ""},
 			query{`max by (@id, path) (` + p99Rule + `) and on (@id, path) ` + slowest, ""})),
-		linked(steps(about{
-			at{12, 10},
-			"p99 of the slowest devices, and the medians",
-			"The 5 devices with the highest p99 on each path at each time, and the median of each model." + needsRules,
-			seconds, plain(),
-		},
+		linked(steps(of(12, 10, "p99 of the slowest devices, and the medians", seconds, plain(),
+			"The 5 devices with the highest p99 on each path at each time, and the median of each model."+needsRules),
 			query{`topk by (path) (5, max by (@id, path) (` + p99Rule + `))`, "{{instance}} {{device}}, {{path}}"},
 			query{medianRule, "median of {{vendor_id}} {{vendor_part_id}} ({{provider}}), {{path}}"}),
 			seriesToDevice()...),
 	}
 }
 
-func fleetHeadroom() []Panel {
-	return []Panel{
-		table(about{
-			at{12, 9},
-			"Objects of devices",
-			"The 20 object types with the least headroom on their device. At 0 no process on the host can create more.",
-			count, plain(),
-		}, "-headroom", append(whose(), []column{
+func fleetHeadroom() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(12, 9, "Objects of devices", count, plain(),
+			"The 20 object types with the least headroom on their device. At 0 no process on the host can create more."), "-headroom", append(whose(), []column{
 			{field: "type", title: "type", width: 75},
 			{field: "A", title: "headroom", width: 220, unit: fraction, bar: true, thresholds: new(headroom())},
 		}...), query{`bottomk(20, ` + least + `)`, ""}),
-		table(about{
-			at{12, 9},
-			"Locked memory of processes",
-			"The 20 processes with the least left of their RLIMIT_MEMLOCK. At 0 they fail with ENOMEM. Processes above their limit are left out: they have CAP_IPC_LOCK and are exempt.",
-			count, plain(),
-		}, "-headroom", []column{
+		table(of(12, 9, "Locked memory of processes", count, plain(),
+			"The 20 processes with the least left of their RLIMIT_MEMLOCK. At 0 they fail with ENOMEM. Processes above their limit are left out: they have CAP_IPC_LOCK and are exempt."), "-headroom", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
 			{field: "comm", title: "comm"},
@@ -230,16 +187,12 @@ func fleetHeadroom() []Panel {
 	}
 }
 
-func fleetVerdicts() []Panel {
+func fleetVerdicts() []dashboard.Panel {
 	count1 := func(by, expr string) string { return fmt.Sprintf(`count by (%s) (%s)`, by, expr) }
 	const eachSeen = `group by (@id, finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device,accepted="%s"})`
-	return []Panel{
-		table(about{
-			at{9, 12},
-			"Contracts",
-			"On how many devices each contract of the libibverbs manual is violated, is violated as the driver is known to, holds again after a violation since the exporter started, or could not be judged.",
-			count, plain(),
-		}, "violated", []column{
+	return []dashboard.Panel{
+		table(of(9, 12, "Contracts", count, plain(),
+			"On how many devices each contract of the libibverbs manual is violated, is violated as the driver is known to, holds again after a violation since the exporter started, or could not be judged."), "violated", []column{
 			{field: "contract", title: "contract"},
 			{field: "A", title: "violated", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
 			{field: "B", title: "known", width: 75, empty: "0"},
@@ -250,22 +203,14 @@ func fleetVerdicts() []Panel {
 			query{count1("contract", `max by (@id, contract) (rdma_contract_violated{@device,known="true"}) == 1`), ""},
 			query{count1("contract", eachVerdict+` == 0`), ""},
 			query{count1("contract", `group by (@id, contract) (rdma_contract_skipped{@device})`), ""}),
-		filterable(table(about{
-			at{15, 12},
-			"Violations by contract and device",
-			"Contracts that a device breaks although its driver is not known to, at most 200. Filter by a column to see who else does: a single device is defective, all of a model point to driver or firmware.",
-			count, plain(),
-		}, "-contract", append(whose(), []column{
+		filterable(table(of(15, 12, "Violations by contract and device", count, plain(),
+			"Contracts that a device breaks although its driver is not known to, at most 200. Filter by a column to see who else does: a single device is defective, all of a model point to driver or firmware."), "-contract", append(whose(), []column{
 			{field: "contract", title: "contract"},
 			{field: "severity", title: "severity", width: 90, mappings: severities()},
-			{field: "A", title: "verdict", width: 100, mappings: texts(text{1, "violated", critical})},
+			{field: "A", title: "verdict", width: 100, mappings: texts(text{"1", "violated", critical})},
 		}...), query{`topk(200, ` + unexpected + ` == 1)`, ""})),
-		table(about{
-			at{9, 10},
-			"Findings",
-			"Findings by kind: on how many devices, on how many of them accepted, and how long the oldest has lasted. No rows: none.",
-			count, plain(),
-		}, "devices", []column{
+		table(of(9, 10, "Findings", count, plain(),
+			"Findings by kind: on how many devices, on how many of them accepted, and how long the oldest has lasted. No rows: none."), "devices", []column{
 			{field: "finding", title: "finding"},
 			{field: "severity", title: "severity", width: 80, mappings: severities()},
 			{field: "harm", title: "harm", width: 100, mappings: harms()},
@@ -276,40 +221,29 @@ func fleetVerdicts() []Panel {
 			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "false")), ""},
 			query{count1("finding, severity, harm", fmt.Sprintf(eachSeen, "true")), ""},
 			query{`time() - min by (finding, severity, harm) (rdma_finding_first_seen_timestamp_seconds{@device})`, ""}),
-		stacked(about{
-			at{15, 10},
-			"Findings over time",
-			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All devices of the job, whichever instances and devices are chosen." + needsRules,
-			count, plain(),
-		}, query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
+		stacked(of(15, 10, "Findings over time", count, plain(),
+			"Devices with critical and warning findings by kind, except accepted ones. A step shows when it began. All devices of the job, whichever instances and devices are chosen."+needsRules),
+			query{`sum by (finding) (` + findingsRule + `) > 0`, "{{finding}}"}),
 	}
 }
 
-func fleetEvents() []Panel {
+func fleetEvents() []dashboard.Panel {
 	total := func(counter string) string {
 		return fmt.Sprintf(`60 * sum(rate(%s{@device}[$__rate_interval]))`, counter)
 	}
 	perDevice := func(counter string) query {
 		return query{fmt.Sprintf(`round(sum by (@id) (increase(%s{@device}[$__range]))) > 0`, counter), ""}
 	}
-	return []Panel{
-		columns(about{
-			at{12, 9},
-			"How often",
-			"Per minute, on all devices. Missed: the completion came but its event did not; misdirected: the event came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had the wrong status.",
-			perMinute, plain(),
-		},
+	return []dashboard.Panel{
+		columns(of(12, 9, "Rate of failures", perMinute, plain(),
+			"Per minute, on all devices. Missed: the completion came but its event did not; misdirected: the event came elsewhere; spurious: it came without a completion; missing: the completion did not come; unsuccessful: it had the wrong status."),
 			query{total("rdma_notifications_missed_total"), "missed"},
 			query{total("rdma_notifications_misdirected_total"), "misdirected"},
 			query{total("rdma_notifications_spurious_total"), "spurious"},
 			query{total("rdma_completions_missing_total"), "missing"},
 			query{total("rdma_completions_unsuccessful_total"), "unsuccessful"}),
-		table(about{
-			at{12, 9},
-			"On which devices",
-			"Devices on which that happened, and how often in the time shown. No rows: none.",
-			count, plain(),
-		}, "missed", append(whose(), []column{
+		table(of(12, 9, "On which devices", count, plain(),
+			"Devices on which that happened, and how often in the time shown. No rows: none."), "missed", append(whose(), []column{
 			{field: "A", title: "missed", width: 85, thresholds: new(anyIs(critical)), empty: "0"},
 			{field: "B", title: "misdirected", width: 100, thresholds: new(anyIs(critical)), empty: "0"},
 			{field: "C", title: "spurious", width: 85, thresholds: new(anyIs(warning)), empty: "0"},
@@ -324,20 +258,16 @@ func fleetEvents() []Panel {
 	}
 }
 
-func fleetExporters() []Panel {
-	return []Panel{
-		table(about{
-			at{16, 10},
-			"Exporters",
-			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run.",
-			count, plain(),
-		}, "-scraped", []column{
+func fleetExporters() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(16, 10, "Exporters", count, plain(),
+			"Whether each exporter is up and can list devices, how many its host has, whether it sees the processes of the host, and how long its worst device has gone without a finished run."), "-scraped", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
-			{field: "A", title: "scraped", mappings: texts(text{1, "up", good}, text{0, "DOWN", critical})},
+			{field: "A", title: "scraped", mappings: texts(text{"1", "up", good}, text{"0", "DOWN", critical})},
 			{field: "B", title: "lists devices", mappings: okOr("fails"), empty: "unknown"},
 			{field: "C", title: "devices", empty: "unknown"},
-			{field: "D", title: "sees processes", mappings: texts(text{1, "yes", good}, text{0, "no", warning}), empty: "unknown"},
+			{field: "D", title: "sees processes", mappings: texts(text{"1", "yes", good}, text{"0", "no", warning}), empty: "unknown"},
 			{field: "E", title: "oldest run", unit: seconds, thresholds: new(rising(step{600, warning}, step{1800, critical})), empty: "unknown"},
 			{field: "version", title: "version"},
 		},
@@ -347,12 +277,8 @@ func fleetExporters() []Panel {
 			query{`max by (job, instance) (rdma_inventory_pid_visibility{@instance})`, ""},
 			query{`max by (job, instance) ` + runAge, ""},
 			query{`max by (job, instance, version) (rdma_exporter_build_info{@instance})`, ""}),
-		table(about{
-			at{24, 8},
-			"Exporters and their configuration",
-			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether the kept state can be written, how many log lines were lost in the time shown, and how many acceptances match nothing.",
-			count, plain(),
-		}, "-log lines lost", []column{
+		table(of(24, 8, "Exporters and their configuration", count, plain(),
+			"Whether the current configuration file and web configuration of each exporter are in force, when the configuration was loaded, whether state can be saved, how many log lines were lost in the time shown, and how many acceptances match nothing."), "-log lines lost", []column{
 			{field: "job", title: "job", hidden: true},
 			{field: "instance", title: "instance", links: toHost()},
 			{field: "A", title: "configuration", mappings: okOr("broken"), empty: "none"},
@@ -368,12 +294,8 @@ func fleetExporters() []Panel {
 			query{`max by (job, instance) (rdma_exporter_state_writable{@instance})`, ""},
 			query{`round(max by (job, instance) (increase(rdma_exporter_log_lines_dropped_total{@instance}[$__range])))`, ""},
 			query{`max by (job, instance) (rdma_exporter_unused_acceptances{@instance})`, ""}),
-		steps(about{
-			at{8, 10},
-			"Exporters and devices over time",
-			"How many exporters are up, how many devices they see, and on how many of those the last run failed.",
-			count, plain(),
-		},
+		steps(of(8, 10, "Exporters and devices over time", count, plain(),
+			"How many exporters are up, how many devices they see, and on how many of those the last run failed."),
 			query{`sum(up{@instance})`, "exporters up"},
 			query{`sum(rdma_devices{@instance})`, "devices"},
 			query{`sum(` + failing + `)`, "devices failing"}),

@@ -1,6 +1,10 @@
 package dashboards
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
 
 // ofCollector ends the description of a panel that a collector feeds which is on by
 // default.
@@ -23,28 +27,16 @@ func ratesOf(factor string, counters ...counterLine) []query {
 // eachPort is the one value of a gauge that each port has.
 func eachPort(metric string) string { return `max by (port) (` + metric + `{@device})` }
 
-func deviceTraffic() []Panel {
+func deviceTraffic() []dashboard.Panel {
 	counters := fmt.Sprintf(ofCollector, "counters")
-	return []Panel{
-		dashed(lines(about{
-			at{12, 9},
-			"Throughput",
-			"What each port receives and transmits; dashed: the rate of its link." + counters,
-			bits, plain(),
-		}, append(ratesOf("8 * ", counterLine{"receive_bytes", "received"}, counterLine{"transmit_bytes", "transmitted"}),
+	return []dashboard.Panel{
+		dashed(lines(of(12, 9, "Throughput", bits, plain(),
+			"What each port receives and transmits; dashed: the rate of its link."+counters), append(ratesOf("8 * ", counterLine{"receive_bytes", "received"}, counterLine{"transmit_bytes", "transmitted"}),
 			query{eachPort("rdma_port_rate_bits_per_second"), "link, port {{port}}"})...), "/^link/"),
-		lines(about{
-			at{12, 9},
-			"Packets",
-			"Packets that each port receives and transmits." + counters,
-			packets, plain(),
-		}, ratesOf("", counterLine{"receive_packets", "received"}, counterLine{"transmit_packets", "transmitted"})...),
-		columns(about{
-			at{12, 9},
-			"Sent again",
-			"Per minute. Packets lost or overtaken are retransmitted: shown as packets where the driver counts these, otherwise as the timeouts and NAKs that caused it, each of which may mean many packets. Out of sequence and duplicate: the same, seen by the receiver. RNR: no receive was posted." + counters,
-			perMinute, plain(),
-		}, ratesOf(
+		lines(of(12, 9, "Packets", packets, plain(),
+			"Packets that each port receives and transmits."+counters), ratesOf("", counterLine{"receive_packets", "received"}, counterLine{"transmit_packets", "transmitted"})...),
+		columns(of(12, 9, "Retransmissions", perMinute, plain(),
+			"Per minute. Packets lost or overtaken are retransmitted: shown as packets where the driver counts these, otherwise as the timeouts and NAKs that caused it, each of which may mean many packets. Out of sequence and duplicate: the same, seen by the receiver. RNR: no receive was posted."+counters), ratesOf(
 			"60 * ",
 			counterLine{"retransmitted_packets", "retransmitted"},
 			counterLine{"retransmit_timeouts", "timeouts"},
@@ -55,12 +47,8 @@ func deviceTraffic() []Panel {
 			counterLine{"rnr_naks_sent", "RNR NAKs sent"},
 			counterLine{"out_of_buffer_packets", "out of buffer"},
 		)...),
-		columns(about{
-			at{12, 9},
-			"Errors and discards",
-			"Per minute. Errors of the receiver and of the link, and packets that the port dropped." + counters,
-			perMinute, plain(),
-		}, ratesOf(
+		columns(of(12, 9, "Errors and discards", perMinute, plain(),
+			"Per minute. Errors of the receiver and of the link, and packets that the port dropped."+counters), ratesOf(
 			"60 * ",
 			counterLine{"receive_discards", "received, discarded"},
 			counterLine{"transmit_discards", "to transmit, discarded"},
@@ -74,24 +62,16 @@ func deviceTraffic() []Panel {
 			counterLine{"local_link_integrity_errors", "link integrity"},
 			counterLine{"buffer_overrun_errors", "buffer overruns"},
 		)...),
-		columns(about{
-			at{12, 9},
-			"Congestion",
-			"Per minute. ECN marked: a switch on the way was congested; a CNP sent tells the sender, a CNP handled slowed this side down." + counters,
-			perMinute, plain(),
-		}, ratesOf(
+		columns(of(12, 9, "Congestion", perMinute, plain(),
+			"Per minute. ECN marked: a switch on the way was congested; a CNP sent tells the sender, a CNP handled slowed this side down."+counters), ratesOf(
 			"60 * ",
 			counterLine{"ecn_marked_packets", "ECN marked"},
 			counterLine{"cnps_sent", "CNPs sent"},
 			counterLine{"cnps_received", "CNPs received"},
 			counterLine{"cnps_handled", "CNPs handled"},
 		)...),
-		columns(about{
-			at{12, 9},
-			"Pauses",
-			"Per minute. Frames received stop this side, frames sent the other: one priority (PFC) or all. Waiting: ticks of the adapter's clock without credits or arbitration." + counters,
-			perMinute, plain(),
-		}, append(
+		columns(of(12, 9, "Pauses", perMinute, plain(),
+			"Per minute. Frames received stop this side, frames sent the other: one priority (PFC) or all. Waiting: ticks of the adapter's clock without credits or arbitration."+counters), append(
 			ratesOf("60 * ", counterLine{"pause_frames_received", "pause received"}, counterLine{"pause_frames_sent", "pause sent"}, counterLine{"transmit_wait_ticks", "waiting"}),
 			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_received_total"), "PFC received, priority {{priority}}, port {{port}}"},
 			query{perMinuteOf("port, priority", "rdma_port_pfc_frames_sent_total"), "PFC sent, priority {{priority}}, port {{port}}"},
@@ -99,15 +79,11 @@ func deviceTraffic() []Panel {
 	}
 }
 
-func deviceLinks() []Panel {
+func deviceLinks() []dashboard.Panel {
 	links, gids := fmt.Sprintf(ofCollector, "links"), fmt.Sprintf(ofCollector, "gids")
-	return []Panel{
-		table(about{
-			at{24, 5},
-			"Ports and their links",
-			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its RoCE v2 GID with IPv4, the value for NCCL_IB_GID_INDEX." + fmt.Sprintf(ofCollector, "links") + gids,
-			count, plain(),
-		}, "", []column{
+	return []dashboard.Panel{
+		table(of(24, 5, "Ports and their links", count, plain(),
+			"What each port is, the rate of its link beside the highest so far, how often it went down in the time shown, and the index of its RoCE v2 GID with IPv4, the value for NCCL_IB_GID_INDEX."+fmt.Sprintf(ofCollector, "links")+gids), "", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "link_layer", title: "link layer"},
 			{field: "netdev", title: "network device"},
@@ -129,70 +105,42 @@ func deviceLinks() []Panel {
 			query{eachPort("rdma_port_mtu_bytes"), ""},
 			query{`round(sum by (port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range])))`, ""},
 			query{eachPort("rdma_port_roce_v2_ipv4_gid_index"), ""}),
-		columns(about{
-			at{8, 8},
-			"State changes",
-			"How often each port went down, and became active, in the minutes before each bar, including between two scrapes." + links,
-			count, plain(),
-		}, query{`round(sum by (port, to) (increase(rdma_port_state_changes_total{@device}[$__rate_interval])))`, "{{to}}, port {{port}}"}),
-		dashed(steps(about{
-			at{8, 8},
-			"Rate against the highest",
-			"The rate of each link; dashed: the highest the port has had. Less means a lost lane, or that the other side offers less." + links,
-			bits, plain(),
-		},
+		columns(of(8, 8, "State changes", count, plain(),
+			"How often each port went down, and became active, in the minutes before each bar, including between two scrapes."+links),
+			query{`round(sum by (port, to) (increase(rdma_port_state_changes_total{@device}[$__rate_interval])))`, "{{to}}, port {{port}}"}),
+		dashed(steps(of(8, 8, "Rate against the highest", bits, plain(),
+			"The rate of each link; dashed: the highest the port has had. Less means a lost lane, or that the other side offers less."+links),
 			query{eachPort("rdma_port_rate_bits_per_second"), "port {{port}}"},
 			query{eachPort("rdma_port_max_rate_bits_per_second"), "highest, port {{port}}"}), "/^most/"),
-		stat(about{
-			at{8, 4},
-			"Port unchanged",
-			"How long each port has been in its state." + links,
-			seconds, plain(),
-		}, nil, query{`time() - ` + eachPort("rdma_port_state_change_timestamp_seconds"), "port {{port}}"}),
-		lines(about{
-			at{8, 8},
-			"Module temperature",
-			"Temperature of the module in each port, where the driver reports it." + links,
-			celsius, plain(),
-		}, query{eachPort("rdma_port_module_temperature_celsius"), "port {{port}}"}),
-		table(about{
-			at{8, 8},
-			"GIDs",
-			"How many non-zero GIDs each port has, by type and network device." + gids,
-			count, plain(),
-		}, "", []column{
+		stat(of(8, 4, "Port unchanged", seconds, plain(),
+			"How long each port has been in its state."+links),
+			nil, query{`time() - ` + eachPort("rdma_port_state_change_timestamp_seconds"), "port {{port}}"}),
+		lines(of(8, 8, "Module temperature", celsius, plain(),
+			"Temperature of the module in each port, where the driver reports it."+links),
+			query{eachPort("rdma_port_module_temperature_celsius"), "port {{port}}"}),
+		table(of(8, 8, "GIDs", count, plain(),
+			"How many non-zero GIDs each port has, by type and network device."+gids), "", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "type", title: "type"},
 			{field: "netdev", title: "network device"},
 			{field: "A", title: "GIDs", width: 80},
 		}, query{filled(`max by (port, type, netdev) (rdma_port_gids{@device})`, "netdev"), ""}),
-		columns(about{
-			at{8, 8},
-			"GID changes",
-			"How often the list of a port's GIDs changed, in the minutes before each bar. An index kept by a program may then be another address." + gids,
-			count, plain(),
-		}, query{`round(sum by (port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "port {{port}}"}),
-		lines(about{
-			at{8, 8},
-			"Repaired by FEC",
-			"Blocks per minute that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module." + fmt.Sprintf(ofCollector, "counters"),
-			perMinute, plain(),
-		}, ratesOf("60 * ", counterLine{"fec_corrected_blocks", "corrected"})...),
+		columns(of(8, 8, "GID changes", count, plain(),
+			"How often the list of a port's GIDs changed, in the minutes before each bar. An index kept by a program may then be another address."+gids),
+			query{`round(sum by (port) (increase(rdma_port_gid_changes_total{@device}[$__rate_interval])))`, "port {{port}}"}),
+		lines(of(8, 8, "Repaired by FEC", perMinute, plain(),
+			"Blocks per minute that forward error correction repaired: a link that needs more of it than similar links has a bad cable or module."+fmt.Sprintf(ofCollector, "counters")), ratesOf("60 * ", counterLine{"fec_corrected_blocks", "corrected"})...),
 	}
 }
 
-func deviceTopology() []Panel {
+func deviceTopology() []dashboard.Panel {
 	adapter := fmt.Sprintf(ofCollector, "adapter")
 	byLink := func(metric string) query {
 		return query{`max by (link) (rdma_adapter_pci_` + metric + `{@device})`, ""}
 	}
-	return []Panel{
-		table(about{
-			at{24, 4},
-			"Adapter",
-			"Which adapter it is, and where in the host: join it with other exporters by PCI address, and with CPUs and GPUs by NUMA node." + adapter,
-			words, plain(),
-		}, "", []column{
+	return []dashboard.Panel{
+		table(of(24, 4, "Adapter", words, plain(),
+			"Which adapter it is, and where in the host: join it with other exporters by PCI address, and with CPUs and GPUs by NUMA node."+adapter), "", []column{
 			{field: "pci_address", title: "PCI address"},
 			{field: "slot", title: "slot"},
 			{field: "numa_node", title: "NUMA node"},
@@ -204,30 +152,19 @@ func deviceTopology() []Panel {
 			{field: "netns_mode", title: "network namespaces"},
 		}, query{filled(`max by (pci_address, slot, numa_node, driver, driver_version, board_id, sriov_role, sriov_parent, netns_mode) (rdma_adapter_info{@device})`,
 			"slot", "numa_node", "driver_version", "board_id", "sriov_role", "sriov_parent"), ""}),
-		table(about{
-			at{12, 6},
-			"PCI link",
-			"The adapter's own PCI link beside the best it supports, and the slowest link on the way to the root if that is another and slower one." + adapter,
-			count, plain(),
-		}, "", []column{
+		table(of(12, 6, "PCI link", count, plain(),
+			"The adapter's own PCI link beside the best it supports, and the slowest link on the way to the root if that is another and slower one."+adapter), "", []column{
 			{field: "link", title: "link"},
 			{field: "A", title: "transfers per second"},
 			{field: "B", title: "at most"},
 			{field: "C", title: "lanes"},
 			{field: "D", title: "at most, lanes"},
 		}, byLink("speed_transfers_per_second"), byLink("max_speed_transfers_per_second"), byLink("width_lanes"), byLink("max_width_lanes")),
-		steps(about{
-			at{12, 6},
-			"PCI errors",
-			"Errors of the adapter that the PCI bus reported since the host started (AER). No line: none." + adapter,
-			count, plain(),
-		}, query{`max by (severity) (rdma_adapter_aer_errors_total{@device})`, "{{severity}}"}),
-		table(about{
-			at{12, 8},
-			"Interrupts of completion vectors",
-			"Which interrupt serves each completion vector, on which CPUs, and how often it fires per second." + fmt.Sprintf(needsCollector, "interrupts"),
-			count, plain(),
-		}, "a second", []column{
+		steps(of(12, 6, "PCI errors", count, plain(),
+			"Errors of the adapter that the PCI bus reported since the host started (AER). No line: none."+adapter),
+			query{`max by (severity) (rdma_adapter_aer_errors_total{@device})`, "{{severity}}"}),
+		table(of(12, 8, "Interrupts of completion vectors", count, plain(),
+			"Which interrupt serves each completion vector, on which CPUs, and how often it fires per second."+fmt.Sprintf(needsCollector, "interrupts")), "a second", []column{
 			{field: "comp_vector", title: "vector", width: 75, unit: words},
 			{field: "irq", title: "interrupt", width: 90, unit: words},
 			{field: "cpus", title: "processors"},
@@ -235,68 +172,42 @@ func deviceTopology() []Panel {
 		},
 			query{`max by (comp_vector, irq, cpus) (rdma_vector_interrupt_info{@device})`, ""},
 			query{`sum by (comp_vector, irq) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, ""}),
-		lines(about{
-			at{12, 8},
-			"Interrupts by completion vector",
-			"Interrupts per second. One line above all others: the users of the device share one vector, and so one CPU." + fmt.Sprintf(needsCollector, "interrupts"),
-			perSecond, plain(),
-		}, query{`sum by (comp_vector) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, "vector {{comp_vector}}"}),
+		lines(of(12, 8, "Interrupts by completion vector", perSecond, plain(),
+			"Interrupts per second. One line above all others: the users of the device share one vector, and so one CPU."+fmt.Sprintf(needsCollector, "interrupts")),
+			query{`sum by (comp_vector) (rate(rdma_vector_interrupts_total{@device}[$__rate_interval]))`, "vector {{comp_vector}}"}),
 	}
 }
 
-func deviceCounters() []Panel {
-	return []Panel{
-		table(about{
-			at{12, 8},
-			"Unusable counters",
-			"Counters stuck at their maximum, and counters that were lower than before: restarted or wrapped. No rows: none." + fmt.Sprintf(ofCollector, "counters"),
-			count, plain(),
-		}, "saturated", []column{
+func deviceCounters() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(12, 8, "Unusable counters", count, plain(),
+			"Counters stuck at their maximum, and counters that were lower than before: restarted or wrapped. No rows: none."+fmt.Sprintf(ofCollector, "counters")), "saturated", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "counter", title: "counter"},
-			{field: "A", title: "saturated", width: 90, mappings: texts(text{1, "yes", warning}, text{0, "no", good}), empty: "no"},
+			{field: "A", title: "saturated", width: 90, mappings: texts(text{"1", "yes", warning}, text{"0", "no", good}), empty: "no"},
 			{field: "B", title: "resets", width: 80, empty: "0"},
 			{field: "C", title: "wraps", width: 80, empty: "0"},
 		},
 			query{filled(`max by (port, counter) (rdma_port_counter_saturated{@device})`, "port"), ""},
 			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="reset"})`, "port"), ""},
 			query{filled(`sum by (port, counter) (rdma_port_counter_decreases_total{@device,how="wrapped"})`, "port"), ""}),
-		stat(about{
-			at{4, 4},
-			"Hardware last read",
-			"Time since the hardware of this device was last read completely.",
-			seconds, rising(step{120, warning}, step{600, critical}),
-		}, nil, query{`time() - max(rdma_hardware_timestamp_seconds{@device})`, ""}),
-		stat(about{
-			at{4, 4},
-			"Hardware can be read",
-			"Whether the last reading of the adapter's hardware data was complete. If not, the finding hardware_unreadable says what did not return.",
-			count, falling(0.5, 1),
-		}, okOr("fails"), query{`min(rdma_hardware_success{@device})`, ""}),
-		stat(about{
-			at{4, 4},
-			"Reading stuck",
-			"Whether a killed child process that read the hardware has not ended.",
-			count, anyIs(critical),
-		}, stuckOrNot(), query{`max(rdma_hardware_stuck{@device})`, ""}),
-		steps(about{
-			at{12, 8},
-			"How long readings take",
-			"Duration of the last reading of the hardware of all devices of the host.",
-			seconds, plain(),
-		}, query{`max(rdma_hardware_duration_seconds{@instance})`, "all devices"}),
-		columns(about{
-			at{12, 8},
-			"Readings",
-			"Finished readings of the hardware per minute, by outcome.",
-			perMinute, plain(),
-		}, query{perMinuteOf("outcome", "rdma_hardware_runs_total"), "{{outcome}}"}),
-		filterable(table(about{
-			at{24, 14},
-			"Counters as the driver has them",
-			"Each counter under the driver's own name and in its own unit; port none is the whole device. Filter by a column to find one. docs/reference/counters.md says what they mean." + fmt.Sprintf(needsCollector, "raw-counters"),
-			count, plain(),
-		}, "", []column{
+		stat(of(4, 4, "Hardware last read", seconds, rising(step{120, warning}, step{600, critical}),
+			"Time since the hardware of this device was last read completely."),
+			nil, query{`time() - max(rdma_hardware_timestamp_seconds{@device})`, ""}),
+		stat(of(4, 4, "Hardware can be read", count, falling(0.5, 1),
+			"Whether the last reading of the adapter's hardware data was complete. If not, the finding hardware_unreadable says what did not return."), okOr("fails"),
+			query{`min(rdma_hardware_success{@device})`, ""}),
+		stat(of(4, 4, "Reading stuck", count, anyIs(critical),
+			"Whether a killed child process that read the hardware has not ended."),
+			stuckOrNot(), query{`max(rdma_hardware_stuck{@device})`, ""}),
+		steps(of(12, 8, "How long readings take", seconds, plain(),
+			"Duration of the last reading of the hardware of all devices of the host."),
+			query{`max(rdma_hardware_duration_seconds{@instance})`, "all devices"}),
+		columns(of(12, 8, "Readings", perMinute, plain(),
+			"Finished readings of the hardware per minute, by outcome."),
+			query{perMinuteOf("outcome", "rdma_hardware_runs_total"), "{{outcome}}"}),
+		filterable(table(of(24, 14, "Counters as the driver has them", count, plain(),
+			"Each counter under the driver's own name and in its own unit; port none is the whole device. Filter by a column to find one. docs/reference/counters.md says what they mean."+fmt.Sprintf(needsCollector, "raw-counters")), "", []column{
 			{field: "port", title: "port", width: 60},
 			{field: "counter", title: "counter"},
 			{field: "A", title: "value"},
@@ -307,7 +218,7 @@ func deviceCounters() []Panel {
 	}
 }
 
-func fleetHardware() []Panel {
+func fleetHardware() []dashboard.Panel {
 	const (
 		flapped = `topk(20, round(sum by (@id, port) (increase(rdma_port_state_changes_total{@device,to="down"}[$__range]))) > 0)`
 		resent  = `topk(20, max by (@id, port) (` + resentRule + `) > 0)`
@@ -320,34 +231,18 @@ func fleetHardware() []Panel {
 	withPort := func(columns ...column) []column {
 		return append(append(whose(), column{field: "port", title: "port", width: 60}), columns...)
 	}
-	return []Panel{
-		table(about{
-			at{8, 10},
-			"Ports that went down most often",
-			"The 20 ports that went down most often in the time shown, including those that came back between two scrapes. No rows: none." + fmt.Sprintf(ofCollector, "links"),
-			count, plain(),
-		}, "went down", withPort(column{field: "A", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical}))}),
+	return []dashboard.Panel{
+		table(of(8, 10, "Ports that went down most often", count, plain(),
+			"The 20 ports that went down most often in the time shown, including those that came back between two scrapes. No rows: none."+fmt.Sprintf(ofCollector, "links")), "went down", withPort(column{field: "A", title: "went down", width: 100, thresholds: new(rising(step{1, warning}, step{3, critical}))}),
 			query{flapped, ""}),
-		table(about{
-			at{8, 10},
-			"Retransmitted packets",
-			"The 20 ports with the largest share of retransmitted packets, where the driver counts these. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
-			fraction, plain(),
-		}, "share", withPort(column{field: "A", title: "share", width: 100, thresholds: new(rising(step{1e-4, warning}, step{1e-3, critical}))}),
+		table(of(8, 10, "Retransmitted packets", fraction, plain(),
+			"The 20 ports with the largest share of retransmitted packets, where the driver counts these. No rows: none."+fmt.Sprintf(ofCollector, "counters")+needsRules), "share", withPort(column{field: "A", title: "share", width: 100, thresholds: new(rising(step{1e-4, warning}, step{1e-3, critical}))}),
 			query{resent, ""}),
-		table(about{
-			at{8, 10},
-			"Losses",
-			"The 20 ports with the most timeouts and sequence NAKs for each packet sent. Each means one packet resent, or everything in flight. No rows: none." + fmt.Sprintf(ofCollector, "counters") + needsRules,
-			fraction, plain(),
-		}, "for each packet", withPort(column{field: "A", title: "for each packet", width: 120, thresholds: new(rising(step{1e-5, warning}, step{1e-4, critical}))}),
+		table(of(8, 10, "Losses", fraction, plain(),
+			"The 20 ports with the most timeouts and sequence NAKs for each packet sent. Each means one packet resent, or everything in flight. No rows: none."+fmt.Sprintf(ofCollector, "counters")+needsRules), "for each packet", withPort(column{field: "A", title: "for each packet", width: 120, thresholds: new(rising(step{1e-5, warning}, step{1e-4, critical}))}),
 			query{lost, ""}),
-		table(about{
-			at{24, 8},
-			"PCI links below their best",
-			"Adapters whose own PCI link has a lower speed or fewer lanes than they support. No rows: none." + fmt.Sprintf(ofCollector, "adapter"),
-			count, plain(),
-		}, "-share", append(whose(), []column{
+		table(of(24, 8, "PCI links below their best", count, plain(),
+			"Adapters whose own PCI link has a lower speed or fewer lanes than they support. No rows: none."+fmt.Sprintf(ofCollector, "adapter")), "-share", append(whose(), []column{
 			{field: "A", title: "share", width: 100, unit: fraction, thresholds: new(falling(0.5, 1))},
 			{field: "B", title: "transfers per second"},
 			{field: "C", title: "at most"},

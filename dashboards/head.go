@@ -1,8 +1,10 @@
 package dashboards
 
 import (
-	"slices"
 	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // chosen says how many values of a variable can be chosen.
@@ -14,138 +16,151 @@ const (
 )
 
 // sourceVariable is the variable of the data source.
-func sourceVariable() Variable {
-	return Variable{
-		Type:        "datasource",
+func sourceVariable() dashboard.VariableModel {
+	return dashboard.VariableModel{
+		Type:        dashboard.VariableTypeDatasource,
 		Name:        "datasource",
-		Label:       "Data source",
-		Description: "The Prometheus that scrapes the exporters.",
-		Query:       "prometheus",
-		Refresh:     1,
+		Label:       new("Data source"),
+		Description: new("The Prometheus that scrapes the exporters."),
+		Query:       &dashboard.StringOrMap{String: new("prometheus")},
+		Refresh:     new(dashboard.VariableRefreshOnDashboardLoad),
 	}
 }
 
-// queryVariable is a variable whose values are those of a label, in natural order.
-// With many, all are chosen at first; all stands for the expression that matches
-// whatever there is, or if it is empty for all values that were found.
-func queryVariable(name, label, description, query string, c chosen, all string) Variable {
-	source := chosenSource()
-	v := Variable{
-		Type:        "query",
+// queryVariable is a variable whose values are those of a label, in natural order. With
+// many, all are chosen at first, and All stands for the given expression, or if it is
+// empty for each value found.
+func queryVariable(name, label, description, query string, c chosen, all string) dashboard.VariableModel {
+	v := dashboard.VariableModel{
+		Type:        dashboard.VariableTypeQuery,
 		Name:        name,
-		Label:       label,
-		Description: description,
-		Query:       VariableQuery{query, "Variable"},
-		DataSource:  &source,
-		Refresh:     2,
-		Sort:        7,
+		Label:       &label,
+		Description: &description,
+		Query:       &dashboard.StringOrMap{Map: map[string]any{"query": query, "refId": "Variable"}},
+		Datasource:  chosenSource(),
+		Refresh:     new(dashboard.VariableRefreshOnTimeRangeChanged),
+		Sort:        new(dashboard.VariableSortNaturalAsc),
 	}
 	if c == many {
-		v.Multi, v.IncludeAll, v.AllValue = true, true, all
-		v.Current = &VariableOption{true, []string{"All"}, []string{"$__all"}}
+		v.Multi, v.IncludeAll = new(true), new(true)
+		if all != "" {
+			v.AllValue = &all
+		}
+		v.Current = &dashboard.VariableOption{
+			Selected: new(true),
+			Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+			Value:    dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+		}
 	}
 	return v
 }
 
 // jobVariable is the variable of the jobs. All stands for the jobs that have ever
 // scraped such an exporter, not for any: up, too, is selected by it.
-func jobVariable(c chosen) Variable {
+func jobVariable(c chosen) dashboard.VariableModel {
 	return queryVariable("job", "Job", "The job by which Prometheus scrapes the exporters.",
 		`label_values(rdma_devices, job)`, c, "")
 }
 
 // instanceVariable is the variable of the exporters.
-func instanceVariable(s scope, c chosen) Variable {
+func instanceVariable(s scope, c chosen) dashboard.VariableModel {
 	return queryVariable("instance", "Instance", "The exporter, one on each host.",
 		s.expand(`label_values(rdma_devices{@job}, instance)`), c, ".*")
 }
 
 // deviceVariable is the variable of the devices.
-func deviceVariable(s scope, c chosen) Variable {
+func deviceVariable(s scope, c chosen) dashboard.VariableModel {
 	return queryVariable("device", "Device", "The RDMA device of the host.",
 		s.expand(`label_values(rdma_device_info{@instance}, device)`), c, ".+")
 }
 
 // choice is a variable with fixed values, of which the first is chosen at first.
-func choice(name, label, description string, values ...string) Variable {
-	v := Variable{
-		Type:        "custom",
+func choice(name, label, description string, values ...string) dashboard.VariableModel {
+	v := dashboard.VariableModel{
+		Type:        dashboard.VariableTypeCustom,
 		Name:        name,
-		Label:       label,
-		Description: description,
+		Label:       &label,
+		Description: &description,
+		Query:       &dashboard.StringOrMap{String: new(strings.Join(values, ","))},
 	}
-	query := ""
 	for i, value := range values {
-		if i > 0 {
-			query += ","
-		}
-		query += value
-		v.Options = append(v.Options, VariableOption{i == 0, value, value})
+		one := dashboard.StringOrArrayOfString{String: &value}
+		v.Options = append(v.Options, dashboard.VariableOption{Selected: new(i == 0), Text: one, Value: one})
 	}
-	v.Query = query
 	v.Current = &v.Options[0]
 	return v
 }
 
-// links returns the links from a dashboard to the others. They keep the time, and of
-// what was chosen as much as can be chosen there: All, or several, says nothing to a
-// variable of one value. The way back to the fleet leaves instance and device behind,
-// since the fleet of one device tells nothing.
-func links(from string) []DashboardLink {
-	all := []DashboardLink{
-		{Title: "Fleet", Tooltip: "Which devices stand out", URL: "/d/" + fleetUID + "?${datasource:queryparam}&${job:queryparam}"},
-		{Title: "Device", Tooltip: "One device in detail", URL: "/d/" + deviceUID + "?${datasource:queryparam}"},
-		{Title: "Resources", Tooltip: "Who holds what on the devices of a host", URL: "/d/" + resourcesUID},
+// links returns the links from a dashboard to the others. They keep the time and the
+// choices that the other dashboard can hold: All, or several values, mean nothing to a
+// variable of one value. The link to the fleet drops instance and device, since a fleet of
+// one device shows nothing.
+func links(from string) []dashboard.DashboardLink {
+	all := []dashboard.DashboardLink{
+		head("Fleet", "Which devices stand out", fleetUID, "?${datasource:queryparam}&${job:queryparam}"),
+		head("Device", "One device in detail", deviceUID, "?${datasource:queryparam}"),
+		head("Resources", "Who holds what on the devices of a host", resourcesUID, ""),
 	}
 	switch from {
 	case fleetUID:
-		all[2].URL += "?${datasource:queryparam}"
+		*all[2].Url += "?${datasource:queryparam}"
+		return all[1:]
 	case deviceUID:
 		all[2].IncludeVars = true
-	case resourcesUID:
-		all[1].URL += "&${job:queryparam}&${instance:queryparam}"
+		return []dashboard.DashboardLink{all[0], all[2]}
+	default:
+		*all[1].Url += "&${job:queryparam}&${instance:queryparam}"
+		return all[:2]
 	}
-	own := map[string]int{fleetUID: 0, deviceUID: 1, resourcesUID: 2}
-	all = slices.Delete(all, own[from], own[from]+1)
-	for i := range all {
-		all[i].Type, all[i].Icon, all[i].Tags, all[i].KeepTime = "link", "dashboard", []string{}, true
-	}
-	return all
 }
+
+func head(title, tooltip, uid, query string) dashboard.DashboardLink {
+	l := link(title, uid, query)
+	l.Icon, l.Tooltip, l.KeepTime = "dashboard", tooltip, true
+	return l
+}
+
+// link returns a link to a dashboard.
+func link(title, uid, query string) dashboard.DashboardLink {
+	return dashboard.DashboardLink{
+		Title: title, Type: dashboard.DashboardLinkTypeLink, Url: new("/d/" + uid + query), Tags: []string{},
+	}
+}
+
+// The parts of links that choose what the row of a table or a series is about.
+const (
+	rowHost = "?${datasource:queryparam}&var-job=${__data.fields.job:percentencode}" +
+		"&var-instance=${__data.fields.instance:percentencode}&${__url_time_range}"
+	rowDevice    = rowHost + "&var-device=${__data.fields.device:percentencode}"
+	deviceOfRow  = "?${datasource:queryparam}&${job:queryparam}&${instance:queryparam}&var-device=${__data.fields.device:percentencode}&${__url_time_range}"
+	seriesDevice = "?${datasource:queryparam}&var-job=${__field.labels.job:percentencode}" +
+		"&var-instance=${__field.labels.instance:percentencode}&var-device=${__field.labels.device:percentencode}&${__url_time_range}"
+)
 
 // toDevice links a row of a table that has the fields job, instance and device to
 // the dashboards of that device.
-func toDevice() []DataLink {
-	const row = "${datasource:queryparam}&var-job=${__data.fields.job:percentencode}" +
-		"&var-instance=${__data.fields.instance:percentencode}&var-device=${__data.fields.device:percentencode}&${__url_time_range}"
-	return []DataLink{
-		{"This device", "/d/" + deviceUID + "?" + row},
-		{"Its resources", "/d/" + resourcesUID + "?" + row},
-	}
+func toDevice() []dashboard.DashboardLink {
+	return []dashboard.DashboardLink{link("This device", deviceUID, rowDevice), link("Its resources", resourcesUID, rowDevice)}
 }
 
 // deviceOfHost links a row of a table that has the field device, on a dashboard of one
 // host, to the dashboard of that device.
-func deviceOfHost() []DataLink {
-	return []DataLink{{"This device", "/d/" + deviceUID + "?${datasource:queryparam}&${job:queryparam}&${instance:queryparam}" +
-		"&var-device=${__data.fields.device:percentencode}&${__url_time_range}"}}
+func deviceOfHost() []dashboard.DashboardLink {
+	return []dashboard.DashboardLink{link("This device", deviceUID, deviceOfRow)}
 }
 
 // toHost links a row of a table that has the fields job and instance to the resources
 // of that host.
-func toHost() []DataLink {
-	return []DataLink{{"Its resources", "/d/" + resourcesUID + "?${datasource:queryparam}&var-job=${__data.fields.job:percentencode}" +
-		"&var-instance=${__data.fields.instance:percentencode}&${__url_time_range}"}}
+func toHost() []dashboard.DashboardLink {
+	return []dashboard.DashboardLink{link("Its resources", resourcesUID, rowHost)}
 }
 
 // seriesToDevice is toDevice for series with the labels job, instance and device.
-func seriesToDevice() []DataLink {
-	const row = "${datasource:queryparam}&var-job=${__field.labels.job:percentencode}" +
-		"&var-instance=${__field.labels.instance:percentencode}&var-device=${__field.labels.device:percentencode}&${__url_time_range}"
-	return []DataLink{{"This device", "/d/" + deviceUID + "?" + row}}
+func seriesToDevice() []dashboard.DashboardLink {
+	return []dashboard.DashboardLink{link("This device", deviceUID, seriesDevice)}
 }
 
-// whose are the columns that tell devices apart, in tables that link to them.
+// whose are the columns that identify devices, in tables that link to them.
 func whose() []column {
 	return []column{
 		{field: "job", title: "job", hidden: true},
@@ -158,39 +173,39 @@ func whose() []column {
 // they would be too many, so that there only exporters that restart are marked unless
 // the reader asks for more. What is not known of the time before, as before an exporter
 // was started, is no news.
-func annotations(s scope, uid string) Annotations {
+func annotations(s scope, uid string) dashboard.AnnotationContainer {
 	enable := uid != fleetUID
-	mark := func(name, colour, expr, text string, enable bool) Annotation {
-		return Annotation{
+	mark := func(name, colour, expr, text string, enable bool) dashboard.AnnotationQuery {
+		return dashboard.AnnotationQuery{
 			Name:        name,
-			DataSource:  chosenSource(),
+			Datasource:  chosenSource(),
 			Enable:      enable,
 			IconColor:   colour,
-			Expr:        s.expand(expr),
-			Step:        "60s",
-			TitleFormat: name,
-			TextFormat:  text,
-			TagKeys:     "instance,device",
+			Expr:        new(s.expand(expr)),
+			Step:        new("60s"),
+			TitleFormat: &name,
+			TextFormat:  &text,
+			TagKeys:     new("instance,device"),
 		}
 	}
 	restarted := mark("Exporter restarted", unknown,
 		`process_start_time_seconds{@instance} * 1000`, "{{instance}}", true)
-	restarted.UseValueForTime = true
+	restarted.UseValueForTime = new(true)
 	const before = " offset $__rate_interval"
 	past := func(expr string) string {
 		return strings.NewReplacer("{@device}", "{@device}"+before, `{@device,known!="true"}`, `{@device,known!="true"}`+before).Replace(expr)
 	}
 	// A contract that a device always kept since the exporter started has no series.
 	const judged = "max by (@id) (rdma_contract_verdicts{@device}" + before + ")"
-	return Annotations{[]Annotation{
+	return dashboard.AnnotationContainer{List: []dashboard.AnnotationQuery{
 		{
 			Name:       "Annotations & Alerts",
-			DataSource: DataSource{"grafana", "-- Grafana --"},
+			Datasource: &common.DataSourceRef{Type: new("grafana"), Uid: new("-- Grafana --")},
 			Enable:     true,
-			Hide:       true,
+			Hide:       new(true),
 			IconColor:  neutral,
-			Type:       "dashboard",
-			BuiltIn:    1,
+			Type:       new("dashboard"),
+			BuiltIn:    new(1.0),
 		},
 		mark("Contract violated", critical,
 			unexpected+" == 1 unless "+past(eachVerdict)+" == 1 and on (@id) "+judged,

@@ -3,47 +3,77 @@ package dashboards
 import (
 	"fmt"
 	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/bargauge"
+	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/gauge"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	grafanastat "github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	grafanatable "github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// at is the size of a panel on the grid. Panels are put from left to right.
-type at struct {
-	w, h int
-}
-
-// about is what every panel has.
+// about is what every panel has. Width and height are in units of the grid.
 type about struct {
-	at          at
-	title       string
-	description string
-	unit        string
-	thresholds  Thresholds
+	width, height uint32
+	title         string
+	unit          string
+	thresholds    dashboard.ThresholdsConfig
+	description   string
 }
 
-// query is what is asked of Prometheus. In the expression, @device stands for the
-// matchers of the devices chosen, @instance for those of the exporters, @job for that
-// of the jobs, and @id for the labels that tell devices apart.
+// of returns the properties of a panel.
+func of(width, height uint32, title, unit string, t dashboard.ThresholdsConfig, description string) about {
+	return about{width, height, title, unit, t, description}
+}
+
+// tile returns the properties of a stat in the first row.
+func tile(title, unit string, t dashboard.ThresholdsConfig, description string) about {
+	return of(3, 4, title, unit, t, description)
+}
+
+// query is a query of a panel. In its expression, @device stands for the matchers of the
+// chosen devices, @instance for those of the exporters, @job for those of the jobs, and
+// @id for the labels that identify a device.
 type query struct {
 	expr   string
 	legend string
 }
 
-// data returns the queries of a panel. Instant ones ask for what is, others for how
-// it was over the time shown.
-func data(format string, instant bool, queries []query) []Target {
-	targets := make([]Target, len(queries))
+// quantile returns an expression for a quantile of a histogram. It reads classic and
+// native histograms, whichever Prometheus keeps.
+func quantile(q, by, metric string) string {
+	return fmt.Sprintf(`(histogram_quantile(%[1]s, sum by (%[2]s, le) (rate(%[3]s_bucket{@device}[$__rate_interval])))`+
+		` or histogram_quantile(%[1]s, sum by (%[2]s) (rate(%[3]s{@device}[$__rate_interval]))))`, q, by, metric)
+}
+
+// mean returns an expression for the mean of a histogram, classic or native.
+func mean(by, metric string) string {
+	return fmt.Sprintf(`(sum by (%[1]s) (rate(%[2]s_sum{@device}[$__rate_interval])) / sum by (%[1]s) (rate(%[2]s_count{@device}[$__rate_interval]))`+
+		` or sum by (%[1]s) (histogram_sum(rate(%[2]s{@device}[$__rate_interval]))) / sum by (%[1]s) (histogram_count(rate(%[2]s{@device}[$__rate_interval]))))`,
+		by, metric)
+}
+
+// targets returns the queries of a panel. Instant queries return the present value.
+func targets(format prometheus.PromQueryFormat, instant bool, queries []query) []variants.Dataquery {
+	list := make([]variants.Dataquery, len(queries))
 	for i, q := range queries {
-		targets[i] = Target{
-			RefID:        refID(i),
-			DataSource:   chosenSource(),
-			EditorMode:   "code",
+		list[i] = prometheus.Dataquery{
+			RefId:        new(refID(i)),
+			Datasource:   chosenSource(),
+			EditorMode:   new(prometheus.QueryEditorModeCode),
 			Expr:         q.expr,
-			Format:       format,
-			Instant:      instant,
-			Range:        !instant,
-			LegendFormat: q.legend,
+			Format:       &format,
+			Instant:      &instant,
+			Range:        new(!instant),
+			LegendFormat: new(q.legend),
 		}
 	}
-	return targets
+	return list
 }
 
 // refID names the queries of a panel A, B, C, …
@@ -52,239 +82,240 @@ func refID(i int) string {
 }
 
 // chosenSource is the data source that the reader chose.
-func chosenSource() DataSource {
-	return DataSource{"prometheus", "${datasource}"}
+func chosenSource() *common.DataSourceRef {
+	return &common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }
 
-// panel returns what all types of panels have in common.
-func panel(kind string, a about) Panel {
-	return Panel{
+func panel(kind string, a about, list []variants.Dataquery) dashboard.Panel {
+	return dashboard.Panel{
 		Type:        kind,
-		Title:       a.title,
-		Description: a.description,
-		DataSource:  chosenSource(),
-		GridPos:     GridPos{W: a.at.w, H: a.at.h},
-		FieldConfig: FieldConfig{
-			Defaults: Field{
-				Unit:       a.unit,
-				Color:      FieldColor{Mode: "thresholds"},
-				Thresholds: a.thresholds,
-				Mappings:   []Mapping{},
+		Title:       &a.title,
+		Description: &a.description,
+		Datasource:  chosenSource(),
+		GridPos:     &dashboard.GridPos{W: a.width, H: a.height},
+		Targets:     list,
+		FieldConfig: &dashboard.FieldConfigSource{
+			Defaults: dashboard.FieldConfig{
+				Unit:       &a.unit,
+				Color:      &dashboard.FieldColor{Mode: dashboard.FieldColorModeIdThresholds},
+				Thresholds: &a.thresholds,
 			},
-			Overrides: []Override{},
+			Overrides: []dashboard.DashboardFieldConfigSourceOverrides{},
 		},
 	}
 }
 
-// stat returns a panel with the present figure of each series, on the colour that
-// its thresholds give it, or on grey if there is none. What is mapped has a text in
-// place of its figure.
-func stat(a about, mappings []Mapping, queries ...query) Panel {
-	p := panel("stat", a)
-	p.Targets = data("time_series", true, queries)
-	p.FieldConfig.Defaults.Mappings = slices.Concat(mappings, []Mapping{noData()})
-	options := StatOptions{
-		ReduceOptions: lastValue(),
-		Orientation:   "auto",
-		TextMode:      "auto",
-		ColorMode:     "background_solid",
-		GraphMode:     "none",
-		JustifyMode:   "auto",
-	}
+// present returns a panel with the present value of each series.
+func present(kind string, a about, queries []query) dashboard.Panel {
+	return panel(kind, a, targets(prometheus.PromQueryFormatTimeSeries, true, queries))
+}
+
+// overTime returns a panel with the values of each series in the time shown.
+func overTime(kind string, a about, queries []query) dashboard.Panel {
+	return panel(kind, a, targets(prometheus.PromQueryFormatTimeSeries, false, queries))
+}
+
+// stat returns a panel with the present value of each series, on the colour of its
+// threshold, or on grey without a value. Mappings show values as texts.
+func stat(a about, mappings []dashboard.ValueMapping, queries ...query) dashboard.Panel {
+	options := statOptions()
 	if len(a.thresholds.Steps) == 1 {
-		options.ColorMode = "none"
+		options.ColorMode = common.BigValueColorModeNone
 	}
+	return statPanel(a, mappings, options, queries)
+}
+
+func statOptions() *grafanastat.Options {
+	options := grafanastat.NewOptions()
+	options.ColorMode = common.BigValueColorModeBackgroundSolid
+	options.GraphMode = common.BigValueGraphModeNone
+	options.ReduceOptions = lastValue()
+	options.Orientation = common.VizOrientationAuto
+	return options
+}
+
+func statPanel(a about, mappings []dashboard.ValueMapping, options *grafanastat.Options, queries []query) dashboard.Panel {
+	p := present("stat", a, queries)
+	p.FieldConfig.Defaults.Mappings = slices.Concat(mappings, []dashboard.ValueMapping{noData()})
 	p.Options = options
 	return p
 }
 
-// bySeverity is a stat of one figure for each severity, coloured where it is not 0.
-func bySeverity(a about, queries ...query) Panel {
-	a.thresholds = plain()
-	p := stat(a, none(), queries...)
-	options, _ := p.Options.(StatOptions)
-	options.ColorMode = "background_solid"
-	options.TextMode = "value_and_name"
-	options.Orientation = "horizontal"
-	p.Options = options
-	p.FieldConfig.Overrides = []Override{
-		named("critical", Property{"thresholds", anyIs(critical)}),
-		named("warning", Property{"thresholds", anyIs(warning)}),
+// bySeverity is a stat with one value for each severity, coloured if it is not 0.
+func bySeverity(a about, queries ...query) dashboard.Panel {
+	options := statOptions()
+	options.TextMode = common.BigValueTextModeValueAndName
+	options.Orientation = common.VizOrientationHorizontal
+	p := statPanel(a, none(), options, queries)
+	p.FieldConfig.Overrides = []dashboard.DashboardFieldConfigSourceOverrides{
+		named("critical", property("thresholds", anyIs(critical))),
+		named("warning", property("thresholds", anyIs(warning))),
 	}
 	return p
 }
 
 // dial returns a gauge from 0 to 1.
-func dial(a about, queries ...query) Panel {
-	p := panel("gauge", a)
-	p.Targets = data("time_series", true, queries)
-	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(1.0)
-	p.Options = GaugeOptions{
-		ReduceOptions:        lastValue(),
-		Orientation:          "auto",
-		ShowThresholdMarkers: true,
-	}
+func dial(a about, queries ...query) dashboard.Panel {
+	options := gauge.NewOptions()
+	options.ReduceOptions = lastValue()
+	options.Orientation = common.VizOrientationAuto
+	p := fromZeroToOne(present("gauge", a, queries))
+	p.Options = options
 	return p
 }
 
 // bars returns a bar from 0 to 1 for the present value of each series.
-func bars(a about, queries ...query) Panel {
-	p := panel("bargauge", a)
-	p.Targets = data("time_series", true, queries)
-	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(1.0)
-	p.Options = BarGaugeOptions{
-		ReduceOptions: lastValue(),
-		Orientation:   "horizontal",
-		DisplayMode:   "basic",
-		ValueMode:     "color",
-		NamePlacement: "left",
-		ShowUnfilled:  true,
-	}
+func bars(a about, queries ...query) dashboard.Panel {
+	options := bargauge.NewOptions()
+	options.ReduceOptions = lastValue()
+	options.Orientation = common.VizOrientationHorizontal
+	options.DisplayMode = common.BarGaugeDisplayModeBasic
+	options.NamePlacement = common.BarGaugeNamePlacementLeft
+	p := fromZeroToOne(present("bargauge", a, queries))
+	p.Options = options
 	return p
 }
 
-func lastValue() Reduce {
-	return Reduce{Calcs: []string{"lastNotNull"}}
+func fromZeroToOne(p dashboard.Panel) dashboard.Panel {
+	p.FieldConfig.Defaults.Min, p.FieldConfig.Defaults.Max = new(0.0), new(1.0)
+	return p
 }
 
-// lines returns a panel with a line for each series over time. Thresholds, if any,
-// are dashed lines.
-func lines(a about, queries ...query) Panel {
-	p := panel("timeseries", a)
-	p.Targets = data("time_series", false, queries)
-	p.FieldConfig.Defaults.Color.Mode = "palette-classic"
-	field := TimeSeriesField{
-		DrawStyle:         "line",
-		LineInterpolation: "linear",
-		LineWidth:         1,
-		ShowPoints:        "auto",
-		PointSize:         4,
+func lastValue() common.ReduceDataOptions {
+	return common.ReduceDataOptions{Calcs: []string{"lastNotNull"}, Fields: new("")}
+}
+
+// lines returns a panel with a line for each series over time. Thresholds are dashed
+// lines.
+func lines(a about, queries ...query) dashboard.Panel {
+	return drawn(a, queries, func(*common.GraphFieldConfig) {})
+}
+
+// steps is lines for what stays as it is until it changes.
+func steps(a about, queries ...query) dashboard.Panel {
+	return drawn(a, queries, func(f *common.GraphFieldConfig) {
+		f.LineInterpolation = new(common.LineInterpolationStepAfter)
+	})
+}
+
+// stacked is steps, as areas on top of each other.
+func stacked(a about, queries ...query) dashboard.Panel {
+	return drawn(a, queries, func(f *common.GraphFieldConfig) {
+		f.LineInterpolation = new(common.LineInterpolationStepAfter)
+		f.FillOpacity = new(40.0)
+		f.Stacking.Mode = new(common.StackingModeNormal)
+	})
+}
+
+// columns is lines for rare events: bars on top of each other.
+func columns(a about, queries ...query) dashboard.Panel {
+	return drawn(a, queries, func(f *common.GraphFieldConfig) {
+		f.DrawStyle = new(common.GraphDrawStyleBars)
+		f.FillOpacity = new(80.0)
+		f.ShowPoints = new(common.VisibilityModeNever)
+		f.Stacking.Mode = new(common.StackingModeNormal)
+	})
+}
+
+func drawn(a about, queries []query, change func(*common.GraphFieldConfig)) dashboard.Panel {
+	field := &common.GraphFieldConfig{
+		DrawStyle:         new(common.GraphDrawStyleLine),
+		LineInterpolation: new(common.LineInterpolationLinear),
+		LineWidth:         new(1.0),
+		FillOpacity:       new(0.0),
+		ShowPoints:        new(common.VisibilityModeAuto),
+		PointSize:         new(4.0),
 		AxisSoftMin:       new(0.0),
-		Stacking:          Stacking{"none", "A"},
-		ThresholdsStyle:   ThresholdsStyle{"off"},
+		Stacking:          &common.StackingConfig{Mode: new(common.StackingModeNone), Group: new("A")},
+		ThresholdsStyle:   &common.GraphThresholdsStyleConfig{Mode: common.GraphThresholdsStyleModeOff},
 	}
 	if len(a.thresholds.Steps) > 1 {
-		field.ThresholdsStyle.Mode = "dashed"
+		field.ThresholdsStyle.Mode = common.GraphThresholdsStyleModeDashed
 	}
+	change(field)
+	p := overTime("timeseries", a, queries)
+	p.FieldConfig.Defaults.Color.Mode = dashboard.FieldColorModeIdPaletteClassic
 	p.FieldConfig.Defaults.Custom = field
-	p.Options = TimeSeriesOptions{
-		Legend: Legend{
-			DisplayMode: "table", Placement: "bottom", ShowLegend: true,
-			Calcs: []string{"lastNotNull", "max"}, SortBy: "Max", SortDesc: true,
+	p.Options = timeseries.Options{
+		Legend: common.VizLegendOptions{
+			DisplayMode: common.LegendDisplayModeTable, Placement: common.LegendPlacementBottom, ShowLegend: true,
+			Calcs: []string{"lastNotNull", "max"}, SortBy: new("Max"), SortDesc: new(true),
 		},
 		Tooltip: multi(),
 	}
 	return p
 }
 
-// steps is lines for what stays as it is until it changes.
-func steps(a about, queries ...query) Panel {
-	return restyle(lines(a, queries...), func(f *TimeSeriesField) { f.LineInterpolation = "stepAfter" })
+func multi() common.VizTooltipOptions {
+	return common.VizTooltipOptions{Mode: common.TooltipDisplayModeMulti, Sort: common.SortOrderDescending}
 }
 
-// stacked is steps, as areas on top of each other.
-func stacked(a about, queries ...query) Panel {
-	return restyle(steps(a, queries...), func(f *TimeSeriesField) {
-		f.FillOpacity = 40
-		f.Stacking.Mode = "normal"
-	})
-}
-
-// columns is lines for what happens now and then: bars on top of each other.
-func columns(a about, queries ...query) Panel {
-	return restyle(lines(a, queries...), func(f *TimeSeriesField) {
-		f.DrawStyle = "bars"
-		f.FillOpacity = 80
-		f.ShowPoints = "never"
-		f.Stacking.Mode = "normal"
-	})
-}
-
-// restyle changes how a panel of lines draws them.
-func restyle(p Panel, change func(*TimeSeriesField)) Panel {
-	field, _ := p.FieldConfig.Defaults.Custom.(TimeSeriesField)
-	change(&field)
-	p.FieldConfig.Defaults.Custom = field
-	return p
-}
-
-func multi() Tooltip {
-	return Tooltip{"multi", "desc"}
-}
-
-// strips returns a panel with a strip for each series, coloured by its state over
-// time.
-func strips(a about, mappings []Mapping, queries ...query) Panel {
-	p := panel("state-timeline", a)
-	p.Targets = data("time_series", false, queries)
+// strips returns a panel with a strip for each series, coloured by its state over time.
+func strips(a about, mappings []dashboard.ValueMapping, queries ...query) dashboard.Panel {
+	options := statetimeline.NewOptions()
+	options.RowHeight = 0.8
+	options.Legend = common.VizLegendOptions{
+		DisplayMode: common.LegendDisplayModeList, Placement: common.LegendPlacementBottom, ShowLegend: true, Calcs: []string{},
+	}
+	options.Tooltip = multi()
+	p := overTime("state-timeline", a, queries)
 	p.FieldConfig.Defaults.Mappings = mappings
-	p.FieldConfig.Defaults.Custom = StateTimelineField{LineWidth: 1, FillOpacity: 80}
-	p.Options = StateTimelineOptions{
-		ShowValue:   "auto",
-		RowHeight:   0.8,
-		MergeValues: true,
-		AlignValue:  "left",
-		Legend:      Legend{DisplayMode: "list", Placement: "bottom", ShowLegend: true, Calcs: []string{}},
-		Tooltip:     multi(),
-	}
+	p.FieldConfig.Defaults.Custom = statetimeline.FieldConfig{LineWidth: new(uint32(1)), FillOpacity: new(uint32(80))}
+	p.Options = options
 	return p
 }
 
-// heatmap returns a panel of the buckets of a histogram over time, in seconds.
-func heatmap(a about, expr string) Panel {
-	p := panel("heatmap", a)
-	p.Targets = data("heatmap", false, []query{{expr, "{{le}}"}})
-	p.MaxDataPoints = 120
-	p.Options = HeatmapOptions{
-		Color: HeatmapColor{
-			Mode: "scheme", Scheme: "Viridis", Fill: neutral, Scale: "exponential", Exponent: 0.5, Steps: 64,
-		},
-		FilterValues: HeatmapFilter{1e-9},
-		RowsFrame:    HeatmapRows{"auto"},
-		ShowValue:    "never",
-		CellGap:      1,
-		CellValues:   HeatmapValues{count},
-		YAxis:        HeatmapYAxis{seconds, "left"},
-		Legend:       HeatmapLegend{true},
-		Tooltip:      HeatmapTooltip{Mode: "single", YHistogram: true, ShowColorScale: true},
+// heat returns a heatmap of a histogram over time, in seconds.
+func heat(a about, expr string) dashboard.Panel {
+	options := heatmap.NewOptions()
+	options.Color.Mode, options.Color.Scale = new(heatmap.HeatmapColorModeScheme), new(heatmap.HeatmapColorScaleExponential)
+	options.Color.Scheme, options.Color.Fill = "Viridis", neutral
+	options.RowsFrame = &heatmap.RowsHeatmapOptions{Layout: new(common.HeatmapCellLayoutAuto)}
+	options.ShowValue = common.VisibilityModeNever
+	options.CellValues = &heatmap.CellValues{Unit: new(count)}
+	options.YAxis = heatmap.YAxisConfig{Unit: new(seconds), AxisPlacement: new(common.AxisPlacementLeft)}
+	options.Tooltip = heatmap.HeatmapTooltip{
+		Mode: common.TooltipDisplayModeSingle, YHistogram: new(true), ShowColorScale: new(true),
 	}
+	p := panel("heatmap", a, targets(prometheus.PromQueryFormatHeatmap, false, []query{{expr, "{{le}}"}}))
+	p.MaxDataPoints = new(120.0)
+	p.Options = options
 	return p
 }
 
-// column is a column of a table: the field, which is a label or the letter of a
-// query, and how it is shown. What is empty is as in the whole table.
+// column is a column of a table. Field is a label or the letter of a query. What is empty
+// is as in the whole table.
 type column struct {
 	field      string
 	title      string
 	unit       string
 	width      int
 	hidden     bool
-	thresholds *Thresholds
-	mappings   []Mapping
-	empty      string // shown where there is no value
-	bar        bool   // as a bar from 0 to 1
-	links      []DataLink
+	thresholds *dashboard.ThresholdsConfig
+	mappings   []dashboard.ValueMapping
+	empty      string // shown without a value
+	bar        bool   // a bar from 0 to 1
+	links      []dashboard.DashboardLink
 }
 
 // table returns a table of the present values of the queries: a row for each set of
 // labels that they have in common, sorted by a column, the largest first unless the
 // title begins with a minus. Queries must keep no labels but those of columns.
-func table(a about, sortBy string, columns []column, queries ...query) Panel {
-	p := panel("table", a)
-	p.Targets = data("table", true, queries)
-	p.FieldConfig.Defaults.Custom = TableField{Align: "auto"}
-	smallest := sortBy != "" && sortBy[0] == '-'
-	if smallest {
-		sortBy = sortBy[1:]
-	}
-	options := TableOptions{ShowHeader: true, CellHeight: "sm"}
+func table(a about, sortBy string, columns []column, queries ...query) dashboard.Panel {
+	p := panel("table", a, targets(prometheus.PromQueryFormatTable, true, queries))
+	p.FieldConfig.Defaults.Custom = grafanatable.FieldConfig{Align: common.FieldTextAlignmentAuto}
+	options := grafanatable.Options{ShowHeader: true, CellHeight: new(common.TableCellHeightSm)}
 	if sortBy != "" {
-		options.SortBy = []TableSort{{sortBy, !smallest}}
+		smallest := sortBy[0] == '-'
+		if smallest {
+			sortBy = sortBy[1:]
+		}
+		options.SortBy = []common.TableSortByFieldState{{DisplayName: sortBy, Desc: new(!smallest)}}
 	}
 	p.Options = options
 
 	if len(queries) > 1 {
-		p.Transformations = append(p.Transformations, Transformation{"merge", struct{}{}})
+		p.Transformations = []dashboard.DataTransformerConfig{{Id: "merge", Options: struct{}{}}}
 	}
 	names := make([]string, len(columns))
 	index := make(map[string]int, len(columns))
@@ -300,8 +331,15 @@ func table(a about, sortBy string, columns []column, queries ...query) Panel {
 		}
 	}
 	p.Transformations = append(p.Transformations,
-		Transformation{"filterFieldsByName", includeFields{fieldNames{names}}},
-		Transformation{"organize", order{map[string]bool{}, index, renamed}}, //nolint:misspell // Grafana names it so
+		dashboard.DataTransformerConfig{
+			Id: "filterFieldsByName", Options: map[string]any{"include": map[string]any{"names": names}},
+		},
+		dashboard.DataTransformerConfig{
+			Id: "organize", //nolint:misspell // Grafana names it so
+			Options: map[string]any{
+				"excludeByName": map[string]bool{}, "indexByName": index, "renameByName": renamed,
+			},
+		},
 	)
 	return p
 }
@@ -316,24 +354,22 @@ func filled(expr string, labels ...string) string {
 }
 
 // onlyWith drops the rows of a table in which the query has no value above 0.
-func onlyWith(letter string, p Panel) Panel {
-	filter := rowFilter{
-		Type:  "include",
-		Match: "all",
-		Filters: []valueFilter{{
-			FieldName: fieldName(letter, len(p.Targets)),
-			Config:    valueMatcher{"greater", valueOption{0}},
+func onlyWith(letter string, p dashboard.Panel) dashboard.Panel {
+	filter := dashboard.DataTransformerConfig{Id: "filterByValue", Options: map[string]any{
+		"type":  "include",
+		"match": "all",
+		"filters": []map[string]any{{
+			"fieldName": fieldName(letter, len(p.Targets)),
+			"config":    map[string]any{"id": "greater", "options": map[string]any{"value": 0}},
 		}},
-	}
-	p.Transformations = slices.Insert(p.Transformations, 1, Transformation{"filterByValue", filter})
+	}}
+	p.Transformations = slices.Insert(p.Transformations, 1, filter)
 	return p
 }
 
 // filterable lets the reader filter a table by its columns.
-func filterable(p Panel) Panel {
-	field, _ := p.FieldConfig.Defaults.Custom.(TableField)
-	field.Filterable = true
-	p.FieldConfig.Defaults.Custom = field
+func filterable(p dashboard.Panel) dashboard.Panel {
+	p.FieldConfig.Defaults.Custom = grafanatable.FieldConfig{Align: common.FieldTextAlignmentAuto, Filterable: new(true)}
 	return p
 }
 
@@ -350,9 +386,9 @@ func fieldName(field string, queries int) string {
 }
 
 // override returns what is special about the column.
-func (c column) override() Override {
-	var p []Property
-	add := func(id string, value any) { p = append(p, Property{id, value}) }
+func (c column) override() dashboard.DashboardFieldConfigSourceOverrides {
+	var p []dashboard.DynamicConfigValue
+	add := func(id string, value any) { p = append(p, property(id, value)) }
 	switch {
 	case c.unit != "":
 		add("unit", c.unit)
@@ -378,9 +414,9 @@ func (c column) override() Override {
 	case c.bar:
 		add("min", 0)
 		add("max", 1)
-		add("custom.cellOptions", TableCell{Type: "gauge", Mode: "basic", ValueDisplayMode: "text"})
+		add("custom.cellOptions", map[string]string{"type": "gauge", "mode": "basic", "valueDisplayMode": "text"})
 	case c.mappings != nil || c.thresholds != nil:
-		add("custom.cellOptions", TableCell{Type: "color-background", Mode: "basic"})
+		add("custom.cellOptions", map[string]string{"type": "color-background", "mode": "basic"})
 	}
 	if c.links != nil {
 		add("links", c.links)
@@ -388,23 +424,19 @@ func (c column) override() Override {
 	return named(c.title, p...)
 }
 
+func property(id string, value any) dashboard.DynamicConfigValue {
+	return dashboard.DynamicConfigValue{Id: id, Value: value}
+}
+
 // named overrides how the series or column of that name is shown.
-func named(name string, properties ...Property) Override {
-	return Override{Matcher{"byName", name}, properties}
+func named(name string, properties ...dashboard.DynamicConfigValue) dashboard.DashboardFieldConfigSourceOverrides {
+	return override("byName", name, properties...)
 }
 
-// matching overrides how the series are shown whose names match.
-func matching(regexp string, properties ...Property) Override {
-	return Override{Matcher{"byRegexp", regexp}, properties}
-}
-
-// painted gives colours to series by name.
-func painted(p Panel, colours ...paint) Panel {
-	for _, c := range colours {
-		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides,
-			named(c.series, Property{"color", FieldColor{"fixed", c.colour}}))
+func override(matcher, value string, properties ...dashboard.DynamicConfigValue) dashboard.DashboardFieldConfigSourceOverrides {
+	return dashboard.DashboardFieldConfigSourceOverrides{
+		Matcher: dashboard.MatcherConfig{Id: matcher, Options: value}, Properties: properties,
 	}
-	return p
 }
 
 // paint is the colour of a series.
@@ -412,50 +444,24 @@ type paint struct {
 	series, colour string
 }
 
+// painted gives colours to series by name.
+func painted(p dashboard.Panel, colours ...paint) dashboard.Panel {
+	for _, c := range colours {
+		color := dashboard.FieldColor{Mode: dashboard.FieldColorModeIdFixed, FixedColor: &c.colour}
+		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, named(c.series, property("color", color)))
+	}
+	return p
+}
+
 // dashed dashes the lines of the series whose names match.
-func dashed(p Panel, regexp string) Panel {
-	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides,
-		matching(regexp, Property{"custom.lineStyle", lineStyle{"dash", []int{6, 6}}}))
+func dashed(p dashboard.Panel, regexp string) dashboard.Panel {
+	style := map[string]any{"fill": "dash", "dash": []int{6, 6}}
+	p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, override("byRegexp", regexp, property("custom.lineStyle", style)))
 	return p
 }
 
 // linked adds links to the values of a panel.
-func linked(p Panel, links ...DataLink) Panel {
+func linked(p dashboard.Panel, links ...dashboard.DashboardLink) dashboard.Panel {
 	p.FieldConfig.Defaults.Links = links
 	return p
 }
-
-// The options of transformations and properties.
-type (
-	fieldNames struct {
-		Names []string `json:"names"`
-	}
-	includeFields struct {
-		Include fieldNames `json:"include"`
-	}
-	order struct {
-		ExcludeByName map[string]bool   `json:"excludeByName"`
-		IndexByName   map[string]int    `json:"indexByName"`
-		RenameByName  map[string]string `json:"renameByName"`
-	}
-	rowFilter struct {
-		Type    string        `json:"type"`
-		Match   string        `json:"match"`
-		Filters []valueFilter `json:"filters"`
-	}
-	valueFilter struct {
-		FieldName string       `json:"fieldName"`
-		Config    valueMatcher `json:"config"`
-	}
-	valueMatcher struct {
-		ID      string      `json:"id"`
-		Options valueOption `json:"options"`
-	}
-	valueOption struct {
-		Value float64 `json:"value"`
-	}
-	lineStyle struct {
-		Fill string `json:"fill"`
-		Dash []int  `json:"dash"`
-	}
-)

@@ -3,6 +3,8 @@ package dashboards
 import (
 	"fmt"
 	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 // used is which part of its limit each type of object has used.
@@ -14,94 +16,67 @@ const noInventory = ` or 0 * count(rdma_inventory_timestamp_seconds{@device})`
 
 // nearLimit are the thresholds of what is used of a limit, those of the findings by
 // default.
-func nearLimit() Thresholds {
+func nearLimit() dashboard.ThresholdsConfig {
 	return rising(step{0.8, warning}, step{0.95, critical})
 }
 
 // headroom are the thresholds of what is left of a limit.
-func headroom() Thresholds {
+func headroom() dashboard.ThresholdsConfig {
 	return falling(0.05, 0.2)
 }
 
 // resources returns the dashboard of what is held on the devices of a host.
-func resources() Dashboard {
+func resources() grafanaBoard {
 	s := scope{`job="$job"`, `instance="$instance"`, `device=~"$device"`}
 	b := newBoard(resourcesUID, "RDMA / Resources",
-		"What is held on the RDMA devices of one host, by whom, against which limit, what was left behind, and how it grows.", s)
-	b.dashboard.Templating.List = []Variable{
+		"What is held on the RDMA devices of one host, by whom, against which limit, what was left behind, and how it grows.", s,
 		sourceVariable(), jobVariable(one), instanceVariable(s, one), deviceVariable(s, many),
 		queryVariable("type", "Type", "The types of objects in the row of owners.",
 			s.expand(`label_values(rdma_resource_objects{@device}, type)`), many, ".+"),
-		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10, unless --inventory.owners is set.",
-			"5", "10", "20", "50", "100"),
-	}
-	b.row("Is there room?", resourceState()...)
+		choice("top", "Owners", "How many owners of each type are shown. The exporter names 10.",
+			"5", "10", "20", "50", "100"))
+	b.row("Headroom", resourceState()...)
 	b.row("Against the limits", resourceLimits()...)
-	b.row("Who holds it", resourceOwners()...)
-	b.row("What was left behind", resourceLeftovers()...)
+	b.row("Owners", resourceOwners()...)
+	b.row("Leaked and orphaned objects", resourceLeftovers()...)
 	b.row("Memory", resourceMemory()...)
 	b.row("Queue pairs", resourceQueues()...)
-	b.folded("How it grows", resourceGrowth()...)
+	b.folded("Growth", resourceGrowth()...)
 	b.folded("Cgroups", resourceCgroups()...)
-	b.row("How true this is", resourceInventory()...)
+	b.row("Inventory freshness and coverage", resourceInventory()...)
 	return b.dashboard
 }
 
-func resourceState() []Panel {
-	return []Panel{
-		dial(about{
-			at{4, 5},
-			"Lowest headroom",
-			"What is left of the nearest limit, of any type and device. At 0 no process on the host can create more objects of that type.",
-			fraction, headroom(),
-		}, query{`1 - max(` + used + `)`, ""}),
-		dial(about{
-			at{4, 5},
-			"Lowest headroom of locked memory",
-			"What the process nearest to its RLIMIT_MEMLOCK has left, on the whole host. At 0 registering memory and creating queues fail with ENOMEM. Processes above their limit do not count: they have CAP_IPC_LOCK and are exempt.",
-			fraction, headroom(),
-		}, query{`1 - max(` + boundUse + `)`, ""}),
-		stat(about{
-			at{4, 5},
-			"Orphaned objects",
-			"Objects of user programs for which the kernel names no living thread. Briefly seen when a process ends; those that stay block the removal of the device.",
-			count, anyIs(warning),
-		}, none(), query{`sum(rdma_resource_orphaned_objects{@device})` + noInventory, ""}),
-		stat(about{
-			at{4, 5},
-			"Leaked objects",
-			"Objects that the kernel still holds for ended child processes of the exporter.",
-			count, anyIs(critical),
-		}, none(), query{`sum(rdma_probe_leaked_objects{@device})` + noInventory, ""}),
-		stat(about{
-			at{4, 5},
-			"Queue pairs in error",
-			"Queue pairs in state err or sqe: they move no data until their owner resets them.",
-			count, anyIs(warning),
-		}, none(), query{`sum(rdma_resource_queue_pairs{@device,state=~"err|sqe"}) or 0 * count(rdma_resource_objects{@device})`, ""}),
-		stat(about{
-			at{4, 5},
-			"Inventory is from",
-			"Age of the oldest inventory behind the figures of this page. The default is one a minute.",
-			seconds, rising(step{600, warning}, step{1800, critical}),
-		}, nil, query{`time() - min(rdma_inventory_timestamp_seconds{@device})`, ""}),
+func resourceState() []dashboard.Panel {
+	return []dashboard.Panel{
+		dial(of(4, 5, "Lowest headroom", fraction, headroom(),
+			"What is left of the nearest limit, of any type and device. At 0 no process on the host can create more objects of that type."),
+			query{`1 - max(` + used + `)`, ""}),
+		dial(of(4, 5, "Lowest headroom of locked memory", fraction, headroom(),
+			"What the process nearest to its RLIMIT_MEMLOCK has left, on the whole host. At 0 registering memory and creating queues fail with ENOMEM. Processes above their limit do not count: they have CAP_IPC_LOCK and are exempt."),
+			query{`1 - max(` + boundUse + `)`, ""}),
+		stat(of(4, 5, "Orphaned objects", count, anyIs(warning),
+			"Objects of user programs for which the kernel names no living thread. Briefly seen when a process ends; those that stay block the removal of the device."),
+			none(), query{`sum(rdma_resource_orphaned_objects{@device})` + noInventory, ""}),
+		stat(of(4, 5, "Leaked objects", count, anyIs(critical),
+			"Objects that the kernel still holds for ended child processes of the exporter."),
+			none(), query{`sum(rdma_probe_leaked_objects{@device})` + noInventory, ""}),
+		stat(of(4, 5, "Queue pairs in error", count, anyIs(warning),
+			"Queue pairs in state err or sqe: they move no data until their owner resets them."),
+			none(), query{`sum(rdma_resource_queue_pairs{@device,state=~"err|sqe"}) or 0 * count(rdma_resource_objects{@device})`, ""}),
+		stat(of(4, 5, "Age of the inventory", seconds, rising(step{600, warning}, step{1800, critical}),
+			"Age of the oldest inventory behind the figures of this page. The default is one a minute."),
+			nil, query{`time() - min(rdma_inventory_timestamp_seconds{@device})`, ""}),
 	}
 }
 
-func resourceLimits() []Panel {
-	return []Panel{
-		bars(about{
-			at{10, 10},
-			"Nearest to a limit",
-			"Objects of all processes and the kernel, as a share of what the device says it allows: the 12 fullest types.",
-			fraction, nearLimit(),
-		}, query{`topk(12, ` + used + `)`, "{{device}} {{type}}"}),
-		table(about{
-			at{14, 10},
-			"Objects and limits",
-			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more.",
-			count, plain(),
-		}, "used", []column{
+func resourceLimits() []dashboard.Panel {
+	return []dashboard.Panel{
+		bars(of(10, 10, "Nearest to a limit", fraction, nearLimit(),
+			"Objects of all processes and the kernel, as a share of what the device says it allows: the 12 fullest types."),
+			query{`topk(12, ` + used + `)`, "{{device}} {{type}}"}),
+		table(of(14, 10, "Objects and limits", count, plain(),
+			"Objects by type: those of user programs, of the kernel, and those only counted, whose owners are unknown. Ended at: the count when the device refused one more."), "used", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
 			{field: "type", title: "type", width: 75},
 			{field: "A", title: "user", empty: "0"},
@@ -119,22 +94,16 @@ func resourceLimits() []Panel {
 			query{used, ""},
 			query{`max by (@id, type) (rdma_resource_exhausted_objects{@device})`, ""},
 			query{`max by (@id, type) (rdma_resource_exhausted_timestamp_seconds{@device}) * 1000`, ""}),
-		steps(about{
-			at{12, 8},
-			"Objects over time",
-			"Objects by type, of any process.",
-			count, plain(),
-		}, query{`sum by (device, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
-		steps(about{
-			at{12, 8},
-			"Used of the limit over time",
-			"Objects as a share of what the device says it allows. The lines mark where findings begin by default.",
-			fraction, nearLimit(),
-		}, query{used, "{{device}} {{type}}"}),
+		steps(of(12, 8, "Objects over time", count, plain(),
+			"Objects by type, of any process."),
+			query{`sum by (device, type) (rdma_resource_objects{@device})`, "{{device}} {{type}}"}),
+		steps(of(12, 8, "Used of the limit over time", fraction, nearLimit(),
+			"Objects as a share of what the device says it allows. The lines mark where findings begin by default."),
+			query{used, "{{device}} {{type}}"}),
 	}
 }
 
-func resourceOwners() []Panel {
+func resourceOwners() []dashboard.Panel {
 	held := func(kind string, by []string) string {
 		return filled(fmt.Sprintf(`sum by (%s) (rdma_resource_owner_objects{@device,type="%s"})`, strings.Join(by, ", "), kind), by...)
 	}
@@ -152,13 +121,9 @@ func resourceOwners() []Panel {
 		}
 		return queries
 	}
-	return []Panel{
-		table(about{
-			at{24, 9},
-			"Largest owners by type",
-			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other is all owners not named, unknown those the kernel does not name.",
-			count, plain(),
-		}, "objects", []column{
+	return []dashboard.Panel{
+		table(of(24, 9, "Largest owners by type", count, plain(),
+			"Who holds most, of each type and device: processes of one command in one container, or with --collector.owner-pids each process. comm other is all owners not named, unknown those the kernel does not name."), "objects", []column{
 			{field: "device", title: "device", width: 110},
 			{field: "type", title: "type", width: 75},
 			{field: "comm", title: "comm", width: 160},
@@ -167,37 +132,26 @@ func resourceOwners() []Panel {
 			{field: "pod_uid", title: "pod"},
 			{field: "container_id", title: "container"},
 		}, query{filled(`topk by (device, type) ($top, sum by (device, type, pid, comm, container_id, pod_uid) (rdma_resource_owner_objects{@device,type=~"$type"}))`, "pid", "pod_uid", "container_id"), ""}),
-		table(about{
-			at{12, 9},
-			"Owners",
-			"What each of the largest owners holds, of each type, on all devices chosen.",
-			count, plain(),
-		}, "qp", columnsByType(
+		table(of(12, 9, "Owners", count, plain(),
+			"What each of the largest owners holds, of each type, on all devices chosen."), "qp", columnsByType(
 			column{field: "comm", title: "comm"},
 			column{field: "pid", title: "pid", width: 85, unit: words},
 		), queriesByType("pid", "comm")...),
-		table(about{
-			at{12, 9},
-			"Pods and containers",
-			"The same for pods and containers. The row without either has the processes of the host, and all owners not named.",
-			count, plain(),
-		}, "qp", columnsByType(
+		table(of(12, 9, "Pods and containers", count, plain(),
+			"The same for pods and containers. The row without either has the processes of the host, and all owners not named."), "qp", columnsByType(
 			column{field: "pod_uid", title: "pod"},
 			column{field: "container_id", title: "container"},
 		), queriesByType("pod_uid", "container_id")...),
-		steps(about{
-			at{24, 9},
-			"Largest owners over time",
-			"Objects of the largest owners, of the types chosen. One that keeps growing leaks.",
-			count, plain(),
-		}, query{
-			`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
-			"{{comm}} {{pid}} {{device}} {{type}}",
-		}),
+		steps(of(24, 9, "Largest owners over time", count, plain(),
+			"Objects of the largest owners, of the types chosen. One that keeps growing leaks."),
+			query{
+				`topk by (device, type) ($top, sum by (device, type, pid, comm) (rdma_resource_owner_objects{@device,type=~"$type",comm!~"other|unknown"}))`,
+				"{{comm}} {{pid}} {{device}} {{type}}",
+			}),
 	}
 }
 
-func resourceLeftovers() []Panel {
+func resourceLeftovers() []dashboard.Panel {
 	// A device of which nothing is left has one line at 0, so that none is told from
 	// not known.
 	left := func(by, metric, known string) string {
@@ -208,25 +162,16 @@ func resourceLeftovers() []Panel {
 		leaked    = "rdma_probe_leaked_objects"
 		inventory = "rdma_inventory_timestamp_seconds"
 	)
-	return []Panel{
-		columns(about{
-			at{8, 8},
-			"Orphaned objects",
-			"By type. A minute or two is the kernel cleaning up after a process that ended.",
-			count, plain(),
-		}, query{left("device, type", orphaned, inventory), "{{device}} {{type}}"}),
-		columns(about{
-			at{8, 8},
-			"Leaked objects",
-			"By type, of ended child processes of the exporter: the driver does not clean up after programs.",
-			count, plain(),
-		}, query{left("device, type", leaked, inventory), "{{device}} {{type}}"}),
-		columns(about{
-			at{8, 8},
-			"Objects that could not be destroyed",
-			"By type and errno, of the last runs of the probes and contracts. They were freed when their process ended, unless they are leaked.",
-			count, plain(),
-		}, query{left("device, type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
+	return []dashboard.Panel{
+		columns(of(8, 8, "Orphaned objects", count, plain(),
+			"By type. A minute or two is the kernel cleaning up after a process that ended."),
+			query{left("device, type", orphaned, inventory), "{{device}} {{type}}"}),
+		columns(of(8, 8, "Leaked objects", count, plain(),
+			"By type, of ended child processes of the exporter: the driver does not clean up after programs."),
+			query{left("device, type", leaked, inventory), "{{device}} {{type}}"}),
+		columns(of(8, 8, "Objects that could not be destroyed", count, plain(),
+			"By type and errno, of the last runs of the probes and contracts. They were freed when their process ended, unless they are leaked."),
+			query{left("device, type, errno", "rdma_probe_undestroyed_objects", "rdma_probe_last_run_timestamp_seconds"), "{{device}} {{type}} {{errno}}"}),
 	}
 }
 
@@ -238,17 +183,13 @@ const (
 	boundUse  = `(` + lockedUse + ` <= 1)`
 )
 
-func resourceMemory() []Panel {
+func resourceMemory() []dashboard.Panel {
 	by := func(expr string) query {
 		return query{filled("max by (pid, comm, pod_uid) ("+expr+")", "pid", "comm", "pod_uid"), ""}
 	}
-	return []Panel{
-		table(about{
-			at{14, 9},
-			"Memory locked by process",
-			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel checks each against the limit separately. On the whole host, whichever devices are chosen. CAP_IPC_LOCK lifts the limit.",
-			octets, plain(),
-		}, "used", []column{
+	return []dashboard.Panel{
+		table(of(14, 9, "Memory locked by process", octets, plain(),
+			"Pinned by drivers on behalf of the process, and locked by itself, against its RLIMIT_MEMLOCK; the kernel checks each against the limit separately. On the whole host, whichever devices are chosen. CAP_IPC_LOCK lifts the limit."), "used", []column{
 			{field: "comm", title: "comm"},
 			{field: "pid", title: "pid", width: 85, unit: words},
 			{field: "A", title: "pinned", empty: "0"},
@@ -261,64 +202,42 @@ func resourceMemory() []Panel {
 			by(`rdma_owner_locked_bytes{@instance,kind="locked"}`),
 			by(`rdma_owner_locked_limit_bytes{@instance} < +Inf`),
 			by(lockedUse)),
-		steps(about{
-			at{10, 9},
-			"Used of the locked memory limit",
-			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out.",
-			fraction, nearLimit(),
-		}, query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
-		stacked(about{
-			at{12, 8},
-			"Registered memory",
-			"Length of all memory regions by owner. Memory registered twice counts twice; a region above 1 TiB, as implicit on-demand paging makes them, counts as 1 TiB.",
-			octets, plain(),
-		}, query{`sum by (device, owner) (rdma_resource_mr_bytes{@device})`, "{{device}} {{owner}}"}),
-		stacked(about{
-			at{12, 8},
-			"Entries of completion queues",
-			"Entries of all completion queues by owner. Each pins some 64 bytes.",
-			count, plain(),
-		}, query{`sum by (device, owner) (rdma_resource_cq_entries{@device})`, "{{device}} {{owner}}"}),
+		steps(of(10, 9, "Used of the locked memory limit", fraction, nearLimit(),
+			"The processes nearest to their RLIMIT_MEMLOCK. Those above it, with CAP_IPC_LOCK, are left out."),
+			query{`topk($top, max by (pid, comm) (` + boundUse + `)) > 0`, "{{comm}} {{pid}}"}),
+		stacked(of(12, 8, "Registered memory", octets, plain(),
+			"Length of all memory regions by owner. Memory registered twice counts twice; a region above 1 TiB, as implicit on-demand paging makes them, counts as 1 TiB."),
+			query{`sum by (device, owner) (rdma_resource_mr_bytes{@device})`, "{{device}} {{owner}}"}),
+		stacked(of(12, 8, "Entries of completion queues", count, plain(),
+			"Entries of all completion queues by owner. Each pins some 64 bytes."),
+			query{`sum by (device, owner) (rdma_resource_cq_entries{@device})`, "{{device}} {{owner}}"}),
 	}
 }
 
-func resourceQueues() []Panel {
-	return []Panel{
-		painted(stacked(about{
-			at{12, 9},
-			"Queue pairs by state",
-			"Queue pairs, including the kernel's. Only rts (ready to send) moves data in both directions; err and sqe are broken.",
-			count, plain(),
-		}, query{`sum by (state) (rdma_resource_queue_pairs{@device})`, "{{state}}"}),
+func resourceQueues() []dashboard.Panel {
+	return []dashboard.Panel{
+		painted(stacked(of(12, 9, "Queue pairs by state", count, plain(),
+			"Queue pairs, including the kernel's. Only rts (ready to send) moves data in both directions; err and sqe are broken."),
+			query{`sum by (state) (rdma_resource_queue_pairs{@device})`, "{{state}}"}),
 			paint{"rts", good}, paint{"rtr", neutral}, paint{"err", critical}, paint{"sqe", warning}, paint{"reset", unknown}),
-		table(about{
-			at{12, 9},
-			"Queue pairs by type and state",
-			"By device, type and state; broken ones are marked.",
-			count, plain(),
-		}, "queue pairs", []column{
+		table(of(12, 9, "Queue pairs by type and state", count, plain(),
+			"By device, type and state; broken ones are marked."), "queue pairs", []column{
 			{field: "device", title: "device"},
 			{field: "qp_type", title: "type"},
-			{field: "state", title: "state", mappings: []Mapping{{"value", map[string]Mapped{
-				"err": {"err: broken", critical, 0}, "sqe": {"sqe: send queue broken", warning, 1},
-			}}}},
+			{field: "state", title: "state", mappings: texts(text{"err", "err: broken", critical}, text{"sqe", "sqe: send queue broken", warning})},
 			{field: "A", title: "queue pairs"},
 		}, query{`sum by (device, qp_type, state) (rdma_resource_queue_pairs{@device})`, ""}),
 	}
 }
 
-func resourceGrowth() []Panel {
+func resourceGrowth() []dashboard.Panel {
 	const (
 		owner = "device, type, pid, comm, container_id, pod_uid"
 		left  = `(max by (@id, type) (rdma_resource_limit{@device}) - on (@id, type) sum by (@id, type) (rdma_resource_objects{@device}))`
 	)
-	return []Panel{
-		table(about{
-			at{24, 9},
-			"Owners that grow fastest",
-			"By the trend of the last hour. A job that has just started shows up too; what keeps growing leaks. The exporter's finding growing tells them apart, for each process.",
-			perHour, plain(),
-		}, "added per hour", []column{
+	return []dashboard.Panel{
+		table(of(24, 9, "Owners that grow fastest", perHour, plain(),
+			"By the trend of the last hour. A job that has just started shows up too; what keeps growing leaks. The exporter's finding growing tells them apart, for each process."), "added per hour", []column{
 			{field: "device", title: "device", width: 110},
 			{field: "type", title: "type", width: 75},
 			{field: "comm", title: "comm", width: 160},
@@ -328,44 +247,31 @@ func resourceGrowth() []Panel {
 			{field: "container_id", title: "container"},
 		},
 			query{filled(`topk(10, sum by (`+owner+`) (3600 * deriv(rdma_resource_owner_objects{@device,comm!~"other|unknown"}[1h])) > 0)`, "pid", "pod_uid", "container_id"), ""}),
-		lines(about{
-			at{8, 9},
-			"Growth",
-			"How many objects of each type are added per hour, by the trend of the last hour. What never falls below 0 is a leak.",
-			perHour, plain(),
-		}, query{`3600 * sum by (device, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
-		lines(about{
-			at{8, 9},
-			"Used of the limit in 6 hours",
-			"Share of the limit used in 6 hours, if the trend of the last hour goes on. From 100 % on, creating objects fails.",
-			fraction, nearLimit(),
-		}, query{
-			`clamp_min(sum by (@id, type) (predict_linear(rdma_resource_objects{@device}[1h], 6 * 3600)) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}), 0)`,
-			"{{device}} {{type}}",
-		}),
-		lines(about{
-			at{8, 9},
-			"Time until the limit",
-			"Time until the device's limit is reached, if the trend of the last hour goes on. Empty for what does not grow.",
-			seconds, falling(24*3600, 7*24*3600),
-		}, query{
-			left + ` / on (@id, type) (sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h])) > 0)`,
-			"{{device}} {{type}}",
-		}),
+		lines(of(8, 9, "Growth", perHour, plain(),
+			"How many objects of each type are added per hour, by the trend of the last hour. What never falls below 0 is a leak."),
+			query{`3600 * sum by (device, type) (deriv(rdma_resource_objects{@device}[1h]))`, "{{device}} {{type}}"}),
+		lines(of(8, 9, "Used of the limit in 6 hours", fraction, nearLimit(),
+			"Share of the limit used in 6 hours, if the trend of the last hour goes on. From 100 % on, creating objects fails."),
+			query{
+				`clamp_min(sum by (@id, type) (predict_linear(rdma_resource_objects{@device}[1h], 6 * 3600)) / on (@id, type) max by (@id, type) (rdma_resource_limit{@device}), 0)`,
+				"{{device}} {{type}}",
+			}),
+		lines(of(8, 9, "Time until the limit", seconds, falling(24*3600, 7*24*3600),
+			"Time until the device's limit is reached, if the trend of the last hour goes on. Empty for what does not grow."),
+			query{
+				left + ` / on (@id, type) (sum by (@id, type) (deriv(rdma_resource_objects{@device}[1h])) > 0)`,
+				"{{device}} {{type}}",
+			}),
 	}
 }
 
-func resourceCgroups() []Panel {
+func resourceCgroups() []dashboard.Panel {
 	by := func(expr string) query {
 		return query{filled("max by (device, cgroup, pod_uid, resource) ("+expr+")", "pod_uid"), ""}
 	}
-	return []Panel{
-		table(about{
-			at{24, 9},
-			"Cgroups of the largest owners",
-			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, even though the device has room. hca_handle: open devices; hca_object: everything else." + fmt.Sprintf(needsCollector, "cgroups"),
-			count, plain(),
-		}, "used", []column{
+	return []dashboard.Panel{
+		table(of(24, 9, "Cgroups of the largest owners", count, plain(),
+			"What the RDMA controller counts for a cgroup, against its rdma.max. At the limit its processes are refused, mostly with EAGAIN, even though the device has room. hca_handle: open devices; hca_object: everything else."+fmt.Sprintf(needsCollector, "cgroups")), "used", []column{
 			{field: "device", title: "device", width: 110},
 			{field: "resource", title: "resource", width: 110},
 			{field: "A", title: "objects", width: 100},
@@ -380,14 +286,10 @@ func resourceCgroups() []Panel {
 	}
 }
 
-func resourceInventory() []Panel {
-	return []Panel{
-		table(about{
-			at{10, 8},
-			"Inventory by device",
-			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are.",
-			count, plain(),
-		}, "age", []column{
+func resourceInventory() []dashboard.Panel {
+	return []dashboard.Panel{
+		table(of(10, 8, "Inventory by device", count, plain(),
+			"Whether the last inventory was ok, whether one hangs, how long it took, and how old its figures are."), "age", []column{
 			{field: "device", title: "device", links: deviceOfHost()},
 			{field: "A", title: "last inventory", mappings: okOr("not OK")},
 			{field: "B", title: "stuck", mappings: stuckOrNot()},
@@ -398,28 +300,18 @@ func resourceInventory() []Panel {
 			query{`max by (device) (rdma_inventory_stuck{@device})`, ""},
 			query{`max by (device) (rdma_inventory_duration_seconds{@device})`, ""},
 			query{`time() - min by (device) (rdma_inventory_timestamp_seconds{@device})`, ""}),
-		table(about{
-			at{7, 8},
-			"Not read one by one",
-			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none.",
-			count, plain(),
-		}, "", []column{
+		table(of(7, 8, "Not read one by one", count, plain(),
+			"Object types that were only counted, or not completely seen, and why. Owners, orphans and states are missing for them. No rows: none."), "", []column{
 			{field: "device", title: "device"},
 			{field: "type", title: "type", width: 75},
 			{field: "reason", title: "reason"},
 		}, query{`max by (device, type, reason) (rdma_inventory_incomplete{@device})`, ""}),
-		stat(about{
-			at{7, 3},
-			"Processes of the host",
-			"Whether the exporter sees them. If not, owners and orphans are unknown: give it the host's pid namespace.",
-			count, falling(0.5, 1),
-		}, texts(text{1, "visible", good}, text{0, "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
-		painted(columns(about{
-			at{7, 5},
-			"Runs of the inventory",
-			"Finished runs per minute, by outcome.",
-			perMinute, plain(),
-		}, query{perMinuteOf("outcome", "rdma_inventory_runs_total"), "{{outcome}}"}),
+		stat(of(7, 3, "Processes of the host", count, falling(0.5, 1),
+			"Whether the exporter sees them. If not, owners and orphans are unknown: give it the host's pid namespace."),
+			texts(text{"1", "visible", good}, text{"0", "not visible", critical}), query{`min(rdma_inventory_pid_visibility{@instance})`, ""}),
+		painted(columns(of(7, 5, "Runs of the inventory", perMinute, plain(),
+			"Finished runs per minute, by outcome."),
+			query{perMinuteOf("outcome", "rdma_inventory_runs_total"), "{{outcome}}"}),
 			paint{"ok", good}, paint{"failed", warning}, paint{"timeout", critical}, paint{"crashed", unknown}),
 	}
 }

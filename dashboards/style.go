@@ -1,6 +1,10 @@
 package dashboards
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
 
 // Colours that people with any kind of colour vision tell apart (after Okabe and
 // Ito). No state is told by its colour alone: there is a text or a figure with it.
@@ -30,12 +34,12 @@ const (
 )
 
 // plain are the thresholds of what has no good or bad values.
-func plain() Thresholds {
-	return Thresholds{"absolute", []Threshold{{Color: neutral}}}
+func plain() dashboard.ThresholdsConfig {
+	return thresholds(neutral, nil)
 }
 
 // anyIs gives a colour to all that is above 0.
-func anyIs(colour string) Thresholds {
+func anyIs(colour string) dashboard.ThresholdsConfig {
 	return rising(step{1e-9, colour})
 }
 
@@ -46,64 +50,71 @@ type step struct {
 }
 
 // rising is good below the first step.
-func rising(steps ...step) Thresholds {
+func rising(steps ...step) dashboard.ThresholdsConfig {
 	return thresholds(good, steps)
 }
 
 // falling is critical below the first value, a warning below the second.
-func falling(criticalBelow, warningBelow float64) Thresholds {
+func falling(criticalBelow, warningBelow float64) dashboard.ThresholdsConfig {
 	return thresholds(critical, []step{{criticalBelow, warning}, {warningBelow, good}})
 }
 
-func thresholds(first string, steps []step) Thresholds {
-	t := Thresholds{"absolute", []Threshold{{Color: first}}}
+func thresholds(first string, steps []step) dashboard.ThresholdsConfig {
+	t := dashboard.ThresholdsConfig{Mode: dashboard.ThresholdsModeAbsolute, Steps: []dashboard.Threshold{{Color: first}}}
 	for _, s := range steps {
-		t.Steps = append(t.Steps, Threshold{s.colour, &s.value})
+		t.Steps = append(t.Steps, dashboard.Threshold{Color: s.colour, Value: &s.value})
 	}
 	return t
 }
 
 // text stands for a value.
 type text struct {
-	value  float64
+	value  string
 	text   string
 	colour string
 }
 
 // texts shows values as texts.
-func texts(list ...text) []Mapping {
-	options := make(map[string]Mapped, len(list))
+func texts(list ...text) []dashboard.ValueMapping {
+	options := make(map[string]dashboard.ValueMappingResult, len(list))
 	for i, t := range list {
-		options[strconv.FormatFloat(t.value, 'g', -1, 64)] = Mapped{t.text, t.colour, i}
+		options[t.value] = mapped(t, i)
 	}
-	return []Mapping{{"value", options}}
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: options}}}
 }
 
-// noData is grey: otherwise Grafana gives what is not known the colour of the lowest
-// values, which mostly is that of what is well.
-func noData() Mapping {
-	return Mapping{"special", SpecialMapping{"null", Mapped{"No data", unknown, 9}}}
+func mapped(t text, index int) dashboard.ValueMappingResult {
+	return dashboard.ValueMappingResult{Text: &t.text, Color: &t.colour, Index: new(int32(index))}
 }
 
-// none shows 0 as "none", and leaves other figures as they are.
-func none() []Mapping {
-	return texts(text{0, "none", good})
+// noData is grey. Without it, Grafana gives an unknown value the colour of the lowest
+// values, which is usually that of a healthy device.
+func noData() dashboard.ValueMapping {
+	return dashboard.ValueMapping{SpecialValueMap: &dashboard.SpecialValueMap{
+		Type:    dashboard.MappingTypeSpecialValue,
+		Options: dashboard.DashboardSpecialValueMapOptions{Match: dashboard.SpecialValueMatchNull, Result: mapped(text{"", "No data", unknown}, 9)},
+	}}
 }
 
-// okOr shows 1 as OK, and 0 as what it is otherwise.
-func okOr(otherwise string) []Mapping {
-	return texts(text{1, "OK", good}, text{0, otherwise, critical})
+// none shows 0 as "none", and leaves other values as they are.
+func none() []dashboard.ValueMapping {
+	return texts(text{"0", "none", good})
+}
+
+// okOr shows 1 as OK, and 0 as the given text.
+func okOr(otherwise string) []dashboard.ValueMapping {
+	return texts(text{"1", "OK", good}, text{"0", otherwise, critical})
 }
 
 // stuckOrNot shows 1 as critical, and 0 as "no".
-func stuckOrNot() []Mapping {
-	return texts(text{0, "no", good}, text{1, "STUCK", critical})
+func stuckOrNot() []dashboard.ValueMapping {
+	return texts(text{"0", "no", good}, text{"1", "STUCK", critical})
 }
 
-// portStates shows the states of a port, numbered as InfiniBand has them.
-func portStates() []Mapping {
+// portStates shows the states of a port by their InfiniBand numbers.
+func portStates() []dashboard.ValueMapping {
 	var list []text
-	for i, name := range portStateNames() {
+	for i, name := range []string{"nop", "down", "init", "armed", "active", "active_defer"} {
 		colour := warning
 		switch name {
 		case "active":
@@ -111,12 +122,7 @@ func portStates() []Mapping {
 		case "down":
 			colour = critical
 		}
-		list = append(list, text{float64(i), name, colour})
+		list = append(list, text{strconv.Itoa(i), name, colour})
 	}
 	return texts(list...)
-}
-
-// portStateNames returns the states of a port in the order of their numbers.
-func portStateNames() []string {
-	return []string{"nop", "down", "init", "armed", "active", "active_defer"}
 }

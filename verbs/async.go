@@ -13,28 +13,19 @@ type AsyncEvent struct {
 // AsyncEventType is what an asynchronous event tells of (enum ibv_event_type).
 type AsyncEventType int
 
-// The types, as enum ibv_event_type numbers them.
+// Some of the types, as enum ibv_event_type numbers them.
 const (
-	EventCQErr AsyncEventType = iota
-	EventQPFatal
-	EventQPReqErr
-	EventQPAccessErr
-	EventCommEst
-	EventSQDrained
-	EventPathMig
-	EventPathMigErr
-	EventDeviceFatal
-	EventPortActive
-	EventPortErr
-	EventLIDChange
-	EventPKeyChange
-	EventSMChange
-	EventSRQErr
-	EventSRQLimitReached
-	EventQPLastWQEReached
-	EventClientReregister
-	EventGIDChange
-	EventWQFatal
+	EventCQErr            AsyncEventType = 0
+	EventCommEst          AsyncEventType = 4
+	EventSQDrained        AsyncEventType = 5
+	EventPortActive       AsyncEventType = 9
+	EventSMChange         AsyncEventType = 13
+	EventSRQErr           AsyncEventType = 14
+	EventSRQLimitReached  AsyncEventType = 15
+	EventQPLastWQEReached AsyncEventType = 16
+	EventClientReregister AsyncEventType = 17
+	EventGIDChange        AsyncEventType = 18
+	EventWQFatal          AsyncEventType = 19
 )
 
 // String returns the type as a metric's label has it: device_fatal, srq_limit_reached.
@@ -47,12 +38,7 @@ func (t AsyncEventType) String() string {
 
 // OfPort reports whether an event of the type names a port.
 func (t AsyncEventType) OfPort() bool {
-	switch t {
-	case EventPortActive, EventPortErr, EventLIDChange, EventPKeyChange, EventSMChange, EventClientReregister, EventGIDChange:
-		return true
-	default:
-		return false
-	}
+	return t >= EventPortActive && t <= EventSMChange || t == EventClientReregister || t == EventGIDChange
 }
 
 // OfSRQ reports whether an event of the type names a shared receive queue.

@@ -14,9 +14,6 @@ type DeviceAttr struct {
 	HWVersion    uint32
 	Ports        int
 	Limits       Limits
-	// XRC is whether the device says that it has extended reliable connections
-	// (IBV_DEVICE_XRC of device_cap_flags).
-	XRC bool
 }
 
 // ExtendedAttr are further attributes of a device (struct ibv_device_attr_ex). The zero value
@@ -31,17 +28,6 @@ type ExtendedAttr struct {
 	RawPacketCaps uint32
 	// MaxDMSize is how much memory of its own the device can give, in bytes (max_dm_size).
 	MaxDMSize uint64
-	// Moderation is the most that CQs can be moderated (cq_mod_caps).
-	Moderation Moderation
-}
-
-// Moderation is how the events of a CQ are moderated (struct ibv_moderate_cq), or the most
-// that a device takes of it (struct ibv_cq_moderation_caps).
-type Moderation struct {
-	// Count is the number of completions for one event.
-	Count uint16
-	// Period is after how many microseconds an event comes for fewer.
-	Period uint16
 }
 
 // Limits are the largest sizes and counts that a device says it has, under the

@@ -110,7 +110,7 @@ func TestVerbsComplete(t *testing.T) {
 		}
 		seen[v] = true
 	}
-	if len(seen) != 46 {
+	if len(seen) != 38 {
 		t.Errorf("%d verbs", len(seen))
 	}
 }

@@ -131,3 +131,7 @@ const MaxMissed = 3
 
 // MaxSamples is the most samples, warm-up included, that a measurement takes.
 const MaxSamples = 1 << 14
+
+// Memory is what an object costs a process, in bytes: address space (VmSize), and memory that
+// the kernel pins for it (VmPin).
+type Memory struct{ Virtual, Locked uint64 }

@@ -17,9 +17,8 @@ type Device interface {
 	// CompletionVectors returns num_comp_vectors: a CQ may be given any vector
 	// from 0 to one less.
 	CompletionVectors() int
-	// QPTypes returns the types of QP that the device may have, in order: those of
-	// [QPTypes], and those of its own driver. Which of them it has, only creating one
-	// tells; any other is EOPNOTSUPP, without a call.
+	// QPTypes returns the types of QP that the device may have: those of [QPTypes], and
+	// those of its own driver. Any other type is EOPNOTSUPP, without a call.
 	QPTypes() []QPType
 	// Query returns the device's attributes (ibv_query_device).
 	Query() (DeviceAttr, error)
@@ -28,18 +27,13 @@ type Device interface {
 	// QueryPort returns a port's attributes (ibv_query_port). Ports count from 1.
 	QueryPort(port int) (PortAttr, error)
 	// GIDTable returns the used entries of the GID tables of all ports
-	// (ibv_query_gid_table). Ports that were not queried before are; one that does
-	// not answer costs the others nothing.
+	// (ibv_query_gid_table). It queries ports that were not queried before.
 	GIDTable() ([]GIDEntry, error)
 	// PKey returns an entry of a port's partition key table (ibv_query_pkey), in host byte
 	// order. Indices count from 0.
 	PKey(port, index int) (PKey, error)
 	// AllocPD allocates a protection domain (ibv_alloc_pd).
 	AllocPD() (PD, error)
-	// OpenXRCD opens a domain of extended reliable connections that belongs to no file
-	// (ibv_open_xrcd). Not every device can; those that cannot fail with an error of
-	// which IsNotSupported holds.
-	OpenXRCD() (XRCD, error)
 	// CreateCompChannel creates a completion event channel
 	// (ibv_create_comp_channel).
 	CreateCompChannel() (CompChannel, error)
@@ -52,19 +46,15 @@ type Device interface {
 	// acknowledges it (ibv_ack_async_event). With no event by then, the error matches
 	// ErrTimeout. A timeout of zero only looks.
 	AsyncEvent(timeout time.Duration) (AsyncEvent, error)
-	// Measure takes samples of the time that completions take to reach the
-	// process, each clocked next to the calls. The verbs that it calls are not
-	// traced one by one: what the tracer is told, at most, is the verb that failed,
-	// with no duration, or the one that hangs.
-	// The error tells of a verb that failed, of an event for a CQ that does not
-	// exist (ErrUnknownCQ), or of a measurement that cannot be taken (EINVAL); it
-	// comes with the samples until then.
+	// Measure takes samples of the time that completions take to reach the process. The
+	// tracer receives only the verb that failed, with no duration, or the one that hangs.
+	// The error is that of a verb, ErrUnknownCQ for an event of a CQ that does not exist,
+	// or EINVAL for a measurement that cannot be taken. It comes with the samples taken so
+	// far.
 	Measure(Measurement) (Samples, error)
-	// Cost calls create, and returns what the verbs that it calls on the device
-	// cost this process: the sum of what the process holds more after each than just
-	// before it. What a verb gives back is not subtracted. Create must not call Cost.
-	// The error tells that the process could not be measured; create was called all
-	// the same, unless the device is closed.
+	// Cost calls create, and returns the memory that each verb it calls adds to this
+	// process. Memory that a verb frees is not subtracted. Create must not call Cost. If
+	// the process cannot be measured, create is still called.
 	Cost(create func()) (Memory, error)
 	// Close closes the device (ibv_close_device). It fails with EBUSY, without
 	// asking libibverbs, while any object of the device is open.
@@ -73,14 +63,9 @@ type Device interface {
 
 // A PD is a protection domain (struct ibv_pd).
 type PD interface {
-	// RegMR allocates size bytes outside the Go heap and registers them as a
-	// memory region (ibv_reg_mr).
+	// RegMR allocates size bytes outside the Go heap, all of them present, and registers
+	// them as a memory region (ibv_reg_mr).
 	RegMR(size int, access Access) (MR, error)
-	// RegMRBackedBy is RegMR of a buffer that is made of something in particular, in
-	// whole units of it (ibv_reg_mr, ibv_reg_dmabuf_mr). If the host has none, the error
-	// matches ErrNoBacking, and no verb was called. Not every device takes a dma-buf;
-	// those that do not fail with an error of which IsNotSupported holds.
-	RegMRBackedBy(b Backing, size int, access Access) (MR, error)
 	// CreateAH creates an address handle (ibv_create_ah).
 	CreateAH(AHAttr) (AH, error)
 	// CreateSRQ creates a shared receive queue (ibv_create_srq).
@@ -153,10 +138,6 @@ type CQ interface {
 	// Entries returns the number of completions that the CQ can hold, as the
 	// device gave it.
 	Entries() int
-	// Moderate has one event stand for several completions (ibv_modify_cq with
-	// IBV_CQ_ATTR_MODERATE); the zero value switches that off. Not every device can;
-	// those that cannot fail with an error of which IsNotSupported holds.
-	Moderate(Moderation) error
 	// Resize asks for room for at least so many completions (ibv_resize_cq). What
 	// the CQ has then is in Entries. Not every device can; those that cannot fail
 	// with an error of which IsNotSupported holds.
@@ -243,12 +224,7 @@ type QP interface {
 	PostSend(SendWR) error
 	// PostRecv posts one receive work request (ibv_post_recv).
 	PostRecv(RecvWR) error
-	// AttachMulticast attaches a UD QP to a multicast group (ibv_attach_mcast).
-	AttachMulticast(gid GID, lid uint16) error
-	// DetachMulticast detaches it (ibv_detach_mcast).
-	DetachMulticast(gid GID, lid uint16) error
-	// Close destroys the QP (ibv_destroy_qp). The device refuses it with EBUSY
-	// while the QP is attached to a multicast group.
+	// Close destroys the QP (ibv_destroy_qp).
 	Close() error
 }
 

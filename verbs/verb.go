@@ -18,14 +18,9 @@ const (
 	QueryPort          Verb = "ibv_query_port"
 	QueryGIDTable      Verb = "ibv_query_gid_table"
 	QueryPKey          Verb = "ibv_query_pkey"
-	OpenXRCD           Verb = "ibv_open_xrcd"
-	CloseXRCD          Verb = "ibv_close_xrcd"
-	CreateSRQEx        Verb = "ibv_create_srq_ex"
-	CreateQPEx         Verb = "ibv_create_qp_ex"
 	AllocPD            Verb = "ibv_alloc_pd"
 	DeallocPD          Verb = "ibv_dealloc_pd"
 	RegMR              Verb = "ibv_reg_mr"
-	RegDMABufMR        Verb = "ibv_reg_dmabuf_mr"
 	DeregMR            Verb = "ibv_dereg_mr"
 	CreateAH           Verb = "ibv_create_ah"
 	DestroyAH          Verb = "ibv_destroy_ah"
@@ -33,7 +28,6 @@ const (
 	DestroyCompChannel Verb = "ibv_destroy_comp_channel"
 	CreateCQ           Verb = "ibv_create_cq"
 	CreateCQEx         Verb = "ibv_create_cq_ex"
-	ModifyCQ           Verb = "ibv_modify_cq"
 	ResizeCQ           Verb = "ibv_resize_cq"
 	DestroyCQ          Verb = "ibv_destroy_cq"
 	PollCQ             Verb = "ibv_poll_cq"
@@ -52,8 +46,6 @@ const (
 	DestroyQP          Verb = "ibv_destroy_qp"
 	PostSend           Verb = "ibv_post_send"
 	PostRecv           Verb = "ibv_post_recv"
-	AttachMcast        Verb = "ibv_attach_mcast"
-	DetachMcast        Verb = "ibv_detach_mcast"
 	GetAsyncEvent      Verb = "ibv_get_async_event"
 	AckAsyncEvent      Verb = "ibv_ack_async_event"
 )
@@ -63,13 +55,13 @@ const (
 func Verbs() []Verb {
 	return []Verb{
 		GetDeviceList, OpenDevice, QueryDevice, QueryDeviceEx, QueryPort, QueryGIDTable, QueryPKey,
-		AllocPD, OpenXRCD, RegMR, RegDMABufMR, CreateAH, CreateCompChannel,
-		CreateCQ, CreateCQEx, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, StartPoll, ModifyCQ, ResizeCQ,
-		CreateSRQ, CreateSRQEx, QuerySRQ, ModifySRQ, PostSRQRecv,
-		CreateQP, CreateQPEx, QueryQP, ModifyQP, AttachMcast, DetachMcast, PostSend, PostRecv,
+		AllocPD, RegMR, CreateAH, CreateCompChannel,
+		CreateCQ, CreateCQEx, ReqNotifyCQ, GetCQEvent, AckCQEvents, PollCQ, StartPoll, ResizeCQ,
+		CreateSRQ, QuerySRQ, ModifySRQ, PostSRQRecv,
+		CreateQP, QueryQP, ModifyQP, PostSend, PostRecv,
 		GetAsyncEvent, AckAsyncEvent,
 		DestroyQP, DestroySRQ, DestroyCQ, DestroyCompChannel,
-		DestroyAH, DeregMR, CloseXRCD, DeallocPD, CloseDevice,
+		DestroyAH, DeregMR, DeallocPD, CloseDevice,
 	}
 }
 

@@ -47,7 +47,7 @@ func (o *options) addAudit(app *kingpin.Application) {
 		HelpLong(`Audits the RDMA devices of this host once and writes a report: on each device it runs the probes, checks the contracts of the manual, and inventories the objects that the kernel tracks. It leaves nothing behind.
 
 The exit status is 0 without findings as severe as --fail-on, 1 with such findings, and 2 if the devices could not be audited: the command line is wrong, there is no device, it was interrupted, or the report could not be written. See docs/audit.md.`)
-	audit.Flag("format", "Format of the report: text, json (as at /api/v1/status) or prometheus (for the textfile collector of node_exporter).").
+	audit.Flag("format", "Format of the report: text, json (as at /api/v2/status) or prometheus (for the textfile collector of node_exporter).").
 		Default(formatText).EnumVar(&o.format, formatText, formatJSON, formatPrometheus)
 	audit.Flag("brief", "Write one line for each device, the worst first, and the verdict last.").BoolVar(&o.brief)
 	audit.Flag("expect-active-ports", "Ports that must be active, over all devices: with fewer, the exit status is 1 whatever else is found. Default: at least one, if there are ports.").
@@ -115,7 +115,7 @@ func runAudit(ctx context.Context, o *options, std stdio) int {
 
 // begun checks what the command line asks for, and returns what the supervisor and the Judge
 // need.
-func (o *options) begun(ctx context.Context) (config supervisor.Config, past health.Past, err error) {
+func (o *options) begun(ctx context.Context) (config supervisor.Config, past health.History, err error) {
 	if _, err := unlessDone(ctx, func() (struct{}, error) { return struct{}{}, checkOutput(o.output) }); err != nil {
 		return config, past, err
 	}
@@ -140,6 +140,7 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	if err := o.check(); err != nil {
 		return exitNoAudit, err
 	}
+	o.retired.warn(std.ignored)
 	timely, cancel := limit.context(ctx, 0)
 	defer cancel()
 	config, past, err := o.begun(timely)
@@ -160,7 +161,7 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	judgement.Accept = append(judgement.Accept, accepted(o.accept)...)
 	config.Links = past.Links
 	judge := health.New(judgement, past)
-	metrics := collector.New(o.metrics(func() *health.Host { return judge.Of(s.Snapshot()) }))
+	metrics := collector.New(o.metrics(func() *health.Host { return judge.Evaluate(s.Snapshot()) }))
 	config.Sinks = append(config.Sinks, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {
@@ -183,10 +184,10 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	if _, err := unlessDone(timely, func() (struct{}, error) { return struct{}{}, matching(o, snapshot) }); err != nil && timely.Err() == nil {
 		return exitNoAudit, err
 	}
-	host := judge.Of(snapshot)
+	host := judge.Evaluate(snapshot)
 	name, _ := os.Hostname() // Without a name, the report has none.
 	now := time.Now()
-	found := api.Of(host, api.Options{Now: now, Version: version.Version, Host: name})
+	found := api.New(host, api.Options{Now: now, Version: version.Version, Host: name})
 	none := found.Problem != nil && found.Problem.Kind != health.ProblemPorts
 	switch {
 	case none:
@@ -247,9 +248,9 @@ func quotedList(names []string) string {
 
 // pastOnce returns what a running exporter has kept of earlier findings, if there is one
 // that does; it is left as it is. Whatever is wrong with it, an audit does without.
-func (o *options) pastOnce(ctx context.Context) health.Past {
+func (o *options) pastOnce(ctx context.Context) health.History {
 	if o.stateDir == "" {
-		return health.Past{}
+		return health.History{}
 	}
 	most := fileTime
 	if o.schedule.Within > 0 {
@@ -257,7 +258,7 @@ func (o *options) pastOnce(ctx context.Context) health.Past {
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	past, _ := unlessDone(ctx, func() (health.Past, error) { return readPast(o.stateDir) })
+	past, _ := unlessDone(ctx, func() (health.History, error) { return readState(o.stateDir) })
 	return past
 }
 
@@ -320,7 +321,10 @@ func expose(b *bytes.Buffer, metrics *collector.Collector) error {
 	if err := registry.Register(versioncollector.NewCollector(programName)); err != nil {
 		return fmt.Errorf("register the exporter's own metrics: %w", err)
 	}
-	families, err := metrics.Gatherer(registry).Gather()
+	if err := registry.Register(metrics); err != nil {
+		return fmt.Errorf("register the metrics of the devices: %w", err)
+	}
+	families, err := registry.Gather()
 	if err != nil {
 		return fmt.Errorf("gather the metrics: %w", err)
 	}

@@ -84,6 +84,7 @@ type climbInput struct {
 // runCeiling is the command ceiling. It is called from the main thread, which ends with
 // the process alone.
 func runCeiling(ctx context.Context, o *options, std stdio) int {
+	o.retired.warn(std.ignored)
 	report, err := o.ceiling.find(ctx, o, std)
 	if err != nil {
 		complain(std, err)
@@ -359,7 +360,7 @@ func climb(o *options, std stdio) error {
 	_ = os.WriteFile(filepath.Join(in.Settings.Inventory.Procfs, "self", "oom_score_adj"), []byte("1000"), 0)
 	startThreads(spareThreads)
 	reserve()
-	provider, err := providerOf(o.command, in.Settings)
+	provider, err := providerOf(in.Settings)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -36,10 +34,6 @@ func TestClimber(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			program := filepath.Join(t.TempDir(), "climb")
-			if err := os.WriteFile(program, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if c.interrupted {
@@ -47,7 +41,7 @@ func TestClimber(t *testing.T) {
 			}
 			w := climber{device: "x", silence: c.silence, end: time.Hour}
 			w.report = ceiling.Report{Type: ceiling.QP, Phase: ceiling.PhaseClimbing, Began: time.Now()}
-			if err := w.start(program, nil); err != nil {
+			if err := w.start(selfPath, []byte(c.script)); err != nil {
 				t.Fatal(err)
 			}
 			w.watch(ctx)

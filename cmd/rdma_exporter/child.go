@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/probe/contract"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
@@ -82,7 +83,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	} else {
 		startThreads(spareThreads)
 	}
-	provider, err := providerOf(o.command, s)
+	provider, err := providerOf(s)
 	if err != nil {
 		return err
 	}
@@ -92,9 +93,9 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 	}
 	out := wire.NewWriter(std.out)
 	return work(ctx, o.command, in.Request, probe.Options{
-		Light:    lightOf(ctx, s, o.device),
+		Reduced:  reducedFor(ctx, s, o.device),
 		Provider: provider, Device: o.device, Driver: driver, Config: s.Probe,
-		Facts: in.Request.Facts, Turn: in.Request.Turn, LocksMemory: s.Provider == providerLibibverbs,
+		Facts: in.Request.Facts, Short: in.Request.Short, LocksMemory: s.Provider == providerLibibverbs,
 		Opened:    func() { announce(ctx, s, o.device, out) },
 		Exhausted: func(err *verbs.Error) (state.Refused, bool) { return exhausted(ctx, s, o.device, err) },
 		RefusedMemory: func(err *verbs.Error, size int) (state.RefusedBy, string) {
@@ -106,14 +107,17 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 
 // work is the commands probe and contract, on a device that is as the options say.
 func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
-	if command == commandContract && o.Light != nil {
+	if command == commandContract && o.Reduced != nil {
 		// Contracts are judged when others need not mind.
-		return errors.Join(o.Out.Light(*o.Light), o.Out.End(wire.End{}))
+		return errors.Join(o.Out.Reduced(*o.Reduced), o.Out.End(wire.End{}))
 	}
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{
-			Provider: o.Provider, Device: o.Device, Driver: o.Driver, Skip: r.Judged, WithoutCompletions: r.WithoutCompletions,
-			Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
+			Options: session.Options{
+				Provider: o.Provider,
+				Device:   o.Device, Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
+			},
+			Driver: o.Driver, Skip: r.Judged, WithoutCompletions: r.WithoutCompletions,
 		})
 	}
 	return probe.Run(ctx, o)

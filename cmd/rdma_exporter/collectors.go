@@ -24,6 +24,9 @@ type switches struct {
 func (c *switches) add(app *kingpin.Application) {
 	c.on = make(map[string]*bool)
 	for _, p := range collector.Parts() {
+		if p.Name == collector.Vectors || p.Name == collector.Verbs {
+			continue // Vectors go with the latency, and verbs are always on.
+		}
 		c.on[p.Name] = app.Flag("collector."+p.Name, fmt.Sprintf("Collector %s (%s by default): %s.", p.Name, onOff(p.On), p.Help)).
 			Default(fmt.Sprint(p.On)).Bool()
 	}
@@ -35,6 +38,7 @@ func (c *switches) choice() collector.Choice {
 	for name, on := range c.on {
 		choice[name] = *on
 	}
+	choice[collector.Vectors], choice[collector.Verbs] = choice[collector.Latency], true
 	return choice
 }
 
@@ -61,15 +65,14 @@ func (o *options) choose() error {
 	if !on[collector.Latency] {
 		o.probe.Notification.Samples = 0
 	}
-	o.probe.Notification.OneVector = !on[collector.Vectors]
 	o.probe.NoMemory = !on[collector.Memory]
 	o.inventory.NoOwners, o.inventory.NoCgroups = !on[collector.Owners], !on[collector.Cgroups]
 	return errors.Join(errs...)
 }
 
-// metrics is what the flags say of the metrics of the devices of a host.
+// metrics returns what the flags say about the metrics of a host's devices.
 func (o *options) metrics(host func() *health.Host) collector.Options {
-	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Light: o.when == whenIdle, CountersInclude: whole(o.countersInclude)}
+	return collector.Options{Host: host, Collectors: o.collectors.choice(), Asked: o.probe.Asked, Sizes: o.probe.Sizes, Light: o.when == whenIdle}
 }
 
 // onOff says whether something is on.

@@ -34,14 +34,6 @@ func received(t *testing.T, o *options) settings {
 	return in.Settings
 }
 
-// Of the scrapes, as many are served at once as the command line says.
-func TestMaxRequests(t *testing.T) {
-	t.Parallel()
-	if o, _, told := parsed(t, "--web.max-requests=1"); o == nil || o.web.MaxRequests != 1 {
-		t.Errorf("%+v: %s", o, told)
-	}
-}
-
 // What a collector would show is not measured while it is off.
 func TestCollectors(t *testing.T) {
 	t.Parallel()
@@ -51,11 +43,10 @@ func TestCollectors(t *testing.T) {
 		less, more string
 	}{
 		{"", "", ""},
-		{"--no-collector.sizes --no-collector.verbs", "", ""},
+		{"--no-collector.sizes", "", ""},
 		{"--collector.memory", "", "memory"},
 		{"--collector.limits --collector.verb-histograms --collector.owner-pids", "", ""},
 		{"--no-collector.latency", "samples", ""},
-		{"--no-collector.vectors", "vectors", ""},
 		{"--no-collector.contracts", "contracts", ""},
 		{"--no-collector.contracts --contract.interval=0", "contracts", ""},
 		{"--no-collector.inventory", "inventory", ""},
@@ -76,7 +67,7 @@ func TestCollectors(t *testing.T) {
 		}
 		s := received(t, o)
 		for what, got := range map[string]bool{
-			"samples": s.Probe.Notification.Samples > 0, "vectors": !s.Probe.Notification.OneVector, "memory": !s.Probe.NoMemory,
+			"samples": s.Probe.Notification.Samples > 0, "memory": !s.Probe.NoMemory,
 			"owners": !s.Inventory.NoOwners, "cgroups": !s.Inventory.NoCgroups,
 			"contracts": o.schedule.Contract.Interval > 0, "inventory": o.schedule.Inventory.Interval > 0,
 			"hardware": o.schedule.Hardware.Interval > 0, "hw_counters": !s.Hardware.NoCounters, "adapter": !s.Hardware.NoAdapter,

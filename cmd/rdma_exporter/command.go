@@ -22,24 +22,25 @@ const selfPath = "/proc/self/exe"
 // safe for concurrent use.
 type commands struct {
 	settings atomic.Pointer[settings]
-	// profiles are that of each simulated device and, without a name, that of all.
-	profiles map[string]json.RawMessage
+	// simulated is nil unless the devices are.
+	simulated atomic.Pointer[simulatedDevices]
 	// env is the environment of the children.
 	env []string
+}
+
+// simulatedDevices are the devices of a profile. They never change.
+type simulatedDevices struct {
+	names []string
+	// profiles are that of each device and, without a name, that of all, in JSON.
+	profiles map[string]json.RawMessage
 }
 
 // newCommands returns commands for children with these settings and, if their
 // device is simulated, its profile, which is nil otherwise.
 func newCommands(s settings, profile *simulated.Profile) (*commands, error) {
-	c := &commands{profiles: make(map[string]json.RawMessage), env: childEnv(os.Environ())}
-	if profile != nil {
-		for _, name := range append(profile.Names(), "") {
-			encoded, err := json.Marshal(profile.Only(name))
-			if err != nil {
-				return nil, fmt.Errorf("encode the profile of the simulated devices for the children: %w", err)
-			}
-			c.profiles[name] = encoded
-		}
+	c := &commands{env: childEnv(os.Environ())}
+	if err := c.simulate(profile); err != nil {
+		return nil, err
 	}
 	c.tell(s)
 	// What changes from run to run is numbers and names, so that what can be
@@ -53,6 +54,30 @@ func newCommands(s settings, profile *simulated.Profile) (*commands, error) {
 // tell gives the next children other settings.
 func (c *commands) tell(s settings) { c.settings.Store(&s) }
 
+// simulate gives the next children another profile of simulated devices. A nil profile
+// changes nothing.
+func (c *commands) simulate(profile *simulated.Profile) error {
+	if profile == nil {
+		return nil
+	}
+	d := &simulatedDevices{names: profile.Names(), profiles: make(map[string]json.RawMessage)}
+	for _, name := range append(profile.Names(), "") {
+		encoded, err := json.Marshal(profile.Only(name))
+		if err != nil {
+			return fmt.Errorf("encode the profile of the simulated devices for the children: %w", err)
+		}
+		d.profiles[name] = encoded
+	}
+	c.simulated.Store(d)
+	return nil
+}
+
+// simulatedNames lists the devices of the profile that was loaded last.
+func (c *commands) simulatedNames() ([]string, error) { return c.simulated.Load().names, nil }
+
+// sizes identifies the sizes that the next children request.
+func (c *commands) sizes() string { return c.settings.Load().Probe.Sizes() }
+
 // asked returns the sizes that the next children ask for.
 func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() }
 
@@ -60,7 +85,9 @@ func (c *commands) asked() state.Probe { return c.settings.Load().Probe.Asked() 
 // on all.
 func (c *commands) start(kind state.Kind, device string, r wire.Request) supervisor.Command {
 	s := *c.settings.Load()
-	s.Profile = c.profiles[device]
+	if d := c.simulated.Load(); d != nil {
+		s.Profile = d.profiles[device]
+	}
 	args := []string{string(kind)}
 	if device != "" {
 		args = append(args, deviceFlag+device)

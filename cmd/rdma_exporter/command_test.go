@@ -35,7 +35,6 @@ func decoded(t *testing.T, stdin []byte) wire.Input[settings] {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	c := testCommands(t)
-	turn := 7
 	for _, tc := range []struct {
 		kind    state.Kind
 		device  string
@@ -44,7 +43,7 @@ func TestCommands(t *testing.T) {
 		request wire.Request
 	}{
 		{state.KindProbe, "sim_ib0", []string{"probe", "--device=sim_ib0"}, []string{"sim_ib0"}, wire.Request{
-			Facts: &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}, Turn: &turn,
+			Facts: &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}, Short: true,
 		}},
 		{state.KindProbe, "sim_ib0", []string{"probe", "--device=sim_ib0"}, []string{"sim_ib0"}, wire.Request{}},
 		{state.KindContract, "other", []string{"contract", "--device=other"}, nil, wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},

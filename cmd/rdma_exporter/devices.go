@@ -37,15 +37,28 @@ func discoverer(o *options) (discover func() ([]string, error), profile *simulat
 		}
 		return filter(supervisor.SysfsDevices(o.hardware.Sysfs), o.include, o.exclude), nil, nil
 	}
-	p := simulated.Default()
-	if o.simulatedProfile != "" {
-		if p, err = simulated.LoadProfile(o.simulatedProfile); err != nil {
-			return nil, nil, fmt.Errorf("--simulated.profile: %w", err)
-		}
+	p, err := loadProfile(o)
+	if err != nil {
+		return nil, nil, err
 	}
 	names := p.Names()
 	list := func() ([]string, error) { return names, nil }
 	return filter(list, o.include, o.exclude), p, nil
+}
+
+// loadProfile returns the profile of the simulated devices; nil if the devices are real.
+func loadProfile(o *options) (*simulated.Profile, error) {
+	switch {
+	case o.provider != providerSimulated:
+		return nil, nil
+	case o.simulatedProfile == "":
+		return simulated.Default(), nil
+	}
+	p, err := simulated.LoadProfile(o.simulatedProfile)
+	if err != nil {
+		return nil, fmt.Errorf("--simulated.profile: %w", err)
+	}
+	return p, nil
 }
 
 // filter leaves out the devices that the flags leave out.
@@ -68,18 +81,14 @@ func whole(re *regexp.Regexp) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + re.String() + ")$")
 }
 
-// providerOf returns the provider that the child of a command uses.
-func providerOf(command string, s settings) (func(verbs.Tracer) verbs.Provider, error) {
+// providerOf returns the provider that children use.
+func providerOf(s settings) (func(verbs.Tracer) verbs.Provider, error) {
 	switch s.Provider {
 	case providerLibibverbs:
 		return ibverbs.New, nil
 	case providerSimulated:
 		return func(t verbs.Tracer) verbs.Provider {
-			p := simulated.New(s.parsed, t)
-			if command == commandProbe { // which times nothing but verbs
-				p.PassTogether()
-			}
-			return p
+			return simulated.New(s.parsed, t)
 		}, nil
 	default:
 		return nil, fmt.Errorf("there is no provider %q", s.Provider)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -20,7 +19,6 @@ import (
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/inventory"
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/web"
@@ -45,6 +43,10 @@ const (
 	providerLibibverbs = "libibverbs"
 	providerSimulated  = "simulated"
 
+	// maxRequests limits concurrent scrapes. With 64 devices, the worst format of five takes
+	// less than 128 MiB.
+	maxRequests = 5
+
 	whenAlways = "always"
 	whenIdle   = "idle"
 )
@@ -68,16 +70,14 @@ type options struct {
 	provider         string
 	simulatedProfile string
 	include, exclude *regexp.Regexp
-	// countersInclude matches the counters that the collector raw-counters has.
-	countersInclude *regexp.Regexp
 	// when is when a device is probed in full.
 	when string
 
 	listen                 *toolkit.FlagConfig
 	disableExporterMetrics bool
-	// lifecycle is whether the configuration file can be reloaded over HTTP.
-	lifecycle bool
-	log       *promslog.Config
+	log                    *promslog.Config
+	// retired are the flags that are set and have no effect.
+	retired *retired
 
 	// device is that of the commands for one device.
 	device string
@@ -97,6 +97,7 @@ func newOptions() *options {
 	return &options{
 		schedule: supervisor.DefaultConfig(), probe: probe.DefaultConfig(), inventory: inventory.DefaultConfig(), findings: health.Default(),
 		hardware: hardwareSettings{Sysfs: "/sys"},
+		web:      web.Config{MaxRequests: maxRequests},
 		provider: providerLibibverbs, log: &promslog.Config{},
 	}
 }
@@ -115,7 +116,6 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 	app.UsageWriter(std.out)
 	app.ErrorWriter(std.err)
 	app.UsageTemplate(usageTemplate)
-	app.UsageFuncs(template.FuncMap{"Grouped": groupFlags, "CommandsToTwoColumns": listCommands})
 	app.Version(version.Print(programName))
 	app.HelpFlag.Short('h')
 
@@ -145,6 +145,7 @@ func parse(args []string, std stdio) (o *options, done bool, status int) {
 		return nil, true, exitUsage
 	}
 	o.command = command
+	o.derive()
 	if o.collectors.on != nil {
 		if err := o.choose(); err != nil {
 			fmt.Fprintf(std.err, "%s: error: %v\n", programName, err)
@@ -211,17 +212,15 @@ func (o *options) addCommands(app *kingpin.Application) {
 	app.Command(commandHardware, "Read the hardware of all devices from the kernel once and write a report; the exporter's child process for readings.").Hidden()
 }
 
-// addFlags adds the flags of all commands or, if all is done once, of the command
-// audit.
+// addFlags adds the flags of the commands serve and audit, or of audit alone if once.
 func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
+	stateDirHelp := "Directory that keeps the start of findings over restarts. Default: that of the service, or none."
+	if once {
+		stateDirHelp = "State directory of a running exporter, read to show since when there have been findings. Never written."
+	}
 	app.Flag("config.file", "YAML file with the sizes to probe, the thresholds of findings, and what is accepted. See docs/reference/configuration.md.").
 		PlaceHolder("FILE").StringVar(&o.configFile)
-
-	app.Flag("state.dir", stateDirHelp(once)).
-		Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
-	o.collectors.add(app)
-	app.Flag("counters.include", "Counters of the collector raw-counters: those whose whole name matches this regular expression. Default: all.").
-		PlaceHolder("REGEX").RegexpVar(&o.countersInclude)
+	app.Flag("state.dir", stateDirHelp).Envar("STATE_DIRECTORY").PlaceHolder("DIR").StringVar(&o.stateDir)
 
 	if !once {
 		app.Flag("device.include", "Probe only the devices whose whole name matches this regular expression.").
@@ -229,64 +228,9 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	}
 	app.Flag("device.exclude", "Do not probe the devices whose whole name matches this regular expression.").
 		PlaceHolder("REGEX").RegexpVar(&o.exclude)
-	if !once {
-		app.Flag("discovery.interval", "How often to look for new and vanished devices.").
-			Default(duration(o.schedule.Discovery)).DurationVar(&o.schedule.Discovery)
-	}
 	o.addHost(app)
-
-	if !once {
-		app.Flag("probe.interval", "Time between two runs of the probes on one device.").
-			Default(duration(o.schedule.Interval)).DurationVar(&o.schedule.Interval)
-	}
-	app.Flag("probe.when", "When to probe a device in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
-		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
-	app.Flag("probe.timeout", "Time limit for a run, after which its process is killed.").
-		Default(duration(o.schedule.Timeout)).DurationVar(&o.schedule.Timeout)
-	app.Flag("probe.concurrency", "Most devices probed, or checked for contracts, at the same time.").
-		Default(strconv.Itoa(o.schedule.Concurrency)).SetValue(wholeNumber(&o.schedule.Concurrency))
-	if !once {
-		app.Flag("probe.jitter", "How early or late a run may start at most, as a fraction of the interval.").
-			Default(fmt.Sprint(o.schedule.Jitter)).Float64Var(&o.schedule.Jitter)
-		app.Flag("probe.max-backoff", "Longest pause after failed runs; the pause doubles with each failure up to this.").
-			Default(duration(o.schedule.Backoff)).DurationVar(&o.schedule.Backoff)
-	}
-
-	notification := &o.probe.Notification
-	app.Flag("notification.samples", "Samples for each measurement of completion notification; 0 to skip it.").
-		Default(strconv.Itoa(notification.Samples)).SetValue(wholeNumber(&notification.Samples))
-	app.Flag("notification.vectors", "Completion vectors of a device to use, spread evenly over all; 512 for all.").
-		Default(strconv.Itoa(notification.Vectors.Most)).SetValue(wholeNumber(&notification.Vectors.Most))
-	app.Flag("notification.vector-list", "Completion vectors to use, such as 0,8,16, instead of spreading.").
-		PlaceHolder("N,N").SetValue((*numbers)(&notification.Vectors.Allowed))
-	app.Flag("notification.deadline", "How long to wait for one event or completion before it counts as missed.").
-		Default(duration(notification.Deadline)).DurationVar(&notification.Deadline)
-	app.Flag("notification.budget", "Time that a run may spend on all these measurements.").
-		Default(duration(notification.Budget)).DurationVar(&notification.Budget)
-
-	if !once {
-		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one starts at once when the device or its software changes.").
-			Default(duration(o.schedule.Contract.Interval)).IsSetByUser(&o.collectors.contract).DurationVar(&o.schedule.Contract.Interval)
-	}
-	app.Flag("contract.timeout", "Time limit for a process of a contract run, after which it is killed; another one judges the rest.").
-		Default(duration(o.schedule.Contract.Timeout)).DurationVar(&o.schedule.Contract.Timeout)
-
-	if !once {
-		app.Flag("inventory.interval", "Time between two inventories of one device, of the objects that the kernel tracks for all processes; 0 for none.").
-			Default(duration(o.schedule.Inventory.Interval)).IsSetByUser(&o.collectors.inventory).DurationVar(&o.schedule.Inventory.Interval)
-	}
-	app.Flag("inventory.timeout", "Time limit for an inventory, after which its process is killed; objects not read within four fifths of it are only counted.").
-		Default(duration(o.schedule.Inventory.Timeout)).DurationVar(&o.schedule.Inventory.Timeout)
-	app.Flag("inventory.max-objects", "Most objects of one type on one device to read one by one; if there are more, they are only counted.").
-		Default(fmt.Sprint(o.inventory.MaxObjects)).SetValue(wholeNumber(&o.inventory.MaxObjects))
-	if !once {
-		app.Flag("hardware.interval", "Time between two readings of the hardware from the kernel, without opening devices: counters, links, addresses, interrupts; 0 for none.").
-			Default(duration(o.schedule.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&o.schedule.Hardware.Interval)
-	}
-	app.Flag("hardware.timeout", "Time limit for reading the hardware of all devices, after which the process is killed; devices not read within four fifths of it have failed.").
-		Default(duration(o.schedule.Hardware.Timeout)).DurationVar(&o.schedule.Hardware.Timeout)
-	app.Flag("inventory.owners", "Largest owners to name for each device and type of object; the rest are added up.").
-		Default(strconv.Itoa(o.inventory.Owners)).SetValue(wholeNumber(&o.inventory.Owners))
+	o.addRuns(app, once)
+	o.collectors.add(app)
 	if once {
 		return
 	}
@@ -294,10 +238,6 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	o.listen = kingpinflag.AddFlags(app, defaultAddress)
 	app.Flag("web.telemetry-path", "Path of the metrics.").
 		Default(web.DefaultMetricsPath).StringVar(&o.web.MetricsPath)
-	app.Flag("web.max-requests", "Most scrapes to serve at the same time; 0 for no limit.").
-		Default("40").SetValue(wholeNumber(&o.web.MaxRequests))
-	app.Flag("web.enable-lifecycle", "Reload the configuration file at POST /-/reload; anybody who can reach the exporter can then do so.").
-		BoolVar(&o.lifecycle)
 	app.Flag("web.disable-exporter-metrics", "Leave out the exporter's own metrics (go_*, process_*, promhttp_*).").
 		BoolVar(&o.disableExporterMetrics)
 
@@ -305,26 +245,51 @@ func (o *options) addFlags(app *kingpin.Application, std stdio, once bool) {
 	o.log.Writer = std.err
 }
 
-// addHost adds the flags that say where the devices are.
+// addRuns adds the flags that say how often what is done, and for how long.
+func (o *options) addRuns(app *kingpin.Application, once bool) {
+	s, notification := &o.schedule, &o.probe.Notification
+	if !once {
+		app.Flag("probe.interval", "Time between two probe runs on one device.").
+			Default(duration(s.Interval)).DurationVar(&s.Interval)
+		app.Flag("probe.full-interval", "Time between two full probe runs on one device, which try all sizes, types, vectors and ports; those between are short.").
+			Default(duration(s.FullInterval)).DurationVar(&s.FullInterval)
+	}
+	app.Flag("probe.when", "When to probe a device in full: always, or idle, while no other program holds queue pairs on it; otherwise it gets one small completion queue and queue pair, and its contracts wait.").
+		Default(whenAlways).EnumVar(&o.when, whenAlways, whenIdle)
+	app.Flag("probe.timeout", "Time limit for a probe run, after which its process is killed.").
+		Default(duration(s.Timeout)).DurationVar(&s.Timeout)
+	app.Flag("probe.concurrency", "Maximum number of devices to probe or check concurrently.").
+		Default(strconv.Itoa(s.Concurrency)).SetValue(wholeNumber(&s.Concurrency))
+	app.Flag("notification.samples", "Samples for each measurement of completion notification; 0 to skip it.").
+		Default(strconv.Itoa(notification.Samples)).SetValue(wholeNumber(&notification.Samples))
+	app.Flag("notification.vectors", "Completion vectors of a device to use, spread evenly over all; 512 for all.").
+		Default(strconv.Itoa(notification.Vectors.Most)).SetValue(wholeNumber(&notification.Vectors.Most))
+	if !once {
+		app.Flag("contract.interval", "Time between two contract runs of one device; 0 for none. The first follows the device's first run, and one starts at once when the device or its software changes.").
+			Default(duration(s.Contract.Interval)).IsSetByUser(&o.collectors.contract).DurationVar(&s.Contract.Interval)
+	}
+	app.Flag("contract.timeout", "Time limit for each process of a contract run. It is then killed, and a new process checks the remaining contracts.").
+		Default(duration(s.Contract.Timeout)).DurationVar(&s.Contract.Timeout)
+	if !once {
+		app.Flag("inventory.interval", "Time between two inventories of one device, of the objects that the kernel tracks for all processes; 0 for none.").
+			Default(duration(s.Inventory.Interval)).IsSetByUser(&o.collectors.inventory).DurationVar(&s.Inventory.Interval)
+		app.Flag("hardware.interval", "Time between two readings of the hardware from the kernel, without opening devices: counters, links, addresses, interrupts; 0 for none.").
+			Default(duration(s.Hardware.Interval)).IsSetByUser(&o.collectors.hardware).DurationVar(&s.Hardware.Interval)
+	}
+	app.Flag("inventory.timeout", "Time limit for an inventory, and for reading the hardware of all devices, after which the process is killed; what was not read within four fifths of it is missing.").
+		Default(duration(s.Inventory.Timeout)).DurationVar(&s.Inventory.Timeout)
+}
+
+// addHost adds the flags that say where the devices are, and those that nobody needs any
+// longer.
 func (o *options) addHost(app *kingpin.Application) {
-	app.Flag("path.cgroup", "Where the cgroup file systems are mounted.").
-		Default(o.inventory.Cgroup).StringVar(&o.inventory.Cgroup)
-	app.Flag("path.procfs", "Where the proc file system is mounted.").
-		Default(o.inventory.Procfs).StringVar(&o.inventory.Procfs)
 	app.Flag("path.sysfs", "Where sysfs is mounted.").
 		Default(o.hardware.Sysfs).StringVar(&o.hardware.Sysfs)
 	app.Flag("provider", "Source of the devices: libibverbs (those of this host) or simulated.").
 		Default(providerLibibverbs).EnumVar(&o.provider, providerLibibverbs, providerSimulated)
 	app.Flag("simulated.profile", "YAML file that describes the simulated devices. Default: three built-in ones.").
 		PlaceHolder("FILE").StringVar(&o.simulatedProfile)
-}
-
-// stateDirHelp is the help of --state.dir.
-func stateDirHelp(once bool) string {
-	if once {
-		return "State directory of a running exporter, read to show since when there have been findings. Never written."
-	}
-	return "Directory that keeps the start of findings over restarts. Default: that of the service, or none."
+	o.retired = addRetired(app)
 }
 
 // culprit names the flag whose value made parsing fail with err, or returns
@@ -347,25 +312,6 @@ func culprit(app *kingpin.Application, args []string, err error) string {
 	return ""
 }
 
-// numbers are numbers with commas between them, as the value of a flag.
-type numbers []int
-
-// Set implements kingpin.Value.
-func (n *numbers) Set(list string) error {
-	*n = nil
-	for word := range strings.SplitSeq(list, ",") {
-		number, err := strconv.Atoi(word)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number: use a list such as 0,8,16", word)
-		}
-		*n = append(*n, number)
-	}
-	return nil
-}
-
-// String implements kingpin.Value.
-func (n *numbers) String() string { return session.Join(*n) }
-
 // duration is a duration as people write it: 24h, not 24h0m0s.
 func duration(d time.Duration) string {
 	s := d.String()
@@ -378,81 +324,36 @@ func duration(d time.Duration) string {
 	return s
 }
 
+// derive sets what follows from the flags.
+func (o *options) derive() {
+	s := &o.schedule
+	s.Backoff = min(s.Backoff, backoffIntervals*s.Interval)
+	s.Hardware.Timeout = s.Inventory.Timeout
+}
+
+// backoffIntervals limits the pause after failed runs, in intervals of the probes.
+const backoffIntervals = 5
+
 // check returns an error that names each flag whose value cannot be used.
 func (o *options) check() error {
-	errs := []error{o.schedule.Check(), o.inventory.Validate(), o.probe.Notification.Validate()}
-	if o.web.MaxRequests < 0 {
-		errs = append(errs, fmt.Errorf("--web.max-requests is %d: use a number from 0", o.web.MaxRequests))
-	}
-	return errors.Join(errs...)
+	return errors.Join(o.schedule.Check(), o.probe.Notification.Validate())
 }
 
-// checkTime returns an error if the parts of a run whose time is bounded do not
-// fit into the time that the run has.
+// checkTime returns an error if destroying objects could take all the time of a run.
 func (o *options) checkTime() error {
 	var errs []error
-	p, schedule := &o.probe, &o.schedule
-	parts, all := fmt.Sprintf("probe.destroy_timeout %s", p.DestroyTimeout), p.DestroyTimeout
-	if n := p.Notification; n.Samples > 0 {
-		all += n.Budget + probe.MostDeadlines*n.Deadline
-		parts += fmt.Sprintf(", --notification.budget %s and %d times --notification.deadline %s, %s in all", n.Budget, probe.MostDeadlines, n.Deadline, all)
-	}
-	if all >= schedule.Timeout {
-		errs = append(errs, fmt.Errorf("--probe.timeout %s leaves no time beside %s: make one longer or the other shorter", schedule.Timeout, parts))
-	}
-	if c := schedule.Contract; c.Interval > 0 && p.DestroyTimeout >= c.Timeout {
-		errs = append(errs, fmt.Errorf("--contract.timeout %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", c.Timeout, p.DestroyTimeout))
+	for _, run := range []struct {
+		flag string
+		supervisor.Schedule
+	}{{"probe.timeout", o.schedule.Schedule}, {"contract.timeout", o.schedule.Contract}} {
+		if run.Interval > 0 && o.probe.DestroyTimeout >= run.Timeout {
+			errs = append(errs, fmt.Errorf("--%s %s leaves no time beside probe.destroy_timeout %s: make one longer or the other shorter", run.flag, run.Timeout, o.probe.DestroyTimeout))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// flagGroup is a part of the help.
-type flagGroup struct {
-	Title string
-	Flags []*kingpin.FlagModel
-}
-
-// groupFlags sorts flags by what they are about, which their first word tells.
-func groupFlags(flags []*kingpin.FlagModel) []flagGroup {
-	groups := []flagGroup{
-		{Title: "General"}, {Title: "Report"}, {Title: "Devices"}, {Title: "Probes"}, {Title: "Notification"}, {Title: "Contracts"}, {Title: "Inventory"}, {Title: "Hardware"}, {Title: "Collectors"}, {Title: "Web"}, {Title: "Logging"}, {Title: "Ceiling"},
-	}
-	of := map[string]int{
-		"brief": 1, "expect-active-ports": 1, "fail-on": 1, "format": 1, "output": 1, "within": 1,
-		"device": 2, "discovery": 2, "path": 2, "provider": 2, "simulated": 2,
-		"probe": 3, "notification": 4, "contract": 5, "inventory": 6, "hardware": 7, "collector": 8, "counters": 8, "web": 9, "log": 10, "even-if-used": 11, "json": 11, "memory": 11, "type": 11, "yes": 11,
-	}
-	if slices.ContainsFunc(flags, func(f *kingpin.FlagModel) bool { return f.Name == "yes" }) {
-		of["within"] = of["yes"] // which audit has, too
-	}
-	for _, f := range flags {
-		if f.Hidden {
-			continue
-		}
-		word, _, _ := strings.Cut(f.Name, ".")
-		g := &groups[of[word]]
-		if f.Name == "device" {
-			// kingpin lists the flags of a command after those of the program.
-			g.Flags = slices.Insert(g.Flags, 0, f)
-			continue
-		}
-		g.Flags = append(g.Flags, f)
-	}
-	return groups
-}
-
-// listCommands returns the names and the help of the commands that people call.
-func listCommands(commands []*kingpin.CmdModel) [][2]string {
-	var rows [][2]string
-	for _, c := range commands {
-		if !c.Hidden && c.Name != "help" {
-			rows = append(rows, [2]string{c.Name, c.Help})
-		}
-	}
-	return rows
-}
-
-// usageTemplate shows the usage of the command; of serve, which needs no name, as
+// usageTemplate shows the usage of the command. The usage of serve, which needs no name, is
 // that of the program.
 const usageTemplate = `{{$command := .Context.SelectedCommand -}}
 {{if and $command (ne $command.Name "serve") -}}
@@ -464,7 +365,8 @@ usage: {{.App.Name}} [<command>] [<flags>]
 
 {{.App.Help|Wrap 0}}
 Commands, with --help for what each of them does:
-{{.App.Commands|CommandsToTwoColumns|FormatTwoColumns}}
-{{end}}{{range Grouped .Context.Flags}}{{if .Flags}}{{.Title}}:
-{{.Flags|FlagsToTwoColumns|FormatTwoColumns}}
-{{end}}{{end}}`
+{{range .App.Commands}}{{if not (or .Hidden (eq .Name "help")) -}}
+{{"  "}}{{.Name}}
+{{.Help|Wrap 6}}{{end}}{{end}}
+{{end}}Flags:
+{{.Context.Flags|FlagsToTwoColumns|FormatTwoColumns}}`

@@ -46,7 +46,7 @@ func FuzzConfigFile(f *testing.F) {
 			t.Error(err)
 		}
 		c.Findings.Accept = c.Accept
-		health.New(c.Findings, health.Past{}).Of(nil)
+		health.New(c.Findings, health.History{}).Evaluate(nil)
 	})
 }
 

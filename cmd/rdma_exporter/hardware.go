@@ -14,10 +14,8 @@ import (
 	"rdma_exporter/internal/hardware"
 	"rdma_exporter/internal/hardware/counters"
 	simulatedhardware "rdma_exporter/internal/hardware/simulated"
-	"rdma_exporter/internal/links"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/supervisor"
 	"rdma_exporter/internal/wire"
 )
 
@@ -220,13 +218,4 @@ func (s asked) Statistics(ctx context.Context, _ string, port int) ([]state.Coun
 // Netdev implements hardware.Netdevs.
 func (s asked) Netdev(ctx context.Context, _ string, port int) (string, error) {
 	return s.conn.Netdev(ctx, s.index, port)
-}
-
-// watchLinks tells what the kernel does of network devices.
-func watchLinks(ctx context.Context, tell func(supervisor.LinkEvent)) error {
-	return links.Watch(ctx, func(e links.Event) {
-		tell(supervisor.LinkEvent{
-			Ifindex: e.Ifindex, Name: e.Name, Gone: e.Gone, Up: e.Up, CarrierUps: e.CarrierUps, CarrierDowns: e.CarrierDowns, HasCounts: e.HasCounts, Lost: e.Lost,
-		})
-	})
 }

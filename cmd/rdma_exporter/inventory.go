@@ -55,7 +55,7 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	defer func() { _ = tables.Close() }() // nothing was written
 	people, err := owner.New(s.Inventory.Procfs, s.Inventory.Cgroup)
 	if err != nil {
-		return fmt.Errorf("--path.procfs: %w", err)
+		return fmt.Errorf("find the owners of objects: %w", err)
 	}
 	take.Tables, take.People = tables, people
 	return inventory.Run(ctx, take)

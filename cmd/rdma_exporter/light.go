@@ -13,9 +13,9 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// lightOf returns why a run on a device is to do as little as it can; nil if it is to do
-// everything.
-func lightOf(ctx context.Context, s settings, device string) *state.Light {
+// reducedFor returns why a run on a device must do as little as possible. Nil means that it
+// need not.
+func reducedFor(ctx context.Context, s settings, device string) *state.Reduced {
 	if s.When != whenIdle {
 		return nil
 	}

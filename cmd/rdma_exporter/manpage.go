@@ -19,7 +19,7 @@ const manFlag = "--help-man"
 // commands share with it is not listed again.
 func writeManPage(std stdio, app *kingpin.ApplicationModel) int {
 	page := template.Must(template.New("man").Funcs(template.FuncMap{
-		"roff": roff, "groups": groupFlags, "version": func() string { return version.Version },
+		"roff": roff, "version": func() string { return version.Version },
 	}).Parse(manTemplate))
 	if err := page.Execute(std.out, app); err != nil {
 		fmt.Fprintf(std.err, "%s: error: writing the manual page: %v\n", programName, err)
@@ -60,9 +60,7 @@ These are the flags of
 Which of them another command has, too, its own
 .B \-\-help
 lists.
-{{range groups .Flags}}{{if .Flags -}}
-.SS {{.Title}}
-{{template "flags" .Flags}}{{end}}{{end -}}
+{{template "flags" .Flags -}}
 {{range .Commands}}{{if and (not .Hidden) .Flags -}}
 .SS Only of {{roff .Name}}
 {{template "flags" .Flags}}{{end}}{{end -}}

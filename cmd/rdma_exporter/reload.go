@@ -2,28 +2,35 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
 	"sync"
 	"time"
 
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/web"
 )
 
-// reloader loads the configuration file again while the exporter runs. Its methods are
-// safe for concurrent use.
+// reloader loads the configuration file and the simulated profile again while the exporter runs.
+// Its methods are safe for concurrent use.
 type reloader struct {
 	// flags are the options as the command line has them, without the file.
 	flags  options
 	logger *slog.Logger
+	// webFile is nil without --web.config.file.
+	webFile *web.ConfigFile
 	// children and judge go by what was loaded, and judgement is what the latter does
 	// beyond the file.
 	children  *commands
-	judge     *health.Judge
+	judge     *health.Evaluator
 	judgement health.Config
+	// probesChanged is called when the configuration of the probes is another one.
+	probesChanged func()
 
-	// loading is held while the file is read, which nobody else waits for.
+	// loading is held while the files are read. Only other reloads wait for it.
 	loading sync.Mutex
 
 	mu sync.Mutex
@@ -40,7 +47,8 @@ func (r *reloader) last() (ok bool, loaded time.Time) {
 	return r.ok, r.loaded
 }
 
-// reload loads the file, if there is one. One that cannot be used changes nothing.
+// reload loads the configuration file and the web configuration, if there are any. A file
+// that is invalid changes nothing.
 func (r *reloader) reload() error {
 	r.loading.Lock()
 	defer r.loading.Unlock()
@@ -51,7 +59,7 @@ func (r *reloader) reload() error {
 		r.loaded = time.Now()
 	}
 	r.mu.Unlock()
-	return err
+	return errors.Join(err, r.webFile.Reload())
 }
 
 func (r *reloader) load() error {
@@ -62,9 +70,20 @@ func (r *reloader) load() error {
 	if err := o.checkTime(); err != nil {
 		return fmt.Errorf("--config.file %s: %w", o.configFile, err)
 	}
+	profile, err := loadProfile(&o)
+	if err != nil {
+		return err
+	}
+	if err := r.children.simulate(profile); err != nil {
+		return err
+	}
 	c := o.findings
 	c.StaleAfter, c.Once, c.Now = r.judgement.StaleAfter, r.judgement.Once, r.judgement.Now
+	before := r.children.settings.Load().Probe
 	r.children.tell(o.settings())
+	if !reflect.DeepEqual(before, o.probe) {
+		r.probesChanged()
+	}
 	r.judge.Configure(c)
 	return nil
 }

@@ -22,11 +22,11 @@ func TestReload(t *testing.T) {
 	o := newOptions()
 	o.configFile = path
 	children := testCommands(t)
-	judge := health.FinderSince(o.findings, health.Past{}, func(*state.DeviceState) []health.Finding {
+	judge := health.NewFinder(o.findings, health.History{}, func(*state.DeviceState) []health.Finding {
 		return []health.Finding{{Kind: health.FindingPortDown, Severity: health.SeverityWarning, Subject: "port 1"}}
 	})
 	s := &state.Snapshot{Devices: []state.DeviceState{apitest.Device("mlx5_0", 4)}}
-	r := &reloader{flags: *o, children: children, judge: judge, judgement: health.Config{Now: time.Now}}
+	r := &reloader{flags: *o, children: children, judge: judge, judgement: health.Config{Now: time.Now}, probesChanged: func() {}}
 	var before time.Time
 	for _, step := range []struct {
 		file, says string
@@ -55,10 +55,10 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: ok %v, loaded at %s, before at %s", step.file, ok, loaded, before)
 		}
 		before = loaded
-		if got := judge.Of(s).At(time.Now()); got != step.health {
+		if got := judge.Evaluate(s).At(time.Now()); got != step.health {
 			t.Errorf("%s: the host is %s, want %s", step.file, got, step.health)
 		}
-		if got := judge.Of(s).DocsURL; got != step.docs {
+		if got := judge.Evaluate(s).DocsURL; got != step.docs {
 			t.Errorf("%s: documents are at %q, want %q", step.file, got, step.docs)
 		}
 		if got := decoded(t, children.start(state.KindProbe, "sim0", wire.Request{}).Stdin).Settings.Probe.CQ.Medium.Entries; got != step.entries {

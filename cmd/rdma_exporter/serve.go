@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
-	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/common/version"
 
@@ -34,7 +32,7 @@ import (
 
 // gcPercent is the growth of the heap at which it is collected, in per cent,
 // unless the environment variable GOGC says otherwise.
-const gcPercent = 20
+const gcPercent = 50
 
 // logTimeout is how long the end of the log may take to be read at the end.
 const logTimeout = time.Second
@@ -95,16 +93,15 @@ type exporter struct {
 	web        web.Config
 	webFile    *web.ConfigFile
 	// dropped returns how many lines of the log were lost.
-	dropped func() uint64
-	// listeners are nil if the toolkit listens.
+	dropped   func() uint64
 	listeners []net.Listener
 	reloader  *reloader
 	// judge judges the host as it is now, if that is not done yet, and changed has a value
 	// when it is another than when that was last asked.
 	judge   func()
 	changed chan struct{}
-	// keeper is nil if nothing is kept over a restart.
-	keeper *keeper
+	// saver is nil if nothing is saved over a restart.
+	saver *stateSaver
 }
 
 // newExporter checks everything that was configured, wires the rooms, and listens. It
@@ -113,11 +110,12 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	reload := &reloader{flags: *o, logger: logger, ok: true, loaded: time.Now()}
-	webFile, err := web.OpenConfigFile(*o.listen.WebConfigFile, logger)
+	o.retired.warn(func(flag, now string) { logger.Warn("Flag ignored", "flag", flag, "now", now) })
+	webFile, err := web.OpenConfigFile(*o.listen.WebConfigFile)
 	if err != nil {
-		return nil, fmt.Errorf("--web.config.file %s: %w", *o.listen.WebConfigFile, err)
+		return nil, err
 	}
+	reload := &reloader{flags: *o, logger: logger, webFile: webFile, ok: true, loaded: time.Now()}
 	config, children, err := o.supervise()
 	if err != nil {
 		return nil, err
@@ -127,23 +125,25 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	var s *supervisor.Supervisor
 	judgement := o.findings
 	judgement.StaleAfter, judgement.Now = staleAfter(&config), time.Now
-	var past health.Past
+	var past health.History
+	var saver *stateSaver
 	if o.stateDir != "" {
-		past = restorePast(ctx, o.stateDir, logger)
+		saver = newStateSaver(o.stateDir, logger)
+		past = saver.load(ctx)
 	}
 	config.Links = past.Links
 	judge := health.New(judgement, past)
-	judged := func() *health.Host { return judge.Of(s.Snapshot()) }
+	judged := func() *health.Host { return judge.Evaluate(s.Snapshot()) }
 	reload.children, reload.judge, reload.judgement = children, judge, judgement
-	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, dropped: dropped, judge: func() { judged() }, changed: make(chan struct{}, 1)}
-	if o.stateDir != "" {
-		e.keeper = &keeper{dir: o.stateDir, every: keepEvery, logger: logger, past: func() health.Past {
+	e := &exporter{o: o, logger: logger, reloader: reload, webFile: webFile, saver: saver, dropped: dropped, judge: func() { judged() }, changed: make(chan struct{}, 1)}
+	if e.saver != nil {
+		e.saver.current = func() health.History {
 			judged() // Nobody else may have asked.
-			return judge.Past()
-		}}
+			return judge.History()
+		}
 	}
 	exposed := o.metrics(judged)
-	exposed.Exporter, exposed.Asked = e.self, children.asked
+	exposed.Exporter, exposed.Asked, exposed.Sizes = e.self, children.asked, children.sizes
 	c := collector.New(exposed)
 	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
 	config.Changed = func() {
@@ -156,6 +156,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	if err != nil {
 		return nil, err
 	}
+	reload.probesChanged = s.ProbesChanged
 
 	registry := prometheus.NewRegistry()
 	own := []prometheus.Collector{versioncollector.NewCollector(programName)}
@@ -176,16 +177,19 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	}
 	host, _ := os.Hostname() // The page does without.
 	w := o.web
-	w.Snapshot, w.Gatherer, w.Registerer, w.Logger = s.Snapshot, c.Gatherer(registry), handlerMetrics, logger
-	w.Write = func(to io.Writer, format expfmt.Format) error { return c.Write(to, registry, format) }
+	w.Snapshot, w.Registerer, w.Logger = s.Snapshot, handlerMetrics, logger
+	if w.Gatherer, err = withDevices(registry, c); err != nil {
+		return nil, err
+	}
 	w.Only = func(collect, exclude []string) (prometheus.Gatherer, error) {
-		return c.Only(registry, collect, exclude)
+		chosen, err := c.Only(collect, exclude)
+		if err != nil {
+			return nil, err
+		}
+		return withDevices(registry, chosen)
 	}
 	w.Status = func(now time.Time) *api.Status {
-		return api.Of(judged(), api.Options{Now: now, Version: version.Version, Host: host})
-	}
-	if o.lifecycle {
-		w.Reload = reload.reload
+		return api.New(judged(), api.Options{Now: now, Version: version.Version, Host: host})
 	}
 	w, err = w.Validate()
 	if err != nil {
@@ -200,12 +204,24 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	return e, nil
 }
 
+// withDevices returns a Gatherer of the exporter's own metrics and those of the devices.
+// One registry for both checks each series once, where prometheus.Gatherers would do so twice.
+func withDevices(own, devices prometheus.Collector) (prometheus.Gatherer, error) {
+	registry := prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{own, devices} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register the metrics: %w", err)
+		}
+	}
+	return registry, nil
+}
+
 // self returns what the exporter knows of itself.
 func (e *exporter) self() collector.Exporter {
 	var of collector.Exporter
 	of.ConfigOK, of.ConfigLoaded = e.reloader.last()
-	if e.keeper != nil {
-		of.StateWritable = e.keeper.writable.Load()
+	if e.saver != nil {
+		of.StateWritable = e.saver.writable.Load()
 	}
 	of.LogLinesDropped = e.dropped()
 	if e.webFile != nil {
@@ -241,23 +257,35 @@ func (e *exporter) run(ctx context.Context, reloads <-chan os.Signal) error {
 		defer cancel()
 		supervisorErr = e.supervisor.Run(ctx)
 	})
-	wg.Go(func() { keepSmall(ctx) })
 	wg.Go(func() { judgeChanges(ctx, e.changed, e.judge) })
 	// The end waits for neither of these two: a file system may never answer.
 	go e.reloader.onSignal(ctx, reloads)
-	kept := make(chan struct{})
+	saved := make(chan struct{})
 	go func() {
-		defer close(kept)
-		if e.keeper != nil {
-			e.keeper.run(ctx)
+		defer close(saved)
+		if e.saver != nil {
+			e.saver.run(ctx)
 		}
 	}()
-	webErr := web.Serve(ctx, handler, e.listeners, e.o.listen, e.webFile, e.logger)
+	webErr := web.Serve(ctx, handler, e.listeners, e.webFile, e.logger)
 	cancel()
 	wg.Wait()
 	select {
-	case <-kept:
+	case <-saved:
 	case <-time.After(fileTime):
 	}
 	return errors.Join(webErr, supervisorErr)
+}
+
+// judgeChanges has the host judged at once when something has changed, until ctx is done:
+// a finding exists from when it is first found, and no scrape may come soon.
+func judgeChanges(ctx context.Context, changed <-chan struct{}, judge func()) {
+	for {
+		select {
+		case <-changed:
+			judge()
+		case <-ctx.Done():
+			return
+		}
+	}
 }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/hardware/counters"
-	"rdma_exporter/internal/owner"
+	"rdma_exporter/internal/links"
 	"rdma_exporter/internal/supervisor"
 )
 
@@ -29,16 +29,13 @@ func (o *options) supervise() (supervisor.Config, *commands, error) {
 	if err != nil {
 		return supervisor.Config{}, nil, err
 	}
-	// Who holds objects of simulated devices is told by their profile.
-	if o.schedule.Inventory.Interval > 0 && o.provider == providerLibibverbs {
-		if _, err := owner.New(o.inventory.Procfs, o.inventory.Cgroup); err != nil {
-			return supervisor.Config{}, nil, fmt.Errorf("--path.procfs: %w", err)
-		}
+	if profile != nil {
+		discover = filter(children.simulatedNames, o.include, o.exclude)
 	}
 	s := o.schedule
 	s.Provider, s.Discover, s.Command, s.CounterWidth = o.provider, discover, children.start, counters.Width
 	if o.provider == providerLibibverbs && o.collectors.choice()[collector.Links] {
-		s.WatchLinks = watchLinks
+		s.WatchLinks = links.Watch
 	}
 	s, err = s.Validate()
 	return s, children, err
@@ -55,6 +52,11 @@ func supervised(ctx context.Context, o *options) (supervisor.Config, error) {
 // settings are what the flags and the configuration file tell each child.
 func (o *options) settings() settings {
 	s := settings{Provider: o.provider, Probe: o.probe, When: o.when, Inventory: o.inventory, Hardware: o.hardware}
+	// All that measuring notification may take fits into a run, beside destroying objects.
+	if free := o.schedule.Timeout - o.probe.DestroyTimeout; free > 0 {
+		n := &s.Probe.Notification
+		n.Budget, n.Deadline = min(free/4, time.Minute), min(max(free/16, 10*time.Millisecond), 10*time.Second) //nolint:mnd // with 10 deadlines, seven eighths
+	}
 	// The rest is for the end of the report, so that an inventory that takes long tells
 	// what it found so far.
 	s.Inventory.Budget = o.schedule.Inventory.Timeout / 5 * 4

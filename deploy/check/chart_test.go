@@ -365,6 +365,7 @@ func TestNotes(t *testing.T) {
 		open     = "reads the metrics"
 		unknown  = "Nothing tells Prometheus"
 		scheme   = "scraped by http"
+		ignored  = "flags.probe.jitter is ignored: always 0.1."
 	)
 	for _, test := range []struct {
 		name, set string
@@ -377,13 +378,14 @@ func TestNotes(t *testing.T) {
 		{"service-monitor", "", []string{level}},
 		{"restricted", "", []string{unknown}},
 		{"everything", "", []string{level}},
+		{"everything", "flags.probe.jitter=0.2", []string{level, ignored}},
 	} {
 		t.Run(test.name+" "+test.set, func(t *testing.T) {
 			out, err := runHelm(t, "template", "rdma-exporter", dir, kubeVersion, "--show-only", "templates/notes.yaml", "--values", valuesFile(test.name), "--set", test.set)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, words := range []string{noDevice, level, open, unknown, scheme} {
+			for _, words := range []string{noDevice, level, open, unknown, scheme, ignored} {
 				if got, want := strings.Contains(out, words), slices.Contains(test.want, words); got != want {
 					t.Errorf("%q is in the notes: %t, want %t:\n%s", words, got, want, out)
 				}

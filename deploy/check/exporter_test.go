@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"maps"
 	"math/big"
 	"os"
 	"os/exec"
@@ -85,7 +87,7 @@ func TestMetricsPath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
 		"/rdma", "/a/b.c", "/-a", "/a/-/b", "/.a", "/a..b", "/a:", "/!$&'()*+,;=:@[]^_|~<>\"`", "/api/v1", "/api/v1/status/x",
-		"", "/", "//", "a", "/a/", "/a//b", "/.", "/..", "/a/..", "/a/./b", "/-", "/-/healthy", "/-/x", "/api/v1/status",
+		"", "/", "//", "a", "/a/", "/a//b", "/.", "/..", "/a/..", "/a/./b", "/-", "/-/healthy", "/-/x", "/api/v1/status", "/api/v2/status",
 		"/a b", "/a: b", "/a #b", "/a#b", "/a?b", "/a%20b", "/{a}", "/a\\b", "/ä", "/a\tb",
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -301,15 +303,14 @@ func TestFlags(t *testing.T) {
 	var want []string
 	for _, m := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-\])?([a-z][a-z.-]*)(?:=\S+)?(?: |$)`).FindAllStringSubmatch(string(help), -1) {
 		switch m[1] {
-		case "help", "version":
+		case "help", "help-long", "version":
 			// They print something, and end.
 		case "config.file", "state.dir", "web.config.file", "web.listen-address":
 			// They follow from config, state and web.
 		case "web.systemd-socket":
 			// There is no systemd in a container.
-		case "path.cgroup", "path.procfs", "path.sysfs":
-			// Those of the container are right: the exporter reads what is of its own
-			// pid, network and cgroup namespaces.
+		case "path.sysfs":
+			// The container's is right: the exporter reads its own network namespace.
 		case "simulated.profile":
 			// The built-in devices do for a try.
 		default:
@@ -319,21 +320,30 @@ func TestFlags(t *testing.T) {
 
 	type node struct {
 		Properties map[string]node
+		Ref        string `json:"$ref"`
 	}
 	var schema node
 	if err := json.Unmarshal([]byte(read(t, "deploy/helm/rdma-exporter/values.schema.json")), &schema); err != nil {
 		t.Fatal(err)
 	}
-	var got []string
+	var got, ignored []string
 	for name, group := range schema.Properties["flags"].Properties {
 		if group.Properties == nil {
 			got = append(got, name)
 		}
-		for member := range group.Properties {
+		for member, m := range group.Properties {
+			if m.Ref == "#/definitions/retired" {
+				ignored = append(ignored, name+"."+member)
+				continue
+			}
 			got = append(got, name+"."+member)
 		}
 	}
 	slices.Sort(got)
+	slices.Sort(ignored)
+	if retired := slices.Sorted(maps.Keys(retiredFlags(t))); !slices.Equal(ignored, retired) {
+		t.Errorf("the schema ignores the flags\n%v, and the exporter ignores\n%v", ignored, retired)
+	}
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("the schema has the flags\n%v, and the exporter has\n%v", got, want)
@@ -346,6 +356,34 @@ func TestFlags(t *testing.T) {
 			return arg == "--"+name || arg == "--no-"+name || strings.HasPrefix(arg, "--"+name+"=")
 		}) {
 			t.Errorf("--%s is not among the arguments %q", name, c.Args)
+		}
+	}
+}
+
+// retiredFlags returns the flags that the chart ignores, with what holds instead.
+func retiredFlags(t *testing.T) map[string]string {
+	t.Helper()
+	flags := make(map[string]string)
+	for name, now := range parse(t, filepath.Join(chart, "files/retired-flags.yaml")) {
+		flags[name] = fmt.Sprint(now)
+	}
+	return flags
+}
+
+// TestRetiredFlags: the chart says of each flag what the exporter's log says.
+func TestRetiredFlags(t *testing.T) {
+	args := []string{"--provider=simulated", "--web.listen-address=127.0.0.1:99999"}
+	for name := range retiredFlags(t) {
+		flag := "--" + name
+		if !strings.HasPrefix(name, "collector.") && name != "web.enable-lifecycle" {
+			flag += "=1"
+		}
+		args = append(args, flag)
+	}
+	out, _ := exec.Command(exporter, args...).CombinedOutput() // nobody can listen there
+	for name, now := range retiredFlags(t) {
+		if want := fmt.Sprintf("flag=--%s now=%q", name, now); strings.Count(string(out), want) != 1 {
+			t.Errorf("the log has no single %s:\n%s", want, out)
 		}
 	}
 }

@@ -39,7 +39,6 @@ func TestRefused(t *testing.T) {
 		{"web.port=0", "port"},
 		{"flags.probe.intervall=1m", "intervall"},
 		{"flags.probe.interval=60", "interval"},
-		{"flags.probe.jitter=2", "jitter"},
 		{"flags.path.procfs=/host/proc", "path"},
 		{"flags.web.config.file=/x", "config"},
 		{"config.probe.cq.huge.entries=1", "huge"},

@@ -45,7 +45,7 @@ func TestValidateAccepts(t *testing.T) {
 
 // hosted is a host that changes, looked at by a Judge with a clock.
 type hosted struct {
-	judge *health.Judge
+	judge *health.Evaluator
 	// config is that of the judge.
 	config   health.Config
 	at       time.Time
@@ -53,10 +53,10 @@ type hosted struct {
 	found    map[string][]health.Finding
 }
 
-func newHosted(past health.Past, accept ...health.Accept) *hosted {
+func newHosted(past health.History, accept ...health.Accept) *hosted {
 	h := &hosted{at: apitest.Now(), snapshot: &state.Snapshot{Ready: true}, found: make(map[string][]health.Finding)}
 	h.config = health.Config{Accept: accept, Now: func() time.Time { return h.at }}
-	h.judge = health.FinderSince(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
+	h.judge = health.NewFinder(h.config, past, func(d *state.DeviceState) []health.Finding { return h.found[d.Name] })
 	return h
 }
 
@@ -84,7 +84,7 @@ func (h *hosted) devices() []state.DeviceState {
 // after is how the host is judged so much later.
 func (h *hosted) after(d time.Duration) *health.Host {
 	h.at = h.at.Add(d)
-	return h.judge.Of(h.snapshot)
+	return h.judge.Evaluate(h.snapshot)
 }
 
 func port(n string) health.Finding {
@@ -98,7 +98,7 @@ func broken(contract string) health.Finding {
 // TestAccepted: what is accepted is told last, with its reason, and is no trouble of the
 // device or of the host.
 func TestAccepted(t *testing.T) {
-	h := newHosted(health.Past{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Device: "mlx5_[01]", Reason: "known", Until: "2026-03-31"}).
+	h := newHosted(health.History{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Device: "mlx5_[01]", Reason: "known", Until: "2026-03-31"}).
 		has("mlx5_0", broken("notify_any")).has("mlx5_1", broken("notify_any"), port("1")).has("mlx5_10", broken("notify_any"))
 	host := h.after(0)
 	want := &health.Acceptance{Reason: "known", Until: time.Date(2026, time.March, 31, 23, 59, 59, 0, time.UTC)}
@@ -124,8 +124,8 @@ func TestAccepted(t *testing.T) {
 	}; !reflect.DeepEqual(got, all) {
 		t.Errorf("got %q", got)
 	}
-	if len(host.Troubles) != 2 || len(host.Troubles[0].Places) != 1 || host.Findings != nil || !host.Fails(health.SeverityCritical, h.at) {
-		t.Errorf("troubles %+v, findings %+v", host.Troubles, host.Findings)
+	if len(host.Issues) != 2 || len(host.Issues[0].Places) != 1 || host.Findings != nil || !host.Fails(health.SeverityCritical, h.at) {
+		t.Errorf("troubles %+v, findings %+v", host.Issues, host.Findings)
 	}
 	if h.has("mlx5_10").has("mlx5_1", broken("notify_any")); h.after(time.Minute).Fails(health.SeverityWarning, h.at) || h.after(0).At(h.at) != health.OK {
 		t.Error("what is accepted fails")
@@ -135,7 +135,7 @@ func TestAccepted(t *testing.T) {
 // TestAcceptanceEnds: from one moment to the next it accepts nothing, though nothing else
 // has changed, and says so.
 func TestAcceptanceEnds(t *testing.T) {
-	h := newHosted(health.Past{}, health.Accept{Finding: health.FindingPortDown, Reason: "spare", Until: "2026-03-01"}).has("a", port("1"))
+	h := newHosted(health.History{}, health.Accept{Finding: health.FindingPortDown, Reason: "spare", Until: "2026-03-01"}).has("a", port("1"))
 	if host := h.after(12*time.Hour - time.Second); host.At(h.at) != health.OK || host.Findings != nil {
 		t.Errorf("on the last day it is %s, with %+v", host.At(h.at), host.Findings)
 	}
@@ -157,7 +157,7 @@ func TestAcceptanceOfAConsequence(t *testing.T) {
 	hangs := health.Finding{
 		Kind: health.FindingStuck, Severity: health.SeverityCritical, Subject: "pid 7", Message: "Stuck.", Consequences: []health.Finding{broken("notify_any")},
 	}
-	h := newHosted(health.Past{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Reason: "x"}).has("a", hangs)
+	h := newHosted(health.History{}, health.Accept{Finding: health.FindingContract, Contract: "notify_any", Reason: "x"}).has("a", hangs)
 	h.snapshot.Ready = true
 	host := h.after(time.Hour)
 	if len(host.Findings) > 0 || host.At(h.at) != health.Critical {
@@ -174,7 +174,7 @@ func TestAcceptanceUnused(t *testing.T) {
 		}
 		return subjects
 	}
-	h := newHosted(health.Past{},
+	h := newHosted(health.History{},
 		health.Accept{Finding: health.FindingPortDown, Device: "a", Reason: "x"},
 		health.Accept{Finding: health.FindingContract, Contract: "notify_any", Reason: "x"},
 		health.Accept{Finding: health.FindingLeaked, Subject: "qp", Reason: "x"},
@@ -202,7 +202,7 @@ func TestAcceptanceUnused(t *testing.T) {
 // TestConfigure: another configuration holds from the next look on, and since when
 // something is there stays.
 func TestConfigure(t *testing.T) {
-	h := newHosted(health.Past{}).has("a", port("1"))
+	h := newHosted(health.History{}).has("a", port("1"))
 	before := h.after(0)
 	c := h.config
 	c.Accept = []health.Accept{{Finding: health.FindingPortDown, Reason: "spare"}}
@@ -216,10 +216,10 @@ func TestConfigure(t *testing.T) {
 	}
 	strict := health.Default()
 	strict.QPErrors = 1 << 20
-	judge := health.New(health.Default(), health.Past{})
+	judge := health.New(health.Default(), health.History{})
 	s := &state.Snapshot{Devices: []state.DeviceState{*trouble()}}
 	has := func() (found bool) {
-		for _, f := range judge.Of(s).Devices[0].Findings {
+		for _, f := range judge.Evaluate(s).Devices[0].Findings {
 			found = found || f.Kind == health.FindingQPError
 		}
 		return found

@@ -11,45 +11,38 @@ import (
 )
 
 const (
-	// maxFindings is the most findings of a device.
-	maxFindings = 64
-	// maxPerKind is the most findings of one kind, so that no kind drives out the
-	// others. There are more contracts than that, and each has a meaning of its own.
+	maxFindings = 64 // Of a device.
+	// maxPerKind limits the findings of one kind, so that no kind displaces the others. There are more contracts,
+	// and each has a meaning of its own.
 	maxPerKind  = 12
 	maxContract = 32
 )
 
-// most returns the most findings of a kind.
-func most(kind Kind) int {
+func maxOf(kind Kind) int {
 	if kind == FindingContract {
 		return maxContract
 	}
 	return maxPerKind
 }
 
-// Assess judges what is known of a device, and returns nil while nothing is known
-// that could be judged. Of a device that is not present, only children that do not
-// end are judged, and with Config.Once that it has vanished: all else is of the past.
+// Assess returns the findings of a device, the worst first and then in the order of Kinds. It returns nil while too
+// little is known. A device that is not present only has findings about stuck children and, with Config.Once, that
+// it vanished.
 //
-// Findings have the worst first, and are else in the order of Kinds, those of one kind
-// with the largest first. Of each kind there are at most 12, of contracts 32, and of
-// all together 64; the last then says how many are left out.
+// There are at most 12 findings of a kind, 32 of contracts and 64 in all. The last one says how many were left out.
 //
-// The state is neither kept nor changed, nor is the past. Assess can be called by any
-// number of goroutines at once. It copes with any state and any configuration.
-func Assess(dev *state.DeviceState, c Config, past Past) []Finding {
+// Assess accepts any state and configuration, modifies neither, and may be called concurrently.
+func Assess(dev *state.DeviceState, c Config, history History) []Finding {
 	if dev == nil {
 		return nil
 	}
-	a := assessor{t: &c, catalogue: entries(), remembered: past.of(dev.Name)}
+	a := assessor{config: &c, catalogue: Catalogue(), deviceHistory: *history.of(dev, &c)}
 	return a.assess(dev)
 }
 
-// assess is Assess by what the assessor has already.
 func (a *assessor) assess(dev *state.DeviceState) []Finding {
-	a.state, a.device, a.downRoots = dev, word(dev.Name), make(map[int]string)
-	c := a.t
-	vanished := c.Once && !dev.Present
+	a.state, a.device, a.portRoots = dev, word(dev.Name), make(map[int]string)
+	vanished := a.config.Once && !dev.Present
 	resources := dev.Resources
 	if resources == nil {
 		if !vanished && dev.Last == nil && dev.Stuck == nil && (dev.Contracts == nil || dev.Contracts.Last == nil) {
@@ -61,90 +54,69 @@ func (a *assessor) assess(dev *state.DeviceState) []Finding {
 	if a.inventory == nil {
 		a.inventory = new(state.Inventory)
 	}
-
 	a.stuck()
 	if vanished {
 		a.vanished()
 	}
 	if dev.Present {
-		a.unusable()
-		a.aborted()
-		a.probes()
-		a.notification()
-		a.unexplained()
-		a.contracts()
-		a.ports()
-		a.hardware()
-		a.slowVectors()
-		a.nearLimit()
-		a.exhaustion()
-		a.cgroups()
-		a.memlock()
-		a.growing()
-		a.ownerless()
-		a.leaked()
-		a.undestroyed()
-		a.queuePairs()
-		a.unfillable()
-		a.incomplete()
+		for _, find := range []func(){
+			a.unusable, a.aborted, a.probes, a.notification, a.unexplained, a.contracts, a.ports, a.hardware, a.slowVectors,
+			a.nearLimit, a.exhaustion, a.cgroups, a.memlock, a.growing, a.ownerless, a.leaked, a.undestroyed,
+			a.queuePairs, a.oversizedCQs, a.incomplete,
+		} {
+			find()
+		}
 	}
 	return a.sorted()
 }
 
 // assessor collects the findings of one device.
 type assessor struct {
-	state *state.DeviceState
-	t     *Config
-	// catalogue has what is to be said of each kind of finding.
+	state     *state.DeviceState
+	config    *Config
 	catalogue []Entry
-	// device is the name of the device, printable.
-	device string
-	remembered
-	// unplugged tells that no port of the whole host is active.
+	device    string // The printable name.
+	deviceHistory
+	// unplugged is true if no port of the host is active.
 	unplugged bool
-	// downRoots are the roots of the findings that ports are not active, by port.
-	downRoots map[int]string
-	// resources and inventory are those of state, or empty.
+	// portRoots are the root causes of the port_down findings by port.
+	portRoots map[int]string
+	// resources and inventory are those of state. They are never nil.
 	resources *state.Resources
 	inventory *state.Inventory
 	found     []found
-	// wrongNow tells that events or completions of the last run are among them.
+	// wrongNow is true if events or completions went wrong in the last run, not only in an earlier one.
 	wrongNow bool
 }
 
-// found is a finding with what puts it in order.
+// found is a finding with its sort key and root cause.
 type found struct {
 	Finding
-	// size compares it with others of the same kind and severity.
+	// size orders findings of the same kind and severity, the largest first.
 	size float64
-	// root is what it comes of, if others can come of the same; empty otherwise.
+	// root is the root cause. Empty if the finding shares it with no other.
 	root string
 }
 
-// observation is what is found, without what the catalogue says of it.
+// observation is a finding without the texts of the catalogue.
 type observation struct {
 	kind  Kind
-	entry string // The case of the catalogue's entry; mostly empty.
-	// severity is empty for the only one that the entry has.
+	entry string // The case.
+	// severity and harm default to those of the entry, and harm to that of the severity.
 	severity Severity
-	// harm is empty for the one that goes with the severity, or the only one there is.
-	harm    Harm
-	subject string
-	message string
-	// evidence is empty if the message has it all.
+	harm     Harm
+	subject  string
+	message  string
 	evidence string
-	meaning  string // Empty for that of the entry.
+	meaning  string // Defaults to that of the entry.
 	size     float64
-	// run tells that it is how a run ended, which a device that cannot be used explains,
-	// and root is what several findings can come of; empty for none that is known.
+	// run is true if the finding is about a run, which an unusable device explains.
 	run  bool
 	root string
-	// replace has what the words in braces of the action stand for, beside the
-	// device, as strings.NewReplacer takes it.
+	// replace has the values of the placeholders in the action, as strings.NewReplacer takes them.
 	replace []string
 }
 
-// add adds a finding.
 func (a *assessor) add(o observation) {
 	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message, Evidence: o.evidence}
 	for _, e := range a.catalogue {
@@ -152,8 +124,8 @@ func (a *assessor) add(o observation) {
 			f.Severity = cmp.Or(o.severity, e.Severities[0])
 			f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
 			f.Meaning = cmp.Or(o.meaning, e.Meaning)
-			// One pass, so that what is put in is not searched again.
-			f.Action = strings.NewReplacer(append([]string{"docs/", a.t.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
+			// One pass, so that inserted values are not searched again.
+			f.Action = strings.NewReplacer(append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
 		}
 	}
 	root := o.root
@@ -163,9 +135,9 @@ func (a *assessor) add(o observation) {
 	a.found = append(a.found, found{Finding: f, size: o.size, root: root})
 }
 
-// sorted returns the findings in order, and no more than there may be.
+// sorted returns the findings in order, within their limits.
 func (a *assessor) sorted() []Finding {
-	kinds := Kinds()
+	kinds := kindsOf(a.catalogue)
 	slices.SortStableFunc(a.found, func(x, y found) int {
 		return cmp.Or(
 			byHarm(x.Harm, y.Harm, x.Severity, y.Severity),
@@ -173,18 +145,17 @@ func (a *assessor) sorted() []Finding {
 			cmp.Compare(y.size, x.size),
 		)
 	})
-	total := make(map[Kind]int)
+	total, shown := make(map[Kind]int), make(map[Kind]int)
 	for _, f := range a.found {
 		total[f.Kind]++
 	}
-	told := make(map[Kind]int)
 	findings := []found{}
 	for _, f := range a.found {
-		told[f.Kind]++
-		switch n := told[f.Kind]; {
-		case n > most(f.Kind):
+		shown[f.Kind]++
+		switch n := shown[f.Kind]; {
+		case n > maxOf(f.Kind):
 			continue
-		case n == most(f.Kind):
+		case n == maxOf(f.Kind):
 			leaveOut(&f.Finding, total[f.Kind]-n)
 		}
 		findings = append(findings, f)
@@ -196,7 +167,7 @@ func (a *assessor) sorted() []Finding {
 	return rooted(findings)
 }
 
-// leaveOut makes a finding say how many others are left out after it.
+// leaveOut adds to a finding how many others were left out after it.
 func leaveOut(f *Finding, more int) {
 	if more > 0 {
 		f.Message = fmt.Sprintf("%s %d more, none of them worse, are not shown.", f.Message, more)

@@ -43,7 +43,7 @@ type want struct {
 // check assesses a device and compares the findings of one kind.
 func check(t *testing.T, s *state.DeviceState, thresholds health.Config, kind health.Kind, wanted ...want) {
 	t.Helper()
-	compare(t, of(health.Assess(s, thresholds, health.Past{}), kind), kind, wanted...)
+	compare(t, of(health.Assess(s, thresholds, health.History{}), kind), kind, wanted...)
 }
 
 // once is the configuration of an audit.
@@ -86,7 +86,7 @@ func TestNothing(t *testing.T) {
 		"what a device says":     {Name: "rxe0", Present: true, Info: new(state.Device)},
 		"verdicts without a run": {Name: "rxe0", Present: true, Contracts: &state.Contracts{Verdicts: []state.Contract{{}}}},
 	} {
-		if got := health.Assess(s, health.Default(), health.Past{}); got != nil {
+		if got := health.Assess(s, health.Default(), health.History{}); got != nil {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -100,7 +100,7 @@ func TestNothing(t *testing.T) {
 		if name == "stale" {
 			s.Resources.Stuck = nil
 		}
-		got := health.Assess(s, health.Default(), health.Past{})
+		got := health.Assess(s, health.Default(), health.History{})
 		if got == nil || len(got) != 0 {
 			t.Errorf("%s: got %+v, want an empty list", name, got)
 		}
@@ -256,7 +256,7 @@ func TestCgroupNearLimit(t *testing.T) {
 			}
 			s := use(1, 1)
 			s.Resources.Inventory.Cgroups[0].Cgroup = path
-			if f := of(health.Assess(s, health.Default(), health.Past{}), kind); len(f) != 1 || !strings.Contains(f[0].Action, "`cat /sys/fs/cgroup"+quoted+"/rdma.current`") {
+			if f := of(health.Assess(s, health.Default(), health.History{}), kind); len(f) != 1 || !strings.Contains(f[0].Action, "`cat /sys/fs/cgroup"+quoted+"/rdma.current`") {
 				t.Errorf("%q: got %+v, want %s", path, f, quoted)
 			}
 		}
@@ -365,7 +365,7 @@ func TestOrphaned(t *testing.T) {
 		t.Parallel()
 		thresholds := health.Default()
 		thresholds.OrphanAge = 0
-		if got := of(health.Assess(dev(true, 0, qps), thresholds, health.Past{}), health.FindingOrphaned); len(got) != 1 {
+		if got := of(health.Assess(dev(true, 0, qps), thresholds, health.History{}), health.FindingOrphaned); len(got) != 1 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -442,7 +442,7 @@ func TestUndestroyed(t *testing.T) {
 	check(t, dev(nil, run(pd)), health.Default(), kind, want{w, "pd EBUSY", []string{"of the contract run the"}, nil})
 	check(t, dev(run(pd, cq, state.Undestroyed{Type: "pd", Errno: "EBUSY", Attempts: 2}), run(cq, state.Undestroyed{Type: "cq", Errno: "EIO"}, state.Undestroyed{Type: "comp_channel"})), health.Default(), kind,
 		want{w, "pd EBUSY", []string{"2 protection domains", "up to 7 times"}, nil},
-		want{w, "cq EBUSY", []string{"of the probes (1) and of the contract run (1)", "2 completion queues"}, nil},
+		want{w, "cq EBUSY", []string{"of the probes (1) and the contracts (1)", "2 completion queues"}, nil},
 		want{w, "cq EIO", nil, nil},
 		want{w, "comp_channel no errno", []string{"1 completion channel"}, nil})
 	vanished := dev(run(cq), run(pd))
@@ -543,7 +543,7 @@ func TestIncomplete(t *testing.T) {
 			want{w, "pd", nil, []string{"Raise `--inventory.timeout`"}},
 			want{w, "cq", nil, []string{"`rdma resource show cq dev rxe0`"}},
 			want{w, "cm_id", []string{"(cm_id: EPERM)"}, []string{"`rdma resource show cm_id link rxe0`"}},
-			want{i, "qp, mr", []string{"120,000 queue pairs, 1 memory region (qp: too many)"}, []string{"Raise `--inventory.max-objects`"}},
+			want{i, "qp, mr", []string{"120,000 queue pairs, 1 memory region (qp: too many)"}, []string{"`rdma resource show` lists them"}},
 			want{i, "srq, ctx", []string{"one by one: srq, ctx."}, []string{"newer kernel"}})
 	})
 	last := func(outcome state.Outcome) *state.DeviceState {
@@ -595,7 +595,7 @@ func TestIncomplete(t *testing.T) {
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, f := range health.Assess(trouble(), health.Default(), health.Past{}) {
+	for _, f := range health.Assess(trouble(), health.Default(), health.History{}) {
 		line := fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Subject)
 		for _, c := range f.Consequences {
 			line += fmt.Sprintf(", %s %s", c.Kind, c.Subject)
@@ -625,7 +625,7 @@ func TestBound(t *testing.T) {
 	for n := range owners {
 		i.Owners = append(i.Owners, pinning(n+1, 900+int64(n), 0, 1000))
 	}
-	found := of(health.Assess(s, health.Default(), health.Past{}), health.FindingMemlock)
+	found := of(health.Assess(s, health.Default(), health.History{}), health.FindingMemlock)
 	if len(found) != 12 {
 		t.Fatalf("got %d findings, want 12", len(found))
 	}
@@ -635,12 +635,12 @@ func TestBound(t *testing.T) {
 	if f := found[11]; f.Subject != "pid 89 (trainer) and 88 more" || !strings.Contains(f.Message, " 88 more, none of them worse") {
 		t.Errorf("the last is %+v", f)
 	}
-	if got := of(health.Assess(s, health.Default(), health.Past{}), health.FindingCQUnfillable); len(got) != 1 {
+	if got := of(health.Assess(s, health.Default(), health.History{}), health.FindingCQUnfillable); len(got) != 1 {
 		t.Errorf("many findings of one kind drove out another")
 	}
 
 	i.Owners = i.Owners[:12]
-	if f := of(health.Assess(s, health.Default(), health.Past{}), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
+	if f := of(health.Assess(s, health.Default(), health.History{}), health.FindingMemlock)[11]; strings.Contains(f.Message, "more") {
 		t.Errorf("nothing is left out, and yet: %+v", f)
 	}
 }
@@ -656,11 +656,11 @@ func TestBoundOfAll(t *testing.T) {
 		}
 	}
 	violate(23)
-	if n := len(of(health.Assess(s, health.Default(), health.Past{}), health.FindingContract)); n != 23 {
+	if n := len(of(health.Assess(s, health.Default(), health.History{}), health.FindingContract)); n != 23 {
 		t.Errorf("of 23 contracts %d are told", n)
 	}
 	violate(33)
-	found := of(health.Assess(s, health.Default(), health.Past{}), health.FindingContract)
+	found := of(health.Assess(s, health.Default(), health.History{}), health.FindingContract)
 	if len(found) != 32 || found[31].Subject != "c31 and 1 more" || !strings.Contains(found[31].Message, " 1 more, none of them worse") {
 		t.Errorf("of 33 contracts %d are told, the last as %+v", len(found), found[len(found)-1])
 	}
@@ -671,7 +671,7 @@ func TestBoundOfAll(t *testing.T) {
 		i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: "/", Resource: "hca_handle", Current: 9, Limit: 10})
 		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: "cq", Errno: fmt.Sprint("errno ", n)})
 	}
-	all := health.Assess(s, health.Default(), health.Past{})
+	all := health.Assess(s, health.Default(), health.History{})
 	last := all[len(all)-1]
 	if len(flat(all)) != maxFindings || last.Severity != health.SeverityInfo || !strings.HasSuffix(last.Subject, " more") || !strings.Contains(last.Message, "more, none of them worse, are not shown.") {
 		t.Errorf("%d findings, the last is %+v", len(all), last)

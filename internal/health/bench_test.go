@@ -15,9 +15,9 @@ import (
 func BenchmarkJudge(b *testing.B) {
 	for _, changed := range []int{0, 1, 64} {
 		b.Run(fmt.Sprintf("changed=%d", changed), func(b *testing.B) {
-			j := health.New(health.Default(), health.Past{})
+			j := health.New(health.Default(), health.History{})
 			s := apitest.Many(64, 64).Snapshot
-			j.Of(s)
+			j.Evaluate(s)
 			b.ReportAllocs()
 			for b.Loop() {
 				if changed > 0 {
@@ -26,7 +26,7 @@ func BenchmarkJudge(b *testing.B) {
 						s.Devices[i].Failures++
 					}
 				}
-				j.Of(s)
+				j.Evaluate(s)
 			}
 		})
 	}

@@ -1,33 +1,30 @@
 package health
 
 import (
-	"cmp"
 	"slices"
 
 	"rdma_exporter/internal/state"
 )
 
-// Entry is all there is to say of one kind of finding, or of one case of it.
+// Entry describes one kind of finding, or one case of it.
 type Entry struct {
 	Kind Kind
-	// Case tells the entries of one kind apart; empty if there is one only.
+	// Case distinguishes the entries of one kind. Empty if there is only one.
 	Case string
-	// Severities are those that a finding can have, the worst first, and Harms what it
-	// can do to those who use the device.
+	// Severities are those that a finding can have, the worst first.
 	Severities []Severity
-	Harms      []Harm
-	// Threshold is the key of the configuration file, within findings, that decides;
-	// empty if there is none.
+	// Harms has one harm for each severity, or else all that a finding can have.
+	Harms []Harm
+	// Threshold is the key below findings in the configuration file that decides. Empty if there is none.
 	Threshold string
 	// Found says when there is a finding.
 	Found string
-	// Meaning says what it means to those who use the device, and Action what to do.
-	// A word in braces stands for what was found; see Placeholders.
+	// Meaning explains it to the users of the device, and Action tells them what to do.
+	// Placeholders lists the words in braces.
 	Meaning, Action string
 }
 
-// harmOf returns the harm that goes with a severity where there is one for each, or else
-// the worst.
+// harmOf returns the harm of a severity, or the worst harm if the entry does not pair them.
 func (e *Entry) harmOf(s Severity) Harm {
 	if i := slices.Index(e.Severities, s); i >= 0 && len(e.Harms) == len(e.Severities) {
 		return e.Harms[i]
@@ -35,7 +32,7 @@ func (e *Entry) harmOf(s Severity) Harm {
 	return e.Harms[0]
 }
 
-// Placeholders returns what the words in braces of an action stand for.
+// Placeholders explains the words in braces of an action.
 func Placeholders() map[string]string {
 	return map[string]string{
 		"{device}":   "name of the device",
@@ -49,152 +46,317 @@ func Placeholders() map[string]string {
 	}
 }
 
-// The cases of FindingIncomplete are the reasons for an incomplete type, and
-// this one for an inventory that failed as a whole.
-const caseRun = "run"
+// The cases of kinds that have several. The cases of FindingIncomplete are reasons of state and caseRun, those of
+// FindingRunAborted are outcomes, those of FindingContract are severities.
+const (
+	caseForbidden     = "permission"
+	caseNoNode        = "no_node"
+	caseNotListed     = "not_listed"
+	caseNoRoom        = "no_room" // Of FindingProbeFailed, too.
+	caseOther         = "other"   // Of FindingProbeFailed, too.
+	caseVanished      = "vanished"
+	caseMemlock       = "memlock"
+	caseShort         = "less_than_asked"
+	caseEmpty         = "empty_messages"
+	caseRegistration  = "registration_" // Followed by what refused the memory.
+	caseMissed        = "missed"
+	caseMisdirected   = "misdirected"
+	caseMissing       = "missing"
+	caseSpurious      = "spurious"
+	caseUnsuccessful  = "unsuccessful"
+	caseDown          = "down"
+	caseNotConfigured = "not_configured"
+	caseHang          = "hang"
+	caseFailed        = "failed"
+	caseOwnLink       = "adapter"
+	caseBottleneck    = "bottleneck"
+	caseRun           = "run"
+	caseUnused        = "unused"
+	caseExpired       = "expired"
+)
 
-// Catalogue returns every kind of finding, in the order of Kinds.
+// grade is what a finding of an entry can be.
+type grade struct {
+	severities []Severity
+	harms      []Harm
+}
+
+// Catalogue returns every kind of finding with its cases, in the order in which findings of the same severity
+// are listed: what makes the whole device unusable comes first.
 func Catalogue() []Entry {
-	all, kinds := entries(), Kinds()
-	slices.SortStableFunc(all, func(a, b Entry) int {
-		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
-	})
-	return all
-}
-
-// entries is Catalogue without the order, which who looks for one of them can do
-// without.
-func entries() []Entry {
-	return slices.Concat(resourceEntries(), runEntries(), hardwareEntries(), acceptanceEntries())
-}
-
-// resourceEntries are the kinds of finding about resources.
-func resourceEntries() []Entry {
 	const (
 		critical = SeverityCritical
 		warning  = SeverityWarning
 		info     = SeverityInfo
+
+		cannotUse = "The device is not probed, and its contracts are not checked; the kernel's tables still show the objects on it. "
+		memlock   = "raise the exporter's limit: LimitMEMLOCK=infinity in its systemd unit, `ulimit -l unlimited` in its shell, `--ulimit memlock=-1` for docker and podman, LimitMEMLOCK in the container runtime's unit for Kubernetes; or give it the capability IPC_LOCK, which is exempt. `prlimit --memlock --pid PID` shows what a process has. Jobs on this host may have the same limit: check theirs too"
+		pingpong  = "`ibv_rc_pingpong -d {device}` in one shell and the same with `localhost` appended in another (on RoCE, both with `-g` and the index of a GID)"
+		vendor    = "update the driver, the firmware and rdma-core, or report it to the vendor"
+		portGrade = " Critical if the device has lost its last active port, a warning if this port was active before, otherwise info: many ports are left uncabled on purpose. The audit command does not know the past: there it is critical if no port of the host is active, and a warning if none of the device is."
 	)
-	degradation := []Harm{HarmDegradation}
-	note := []Harm{HarmNote}
-	incomplete := func(reason state.IncompleteReason, severity Severity, found, meaning, action string) Entry {
-		harms := degradation
-		if severity == info {
-			harms = note
-		}
-		return Entry{
-			Kind: FindingIncomplete, Case: string(reason), Severities: []Severity{severity}, Harms: harms,
-			Found: found, Meaning: meaning, Action: action,
-		}
+	var (
+		severe          = []Severity{critical}
+		anySev          = []Severity{critical, warning, info}
+		outage          = grade{severe, []Harm{HarmOutage}}
+		failure         = grade{severe, []Harm{HarmFailure}}
+		outageOrFailure = grade{severe, []Harm{HarmOutage, HarmFailure}}
+		exhaustion      = grade{anySev, []Harm{HarmFailure, HarmDegradation, HarmNote}}
+		portLoss        = grade{anySev, []Harm{HarmOutage, HarmDegradation, HarmNote}}
+		nearing         = grade{[]Severity{critical, warning}, []Harm{HarmDegradation}}
+		degradation     = grade{[]Severity{warning}, []Harm{HarmDegradation}}
+		mild            = grade{[]Severity{warning, info}, []Harm{HarmDegradation, HarmNote}}
+		quirk           = grade{[]Severity{warning}, []Harm{HarmQuirk}}
+		minorQuirk      = grade{[]Severity{info}, []Harm{HarmQuirk}}
+		note            = grade{[]Severity{info}, []Harm{HarmNote}}
+	)
+	entry := func(kind Kind, name string, g grade, threshold, found, meaning, action string) Entry {
+		return Entry{kind, name, g.severities, g.harms, threshold, found, meaning, action}
 	}
 	return []Entry{
-		{
-			Kind: FindingNearLimit, Severities: []Severity{critical, warning}, Harms: degradation, Threshold: "near_limit",
-			Found:   "The objects of a type, held by all processes and the kernel together, have reached this fraction of what the device allows: `max_pd`, `max_cq`, `max_qp`, `max_mr`, `max_srq`. A limit of 0 means no limit.",
-			Meaning: "At the limit, no process on the host can create another object of this type, mostly with ENOMEM: jobs do not start, and broken connections are not replaced.",
-			Action:  "Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. If an owner has more than it needs, make it close them, or restart it. Otherwise spread the jobs over more devices or hosts, or raise the limit if the driver has a setting for it.",
-		},
-		{
-			Kind: FindingExhausted, Severities: []Severity{critical, warning, info}, Harms: []Harm{HarmFailure, HarmDegradation, HarmNote}, Threshold: "near_limit",
-			Found:   "The exporter asks for only a few small objects, and was refused one with an errno that means something has run out (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW). RLIMIT_MEMLOCK, cgroups and the host's memory have been ruled out. Critical while the last run was refused; a warning while the object count is at least this fraction of the count at the refusal; otherwise info, for a day. It is cleared by a change of adapter or firmware, or once the device gives more.",
-			Meaning: "This is the device's real limit: drivers and firmware often give less than `max_*` claims, because types share the memory of the adapter or its driver. At this count, no process on the host can create more.",
-			Action:  "Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. Plan with rdma_resource_exhausted_objects, not rdma_resource_limit. On a drained node, `rdma_exporter ceiling --device={device} --type={type} --yes` measures how many the device really gives. Then spread the jobs over more devices or hosts, or look for a setting in the driver or firmware.",
-		},
-		{
-			Kind: FindingCgroupNearLimit, Severities: []Severity{critical, warning}, Harms: degradation, Threshold: "cgroup_near_limit",
-			Found:   "A cgroup's use of the device has reached this fraction of its `rdma.max`: `hca_handle` counts open devices, `hca_object` everything else. A limit of 0 allows none, and is a finding only while something is in use.",
-			Meaning: "At the limit, processes in the cgroup cannot create more objects, mostly with EAGAIN, even though the device has room.",
-			Action:  "Compare `cat /sys/fs/cgroup{cgroup}/rdma.current` with `rdma.max` beside it (with cgroup v1, both are below /sys/fs/cgroup/rdma). Raise {resource} of {device} where the limit is set, or make the application hold fewer objects.",
-		},
-		{
-			Kind: FindingMemlock, Severities: []Severity{critical, warning}, Harms: degradation, Threshold: "memlock_near_limit",
-			Found:   "The memory that drivers pinned for an owner (`VmPin`), or that it locked itself (`VmLck`), has reached this fraction of its RLIMIT_MEMLOCK. An owner above its limit is exempt (CAP_IPC_LOCK) and is not reported.",
-			Meaning: "Registering memory and creating queues pin memory. At the limit both fail with ENOMEM, even though the device has room, unless the process has CAP_IPC_LOCK.",
-			Action:  "Check `prlimit --memlock --pid {pid}` and `grep -E 'VmPin|VmLck' /proc/{pid}/status`. Raise the limit of the running process with `prlimit --pid {pid} --memlock=BYTES`. For its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or that of the container runtime, `--ulimit memlock=-1` for docker and podman.",
-		},
-		{
-			Kind: FindingGrowing, Severities: []Severity{warning, info}, Harms: []Harm{HarmDegradation, HarmNote}, Threshold: "growing",
-			Found:   "Over the last hour, or at least `growing.window`, a process holds more and more objects of a type. The time is divided into six parts: the lowest count of each is above that of the part before, with one exception that is not the last. The total growth is at least `growing.objects`, more than the count fluctuates, and is not slowing down, so that a job starting, a pool filling, and objects that come and go are not reported. Growth of all owners together is reported if no single process explains it. A warning if the limit of the device, or where it was seen to end (`resource_exhausted`), is reached within `growing.within` at this pace.",
-			Meaning: "Mostly a program that creates objects for each connection or request and does not destroy them. At the limit of the device, no process on the host can create more, mostly with ENOMEM; a limit on locked memory or of the cgroup stops the program itself earlier.",
-			Action:  "Look at `{show}` again after a few minutes: objects that stay while new ids keep appearing are the leak. Restart the program before the limit is reached, and have it fixed. A program that is meant to grow, such as one that keeps adding peers, can be accepted.",
-		},
-		{
-			Kind: FindingOrphaned, Severities: []Severity{warning}, Harms: degradation, Threshold: "orphan_age",
-			Found:   "For this long, every inventory found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else on the same open device. Reported only where the exporter sees all processes of the host.",
-			Meaning: "Mostly their processes have ended and the kernel has not destroyed them, because the driver never finishes or another process inherited the open device. A running program looks the same if every thread that created something on the open device has ended. The objects count towards the limits, and until they are gone the device cannot be removed nor its driver unloaded.",
-			Action:  "Look for processes that still have a device open: `fuser -v /dev/infiniband/uverbs*`. If one of them is at work, no action is needed. If there is none, or ending them does not free the objects (`{show}` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if the reload hangs, restart the host.",
-		},
-		{
-			Kind: FindingLeaked, Severities: []Severity{critical, warning}, Harms: degradation, Threshold: "orphan_age",
-			Found:   "A child process of the exporter has ended and its objects are still there. Critical once inventories have found some of them for this long: until then the kernel may still be cleaning up.",
-			Meaning: "The kernel must free the exporter's objects when its process ends, and did not. Each further run may leak more, and until they are gone the device cannot be removed nor its driver unloaded. Other programs will leak the same way when they end.",
-			Action:  "If it does not clear, stop probing the device: `--device.exclude={device}`. Look at `dmesg` and at `{show}`, and report it to the vendor of the driver. Reloading the driver or restarting the host frees the objects.",
-		},
-		{
-			Kind: FindingUndestroyed, Severities: []Severity{warning}, Harms: degradation,
-			Found:   "In the last run of the probes or contracts, the device refused every attempt to destroy an object, by type and errno.",
-			Meaning: "A program that destroys such an object fails too, or hangs if it keeps trying. The object was freed when the child process ended, unless it is reported as leaked.",
-			Action:  "EBUSY means the driver thinks something still uses the {type}; any other errno means a command to the device failed. Check the contracts *_destroy_busy (rdma_contract_violated) and `dmesg`, and update the driver, the firmware and rdma-core.",
-		},
-		{
-			Kind: FindingStuck, Severities: []Severity{critical}, Harms: []Harm{HarmOutage},
-			Found:   "A child process of the exporter was killed and has not ended.",
-			Meaning: "It waits in the kernel for the device or its driver, where no signal can end it. Until it ends its work on the device is on hold and what the exporter shows of it is old. Any program that does the same hangs as well.",
-			Action:  "Find out what the kernel waits for, as root: `cat /proc/{pid}/stack`, and `dmesg`. Nothing can kill the process: resetting the device or reloading its driver may free it; if that hangs too, restart the host.",
-		},
-		{
-			Kind: FindingQPError, Severities: []Severity{warning}, Harms: degradation, Threshold: "qp_errors",
-			Found:   "At least this many queue pairs are in state err, or in sqe (the send queue alone). Not counted: those of processes called rdma_exporter, whose probes break some on purpose, and of processes that end during the inventory.",
-			Meaning: "They move no data until their owner resets them: a connection broke, or the owner is about to close them. If they stay, the owner has not noticed or does not clean up.",
-			Action:  "Find out whose they are: `{show}`. If they all failed at once, suspect the port or the fabric (rdma_port_state_id, `rdma link`), otherwise a single peer. Then read the owner's log, and restart it if it does not recover.",
-		},
-		{
-			Kind: FindingCQUnfillable, Severities: []Severity{info}, Harms: note, Threshold: "cq_entries",
-			Found:   "Completion queues that nothing uses, or that have more entries than all work requests of the queue pairs using them, together have at least this many entries.",
-			Meaning: "The memory of the entries, some 64 bytes each, is pinned and never used. It counts towards the limits of its owners.",
-			Action:  "Have the owner ask for fewer entries (cqe of ibv_create_cq): as many as there can be outstanding work requests on all queue pairs that share the queue. `{show}` lists the sizes.",
-		},
-		incomplete(
-			state.IncompleteMaxObjects, info,
-			"There are more objects of a type than `--inventory.max-objects`.",
+		entry(FindingStuck, "", outage, "",
+			"A child process of the exporter was killed and has not ended.",
+			"It is blocked in the kernel on the device or its driver, and no signal can kill it. Until it ends its work on the device is on hold and what the exporter shows of it is old. Any program that does the same hangs as well.",
+			"See what the kernel waits for: `cat /proc/{pid}/stack` as root, and `dmesg`. Nothing can kill the process: resetting the device or reloading its driver may free it; if that hangs too, restart the host."),
+		entry(FindingUnusable, caseForbidden, outage, "",
+			"The last probe run could not open the device: EACCES or EPERM. The message names the exporter's user.",
+			cannotUse+"Programs with the same rights cannot open it either; others may.",
+			"The user needs read and write access to the device's node, /dev/infiniband/uverbsN: `grep -lxF {device} /sys/class/infiniband_verbs/*/ibdev` shows N, and `ls -l /dev/infiniband` its owner and mode. The udev rules of rdma-core allow everybody. In a container, pass the nodes in and allow them in its device cgroup: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes. If it is still EPERM, check `rdma system show`: with `netns exclusive`, move the device into the exporter's network namespace, `rdma dev set {device} netns NAME`, or run the exporter in the device's."),
+		entry(FindingUnusable, caseNoNode, outage, "",
+			"The last probe run did not find the device's node (ENOENT), or found nothing behind it (ENXIO).",
+			cannotUse+"The kernel has the device, but no program that sees the same /dev can open it.",
+			"In a container, pass the nodes in: `--device=/dev/infiniband` for docker and podman, a device plugin in Kubernetes; a node passed in by name goes stale when the driver is reloaded. On the host, check `ls -l /dev/infiniband` and `rdma link show`; `modprobe ib_uverbs` makes the nodes."),
+		entry(FindingUnusable, caseNotListed, outage, "",
+			"The kernel has the device, but in the last probe run libibverbs did not list it (ENODEV), or found no RDMA support at all (ENOSYS).",
+			cannotUse+"No program that uses the same libibverbs can find it.",
+			"Where the exporter runs, check that `ls /dev/infiniband` shows the device's node (in a container, pass it in), that `rdma system show` does not say `netns exclusive` while the device is in another network namespace, and compare `ibv_devices` with `rdma link show`. If the node exists, the provider library is usually missing: install ibverbs-providers (Debian, Ubuntu), rdma-core (Red Hat) or the vendor's OFED, inside the container image if there is one, in a version that fits the driver; `IBV_SHOW_WARNINGS=1 ibv_devices` names the devices without a library. Otherwise `modprobe ib_uverbs`, or the device has since vanished: see `dmesg`."),
+		entry(FindingUnusable, caseNoRoom, outage, "",
+			"The last probe run could not open the device: EAGAIN or ENOMEM.",
+			cannotUse+"Other programs may fail to open it as well.",
+			"EAGAIN means the exporter's cgroup may open no more devices: see hca_handle in rdma.max and rdma.current of its cgroup. ENOMEM means the driver or the kernel is out of memory, or the device out of contexts: see `rdma resource show {device}`, `free` and `dmesg`."),
+		entry(FindingUnusable, caseOther, outage, "",
+			"The last probe run could not open or query the device for any other reason.",
+			cannotUse+"Every other program most likely fails the same way.",
+			"Check whether `ibv_devinfo -d {device}` fails too, and what the driver says in `dmesg`: EIO or EBUSY means the device is being reset or removed. If it persists, reload the driver or reset the device."),
+		entry(FindingUnusable, caseVanished, outage, "",
+			"The device was there when the audit command began, and gone when it ended.",
+			"Programs that had it open have lost their connections. This may also explain the audit's other findings on it.",
+			"Look at `dmesg` for why: its driver was unloaded, the device was reset or removed, or moved to another network namespace (`rdma system`). Audit again once it is back."),
+		entry(FindingRunAborted, string(state.OutcomeTimeout), outageOrFailure, "",
+			"The last probe run, or a process of the last contract run, was killed at its deadline: `--probe.timeout`, `--contract.timeout`. After a contract run, this stays until the contract is checked.",
+			"The verb named in the message did not return, or all of them together took too long. A program that calls it waits just as long. What would have come after it was not checked.",
+			"See `dmesg` for what the driver or the firmware waits for, and rdma_verbs_call_duration_seconds for whether verbs had become slower before. Check whether other programs hang too: `ibv_devinfo -d {device}`, and "+pingpong+". In ibv_open_device, libibverbs waits 5 seconds for a node it may not open: see device_unusable. If the host is merely busy, raise the timeout. If it persists, "+vendor+"."),
+		entry(FindingRunAborted, string(state.OutcomeCrashed), outageOrFailure, "",
+			"The last probe run, or a process of the last contract run, ended without a complete report. After a contract run, this stays until the contract is checked.",
+			"If the message names a verb, the provider's library crashed in it, and so will any program that calls it. If not, the process was killed from outside, could not be started, or crashed during a measurement, where verbs are not reported one by one.",
+			"The exporter's log has the last lines the process wrote (the audit command keeps none); `dmesg` shows a crash (segfault) or the OOM killer. Check that libibverbs, the provider libraries and the driver are from one release (`ibv_devinfo -d {device}` crashes too if it is the provider), then "+vendor+"."),
+		entry(FindingRunAborted, string(state.OutcomeFailed), degradation, "",
+			"The last contract run failed as a whole, and no other finding says why.",
+			"Whether the device keeps its contracts is not known, or only from an earlier run.",
+			"The message says what failed. Check the exporter's log, and whether `ibv_devinfo -d {device}` works as the exporter's user."),
+		entry(FindingExhausted, "", exhaustion, "near_limit",
+			"The exporter creates only a few small objects, and one was refused with an errno that means something has run out (ENOMEM, EAGAIN, ENOSPC, EOVERFLOW). RLIMIT_MEMLOCK, cgroups and the host's memory have been ruled out. Critical while the last run was refused; a warning while the object count is at least this fraction of the count at the refusal; otherwise info, for a day. It is cleared by a change of adapter or firmware, or once the device gives more.",
+			"This is the device's real limit: drivers and firmware often give less than `max_*` claims, because types share the memory of the adapter or its driver. At this count, no process on the host can create more.",
+			"Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. Plan with rdma_resource_exhausted_objects, not rdma_resource_limit. On a drained node, `rdma_exporter ceiling --device={device} --type={type} --yes` measures how many the device really gives. Then spread the jobs over more devices or hosts, or look for a setting in the driver or firmware."),
+		entry(FindingProbeFailed, caseMemlock, failure, "",
+			"In the last run, a probe that pins memory failed with ENOMEM, or with EPERM where none may be pinned, and RLIMIT_MEMLOCK of the exporter's processes is finite.",
+			"Drivers that pin their queues fail under so low a limit, even though the device has room: such a process can neither probe nor use it.",
+			"First "+memlock+". If ENOMEM stays with a higher limit, the device itself is out of room: see `rdma resource show {device}`."),
+		entry(FindingProbeFailed, caseNoRoom, outageOrFailure, "",
+			"In the last run, a verb failed with ENOMEM or EAGAIN, and the limit on locked memory is not the cause.",
+			"The device, its driver, the kernel or the exporter's cgroup is out of room: other processes fail the same way, or soon will.",
+			"Compare `rdma resource show {device}` with the limits (rdma_resource_objects, rdma_resource_limit), and find who holds most: rdma_resource_owner_objects. For EAGAIN, check rdma.max of the exporter's cgroup. If both have room, check `free` and `dmesg`: the driver could not get memory."),
+		entry(FindingProbeFailed, caseShort, failure, "",
+			"In the last run, a verb succeeded but gave less than requested, although the request was within the device's limits.",
+			"A program that trusts the size it requested fails in the middle of its work: posting fails, or completions are lost.",
+			"Have programs read the sizes that are written back. The contracts *_at_least_requested say more (docs/reference/contracts.md): "+vendor+"."),
+		entry(FindingProbeFailed, caseOther, outageOrFailure, "",
+			"In the last run, a verb failed with any other errno. Objects that could not be destroyed are reported as undestroyed.",
+			"A program that calls the verb this way fails as well.",
+			"See what the driver says in `dmesg`, and try it by hand: `ibv_devinfo -v -d {device}`, and "+pingpong+". EMFILE means the exporter may open no more files (LimitNOFILE). If it persists, reset the device or reload its driver; then "+vendor+"."),
+		entry(FindingProbeFailed, caseEmpty, degradation, "",
+			"In the last run, the process could not register memory for messages, and measured with empty ones.",
+			"Notification was still measured. But programs that transfer data must register memory: they fail under the same limit, or because the device is out of room.",
+			"If the message names a limit, "+memlock+". If not, check `rdma resource show {device}` for mr, and `dmesg`."),
+		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByMemlock), degradation, "",
+			"In the last run, RLIMIT_MEMLOCK of the exporter's processes does not even allow registering a page of 4 KiB. If it refuses only more than that, `rdma_memory_registration_refused` shows it, and there is no finding.",
+			"Nothing is wrong with the device. How long it takes to register memory is not known, and programs with the same limit cannot register memory either: ENOMEM, or EPERM if the limit is 0.",
+			"To have it measured, "+memlock+"."),
+		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByCgroup), failure, "",
+			"In the last run, the exporter could not register memory, and a cgroup that it is in has as many objects as rdma.max allows.",
+			"The limit is that of the cgroup, not of the device: other programs in it cannot create memory regions either, but programs elsewhere can.",
+			"Raise hca_object for {device} in rdma.max of the cgroup that the message names, or let its programs release objects: rdma_cgroup_objects shows what each cgroup has (`--collector.cgroups`)."),
+		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByHost), failure, "",
+			"In the last run, the exporter could not register memory, while the host had almost no memory available, or the process had reached its limit of mappings.",
+			"The kernel could not get the memory that registration takes; registrations of other programs fail too, on every device.",
+			"See `free` and `dmesg` for what uses up the memory: what is pinned for RDMA cannot be swapped out, and rdma_owner_locked_bytes shows who has most of it. For mappings, see vm.max_map_count."),
+		entry(FindingProbeFailed, caseRegistration+string(state.RefusedByDevice), failure, "",
+			"In the last run, the device refused to register at most 2 MiB of memory, and no limit of the process, of its cgroups or of the host explains it.",
+			"The device, its driver or its library has no mapping resources left, or is broken. Programs that register memory, which includes all that transfer data, fail in the same way.",
+			"Compare `rdma resource show {device}` for mr with max_mr (rdma_resource_objects, rdma_resource_limit), and see who holds most: rdma_resource_owner_objects. With room left, see `dmesg`: with an IOMMU, the addresses that the adapter may use can run out. If 4KiB is accepted and 2MiB refused, the firmware cannot map long regions: "+vendor+"."),
+		entry(FindingNotification, caseMissed, failure, "",
+			"In the last measurement of a completion vector, a completion arrived but its event had not by the deadline.",
+			"A program that sleeps until the event hangs, or wakes only with the next one.",
+			"In /proc/interrupts, where drivers name interrupts by device or PCI address, check that those of the completion vectors increase while programs run. If all missed events are on a few vectors, their interrupts are lost: reload the driver. Soft-RoCE loses a single event now and then; there, only repeated misses matter. Until it is fixed, have programs poll with a timeout as well as wait, and "+vendor+"."),
+		entry(FindingNotification, caseMisdirected, failure, "",
+			"In the last measurement of a completion vector, events came on another completion channel, or named another completion queue.",
+			"The thread that waits for the event hangs, and another one wakes for nothing.",
+			"Have programs use one channel for all queues, and poll all of them at each event. See the contracts channel_steering and notify_identifies_cq (docs/reference/contracts.md), and "+vendor+"."),
+		entry(FindingNotification, caseMissing, failure, "",
+			"In the last measurement of a completion vector, a posted work request had not completed by the deadline.",
+			"The request or its completion was lost, or is very late: a program that waits for it hangs just as long.",
+			"See `dmesg`, and the counters of the port: `rdma statistic show link {device}`. Try it by hand: "+pingpong+". If the host is merely busy, raise the deadline; otherwise "+vendor+"."),
+		entry(FindingNotification, caseSpurious, degradation, "",
+			"In the last measurement of a completion vector, events came while the completion queue was empty.",
+			"A program wakes for nothing, and fails if it assumes that each event has a completion.",
+			"Have programs poll until the queue is empty and then sleep again, whatever they find. If it persists, "+vendor+"."),
+		entry(FindingNotification, caseUnsuccessful, degradation, "",
+			"In the last measurement of a completion vector, completions had the wrong status. Expected: success for messages from a port to itself, wr_flush_err for requests posted to a queue pair in the error state.",
+			"On the loopback path, messages from the port to itself do not get through, and messages to others hardly will. On the flush path, a program cannot tell a flushed request from a finished one.",
+			"Look at the status: retry_exc_err and rnr_retry_exc_err mean nothing answers (check the state and the addresses of the port: `rdma link show {device}`, `ibv_devinfo -v -d {device}`; on RoCE, a firewall on UDP port 4791); loc_prot_err and rem_access_err mean memory is not accepted. See `dmesg`."),
+		entry(FindingContract, string(SeverityCritical), failure, "",
+			"The device breaks a contract of this severity, by its latest verdict.",
+			"A program that relies on this promise of the libibverbs man pages hangs or loses data.",
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
+		entry(FindingContract, string(SeverityWarning), quirk, "",
+			"The device breaks a contract of this severity, by its latest verdict.",
+			"A program that relies on this promise of the libibverbs man pages gets a wrong size or state.",
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
+		entry(FindingContract, string(SeverityInfo), minorQuirk, "",
+			"The device breaks a contract of this severity, by its latest verdict.",
+			"The device allows more than the libibverbs man pages do: a program that relies on that fails on other devices.",
+			"{remedy} Report it to the vendor if the driver, the firmware and rdma-core are up to date. docs/reference/contracts.md#{contract} says what the man page requires and how it is checked; rdma_contract_violated shows which other devices do the same."),
+		entry(FindingUndestroyed, "", degradation, "",
+			"In the last probe run or contracts, the device refused every attempt to destroy an object, by type and errno.",
+			"A program that destroys such an object fails too, or hangs if it keeps trying. The object was freed when the child process ended, unless it is reported as leaked.",
+			"EBUSY means the driver thinks something still uses the {type}; any other errno means a command to the device failed. Check the contracts *_destroy_busy (rdma_contract_violated) and `dmesg`, and update the driver, the firmware and rdma-core."),
+		entry(FindingLeaked, "", nearing, "orphan_age",
+			"A child process of the exporter has ended and its objects are still there. Critical once inventories have found some of them for this long: until then the kernel may still be cleaning up.",
+			"The kernel must free the exporter's objects when its process ends, and did not. Each further run may leak more, and until they are gone the device cannot be removed nor its driver unloaded. Other programs will leak the same way when they end.",
+			"If it does not clear, stop probing the device: `--device.exclude={device}`. Look at `dmesg` and at `{show}`, and report it to the vendor of the driver. Reloading the driver or restarting the host frees the objects."),
+		entry(FindingOrphaned, "", degradation, "orphan_age",
+			"For this long, every inventory found objects of user programs for which the kernel names no living thread: neither one that created them nor one that created anything else on the same open device. Reported only where the exporter sees all processes of the host.",
+			"Usually their processes have ended and the kernel has not destroyed them, because the driver never finishes or another process inherited the open device. A running program looks the same if every thread that created something on the open device has ended. The objects count towards the limits, and until they are gone the device cannot be removed nor its driver unloaded.",
+			"Look for processes that still have the device open: `fuser -v /dev/infiniband/uverbs*`. If one of them is at work, no action is needed. If there is none, or ending them does not free the objects (`{show}` lists them without pid), look at `dmesg` for what the driver waits for. Reloading the driver frees them; if the reload hangs, restart the host."),
+		entry(FindingNearLimit, "", nearing, "near_limit",
+			"The objects of a type, held by all processes and the kernel together, have reached this fraction of what the device allows: `max_pd`, `max_cq`, `max_qp`, `max_mr`, `max_srq`. A limit of 0 means no limit.",
+			"At the limit, no process on the host can create another object of this type, usually with ENOMEM: jobs do not start, and broken connections are not replaced.",
+			"Find out who holds them: `{show}`, or rdma_resource_owner_objects over time. If an owner has more than it needs, make it close them, or restart it. Otherwise spread the jobs over more devices or hosts, or raise the limit if the driver has a setting for it."),
+		entry(FindingCgroupNearLimit, "", nearing, "cgroup_near_limit",
+			"A cgroup's use of the device has reached this fraction of its `rdma.max`: `hca_handle` counts open devices, `hca_object` everything else. A limit of 0 allows none, and is a finding only while something is in use.",
+			"At the limit, processes in the cgroup cannot create more objects, usually with EAGAIN, even though the device has room.",
+			"Compare `cat /sys/fs/cgroup{cgroup}/rdma.current` with `rdma.max` next to it (with cgroup v1, both are below /sys/fs/cgroup/rdma). Raise {resource} of {device} where the limit is set, or make the application hold fewer objects."),
+		entry(FindingMemlock, "", nearing, "memlock_near_limit",
+			"The memory that drivers pinned for an owner (`VmPin`), or that it locked itself (`VmLck`), has reached this fraction of its RLIMIT_MEMLOCK. An owner above its limit is exempt (CAP_IPC_LOCK) and is not reported.",
+			"Registering memory and creating queues pin memory. At the limit both fail with ENOMEM, even though the device has room, unless the process has CAP_IPC_LOCK.",
+			"Check `prlimit --memlock --pid {pid}` and `grep -E 'VmPin|VmLck' /proc/{pid}/status`. Raise the limit of the running process with `prlimit --pid {pid} --memlock=BYTES`. For its next start: `ulimit -l unlimited` in its shell, LimitMEMLOCK=infinity in its systemd unit or that of the container runtime, `--ulimit memlock=-1` for docker and podman."),
+		entry(FindingGrowing, "", mild, "growing",
+			"Over the last hour, or at least `growing.window`, a process holds more and more objects of a type. The time is divided into six parts: the lowest count of each is above that of the part before, with one exception that is not the last. The total growth is at least `growing.objects`, more than the count fluctuates, and is not slowing down, so that a job starting, a pool filling, and objects that come and go are not reported. Growth of all owners together is reported if no single process explains it. A warning if the limit of the device, or where it was seen to end (`resource_exhausted`), is reached within `growing.within` at this pace.",
+			"Usually a program that creates objects per connection or request and never destroys them. At the limit of the device, no process on the host can create more, usually with ENOMEM; a limit on locked memory or of the cgroup stops the program itself earlier.",
+			"Look at `{show}` again after a few minutes: objects that stay while new ids keep appearing are the leak. Restart the program before the limit is reached, and have it fixed. A program that is meant to grow, such as one that keeps adding peers, can be accepted."),
+		entry(FindingQPError, "", degradation, "qp_errors",
+			"At least this many queue pairs are in state err, or in sqe (the send queue alone). Not counted: those of processes called rdma_exporter, whose probes break some on purpose, and of processes that end during the inventory.",
+			"They move no data until their owner resets them: a connection broke, or the owner is about to close them. If they stay, the owner has not noticed or does not clean up.",
+			"Find out whose they are: `{show}`. If they all failed at once, suspect the port or the fabric (rdma_port_state_id, `rdma link`), otherwise a single peer. Then read the owner's log, and restart it if it does not recover."),
+		entry(FindingCQUnfillable, "", note, "cq_entries",
+			"Completion queues that nothing uses, or that have more entries than all work requests of the queue pairs using them, together have at least this many entries.",
+			"The memory of the entries, some 64 bytes each, is pinned and never used. It counts towards the limits of its owners.",
+			"Have the owner request fewer entries (cqe of ibv_create_cq): as many as there can be outstanding work requests on all queue pairs that share the queue. `{show}` lists the sizes."),
+		entry(FindingPortDown, caseDown, portLoss, "",
+			"At the last probe run a port was neither active nor coming up."+portGrade,
+			"Nothing gets through the port: new connections fail, and existing ones break. What needs an active port, such as the loopback path, is not probed.",
+			"Check `rdma link show`, and `ip link show` for the network device of a RoCE or iWARP port: it must be up, with a carrier. On InfiniBand, check `ibstat`: physical state `Polling` means there is nothing at the other end. Check the cable, module and switch, and `dmesg`."),
+		entry(FindingPortDown, caseNotConfigured, portLoss, "",
+			"At the last probe run a port was in state init or armed: it has a link but is not active."+portGrade,
+			"Nothing gets through the port: new connections fail, and existing ones break. What needs an active port, such as the loopback path, is not probed.",
+			"On InfiniBand, a subnet manager must activate the port: run `sminfo` to see whether the fabric has one, start opensm or the switch's if not, and look in its log for why it skips this port (`ibstat` shows the GUID). For a RoCE port, check `ip link show` and `dmesg`."),
+		entry(FindingFlapping, "", degradation, "port_flapping",
+			"A port went down at least this often within the window. Changes between two readings count too: the kernel reports or counts them.",
+			"Each time, transfers on the port wait or fail: connections break once their retries run out, and a collective operation stalls the whole job. The cause is usually a cable or a module, and seldom fixes itself.",
+			"Check whether the other end went down too, and when: the switch's log, and `dmesg`. Clean or replace the cable or the module, then try another switch port. rdma_port_state_changes_total shows the history, rdma_port_symbol_errors_total and rdma_port_fec_uncorrectable_blocks_total the quality of the link. Keep jobs off the host until the link is steady."),
+		entry(FindingSlowPort, "", degradation, "",
+			"An active port runs below the highest rate it has had since the exporter first saw it (kept over restarts with `--state.dir`). A port that was slow from the start is not reported.",
+			"Everything through the port is slower than it was, and a collective operation waits for its slowest member.",
+			"Check what rate the switch port offers and is set to. If it offers more, clean or replace the cable or the module, which is usually why a port loses lanes or falls back to a lower speed. `rdma link show`, `ibstat {device}` or `ethtool` of its network device show details. If the switch was set to a lower rate on purpose, accept this finding."),
+		entry(FindingBusErrors, "", degradation, "",
+			"In the last 24 hours the PCI bus reported uncorrected errors of the adapter (AER counters).",
+			"Transfers between the adapter and memory were lost. The driver may have reset the device, which cuts off the programs using it; such errors usually come back.",
+			"Look at `dmesg` for `AER` and for what the driver did. Reseat the adapter and its riser, and update the firmware of the adapter and the host; if it happens again, replace the adapter, then the riser. Keep jobs off the host if the errors are fatal."),
+		entry(FindingSlowBus, caseOwnLink, degradation, "",
+			"The PCI link of the adapter has fewer lanes, or a lower speed, than the adapter supports.",
+			"The PCI link may be slower than the port: the adapter then falls behind, pauses its senders or drops packets, whatever the network does.",
+			"Run `lspci -vv` for the address in the message: LnkCap is what it supports, LnkSta what it has. If the slot supports as much, reseat the adapter, and try another slot or riser. If it was always so, the slot or a firmware setting (bifurcation, link speed) is the limit: choose another slot, or accept this finding."),
+		entry(FindingSlowBus, caseBottleneck, degradation, "",
+			"A PCI link between the adapter and the CPU is slower than the adapter's own.",
+			"All devices below that link share it: the adapter cannot move more than the link carries, and less while the others are busy.",
+			"See `lspci -tv` for what is below the bridge that the message names, and `lspci -vv` for its LnkCap and LnkSta. If it has less than it supports, reseat the riser or the switch, and check the firmware settings. If it has all it supports, move the adapter to a slot of another root port, or accept this finding."),
+		entry(FindingSlowVector, "", note, "",
+			"The median time from posting to the event on a completion vector is at least three times the usual one, and at least 20 µs longer. The usual one is the median of all vectors measured on the same path and port. Each vector counts with its last measurement; one run need not measure all.",
+			"A thread that sleeps on this vector wakes late. Usually its interrupt runs on a CPU that is busy, far from the adapter, or in a deep sleep state.",
+			"Check in /proc/interrupts which CPU handles the vector's interrupt, and what else that CPU does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to a CPU of the adapter's NUMA node, shown by `cat /sys/class/infiniband/{device}/device/numa_node`. rdma_notification_vector_latency_seconds shows whether it was always slow."),
+		entry(FindingTogether, "", degradation, "",
+			"One CPU handles more than half of the interrupts of at least four completion vectors.",
+			"Spreading completion queues over vectors does not help: one CPU serves them all, has no time for anything else, and notification latency grows with the load.",
+			"Check where they may run: `/proc/irq/NUMBER/smp_affinity_list`. Start irqbalance, or spread them over the CPUs of the adapter's NUMA node by writing that file, as some vendors' `set_irq_affinity` scripts do. rdma_vector_interrupt_info with `--collector.interrupts` lists the numbers, and rdma_notification_vector_latency_seconds shows the cost."),
+		entry(FindingIsolated, "", mild, "",
+			"Interrupts of completion vectors run on CPUs isolated from the scheduler (`isolcpus`, or an isolated partition). A warning if this affects most vectors.",
+			"Isolated CPUs are reserved for programs that must not be disturbed. These interrupts disturb them; and programs that wait for completions on other CPUs are woken from a distance.",
+			"If this is not intended, move the interrupts: use `isolcpus=managed_irq,...` on the kernel's command line for drivers whose interrupts the kernel manages; otherwise write other CPUs to `/proc/irq/NUMBER/smp_affinity_list`, or let irqbalance do so. rdma_vector_interrupt_info with `--collector.interrupts` lists the numbers."),
+		entry(FindingIncomplete, string(state.IncompleteMaxObjects), note, "",
+			"There are more than 20,000 objects of a type.",
 			"They were only counted: their owners, states, and which have no owner are not known.",
-			"Raise `--inventory.max-objects`, and `--inventory.timeout` with it: each queue pair costs a query of the device. rdma_inventory_duration_seconds shows how long the inventory takes now.",
-		),
-		incomplete(
-			state.IncompleteTimeout, warning,
+			"`rdma resource show` lists them. The exporter only counts so large a type, since each queue pair costs a query of the device."),
+		entry(FindingIncomplete, string(state.IncompleteTimeout), degradation, "",
 			"`--inventory.timeout` passed before all objects of a type had been read.",
 			"They were only counted: their owners, states, and which have no owner are not known.",
-			"Raise `--inventory.timeout`, or lower `--inventory.max-objects` so that one type with many objects does not use up the time of the others.",
-		),
-		incomplete(
-			state.IncompleteInterrupted, warning,
+			"Raise `--inventory.timeout`."),
+		entry(FindingIncomplete, string(state.IncompleteInterrupted), degradation, "",
 			"The kernel's table of a type changed during every attempt to read it.",
 			"The objects were read anyway; some may be missing or counted twice. Objects of this type are created and destroyed all the time, which is slow on most devices.",
-			"If it persists, find the program: run `{show}` a few times. Programs should keep their objects, not create them for each transfer.",
-		),
-		incomplete(
-			state.IncompleteNotSupported, info,
+			"If it persists, find the program: run `{show}` a few times. Programs should keep their objects, not create them for each transfer."),
+		entry(FindingIncomplete, string(state.IncompleteNotSupported), note, "",
 			"The kernel has no table of a type.",
 			"The objects could not be read: their owners, and which have none, are not known.",
-			"Nothing is wrong with the device. A newer kernel has the table.",
-		),
-		incomplete(
-			state.IncompleteFailed, warning,
+			"Nothing is wrong with the device. A newer kernel has the table."),
+		entry(FindingIncomplete, string(state.IncompleteFailed), degradation, "",
 			"The kernel refused to list its table of a type, or its answer made no sense.",
 			"The objects could not be read: their owners, and which have none, are not known.",
-			"Try `{show}` on the host as the exporter's user, and look at `dmesg`. If it works, this is a bug in the exporter: please report it with the message above.",
-		),
-		{
-			Kind: FindingIncomplete, Case: caseRun, Severities: []Severity{warning}, Harms: degradation,
-			Found:   "The last inventory of the device was not `ok`.",
-			Meaning: "What the exporter shows of the objects on the device is old, incomplete or missing.",
-			Action:  "If it timed out, raise `--inventory.timeout` or lower `--inventory.max-objects`. Otherwise check the exporter's log, and whether `rdma resource show {device}` works on the host.",
-		},
-		{
-			Kind: FindingPIDsInvisible, Severities: []Severity{info}, Harms: note,
-			Found:   "The kernel names no thread for some objects of user programs, and the exporter runs in its own pid namespace.",
-			Meaning: "Their owners may be dead, or merely out of sight: neither owners nor orphans are reported for them.",
-			Action:  "Let the exporter see the processes of the host: `hostPID: true` in the pod's spec, `--pid=host` for docker and podman.",
-		},
+			"Try `{show}` on the host as the exporter's user, and look at `dmesg`. If it works, this is a bug in the exporter: please report it with the message above."),
+		entry(FindingIncomplete, caseRun, degradation, "",
+			"The last inventory of the device was not `ok`.",
+			"What the exporter shows of the objects on the device is old, incomplete or missing.",
+			"If it timed out, raise `--inventory.timeout`. Otherwise check the exporter's log, and whether `rdma resource show {device}` works on the host."),
+		entry(FindingUnreadable, caseHang, degradation, "",
+			"The last reading of the adapter's kernel files and tables timed out, and the file or request that did not return is known.",
+			"The driver or the firmware does not answer. Until it does, counters, links and the PCI bus are not reported, and other programs that read the same, such as node_exporter and `ethtool`, wait too. Other devices are still read.",
+			"Look at `dmesg` for what the driver waits for, and read the file named in the message by hand: `timeout 5 cat FILE`. If it persists, update the firmware and the driver, and reset the device or reload its driver when no job needs it. If answers are merely slow, raise `--inventory.timeout`."),
+		entry(FindingUnreadable, caseFailed, degradation, "",
+			"The last reading of the adapter's kernel files and tables did not finish.",
+			"Counters, links and the PCI bus are not reported. Programs that use the device may be fine.",
+			"Check that the exporter's user can read the files: `ls -lR /sys/class/infiniband/{device}/`. In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. If a child process of the exporter crashed or was killed, its log says how. If it timed out, the host was too busy: raise `--inventory.timeout`."),
+		entry(FindingRefused, "", mild, "",
+			"The kernel refused to read a group of counters of a port, or of the device as a whole (EINVAL or EIO), returned something that is not a number, or has a FIFO or a directory in place of a counter's file. Only info on a virtual function or a subfunction, and with drivers that have no counters of their own.",
+			"Errors, discards and congestion that these counters would show go unseen. Programs that use the port may be fine. As some drivers write to the kernel's log at each attempt, the group is read again only after ten minutes.",
+			"Try it by hand: `grep . /sys/class/infiniband/{device}/ports/*/*counters/*`, and look at `dmesg`. Virtual and other restricted functions may not be allowed to read their counters: check those of the physical function, and accept this finding. On a physical function, update the firmware and the driver."),
+		entry(FindingPIDsInvisible, "", note, "",
+			"The kernel names no thread for some objects of user programs, and the exporter runs in its own pid namespace.",
+			"Their owners may be dead, or merely out of sight: neither owners nor orphans are reported for them.",
+			"Let the exporter see the processes of the host: `hostPID: true` in the pod's spec, `--pid=host` for docker and podman."),
+		entry(FindingSaturated, "", note, "",
+			"A counter has reached its maximum and stays there until it is reset; or all its 64 bits are set, which means the driver could not read it.",
+			"Its value is no longer known: the metric is absent, and alerts on it cannot fire. It says nothing about the port now.",
+			"On InfiniBand, reset the counters of the port: `perfquery -R -C {device} -P PORT`. Elsewhere they restart when the driver is reloaded. rdma_port_counter_saturated names them; 64-bit counters return by themselves once the driver can read them."),
+		entry(FindingUnaddressed, "", note, "",
+			"An active RoCE port with a network device has no RoCE v2 GID with an IPv4 address.",
+			"Programs that look for such a GID, as NCCL and UCX do by default, fall back to RoCE v1 or an IPv6 address, and reach no host beyond their subnet, or none at all.",
+			"Give the port's network device an IPv4 address: `ip -4 address show`, and `rdma link show` for which one it is. If it has one, it may be in another network namespace, or in a bond or VLAN that the driver does not follow. If the network uses IPv6, set the index of that GID in programs (`NCCL_IB_GID_INDEX`), and accept this finding."),
+		entry(FindingAcceptanceUnused, caseUnused, note, "",
+			"Every device has been checked, and an item of `accept` in the configuration file, or an `--accept` flag, matches no finding; or has not for 10 minutes. It concerns the host, not a device.",
+			"The accepted problem is over, or the item does not match what it was meant to. If the problem comes back, there is no alert.",
+			"Remove the item and reload the configuration file, or correct its finding, contract or device."),
+		entry(FindingAcceptanceUnused, caseExpired, note, "",
+			"An item of `accept` in the configuration file has passed its `until` day. It concerns the host, not a device.",
+			"What it accepted counts as a problem again, if it is still there.",
+			"Remove the item, or give it a later day if it is still acceptable, and reload the configuration file."),
 	}
 }

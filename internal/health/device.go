@@ -10,13 +10,13 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// unusable finds that the last run of the probes did not come to know the device.
+// unusable adds a finding if the last probe run could not open or query the device.
 func (a *assessor) unusable() {
 	run := a.state.Last
 	if run == nil || !isUnusable(run) {
 		return
 	}
-	message := fmt.Sprintf("The device cannot be used: %s.", cmp.Or(prose(run.Error), "no reason given"))
+	message := fmt.Sprintf("The device cannot be used: %s.", reason(run.Error))
 	if a.state.Failures > 1 {
 		message += fmt.Sprintf(" %d runs in a row have failed.", a.state.Failures)
 	}
@@ -29,12 +29,11 @@ func (a *assessor) unusable() {
 	})
 }
 
-// isUnusable tells that a run did not come to know the device.
+// isUnusable reports whether a run could not open or query the device.
 func isUnusable(run *state.Run) bool {
 	return run.Outcome == state.OutcomeFailed && run.Info == nil && len(run.Probes) == 0
 }
 
-// vanished finds that a device is gone that was there when its audit began.
 func (a *assessor) vanished() {
 	a.add(observation{
 		kind: FindingUnusable, entry: caseVanished, subject: "the device", run: true,
@@ -42,8 +41,7 @@ func (a *assessor) vanished() {
 	})
 }
 
-// whyUnusable returns the case of the catalogue for a run that did not come to know
-// the device.
+// whyUnusable returns the case of the catalogue.
 func whyUnusable(run *state.Run) string {
 	if run.FailedVerb != "ibv_open_device" && run.FailedVerb != "ibv_get_device_list" {
 		return caseOther
@@ -62,28 +60,20 @@ func whyUnusable(run *state.Run) string {
 	}
 }
 
-// ports finds the ports that are not active. Only the last run can tell: what a run
-// before it saw is of the past.
+// ports adds findings for ports that were not active in the last run.
 func (a *assessor) ports() {
 	if a.state.Last == nil || a.state.Last.Info == nil {
 		return
 	}
 	all := a.state.Last.Info.Ports
-	active := 0
 	type group struct {
 		entry    string
 		severity Severity
 	}
 	inactive := make(map[group][]state.Port)
-	for _, p := range all {
-		if isActive(p) {
-			active++
-		}
-	}
-	for _, p := range all {
-		if isActive(p) {
-			continue
-		}
+	down := slices.DeleteFunc(slices.Clone(all), isActive)
+	active := len(all) - len(down)
+	for _, p := range down {
 		g := group{caseDown, a.portSeverity(p.Number, active)}
 		if p.State == "init" || p.State == "armed" {
 			g.entry = caseNotConfigured
@@ -97,22 +87,21 @@ func (a *assessor) ports() {
 				continue
 			}
 			message := fmt.Sprintf("%d of %s active: %s.", active, text.Plural(len(all), "port"), portStates(ports))
-			if severity != SeverityInfo && !a.t.Once {
+			if severity != SeverityInfo && !a.config.Once {
 				message = strings.TrimSuffix(message, ".") + fmt.Sprintf("; %s active before.", text.Either(len(ports), "it was", "they were"))
 			}
 			root := rootPort + entry + string(severity)
 			for _, p := range ports {
-				a.downRoots[p.Number] = root
+				a.portRoots[p.Number] = root
 			}
 			a.add(observation{kind: FindingPortDown, entry: entry, severity: severity, subject: portNumbers(ports), message: message, root: root})
 		}
 	}
 }
 
-// portSeverity returns how bad it is that a port is not active, on a device of which so
-// many are.
+// portSeverity returns the severity of an inactive port on a device with a number of active ones.
 func (a *assessor) portSeverity(number, active int) Severity {
-	if a.t.Once { // There is no past.
+	if a.config.Once { // There is no history.
 		switch {
 		case active > 0:
 			return SeverityInfo
@@ -132,7 +121,6 @@ func (a *assessor) portSeverity(number, active int) Severity {
 	}
 }
 
-// portNumbers names ports: "ports 1, 2".
 func portNumbers(ports []state.Port) string {
 	var numbers []string
 	for _, p := range ports {
@@ -141,11 +129,10 @@ func portNumbers(ports []state.Port) string {
 	return text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew)
 }
 
-// portStates says how ports are.
 func portStates(ports []state.Port) string {
 	var states []string
 	for _, p := range ports {
-		is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in no known state"))
+		is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in an unknown state"))
 		if p.LinkLayer != "" {
 			is += fmt.Sprintf(" (%s)", word(p.LinkLayer))
 		}
@@ -154,8 +141,7 @@ func portStates(ports []state.Port) string {
 	return text.Join(states, ", ", maxFew)
 }
 
-// contracts finds the contracts that the device breaks, though its driver is not known
-// to.
+// contracts adds findings for broken contracts that are not known errata of the driver.
 func (a *assessor) contracts() {
 	if a.state.Contracts == nil {
 		return
@@ -170,7 +156,7 @@ func (a *assessor) contracts() {
 			severity = SeverityWarning
 		}
 		name := word(c.Name)
-		// What was observed has the gist first.
+		// The gist of what was observed comes first.
 		message, evidence := "The device breaks the contract "+name, ""
 		if gist, _, _ := strings.Cut(prose(c.Observed), "; "); gist != "" {
 			message += ": " + text.Cut(strings.TrimSuffix(gist, "."), maxGist)

@@ -47,7 +47,7 @@ func TestUnusable(t *testing.T) {
 			nil,
 		})
 		s.Failures, s.LastSuccess = 1, time.Time{}
-		if f := of(health.Assess(s, health.Default(), health.Past{}), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
+		if f := of(health.Assess(s, health.Default(), health.History{}), kind)[0]; strings.Contains(f.Message, "row") || strings.Contains(f.Message, "ok was") {
 			t.Errorf("the message says %q", f.Message)
 		}
 	})
@@ -100,7 +100,7 @@ func TestPortDown(t *testing.T) {
 		{[]string{"active_defer"}, nil, nil},
 		{[]string{"down"}, nil, []want{{w, "port 1", []string{"0 of 1 port active: port 1 is down (InfiniBand)."}, []string{"`ip link show`", "`ibstat`"}}}},
 		{[]string{"nop"}, nil, []want{{w, "port 1", []string{"port 1 is nop"}, []string{"`ip link show`"}}}},
-		{[]string{""}, nil, []want{{w, "port 1", []string{"port 1 is in no known state"}, nil}}},
+		{[]string{""}, nil, []want{{w, "port 1", []string{"port 1 is in an unknown state"}, nil}}},
 		{[]string{"active", "down"}, nil, []want{{i, "port 2", []string{"1 of 2 ports active: port 2 is down (InfiniBand)."}, nil}}},
 		{[]string{"init"}, nil, []want{{w, "port 1", []string{"port 1 is init"}, []string{"`sminfo`", "opensm"}}}},
 		{[]string{"armed", "active"}, nil, []want{{i, "port 1", []string{"port 1 is armed"}, []string{"`sminfo`"}}}},
@@ -117,9 +117,9 @@ func TestPortDown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tc.states, tc.before), func(t *testing.T) {
 			t.Parallel()
-			config, past := health.Default(), health.Past{Ports: map[string][]int{"rxe0": tc.before}}
+			config, past := health.Default(), health.History{Ports: map[string][]int{"rxe0": tc.before}}
 			if tc.before == nil {
-				config, past = once(), health.Past{}
+				config, past = once(), health.History{}
 			}
 			compare(t, of(health.Assess(dev(tc.states...), config, past), kind), kind, tc.want...)
 		})
@@ -185,13 +185,13 @@ func TestContractViolated(t *testing.T) {
 		want{health.SeverityWarning, "grave", nil, nil},
 		want{health.SeverityInfo, "cq_comp_vector_rejected", nil, nil})
 	bare := dev(state.Contract{Name: "c", Severity: state.SeverityInfo, Verdict: state.VerdictViolated, Observed: strings.Repeat("x", 600)})
-	if f := of(health.Assess(bare, health.Default(), health.Past{}), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
+	if f := of(health.Assess(bare, health.Default(), health.History{}), kind)[0]; f.Message != "The device breaks the contract c: "+strings.Repeat("x", 160)+"…." || f.Evidence != "Observed: "+strings.Repeat("x", 500)+"…." {
 		t.Errorf("the message is %q", f.Message)
 	} else if f.Meaning == "" || !strings.HasPrefix(f.Action, "Programs should not rely on it.") {
 		t.Errorf("without a remedy the meaning is %q and the action %q", f.Meaning, f.Action)
 	}
 	told := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))
-	if f := of(health.Assess(told, health.Default(), health.Past{}), kind)[0]; f.Meaning != "It hangs." || f.Evidence != "Observed: that it does not. Expected: that it comes. Asked: an event." {
+	if f := of(health.Assess(told, health.Default(), health.History{}), kind)[0]; f.Meaning != "It hangs." || f.Evidence != "Observed: that it does not. Expected: that it comes. Asked: an event." {
 		t.Errorf("the meaning is %q, the evidence %q", f.Meaning, f.Evidence)
 	}
 	vanished := dev(verdict("notify_any", health.SeverityCritical, state.VerdictViolated))

@@ -125,11 +125,11 @@ func TestEveryFinding(t *testing.T) {
 	accepting := health.Default()
 	accepting.Now = func() time.Time { return time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC) }
 	accepting.Accept = []health.Accept{{Finding: health.FindingStuck, Reason: "x"}, {Finding: health.FindingStuck, Reason: "x", Until: "2026-02-28"}}
-	found = append(found, health.New(accepting, health.Past{}).Of(&state.Snapshot{Ready: true}).Findings...)
+	found = append(found, health.New(accepting, health.History{}).Evaluate(&state.Snapshot{Ready: true}).Findings...)
 	states = append(states, &state.DeviceState{})
 	for _, s := range states {
-		found = append(found, health.Assess(s, once(), health.Past{})...)
-		found = append(found, health.Assess(s, health.Default(), health.Past{
+		found = append(found, health.Assess(s, once(), health.History{})...)
+		found = append(found, health.Assess(s, health.Default(), health.History{
 			Ports:     map[string][]int{"rxe0": {1, 2, 3}},
 			BusErrors: map[string]health.BusErrors{"rxe0": {Grew: taken()}},
 			Exhausted: map[string][]health.Exhausted{"rxe0": {
@@ -189,7 +189,7 @@ func TestPlaceholders(t *testing.T) {
 		t.Errorf("no action has %s", name)
 	}
 	for _, s := range slices.Concat(ill(), worn(), []*state.DeviceState{trouble()}) {
-		for _, f := range flat(health.Assess(s, health.Default(), health.Past{})) {
+		for _, f := range flat(health.Assess(s, health.Default(), health.History{})) {
 			if strings.ContainsAny(f.Action, "{}") {
 				t.Errorf("not replaced: %s", f.Action)
 			}
@@ -207,58 +207,52 @@ func docs() string {
 	var b strings.Builder
 	b.WriteString(`# Findings
 
-This page follows from the catalogue in ` + "`internal/health/catalogue*.go`; `go test ./internal/health -update`" + ` rewrites it.
+This page follows from the catalogue in ` + "`internal/health/catalogue.go`; `go test ./internal/health -update`" + ` rewrites it.
 
-The exporter judges a device each time something about it changes: the last runs of the probes, contracts and inventory;
-all objects the kernel tracks, whichever process they belong to; the limits of the device, of cgroups and on locked
-memory; objects that could not be destroyed or were left behind; and what the kernel shows without opening the device:
-links, counters, PCI bus, interrupts and addresses. Whatever needs attention is a finding, with a message that has the
-figures. ` + "`rdma_findings`" + ` counts findings by severity, and ` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
+The exporter evaluates a device each time its state changes: the last probe, contract and inventory runs; all objects
+that the kernel tracks; the limits of the device, of cgroups and on locked memory; and what the kernel shows of links,
+counters, PCI bus, interrupts and addresses. ` + "`rdma_findings`" + ` counts findings by severity, and
+` + "`rdma_finding_first_seen_timestamp_seconds`" + ` names each kind.
 
-Each problem is reported once. What has one root cause, such as everything that fails on a hung device, is one finding,
-with its consequences listed below it. Metrics, headlines and the exit status of ` + "`audit`" + ` count it once. A finding
-about a run shows the state at the time of that run.
+Each problem is reported once. Findings with one root cause, such as everything that fails on a hung device, are listed
+as consequences below the first. Metrics, headlines and the exit status of ` + "`audit`" + ` count them once. A finding about
+a run shows the state at the time of that run.
 
-With ` + "`--state.dir`" + `, restarts do not lose when a finding was first seen, nor which ports have been active. A finding
-that returns within ten minutes is the same one. Known problems can be [accepted](configuration.md#what-is-accepted):
-they are shown, but do not count as trouble.
+With ` + "`--state.dir`" + `, first-seen times and the ports that have been active survive restarts. A finding that returns
+within ten minutes is the same one. Known problems can be [accepted](configuration.md#what-is-accepted): they are shown
+but not counted.
 
 Severities: **critical**, something fails already or soon will, and will not recover by itself; **warning**, look at it
 before it gets there; **info**, good to know.
 
-Harms, worst first, which is also the order in which findings, troubles and devices are listed: **outage**, the device
-is unusable: gone, without an active port, hung, or out of objects; **failure**, some uses of it fail; **degradation**, it
-works, but slower, with fewer ports, or near a limit; **quirk**, it breaks a promise, which harms only programs that rely
-on it; **note**, no known harm.
+Harms, worst first, which is also the order of findings, issues and devices: **outage**, the device is unusable: gone,
+without an active port, hung, or out of objects; **failure**, some uses of it fail; **degradation**, it works, but slower,
+with fewer ports, or near a limit; **quirk**, it breaks a promise, which harms only programs that rely on it; **note**,
+no known harm.
 
-At most 12 findings of a kind are listed for a device (32 of contracts) and 64 in all, the worst first; the last one says
-how many are not shown. For a vanished device only child processes that do not end are listed, and by the audit command
-that it vanished.
+A device has at most 12 findings of a kind (32 of contracts) and 64 in all, the worst first; the last one says how many
+are not shown. A vanished device only has findings about stuck child processes, and in the audit command that it vanished.
 
 | finding | severity | harm | threshold |
 |---|---|---|---|
 `)
 	entries := health.Catalogue()
 	for _, kind := range health.Kinds() {
-		var severities []string
-		var harms []string
+		var severities []health.Severity
+		var harms []health.Harm
 		threshold := ""
-		for _, harm := range health.Harms() {
-			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Harms, harm) }) {
-				harms = append(harms, string(harm))
-			}
-		}
-		for _, severity := range health.Severities() {
-			if slices.ContainsFunc(entries, func(e health.Entry) bool { return e.Kind == kind && slices.Contains(e.Severities, severity) }) {
-				severities = append(severities, string(severity))
-			}
-		}
 		for _, e := range entries {
-			if e.Kind == kind && e.Threshold != "" {
+			if e.Kind != kind {
+				continue
+			}
+			severities, harms = append(severities, e.Severities...), append(harms, e.Harms...)
+			if e.Threshold != "" {
 				threshold = fmt.Sprintf("[`%s`](#thresholds)", e.Threshold)
 			}
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, strings.Join(severities, ", "), strings.Join(harms, ", "), threshold)
+		unique(&severities, health.Severities())
+		unique(&harms, health.Harms())
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", kind, kind, joined(severities, ", "), joined(harms, ", "), threshold)
 	}
 
 	b.WriteString("\nWords in braces stand for what was found:\n\n")
@@ -276,22 +270,13 @@ that it vanished.
 		if e.Case != "" {
 			fmt.Fprintf(&b, "\n### %s: %s\n", e.Kind, e.Case)
 		}
-		var severities []string
-		for _, severity := range e.Severities {
-			severities = append(severities, string(severity))
-		}
-		var harms []string
-		for _, harm := range e.Harms {
-			harms = append(harms, string(harm))
-		}
-		fmt.Fprintf(&b, "\n%s\n\n- **Severity:** %s; **harm:** %s\n- **Meaning:** %s\n- **What to do:** %s\n",
-			e.Found, strings.Join(severities, " or "), strings.Join(harms, " or "), e.Meaning, e.Action)
+		fmt.Fprintf(&b, "\n- **%s; %s:** %s %s\n- **What to do:** %s\n", joined(e.Severities, " or "), joined(e.Harms, " or "), e.Found, e.Meaning, e.Action)
 		if e.Kind == health.FindingGrowing {
-			b.WriteString("\nWhat is reported and what is not, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
+			b.WriteString("\nExamples, on a device that allows 10,000 queue pairs unless stated otherwise (checked by `TestGrowing`):\n\n| a program | found |\n|---|---|\n")
 			for _, l := range lives() {
 				fmt.Fprintf(&b, "| %s | %s |\n", l.does, l.want)
 			}
-			b.WriteString("\nWith real programs on Soft-RoCE (`TestGrowth` in test/softroce; only the time is simulated), the one that leaks 10 a minute in a pod's container is found after 32 minutes, with its pod. One that fills 400 within 20 minutes, and one that goes up and down beside it, are not.\n\nThe history starts with the exporter, so after a restart this takes as long again.\n")
+			b.WriteString("\nThe history starts with the exporter, so after a restart this takes as long again.\n")
 		}
 	}
 
@@ -333,6 +318,20 @@ findings:
 	return b.String()
 }
 
+func joined[T ~string](all []T, separator string) string {
+	var words []string
+	for _, s := range all {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, separator)
+}
+
+// unique sorts values by their place in an order, and drops repetitions.
+func unique[T comparable](values *[]T, order []T) {
+	slices.SortFunc(*values, func(a, b T) int { return cmp.Compare(slices.Index(order, a), slices.Index(order, b)) })
+	*values = slices.Compact(*values)
+}
+
 // short returns a duration as people write it.
 func short(d time.Duration) string {
 	s := d.String()
@@ -353,8 +352,8 @@ func TestDocsURL(t *testing.T) {
 	named := make(map[health.Kind]bool)
 	for _, s := range ill() {
 		s.Name = "docs/reference/"
-		linked := health.Assess(s, c, health.Past{})
-		for i, f := range health.Assess(s, health.Default(), health.Past{}) {
+		linked := health.Assess(s, c, health.History{})
+		for i, f := range health.Assess(s, health.Default(), health.History{}) {
 			named[f.Kind] = named[f.Kind] || strings.Contains(f.Action, document)
 			if got, want := linked[i].Action, strings.ReplaceAll(f.Action, document, url+document); got != want {
 				t.Errorf("got %q, want %q", got, want)

@@ -13,11 +13,11 @@ import (
 // exhausting is a device of which queue pairs are refused, looked at by a Judge.
 type exhausting struct {
 	t     *testing.T
-	judge *health.Judge
+	judge *health.Evaluator
 	dev   state.DeviceState
 }
 
-func newExhausting(t *testing.T, past health.Past) *exhausting {
+func newExhausting(t *testing.T, past health.History) *exhausting {
 	dev := *device(state.Inventory{}, state.Limit{Name: "max_qp", Value: 262144})
 	dev.Info.Firmware = "22.39"
 	return &exhausting{t: t, judge: health.New(health.Default(), past), dev: dev}
@@ -44,7 +44,7 @@ func (e *exhausting) inventory(after time.Duration, objects int64) {
 // unknown; and the severity of the finding about that, with a part of what it says.
 func (e *exhausting) want(what string, objects int64, severity health.Severity, says string) {
 	e.t.Helper()
-	d := e.judge.Of(&state.Snapshot{Ready: true, Devices: []state.DeviceState{e.dev}}).Devices[0]
+	d := e.judge.Evaluate(&state.Snapshot{Ready: true, Devices: []state.DeviceState{e.dev}}).Devices[0]
 	got := int64(0)
 	for _, x := range d.Exhausted {
 		got += x.Objects
@@ -66,7 +66,7 @@ func (e *exhausting) want(what string, objects int64, severity health.Severity, 
 // TestExhausted: what a device had no more of is learned when it refuses, told while it
 // matters, and forgotten when it cannot be so any more.
 func TestExhausted(t *testing.T) {
-	e := newExhausting(t, health.Past{})
+	e := newExhausting(t, health.History{})
 	e.run(0, 0)
 	e.inventory(0, 3000)
 	e.want("nothing is refused", 0, "", "")
@@ -83,7 +83,7 @@ func TestExhausted(t *testing.T) {
 	e.want("a day later", 3900, "", "")
 	e.inventory(26*time.Hour, 3899)
 	e.want("near again", 3900, health.SeverityWarning, "")
-	kept := e.judge.Past()
+	kept := e.judge.History()
 	e.inventory(27*time.Hour, 3901)
 	e.want("there are more", 0, "", "")
 	e.inventory(28*time.Hour, 3899)
@@ -96,7 +96,7 @@ func TestExhausted(t *testing.T) {
 	e.dev.Info = &state.Device{Firmware: "22.40", Limits: e.dev.Info.Limits}
 	e.run(29*time.Hour, 0)
 	e.want("of another firmware", 0, "", "")
-	if past := e.judge.Past(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(health.Holding(kept.Exhausted["rxe0"])) != 1 {
+	if past := e.judge.History(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(health.Holding(kept.Exhausted["rxe0"])) != 1 {
 		t.Errorf("kept %v, and then %v", kept.Exhausted, past.Exhausted)
 	}
 }
@@ -105,13 +105,13 @@ func TestExhausted(t *testing.T) {
 // and its firmware.
 func TestExhaustedOfAnotherAdapter(t *testing.T) {
 	const guid, other = "5254:00ff:fe12:3456", "5254:00ff:fe12:9999"
-	e := newExhausting(t, health.Past{})
+	e := newExhausting(t, health.History{})
 	e.dev.Info.NodeGUID = guid
 	e.run(0, 4000)
 	e.want("refused", 4000, health.SeverityCritical, "4000")
 	unknown := *e.dev.Info
 	unknown.NodeGUID = ""
-	kept := e.judge.Past()
+	kept := e.judge.History()
 	for _, tc := range []struct {
 		what string
 		info state.Device
@@ -135,12 +135,12 @@ func TestExhaustedOfAnotherAdapter(t *testing.T) {
 // TestExhaustedForAWhile: a device that refused everything and gives objects again has not
 // ended at the few that there were.
 func TestExhaustedForAWhile(t *testing.T) {
-	e := newExhausting(t, health.Past{})
+	e := newExhausting(t, health.History{})
 	e.run(0, 1)
 	e.inventory(time.Minute, 1)
 	e.want("refused", 1, health.SeverityCritical, "1 queue pair")
 	e.run(2*time.Minute, 0)
-	e.dev.Last.Light = &state.Light{}
+	e.dev.Last.Reduced = &state.Reduced{}
 	e.want("a run that creates hardly anything", 1, health.SeverityWarning, "")
 	e.run(3*time.Minute, 0)
 	e.want("given again", 0, "", "")
@@ -150,7 +150,7 @@ func TestExhaustedForAWhile(t *testing.T) {
 
 // TestExhaustedByContracts: a contract run learns it, too, once.
 func TestExhaustedByContracts(t *testing.T) {
-	e := newExhausting(t, health.Past{})
+	e := newExhausting(t, health.History{})
 	e.run(0, 0)
 	e.dev.Contracts = &state.Contracts{Last: &state.Run{Started: taken().Add(time.Minute), Outcome: state.OutcomeOK, Refused: []state.Refused{
 		{Type: "qp", Verb: "ibv_create_qp", Errno: "EAGAIN", Objects: 50},

@@ -97,7 +97,7 @@ func ill() []*state.DeviceState {
 		state.Probe{Name: "qp", Failures: []state.Failure{{Verb: "ibv_create_qp", Message: "asked for max_send_wr 16, given 15"}}},
 		state.Probe{
 			Name: "notification", Failures: []state.Failure{{Verb: "ibv_post_send", Errno: "EIO"}},
-			Skips: []state.Skip{{Subject: "message", Reason: state.SkipNotPermitted}},
+			Skips: []state.Skip{{Subject: state.Subject{Object: "message"}, Reason: state.SkipNotPermitted}},
 			Latencies: []state.Latency{{
 				Port: 1, Path: state.PathFlush, Mode: state.ModeSolicited,
 				Missed: 1, Misdirected: 1, Missing: 1, Spurious: 1, Unsuccessful: []string{"success"},
@@ -109,9 +109,7 @@ func ill() []*state.DeviceState {
 	for _, severity := range health.Severities() {
 		sick.Contracts.Verdicts = append(sick.Contracts.Verdicts, state.Contract{Name: "c_" + string(severity), Severity: state.Severity(severity), Verdict: state.VerdictViolated})
 	}
-	sick.Notification = &state.Notification{Vectors: []state.VectorLatency{
-		{Latency: state.Latency{Count: 1, P50: time.Microsecond}}, {Latency: state.Latency{Vector: 1, Count: 1, P50: time.Millisecond}},
-	}}
+	sick.Full = fullRun(time.Microsecond, time.Millisecond)
 	for _, outcome := range []state.Outcome{state.OutcomeTimeout, state.OutcomeCrashed} {
 		s := probed()
 		s.Last.Outcome, s.Contracts = state.OutcomeOK, &state.Contracts{Last: &state.Run{Outcome: outcome}}
@@ -126,7 +124,7 @@ func ill() []*state.DeviceState {
 	refused := state.Probe{Name: "mr"}
 	for i, by := range state.AllRefusedBy() {
 		refused.Registrations = append(refused.Registrations, state.Registration{
-			Memory: state.RegisteredMemories()[i%3], Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: "E" + string(by), Detail: "no",
+			Memory: state.RegisteredMemories()[i%2], Bytes: 4096, Result: state.MemoryRefused, By: by, Errno: "E" + string(by), Detail: "no",
 		})
 	}
 	return append(states, sick, half, probed(refused))
@@ -199,7 +197,7 @@ func hostile() *state.DeviceState {
 	s.Name = evil
 	i := s.Resources.Inventory
 	var ports []state.Port
-	var vectors []state.VectorLatency
+	var vectors []state.Latency
 	for n := range 200 {
 		name := fmt.Sprint(evil, n)
 		o := pinning(n, 1<<62, 1<<62, 1<<62)
@@ -215,20 +213,20 @@ func hostile() *state.DeviceState {
 		s.Last.Undestroyed = append(s.Last.Undestroyed, state.Undestroyed{Type: name, Errno: name, Attempts: -n})
 		s.Last.Probes = append(s.Last.Probes, state.Probe{
 			Name:      name,
-			Failures:  []state.Failure{{Subject: name, Verb: name, Errno: name, Message: name}, {Message: strings.Repeat(name, 100)}},
-			Skips:     []state.Skip{{Subject: "message", Reason: state.SkipNotPermitted, Detail: name}},
+			Failures:  []state.Failure{{Subject: state.Subject{Object: name}, Verb: name, Errno: name, Message: name}, {Message: strings.Repeat(name, 100)}},
+			Skips:     []state.Skip{{Subject: state.Subject{Object: "message"}, Reason: state.SkipNotPermitted, Detail: name}},
 			Latencies: []state.Latency{{Port: n, Path: state.LatencyPath(name), Mode: state.LatencyMode(name), Count: -n, Missed: 1<<63 - 1, Unsuccessful: []string{name, evil}}},
 		})
 		s.Contracts.Verdicts = append(s.Contracts.Verdicts, state.Contract{
 			Name: name, Severity: state.Severity(name), Verdict: state.VerdictViolated, Asked: name, Expected: strings.Repeat(name, 100), Observed: name,
 		})
 		ports = append(ports, state.Port{Number: n, State: name, LinkLayer: name})
-		vectors = append(vectors, state.VectorLatency{Latency: state.Latency{Path: state.LatencyPath(name[:4]), Vector: -n, Count: 1, P50: 1 << (n % 63), P99: -1}})
+		vectors = append(vectors, state.Latency{Path: state.LatencyPath(name[:4]), Mode: state.ModeAny, Vector: -n, Count: 1, P50: 1 << (n % 63), P99: -1})
 	}
 	s.Last.Info = &state.Device{Ports: ports}
 	s.Last.Outcome, s.Last.Error, s.Last.FailedVerb, s.Last.Errno = state.OutcomeFailed, evil, evil, evil
 	s.Contracts.Last.Outcome, s.Contracts.Last.Verb, s.Contracts.Last.Judging = state.OutcomeCrashed, evil, evil
-	s.Notification = &state.Notification{Vectors: vectors}
+	s.Full = &state.Run{Probes: []state.Probe{{Name: "notification", Latencies: vectors}}}
 	i.UnfillableCQs = &state.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
 	s.Resources.Last.Outcome, s.Resources.Last.Error = state.Outcome(evil), evil
 	s.Stuck.Verb = evil

@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// busErrorsFor is for how long errors on the PCI bus are told of.
-	busErrorsFor = 24 * time.Hour
-	// fewVectors is how many vectors may share a processor whatever the part of all.
-	fewVectors = 4
+	// busErrorRetention is how long PCI errors are reported.
+	busErrorRetention = 24 * time.Hour
+	// minVectors is the number of vectors from which sharing a CPU is a finding.
+	minVectors = 4
 )
 
-// hardware finds what is wrong with the adapter by what the kernel tells of it.
 func (a *assessor) hardware() {
 	h := a.state.Hardware
 	if h == nil {
@@ -29,7 +28,7 @@ func (a *assessor) hardware() {
 	}
 	a.unreadable(h)
 	a.flapping(h)
-	r := readNow(h)
+	r := currentHardware(h)
 	if r == nil {
 		return
 	}
@@ -46,22 +45,20 @@ func (a *assessor) hardware() {
 	a.interrupts(r.Interrupts)
 }
 
-// readNow returns what the last attempt read; nil for nothing. What one before it read is of
-// the past.
-func readNow(h *state.HardwareState) *state.Hardware {
+// currentHardware returns what the last attempt read, or nil.
+func currentHardware(h *state.HardwareState) *state.Hardware {
 	if h == nil || h.Latest == nil || h.Failures > 0 && h.Latest.Failure == "" {
 		return nil
 	}
 	return h.Latest
 }
 
-// unreadable finds that the last attempt to read the hardware did not go to its end.
 func (a *assessor) unreadable(h *state.HardwareState) {
 	if h.Failures <= 0 {
 		return
 	}
 	o := observation{kind: FindingUnreadable, entry: caseFailed, subject: "hardware", run: true, root: rootHardware}
-	o.message = fmt.Sprintf("The adapter could not be read completely: %s.", strings.TrimSuffix(cmp.Or(prose(h.Failure), "no reason given"), "."))
+	o.message = fmt.Sprintf("The adapter could not be read completely: %s.", strings.TrimSuffix(reason(h.Failure), "."))
 	if h.Reading != "" {
 		o.entry = caseHang
 		o.message = fmt.Sprintf("Reading the hardware timed out: %s did not return.", word(h.Reading))
@@ -73,25 +70,24 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 	a.add(o)
 }
 
-// flapping finds ports that went down time and again.
 func (a *assessor) flapping(h *state.HardwareState) {
 	for i := range h.Links {
 		l := &h.Links[i]
 		var now, last time.Time
-		if a.t.Now != nil {
-			now = a.t.Now()
+		if a.config.Now != nil {
+			now = a.config.Now()
 		} else {
 			now = slices.MaxFunc(append(slices.Clone(l.Recent), h.Read), time.Time.Compare)
 		}
 		downs := 0
 		for _, at := range l.Recent {
-			// What is ahead of now was kept by a clock that has been set right since.
-			if age := now.Sub(at); age >= 0 && age < a.t.PortFlapping.Window {
+			// A saved time may be in the future if the clock was wrong.
+			if age := now.Sub(at); age >= 0 && age < a.config.PortFlapping.Window {
 				downs++
 				last = slices.MaxFunc([]time.Time{last, at}, time.Time.Compare)
 			}
 		}
-		if downs == 0 || int64(downs) < a.t.PortFlapping.Downs {
+		if downs == 0 || int64(downs) < a.config.PortFlapping.Downs {
 			continue
 		}
 		how := "It is active now."
@@ -103,13 +99,12 @@ func (a *assessor) flapping(h *state.HardwareState) {
 			times = "at least " + times
 		}
 		a.add(observation{
-			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.downRoots[l.Port],
-			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. %s", l.Port, times, text.Age(a.t.PortFlapping.Window), text.Moment(last), how),
+			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.portRoots[l.Port],
+			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. %s", l.Port, times, text.Age(a.config.PortFlapping.Window), text.Moment(last), how),
 		})
 	}
 }
 
-// refused finds the counters of a port, or of the device, that the kernel refused to read.
 func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCounters) {
 	var groups []string
 	pause := ""
@@ -128,7 +123,7 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 	}
 	severity := SeverityWarning
 	if h.Identity.Role == "vf" || h.Identity.Role == "sf" || h.Table == "" {
-		severity = SeverityInfo // as it is meant to be
+		severity = SeverityInfo // This is as intended.
 	}
 	a.add(observation{
 		kind: FindingRefused, severity: severity, subject: of,
@@ -136,7 +131,6 @@ func (a *assessor) refused(h *state.Hardware, of string, all []state.RefusedCoun
 	})
 }
 
-// saturated finds counters that are at the end of their width.
 func (a *assessor) saturated(of, table string, all []state.Counter) {
 	var names []string
 	for _, c := range all {
@@ -153,7 +147,6 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	})
 }
 
-// slowPort finds that an active port has less than it had.
 func (a *assessor) slowPort(p *state.HardwarePort) {
 	if p.State != "active" || !(p.Rate > 0) || !(p.Rate < p.MaxRate) {
 		return
@@ -165,16 +158,15 @@ func (a *assessor) slowPort(p *state.HardwarePort) {
 	a.add(observation{kind: FindingSlowPort, subject: fmt.Sprint("port ", p.Number), message: message + ".", size: p.MaxRate - p.Rate})
 }
 
-// bitsPerSecond returns a rate as it is on the box of an adapter.
+// bitsPerSecond returns a rate in the unit of data sheets.
 func bitsPerSecond(rate float64) string { return strconv.FormatFloat(rate/1e9, 'g', 4, 64) + " Gb/s" }
 
-// unaddressed finds that a RoCE port has no address of RoCE v2 and IPv4.
 func (a *assessor) unaddressed(p *state.HardwarePort) {
 	roce := slices.ContainsFunc(p.GIDs, func(g state.GID) bool { return strings.HasPrefix(g.Type, "roce_") })
 	if !roce || p.State != "active" || p.Netdev == "" || p.RoCEv2IPv4 != nil || len(p.GIDs) >= state.MaxGIDs {
 		return
 	}
-	// The kernel calls the addresses of iWARP those of RoCE, too.
+	// The kernel gives iWARP GIDs a RoCE type too.
 	if info := a.state.Info; info == nil || info.Transport != "InfiniBand" {
 		return
 	}
@@ -184,7 +176,6 @@ func (a *assessor) unaddressed(p *state.HardwarePort) {
 	})
 }
 
-// bus finds that the adapter has less of the PCI bus than it could have, and errors there.
 func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if l := i.Link; l != nil && (l.Width > 0 && l.Width < l.MaxWidth || l.Speed > 0 && l.Speed < l.MaxSpeed) {
 		a.add(observation{
@@ -200,7 +191,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 		a.add(observation{kind: FindingSlowBus, entry: caseBottleneck, subject: pciName(l, "bottleneck"), message: message + "."})
 	}
 	e, seen := i.AER, a.busErrors
-	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorsFor {
+	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorRetention {
 		return
 	}
 	a.add(observation{
@@ -211,7 +202,7 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	})
 }
 
-// grown returns by how much a count grew, nothing if it began anew.
+// grown returns the increase of a counter, or 0 if it was reset.
 func grown(from, to uint64) int64 {
 	if to < from {
 		return 0
@@ -219,22 +210,19 @@ func grown(from, to uint64) int64 {
 	return int64(min(to-from, 1<<62))
 }
 
-// pciName returns what a link of the PCI bus is called.
 func pciName(l *state.PCILink, otherwise string) string {
 	return cmp.Or(word(l.Address), word(otherwise), "the adapter")
 }
 
-// lanes says what a link of the PCI bus has.
 func lanes(width int, speed float64) string {
 	return fmt.Sprintf("%s of %s GT/s", text.Plural(width, "lane"), strconv.FormatFloat(speed/1e9, 'g', 4, 64))
 }
 
-// interrupts finds that most vectors share a processor, or run on isolated ones.
 func (a *assessor) interrupts(all []state.Interrupt) {
 	on := make(map[string]int)
 	isolated := 0
 	for i := range all {
-		// A list of one processor is a number.
+		// A list of one CPU is a number.
 		if cpu, err := strconv.Atoi(cmp.Or(all[i].Effective, all[i].CPUs)); err == nil {
 			on[strconv.Itoa(cpu)]++
 		}
@@ -243,10 +231,10 @@ func (a *assessor) interrupts(all []state.Interrupt) {
 		}
 	}
 	for _, cpu := range slices.Sorted(maps.Keys(on)) {
-		if n := on[cpu]; len(all) >= fewVectors && 2*n > len(all) {
+		if n := on[cpu]; len(all) >= minVectors && 2*n > len(all) {
 			a.add(observation{
-				kind: FindingTogether, subject: "processor " + cpu,
-				message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on processor %s.", n, len(all), cpu),
+				kind: FindingTogether, subject: "CPU " + cpu,
+				message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on CPU %s.", n, len(all), cpu),
 			})
 		}
 	}
@@ -256,8 +244,8 @@ func (a *assessor) interrupts(all []state.Interrupt) {
 			severity = SeverityWarning
 		}
 		a.add(observation{
-			kind: FindingIsolated, severity: severity, subject: "isolated processors",
-			message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on processors that are isolated from the scheduler.", isolated, len(all)),
+			kind: FindingIsolated, severity: severity, subject: "isolated CPUs",
+			message: fmt.Sprintf("The interrupts of %d of %d completion vectors run on CPUs that are isolated from the scheduler.", isolated, len(all)),
 		})
 	}
 }

@@ -50,7 +50,7 @@ func TestHardware(t *testing.T) {
 		{"a bridge", func(h *state.HardwareState) {
 			h.Latest.Identity.Bottleneck = &state.PCILink{Address: "0000:3a:00.0", Speed: 8e9, Width: 8}
 		}, "warning pci_degraded 0000:3a:00.0"},
-		{"four of eight on one processor", all("5", 4), "warning interrupts_together processor 5"},
+		{"four of eight on one processor", all("5", 4), "warning interrupts_together CPU 5"},
 		{"three and another of eight", all("9", 4), ""},
 		{"all on several", all("0-3", 8), ""},
 		{"all of three on one", func(h *state.HardwareState) {
@@ -62,13 +62,13 @@ func TestHardware(t *testing.T) {
 			for i := range h.Latest.Interrupts {
 				h.Latest.Interrupts[i].CPUs, h.Latest.Interrupts[i].Effective = "0", ""
 			}
-		}, "warning interrupts_together processor 0"},
-		{"one isolated", func(h *state.HardwareState) { h.Latest.Interrupts[0].Isolated = true }, "info interrupts_isolated isolated processors"},
+		}, "warning interrupts_together CPU 0"},
+		{"one isolated", func(h *state.HardwareState) { h.Latest.Interrupts[0].Isolated = true }, "info interrupts_isolated isolated CPUs"},
 		{"most isolated", func(h *state.HardwareState) {
 			for i := range 5 {
 				h.Latest.Interrupts[i].Isolated = true
 			}
-		}, "warning interrupts_isolated isolated processors"},
+		}, "warning interrupts_isolated isolated CPUs"},
 		{"saturated", port(func(p *state.HardwarePort) { p.Counters[0].Value = 1<<16 - 1 }), "info counter_saturated port 1"},
 		{"large for its width elsewhere", port(func(p *state.HardwarePort) { p.Counters[0].Name, p.Counters[0].Value = "unheard_of", 1<<16-1 }), ""},
 		{"all ones", port(func(p *state.HardwarePort) { p.Counters[0].Name, p.Counters[0].Value = "unheard_of", 1<<64-1 }), "info counter_saturated port 1"},
@@ -104,7 +104,7 @@ func TestHardware(t *testing.T) {
 				s.Hardware.Latest.Interrupts[5].Effective = "5"
 			}
 			var got []string
-			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+			for _, f := range health.Assess(s, health.Default(), health.History{}) {
 				got = append(got, fmt.Sprint(f.Severity, " ", f.Kind, " ", f.Subject))
 			}
 			if strings.Join(got, ", ") != tc.want {
@@ -126,7 +126,7 @@ func TestFlappingByAnotherClock(t *testing.T) {
 				h.Links[0].Recent = append(h.Links[0].Recent, at.AddDate(years, 0, 0))
 			}
 		})
-		if got := health.Assess(s, c, health.Past{}); len(got) != want {
+		if got := health.Assess(s, c, health.History{}); len(got) != want {
 			t.Errorf("%d years ahead: got %+v", years, got)
 		}
 	}
@@ -147,7 +147,7 @@ func TestNoAddress(t *testing.T) {
 	} {
 		s := adapter(func(h *state.HardwareState) { h.Latest.Ports[0].RoCEv2IPv4 = nil })
 		s.Info = tc.info
-		if got := health.Assess(s, health.Default(), health.Past{}); len(got) != tc.want {
+		if got := health.Assess(s, health.Default(), health.History{}); len(got) != tc.want {
 			t.Errorf("%+v: got %+v", tc.info, got)
 		}
 	}
@@ -166,13 +166,13 @@ func TestHardwareRoots(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		of   *state.DeviceState
-		past health.Past
+		past health.History
 		want string
 	}{
-		{"a port that was active", flapping, health.Past{Ports: map[string][]int{"rxe0": {1}}}, "port_down port 1 [port_flapping port 1], port_down port 2 []"},
-		{"a port of which that is not known", flapping, health.Past{}, "port_flapping port 1 [port_down ports 1, 2]"},
-		{"a child that does not end", hung, health.Past{}, "stuck pid 816 [hardware_unreadable hardware]"},
-		{"a device that hangs", dead, health.Past{}, "run_aborted the probes, in ibv_open_device [hardware_unreadable hardware]"},
+		{"a port that was active", flapping, health.History{Ports: map[string][]int{"rxe0": {1}}}, "port_down port 1 [port_flapping port 1], port_down port 2 []"},
+		{"a port of which that is not known", flapping, health.History{}, "port_flapping port 1 [port_down ports 1, 2]"},
+		{"a child that does not end", hung, health.History{}, "stuck pid 816 [hardware_unreadable hardware]"},
+		{"a device that hangs", dead, health.History{}, "run_aborted the probes, in ibv_open_device [hardware_unreadable hardware]"},
 	} {
 		var got []string
 		for _, f := range health.Assess(tc.of, health.Default(), tc.past) {
@@ -191,7 +191,7 @@ func TestHardwareRoots(t *testing.T) {
 // Errors on the PCI bus are those since the exporter looks, for a day after the last.
 func TestBusErrors(t *testing.T) {
 	t.Parallel()
-	j := health.New(health.Default(), health.Past{})
+	j := health.New(health.Default(), health.History{})
 	for _, step := range []struct {
 		name  string
 		hours int
@@ -210,7 +210,7 @@ func TestBusErrors(t *testing.T) {
 		s := adapter(func(h *state.HardwareState) {
 			h.Read, h.Latest.Identity.AER = taken().Add(time.Duration(step.hours)*time.Hour), &step.aer
 		})
-		found := j.Of(snapshot(*s)).Devices[0].Findings
+		found := j.Evaluate(snapshot(*s)).Devices[0].Findings
 		switch {
 		case step.want == "" && len(found) == 0:
 		case step.want != "" && len(found) == 1 && found[0].Kind == health.FindingBusErrors && strings.Contains(found[0].Message, "reported "+step.want+" of the adapter"):
@@ -218,8 +218,8 @@ func TestBusErrors(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", step.name, found, step.want)
 		}
 	}
-	j.Past().BusErrors["rxe0"] = health.BusErrors{}
-	if got := j.Past().BusErrors["rxe0"]; got.Latest.Nonfatal != 2 {
+	j.History().BusErrors["rxe0"] = health.BusErrors{}
+	if got := j.History().BusErrors["rxe0"]; got.Latest.Nonfatal != 2 {
 		t.Errorf("the past can be changed from outside: %+v", got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // finding returns a Judge that finds this of devices, by their names.
-func finding(found map[string][]health.Finding) *health.Judge {
-	return health.Finder(health.Config{StaleAfter: apitest.StaleAfter()}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
+func finding(found map[string][]health.Finding) *health.Evaluator {
+	return health.NewFinder(health.Config{StaleAfter: apitest.StaleAfter()}, health.History{}, func(d *state.DeviceState) []health.Finding { return found[d.Name] })
 }
 
 // changed returns a healthy device with one change.
@@ -67,22 +67,22 @@ func TestHealth(t *testing.T) {
 		}), nil, health.Unknown, "Not audited in time: the contracts, the inventory."},
 		{"no time for anything", state.DeviceState{Name: "x", Present: true, OutOfTime: &state.OutOfTime{Kinds: []state.Kind{state.KindProbe}}}, nil, health.Unknown, "Not audited in time: the probes."},
 		{"young", aged(10 * time.Minute), nil, health.OK, "No action needed."},
-		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "Out of date: the last run of the probes started 10 min ago; the exporter's log may say why."},
+		{"old", aged(10*time.Minute + 1), nil, health.Unknown, "Out of date: the last probe run started 10 min ago; the exporter's log may say why."},
 		{"of the future", aged(-time.Hour), nil, health.OK, "No action needed."},
-		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), nil, health.Warning, "The last run of the probes failed. no ink"},
-		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last run of the probes timed out."},
-		{"crashed", ended(state.OutcomeCrashed), nil, health.Warning, "The last run of the probes crashed."},
-		{"unheard of outcome", ended("lost"), nil, health.Warning, `The last run of the probes ended with "lost".`},
+		{"failed", changed(func(d *state.DeviceState) { d.Last.Outcome, d.Last.Error = state.OutcomeFailed, "no ink" }), nil, health.Warning, "The last probe run failed. no ink"},
+		{"timeout", ended(state.OutcomeTimeout), nil, health.Warning, "The last probe run timed out."},
+		{"crashed", ended(state.OutcomeCrashed), nil, health.Warning, "The last probe run crashed."},
+		{"unheard of outcome", ended("lost"), nil, health.Warning, `The last probe run ended with "lost".`},
 		{"contract", well, says(health.FindingContract, "The device breaks the contract c. Observed: x. Expected: y."), health.Critical, "The device breaks the contract c. Observed: x. Expected: y."},
 		{"short finding", well, says(health.FindingPortDown, "Port 1 is down. So is port 2."), health.Critical, "Port 1 is down. So is port 2."},
 		{"long finding", well, says(health.FindingUnusable, "It took 1.5 s, i.e. long: EACCES."+strings.Repeat("x", 120)+". And more."), health.Critical, "It took 1.5 s, i.e. long: EACCES." + strings.Repeat("x", 120) + "."},
 		{"long sentence", well, says(health.FindingUnusable, long), health.Critical, long},
 		{"old contracts", old(3*time.Hour, time.Minute), nil, health.OK, "No action needed. Out of date: the contract run, started 3 h ago."},
-		{"an old inventory", old(time.Hour, 6*time.Minute), nil, health.OK, "No action needed. Out of date: the inventory, started 6 min ago."},
+		{"an old inventory", old(time.Hour, 6*time.Minute), nil, health.OK, "No action needed. Out of date: the inventory run, started 6 min ago."},
 		{"all old", changed(func(d *state.DeviceState) {
 			*d = old(49*time.Hour, 6*time.Minute)
 			d.Last.Probes[2].Status = state.StatusSkipped
-		}), nil, health.OK, "No action needed. Could not be probed: srq. Out of date: the contract run, started 2 days ago, and the inventory, started 6 min ago."},
+		}), nil, health.OK, "No action needed. Could not be probed: srq. Out of date: the contract run, started 2 days ago, and the inventory run, started 6 min ago."},
 		{"stuck", changed(func(d *state.DeviceState) { d.Stuck = &state.Stuck{PID: 7} }), nil, health.Critical, "Process 7 was killed but has not ended."},
 		{"a stuck inventory", changed(func(d *state.DeviceState) { d.Resources.Stuck = &state.Stuck{PID: 8} }), nil, health.Critical, "Process 8 was killed but has not ended."},
 		{"skipped", changed(func(d *state.DeviceState) {
@@ -90,7 +90,7 @@ func TestHealth(t *testing.T) {
 		}), nil, health.OK, "No action needed. Could not be probed: srq, notification."},
 	}
 	for _, tt := range tests {
-		h := finding(map[string][]health.Finding{tt.device.Name: tt.found}).Of(&state.Snapshot{Devices: []state.DeviceState{tt.device}})
+		h := finding(map[string][]health.Finding{tt.device.Name: tt.found}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{tt.device}})
 		if is, headline := h.Devices[0].At(apitest.Now()); is != tt.health || headline != tt.headline || h.At(apitest.Now()) != is {
 			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, is, headline, tt.health, tt.headline)
 		}
@@ -115,7 +115,7 @@ func TestHostHealth(t *testing.T) {
 		{"one in trouble", &state.Snapshot{Devices: []state.DeviceState{unknown, warning, ok}}, health.Warning, ""},
 	}
 	for _, tt := range tests {
-		s := finding(nil).Of(tt.host)
+		s := finding(nil).Evaluate(tt.host)
 		var problem health.ProblemKind
 		if s.Problem != nil {
 			problem = s.Problem.Kind
@@ -127,7 +127,7 @@ func TestHostHealth(t *testing.T) {
 			t.Errorf("%s: got %s, %q, want %s, %q", tt.name, s.At(apitest.Now()), problem, tt.health, tt.problem)
 		}
 	}
-	if d := finding(nil).Of(&state.Snapshot{Devices: []state.DeviceState{ok, apitest.Device("0", 4), unknown}}).Devices; d[0].State.Name != "b" || d[1].State.Name != "0" || d[2].State.Name != "a" {
+	if d := finding(nil).Evaluate(&state.Snapshot{Devices: []state.DeviceState{ok, apitest.Device("0", 4), unknown}}).Devices; d[0].State.Name != "b" || d[1].State.Name != "0" || d[2].State.Name != "a" {
 		t.Errorf("devices %q, %q, %q", d[0].State.Name, d[1].State.Name, d[2].State.Name)
 	}
 }
@@ -148,14 +148,14 @@ func TestStale(t *testing.T) {
 		}
 		return all
 	}
-	h := finding(nil).Of(s)
+	h := finding(nil).Evaluate(s)
 	if got := stale(h.Devices[1]); !reflect.DeepEqual(got, []state.Kind{state.KindProbe, state.KindInventory}) {
 		t.Errorf("stale: %v", got)
 	}
 	if got := stale(h.Devices[0]); got != nil {
 		t.Errorf("stale, and never was: %v", got)
 	}
-	h = health.New(health.Default(), health.Past{}).Of(s)
+	h = health.New(health.Default(), health.History{}).Evaluate(s)
 	if got := stale(h.Devices[1]); got != nil {
 		t.Errorf("stale without a limit: %v", got)
 	}
@@ -168,7 +168,7 @@ func TestStale(t *testing.T) {
 // changed, however many ask.
 func TestOnce(t *testing.T) {
 	var judged atomic.Int64
-	j := health.Finder(health.Default(), func(*state.DeviceState) []health.Finding {
+	j := health.NewFinder(health.Default(), health.History{}, func(*state.DeviceState) []health.Finding {
 		judged.Add(1)
 		return []health.Finding{}
 	})
@@ -183,13 +183,13 @@ func TestOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				if h := j.Of(step.snapshot); h.Snapshot != step.snapshot || len(h.Devices) != len(step.snapshot.Devices) {
+				if h := j.Evaluate(step.snapshot); h.Snapshot != step.snapshot || len(h.Devices) != len(step.snapshot.Devices) {
 					t.Errorf("judged %+v", h)
 				}
 			})
 		}
 		wg.Wait()
-		hosts[i] = j.Of(step.snapshot)
+		hosts[i] = j.Evaluate(step.snapshot)
 		// Of two devices of one name one only can be remembered.
 		if got := judged.Load(); got > step.want || got < step.want-1 {
 			t.Errorf("%d devices judged, want %d", got, step.want)
@@ -198,7 +198,7 @@ func TestOnce(t *testing.T) {
 	if hosts[0].Devices[0] != hosts[1].Devices[1] || hosts[1].Devices[2].State.Failures != 1 {
 		t.Errorf("what has not changed was judged anew, or what has was not")
 	}
-	if h := j.Of(nil); h.Snapshot != nil || h.Problem == nil || len(h.Devices) > 0 {
+	if h := j.Evaluate(nil); h.Snapshot != nil || h.Problem == nil || len(h.Devices) > 0 {
 		t.Errorf("nothing is judged as %+v", h)
 	}
 }
@@ -210,7 +210,7 @@ func TestVanished(t *testing.T) {
 	once.Once = true
 	here, gone := state.DeviceState{Name: "a", Present: true}, state.DeviceState{Name: "b"}
 	hung := state.DeviceState{Name: "c", Stuck: &state.Stuck{PID: 7}}
-	h := health.New(once, health.Past{}).Of(&state.Snapshot{Devices: []state.DeviceState{here, gone, hung}})
+	h := health.New(once, health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{here, gone, hung}})
 	var got []string
 	for _, d := range h.Devices {
 		kinds := d.State.Name
@@ -225,7 +225,7 @@ func TestVanished(t *testing.T) {
 	if is, headline := h.Devices[0].At(apitest.Now()); is != health.Critical || !strings.Contains(headline, "gone when it ended") {
 		t.Errorf("%s: %s", is, headline)
 	}
-	if found := health.New(health.Default(), health.Past{}).Of(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
+	if found := health.New(health.Default(), health.History{}).Evaluate(&state.Snapshot{Devices: []state.DeviceState{gone}}).Devices[0].Findings; found != nil {
 		t.Errorf("found %+v", found)
 	}
 }
@@ -267,7 +267,7 @@ func TestFails(t *testing.T) {
 			kind, subject, _ := strings.Cut(accepted, "/")
 			config.Accept = append(config.Accept, health.Accept{Finding: health.Kind(kind), Subject: subject})
 		}
-		h := health.Finder(config, func(*state.DeviceState) []health.Finding { return c.findings }).Of(&state.Snapshot{Devices: []state.DeviceState{c.device}})
+		h := health.NewFinder(config, health.History{}, func(*state.DeviceState) []health.Finding { return c.findings }).Evaluate(&state.Snapshot{Devices: []state.DeviceState{c.device}})
 		if got := h.Fails(health.SeverityWarning, apitest.Now()); got != c.warning {
 			t.Errorf("%s, from warning on: %v", c.name, got)
 		}
@@ -277,9 +277,9 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestTroubles makes sure that what is the same on several devices is one trouble, though
+// TestIssues makes sure that what is the same on several devices is one trouble, though
 // each finding names its own device in what is to be done, and that nothing else is.
-func TestTroubles(t *testing.T) {
+func TestIssues(t *testing.T) {
 	s := new(state.Snapshot)
 	var names []string
 	for n := range 4 {
@@ -304,16 +304,16 @@ func TestTroubles(t *testing.T) {
 	}
 	// Of one no finding says what is wrong.
 	s.Devices = append(s.Devices, state.DeviceState{Name: "z", Last: &state.Run{Outcome: state.OutcomeCrashed}})
-	h := health.New(health.Default(), health.Past{}).Of(s)
+	h := health.New(health.Default(), health.History{}).Evaluate(s)
 	var got []string
-	for _, tr := range h.Troubles {
-		line := fmt.Sprintf("%s %s, for %d:", tr.Severity, tr.Kind, tr.For)
+	for _, tr := range h.Issues {
+		line := fmt.Sprintf("%s %s, for %q:", tr.Severity, tr.Kind, tr.For)
 		for _, p := range tr.Places {
 			subject := "-"
 			if p.Finding >= 0 {
 				f := h.Devices[p.Device].Findings[p.Finding]
 				subject = f.Subject
-				if f.Kind != tr.Kind || f.Severity != tr.Severity || f.Meaning != tr.Meaning || f.Action != tr.Action && tr.For < 0 {
+				if f.Kind != tr.Kind || f.Severity != tr.Severity || f.Meaning != tr.Meaning || f.Action != tr.Action && tr.For == "" {
 					t.Errorf("%+v is told as %+v", f, tr)
 				}
 			}
@@ -323,16 +323,16 @@ func TestTroubles(t *testing.T) {
 	}
 	const denied = "ibv_open_device EACCES"
 	want := []string{
-		"critical device_unusable, for 0: 0 " + denied + "; 1 " + denied + "; 2 " + denied + ";",
-		"critical stuck, for -1: 3 pid 815;",
-		"warning , for -1: 4 -;",
-		"info contract_violated, for -1: 0 cq_at_least_requested; 1 cq_at_least_requested; 2 cq_at_least_requested; 3 cq_at_least_requested;",
-		"info contract_violated, for -1: 0 cq_destroy_busy; 1 cq_destroy_busy; 2 cq_destroy_busy; 3 cq_destroy_busy;",
+		"critical device_unusable, for \"" + names[0] + "\": 0 " + denied + "; 1 " + denied + "; 2 " + denied + ";",
+		"critical stuck, for \"\": 3 pid 815;",
+		"warning , for \"\": 4 -;",
+		"info contract_violated, for \"\": 0 cq_at_least_requested; 1 cq_at_least_requested; 2 cq_at_least_requested; 3 cq_at_least_requested;",
+		"info contract_violated, for \"\": 0 cq_destroy_busy; 1 cq_destroy_busy; 2 cq_destroy_busy; 3 cq_destroy_busy;",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if action := h.Troubles[0].Action; !strings.Contains(action, names[0]) || strings.Contains(action, names[1]) {
+	if action := h.Issues[0].Action; !strings.Contains(action, names[0]) || strings.Contains(action, names[1]) {
 		t.Errorf("what is to be done is %s", action)
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// judge returns which level used of limit has reached; empty if none. Of a limit of
-// nothing, anything is too much.
-func (l Levels) judge(used, limit int64) (severity Severity, ratio float64) {
+// severity returns the level that used has reached, or "". A limit of zero allows none.
+func (l Levels) severity(used, limit int64) (severity Severity, ratio float64) {
 	switch {
 	case used <= 0 || limit < 0:
 		return "", 0
@@ -29,19 +28,15 @@ func (l Levels) judge(used, limit int64) (severity Severity, ratio float64) {
 	}
 }
 
-// nearLimit finds the types of which the device allows few more.
 func (a *assessor) nearLimit() {
 	if a.state.Info == nil {
 		return
 	}
 	for _, kind := range state.ResourceTypes() {
 		limit, limited := a.state.Info.LimitOf(kind)
-		if !limited {
-			continue
-		}
-		objects, kernel := a.objects(kind)
-		severity, ratio := a.t.NearLimit.judge(objects, limit)
-		if severity == "" {
+		objects := a.inventory.Count(kind)
+		severity, ratio := a.config.NearLimit.severity(objects, limit)
+		if !limited || severity == "" {
 			continue
 		}
 		o := observation{
@@ -49,31 +44,25 @@ func (a *assessor) nearLimit() {
 			message: fmt.Sprintf("The device has %s and allows %s (%s): %s.", text.Objects(objects, kind), text.Number(limit), "max_"+kind, text.Percent(objects, limit)),
 			replace: []string{"{show}", a.show(kind, 0)},
 		}
+		var kernel int64
+		for _, c := range a.inventory.Objects {
+			if c.Type == kind && c.Owner == state.OwnerKernel {
+				kernel = sum(kernel, c.Objects)
+			}
+		}
 		owner, held := a.largest(kind)
 		switch {
 		case kernel > held:
 			o.message += fmt.Sprintf(" The kernel itself has most of them: %s.", text.Number(kernel))
 		case owner != nil:
-			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner), place(owner.ContainerID, owner.PodUID))
+			o.message += fmt.Sprintf(" The largest owner has %s: %s%s.", text.Number(held), ownerName(owner.PID, owner.Comm), place(owner.ContainerID, owner.PodUID))
 			o.replace = []string{"{show}", a.show(kind, owner.PID)}
 		}
 		a.add(o)
 	}
 }
 
-// objects returns how many objects of a type there are, of whichever owner, and how
-// many of them are the kernel's own, as far as that is known.
-func (a *assessor) objects(kind string) (all, kernel int64) {
-	for _, o := range a.inventory.Objects {
-		if o.Type == kind && o.Owner == state.OwnerKernel {
-			kernel = sum(kernel, o.Objects)
-		}
-	}
-	return a.inventory.Count(kind), kernel
-}
-
-// largest returns the process that owns most objects of a type; nil if none is
-// known.
+// largest returns the owner with the most objects of a type, or nil.
 func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
 	for i := range a.inventory.Owners {
 		o := &a.inventory.Owners[i]
@@ -86,11 +75,10 @@ func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
 	return owner, held
 }
 
-// cgroups finds the cgroups that may use little more.
 func (a *assessor) cgroups() {
 	for i := range a.inventory.Cgroups {
 		g := &a.inventory.Cgroups[i]
-		severity, ratio := a.t.CgroupNearLimit.judge(g.Current, g.Limit)
+		severity, ratio := a.config.CgroupNearLimit.severity(g.Current, g.Limit)
 		if severity == "" {
 			continue
 		}
@@ -112,7 +100,6 @@ func (a *assessor) cgroups() {
 	}
 }
 
-// memlock finds the owners that may pin little more memory.
 func (a *assessor) memlock() {
 	for i := range a.inventory.Owners {
 		o := &a.inventory.Owners[i]
@@ -124,16 +111,16 @@ func (a *assessor) memlock() {
 		if m.Locked > held {
 			held, how = m.Locked, "locked (VmLck) by"
 		}
-		severity, ratio := a.t.MemlockNearLimit.judge(held, m.Limit)
-		// The kernel lets no process without CAP_IPC_LOCK go beyond its limit, so one
-		// that is there is not bound by it: rather common where jobs run as root.
+		severity, ratio := a.config.MemlockNearLimit.severity(held, m.Limit)
+		// Only a process with CAP_IPC_LOCK can exceed its limit. This is common where jobs run as root.
 		if severity == "" || held > m.Limit {
 			continue
 		}
+		who := ownerName(o.PID, o.Comm)
 		a.add(observation{
-			kind: FindingMemlock, severity: severity, subject: ownerName(o), size: ratio,
+			kind: FindingMemlock, severity: severity, subject: who, size: ratio,
 			message: fmt.Sprintf("%s are %s %s%s, of the %s allowed (RLIMIT_MEMLOCK): %s.",
-				text.Bytes(held), how, ownerName(o), place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
+				text.Bytes(held), how, who, place(o.ContainerID, o.PodUID), text.Bytes(m.Limit), text.Percent(held, m.Limit)),
 			replace: []string{"{pid}", fmt.Sprint(o.PID)},
 		})
 	}

@@ -9,50 +9,47 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// measurement is a measurement of completions. Of one of an earlier run than the last,
-// earlier is when that was started.
+// measurement is a latency measurement. earlier is the start of its run, if that is not the last run.
 type measurement struct {
 	*state.Latency
 	earlier time.Time
 }
 
-// measurements returns those of the last run, and of the completion vectors that it did
-// not come to the latest: what is wrong with a vector is wrong until it was measured
-// again.
+// measurements returns those of the last run, and those of the last full run: what is wrong
+// with a vector is wrong until a full run measured it again.
 func (a *assessor) measurements() []measurement {
-	last := a.state.Last
-	if last == nil {
-		return nil
-	}
 	var all []measurement
-	for i := range last.Probes {
-		for j := range last.Probes[i].Latencies {
-			all = append(all, measurement{Latency: &last.Probes[i].Latencies[j]})
-		}
+	runs := []*state.Run{a.state.Last}
+	if a.state.Full != a.state.Last {
+		runs = append(runs, a.state.Full)
 	}
-	if a.state.Notification != nil {
-		for i := range a.state.Notification.Vectors {
-			if v := &a.state.Notification.Vectors[i]; v.Measured.Before(last.Started) {
-				all = append(all, measurement{Latency: &v.Latency, earlier: v.Measured})
+	for _, run := range runs {
+		if run == nil {
+			continue
+		}
+		var earlier time.Time
+		if run != a.state.Last {
+			earlier = run.Started
+		}
+		for i := range run.Probes {
+			for j := range run.Probes[i].Latencies {
+				all = append(all, measurement{&run.Probes[i].Latencies[j], earlier})
 			}
 		}
 	}
 	return all
 }
 
-// notification finds what went wrong with events and completions when they were last
-// measured: one finding for each way to go wrong.
+// notification adds one finding for each failure mode of events and completions.
 func (a *assessor) notification() {
 	measurements := a.measurements()
 	for _, w := range []struct {
-		entry, subject string
-		// thing went wrong, and in which way.
-		thing, way string
-		count      func(*state.Latency) int
+		entry, subject, thing, mode string
+		count                       func(*state.Latency) int
 	}{
-		{caseMissed, "missed events", "completion", "whose event did not come by the deadline", func(l *state.Latency) int { return l.Missed }},
+		{caseMissed, "missed events", "completion", "whose event missed the deadline", func(l *state.Latency) int { return l.Missed }},
 		{caseMisdirected, "misdirected events", "event", "on a wrong channel or for a wrong queue", func(l *state.Latency) int { return l.Misdirected }},
-		{caseMissing, "missing completions", "completion", "that did not come by the deadline", func(l *state.Latency) int { return l.Missing }},
+		{caseMissing, "missing completions", "completion", "that missed the deadline", func(l *state.Latency) int { return l.Missing }},
 		{caseSpurious, "spurious events", "event", "without a completion", func(l *state.Latency) int { return l.Spurious }},
 		{caseUnsuccessful, "unsuccessful completions", "completion", "with a wrong status", func(l *state.Latency) int { return len(l.Unsuccessful) }},
 	} {
@@ -69,7 +66,7 @@ func (a *assessor) notification() {
 			if w.entry == caseUnsuccessful {
 				line += " (" + statuses(m.Unsuccessful) + ")"
 			}
-			line += fmt.Sprintf(", while %s went well", text.Plural(m.Count, "sample"))
+			line += fmt.Sprintf(", while %s succeeded", text.Plural(m.Count, "sample"))
 			if !m.earlier.IsZero() {
 				line += ", last measured at " + text.Moment(m.earlier)
 			}
@@ -80,12 +77,11 @@ func (a *assessor) notification() {
 		}
 		a.add(observation{
 			kind: FindingNotification, entry: w.entry, subject: w.subject, size: float64(all), run: true,
-			message: text.Plural(all, w.thing) + " " + w.way + ". Where: " + text.Join(where, "; ", maxFew) + ".",
+			message: text.Plural(all, w.thing) + " " + w.mode + ". Where: " + text.Join(where, "; ", maxFew) + ".",
 		})
 	}
 }
 
-// statuses lists statuses of completions, each once.
 func statuses(all []string) string {
 	var texts []string
 	for _, s := range slices.Compact(slices.Sorted(slices.Values(all))) {
@@ -94,13 +90,9 @@ func statuses(all []string) string {
 	return text.Join(texts, ", ", maxFew)
 }
 
-// slowVectors finds the completion vectors that are slow beside the others. It is one
-// finding: what makes one slow is mostly the same for the next.
+// slowVectors adds one finding for all slow completion vectors, which usually share the cause.
 func (a *assessor) slowVectors() {
-	if a.state.Notification == nil {
-		return
-	}
-	vectors := a.state.Notification.Vectors
+	vectors := a.state.Vectors()
 	slow := state.SlowVectors(vectors)
 	if len(slow) == 0 {
 		return
@@ -113,9 +105,9 @@ func (a *assessor) slowVectors() {
 		}
 		numbers = append(numbers, fmt.Sprint(v.Vector))
 		line := fmt.Sprintf("vector %d takes %s in the median and %s at the 99th percentile", v.Vector, text.Duration(v.P50), text.Duration(v.P99))
-		if len(texts) < maxFew { // What is usual takes a while to find out, and no more are told.
+		if len(texts) < maxFew {
 			usual := state.UsualLatency(vectors, v.Path, v.Port)
-			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(v.Measured))
+			line += fmt.Sprintf(", against the usual %s (%s on port %d, measured at %s)", text.Duration(usual), word(string(v.Path)), v.Port, text.Moment(a.state.Full.Started))
 		}
 		texts = append(texts, line)
 	}

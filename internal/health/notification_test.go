@@ -31,11 +31,11 @@ func TestNotification(t *testing.T) {
 	}{
 		{"missed", func(l *state.Latency) { l.Missed = 2 }, want{
 			c, "missed events",
-			[]string{"2 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 3: 2, while 998 samples went well."},
+			[]string{"2 completions whose event missed the deadline. Where: loopback any on port 1, vector 3: 2, while 998 samples succeeded."},
 			[]string{"/proc/interrupts"},
 		}},
 		{"misdirected", func(l *state.Latency) { l.Misdirected = 1 }, want{c, "misdirected events", []string{"1 event on a wrong channel or for a wrong queue. Where"}, []string{"channel_steering"}}},
-		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"1 completion that did not come by the deadline. Where", "while 1 sample went well"}, []string{"`rdma statistic show link rxe0`"}}},
+		{"missing", func(l *state.Latency) { l.Missing, l.Count = 1, 1 }, want{c, "missing completions", []string{"1 completion that missed the deadline. Where", "while 1 sample succeeded"}, []string{"`rdma statistic show link rxe0`"}}},
 		{"spurious", func(l *state.Latency) { l.Spurious = 5 }, want{w, "spurious events", []string{"5 events without a completion. Where"}, []string{"until the queue is empty"}}},
 		{"unsuccessful", func(l *state.Latency) {
 			l.Unsuccessful = []string{"retry_exc_err", "success", "retry_exc_err"}
@@ -57,7 +57,7 @@ func TestNotification(t *testing.T) {
 			all = append(all, latency(func(l *state.Latency) { l.Vector, l.Missed, l.Spurious = vector, vector, 1 }))
 		}
 		check(t, dev(all...), health.Default(), kind,
-			want{c, "missed events", []string{"10 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
+			want{c, "missed events", []string{"10 completions whose event missed the deadline. Where: loopback any on port 1, vector 1: 1", "; and 1 more."}, nil},
 			want{w, "spurious events", []string{"5 events without a completion. Where: loopback any on port 1, vector 0: 1", "; and 2 more."}, nil})
 	})
 	t.Run("a vector that the last run did not come to", func(t *testing.T) {
@@ -65,14 +65,8 @@ func TestNotification(t *testing.T) {
 		s := dev(latency(func(*state.Latency) {}))
 		s.Last.Outcome = state.OutcomeOK
 		broken := latency(func(l *state.Latency) { l.Vector, l.Missed = 5, 2 })
-		vector := func(measured time.Time) *state.Notification {
-			return &state.Notification{Vectors: []state.VectorLatency{{Latency: broken, Measured: measured}}}
-		}
-		s.Notification = vector(s.Last.Started.Add(-time.Minute))
-		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples went well, last measured at 20"}, nil})
-		// What the last run measured is told from the run.
-		s.Notification = vector(s.Last.Started)
-		check(t, s, health.Default(), kind)
+		s.Full = &state.Run{Started: s.Last.Started.Add(-time.Minute), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{broken}}}}
+		check(t, s, health.Default(), kind, want{c, "missed events", []string{"vector 5: 2, while 998 samples succeeded, last measured at 20"}, nil})
 	})
 	t.Run("what cannot be counted", func(t *testing.T) {
 		t.Parallel()
@@ -89,18 +83,26 @@ func TestNotification(t *testing.T) {
 	})
 }
 
+// fullRun returns a full run that measured completion vectors with these medians.
+func fullRun(medians ...time.Duration) *state.Run {
+	p := state.Probe{Name: "notification", Status: state.StatusOK}
+	for i, m := range medians {
+		p.Latencies = append(p.Latencies, state.Latency{
+			Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: i, Count: 1, P50: m, P99: 2*m + 123,
+		})
+	}
+	return &state.Run{Started: taken(), Outcome: state.OutcomeOK, Depth: state.DepthFull, Probes: []state.Probe{p}}
+}
+
 func TestSlowVector(t *testing.T) {
 	t.Parallel()
 	const kind = health.FindingSlowVector
 	dev := func(medians ...time.Duration) *state.DeviceState {
 		s := device(state.Inventory{})
-		s.Notification = new(state.Notification)
-		for i, m := range medians {
-			s.Notification.Vectors = append(s.Notification.Vectors, state.VectorLatency{
-				Latency:  state.Latency{Port: 1, Path: state.PathLoopback, Mode: state.ModeAny, Vector: i, Count: 1, P50: m * time.Microsecond, P99: 2*m*time.Microsecond + 123},
-				Measured: taken(),
-			})
+		for i := range medians {
+			medians[i] *= time.Microsecond
 		}
+		s.Full = fullRun(medians...)
 		return s
 	}
 	check(t, device(state.Inventory{}), health.Default(), kind)

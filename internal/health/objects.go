@@ -11,16 +11,16 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// ownerless finds the objects of dead processes or, where those cannot be told from
-// such as are out of sight, says so.
+// ownerless adds a finding for objects of dead processes. If the exporter does not see all processes, it reports
+// that instead.
 func (a *assessor) ownerless() {
 	ownerless := a.inventory.Ownerless
 	if !a.inventory.PIDsVisible {
-		// Of those too, the owners may only be out of sight.
+		// Their owners may merely be invisible.
 		ownerless = slices.Concat(ownerless, a.inventory.Untraced)
 	}
 	if a.inventory.PIDsVisible {
-		// What is left of the exporter's own children has no owner either.
+		// Objects leaked by exited children have no owner either.
 		ownerless = slices.Clone(ownerless)
 		for i := range ownerless {
 			for _, l := range a.resources.Leaked {
@@ -48,18 +48,17 @@ func (a *assessor) ownerless() {
 	}
 	since := a.resources.OrphanedSince
 	age := a.resources.Taken.Sub(since)
-	if since.IsZero() || age < a.t.OrphanAge {
+	if since.IsZero() || age < a.config.OrphanAge {
 		return
 	}
 	a.add(observation{
 		kind: FindingOrphaned, subject: "user objects",
-		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + a.whose(),
+		message: fmt.Sprintf("Without a living owner: %s (%s). Inventories have found such objects since %s, for %s.", text.Objects(objects, ""), list(counts), text.Moment(since), text.Age(age)) + a.formerOwners(),
 		replace: replace,
 	})
 }
 
-// leaked finds what is left of the exporter's own children. It is one finding for
-// all types: what leaks once leaks of several.
+// leaked adds one finding for all objects leaked by exited children of the exporter.
 func (a *assessor) leaked() {
 	var since time.Time
 	var left []state.TypeCount
@@ -74,7 +73,7 @@ func (a *assessor) leaked() {
 		return
 	}
 	severity, age := SeverityWarning, a.resources.Taken.Sub(since)
-	if age >= a.t.OrphanAge {
+	if age >= a.config.OrphanAge {
 		severity = SeverityCritical
 	}
 	var by []string
@@ -98,7 +97,6 @@ func (a *assessor) leaked() {
 	})
 }
 
-// undestroyed finds what the device refused to destroy in the last runs.
 func (a *assessor) undestroyed() {
 	type key struct{ kind, errno string }
 	type refusals struct {
@@ -128,7 +126,7 @@ func (a *assessor) undestroyed() {
 			take(&c.Last.Undestroyed[i]).contracts++
 		}
 	}
-	// What cannot be destroyed keeps what it uses from being destroyed.
+	// An object that cannot be destroyed blocks the destruction of those it uses.
 	busy := map[string]string{"EBUSY": rootBusy}
 	for _, r := range all {
 		n, where := r.probes+r.contracts, "the probes"
@@ -136,7 +134,7 @@ func (a *assessor) undestroyed() {
 		case r.probes == 0:
 			where = "the contract run"
 		case r.contracts > 0:
-			where = fmt.Sprintf("the probes (%d) and of the contract run (%d)", r.probes, r.contracts)
+			where = fmt.Sprintf("the probes (%d) and the contracts (%d)", r.probes, r.contracts)
 		}
 		kind, errno := word(r.kind), cmp.Or(word(r.errno), "no errno")
 		a.add(observation{
@@ -148,7 +146,6 @@ func (a *assessor) undestroyed() {
 	}
 }
 
-// queuePairs finds queue pairs in an error state.
 func (a *assessor) queuePairs() {
 	var all, broken, sqe int64
 	for _, q := range a.inventory.QueuePairs {
@@ -162,7 +159,7 @@ func (a *assessor) queuePairs() {
 	}
 	passing := max(a.inventory.PassingErrors, 0)
 	failed := sum(broken, sqe) - passing
-	if failed <= 0 || failed < a.t.QPErrors {
+	if failed <= 0 || failed < a.config.QPErrors {
 		return
 	}
 	states, dev := fmt.Sprintf("In the state err: %s", text.Objects(broken, "qp")), "ERR"
@@ -183,15 +180,15 @@ func (a *assessor) queuePairs() {
 	})
 }
 
-// unfillable finds completion queues that are larger than what uses them.
-func (a *assessor) unfillable() {
+// oversizedCQs adds a finding for completion queues that can never be filled.
+func (a *assessor) oversizedCQs() {
 	u := a.inventory.UnfillableCQs
-	if u == nil || u.Entries <= 0 || u.Entries < a.t.CQEntries {
+	if u == nil || u.Entries <= 0 || u.Entries < a.config.CQEntries {
 		return
 	}
 	message := fmt.Sprintf("%s with %s entries together can never be filled by what uses them. The largest has %s", text.Objects(u.Objects, "cq"), text.Number(u.Entries), text.Number(u.Largest))
 	if u.PID > 0 {
-		message += fmt.Sprintf(", and belongs to %s", ownerName(a.owner(u.PID)))
+		message += fmt.Sprintf(", and belongs to %s", ownerName(u.PID, a.comm(u.PID)))
 	}
 	a.add(observation{
 		kind: FindingCQUnfillable, subject: "cq", message: message + ".",
@@ -199,12 +196,12 @@ func (a *assessor) unfillable() {
 	})
 }
 
-// owner returns what is known of a process: its number, if nothing else.
-func (a *assessor) owner(pid int) *state.Owner {
+// comm returns the command of an owner, or "".
+func (a *assessor) comm(pid int) string {
 	for i := range a.inventory.Owners {
 		if o := &a.inventory.Owners[i]; o.PID == pid {
-			return o
+			return o.Comm
 		}
 	}
-	return &state.Owner{PID: pid}
+	return ""
 }

@@ -27,8 +27,8 @@ func hold(t *testing.T, s *state.DeviceState, thresholds health.Config) {
 	if err != nil {
 		t.Skip("a time that JSON does not have")
 	}
-	got := health.Assess(s, thresholds, health.Past{})
-	if again := health.Assess(s, thresholds, health.Past{}); !reflect.DeepEqual(got, again) {
+	got := health.Assess(s, thresholds, health.History{})
+	if again := health.Assess(s, thresholds, health.History{}); !reflect.DeepEqual(got, again) {
 		t.Fatalf("got %+v and then %+v", got, again)
 	}
 	if after, _ := json.Marshal(s); string(after) != string(before) {
@@ -148,7 +148,7 @@ func FuzzAssess(f *testing.F) {
 		}
 		if s != nil && s.Last != nil {
 			s.Last.Error, s.Last.FailedVerb, s.Last.Errno = s.Last.Error+raw, s.Last.FailedVerb+raw, s.Last.Errno+raw
-			s.Last.Probes = append(s.Last.Probes, state.Probe{Name: raw, Failures: []state.Failure{{Subject: raw, Verb: raw, Errno: raw, Message: raw}}})
+			s.Last.Probes = append(s.Last.Probes, state.Probe{Name: raw, Failures: []state.Failure{{Subject: state.Subject{Object: raw}, Verb: raw, Errno: raw, Message: raw}}})
 			s.Contracts = &state.Contracts{Verdicts: []state.Contract{{Name: raw, Verdict: state.VerdictViolated, Observed: raw}}}
 		}
 		hold(t, s, thresholds)

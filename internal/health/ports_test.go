@@ -27,11 +27,11 @@ func snapshot(devices ...state.DeviceState) *state.Snapshot {
 // A port that was active is missed when it is not, after a restart, too.
 func TestPortsOfThePast(t *testing.T) {
 	t.Parallel()
-	j := health.New(health.Default(), health.Past{})
-	is := func(j *health.Judge, want string, states ...string) {
+	j := health.New(health.Default(), health.History{})
+	is := func(j *health.Evaluator, want string, states ...string) {
 		t.Helper()
 		var got []string
-		for _, f := range j.Of(snapshot(withPorts("a", states...))).Devices[0].Findings {
+		for _, f := range j.Evaluate(snapshot(withPorts("a", states...))).Devices[0].Findings {
 			got = append(got, fmt.Sprint(f.Harm, " ", f.Subject))
 		}
 		if strings.Join(got, ", ") != want {
@@ -43,7 +43,7 @@ func TestPortsOfThePast(t *testing.T) {
 	is(j, "outage port 1, note port 2", "down", "down")
 	is(j, "degradation port 1", "down", "active")
 	is(j, "outage ports 1, 2", "down", "down")
-	past := j.Past()
+	past := j.History()
 	if want := map[string][]int{"a": {1, 2}}; !reflect.DeepEqual(past.Ports, want) {
 		t.Errorf("the past is %v, want %v", past.Ports, want)
 	}
@@ -51,7 +51,7 @@ func TestPortsOfThePast(t *testing.T) {
 	past.Ports["a"][0] = 7
 	is(again, "outage ports 1, 2", "down", "down")
 	is(again, "", "active", "active")
-	if got := j.Past().Ports["a"]; !reflect.DeepEqual(got, []int{1, 2}) {
+	if got := j.History().Ports["a"]; !reflect.DeepEqual(got, []int{1, 2}) {
 		t.Errorf("the past can be changed from outside: %v", got)
 	}
 }
@@ -68,9 +68,9 @@ func TestPastPortsAreBounded(t *testing.T) {
 		many.Last.Info.Ports = append(many.Last.Info.Ports, state.Port{Number: n, State: "active"})
 	}
 	s.Devices[0] = many
-	j := health.New(health.Default(), health.Past{})
-	j.Of(s)
-	if p := j.Past().Ports; len(p) != 4096 || len(p["d0"]) != 256 {
+	j := health.New(health.Default(), health.History{})
+	j.Evaluate(s)
+	if p := j.History().Ports; len(p) != 4096 || len(p["d0"]) != 256 {
 		t.Errorf("%d devices, %d ports of one", len(p), len(p["d0"]))
 	}
 }
@@ -104,7 +104,7 @@ func TestActivePorts(t *testing.T) {
 			t.Parallel()
 			c := once()
 			c.ActivePorts = tc.expect
-			h := health.New(c, health.Past{}).Of(snapshot(tc.devices...))
+			h := health.New(c, health.History{}).Evaluate(snapshot(tc.devices...))
 			if got := h.Fails(health.SeverityWarning, apitest.Now()); got != tc.warning {
 				t.Errorf("from warning on: %v", got)
 			}
@@ -132,8 +132,8 @@ func TestWorstFirst(t *testing.T) {
 	quirk.Contracts = &state.Contracts{Verdicts: []state.Contract{{Name: "x", Severity: state.SeverityWarning, Verdict: state.VerdictViolated}}}
 	dead := withPorts("d", "down")
 	dead.Last = &state.Run{Outcome: state.OutcomeTimeout, Verb: "ibv_open_device"}
-	j := health.New(health.Default(), health.Past{Ports: map[string][]int{"c": {1, 2}}})
-	h := j.Of(snapshot(withPorts("0", "active", "down"), quirk, state.DeviceState{Name: "b", Present: true}, withPorts("c", "active", "down"), dead))
+	j := health.New(health.Default(), health.History{Ports: map[string][]int{"c": {1, 2}}})
+	h := j.Evaluate(snapshot(withPorts("0", "active", "down"), quirk, state.DeviceState{Name: "b", Present: true}, withPorts("c", "active", "down"), dead))
 	var got []string
 	for _, d := range h.Devices {
 		got = append(got, d.State.Name)
@@ -142,7 +142,7 @@ func TestWorstFirst(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	got = nil
-	for _, of := range h.Troubles {
+	for _, of := range h.Issues {
 		got = append(got, string(of.Harm))
 	}
 	if want := []string{"outage", "degradation", "quirk", "note"}; !reflect.DeepEqual(got, want) {

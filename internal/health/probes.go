@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// aborted finds that the last run of the probes, or a process of the last contract
-// inventory, did not come to its end. Of a child that has not ended at all, stuck tells.
+// aborted adds findings for children that did not complete their run: that of the last probe run, and those of the
+// last contract run. A child that has not exited at all is reported by stuck.
 func (a *assessor) aborted() {
 	if a.state.Stuck != nil {
 		return
@@ -26,20 +26,19 @@ func (a *assessor) aborted() {
 		ended := map[state.SkipReason]state.Outcome{
 			state.SkipTimeout: state.OutcomeTimeout, state.SkipCrashed: state.OutcomeCrashed,
 		}[v.Reason]
-		// The last process has been told of, with what the inventory did not come to. After an
-		// earlier one another process judged the rest.
+		// ended has reported the last child already. After an earlier one, another child checked the rest.
 		if v.Verdict != state.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != state.OutcomeOK && !v.Judged.Before(c.Last.Started) {
 			continue
 		}
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + word(v.Name),
 			run: true, root: rootContracts,
-			message: fmt.Sprintf("The contract %s could not be judged at %s: %s.", word(v.Name), text.Moment(v.Judged), cmp.Or(prose(v.Observed), "no reason given")),
+			message: fmt.Sprintf("The contract %s could not be checked at %s: %s.", word(v.Name), text.Moment(v.Judged), reason(v.Observed)),
 		})
 	}
 }
 
-// ended finds how the last run of the probes, and that of the contract run, ended.
+// ended adds findings for the last probe run and the last child of the contract run.
 func (a *assessor) ended() {
 	find := func(run *state.Run, whose string, harm Harm, root string) {
 		ended := ""
@@ -60,7 +59,7 @@ func (a *assessor) ended() {
 			}
 		}
 		if run.Judging != "" {
-			message += ", while it judged " + word(run.Judging)
+			message += ", while it checked " + word(run.Judging)
 		}
 		if run.Error != "" {
 			message += ": " + prose(run.Error)
@@ -73,46 +72,42 @@ func (a *assessor) ended() {
 		return
 	}
 	find(c.Last, "the contract run", HarmFailure, rootContracts)
-	// Whoever cannot use the device is told so by the probes, and what is left behind is
-	// told as undestroyed.
+	// An unusable device is reported by the probes, and undestroyed objects by undestroyed.
 	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run", run: true, root: rootContracts,
-			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), cmp.Or(prose(c.Last.Error), "no reason given")),
+			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), reason(c.Last.Error)),
 		})
 	}
 }
 
-// has tells whether there is a finding of a kind already.
 func (a *assessor) has(kind Kind) bool {
 	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
 }
 
-// condemned tells whether what ended the last contract run is told as the
-// violation of the contract that was being judged.
+// condemned reports whether the last contract run ended in a contract that is reported as violated for that reason.
 func condemned(c *state.Contracts) bool {
 	return c.Last != nil && c.Last.Judging != "" && slices.ContainsFunc(c.Verdicts, func(v state.Contract) bool {
 		return v.Name == c.Last.Judging && v.Verdict == state.VerdictViolated && v.Judged.Equal(c.Last.Started)
 	})
 }
 
-// probes finds the probes that failed, and why.
 func (a *assessor) probes() {
 	run := a.state.Last
 	if run == nil {
 		return
 	}
 	told := func(f *state.Failure) bool { return len(run.Undestroyed) > 0 && destroys(f.Verb) }
-	for i := range run.Probes {
-		p := &run.Probes[i]
-		a.probe(p, slices.DeleteFunc(slices.Clone(p.Failures), func(f state.Failure) bool {
-			return told(&f) || measured(p, &f) || registered(p, &f)
+	results := a.state.Probes()
+	for i := range results {
+		p := &results[i]
+		a.probe(p, slices.DeleteFunc(p.Failures(), func(f state.Failure) bool {
+			return told(&f) || slices.ContainsFunc(p.Runs(), func(p *state.Probe) bool { return measured(p, &f) || registered(p, &f) })
 		}))
-		a.registrations(p)
-		a.emptyMessages(p)
+		a.registrations(p.Runs()[0])
+		a.emptyMessages(p.Runs()[0])
 	}
-	// What kept the run as a whole from going well, such as a port that cannot be
-	// asked, unless a probe has met with it, too.
+	// A failure outside the probes, such as a port that cannot be queried, unless a probe failed in the same way.
 	whole := state.Failure{Verb: run.FailedVerb, Errno: run.Errno}
 	if run.Info == nil || whole.Verb == "" || told(&whole) {
 		return
@@ -128,24 +123,22 @@ func (a *assessor) probes() {
 	})
 }
 
-// destroys tells whether a verb destroys an object.
 func destroys(verb string) bool {
 	return slices.ContainsFunc([]string{"ibv_destroy_", "ibv_dealloc_", "ibv_dereg_", "ibv_close_"}, func(prefix string) bool {
 		return strings.HasPrefix(verb, prefix)
 	})
 }
 
-// measured tells whether a failure says in words what a measurement of the probe
-// counted.
+// measured reports whether a measurement of the probe counts a failure already.
 func measured(p *state.Probe, f *state.Failure) bool {
 	return f.Verb == "" && f.Errno == "" && slices.ContainsFunc(p.Latencies, func(l state.Latency) bool {
-		return l.Wrong() && strings.HasPrefix(f.Subject, fmt.Sprintf("%s %s ", l.Path, l.Mode)) &&
-			strings.HasSuffix(f.Subject, fmt.Sprintf(" vector %d", l.Vector))
+		return l.Wrong() && f.Subject.Object == string(l.Path) && f.Subject.Profile == string(l.Mode) &&
+			f.Subject.Vector != nil && *f.Subject.Vector == l.Vector && (f.Subject.Port == 0 || f.Subject.Port == l.Port)
 	})
 }
 
 // probe finds that a probe failed, by its failures.
-func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
+func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	if len(failures) == 0 {
 		return
 	}
@@ -169,7 +162,7 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 		root = rootMemlock
 	}
 	harm := HarmFailure
-	if entry != caseMemlock && nothingMade(p, failures) {
+	if entry != caseMemlock && nothingMade(p.Runs()[0], failures) {
 		harm = HarmOutage
 	}
 	name := cmp.Or(word(p.Name), "unknown")
@@ -184,7 +177,7 @@ func (a *assessor) probe(p *state.Probe, failures []state.Failure) {
 	})
 }
 
-// rootOf returns what a failure shares with others of the same root; empty for nothing.
+// rootOf returns the root cause of a failure. Empty if it shares none.
 func rootOf(f *state.Failure) string {
 	if f.Verb == "" || f.Errno == "" {
 		return ""
@@ -192,15 +185,14 @@ func rootOf(f *state.Failure) string {
 	return f.Verb + " " + f.Errno
 }
 
-// failureTexts returns what went wrong, what failed in the same way at once, and all of it
-// if that says more.
+// failureTexts returns the failures with equal ones grouped, and each of them as evidence if that says more.
 func failureTexts(failures []state.Failure) (gist, evidence string) {
 	var texts, each []string
 	subjects := make(map[string][]string)
 	for i := range failures {
 		f := &failures[i]
 		each = append(each, failureText(f))
-		subjects[rootOf(f)] = append(subjects[rootOf(f)], prose(f.Subject))
+		subjects[rootOf(f)] = append(subjects[rootOf(f)], prose(f.Subject.String()))
 	}
 	for i := range failures {
 		root := rootOf(&failures[i])
@@ -219,8 +211,7 @@ func failureTexts(failures []state.Failure) (gist, evidence string) {
 	return gist, evidence
 }
 
-// nothingMade tells that the device gave a probe none of what no program can do without:
-// completion queues, or queue pairs.
+// nothingMade reports whether the device created no completion queue, or no queue pair, at all.
 func nothingMade(p *state.Probe, failures []state.Failure) bool {
 	made := map[string]int{"cq": len(p.CQs), "qp": len(p.QPs)}
 	n, needed := made[p.Name]
@@ -229,14 +220,13 @@ func nothingMade(p *state.Probe, failures []state.Failure) bool {
 	})
 }
 
-// emptyMessages finds that no memory could be registered for messages.
 func (a *assessor) emptyMessages(p *state.Probe) {
 	for i := range p.Skips {
 		s := &p.Skips[i]
-		if s.Subject != "message" || s.Reason != state.SkipNotPermitted {
+		if s.Subject.Object != "message" || s.Reason != state.SkipNotPermitted {
 			continue
 		}
-		message, root := fmt.Sprintf("No memory could be registered: %s.", cmp.Or(prose(s.Detail), "no reason given")), a.rootOfPage()
+		message, root := fmt.Sprintf("No memory could be registered: %s.", reason(s.Detail)), a.rootOfPage()
 		if s.Memlock != nil {
 			root = rootMemlock
 			message += memlockText(*s.Memlock)
@@ -249,17 +239,15 @@ func (a *assessor) emptyMessages(p *state.Probe) {
 	}
 }
 
-// memlockText says what the limit on locked memory is, as an addition to a message.
 func memlockText(limit int64) string {
 	return fmt.Sprintf(" The exporter's processes may lock %s (RLIMIT_MEMLOCK).", text.Bytes(max(limit, 0)))
 }
 
-// failureText returns one thing that went wrong in words. The message mostly names
-// the verb and the errno.
+// failureText describes one failure. The message usually names the verb and the errno.
 func failureText(f *state.Failure) string {
 	var parts []string
-	if f.Subject != "" {
-		parts = append(parts, prose(f.Subject))
+	if f.Subject.String() != "" {
+		parts = append(parts, prose(f.Subject.String()))
 	}
 	for _, w := range []string{f.Verb, f.Errno} {
 		if w != "" && !strings.Contains(f.Message, w) {
@@ -272,8 +260,7 @@ func failureText(f *state.Failure) string {
 	return cmp.Or(strings.Join(parts, ": "), "no reason given")
 }
 
-// unexplained finds that the last run failed and nothing else says why, so that no
-// failed run passes for a good one.
+// unexplained adds a finding if the last run failed and no other finding says why.
 func (a *assessor) unexplained() {
 	run := a.state.Last
 	if run == nil || run.Outcome != state.OutcomeFailed || a.wrongNow {
@@ -296,6 +283,6 @@ func (a *assessor) unexplained() {
 	}
 	a.add(observation{
 		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: "the probes", run: true,
-		message: fmt.Sprintf("The last run of the probes failed: %s.", cmp.Or(prose(run.Error), "no reason given")),
+		message: fmt.Sprintf("The last probe run failed: %s.", reason(run.Error)),
 	})
 }

@@ -1,6 +1,8 @@
 package health_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +30,7 @@ func probed(probes ...state.Probe) *state.DeviceState {
 // alone fails the test unless all findings are of one kind: nothing is told twice.
 func alone(t *testing.T, s *state.DeviceState, kind health.Kind) {
 	t.Helper()
-	for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+	for _, f := range health.Assess(s, health.Default(), health.History{}) {
 		if f.Kind != kind {
 			t.Errorf("told as well: %+v", f)
 		}
@@ -72,7 +74,7 @@ func TestRunAborted(t *testing.T) {
 		run := hung
 		run.Judging = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
-			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it judged notify_any: timed out after 10s in ibv_create_qp"}, nil,
+			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it checked notify_any: timed out after 10s in ibv_create_qp"}, nil,
 		})
 		check(t, looked(crashed), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
@@ -123,28 +125,28 @@ func TestRunAborted(t *testing.T) {
 	t.Run("an earlier process of the contract run", func(t *testing.T) {
 		t.Parallel()
 		verdict := state.Contract{
-			Name: "qp_destroy_busy_multicast", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
+			Name: "cq_resize_at_least_requested", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
 			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
 		}
 		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
 		s := looked(good, verdict)
 		check(t, s, health.Default(), kind, want{
-			c, "the contract run, at qp_destroy_busy_multicast",
-			[]string{"The contract qp_destroy_busy_multicast could not be judged at 2026-03-01 11:59:00 UTC: the process that judged it was killed."},
+			c, "the contract run, at cq_resize_at_least_requested",
+			[]string{"The contract cq_resize_at_least_requested could not be checked at 2026-03-01 11:59:00 UTC: the process that judged it was killed."},
 			nil,
 		})
 		alone(t, s, kind)
 		verdict.Reason = state.SkipCrashed
-		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, []string{"OOM killer"}})
+		check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, []string{"OOM killer"}})
 		check(t, looked(crashed, verdict), health.Default(), kind,
-			want{c, "the contract run", nil, nil}, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
+			want{c, "the contract run", nil, nil}, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		// Nor does a process that came to its end, or of which nothing is known, tell of it.
 		for _, judged := range []time.Time{taken(), taken().Add(time.Minute)} {
 			verdict.Judged = judged
-			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
+			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		}
 		s.Contracts.Last, s.Contracts.Verdicts[0].Judged = nil, taken()
-		check(t, s, health.Default(), kind, want{c, "the contract run, at qp_destroy_busy_multicast", nil, nil})
+		check(t, s, health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		// What the last process ended at, or did not come to, is told with it.
 		verdict.Judged = taken()
 		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
@@ -177,7 +179,26 @@ func TestRunAborted(t *testing.T) {
 
 // failure returns one thing that went wrong in a probe, and probing a probe that failed.
 func failure(subject, verb, errno, message string) state.Failure {
-	return state.Failure{Subject: subject, Verb: verb, Errno: errno, Message: message}
+	return state.Failure{Subject: subjectOf(subject), Verb: verb, Errno: errno, Message: message}
+}
+
+// subjectOf returns the subject that is called like that.
+func subjectOf(name string) state.Subject {
+	words := strings.Fields(name)
+	var vector int
+	switch {
+	case len(words) == 4 && words[2] == "vector":
+		vector, _ = strconv.Atoi(words[3])
+		return state.Subject{Object: words[0], Profile: words[1], Vector: &vector}
+	case len(words) == 6 && words[4] == "vector":
+		vector, _ = strconv.Atoi(words[5])
+		port, _ := strconv.Atoi(words[3])
+		return state.Subject{Object: words[0], Profile: words[1], Port: port, Vector: &vector}
+	case len(words) == 2 && len(words[0]) == 2:
+		return state.Subject{Object: "qp", QPType: words[0], Profile: words[1]}
+	default:
+		return state.Subject{Object: name}
+	}
 }
 
 func probing(name string, failures ...state.Failure) state.Probe {
@@ -272,7 +293,7 @@ func TestProbeFailed(t *testing.T) {
 		} {
 			more := p
 			more.Failures = append([]state.Failure{other}, p.Failures...)
-			f := of(health.Assess(probed(more), health.Default(), health.Past{}), kind)
+			f := of(health.Assess(probed(more), health.Default(), health.History{}), kind)
 			if len(f) != 1 {
 				t.Errorf("%s: got %+v", name, f)
 			}
@@ -294,7 +315,7 @@ func TestProbeFailed(t *testing.T) {
 		t.Parallel()
 		s := probed(probing("cq"))
 		s.Last.Error = "cq: failed"
-		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last run of the probes failed: cq: failed."}, nil})
+		check(t, s, health.Default(), kind, want{c, "the probes", []string{"The last probe run failed: cq: failed."}, nil})
 		s.Last.Error = ""
 		check(t, s, health.Default(), kind, want{c, "the probes", []string{"no reason given"}, nil})
 		s.Last.Outcome = state.OutcomeOK
@@ -307,11 +328,11 @@ func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	const kind = health.FindingProbeFailed
 	dev := func(skips ...state.Skip) *state.DeviceState {
-		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
+		s := probed(state.Probe{Name: "qp", Skips: []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted}}}, state.Probe{Name: "notification", Skips: skips})
 		s.Last.Outcome = state.OutcomeOK
 		return s
 	}
-	skip := state.Skip{Subject: "message", Reason: state.SkipNotPermitted, Detail: "the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM", Memlock: new(int64)}
+	skip := state.Skip{Subject: state.Subject{Object: "message"}, Reason: state.SkipNotPermitted, Detail: "the messages that are measured are empty: ibv_reg_mr on rxe0: EPERM", Memlock: new(int64)}
 	check(t, dev(), health.Default(), kind)
 	check(t, dev(skip), health.Default(), kind, want{
 		health.SeverityWarning, "notification message",
@@ -321,15 +342,15 @@ func TestEmptyMessages(t *testing.T) {
 	alone(t, dev(skip), kind)
 	skip.Memlock = nil
 	check(t, dev(skip), health.Default(), kind, want{health.SeverityWarning, "notification message", nil, []string{"If not, check `rdma resource show rxe0` for mr"}})
-	if f := of(health.Assess(dev(skip), health.Default(), health.Past{}), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
+	if f := of(health.Assess(dev(skip), health.Default(), health.History{}), kind)[0]; f.Message != "No memory could be registered: "+skip.Detail+"." {
 		t.Errorf("the message is %q", f.Message)
 	}
 	skip.Reason = state.SkipNeeds
 	check(t, dev(skip), health.Default(), kind)
-	skip.Reason, skip.Subject = state.SkipNotPermitted, "loopback any"
+	skip.Reason, skip.Subject = state.SkipNotPermitted, state.Subject{Object: "loopback", Profile: "any"}
 	check(t, dev(skip), health.Default(), kind)
 	// A run that failed for no reason is not explained by it.
-	skip.Subject = "message"
+	skip.Subject = state.Subject{Object: "message"}
 	s := dev(skip)
 	s.Last.Outcome = state.OutcomeFailed
 	check(t, s, health.Default(), kind, want{health.SeverityCritical, "the probes", nil, nil}, want{health.SeverityWarning, "notification message", nil, nil})
@@ -341,12 +362,12 @@ func TestUnexplained(t *testing.T) {
 	t.Parallel()
 	const kind = health.FindingProbeFailed
 	s := failed(state.Run{Info: new(state.Device), Error: "a reason of its own", Started: taken()})
-	s.Notification = &state.Notification{Vectors: []state.VectorLatency{
-		{Latency: state.Latency{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Spurious: 1}, Measured: taken().Add(-time.Hour)},
-	}}
-	told := want{health.SeverityCritical, "the probes", []string{"The last run of the probes failed: a reason of its own."}, nil}
+	s.Full = &state.Run{Started: taken().Add(-time.Hour), Probes: []state.Probe{{Name: "notification", Latencies: []state.Latency{
+		{Port: 1, Path: state.PathFlush, Mode: state.ModeAny, Spurious: 1},
+	}}}}
+	told := want{health.SeverityCritical, "the probes", []string{"The last probe run failed: a reason of its own."}, nil}
 	check(t, s, health.Default(), kind, told)
-	s.Notification = nil
+	s.Full = nil
 	s.Last.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 2}}
 	check(t, s, health.Default(), kind)
 	alone(t, s, health.FindingUndestroyed)

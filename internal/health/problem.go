@@ -7,26 +7,27 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// Problem is what is wrong with a host.
+// Problem is a problem of the host rather than of a device.
 type Problem struct {
-	Kind   ProblemKind
-	Health Health
-	// Message says what is wrong, and may have words from outside, and Action what to do.
-	Message, Action string
+	Kind   ProblemKind `json:"kind"`
+	Health Health      `json:"health"`
+	// Message may contain words from outside.
+	Message string `json:"message"`
+	// Action says what to do.
+	Action string `json:"action"`
 }
 
-// ProblemKind is what a problem of the host is about.
+// ProblemKind is the kind of a problem.
 type ProblemKind string
 
-// The kinds of problem.
 const (
-	// ProblemNotListed: the devices have not been listed yet.
+	// ProblemNotListed means that the devices have not been listed yet.
 	ProblemNotListed ProblemKind = "not_listed_yet"
-	// ProblemDiscovery: the devices could not be listed.
+	// ProblemDiscovery means that the devices could not be listed.
 	ProblemDiscovery ProblemKind = "discovery_failed"
-	// ProblemNoDevices: there is no device.
+	// ProblemNoDevices means that there is no device.
 	ProblemNoDevices ProblemKind = "no_devices"
-	// ProblemPorts: fewer ports are active than the command audit was told to expect.
+	// ProblemPorts means that fewer ports are active than --expect-active-ports.
 	ProblemPorts ProblemKind = "too_few_active_ports"
 )
 
@@ -35,15 +36,18 @@ func ProblemKinds() []ProblemKind {
 	return []ProblemKind{ProblemNotListed, ProblemDiscovery, ProblemNoDevices, ProblemPorts}
 }
 
-// problemOf returns what is wrong with the host; nil if nothing is.
 func problemOf(s *state.Snapshot, c *Config) *Problem {
 	switch {
 	case s == nil:
-		return problemNotListed()
+		return &Problem{
+			Kind: ProblemNotListed, Health: Unknown,
+			Message: "The RDMA devices have not been listed yet.",
+			Action:  "Wait a few seconds after the start. If it persists, check the exporter's log.",
+		}
 	case s.DiscoveryError != "":
 		return &Problem{
 			Kind: ProblemDiscovery, Health: Critical,
-			Message: "The RDMA devices could not be listed: " + s.DiscoveryError,
+			Message: "The RDMA devices could not be listed: " + text.Clean(s.DiscoveryError),
 			Action: "Check that the exporter's user can read the list: `ls -l /sys/class/infiniband`. " +
 				"In a container, mount /sys of the host; if it is mounted elsewhere, set `--path.sysfs`. " +
 				"Until then the devices show their old state, and new ones are missing.",
@@ -54,7 +58,7 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 		return &Problem{
 			Kind: ProblemNoDevices, Health: Warning,
 			Message: "No simulated device was found.",
-			Action:  "Check whether `--device.include` and `--device.exclude` leave out all of them, and what `--simulated.profile` describes.",
+			Action:  "Check whether `--device.include` and `--device.exclude` exclude all of them, and what `--simulated.profile` describes.",
 		}
 	default:
 		return &Problem{
@@ -64,26 +68,16 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 				"If nothing is listed, check that the adapter is there (`lspci`) and its driver loaded: `modprobe mlx5_ib`, or irdma, bnxt_re, efa and so on; `dmesg` says why the driver did not take the adapter. " +
 				"If the host has devices and the exporter runs in a container, mount /sys and /dev/infiniband of the host. " +
 				"If `rdma system show` says `netns exclusive`, move the device into the exporter's network namespace: `rdma dev set DEVICE netns NAME`. " +
-				"`--device.include` and `--device.exclude` may leave all of them out. " +
+				"`--device.include` and `--device.exclude` may exclude all of them. " +
 				"To try the exporter without a device: `--provider=simulated`.",
 		}
 	}
 }
 
-// problemNotListed is the problem before anything is known.
-func problemNotListed() *Problem {
-	return &Problem{
-		Kind: ProblemNotListed, Health: Unknown,
-		Message: "The RDMA devices have not been listed yet.",
-		Action:  "Wait a few seconds after the start. If it persists, check the exporter's log.",
-	}
-}
-
-// portsOf returns how many ports the devices were last seen to have, and how many of
-// them are active.
+// portsOf counts the ports of all devices, and those that are active.
 func portsOf(s *state.Snapshot) (all, active int) {
 	for i := range s.Devices {
-		for _, p := range portsNow(&s.Devices[i]) {
+		for _, p := range lastPorts(&s.Devices[i]) {
 			all++
 			if isActive(p) {
 				active++
@@ -93,25 +87,24 @@ func portsOf(s *state.Snapshot) (all, active int) {
 	return all, active
 }
 
-// portsNow returns the ports that a device has now, as far as that is known.
-func portsNow(d *state.DeviceState) []state.Port {
+// lastPorts returns the ports of a present device as of the last probe run.
+func lastPorts(d *state.DeviceState) []state.Port {
 	if !d.Present || d.Last == nil || d.Last.Info == nil {
 		return nil
 	}
 	return d.Last.Info.Ports
 }
 
-// problemPorts is the problem that fewer ports are active than have to be; nil if so many
-// are.
-func problemPorts(s *state.Snapshot, least int) *Problem {
+// problemPorts returns a problem if fewer ports are active than expected.
+func problemPorts(s *state.Snapshot, expected int) *Problem {
 	all, active := portsOf(s)
-	if active >= least {
+	if active >= expected {
 		return nil
 	}
 	var without []string
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		ports := portsNow(d)
+		ports := lastPorts(d)
 		if len(ports) == 0 {
 			without = append(without, fmt.Sprintf("the ports of %s are not known", word(d.Name)))
 		}
@@ -121,15 +114,12 @@ func problemPorts(s *state.Snapshot, least int) *Problem {
 			}
 		}
 	}
-	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(least, "active port"), active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
+	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(expected, "active port"), active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
 	if len(without) > 0 {
-		message += ": " + text.Join(without, ", ", maxPortsNamed)
+		message += ": " + text.Join(without, ", ", 32)
 	}
 	return &Problem{
 		Kind: ProblemPorts, Health: Critical, Message: message + ".",
 		Action: "Check `rdma link show`, and the cable, module and switch of the ports that are not active; `ls /sys/class/infiniband` and `dmesg` if a device is missing. If the host should have fewer, lower `--expect-active-ports`.",
 	}
 }
-
-// maxPortsNamed is the most ports that a message names of those that are not active.
-const maxPortsNamed = 32

@@ -28,7 +28,7 @@ func TestRank(t *testing.T) {
 		s.Devices = append(s.Devices, d)
 	}
 	var got []string
-	for _, d := range finding(found).Of(s).Devices {
+	for _, d := range finding(found).Evaluate(s).Devices {
 		got = append(got, d.State.Name)
 	}
 	if want := []string{"d", "c", "b", "e", "a"}; !slices.Equal(got, want) {

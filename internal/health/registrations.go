@@ -9,12 +9,7 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// caseRegistration is what the cases of FindingProbeFailed begin with that are about memory
-// which was refused; what refused it follows.
-const caseRegistration = "registration_"
-
-// registrations finds that memory was refused to be registered that every program needs,
-// apart for each that refused it.
+// registrations adds a finding for each limit that refused memory which every program needs.
 func (a *assessor) registrations(p *state.Probe) {
 	for _, by := range state.AllRefusedBy() {
 		var kinds []string
@@ -25,15 +20,14 @@ func (a *assessor) registrations(p *state.Probe) {
 				first = cmp.Or(first, r)
 			}
 		}
-		// What the limit of the exporter's own process allows says little of the programs,
-		// unless it allows nothing.
+		// The exporter's own limit says little about programs, unless it allows nothing.
 		if first == nil || by == state.RefusedByMemlock && first.Memory != state.MemoryPage {
 			continue
 		}
 		o := observation{
 			kind: FindingProbeFailed, entry: caseRegistration + string(by), harm: HarmFailure, severity: SeverityCritical,
 			subject: "memory", run: true, root: rootOfMemory(first),
-			message: fmt.Sprintf("Memory could not be registered (%s): %s.", text.Join(kinds, ", ", maxFew), cmp.Or(prose(first.Detail), "no reason given")),
+			message: fmt.Sprintf("Memory could not be registered (%s): %s.", text.Join(kinds, ", ", maxFew), reason(first.Detail)),
 		}
 		if by == state.RefusedByMemlock {
 			o.harm, o.severity = HarmDegradation, SeverityWarning
@@ -42,8 +36,7 @@ func (a *assessor) registrations(p *state.Probe) {
 	}
 }
 
-// rootOfMemory returns what a registration that was refused shares with what else comes of
-// that.
+// rootOfMemory returns the root cause of a refused registration.
 func rootOfMemory(r *state.Registration) string {
 	if refuser(r) == state.RefusedByMemlock {
 		return rootMemlock
@@ -51,7 +44,7 @@ func rootOfMemory(r *state.Registration) string {
 	return rootOf(&state.Failure{Verb: "ibv_reg_mr", Errno: r.Errno})
 }
 
-// rootOfPage is rootOfMemory of the page that the last run was refused; empty if it was not.
+// rootOfPage returns the root cause if the last run could not register a page. Empty otherwise.
 func (a *assessor) rootOfPage() string {
 	for i := range a.state.Last.Probes {
 		for j := range a.state.Last.Probes[i].Registrations {
@@ -63,12 +56,12 @@ func (a *assessor) rootOfPage() string {
 	return ""
 }
 
-// needed tells whether memory was refused that a device must take.
+// needed reports whether memory was refused that a device must accept.
 func needed(r *state.Registration) bool {
-	return r.Result == state.MemoryRefused && r.Memory != state.MemoryDMABuf
+	return r.Result == state.MemoryRefused
 }
 
-// refuser returns what refused memory; whatever is not known is of the device.
+// refuser returns what refused memory. An unknown cause counts as the device.
 func refuser(r *state.Registration) state.RefusedBy {
 	if slices.Contains(state.AllRefusedBy(), r.By) {
 		return r.By
@@ -76,9 +69,9 @@ func refuser(r *state.Registration) state.RefusedBy {
 	return state.RefusedByDevice
 }
 
-// registered tells whether a failure has a finding of its own as a registration that was refused.
+// registered reports whether registrations reports a failure.
 func registered(p *state.Probe, f *state.Failure) bool {
 	return f.Errno != "" && slices.ContainsFunc(p.Registrations, func(r state.Registration) bool {
-		return needed(&r) && string(r.Memory) == f.Subject && r.Errno == f.Errno
+		return needed(&r) && string(r.Memory) == f.Subject.Object && r.Errno == f.Errno
 	})
 }

@@ -2,31 +2,23 @@ package health
 
 import "rdma_exporter/internal/state"
 
-// What several findings can come of.
+// The root causes that several findings can share.
 const (
-	// rootDevice: the device as a whole, which cannot be opened, hangs, or crashes who
-	// uses it.
-	rootDevice = "device"
-	// rootContracts: what ended the contract run, time after time.
+	rootDevice    = "device" // The device cannot be opened, hangs, or crashes its users.
 	rootContracts = "contracts"
-	// rootInventory: what keeps the kernel's tables from being read.
 	rootInventory = "inventory"
-	// rootHardware: what keeps the hardware from being read.
-	rootHardware = "hardware"
-	// rootPort: why ports are not active, followed by which of the findings about that it is.
-	rootPort = "port "
-	// rootBusy: an object that is said to be in use.
-	rootBusy = "busy"
-	// rootMemlock: the memory that the exporter may have in place.
-	rootMemlock = "memlock"
+	rootHardware  = "hardware"
+	rootPort      = "port " // Followed by the case and severity of the port_down finding.
+	rootBusy      = "busy"  // An object counts as in use.
+	rootMemlock   = "memlock"
 )
 
-// down tells that the last run of the probes got nowhere, or has not ended: what else
-// went wrong with runs comes of the same.
+// down reports whether the last probe run failed altogether or has not ended. Other failures of runs then have the
+// same root cause.
 func (a *assessor) down() bool {
 	run := a.state.Last
 	switch {
-	case a.state.Stuck != nil, a.t.Once && !a.state.Present:
+	case a.state.Stuck != nil, a.config.Once && !a.state.Present:
 		return true
 	case run == nil:
 		return false
@@ -35,8 +27,7 @@ func (a *assessor) down() bool {
 	}
 }
 
-// rooted returns findings with what came of the same root under the first of them. They
-// are in order: what is about more of the device comes first.
+// rooted moves findings below the first finding with the same root cause. The findings must be sorted.
 func rooted(all []found) []Finding {
 	findings := []Finding{}
 	roots := make(map[string]int)

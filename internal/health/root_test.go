@@ -111,7 +111,7 @@ func TestRoots(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, f := range health.Assess(tc.state, health.Default(), health.Past{}) {
+			for _, f := range health.Assess(tc.state, health.Default(), health.History{}) {
 				var under []string
 				for _, c := range f.Consequences {
 					under = append(under, fmt.Sprint(c.Kind, " ", c.Subject))

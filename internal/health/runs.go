@@ -10,7 +10,6 @@ import (
 	"rdma_exporter/internal/text"
 )
 
-// stuck finds children that were killed and do not end.
 func (a *assessor) stuck() {
 	find := func(s *state.Stuck, whose, root string) {
 		if s == nil {
@@ -29,11 +28,10 @@ func (a *assessor) stuck() {
 	find(a.state.Stuck, "probes or contract run", rootDevice)
 	find(a.resources.Stuck, "inventory", rootInventory)
 	if h := a.state.Hardware; h != nil {
-		find(h.Stuck, "reading of the hardware", rootHardware)
+		find(h.Stuck, "hardware reading", rootHardware)
 	}
 }
 
-// incomplete finds what the inventory could not look at.
 func (a *assessor) incomplete() {
 	if a.onlyCounted() {
 		a.lastInventory()
@@ -46,12 +44,12 @@ func (a *assessor) incomplete() {
 			if n.Reason != reason {
 				continue
 			}
-			objects, _ := a.objects(n.Type)
+			objects := a.inventory.Count(n.Type)
 			size += float64(objects)
 			types = append(types, word(n.Type))
 			if objects > 0 {
 				sized = append(sized, text.Objects(objects, n.Type))
-			} else { // Nobody counted them, or there are none.
+			} else {
 				sized = append(sized, word(n.Type))
 			}
 			if n.Detail != "" {
@@ -78,25 +76,24 @@ func (a *assessor) incomplete() {
 	a.lastInventory()
 }
 
-// some joins texts, of which there are as many as types of object unless somebody
-// made them up.
+// some joins texts, at most one for each type of object.
 func some(texts []string, separator string) string {
 	return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
 }
 
-// fresh tells that the inventory is that of the last inventory.
+// fresh reports whether the inventory is that of the last inventory run.
 func (a *assessor) fresh() bool {
 	return a.resources.Inventory != nil && a.resources.Last != nil && a.resources.Taken.Equal(a.resources.Last.Started)
 }
 
-// onlyCounted tells that the last inventory was not ok, and looked at nothing.
+// onlyCounted reports whether the last inventory run failed before it listed any objects.
 func (a *assessor) onlyCounted() bool {
 	return a.fresh() && a.resources.Last.Outcome != state.OutcomeOK &&
 		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Looked)
 }
 
-// lastInventory finds that the last inventory as a whole was not ok, unless it took
-// an inventory that says itself where it is not complete.
+// lastInventory adds a finding if the last inventory run was not ok. If it produced an incomplete inventory, incomplete
+// reports that instead.
 func (a *assessor) lastInventory() {
 	last := a.resources.Last
 	if last == nil || last.Outcome == state.OutcomeOK {
@@ -108,7 +105,7 @@ func (a *assessor) lastInventory() {
 	}
 	outcome := string(last.Outcome)
 	if !slices.Contains(state.Outcomes(), last.Outcome) {
-		outcome = cmp.Or(word(outcome), "in no known way")
+		outcome = cmp.Or(word(outcome), "unknown")
 	}
 	message := fmt.Sprintf("The inventory started at %s ended with outcome %s", text.Moment(last.Started), outcome)
 	if last.Error != "" {

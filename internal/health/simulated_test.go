@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // TestSimulated makes sure that what the probes really report of a device in trouble
@@ -33,7 +34,6 @@ func TestSimulated(t *testing.T) {
 		{"a verb in a measurement", "faults: [{verb: ibv_post_send, errno: EIO, after: 3}]", "critical probe_failed notification"},
 		{"no memory for messages", "faults: [{verb: ibv_reg_mr, errno: EPERM}]", "critical probe_failed memory, of which warning probe_failed notification message"},
 		{"no long memory", "faults: [{verb: ibv_reg_mr, when: {above: {length: 4096}}, errno: ENOMEM}]", "critical probe_failed memory"},
-		{"no dma-buf", "faults: [{verb: ibv_reg_dmabuf_mr, errno: EINVAL}]", ""},
 		{"missed", "completion_faults: [{fault: drop_event, after: 10}]", "critical notification_failed missed events"},
 		{"misdirected", "completion_faults: [{fault: misdirect_event}]", "critical notification_failed misdirected events"},
 		{"misnamed", "completion_faults: [{fault: misname_event}]", "critical notification_failed misdirected events"},
@@ -45,7 +45,7 @@ func TestSimulated(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, " + tc.device + "}]"))
+			p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, " + tc.device + "}]"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestSimulated(t *testing.T) {
 			words := func(f health.Finding) string {
 				return strings.Join([]string{string(f.Severity), string(f.Kind), f.Subject}, " ")
 			}
-			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+			for _, f := range health.Assess(s, health.Default(), health.History{}) {
 				got = append(got, words(f))
 				for _, c := range f.Consequences {
 					got[len(got)-1] += ", of which " + words(c)
@@ -92,9 +92,6 @@ func runProbes(t *testing.T, p *simulated.Profile) *state.DeviceState {
 	if run.Error != "" || len(run.Undestroyed) > 0 {
 		run.Outcome = state.OutcomeFailed
 	}
-	n := new(state.Notification)
-	for _, l := range run.Vectors() {
-		n.Vectors = append(n.Vectors, state.VectorLatency{Latency: l, Measured: run.Started})
-	}
-	return &state.DeviceState{Name: "dev", Present: true, Info: run.Info, Last: run.Kept(), Notification: n}
+	last := run.Compact()
+	return &state.DeviceState{Name: "dev", Present: true, Info: run.Info, Last: last, Full: last}
 }

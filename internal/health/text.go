@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -12,27 +13,25 @@ import (
 )
 
 const (
-	// maxProse is the longest text from outside, in characters.
-	maxProse = 500
-	// maxFew is how many of many things a message lists.
-	maxFew = 3
-	// maxGist is the longest gist of evidence, in characters.
-	maxGist = 160
+	maxProse = 500 // Characters of a text from outside.
+	maxFew   = 3   // Items that a message lists.
+	maxGist  = 160 // Characters of what was observed, within a message.
 )
 
-// word returns a name from outside, no longer than need be. Paths of cgroups are part of
-// commands, and so are never cut.
+// word returns a printable name from outside. Cgroup paths become part of commands and are never truncated.
 func word(s string) string { return text.Cut(text.Clean(s), text.MaxName) }
 
-// prose is word for texts of several words.
+// prose is word for longer texts.
 func prose(s string) string {
 	return text.Cut(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
 }
 
-// show returns the command that lists the objects of a type, those of one process if
-// pid is not 0. Extra are further filters.
-func (a *assessor) show(kind string, pid int, extra ...string) string {
-	// rdma(8) knows queue pairs and CM ids by port, and all else by device.
+// reason returns a printable reason from outside.
+func reason(s string) string { return cmp.Or(prose(s), "no reason given") }
+
+// show returns the command that lists the objects of a type, of one process if pid is not 0.
+func (a *assessor) show(kind string, pid int, filters ...string) string {
+	// rdma(8) lists queue pairs and CM ids by port, and other objects by device.
 	by := "dev"
 	if kind == "qp" || kind == "cm_id" {
 		by = "link"
@@ -41,18 +40,18 @@ func (a *assessor) show(kind string, pid int, extra ...string) string {
 	if pid > 0 {
 		command = append(command, "pid", strconv.Itoa(pid))
 	}
-	return strings.Join(append(command, extra...), " ")
+	return strings.Join(append(command, filters...), " ")
 }
 
-// ownerName returns how a process is called in a subject.
-func ownerName(o *state.Owner) string {
-	if o.Comm == "" {
-		return fmt.Sprintf("pid %d", o.PID)
+// ownerName names a process.
+func ownerName(pid int, comm string) string {
+	if comm == "" {
+		return fmt.Sprintf("pid %d", pid)
 	}
-	return fmt.Sprintf("pid %d (%s)", o.PID, word(o.Comm))
+	return fmt.Sprintf("pid %d (%s)", pid, word(comm))
 }
 
-// place returns where a process or cgroup belongs, as an addition to its name.
+// place returns the container and pod of a process or cgroup, to be appended to its name.
 func place(containerID, podUID string) string {
 	var s string
 	if containerID != "" {
@@ -66,56 +65,38 @@ func place(containerID, podUID string) string {
 
 // list joins counts by type, the largest first: "37 qp, 2 pd".
 func list(counts []state.TypeCount) string {
-	counts = slices.Clone(counts)
-	slices.SortStableFunc(counts, func(a, b state.TypeCount) int {
-		if a.Objects != b.Objects {
-			if a.Objects > b.Objects {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.Type, b.Type)
+	sorted := slices.SortedStableFunc(slices.Values(counts), func(a, b state.TypeCount) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), strings.Compare(a.Type, b.Type))
 	})
-	parts := make([]string, 0, len(counts))
-	for _, c := range counts {
-		if len(parts) == maxPerKind {
-			parts = append(parts, "…")
-			break
-		}
+	var parts []string
+	for _, c := range sorted[:min(len(sorted), maxPerKind)] {
 		parts = append(parts, text.Number(c.Objects)+" "+word(c.Type))
+	}
+	if len(sorted) > maxPerKind {
+		parts = append(parts, "…")
 	}
 	return strings.Join(parts, ", ")
 }
 
-// sum adds counts up, and stops at the most that there can be. Counts below nothing
-// do not count.
+// sum adds counts without overflow. It ignores negative ones.
 func sum(counts ...int64) int64 {
 	var total int64
 	for _, n := range counts {
-		if n <= 0 {
-			continue
-		}
-		if total > math.MaxInt64-n {
-			return math.MaxInt64
-		}
-		total += n
+		total += min(max(n, 0), math.MaxInt64-total)
 	}
 	return total
 }
 
-// total adds up counts by type, those of types that occur twice as well.
+// total returns one count for each type, and the number of all objects.
 func total(counts []state.TypeCount) (all []state.TypeCount, objects int64) {
-	index := make(map[string]int)
 	for _, c := range counts {
 		if c.Objects <= 0 {
 			continue
 		}
 		objects = sum(objects, c.Objects)
-		i, ok := index[c.Type]
-		if !ok {
-			i = len(all)
-			index[c.Type] = i
-			all = append(all, state.TypeCount{Type: c.Type})
+		i := slices.IndexFunc(all, func(other state.TypeCount) bool { return other.Type == c.Type })
+		if i < 0 {
+			i, all = len(all), append(all, state.TypeCount{Type: c.Type})
 		}
 		all[i].Objects = sum(all[i].Objects, c.Objects)
 	}

@@ -146,19 +146,26 @@ func largest[K cmp.Ordered](m map[K]int64) []K {
 	})
 }
 
-// owners asks who the owners are, what they hold in place, and what their cgroups
-// use of the device.
+// owners identifies the owners, reads their locked memory and returns what their cgroups use
+// of the device. It asks for the largest first, so a spent budget leaves the small ones unnamed.
+// The owners are in the order of their process IDs.
 func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
+	sizes := make(map[int]int64, len(c.named))
+	for pid, o := range c.named {
+		for _, t := range o.Objects {
+			sizes[pid] += t.Objects
+		}
+	}
 	var owners []state.Owner
 	var uses []state.CgroupUse
 	asked := make(map[string]bool)
-	for _, pid := range slices.Sorted(maps.Keys(c.named)) {
+	for _, pid := range largest(sizes) {
 		o := *c.named[pid]
 		if time.Now().After(c.until) {
 			owners = append(owners, o)
 			continue
 		}
-		// One that has ended meanwhile keeps its number, which is all there is.
+		// An owner that has ended since keeps only its process ID.
 		id, err := c.o.People.Identify(pid)
 		if err == nil {
 			o.Started, o.Comm, o.Cgroup, o.ContainerID, o.PodUID = id.Started, tidy(id.Comm), tidy(id.Cgroup), id.ContainerID, id.PodUID
@@ -173,6 +180,7 @@ func (c *census) owners() ([]state.Owner, []state.CgroupUse) {
 		asked[o.Cgroup] = true
 		uses = append(uses, c.uses(&o, id.Cgroup)...)
 	}
+	slices.SortFunc(owners, func(a, b state.Owner) int { return cmp.Compare(a.PID, b.PID) })
 	return owners, uses
 }
 

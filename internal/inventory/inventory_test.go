@@ -122,6 +122,8 @@ type people struct {
 	// ends are processes that end as soon as somebody knows their number.
 	ends map[int]bool
 	uses map[string][]owner.CgroupUse
+	// slow is how long identifying a process takes.
+	slow time.Duration
 }
 
 func (p *people) SeesAllPIDs() (bool, error) { return !p.blind, nil }
@@ -148,6 +150,7 @@ func (p *people) Parent(pid int) (int, error) {
 }
 
 func (p *people) Identify(pid int) (owner.Identity, error) {
+	time.Sleep(p.slow)
 	id, ok := p.all[pid]
 	if !ok || p.private[pid] {
 		return owner.Identity{}, owner.ErrGone
@@ -778,6 +781,21 @@ func TestSlowOwners(t *testing.T) {
 		{Type: "cm_id", Objects: 1},
 		{Type: "qp", Objects: 12},
 	})
+}
+
+// TestLargestNamedFirst verifies that a spent budget leaves the small owners unnamed, not the large.
+func TestLargestNamedFirst(t *testing.T) {
+	k := &tables{objects: map[restrack.Type][]restrack.Object{
+		restrack.CQ: times(3, restrack.Object{Thread: 10}),
+		restrack.QP: append(times(2, restrack.Object{Thread: 10}), times(4, restrack.Object{Thread: 20})...),
+		restrack.MR: times(5, restrack.Object{Thread: 20}),
+	}}
+	p := &people{all: map[int]owner.Identity{10: {Comm: "small"}, 20: {Comm: "large"}}, slow: time.Hour}
+	names := make(map[int]string)
+	for _, o := range take(t, k, p, nil).Inventory.Owners {
+		names[o.PID] = o.Comm
+	}
+	wantEqual(t, "names", names, map[int]string{10: "", 20: "large"})
 }
 
 // TestNames makes sure that names from outside are short and print in one line.

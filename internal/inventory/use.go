@@ -43,7 +43,7 @@ var errUsed = errors.New("used by others")
 // It stops at the first that it finds. The kernel asks the driver about each queue pair
 // that it lists, so the completion queues come first: of these it knows by itself
 // whether queue pairs use them.
-func InUse(ctx context.Context, u Usage) *state.Light {
+func InUse(ctx context.Context, u Usage) *state.Reduced {
 	index, err := find(ctx, u.Tables, u.Device)
 	if err != nil {
 		return NotTold(err)
@@ -65,7 +65,7 @@ func InUse(ctx context.Context, u Usage) *state.Light {
 		seen = 0
 		err = u.Tables.Dump(ctx, index, t, uses)
 		if errors.Is(err, errUsed) {
-			return &state.Light{Reason: state.LightBusy, Detail: name + " holds queue pairs"}
+			return &state.Reduced{Reason: state.ReducedBusy, Detail: name + " holds queue pairs"}
 		}
 	}
 	// The table of queue pairs is what decides.
@@ -100,8 +100,8 @@ func Count(ctx context.Context, t Tables, device, objects string) (int64, error)
 }
 
 // NotTold is what InUse returns if the kernel does not tell, for the reason err.
-func NotTold(err error) *state.Light {
-	return &state.Light{Reason: state.LightUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
+func NotTold(err error) *state.Reduced {
+	return &state.Reduced{Reason: state.ReducedUnknown, Detail: fmt.Sprintf("the kernel does not tell who holds queue pairs: %v", err)}
 }
 
 // own tells whether a thread is one of the exporter or of a child of it.

@@ -92,7 +92,7 @@ func TestInUse(t *testing.T) {
 		})
 	}
 	gone := inventory.InUse(t.Context(), inventory.Usage{Tables: new(tables), Device: "rxe9"})
-	if gone == nil || gone.Reason != state.LightUnknown || !strings.Contains(gone.Detail, "find the device") {
+	if gone == nil || gone.Reason != state.ReducedUnknown || !strings.Contains(gone.Detail, "find the device") {
 		t.Errorf("a device that there is not: %+v", gone)
 	}
 }

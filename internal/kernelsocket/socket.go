@@ -1,4 +1,4 @@
-// Package kernelsocket receives netlink datagrams of the kernel, and of nobody else.
+// Package kernelsocket receives netlink datagrams from the kernel only.
 package kernelsocket
 
 import (
@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Socket is one of mdlayher/netlink, but read by ourselves: its ReceiveIter copies each
-// datagram to new memory, which is 32 KiB of garbage for some 300 objects; it reads a dump
-// to its end, and lets the driver be queried for each object, after the reader has given
-// up; and it does not look at who has sent a datagram. Whoever dials it closes it.
+// A Socket is a socket of mdlayher/netlink with a receiver of its own. That of netlink.Conn
+// reads a dump to its end even if the reader gave up, so that the kernel queries the driver
+// for each object, and it does not check the sender. The caller of Dial closes the socket.
 type Socket struct {
 	conn *netlink.Conn
 	raw  syscall.RawConn

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/state"
 )
 
 // A step is what a fake socket gives next: a datagram or an error.
@@ -98,7 +100,7 @@ func fails(err error) step { return step{err: err} }
 
 // watched watches a socket with these steps until all were given, and returns the events
 // and the error that Watch ended with of itself, or nil.
-func watched(t *testing.T, steps ...step) (events []Event, err error) {
+func watched(t *testing.T, steps ...step) (events []state.LinkEvent, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,7 +108,7 @@ func watched(t *testing.T, steps ...step) (events []Event, err error) {
 		s := &fakeSocket{steps: steps, interrupted: make(chan struct{})}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- watch(ctx, func() (socket, error) { return s, nil }, func(e Event) { events = append(events, e) })
+			ended <- watch(ctx, func() (socket, error) { return s, nil }, func(e state.LinkEvent) { events = append(events, e) })
 		}()
 		synctest.Wait()
 		select {
@@ -125,46 +127,46 @@ func watched(t *testing.T, steps ...step) (events []Event, err error) {
 }
 
 func TestWatch(t *testing.T) {
-	lo := Event{Ifindex: 1, Name: "lo", Up: true, HasCounts: true}
-	lost := Event{Lost: true}
-	eth := func(ups, downs uint64) Event {
-		return Event{Ifindex: 2, Name: "eth0", Up: ups > downs, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}
+	lo := state.LinkEvent{Ifindex: 1, Name: "lo", Up: true, HasCounts: true}
+	lost := state.LinkEvent{Lost: true}
+	eth := func(ups, downs uint64) state.LinkEvent {
+		return state.LinkEvent{Ifindex: 2, Name: "eth0", Up: ups > downs, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}
 	}
 	loLink, ethLink := link(1, "lo", running, 0, 0), link(2, "eth0", running, 5, 4)
 	for name, test := range map[string]struct {
 		steps []step
-		want  []Event
+		want  []state.LinkEvent
 		says  string // and it ends; an error of what is malformed
 	}{
 		"nothing": {},
 		"changes": {
 			steps: []step{told(unix.RTM_NEWLINK, ethLink), told(unix.RTM_NEWLINK, link(2, "eth0", unix.IFF_UP, 5, 5))},
-			want:  []Event{eth(5, 4), eth(5, 5)},
+			want:  []state.LinkEvent{eth(5, 4), eth(5, 5)},
 		},
 		"gone, and another": {
 			steps: []step{told(unix.RTM_DELLINK, ethLink), told(unix.RTM_NEWLINK, link(3, "eth0", 0, 0, 1))},
-			want:  []Event{{Ifindex: 2, Name: "eth0", Gone: true}, {Ifindex: 3, Name: "eth0", CarrierDowns: 1, HasCounts: true}},
+			want:  []state.LinkEvent{{Ifindex: 2, Name: "eth0", Removed: true}, {Ifindex: 3, Name: "eth0", CarrierDowns: 1, HasCounts: true}},
 		},
 		"left a bridge": {steps: []step{told(unix.RTM_DELLINK, info(unix.AF_BRIDGE, 2, 0, named("eth0")))}},
 		"without counts": {
 			steps: []step{told(unix.RTM_NEWLINK, info(unix.AF_UNSPEC, 4, running, named("wlan0"), number(unix.IFLA_CARRIER_UP_COUNT, 3)))},
-			want:  []Event{{Ifindex: 4, Name: "wlan0", Up: true}},
+			want:  []state.LinkEvent{{Ifindex: 4, Name: "wlan0", Up: true}},
 		},
 		"what is no link": {
 			steps: []step{told(unix.RTM_NEWADDR, nil), told(unix.NLMSG_NOOP, nil), told(unix.NLMSG_ERROR, []byte{255}), told(unix.NLMSG_DONE, nil), told(unix.RTM_NEWLINK, loLink)},
-			want:  []Event{lo},
+			want:  []state.LinkEvent{lo},
 		},
 		"lost, and again": {
 			steps: []step{told(unix.RTM_NEWLINK, loLink), fails(fmt.Errorf("recvfrom: %w", syscall.ENOBUFS)), told(unix.RTM_NEWLINK, ethLink), fails(syscall.ENOBUFS), fails(syscall.ENOBUFS), told(unix.RTM_NEWLINK, link(2, "eth0", running, 9, 8))},
-			want:  []Event{lo, lost, eth(5, 4), lost, lost, eth(9, 8)},
+			want:  []state.LinkEvent{lo, lost, eth(5, 4), lost, lost, eth(9, 8)},
 		},
 		"several in a datagram": {
 			steps: []step{raw(slices.Concat(message(unix.RTM_NEWLINK, loLink), message(unix.RTM_NEWLINK, ethLink)))},
-			want:  []Event{lo, eth(5, 4)},
+			want:  []state.LinkEvent{lo, eth(5, 4)},
 		},
 		"longer than the buffer": {steps: []step{raw(make([]byte, receiveBuffer+1))}, says: "32769 bytes, more than 32768"},
 		"a length that is none":  {steps: []step{raw(message(unix.RTM_NEWLINK, loLink)[:40])}, says: "40 bytes are no messages: invalid argument"},
-		"a link that is none":    {steps: []step{told(unix.RTM_NEWLINK, ethLink), told(unix.RTM_NEWLINK, []byte{0})}, want: []Event{eth(5, 4)}, says: "a link of 1 bytes"},
+		"a link that is none":    {steps: []step{told(unix.RTM_NEWLINK, ethLink), told(unix.RTM_NEWLINK, []byte{0})}, want: []state.LinkEvent{eth(5, 4)}, says: "a link of 1 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, err := watched(t, test.steps...)
@@ -182,7 +184,7 @@ func TestWatch(t *testing.T) {
 // each of opening it.
 func TestErrnos(t *testing.T) {
 	for errno := syscall.Errno(1); errno < 134; errno++ {
-		err := watch(t.Context(), func() (socket, error) { return nil, errno }, func(e Event) { t.Error(e) })
+		err := watch(t.Context(), func() (socket, error) { return nil, errno }, func(e state.LinkEvent) { t.Error(e) })
 		if !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), "watching links: opening a socket of NETLINK_ROUTE: ") {
 			t.Errorf("dial: %v", err)
 		}
@@ -200,7 +202,7 @@ func TestErrnos(t *testing.T) {
 func TestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := watch(ctx, func() (socket, error) { return nil, errors.New("a socket") }, func(e Event) { t.Error(e) })
+	err := watch(ctx, func() (socket, error) { return nil, errors.New("a socket") }, func(e state.LinkEvent) { t.Error(e) })
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -210,7 +212,7 @@ func TestEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			s := &fakeSocket{steps: []step{more}, interrupted: make(chan struct{})}
-			err := watch(ctx, func() (socket, error) { return s, nil }, func(Event) {
+			err := watch(ctx, func() (socket, error) { return s, nil }, func(state.LinkEvent) {
 				time.Sleep(time.Second)
 				s.steps = []step{more}
 			})
@@ -226,32 +228,32 @@ func TestDecode(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind uint16
 		data []byte
-		want Event
+		want state.LinkEvent
 		ok   bool
 		says string
 	}{
-		"up":             {unix.RTM_NEWLINK, full, Event{Ifindex: 7, Name: "eth0", Up: true, CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
-		"no carrier":     {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_UP|unix.IFF_RUNNING, 3, 3), Event{Ifindex: 7, Name: "eth0", CarrierUps: 3, CarrierDowns: 3, HasCounts: true}, true, ""},
-		"not set up":     {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_LOWER_UP, 3, 2), Event{Ifindex: 7, Name: "eth0", CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
-		"dormant":        {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_UP|unix.IFF_LOWER_UP|unix.IFF_DORMANT, 3, 2), Event{Ifindex: 7, Name: "eth0", Up: true, CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
-		"largest counts": {unix.RTM_NEWLINK, link(1<<31-1, "fifteen_letters", 0, 1<<32-1, 1<<32-1), Event{Ifindex: 1<<31 - 1, Name: "fifteen_letters", CarrierUps: 1<<32 - 1, CarrierDowns: 1<<32 - 1, HasCounts: true}, true, ""},
-		"gone":           {unix.RTM_DELLINK, full, Event{Ifindex: 7, Name: "eth0", Gone: true}, true, ""},
-		"one count":      {unix.RTM_NEWLINK, info(0, 7, running, named("eth0"), number(unix.IFLA_CARRIER_DOWN_COUNT, 9)), Event{Ifindex: 7, Name: "eth0", Up: true}, true, ""},
-		"unknown":        {unix.RTM_NEWLINK, info(0, 7, 0, attribute(4000, []byte{1}), named("eth0"), attribute(0x8000|26, []byte{9, 9, 9})), Event{Ifindex: 7, Name: "eth0"}, true, ""},
-		"a bridge's":     {unix.RTM_DELLINK, info(unix.AF_BRIDGE, 7, 0, named("eth0")), Event{}, false, ""},
-		"an address":     {unix.RTM_NEWADDR, full, Event{}, false, ""},
-		"an end":         {unix.NLMSG_DONE, nil, Event{}, false, ""},
-		"cut off":        {unix.RTM_NEWLINK, full[:15], Event{}, false, "a link of 15 bytes"},
-		"number 0":       {unix.RTM_NEWLINK, link(0, "eth0", 0, 0, 0), Event{}, false, "a link of number 0"},
-		"number -1":      {unix.RTM_NEWLINK, link(-1, "eth0", 0, 0, 0), Event{}, false, "a link of number -1"},
-		"no name":        {unix.RTM_NEWLINK, info(0, 7, 0), Event{}, false, "link 7 has a name of 0 bytes"},
-		"empty name":     {unix.RTM_NEWLINK, info(0, 7, 0, named("")), Event{}, false, "link 7 has a name of 0 bytes"},
-		"long name":      {unix.RTM_NEWLINK, info(0, 7, 0, named("sixteen__letters")), Event{}, false, "link 7 has a name of 16 bytes"},
-		"half a header":  {unix.RTM_NEWLINK, info(0, 7, 0, []byte{1, 2}), Event{}, false, "2 bytes are no attribute"},
-		"short length":   {unix.RTM_NEWLINK, info(0, 7, 0, []byte{3, 0, 3, 0}), Event{}, false, "attribute 3: its length is 3, but there are 4 bytes"},
-		"long length":    {unix.RTM_NEWLINK, info(0, 7, 0, []byte{9, 0, 3, 0}), Event{}, false, "attribute 3: its length is 9, but there are 4 bytes"},
-		"wide count":     {unix.RTM_NEWLINK, info(0, 7, 0, attribute(unix.IFLA_CARRIER_UP_COUNT, make([]byte, 8))), Event{}, false, "attribute 47: 8 bytes, not 4"},
-		"narrow count":   {unix.RTM_NEWLINK, info(0, 7, 0, attribute(unix.IFLA_CARRIER_DOWN_COUNT, nil)), Event{}, false, "attribute 48: 0 bytes, not 4"},
+		"up":             {unix.RTM_NEWLINK, full, state.LinkEvent{Ifindex: 7, Name: "eth0", Up: true, CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
+		"no carrier":     {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_UP|unix.IFF_RUNNING, 3, 3), state.LinkEvent{Ifindex: 7, Name: "eth0", CarrierUps: 3, CarrierDowns: 3, HasCounts: true}, true, ""},
+		"not set up":     {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_LOWER_UP, 3, 2), state.LinkEvent{Ifindex: 7, Name: "eth0", CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
+		"dormant":        {unix.RTM_NEWLINK, link(7, "eth0", unix.IFF_UP|unix.IFF_LOWER_UP|unix.IFF_DORMANT, 3, 2), state.LinkEvent{Ifindex: 7, Name: "eth0", Up: true, CarrierUps: 3, CarrierDowns: 2, HasCounts: true}, true, ""},
+		"largest counts": {unix.RTM_NEWLINK, link(1<<31-1, "fifteen_letters", 0, 1<<32-1, 1<<32-1), state.LinkEvent{Ifindex: 1<<31 - 1, Name: "fifteen_letters", CarrierUps: 1<<32 - 1, CarrierDowns: 1<<32 - 1, HasCounts: true}, true, ""},
+		"gone":           {unix.RTM_DELLINK, full, state.LinkEvent{Ifindex: 7, Name: "eth0", Removed: true}, true, ""},
+		"one count":      {unix.RTM_NEWLINK, info(0, 7, running, named("eth0"), number(unix.IFLA_CARRIER_DOWN_COUNT, 9)), state.LinkEvent{Ifindex: 7, Name: "eth0", Up: true}, true, ""},
+		"unknown":        {unix.RTM_NEWLINK, info(0, 7, 0, attribute(4000, []byte{1}), named("eth0"), attribute(0x8000|26, []byte{9, 9, 9})), state.LinkEvent{Ifindex: 7, Name: "eth0"}, true, ""},
+		"a bridge's":     {unix.RTM_DELLINK, info(unix.AF_BRIDGE, 7, 0, named("eth0")), state.LinkEvent{}, false, ""},
+		"an address":     {unix.RTM_NEWADDR, full, state.LinkEvent{}, false, ""},
+		"an end":         {unix.NLMSG_DONE, nil, state.LinkEvent{}, false, ""},
+		"cut off":        {unix.RTM_NEWLINK, full[:15], state.LinkEvent{}, false, "a link of 15 bytes"},
+		"number 0":       {unix.RTM_NEWLINK, link(0, "eth0", 0, 0, 0), state.LinkEvent{}, false, "a link of number 0"},
+		"number -1":      {unix.RTM_NEWLINK, link(-1, "eth0", 0, 0, 0), state.LinkEvent{}, false, "a link of number -1"},
+		"no name":        {unix.RTM_NEWLINK, info(0, 7, 0), state.LinkEvent{}, false, "link 7 has a name of 0 bytes"},
+		"empty name":     {unix.RTM_NEWLINK, info(0, 7, 0, named("")), state.LinkEvent{}, false, "link 7 has a name of 0 bytes"},
+		"long name":      {unix.RTM_NEWLINK, info(0, 7, 0, named("sixteen__letters")), state.LinkEvent{}, false, "link 7 has a name of 16 bytes"},
+		"half a header":  {unix.RTM_NEWLINK, info(0, 7, 0, []byte{1, 2}), state.LinkEvent{}, false, "2 bytes are no attribute"},
+		"short length":   {unix.RTM_NEWLINK, info(0, 7, 0, []byte{3, 0, 3, 0}), state.LinkEvent{}, false, "attribute 3: its length is 3, but there are 4 bytes"},
+		"long length":    {unix.RTM_NEWLINK, info(0, 7, 0, []byte{9, 0, 3, 0}), state.LinkEvent{}, false, "attribute 3: its length is 9, but there are 4 bytes"},
+		"wide count":     {unix.RTM_NEWLINK, info(0, 7, 0, attribute(unix.IFLA_CARRIER_UP_COUNT, make([]byte, 8))), state.LinkEvent{}, false, "attribute 47: 8 bytes, not 4"},
+		"narrow count":   {unix.RTM_NEWLINK, info(0, 7, 0, attribute(unix.IFLA_CARRIER_DOWN_COUNT, nil)), state.LinkEvent{}, false, "attribute 48: 0 bytes, not 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok, err := Decode(syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: test.kind}, Data: test.data})
@@ -271,15 +273,15 @@ func FuzzWatch(f *testing.F) {
 	f.Add(uint16(unix.RTM_NEWLINK), message(unix.NLMSG_DONE, make([]byte, 4)))
 	f.Add(uint16(unix.RTM_NEWLINK), info(unix.AF_BRIDGE, 7, 0, named("eth0")))
 	f.Fuzz(func(t *testing.T, kind uint16, data []byte) {
-		check := func(e Event) {
-			if e.Ifindex <= 0 || e.Name == "" || len(e.Name) > 15 || e.Lost || e.Gone && (e.Up || e.HasCounts) ||
+		check := func(e state.LinkEvent) {
+			if e.Ifindex <= 0 || e.Name == "" || len(e.Name) > 15 || e.Lost || e.Removed && (e.Up || e.HasCounts) ||
 				!e.HasCounts && (e.CarrierUps != 0 || e.CarrierDowns != 0) {
 				t.Errorf("%+v", e)
 			}
 		}
 		e, ok, err := Decode(syscall.NetlinkMessage{Header: syscall.NlMsghdr{Type: kind}, Data: data})
 		switch {
-		case err != nil && (!errors.Is(err, ErrMalformed) || ok), !ok && e != (Event{}):
+		case err != nil && (!errors.Is(err, ErrMalformed) || ok), !ok && e != (state.LinkEvent{}):
 			t.Errorf("%+v, %v, %v", e, ok, err)
 		case ok:
 			check(e)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxWaiting is the most bytes that wait to be written: hundreds of lines, more than the
-// exporter logs in an hour unless something is wrong or it is debugged.
+// maxWaiting limits the waiting lines, in bytes. Hundreds of lines fit, more than the exporter
+// usually logs in an hour.
 const maxWaiting = 64 << 10
 
 // Queue is a writer of lines that never waits: what the writer behind it does not take
@@ -23,14 +23,14 @@ type Queue struct {
 	mu sync.Mutex
 	// changed is signalled when waiting or closed changes.
 	changed sync.Cond
-	// waiting are the lines that nobody writes yet.
+	// waiting are the lines that are not being written yet.
 	waiting []byte
 	closed  bool
 	dropped uint64
 }
 
-// New returns a queue before w, to which from now on nobody else should write. The caller
-// closes the queue.
+// New returns a queue before w. Callers must not write to w themselves, and must close the
+// queue.
 func New(w io.Writer) *Queue {
 	q := &Queue{w: w, done: make(chan struct{})}
 	q.changed.L = &q.mu
@@ -78,9 +78,8 @@ func (q *Queue) Close(timeout time.Duration) {
 // run writes what waits, until the queue is closed and empty.
 func (q *Queue) run() {
 	defer close(q.done)
-	var spare []byte
 	for {
-		b := q.take(spare)
+		b := q.take()
 		if len(b) == 0 {
 			return
 		}
@@ -88,20 +87,18 @@ func (q *Queue) run() {
 		if n, err := q.w.Write(b); err != nil {
 			q.lost(lines(b[n:]))
 		}
-		spare = b[:0]
 	}
 }
 
-// take waits for lines and returns all of them; none when the queue is closed. Those that
-// come next are kept in spare.
-func (q *Queue) take(spare []byte) []byte {
+// take waits for lines and returns all of them. Empty means that the queue is closed.
+func (q *Queue) take() []byte {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.waiting) == 0 && !q.closed {
 		q.changed.Wait()
 	}
 	b := q.waiting
-	q.waiting = spare
+	q.waiting = nil
 	return b
 }
 

@@ -1,36 +1,40 @@
 package probe
 
-import "rdma_exporter/verbs"
+import (
+	"rdma_exporter/internal/state"
+	"rdma_exporter/verbs"
+)
 
 // compChannel probes ibv_create_comp_channel(3): a channel with a CQ on it that
 // is armed once. How long an event takes is not measured here.
 func (r *run) compChannel(s *step) {
 	if _, err := r.PD(); err != nil {
-		s.cannot("protection domain", err)
+		s.cannot(state.Subject{Object: "pd"}, err)
 		return
 	}
+	subject, onChannel := state.Subject{Object: "comp_channel"}, state.Subject{Object: "cq"}
 	var ch verbs.CompChannel
-	err := s.measure("comp_channel", "", func() (err error) {
+	err := s.measure(subject, func() (err error) {
 		ch, err = r.Device.CreateCompChannel()
 		return err
 	})
 	if err != nil {
-		if !s.skipped("", err) {
-			s.fail("create", err)
+		if !s.skipped(state.Subject{}, err) {
+			s.fail(subject, err)
 		}
 		return
 	}
 	s.done++
-	defer s.destroy("destroy", "comp_channel", ch)
+	defer s.destroy(subject, "comp_channel", ch)
 
 	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Channel: ch, Vector: r.Vectors[0]})
 	if err != nil {
-		s.cannot("cq with a channel", err)
+		s.cannot(onChannel, err)
 		return
 	}
-	defer s.destroy("cq with a channel", "cq", cq)
+	defer s.destroy(onChannel, "cq", cq)
 	if err := cq.ReqNotify(false); err != nil {
-		s.cannot("request notification", err)
+		s.cannot(onChannel, err)
 	}
 }
 

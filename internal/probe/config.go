@@ -1,6 +1,8 @@
 package probe
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -32,8 +34,6 @@ type NotificationConfig struct {
 	// Vectors says on which completion vectors there may be CQs, of any run: all of them
 	// are measured.
 	Vectors session.Vectors `json:"vectors"`
-	// OneVector tells to measure on the first of these alone.
-	OneVector bool `json:"one_vector"`
 	// Deadline is how long one event or completion is waited for.
 	Deadline time.Duration `json:"deadline"`
 	// Budget is the time that the probe may take in one run, all together. It is
@@ -193,6 +193,20 @@ func (c Config) Asked() state.Probe {
 		}})
 	}
 	return p
+}
+
+// Sizes identifies the sizes that the configuration requests, see [state.Run.Sizes].
+func (c Config) Sizes() string {
+	digest := sha256.Sum256(fmt.Appendf(nil, "%v", []any{c.CQ, c.SRQ, c.QP}))
+	return hex.EncodeToString(digest[:8])
+}
+
+// profiles returns the profiles that a run of a depth creates, the smallest first.
+func profiles[T any](d state.Depth, all []named[T]) []named[T] {
+	if d == state.DepthFull {
+		return all
+	}
+	return all[:1]
 }
 
 // named is a profile with its name, which becomes a label.

@@ -11,9 +11,9 @@ import (
 
 // cq probes ibv_create_cq(3): a CQ of each profile, without a channel.
 func (r *run) cq(s *step) {
-	for _, p := range sizes(r.turn, "cq", r.cfg.CQ.all()) {
+	for _, p := range profiles(r.depth, r.cfg.CQ.all()) {
 		if cq := s.createCQ(p); cq != nil {
-			s.destroy(p.name, "cq", cq)
+			s.destroy(cqSubject(p.name), "cq", cq)
 		}
 		if r.noCQs {
 			return
@@ -23,7 +23,7 @@ func (r *run) cq(s *step) {
 
 // hasNoCQs tells whether the first CQ was refused because there are none to be had: the
 // device says so, or its driver is known for the refusal, which is noted.
-func (s *step) hasNoCQs(subject string, err error) bool {
+func (s *step) hasNoCQs(subject state.Subject, err error) bool {
 	if verbs.IsNotSupported(err) {
 		return true
 	}
@@ -35,26 +35,29 @@ func (s *step) hasNoCQs(subject string, err error) bool {
 	return true
 }
 
+func cqSubject(profile string) state.Subject { return state.Subject{Object: "cq", Profile: profile} }
+
 // createCQ creates a CQ of a profile, and notes what became of it; nil if it could not be had.
 func (s *step) createCQ(p named[CQProfile]) verbs.CQ {
-	entries := s.clamp(p.name, "cq", "cqe", p.size.Entries, "max_cqe", s.Attr.Limits.MaxCQE)
+	subject := cqSubject(p.name)
+	entries := s.clamp(subject, "cqe", p.size.Entries, "max_cqe", s.Attr.Limits.MaxCQE)
 	var cq verbs.CQ
-	err := s.measure("cq", p.name, func() (err error) {
+	err := s.measure(subject, func() (err error) {
 		cq, err = s.Device.CreateCQ(verbs.CQInitAttr{Entries: entries, Vector: s.Vectors[0]})
 		return err
 	})
 	if err != nil {
-		if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(p.name, err) {
+		if s.done == 0 && len(s.Failures) == 0 && s.hasNoCQs(subject, err) {
 			// Whatever the size: without CQs there is nothing else to probe.
-			s.skip("", state.SkipNotSupported, "nothing can be probed: %v", err)
+			s.skip(state.Subject{}, state.SkipNotSupported, "nothing can be probed: %v", err)
 			s.noCQs = true
 			return nil
 		}
-		s.fail(p.name, err)
+		s.fail(subject, err)
 		return nil
 	}
 	s.done++
 	s.CQs = append(s.CQs, state.CQSize{Profile: p.name, Requested: int64(entries), Actual: int64(cq.Entries())})
-	s.atLeast(p.name, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
+	s.atLeast(subject, verbs.CreateCQ, "cqe", int64(entries), int64(cq.Entries()))
 	return cq
 }

@@ -45,7 +45,7 @@ func (q *qpProbe) recall() bool {
 	if m := q.inlineOf(q.typ); m != nil {
 		q.works, q.inline = true, int(m.Bytes)
 		q.Inline = append(q.Inline, *m)
-		if q.turn.whole {
+		if q.depth == state.DepthFull {
 			// What could not be sent is not forgotten because the size is known.
 			q.inlineMax = append(q.inlineMax, inlineMax{typ: q.typ, bytes: q.inline})
 		}
@@ -78,7 +78,7 @@ func (q *qpProbe) learnInline() {
 // absent returns as what it is reported that the device does not have a type of QP; nil
 // if that is not known.
 func (r *run) absent(t verbs.QPType) *state.Skip {
-	i := slices.IndexFunc(r.facts.Absent, func(s state.Skip) bool { return s.Subject == t.Label() })
+	i := slices.IndexFunc(r.facts.Absent, func(s state.Skip) bool { return s.Subject.QPType == t.Label() })
 	if i < 0 {
 		return nil
 	}

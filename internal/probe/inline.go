@@ -19,7 +19,9 @@ type inlineMax struct {
 }
 
 // subject names a send of so much.
-func (m inlineMax) subject() string { return m.typ.Label() + " inline" }
+func (m inlineMax) subject() state.Subject {
+	return state.Subject{Object: "inline", QPType: m.typ.Label()}
+}
 
 // maxInline finds the most inline data that a QP with one work request and one
 // scatter/gather entry can be given. No verb tells it, so it is searched for:
@@ -40,7 +42,7 @@ func (q *qpProbe) maxInline() {
 			refused = try
 			outOfMemory = outOfMemory || errors.Is(err, syscall.ENOMEM)
 		default:
-			q.fail(q.label+" inline", err)
+			q.fail(inlineMax{typ: q.typ}.subject(), err)
 			return
 		}
 	}
@@ -48,7 +50,7 @@ func (q *qpProbe) maxInline() {
 	// memory. In the latter case what was given before is refused now.
 	if outOfMemory {
 		if _, err := q.tryInline(best); err != nil {
-			q.fail(q.label+" inline", fmt.Errorf("%d bytes, given before: %w", best, err))
+			q.fail(inlineMax{typ: q.typ}.subject(), fmt.Errorf("%d bytes, given before: %w", best, err))
 			return
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/state"
-	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // TestKnownShortfall: a size that comes short as the driver is known for fails nothing;
@@ -25,7 +25,7 @@ func TestKnownShortfall(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
+			p, err := simulatedtest.Parse([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func TestKnownShortfall(t *testing.T) {
 					t.Errorf("%s: %s, failures %+v, known %+v", probe.Name, probe.Status, probe.Failures, probe.Known)
 				}
 				for _, k := range probe.Known {
-					if k.Subject != "small" || k.Message != "asked for cqe 16, given 15" || k.Contract != "cq_at_least_requested" || k.Fact == "" || k.Source == "" {
+					if k.Subject.String() != "small" || k.Message != "asked for cqe 16, given 15" || k.Contract != "cq_at_least_requested" || k.Fact == "" || k.Source == "" {
 						t.Errorf("known: %+v", k)
 					}
 				}
@@ -68,7 +68,7 @@ func TestKnownRefusal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := simulated.ParseProfile([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
+			p, err := simulatedtest.Parse([]byte("devices: [{name: sim0, like: sim_ib0, driver: '" + tt.driver + "', faults: [" + tt.fault + "]}]"))
 			if err != nil {
 				t.Fatal(err)
 			}

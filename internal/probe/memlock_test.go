@@ -99,11 +99,11 @@ func TestMemlock(t *testing.T) {
 			}
 			for _, p := range r.Probes {
 				for _, f := range p.Failures {
-					look(f.Subject, f.Message, f.Verb, f.Memlock)
+					look(f.Subject.String(), f.Message, f.Verb, f.Memlock)
 				}
 				for _, s := range p.Skips {
-					if s.Subject == "message" {
-						look(s.Subject, s.Detail, "ibv_reg_mr", s.Memlock)
+					if s.Subject.String() == "message" {
+						look(s.Subject.String(), s.Detail, "ibv_reg_mr", s.Memlock)
 					}
 				}
 			}

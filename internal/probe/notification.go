@@ -35,7 +35,7 @@ func (r *run) notification(s *step) {
 	n.samples = n.cfg.Samples
 	if most := maxRunSamples / len(n.plan); n.samples > most {
 		n.cut(state.Clamp{
-			Subject: "measurement", Attribute: "samples", Limit: "samples_per_run",
+			Subject: state.Subject{Object: "measurement"}, Attribute: "samples", Limit: "samples_per_run",
 			Configured: int64(n.samples), Used: int64(most),
 		})
 		n.samples = most
@@ -69,19 +69,26 @@ type measurement struct {
 	*way
 	mode   state.LatencyMode
 	vector int
-	// combination names path, port and mode.
-	combination string
+	// combination is the subject of the measurement on any vector.
+	combination state.Subject
 }
 
-// subject names the measurement.
-func (m measurement) subject() string { return fmt.Sprintf("%s vector %d", m.combination, m.vector) }
+// subject is what the measurement is about.
+func (m measurement) subject() state.Subject {
+	s := m.combination
+	s.Vector = &m.vector
+	return s
+}
 
 // measurements returns the plan, the figures that matter most first: should the
 // time not suffice, the others are what is left out.
 func (n *notification) measurements() []measurement {
 	all := n.loopbacks()
 	choice := among(all)
-	ways, vectors := n.measured(all)
+	ways, vectors := all, n.Vectors
+	if n.depth == state.DepthShort {
+		ways, vectors = ways[:min(len(ways), 1)], vectors[:1]
+	}
 	n.ways = slices.Insert(slices.Clone(ways), min(1, len(ways)), flushes(n.driver))
 	for _, w := range n.ways {
 		n.recallWay(w, choice)
@@ -94,10 +101,11 @@ func (n *notification) measurements() []measurement {
 		if i > 0 {
 			of = vectors[:1]
 		}
-		for _, mode := range n.modes() {
-			m.mode, m.combination = mode, fmt.Sprintf("%s %s", m.path, mode)
+		// With the same objects, polling comes last.
+		for _, mode := range []state.LatencyMode{state.ModeAny, state.ModeSolicited, state.ModePoll} {
+			m.mode, m.combination = mode, state.Subject{Object: string(m.path), Profile: string(mode)}
 			if m.path == state.PathLoopback && n.Attr.Ports > 1 {
-				m.combination += fmt.Sprintf(" port %d", m.port)
+				m.combination.Port = m.port
 			}
 			for _, m.vector = range of {
 				plan = append(plan, m)
@@ -112,7 +120,7 @@ func (n *notification) measurements() []measurement {
 func (n *notification) loopbacks() []*way {
 	var ways []*way
 	for port := 1; port <= n.Attr.Ports; port++ {
-		subject := fmt.Sprintf("%s port %d", state.PathLoopback, port)
+		subject := state.Subject{Object: string(state.PathLoopback), Port: port}
 		if len(ways) == maxLoopbackPorts {
 			n.skip(subject, state.SkipBudget, "one run measures no more than %d ports", maxLoopbackPorts)
 			continue
@@ -145,6 +153,10 @@ func (n *notification) measureAll() bool {
 		if errors.Is(n.measure(m), session.ErrUndestroyed) {
 			n.leaveOut(slices.Concat(n.late, n.plan), state.SkipNeeds, "an object of an earlier measurement could not be destroyed")
 			return false
+		}
+		if n.depth == state.DepthShort && n.done > 0 {
+			// One path is enough.
+			n.plan = slices.DeleteFunc(n.plan, func(o measurement) bool { return o.way != m.way })
 		}
 	}
 	n.leaveOut(slices.Concat(n.late, n.plan), state.SkipBudget, "the %s for all measurements were used up", n.cfg.Budget)

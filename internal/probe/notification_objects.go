@@ -59,7 +59,7 @@ func (n *notification) objects(t *trial, m measurement) (err error) {
 // flushing creates the QP of the flush path.
 func (n *notification) flushing(t *trial) error {
 	t.o.Status = verbs.WCWRFlushErr
-	f, err := t.scope.Flushing(t.flush, t.o.CQ, t.o.CQ, t.o.Send.SGEs)
+	f, err := t.scope.Flushing(t.flush, t.o.CQ, t.o.CQ, t.o.Send.SGEs, session.FlushDepth)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (n *notification) message(scope *session.Scope, pd verbs.PD) (send, recv []
 		n.empty = true
 		errno, _ := verbs.ErrnoOf(err)
 		limit := n.memlock(verbs.RegMR, errno)
-		n.skip("message", state.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
+		n.skip(state.Subject{Object: "message"}, state.SkipNotPermitted, "the messages that are measured are empty: %v%s", err, n.memlockHint(limit))
 		n.Skips[len(n.Skips)-1].Memlock = limit
 		return nil, nil, nil
 	case err != nil:

@@ -9,7 +9,7 @@ import (
 
 	"rdma_exporter/internal/probe"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // byWhat returns by what way the completions of a path were brought about.
@@ -180,7 +180,7 @@ func TestNotificationRefusal(t *testing.T) {
 				return
 			}
 			found := slices.ContainsFunc(p.Failures, func(f state.Failure) bool {
-				return strings.HasPrefix(f.Subject, "flush") && f.Verb == tc.verb && f.Errno == tc.errno
+				return f.Subject.Object == "flush" && f.Verb == tc.verb && f.Errno == tc.errno
 			})
 			if !found || skips(p.Skips) != "" {
 				t.Errorf("failures %+v, skips %q", p.Failures, skips(p.Skips))
@@ -200,7 +200,7 @@ func TestNotificationSearchEnds(t *testing.T) {
 		}
 		ports = append(ports, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [%s]}", port+1, strings.Join(gids, ", ")))
 	}
-	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
+	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, ports: [" + strings.Join(ports, ", ") +
 		"], faults: [{verb: ibv_post_send, ignore: true}]}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestManyPorts(t *testing.T) {
 		}
 		list = append(list, fmt.Sprintf("{number: %d, state: active, link_layer: Ethernet, active_mtu: 1024, gids: %s}", i+1, gids))
 	}
-	p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
 		strings.Join(list, ", ") + "], faults: [{verb: ibv_query_port, when: {ports: [1, 253]}, errno: EIO}]}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestPortsCostOneVerb(t *testing.T) {
 				for i := 1; i <= ports; i++ {
 					list = append(list, fmt.Sprintf("{number: %d, link_layer: Ethernet, active_mtu: 1024, %s}", i, port(i == ports)))
 				}
-				p, err := simulated.ParseProfile([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
+				p, err := simulatedtest.Parse([]byte("devices: [{name: dev, like: sim_rxe0, completion_vectors: 1, default_latency: 0s, latency: {}, ports: [" +
 					strings.Join(list, ", ") + "]}]"))
 				if err != nil {
 					t.Fatal(err)

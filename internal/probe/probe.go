@@ -30,12 +30,10 @@ type Options struct {
 	// Facts are what earlier runs found out about the device; nil for nothing. They are
 	// used if they are those of the device as it is now.
 	Facts *state.Facts
-	// Turn is the number of the turn; nil to do everything in one run. A device of which
-	// nothing is known yet takes no turns.
-	Turn *int
-	// Light is why the run is to do as little as it can; nil for one that does not have
-	// to. It finds out no facts and takes no turn.
-	Light *state.Light
+	// Short requests a short run. A run that cannot use Facts is full all the same.
+	Short bool
+	// Reduced is why the run must do as little as possible. Nil means that it need not.
+	Reduced *state.Reduced
 	// Opened, if not nil, is called once the device is open.
 	Opened func()
 	// Exhausted is that of [session.Options].
@@ -54,8 +52,8 @@ type Options struct {
 // Run is to be called from a goroutine that is locked to its thread, in a
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
-	if o.Light != nil {
-		_ = o.Out.Light(*o.Light) // the writer keeps its first error
+	if o.Reduced != nil {
+		_ = o.Out.Reduced(*o.Reduced) // the writer keeps its first error
 	}
 	so := session.Options{
 		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
@@ -65,9 +63,17 @@ func Run(ctx context.Context, o Options) error {
 		r := &run{Session: s, driver: o.Driver, cfg: o.Config, locksMemory: o.LocksMemory, refusedMemory: o.RefusedMemory}
 		var known bool
 		r.facts, known = r.factsOf(o.Facts)
-		r.turn = r.turnOf(o.Turn, known)
-		if o.Light != nil {
-			return r.light(ctx)
+		switch {
+		case o.Reduced != nil:
+			r.depth = state.DepthReduced
+		case o.Short && known:
+			r.depth = state.DepthShort
+		default:
+			r.depth = state.DepthFull
+		}
+		_ = r.Out.Depth(wire.Depth{Depth: r.depth, Sizes: r.cfg.Sizes()})
+		if r.depth == state.DepthReduced {
+			return r.reduced(ctx)
 		}
 		return r.all(ctx)
 	})
@@ -79,7 +85,7 @@ type run struct {
 	driver known.Driver
 	cfg    Config
 	facts  facts
-	turn   turn
+	depth  state.Depth
 	// locksMemory is Options.LocksMemory, and hinted tells that its limit was
 	// mentioned.
 	locksMemory, hinted bool
@@ -118,7 +124,6 @@ func (r *run) all(ctx context.Context) error {
 		r.step(probe.name, probe.run)
 		r.tellFacts()
 	}
-	r.tellTurn()
 	return err
 }
 
@@ -165,8 +170,6 @@ func extendedLimits(a verbs.ExtendedAttr) []state.Limit {
 	return []state.Limit{
 		{Name: "completion_timestamp_mask", Value: clampInt64(a.TimestampMask)},
 		{Name: "hca_core_clock", Value: clampInt64(a.CoreClock)},
-		{Name: "max_cq_count", Value: int64(a.Moderation.Count)},
-		{Name: "max_cq_period", Value: int64(a.Moderation.Period)},
 		{Name: "max_dm_size", Value: clampInt64(a.MaxDMSize)},
 		{Name: "raw_packet_caps", Value: int64(a.RawPacketCaps)},
 	}

@@ -279,7 +279,7 @@ func seen(r state.Run, want expected.Run) expected.Run {
 			s.Skipped[name] = []string{}
 			for _, skip := range r.Probes[i].Skips {
 				if string(skip.Reason) == want.SkipReason {
-					s.Skipped[name] = append(s.Skipped[name], skip.Subject)
+					s.Skipped[name] = append(s.Skipped[name], skip.Subject.String())
 				}
 			}
 			slices.Sort(s.Skipped[name])
@@ -318,7 +318,7 @@ func TestMessages(t *testing.T) {
 			failures := ""
 			for _, p := range r.Probes {
 				for _, f := range p.Failures {
-					failures += f.Subject + ": " + f.Message + "\n"
+					failures += f.Subject.String() + ": " + f.Message + "\n"
 				}
 			}
 			if !strings.Contains(failures, tc.failure) || (tc.failure == "") != (failures == "") {
@@ -343,7 +343,7 @@ func TestClamped(t *testing.T) {
 			if c.Used >= c.Configured {
 				t.Errorf("%+v is not cut down", c)
 			}
-			got = append(got, p.Name+" "+c.Profile+" "+c.Attribute+" "+c.Limit)
+			got = append(got, p.Name+" "+c.Subject.Profile+" "+c.Attribute+" "+c.Limit)
 		}
 	}
 	const want = "cq medium cqe max_cqe"

@@ -15,15 +15,19 @@ import (
 func (r *run) qp(s *step) {
 	pd, err := r.PD()
 	if err != nil {
-		s.cannot("protection domain", err)
+		s.cannot(state.Subject{Object: "pd"}, err)
 		return
 	}
 	cq, err := r.Device.CreateCQ(verbs.CQInitAttr{Entries: r.cfg.CQ.Small.clamped(r.Attr.Limits), Vector: r.Vectors[0]})
 	if err != nil {
-		s.cannot("cq", err)
+		s.cannot(state.Subject{Object: "cq"}, err)
 		return
 	}
-	defer s.destroy("cq", "cq", cq)
+	defer s.destroy(state.Subject{Object: "cq"}, "cq", cq)
+	if r.depth == state.DepthShort {
+		s.oneQP(pd, cq, true)
+		return
+	}
 
 	var probes []*qpProbe
 	for _, t := range r.Device.QPTypes() {
@@ -64,6 +68,10 @@ type qpProbe struct {
 	inline int
 }
 
+func (q *qpProbe) subject(profile string) state.Subject {
+	return state.Subject{Object: "qp", QPType: q.label, Profile: profile}
+}
+
 // notEvenSmallest begins the detail of a type that is lacking by an errno that says
 // other things, too.
 const notEvenSmallest = "not even the smallest QP: "
@@ -84,7 +92,7 @@ func (q *qpProbe) smallest() {
 	if q.err == nil {
 		q.done++
 		q.works = true
-		q.destroy(q.label, "qp", qp)
+		q.destroy(q.subject(""), "qp", qp)
 	}
 }
 
@@ -102,21 +110,21 @@ func (q *qpProbe) offered(works bool) bool {
 	case q.err == nil:
 		return true
 	case !q.absent(q.err) && (!session.Absent(q.err) || !works || errors.Is(q.err, os.ErrPermission)):
-		q.fail(q.label, q.err)
+		q.fail(q.subject(""), q.err)
 		return true
 	case q.typ == verbs.RawPacket && errors.Is(q.err, os.ErrPermission):
-		q.skip(q.label, state.SkipNotPermitted, "%v (it needs CAP_NET_RAW)", q.err)
-	case !q.skipped(q.label, q.err):
-		q.skip(q.label, state.SkipNotSupported, notEvenSmallest+"%v", q.err)
+		q.skip(q.subject(""), state.SkipNotPermitted, "%v (it needs CAP_NET_RAW)", q.err)
+	case !q.skipped(q.subject(""), q.err):
+		q.skip(q.subject(""), state.SkipNotSupported, notEvenSmallest+"%v", q.err)
 	}
 	q.learnAbsent()
 	return false
 }
 
-// profiles creates a QP of each profile that has its turn.
+// profiles creates a QP of each profile.
 func (q *qpProbe) profiles() {
-	for i, p := range sizes(q.turn, "qp_"+q.label, q.cfg.QP.all()) {
-		subject := q.label + " " + p.name
+	for i, p := range q.cfg.QP.all() {
+		subject := q.subject(p.name)
 		qp, err := q.profile(p)
 		if err != nil {
 			q.fail(subject, err)
@@ -132,7 +140,7 @@ func (q *qpProbe) profiles() {
 // profile creates a QP of a profile, and notes what was given.
 func (q *qpProbe) profile(p named[QPProfile]) (qp verbs.QP, err error) {
 	asked := q.clampAll(p.name, p.size)
-	err = q.measure("qp_"+q.label, p.name, func() (err error) {
+	err = q.measure(q.subject(p.name), func() (err error) {
 		qp, err = q.create(asked)
 		return err
 	})
@@ -142,12 +150,12 @@ func (q *qpProbe) profile(p named[QPProfile]) (qp verbs.QP, err error) {
 	q.done++
 	given := qp.Created()
 	q.QPs = append(q.QPs, state.QPSize{Type: q.label, Profile: p.name, Requested: qpCap(asked), Actual: qpCap(given)})
-	q.capsAtLeast(q.label+" "+p.name, asked, given)
+	q.capsAtLeast(q.subject(p.name), asked, given)
 	return qp, nil
 }
 
 // states times ibv_modify_qp and ibv_query_qp, without sending anything.
-func (q *qpProbe) states(subject string, qp verbs.QP) {
+func (q *qpProbe) states(subject state.Subject, qp verbs.QP) {
 	if q.typ != verbs.RawPacket {
 		if err := qp.Modify(verbs.ToInit(q.typ, 1, verbs.AccessLocalWrite)); err != nil {
 			q.fail(subject, err)
@@ -156,14 +164,14 @@ func (q *qpProbe) states(subject string, qp verbs.QP) {
 		}
 	}
 	if _, err := qp.Query(); err != nil {
-		q.cannot(subject+" query", err)
+		q.cannot(subject, err)
 	}
 }
 
 func (q *qpProbe) clampAll(profile string, p QPProfile) verbs.QPCap {
 	l := q.Attr.Limits
 	clamp := func(attribute string, v int, limit string, most int) uint32 {
-		return uint32(q.clamp(profile, "qp_"+q.label, attribute, v, limit, most))
+		return uint32(q.clamp(q.subject(profile), attribute, v, limit, most))
 	}
 	return verbs.QPCap{
 		MaxSendWR:     clamp("max_send_wr", p.SendWorkRequests, "max_qp_wr", l.MaxQPWR),
@@ -180,13 +188,13 @@ func (q *qpProbe) clampInline(profile string, configured int) int {
 		return configured
 	}
 	q.cut(state.Clamp{
-		Profile: profile, Subject: "qp_" + q.label, Attribute: "max_inline_data", Limit: "max_inline_data",
+		Subject: q.subject(profile), Attribute: "max_inline_data", Limit: "max_inline_data",
 		Configured: int64(configured), Used: int64(q.inline),
 	})
 	return q.inline
 }
 
-func (q *qpProbe) capsAtLeast(subject string, asked, given verbs.QPCap) {
+func (q *qpProbe) capsAtLeast(subject state.Subject, asked, given verbs.QPCap) {
 	for _, c := range []struct {
 		name         string
 		asked, given uint32

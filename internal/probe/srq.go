@@ -10,49 +10,50 @@ import (
 func (r *run) srq(s *step) {
 	l := r.Attr.Limits
 	if l.MaxSRQ <= 0 {
-		s.skip("", state.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
+		s.skip(state.Subject{}, state.SkipNotSupported, "the device says max_srq %d", l.MaxSRQ)
 		return
 	}
 	pd, err := r.PD()
 	if err != nil {
-		s.cannot("protection domain", err)
+		s.cannot(state.Subject{Object: "pd"}, err)
 		return
 	}
 
-	for _, p := range sizes(r.turn, "srq", r.cfg.SRQ.all()) {
+	for _, p := range profiles(r.depth, r.cfg.SRQ.all()) {
+		subject := state.Subject{Object: "srq", Profile: p.name}
 		asked := verbs.SRQAttr{
-			MaxWR:  uint32(s.clamp(p.name, "srq", "max_wr", p.size.WorkRequests, "max_srq_wr", l.MaxSRQWR)),
-			MaxSGE: uint32(s.clamp(p.name, "srq", "max_sge", p.size.ScatterGather, "max_srq_sge", l.MaxSRQSGE)),
+			MaxWR:  uint32(s.clamp(subject, "max_wr", p.size.WorkRequests, "max_srq_wr", l.MaxSRQWR)),
+			MaxSGE: uint32(s.clamp(subject, "max_sge", p.size.ScatterGather, "max_srq_sge", l.MaxSRQSGE)),
 		}
 		var srq verbs.SRQ
-		err := s.measure("srq", p.name, func() (err error) {
+		err := s.measure(subject, func() (err error) {
 			srq, err = pd.CreateSRQ(asked)
 			return err
 		})
 		if err != nil {
-			if !s.skipped(p.name, err) {
-				s.fail(p.name, err)
+			if !s.skipped(subject, err) {
+				s.fail(subject, err)
 			}
 			continue
 		}
 		s.done++
-		s.srqSizes(p.name, asked, srq)
-		s.destroy(p.name, "srq", srq)
+		s.srqSizes(subject, asked, srq)
+		s.destroy(subject, "srq", srq)
 	}
 }
 
-func (s *step) srqSizes(profile string, asked verbs.SRQAttr, srq verbs.SRQ) {
+func (s *step) srqSizes(subject state.Subject, asked verbs.SRQAttr, srq verbs.SRQ) {
 	given := srq.Created()
-	size := state.SRQSize{Profile: profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
-	s.atLeast(profile, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
-	s.atLeast(profile, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
+	size := state.SRQSize{Profile: subject.Profile, Requested: srqAttr(asked), Actual: srqAttr(given)}
+	s.atLeast(subject, verbs.CreateSRQ, "max_wr", size.Requested.WorkRequests, size.Actual.WorkRequests)
+	s.atLeast(subject, verbs.CreateSRQ, "max_sge", size.Requested.ScatterGather, size.Actual.ScatterGather)
 	queried, err := srq.Query()
 	switch {
 	case err == nil:
 		q := srqAttr(queried)
 		size.Queried = &q
-	case !s.skipped(profile, err):
-		s.fail(profile, err)
+	case !s.skipped(subject, err):
+		s.fail(subject, err)
 	}
 	s.SRQs = append(s.SRQs, size)
 }

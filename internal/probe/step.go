@@ -40,7 +40,7 @@ func (r *run) step(name string, f func(*step)) {
 }
 
 // fail notes that a verb failed.
-func (s *step) fail(subject string, err error) {
+func (s *step) fail(subject state.Subject, err error) {
 	f := state.Failure{Subject: subject, Message: err.Error()}
 	var verr *verbs.Error
 	if errors.As(err, &verr) {
@@ -80,13 +80,13 @@ func (r *run) memlockHint(limit *int64) string {
 }
 
 // skip notes that something could not be probed, and why.
-func (s *step) skip(subject string, reason state.SkipReason, format string, args ...any) {
+func (s *step) skip(subject state.Subject, reason state.SkipReason, format string, args ...any) {
 	s.Skips = append(s.Skips, state.Skip{Subject: subject, Reason: reason, Detail: fmt.Sprintf(format, args...)})
 }
 
 // skipped notes a skip if err says that the device does not offer or the process
 // may not do what was asked, and tells whether it did.
-func (s *step) skipped(subject string, err error) bool {
+func (s *step) skipped(subject state.Subject, err error) bool {
 	switch {
 	case verbs.IsNotSupported(err):
 		s.skip(subject, state.SkipNotSupported, "%v", err)
@@ -100,7 +100,7 @@ func (s *step) skipped(subject string, err error) bool {
 
 // cannot notes that something could not be had: a skip if it is not offered, else
 // a failure.
-func (s *step) cannot(subject string, err error) {
+func (s *step) cannot(subject state.Subject, err error) {
 	if verbs.IsNotSupported(err) {
 		s.skip(subject, state.SkipNotSupported, "%v", err)
 	} else {
@@ -110,12 +110,12 @@ func (s *step) cannot(subject string, err error) {
 
 // clamp returns the configured size, or the device's limit if that is less, and
 // notes it. A limit of zero or less says nothing.
-func (s *step) clamp(profile, subject, attribute string, configured int, limitName string, limit int) int {
+func (s *step) clamp(subject state.Subject, attribute string, configured int, limitName string, limit int) int {
 	if limit <= 0 || configured <= limit {
 		return configured
 	}
 	s.cut(state.Clamp{
-		Profile: profile, Subject: subject, Attribute: attribute, Limit: limitName,
+		Subject: subject, Attribute: attribute, Limit: limitName,
 		Configured: int64(configured), Used: int64(limit),
 	})
 	return limit
@@ -126,7 +126,7 @@ func (s *step) cut(c state.Clamp) { s.Clamps = append(s.Clamps, c) }
 
 // atLeast notes a failure if less was given than asked, unless the driver is known for
 // that.
-func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked, given int64) {
+func (s *step) atLeast(subject state.Subject, verb verbs.Verb, attribute string, asked, given int64) {
 	if given >= asked {
 		return
 	}
@@ -142,14 +142,14 @@ func (s *step) atLeast(subject string, verb verbs.Verb, attribute string, asked,
 }
 
 // known notes what the driver is known for.
-func (s *step) known(subject, message string, fact known.Fact) {
+func (s *step) known(subject state.Subject, message string, fact known.Fact) {
 	s.Known = append(s.Known, state.KnownShortfall{
 		Subject: subject, Message: message, Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
 	})
 }
 
 // measure calls create and notes what memory it cost the process, if anybody asks.
-func (s *step) measure(object, profile string, create func() error) error {
+func (s *step) measure(subject state.Subject, create func() error) error {
 	if s.cfg.NoMemory {
 		return create()
 	}
@@ -159,18 +159,18 @@ func (s *step) measure(object, profile string, create func() error) error {
 		return created
 	}
 	if err != nil {
-		s.skip(object, state.SkipNeeds, "memory: %v", err)
+		s.skip(subject, state.SkipNeeds, "memory: %v", err)
 		return nil
 	}
 	s.Memory = append(s.Memory, state.Memory{
-		Object: object, Profile: profile,
+		Object: subject.Kind(), Profile: subject.Profile,
 		Virtual: clampInt64(cost.Virtual), Locked: clampInt64(cost.Locked),
 	})
 	return nil
 }
 
 // destroy destroys an object of a probe: a refusal is a failure of the probe.
-func (s *step) destroy(subject, typ string, c session.Closer) {
+func (s *step) destroy(subject state.Subject, typ string, c session.Closer) {
 	if err := s.Destroy(typ, c); err != nil {
 		s.fail(subject, err)
 	}

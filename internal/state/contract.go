@@ -6,7 +6,7 @@ import "time"
 // device keeps it.
 type Contract struct {
 	// Name is that of the contract, such as cq_at_least_requested.
-	Name     string   `json:"name"`
+	Name     string   `json:"name" wire:"word,key"`
 	Severity Severity `json:"severity"`
 	Verdict  Verdict  `json:"verdict"`
 	// Reason is why the contract was not judged; empty if it was.
@@ -30,7 +30,7 @@ type Contract struct {
 	// Duration is the time that the judgement took.
 	Duration time.Duration `json:"duration_ns"`
 	// Judged is when the run that judged it was started; zero within a run.
-	Judged time.Time `json:"judged,omitzero"`
+	Judged time.Time `json:"checked_at,omitzero"`
 }
 
 // Verdict is whether a device keeps a contract.
@@ -67,7 +67,7 @@ func Severities() []Severity {
 
 // Planned is a contract that a run is about to judge.
 type Planned struct {
-	Name     string   `json:"name"`
+	Name     string   `json:"name" wire:"word"`
 	Severity Severity `json:"severity"`
 }
 
@@ -88,5 +88,5 @@ type Contracts struct {
 	// Verdicts are the latest on each contract, in the order of judgement.
 	Verdicts []Contract `json:"verdicts"`
 	// PutOff is why a contract run that is due waits; nil if none does.
-	PutOff *Light `json:"put_off,omitempty"`
+	PutOff *Reduced `json:"put_off,omitempty"`
 }

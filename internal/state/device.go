@@ -9,26 +9,26 @@ import (
 type Device struct {
 	// Driver is the name of its driver, such as mlx5 or bnxt_re; empty if it is not
 	// known.
-	Driver            string  `json:"driver,omitempty"`
-	Transport         string  `json:"transport"`
-	Firmware          string  `json:"fw_version"`
+	Driver            string  `json:"driver,omitempty" wire:"word"`
+	Transport         string  `json:"transport" wire:"name"`
+	Firmware          string  `json:"fw_version" wire:"name"`
 	VendorID          uint32  `json:"vendor_id"`
 	VendorPartID      uint32  `json:"vendor_part_id"`
 	HWVersion         uint32  `json:"hw_version"`
-	NodeGUID          string  `json:"node_guid"`
+	NodeGUID          string  `json:"node_guid" wire:"name"`
 	CompletionVectors int     `json:"completion_vectors"`
-	Limits            []Limit `json:"limits"`
+	Limits            []Limit `json:"limits" wire:"max=64"`
 	// Extended are further attributes, under the names that struct ibv_device_attr_ex gives
 	// them; none if the device does not tell any.
-	Extended []Limit `json:"extended,omitempty"`
-	Ports    []Port  `json:"ports"`
+	Extended []Limit `json:"extended,omitempty" wire:"max=64"`
+	Ports    []Port  `json:"ports" wire:"max=256"`
 }
 
 // Limit is the most that a device says it allows of something, under the name
 // that struct ibv_device_attr gives it.
 type Limit struct {
-	Name  string `json:"name"`
-	Value int64  `json:"value"`
+	Name  string `json:"name" wire:"word,key"`
+	Value int64  `json:"value" wire:"any"`
 }
 
 // Counted returns the type of object, as rdma(8) names it, of which l limits the number;
@@ -52,10 +52,10 @@ func (d *Device) LimitOf(kind string) (limit int64, limited bool) {
 
 // Port is a port of a device.
 type Port struct {
-	Number int `json:"number"`
+	Number int `json:"number" wire:"key"`
 	// State is nop, down, init, armed, active or active_defer.
-	State     string `json:"state"`
-	LinkLayer string `json:"link_layer"`
+	State     string `json:"state" wire:"word"`
+	LinkLayer string `json:"link_layer" wire:"name"`
 	// ActiveMTU is in bytes.
 	ActiveMTU int `json:"active_mtu"`
 }

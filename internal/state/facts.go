@@ -10,15 +10,15 @@ import (
 // alike.
 type Identity struct {
 	// Kernel is the kernel's release; empty if it is not known.
-	Kernel string `json:"kernel,omitempty"`
+	Kernel string `json:"kernel,omitempty" wire:"name"`
 	// Firmware, VendorID, VendorPartID and HWVersion are what the device says of itself.
-	Firmware     string `json:"fw_version,omitempty"`
+	Firmware     string `json:"fw_version,omitempty" wire:"name"`
 	VendorID     uint32 `json:"vendor_id"`
 	VendorPartID uint32 `json:"vendor_part_id"`
 	HWVersion    uint32 `json:"hw_version"`
 	// Libraries is a digest of the shared libraries of the process that asked, with
 	// those of the device's vendor; empty if they are not known.
-	Libraries string `json:"libraries,omitempty"`
+	Libraries string `json:"libraries,omitempty" wire:"name"`
 }
 
 // Changes names what differs in another identity, with what it is in each; nothing if
@@ -63,7 +63,7 @@ type KnownWay struct {
 	Way
 	// Among is a digest of what there was to choose from. For another choice nothing is
 	// known.
-	Among string `json:"among"`
+	Among string `json:"among" wire:"word"`
 }
 
 // Of returns the facts if they are those of an identity, and empty ones of it
@@ -74,44 +74,4 @@ func (f *Facts) Of(i Identity) (facts Facts, known bool) {
 		return Facts{Identity: i}, false
 	}
 	return Facts{Identity: i, Absent: slices.Clone(f.Absent), Inline: slices.Clone(f.Inline), Ways: slices.Clone(f.Ways)}, true
-}
-
-// Turn is what a run did beyond what every run does. What it left out is known from the
-// runs before.
-type Turn struct {
-	// Object is the kind of object that was created in each size: cq, srq, mr, or a QP
-	// type such as qp_rc. Of the others it was the small size only.
-	Object string `json:"object"`
-	// Port is the port whose way to itself was measured, 0 for none; and Vector is the
-	// completion vector on which all measurements were taken.
-	Port   int `json:"port"`
-	Vector int `json:"comp_vector"`
-}
-
-// Created tells whether the run created objects of a kind in a size, by the name of its
-// profile; empty for a kind that has one size.
-func (t *Turn) Created(object, profile string) bool {
-	switch {
-	case object == "mr" && profile == string(MemoryHuge):
-		return false // Only a run that creates everything takes one.
-	case t.Object == object:
-		return true
-	case object == "mr":
-		return profile == string(MemoryPage)
-	default:
-		return profile != "medium" && profile != "large"
-	}
-}
-
-// Measured tells whether the run took a measurement, or one that stands for it. The
-// latest does, except of the events of any completion, for which vectors are told apart.
-func (t *Turn) Measured(l *Latency) bool {
-	switch {
-	case l.Path == PathLoopback && l.Port != t.Port:
-		return false
-	case l.Path == PathFlush && t.Port != 0:
-		return true // vectors are told apart on the other path
-	default:
-		return l.Vector == t.Vector || l.Mode != ModeAny
-	}
 }

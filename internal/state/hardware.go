@@ -7,9 +7,9 @@ import "time"
 // is read from sysfs, procfs and netlink.
 type Hardware struct {
 	// Device is the name of the device.
-	Device string `json:"device"`
+	Device string `json:"device" wire:"device,key"`
 	// Failure says why it could not be read to the end; empty if it could. What was read
-	// until then is there nevertheless.
+	// until then is kept.
 	Failure string `json:"failure,omitempty"`
 	// Late tells that this is because the time was up, though all that was asked returned.
 	Late bool `json:"late,omitempty"`
@@ -18,12 +18,12 @@ type Hardware struct {
 	Reading string `json:"reading,omitempty"`
 	// Driver is the name of the kernel's driver, such as mlx5_core, and Table the name of
 	// the rows of the table of counters that apply to it, such as mlx5; empty if none do.
-	Driver string `json:"driver,omitempty"`
-	Table  string `json:"table,omitempty"`
+	Driver string `json:"driver,omitempty" wire:"word"`
+	Table  string `json:"table,omitempty" wire:"word"`
 	// Identity is which adapter it is, and where.
 	Identity Adapter `json:"identity"`
 	// Ports are its ports, in the order of their numbers.
-	Ports []HardwarePort `json:"ports,omitempty"`
+	Ports []HardwarePort `json:"ports,omitempty" wire:"max=256"`
 	// Counters are those of the device as a whole.
 	Counters []Counter `json:"counters,omitempty"`
 	// Refused are the groups of these that the kernel refused to read.
@@ -36,20 +36,20 @@ type Hardware struct {
 type Adapter struct {
 	// PCI is the address of the function, such as 0000:3b:00.0; Slot the name of the
 	// physical slot; NUMANode the node of memory that is next to it, -1 for none.
-	PCI      string `json:"pci_address,omitempty"`
-	Slot     string `json:"slot,omitempty"`
-	NUMANode int    `json:"numa_node"`
+	PCI      string `json:"pci_address,omitempty" wire:"name"`
+	Slot     string `json:"slot,omitempty" wire:"name"`
+	NUMANode int    `json:"numa_node" wire:"min=-1"`
 	// BoardID and Model are what the adapter calls itself, DriverVersion what the driver
 	// says of itself.
-	BoardID       string `json:"board_id,omitempty"`
-	Model         string `json:"model,omitempty"`
-	DriverVersion string `json:"driver_version,omitempty"`
+	BoardID       string `json:"board_id,omitempty" wire:"name"`
+	Model         string `json:"model,omitempty" wire:"name"`
+	DriverVersion string `json:"driver_version,omitempty" wire:"name"`
 	// Role is pf, vf, sf or empty, and Parent the PCI address of a VF's physical function.
-	Role   string `json:"sriov_role,omitempty"`
-	Parent string `json:"sriov_parent,omitempty"`
+	Role   string `json:"sriov_role,omitempty" wire:"word"`
+	Parent string `json:"sriov_parent,omitempty" wire:"name"`
 	VFs    int    `json:"sriov_vfs,omitempty"`
 	// NetnsMode is that of the RDMA subsystem: shared, exclusive or unknown_N.
-	NetnsMode string `json:"netns_mode,omitempty"`
+	NetnsMode string `json:"netns_mode,omitempty" wire:"word"`
 	// Link is the adapter's own link to the PCI bus, and Bottleneck the slowest on the way
 	// to the root, with its address, if that is another one and slower; nil if it is not
 	// known.
@@ -62,7 +62,7 @@ type Adapter struct {
 // PCILink is a link of the PCI bus. Speeds are in transfers a second and lane, widths in
 // lanes.
 type PCILink struct {
-	Address  string  `json:"pci_address"`
+	Address  string  `json:"pci_address" wire:"name"`
 	Speed    float64 `json:"speed_transfers_per_second"`
 	MaxSpeed float64 `json:"max_speed_transfers_per_second"`
 	Width    int     `json:"width_lanes"`
@@ -78,12 +78,12 @@ type AER struct {
 
 // HardwarePort is what the kernel shows of a port.
 type HardwarePort struct {
-	Number int `json:"port"`
+	Number int `json:"port" wire:"key,min=1,max=65536"`
 	// LinkLayer is InfiniBand or Ethernet, State and PhysState the words of sysfs in lower
 	// case, such as active and link_up.
-	LinkLayer string `json:"link_layer,omitempty"`
-	State     string `json:"state,omitempty"`
-	PhysState string `json:"phys_state,omitempty"`
+	LinkLayer string `json:"link_layer,omitempty" wire:"word"`
+	State     string `json:"state,omitempty" wire:"word"`
+	PhysState string `json:"phys_state,omitempty" wire:"word"`
 	// Rate is in bits a second as sysfs tells it, and MaxRate what the port could have, or had;
 	// Width is in lanes, Speed in bits a second and lane. 0 is not known.
 	Rate    float64 `json:"rate_bits_per_second,omitempty"`
@@ -92,8 +92,8 @@ type HardwarePort struct {
 	Speed   float64 `json:"speed_bits_per_second,omitempty"`
 	// Netdev is the port's network device, Bond the bond that this is a part of, and
 	// Ifindex its number in the exporter's network namespace, 0 if it is in none.
-	Netdev  string `json:"netdev,omitempty"`
-	Bond    string `json:"bond,omitempty"`
+	Netdev  string `json:"netdev,omitempty" wire:"name"`
+	Bond    string `json:"bond,omitempty" wire:"name"`
 	Ifindex int    `json:"ifindex,omitempty"`
 	// MTU is that of the network device, in bytes.
 	MTU int `json:"mtu_bytes,omitempty"`
@@ -101,7 +101,7 @@ type HardwarePort struct {
 	// kernel's count; nil if it does not tell.
 	CarrierChanges *uint64 `json:"carrier_changes,omitempty"`
 	// GIDs are the port's addresses that are not zero. At most MaxGIDs are kept.
-	GIDs []GID `json:"gids,omitempty"`
+	GIDs []GID `json:"gids,omitempty" wire:"max=256"`
 	// RoCEv2IPv4 is the index of the first GID of RoCE v2 that is an IPv4 address, which
 	// is the one that NCCL_IB_GID_INDEX wants; nil if there is none.
 	RoCEv2IPv4 *int `json:"roce_v2_ipv4_gid_index,omitempty"`
@@ -110,7 +110,7 @@ type HardwarePort struct {
 	// Refused are the groups of counters that the kernel refused to read, with the errno.
 	Refused []RefusedCounters `json:"refused,omitempty"`
 	// TemperatureCelsius is that of the port's module; nil if it is not told.
-	TemperatureCelsius *float64 `json:"module_temperature_celsius,omitempty"`
+	TemperatureCelsius *float64 `json:"module_temperature_celsius,omitempty" wire:"any"`
 }
 
 // MaxGIDs is the most addresses of a port that are kept.
@@ -118,13 +118,13 @@ const MaxGIDs = 256
 
 // GID is an address of a port.
 type GID struct {
-	Index int `json:"index"`
+	Index int `json:"index" wire:"key"`
 	// GID is in the form of sysfs, Type is ib, roce_v1 or roce_v2, Family ipv4 or ipv6,
 	// and Netdev the network device that it belongs to.
-	GID    string `json:"gid"`
-	Type   string `json:"type"`
-	Family string `json:"family"`
-	Netdev string `json:"netdev,omitempty"`
+	GID    string `json:"gid" wire:"name"`
+	Type   string `json:"type" wire:"word"`
+	Family string `json:"family" wire:"word"`
+	Netdev string `json:"netdev,omitempty" wire:"name"`
 }
 
 // GIDTypes returns every type that an address can have.
@@ -151,26 +151,26 @@ func CounterGroups() []CounterGroup {
 
 // Counter is one counter as the driver has it.
 type Counter struct {
-	Group CounterGroup `json:"group"`
+	Group CounterGroup `json:"group" wire:"key"`
 	// Name is the driver's own.
-	Name string `json:"name"`
+	Name string `json:"name" wire:"name,key"`
 	// Value is as it was read, in the driver's own unit.
 	Value uint64 `json:"value"`
 }
 
 // RefusedCounters is a group of counters that could not be read.
 type RefusedCounters struct {
-	Group CounterGroup `json:"group"`
+	Group CounterGroup `json:"group" wire:"key"`
 	// Errno is its symbol, or empty for what is no number.
-	Errno  string `json:"errno,omitempty"`
+	Errno  string `json:"errno,omitempty" wire:"word"`
 	Detail string `json:"detail,omitempty"`
 }
 
 // Interrupt is the one that serves a completion vector.
 type Interrupt struct {
-	Vector int    `json:"comp_vector"`
+	Vector int    `json:"comp_vector" wire:"key,max=65536"`
 	IRQ    int    `json:"irq"`
-	Name   string `json:"name"`
+	Name   string `json:"name" wire:"name"`
 	// CPUs are those that it may run on, as the kernel lists them, Effective those that it
 	// does run on; Isolated tells that all of these are isolated from the scheduler.
 	CPUs      string `json:"cpus,omitempty"`
@@ -186,7 +186,7 @@ type HardwareState struct {
 	// the last attempt. It is nil if nothing was read yet.
 	Latest *Hardware `json:"latest,omitempty"`
 	Read   time.Time `json:"read,omitzero"`
-	// Failures counts the attempts since the last that went to its end.
+	// Failures counts the attempts since the last one that finished.
 	Failures int `json:"failures"`
 	// Failure is that of the last attempt; empty if there was none.
 	Failure string `json:"failure,omitempty"`
@@ -194,7 +194,7 @@ type HardwareState struct {
 	Reading string `json:"reading,omitempty"`
 	// Next is when the device is read again, after a failure.
 	Next time.Time `json:"next,omitzero"`
-	// Stuck tells of a child that was killed while it read this device, and has not ended;
+	// Stuck is a child that was killed while it read this device, and has not ended;
 	// nil if there is none. The device is not read until it has.
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// Drops are the counters that were lower than the time before.
@@ -209,7 +209,7 @@ type CounterDrop struct {
 	Port  int          `json:"port"`
 	Group CounterGroup `json:"group"`
 	Name  string       `json:"name"`
-	// Resets are those after which it may have begun anew, Wraps those at the end of its
+	// Resets are those after which it may have restarted, Wraps those at the maximum of its
 	// width.
 	Resets uint64 `json:"resets"`
 	Wraps  uint64 `json:"wraps"`
@@ -219,7 +219,7 @@ type CounterDrop struct {
 // exporter if there is a place to keep it.
 type Link struct {
 	Port int `json:"port"`
-	// Active tells whether it is active now, Since since when, zero if it has been so
+	// Active reports whether it is active now, and Since from when on, zero if it has been so
 	// since it was first looked at.
 	Active bool      `json:"active"`
 	Since  time.Time `json:"since,omitzero"`
@@ -238,6 +238,32 @@ type Link struct {
 
 // MaxRecent is the most changes of a port whose times are kept.
 const MaxRecent = 32
+
+// LinkEvent is an event of the kernel about a network device.
+type LinkEvent struct {
+	Ifindex int
+	Name    string
+	// Removed is true if the namespace no longer has the device. The event then has no
+	// other fields.
+	Removed bool
+	// Up reports whether an RDMA port on the device is active, as far as the device
+	// decides: it is running and has a carrier. See ib_get_curr_port_state of
+	// include/rdma/ib_verbs.h, which the kernel uses since Linux 6.14, and drivers before
+	// (mlx5_query_port_roce, rxe_set_port_state): netif_running and netif_carrier_ok, of
+	// which IFF_LOWER_UP has both (dev_get_flags of net/core/dev.c). With RoCE on a bond,
+	// mlx5 uses the state of the bond.
+	Up bool
+	// CarrierUps and CarrierDowns are how often the carrier came and went since the device
+	// was made. The kernel counts at once and sends one event for several changes
+	// (net/core/link_watch.c). HasCounts is true if the event has them, as all have since
+	// Linux 4.16 except events of wireless devices.
+	CarrierUps   uint64
+	CarrierDowns uint64
+	HasCounts    bool
+	// Lost is true if the kernel dropped events. The event then has no other fields. More
+	// may be dropped until the waiting ones are read.
+	Lost bool
+}
 
 // LinkPast is how the links of a device went, as it is remembered while the device is not
 // there, and over restarts of the exporter.

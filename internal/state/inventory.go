@@ -6,7 +6,7 @@ import (
 )
 
 // Inventory is what the kernel's own tables (restrack) said of the objects on one
-// device, of whichever process: one inventory of the device.
+// device, of all processes: one inventory of the device.
 type Inventory struct {
 	// Index is the kernel's number of the device. The ids of objects hold for it: a
 	// device of the same name that was added anew has another.
@@ -41,7 +41,7 @@ type Inventory struct {
 	Ownerless []TypeCount `json:"ownerless,omitempty"`
 	// Orphans are the opened devices that the Ownerless belong to, those with most objects
 	// first; no more than MaxOrphans.
-	Orphans []Orphan `json:"orphans,omitempty"`
+	Orphans []Orphan `json:"orphans,omitempty" wire:"max=64"`
 	// Untraced are the user objects of which the kernel names neither a living thread
 	// nor the opened device that they belong to.
 	Untraced []TypeCount `json:"untraced,omitempty"`
@@ -55,7 +55,7 @@ type Inventory struct {
 	Incomplete []Incomplete `json:"incomplete,omitempty"`
 }
 
-// Count returns how many objects of a type there are, of whichever owner. It stops at the
+// Count returns how many objects of a type there are, of all owners. It stops at the
 // most that there can be; counts below nothing do not count.
 func (i *Inventory) Count(typ string) (objects int64) {
 	for _, o := range i.Objects {
@@ -93,7 +93,7 @@ func ResourceTypes() []string { return []string{"pd", "cq", "qp", "cm_id", "mr",
 
 // TypeCount counts the objects of one type.
 type TypeCount struct {
-	Type    string `json:"type"`
+	Type    string `json:"type" wire:"word,key"`
 	Objects int64  `json:"objects"`
 }
 
@@ -128,23 +128,23 @@ func OwnerKinds() []OwnerKind {
 
 // ObjectCount counts the objects of one type and kind of owner.
 type ObjectCount struct {
-	Type    string    `json:"type"`
-	Owner   OwnerKind `json:"owner"`
+	Type    string    `json:"type" wire:"object,key"`
+	Owner   OwnerKind `json:"owner" wire:"key"`
 	Objects int64     `json:"objects"`
 }
 
 // QueuePairCount counts the queue pairs of one type in one state, both as rdma(8)
 // names them, in lower case: rc, ud, …; reset, init, rtr, rts, sqd, sqe, err.
 type QueuePairCount struct {
-	Type    string `json:"qp_type"`
-	State   string `json:"state"`
+	Type    string `json:"qp_type" wire:"word,key"`
+	State   string `json:"state" wire:"word,key"`
 	Objects int64  `json:"objects"`
 }
 
 // OwnerSum is a sum over the objects of one kind of owner.
 type OwnerSum struct {
-	Owner OwnerKind `json:"owner"`
-	Sum   int64     `json:"sum"`
+	Owner OwnerKind `json:"owner" wire:"key"`
+	Sum   int64     `json:"sum" wire:"size"`
 }
 
 // CQSum sums up some completion queues.
@@ -159,7 +159,7 @@ type CQSum struct {
 // Owner is a process that owns objects.
 type Owner struct {
 	// PID is the process, in the pid namespace of the exporter.
-	PID int `json:"pid"`
+	PID int `json:"pid" wire:"key,min=1"`
 	// Started is when it was started, in clock ticks since the kernel was, to tell it from
 	// another one with its number; 0 if that is not known.
 	Started uint64 `json:"started_ticks,omitempty"`
@@ -177,7 +177,7 @@ type Owner struct {
 	Memlock *Memlock `json:"memlock,omitempty"`
 	// Contexts are the opened devices of which it created something, by the kernel's
 	// number; no more than MaxContexts.
-	Contexts []uint32 `json:"contexts,omitempty"`
+	Contexts []uint32 `json:"contexts,omitempty" wire:"max=16"`
 }
 
 const (
@@ -191,7 +191,7 @@ const (
 // anything.
 type Orphan struct {
 	// Context is the kernel's number of it.
-	Context uint32 `json:"context"`
+	Context uint32 `json:"context" wire:"key"`
 	// Objects are those that belong to it.
 	Objects []TypeCount `json:"objects"`
 }
@@ -200,23 +200,23 @@ type Orphan struct {
 // Pinned and Locked against the limit one by one.
 type Memlock struct {
 	// Pinned is what drivers pinned on behalf of the process (VmPin).
-	Pinned int64 `json:"pinned_bytes"`
+	Pinned int64 `json:"pinned_bytes" wire:"size"`
 	// Locked is what it locked itself, as by mlock(2) (VmLck).
-	Locked int64 `json:"locked_bytes"`
+	Locked int64 `json:"locked_bytes" wire:"size"`
 	// Limit is the soft limit RLIMIT_MEMLOCK; −1 for unlimited.
-	Limit int64 `json:"limit_bytes"`
+	Limit int64 `json:"limit_bytes" wire:"min=-1,size"`
 }
 
 // CgroupUse is the use of one resource of the RDMA controller by one cgroup.
 type CgroupUse struct {
-	Cgroup      string `json:"cgroup"`
+	Cgroup      string `json:"cgroup" wire:"key"`
 	ContainerID string `json:"container_id,omitempty"`
 	PodUID      string `json:"pod_uid,omitempty"`
 	// Resource is hca_handle (contexts) or hca_object (all else).
-	Resource string `json:"resource"`
+	Resource string `json:"resource" wire:"word,key"`
 	Current  int64  `json:"current"`
 	// Limit is −1 for no limit.
-	Limit int64 `json:"limit"`
+	Limit int64 `json:"limit" wire:"min=-1,size"`
 }
 
 // Context names an opened device in the kernel's tables: everything that the
@@ -230,15 +230,15 @@ type Context struct {
 
 // Left counts the objects of one type that are left of an opened device.
 type Left struct {
-	Context Context `json:"context"`
-	Type    string  `json:"type"`
+	Context Context `json:"context" wire:"key"`
+	Type    string  `json:"type" wire:"object,key"`
 	Objects int64   `json:"objects"`
 }
 
 // Incomplete is a type whose objects could not be looked at one by one, or not
 // reliably.
 type Incomplete struct {
-	Type   string           `json:"type"`
+	Type   string           `json:"type" wire:"object,key"`
 	Reason IncompleteReason `json:"reason"`
 	// Detail says it in words.
 	Detail string `json:"detail,omitempty"`
@@ -288,7 +288,7 @@ type Resources struct {
 	// ownerless objects was started; zero if the latest that could tell found none, or
 	// PIDs are not visible.
 	OrphanedSince time.Time `json:"orphaned_since,omitzero"`
-	// Stuck tells of a child that was killed and has not ended; nil if there is
+	// Stuck is a child that was killed and has not ended; nil if there is
 	// none.
 	Stuck *Stuck `json:"stuck,omitempty"`
 }

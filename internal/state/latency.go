@@ -10,11 +10,11 @@ import (
 // well, and how many did not.
 type Latency struct {
 	// Port is the number of the port, from 1.
-	Port int         `json:"port"`
-	Path LatencyPath `json:"path"`
-	Mode LatencyMode `json:"mode"`
+	Port int         `json:"port" wire:"key,max=256"`
+	Path LatencyPath `json:"path" wire:"key"`
+	Mode LatencyMode `json:"mode" wire:"key"`
 	// Vector is the completion vector of the CQ.
-	Vector int `json:"comp_vector"`
+	Vector int `json:"comp_vector" wire:"key,max=65536"`
 	// Count is the number of samples that went well; P50 and P99 are quantiles of
 	// them, 0 if there are none.
 	Count int           `json:"count"`
@@ -23,8 +23,8 @@ type Latency struct {
 	// Samples are the times, from before the work request was posted to after the
 	// event was returned or, with ModePoll, the completion. Arms are the times
 	// that asking for the event took. A snapshot keeps neither.
-	Samples []time.Duration `json:"samples_ns,omitempty"`
-	Arms    []time.Duration `json:"arms_ns,omitempty"`
+	Samples []time.Duration `json:"samples_ns,omitempty" wire:"max=16384"`
+	Arms    []time.Duration `json:"arms_ns,omitempty" wire:"max=16384"`
 	// Missed counts the events that had not come by the deadline though their
 	// completions had; Spurious the events without a completion; Misdirected the
 	// events on a wrong channel or for a wrong CQ; Missing the completions that
@@ -35,7 +35,7 @@ type Latency struct {
 	Missing     int `json:"missing,omitempty"`
 	// Unsuccessful are the statuses, such as retry_exc_err, of completions that
 	// should have had another, in order.
-	Unsuccessful []string `json:"unsuccessful,omitempty"`
+	Unsuccessful []string `json:"unsuccessful,omitempty" wire:"word,max=16384"`
 	// Stopped says why there are fewer samples than asked for; empty if there are
 	// not.
 	Stopped string `json:"stopped,omitempty"`

@@ -4,7 +4,7 @@ import "time"
 
 // Registration is what came of registering memory of one kind.
 type Registration struct {
-	Memory RegisteredMemory `json:"memory"`
+	Memory RegisteredMemory `json:"memory" wire:"key"`
 	// Bytes is how much it was.
 	Bytes  int64              `json:"bytes"`
 	Result RegistrationResult `json:"result"`
@@ -12,7 +12,7 @@ type Registration struct {
 	Duration time.Duration `json:"ns,omitempty"`
 	// By is what refused it, and Errno how; empty unless it was refused.
 	By    RefusedBy `json:"refused_by,omitempty"`
-	Errno string    `json:"errno,omitempty"`
+	Errno string    `json:"errno,omitempty" wire:"word"`
 	// Detail says in words why it was not registered; empty if it was.
 	Detail string `json:"detail,omitempty"`
 }
@@ -22,19 +22,14 @@ type RegisteredMemory string
 
 // The kinds of memory.
 const (
-	// MemoryPage is a page of the usual size, and MemoryMany as many of them as make up
-	// a huge page.
+	// MemoryPage is a page of the usual size, and MemoryMany 2 MiB of them.
 	MemoryPage RegisteredMemory = "4KiB"
 	MemoryMany RegisteredMemory = "2MiB"
-	// MemoryHuge is a huge page.
-	MemoryHuge RegisteredMemory = "huge_page"
-	// MemoryDMABuf is a dma-buf of 2 MiB.
-	MemoryDMABuf RegisteredMemory = "dmabuf"
 )
 
 // RegisteredMemories returns every kind of memory, in the order in which it is registered.
 func RegisteredMemories() []RegisteredMemory {
-	return []RegisteredMemory{MemoryPage, MemoryMany, MemoryHuge, MemoryDMABuf}
+	return []RegisteredMemory{MemoryPage, MemoryMany}
 }
 
 // RegistrationResult says what came of registering memory.
@@ -46,16 +41,11 @@ const (
 	MemoryRegistered RegistrationResult = "registered"
 	// MemoryRefused: it was refused.
 	MemoryRefused RegistrationResult = "refused"
-	// MemoryNotSupported: the device, its library or the kernel takes no such memory.
-	MemoryNotSupported RegistrationResult = "not_supported"
-	// MemoryUnavailable: the host has no such memory to spare, or the process may not
-	// have it.
-	MemoryUnavailable RegistrationResult = "unavailable"
 )
 
 // RegistrationResults returns every result.
 func RegistrationResults() []RegistrationResult {
-	return []RegistrationResult{MemoryRegistered, MemoryRefused, MemoryNotSupported, MemoryUnavailable}
+	return []RegistrationResult{MemoryRegistered, MemoryRefused}
 }
 
 // RefusedBy is what refused memory to be registered.

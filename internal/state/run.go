@@ -21,7 +21,7 @@ type Run struct {
 	Outcome Outcome `json:"outcome"`
 	// Error says in words why Outcome is not OutcomeOK; empty otherwise.
 	Error string `json:"error,omitempty"`
-	// FailedVerb and Errno tell of a run that finished, but could not do what
+	// FailedVerb and Errno describe a run that finished, but could not do what
 	// it was to do, which verb was the cause; both are empty if none was. Info is nil
 	// if it was not even possible to open the device and ask what it is.
 	FailedVerb string `json:"failed_verb,omitempty"`
@@ -57,16 +57,17 @@ type Run struct {
 	// Context is what the kernel calls the device that the child opened; nil if it
 	// opened none or the kernel does not tell.
 	Context *Context `json:"context,omitempty"`
-	// Light is why the run did as little as it could: of the probes the smallest sizes
-	// of few objects, of the contract run nothing. It is nil for a run that did
-	// everything.
-	Light *Light `json:"light,omitempty"`
+	// Depth is how much a probe run covered; empty for other runs.
+	Depth Depth `json:"depth,omitempty"`
+	// Sizes identifies the sizes that the configuration of a probe run requests. Runs with
+	// the same sizes have the same value.
+	Sizes string `json:"sizes,omitempty"`
+	// Reduced is why a probe run has DepthReduced, or why a contract run did nothing. Nil
+	// means that it was not reduced.
+	Reduced *Reduced `json:"reduced,omitempty"`
 	// Inventory is what an inventory found; nil if it did not come that far. Of
 	// an inventory that was killed it may be no more than the kernel's own count.
 	Inventory *Inventory `json:"inventory,omitempty"`
-	// Turn is what a run of the probes did beyond what every run does; nil for one that
-	// did everything.
-	Turn *Turn `json:"turn,omitempty"`
 	// Facts are what a run of the probes found out that need not be asked again; nil if
 	// that was nothing.
 	Facts *Facts `json:"facts,omitempty"`
@@ -76,7 +77,7 @@ type Run struct {
 	// CPU is the processor time that the child used, user and system.
 	CPU time.Duration `json:"cpu_ns,omitempty"`
 	// MaxRSS is the most memory that the child had resident, in bytes, by its own
-	// account: what the parent is told by wait4(2) counts the parent's memory too.
+	// account: wait4(2) counts the parent's memory too.
 	// It is 0 for a run that has no whole report.
 	MaxRSS int64 `json:"max_rss_bytes,omitempty"`
 }
@@ -100,10 +101,9 @@ const (
 // Kinds returns every kind of which each device has runs of its own.
 func Kinds() []Kind { return []Kind{KindProbe, KindContract, KindInventory} }
 
-// Kept returns a copy without what only the sinks count, the calls and the
-// samples, of which there are thousands, and without the inventory and the hardware. In
-// place of the samples it has their distribution.
-func (r *Run) Kept() *Run {
+// Compact returns a copy without calls, samples, inventory and hardware. The samples are
+// replaced by their distribution.
+func (r *Run) Compact() *Run {
 	kept := *r
 	kept.Calls, kept.Inventory, kept.Hardware = nil, nil, nil
 	kept.Probes = slices.Clone(r.Probes)
@@ -145,7 +145,7 @@ func Outcomes() []Outcome {
 // Probe is what one probe found in one run.
 type Probe struct {
 	// Name is cq, comp_channel, srq, qp, mr or notification.
-	Name string `json:"name"`
+	Name string `json:"name" wire:"word,key"`
 	// Status sums the probe up.
 	Status Status `json:"status"`
 	// Duration is the time that the probe took.
@@ -171,19 +171,19 @@ type Probe struct {
 	Registrations []Registration `json:"registrations,omitempty"`
 	// Ways are those by which completions were brought about, one for each path and
 	// port.
-	Ways []Way `json:"ways,omitempty"`
+	Ways []Way `json:"methods,omitempty"`
 	// Latencies are measurements of completions.
 	Latencies []Latency `json:"latencies,omitempty"`
 }
 
 // Way is how the completions of a path were brought about on a port.
 type Way struct {
-	Port int         `json:"port"`
-	Path LatencyPath `json:"path"`
+	Port int         `json:"port" wire:"key,max=256"`
+	Path LatencyPath `json:"path" wire:"key"`
 	// By says it in words: the address by which the port reached itself, or what was
 	// flushed in which state. It is empty if none of several ways did.
 	By string `json:"by"`
-	// InsteadOf tells of the better ways that did not do, and why; empty if none was
+	// InsteadOf lists the better ways that did not work, and why; empty if none was
 	// tried.
 	InsteadOf string `json:"instead_of,omitempty"`
 }
@@ -204,43 +204,42 @@ const (
 
 // Failure is one thing that went wrong in a probe.
 type Failure struct {
-	// Subject is what was being probed, such as "rc medium".
-	Subject string `json:"subject"`
+	// Subject is what was being probed.
+	Subject Subject `json:"subject,omitzero"`
 	// Verb and Errno tell which verb failed and how; Errno is empty when the
 	// verb succeeded and its result was wrong.
-	Verb  string `json:"verb,omitempty"`
-	Errno string `json:"errno,omitempty"`
+	Verb  string `json:"verb,omitempty" wire:"word"`
+	Errno string `json:"errno,omitempty" wire:"word"`
 	// Message says it in words.
 	Message string `json:"message"`
 	// Memlock is the limit on the memory that the process may have in place
 	// (RLIMIT_MEMLOCK), in bytes, if that can be the cause; nil otherwise.
-	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
+	Memlock *int64 `json:"memlock_limit_bytes,omitempty" wire:"size"`
 }
 
 // KnownShortfall is a size that came out less than was asked for, or an object that was
 // refused, as the driver of the device is known to do.
 type KnownShortfall struct {
-	// Subject is what was being probed, such as "rc medium".
-	Subject string `json:"subject"`
+	// Subject is what was being probed.
+	Subject Subject `json:"subject,omitzero"`
 	// Message says in words what was asked for and given, or how it was refused.
 	Message string `json:"message"`
 	// Contract is the name of the contract that the driver breaks by that, Fact what
 	// the driver does, and Source where that is written.
-	Contract string `json:"contract"`
+	Contract string `json:"contract" wire:"word"`
 	Fact     string `json:"fact"`
 	Source   string `json:"source"`
 }
 
 // Skip is one thing that a probe could not do.
 type Skip struct {
-	// Subject is what was skipped: a profile or a QP type; empty for the whole
-	// probe.
-	Subject string     `json:"subject,omitempty"`
+	// Subject is what was skipped. The zero value stands for the whole probe.
+	Subject Subject    `json:"subject,omitzero"`
 	Reason  SkipReason `json:"reason"`
 	// Detail says it in words.
 	Detail string `json:"detail,omitempty"`
 	// Memlock is as that of a Failure.
-	Memlock *int64 `json:"memlock_limit_bytes,omitempty"`
+	Memlock *int64 `json:"memlock_limit_bytes,omitempty" wire:"size"`
 }
 
 // SkipReason is why something was skipped.
@@ -267,28 +266,26 @@ const (
 
 // Clamp is a configured size that was cut down to what the device allows.
 type Clamp struct {
-	Profile string `json:"profile"`
-	// Subject is the kind of object: cq, srq, or a QP type such as qp_rc.
-	Subject string `json:"subject"`
+	Subject Subject `json:"subject,omitzero"`
 	// Attribute is the size's name, such as cqe or max_send_wr.
-	Attribute string `json:"attribute"`
+	Attribute string `json:"attribute" wire:"word"`
 	// Limit is the name of the device's limit, such as max_cqe.
-	Limit      string `json:"limit"`
+	Limit      string `json:"limit" wire:"word"`
 	Configured int64  `json:"configured"`
 	Used       int64  `json:"used"`
 }
 
 // CQSize are the sizes of a CQ.
 type CQSize struct {
-	Profile   string `json:"profile"`
+	Profile   string `json:"profile" wire:"word,key"`
 	Requested int64  `json:"requested"`
-	Actual    int64  `json:"actual"`
+	Actual    int64  `json:"actual" wire:"any"`
 }
 
 // SRQSize are the sizes of an SRQ: asked for, written back by ibv_create_srq,
 // and told by ibv_query_srq (nil if that failed).
 type SRQSize struct {
-	Profile   string   `json:"profile"`
+	Profile   string   `json:"profile" wire:"word,key"`
 	Requested SRQAttr  `json:"requested"`
 	Actual    SRQAttr  `json:"actual"`
 	Queried   *SRQAttr `json:"queried,omitempty"`
@@ -303,8 +300,8 @@ type SRQAttr struct {
 // QPSize are the sizes of a QP of one type.
 type QPSize struct {
 	// Type is rc, uc, ud, raw_packet or srd.
-	Type      string `json:"type"`
-	Profile   string `json:"profile"`
+	Type      string `json:"type" wire:"word,key"`
+	Profile   string `json:"profile" wire:"word,key"`
 	Requested QPCap  `json:"requested"`
 	Actual    QPCap  `json:"actual"`
 }
@@ -320,14 +317,14 @@ type QPCap struct {
 
 // InlineMax is the most inline data that a QP of one type can be given.
 type InlineMax struct {
-	Type  string `json:"type"`
+	Type  string `json:"type" wire:"word,key"`
 	Bytes int64  `json:"bytes"`
 }
 
 // InlineSend is what came of sending the most inline data that a QP of one type can be
 // given.
 type InlineSend struct {
-	Type   string       `json:"type"`
+	Type   string       `json:"type" wire:"word,key"`
 	Bytes  int64        `json:"bytes"`
 	Result InlineResult `json:"result"`
 	// Detail says why the message was not tried or failed; empty if it was sent.
@@ -353,20 +350,20 @@ func InlineResults() []InlineResult { return []InlineResult{InlineSent, InlineUn
 // Memory is what one object costs the process that creates it.
 type Memory struct {
 	// Object is comp_channel, cq, srq, or a QP type such as qp_rc.
-	Object string `json:"object"`
+	Object string `json:"object" wire:"word,key"`
 	// Profile is the profile of its size; empty where size is not a choice.
-	Profile string `json:"profile,omitempty"`
+	Profile string `json:"profile,omitempty" wire:"word,key"`
 	// Virtual and Locked are in bytes: address space, and memory pinned.
-	Virtual int64 `json:"virtual_bytes"`
-	Locked  int64 `json:"locked_bytes"`
+	Virtual int64 `json:"virtual_bytes" wire:"any"`
+	Locked  int64 `json:"locked_bytes" wire:"any"`
 }
 
 // Call is one call of a verb that returned.
 type Call struct {
-	Verb     string        `json:"verb"`
+	Verb     string        `json:"verb" wire:"verb"`
 	Duration time.Duration `json:"ns"`
 	// Errno is the symbol of the errno, such as ENOMEM; empty for success.
-	Errno string `json:"errno,omitempty"`
+	Errno string `json:"errno,omitempty" wire:"word"`
 	// Expected marks a failure that the probe provoked on purpose, such as the
 	// search for the largest inline size does; it is no failure of the device.
 	Expected bool `json:"expected,omitempty"`
@@ -374,11 +371,11 @@ type Call struct {
 
 // Events are asynchronous events of one type.
 type Events struct {
-	// Type is what they tell of, such as port_err.
-	Type string `json:"type"`
+	// Type is their kind, such as port_err.
+	Type string `json:"type" wire:"word"`
 	// Port is the port that they are of; 0 if they are of none.
-	Port  int `json:"port,omitempty"`
-	Count int `json:"count"`
+	Port  int `json:"port,omitempty" wire:"max=256"`
+	Count int `json:"count" wire:"min=1,max=16384"`
 }
 
 // AddEvents adds to a list of events, each type of which it has once for a port, and
@@ -399,21 +396,21 @@ func AddEvents(list []Events, more ...Events) []Events {
 // or of the host, had no more of its type to give.
 type Refused struct {
 	// Type is the type of object, as rdma(8) names it.
-	Type  string `json:"type"`
-	Verb  string `json:"verb"`
-	Errno string `json:"errno"`
+	Type  string `json:"type" wire:"object,key"`
+	Verb  string `json:"verb" wire:"verb"`
+	Errno string `json:"errno" wire:"word"`
 	// Objects is how many of the type the kernel counted on the device at that moment,
 	// whoever had them; at least 1.
-	Objects int64 `json:"objects"`
+	Objects int64 `json:"objects" wire:"min=1"`
 }
 
 // Undestroyed is an object whose destruction the device refused to the end.
 type Undestroyed struct {
 	// Type is the kind of object, as rdma(8) names it: pd, mr, cq, srq, qp, ctx (the
 	// opened device); or comp_channel.
-	Type string `json:"type"`
+	Type string `json:"type" wire:"word"`
 	// Errno is the symbol of the last refusal's errno.
-	Errno string `json:"errno"`
+	Errno string `json:"errno" wire:"word"`
 	// Attempts is how often its destruction was asked for.
 	Attempts int `json:"attempts"`
 }

@@ -13,7 +13,7 @@ func TestKept(t *testing.T) {
 	run := measuredRun()
 	run.Kind, run.Device, run.Outcome = KindProbe, "rxe0", OutcomeFailed
 	before := *run
-	got := run.Kept()
+	got := run.Compact()
 
 	want := measuredRun()
 	want.Kind, want.Device, want.Outcome = KindProbe, "rxe0", OutcomeFailed
@@ -35,10 +35,10 @@ func TestKept(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || measurements == 0 {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if again := got.Kept(); !reflect.DeepEqual(again, want) {
+	if again := got.Compact(); !reflect.DeepEqual(again, want) {
 		t.Errorf("of a kept run %+v is kept", again)
 	}
-	if kept := (&Run{}).Kept(); !reflect.DeepEqual(kept, &Run{}) {
+	if kept := (&Run{}).Compact(); !reflect.DeepEqual(kept, &Run{}) {
 		t.Errorf("of an empty run %+v is kept", kept)
 	}
 }

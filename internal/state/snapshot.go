@@ -15,7 +15,7 @@ type Snapshot struct {
 	// could.
 	DiscoveryError string `json:"discovery_error,omitempty"`
 	// Hardware is the last finished reading of the hardware of all devices; nil before the
-	// first. It keeps what Run.Kept does.
+	// first. It keeps what Run.Compact does.
 	Hardware *Run `json:"hardware,omitempty"`
 }
 
@@ -32,25 +32,24 @@ type DeviceState struct {
 	Present bool `json:"present"`
 	// Info is what the device last said of itself; nil if it never did.
 	Info *Device `json:"info,omitempty"`
-	// Last is the last finished run of the probes; nil before the first. It keeps
-	// what Run.Kept does.
+	// Last is the last probe run of any depth, as by [Run.Compact]; nil before the first.
 	Last *Run `json:"last,omitempty"`
+	// Full is the last full probe run that finished its probes, whether they failed or not;
+	// nil before the first. It may be Last.
+	Full *Run `json:"full,omitempty"`
 	// LastSuccess is when the last run with OutcomeOK was started; zero if none.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	// Failures is the number of runs since the last one with OutcomeOK.
 	Failures int `json:"failures"`
-	// Notification is how completion notification was last measured; nil before it
-	// was.
-	Notification *Notification `json:"notification,omitempty"`
 	// Contracts is how the device keeps the contracts of the man pages; nil before
 	// they were first judged.
 	Contracts *Contracts `json:"contracts,omitempty"`
-	// Resources are the objects on the device, of whichever process, by the
+	// Resources are the objects on the device, of all processes, by the
 	// kernel's account; nil before the first inventory.
 	Resources *Resources `json:"resources,omitempty"`
 	// Hardware is what the kernel shows of the adapter; nil before it was first read.
 	Hardware *HardwareState `json:"hardware,omitempty"`
-	// Stuck tells of a child that was killed and has not ended; nil if there is
+	// Stuck is a child that was killed and has not ended; nil if there is
 	// none. Children of the inventory and of the hardware are not meant.
 	Stuck *Stuck `json:"stuck,omitempty"`
 	// OutOfTime is what was not done or not finished because the time of all of it was

@@ -12,22 +12,6 @@ import (
 // shown, the first ones.
 const MaxVectors = 256
 
-// Notification is how completion notification was last measured on a device.
-type Notification struct {
-	// Vectors are the latest measurements on each completion vector that was measured,
-	// in the order of the vectors: one run need not measure all.
-	Vectors []VectorLatency `json:"vectors"`
-}
-
-// VectorLatency is the latest measurement of completion notification on one
-// completion vector.
-type VectorLatency struct {
-	// Latency has mode any. It has no samples.
-	Latency
-	// Measured is when the run that measured it was started.
-	Measured time.Time
-}
-
 // Vectors returns, for each completion vector on which the run measured
 // notification, the measurement that stands for the vector, in the order of the
 // vectors: the one of mode any by the nearest path to what programs do, on the
@@ -80,7 +64,7 @@ func SlowFrom(u time.Duration) time.Duration {
 // SlowVectors returns which of the measured vectors of one device are slow beside
 // the others, by their numbers. They are held to what is usual, as [UsualLatency] has
 // it.
-func SlowVectors(vectors []VectorLatency) []int {
+func SlowVectors(vectors []Latency) []int {
 	type way struct {
 		path LatencyPath
 		port int
@@ -105,7 +89,7 @@ func SlowVectors(vectors []VectorLatency) []int {
 // UsualLatency returns the median of the medians of those vectors that were measured
 // on the given path and port: what can be expected of each of them, since only like
 // can be held to like. Of two, it is the quicker one. It is 0 for fewer than two.
-func UsualLatency(vectors []VectorLatency, path LatencyPath, port int) time.Duration {
+func UsualLatency(vectors []Latency, path LatencyPath, port int) time.Duration {
 	var medians []time.Duration
 	for i := range vectors {
 		if v := &vectors[i]; v.Count > 0 && v.Path == path && v.Port == port {

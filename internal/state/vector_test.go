@@ -51,10 +51,10 @@ func TestSlowVectors(t *testing.T) {
 	const us = time.Microsecond
 	// on returns vectors from 0 on with these medians, on one port; of those below 0
 	// nothing was measured, whatever is said.
-	on := func(path LatencyPath, port int, medians ...time.Duration) []VectorLatency {
-		var vectors []VectorLatency
+	on := func(path LatencyPath, port int, medians ...time.Duration) []Latency {
+		var vectors []Latency
 		for i, m := range medians {
-			v := VectorLatency{Latency: Latency{Path: path, Port: port, Vector: i, Count: 10, P50: m}}
+			v := Latency{Path: path, Port: port, Vector: i, Count: 10, P50: m}
 			if m < 0 {
 				v.Count, v.P50 = 0, -m
 			}
@@ -62,10 +62,10 @@ func TestSlowVectors(t *testing.T) {
 		}
 		return vectors
 	}
-	loopback := func(medians ...time.Duration) []VectorLatency { return on(PathLoopback, 1, medians...) }
+	loopback := func(medians ...time.Duration) []Latency { return on(PathLoopback, 1, medians...) }
 	for _, tc := range []struct {
 		name    string
-		vectors []VectorLatency
+		vectors []Latency
 		want    []int
 	}{
 		{"none", nil, nil},
@@ -111,14 +111,14 @@ func TestSlowFrom(t *testing.T) {
 
 func TestUsualLatency(t *testing.T) {
 	t.Parallel()
-	vectors := []VectorLatency{
-		{Latency: Latency{Path: PathLoopback, Port: 1, Count: 1, P50: 9}},
-		{Latency: Latency{Path: PathLoopback, Port: 1, Count: 1, P50: 5}},
-		{Latency: Latency{Path: PathLoopback, Port: 1, P50: 1}},
-		{Latency: Latency{Path: PathLoopback, Port: 1, Count: 1, P50: 7}},
-		{Latency: Latency{Path: PathLoopback, Port: 2, Count: 1, P50: 100}},
-		{Latency: Latency{Path: PathFlush, Port: 1, Count: 1, P50: 3}},
-		{Latency: Latency{Path: PathFlush, Port: 1, Count: 1, P50: 2}},
+	vectors := []Latency{
+		{Path: PathLoopback, Port: 1, Count: 1, P50: 9},
+		{Path: PathLoopback, Port: 1, Count: 1, P50: 5},
+		{Path: PathLoopback, Port: 1, P50: 1},
+		{Path: PathLoopback, Port: 1, Count: 1, P50: 7},
+		{Path: PathLoopback, Port: 2, Count: 1, P50: 100},
+		{Path: PathFlush, Port: 1, Count: 1, P50: 3},
+		{Path: PathFlush, Port: 1, Count: 1, P50: 2},
 	}
 	for _, tc := range []struct {
 		path LatencyPath

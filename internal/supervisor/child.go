@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// maxError is the most bytes of a run's error.
+// maxError limits the error of a run, in bytes.
 const maxError = 1024
 
 // task is what one child is to do.
@@ -24,30 +24,28 @@ type task struct {
 	command func() Command
 }
 
-// result is what came of one child.
+// result is the result of one child.
 type result struct {
-	// run is the finished run; nil if it was given up.
+	// run is the finished run. Nil means that it was cancelled.
 	run *state.Run
-	// stderr is what is kept of the child's standard error.
+	// stderr is the end of the child's standard error.
 	stderr string
-	// left is the child if it was killed and has not ended; nil otherwise.
+	// left is the child if it was killed and has not ended. Nil otherwise.
 	left process
 	// killed is when left was killed, and verb the verb that it is in.
 	killed time.Time
 	verb   string
-	// cut is what is known of a run that was given up because the time of all was up.
+	// cut is the unfinished run, if it was cancelled because the time of all was up.
 	cut *state.Run
-	// died tells that the child crashed in a verb, or hung in one: what the verb did
-	// was its end, not what somebody else did to the child.
+	// died is true if the child crashed or hung in a verb, so that the verb was the cause.
 	died bool
 }
 
-// hangTime is how long a child must not have been heard of, while in a verb, for it
-// to count as hanging there.
+// hangTime is how long a child in a verb must be silent to count as hanging there.
 const hangTime = time.Second
 
-// budgetHangTime is the same for a child that was killed because the time of all was up,
-// which can be at any moment.
+// budgetHangTime is hangTime for a child that was killed because the time of all was up. That
+// can be at any moment.
 const budgetHangTime = 5 * time.Second
 
 // listener notes when something was last read.
@@ -80,43 +78,47 @@ const (
 	endedTimeout
 	// endedGarbage: it was killed for what it wrote.
 	endedGarbage
-	// endedGivenUp: it was killed because nobody wants the run any more.
+	// endedGivenUp: it was killed because the run was cancelled.
 	endedGivenUp
 )
 
-// runChild runs one child to its end, or to the moment at which it is given up.
-// It takes no longer than the timeout, the grace after a kill, and the graces for
-// the pipe. If ctx is done it kills the child.
+// runChild runs one child until it ends or is given up. It takes no longer than the timeout
+// and the graces for a kill and for the pipes. If ctx is done, it kills the child.
 func (s *Supervisor) runChild(ctx context.Context, t task) result {
 	run := &state.Run{Kind: t.kind, Device: t.device, Started: time.Now()}
-	p, err := s.start(ctx, t.command(), t.timeout)
-	if errors.Is(err, errNotStarted) && ctx.Err() != nil {
-		return result{} // It was given up, which says nothing of the device.
-	} else if err != nil {
+	out, in := io.Pipe()
+	p, err := s.start(ctx, t.command(), in, t.timeout)
+	if err != nil {
+		_ = out.Close()
+		if errors.Is(err, errNotStarted) && ctx.Err() != nil {
+			return result{} // The run was cancelled, so the device is not at fault.
+		}
 		run.Duration = time.Since(run.Started)
 		run.Outcome, run.Error = state.OutcomeCrashed, oneLine(err.Error(), maxError)
 		return result{run: run}
 	}
 	// The reader alone touches run until it has returned.
 	read := make(chan error, 1)
-	heard := &listener{Reader: p.output(), began: run.Started}
-	go func() { read <- wire.Read(heard, run) }()
+	heard := &listener{Reader: out, began: run.Started}
+	go func() {
+		err := wire.Read(heard, run)
+		_ = out.Close() // so that the child's writes fail
+		read <- err
+	}()
 
 	why, hasRead, readErr := s.await(ctx, p, read, t.timeout)
 	res := result{killed: time.Now()}
 	if why != endedItself {
 		p.kill()
-		// That it is done may be known later than that it has ended, by the grace
-		// for its pipes.
 		if !within(s.patience(s.cfg.KillGrace+pipeGrace), p.done()) {
 			res.left = p
+			_ = out.Close()
 		}
 	}
 	duration := time.Since(run.Started)
 	if !hasRead {
-		readErr = s.finishReading(p, read, res.left == nil)
+		readErr = <-read // All that an ended child wrote is there.
 	}
-	_ = p.output().Close()
 
 	run.Duration = duration
 	stderr := p.stderr()
@@ -156,17 +158,16 @@ func (s *Supervisor) runChild(ctx context.Context, t task) result {
 // errNotStarted: the program of the child could not be loaded in time.
 var errNotStarted = errors.New("the child did not start in time")
 
-// start starts a child. That reads its program's file, which can take for ever
-// where the file's server is gone; so it waits no longer than for a whole run. A
-// child that starts later is killed.
-func (s *Supervisor) start(ctx context.Context, c Command, timeout time.Duration) (process, error) {
+// start starts a child, and waits for it no longer than for a whole run. To load the program
+// can block forever, if the file's server is gone. A child that starts later is killed.
+func (s *Supervisor) start(ctx context.Context, c Command, out io.WriteCloser, timeout time.Duration) (process, error) {
 	type started struct {
 		p   process
 		err error
 	}
 	ch := make(chan started, 1)
 	go func() {
-		p, err := s.launch(c)
+		p, err := s.launch(c, out)
 		ch <- started{p, err}
 	}()
 	deadline := time.NewTimer(timeout)
@@ -176,7 +177,7 @@ func (s *Supervisor) start(ctx context.Context, c Command, timeout time.Duration
 		return got.p, got.err
 	case <-deadline.C:
 	case <-ctx.Done():
-		// Mostly the child is about to be there, and is then ended in order.
+		// Usually the child is about to be there, and is then ended in order.
 		select {
 		case got := <-ch:
 			return got.p, got.err
@@ -186,7 +187,6 @@ func (s *Supervisor) start(ctx context.Context, c Command, timeout time.Duration
 	go func() {
 		if got := <-ch; got.err == nil {
 			got.p.kill()
-			_ = got.p.output().Close()
 		}
 	}()
 	return nil, errNotStarted
@@ -221,43 +221,17 @@ func (s *Supervisor) await(ctx context.Context, p process, read <-chan error, ti
 	}
 }
 
-// finishReading makes the reader return. If the child has ended, what it wrote
-// is still to be read; that is soon done, unless a process that it left behind goes
-// on writing, or nobody lets the reader run.
-func (s *Supervisor) finishReading(p process, read <-chan error, ended bool) error {
-	if ended {
-		t := time.NewTimer(s.patience(readGrace))
-		defer t.Stop()
-		select {
-		case err := <-read:
-			return err
-		case <-t.C:
-		}
-	}
-	_ = p.output().Close()
-	return <-read
-}
-
-// readGrace is how long the output of a child that has ended may take to be read.
-const readGrace = 5 * time.Second
-
-// within waits for done, for no longer than d, and reports whether it is. However long
-// this process is not let run at a time, that counts for no more than a tenth of d: who
-// is to see that it is done is held up, too.
+// within reports whether done is closed within d.
 func within(d time.Duration, done <-chan struct{}) bool {
-	const parts = 10
-	t := time.NewTimer(d / parts)
+	t := time.NewTimer(d)
 	defer t.Stop()
-	for range parts {
-		select {
-		case <-done:
-			return true
-		case <-t.C:
-			t.Reset(d / parts)
-		}
-	}
 	select {
 	case <-done:
+		return true
+	case <-t.C:
+	}
+	select {
+	case <-done: // This process may have been stopped meanwhile.
 		return true
 	default:
 		return false
@@ -311,8 +285,8 @@ func withReason(text string, stderr stderr) string {
 // maxFailures is how many failures the error of a run names.
 const maxFailures = 3
 
-// failure says what failed in a run that went to its end; empty for nothing. That
-// a device violates a contract is what a run found, and no failure of the run.
+// failure describes what failed in a finished run. Empty means nothing. A violated contract
+// is a result of a run, not a failure.
 func failure(run *state.Run) string {
 	if run.Error != "" {
 		return run.Error
@@ -341,10 +315,10 @@ func failure(run *state.Run) string {
 
 func failureText(f state.Failure) string {
 	var parts []string
-	if f.Subject != "" {
-		parts = append(parts, oneLine(f.Subject, 64))
+	if subject := f.Subject.String(); subject != "" {
+		parts = append(parts, oneLine(subject, 64))
 	}
-	// A message mostly names its verb and errno.
+	// A message usually names its verb and errno.
 	for _, word := range []string{f.Verb, f.Errno} {
 		if word != "" && !strings.Contains(f.Message, word) {
 			parts = append(parts, word)

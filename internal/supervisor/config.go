@@ -46,19 +46,21 @@ type Config struct {
 	CounterWidth func(table string, group state.CounterGroup, name string) int
 	// WatchLinks calls a function with what the kernel tells of network devices, one event
 	// after the other, until ctx is done or it cannot any more; nil for nothing.
-	WatchLinks func(ctx context.Context, tell func(LinkEvent)) error
+	WatchLinks func(ctx context.Context, tell func(state.LinkEvent)) error
 	// Links is how the states of ports went before, by device. Nobody changes it.
 	Links map[string]state.LinkPast
 	// Discovery is the time between two calls of Discover; more than Interval counts as
 	// Interval.
 	Discovery time.Duration
+	// FullInterval is the time between two full probe runs of a device; the runs between
+	// them are short. Less than Interval counts as Interval.
+	FullInterval time.Duration
 	// Backoff is the longest pause after a run that did not end well. The pause
 	// is twice the Interval after the first such run, and doubles with each that
 	// follows. Less than Interval counts as Interval.
 	Backoff time.Duration
 	// KillGrace is how long a child may take to end after it was killed before
-	// it counts as stuck; half a second is added for its pipes. A time in which this
-	// process is not let run counts for a tenth of that at most.
+	// it counts as stuck. Half a second is added for its pipes.
 	KillGrace time.Duration
 	// Concurrency is the most children of probes and contracts that run at the same time,
 	// stuck ones not counted.
@@ -91,15 +93,16 @@ type Schedule struct {
 // DefaultConfig returns what holds unless somebody says otherwise.
 func DefaultConfig() Config {
 	return Config{
-		Schedule:    Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
-		Contract:    Schedule{Interval: 24 * time.Hour, Timeout: time.Minute},
-		Inventory:   Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
-		Hardware:    Schedule{Interval: 30 * time.Second, Timeout: 5 * time.Second},
-		Discovery:   5 * time.Second,
-		Backoff:     5 * time.Minute,
-		KillGrace:   2 * time.Second,
-		Concurrency: 2,
-		Jitter:      0.1,
+		Schedule:     Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
+		Contract:     Schedule{Interval: 24 * time.Hour, Timeout: time.Minute},
+		Inventory:    Schedule{Interval: time.Minute, Timeout: 10 * time.Second},
+		Hardware:     Schedule{Interval: 30 * time.Second, Timeout: 5 * time.Second},
+		Discovery:    5 * time.Second,
+		FullInterval: 15 * time.Minute,
+		Backoff:      5 * time.Minute,
+		KillGrace:    2 * time.Second,
+		Concurrency:  2,
+		Jitter:       0.1,
 	}
 }
 
@@ -148,7 +151,7 @@ func (c Config) Validate() (Config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Config{}, err
 	}
-	c.Discovery, c.Backoff = min(c.Discovery, c.Interval), max(c.Backoff, c.Interval)
+	c.Discovery, c.Backoff, c.FullInterval = min(c.Discovery, c.Interval), max(c.Backoff, c.Interval), max(c.FullInterval, c.Interval)
 	return c, nil
 }
 
@@ -167,8 +170,8 @@ func (c *Config) Check() error {
 	}{
 		{"contract.timeout", c.Contract.Timeout},
 		{"discovery.interval", c.Discovery},
-		{"hardware.timeout", c.Hardware.Timeout},
 		{"inventory.timeout", c.Inventory.Timeout},
+		{"probe.full-interval", c.FullInterval},
 		{"probe.interval", c.Interval},
 		{"probe.max-backoff", c.Backoff},
 		{"probe.timeout", c.Timeout},

@@ -41,7 +41,6 @@ func TestValidateRejects(t *testing.T) {
 		"--contract.interval is -1s: use a duration from 100ms, or 0s for none":  func(c *Config) { c.Contract.Interval = -time.Second },
 		"--contract.timeout is -2s: use a duration above 0s":                     func(c *Config) { c.Contract.Timeout = -2 * time.Second },
 		"--hardware.interval is 1ms: use a duration from 100ms, or 0s for none":  func(c *Config) { c.Hardware.Interval = time.Millisecond },
-		"--hardware.timeout is 0s: use a duration above 0s":                      func(c *Config) { c.Hardware.Timeout = 0 },
 		"--inventory.interval is 1ms: use a duration from 100ms, or 0s for none": func(c *Config) { c.Inventory.Interval = time.Millisecond },
 		"--inventory.timeout is 0s: use a duration above 0s":                     func(c *Config) { c.Inventory.Timeout = 0 },
 	}

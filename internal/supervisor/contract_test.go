@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -423,11 +424,11 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
-			b.launch = func(c Command) (process, error) {
+			b.launch = func(c Command, out io.WriteCloser) (process, error) {
 				if c.Name != "" {
 					return nil, errors.New("no more processes")
 				}
-				return b.kids.launch(c)
+				return b.kids.launch(c, out)
 			}
 			b.start()
 			a := stateOf(t, b.after(59*time.Minute), "a")

@@ -52,8 +52,8 @@ func sift(names []string) (good, bad []string) {
 	return slices.Compact(good), slices.Compact(bad)
 }
 
-// isName reports whether a device can have this name. Everything that a file can
-// be called will do, as long as it can be the value of a label, too.
+// isName reports whether a device can have this name. Any name of a file will do that can be
+// the value of a label, too.
 func isName(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= maxName &&
 		!strings.ContainsAny(s, "/\x00") && utf8.ValidString(s)

@@ -115,7 +115,7 @@ func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 const withoutCompletions = "without completions"
 
 // launch is a launcher. The path of the command is the device's name.
-func (f *fakes) launch(c Command) (process, error) {
+func (f *fakes) launch(c Command, out io.WriteCloser) (process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	device, name := c.Path, c.Path
@@ -131,10 +131,9 @@ func (f *fakes) launch(c Command) (process, error) {
 	f.live[device]++
 	f.running++
 	f.most = max(f.most, f.running)
-	r, w := io.Pipe()
 	p := &fakeProcess{
 		f: f, device: device, name: name, id: 1000 + len(f.order),
-		r: r, w: w, killed: make(chan struct{}), ended: make(chan struct{}),
+		out: out, killed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	switch of, isInventory := strings.CutPrefix(device, inventoryOf("")); {
 	case isInventory:
@@ -189,8 +188,7 @@ type fakeProcess struct {
 	name   string
 	script script
 	id     int
-	r      *io.PipeReader
-	w      *io.PipeWriter
+	out    io.WriteCloser
 	once   sync.Once
 	killed chan struct{}
 	ended  chan struct{}
@@ -198,7 +196,7 @@ type fakeProcess struct {
 }
 
 func (p *fakeProcess) run() {
-	_, _ = io.WriteString(p.w, p.script.output)
+	_, _ = io.WriteString(p.out, p.script.output)
 	p.state = p.script.exit
 	var end <-chan time.Time
 	if p.script.takes >= 0 {
@@ -214,7 +212,7 @@ func (p *fakeProcess) run() {
 			<-p.script.release
 		}
 	}
-	_ = p.w.Close()
+	_ = p.out.Close()
 	p.f.mu.Lock()
 	p.f.running--
 	p.f.live[p.device]--
@@ -224,7 +222,6 @@ func (p *fakeProcess) run() {
 }
 
 func (p *fakeProcess) pid() int              { return p.id }
-func (p *fakeProcess) output() io.ReadCloser { return p.r }
 func (p *fakeProcess) done() <-chan struct{} { return p.ended }
 func (p *fakeProcess) exit() exit            { return p.state }
 func (p *fakeProcess) stderr() stderr        { return stderr{} }

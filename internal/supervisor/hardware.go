@@ -13,36 +13,36 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// refusedPause is how long counters that the kernel refused to read are left alone: a
-// driver may log each attempt.
+// refusedPause is how long counters that the kernel refused are not read. A driver may log
+// each attempt.
 const refusedPause = 10 * time.Minute
 
-// adapter is what is kept of the hardware of a device for the readings to come. It is
-// guarded by Supervisor.mu, but for its journal, which is of the goroutine that reads.
+// adapter carries the hardware of a device from one reading to the next. Supervisor.mu guards
+// it, except the journal, which only the goroutine that reads uses.
 type adapter struct {
 	journal journal
-	// due is when the device may be read again; zero for at any time.
+	// due is when the device may be read again. Zero means at any time.
 	due     time.Time
 	refused map[wire.SkipCounters]refusal
-	// links are the device's ports by their numbers, and past which adapter they are of.
+	// links are the device's ports by number. past identifies their adapter.
 	links map[int]*link
 	past  state.LinkPast
 }
 
-// refusal is that counters could not be read, which is not tried again until a time.
+// refusal is a group of counters that is not read until a time.
 type refusal struct {
 	state.RefusedCounters
 	until time.Time
 }
 
-// newAdapter returns what is kept of a device that has appeared. The ports of one that was
-// away were not active meanwhile.
+// newAdapter returns the adapter of a device that appeared. While it was absent, its ports were
+// not active.
 func newAdapter(j journal, past state.LinkPast) adapter {
 	a := adapter{journal: j, refused: make(map[wire.SkipCounters]refusal), links: make(map[int]*link), past: past}
 	for _, was := range past.Links {
 		l := &link{Link: was, looked: true}
 		if !past.Away.IsZero() {
-			l.turn(false, past.Away)
+			l.setActive(false, past.Away)
 		}
 		a.links[was.Port] = l
 	}
@@ -50,8 +50,8 @@ func newAdapter(j journal, past state.LinkPast) adapter {
 	return a
 }
 
-// take takes in which adapter was read, and which ports it has if it was read to the end:
-// what is remembered of another, or of a port that is not there, is not its own.
+// take forgets the links of another adapter and, if the reading is complete, those of ports
+// that the adapter does not have.
 func (a *adapter) take(h *state.Hardware, whole bool) {
 	if !a.past.Of(&h.Identity) {
 		clear(a.links)
@@ -64,8 +64,8 @@ func (a *adapter) take(h *state.Hardware, whole bool) {
 	}
 }
 
-// readHardware reads the hardware of all devices until ctx is done, with one child at a
-// time, apart from such as cannot be killed.
+// readHardware reads the hardware of all devices until ctx is done. It runs one child at a
+// time, not counting those that cannot be killed.
 func (s *Supervisor) readHardware(ctx context.Context) {
 	if !pause(ctx, s.firstDelay()) {
 		return
@@ -81,8 +81,8 @@ func (s *Supervisor) readHardware(ctx context.Context) {
 	}
 }
 
-// readOnce reads the hardware of those devices that are due. It returns the child if that
-// cannot be killed.
+// readOnce reads the hardware of the devices that are due. It returns the child if it cannot
+// be killed.
 func (s *Supervisor) readOnce(ctx context.Context) *leftover {
 	asked, request := s.dueHardware()
 	if len(asked) == 0 {
@@ -99,7 +99,7 @@ func (s *Supervisor) readOnce(ctx context.Context) *leftover {
 	}
 	left := &leftover{process: res.left, stuck: stuckState(res), devices: request.Devices}
 	if run := res.run; run != nil {
-		// Those whose reading came to its end do not hold the child.
+		// A device whose reading completed does not hold the child.
 		done := func(name string) bool {
 			h := readingOf(run, name)
 			return h != nil && h.Reading == ""
@@ -113,8 +113,7 @@ func (s *Supervisor) readOnce(ctx context.Context) *leftover {
 	return left
 }
 
-// dueHardware returns the devices whose hardware is to be read now, and what the child is
-// asked.
+// dueHardware returns the devices that are due, and the request for the child.
 func (s *Supervisor) dueHardware() (due []*worker, r wire.HardwareRequest) {
 	now := time.Now()
 	s.mu.Lock()
@@ -134,8 +133,8 @@ func (s *Supervisor) dueHardware() (due []*worker, r wire.HardwareRequest) {
 	return due, r
 }
 
-// takeHardware gives a finished reading to the sinks, as one run of each device, and puts
-// it into the snapshot.
+// takeHardware gives a finished reading to the sinks, as one run of each device, and adds it
+// to the snapshot.
 func (s *Supervisor) takeHardware(asked []*worker, res result) {
 	runs := make([]*state.Run, len(asked))
 	for i, w := range asked {
@@ -145,7 +144,7 @@ func (s *Supervisor) takeHardware(asked []*worker, res result) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hardware = res.run.Kept()
+	s.hardware = res.run.Compact()
 	for i, w := range asked {
 		if !w.gone {
 			w.state.Hardware = s.after(w, runs[i])
@@ -154,8 +153,8 @@ func (s *Supervisor) takeHardware(asked []*worker, res result) {
 	s.publish()
 }
 
-// observe hands the sinks a run that is not of the worker's own goroutine, unless the
-// device is forgotten by then.
+// observe hands the sinks a run from outside the worker's goroutine, unless the device was
+// forgotten in the meantime.
 func (w *worker) observe(run *state.Run) {
 	w.handing.Lock()
 	defer w.handing.Unlock()
@@ -170,7 +169,7 @@ func (w *worker) observe(run *state.Run) {
 	}
 }
 
-// runOf returns what a reading of all devices was for one of them.
+// runOf returns the part of a reading that is about one device, as a run.
 func runOf(all *state.Run, device string) *state.Run {
 	run := *all
 	run.Device, run.CPU, run.MaxRSS, run.Hardware = device, 0, 0, nil
@@ -192,7 +191,7 @@ func runOf(all *state.Run, device string) *state.Run {
 	return &run
 }
 
-// readingOf returns what was read of a device; nil if nothing was.
+// readingOf returns the reading of a device. Nil if absent.
 func readingOf(run *state.Run, device string) *state.Hardware {
 	i := slices.IndexFunc(run.Hardware, func(h state.Hardware) bool { return h.Device == device })
 	if i < 0 {
@@ -201,8 +200,7 @@ func readingOf(run *state.Run, device string) *state.Hardware {
 	return &run.Hardware[i]
 }
 
-// after returns what is known of the hardware of a device after a reading of it. It is
-// called with mu held.
+// after returns the state of a device's hardware after a reading. Caller holds mu.
 func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 	a, now := &w.adapter, time.Now()
 	var before state.HardwareState
@@ -226,7 +224,7 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 	if whole && before.Latest != nil {
 		next.Drops = s.drops(before.Drops, before.Latest, latest)
 	}
-	// What was read in part is worth less than what was read to the end earlier.
+	// A partial reading does not replace a complete one.
 	if whole || before.Latest == nil || before.Latest.Failure != "" {
 		next.Latest, next.Read = latest, run.Started
 	}
@@ -248,8 +246,7 @@ func (s *Supervisor) after(w *worker, run *state.Run) *state.HardwareState {
 	return a.shown(&next)
 }
 
-// shown returns a copy of what is known with the links as they are; of nil, with no more
-// than these.
+// shown returns a copy of h with the current links. h may be nil.
 func (a *adapter) shown(h *state.HardwareState) *state.HardwareState {
 	next := new(state.HardwareState)
 	if h != nil {
@@ -264,8 +261,8 @@ func (a *adapter) shown(h *state.HardwareState) *state.HardwareState {
 	return next
 }
 
-// withRefused remembers which counters a reading was refused, and returns the reading with
-// those that it left alone for that reason.
+// withRefused remembers the counters that the kernel refused. It returns the reading with
+// those that it skipped for that reason.
 func (a *adapter) withRefused(h *state.Hardware, now time.Time) *state.Hardware {
 	with := *h
 	with.Refused = a.refusals(h.Device, 0, h.Refused, now)
@@ -277,7 +274,7 @@ func (a *adapter) withRefused(h *state.Hardware, now time.Time) *state.Hardware 
 	return &with
 }
 
-// refusals is withRefused for a port, 0 for the device as a whole.
+// refusals is withRefused for a port. Port 0 is the device as a whole.
 func (a *adapter) refusals(device string, port int, told []state.RefusedCounters, now time.Time) []state.RefusedCounters {
 	told = slices.Clone(told)
 	for _, group := range state.CounterGroups() {
@@ -294,7 +291,7 @@ func (a *adapter) refusals(device string, port int, told []state.RefusedCounters
 	return told
 }
 
-// drops adds to what was known of counters that were lower than the time before.
+// drops counts the counters that are lower than before.
 func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardware) []state.CounterDrop {
 	type counter struct {
 		port  int
@@ -307,7 +304,7 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 	each(now, func(port int, c state.Counter) {
 		was, width := values[counter{port, c.Group, c.Name}], 64
 		if was == math.MaxUint64 {
-			return // That was no count: it is what a driver tells that could not read one.
+			return // A driver reports this value if it cannot read the counter.
 		}
 		if c.Value < was && s.cfg.CounterWidth != nil {
 			width = s.cfg.CounterWidth(now.Table, c.Group, c.Name)
@@ -320,7 +317,7 @@ func (s *Supervisor) drops(known []state.CounterDrop, before, now *state.Hardwar
 			i = len(after)
 			after = append(after, state.CounterDrop{Port: port, Group: c.Group, Name: c.Name})
 		}
-		// One that came to the end of its width went the shorter way over that.
+		// A counter that wrapped took the shorter way over the end of its width.
 		if ones := ^uint64(0) >> (64 - width); was <= ones && (c.Value-was)&ones <= ones/2 {
 			after[i].Wraps++
 		} else {
@@ -345,8 +342,8 @@ func each(h *state.Hardware, f func(port int, c state.Counter)) {
 	}
 }
 
-// setHeld says which child holds devices so that they cannot be read, nil for none any
-// more. It is called with mu held.
+// setHeld sets the stuck child that keeps devices from being read. Nil means that it has
+// ended. Caller holds mu.
 func (s *Supervisor) setHeld(devices []string, stuck *state.Stuck) {
 	for _, name := range devices {
 		s.held[name] = stuck

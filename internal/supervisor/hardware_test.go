@@ -117,27 +117,6 @@ func TestHardware(t *testing.T) {
 	})
 }
 
-// Without an interval nothing is read, and without devices no child is started.
-func TestNoHardware(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newHardwareBench(t, allOf, func(c *Config) { c.Hardware.Interval = 0 }, "a")
-		b.start()
-		if snap := b.after(time.Minute); snap.Hardware != nil || stateOf(t, snap, "a").Hardware != nil {
-			t.Errorf("%+v", snap)
-		}
-		b.end()
-		b = newHardwareBench(t, allOf, nil)
-		b.start()
-		b.after(time.Minute)
-		wantEqual(t, "readings", b.rounds(), "")
-		b.host(nil, "a")
-		b.after(time.Minute)
-		wantEqual(t, "readings", b.rounds(), "a|a|a|a")
-		b.end()
-	})
-}
-
 // A device that fails, in whatever way, is read ever more rarely, and the others as before.
 // What was read of it in part does not take the place of what was read to the end.
 func TestHardwareFails(t *testing.T) {

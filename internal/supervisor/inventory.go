@@ -11,18 +11,16 @@ import (
 	"rdma_exporter/internal/wire"
 )
 
-// maxEnded is the most contexts of ended children that are looked for at the same
-// time. A device that keeps more than that has told its story.
+// maxEnded limits the contexts of ended children that one inventory looks for.
 const maxEnded = 256
 
-// taker inventories one device, again and again, beside the runs of its
-// worker and never in their way: it has slots of its own.
+// taker takes periodic inventories of one device. It has its own slots, so it never delays the
+// runs of its worker.
 type taker struct {
 	w       *worker
 	journal journal
-	// failures counts the runs since the last one that was ok, and suspect tells that
-	// the last one had to be killed at its deadline. Both are used by the taker's
-	// goroutine only, like journal.
+	// failures counts the runs since the last one that was ok. suspect is true if the last
+	// one was killed at its deadline. Only the taker's goroutine uses them and journal.
 	failures int
 	suspect  bool
 	// hurry has a value when something may have been left behind.
@@ -40,8 +38,8 @@ func newTaker(w *worker) *taker {
 	}
 }
 
-// childEnded takes in a child that has ended, of whichever kind. One that did not
-// end in order makes the next inventory come soon.
+// childEnded records a child of any kind that has ended. If it was killed, crashed or left
+// something, the next inventory comes soon.
 func (a *taker) childEnded(run *state.Run) {
 	if a == nil || run == nil || run.Context == nil {
 		return
@@ -61,7 +59,7 @@ func (a *taker) childEnded(run *state.Run) {
 	}
 }
 
-// look returns the contexts that the next inventory is to look for.
+// look returns the contexts that the next inventory looks for.
 func (a *taker) look() []state.Context {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +70,7 @@ func (a *taker) look() []state.Context {
 	return contexts
 }
 
-// leakedBy returns the children that have left something by an inventory.
+// leakedBy returns the children that left something, according to an inventory.
 func (a *taker) leakedBy(found *state.Inventory) []state.LeakedBy {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,12 +89,10 @@ func (a *taker) leakedBy(found *state.Inventory) []state.LeakedBy {
 	return all
 }
 
-// traced reports whether an inventory could tell of each object which context it
-// belongs to.
+// traced reports whether an inventory found the context of each object.
 func traced(i *state.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
 
-// verified forgets those contexts that were looked for and of which nothing is
-// left.
+// verified forgets the contexts of which nothing is left.
 func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 	if !traced(found) {
 		return
@@ -109,12 +105,11 @@ func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 	})
 }
 
-// run inventories until own is done. A child that cannot be killed is left to the
-// supervisor when own is done: what it holds is no object of the device, so that
-// nobody but inventories needs to wait for it.
+// run inventories until own is done. A child that cannot be killed is left to the supervisor.
+// It holds no object of the device, so only inventories wait for it.
 func (a *taker) run(own context.Context) {
 	cfg := &a.w.s.cfg
-	if !a.inherit(own) || !pause(own, a.w.s.firstDelay()) {
+	if !a.awaitLeftover(own) || !pause(own, a.w.s.firstDelay()) {
 		return
 	}
 	for {
@@ -122,8 +117,13 @@ func (a *taker) run(own context.Context) {
 		if err != nil {
 			return
 		}
-		if res.left != nil && !a.stuck(own, res) {
-			return
+		if res.left != nil {
+			left := &leftover{process: res.left, stuck: stuckState(res)}
+			a.journal.stuck(left.stuck)
+			a.w.s.leave(left, a.journal.log, func() { a.w.s.leftovers[a.w.name] = left }, func() { delete(a.w.s.leftovers, a.w.name) })
+			if !a.awaitLeftover(own) {
+				return
+			}
 		}
 		if res.run == nil {
 			return // It was given up, since own is done.
@@ -133,7 +133,7 @@ func (a *taker) run(own context.Context) {
 		if a.failures > 0 {
 			next = backoff(interval, max(cfg.Backoff, interval), a.failures) + a.w.s.jitter(interval)
 		}
-		// Nothing is so urgent that inventories follow on each other.
+		// Inventories never follow each other without a pause.
 		least := interval / minPause
 		if !pause(own, least) || !a.hurried(own, next-least) {
 			return
@@ -141,8 +141,8 @@ func (a *taker) run(own context.Context) {
 	}
 }
 
-// takeInventory inventories once: it waits for a slot and for the end of the child, or until
-// own is done, which is an error if there was no slot before.
+// takeInventory waits for a slot and takes one inventory. It returns an error if own is done
+// before there is a slot.
 func (a *taker) takeInventory(own context.Context) (result, error) {
 	release, err := a.w.s.inventories.acquireAs(own, a.suspect)
 	if err != nil {
@@ -162,8 +162,8 @@ func (a *taker) takeInventory(own context.Context) (result, error) {
 	return res, nil
 }
 
-// hurried waits for d, or until something may have been left behind, and reports
-// false if ctx is done before.
+// hurried waits for d, or until a child may have left something. It reports false if ctx is
+// done first.
 func (a *taker) hurried(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -177,7 +177,7 @@ func (a *taker) hurried(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// take gives a finished inventory to the sinks and puts it into the snapshot.
+// take gives a finished inventory to the sinks and adds it to the snapshot.
 func (a *taker) take(res result, looked []state.Context) {
 	run := res.run
 	a.suspect = run.Outcome == state.OutcomeTimeout
@@ -207,9 +207,6 @@ func (a *taker) take(res result, looked []state.Context) {
 		if run.Inventory != nil && traced(run.Inventory) {
 			next.LeakedBy = by
 		}
-		if res.left != nil {
-			next.Stuck = stuckState(res)
-		}
 		dev.Resources, left, known = next, next.Leaked, true
 	})
 	if known {
@@ -217,14 +214,13 @@ func (a *taker) take(res result, looked []state.Context) {
 	}
 }
 
-// resources returns what is known after an inventory, of which before is
-// what was known; nil for nothing.
+// resources returns the state of a device's resources after an inventory. before may be nil.
 func resources(before *state.Resources, run *state.Run) *state.Resources {
 	if before == nil {
 		before = new(state.Resources)
 	}
 	next := *before
-	next.Last, next.Stuck = run.Kept(), nil
+	next.Last = run.Compact()
 	found := run.Inventory
 	if found == nil {
 		return &next
@@ -243,12 +239,12 @@ func resources(before *state.Resources, run *state.Run) *state.Resources {
 	return &next
 }
 
-// leaked sums up what is left of ended children, by type. What was there before
-// is there since then, and still is if nobody could look.
+// leaked sums up the objects that ended children left, by type. A type that the inventory
+// could not check stays as before.
 func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []state.Leaked {
 	var all []state.Leaked
 	for _, l := range before {
-		// What belongs to a domain cannot be told without the table of domains.
+		// Without the table of domains, the owner of what belongs to one is unknown.
 		if !found.Looked(l.Type) || !traced(found) {
 			all = append(all, l)
 		}
@@ -273,74 +269,37 @@ func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []stat
 	return all
 }
 
-// stuck waits for the end of a child that was killed and has not ended. If own is
-// done before, it leaves the child to the supervisor, and reports false.
-func (a *taker) stuck(own context.Context, res result) bool {
-	left := &leftover{process: res.left, stuck: stuckState(res)}
-	a.journal.stuck(left.stuck)
-	if a.waitFor(own, left) {
-		a.journal.unstuck(left.stuck)
+// awaitLeftover waits until no child of an earlier inventory is left, of this worker or of one
+// before it. It reports false if own is done first.
+func (a *taker) awaitLeftover(own context.Context) bool {
+	a.w.s.mu.Lock()
+	left := a.w.s.leftovers[a.w.name]
+	a.w.s.mu.Unlock()
+	if left == nil {
 		return true
 	}
-	s, name := a.w.s, a.w.name
-	s.leave(left, a.journal.log, func() { s.leftovers[name] = left }, func() { delete(s.leftovers, name) })
-	return false
-}
-
-// inherit waits for the end of a child that the last taker of a device of this
-// name left. It reports false if own is done before.
-func (a *taker) inherit(own context.Context) bool {
-	left := a.w.s.leftover(a.w.name)
-	return left == nil || a.waitFor(own, left)
-}
-
-// waitFor waits for the end of a child, and shows it until then. It reports false if
-// own is done before.
-func (a *taker) waitFor(own context.Context, left *leftover) bool {
-	a.setStuck(left.stuck)
 	select {
-	case <-left.process.done():
-		a.setStuck(nil)
+	case <-left.gone:
 		return true
 	case <-own.Done():
 		return false
 	}
 }
 
-func (a *taker) setStuck(stuck *state.Stuck) {
-	a.w.update(func(dev *state.DeviceState) {
-		if a.w.gone {
-			return
-		}
-		next := new(state.Resources)
-		if dev.Resources != nil {
-			*next = *dev.Resources
-		}
-		next.Stuck = stuck
-		dev.Resources = next
-	})
-}
-
-// leftover is a child that was killed and has not ended: of the inventory, when its device
-// has vanished or the supervisor ends, or of the hardware.
+// leftover is a child that was killed and has not ended, of an inventory or of the hardware.
 type leftover struct {
 	process process
 	stuck   *state.Stuck
 	// devices are those that a child of the hardware holds.
 	devices []string
+	// gone is closed when the child has ended and is not shown any longer.
+	gone chan struct{}
 }
 
-// leftover returns the child that the inventory of a device of this name left; nil for
-// none.
-func (s *Supervisor) leftover(name string) *leftover {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.leftovers[name]
-}
-
-// leave calls begin, and when the child that is left over has ended, end, both with mu
-// held. It is waited for by a goroutine of Run, for as long as that goes on.
+// leave calls begin, and end when the child has ended, both with mu held. A goroutine of Run
+// waits for the child.
 func (s *Supervisor) leave(left *leftover, log *slog.Logger, begin, end func()) {
+	left.gone = make(chan struct{})
 	show := func(f func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -357,5 +316,6 @@ func (s *Supervisor) leave(left *leftover, log *slog.Logger, begin, end func()) 
 		journal := journal{log: log}
 		journal.unstuck(left.stuck)
 		show(end)
+		close(left.gone)
 	})
 }

@@ -347,52 +347,6 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 	})
 }
 
-// TestInventoryOfVanishedEnds makes sure that a stuck child of a device that vanished and
-// stays away is shown until it has ended, and not waited for at the end.
-func TestInventoryOfVanishedEnds(t *testing.T) {
-	t.Parallel()
-	for _, ends := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			unkillable := scriptUnkillable()
-			b := newInventoryBench(t, always(scriptOK(time.Second)), always(unkillable), nil, "a")
-			b.start()
-			b.after(time.Minute)
-			b.host(nil)
-			if got := names(b.after(time.Minute)); len(got) != 1 {
-				t.Errorf("devices %v, want the one whose child is stuck", got)
-			}
-			if ends {
-				close(unkillable.release)
-				if got := names(b.after(time.Minute)); len(got) != 0 {
-					t.Errorf("devices %v when the child has ended", got)
-				}
-				b.end()
-				return
-			}
-			b.stop()
-			if err := <-b.ended; err != nil {
-				t.Errorf("Run: %v", err)
-			}
-			close(unkillable.release)
-			synctest.Wait()
-		})
-	}
-}
-
-// TestInventoryTakesLong makes sure that there is a break between inventories that take
-// longer than their interval.
-func TestInventoryTakesLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newInventoryBench(t, always(scriptOK(time.Second)), always(inventorying(8*time.Second, state.Inventory{})),
-			func(c *Config) { c.Inventory.Interval = 5 * time.Second }, "a")
-		b.start()
-		b.after(18 * time.Second)
-		wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), []time.Duration{0, 8500 * time.Millisecond, 17 * time.Second})
-		b.end()
-	})
-}
-
 // TestInventoryOfVanished makes sure that a device that vanishes is forgotten when both
 // of its goroutines are through with it, and that another of its name begins anew.
 func TestInventoryOfVanished(t *testing.T) {

@@ -12,64 +12,46 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// LinkEvent is what the kernel told of a network device.
-type LinkEvent struct {
-	// Ifindex and Name are its own, and Gone tells that there is none of that number any
-	// more.
-	Ifindex int
-	Name    string
-	Gone    bool
-	// Up tells whether it can carry packets.
-	Up bool
-	// CarrierUps and CarrierDowns are how often its carrier came and went, by the kernel's
-	// count, if HasCounts.
-	CarrierUps, CarrierDowns uint64
-	HasCounts                bool
-	// Lost tells of no device, but that events were lost before this one.
-	Lost bool
-}
-
-// link follows the state of a port. Readings tell of it, and of ports with a network
-// device events, too; and there is a count of the kernel's that makes up for what neither
-// saw. Whatever tells of a change, and however often, it is counted once.
+// link follows the state of a port: by readings, by events of its network device, and by a
+// count of the kernel, which includes changes that neither saw. Each change counts once.
 type link struct {
 	state.Link
-	// looked tells that the state is known.
+	// looked is true if the state is known.
 	looked bool
-	// ifindex and netdev are the network device whose events tell of the port, 0 for none; up
-	// is what the last of them said, nil for nothing, and heard when that was. A number of
-	// another name may be another network device, since numbers are used again.
+	// ifindex and netdev are the network device whose events are about the port. Zero means
+	// none. The kernel reuses numbers, so both must match. up is the state in the last event,
+	// and heard its time. Nil means no event.
 	ifindex int
 	netdev  string
 	up      *bool
 	heard   time.Time
-	// gids are the addresses of the port when they were last read to the end.
+	// gids are the addresses in the last complete reading.
 	gids []state.GID
 
-	// kernel is the kernel's count when it was last looked at, if counted, and changes and
-	// downs are the changes since, and those of them to down.
+	// kernel is the last known count of the kernel, if counted. changes are the changes
+	// since, and downs those to down.
 	kernel         uint64
 	counted        bool
 	changes, downs int
-	// owed is what the kernel counted and nobody saw yet. It may be −1, where a change was
-	// seen before it was counted.
-	owed int
+	// unseenChanges are those that the kernel counted and that neither events nor readings
+	// showed yet. It may be −1 if a change was seen before it was counted.
+	unseenChanges int
 }
 
-// ofPair is how much the count of a network device's carrier grows with each time that it
-// goes and comes back, and ofDown the same of the count of an InfiniBand port.
+// A link that goes down and comes back adds ofPair to the count of its network device's
+// carrier, or ofDown to the count of an InfiniBand port.
 const (
 	ofPair = 2
 	ofDown = 1
 )
 
-// read takes in a reading of the port that began at a time.
+// read processes a reading of the port that began at a time.
 func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 	if whole && p.LinkLayer != "" { // or that may not have been read
 		ifindex := 0
 		// What IP over InfiniBand does is not what the port does. The port of a bonded network
 		// device goes by the bond where the adapter has made it one (RoCE LAG), else by its own
-		// part, and nothing that everybody may read tells which.
+		// part. Nothing that is readable without privileges shows which.
 		if p.LinkLayer == "Ethernet" && p.Bond == "" {
 			ifindex = p.Ifindex
 		}
@@ -88,9 +70,9 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 		l.MaxRate = max(l.MaxRate, p.Rate)
 	}
 	if p.State == "" || l.ifindex != 0 && !l.heard.Before(began) {
-		return // What an event told is newer.
+		return // The last event is newer.
 	}
-	l.turn(isActive(p), now)
+	l.setActive(isActive(p), now)
 	switch {
 	case l.ifindex != 0 && l.ifindex == p.Ifindex && p.CarrierChanges != nil:
 		l.count(*p.CarrierChanges, ofPair, now)
@@ -102,28 +84,27 @@ func (l *link) read(p *state.HardwarePort, whole bool, began, now time.Time) {
 	}
 }
 
-// isActive tells whether a port can be used.
+// isActive reports whether the port is active.
 func isActive(p *state.HardwarePort) bool { return p.State == "active" || p.State == "active_defer" }
 
-// event takes in what the kernel told of the port's network device.
-func (l *link) event(e LinkEvent, now time.Time) {
+// event processes an event of the port's network device.
+func (l *link) event(e state.LinkEvent, now time.Time) {
 	total := e.CarrierUps + e.CarrierDowns
 	switch {
-	case e.Gone:
+	case e.Removed:
 		l.follow(0, "")
 		return
 	case e.Name != l.netdev:
-		return // Another has the number now, or a name was changed, as the next reading tells.
+		return // Another device has the number, or the name changed. The next reading shows which.
 	case e.HasCounts && l.counted && total < l.kernel:
 		return // A reading was faster.
 	}
 	l.heard = now
-	// Of a port that is not as its network device, for a reason of its own, events that
-	// repeat themselves say nothing, nor does the first if nothing was counted since the
-	// reading.
-	same := l.up != nil && *l.up == e.Up || l.up == nil && e.HasCounts && l.counted && total == l.kernel && l.owed == 0
+	// If a port and its network device differ, a repeated event has no meaning, nor has the
+	// first one if nothing was counted since the reading.
+	same := l.up != nil && *l.up == e.Up || l.up == nil && e.HasCounts && l.counted && total == l.kernel && l.unseenChanges == 0
 	if !same {
-		l.turn(e.Up, now)
+		l.setActive(e.Up, now)
 	}
 	l.up = &e.Up
 	if e.HasCounts {
@@ -136,8 +117,8 @@ func (l *link) follow(ifindex int, netdev string) {
 	l.ifindex, l.netdev, l.up, l.heard, l.counted = ifindex, netdev, nil, time.Time{}, false
 }
 
-// turn takes in what the state is. What it is at first is no change.
-func (l *link) turn(active bool, now time.Time) {
+// setActive records the state. The first one is not a change.
+func (l *link) setActive(active bool, now time.Time) {
 	if !l.looked {
 		l.looked, l.Active = true, active
 		return
@@ -155,25 +136,25 @@ func (l *link) turn(active bool, now time.Time) {
 	l.down(1, now)
 }
 
-// count takes in the kernel's count, which grows by each as much with every time that the
-// link goes down and comes back. Of a change in one direction the state tells.
+// count processes the kernel's count, which grows by each whenever the link goes down and
+// comes back. A change in one direction shows in the state.
 func (l *link) count(total uint64, each int, now time.Time) {
 	seen := l.changes
 	if each == ofDown {
 		seen = l.downs
 	}
 	grown := total - l.kernel
-	// A count that is lower, or larger by more than can be, began anew.
+	// A count that is lower, or implausibly higher, was reset.
 	anew := !l.counted || total < l.kernel || grown > math.MaxInt32
 	l.kernel, l.counted, l.changes, l.downs = total, true, 0, 0
 	switch {
 	case anew, grown == 0 && seen == 0:
-		l.owed = 0
+		l.unseenChanges = 0
 		return
 	}
-	l.owed = max(l.owed+int(grown)-seen, -1)
-	if missed := l.owed / each; missed > 0 {
-		l.owed -= missed * each
+	l.unseenChanges = max(l.unseenChanges+int(grown)-seen, -1)
+	if missed := l.unseenChanges / each; missed > 0 {
+		l.unseenChanges -= missed * each
 		l.Ups += uint64(missed)
 		l.Since = now
 		l.down(missed, now)
@@ -187,12 +168,10 @@ func (l *link) down(n int, now time.Time) {
 	l.Recent = recent[max(0, len(recent)-state.MaxRecent):]
 }
 
-// maxLinksAway is the most devices that are not there whose links are remembered, whatever
-// names come and go.
+// maxLinksAway limits the absent devices whose links are remembered.
 const maxLinksAway = 1024
 
-// leaveLinks remembers how the links of a device went that vanishes. It is called with mu
-// held.
+// leaveLinks remembers the links of a device that vanishes. Caller holds mu.
 func (s *Supervisor) leaveLinks(w *worker) {
 	past := w.adapter.past
 	past.Links = w.adapter.shown(nil).Links
@@ -209,8 +188,8 @@ func (s *Supervisor) leaveLinks(w *worker) {
 	s.links[w.name] = past
 }
 
-// takeLinks returns how the links of a device went that appears, and remembers it no longer.
-// It is called with mu held.
+// takeLinks returns the remembered links of a device that appears, and forgets them. Caller
+// holds mu.
 func (s *Supervisor) takeLinks(name string) state.LinkPast {
 	past := s.links[name]
 	delete(s.links, name)
@@ -220,8 +199,8 @@ func (s *Supervisor) takeLinks(name string) state.LinkPast {
 	return past
 }
 
-// watchLinks takes in what the kernel tells of network devices until ctx is done. While it
-// does not, what readings tell is all that is known.
+// watchLinks processes the kernel's events of network devices until ctx is done. Without
+// events, the state comes from readings alone.
 func (s *Supervisor) watchLinks(ctx context.Context) {
 	for told := false; ; told = true {
 		err := s.cfg.WatchLinks(ctx, s.linkEvent)
@@ -237,10 +216,10 @@ func (s *Supervisor) watchLinks(ctx context.Context) {
 	}
 }
 
-// linkEvent takes in what the kernel told of a network device.
-func (s *Supervisor) linkEvent(e LinkEvent) {
+// linkEvent processes an event of a network device.
+func (s *Supervisor) linkEvent(e state.LinkEvent) {
 	if e.Ifindex == 0 {
-		return // Counts and readings make up for what was lost.
+		return // Counts and readings show what was lost.
 	}
 	now := time.Now()
 	s.mu.Lock()

@@ -79,13 +79,15 @@ func unread(l *link, at time.Time) {
 // stranger is an event of a network device of the number 3 and another name.
 func stranger(up bool, ups, downs uint64) step {
 	return func(l *link, at time.Time) {
-		l.event(LinkEvent{Ifindex: 3, Name: "eth9", Up: up, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}, at)
+		l.event(state.LinkEvent{Ifindex: 3, Name: "eth9", Up: up, CarrierUps: ups, CarrierDowns: downs, HasCounts: true}, at)
 	}
 }
 
 // goneAs is what the kernel tells of a network device of the number 3 that is gone, and had
 // another name at last.
-func goneAs(l *link, at time.Time) { l.event(LinkEvent{Ifindex: 3, Name: "eth9", Gone: true}, at) }
+func goneAs(l *link, at time.Time) {
+	l.event(state.LinkEvent{Ifindex: 3, Name: "eth9", Removed: true}, at)
+}
 
 func word(active bool) string {
 	if active {
@@ -109,7 +111,7 @@ func infiniband(active bool, downed ...uint64) step {
 // event is what the kernel tells of the network device, with its counts of ups and downs.
 func event(up bool, counts ...uint64) step {
 	return func(l *link, at time.Time) {
-		e := LinkEvent{Ifindex: 3, Up: up}
+		e := state.LinkEvent{Ifindex: 3, Up: up}
 		if counts != nil {
 			e.CarrierUps, e.CarrierDowns, e.HasCounts = counts[0], counts[1], true
 		}
@@ -119,7 +121,7 @@ func event(up bool, counts ...uint64) step {
 	}
 }
 
-func gone(l *link, at time.Time) { l.event(LinkEvent{Ifindex: 3, Gone: true}, at) }
+func gone(l *link, at time.Time) { l.event(state.LinkEvent{Ifindex: 3, Removed: true}, at) }
 
 // Each change of a port is counted once, whatever told of it, in whatever order, and how
 // often.
@@ -267,7 +269,7 @@ func TestLinksOfDevices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var carrier atomic.Uint64
 		carrier.Store(2)
-		events := make(chan LinkEvent)
+		events := make(chan state.LinkEvent)
 		past := time.Date(1999, 3, 1, 12, 0, 0, 0, time.UTC)
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			var all []state.Hardware
@@ -282,7 +284,7 @@ func TestLinksOfDevices(t *testing.T) {
 		}, func(c *Config) {
 			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
 			c.Discovery = time.Second
-			c.WatchLinks = func(ctx context.Context, tell func(LinkEvent)) error {
+			c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
 				for {
 					select {
 					case e := <-events:
@@ -305,16 +307,16 @@ func TestLinksOfDevices(t *testing.T) {
 		wantEqual(t, "a", show("a"), "1 true 6 6 1, 2 false 0 1 1, ")
 		wantEqual(t, "b", show("b"), "1 true 0 0 0, 2 false 0 0 0, ")
 		before := b.hardware("a")
-		events <- LinkEvent{Ifindex: 3}
-		events <- LinkEvent{Lost: true}
-		events <- LinkEvent{Ifindex: 4, Up: false}
+		events <- state.LinkEvent{Ifindex: 3}
+		events <- state.LinkEvent{Lost: true}
+		events <- state.LinkEvent{Ifindex: 4, Up: false}
 		synctest.Wait()
 		wantEqual(t, "b at once", show("b"), "1 false 0 1 1, 2 false 0 0 0, ")
 		if before.Links[0].Downs != 6 {
 			t.Error("what was published before has changed")
 		}
 		carrier.Add(20)
-		events <- LinkEvent{Ifindex: 3, Up: true}
+		events <- state.LinkEvent{Ifindex: 3, Up: true}
 		synctest.Wait()
 		wantEqual(t, "b at once", show("b"), "1 true 1 1 1, 2 false 0 0 0, ")
 		b.after(15 * time.Second)
@@ -374,7 +376,7 @@ func TestLinksNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried atomic.Int32
 		b := newHardwareBench(t, allOf, func(c *Config) {
-			c.WatchLinks = func(context.Context, func(LinkEvent)) error { tried.Add(1); return errors.New("no netlink") }
+			c.WatchLinks = func(context.Context, func(state.LinkEvent)) error { tried.Add(1); return errors.New("no netlink") }
 		}, "a")
 		b.start()
 		b.after(11 * time.Minute)
@@ -501,13 +503,13 @@ func TestPortHastensProbes(t *testing.T) {
 					}
 					return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
 				}, func(c *Config) {
-					c.WatchLinks = func(ctx context.Context, tell func(LinkEvent)) error {
+					c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
 						began := time.Now()
 						for i, at := range tt.told {
 							if !pause(ctx, at-time.Since(began)) {
 								break
 							}
-							tell(LinkEvent{Ifindex: 3, Up: i%2 == 1})
+							tell(state.LinkEvent{Ifindex: 3, Up: i%2 == 1})
 						}
 						<-ctx.Done()
 						return ctx.Err()

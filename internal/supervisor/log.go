@@ -10,27 +10,25 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// maxClasses is how many kinds of failure a journal remembers.
+// maxClasses limits the kinds of failure that a journal remembers.
 const maxClasses = 16
 
-// journal logs what changes about one device. What stays as it is, it repeats
-// for debugging only.
+// journal logs the changes of one device. It repeats what stays only for debugging.
 type journal struct {
 	log *slog.Logger
 	// outcome is that of the last run of the probes; empty before the first.
 	outcome state.Outcome
 	// classes are the kinds of failure since the last run that was ok.
 	classes classes
-	// light tells that the last run of the probes was.
-	light bool
+	// reduced is true if the last probe run was.
+	reduced bool
 	// notes are the skips and clamps of the last whole run.
 	notes string
-	// contractClasses are the kinds of failure since the last contract run of which every
-	// run was ok.
+	// contractClasses are the kinds of failure since the last contract run without one.
 	contractClasses classes
 	// verdicts are those that were logged; nil before the first.
 	verdicts []state.Contract
-	// left is what was left of ended children, as it was logged.
+	// left are the leaked objects that were logged.
 	left string
 }
 
@@ -51,19 +49,19 @@ func (j *journal) run(run *state.Run, stderr string) {
 		j.failed(run, stderr, &j.classes, "Run on device failed")
 	}
 	j.outcome = run.Outcome
-	j.lightens(run)
+	j.logReduced(run)
 	j.note(run)
 }
 
-// lightens logs that runs have begun, or ceased, to leave the device alone.
-func (j *journal) lightens(run *state.Run) {
+// logReduced logs that runs have begun, or ceased, to be reduced.
+func (j *journal) logReduced(run *state.Run) {
 	switch {
-	case run.Light != nil && !j.light:
-		j.log.Info("Device left alone", "reason", run.Light.Reason, "detail", oneLine(run.Light.Detail, maxError))
-	case run.Light == nil && j.light:
+	case run.Reduced != nil && !j.reduced:
+		j.log.Info("Device left alone", "reason", run.Reduced.Reason, "detail", oneLine(run.Reduced.Detail, maxError))
+	case run.Reduced == nil && j.reduced:
 		j.log.Info("Device is probed in full again")
 	}
-	j.light = run.Light != nil
+	j.reduced = run.Reduced != nil
 }
 
 // contractRun logs a finished contract run, without its verdicts.
@@ -75,7 +73,7 @@ func (j *journal) contractRun(run *state.Run, stderr string) {
 	j.failed(run, stderr, &j.contractClasses, "Contract run on device failed")
 }
 
-// contractEnd logs what became of a contract run that is over.
+// contractEnd logs the end of a contract run.
 func (j *journal) contractEnd(a *judge) {
 	switch {
 	case !a.failed && len(j.contractClasses) > 0:
@@ -87,7 +85,7 @@ func (j *journal) contractEnd(a *judge) {
 	j.judged(a.verdicts)
 }
 
-// judged logs the verdicts that have changed.
+// judged logs the verdicts that changed.
 func (j *journal) judged(verdicts []state.Contract) {
 	if len(verdicts) == 0 {
 		return
@@ -136,8 +134,8 @@ func (j *journal) sumUp(verdicts []state.Contract) {
 	j.log.Info("Contracts of device judged for the first time", attrs...)
 }
 
-// verdict logs a verdict that is another than before. Of those of the first
-// contract run, whose sum was told, it tells only the violations.
+// verdict logs a verdict that changed. After the summary of the first contract run, it logs
+// only violations.
 func (j *journal) verdict(c, before state.Contract) {
 	attrs := []any{"contract", c.Name}
 	if before.Verdict != "" {
@@ -160,8 +158,7 @@ func (j *journal) verdict(c, before state.Contract) {
 	}
 }
 
-// failed logs a run that was not ok: its kind of failure once, until known
-// forgets it.
+// failed logs a run that was not ok. It warns about a kind of failure once.
 func (j *journal) failed(run *state.Run, stderr string, known *classes, message string) {
 	attrs := append(runAttrs(run), "error", run.Error)
 	if run.Judging != "" {
@@ -184,11 +181,11 @@ func runAttrs(run *state.Run) []any {
 	return []any{"outcome", run.Outcome, "duration", run.Duration.Round(time.Millisecond)}
 }
 
-// classes are kinds of failure, the oldest first. Several are kept, since a device
-// that fails in two ways by turns is no news each time.
+// classes are kinds of failure, the oldest first. Several are kept, so that a device that
+// alternates between two is not logged each time.
 type classes []string
 
-// known tells whether a kind of failure is among them, and adds it.
+// known reports whether a kind of failure is among them, and adds it.
 func (c *classes) known(class string) bool {
 	if slices.Contains(*c, class) {
 		return true
@@ -200,44 +197,33 @@ func (c *classes) known(class string) bool {
 	return false
 }
 
-// classOf tells failures apart, without the numbers in their errors: a process
-// id or an address makes no other failure.
+// classOf returns what distinguishes the kinds of failure. Texts of errors do not: another
+// process id or address is no other failure.
 func classOf(run *state.Run) string {
-	return strings.Join([]string{string(run.Outcome), run.Judging, run.Verb, withoutNumbers(run.Error)}, "\x00")
-}
-
-func withoutNumbers(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		digits := "0123456789"
-		if strings.HasPrefix(s[i:], "0x") {
-			digits = "x0123456789abcdefABCDEF"
+	parts := []string{string(run.Outcome), run.Judging, run.Verb, run.FailedVerb, run.Errno}
+	for _, p := range run.Probes {
+		for _, f := range p.Failures {
+			parts = append(parts, p.Name, f.Verb, f.Errno)
 		}
-		n := len(s[i:]) - len(strings.TrimLeft(s[i:], digits))
-		if n == 0 {
-			b.WriteByte(s[i])
-			i++
-			continue
-		}
-		b.WriteByte('#')
-		i += n
 	}
-	return b.String()
+	for _, u := range run.Undestroyed {
+		parts = append(parts, u.Type, u.Errno)
+	}
+	return strings.Join(parts, "\x00")
 }
 
-// note logs what could not be probed as configured, when that changes. The run
-// of a child that did not come to its end, or to no probe, says nothing of it.
+// note logs a change of what could not be probed as configured. A run without a finished
+// probe shows nothing about it.
 func (j *journal) note(run *state.Run) {
-	failed := run.Outcome == state.OutcomeFailed && len(run.Probes) > 0
-	if run.Outcome != state.OutcomeOK && !failed {
+	if run.Depth != state.DepthFull || !run.Finished() {
 		return
 	}
 	var skips, clamps []string
 	for _, p := range run.Probes {
 		for _, s := range p.Skips {
 			text := p.Name
-			if s.Subject != "" {
-				text += ": " + s.Subject
+			if subject := s.Subject.String(); subject != "" {
+				text += ": " + subject
 			}
 			text += ": " + string(s.Reason)
 			if s.Detail != "" {
@@ -247,7 +233,7 @@ func (j *journal) note(run *state.Run) {
 		}
 		for _, c := range p.Clamps {
 			clamps = append(clamps, fmt.Sprintf("%s: %s %s %s: %d instead of %d (%s)",
-				p.Name, c.Subject, c.Profile, c.Attribute, c.Used, c.Configured, c.Limit))
+				p.Name, c.Subject.Kind(), c.Subject.Profile, c.Attribute, c.Used, c.Configured, c.Limit))
 		}
 	}
 	s, c := oneLine(strings.Join(skips, "; "), maxTail), oneLine(strings.Join(clamps, "; "), maxTail)
@@ -288,7 +274,7 @@ func (j *journal) hardware(run *state.Run, stderr string) {
 	}
 }
 
-// leaked logs what is left of ended children, when that changes.
+// leaked logs a change of the objects that ended children left.
 func (j *journal) leaked(left []state.Leaked) {
 	var parts []string
 	for _, l := range left {
@@ -335,8 +321,7 @@ func (s *Supervisor) logRejected(names []string) {
 	s.cfg.Logger.Warn("Devices with unusable names are not probed", "names", names)
 }
 
-// discoveryFailed keeps and logs why the devices could not be listed. It is
-// called with mu held.
+// discoveryFailed records and logs why the devices could not be listed. Caller holds mu.
 func (s *Supervisor) discoveryFailed(text string) {
 	if text != s.discoveryError {
 		s.cfg.Logger.Warn("Cannot list the devices; the known ones are kept", "error", text)
@@ -344,7 +329,7 @@ func (s *Supervisor) discoveryFailed(text string) {
 	s.discoveryError = text
 }
 
-// discoveryWorks is called with mu held.
+// discoveryWorks records that devices can be listed. Caller holds mu.
 func (s *Supervisor) discoveryWorks() {
 	if s.discoveryError != "" {
 		s.cfg.Logger.Info("Devices can be listed again")

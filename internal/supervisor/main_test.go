@@ -101,20 +101,13 @@ func behave(behaviour string) int {
 		_ = w.End(wire.End{})
 	case "failed":
 		_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusFailed, Failures: []state.Failure{
-			{Subject: "medium", Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "no room"},
+			{Subject: state.Subject{Object: "cq", Profile: "medium"}, Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "no room"},
 		}})
 		_ = w.End(wire.End{})
-	case "undestroyed":
-		_ = w.Undestroyed(state.Undestroyed{Type: "cq", Errno: "EBUSY", Attempts: 5})
-		_ = w.End(wire.End{})
-	case "cannot":
-		_ = w.End(wire.End{Error: "the device cannot be opened"})
 	case "garbage":
 		_ = w.Begin("ibv_create_cq")
 		fmt.Println("Segmentation fault")
 		return hang()
-	case "garbage-exit":
-		fmt.Println("usage: something else")
 	case "truncated":
 		_ = w.Begin("ibv_create_qp")
 		fmt.Print(`{"call":{"verb":"ibv_cre`)
@@ -122,20 +115,8 @@ func behave(behaviour string) int {
 		_ = w.Device(state.Device{Transport: "InfiniBand"})
 		_ = w.Begin("ibv_destroy_cq")
 	case "long-line":
-		flood(func(b []byte) []byte { return b })
+		flood()
 		return hang()
-	case "large":
-		flood(func(b []byte) []byte {
-			return slices.Concat([]byte(`{"end":{"error":"`), b[:100<<10], []byte("\"}}\n"))
-		})
-		return hang()
-	case "large-calls":
-		line := []byte("{\"call\":{\"verb\":\"ibv_poll_cq\",\"ns\":1}}\n")
-		flood(func([]byte) []byte { return bytes.Repeat(line, 1000) })
-		return hang()
-	case "trailing":
-		whole()
-		fmt.Println("bye")
 	case "hang":
 		_ = w.Call(state.Call{Verb: "ibv_create_cq"})
 		_ = w.Begin("ibv_destroy_cq")
@@ -179,7 +160,6 @@ func behave(behaviour string) int {
 	case "end-exit3":
 		whole()
 		return 3
-	case "silent":
 	case "grandchild":
 		whole()
 		spawn(&syscall.SysProcAttr{})
@@ -197,8 +177,6 @@ func behave(behaviour string) int {
 		return hang()
 	case "supervisor":
 		return supervise()
-	case "stalled":
-		return stalled()
 	default:
 		fmt.Fprintln(os.Stderr, "unknown behaviour", behaviour)
 		return 99
@@ -213,9 +191,9 @@ func deep(n int) {
 	deep(n - 1)
 }
 
-// flood writes without end, a mebibyte of x at a time.
-func flood(dress func([]byte) []byte) {
-	b := dress(bytes.Repeat([]byte("x"), 1<<20))
+// flood writes without end.
+func flood() {
+	b := bytes.Repeat([]byte("x"), 1<<20)
 	for {
 		if _, err := os.Stdout.Write(b); err != nil {
 			return
@@ -255,39 +233,6 @@ func supervise() int {
 		return 1
 	}
 	if err := s.Run(context.Background()); err != nil {
-		return 1
-	}
-	return 0
-}
-
-// stalled waits for what is soon done, and is stopped meanwhile for longer than it is to
-// wait.
-func stalled() int {
-	const grace = 500 * time.Millisecond
-	wake := exec.Command("/bin/sh", "-c", "while sleep 0.6; do kill -CONT $PPID; done")
-	wake.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := wake.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		_ = wake.Process.Kill()
-		_ = wake.Wait()
-	}()
-	done := make(chan struct{})
-	go func() {
-		time.Sleep(10 * time.Millisecond) // most likely it is waited for now
-		before := time.Now()
-		_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
-		// This takes a little when the process goes on.
-		for time.Since(before) < grace {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(20 * time.Millisecond)
-		close(done)
-	}()
-	if !within(grace, done) {
-		fmt.Fprintln(os.Stderr, "what was soon done was not waited for")
 		return 1
 	}
 	return 0

@@ -172,7 +172,9 @@ func (w *worker) once(runs, inventories context.Context) {
 	})
 	if w.taker != nil {
 		if res, err := w.taker.takeInventory(inventories); err == nil && res.left != nil {
-			w.taker.journal.stuck(stuckState(res))
+			left := &leftover{process: res.left, stuck: stuckState(res)}
+			w.taker.journal.stuck(left.stuck)
+			w.update(func(*state.DeviceState) { w.s.leftovers[w.name] = left })
 		}
 	}
 	w.update(func(*state.DeviceState) {

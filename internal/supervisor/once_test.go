@@ -438,21 +438,15 @@ func TestOnceWithin(t *testing.T) {
 	}
 }
 
-// deaf is a child whose output cannot be closed and that never ends.
+// deaf is a child that never ends, whose kill does not return.
 type deaf struct {
 	process
 	hung <-chan struct{}
 }
 
-func (d deaf) output() io.ReadCloser { return deafOutput(d) }
 func (d deaf) done() <-chan struct{} { return d.hung }
 func (d deaf) kill()                 { <-d.hung }
 func (d deaf) exit() exit            { return exit{} }
-
-type deafOutput deaf
-
-func (d deafOutput) Read([]byte) (int, error) { <-d.hung; return 0, io.EOF }
-func (d deafOutput) Close() error             { <-d.hung; return nil }
 
 // blockedSink is a sink that does not return for one kind of run.
 type blockedSink struct {
@@ -474,10 +468,10 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 	all := []state.Kind{state.KindProbe, state.KindContract, state.KindInventory}
 	deafOn := func(name string) func(*inventoryBench, <-chan struct{}) {
 		return func(b *inventoryBench, hung <-chan struct{}) {
-			b.launch = func(c Command) (process, error) {
-				p, err := b.kids.launch(c)
+			b.launch = func(c Command, out io.WriteCloser) (process, error) {
+				p, err := b.kids.launch(c, out)
 				if cmp.Or(c.Name, c.Path) == name {
-					go func() { <-hung; p.kill(); _ = p.output().Close() }()
+					go func() { <-hung; p.kill() }()
 					return deaf{p, hung}, err
 				}
 				return p, err
@@ -532,7 +526,7 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 		{
 			name: "the start of a child", missing: all,
 			change: func(b *inventoryBench, hung <-chan struct{}) {
-				b.launch = func(Command) (process, error) { <-hung; return nil, errors.New("no child") }
+				b.launch = func(Command, io.WriteCloser) (process, error) { <-hung; return nil, errors.New("no child") }
 			},
 		},
 		{name: "a child of the probes", missing: all, change: deafOn("a")},

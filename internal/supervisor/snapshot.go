@@ -33,10 +33,18 @@ func (s *Supervisor) publish() {
 		}
 	}
 	for name, left := range s.leftovers {
-		if _, ok := s.workers[name]; ok {
-			continue // whose taker shows it
+		i := slices.IndexFunc(snap.Devices, func(d state.DeviceState) bool { return d.Name == name })
+		if i < 0 {
+			i = len(snap.Devices)
+			snap.Devices = append(snap.Devices, state.DeviceState{Name: name})
 		}
-		snap.Devices = append(snap.Devices, state.DeviceState{Name: name, Resources: &state.Resources{Stuck: left.stuck}})
+		dev := &snap.Devices[i]
+		shown := new(state.Resources)
+		if dev.Resources != nil {
+			*shown = *dev.Resources
+		}
+		shown.Stuck = left.stuck
+		dev.Resources = shown
 	}
 	slices.SortFunc(snap.Devices, func(a, b state.DeviceState) int { return strings.Compare(a.Name, b.Name) })
 	s.snapshot.Store(snap)

@@ -29,8 +29,10 @@ type Supervisor struct {
 	// inventories: they are never in the way of the others.
 	runs, inventories *lane
 
-	started  atomic.Bool
-	snapshot atomic.Pointer[state.Snapshot]
+	started atomic.Bool
+	// probesVersion counts the changes of the configuration of the probes.
+	probesVersion atomic.Int64
+	snapshot      atomic.Pointer[state.Snapshot]
 	// ended tells the goroutine of Run which worker has ended.
 	ended chan *worker
 
@@ -48,7 +50,7 @@ type Supervisor struct {
 	mu sync.Mutex
 	// closed tells that the snapshot is the last one.
 	closed bool
-	// leftovers are children of inventories of vanished devices, by device.
+	// leftovers are children of inventories that cannot be killed, by device.
 	leftovers map[string]*leftover
 	// held are the children that read the hardware and cannot be killed, by each device
 	// that is not read meanwhile; hardware is the last finished reading.
@@ -133,6 +135,20 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
+// ProbesChanged makes a full run due on each device, because the configuration of the
+// probes has changed. It does not block.
+func (s *Supervisor) ProbesChanged() {
+	s.probesVersion.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.workers {
+		select {
+		case w.reloaded <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // discover lists the devices, starts a worker for each that is new, and ends the
 // workers of those that are no more.
 func (s *Supervisor) discover(start func(*worker)) {
@@ -190,7 +206,7 @@ func (s *Supervisor) add(name string, start func(*worker)) {
 func (s *Supervisor) vanished(w *worker) {
 	s.leaveLinks(w)
 	w.state.Present = false
-	w.state.Contracts, w.state.Resources, w.state.Notification, w.state.Hardware = nil, nil, nil, nil
+	w.state.Contracts, w.state.Resources, w.state.Hardware = nil, nil, nil
 	w.gone = true
 	w.cancel(errVanished)
 	delete(s.awaited, w.name)

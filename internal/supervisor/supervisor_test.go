@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -390,9 +391,9 @@ func TestChildDoesNotStart(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
 		loaded := make(chan struct{})
 		launch := b.launch
-		b.launch = func(c Command) (process, error) {
+		b.launch = func(c Command, out io.WriteCloser) (process, error) {
 			<-loaded
-			return launch(c)
+			return launch(c, out)
 		}
 		b.start()
 		a := stateOf(t, b.after(11*time.Second), "a")
@@ -752,7 +753,7 @@ func TestStartFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, nil, "a")
-		b.launch = func(Command) (process, error) { return nil, errors.New("no more processes") }
+		b.launch = func(Command, io.WriteCloser) (process, error) { return nil, errors.New("no more processes") }
 		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {

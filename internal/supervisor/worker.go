@@ -3,12 +3,12 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 )
 
 // maxFirstDelay is the longest pause before the first run on a device.
@@ -17,6 +17,9 @@ const maxFirstDelay = 200 * time.Millisecond
 // portSettles is how long after a port went down or came back its device is probed at the
 // soonest: the network device may be heard of before the driver shows it on the port.
 const portSettles = time.Second
+
+// maxEarlyFull limits how many full runs changes of ports may cause in the time of one.
+const maxEarlyFull = 3
 
 // minPause is the part of the interval that at least lies between two runs.
 const minPause = 10
@@ -46,15 +49,22 @@ type worker struct {
 	probes   job
 	failures int
 	judge    *judge
-	// rounds is what the runs of the probes leave to those to come; changed tells that
-	// the device is another than the last contract run judged. Both are used as those
-	// above.
-	rounds  rounds
+	// facts are what probe runs found out about the device. full is the last full run, as in
+	// the snapshot, and fullOK is true if the last attempt at one was ok.
+	facts  *state.Facts
+	full   *state.Run
+	fullOK bool
+	// version is the version of the probe configuration that the current run uses, and
+	// fullVersion the one of full.
+	version, fullVersion int64
+	// changed is true if the device is not the one that the last contract run checked.
 	changed bool
 	// began is when the last run of the probes started. turned has a value when a port went
 	// down or came back since it was last asked.
 	began  time.Time
 	turned chan struct{}
+	// reloaded has a value when the configuration of the probes changed.
+	reloaded chan struct{}
 	// taker takes inventories beside all that; nil for nobody.
 	taker *taker
 	// handing is held while a run of the hardware is handed to the sinks.
@@ -83,12 +93,13 @@ type worker struct {
 
 func newWorker(s *Supervisor, name string) *worker {
 	w := &worker{
-		s:       s,
-		name:    name,
-		journal: journal{log: s.cfg.Logger.With("device", name)},
-		probes:  job{kind: state.KindProbe, timeout: s.cfg.Timeout},
-		turned:  make(chan struct{}, 1),
-		state:   state.DeviceState{Name: name, Present: true},
+		s:        s,
+		name:     name,
+		journal:  journal{log: s.cfg.Logger.With("device", name)},
+		probes:   job{kind: state.KindProbe, timeout: s.cfg.Timeout},
+		turned:   make(chan struct{}, 1),
+		reloaded: make(chan struct{}, 1),
+		state:    state.DeviceState{Name: name, Present: true},
 	}
 	w.adapter = newAdapter(journal{log: w.journal.log}, s.takeLinks(name))
 	if s.cfg.Contract.Interval > 0 {
@@ -173,6 +184,9 @@ func (w *worker) await(ctx context.Context) *job {
 		case <-w.turned:
 			due.Stop()
 			w.hasten()
+		case <-w.reloaded:
+			due.Stop()
+			w.probes.due = time.Now()
 		case <-ctx.Done():
 			due.Stop()
 			return nil
@@ -222,7 +236,9 @@ func (w *worker) task(j *job) task {
 	if j.kind == state.KindContract {
 		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, w.judge.request()) }
 	} else {
-		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, w.rounds.request()) }
+		w.version = w.s.probesVersion.Load()
+		r := wire.Request{Facts: w.facts, Short: !w.fullDue()}
+		t.command = func() Command { return w.s.cfg.Command(j.kind, w.name, r) }
 	}
 	return t
 }
@@ -286,20 +302,15 @@ func (w *worker) probed(res result) (change func(*state.DeviceState)) {
 	} else {
 		w.failures++
 	}
-	kept, changes := w.rounds.take(run)
-	w.journal.run(kept, res.stderr)
-	if len(changes) > 0 {
-		w.changed = true
-		w.journal.changed(changes)
-	}
-	measured := run.Kept()
+	compact := run.Compact()
+	w.journal.run(compact, res.stderr)
+	w.learn(compact)
 	waits := w.judge != nil && !w.judge.goesOn() && w.judge.due.IsZero()
 	return func(dev *state.DeviceState) {
-		dev.Last = kept
+		dev.Last, dev.Full = compact, w.full
 		if waits {
-			dev.Contracts = putOff(dev.Contracts, run.Light)
+			dev.Contracts = putOff(dev.Contracts, run.Reduced)
 		}
-		dev.Notification = latestVectors(dev.Notification, measured)
 		dev.Failures = w.failures
 		if run.Outcome == state.OutcomeOK {
 			dev.LastSuccess = run.Started
@@ -308,63 +319,72 @@ func (w *worker) probed(res result) (change func(*state.DeviceState)) {
 	}
 }
 
-// latestVectors returns the latest measurement of each completion vector after a run
-// that is kept, of which before is what was known; nil for nothing. It changes neither.
-func latestVectors(before *state.Notification, run *state.Run) *state.Notification {
-	latest := make(map[int]state.VectorLatency)
-	if before != nil {
-		for _, v := range before.Vectors {
-			latest[v.Vector] = v
+// learn notes what a probe run means for the depth of the next ones.
+func (w *worker) learn(run *state.Run) {
+	if f := run.Facts; f != nil {
+		if w.facts != nil && w.facts.Identity != f.Identity {
+			w.full, w.changed = nil, true
+			w.journal.changed(w.facts.Identity.Changes(f.Identity))
 		}
+		w.facts = f
 	}
-	for _, l := range run.Vectors() {
-		latest[l.Vector] = state.VectorLatency{Latency: l, Measured: run.Started}
+	if run.Depth != state.DepthFull {
+		return
 	}
-	if run.Info != nil {
-		maps.DeleteFunc(latest, func(n int, _ state.VectorLatency) bool { return n >= run.Info.CompletionVectors })
+	w.fullOK = run.Outcome == state.OutcomeOK
+	if run.Finished() {
+		w.full, w.fullVersion = run, w.version
 	}
-	if len(latest) == 0 {
-		return nil
+}
+
+// fullDue reports whether the next probe run must be full.
+func (w *worker) fullDue() bool {
+	if w.full == nil || !w.fullOK || w.fullVersion != w.s.probesVersion.Load() {
+		return true
 	}
-	after := new(state.Notification)
-	numbers := slices.Sorted(maps.Keys(latest))
-	for _, n := range numbers[:min(len(numbers), state.MaxVectors)] {
-		after.Vectors = append(after.Vectors, latest[n])
+	age, info := time.Since(w.full.Started), w.info()
+	ports := func(d *state.Device) []state.Port {
+		if d == nil {
+			return nil
+		}
+		return d.Ports
 	}
-	return after
+	// A port that flaps must not make every run a full one.
+	moved := !slices.Equal(ports(info), ports(w.full.Info))
+	return age >= w.s.cfg.FullInterval || moved && age >= w.s.cfg.FullInterval/maxEarlyFull
 }
 
 // judged is probed for a contract run. What the run itself did not live to
 // say, the verdict on the contract that ended it, is added to it.
 func (w *worker) contractRun(res result) (change func(*state.DeviceState)) {
 	a := w.judge
-	if light := res.run.Light; light != nil && res.run.Outcome == state.OutcomeOK {
+	if reduced := res.run.Reduced; reduced != nil && res.run.Outcome == state.OutcomeOK {
 		a.children = 0
-		return func(dev *state.DeviceState) { dev.Contracts = putOff(dev.Contracts, light) }
+		return func(dev *state.DeviceState) { dev.Contracts = putOff(dev.Contracts, reduced) }
 	}
 	a.take(res)
 	w.journal.contractRun(res.run, res.stderr)
 	if !a.goesOn() {
 		w.journal.contractEnd(a)
 	}
-	contracts := &state.Contracts{Last: res.run.Kept(), Verdicts: a.verdicts}
+	contracts := &state.Contracts{Last: res.run.Compact(), Verdicts: a.verdicts}
 	// What an earlier child of the contract run could not destroy was not destroyed in it,
 	// and the events that came in it are of this contract run.
 	contracts.Last.Contracts, contracts.Last.Undestroyed, contracts.Last.Events = nil, a.undestroyed, a.events
 	return func(dev *state.DeviceState) { dev.Contracts = contracts }
 }
 
-// putOff returns what is known of the contracts while a contract run waits for the reason l;
+// putOff returns what is known of the contracts while a contract run waits for the reason r;
 // nil for none. It does not change what was known before.
-func putOff(before *state.Contracts, l *state.Light) *state.Contracts {
-	if before == nil && l == nil {
+func putOff(before *state.Contracts, r *state.Reduced) *state.Contracts {
+	if before == nil && r == nil {
 		return nil
 	}
 	after := &state.Contracts{Verdicts: []state.Contract{}}
 	if before != nil {
 		*after = *before
 	}
-	after.PutOff = l
+	after.PutOff = r
 	return after
 }
 
@@ -416,7 +436,7 @@ func (w *worker) schedule(j *job, run *state.Run) {
 		j.due = now
 		switch {
 		case w.judge.goesOn():
-		case run.Light != nil:
+		case run.Reduced != nil:
 			j.due = time.Time{}
 		default:
 			j.due = now.Add(w.s.regular(w.judge.began, w.s.cfg.Contract.Interval))
@@ -426,7 +446,7 @@ func (w *worker) schedule(j *job, run *state.Run) {
 		j.due = now.Add(w.nextDelay(run))
 	}
 	// A contract run that was put off waits for a run that finds the device idle.
-	if w.judge != nil && !w.judge.goesOn() && run.Light == nil && (w.judge.due.IsZero() || w.changed) {
+	if w.judge != nil && !w.judge.goesOn() && run.Reduced == nil && (w.judge.due.IsZero() || w.changed) {
 		w.judge.due, w.changed = now, false
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"sync"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
-// Progress shows how an audit gets on: a line for each finished run. Its methods can
-// be called by any number of goroutines at once.
+// Progress shows the progress of an audit, a line for each finished run. It is safe for
+// concurrent use.
 type Progress struct {
 	w      io.Writer
 	screen Screen
@@ -20,8 +21,8 @@ type Progress struct {
 	done map[state.Kind]map[string]bool
 }
 
-// NewProgress returns a Progress that writes to w, which total tells how many devices
-// there are. What cannot be written is lost.
+// NewProgress returns a Progress that writes to w. The number of devices comes from total.
+// Lines that cannot be written are lost.
 func NewProgress(w io.Writer, screen Screen, total func() int) *Progress {
 	return &Progress{w: w, screen: screen, total: total, done: make(map[state.Kind]map[string]bool)}
 }
@@ -34,20 +35,16 @@ func (p *Progress) Observe(run *state.Run) {
 		p.done[run.Kind] = make(map[string]bool)
 	}
 	p.done[run.Kind][run.Device] = true
-	l := &page{screen: p.screen}
 	count := fmt.Sprintf("%d/%d", len(p.done[run.Kind]), p.total())
-	line := []span{
-		l.of(faint, fmt.Sprintf("%-15s %7s ", kindName(run.Kind), count)),
-		l.of(strong, fmt.Sprintf("%-16s ", run.Device)),
-		l.of(outcomeStyle(run.Outcome), fmt.Sprintf("%-7s ", run.Outcome)),
-		l.of(plain, fmt.Sprintf("%8s", duration(run.Duration.Seconds()))),
+	line := p.screen.in(faint, fmt.Sprintf("%-15s %7s ", kindName(run.Kind), count)) +
+		p.screen.in(strong, fmt.Sprintf("%-16s ", run.Device)) +
+		p.screen.in(lookOf(run.Outcome), fmt.Sprintf("%-7s ", run.Outcome)) +
+		p.screen.clean(fmt.Sprintf("%8s", text.Duration(run.Duration)))
+	if room := p.screen.width() - columns(string(line)) - 5; run.Error != "" && room > 0 {
+		line += "  " + p.screen.clean(text.Cut(run.Error, room))
 	}
-	if run.Error != "" {
-		line = append(line, l.cut("  "+run.Error, p.screen.width()-width(line)))
-	}
-	l.line(line...)
-	_, _ = io.WriteString(p.w, l.buf.String()) // There is nobody to tell.
+	_, _ = io.WriteString(p.w, p.screen.lay(string(line)+string(hang))) // Nobody could be told.
 }
 
-// Forget does nothing: what has finished stays so.
+// Forget does nothing. What has finished stays so.
 func (p *Progress) Forget(string) {}

@@ -1,97 +1,273 @@
 package terminal
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
 const (
-	// maxOnTop is the most findings that are told at the top. Further ones are told
-	// with their devices.
-	maxOnTop = 20
-	// maxNames is the most devices that are named of those with the same finding.
+	// maxTop limits the findings on top. Further ones stand with their devices.
+	maxTop = 20
+	// maxNames limits the devices that are named for one finding.
 	maxNames = 6
+	// maxMessage limits a message, in characters.
+	maxMessage = 320
 )
 
-// End is what comes of an audit.
+//go:embed report.tmpl
+var reportTemplate string
+
+// End is the result of an audit.
 type End struct {
-	// Status is the exit status, and FailOn the least severity that makes it other than 0.
+	// Status is the exit status. FailOn is the least severity that makes it other than 0.
 	Status int
 	FailOn string
-	// Within is how long the audit might take; 0 for as long as it took.
+	// Within limits how long the audit may take. Zero means no limit.
 	Within time.Duration
 }
 
-// Write writes a status to w at once: what is wrong and what to do on top, then the
-// devices, and what comes of it last. The error is that of w.
+// Write writes a report: what is wrong and what to do, then the devices, and the verdict last.
+// For one device it has everything; for several, it has what they share once, and for each
+// what is not as it should be. The error is that of w.
 func Write(w io.Writer, s *api.Status, end End, screen Screen) error {
-	p := &page{screen: screen}
-	p.report(s)
-	p.blank()
-	p.line(p.verdict(s, end)...) // whole, for those who take the last line
-	_, err := io.WriteString(w, p.buf.String())
+	return write(w, "report", newReport(s, end), screen)
+}
+
+// WriteBrief writes a line about each device, the worst first, and the verdict. The error is
+// that of w.
+func WriteBrief(w io.Writer, s *api.Status, end End, screen Screen) error {
+	return write(w, "brief", report{Status: s, End: end}, screen)
+}
+
+func write(w io.Writer, name string, r report, screen Screen) error {
+	t, err := template.New("report").Funcs(functions(screen)).Parse(reportTemplate)
+	if err != nil {
+		return fmt.Errorf("template of the report: %w", err)
+	}
+	for _, one := range t.Templates() {
+		guard(one.Root)
+	}
+	var b strings.Builder
+	if err := t.ExecuteTemplate(&b, name, r); err != nil {
+		return fmt.Errorf("make the report: %w", err)
+	}
+	_, err = io.WriteString(w, screen.lay(b.String()))
 	return err
 }
 
-// report writes everything. Of one device all is told; of several, what they share is
-// told once, and of each what is not as it should be.
-func (p *page) report(s *api.Status) {
-	p.title(s)
-	told := p.findings(s)
-	p.ofHost(s)
-	if len(s.Devices) == 1 {
-		p.device(s, 0, told)
-		return
-	}
-	if len(s.Devices) == 0 {
-		return
-	}
-	p.overview(s)
-	p.shared(s)
-	for i := range s.Devices {
-		if d := &s.Devices[i]; d.Health != api.HealthOK && !isTold(i, d, told) {
-			p.inShort(s, i, told)
-		}
-	}
-	p.blank()
-	p.wrap(0, 0, p.of(faint, fmt.Sprintf("For everything about a device: --device=%s, or --format=json.", s.Devices[0].Name)))
+// report is a status with the order in which it is reported.
+type report struct {
+	*api.Status
+	End End
+	// Top are the worst findings of all devices.
+	Top []advice
+	// Further says how many findings are not on top.
+	Further string
+	Each    []deviceReport
 }
 
-// isTold tells that nothing is wrong with a device but what is told at the top, and in the
-// line about it.
-func isTold(place int, d *api.Device, top told) bool {
-	whole := len(d.Findings) > 0 && len(d.Stuck) == 0
-	for i := range d.Findings {
-		whole = whole && (d.Findings[i].Accepted != nil || top[api.Place{Device: place, Finding: i}])
+// advice is what is wrong with one or several things, and what to do. Said has subjects and
+// messages by turns.
+type advice struct {
+	Severity health.Severity
+	Action   string
+	Said     []string
+}
+
+// deviceReport is a device with its findings that are not on top.
+type deviceReport struct {
+	*api.Device
+	Status *api.Status
+	Below  []advice
+	// Complete is true if the top, and the line about the device, say everything.
+	Complete bool
+}
+
+// shown are the findings on top: true with their message, false if only what they mean and
+// what to do is shown.
+type shown map[health.Place]bool
+
+func newReport(s *api.Status, end End) report {
+	r := report{Status: s, End: end}
+	top := make(shown)
+	all, messages := 0, 0
+	for i := range s.Issues {
+		issue := &s.Issues[i]
+		groups := group(s, issue)
+		groups = groups[:min(len(groups), maxTop-len(r.Top))]
+		if len(groups) == 0 {
+			continue
+		}
+		a := advice{Severity: issue.Severity, Action: issue.Action}
+		if issue.For != "" {
+			a.Action = fmt.Sprintf("(here for %s) %s", issue.For, a.Action)
+		}
+		for _, g := range groups {
+			a.Said = append(a.Said, g.subject, g.message)
+			for _, place := range g.places {
+				f := findingAt(s, place)
+				top[place] = message(f) == g.text
+				if top[place] {
+					messages++
+				}
+			}
+		}
+		r.Top = append(r.Top, a)
 	}
-	runs := []*api.Run{d.Run}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		each := deviceReport{Device: d, Status: s, Complete: len(d.Findings) > 0 && len(d.StuckChildren()) == 0}
+		for n := range d.Findings {
+			f := &d.Findings[n]
+			if f.Accepted != nil {
+				continue
+			}
+			all++
+			full, listed := top[health.Place{Device: i, Finding: n}]
+			each.Complete = each.Complete && full
+			if full {
+				continue
+			}
+			a := advice{Severity: f.Severity, Action: f.Action, Said: []string{fmt.Sprintf("%s (%s)%s", f.Subject, f.Kind, since(s, f)), message(f)}}
+			if listed {
+				a.Action = ""
+			}
+			each.Below = append(each.Below, a)
+		}
+		r.Each = append(r.Each, each)
+	}
+	if more := all - messages; more > 0 {
+		r.Further = fmt.Sprintf("And %s below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))
+	}
+	return r
+}
+
+func findingAt(s *api.Status, p health.Place) *health.Finding {
+	return &s.Devices[p.Device].Findings[p.Finding]
+}
+
+// together are findings of one issue about the same subject.
+type together struct {
+	subject, message string
+	// text is the message of the first one.
+	text   string
+	places []health.Place
+}
+
+// group returns the findings of an issue by subject. An issue without findings has no groups.
+func group(s *api.Status, issue *health.Issue) []together {
+	var all []together
+	for _, place := range issue.Places {
+		if place.Finding < 0 {
+			continue
+		}
+		f := findingAt(s, place)
+		i := slices.IndexFunc(all, func(t together) bool { return t.subject == f.Subject })
+		if i < 0 {
+			i = len(all)
+			all = append(all, together{subject: f.Subject, message: message(f), text: message(f)})
+		}
+		all[i].places = append(all[i].places, place)
+	}
+	for i := range all {
+		t := &all[i]
+		var devices []string
+		first, same := findingAt(s, t.places[0]), true
+		for _, place := range t.places {
+			devices = append(devices, s.Devices[place.Device].Name)
+			f := findingAt(s, place)
+			same = same && message(f) == t.text
+			if f.Since.Before(first.Since) {
+				first = f
+			}
+		}
+		if !same {
+			t.message = fmt.Sprintf("(here on %s) %s", devices[0], t.text)
+		}
+		t.subject = fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), t.subject, issue.Kind, since(s, first))
+	}
+	return all
+}
+
+// message returns the message of a finding with its consequences.
+func message(f *health.Finding) string {
+	if len(f.Consequences) == 0 {
+		return f.Message
+	}
+	return f.Message + " Same root cause: " + api.Consequences(f, maxNames) + "."
+}
+
+// since returns since when a finding is there, as an addition to its subject.
+func since(s *api.Status, f *health.Finding) string {
+	if f.Since.IsZero() {
+		return ""
+	}
+	return ", " + text.Since(s.Generated, f.Since)
+}
+
+// When returns when the report was made, and by which exporter.
+func (r report) When() string {
+	return joined(", ", text.Moment(r.Generated), strings.TrimSpace("rdma_exporter "+r.Exporter)) + "."
+}
+
+// Harmed reports whether any device has harm.
+func (r report) Harmed() bool {
+	return slices.ContainsFunc(r.Devices, func(d api.Device) bool { return harm(d) != "" })
+}
+
+// Hint says how to see everything.
+func (r report) Hint() string {
+	return fmt.Sprintf("For everything about a device: --device=%s, or --format=json.", r.Devices[0].Name)
+}
+
+// Headlined reports whether the headline says more than the findings.
+func (d deviceReport) Headlined() bool {
+	return len(d.Findings) == 0 || d.Health == health.OK || d.Health == health.Unknown
+}
+
+// Unhealthy reports whether there is more to say of an unhealthy device than the overview does.
+func (d deviceReport) Unhealthy() bool {
+	runs := []*state.Run{d.Last}
 	if d.Contracts != nil {
-		runs = append(runs, d.Contracts.Run)
+		runs = append(runs, d.Contracts.Last)
 	}
 	if d.Resources != nil {
-		runs = append(runs, d.Resources.Run)
+		runs = append(runs, d.Resources.Last)
 	}
-	return whole && !slices.ContainsFunc(runs, func(r *api.Run) bool { return r != nil && r.Outcome != state.OutcomeOK })
+	failed := slices.ContainsFunc(runs, func(r *state.Run) bool { return r != nil && r.Outcome != state.OutcomeOK })
+	return d.Health != health.OK && (failed || !d.Complete)
 }
 
-// title says how everything is in one look.
-func (p *page) title(s *api.Status) {
-	host := ""
-	if s.Host != "" {
-		host = " of " + s.Host
+// healthCounts returns how many devices have each health, the worst first.
+func healthCounts(s *api.Status) string {
+	devices := make(map[health.Health]int)
+	for i := range s.Devices {
+		devices[s.Devices[i].Health]++
 	}
-	p.wrap(0, 2, p.of(strong, "RDMA devices"+host+": "), p.of(healthStyle(s.Health), strings.ToUpper(string(s.Health))))
+	var counts []string
+	for _, h := range slices.Backward(health.Healths()) {
+		if n := devices[h]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, h))
+		}
+	}
+	return strings.Join(counts, ", ")
+}
 
-	line := text.Plural(len(s.Devices), "device")
-	if counts := healths(s); counts != "" {
-		line += " (" + counts + ")"
+// counts returns how many devices and findings there are.
+func counts(s *api.Status) string {
+	words := text.Plural(len(s.Devices), "device")
+	if counts := healthCounts(s); counts != "" {
+		words += " (" + counts + ")"
 	}
 	all, accepted := 0, 0
 	var parts []string
@@ -102,335 +278,115 @@ func (p *page) title(s *api.Status) {
 			parts = append(parts, fmt.Sprintf("%d %s", c.Count, c.Severity))
 		}
 	}
-	line += ", " + text.Plural(all, "finding")
+	words += ", " + text.Plural(all, "finding")
 	if all > 0 {
-		line += " (" + strings.Join(parts, ", ") + ")"
+		words += " (" + strings.Join(parts, ", ") + ")"
 	}
 	if accepted > 0 {
-		line += fmt.Sprintf(", %d accepted", accepted)
+		words += fmt.Sprintf(", %d accepted", accepted)
 	}
-	p.wrap(0, 2, p.of(plain, line+"."))
-	p.wrap(0, 2, p.of(faint, joined(", ", text.Moment(s.Generated), strings.TrimSpace("rdma_exporter "+s.Exporter))+"."))
-	if s.Simulated {
-		p.wrap(0, 2, p.of(odd, "Simulated devices: nothing here was measured on hardware."))
-	}
+	return words + "."
+}
+
+// verdict returns the verdict of an audit after its health.
+func verdict(s *api.Status, end End) string {
+	words := ", " + joined(": ", text.Plural(len(s.Devices), "device"), healthCounts(s))
 	if s.Problem != nil {
-		p.blank()
-		p.advice(healthStyle(s.Problem.Health), strings.ToUpper(string(s.Problem.Health)), s.Problem.Action, said{message: s.Problem.Message})
+		words += fmt.Sprintf("; %s", s.Problem.Kind)
 	}
+	late := 0
+	for i := range s.Devices {
+		if s.Devices[i].OutOfTime != nil {
+			late++
+		}
+	}
+	if late > 0 {
+		words += fmt.Sprintf("; %s not fully audited within %s", text.Plural(late, "device"), end.Within)
+	}
+	return words + fmt.Sprintf("; exit status %d (--fail-on=%s).", end.Status, end.FailOn)
 }
 
-// maxMessage is the most columns of a message at the top. What is longer has its
-// place in the details.
-const maxMessage = 320
-
-// said is what is wrong with something.
-type said struct {
-	subject, message string
-	// places are where just that is wrong, and like where it differs in the message.
-	places, like []api.Place
-}
-
-// since says since when a finding is there, as an addition to what it is about; nothing if
-// that is not known.
-func since(s *api.Status, f *api.Finding) string {
-	if f.Since.IsZero() {
+// harm returns the worst harm on a device; empty if there is none.
+func harm(d api.Device) string {
+	if len(d.Findings) == 0 || d.Findings[0].Harm == health.HarmNote || d.Findings[0].Accepted != nil {
 		return ""
 	}
-	return ", " + text.Since(s.Generated, f.Since)
+	return string(d.Findings[0].Harm)
 }
 
-// ofHost writes what is worth knowing of the host itself.
-func (p *page) ofHost(s *api.Status) {
-	for i := range s.Findings {
-		f := &s.Findings[i]
-		p.blank()
-		p.advice(severityStyle(f.Severity), strings.ToUpper(string(f.Severity)), f.Action, said{subject: fmt.Sprintf("%s (%s)", f.Subject, f.Kind), message: f.Message})
-	}
-}
-
-// advice writes what is wrong and what to do.
-func (p *page) advice(s style, word, action string, all ...said) {
-	const column = 10
-	label := p.of(s, word)
-	p.put(label)
-	at := max(columns(label.text)+1, column)
-	p.pad(at - columns(label.text))
-	for i, what := range all {
-		if i > 0 {
-			p.pad(column)
-			at = column
-		}
-		if what.subject != "" {
-			p.wrap(at, column, p.of(strong, what.subject))
-			p.pad(column)
-			at = column
-		}
-		p.wrap(at, column, p.cut(what.message, maxMessage))
-	}
-	if action != "" {
-		p.pad(column)
-		p.wrap(column, column, p.of(strong, "To do: "), p.of(plain, action))
-	}
-}
-
-// told tells of findings at the top whether they were told with their message. Of the
-// others, which are the like of one that was, what they mean and what to do was told.
-type told map[api.Place]bool
-
-// findings writes the worst findings of all devices, and returns which those are.
-// What is the same on several devices is told once.
-func (p *page) findings(s *api.Status) told {
-	top := make(told)
-	total, messages, left := 0, 0, maxOnTop
-	for i := range s.Devices {
-		for n := range s.Devices[i].Findings {
-			if s.Devices[i].Findings[n].Accepted == nil {
-				total++
+// brief returns the state of a device in one line.
+func brief(d api.Device) string {
+	if d.Health != health.OK {
+		more := 0
+		for i := range d.Findings {
+			if i > 0 && d.Findings[i].Severity != health.SeverityInfo && d.Findings[i].Accepted == nil {
+				more++
 			}
 		}
-	}
-	for i := range s.Troubles {
-		t := &s.Troubles[i]
-		all := together(s, t)
-		all = all[:min(len(all), left)]
-		left -= len(all)
-		if len(all) == 0 {
-			continue
+		if more > 0 {
+			return fmt.Sprintf("%s And %s.", d.Headline, text.Plural(more, "further finding"))
 		}
-		for _, what := range all {
-			for _, place := range what.like {
-				top[place] = false
-			}
-			for _, place := range what.places {
-				top[place] = true
-				messages++
-			}
-		}
-		action := s.Devices[t.Places[0].Device].Findings[t.Places[0].Finding].Action
-		if t.For != "" {
-			action = fmt.Sprintf("(here for %s) %s", t.For, action)
-		}
-		p.blank()
-		p.advice(severityStyle(t.Severity), strings.ToUpper(string(t.Severity)), action, all...)
+		return d.Headline
 	}
-	if more := total - messages; more > 0 {
-		p.blank()
-		p.wrap(0, 2, p.of(strong, fmt.Sprintf("And %s below, with %s.", text.Plural(more, "further finding"), text.Either(len(s.Devices), "the device", "their devices"))))
+	var facts []string
+	if d.Info != nil && len(d.Info.Ports) > 0 {
+		facts = append(facts, text.Either(len(d.Info.Ports), "port ", "ports ")+portStates(d))
 	}
-	return top
+	facts = append(facts, d.Summary()...)
+	if rest := strings.TrimSpace(strings.TrimPrefix(d.Headline, health.NothingToDo)); rest != "" {
+		facts = append(facts, rest)
+	}
+	return strings.Join(facts, ", ")
 }
 
-// together returns what the findings of trouble say, that of the same thing on several
-// devices once, with the devices that it is said of. Trouble without findings has none.
-func together(s *api.Status, t *api.Trouble) []said {
-	var all []said
-	known := make(map[string]int)
-	for _, place := range t.Places {
-		if place.Finding < 0 {
-			continue
-		}
-		f := &s.Devices[place.Device].Findings[place.Finding]
-		i, ok := known[f.Subject]
-		if !ok {
-			i = len(all)
-			known[f.Subject] = i
-			all = append(all, said{subject: f.Subject, message: f.Message + beneath(f)})
-		}
-		if f.Message+beneath(f) == all[i].message {
-			all[i].places = append(all[i].places, place)
-		} else {
-			all[i].like = append(all[i].like, place)
-		}
-	}
-	for i := range all {
-		var devices []string
-		var first *api.Finding
-		for _, place := range append(all[i].places, all[i].like...) {
-			devices = append(devices, s.Devices[place.Device].Name)
-			f := &s.Devices[place.Device].Findings[place.Finding]
-			if first == nil || f.Since.Before(first.Since) {
-				first = f
-			}
-		}
-		if len(all[i].like) > 0 {
-			all[i].message = fmt.Sprintf("(here on %s) %s", devices[0], all[i].message)
-		}
-		all[i].subject = fmt.Sprintf("%s: %s (%s)%s", text.Join(devices, ", ", maxNames), all[i].subject, t.Kind, since(s, first))
-	}
-	return all
-}
+// sharedLine is what is the same on several devices.
+type sharedLine struct{ Label, Who, Text string }
 
-// beneath names what else was found of the same root, as an addition to a message.
-func beneath(f *api.Finding) string {
-	if len(f.Consequences) == 0 {
-		return ""
-	}
-	return " Same root cause: " + f.Beneath(maxNames) + "."
-}
-
-// overview writes a line about each device.
-func (p *page) overview(s *api.Status) {
-	p.blank()
-	t := &table{head: []string{"device", "health", "ports", "probes", "contracts", "notified in", "fullest"}, right: map[int]bool{5: true}}
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		health := string(d.Health)
-		if !d.Present {
-			health += ", gone"
-		}
-		notified := ""
-		if seconds, measured := d.Notified(); measured {
-			notified = duration(seconds)
-		}
-		t.add(
-			p.cell(strong, d.Name), p.cell(healthStyle(d.Health), health), p.cell(plain, portStates(d)),
-			p.runCell(d.Run), p.contractsCell(d.Contracts), p.cell(plain, notified), p.cell(plain, fullest(d)),
-		)
-	}
-	p.table(t)
-}
-
-// shared writes what each device is and was given, once for those of which it is the same.
-func (p *page) shared(s *api.Status) {
-	devices := s.Devices
-	p.blank()
+// shared returns what each device is and gave, once for those on which it is the same.
+func shared(s *api.Status) []sharedLine {
+	var all []sharedLine
 	for _, part := range []struct {
 		label string
 		of    func(*api.Device) string
 	}{
-		{"Devices", isWhat},
-		{"Given", givenWhat},
-		{"Known", func(d *api.Device) string { return knownOf(s, d) }},
+		{"Devices", func(d *api.Device) string {
+			if d.Info == nil {
+				return ""
+			}
+			return identity(d.Info, false)
+		}},
+		{"Given", given},
+		{"Known", func(d *api.Device) string { return known(s, d) }},
 		{"Owners", ownedBy},
-		{"Accepted", func(d *api.Device) string { return strings.Join(acceptedOf(s, d), "; ") }},
+		{"Accepted", func(d *api.Device) string { return strings.Join(accepted(s, d), "; ") }},
 	} {
 		var texts []string
 		names := make(map[string][]string)
-		for i := range devices {
-			text := part.of(&devices[i])
-			if text == "" {
+		for i := range s.Devices {
+			words := part.of(&s.Devices[i])
+			if words == "" {
 				continue
 			}
-			if names[text] == nil {
-				texts = append(texts, text)
+			if names[words] == nil {
+				texts = append(texts, words)
 			}
-			names[text] = append(names[text], devices[i].Name)
+			names[words] = append(names[words], s.Devices[i].Name)
 		}
 		for i, words := range texts {
-			who := text.Join(names[words], ", ", maxNames)
-			if n := len(names[words]); n == len(devices) {
-				who = fmt.Sprintf("all %d", n)
+			line := sharedLine{Label: part.label, Who: text.Join(names[words], ", ", maxNames), Text: words}
+			if i > 0 {
+				line.Label = ""
 			}
-			p.labelled(ownersLabel(part.label, i), p.of(strong, who), p.of(plain, ": "+words))
+			if n := len(names[words]); n == len(s.Devices) {
+				line.Who = fmt.Sprintf("all %d", n)
+			}
+			all = append(all, line)
 		}
 	}
+	return all
 }
 
-// isWhat says what a device is, but for what is its own.
-func isWhat(d *api.Device) string {
-	if d.Identity == nil {
-		return ""
-	}
-	of := *d.Identity
-	of.NodeGUID = ""
-	return identityText(&of)
-}
-
-// knownOf names what is known of the driver of a device.
-func knownOf(s *api.Status, d *api.Device) string {
-	var names []string
-	for _, k := range d.Known {
-		if k.Verdict == state.VerdictViolated && !slices.Contains(names, k.Contract) {
-			names = append(names, k.Contract)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "breaks " + strings.Join(names, ", ") + ", as its driver is known to (" + s.DocsURL + "docs/reference/contracts.md)"
-}
-
-// ownedBy says what there is on a device, and who has most of it.
-func ownedBy(d *api.Device) string {
-	if d.Resources == nil {
-		return ""
-	}
-	var counts []string
-	for _, t := range d.Resources.Types {
-		if t.User > 0 {
-			counts = append(counts, text.Number(t.User)+" "+t.Type)
-		}
-	}
-	if len(counts) == 0 {
-		return ""
-	}
-	words := strings.Join(counts, ", ") + " of programs"
-	if len(d.Resources.Owners) > 0 {
-		o := &d.Resources.Owners[0]
-		words += fmt.Sprintf("; first pid %d", o.PID)
-		if o.Comm != "" {
-			words += " (" + o.Comm + ")"
-		}
-		if more := len(d.Resources.Owners) - 1; more > 0 {
-			words += fmt.Sprintf(" and %d more", more)
-		}
-	}
-	return words
-}
-
-// portStates counts the ports by state.
-func portStates(d *api.Device) string {
-	var states []string
-	count := make(map[string]int)
-	for _, port := range d.Ports {
-		if count[port.State] == 0 {
-			states = append(states, port.State)
-		}
-		count[port.State]++
-	}
-	if len(d.Ports) == 1 {
-		return states[0]
-	}
-	for i, dev := range states {
-		states[i] = fmt.Sprintf("%d %s", count[dev], dev)
-	}
-	return strings.Join(states, ", ")
-}
-
-func (p *page) runCell(r *api.Run) []span {
-	if r == nil {
-		return p.cell(faint, "none")
-	}
-	return p.cell(outcomeStyle(r.Outcome), string(r.Outcome))
-}
-
-func (p *page) contractsCell(c *api.Contracts) []span {
-	switch {
-	case c == nil:
-		return p.cell(faint, "not judged")
-	case c.PutOff != nil && c.Run == nil:
-		return p.cell(faint, "put off")
-	case unexpected(c) > 0:
-		return p.cell(odd, fmt.Sprintf("%d violated", unexpected(c)))
-	default:
-		return p.cell(plain, fmt.Sprintf("%d hold", c.Holds))
-	}
-}
-
-// fullest returns the type of object that is nearest to its limit.
-func fullest(d *api.Device) string {
-	if d.Resources == nil {
-		return ""
-	}
-	words, most := "", 0.0
-	for _, t := range d.Resources.Types {
-		if t.Limit == nil {
-			continue
-		}
-		if full := part(t.Objects, *t.Limit); full > most {
-			words, most = t.Type+" "+percent(t.Objects, *t.Limit), full
-		}
-	}
-	return words
+// joined joins the words that are not empty.
+func joined(separator string, words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), separator)
 }

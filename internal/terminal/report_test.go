@@ -3,284 +3,161 @@ package terminal_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/api/apitest"
 	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/terminal"
 	"rdma_exporter/test/golden"
 )
 
-func write(t testing.TB, s *api.Status, screen terminal.Screen) string {
+// evil is text that would steer a terminal.
+const evil = "\x1b[31m\x07]0;owned\u202e<b>\ue001"
+
+type writer func(io.Writer, *api.Status, terminal.End, terminal.Screen) error
+
+func write(t testing.TB, h apitest.Host, as writer, screen terminal.Screen) string {
 	t.Helper()
+	s := api.New(h.Judged(), api.Options{Now: apitest.Now(), Version: "0.2.0", Host: "node17"})
+	end := terminal.End{Status: 1, FailOn: "warning"}
+	if s.Health == health.OK {
+		end.Status = 0
+	}
 	var b bytes.Buffer
-	if err := terminal.Write(&b, s, end(s), screen); err != nil {
+	if err := as(&b, s, end, screen); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
-// end is how an audit ends that found a status.
-func end(s *api.Status) terminal.End {
-	e := terminal.End{Status: 1, FailOn: "warning"}
-	if s.Health == api.HealthOK {
-		e.Status = 0
+func host(t testing.TB, name string) apitest.Host {
+	t.Helper()
+	all := apitest.Hosts()
+	i := slices.IndexFunc(all, func(h apitest.Host) bool { return h.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no host %s", name)
 	}
-	return e
+	return all[i]
 }
 
-// cases are the statuses that the tests look at.
-func cases() map[string]*api.Status {
-	info := ill(healthy("mlx5_0"), api.Finding{
-		Kind: health.FindingPortDown, Severity: api.SeverityInfo, Subject: "port 2", Message: "1 of 2 ports active: port 2 is down.", Action: "See `rdma link show`.",
-	})
-	gone := ill(healthy("mlx5_0"), api.Finding{
-		Kind: health.FindingUnusable, Severity: api.SeverityCritical, Subject: "the device", Message: "The device had vanished.", Action: "Look at `dmesg`.",
-	})
-	gone.Present = false
-	accepted := violated()
-	for i := range accepted.Findings {
-		accepted.Findings[i].Accepted = &api.Acceptance{Reason: "fixed in firmware 29, due in April", Until: began().AddDate(0, 2, 0)}
-	}
-	accepted.Health, accepted.Headline = api.HealthOK, "No action needed. Accepted: 1 finding."
-	accepting := of(healthy("mlx5_1"), accepted)
-	accepting.FindingCounts = []api.SeverityCount{{Severity: api.SeverityCritical, Accepted: len(accepted.Findings)}}
-	accepting.Troubles = nil
-	accepting.Findings = []api.Finding{{
-		Kind: health.FindingAcceptanceUnused, Severity: api.SeverityInfo, Subject: "leaked on mlx4_.*",
-		Message: "No finding of any device matches this acceptance. Its reason is: ticket 4711", Action: "Remove the item.",
-	}}
-	down := ill(healthy("mlx5_0"), api.Finding{
-		Kind: health.FindingPortDown, Severity: api.SeverityWarning, Subject: "port 2", Message: "1 of 2 ports active: port 2 is down.", Action: "See `rdma link show`.",
-	})
-	since := of(down)
-	since.Devices[0].Findings[0].Since = since.Generated.Add(-3 * time.Hour)
-	simulated := of(healthy("sim_ib0"), violated())
-	simulated.Simulated, simulated.Host = true, ""
-	return map[string]*api.Status{
-		"healthy": of(healthy("mlx5_0")), "accepted": accepting, "since": since, "info": of(info), "stuck": of(stuck(), healthy("mlx5_1")), "violated": of(violated()), "known": of(knowing()),
-		"worn": of(worn()), "leaks": of(leaking()), "none": nobody(), "denied": of(denied()), "memlock": of(memlock()), "gone": of(gone, healthy("mlx5_1")),
-		"hostile": of(hostile()), "fleet": fleet(), "simulated": simulated,
-		"left_alone": of(leftAlone(true), leftAlone(false)),
-		"unknown":    of(api.Device{Name: "mlx5_0", Present: true, Health: api.HealthUnknown, Headline: "Not probed yet."}),
-	}
-}
-
-// more is what the reports of devices say that are healthy otherwise.
-func more() map[string][]string {
-	return map[string][]string{
-		"info": {
-			"RDMA devices of node17: OK\n1 device (1 ok), 1 finding (1 info).\n",
-			"\nINFO      mlx5_0: port 2 (port_down)\n          1 of 2 ports active: port 2 is down.\n          To do: See `rdma link show`.\n\n══ mlx5_0: ok ═",
-		},
-		"since": {
-			"RDMA devices of node17: WARNING\n1 device (1 warning), 1 finding (1 warning).\n",
-			"\nWARNING   mlx5_0: port 2 (port_down), for 3 h\n          1 of 2 ports active: port 2 is down.\n", "\n══ mlx5_0: warning ═",
-			"\nVerdict: WARNING, 1 device: 1 warning; exit status 1 (--fail-on=warning).\n",
-		},
-		"known": {
-			"\n══ hns_0: ok ═", "\n  Device     driver hns, InfiniBand, firmware 20.31.1014, vendor 0x02c9, part\n             4123, hardware 0x0,",
-			"\n  Contracts  ok in 2.31 s; 21 hold, 0 violated, 1 violated as the driver is\n             known to, 1 skipped\n",
-			"\n  Known      cq_at_least_requested: cqe is the index of the last entry: one less\n             than the queue has. Ask for more entries than are needed.\n",
-			"             qp_recv_caps_ignored_with_srq: kept here, although the driver is\n             known to break it: The sizes of the receive queue are held against\n             the limits.\n",
-		},
-		"memlock": {
-			"\nWARNING   rxe0: notification (probe_failed)\n          Memory could not be registered: the limit on locked memory,\n          RLIMIT_MEMLOCK, is 0 bytes.\n          To do: Raise",
-			"\n  Probes     failed in 413 ms: notification: loopback any: no memory region; cq\n             ok, comp_channel ok, srq ok, qp ok, notification failed\n",
-			"             failed: notification: loopback any: no memory region for the\n             messages (ibv_reg_mr ENOMEM)\n",
-		},
-	}
+// alone returns a host with the first of its devices only.
+func alone(h apitest.Host) apitest.Host {
+	s := *h.Snapshot
+	s.Devices = s.Devices[:1]
+	h.Snapshot = &s
+	return h
 }
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	const ascii, utf8 = false, true
-	for name, s := range cases() {
-		for suffix, screen := range map[string]terminal.Screen{
-			"":        {Unicode: utf8},
-			".ascii":  {Unicode: ascii, Width: 100},
-			".narrow": {Unicode: utf8, Width: 44},
-			".colour": {Unicode: utf8, Width: 120, Colour: true},
-		} {
-			if suffix != "" && name != "leaks" && name+suffix != "hostile.ascii" {
-				continue
-			}
-			t.Run(name+suffix, func(t *testing.T) {
-				t.Parallel()
-				report := write(t, s, screen)
-				says, ok := more()[name]
-				if !ok {
-					golden.Check(t, filepath.Join("testdata", name+suffix+".txt"), report)
-				}
-				for _, text := range says {
-					if !strings.Contains(report, text) {
-						t.Errorf("it does not say %q:\n%s", text, report)
-					}
-				}
-			})
-		}
+	screen := terminal.Screen{Unicode: true, Width: 100}
+	for _, name := range []string{"no_devices", "not_probed", "accepted", "contract_violated", "left_alone", "permission_denied"} {
+		golden.Check(t, filepath.Join("testdata", name+".txt"), write(t, host(t, name), terminal.Write, screen))
 	}
+	for _, name := range []string{"healthy", "stuck", "leaks", "slow_vector", "known_of_driver"} {
+		golden.Check(t, filepath.Join("testdata", "one_"+name+".txt"), write(t, alone(host(t, name)), terminal.Write, screen))
+	}
+	golden.Check(t, filepath.Join("testdata", "one_leaks.ascii.txt"), write(t, alone(host(t, "leaks")), terminal.Write, terminal.Screen{}))
+	golden.Check(t, filepath.Join("testdata", "hostile.txt"), write(t, host(t, "hostile"), terminal.Write, screen))
 }
 
-// A healthy device takes at most four lines more for what the kernel tells of it.
-func TestHardwareIsShort(t *testing.T) {
-	t.Parallel()
-	without := healthy("mlx5_0")
-	without.Hardware = nil
-	lines := func(d api.Device) int { return strings.Count(write(t, of(d), terminal.Screen{Unicode: true}), "\n") }
-	if more := lines(healthy("mlx5_0")) - lines(without); more < 1 || more > 4 {
-		t.Errorf("%d lines more", more)
-	}
-}
-
-// In a log, the line of a device that hangs says in which verb.
-func TestBriefNamesTheVerb(t *testing.T) {
-	t.Parallel()
-	d := healthy("rocep132s0f0")
-	d.Health = api.HealthCritical
-	d.Headline = "The last run of the probes, started at 2026-03-14 15:09:21 UTC, was killed at its deadline: timed out after 10s in ibv_destroy_comp_channel."
-	s := of(d)
-	var b bytes.Buffer
-	if err := terminal.WriteBrief(&b, s, end(s), terminal.Screen{Unicode: true}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(b.String(), d.Headline+"\n") {
-		t.Error(b.String())
-	}
-}
-
-// A line a device, whatever there is to say of it, and the verdict last.
 func TestBrief(t *testing.T) {
 	t.Parallel()
-	for name, s := range cases() {
-		brief := func(screen terminal.Screen) string {
-			var b bytes.Buffer
-			if err := terminal.WriteBrief(&b, s, end(s), screen); err != nil {
-				t.Fatal(err)
-			}
-			return b.String()
-		}
-		if name == "stuck" || name == "fleet" || name == "none" || name == "left_alone" {
-			golden.Check(t, filepath.Join("testdata", name+".brief.txt"), brief(terminal.Screen{Unicode: true}))
-		}
-		for _, screen := range screens() {
-			text := brief(screen)
-			harmless(t, text, screen)
-			lines := len(s.Devices) + 1
-			if s.Problem != nil {
-				lines++
-			}
-			if n := strings.Count(text, "\n"); n != lines {
-				t.Errorf("%s: %d lines, want %d:\n%s", name, n, lines, text)
-			}
-		}
+	var all string
+	for _, name := range []string{"no_devices", "healthy", "stuck", "accepted", "left_alone", "hostile"} {
+		all += "== " + name + "\n" + write(t, host(t, name), terminal.WriteBrief, terminal.Screen{Unicode: true})
 	}
+	golden.Check(t, filepath.Join("testdata", "brief.txt"), all)
 }
 
-// escapes are what a report with colours may contain of them.
-var escapes = regexp.MustCompile("\x1b\\[(0|1|2|32|33|1;31)m")
+// screens are screens of every kind.
+func screens() []terminal.Screen {
+	return []terminal.Screen{{}, {Width: 1}, {Width: 57, Unicode: true}, {Width: 1000, Unicode: true, Colour: true}, {Terminal: true, Width: 80, Colour: true}}
+}
 
-// harmless makes sure that text steers no terminal.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// harmless checks that text steers the terminal only by colours, if it has them.
 func harmless(t *testing.T, text string, screen terminal.Screen) {
 	t.Helper()
 	if screen.Colour {
 		text = escapes.ReplaceAllString(text, "")
 	}
-	if !utf8.ValidString(text) {
-		t.Error("the report is not UTF-8")
-	}
 	for _, r := range text {
-		if r != '\n' && (!unicode.IsPrint(r) || !screen.Unicode && r >= utf8.RuneSelf) {
-			t.Fatalf("the report has %q: %.80q", r, text[max(strings.IndexRune(text, r)-40, 0):])
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r) || !screen.Unicode && r >= utf8.RuneSelf) {
+			t.Fatalf("%+v: the report has %U", screen, r)
 		}
 	}
 }
 
-// screens are all that a report may go to.
-func screens() []terminal.Screen {
-	var all []terminal.Screen
-	for _, width := range []int{-1, 0, 72, 1 << 30} {
-		for i := range 4 {
-			all = append(all, terminal.Screen{Width: width, Unicode: i&1 != 0, Colour: i&2 != 0})
-		}
-	}
-	return all
-}
-
-// However wide the screen is: no line is longer, unless it is a single word, and
-// nothing steers the terminal.
+// TestReportFits verifies that text is no wider than the screen, but for tables, long words
+// and the verdict, and that no text steers the terminal.
 func TestReportFits(t *testing.T) {
 	t.Parallel()
-	for name, s := range cases() {
+	for _, h := range apitest.Hosts() {
 		for _, screen := range screens() {
-			text := write(t, s, screen)
+			text := write(t, h, terminal.Write, screen)
 			harmless(t, text, screen)
-			if !strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\n\n") {
-				t.Errorf("%s ends in %q", name, text[len(text)-3:])
+			harmless(t, write(t, h, terminal.WriteBrief, screen), screen)
+			if !strings.HasSuffix(text, ").\n") {
+				t.Errorf("%s ends in %q", h.Name, text[len(text)-20:])
 			}
-			most := min(max(screen.Width, 40), 120)
+			width := min(max(screen.Width, 40), 120)
 			if screen.Width == 0 {
-				most = terminal.DefaultWidth
+				width = terminal.DefaultWidth
 			}
 			for line := range strings.Lines(escapes.ReplaceAllString(text, "")) {
 				line = strings.TrimSuffix(line, "\n")
-				if strings.HasPrefix(line, "Verdict: ") {
-					continue // It is one line, however long.
-				}
 				if line != strings.TrimRight(line, " ") {
-					t.Errorf("%s, %+v: a space at the end of %q", name, screen, line)
+					t.Errorf("%s, %+v: a space at the end of %q", h.Name, screen, line)
 				}
-				// A path or name is not broken, even if it is too long.
-				last := strings.LastIndexByte(line, ' ')
-				if before := strings.TrimSpace(line[:last+1]); utf8.RuneCountInString(line) > most && strings.Contains(before, " ") && name != "hostile" {
-					t.Errorf("%s, %+v: %d columns: %q", name, screen, utf8.RuneCountInString(line), line)
+				words := strings.Fields(line)
+				isTable := strings.Contains(strings.TrimSpace(line), "  ")
+				if utf8.RuneCountInString(line) > width && len(words) > 2 && !isTable && words[0] != "Verdict:" {
+					t.Errorf("%s, %+v: %d columns: %q", h.Name, screen, utf8.RuneCountInString(line), line)
 				}
 			}
 		}
 	}
 }
 
-// What is told does not depend on the screen.
+// TestColourIsNoText verifies that colours change nothing else.
 func TestColourIsNoText(t *testing.T) {
 	t.Parallel()
-	for name, s := range cases() {
-		without := write(t, s, terminal.Screen{Unicode: true})
-		with := write(t, s, terminal.Screen{Unicode: true, Colour: true})
-		if with == without || escapes.ReplaceAllString(with, "") != without {
-			t.Errorf("%s: with colours another text:\n%s", name, with)
+	for _, h := range apitest.Hosts() {
+		for _, as := range []writer{terminal.Write, terminal.WriteBrief} {
+			without := write(t, h, as, terminal.Screen{Unicode: true})
+			with := write(t, h, as, terminal.Screen{Unicode: true, Colour: true})
+			if with == without || escapes.ReplaceAllString(with, "") != without {
+				t.Errorf("%s: with colours another text:\n%s", h.Name, with)
+			}
 		}
 	}
 }
 
-// Numbers that make no sense make no panic.
-func TestReportCopesWithAnything(t *testing.T) {
+// TestAnyValues verifies that values that make no sense cause no panic.
+func TestAnyValues(t *testing.T) {
 	t.Parallel()
-	odd := []float64{0, -1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, 1e-6}
-	for _, from := range odd {
-		for _, to := range odd {
-			d := healthy("mlx5_0")
-			d.Run.Duration = from
-			for _, samples := range []int{-1, 0, 1, math.MaxInt} {
-				l := &d.Latencies[0]
-				l.P50, l.P99 = from, to
-				l.Distribution = []api.Bin{{From: from, To: to, Samples: samples}, {From: to, To: from, Samples: samples}, {From: 1e-6, To: 2e-6, Samples: 1}}
-				d.Vectors[0].P50, d.Vectors[1].P50 = from, to
-				d.Resources.Types[0].Objects, d.Resources.Types[0].Limit = int64(samples), new(int64(-samples))
-				d.Resources.Owners[0].Memlock = &api.Memlock{Pinned: int64(samples), Locked: math.MinInt64, Limit: new(int64)}
-				for _, screen := range []terminal.Screen{{Width: -1}, {Unicode: true, Colour: true}} {
-					harmless(t, write(t, of(d), screen), screen)
-				}
-			}
-		}
+	for _, n := range []int64{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+		d := apitest.Device("mlx5_0", 4)
+		d.Hardware.Latest.Ports[0].Rate, d.Hardware.Latest.Ports[0].MaxRate = math.NaN(), math.Inf(1)
+		d.Info.Limits = []state.Limit{{Name: "max_qp", Value: n}}
+		d.Resources.Inventory.Objects = []state.ObjectCount{{Type: "qp", Owner: state.OwnerUser, Objects: n}}
+		d.Resources.Inventory.Owners[0].Memlock = &state.Memlock{Pinned: n, Locked: -n, Limit: n}
+		h := apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}
+		harmless(t, write(t, h, terminal.Write, terminal.Screen{}), terminal.Screen{})
 	}
-	harmless(t, write(t, &api.Status{}, terminal.Screen{}), terminal.Screen{})
 }
 
 type broken struct{ err error }
@@ -290,39 +167,39 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	want := errors.New("no space left on device")
-	if err := terminal.Write(broken{want}, of(), end(of()), terminal.Screen{}); !errors.Is(err, want) {
+	s := api.New(host(t, "healthy").Judged(), api.Options{Now: apitest.Now()})
+	if err := terminal.Write(broken{want}, s, terminal.End{}, terminal.Screen{}); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}
 }
 
-func FuzzReport(f *testing.F) {
-	f.Add("", 80, true, true)
-	f.Add(evil, 40, false, false)
-	f.Fuzz(func(t *testing.T, text string, width int, colour, unicode bool) {
-		d := violated()
-		d.Name, d.Findings[0].Message, d.Resources.Owners[0].Comm, d.Resources.Owners[0].ContainerID = text, text, text, text
-		d.Identity.Firmware, d.Contracts.Verdicts[0].Observed, d.Sizes[0].Profile = text, text, text
-		screen := terminal.Screen{Width: width, Colour: colour, Unicode: unicode}
-		harmless(t, write(t, of(d), screen), screen)
-	})
-}
-
-// TestTogether: what is the same on several devices is told with what is to be done once,
-// and for which device that is said.
+// TestTogether verifies that findings of several devices have one action, and that it says
+// for which device it is.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	leaks := func(name string) api.Device {
-		return ill(healthy(name), api.Finding{
-			Kind: health.FindingLeaked, Severity: api.SeverityCritical, Subject: "objects",
+	h := apitest.Host{Snapshot: &state.Snapshot{}, Found: make(map[string][]health.Finding)}
+	for _, name := range []string{"mlx5_0", "mlx5_1"} {
+		h.Snapshot.Devices = append(h.Snapshot.Devices, apitest.Device(name, 4))
+		h.Found[name] = []health.Finding{{
+			Kind: health.FindingLeaked, Severity: health.SeverityCritical, Subject: "objects",
 			Message: "Left: 3 objects on " + name + ".", Action: "Stop: `--device.exclude=" + name + "`.",
-		})
+		}}
 	}
-	got := write(t, of(leaks("mlx5_0"), leaks("mlx5_1")), terminal.Screen{})
-	const want = `
+	got := write(t, h, terminal.Write, terminal.Screen{})
+	want := `
 CRITICAL  mlx5_0, mlx5_1: objects (leaked)
           (here on mlx5_0) Left: 3 objects on mlx5_0.
           To do: (here for mlx5_0) Stop: ` + "`--device.exclude=mlx5_0`.\n"
 	if !strings.Contains(got, want) || strings.Count(got, "To do: ") != 1 || !strings.Contains(got, "CRITICAL  objects (leaked)\n          Left: 3 objects on mlx5_1.\n") {
 		t.Errorf("got\n%s\nwant it to have\n%s", got, want)
+	}
+	// Beyond the first findings, the rest stands with the devices.
+	for n := range 30 {
+		f := h.Found["mlx5_0"][0]
+		f.Subject = fmt.Sprint("objects ", n)
+		h.Found["mlx5_0"] = append(h.Found["mlx5_0"], f)
+	}
+	if got := write(t, h, terminal.Write, terminal.Screen{}); !strings.Contains(got, "\nAnd 12 further findings below, with their devices.\n") {
+		t.Errorf("got\n%s", got)
 	}
 }

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -10,16 +9,14 @@ import (
 	"rdma_exporter/internal/api"
 )
 
-// apiPath is where the status is as JSON.
-func apiPath() string { return fmt.Sprintf("/api/v%d/status", api.Version) }
-
 // newAPI returns the handler of the status as JSON.
 func newAPI(c Config) http.Handler {
-	return &rendering{
-		contentType: "application/json",
-		render: func(w io.Writer, now time.Time) error {
-			return json.NewEncoder(w).Encode(c.Status(now))
-		},
-		now: c.Now, logger: c.Logger,
-	}
+	return rendering(c, "application/json", func(w io.Writer, now time.Time) error {
+		return json.NewEncoder(w).Encode(c.Status(now))
+	})
+}
+
+// movedAPI answers for the path of an earlier version.
+func movedAPI(w http.ResponseWriter, _ *http.Request) {
+	respond(w, http.StatusGone, "The status is now at "+api.Path+"; docs/migration.md lists the new names.")
 }

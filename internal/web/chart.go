@@ -6,158 +6,165 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
-	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
-// drawing is an inline SVG, of numbers and fixed words alone: text from outside goes
-// through text. Its style is that of the page's classes.
-type drawing struct{ strings.Builder }
+// drawing returns an inline SVG with a name and a description for those who do not see it.
+// Shapes are markup of fixed words and numbers. Text from outside goes through title.
+func drawing(class string, width, height float64, name, description string, shapes ...string) template.HTML {
+	const drawnAt = 1.8 // by how many times larger it is drawn, if there is room
+	return template.HTML(shape(`<svg class="`+class+`" role="img" viewBox="0 0 % %" width="%">`, width, height, drawnAt*width) +
+		title("title", name) + title("desc", description) + strings.Join(shapes, "") + "</svg>")
+}
 
-// newDrawing begins a picture with a name and a description for those who do not see
-// it.
-func newDrawing(class string, width, height float64, title, description string) *drawing {
-	d := new(drawing)
-	d.tag(`<svg class="`+class+`" role="img" viewBox="0 0`, width, height, `" width=`, drawnAt*width, `>`)
-	d.text("title", title)
-	if description != "" {
-		d.text("desc", description)
+// shape returns markup with a number in place of each %.
+func shape(markup string, numbers ...float64) string {
+	for _, n := range numbers {
+		markup = strings.Replace(markup, "%", strconv.FormatFloat(math.Round(n*10)/10, 'f', -1, 64), 1)
 	}
-	return d
+	return markup
 }
 
-// drawnAt is by how many times larger a picture is drawn, if there is room.
-const drawnAt = 1.8
-
-// tag adds fixed markup. A number after one that ends in = is the value of an
-// attribute, and in quotes; another has a space before it.
-func (d *drawing) tag(parts ...any) {
-	quoted := false
-	for _, p := range parts {
-		switch p := p.(type) {
-		case string:
-			d.WriteString(p)
-			quoted = strings.HasSuffix(p, "=")
-		case float64:
-			n := strconv.FormatFloat(math.Round(p*10)/10, 'f', -1, 64)
-			if quoted {
-				n = `"` + n + `"`
-			} else {
-				n = " " + n
-			}
-			d.WriteString(n)
-			quoted = false
-		}
+// title returns an element with text; nothing without text.
+func title(element, words string) string {
+	if words == "" {
+		return ""
 	}
+	return "<" + element + ">" + template.HTMLEscapeString(words) + "</" + element + ">"
 }
 
-// text adds an element with text.
-func (d *drawing) text(element, text string) {
-	d.WriteString("<" + element + ">" + template.HTMLEscapeString(text) + "</" + element + ">")
-}
-
-func (d *drawing) html() template.HTML {
-	d.WriteString("</svg>")
-	return template.HTML(d.String())
-}
-
-// The measures of the picture of a distribution.
+// The measures of a distribution. Left and right leave room for words at either end.
 const (
 	chartWidth, chartHeight = 360.0, 62.0
-	// chartLeft and chartRight leave room for what is written at either end.
-	chartLeft, chartRight = 30.0, 330.0
-	// chartTop and chartBase are the ends of the highest column.
-	chartTop, chartBase = 16.0, 44.0
+	chartLeft, chartRight   = 30.0, 330.0
+	chartTop, chartBase     = 16.0, 44.0
 )
 
-// axis is a scale of times on which each decade has the same length.
-type axis struct{ from, to float64 } // powers of ten
+// axis is a logarithmic scale of times, from one power of ten of seconds to another.
+type axis struct{ from, to float64 }
 
 // axisOf returns an axis that has room for all latencies, in whole decades.
-func axisOf(latencies []api.Latency) axis {
-	from, to := math.Inf(1), math.Inf(-1)
-	take := func(seconds float64) {
-		if seconds > 0 {
-			from, to = min(from, math.Log10(seconds)), max(to, math.Log10(seconds))
+func axisOf(latencies []state.Latency) axis {
+	a := axis{math.Inf(1), math.Inf(-1)}
+	for _, l := range latencies {
+		for _, b := range l.Bins {
+			// A bound that is a power of ten may come out a little on either side of it.
+			const slack = 0.001
+			a.from = min(a.from, math.Floor(math.Log10(max(b.From, 1).Seconds())+slack))
+			a.to = max(a.to, math.Ceil(math.Log10(max(b.To, 1).Seconds())-slack))
 		}
 	}
-	for i := range latencies {
-		l := &latencies[i]
-		take(l.P50)
-		take(l.P99)
-		for _, b := range l.Distribution {
-			take(b.From)
-			take(b.To)
-		}
-	}
-	if from > to {
+	if a.from > a.to {
 		return axis{-6, -3}
 	}
-	// A bound that is a power of ten may come out a little on either side of it.
-	const slack = 0.001
-	a := axis{math.Floor(from + slack), math.Ceil(to - slack)}
 	a.to = max(a.to, a.from+1)
 	return a
 }
 
 // at returns where a time is.
-func (a axis) at(seconds float64) float64 {
-	if seconds <= 0 {
-		return chartLeft
-	}
-	x := chartLeft + (chartRight-chartLeft)*(math.Log10(seconds)-a.from)/(a.to-a.from)
+func (a axis) at(d time.Duration) float64 {
+	x := chartLeft + (chartRight-chartLeft)*(math.Log10(max(d, 1).Seconds())-a.from)/(a.to-a.from)
 	return min(max(x, chartLeft), chartRight)
 }
 
-// distribution returns the picture of how the samples of a latency are distributed.
-func distribution(l *api.Latency, a axis) template.HTML {
+// tick returns a power of ten of seconds.
+func tick(decade float64) string { return text.Seconds(math.Pow(10, decade)) }
+
+// distribution returns the distribution of the samples of a latency.
+func distribution(l *state.Latency, a axis) template.HTML {
 	highest, samples := 0, 0
-	for _, b := range l.Distribution {
+	for _, b := range l.Bins {
 		highest = max(highest, b.Samples)
 		samples += b.Samples
 	}
 	if highest == 0 {
 		return ""
 	}
-	first, last := l.Distribution[0], l.Distribution[len(l.Distribution)-1]
-	d := newDrawing("distribution", chartWidth, chartHeight,
-		fmt.Sprintf("Distribution of %s from %s to %s", text.Plural(samples, "sample"), text.Seconds(first.From), text.Seconds(last.To)),
-		fmt.Sprintf("Median %s, 99th percentile %s; the scale goes from %s to %s.", text.Seconds(l.P50), text.Seconds(l.P99), tick(a.from), tick(a.to)))
-
+	var shapes []string
+	add := func(markup string, numbers ...float64) { shapes = append(shapes, shape(markup, numbers...)) }
 	// With many decades not each has room for its time.
 	step := math.Ceil((a.to - a.from) / 6)
 	for decade := a.from; decade <= a.to; decade += step {
-		x := a.at(math.Pow(10, decade))
-		d.tag(`<path class="grid" d="M`, x, chartTop, `V`, chartBase, `"/>`)
-		d.tag(`<text class="tick" x=`, x, ` y=`, chartHeight-4, `>`+tick(decade)+`</text>`)
+		x := a.at(time.Duration(math.Round(math.Pow(10, decade) * 1e9)))
+		add(`<path class="grid" d="M % %V %"/>`, x, chartTop, chartBase)
+		add(`<text class="tick" x="%" y="%">`+tick(decade)+`</text>`, x, chartHeight-4)
 	}
-	d.tag(`<path class="samples" d="`)
-	for _, b := range l.Distribution {
+	add(`<path class="samples" d="`)
+	for _, b := range l.Bins {
 		from, to := a.at(b.From), a.at(b.To)
-		// Neighbours are told apart by a gap.
-		d.tag(`M`, from, chartBase, `V`, chartBase-max(1, (chartBase-chartTop)*float64(b.Samples)/float64(highest)), `H`, max(to-0.6, from+0.6), `V`, chartBase, `z`)
+		top := chartBase - max(1, (chartBase-chartTop)*float64(b.Samples)/float64(highest))
+		add(`M % %V %H %V %z`, from, chartBase, top, max(to-0.6, from+0.6), chartBase) // A gap separates neighbours.
 	}
-	d.tag(`"/><path class="base" d="M`, chartLeft, chartBase, `H`, chartRight, `"/>`)
-	if l.Samples > 0 {
+	add(`"/><path class="base" d="M % %H %"/>`, chartLeft, chartBase, chartRight)
+	if l.Count > 0 {
 		p50, p99 := a.at(l.P50), a.at(l.P99)
-		d.tag(`<path class="p50" d="M`, p50, chartTop-4, `V`, chartBase, `"/><text class="before" x=`, p50-2, ` y=`, chartTop-5, `>p50</text>`)
-		d.tag(`<path class="p99" d="M`, p99, chartTop-4, `V`, chartBase, `"/><text class="after" x=`, p99+2, ` y=`, chartTop-5, `>p99</text>`)
+		add(`<path class="p50" d="M % %V %"/><text class="before" x="%" y="%">p50</text>`, p50, chartTop-4, chartBase, p50-2, chartTop-5)
+		add(`<path class="p99" d="M % %V %"/><text class="after" x="%" y="%">p99</text>`, p99, chartTop-4, chartBase, p99+2, chartTop-5)
 	}
-	return d.html()
+	first, last := l.Bins[0], l.Bins[len(l.Bins)-1]
+	return drawing("distribution", chartWidth, chartHeight,
+		fmt.Sprintf("Distribution of %s from %s to %s", text.Plural(samples, "sample"), text.Duration(first.From), text.Duration(last.To)),
+		fmt.Sprintf("Median %s, 99th percentile %s; the scale goes from %s to %s.", text.Duration(l.P50), text.Duration(l.P99), tick(a.from), tick(a.to)),
+		shapes...)
 }
 
-// tick returns a power of ten of seconds.
-func tick(decade float64) string { return text.Seconds(math.Pow(10, decade)) }
-
-// bar returns a picture of how much of a limit is used up.
+// bar returns how much of a limit is used.
 func bar(n, limit int64, level string) template.HTML {
 	const width, height = 160.0, 8.0
 	used := width * min(float64(n)/float64(limit), 1)
 	if n > 0 {
 		used = max(used, 1) // so that there is something to be seen
 	}
-	d := newDrawing("bar", width, height, text.Percent(n, limit)+" of the limit", "")
-	d.tag(`<rect class="track" width=`, width, ` height=`, height, `/><rect class="`+level+`" width=`, used, ` height=`, height, `/>`)
-	return d.html()
+	return drawing("bar", width, height, text.Percent(n, limit)+" of the limit", "",
+		shape(`<rect class="track" width="%" height="%"/><rect class="`+level+`" width="%" height="%"/>`, width, height, used, height))
+}
+
+// The measures of the strip of completion vectors.
+const (
+	stripColumns                    = 32
+	stripLeft, stripWidth           = 28.0, 10.0
+	stripHigh, stripGap, stripMarks = 28.0, 4.0, 14.0
+)
+
+// strip draws one cell for each vector, the higher the longer notification takes.
+func (v *vectorsView) strip() template.HTML {
+	cells := min(v.All, state.MaxVectors)
+	rowHeight := stripHigh + stripGap
+	if len(v.Unusual) > 0 {
+		rowHeight += stripMarks
+	}
+	var shapes []string
+	add := func(markup string, numbers ...float64) { shapes = append(shapes, shape(markup, numbers...)) }
+	measured := v.Each
+	for n := range cells {
+		x, base := stripLeft+float64(n%stripColumns)*stripWidth, float64(n/stripColumns+1)*rowHeight-stripGap
+		if n%stripColumns == 0 {
+			add(`<text class="row" x="%" y="%">`+text.Number(n)+`</text>`, stripLeft-5, base)
+		}
+		class, height, words := "none", 5.0, fmt.Sprintf("%d: not measured yet", n)
+		marks := ""
+		if len(measured) > 0 && measured[0].Vector == n {
+			one := measured[0]
+			measured = measured[1:]
+			class, height, words = "usual", max(3, stripHigh*float64(one.P50)/float64(max(v.Full, 1))), fmt.Sprintf("%d: %s", n, times(one))
+			middle, top := x+stripWidth/2, base-height-3
+			if one.Slow {
+				class = "slow"
+				marks = shape(`<path class="slow" d="M % %l 3.5 -6l 3.5 6z"/>`, middle-3.5, top)
+				top -= 8
+			}
+			if one.Failed() {
+				class = "wrong"
+				marks += shape(`<path class="cross" d="M % %l 6 -6M % %l 6 6"/>`, middle-3, top, middle-3, top-6)
+			}
+		}
+		add(`<rect class="`+class+`" x="%" y="%" width="%" height="%">`, x+1, base-height, stripWidth-2, height)
+		shapes = append(shapes, title("title", words), `</rect>`, marks)
+	}
+	rows := (cells + stripColumns - 1) / stripColumns
+	return drawing("strip", stripLeft+float64(min(cells, stripColumns))*stripWidth, float64(rows)*rowHeight,
+		"Median time of notification on each completion vector", v.Summary(), shapes...)
 }

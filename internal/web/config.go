@@ -3,14 +3,12 @@ package web
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"rdma_exporter/internal/api"
 	"rdma_exporter/internal/state"
@@ -22,7 +20,6 @@ const (
 
 	healthyPath = "/-/healthy"
 	readyPath   = "/-/ready"
-	reloadPath  = "/-/reload"
 )
 
 // Config is what the handler needs.
@@ -33,18 +30,11 @@ type Config struct {
 	// Status returns what people and programs are shown of the devices at a moment, under
 	// the same terms.
 	Status func(now time.Time) *api.Status
-	// Reload loads the configuration of the exporter again. It is called by any number of
-	// goroutines at once, and leaves it to the handler to log. If it is nil, nobody can ask for that.
-	Reload func() error
 	// Gatherer is asked for the metrics at each scrape.
 	Gatherer prometheus.Gatherer
-	// Write writes what Gatherer gathers, encoded; it takes less time than to encode that.
-	// After an error, what it has written is thrown away and Gatherer is asked. Nil to always
-	// ask Gatherer.
-	Write func(w io.Writer, format expfmt.Format) error
-	// Only returns what is asked for the metrics of a scrape that names collectors, or
-	// leaves some out, or an error that tells what is wrong with the names. Without it
-	// there are no collectors.
+	// Only returns the Gatherer for a scrape that requests or excludes collectors by name,
+	// or an error that explains what is wrong with the names. Nil means that there are no
+	// collectors.
 	Only func(collect, exclude []string) (prometheus.Gatherer, error)
 	// Registerer takes the metrics of the handler itself.
 	Registerer prometheus.Registerer
@@ -52,8 +42,8 @@ type Config struct {
 	Logger *slog.Logger
 	// MetricsPath is where the metrics are; DefaultMetricsPath if empty.
 	MetricsPath string
-	// MaxRequests is the most scrapes whose metrics are being made; further ones are
-	// answered 503. Those that wait for the same count as one. Zero is no limit.
+	// MaxRequests limits concurrent scrapes, and likewise concurrent requests of the page
+	// and the JSON. Further ones are answered 503. Zero means no limit.
 	MaxRequests int
 	// Now is the clock by which ages are told; time.Now if nil.
 	Now func() time.Time
@@ -67,9 +57,6 @@ func (c Config) Validate() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Write == nil {
-		c.Write = func(io.Writer, expfmt.Format) error { return errors.ErrUnsupported }
 	}
 	if c.Only == nil {
 		c.Only = func([]string, []string) (prometheus.Gatherer, error) {
@@ -108,7 +95,7 @@ func validateMetricsPath(p string) error {
 	switch {
 	case !strings.HasPrefix(p, "/"):
 		return fmt.Errorf("metrics path %q does not begin with /", p)
-	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == apiPath():
+	case p == "/" || p == "/-" || strings.HasPrefix(p, "/-/") || p == api.Path || p == api.OldPath:
 		return fmt.Errorf("metrics path %q is taken", p)
 	case path.Clean(p) != p:
 		return fmt.Errorf("metrics path %q is not in its shortest form %q", p, path.Clean(p))

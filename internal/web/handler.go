@@ -1,105 +1,111 @@
 package web
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/common/expfmt"
+
+	"rdma_exporter/internal/api"
 )
 
-// New returns a handler of all paths that the exporter serves, to GET and HEAD alone, save
-// that of a reload, to POST and PUT. It may be used by any number of goroutines. It returns an error if the
-// configuration is not valid, and panics if Registerer has other metrics of the
-// names that the handler uses.
+// New returns a handler of all paths of the exporter, for GET and HEAD. It is safe for
+// concurrent use. New returns an error if the configuration is invalid, and panics if
+// Registerer already has other metrics with the names of the handler's.
 func New(c Config) (http.Handler, error) {
 	c, err := c.Validate()
 	if err != nil {
 		return nil, err
 	}
-	// What fails, fails for each who asks.
+	// A failure is repeated for each request.
 	c.Logger = bounded(c.Logger, c.Now)
+	status := newLimit(c.MaxRequests)
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", newPage(c))
-	mux.Handle("GET "+apiPath(), newAPI(c))
+	mux.Handle("GET /{$}", status.handler(newPage(c)))
+	mux.Handle("GET "+api.Path, status.handler(newAPI(c)))
+	mux.HandleFunc("GET "+api.OldPath, movedAPI)
 	mux.Handle("GET "+c.MetricsPath, metrics(c))
 	mux.Handle("GET "+healthyPath, http.HandlerFunc(healthy))
 	mux.Handle("GET "+readyPath, ready(c.Snapshot))
-	mux.Handle("POST "+reloadPath, reload(c.Reload, c.Logger))
-	mux.Handle("PUT "+reloadPath, reload(c.Reload, c.Logger))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if r.ContentLength != 0 {
-			// No path takes a body. net/http would wait for it before the answer, to use the
-			// connection again, and after it, to have the client read the answer. What does
-			// not take a deadline is no connection.
-			w.Header().Set("Connection", "close")
-			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(0, 0))
-		}
 		mux.ServeHTTP(w, r)
 	}), nil
 }
 
-// metrics returns the handler of the metrics. What could be gathered is exposed
-// even if something could not: one broken metric must not hide the others.
+// metrics returns the handler of the metrics. If one metric is broken, the others are still
+// exposed.
 func metrics(c Config) http.Handler {
 	options := promhttp.HandlerOpts{
-		ErrorLog:           slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
-		ErrorHandling:      promhttp.ContinueOnError,
-		Registry:           c.Registerer,
-		DisableCompression: true, // exposition does it.
-		EnableOpenMetrics:  true,
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelError),
+		ErrorHandling:     promhttp.ContinueOnError,
+		Registry:          c.Registerer,
+		EnableOpenMetrics: true,
 	}
-	whole := promhttp.HandlerFor(c.Gatherer, options)
-	chosen := func(a *answer, r *http.Request) {
+	all := promhttp.HandlerFor(c.Gatherer, options)
+	chosen := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		collect, exclude := query[collectParameter], query[excludeParameter]
+		collect, exclude := query["collect[]"], query["exclude[]"]
 		if len(collect)+len(exclude) == 0 {
-			if len(query[nameParameter]) > 0 || !written(a, r, c.Write) {
-				whole.ServeHTTP(a, r)
-			}
+			all.ServeHTTP(w, r)
 			return
 		}
 		gatherer, err := c.Only(collect, exclude)
 		if err != nil {
-			http.Error(a, err.Error(), http.StatusBadRequest)
+			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		promhttp.HandlerFor(gatherer, options).ServeHTTP(a, r)
-	}
-	return promhttp.InstrumentMetricHandler(c.Registerer, newExposition(atMost(c.MaxRequests, chosen)))
+		promhttp.HandlerFor(gatherer, options).ServeHTTP(w, r)
+	})
+	// The limit of promhttp would count the handler of each request apart.
+	return promhttp.InstrumentMetricHandler(c.Registerer, newLimit(c.MaxRequests).handler(chosen))
 }
 
-// written answers with what write writes, in the format that is asked for, and tells
-// whether it could. The header is as promhttp has it. Of what could not be written to the
-// end nothing is left: the client has not seen any of it.
-func written(a *answer, r *http.Request, write func(io.Writer, expfmt.Format) error) bool {
-	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-	if write(a, format) != nil {
-		a.reset()
-		return false
-	}
-	a.header.Add("Vary", "Accept")
-	a.header.Set("Content-Type", string(format))
-	return true
-}
+// limit bounds concurrent requests. A nil limit is none.
+type limit chan struct{}
 
-// atMost turns away requests beyond so many at the same time; 0 is no limit.
-func atMost(requests int, handle func(*answer, *http.Request)) func(*answer, *http.Request) {
+// newLimit returns a limit. Zero means no limit.
+func newLimit(requests int) limit {
 	if requests == 0 {
-		return handle
+		return nil
 	}
-	places := make(chan struct{}, requests)
-	return func(a *answer, r *http.Request) {
+	return make(limit, requests)
+}
+
+// handler returns a handler that answers requests beyond the limit with 503.
+func (l limit) handler(h http.Handler) http.Handler {
+	if l == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-			handle(a, r)
+		case l <- struct{}{}:
+			defer func() { <-l }()
+			h.ServeHTTP(w, r)
 		default:
-			http.Error(a, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", requests), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("Limit of concurrent requests reached (%d), try again later.", cap(l)), http.StatusServiceUnavailable)
 		}
-	}
+	})
+}
+
+// rendering returns a handler of what render writes. It renders to memory first, so that a
+// failure is answered as one.
+func rendering(c Config, contentType string, render func(w io.Writer, now time.Time) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var b bytes.Buffer
+		if err := render(&b, c.Now()); err != nil {
+			c.Logger.Error("Cannot answer", "path", r.URL.Path, "err", err)
+			http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(b.Bytes()) // An error means that the client is gone.
+	})
 }

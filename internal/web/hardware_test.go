@@ -48,7 +48,7 @@ func TestHardware(t *testing.T) {
 				h.Latest.Ports[0].Refused = []state.RefusedCounters{{Group: state.GroupHardware, Errno: "EINVAL", Detail: "a restricted <function>"}}
 			},
 			want: []string{
-				" 1 group refused, 1 less than before</summary>", "The kernel refuses to read hw_counters of port 1: EINVAL: a restricted &lt;function&gt;</p>",
+				" 1 saturated or refused, 1 less than before</summary>", "The kernel refuses to read hw_counters of port 1: EINVAL: a restricted &lt;function&gt;</p>",
 				"<p>out_of_sequence (hw_counters) of port 1 was less than before: 1 reset",
 			},
 		},
@@ -62,7 +62,7 @@ func TestHardware(t *testing.T) {
 				h.Drops = nil
 			},
 			want: []string{
-				"<summary>Counters: 1 not zero, 1 saturated</summary>", "link_downed of port 1 is saturated and no longer counts</p>",
+				"<summary>Counters: 1 not zero, 1 saturated or refused</summary>", "link_downed of port 1 is saturated and no longer counts</p>",
 				"<tr><td>1</td><th scope=\"row\">receive bytes</th><td>1 KiB</td><td><code>port_rcv_data</code></td></tr>",
 			},
 			not: []string{"local_ack_timeout_err"},

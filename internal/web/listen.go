@@ -6,77 +6,97 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/mdlayher/vsock"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 )
 
-// vsock is what an address of a virtual machine's socket begins with.
-const vsock = "vsock://"
+// vsockPrefix begins the address of a virtual machine's socket.
+const vsockPrefix = "vsock://"
 
-// Listen listens at the addresses that flags say, so that one which is wrong is found
-// before anything is begun. It returns no listeners where that is left to the toolkit: for
-// sockets of systemd, and if an address is that of a virtual machine. Errors name the flag
-// and the address.
+// Listen listens at the addresses of the flags, or on the sockets of systemd. A wrong address
+// is thus found before the exporter starts anything. Errors name the flag and the address.
 func Listen(ctx context.Context, flags *toolkit.FlagConfig) ([]net.Listener, error) {
 	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
-		return nil, nil
-	}
-	addresses := *flags.WebListenAddresses
-	for _, a := range addresses {
-		if err := checkAddress(a); err != nil {
-			return nil, fmt.Errorf("--web.listen-address is %q: %w: use HOST:PORT, such as :10879 or 127.0.0.1:10879", a, err)
+		all, err := activation.Listeners()
+		if err == nil && len(all) == 0 {
+			err = errors.New("systemd passed no socket")
 		}
-	}
-	if slices.ContainsFunc(addresses, func(a string) bool { return strings.HasPrefix(a, vsock) }) {
-		return nil, nil
+		if err != nil {
+			return nil, fmt.Errorf("--web.systemd-socket: %w", err)
+		}
+		return all, nil
 	}
 	var all []net.Listener
-	for _, a := range addresses {
-		var config net.ListenConfig
-		l, err := config.Listen(ctx, "tcp", a)
+	for _, a := range *flags.WebListenAddresses {
+		l, err := listen(ctx, a)
 		if err != nil {
 			for _, l := range all {
 				_ = l.Close()
 			}
-			var network *net.OpError
-			if errors.As(err, &network) {
-				err = network.Err // without the address
-			}
-			return nil, fmt.Errorf("--web.listen-address is %q: %w: choose another address", a, err)
+			return nil, fmt.Errorf("--web.listen-address is %q: %w", a, err)
 		}
 		all = append(all, l)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("no address to listen at: set --web.listen-address")
 	}
 	return all, nil
 }
 
-// checkAddress returns what is wrong with the form of an address.
-func checkAddress(address string) error {
-	if address == "" {
-		return errors.New("it is empty")
+// listen listens at one address.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	port, err := checkAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: use HOST:PORT, such as :10879 or 127.0.0.1:10879", err)
 	}
-	virtual := strings.HasPrefix(address, vsock)
+	var l net.Listener
+	if strings.HasPrefix(address, vsockPrefix) {
+		l, err = vsock.Listen(port, nil)
+	} else {
+		var config net.ListenConfig
+		l, err = config.Listen(ctx, "tcp", address)
+	}
+	if err != nil {
+		var network *net.OpError
+		if errors.As(err, &network) {
+			err = network.Err // without the address
+		}
+		return nil, fmt.Errorf("%w: choose another address", err)
+	}
+	return l, nil
+}
+
+// checkAddress returns an error if an address is malformed. It also returns the port of a
+// virtual machine's socket.
+func checkAddress(address string) (port uint32, err error) {
+	if address == "" {
+		return 0, errors.New("it is empty")
+	}
+	virtual := strings.HasPrefix(address, vsockPrefix)
 	if virtual {
 		u, err := url.Parse(address)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		address = u.Host
 	}
-	_, port, err := net.SplitHostPort(address)
+	_, text, err := net.SplitHostPort(address)
 	var wrong *net.AddrError
 	switch {
 	case errors.As(err, &wrong):
-		return errors.New(wrong.Err) // without the address
+		return 0, errors.New(wrong.Err) // without the address
 	case err != nil:
-		return err
-	case port == "":
-		return errors.New("the port is missing")
+		return 0, err
+	case text == "":
+		return 0, errors.New("the port is missing")
 	}
-	if _, err := strconv.ParseUint(port, 10, 32); virtual && err != nil {
-		return errors.New("the port is not a number")
+	n, err := strconv.ParseUint(text, 10, 32)
+	if virtual && err != nil {
+		return 0, errors.New("the port is not a number")
 	}
-	return nil
+	return uint32(n), nil
 }

@@ -33,17 +33,13 @@ const (
 func newPage(c Config) http.Handler {
 	// Where nobody ever looks at it, its templates take no memory.
 	templates := sync.OnceValues(pageTemplates)
-	body := &rendering{
-		contentType: "text/html; charset=utf-8",
-		render: func(w io.Writer, now time.Time) error {
-			t, err := templates()
-			if err != nil {
-				return err
-			}
-			return t.Execute(w, viewOf(c.Status(now), c.MetricsPath))
-		},
-		now: c.Now, logger: c.Logger,
-	}
+	body := rendering(c, "text/html; charset=utf-8", func(w io.Writer, now time.Time) error {
+		t, err := templates()
+		if err != nil {
+			return err
+		}
+		return t.Execute(w, viewOf(c.Status(now), c.MetricsPath))
+	})
 	// The policy allows nothing but the page's own style: text from a device could not
 	// do harm even if it got past escaping.
 	hash := sha256.Sum256([]byte(pageCSS))

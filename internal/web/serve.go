@@ -10,36 +10,20 @@ import (
 	"time"
 
 	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/net/netutil"
 )
 
-const (
-	// shutdownTimeout is how long requests in flight may go on after the end was
-	// asked for.
-	shutdownTimeout = 3 * time.Second
-	// closeTimeout is how long closed listeners may take to be given up.
-	closeTimeout = time.Second
-)
-
-// Serve serves handler on listeners, or if there are none listens as flags say, until ctx
-// is cancelled. Then it
-// takes no new connections, gives requests in flight 3 seconds to end, cuts those
-// that have not, and returns nil: within 5 seconds in all. If it cannot listen,
-// or listening ends by itself, it returns the error.
+// Serve serves handler on listeners until ctx is cancelled. It then accepts no connection,
+// gives requests in flight 3 seconds, cuts the rest, and returns nil within 5 seconds in
+// all. If listening ends by itself, it returns the error.
 //
-// The web configuration, which flags need not name, and the files that it names are read
-// again for each connection and request, so that certificates and passwords can be
-// replaced.
-//
-// Connections, and what is kept for clients that do not read it, are bounded: those
-// that are beyond a limit cost others, not the exporter and not who comes next.
-func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener, flags *toolkit.FlagConfig, config *ConfigFile, logger *slog.Logger) error {
-	return serve(ctx, handler, listeners, flags, config, logger, shutdownTimeout)
+// A nil config means plain HTTP. Connections above a limit wait until another one ends.
+func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener, config *ConfigFile, logger *slog.Logger) error {
+	return serve(ctx, handler, listeners, config, logger, shutdownTimeout)
 }
 
-// serve is Serve that gives requests in flight some time to end.
-func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, flags *toolkit.FlagConfig, config *ConfigFile, logger *slog.Logger, timeout time.Duration) error {
-	connections := bounded(logger, time.Now)
-	clients := newClients(connections)
+// serve is Serve with another time for requests in flight.
+func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, config *ConfigFile, logger *slog.Logger, timeout time.Duration) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
@@ -47,26 +31,20 @@ func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, 
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          maxStreams,
-			MaxReadFrameSize:              maxFrame,
-			MaxReceiveBufferPerConnection: connectionReceives,
-			MaxReceiveBufferPerStream:     streamReceives,
-			WriteByteTimeout:              stallTimeout,
-		},
-		ConnState: func(conn net.Conn, state http.ConnState) {
-			// This comes before the toolkit reads it: for the handshake, and for the request.
-			if state == http.StateNew || state == http.StateActive {
-				config.refresh()
-			}
-			clients.connState(conn, state)
-		},
-		ErrorLog: slog.NewLogLogger(connections.Handler(), slog.LevelWarn),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog:          slog.NewLogLogger(bounded(logger, time.Now).Handler(), slog.LevelWarn),
+	}
+	path := config.toolkitPath()
+	limited := make([]net.Listener, len(listeners))
+	for i, l := range listeners {
+		limited[i] = netutil.LimitListener(l, max(1, connectionLimit()/len(listeners)))
 	}
 	ended := make(chan error, 1)
-	// The toolkit has a count of its own: what it says of the configuration is not to be
-	// lost among messages about connections.
-	go func() { ended <- listenAndServe(server, listeners, flags, config, bounded(logger, time.Now)) }()
+	// The toolkit has a limit of its own, so that messages about connections cannot displace
+	// those about the configuration.
+	go func() {
+		ended <- toolkit.ServeMultiple(limited, server, &toolkit.FlagConfig{WebConfigFile: &path}, bounded(logger, time.Now))
+	}()
 
 	select {
 	case err := <-ended:
@@ -91,14 +69,4 @@ func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, 
 		logger.Warn("Listening did not end in time")
 	}
 	return nil
-}
-
-// listenAndServe has the toolkit serve.
-func listenAndServe(server *http.Server, listeners []net.Listener, flags *toolkit.FlagConfig, config *ConfigFile, logger *slog.Logger) error {
-	path := config.toolkitPath()
-	own := toolkit.FlagConfig{WebListenAddresses: flags.WebListenAddresses, WebSystemdSocket: flags.WebSystemdSocket, WebConfigFile: &path}
-	if listeners == nil {
-		return toolkit.ListenAndServe(server, &own, logger)
-	}
-	return toolkit.ServeMultiple(listeners, server, &own, logger)
 }

@@ -30,6 +30,7 @@ import (
 // server is a running Serve.
 type server struct {
 	address string
+	config  *web.ConfigFile
 	stop    context.CancelFunc
 	ended   chan error
 }
@@ -42,7 +43,7 @@ func start(t *testing.T, h http.Handler, configFile string) *server {
 }
 
 // startAs is start of something like Serve.
-func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Listener, *toolkit.FlagConfig, *web.ConfigFile, *slog.Logger) error, h http.Handler, configFile string) *server {
+func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Listener, *web.ConfigFile, *slog.Logger) error, h http.Handler, configFile string) *server {
 	t.Helper()
 	s := &server{ended: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,15 +51,16 @@ func startAs(t *testing.T, serve func(context.Context, http.Handler, []net.Liste
 	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.83.1:0"}}
 	log := new(running.Output)
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	config, err := web.OpenConfigFile(configFile, logger)
+	config, err := web.OpenConfigFile(configFile)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.config = config
 	listeners, err := web.Listen(ctx, flags)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { s.ended <- serve(ctx, h, listeners, flags, config, logger) }()
+	go func() { s.ended <- serve(ctx, h, listeners, config, logger) }()
 	running.Eventually(t, "somebody listens", func() bool {
 		select {
 		case err := <-s.ended:
@@ -205,12 +207,8 @@ func TestServeErrors(t *testing.T) {
 	_ = l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), running.Patience)
 	defer cancel()
-	none := new(toolkit.FlagConfig)
-	if err := web.Serve(ctx, http.NotFoundHandler(), []net.Listener{l}, none, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
+	if err := web.Serve(ctx, http.NotFoundHandler(), []net.Listener{l}, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
 		t.Errorf("a closed listener: got %v, %v", err, ctx.Err())
-	}
-	if err := web.Serve(ctx, http.NotFoundHandler(), nil, none, nil, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
-		t.Errorf("no listener and no address: got %v, %v", err, ctx.Err())
 	}
 }
 
@@ -232,10 +230,9 @@ func TestListen(t *testing.T) {
 		}
 	}
 	systemd := flags("")
-	systemd.WebSystemdSocket = new(bool)
-	*systemd.WebSystemdSocket = true
-	for name, f := range map[string]*toolkit.FlagConfig{"sockets of systemd": systemd, "a virtual machine's": flags("vsock://:9100", "127.0.0.1:0")} {
-		if all, err := web.Listen(t.Context(), f); all != nil || err != nil {
+	systemd.WebSystemdSocket = new(true)
+	for name, f := range map[string]*toolkit.FlagConfig{"--web.systemd-socket": systemd, "--web.listen-address": flags()} {
+		if all, err := web.Listen(t.Context(), f); all != nil || err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v, %v", name, all, err)
 		}
 	}
@@ -255,14 +252,50 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestServeStoppedBeforehand makes sure that a stop that comes before listening
-// has begun is not lost.
+// TestServeStoppedBeforehand verifies that a stop before listening is not lost.
 func TestServeStoppedBeforehand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	flags := &toolkit.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0"}}
-	if err := web.Serve(ctx, http.NotFoundHandler(), nil, flags, nil, slog.New(slog.DiscardHandler)); err != nil {
+	if err := web.Serve(ctx, http.NotFoundHandler(), []net.Listener{listen(t)}, nil, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStalledConfigFile verifies that only a reload waits for a web configuration that cannot be
+// read.
+func TestStalledConfigFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "web.yml")
+	write(t, file, "http_server_config: {http2: true}\n")
+	s := start(t, handler(t, config(devices())), file)
+	entered, leave, reloaded := make(chan struct{}, 1), make(chan struct{}), make(chan error, 1)
+	web.Reading(s.config, func(string) ([]byte, error) {
+		entered <- struct{}{}
+		<-leave
+		return nil, syscall.EIO
+	})
+	go func() { reloaded <- s.config.Reload() }()
+	<-entered
+	for range 5 {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: running.Patience}
+		if code, _, err := fetch(t, client, "http://"+s.address+"/-/healthy", ""); err != nil || code != http.StatusOK {
+			t.Errorf("while the file stalls: status %d, %v", code, err)
+		}
+	}
+	if !s.config.InForce() {
+		t.Error("a reload that has not ended counts as failed")
+	}
+	close(leave)
+	if err := <-reloaded; !errors.Is(err, syscall.EIO) || s.config.InForce() {
+		t.Errorf("the reload returned %v, in force %t", err, s.config.InForce())
+	}
+}
+
+// TestConnections verifies that connections leave file descriptors for children.
+func TestConnections(t *testing.T) {
+	for files, want := range map[uint64]int{0: 1, 64: 16, 256: 128, 1024: 512, 1 << 20: 512, 1<<64 - 1: 512} {
+		if got := web.ConnectionsFor(files); got != want {
+			t.Errorf("%d files: %d connections, want %d", files, got, want)
+		}
 	}
 }
 
@@ -297,27 +330,42 @@ func TestServeTLSAndPassword(t *testing.T) {
 	}
 }
 
-// A server without TLS goes on without, and does not take a file that has it for in force.
-func TestServeTLSIsAdded(t *testing.T) {
-	dir := t.TempDir()
-	certificate(t, dir)
-	file := filepath.Join(dir, "web.yml")
-	write(t, file, "http_server_config: {http2: true}\n")
-	var of *web.ConfigFile
-	s := startAs(t, func(ctx context.Context, h http.Handler, l []net.Listener, flags *toolkit.FlagConfig, c *web.ConfigFile, logger *slog.Logger) error {
-		of = c
-		return web.Serve(ctx, h, l, flags, c, logger)
-	}, handler(t, config(devices())), file)
-	for _, want := range []bool{true, false} {
-		if got, _, err := fetch(t, http.DefaultClient, "http://"+s.address+"/-/healthy", ""); err != nil || got != http.StatusOK || of.InForce() != want {
-			t.Errorf("status %d, %v, in force %t, want %t", got, err, of.InForce(), want)
+// TestReloadConfigFile verifies that a reload replaces passwords, and takes no protection away.
+func TestReloadConfigFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "web.yml")
+	users := func(password string) string {
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		if err != nil {
+			t.Fatal(err)
 		}
-		write(t, file, "tls_server_config: {cert_file: both.pem, key_file: both.pem}\n")
+		return fmt.Sprintf("basic_auth_users: {scraper: %s}\n", hash)
 	}
-	http.DefaultClient.CloseIdleConnections()
-	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
+	write(t, file, users("one"))
+	s := start(t, handler(t, config(devices())), file)
+	defer http.DefaultClient.CloseIdleConnections()
+	for _, step := range []struct{ text, want, password string }{
+		{users("two"), "", "two"},
+		{"http_server_config: {http2: true}\n", "no longer has basic_auth_users", "two"},
+		{users("three") + "tls_server_config: {cert_file: both.pem, key_file: both.pem}\n", "was started without", "two"},
+		{"basic_auth_users: {scraper: secret}\n", "hashedSecret too short", "two"},
+		{"", "it is empty", "two"},
+		{users("four"), "", "four"},
+	} {
+		write(t, file, step.text)
+		certificate(t, filepath.Dir(file))
+		err := s.config.Reload()
+		if (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) || s.config.InForce() != (err == nil) {
+			t.Errorf("%q: %v, want %q; in force %t", step.text, err, step.want, s.config.InForce())
+		}
+		for _, password := range []string{"one", "two", "three", "four", ""} {
+			want := http.StatusUnauthorized
+			if password == step.password {
+				want = http.StatusOK
+			}
+			if code, _, err := fetch(t, http.DefaultClient, "http://"+s.address+"/-/healthy", password); err != nil || code != want {
+				t.Errorf("%q: with password %q: status %d, %v", step.text, password, code, err)
+			}
+		}
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
-	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
-// sizesView are the sizes asked for and given of objects of one kind, as a table.
+// sizesView is a table of the sizes of objects of one kind, requested and actual.
 type sizesView struct {
 	Caption    string
 	Attributes []string
@@ -22,9 +22,8 @@ type sizesRow struct {
 	Cells           []template.HTML
 }
 
-// sizesOf puts sizes into tables, one for each set of attributes that objects have,
-// and says in words what they come to.
-func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
+// sizesOf returns the sizes as tables, one for each kind of object, and a summary.
+func sizesOf(sizes []state.Size) (tables []sizesView, summary string) {
 	less, other, clamped := 0, 0, 0
 	for i := range sizes {
 		s := &sizes[i]
@@ -38,13 +37,13 @@ func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
 			t.Rows[row].Cells = append(t.Rows[row].Cells, "")
 		}
 		t.Rows[row].Cells = append(t.Rows[row].Cells, sizeCell(s))
-		if s.Actual < s.Requested {
+		if s.Short() {
 			less++
 		}
-		if s.Queried != nil && *s.Queried != s.Actual {
+		if s.Misreported() {
 			other++
 		}
-		if s.Configured != nil {
+		if s.Clamp != nil {
 			clamped++
 		}
 	}
@@ -57,26 +56,24 @@ func sizesOf(sizes []api.Size) (tables []sizesView, summary string) {
 	}
 	var odd []string
 	if less > 0 {
-		odd = append(odd, text.Plural(less, "size")+" given smaller than asked for")
+		odd = append(odd, text.Plural(less, "size")+" smaller than requested")
 	}
 	if other > 0 {
 		odd = append(odd, text.Plural(other, "size")+" reported differently when queried")
 	}
 	if clamped > 0 {
-		odd = append(odd, text.Plural(clamped, "size")+" reduced to a limit of the device before asking")
+		odd = append(odd, text.Plural(clamped, "size")+" reduced to a limit of the device before the request")
 	}
 	if less+other == 0 {
-		odd = append([]string{"everything got at least what was asked for"}, odd...)
+		odd = append([]string{"every size is at least as requested"}, odd...)
 	}
 	words := strings.Join(odd, "; ")
 	return tables, strings.ToUpper(words[:1]) + words[1:] + "."
 }
 
-// tableFor returns the table and the column that a size belongs into. Objects are
-// told apart by what comes before the _: qp_rc and qp_ud are of one kind.
-func tableFor(tables *[]sizesView, s *api.Size) (t *sizesView, column int) {
-	kind, _, _ := strings.Cut(s.Object, "_")
-	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[kind]
+// tableFor returns the table and the column of a size.
+func tableFor(tables *[]sizesView, s *state.Size) (t *sizesView, column int) {
+	caption := map[string]string{"cq": "Completion queues", "srq": "Shared receive queues", "qp": "Queue pairs"}[s.Kind()]
 	if caption == "" {
 		caption = "Other objects"
 	}
@@ -94,9 +91,8 @@ func tableFor(tables *[]sizesView, s *api.Size) (t *sizesView, column int) {
 	return t, column
 }
 
-// sizeCell returns what was asked for and what was given. What is not as it should be
-// says so in words.
-func sizeCell(s *api.Size) template.HTML {
+// sizeCell returns the requested and the actual size.
+func sizeCell(s *state.Size) template.HTML {
 	var b strings.Builder
 	add := func(class, text string) {
 		if class != "" {
@@ -104,11 +100,11 @@ func sizeCell(s *api.Size) template.HTML {
 		}
 		b.WriteString(text)
 	}
-	add("", text.Number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">asked, given</span></span> `)
+	add("", text.Number(s.Requested)+` <span class="arrow"><span aria-hidden="true">→</span><span class="unseen">requested, actual</span></span> `)
 	switch {
-	case s.Actual < s.Requested && s.Known:
+	case s.Short() && s.Known:
 		add("more", `<b>`+text.Number(s.Actual)+`</b> less, as the driver is known to`)
-	case s.Actual < s.Requested:
+	case s.Short():
 		add("text critical", `<b>`+text.Number(s.Actual)+`</b> <span aria-hidden="true">✕</span> less`)
 	case s.Actual > s.Requested:
 		add("more", text.Number(s.Actual))
@@ -116,14 +112,14 @@ func sizeCell(s *api.Size) template.HTML {
 		add("", text.Number(s.Actual))
 	}
 	switch {
-	case s.Queried == nil || *s.Queried == s.Actual:
+	case !s.Misreported():
 	case s.Known:
 		add("note", `queried: `+text.Number(*s.Queried)+`, as the driver is known to`)
 	default:
 		add("note text warning", `<span aria-hidden="true">▲</span> queried: <b>`+text.Number(*s.Queried)+`</b>`)
 	}
-	if s.Configured != nil {
-		add("note", "of "+text.Number(*s.Configured)+" configured ("+template.HTMLEscapeString(s.LimitName)+")")
+	if s.Clamp != nil {
+		add("note", "of "+text.Number(s.Clamp.Configured)+" configured ("+template.HTMLEscapeString(s.Clamp.Limit)+")")
 	}
 	return template.HTML(b.String())
 }

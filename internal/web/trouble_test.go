@@ -23,7 +23,7 @@ func everywhere(change func(*state.DeviceState)) apitest.Host {
 		}
 		d := apitest.Device(name, 1)
 		change(&d)
-		found[name] = health.Assess(&d, health.Default(), health.Past{})
+		found[name] = health.Assess(&d, health.Default(), health.History{})
 		s.Devices = append(s.Devices, d)
 	}
 	return apitest.Host{Snapshot: s, Found: found}
@@ -64,7 +64,7 @@ func TestTroublesTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.Stuck = &state.Stuck{PID: 1000 + pid, Since: apitest.Now()}
-			}, 24, "<code>cat /proc/1023/stack</code>", "And trouble in 40 more cases: see the devices below.",
+			}, 24, "<code>cat /proc/1023/stack</code>", "And issues in 40 more places: see the devices below.",
 		},
 	}
 	for _, tt := range tests {
@@ -88,24 +88,6 @@ func TestTroublesTogether(t *testing.T) {
 		if more := regexp.MustCompile(`And [^<]*see the devices below\.`).FindString(glance); more != tt.more {
 			t.Errorf("%s: got %q, want %q", tt.name, more, tt.more)
 		}
-	}
-}
-
-// TestContractsApart makes sure that different contracts are told apart, even if the same
-// is to be done about them.
-func TestContractsApart(t *testing.T) {
-	s := apitest.Many(2, 4)
-	for device := range s.Found {
-		s.Found[device] = nil
-		for _, name := range []string{"notify_any", "notify_one_shot"} {
-			s.Found[device] = append(s.Found[device], health.Finding{
-				Kind: health.FindingContract, Severity: health.SeverityWarning, Subject: name, Message: "It is broken.", Action: "Update.",
-			})
-		}
-	}
-	glance, _, _ := strings.Cut(page(t, s).Body.String(), `id="devices"`)
-	if n := strings.Count(glance, `<li class="trouble `); n != 2 {
-		t.Errorf("told %d times:\n%s", n, glance)
 	}
 }
 
@@ -145,13 +127,13 @@ func TestKept(t *testing.T) {
 		{"no run", func(c *state.Contracts) { c.Last = nil }, `badge unknown"><span aria-hidden="true">–</span> none known to be violated yet<`},
 		{"failed", func(c *state.Contracts) { c.Last.Outcome = state.OutcomeFailed }, `–</span> none known to be violated: the last contract run was not ok<`},
 		{"old", func(c *state.Contracts) { c.Last.Started = c.Last.Started.AddDate(0, 0, -1) }, `–</span> none known to be violated: the last contract run is old<`},
-		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be judged<`},
+		{"skipped", func(c *state.Contracts) { c.Verdicts = c.Verdicts[3:4] }, `–</span> none could be checked<`},
 		{"violated", func(c *state.Contracts) { c.Verdicts[0].Verdict, c.Last = state.VerdictViolated, nil }, `badge critical"><span aria-hidden="true">✕</span> 1 violated<`},
 	}
 	for _, tt := range tests {
 		d := apitest.Device("mlx5_0", 4)
 		tt.change(d.Contracts)
-		_, kept, _ := strings.Cut(page(t, apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}).Body.String(), "Contracts of the manual</h4>")
+		_, kept, _ := strings.Cut(page(t, apitest.Host{Snapshot: &state.Snapshot{Devices: []state.DeviceState{d}}}).Body.String(), "Contracts of the man pages</h4>")
 		if kept, _, _ = strings.Cut(kept, "</p>"); !strings.Contains(kept, tt.want) {
 			t.Errorf("%s: got %s, want %s", tt.name, kept, tt.want)
 		}

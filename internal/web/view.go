@@ -8,17 +8,16 @@ import (
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
 
 const (
-	// openDevices is how many devices are shown in full without being asked for, and
-	// how many in trouble.
+	// openDevices limits the devices, and the unhealthy devices, that are shown open.
 	openDevices = 4
-	// maxTroubles and maxPlaces are how many kinds of trouble are listed at the top, and
-	// on how many devices each.
-	maxTroubles, maxPlaces = 24, 12
+	// maxIssues and maxPlaces limit the issues on top, and the devices of each.
+	maxIssues, maxPlaces = 24, 12
 )
 
 // pageView is what the page shows.
@@ -27,72 +26,56 @@ type pageView struct {
 	documents
 	Status *api.Status
 	Style  template.CSS
-	// Title is that of the window, Verdict the answer at one look, and Counts what it
-	// is made of.
+	// Title is the title of the window. Verdict is the answer at one look, and Counts its parts.
 	Title, Verdict, Counts string
-	Troubles               []trouble
-	// MoreTroubles is in how many cases there is trouble that is left out.
-	MoreTroubles int
-	Devices      []deviceView
+	Issues                 []issue
+	// MoreIssues counts the places of issues that are left out.
+	MoreIssues int
+	Devices    []deviceView
 	// The paths are relative, so that a proxy may serve the page somewhere else.
 	MetricsPath, APIPath, HealthyPath, ReadyPath string
 }
 
-// trouble is what is wrong in one way, on one device or on several.
-type trouble struct {
-	Severity api.Severity
-	Harm     api.Harm
-	Kind     api.Kind
-	Meaning  string
-	Action   string
-	// For is the device that the action names, if it is of several.
-	For    string
-	Places []place
-	// MorePlaces is how many are left out.
+// issue is what is wrong in one way, on one device or on several.
+type issue struct {
+	*health.Issue
+	On []place
+	// MorePlaces counts the places that are left out.
 	MorePlaces int
 }
 
-// place is where trouble is: on one device, or on several of which the same is said.
+// place is one device with an issue, or several with the same message.
 type place struct {
 	clock
 	Devices          []named
 	Subject, Message string
 	// Since is the earliest of them.
 	Since time.Time
-	// Beneath says what else was found of the same root; empty for nothing.
+	// Beneath are the findings with the same root cause; empty if there are none.
 	Beneath string
 }
 
 // named is a device, and the id of its part of the page.
 type named struct{ Device, Anchor string }
 
-// same tells whether two places differ in their devices alone.
-func (p *place) same(other *place) bool {
-	return p.Subject == other.Subject && p.Message == other.Message && p.Beneath == other.Beneath
-}
-
 // deviceView is what the page shows of a device.
 type deviceView struct {
 	clock
 	documents
 	*api.Device
-	// Found and Accepted are its findings: those that are not accepted, and those that are.
-	Found, Accepted []api.Finding
+	// Found and Accepted are its findings.
+	Found, Accepted []health.Finding
 	// Anchor is the id of its part of the page.
 	Anchor string
-	// Open tells that it is shown without being asked for.
+	// Open is true if it is shown open.
 	Open         bool
 	Runs         []runView
 	Sizes        []sizesView
 	SizesSummary string
+	Measured     []state.Latency
 	Axis         axis
 	Vectors      *vectorsView
-	Violated     []api.Contract
-	Skipped      []api.Contract
-	Holding      []api.Contract
-	Types        []typeView
-	// Adapter is which adapter it is, and where in the host, Links its ports as the kernel
-	// tells of them, and Counted what they counted; nil if there is nothing to tell.
+	// Adapter describes the adapter, Links its ports, and Counted its counters.
 	Adapter []fact
 	Links   []linkView
 	Counted *countersView
@@ -101,19 +84,12 @@ type deviceView struct {
 // runView is a run with what was run.
 type runView struct {
 	What string
-	*api.Run
+	*state.Run
+	Stale bool
 	// None says why there is no run.
 	None string
-	// PutOff is why one that is due waits; nil if none does.
-	PutOff *api.Light
-}
-
-// typeView is a type of object with its picture.
-type typeView struct {
-	api.Type
-	// Level is the class of what a finding says of its headroom.
-	Level string
-	Bar   template.HTML
+	// PutOff is why a run that is due waits; nil if none does.
+	PutOff *state.Reduced
 }
 
 // viewOf returns the view of a status.
@@ -121,10 +97,10 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 	v := &pageView{
 		clock: clock{s.Generated}, documents: documents{s.DocsURL}, Status: s,
 		Style:       template.CSS(pageCSS),
-		MetricsPath: relative(metricsPath), APIPath: relative(apiPath()),
+		MetricsPath: relative(metricsPath), APIPath: relative(api.Path),
 		HealthyPath: relative(healthyPath), ReadyPath: relative(readyPath),
 	}
-	counts := make(map[api.Health]int)
+	counts := make(map[health.Health]int)
 	anchors := make(map[string]bool)
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -136,14 +112,14 @@ func viewOf(s *api.Status, metricsPath string) *pageView {
 		anchors[anchor] = true
 		v.Devices = append(v.Devices, viewOfDevice(d, v.clock, v.documents, anchor))
 	}
-	troubled := counts[api.HealthWarning] + counts[api.HealthCritical]
+	troubled := counts[health.Warning] + counts[health.Critical]
 	for i := range v.Devices {
 		h := v.Devices[i].Health
 		v.Devices[i].Open = len(v.Devices) <= openDevices ||
-			troubled <= openDevices && (h == api.HealthWarning || h == api.HealthCritical)
+			troubled <= openDevices && (h == health.Warning || h == health.Critical)
 	}
-	v.addTroubles()
-	v.Verdict = verdictOf(s, troubled, counts[api.HealthUnknown])
+	v.addIssues()
+	v.Verdict = verdictOf(s, troubled, counts[health.Unknown])
 	v.Counts = countsOf(s, counts)
 	v.Title = strings.TrimPrefix(fmt.Sprintf("%s: %s", s.Host, s.Health), ": ") + " – rdma_exporter"
 	return v
@@ -171,9 +147,9 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 	switch {
 	case s.Problem != nil && troubled == 0:
 		return s.Problem.Message
-	case s.Health == api.HealthOK:
+	case s.Health == health.OK:
 		return "All is well. No action needed"
-	case s.Health == api.HealthUnknown:
+	case s.Health == health.Unknown:
 		return fmt.Sprintf("%d of %s not probed yet, or not recently", unknown, devices)
 	case len(s.Devices) == 1:
 		return "The device needs attention"
@@ -186,9 +162,9 @@ func verdictOf(s *api.Status, troubled, unknown int) string {
 
 // countsOf returns how many devices and findings there are, in words; nothing without
 // devices.
-func countsOf(s *api.Status, healths map[api.Health]int) string {
+func countsOf(s *api.Status, healths map[health.Health]int) string {
 	var of, findings []string
-	for _, h := range slices.Backward(api.Healths()) {
+	for _, h := range slices.Backward(health.Healths()) {
 		if n := healths[h]; n > 0 {
 			of = append(of, fmt.Sprintf("%d %s", n, h))
 		}
@@ -213,46 +189,45 @@ func countsOf(s *api.Status, healths map[api.Health]int) string {
 	return words + "."
 }
 
-// addTroubles adds what is wrong. What is only worth knowing stands with the devices.
-func (v *pageView) addTroubles() {
-	for _, of := range v.Status.Troubles {
-		if of.Severity == api.SeverityInfo {
+// addIssues adds what is wrong. What is only worth knowing stands with the devices.
+func (v *pageView) addIssues() {
+	for i := range v.Status.Issues {
+		of := &v.Status.Issues[i]
+		if of.Severity == health.SeverityInfo {
 			continue
 		}
-		if len(v.Troubles) == maxTroubles {
-			v.MoreTroubles += len(of.Places)
+		if len(v.Issues) == maxIssues {
+			v.MoreIssues += len(of.Places)
 			continue
 		}
-		t := trouble{Severity: of.Severity, Harm: of.Harm, Kind: of.Kind, For: of.For, MorePlaces: max(0, len(of.Places)-maxPlaces)}
-		for i, p := range of.Places[:len(of.Places)-t.MorePlaces] {
+		one := issue{Issue: of, MorePlaces: max(0, len(of.Places)-maxPlaces)}
+		for _, p := range of.Places[:len(of.Places)-one.MorePlaces] {
 			d := &v.Devices[p.Device]
-			f := api.Finding{
-				Message: d.Headline, Action: "See the run in the device's section of this page, and the exporter's log.",
-			}
+			on := place{Devices: []named{{d.Name, d.Anchor}}, Message: brief(d.Headline), clock: v.clock}
 			if p.Finding >= 0 {
-				f = d.Findings[p.Finding]
+				f := &d.Findings[p.Finding]
+				on.Subject, on.Message, on.Since, on.Beneath = f.Subject, brief(f.Message), f.Since, api.Consequences(f, maxPlaces)
 			}
-			if i == 0 {
-				t.Meaning, t.Action = f.Meaning, f.Action
-			}
-			on := place{Devices: []named{{d.Name, d.Anchor}}, Subject: f.Subject, Message: brief(f.Message), Since: f.Since, Beneath: f.Beneath(maxPlaces), clock: v.clock}
-			if n := slices.IndexFunc(t.Places, func(p place) bool { return p.same(&on) }); n >= 0 {
-				with := &t.Places[n]
-				with.Devices = append(with.Devices, on.Devices...)
-				if on.Since.Before(with.Since) {
-					with.Since = on.Since
-				}
+			n := slices.IndexFunc(one.On, func(o place) bool {
+				return o.Subject == on.Subject && o.Message == on.Message && o.Beneath == on.Beneath
+			})
+			if n < 0 {
+				one.On = append(one.On, on)
 				continue
 			}
-			t.Places = append(t.Places, on)
+			one.On[n].Devices = append(one.On[n].Devices, on.Devices...)
+			if on.Since.Before(one.On[n].Since) {
+				one.On[n].Since = on.Since
+			}
 		}
-		v.Troubles = append(v.Troubles, t)
+		v.Issues = append(v.Issues, one)
 	}
 }
 
 // viewOfDevice returns the view of a device.
 func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceView {
-	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Axis: axisOf(d.Latencies), Vectors: vectorsOf(d)}
+	v := deviceView{clock: c, documents: docs, Device: d, Anchor: anchor, Measured: d.Latencies(), Vectors: vectorsOf(d)}
+	v.Axis = axisOf(v.Measured)
 	for _, f := range d.Findings {
 		if f.Accepted == nil {
 			v.Found = append(v.Found, f)
@@ -260,165 +235,120 @@ func viewOfDevice(d *api.Device, c clock, docs documents, anchor string) deviceV
 			v.Accepted = append(v.Accepted, f)
 		}
 	}
-	v.Sizes, v.SizesSummary = sizesOf(d.Sizes)
-	if h := d.Hardware; h != nil {
-		v.Adapter, v.Links, v.Counted = adapterOf(h), linksOf(h), countersOf(h)
+	v.Sizes, v.SizesSummary = sizesOf(d.Sizes())
+	if h := d.Hardware; h != nil && h.Latest != nil {
+		v.Adapter, v.Links, v.Counted = adapterOf(h.Latest), linksOf(h), countersOf(h)
 	}
+	stale := func(kind state.Kind) bool { return slices.Contains(d.Stale, kind) }
 	v.Runs = []runView{
-		{What: "Probes", Run: d.Run, None: "not run yet"},
-		{What: "Contract run", None: "not run yet, or switched off"},
-		{What: "Inventory", None: "not run yet, or switched off"},
+		{What: "Probes", Run: d.Last, Stale: stale(state.KindProbe), None: "not run yet"},
+		{What: "Contract run", Stale: stale(state.KindContract), None: "not run yet, or switched off"},
+		{What: "Inventory", Stale: stale(state.KindInventory), None: "not run yet, or switched off"},
 	}
 	if d.Contracts != nil {
-		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Run, d.Contracts.PutOff
-		for _, one := range d.Contracts.Verdicts {
-			switch one.Verdict {
-			case state.VerdictViolated:
-				if one.Known {
-					continue
-				}
-				v.Violated = append(v.Violated, one)
-			case state.VerdictSkipped:
-				v.Skipped = append(v.Skipped, one)
-			default:
-				v.Holding = append(v.Holding, one)
-			}
-		}
+		v.Runs[1].Run, v.Runs[1].PutOff = d.Contracts.Last, d.Contracts.PutOff
 	}
 	if d.Resources != nil {
-		v.Runs[2].Run = d.Resources.Run
-		for _, t := range d.Resources.Types {
-			v.Types = append(v.Types, typeOf(t, v.Found))
-		}
+		v.Runs[2].Run = d.Resources.Last
 	}
 	return v
 }
 
-// typeOf returns the view of a type of object.
-func typeOf(t api.Type, findings []api.Finding) typeView {
-	v := typeView{Type: t, Level: "usual"}
-	for _, f := range findings {
-		if f.Kind == api.KindNearLimit && f.Subject == t.Type {
-			v.Level = lookOf(string(f.Severity)).class
+// Level is the class of what a finding says of the headroom of a type of object.
+func (v deviceView) Level(kind string) string {
+	for _, f := range v.Found {
+		if f.Kind == health.FindingNearLimit && f.Subject == kind {
+			return badgeStyleOf(string(f.Severity)).class
 		}
 	}
-	if t.Limit != nil && *t.Limit > 0 {
-		v.Bar = bar(t.Objects, *t.Limit, v.Level)
-	}
-	return v
+	return "usual"
 }
 
-// Quiet tells that there is nothing to be said of the device beyond its health.
-func (v deviceView) Quiet() bool {
-	return v.Health == api.HealthOK && v.Headline == api.NothingToDo
-}
+// Quiet reports whether there is nothing to say of the device beyond its health.
+func (v deviceView) Quiet() bool { return v.Health == health.OK && v.Headline == health.NothingToDo }
 
-// Brief is the headline, and of a quiet device what is known of it instead.
-func (v deviceView) Brief() string {
-	if facts := v.Facts(); v.Quiet() && len(facts) > 0 {
+// Summary is the headline, or facts about a quiet device.
+func (v deviceView) Summary() string {
+	if facts := v.Device.Summary(); v.Quiet() && len(facts) > 0 {
 		return strings.Join(facts, ", ")
 	}
 	return brief(v.Headline)
 }
 
-// Kept says at a glance whether the device keeps the contracts, of which it has
-// verdicts. It is praised only if they were judged lately and any was.
-func (v deviceView) Kept() template.HTML {
-	c := v.Contracts
-	accepted := 0
+// ContractSummary says at a glance whether the device keeps the contracts. It is praised only
+// if a recent run checked some.
+func (v deviceView) ContractSummary() template.HTML {
+	c, accepted := v.Contracts, 0
 	for _, f := range v.Accepted {
-		if f.Kind == api.KindContract {
+		if f.Kind == health.FindingContract {
 			accepted++
 		}
 	}
-	violated := c.Violated - c.KnownViolated - accepted
+	violated := len(c.With(state.VerdictViolated)) - accepted
+	words, like := "none violated", health.Unknown
 	switch {
 	case violated > 0 && accepted > 0:
-		return badgeLike(fmt.Sprintf("%d violated, %d more accepted", violated, accepted), string(api.HealthCritical))
+		words, like = fmt.Sprintf("%d violated, %d more accepted", violated, accepted), health.Critical
 	case violated > 0:
-		return badgeLike(fmt.Sprintf("%d violated", violated), string(api.HealthCritical))
+		words, like = fmt.Sprintf("%d violated", violated), health.Critical
 	case accepted > 0:
-		return badgeLike(fmt.Sprintf("%d violated, as accepted", accepted), string(api.HealthUnknown))
-	case c.Run == nil:
-		return badgeLike("none known to be violated yet", string(api.HealthUnknown))
-	case c.Run.Outcome != state.OutcomeOK:
-		return badgeLike("none known to be violated: the last contract run was not ok", string(api.HealthUnknown))
-	case c.Holds == 0:
-		return badgeLike("none could be judged", string(api.HealthUnknown))
-	case c.Run.Stale:
-		return badgeLike("none known to be violated: the last contract run is old", string(api.HealthUnknown))
-	case c.KnownViolated > 0:
-		return badgeLike("none violated except as the driver is known to", string(api.HealthOK))
+		words = fmt.Sprintf("%d violated, as accepted", accepted)
+	case c.Last == nil:
+		words = "none known to be violated yet"
+	case c.Last.Outcome != state.OutcomeOK:
+		words = "none known to be violated: the last contract run was not ok"
+	case len(c.With(state.VerdictHolds)) == 0:
+		words = "none could be checked"
+	case slices.Contains(v.Stale, state.KindContract):
+		words = "none known to be violated: the last contract run is old"
+	case c.KnownViolated() > 0:
+		words, like = "none violated except as the driver is known to", health.OK
 	default:
-		return badgeLike("none violated", string(api.HealthOK))
+		like = health.OK
 	}
+	return badgeLike(words, string(like))
 }
 
-// Blind tells that the inventory was taken without sight of the processes of the host.
-func (v deviceView) Blind() bool {
-	r := v.Resources
-	return r != nil && r.PIDsVisible != nil && !*r.PIDsVisible
+// PIDsHidden reports whether the inventory could not see the processes of the host.
+func (v deviceView) PIDsHidden() bool {
+	return v.Resources != nil && v.Resources.Inventory != nil && !v.Resources.Inventory.PIDsVisible
 }
 
-// Outdated tells that what is known of objects is not of the last inventory.
+// Outdated reports whether the last inventory run found nothing newer.
 func (v deviceView) Outdated() bool {
 	r := v.Resources
-	return r != nil && r.Run != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Run.Started)
+	return r != nil && r.Last != nil && !r.Taken.IsZero() && !r.Taken.Equal(r.Last.Started)
 }
 
-// Growers are the types that grow, of all owners together, and the owners that grow
-// fastest.
-func (v deviceView) Growers() []api.Grower {
-	var all []api.Grower
-	for _, t := range v.Types {
-		if t.Growth != nil {
-			all = append(all, api.Grower{Type: t.Type.Type, Growth: *t.Growth})
-		}
+// Growers are the types that grow, of all owners together, and the owners that grow fastest.
+func (v deviceView) Growers() []health.Grower {
+	if v.Growth == nil {
+		return nil
 	}
-	if v.Resources != nil {
-		all = append(all, v.Resources.Growers...)
+	var all []health.Grower
+	for _, t := range v.Growth.All {
+		all = append(all, health.Grower{Trend: t})
 	}
-	return all
+	return append(all, v.Growth.Fastest()...)
 }
 
-// Rest says what is known of the objects of user programs that have none of the owners
-// that are named; empty if there are none.
+// Rest describes the objects of user programs without a named owner; empty if there are none.
 func (v deviceView) Rest() string {
-	var others, unowned []string
-	for _, t := range v.Types {
-		if t.Others > 0 {
-			others = append(others, text.Number(t.Others)+" "+t.Type.Type)
+	var others, unowned []state.TypeCount
+	for _, u := range v.Usage() {
+		if u.Others > 0 {
+			others = append(others, state.TypeCount{Type: u.Type, Objects: u.Others})
 		}
-		if t.Unowned > 0 {
-			unowned = append(unowned, text.Number(t.Unowned)+" "+t.Type.Type)
+		if u.Unowned > 0 {
+			unowned = append(unowned, state.TypeCount{Type: u.Type, Objects: u.Unowned})
 		}
 	}
 	var words []string
 	if len(others) > 0 {
-		words = append(words, "Smaller owners have "+strings.Join(others, ", ")+".")
+		words = append(words, "Smaller owners have "+api.Counts(others)+".")
 	}
 	if len(unowned) > 0 {
-		words = append(words, "Of "+strings.Join(unowned, ", ")+" the kernel names no process.")
+		words = append(words, "The kernel names no process for "+api.Counts(unowned)+".")
 	}
 	return strings.Join(words, " ")
-}
-
-// Wrong says what went wrong in a measurement; empty if nothing did.
-func (v deviceView) Wrong(l api.Latency) string {
-	var words []string
-	for _, w := range []struct {
-		n         int
-		one, more string
-	}{
-		{l.Missed, "event missed", "events missed"},
-		{l.Spurious, "event without a completion", "events without a completion"},
-		{l.Misdirected, "event misdirected", "events misdirected"},
-		{l.Missing, "completion missing", "completions missing"},
-		{l.Unsuccessful, "completion with a wrong status", "completions with a wrong status"},
-	} {
-		if w.n > 0 {
-			words = append(words, text.Count(w.n, w.one, w.more))
-		}
-	}
-	return strings.Join(words, ", ")
 }

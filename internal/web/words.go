@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"html/template"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"rdma_exporter/internal/api"
+	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/text"
 )
@@ -15,26 +17,81 @@ import (
 // functions returns the functions that the template uses.
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"badge":        func(word any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(word)) },
-		"brief":        brief,
-		"class":        func(word any) string { return lookOf(fmt.Sprint(word)).class },
-		"date":         text.Date,
-		"deref":        func(n *int64) int64 { return *n },
-		"distribution": func(l api.Latency, a axis) template.HTML { return distribution(&l, a) },
-		"first":        first,
-		"hex":          hex,
-		"like":         func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
-		"memory":       func(n *int64) string { return text.Bytes(*n) },
-		"more":         more,
-		"number":       number,
-		"percent":      text.Percent,
-		"prose":        documents{}.Prose,
-		"short":        text.ShortID,
-		"size":         text.Bytes,
-		"some":         text.Count[int],
-		"times":        func(v api.Vector) string { return times(&v) },
-		"took":         text.Seconds,
-		"words":        func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+		"cgroups": func(r *state.Resources) []state.CgroupUse {
+			if r.Inventory == nil {
+				return nil
+			}
+			return r.Inventory.Cgroups
+		},
+		"interrupts": func(h *state.HardwareState) []state.Interrupt {
+			if h.Latest == nil {
+				return nil
+			}
+			return h.Latest.Interrupts
+		},
+		"lastProbes": func(d deviceView) []state.ProbeResult {
+			return slices.DeleteFunc(d.Probes(), func(p state.ProbeResult) bool { return p.Status == "" })
+		},
+		"limits": func(d deviceView) []state.Limit {
+			if d.Info == nil {
+				return nil
+			}
+			return slices.Concat(d.Info.Limits, d.Info.Extended)
+		},
+		"memoryOf": collect(func(p state.Probe) []state.Memory { return p.Memory }),
+		"methods":  collect(func(p state.Probe) []state.Way { return p.Ways }),
+		"owners": func(r *state.Resources) []state.Owner {
+			if r.Inventory == nil {
+				return nil
+			}
+			return r.Inventory.LargestOwners()
+		},
+		"ports": func(d deviceView) []state.Port {
+			if d.Info == nil {
+				return nil
+			}
+			return d.Info.Ports
+		},
+		"registrations": collect(func(p state.Probe) []state.Registration { return p.Registrations }),
+		"bar":           bar,
+		"counts":        api.Counts,
+		"event":         api.Event,
+		"growth":        api.Growth,
+		"inline":        api.Inline,
+		"registration":  api.Registration,
+		"steadiness":    api.Steadiness,
+		"until":         text.Until,
+		"wrong":         api.LatencyErrors,
+		"badge":         func(word any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(word)) },
+		"brief":         brief,
+		"class":         func(word any) string { return badgeStyleOf(fmt.Sprint(word)).class },
+		"date":          text.Date,
+		"distribution":  func(l state.Latency, a axis) template.HTML { return distribution(&l, a) },
+		"first":         first,
+		"hex":           hex,
+		"like":          func(word, like any) template.HTML { return badgeLike(fmt.Sprint(word), fmt.Sprint(like)) },
+		"memory":        func(n *int64) string { return text.Bytes(*n) },
+		"more":          more,
+		"number":        number,
+		"percent":       text.Percent,
+		"prose":         documents{}.Prose,
+		"short":         text.ShortID,
+		"size":          text.Bytes,
+		"some":          text.Count[int],
+		"times":         times,
+		"took":          text.Duration,
+		"words":         func(name string) string { return strings.ReplaceAll(name, "_", " ") },
+	}
+}
+
+// collect returns a function that concatenates a list of each probe.
+func collect[T any](of func(state.Probe) []T) func([]state.Probe) []T {
+	return func(probes []state.Probe) []T {
+		var all []T
+		for _, p := range probes {
+			all = append(all, of(p)...)
+		}
+		return all
 	}
 }
 
@@ -56,31 +113,30 @@ func number(n any) string {
 	return text.Number(v.Int())
 }
 
-// look is how a word about something's state is shown. Neither the colour of the
-// class nor the symbol is the only thing that tells.
-type look struct{ class, symbol string }
+// badgeStyle is how a word about a state is shown, by colour and by symbol.
+type badgeStyle struct{ class, symbol string }
 
-// lookOf returns the look of a word: a health, a severity, an outcome, a status, a
-// verdict or the state of a port. Any other word looks like trouble.
-func lookOf(word string) look {
+// badgeStyleOf returns the style of a health, a severity, an outcome, a status, a verdict or
+// the state of a port. Any other word is a warning.
+func badgeStyleOf(word string) badgeStyle {
 	switch word {
-	case string(api.HealthOK), string(state.VerdictHolds), "active", "active_defer":
-		return look{"ok", "✓"}
-	case string(api.SeverityInfo):
-		return look{"info", "i"}
-	case string(api.HealthUnknown), string(state.StatusSkipped):
-		return look{"unknown", "–"}
-	case string(api.HealthCritical), string(state.OutcomeFailed), string(state.OutcomeTimeout), string(state.OutcomeCrashed):
-		return look{"critical", "✕"}
+	case string(health.OK), string(state.VerdictHolds), "active", "active_defer":
+		return badgeStyle{"ok", "✓"}
+	case string(health.SeverityInfo):
+		return badgeStyle{"info", "i"}
+	case string(health.Unknown), string(state.StatusSkipped):
+		return badgeStyle{"unknown", "–"}
+	case string(health.Critical), string(state.OutcomeFailed), string(state.OutcomeTimeout), string(state.OutcomeCrashed):
+		return badgeStyle{"critical", "✕"}
 	default:
-		return look{"warning", "▲"}
+		return badgeStyle{"warning", "▲"}
 	}
 }
 
 // badgeLike returns a word about something's state, to be seen at a glance, with the
 // look of another word.
 func badgeLike(word, like string) template.HTML {
-	l := lookOf(like)
+	l := badgeStyleOf(like)
 	return template.HTML(`<span class="badge ` + l.class + `"><span aria-hidden="true">` + l.symbol + `</span> ` +
 		template.HTMLEscapeString(word) + `</span>`)
 }
@@ -90,7 +146,7 @@ func badgeLike(word, like string) template.HTML {
 type documents struct{ url string }
 
 // Finding returns the name of a kind of finding.
-func (d documents) Finding(kind api.Kind) template.HTML { return d.named("findings", string(kind)) }
+func (d documents) Finding(kind health.Kind) template.HTML { return d.named("findings", string(kind)) }
 
 // Contract returns the name of a contract.
 func (d documents) Contract(name string) template.HTML { return d.named("contracts", name) }

@@ -1,4 +1,4 @@
-// Package wire is the protocol between the exporter and its children, both halves of
-// it: what a child is told on its standard input, and the lines in which it reports
-// on its standard output. What arrives is validated here, whichever side reads it.
+// Package wire is the protocol between the exporter and its children: the input of a child,
+// and the lines in which it reports. Strings from outside are cleaned, and everything is
+// held to its bounds, where it arrives.
 package wire

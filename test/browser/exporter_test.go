@@ -21,7 +21,7 @@ func startExporter(t *testing.T, shows []string, args ...string) (url string) {
 	// A run ends at once or never, so that the page is the same whenever it is
 	// looked at; it is killed in haste only if the flags say so.
 	p := running.Launch(t, "the exporter", exporterFile,
-		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h", "--probe.jitter=0", "--discovery.interval=1h"}, running.Unhurried(args...)...)...)
+		append([]string{"--web.listen-address=127.0.0.1:0", "--probe.interval=1h"}, running.Unhurried(args...)...)...)
 	url = "http://" + p.Listening(t)
 	client := &http.Client{Timeout: running.Patience}
 	running.Eventually(t, fmt.Sprintf("the page shows %q", shows), func() bool {

@@ -37,7 +37,7 @@ func serve(t *testing.T, h *health.Host) *server {
 	handler, err := web.New(web.Config{
 		Snapshot: func() *state.Snapshot { return h.Snapshot }, Gatherer: registry, Registerer: registry,
 		Status: func(now time.Time) *api.Status {
-			return api.Of(h, api.Options{Now: now, Version: "0.0.0", Host: "node17"})
+			return api.New(h, api.Options{Now: now, Version: "0.0.0", Host: "node17"})
 		},
 		Logger: slog.New(slog.DiscardHandler), Now: apitest.Now,
 	})
@@ -82,7 +82,7 @@ func (f *server) requests() []string {
 func assessed(s *state.Snapshot) *health.Host {
 	c := health.Default()
 	c.StaleAfter = apitest.StaleAfter()
-	return health.New(c, health.Past{}).Of(s)
+	return health.New(c, health.History{}).Evaluate(s)
 }
 
 // host returns the host of apitest with a name.
@@ -99,7 +99,7 @@ func host(name string) *state.Snapshot {
 func vanished() *state.Snapshot {
 	s := host("stuck")
 	d := &s.Devices[0]
-	d.Present, d.Contracts, d.Resources, d.Notification = false, nil, nil, nil
+	d.Present, d.Contracts, d.Resources, d.Full = false, nil, nil, nil
 	s.Devices = s.Devices[:1]
 	return s
 }

@@ -23,7 +23,7 @@ func TestLinks(t *testing.T) {
 	links := inspect(t, b).Links
 	for path, has := range map[string]string{
 		"/metrics":       "rdma_device_info{",
-		"/api/v1/status": `"sim_well0"`,
+		"/api/v2/status": `"sim_well0"`,
 		"/-/healthy":     "rdma_exporter is healthy",
 		"/-/ready":       "rdma_exporter is ready",
 	} {

@@ -92,7 +92,7 @@ func states() []scene {
 		{
 			name:    "contract",
 			verdict: "critical",
-			start:   built([]string{"Kept: 31"}, profile("contract")...),
+			start:   built([]string{"Kept: 28"}, profile("contract")...),
 			says:    []string{"sim_loose0", "cq_destroy_busy"},
 			advises: []string{"update the driver"},
 			never:   []string{calm},
@@ -187,7 +187,7 @@ func states() []scene {
 		{
 			name:    "slow",
 			verdict: "All is well",
-			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16", "--notification.budget=1m", "--probe.timeout=2m")...),
+			start:   built([]string{"notify_identifies_cq"}, append(profile("slow"), "--notification.vectors=16", "--probe.timeout=2m")...),
 			says:    []string{"sim_slow0"},
 			shows:   []string{"Vector 5: median", "slow", "down"},
 		},

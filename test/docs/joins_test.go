@@ -16,7 +16,6 @@ func TestJoins(t *testing.T) {
 	const (
 		ours    = `job="rdma_exporter",instance="n1:10879",host="n1",device="mlx5_0"`
 		others  = `job="node",instance="n1:9100",host="n1"`
-		gpus    = `job="dcgm",instance="n1:9400",host="n1"`
 		adapter = ours + `,pci_address="0000:3b:00.0",slot="4",numa_node="1",driver="mlx5_core",driver_version="6.12.9",board_id="MT_0000000838",netns_mode="shared"`
 		port    = ours + `,port="1",link_layer="Ethernet",netdev="eth2",gid="fe80:0000:0000:0000:0e42:a1ff:fe65:bafe"`
 		virtual = `job="rdma_exporter",instance="n1:10879",host="n1",device="mlx5_1"`
@@ -34,25 +33,13 @@ func TestJoins(t *testing.T) {
 		{`rdma_vector_interrupt_info{` + ours + `,comp_vector="1",irq="121",cpus="7"}`, "1x20"},
 		{`node_network_receive_drop_total{` + others + `,device="eth2"}`, "0+120x20"},
 		{`node_network_receive_drop_total{` + others + `,device="eth0"}`, "0+60x20"},
-		{`node_memory_numa_MemFree{` + others + `,node="0"}`, "1000x20"},
-		{`node_memory_numa_MemFree{` + others + `,node="1"}`, "2000x20"},
 		{`node_pcidevice_info{` + others + `,segment="0000",bus="3b",device="00",function="0",parent_segment="0000",parent_bus="3a",parent_device="02",parent_function="0"}`, "1x20"},
-		{`node_pcidevice_numa_node{` + others + `,segment="0000",bus="3b",device="00",function="0"}`, "1x20"},
-		{`node_pcidevice_numa_node{` + others + `,segment="0000",bus="53",device="00",function="0"}`, "1x20"},
-		{`node_pcidevice_numa_node{` + others + `,segment="0000",bus="64",device="00",function="0"}`, "1x20"},
-		{`DCGM_FI_DEV_GPU_UTIL{` + gpus + `,gpu="0",pci_bus_id="00000000:53:00.0",device="nvidia0"}`, "80x20"},
-		{`DCGM_FI_DEV_GPU_UTIL{` + gpus + `,gpu="1",pci_bus_id="00000000:64:00.0",device="nvidia1"}`, "20x20"},
 	}
 	want := [][]sample{
 		{{`{job="rdma_exporter",index="3"}`, 1}},
 		{{`rdma_port_info{` + virtual + `,port="1",link_layer="Ethernet",gid="fe80:0000:0000:0000:0e42:a1ff:fe65:baff"}`, 1}},
 		{{`{` + others + `,device="eth2",rdma_device="mlx5_0",port="1"}`, 2}},
-		{
-			{`{` + adapter + `,sriov_role="pf"}`, 2000},
-			{`{` + virtual + `,pci_address="0000:3b:00.1",numa_node="0",driver="mlx5_core",netns_mode="shared",sriov_role="vf",sriov_parent="0000:3b:00.0"}`, 1000},
-		},
 		{{`{` + adapter + `,sriov_role="pf",parent_bus="3a",parent_device="02"}`, 1}},
-		{{`{host="n1",numa_node="1"}`, 16}}, // 800 bits a second, and 50 %
 		{{`{host="n1",device="mlx5_1",sriov_parent="0000:3b:00.0"}`, 100}},
 		{{`rdma_notification_vector_latency_seconds{` + ours + `,comp_vector="1"}`, 80e-6}},
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/test/running"
-	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // BenchmarkScrape scrapes the built exporter, with every device probed and
@@ -17,11 +17,7 @@ import (
 func BenchmarkScrape(b *testing.B) {
 	for _, devices := range []int{3, 64} {
 		b.Run(fmt.Sprintf("devices=%d", devices), func(b *testing.B) {
-			profile, err := simulated.Default().Scale(devices).Marshal()
-			if err != nil {
-				b.Fatal(err)
-			}
-			e := start(b, "--provider=simulated", "--simulated.profile="+running.File(b, "profile.yaml", string(profile)),
+			e := start(b, "--provider=simulated", "--simulated.profile="+running.File(b, "profile.yaml", simulatedtest.Scaled(devices)),
 				"--probe.interval=10m", "--probe.concurrency=16")
 			e.ready(b)
 			running.Eventually(b, "every device is looked at", func() bool {

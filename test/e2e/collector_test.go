@@ -55,7 +55,7 @@ func TestCollectors(t *testing.T) {
 			t.Parallel()
 			e := start(t, append([]string{
 				"--provider=simulated", "--simulated.profile=" + running.File(t, "profile.yaml", one),
-				"--notification.vectors=512", "--notification.budget=30s", "--probe.timeout=2m", "--probe.interval=1s",
+				"--notification.vectors=512", "--probe.timeout=2m", "--probe.interval=1s",
 			}, tc.flags...)...)
 			if tc.judged {
 				e.judged(t, "mlx5_0")

@@ -53,7 +53,7 @@ func wantEachJudged(t *testing.T, m metrics, device string) {
 // as it is in the JSON.
 func wantSkipped(t *testing.T, e *exporter, m metrics, device string) {
 	t.Helper()
-	_, body := e.get(t, "/api/v1/status")
+	_, body := e.get(t, "/api/v2/status")
 	var status api.Status
 	if err := json.Unmarshal([]byte(body), &status); err != nil {
 		t.Fatal(err)
@@ -160,11 +160,7 @@ func TestViolations(t *testing.T) {
 	profile.WriteString("devices:\n  - {name: good, like: sim_ib0}\n")
 	devices := []string{"good"}
 	for _, c := range contracts() {
-		driver := ""
-		if strings.HasPrefix(c, "multicast_") {
-			driver = "rxe" // the only one that is judged
-		}
-		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, driver: %q, violate: [%s]}\n", c, driver, c)
+		fmt.Fprintf(&profile, "  - {name: %s, like: sim_ib0, violate: [%s]}\n", c, c)
 		devices = append(devices, c)
 	}
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile.String()),
@@ -199,20 +195,25 @@ func containsAll(s string, parts []string) bool {
 // so; the others are judged, and the probes go on.
 func TestContractIsInterrupted(t *testing.T) {
 	t.Parallel()
-	// Only the contract run attaches a queue pair to a multicast group.
-	const culprit = "qp_destroy_busy_multicast"
+	// Only these contracts arm the limit of a shared receive queue.
+	culprits := []string{"srq_limit_event", "srq_limit_disarmed"}
+	// This one posts a receive after a destruction that was refused: the 14th of the process,
+	// since the two before post 12, and it posts one before.
+	const breach = "srq_destroy_busy"
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", `devices:
-  - {name: hanging, like: sim_ib0, faults: [{verb: ibv_attach_mcast, hang: true}]}
-  - {name: crashing, like: sim_ib0, faults: [{verb: ibv_attach_mcast, crash: true}]}
-  - {name: breaking, like: sim_ib0, faults: [{verb: ibv_detach_mcast, crash: true}]}
+  - {name: hanging, like: sim_ib0, faults: [{verb: ibv_modify_srq, hang: true}]}
+  - {name: crashing, like: sim_ib0, faults: [{verb: ibv_modify_srq, crash: true}]}
+  - {name: breaking, like: sim_ib0, faults: [{verb: ibv_post_srq_recv, after: 13, crash: true}]}
 `), "--probe.interval=5s", "--probe.concurrency=4", "--contract.timeout=10s", "--inventory.interval=0", "--notification.samples=0")
 	m := e.judged(t, "hanging", "crashing", "breaking")
 	for device, want := range map[string]string{"hanging": "timeout", "crashing": "crashed"} {
 		wantEachJudged(t, m, device)
 		wantSkipped(t, e, m, device)
-		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", want)
+		m.want(t, 2, "rdma_contract_runs_total", "device", device, "outcome", want)
 		m.want(t, 1, "rdma_contract_runs_total", "device", device, "outcome", "ok")
-		m.want(t, 1, "rdma_contract_skipped", "device", device, "contract", culprit, "reason", want)
+		for _, culprit := range culprits {
+			m.want(t, 1, "rdma_contract_skipped", "device", device, "contract", culprit, "reason", want)
+		}
 		if got := m.violated(device); len(got) != 0 {
 			t.Errorf("%s violates %q", device, got)
 		}
@@ -224,11 +225,13 @@ func TestContractIsInterrupted(t *testing.T) {
 	// the process, which is evidence.
 	wantEachJudged(t, m, "breaking")
 	m.want(t, 1, "rdma_contract_runs_total", "device", "breaking", "outcome", "crashed")
-	if got := m.violated("breaking"); !slices.Equal(got, []string{culprit}) {
+	if got := m.violated("breaking"); !slices.Equal(got, []string{breach}) {
 		t.Errorf("breaking violates %q", got)
 	}
 	const failed = "Contract run on device failed"
-	for text, want := range map[string]int{failed: 3, "contract=" + culprit + " verb=ibv_attach_mcast": 2, "contract=" + culprit + " verb=ibv_detach_mcast": 1} {
+	for text, want := range map[string]int{
+		failed: 5, "contract=srq_limit_event verb=ibv_modify_srq": 2, "contract=" + breach + " verb=ibv_post_srq_recv": 1,
+	} {
 		running.Eventually(t, fmt.Sprintf("the log says %q %d times", text, want), func() bool { return strings.Count(e.Log.String(), text) == want })
 	}
 }

@@ -135,7 +135,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 	}
 	appear("fake0")
 	e := start(t, "--provider=libibverbs", "--path.sysfs="+sysfs,
-		"--discovery.interval=100ms", "--probe.interval=500ms", "--probe.max-backoff=500ms")
+		"--probe.interval=500ms")
 	failed := func(device string) float64 { return e.counts(t).runs(device, "failed") }
 
 	running.Eventually(t, "fake0 is probed in vain twice", func() bool { return failed("fake0") >= 2 })

@@ -87,11 +87,11 @@ func TestFaults(t *testing.T) {
 		t.Parallel()
 		// All hang at the same time, so that the timeout, which has to be long
 		// enough for the healthy devices of a busy machine, passes once.
-		testFaults(t, hanging, "--probe.timeout=15s", "--notification.deadline=1s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
+		testFaults(t, hanging, "--probe.timeout=15s", fmt.Sprintf("--probe.concurrency=%d", len(hanging)+2))
 	})
 	t.Run("others", func(t *testing.T) {
 		t.Parallel()
-		testFaults(t, others, "--probe.timeout=2m", "--notification.deadline=2s", "--notification.budget=10s", "--probe.concurrency=16")
+		testFaults(t, others, "--probe.timeout=40s", "--probe.concurrency=16")
 	})
 }
 
@@ -139,9 +139,7 @@ func checkCells(t *testing.T, m metrics, cells []cell) {
 	for _, c := range cells {
 		tried[string(c.verb)] = true
 	}
-	// A refusal of a dma-buf fails nothing, and real hosts mostly have none.
-	tried[string(verbs.RegDMABufMR)] = true
-	// Nor does a refusal of further attributes.
+	// A refusal of further attributes fails nothing.
 	tried[string(verbs.QueryDeviceEx)] = true
 	called := m.values("rdma_verbs_call_latency_seconds_count", "verb", "device", "healthy_rxe")
 	if got := slices.Sorted(maps.Keys(tried)); !slices.Equal(got, called) {

@@ -22,7 +22,7 @@ func TestHardwareHangs(t *testing.T) {
 	}
 	profile += "  - {name: hung, like: sim_ib0, hardware_faults: [hang]}\n  - {name: ill, like: sim_ib0, hardware_faults: [fail]}\n"
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
-		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--hardware.interval=500ms", "--hardware.timeout=5s")
+		"--probe.interval=1h", "--contract.interval=0", "--inventory.interval=0", "--hardware.interval=500ms")
 	runs := func(device, outcome string) float64 {
 		_, m := e.exposition(t)
 		return m.sum("rdma_hardware_runs_total", "device", device, "outcome", outcome)
@@ -130,7 +130,7 @@ func TestHardwareFaults(t *testing.T) {
 	})
 	checkExposition(t, text)
 	well := map[string]float64{received: 400, sent: 200, downed: 2, symbols: 3, sequence: 7}
-	_, status := e.get(t, "/api/v1/status")
+	_, status := e.get(t, "/api/v2/status")
 	for _, c := range []struct {
 		device  string
 		differs map[string]float64 // −1 is absent

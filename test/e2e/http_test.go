@@ -25,7 +25,7 @@ func TestPages(t *testing.T) {
 	if status != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
 		t.Errorf("/: status %d, type %q, want a page", status, header.Get("Content-Type"))
 	}
-	for _, want := range []string{"Simulated devices", "sim_rxe0", "sim_siw0", "sim_ib0", `href="./metrics"`, `href="./api/v1/status"`, `href="./-/healthy"`, `href="./-/ready"`} {
+	for _, want := range []string{"Simulated devices", "sim_rxe0", "sim_siw0", "sim_ib0", `href="./metrics"`, `href="./api/v2/status"`, `href="./-/healthy"`, `href="./-/ready"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %q", want)
 		}

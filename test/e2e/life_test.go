@@ -67,7 +67,7 @@ func TestManyHangsStarveNobody(t *testing.T) {
 		"--simulated.profile="+running.File(t, "profile.yaml", hangProfile(3, "ibv_open_device")),
 		"--config.file="+running.File(t, "config.yaml", "probe: {destroy_timeout: 100ms}"),
 		"--contract.interval=2s", "--contract.timeout=10s", "--inventory.interval=0", "--notification.samples=0",
-		"--probe.interval=1s", "--probe.timeout=2s", "--probe.max-backoff=2s", "--probe.concurrency=2")
+		"--probe.interval=1s", "--probe.timeout=2s", "--probe.concurrency=2")
 	running.Eventually(t, "every device is probed several times", func() bool {
 		m := e.counts(t)
 		for i := range 3 {
@@ -110,7 +110,7 @@ func TestNoLeak(t *testing.T) {
   - {name: healthy, like: sim_siw0, default_latency: 0s, latency: {}}
   - {name: crashing, like: sim_siw0, faults: [{verb: ibv_query_device, crash: true}]}
 `),
-		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--probe.jitter=0", "--contract.interval=10s")
+		"--probe.interval=100ms", "--contract.interval=10s")
 	count := func(m metrics) float64 { return min(m.runs("healthy", "ok"), m.runs("crashing", "crashed")) }
 	wait := func(rounds float64) {
 		running.Eventually(t, fmt.Sprintf("%v rounds", rounds), func() bool { return count(e.counts(t)) >= rounds })

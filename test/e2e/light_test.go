@@ -43,13 +43,13 @@ func TestLight(t *testing.T) {
 	m.absent(t, "rdma_verbs_call_duration_seconds_count", "device", "busy", "verb", "ibv_modify_qp")
 	m.want(t, 0, "rdma_contract_runs_total", "device", "busy", "outcome", "ok")
 	_, page := e.get(t, "/")
-	for _, text := range []string{"light: mpirun (process 4711) holds queue pairs", "Put off: mpirun (process 4711) holds queue pairs", "the kernel does not tell who holds queue pairs"} {
+	for _, text := range []string{"reduced: mpirun (process 4711) holds queue pairs", "Put off: mpirun (process 4711) holds queue pairs", "the kernel does not tell who holds queue pairs"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page lacks %q", text)
 		}
 	}
-	_, api := e.get(t, "/api/v1/status")
-	for _, text := range []string{`"light":{"reason":"busy"`, `"put_off":{"reason":"busy"`, `"light":{"reason":"unknown"`} {
+	_, api := e.get(t, "/api/v2/status")
+	for _, text := range []string{`"reduced":{"reason":"busy"`, `"put_off":{"reason":"busy"`, `"reduced":{"reason":"unknown"`} {
 		if !strings.Contains(strings.Join(strings.Fields(api), ""), text) {
 			t.Errorf("the JSON lacks %q", text)
 		}
@@ -67,12 +67,12 @@ func TestLight(t *testing.T) {
 func TestLightAudit(t *testing.T) {
 	t.Parallel()
 	plain := newAudit(t, lightProfile, nil, "--device=busy").run(t)
-	if plain.status != 0 || strings.Contains(plain.stdout, "light: ") || strings.Contains(plain.stdout, "put off") {
+	if plain.status != 0 || strings.Contains(plain.stdout, "reduced: ") || strings.Contains(plain.stdout, "put off") {
 		t.Errorf("status %d, standard output %s", plain.status, plain.stdout)
 	}
 	idle := newAudit(t, lightProfile, nil, "--device=busy", "--probe.when=idle").run(t)
 	words := strings.Join(strings.Fields(idle.stdout), " ")
-	for _, text := range []string{"light: mpirun (process 4711) holds queue pairs", "Contracts put off: mpirun (process 4711) holds queue pairs"} {
+	for _, text := range []string{"reduced: mpirun (process 4711) holds queue pairs", "Contracts put off: mpirun (process 4711) holds queue pairs"} {
 		if !strings.Contains(words, text) {
 			t.Errorf("the report lacks %q", text)
 		}

@@ -46,10 +46,7 @@ func TestLogIsNotRead(t *testing.T) {
 // A standard error that is closed from the start is one that takes everything.
 func TestLogIsClosedAtStart(t *testing.T) {
 	t.Parallel()
-	program := running.File(t, "it", "#!/bin/sh\nexec \""+binary+"\" \"$@\" 2>&-\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	program := running.Program(t, filepath.Join(t.TempDir(), "it"), `exec "`+binary+`" "$@" 2>&-`)
 	r := invoke(t, program, t.TempDir(), "--provider=simulated", "--probe.concurrency=0")
 	if r.status != 2 || r.stdout != "" || r.stderr != "" {
 		t.Errorf("status %d, %q, %q", r.status, r.stdout, r.stderr)
@@ -81,10 +78,7 @@ func startInto(t *testing.T, args ...string) (*exporter, *os.File) {
 	if err := clone(binary, e.program); err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(dir, "start")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec "+e.program+" \"$@\" 2>"+pipe+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	script := running.Program(t, filepath.Join(dir, "start"), "exec "+e.program+` "$@" 2>`+pipe)
 	t.Cleanup(func() { noneLeft(t, e.program) })
 	e.Process = running.Launch(t, "the exporter", script, append([]string{"--web.listen-address=127.0.0.1:0"}, running.Unhurried(args...)...)...)
 	var head running.Output

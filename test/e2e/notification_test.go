@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"rdma_exporter/test/running"
@@ -16,7 +15,7 @@ func TestVectors(t *testing.T) {
 		want       []string // of the 64 that sim_ib0 has
 	}{
 		{"default", "--notification.vectors=4", []string{"0", "21", "42", "63"}},
-		{"list", "--notification.vector-list=5,40", []string{"40", "5"}},
+		{"two", "--notification.vectors=2", []string{"0", "63"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -29,14 +28,5 @@ func TestVectors(t *testing.T) {
 				t.Errorf("vectors %q were measured, want %q", got, tc.want)
 			}
 		})
-	}
-}
-
-// A device that has none of the vectors that are allowed is not probed, which is told.
-func TestVectorsOutOfRange(t *testing.T) {
-	t.Parallel()
-	r := newAudit(t, "", nil, "--device=sim_rxe0", "--notification.vector-list=8,16").run(t)
-	if want := "--notification.vector-list is 8, 16: the device has only 0 to 1"; !strings.Contains(strings.Join(strings.Fields(r.stdout), " "), want) {
-		t.Errorf("status %d, standard output %s\nlacks %q", r.status, r.stdout, want)
 	}
 }

@@ -94,7 +94,7 @@ func TestResourceTrouble(t *testing.T) {
 `
 	e := start(t, "--provider=simulated", "--simulated.profile="+running.File(t, "profile.yaml", profile),
 		"--config.file="+running.File(t, "config.yaml", "findings: {orphan_age: 1ms}"),
-		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=2s", "--probe.max-backoff=2s", "--probe.concurrency=4",
+		"--contract.interval=0s", "--notification.samples=0", "--probe.interval=2s", "--probe.concurrency=4",
 		"--inventory.interval=1s", "--inventory.timeout=5s", "--collector.cgroups")
 	var devices []string
 	for line := range strings.Lines(profile) {
@@ -165,17 +165,17 @@ func TestLeftBehind(t *testing.T) {
 	}
 	began("2038-01-19T03:14:07Z").stop(t)
 	e := began("2026-03-01T12:00:00Z")
-	_, body := e.get(t, "/api/v1/status")
+	_, body := e.get(t, "/api/v2/status")
 	var status api.Status
 	if err := json.Unmarshal([]byte(body), &status); err != nil {
 		t.Fatal(err)
 	}
-	left := status.Devices[0].Resources.Left
+	left := status.Devices[0].Leftover
 	if len(left) != 1 {
 		t.Fatalf("left: %+v", left)
 	}
 	l := left[0]
-	if l.PID != 4711 || l.Comm != "trainer" || l.PodUID != "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0" || l.FirstSeen.IsZero() || l.LastSeen.Before(l.FirstSeen) || l.Since.Before(l.LastSeen) {
+	if l.PID != 4711 || l.Comm != "trainer" || l.PodUID != "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0" || l.First.IsZero() || l.Last.Before(l.First) || l.LeftFirst.Before(l.Last) {
 		t.Errorf("left: %+v", l)
 	}
 }

@@ -53,8 +53,7 @@
  *	after=N		the first N calls of the process are left alone
  *	times=N		no more than N calls are affected
  *
- * Calls that a line's conditions leave out do not count for it. What a vendor's
- * library does otherwise than that of Soft-RoCE is in the folder personas.
+ * Calls that a line's conditions leave out do not count for it.
  *
  * Empty lines and what follows a # do not count. Of several lines for one verb the
  * first that applies to a call acts on it; delay and keep let others act as well.
@@ -165,8 +164,7 @@ enum {
 	X(ibv_destroy_qp, CAN_DROP | HAS_QP)                \
 	X(ibv_post_send, CAN_DROP | HAS_QP | HAS_SOLICITED) \
 	X(ibv_post_recv, CAN_DROP | HAS_QP)                 \
-	X(ibv_attach_mcast, CAN_DROP | HAS_QP)              \
-	X(ibv_detach_mcast, CAN_DROP | HAS_QP)
+	X(ibv_resize_cq, CAN_DROP)
 
 enum verb {
 #define X(name, can) V_##name,
@@ -1029,20 +1027,18 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	return ret;
 }
 
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+/* A CQ that is said to have been resized keeps its size. */
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	const struct call call = call_of(qp);
+	const struct rule *rule = faulty(V_ibv_resize_cq, NULL);
 
-	OR_ERRNO(ibv_attach_mcast, &call);
-	return REAL(ibv_attach_mcast, "IBVERBS_1.1")(qp, gid, lid);
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	const struct call call = call_of(qp);
-
-	OR_ERRNO(ibv_detach_mcast, &call);
-	return REAL(ibv_detach_mcast, "IBVERBS_1.1")(qp, gid, lid);
+	if (rule && rule->fault == FAIL)
+		return failed(rule->value);
+	if (rule && rule->fault == DROP) {
+		cq->cqe = cqe;
+		return 0;
+	}
+	return REAL(ibv_resize_cq, "IBVERBS_1.1")(cq, cqe);
 }
 
 /* Those of whose calls nothing need be known. */

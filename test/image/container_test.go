@@ -36,7 +36,7 @@ const devices = 2
 // left out or killed after a time is not to be in a virtual machine without help of the
 // processor.
 var flags = []string{
-	"--probe.interval=1h", "--probe.timeout=2m", "--probe.max-backoff=1h", "--notification.deadline=5s", "--notification.budget=20s",
+	"--probe.interval=1h", "--probe.timeout=2m",
 	"--contract.timeout=4m", "--inventory.interval=1s", "--inventory.timeout=1m",
 	// What the kernel counts differs from one moment to the next.
 	"--hardware.interval=0",

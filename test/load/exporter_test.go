@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"rdma_exporter/test/running"
-	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // exporter is a running exporter of simulated devices.
@@ -29,14 +29,10 @@ type exporter struct {
 // it.
 func start(t *testing.T, devices int, interval time.Duration) *exporter {
 	t.Helper()
-	profile, err := simulated.Default().Scale(devices).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// What runs seldom would come in the midst of one kind of load and not of another.
 	p := running.Launch(t, "the exporter", binary, "--web.listen-address=127.0.0.1:0", "--provider=simulated",
-		"--simulated.profile="+running.File(t, "profile.yaml", string(profile)),
-		"--probe.interval="+interval.String(), "--probe.jitter=0", "--probe.concurrency=4",
+		"--simulated.profile="+running.File(t, "profile.yaml", simulatedtest.Scaled(devices)),
+		"--probe.interval="+interval.String(), "--probe.concurrency=4",
 		"--notification.samples=10", "--contract.interval=0s", "--inventory.interval=10m")
 	t.Cleanup(func() {
 		p.Stop(t)

@@ -120,7 +120,7 @@ func (r *row) judge(t *testing.T) {
 		t.Error("no scrape was served")
 	}
 	for kind, n := range r.scrapes.errors {
-		// docs/reference/configuration.md has 503 for scrapes beyond --web.max-requests.
+		// docs/reference/configuration.md has 503 for scrapes beyond the limit.
 		if kind != "503" {
 			t.Errorf("%d scrapes failed: %s", n, kind)
 		}

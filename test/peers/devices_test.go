@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 const sysfs = "/sys/class/infiniband"
@@ -47,17 +47,9 @@ func addDevices(t *testing.T, n int) {
 // device costs a child more than the verbs that it calls.
 func simulatedProfile(t *testing.T, n, vectors int) string {
 	t.Helper()
-	p := simulated.Default().Scale(n)
-	for i := range p.Devices {
-		p.Devices[i].CompletionVectors = vectors
-		p.Devices[i].DefaultLatency, p.Devices[i].Latency = 0, nil
-	}
-	text, err := p.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := simulatedtest.Scaled(n, fmt.Sprint("completion_vectors: ", vectors), "default_latency: 0s", "latency: {}")
 	file := filepath.Join(t.TempDir(), "profile.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -7,6 +7,6 @@
 //
 // TestRealDevices runs in the virtual machine that test/vm/run boots, on
 // Soft-RoCE devices of which it adds as many as it needs; TestSimulatedDevices
-// and TestRounds run on this machine. TestTrees measures nothing: it writes
-// docs/reference/adapters.md. What they lack is a failure, never a skip.
+// and TestRounds run on this machine. What they lack is a
+// failure, never a skip.
 package peers

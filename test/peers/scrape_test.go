@@ -20,8 +20,8 @@ const withoutOwn = "--web.disable-exporter-metrics"
 // onceFlags have the exporter do everything once, at its start, so that what is
 // measured afterwards are scrapes.
 var onceFlags = []string{
-	"--probe.interval=1h", "--probe.jitter=0", "--inventory.interval=1h",
-	"--probe.timeout=5m", "--probe.max-backoff=1h", "--notification.samples=10", "--notification.vectors=64", "--notification.budget=1m",
+	"--probe.interval=1h", "--inventory.interval=1h",
+	"--probe.timeout=5m", "--notification.samples=10", "--notification.vectors=64",
 }
 
 // comparison says what is compared.

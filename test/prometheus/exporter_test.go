@@ -23,7 +23,8 @@ type exporter struct {
 // startExporter starts the exporter on a free port, and waits until it listens.
 func startExporter(t testing.TB, name string, args ...string) *exporter {
 	t.Helper()
-	p := running.Launch(t, name, binary, append([]string{"--web.listen-address=127.0.0.1:0"}, args...)...)
+	// Each run is a full one, so that what only those see goes on.
+	p := running.Launch(t, name, binary, append([]string{"--web.listen-address=127.0.0.1:0", "--probe.full-interval=1s"}, args...)...)
 	return &exporter{Process: p, address: p.Listening(t)}
 }
 

@@ -32,15 +32,15 @@ func TestSimulated(t *testing.T) {
 	// The capacity is what it has, so that each exporter gets a list of its own.
 	simulated := slices.Clip([]string{"--provider=simulated", "--config.file=testdata/config.yaml"})
 	flags := slices.Concat(simulated, []string{
-		"--probe.interval=4s", "--probe.max-backoff=1s", "--probe.concurrency=32",
-		"--notification.samples=5", "--notification.deadline=50ms", "--notification.budget=1s", "--notification.vectors=64",
+		"--probe.interval=4s", "--probe.concurrency=32",
+		"--notification.samples=5", "--notification.vectors=64",
 		"--inventory.interval=4s", "--hardware.interval=4s",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 		"--collector.raw-counters", "--collector.interrupts",
 	})
 	// What hangs is soon killed. Healthy devices need not be quick, on a busy machine.
 	hasty := slices.Concat(flags, []string{"--probe.timeout=3s", "--inventory.timeout=1s"})
-	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--inventory.timeout=1m", "--hardware.timeout=1m"})
+	flags = slices.Concat(flags, []string{"--probe.timeout=1m", "--inventory.timeout=1m"})
 	start := func(name, profile string, flags ...string) *exporter {
 		readable(t, profile)
 		return startExporter(t, name, append(slices.Clone(flags), "--simulated.profile="+profile)...)
@@ -57,7 +57,7 @@ func TestSimulated(t *testing.T) {
 	// It has time for all vectors of a device, and never ends a run that hangs.
 	patient := start("the patient exporter", "testdata/trouble.yaml", append(
 		simulated, "--device.include=sim_(hang|wide)0", "--probe.interval=1s", "--probe.timeout=1h",
-		"--notification.samples=1", "--notification.budget=1m", "--notification.vectors=320",
+		"--notification.samples=1", "--notification.vectors=320",
 		"--contract.interval=0", "--inventory.interval=0", "--hardware.interval=0",
 	)...)
 	// What should list the devices is a file.
@@ -68,7 +68,7 @@ func TestSimulated(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(sys, "class", "infiniband"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	blind := startExporter(t, "the blind exporter", "--path.sysfs="+sys, "--discovery.interval=1s")
+	blind := startExporter(t, "the blind exporter", "--path.sysfs="+sys)
 
 	mended := newChanging(t, 0, ill, healthy[0])
 	worsened := newChanging(t, 0, healthy[0], ill)

@@ -42,9 +42,9 @@ func TestVM(t *testing.T) {
 		"--timeout", "1200", "--forward", port+":10879", "--forward", trigger+":10880",
 		filepath.Join("testdata", "guest"), holder,
 		binary, "--config.file=testdata/config-vm.yaml",
-		"--probe.interval=5s", "--probe.timeout=2m", "--probe.max-backoff=5s", "--probe.concurrency=3",
-		"--notification.samples=20", "--notification.deadline=5s", "--notification.budget=10s",
-		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--hardware.interval=15s", "--hardware.timeout=30s", "--inventory.max-objects=40",
+		"--probe.interval=5s", "--probe.timeout=2m", "--probe.concurrency=3",
+		"--notification.samples=20",
+		"--contract.timeout=2m", "--inventory.interval=5s", "--inventory.timeout=30s", "--hardware.interval=15s",
 		"--collector.memory", "--collector.limits", "--collector.verb-histograms", "--collector.owner-pids", "--collector.cgroups",
 		"--collector.raw-counters", "--collector.interrupts",
 	)

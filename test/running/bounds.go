@@ -6,9 +6,8 @@ import (
 )
 
 // Unhurried returns the flags of an exporter, of the command serve or audit, and after
-// them bounds of what a run may take that a busy machine keeps as well. Those that are
-// among the flags stay as they are; beside a bound of the probes that is given, so does
-// that of their measurements, which must fit into it.
+// them limits of its runs that a busy machine keeps as well, unless they are among the
+// flags.
 func Unhurried(flags ...string) []string {
 	given := func(name string) bool {
 		return slices.ContainsFunc(flags, func(f string) bool { return f == name || strings.HasPrefix(f, name+"=") })
@@ -16,15 +15,12 @@ func Unhurried(flags ...string) []string {
 	all := slices.Clone(flags)
 	for _, bound := range []struct {
 		flag, value string
-		unless      []string
 	}{
-		{"--probe.timeout", "2m", nil},
-		{"--notification.budget", "20s", []string{"--probe.timeout"}},
-		{"--contract.timeout", "4m", nil},
-		{"--inventory.timeout", "2m", nil},
-		{"--hardware.timeout", "2m", nil},
+		{"--probe.timeout", "2m"},
+		{"--contract.timeout", "4m"},
+		{"--inventory.timeout", "2m"},
 	} {
-		if !given(bound.flag) && !slices.ContainsFunc(bound.unless, given) {
+		if !given(bound.flag) {
 			all = append(all, bound.flag+"="+bound.value)
 		}
 	}

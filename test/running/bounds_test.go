@@ -10,13 +10,10 @@ import (
 func TestUnhurried(t *testing.T) {
 	t.Parallel()
 	for flags, want := range map[string]string{
-		"":                                     "--probe.timeout=2m --notification.budget=20s --contract.timeout=4m --inventory.timeout=2m --hardware.timeout=2m",
-		"audit --probe.timeout=1s":             "audit --probe.timeout=1s --contract.timeout=4m --inventory.timeout=2m --hardware.timeout=2m",
-		"--notification.budget 1m":             "--notification.budget 1m --probe.timeout=2m --contract.timeout=4m --inventory.timeout=2m --hardware.timeout=2m",
-		"--contract.timeout=1s --x":            "--contract.timeout=1s --x --probe.timeout=2m --notification.budget=20s --inventory.timeout=2m --hardware.timeout=2m",
-		"--hardware.timeout=1s":                "--hardware.timeout=1s --probe.timeout=2m --notification.budget=20s --contract.timeout=4m --inventory.timeout=2m",
-		"--inventory.timeout=1s":               "--inventory.timeout=1s --probe.timeout=2m --notification.budget=20s --contract.timeout=4m --hardware.timeout=2m",
-		"--inventory.timeouts --inventory.tim": "--inventory.timeouts --inventory.tim --probe.timeout=2m --notification.budget=20s --contract.timeout=4m --inventory.timeout=2m --hardware.timeout=2m",
+		"":                                     "--probe.timeout=2m --contract.timeout=4m --inventory.timeout=2m",
+		"audit --probe.timeout=1s":             "audit --probe.timeout=1s --contract.timeout=4m --inventory.timeout=2m",
+		"--contract.timeout 1s --x":            "--contract.timeout 1s --x --probe.timeout=2m --inventory.timeout=2m",
+		"--inventory.timeouts --inventory.tim": "--inventory.timeouts --inventory.tim --probe.timeout=2m --contract.timeout=4m --inventory.timeout=2m",
 	} {
 		if got := strings.Join(running.Unhurried(strings.Fields(flags)...), " "); got != want {
 			t.Errorf("%q: got %q, want %q", flags, got, want)

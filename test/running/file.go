@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -14,6 +15,19 @@ func File(t testing.TB, name, text string) string {
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	return path
+}
+
+// Program writes a shell script that can be executed, and returns its path. A process of its
+// own writes it: while this one had it open, a child that another test starts would inherit
+// that, and the kernel would refuse to execute it ("text file busy").
+func Program(t testing.TB, path, text string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "install", "-m", "0755", "/dev/stdin", path)
+	cmd.Stdin = strings.NewReader("#!/bin/sh\n" + text + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s: %v\n%s", path, err, out)
 	}
 	return path
 }

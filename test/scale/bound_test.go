@@ -83,17 +83,21 @@ func TestMost(t *testing.T) {
 	runs := excess()
 	last := runs[len(runs)-1]
 	// Nothing is found: those series are counted elsewhere.
-	judge := health.Finder(health.Default(), func(*state.DeviceState) []health.Finding { return nil })
+	judge := health.NewFinder(health.Default(), health.History{}, func(*state.DeviceState) []health.Finding { return nil })
 	snapshot := &state.Snapshot{Devices: []state.DeviceState{{Name: "sim0", Present: true, Info: last.Info, Last: last}}}
 	on := make(collector.Choice)
 	for _, p := range collector.Parts() {
 		on[p.Name] = true
 	}
-	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Of(snapshot) }, Collectors: on})
+	c := collector.New(collector.Options{Host: func() *health.Host { return judge.Evaluate(snapshot) }, Collectors: on})
 	for _, r := range runs {
 		c.Observe(r)
 	}
-	families, err := c.Gatherer(prometheus.NewRegistry()).Gather()
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +156,7 @@ func TestFormulaOfTrouble(t *testing.T) {
 	text := readPage(t)
 	f := readFormula(t, text)
 	_, composed := documented(t)
-	s := shape{name: "trouble", devices: times(5, adapter(4)), owners: 10}
+	s := shape{name: "trouble", devices: times(5, adapter(4))}
 	faults := []string{
 		"faults: [{verb: ibv_query_srq, errno: EIO}, {verb: ibv_create_cq, after: 3, times: 2, errno: ENOMEM}]",
 		"faults: [{verb: ibv_create_srq, after: 1, crash: true}]",

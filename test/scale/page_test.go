@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,14 +103,6 @@ func examples(f formula, hosts []*host) string {
 	return tableOf([]string{"node", "series", "of the time of verbs", "of latency", "of vectors"}, rows)
 }
 
-// typicalName is the name of the shape that examples are about.
-const typicalName = "8 devices, 16 vectors"
-
-// typical returns the host that examples are about.
-func typical(hosts []*host) *host {
-	return hosts[slices.IndexFunc(hosts, func(h *host) bool { return h.name == typicalName })]
-}
-
 // checkSizes makes sure that a series takes as many bytes of the exposition as the page
 // says.
 func checkSizes(t *testing.T, text string, h *host) {
@@ -127,79 +118,6 @@ func checkSizes(t *testing.T, text string, h *host) {
 			t.Errorf("%s: a series takes %.1f bytes, docs/reference/scaling.md says %v to %v", h.name, each, least, most)
 		}
 	}
-}
-
-// measured returns a figure of the page's table of those that were measured.
-func measured(t *testing.T, text, what string) float64 {
-	t.Helper()
-	m := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(what) + ` \| ([0-9.]+)`).FindStringSubmatch(text)
-	if m == nil {
-		t.Fatalf("docs/reference/scaling.md does not have the figure %q", what)
-	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-// projection returns what larger fleets cost, by the formula and by what was measured.
-func projection(t *testing.T, text string, f formula) string {
-	t.Helper()
-	verbs := readVerbs(t, text)
-	memory := measured(t, text, "resident memory for each series")
-	taken, scraped := measured(t, text, "samples taken in a second"), measured(t, text, "processor time of Prometheus")
-	chunk, index := measured(t, text, "chunks, for each sample"), measured(t, text, "index, for each series")
-	var rows [][]string
-	for _, nodes := range []int{200, 1000, 10000} {
-		for _, s := range []shape{
-			{name: typicalName, devices: times(8, adapter(16)), owners: 10},
-			{name: "8 devices, 64 vectors", devices: times(8, adapter(64)), owners: 10},
-		} {
-			series := float64(nodes * f.series(s, s.counts(verbs)))
-			for _, interval := range []float64{30, 60} {
-				samples := series / interval
-				rows = append(rows, []string{
-					thousands(nodes), s.name, fmt.Sprintf("%.1f", series/1e6), fmt.Sprintf("%.0f s", interval), thousands(int(samples)),
-					fmt.Sprintf("%.0f", series*memory/(1<<30)), fmt.Sprintf("%.1f", samples*scraped/taken),
-					fmt.Sprintf("%.0f", (samples*86400*chunk+series*index)/1e9),
-				})
-			}
-		}
-	}
-	return tableOf([]string{"nodes", "each with", "series, millions", "scraped every", "samples in a second", "memory, GiB", "processors", "disk for a day, GB"}, rows)
-}
-
-// evaluation returns how long the groups of rules take for larger fleets: what was
-// measured, times the number of nodes.
-func evaluation(t *testing.T, text string) string {
-	t.Helper()
-	m := regexp.MustCompile(`(?m)^\| nodes with exactly so many \| \d+ of (\d+);`).FindStringSubmatch(text)
-	groups := regexp.MustCompile(`(?m)^\| (rdma_exporter_[a-z]+) \| (\d+) \| ([0-9.]+) \| ([0-9.]+) \|$`).FindAllStringSubmatch(text, -1)
-	if m == nil || len(groups) < 5 {
-		t.Fatal("docs/reference/scaling.md does not have the table of the groups of rules")
-	}
-	number := func(s string) float64 {
-		n, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	nodes := number(m[1])
-	var rows [][]string
-	for _, g := range groups {
-		every, average, most := number(g[2]), number(g[3])/1e3/nodes, number(g[4])/1e3/nodes
-		// To a hundred: it is no more exact.
-		ceiling := "more"
-		if n := 100 * int(every/most/100); n <= 50000 {
-			ceiling = thousands(n)
-		}
-		rows = append(rows, []string{
-			"`" + g[1] + "`", g[2] + " s", fmt.Sprintf("%.1f s", 1000*average), fmt.Sprintf("%.0f s", 10000*average), ceiling,
-		})
-	}
-	return tableOf([]string{"group of rules", "every", "1 000 nodes", "10 000 nodes", "its slowest takes as long as its interval at, nodes"}, rows)
 }
 
 // blocks returns the blocks of YAML of the page.

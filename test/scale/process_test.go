@@ -29,14 +29,7 @@ func launch(t testing.TB, name, program string, args ...string) *process {
 
 // get asks the process for a path. The header, of name and value, may be left out.
 func (p *process) get(path string, header ...string) ([]byte, error) {
-	return p.do(http.MethodGet, path, header...)
-}
-
-// post is get, to have something done.
-func (p *process) post(path string) ([]byte, error) { return p.do(http.MethodPost, path) }
-
-func (p *process) do(method, path string, header ...string) ([]byte, error) {
-	request, err := http.NewRequest(method, "http://"+p.address+path, nil)
+	request, err := http.NewRequest(http.MethodGet, "http://"+p.address+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", p.Name, err)
 	}

@@ -18,8 +18,8 @@ type device struct {
 	// active and down are how many ports it has of each state.
 	active, down int
 	vectors      int
-	// noSRQ and noMulticast tell what it lacks.
-	noSRQ, noMulticast bool
+	// noSRQ is true if it has no SRQs.
+	noSRQ bool
 	// owners are the processes that hold objects of every type on it, the same ones as
 	// on other devices, each with a limit of the RDMA controller.
 	owners int
@@ -40,9 +40,10 @@ type shape struct {
 	noContracts, noInventories, noHardware, noMeasurements, noOwnMetrics bool
 	// everything tells that all collectors are on.
 	everything bool
-	// owners is --inventory.owners.
-	owners int
 }
+
+// namedOwners limits the owners that the exporter names for each device and type.
+const namedOwners = 10
 
 // times returns n devices of a kind.
 func times(n int, d device) []device {
@@ -62,26 +63,25 @@ func adapter(vectors int) device {
 func shapes() []shape {
 	twoPorts := device{like: "sim_ib0", active: 1, down: 1, vectors: 64, owners: 4}
 	return []shape{
-		{name: "64 devices, 64 vectors, without contracts", devices: times(64, adapter(64)), owners: 10, noContracts: true},
-		{name: "1 device, 300 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 300}}, owners: 10},
-		{name: "1 device, 2 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 2}}, owners: 10},
-		{name: typicalName, devices: times(8, adapter(16)), owners: 10},
-		{name: "8 devices, 64 vectors", devices: times(8, adapter(64)), owners: 10},
-		{name: "2 devices, 2 ports each of which one is down, 64 vectors", devices: times(2, twoPorts), owners: 10},
-		{name: "1 device, 30 owners of which 20 are named", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 30}}, owners: 20},
+		{name: "64 devices, 64 vectors, without contracts", devices: times(64, adapter(64)), noContracts: true},
+		{name: "1 device, 300 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 300}}},
+		{name: "1 device, 2 vectors", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 2}}},
+		{name: "8 devices, 16 vectors", devices: times(8, adapter(16))},
+		{name: "8 devices, 64 vectors", devices: times(8, adapter(64))},
+		{name: "2 devices, 2 ports each of which one is down, 64 vectors", devices: times(2, twoPorts)},
+		{name: "1 device, 30 owners of which 10 are named", devices: []device{{like: "sim_rxe0", active: 1, vectors: 2, owners: 30}}},
 		{
 			name: "4 devices that lack something",
 			devices: []device{
 				{like: "sim_siw0", active: 1, vectors: 4, owners: 1},
 				{like: "sim_rxe0", down: 1, vectors: 4},
 				{like: "sim_rxe0", active: 1, vectors: 4, noSRQ: true},
-				{like: "sim_ib0", active: 3, vectors: 4, noMulticast: true},
+				{like: "sim_ib0", active: 3, vectors: 4},
 			},
-			owners: 10,
 		},
 		{name: "8 devices, 16 vectors, probes of sizes alone", devices: times(8, adapter(16)), noContracts: true, noInventories: true, noHardware: true, noMeasurements: true, noOwnMetrics: true},
-		{name: "2 devices, without measurements", devices: times(2, adapter(16)), owners: 10, noMeasurements: true},
-		{name: "2 devices, every collector", devices: times(2, adapter(16)), owners: 10, everything: true},
+		{name: "2 devices, without measurements", devices: times(2, adapter(16)), noMeasurements: true},
+		{name: "2 devices, every collector", devices: times(2, adapter(16)), everything: true},
 		{name: "2 devices, without inventories", devices: times(2, adapter(16)), noInventories: true},
 	}
 }
@@ -91,7 +91,7 @@ func shapes() []shape {
 func (s shape) flags() []string {
 	flags := []string{
 		"--provider=simulated", "--web.listen-address=127.0.0.1:0",
-		"--probe.concurrency=4", "--notification.vectors=" + strconv.Itoa(mostVectors), "--notification.budget=30s", "--inventory.owners=" + strconv.Itoa(max(s.owners, 1)),
+		"--probe.concurrency=4", "--notification.vectors=" + strconv.Itoa(mostVectors),
 	}
 	for flag, on := range map[string]bool{
 		withoutContracts:           s.noContracts,
@@ -134,9 +134,6 @@ func (s shape) profile() string {
 		if d.noSRQ {
 			limits = append(limits, "max_srq: 0")
 		}
-		if d.noMulticast {
-			limits = append(limits, "max_mcast_grp: 0")
-		}
 		if len(limits) > 0 {
 			fmt.Fprintf(&b, "    limits: {%s}\n", strings.Join(limits, ", "))
 		}
@@ -171,7 +168,7 @@ func (d device) unkept() int {
 		}
 	}
 	if d.active == 0 {
-		n += 7
+		n += 5
 	}
 	return n
 }
@@ -250,7 +247,7 @@ func (s shape) counts(verbs verbSets) map[string]int {
 			c["Q"] += d.unkept()
 		}
 		if !s.noInventories {
-			named := min(d.owners, s.owners)
+			named := min(d.owners, namedOwners)
 			c["O"] += 7 * named
 			if named < d.owners {
 				c["O"] += 7

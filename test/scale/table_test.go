@@ -221,8 +221,6 @@ const (
 	calledReceived  = "contracts are judged, or completions measured on a port that reaches itself"
 	calledJudged    = "contracts are judged"
 	calledJudgedSRQ = "contracts are judged, and the device has SRQs"
-	calledXRC       = "contracts are judged, and the device has SRQs and XRC"
-	calledMulticast = "contracts are judged, and the device has multicast"
 
 	// calledControl is no condition: these are the control verbs.
 	calledControl = ""
@@ -236,7 +234,7 @@ func readVerbs(t testing.TB, page string) verbSets {
 		sets[cells[1]] = quoted(cells[0])
 	}
 	control := controlVerbs(t, page)
-	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudged, calledJudgedSRQ, calledXRC, calledMulticast}
+	want := []string{calledAlways, calledSRQ, calledCompleted, calledAddressed, calledPartition, calledReceived, calledJudged, calledJudgedSRQ}
 	slices.Sort(want)
 	if got := slices.Sorted(maps.Keys(sets)); !slices.Equal(got, want) {
 		t.Fatalf("docs/reference/scaling.md: verbs are called if %q, want %q", got, want)
@@ -258,8 +256,6 @@ func (v verbSets) called(s shape, d device, loopback int) map[string]bool {
 		calledReceived:  judged || !s.noMeasurements && loopback > 0,
 		calledJudged:    judged,
 		calledJudgedSRQ: judged && !d.noSRQ,
-		calledXRC:       judged && !d.noSRQ && d.like == "sim_ib0",
-		calledMulticast: judged && !d.noMulticast && d.like != "sim_siw0",
 	} {
 		if holds {
 			for _, verb := range v[condition] {

@@ -106,9 +106,7 @@ func TestCeiling(t *testing.T) {
 	// The device gives far more than this machine has mappings, or time.
 	setting(t, "/proc/sys/vm/max_map_count", "4000")
 	withoutLock := []string{"prlimit", "--memlock=4194304:4194304", "setpriv", "--bounding-set=-ipc_lock"}
-	root := t.TempDir()
-	output(t, "mount", "-t", "cgroup2", "none", root)
-	t.Cleanup(func() { output(t, "umount", root) })
+	root := cgroupRoot(t)
 	if err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+rdma"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +146,7 @@ func TestCeiling(t *testing.T) {
 		{"srq to the mappings", "srq", nil, nil, ceiling.EndMappings, 0, syscall.ENOMEM, 400},
 		{"ah to the device", "ah", nil, nil, ceiling.EndDevice, 0, syscall.EINVAL, 0},
 		{"mr to memlock", "mr", withoutLock, nil, ceiling.EndMemlock, 0, syscall.ENOMEM, 0},
-		{"pd to the cgroup", "pd", inGroup, []string{"--path.cgroup=" + root}, ceiling.EndCgroup, 0, syscall.EAGAIN, 0},
+		{"pd to the cgroup", "pd", inGroup, nil, ceiling.EndCgroup, 0, syscall.EAGAIN, 0},
 		{"mr to the time", "mr", nil, []string{fmt.Sprintf("--within=%ds", short)}, ceiling.EndTime, 1, 0, -1},
 		{"pd to the time", "pd", nil, []string{fmt.Sprintf("--within=%ds", short)}, ceiling.EndTime, 1, 0, -1},
 		{"ah to the memory", "ah", nil, []string{"--memory=4MiB"}, ceiling.EndMemory, 1, 0, -1},

@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/running"
 )
 
 // contracts is how many there are.
-const contracts = 34
+const contracts = 29
 
 // violations is a program that shows, by the shortest sequences of verbs, which
 // promises of the manual a device breaks. It shares nothing with the exporter.
@@ -57,7 +58,7 @@ func TestContracts(t *testing.T) {
 	exact := kernel(t, "6.1")
 	for device, skipped := range map[string][]string{
 		active: nil,
-		down:   {"multicast_delivers", "multicast_single_copy", "notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event"},
+		down:   {"notify_solicited_delivers_solicited", "notify_solicited_skips_unsolicited", "qp_sq_sig_all", "srq_limit_disarmed", "srq_limit_event"},
 	} {
 		var violated, got []string
 		judged := int(m.sum("rdma_contract_verdicts", "device", device))
@@ -88,8 +89,8 @@ func TestContracts(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, skipped) {
 			t.Errorf("%s: skipped are %v, want %v", device, got, skipped)
 		}
-		if got, want := notOffered(t, e, device), []string{"cq_moderation_notifies", "xrc_at_least_requested"}; !slices.Equal(got, want) {
-			t.Errorf("%s: not offered are %v, want %v", device, got, want)
+		if got := notOffered(t, e, device); len(got) > 0 {
+			t.Errorf("%s: not offered are %v", device, got)
 		}
 		if judged != contracts {
 			t.Errorf("%s: %d verdicts, of %d contracts", device, judged, contracts)
@@ -146,7 +147,12 @@ func TestNotification(t *testing.T) {
 			// One of them has nothing.
 			n := found[0].GetHistogram().GetSampleCount() + found[0].GetSummary().GetSampleCount()
 			sum := found[0].GetHistogram().GetSampleSum() + found[0].GetSummary().GetSampleSum()
-			if runs := m.runs(device); float64(n) < wanted*(runs-1) {
+			// A short run measures one path, the nearest to what programs do.
+			runs := m.runs(device)
+			if device == active && s.path == "flush" {
+				runs = 2
+			}
+			if float64(n) < wanted*(runs-1) {
 				t.Errorf("%s%q: %d samples after %v runs", s.name, labels, n, runs)
 			}
 			t.Logf("%s %s %s: %d samples, mean %.1f µs", device, s.path, s.mode, n, 1e6*sum/float64(n))
@@ -207,6 +213,20 @@ func TestManyVectors(t *testing.T) {
 	if most := eachPort + eachVector*used; latency > most || latency <= eachVector*used {
 		t.Errorf("%d samples of notification on %d vectors, want no more than %d", latency, used, most)
 	}
+	e.terminate()
+}
+
+// TestResizeLie verifies that a queue is found out which is said to have been resized and
+// keeps its size.
+func TestResizeLie(t *testing.T) {
+	e := start(t, options{
+		wrap:  []string{"env", "LD_PRELOAD=" + faultsLibrary(t), "RDMA_FAULTS=" + running.File(t, "faults", "ibv_resize_cq drop\n")},
+		flags: []string{"--contract.interval=1h", seldom},
+	})
+	m := e.until("the contracts to be checked", func(m metrics) bool {
+		return len(m.find("rdma_contract_duration_seconds", "device", active)) == 1
+	})
+	m.is(t, 1, "rdma_contract_violated", "device", active, "contract", "cq_resize_at_least_requested", "known", "false")
 	e.terminate()
 }
 

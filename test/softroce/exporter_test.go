@@ -74,8 +74,8 @@ const histograms = "--collector.verb-histograms"
 // long as that can make it.
 func standing() []string {
 	return append(
-		patient(), "--probe.interval=1s", "--probe.jitter=0", "--probe.max-backoff=1s",
-		"--discovery.interval=200ms", "--contract.interval=0", "--inventory.interval=0",
+		patient(), "--probe.interval=1s",
+		"--contract.interval=0", "--inventory.interval=0",
 	)
 }
 
@@ -83,7 +83,7 @@ func standing() []string {
 // nothing takes that long, on a machine that is emulated in software neither.
 func patient() []string {
 	return []string{
-		"--probe.timeout=2m", "--notification.deadline=5s", "--notification.budget=20s", "--contract.timeout=4m", "--inventory.timeout=1m", "--hardware.timeout=1m",
+		"--probe.timeout=2m", "--contract.timeout=4m", "--inventory.timeout=1m",
 	}
 }
 

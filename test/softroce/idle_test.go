@@ -41,7 +41,7 @@ func TestLeavesUsedDevicesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{"light: holder (process ", "Put off: holder (process "} {
+		for _, text := range []string{"reduced: holder (process ", "Put off: holder (process "} {
 			if !strings.Contains(string(page), text) {
 				t.Errorf("the page does not say %q, of process %d", text, holder.PID())
 			}

@@ -151,7 +151,7 @@ func differences(got, want counts) []string {
 // inventory are flags for an exporter that inventories often, and probes a device only
 // once.
 func inventory() []string {
-	return []string{"--inventory.interval=1s", "--probe.interval=1h", "--probe.max-backoff=1h"}
+	return []string{"--inventory.interval=1s", "--probe.interval=1h"}
 }
 
 // finds makes sure that something is found of a device, or not.
@@ -304,33 +304,28 @@ func status(t testing.TB, pid int, field string) float64 {
 	return 0
 }
 
-// An inventory that would be too much counts, and says so; the rest is looked at.
-func TestInventoryBudget(t *testing.T) {
-	hold(t, nil, "--qps", "300", "--mrs", "20")
-	e := start(t, options{flags: append(inventory(), "--inventory.max-objects=100")})
-	m := e.looked(active)
-	m.is(t, 301, "rdma_resource_objects", "device", active, "type", "qp", "owner", "unknown")
-	m.is(t, 1, "rdma_inventory_incomplete", "device", active, "type", "qp", "reason", "max_objects")
-	m.is(t, 20, "rdma_resource_objects", "device", active, "type", "mr", "owner", "user")
-	m.is(t, 1, "rdma_inventory_success", "device", active)
-	if n := len(m.find("rdma_resource_queue_pairs", "device", active)); n != 0 {
-		t.Errorf("%d series of queue pairs that were not looked at", n)
-	}
-	e.terminate()
-}
-
 const (
 	podUID      = "2f4a8e1c-93b7-4d0e-8a55-6c1d2e3f4a5b"
 	containerID = "4c01db0b339cd8c1f4d8b5a6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80911"
 )
 
+// cgroupRoot returns where the cgroup file system is mounted, until the end of the test if
+// it was not before.
+func cgroupRoot(t *testing.T) string {
+	t.Helper()
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
+		output(t, "mount", "-t", "cgroup2", "none", root)
+		t.Cleanup(func() { output(t, "umount", root) })
+	}
+	return root
+}
+
 // pod makes the cgroups of a pod, until the end of the test, and returns where the cgroup
 // file system is mounted, and the directory of the one of the pod's container.
 func pod(t *testing.T) (root, path string) {
 	t.Helper()
-	root = t.TempDir()
-	output(t, "mount", "-t", "cgroup2", "none", root)
-	t.Cleanup(func() { output(t, "umount", root) })
+	root = cgroupRoot(t)
 	slice := "kubepods-burstable-pod" + strings.ReplaceAll(podUID, "-", "_") + ".slice"
 	path = root
 	for _, folder := range []string{"kubepods.slice", "kubepods-burstable.slice", slice, "cri-containerd-" + containerID + ".scope"} {
@@ -359,7 +354,7 @@ func inCgroup(path string) []string {
 // The owner's container and pod are told by its cgroup, and so is what the cgroup
 // may use.
 func TestInventoryContainer(t *testing.T) {
-	root, path := pod(t)
+	_, path := pod(t)
 	limit := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(path, "rdma.max"), []byte(active+" "+text+"\n"), 0o644); err != nil {
@@ -372,7 +367,7 @@ func TestInventoryContainer(t *testing.T) {
 	t.Cleanup(func() { limit("hca_handle=max hca_object=max") })
 	// What is created counts for the cgroup that its creator is in.
 	pid := hold(t, inCgroup(path), "--qps", "50").PID()
-	e := start(t, options{flags: append(inventory(), "--path.cgroup="+root)})
+	e := start(t, options{flags: inventory()})
 	m := e.looked(active)
 	owner := []string{"container_id", containerID, "pod_uid", podUID}
 	m.is(t, 50, "rdma_resource_owner_objects", append([]string{"device", active, "type", "qp", "pid", strconv.Itoa(pid), "comm", "holder"}, owner...)...)

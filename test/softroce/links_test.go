@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"rdma_exporter/internal/links"
+	"rdma_exporter/internal/state"
 )
 
 // A linkWatch keeps what links.Watch tells.
 type linkWatch struct {
 	t      *testing.T
 	mu     sync.Mutex
-	events []links.Event
+	events []state.LinkEvent
 	// pause, while it is locked, keeps the watch from taking events.
 	pause sync.Mutex
 }
@@ -32,7 +33,7 @@ func watchLinks(t *testing.T) *linkWatch {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- links.Watch(ctx, func(e links.Event) {
+		ended <- links.Watch(ctx, func(e state.LinkEvent) {
 			w.pause.Lock()
 			defer w.pause.Unlock()
 			w.mu.Lock()
@@ -50,7 +51,7 @@ func watchLinks(t *testing.T) *linkWatch {
 }
 
 // of returns the events of a network device from the n-th event on.
-func (w *linkWatch) of(name string, n int) (events []links.Event) {
+func (w *linkWatch) of(name string, n int) (events []state.LinkEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events[n:] {
@@ -70,7 +71,7 @@ func (w *linkWatch) seen() int {
 
 // await waits until the latest event of a network device is as it should be, and returns
 // it. Before each look it runs a command, if there is one.
-func (w *linkWatch) await(name string, is func(links.Event) bool, command ...string) links.Event {
+func (w *linkWatch) await(name string, is func(state.LinkEvent) bool, command ...string) state.LinkEvent {
 	w.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(poll) {
 		if command != nil {
@@ -81,12 +82,12 @@ func (w *linkWatch) await(name string, is func(links.Event) bool, command ...str
 		}
 	}
 	w.t.Fatalf("never told of %s: %+v", name, w.of(name, 0))
-	return links.Event{}
+	return state.LinkEvent{}
 }
 
 // ask is await of a network device that is up and may have no more to tell: it has the
 // kernel tell of it again, whatever was told before the watch listened, or was lost.
-func (w *linkWatch) ask(name string, is func(links.Event) bool) links.Event {
+func (w *linkWatch) ask(name string, is func(state.LinkEvent) bool) state.LinkEvent {
 	w.t.Helper()
 	return w.await(name, is, "ip", "link", "set", name, "alias", name)
 }
@@ -131,7 +132,7 @@ func TestLinkWatch(t *testing.T) {
 	}
 	output(t, "rdma", "link", "add", "flapped", "type", "rxe", "netdev", "flap0")
 	t.Cleanup(func() { output(t, "rdma", "link", "del", "flapped") })
-	isUp := func(e links.Event) bool { return e.Up && e.HasCounts }
+	isUp := func(e state.LinkEvent) bool { return e.Up && e.HasCounts }
 	w.ask("flap0", isUp)
 	w.ask("flap1", isUp)
 	linkSettles(w, "flap0")
@@ -143,7 +144,7 @@ func TestLinkWatch(t *testing.T) {
 			output(t, "ip", "link", "set", "flap0", "down")
 			output(t, "ip", "link", "set", "flap0", "up")
 		}
-		after := w.await("flap0", func(e links.Event) bool { return e.Up && e.CarrierDowns-before.CarrierDowns >= flaps })
+		after := w.await("flap0", func(e state.LinkEvent) bool { return e.Up && e.CarrierDowns-before.CarrierDowns >= flaps })
 		downs, ups := w.changes("flap0", n)
 		t.Logf("%d events", len(w.of("flap0", n)))
 		if downs != flaps || ups != flaps {
@@ -166,7 +167,7 @@ func TestLinkWatch(t *testing.T) {
 				{"up", "flap0peer", true, "4: ACTIVE"},
 			} {
 				output(t, "ip", "link", "set", c.device, c.set)
-				w.await("flap0", func(e links.Event) bool { return e.Up == c.up })
+				w.await("flap0", func(e state.LinkEvent) bool { return e.Up == c.up })
 				var state string
 				for deadline := time.Now().Add(patience); state != c.port && time.Now().Before(deadline); time.Sleep(poll) {
 					state = strings.TrimSpace(output(t, "cat", devicePath("flapped")+"/ports/1/state"))
@@ -180,7 +181,7 @@ func TestLinkWatch(t *testing.T) {
 	t.Run("carrier flaps at once", func(t *testing.T) {
 		before, n := w.await("flap1", isUp), w.seen()
 		batch(t, slices.Repeat([]string{"link set flap1peer down", "link set flap1peer up"}, flaps)...)
-		after := w.await("flap1", func(e links.Event) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
+		after := w.await("flap1", func(e state.LinkEvent) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
 		downs, ups := w.changes("flap1", n)
 		t.Logf("%d events, by which it went down %d times and up %d times", len(w.of("flap1", n)), downs, ups)
 		if after.CarrierDowns-before.CarrierDowns != flaps || after.CarrierUps-before.CarrierUps != flaps {
@@ -193,7 +194,7 @@ func TestLinkWatch(t *testing.T) {
 		w.pause.Lock()
 		batch(t, slices.Repeat([]string{"link set flap0 down", "link set flap0 up"}, flaps)...)
 		w.pause.Unlock()
-		after := w.ask("flap0", func(e links.Event) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
+		after := w.ask("flap0", func(e state.LinkEvent) bool { return e.Up && e.CarrierUps-before.CarrierUps >= flaps })
 		if after.CarrierDowns-before.CarrierDowns != flaps || after.CarrierUps-before.CarrierUps != flaps {
 			t.Errorf("the carrier: %+v, before %+v", after, before)
 		}
@@ -205,8 +206,8 @@ func TestLinkWatch(t *testing.T) {
 	})
 	t.Run("gone", func(t *testing.T) {
 		output(t, "ip", "link", "del", "flap1")
-		w.await("flap1", func(e links.Event) bool { return e.Gone })
-		w.await("flap1peer", func(e links.Event) bool { return e.Gone })
+		w.await("flap1", func(e state.LinkEvent) bool { return e.Removed })
+		w.await("flap1peer", func(e state.LinkEvent) bool { return e.Removed })
 	})
 }
 

@@ -75,7 +75,7 @@ func startGated(t *testing.T, device string, turn *sync.Mutex, flags ...string) 
 			"env", "LD_PRELOAD=" + g.library, "RDMA_FAULTS=" + g.fifo, "RDMA_FAULTS_LOG=" + g.log,
 		},
 		lean:  true,
-		flags: append([]string{"--device.include=" + device, "--discovery.interval=1m", "--hardware.interval=0", histograms}, flags...),
+		flags: append([]string{"--device.include=" + device, "--hardware.interval=0", histograms}, flags...),
 	})
 	g.baseline = g.held(t)
 	t.Cleanup(func() {

@@ -50,7 +50,7 @@ func tableOf(cells []preloadCell) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d cells, of %d verbs:\n\n", len(cells), len(verbs))
-	b.WriteString("| verb | fault | outcome | probes that fail | probes that are not judged | what shows it |\n")
+	b.WriteString("| verb | fault | outcome | probes that fail | probes without a result | what shows it |\n")
 	b.WriteString("|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.verb, r.faults, r.seen)

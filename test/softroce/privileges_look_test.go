@@ -35,7 +35,7 @@ type sight struct {
 }
 
 func sightColumns() []string {
-	return []string{"probes", "messages", "raw packet", "contracts judged", "objects", "owners", "their memory", "their pod and its limits", "orphans", "findings that tell"}
+	return []string{"probes", "messages", "raw packet", "contracts checked", "objects", "owners", "their memory", "their pod and its limits", "orphans", "findings that tell"}
 }
 
 func (s sight) cells() []string {
@@ -56,7 +56,7 @@ func (h *privilegedHost) look(t *testing.T, s situation) sight {
 	args := slices.Concat(s.wrap, []string{
 		h.exporter, anyPort, "--device.include=" + active, "--config.file=" + h.config,
 		"--probe.interval=1h", "--probe.timeout=2m", "--contract.interval=" + contracts, "--contract.timeout=4m",
-		"--inventory.interval=1h", "--inventory.timeout=1m", "--collector.cgroups", "--hardware.interval=0", "--notification.samples=2", "--notification.vectors=1", "--notification.budget=20s", "--notification.deadline=5s",
+		"--inventory.interval=1h", "--inventory.timeout=1m", "--collector.cgroups", "--hardware.interval=0", "--notification.samples=2", "--notification.vectors=1",
 	})
 	log := &running.Output{}
 	cmd := exec.Command(args[0], args[1:]...)
@@ -197,12 +197,16 @@ func dialerIn(pid int) func(ctx context.Context, network, address string) (net.C
 }
 
 func statusFrom(client *http.Client, url string) (s whole.Status, err error) {
-	resp, err := client.Get(url + "/api/v1/status")
+	resp, err := client.Get(url + "/api/v2/status")
 	if err != nil {
 		return s, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	return s, json.NewDecoder(resp.Body).Decode(&s)
+	err = json.NewDecoder(resp.Body).Decode(&s)
+	for i := range s.Devices {
+		s.Devices[i].State = *s.Devices[i].DeviceState
+	}
+	return s, err
 }
 
 // hasLooked tells whether the exporter has done all that it does at its start.
@@ -210,8 +214,8 @@ func hasLooked(s whole.Status, contracts bool) bool {
 	if s.Problem != nil {
 		return s.Problem.Kind == health.ProblemNoDevices
 	}
-	return len(s.Devices) == 1 && s.Devices[0].Run != nil && s.Devices[0].Resources != nil && s.Devices[0].Resources.Run != nil &&
-		(!contracts || s.Devices[0].Contracts != nil && (len(s.Devices[0].Contracts.Verdicts) > 0 || s.Devices[0].Contracts.Run.Outcome != state.OutcomeOK))
+	return len(s.Devices) == 1 && s.Devices[0].Last != nil && s.Devices[0].Resources != nil && s.Devices[0].Resources.Last != nil &&
+		(!contracts || s.Devices[0].Contracts != nil && (len(s.Devices[0].Contracts.Verdicts) > 0 || s.Devices[0].Contracts.Last.Outcome != state.OutcomeOK))
 }
 
 // sightOf tells what a status says.
@@ -226,24 +230,24 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 	got.probes = probesOf(t, d)
 	if got.probes == "ok" {
 		got.messages, got.raw = "8 bytes", "permitted"
-		for _, p := range d.Probes {
+		for _, p := range d.Last.Probes {
 			for _, skip := range p.Skips {
 				switch {
-				case skip.Subject == "message":
+				case skip.Subject.Object == "message":
 					got.messages = "empty"
-				case skip.Subject == "raw_packet" && skip.Reason == state.SkipNotPermitted:
+				case skip.Subject.QPType == "raw_packet" && skip.Reason == state.SkipNotPermitted:
 					got.raw = "not permitted"
 				case skip.Reason == state.SkipNotPermitted && p.Name != "mr":
 					t.Errorf("%s: %s was skipped: %s, %s", p.Name, skip.Subject, skip.Reason, skip.Detail)
 				}
 			}
 		}
-		if !slices.ContainsFunc(d.Latencies, func(l whole.Latency) bool { return l.Path == state.PathLoopback }) {
+		if !slices.ContainsFunc(d.Latencies(), func(l state.Latency) bool { return l.Path == state.PathLoopback }) {
 			t.Error("no message was measured")
 		}
 	}
 	if contracts {
-		got.contracts = strconv.Itoa(d.Contracts.Holds + d.Contracts.Violated)
+		got.contracts = strconv.Itoa(len(d.Contracts.With(state.VerdictHolds)) + len(d.Contracts.With(state.VerdictViolated)) + d.Contracts.KnownViolated())
 	}
 	whoOwns(t, d, &got)
 	for _, f := range d.Findings {
@@ -262,18 +266,18 @@ func sightOf(t *testing.T, s whole.Status, contracts bool) sight {
 func probesOf(t *testing.T, d *whole.Device) string {
 	t.Helper()
 	switch {
-	case d.Run.Outcome == state.OutcomeOK:
+	case d.Last.Outcome == state.OutcomeOK:
 		return "ok"
-	case d.Run.FailedVerb != "":
-		return fmt.Sprintf("`%s`: %s", d.Run.FailedVerb, d.Run.Errno)
+	case d.Last.FailedVerb != "":
+		return fmt.Sprintf("`%s`: %s", d.Last.FailedVerb, d.Last.Errno)
 	}
-	for _, p := range d.Probes {
+	for _, p := range d.Last.Probes {
 		for _, f := range p.Failures {
 			return fmt.Sprintf("`%s`: %s", f.Verb, f.Errno)
 		}
 	}
-	t.Errorf("the run is %s without a failure: %+v", d.Run.Outcome, d.Run)
-	return string(d.Run.Outcome)
+	t.Errorf("the run is %s without a failure: %+v", d.Last.Outcome, d.Last)
+	return string(d.Last.Outcome)
 }
 
 // whoOwns tells what is known of the objects that the test's programs hold, and of
@@ -281,10 +285,11 @@ func probesOf(t *testing.T, d *whole.Device) string {
 func whoOwns(t *testing.T, d *whole.Device, got *sight) {
 	t.Helper()
 	r := d.Resources
-	if r.Run.Outcome != state.OutcomeOK {
+	if r.Last.Outcome != state.OutcomeOK {
 		return
 	}
-	for _, typ := range r.Types {
+	owners := r.Inventory.Owners
+	for _, typ := range d.Usage() {
 		if typ.Type != "qp" {
 			continue
 		}
@@ -296,19 +301,19 @@ func whoOwns(t *testing.T, d *whole.Device, got *sight) {
 			got.orphans = "told"
 		}
 	}
-	has := func(qps int64) func(whole.Owner) bool {
-		return func(o whole.Owner) bool { return slices.Contains(o.Types, whole.TypeCount{Type: "qp", Objects: qps}) }
+	has := func(qps int64) func(state.Owner) bool {
+		return func(o state.Owner) bool { return slices.Contains(o.Objects, state.TypeCount{Type: "qp", Objects: qps}) }
 	}
-	i := slices.IndexFunc(r.Owners, has(outsideQPs))
+	i := slices.IndexFunc(owners, has(outsideQPs))
 	if i < 0 {
-		if slices.ContainsFunc(r.Owners, has(insideQPs)) {
+		if slices.ContainsFunc(owners, has(insideQPs)) {
 			got.owners = "those of the namespace"
-			i = slices.IndexFunc(r.Owners, has(insideQPs))
+			i = slices.IndexFunc(owners, has(insideQPs))
 		} else {
 			return
 		}
 	}
-	o := r.Owners[i]
+	o := owners[i]
 	if got.owners == "none" {
 		got.owners = "pid"
 		if o.Comm != "" {
@@ -318,8 +323,8 @@ func whoOwns(t *testing.T, d *whole.Device, got *sight) {
 	if o.Memlock != nil {
 		got.memory = "yes"
 	}
-	limits := slices.ContainsFunc(r.Cgroups, func(c whole.Cgroup) bool {
-		return c.ContainerID == containerID && c.Resource == "hca_object" && c.Limit != nil && *c.Limit == 500
+	limits := slices.ContainsFunc(r.Inventory.Cgroups, func(c state.CgroupUse) bool {
+		return c.ContainerID == containerID && c.Resource == "hca_object" && c.Limit == 500
 	})
 	switch {
 	case o.PodUID == podUID && o.ContainerID == containerID && limits:

@@ -242,7 +242,7 @@ var removals = flag.Int("removals", 4, "how often TestManyRemovals removes the d
 // of it stays: no series, no goroutine, no file, nothing in the kernel.
 func TestManyRemovals(t *testing.T) {
 	t.Cleanup(func() { add(t) })
-	e := start(t, options{flags: []string{"--probe.interval=200ms", "--probe.max-backoff=200ms", "--discovery.interval=100ms", "--inventory.interval=300ms", "--notification.samples=20"}})
+	e := start(t, options{flags: []string{"--probe.interval=200ms", "--inventory.interval=300ms", "--notification.samples=20"}})
 	e.rounds(3)
 	first := e.until("inventories", func(m metrics) bool { return m.inventories(active) > 2 && m.inventories(down) > 2 })
 	files := len(openFiles(t, e.pid()))

@@ -25,7 +25,7 @@ func TestSoak(t *testing.T) {
 	runs := *soakRuns
 	before := rawResources(t)
 	flags := []string{
-		"--probe.interval=100ms", "--probe.max-backoff=100ms", "--notification.samples=50",
+		"--probe.interval=100ms", "--notification.samples=50",
 		"--inventory.interval=500ms", "--device.include=" + active,
 	}
 	if *soakTime > 0 { // all of it

@@ -14,7 +14,7 @@ import (
 )
 
 // busy has a child at work whenever somebody looks.
-const busy = "--probe.interval=100ms --probe.jitter=0 --probe.timeout=90s --contract.interval=0s --inventory.interval=0s"
+const busy = "--probe.interval=100ms --probe.timeout=90s --contract.interval=0s --inventory.interval=0s"
 
 // children waits until the service has processes besides the main one, and returns
 // them.

@@ -37,8 +37,7 @@ const (
 	// probing has each device probed once, so that what is seen is of one run. What is
 	// killed, given up or left out after a time is not to be on a machine that is
 	// emulated in software.
-	probing = "--probe.interval=1h --probe.jitter=0 --probe.timeout=90s --inventory.timeout=90s --hardware.timeout=90s --contract.timeout=3m" +
-		" --notification.deadline=5s --notification.budget=20s"
+	probing = "--probe.interval=1h --probe.timeout=90s --inventory.timeout=90s --contract.timeout=3m"
 	// once has it looked at once, too.
 	once = probing + " --inventory.interval=1h"
 	// quick leaves out what takes long.

@@ -414,119 +414,6 @@ static void srq_limit(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq 
 	must0(ibv_destroy_srq(srq), "ibv_destroy_srq");
 }
 
-// A group of interface-local scope: what is sent to it stays within the host.
-static const union ibv_gid group = { .raw = { 0xff, 0x01, [15] = 0x01 } };
-
-// The index of a GID of the port that is an IPv6 address, or -1.
-static int ipv6_gid(struct ibv_context *ctx)
-{
-	static const unsigned char v4[12] = { [10] = 0xff, [11] = 0xff };
-	struct ibv_gid_entry e;
-
-	for (int i = 0; i < 16; i++)
-		if (!ibv_query_gid_ex(ctx, 1, i, &e, 0) && e.gid_type == IBV_GID_TYPE_ROCE_V2 && memcmp(e.gid.raw, v4, sizeof(v4)))
-			return i;
-	return -1;
-}
-
-static struct ibv_qp *datagrams(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_mr *mr)
-{
-	struct ibv_qp_init_attr create = qp_attr(cq, IBV_QPT_UD, NULL);
-	struct ibv_qp *qp = must(ibv_create_qp(pd, &create), "ibv_create_qp");
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x1234567 };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR }, rts = { .qp_state = IBV_QPS_RTS };
-	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = mr->length, .lkey = mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	must0(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "to INIT");
-	must0(ibv_modify_qp(qp, &rtr, IBV_QP_STATE), "to RTR");
-	must0(ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN), "to RTS");
-	for (int i = 0; i < 8; i++)
-		must0(ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
-	return qp;
-}
-
-// Sends a message to the group, and counts the receives on two queues until half a second
-// later.
-static void to_group(struct ibv_qp *from, struct ibv_ah *ah, struct ibv_cq *a, struct ibv_cq *b, int *na, int *nb)
-{
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = { .ah = ah, .remote_qpn = 0xffffff, .remote_qkey = 0x1234567 },
-	}, *bad;
-	struct ibv_wc wc[8];
-
-	must0(ibv_post_send(from, &wr, &bad), "ibv_post_send");
-	usleep(500000);
-	*na = ibv_poll_cq(a, 8, wc);
-	*nb = ibv_poll_cq(b, 8, wc);
-}
-
-static void multicast(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq *cq)
-{
-	static char buffer[64];
-	struct ibv_cq *once = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
-	struct ibv_cq *twice = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
-	struct ibv_mr *mr = must(ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
-	struct ibv_qp *from = datagrams(pd, cq, mr), *a = datagrams(pd, once, mr), *b = datagrams(pd, twice, mr);
-	struct ibv_ah_attr to = {
-		.is_global = 1, .port_num = 1, .grh = { .dgid = group, .sgid_index = ipv6_gid(ctx), .hop_limit = 1 },
-	};
-	struct ibv_ah *ah = must(ibv_create_ah(pd, &to), "ibv_create_ah");
-	int na, nb, late, stays;
-
-	must0(ibv_attach_mcast(a, &group, 0), "ibv_attach_mcast");
-	must0(ibv_attach_mcast(b, &group, 0), "ibv_attach_mcast");
-	must0(ibv_attach_mcast(b, &group, 0), "ibv_attach_mcast");
-	to_group(from, ah, once, twice, &na, &nb);
-	must0(ibv_detach_mcast(a, &group, 0), "ibv_detach_mcast");
-	to_group(from, ah, once, twice, &late, &stays);
-	must0(ibv_detach_mcast(b, &group, 0), "ibv_detach_mcast");
-	if (na != 1 || !nb || late || !stays)
-		printf("multicast_delivers: attached: %d and %d copies; one detached: %d and %d\n", na, nb, late, stays);
-	if (nb > 1)
-		printf("multicast_single_copy: attached twice: %d copies\n", nb);
-	must0(ibv_destroy_ah(ah), "ibv_destroy_ah");
-	must0(ibv_destroy_qp(a), "ibv_destroy_qp");
-	must0(ibv_destroy_qp(b), "ibv_destroy_qp");
-	must0(ibv_destroy_qp(from), "ibv_destroy_qp");
-	must0(ibv_dereg_mr(mr), "ibv_dereg_mr");
-	must0(ibv_destroy_cq(once), "ibv_destroy_cq");
-	must0(ibv_destroy_cq(twice), "ibv_destroy_cq");
-}
-
-// Extended reliable connections, if the device says that it has them.
-static void xrc_at_least_requested(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq *cq)
-{
-	struct ibv_xrcd_init_attr domain = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT,
-	};
-	struct ibv_srq_init_attr_ex shared = {
-		.attr = { .max_wr = 33, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .cq = cq,
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-	};
-	struct ibv_qp_init_attr_ex send = {
-		.send_cq = cq, .qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd,
-		.cap = { .max_send_wr = 33, .max_send_sge = 1 },
-	};
-	struct ibv_device_attr attr;
-	struct ibv_srq *srq;
-	struct ibv_qp *qp;
-
-	must0(ibv_query_device(ctx, &attr), "ibv_query_device");
-	if (!(attr.device_cap_flags & IBV_DEVICE_XRC))
-		return;
-	shared.xrcd = must(ibv_open_xrcd(ctx, &domain), "ibv_open_xrcd");
-	srq = must(ibv_create_srq_ex(ctx, &shared), "ibv_create_srq_ex");
-	qp = must(ibv_create_qp_ex(ctx, &send), "ibv_create_qp_ex");
-	if (shared.attr.max_wr < 33 || send.cap.max_send_wr < 33)
-		printf("xrc_at_least_requested: asked for 33 work requests, the SRQ has %u and the sending QP %u\n",
-		       shared.attr.max_wr, send.cap.max_send_wr);
-	must0(ibv_destroy_qp(qp), "ibv_destroy_qp");
-	must0(ibv_destroy_srq(srq), "ibv_destroy_srq");
-	must0(ibv_close_xrcd(shared.xrcd), "ibv_close_xrcd");
-}
-
 int main(int argc, char **argv)
 {
 	if (argc != 2)
@@ -534,7 +421,6 @@ int main(int argc, char **argv)
 	struct ibv_context *ctx = open_device(argv[1]);
 	struct ibv_pd *pd = must(ibv_alloc_pd(ctx), "ibv_alloc_pd");
 	struct ibv_cq *cq = must(ibv_create_cq(ctx, 16, NULL, NULL, 0), "ibv_create_cq");
-	struct ibv_port_attr port;
 
 	srq_reports_actual(pd);
 	srq_limit_ignored(pd);
@@ -547,11 +433,7 @@ int main(int argc, char **argv)
 		srq_limit(ctx, pd, cq);
 	qp_reports_actual(pd, cq);
 	qp_srq_type_restricted(pd, cq);
-	xrc_at_least_requested(ctx, pd, cq);
 	notify_solicited_delivers_errors(ctx, pd);
-	must0(ibv_query_port(ctx, 1, &port), "ibv_query_port");
-	if (port.state == IBV_PORT_ACTIVE && ipv6_gid(ctx) >= 0)
-		multicast(ctx, pd, cq);
 	must0(ibv_destroy_cq(cq), "ibv_destroy_cq");
 	must0(ibv_dealloc_pd(pd), "ibv_dealloc_pd");
 	must0(ibv_close_device(ctx), "ibv_close_device");

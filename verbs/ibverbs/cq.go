@@ -152,16 +152,6 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 // Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
 
-// Moderate implements verbs.CQ (ibv_modify_cq).
-func (q *cq) Moderate(m verbs.Moderation) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	return q.dev.trace(verbs.ModifyCQ, func(ns *C.int64_t) C.int {
-		return C.shim_moderate_cq(q.ptr, C.uint16_t(m.Count), C.uint16_t(m.Period), ns)
-	})
-}
-
 // Resize implements verbs.CQ (ibv_resize_cq).
 func (q *cq) Resize(entries int) error {
 	if err := q.use(); err != nil {

@@ -110,7 +110,6 @@ func (d *device) Query() (verbs.DeviceAttr, error) {
 		VendorPartID: uint32(a.vendor_part_id),
 		HWVersion:    uint32(a.hw_ver),
 		Ports:        int(a.phys_port_cnt),
-		XRC:          a.device_cap_flags&C.IBV_DEVICE_XRC != 0,
 		Limits: verbs.Limits{
 			MaxMRSize:       uint64(a.max_mr_size),
 			MaxQP:           int(a.max_qp),
@@ -151,7 +150,6 @@ func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
 		CoreClock:     uint64(a.hca_core_clock),
 		RawPacketCaps: uint32(a.raw_packet_caps),
 		MaxDMSize:     uint64(a.max_dm_size),
-		Moderation:    verbs.Moderation{Count: uint16(a.cq_mod_caps.max_cq_count), Period: uint16(a.cq_mod_caps.max_cq_period)},
 	}, nil
 }
 

@@ -62,23 +62,18 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if size <= 0 {
 		return nil, p.dev.invalid(verbs.RegMR, "a buffer of %d bytes", size)
 	}
-	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	mapping, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		errno, _ := verbs.ErrnoOf(err)
 		return nil, &verbs.Error{
 			Verb: verbs.RegMR, Device: p.dev.name, Errno: errno, Detail: fmt.Errorf("a buffer of %d bytes", size),
 		}
 	}
-	return p.register(verbs.RegMR, mapping, size, func(m **C.struct_ibv_mr, ns *C.int64_t) C.int {
-		return C.shim_reg_mr(p.ptr, unsafe.Pointer(&mapping[0]), C.size_t(size), C.int(access), m, ns)
-	})
-}
-
-// register makes a region of a mapping, which is gone if it fails.
-func (p *pd) register(v verbs.Verb, mapping []byte, size int, call func(m **C.struct_ibv_mr, ns *C.int64_t) C.int) (verbs.MR, error) {
-	// C is to write to it, so it must not be in a value of Go that has pointers to others.
+	// C writes to ptr, so it must not be part of a Go value that holds Go pointers.
 	var ptr *C.struct_ibv_mr
-	err := p.dev.trace(v, func(ns *C.int64_t) C.int { return call(&ptr, ns) })
+	err = p.dev.trace(verbs.RegMR, func(ns *C.int64_t) C.int {
+		return C.shim_reg_mr(p.ptr, unsafe.Pointer(&mapping[0]), C.size_t(size), C.int(access), &ptr, ns)
+	})
 	if err != nil {
 		_ = unix.Munmap(mapping) // the error that matters is the verb's
 		return nil, err

@@ -67,28 +67,31 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := useAll(used...); err != nil {
 		return nil, err
 	}
-	var s *C.struct_ibv_srq
+	init := C.struct_ibv_qp_init_attr{
+		send_cq: send.ptr, recv_cq: recv.ptr, qp_type: uint32(typ), sq_sig_all: cBool(attr.SignalAll),
+		cap: C.struct_ibv_qp_cap{
+			max_send_wr:     C.uint32_t(attr.Cap.MaxSendWR),
+			max_recv_wr:     C.uint32_t(attr.Cap.MaxRecvWR),
+			max_send_sge:    C.uint32_t(attr.Cap.MaxSendSGE),
+			max_recv_sge:    C.uint32_t(attr.Cap.MaxRecvSGE),
+			max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
+		},
+	}
 	if q.srq != nil {
-		s = q.srq.ptr
+		init.srq = q.srq.ptr
 	}
-	c := C.struct_ibv_qp_cap{
-		max_send_wr:     C.uint32_t(attr.Cap.MaxSendWR),
-		max_recv_wr:     C.uint32_t(attr.Cap.MaxRecvWR),
-		max_send_sge:    C.uint32_t(attr.Cap.MaxSendSGE),
-		max_recv_sge:    C.uint32_t(attr.Cap.MaxRecvSGE),
-		max_inline_data: C.uint32_t(attr.Cap.MaxInlineData),
-	}
+	// C writes to ptr, so it must not be part of a Go value that holds Go pointers.
+	var ptr *C.struct_ibv_qp
 	err := p.dev.trace(verbs.CreateQP, func(ns *C.int64_t) C.int {
 		if srd != nil {
-			return C.shim_create_srd(srd, p.ptr, send.ptr, recv.ptr, s, cBool(attr.SignalAll), &c, &q.ptr, ns)
+			return C.shim_create_srd(srd, p.ptr, &init, &ptr, ns)
 		}
-		return C.shim_create_qp(p.ptr, send.ptr, recv.ptr, s, typ, cBool(attr.SignalAll), &c, &q.ptr, ns)
+		return C.shim_create_qp(p.ptr, &init, &ptr, ns)
 	})
 	if err != nil {
 		return nil, err
 	}
-	q.number = uint32(q.ptr.qp_num)
-	q.created = qpCap(c)
+	q.ptr, q.number, q.created = ptr, uint32(ptr.qp_num), qpCap(init.cap)
 	p.dev.live++
 	return q, nil
 }
@@ -263,30 +266,6 @@ func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	list, n := sgeList(wr.SGEs)
 	return q.dev.trace(verbs.PostRecv, func(ns *C.int64_t) C.int {
 		return C.shim_post_recv(q.ptr, C.uint64_t(wr.ID), list, n, ns)
-	})
-}
-
-// AttachMulticast implements verbs.QP (ibv_attach_mcast).
-func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	var c C.union_ibv_gid
-	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
-	return q.dev.trace(verbs.AttachMcast, func(ns *C.int64_t) C.int {
-		return C.shim_attach_mcast(q.ptr, &c, C.uint16_t(lid), ns)
-	})
-}
-
-// DetachMulticast implements verbs.QP (ibv_detach_mcast).
-func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	var c C.union_ibv_gid
-	*(*verbs.GID)(unsafe.Pointer(&c)) = gid
-	return q.dev.trace(verbs.DetachMcast, func(ns *C.int64_t) C.int {
-		return C.shim_detach_mcast(q.ptr, &c, C.uint16_t(lid), ns)
 	})
 }
 

@@ -174,26 +174,6 @@ static inline int shim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int acc
 	SHIM_PTR(mr, ibv_reg_mr(pd, addr, len, access));
 }
 
-typedef struct ibv_mr *(*shim_dmabuf_registration)(struct ibv_pd *, uint64_t, size_t, uint64_t, int, int);
-
-static inline struct ibv_mr *shim_dmabuf_mr(struct ibv_pd *pd, size_t len, uint64_t iova, int fd, int access)
-{
-	/* libibverbs has it since rdma-core 34. */
-	shim_dmabuf_registration reg = (shim_dmabuf_registration)(uintptr_t)dlsym(RTLD_DEFAULT, "ibv_reg_dmabuf_mr");
-
-	if (!reg) {
-		errno = ENOSYS;
-		return NULL;
-	}
-	return reg(pd, 0, len, iova, fd, access);
-}
-
-static inline int shim_reg_dmabuf_mr(struct ibv_pd *pd, size_t len, uint64_t iova, int fd, int access, struct ibv_mr **mr,
-				     int64_t *ns)
-{
-	SHIM_PTR(mr, shim_dmabuf_mr(pd, len, iova, fd, access));
-}
-
 static inline int shim_dereg_mr(struct ibv_mr *mr, int64_t *ns)
 {
 	SHIM_INT(ibv_dereg_mr(mr));
@@ -322,16 +302,6 @@ static inline int shim_create_cq_ex(struct ibv_context *ctx, int cqe, uintptr_t 
 	return shim_null_errno(ex);
 }
 
-static inline int shim_moderate_cq(struct ibv_cq *cq, uint16_t count, uint16_t period, int64_t *ns)
-{
-	struct ibv_modify_cq_attr attr = {
-		.attr_mask = IBV_CQ_ATTR_MODERATE,
-		.moderate = { .cq_count = count, .cq_period = period },
-	};
-
-	SHIM_INT(ibv_modify_cq(cq, &attr));
-}
-
 static inline int shim_resize_cq(struct ibv_cq *cq, int cqe, int64_t *ns)
 {
 	SHIM_INT(ibv_resize_cq(cq, cqe));
@@ -445,83 +415,10 @@ static inline int shim_destroy_srq(struct ibv_srq *srq, int64_t *ns)
 	SHIM_INT(ibv_destroy_srq(srq));
 }
 
-static inline int shim_create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
-				 struct ibv_srq *srq, int type, int sq_sig_all, struct ibv_qp_cap *cap,
-				 struct ibv_qp **qp, int64_t *ns)
+/* The sizes of the QP are written to init. */
+static inline int shim_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init, struct ibv_qp **qp, int64_t *ns)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = send_cq,
-		.recv_cq = recv_cq,
-		.srq = srq,
-		.cap = *cap,
-		.qp_type = (enum ibv_qp_type)type,
-		.sq_sig_all = sq_sig_all,
-	};
-
-	SHIM_TIMED(*qp = ibv_create_qp(pd, &init));
-	*cap = init.cap;
-	return shim_null_errno(*qp);
-}
-
-/* A domain that belongs to no file. */
-static inline int shim_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd **xrcd, int64_t *ns)
-{
-	struct ibv_xrcd_init_attr init = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
-
-	SHIM_PTR(xrcd, ibv_open_xrcd(ctx, &init));
-}
-
-static inline int shim_close_xrcd(struct ibv_xrcd *xrcd, int64_t *ns)
-{
-	SHIM_INT(ibv_close_xrcd(xrcd));
-}
-
-static inline int shim_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq,
-				      struct ibv_srq_attr *attr, struct ibv_srq **srq, int64_t *ns)
-{
-	struct ibv_srq_init_attr_ex init = {
-		.attr = *attr,
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		.srq_type = IBV_SRQT_XRC,
-		.pd = pd,
-		.xrcd = xrcd,
-		.cq = cq,
-	};
-
-	SHIM_TIMED(*srq = ibv_create_srq_ex(pd->context, &init));
-	*attr = init.attr;
-	return shim_null_errno(*srq);
-}
-
-static inline int shim_create_xrc_recv(struct ibv_context *ctx, struct ibv_xrcd *xrcd, struct ibv_qp **qp, int64_t *ns)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		.xrcd = xrcd,
-	};
-
-	SHIM_PTR(qp, ibv_create_qp_ex(ctx, &init));
-}
-
-static inline int shim_create_xrc_send(struct ibv_pd *pd, struct ibv_cq *cq, struct ibv_qp_cap *cap,
-				       struct ibv_qp **qp, int64_t *ns)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.send_cq = cq,
-		.cap = *cap,
-		.qp_type = IBV_QPT_XRC_SEND,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd,
-	};
-
-	SHIM_TIMED(*qp = ibv_create_qp_ex(pd->context, &init));
-	*cap = init.cap;
-	return shim_null_errno(*qp);
+	SHIM_PTR(qp, ibv_create_qp(pd, init));
 }
 
 /*
@@ -562,24 +459,23 @@ static inline shim_efa_create_qp shim_efa(const char *library)
 	return create;
 }
 
-static inline int shim_create_srd(shim_efa_create_qp create, struct ibv_pd *pd, struct ibv_cq *send_cq,
-				  struct ibv_cq *recv_cq, struct ibv_srq *srq, int sq_sig_all, struct ibv_qp_cap *cap,
+static inline int shim_create_srd(shim_efa_create_qp create, struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 				  struct ibv_qp **qp, int64_t *ns)
 {
 	struct shim_efa_qp srd = { 0 };
 	struct ibv_qp_init_attr_ex init = {
-		.send_cq = send_cq,
-		.recv_cq = recv_cq,
-		.srq = srq,
-		.cap = *cap,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
 		.qp_type = IBV_QPT_DRIVER,
-		.sq_sig_all = sq_sig_all,
+		.sq_sig_all = attr->sq_sig_all,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
 
 	SHIM_TIMED(*qp = create(pd->context, &init, &srd, sizeof(srd)));
-	*cap = init.cap;
+	attr->cap = init.cap;
 	return shim_null_errno(*qp);
 }
 
@@ -598,16 +494,6 @@ static inline int shim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, in
 static inline int shim_destroy_qp(struct ibv_qp *qp, int64_t *ns)
 {
 	SHIM_INT(ibv_destroy_qp(qp));
-}
-
-static inline int shim_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int64_t *ns)
-{
-	SHIM_INT(ibv_attach_mcast(qp, gid, lid));
-}
-
-static inline int shim_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid, int64_t *ns)
-{
-	SHIM_INT(ibv_detach_mcast(qp, gid, lid));
 }
 
 struct shim_send {

@@ -19,7 +19,6 @@ func (f *failure) of(v verbs.Verb, device string) error {
 	return &verbs.Error{Verb: v, Device: device, Errno: f.errno, Detail: f.detail}
 }
 
-// fail returns a failure with its reason in words.
 func fail(errno syscall.Errno, format string, args ...any) *failure {
 	return &failure{errno: errno, detail: fmt.Errorf(format, args...)}
 }
@@ -27,72 +26,24 @@ func fail(errno syscall.Errno, format string, args ...any) *failure {
 // caller calls a verb in one of the ways below.
 type caller func(v verbs.Verb, effect func(short int) *failure) error
 
-// call calls a verb: the tracer is told, time passes, faults act, and only then
-// has the verb its effect, which may be nil. The effect is told by how much its sizes
-// must come up short.
+// call calls a verb: the tracer sees it, time passes, faults act, and then the effect, which
+// may be nil, takes place. The effect receives the amount by which its sizes come up short.
 func (h *hardware) call(v verbs.Verb, effect func(short int) *failure) error {
-	return h.callOn(facts{}, v, effect)
+	return h.callOn(Call{GID: -1}, v, effect)
 }
 
-// callOn is call for a verb of which there are facts.
-func (h *hardware) callOn(about facts, v verbs.Verb, effect func(short int) *failure) error {
-	latency := h.behaviour.latency(v)
-	pass := sleep(latency)
-	if h.together {
-		pass = func() time.Duration { return h.debt.pass(latency) }
-	}
-	return run(h.tracer, h.name, v, pass, h.faulty(v, about), effect)
+// callOn is call for faults that depend on the arguments.
+func (h *hardware) callOn(about Call, v verbs.Verb, effect func(short int) *failure) error {
+	return run(h.tracer, h.name, v, h.behaviour.latency(v), h.faults.next(v, about), effect)
 }
 
-// faulty returns the faults that act on a call.
-func (h *hardware) faulty(v verbs.Verb, about facts) []*countedFault {
-	about.pd = h.live[kindPD] > 0
-	return h.faults.next(v, about)
-}
-
-// debt is time that verbs were said to take and that has not passed yet.
-type debt time.Duration
-
-// leastSleep is the least debt that is slept off.
-const leastSleep = 50 * time.Millisecond
-
-// pass has a time pass together with those of other calls, and returns by how much less
-// really passed; less than 0 if that of earlier calls passed, too.
-func (d *debt) pass(t time.Duration) (missing time.Duration) {
-	*d += debt(t)
-	if time.Duration(*d) < leastSleep {
-		return t
-	}
-	return t - d.settle()
-}
-
-// settle has all that is owed pass, and returns how long that took.
-func (d *debt) settle() time.Duration {
-	start := time.Now()
-	time.Sleep(time.Duration(*d))
-	*d = 0
-	return time.Since(start)
-}
-
-// sleep returns what has a time pass at once.
-func sleep(t time.Duration) (pass func() (missing time.Duration)) {
-	return func() time.Duration {
-		if t > 0 {
-			time.Sleep(t)
-		}
-		return 0
-	}
-}
-
-// run is call for a verb that may have no hardware. Its time passes by way of pass, which
-// returns by how much longer than that the verb is to have taken.
-func run(
-	tracer verbs.Tracer, device string, v verbs.Verb, pass func() (missing time.Duration),
-	acting []*countedFault, effect func(short int) *failure,
-) error {
+// run is call for a verb without a device as well.
+func run(tracer verbs.Tracer, device string, v verbs.Verb, latency time.Duration, acting []*countedFault, effect func(short int) *failure) error {
 	tracer.Begin(v)
 	start := time.Now()
-	missing := pass()
+	if latency > 0 {
+		time.Sleep(latency)
+	}
 	var f *failure
 	errno, short, ignored := act(acting)
 	if errno != 0 {
@@ -100,7 +51,7 @@ func run(
 	} else if effect != nil && !ignored {
 		f = effect(short)
 	}
-	done := verbs.Call{Verb: v, Duration: max(0, time.Since(start)+missing)}
+	done := verbs.Call{Verb: v, Duration: time.Since(start)}
 	if f != nil {
 		done.Errno = f.errno
 	}
@@ -111,27 +62,96 @@ func run(
 	return nil
 }
 
-// quietly is callOn, but the tracer is told only if a fault acts on the verb, in
-// which it may stay. It returns by how much the profile makes the verb longer,
-// too.
-func (h *hardware) quietly(about facts, v verbs.Verb, effect func(short int) *failure) (time.Duration, error) {
-	acting, slow := h.faulty(v, about), h.behaviour.latency(v)
-	if len(acting) == 0 && slow == 0 {
-		if effect != nil {
-			if f := effect(0); f != nil {
-				return 0, f.of(v, h.name)
-			}
-		}
-		return 0, nil
-	}
+// quietly is callOn, but the tracer sees only verbs on which a fault acts. It returns by how
+// much the profile makes the verb longer.
+func (h *hardware) quietly(about Call, v verbs.Verb, effect func(int) *failure) (time.Duration, error) {
+	acting, slow := h.faults.next(v, about), h.behaviour.latency(v)
 	tracer := verbs.Tracer(verbs.NopTracer{})
 	if len(acting) > 0 {
 		tracer = h.tracer
 	}
-	// Whoever measures needs the time to pass now.
-	err := run(tracer, h.name, v, sleep(slow), acting, effect)
+	err := run(tracer, h.name, v, slow, acting, effect)
 	for _, c := range acting {
 		slow += c.Delay
 	}
 	return slow, err
+}
+
+// faults counts the calls of one device and selects those that are faulty.
+type faults map[verbs.Verb][]*countedFault
+
+type countedFault struct {
+	Fault
+	counter
+	errno syscall.Errno
+}
+
+// counter counts what a fault may act on.
+type counter struct{ after, times, seen int }
+
+// next counts one more, and reports whether the fault acts on it.
+func (c *counter) next() bool {
+	acts := c.seen >= c.after && (c.times == 0 || c.seen-c.after < c.times)
+	c.seen++
+	return acts
+}
+
+func newFaults(list []Fault) faults {
+	f, numbers := make(faults), errnos()
+	for _, fault := range list {
+		f[fault.Verb] = append(f[fault.Verb], &countedFault{
+			Fault: fault, counter: counter{after: fault.After, times: fault.Times}, errno: numbers[fault.Errno],
+		})
+	}
+	return f
+}
+
+// next counts a call, and returns the faults that act on it, in their order.
+func (f faults) next(v verbs.Verb, about Call) []*countedFault {
+	var acting []*countedFault
+	for _, c := range f[v] {
+		if (c.When == nil || c.When(about)) && c.next() {
+			acting = append(acting, c)
+		}
+	}
+	return acting
+}
+
+// act makes the faults of one call act. It returns the errno with which the call must fail,
+// the amount by which its sizes come up short, and whether it is ignored. It does not return
+// from a hang or a crash.
+func act(acting []*countedFault) (errno syscall.Errno, short int, ignored bool) {
+	for _, c := range acting {
+		switch {
+		case c.Hang:
+			hang()
+		case c.Crash:
+			crash()
+		case c.Delay > 0:
+			time.Sleep(c.Delay)
+		case c.errno != 0:
+			return c.errno, 0, false
+		case c.Ignore:
+			ignored = true
+		default:
+			short += c.Short
+		}
+	}
+	return 0, short, ignored
+}
+
+// hang never returns. It sleeps, because Go's runtime reports a deadlock if the last
+// goroutine waits for nothing.
+func hang() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// less returns n less the amount by which a fault makes it short, but not below 0.
+func less[T int | uint32](n T, short int) T {
+	if int64(short) >= int64(n) {
+		return 0
+	}
+	return n - T(short)
 }

@@ -22,23 +22,15 @@ type pendingEvent struct {
 	due  time.Time     // when it comes
 }
 
-// CreateCompChannel implements verbs.Device (ibv_create_comp_channel).
 func (d *device) CreateCompChannel() (verbs.CompChannel, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
 	c := &channel{object: object{kind: kindChannel, dev: d}}
-	err := d.hw.call(verbs.CreateCompChannel, func(int) *failure {
+	return create[verbs.CompChannel](&d.object, Call{GID: -1}, verbs.CreateCompChannel, c, func(int) *failure {
 		if f := d.hw.admit(&c.object, 0, &d.object); f != nil {
 			return f
 		}
 		d.hw.channels = append(d.hw.channels, c)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // GetEvent implements verbs.CompChannel (ibv_get_cq_event). The verb is called,
@@ -94,7 +86,6 @@ func (c *channel) add(e pendingEvent) {
 	c.events = slices.Insert(c.events, at, e)
 }
 
-// Close implements verbs.CompChannel (ibv_destroy_comp_channel).
 func (c *channel) Close() error {
 	hw := c.dev.hw
 	return c.destroy(verbs.DestroyCompChannel, func() {

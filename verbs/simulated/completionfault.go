@@ -6,40 +6,25 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// The names of the faults of completions and of their events.
+// The faults of completions and of their events, which docs/reference/simulator.md describes.
 const (
-	// FaultDropEvent has an event not come.
-	FaultDropEvent = "drop_event"
-	// FaultDelayEvent has an event come later, by CompletionFault.Delay.
-	FaultDelayEvent = "delay_event"
-	// FaultMisdirectEvent has an event come on the newest other completion channel
-	// of the opened device. If there is none, it does not come.
+	FaultDropEvent      = "drop_event"
+	FaultDelayEvent     = "delay_event"
 	FaultMisdirectEvent = "misdirect_event"
-	// FaultMisnameEvent has an event name the newest other CQ of the opened device,
-	// with its context. If there is none, the event does not come.
-	FaultMisnameEvent = "misname_event"
-	// FaultSpuriousEvent has an event come as soon as the CQ is armed. It does not
-	// use up the arming: the event of the next completion comes as well.
-	FaultSpuriousEvent = "spurious_event"
-	// FaultLoseCompletion has a completion not come, while its event does.
+	FaultMisnameEvent   = "misname_event"
+	FaultSpuriousEvent  = "spurious_event"
 	FaultLoseCompletion = "lose_completion"
-	// FaultNeverComplete has a completion not come, nor its event, nor any further
-	// ones of that CQ.
-	FaultNeverComplete = "never_complete"
-	// FaultFailCompletion has a completion come with CompletionFault.Status. The QP
-	// stays as it is.
+	FaultNeverComplete  = "never_complete"
 	FaultFailCompletion = "fail_completion"
 )
 
-// The paths of completions.
+// The paths of completions: PathFlush is that of flushed work requests, PathLoopback that of
+// all others.
 const (
-	// PathFlush is that of the work requests of a QP that are flushed.
-	PathFlush = "flush"
-	// PathLoopback is that of all others.
+	PathFlush    = "flush"
 	PathLoopback = "loopback"
 )
 
-// completionFaultNames returns the names of the faults.
 func completionFaultNames() []string {
 	return []string{
 		FaultDropEvent, FaultDelayEvent, FaultMisdirectEvent, FaultMisnameEvent, FaultSpuriousEvent,
@@ -47,10 +32,6 @@ func completionFaultNames() []string {
 	}
 }
 
-// pathNames returns the names of the paths.
-func pathNames() []string { return []string{PathLoopback, PathFlush} }
-
-// pathOf returns the path of a completion.
 func pathOf(status verbs.WCStatus) string {
 	if status == verbs.WCWRFlushErr {
 		return PathFlush
@@ -58,11 +39,8 @@ func pathOf(status verbs.WCStatus) string {
 	return PathLoopback
 }
 
-// failedStatuses returns the names of the statuses that are none of success.
-func failedStatuses() []string { return named(verbs.WCSuccess+1, verbs.WCGeneralErr) }
-
-// completionFaults counts the completions, events and armings of one device and
-// says which of them are faulty.
+// completionFaults counts the completions, events and armings of one device and selects
+// those that are faulty.
 type completionFaults []*countedCompletionFault
 
 type countedCompletionFault struct {
@@ -82,8 +60,7 @@ func newCompletionFaults(list []CompletionFault) completionFaults {
 	return f
 }
 
-// next counts what the named faults act on, and returns those that do so now, in
-// their order. An arming has no path.
+// next counts what the named faults act on, and returns the faults that act now.
 func (f completionFaults) next(path string, names ...string) []*countedCompletionFault {
 	var acting []*countedCompletionFault
 	for _, c := range f {
@@ -94,8 +71,8 @@ func (f completionFaults) next(path string, names ...string) []*countedCompletio
 	return acting
 }
 
-// completed lets faults act on a completion of a CQ. It reports whether the
-// completion is lost.
+// completed makes faults act on a completion of a CQ. It reports whether the completion is
+// lost.
 func (h *hardware) completed(q *cq, wc *verbs.WC) (lost bool) {
 	for _, c := range h.completionFaults.next(pathOf(wc.Status), FaultLoseCompletion, FaultNeverComplete, FaultFailCompletion) {
 		switch c.Fault {

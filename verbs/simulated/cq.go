@@ -22,10 +22,7 @@ type cq struct {
 	head    int
 	arming  arming
 	unacked int
-	// moderation is that of now, and moderated tells that there was one at any time.
-	moderation verbs.Moderation
-	moderated  bool
-	mute       bool // by a fault: nothing completes any more
+	mute    bool // by a fault: nothing completes any more
 }
 
 // completion is an entry of a CQ.
@@ -36,14 +33,12 @@ type completion struct {
 	retire func()
 }
 
-// leave has the completion leave its CQ.
 func (c completion) leave() {
 	if c.retire != nil {
 		c.retire()
 	}
 }
 
-// CreateCQ implements verbs.Device (ibv_create_cq, ibv_create_cq_ex).
 func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := d.use(); err != nil {
 		return nil, err
@@ -62,12 +57,11 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 	if err := useAll(parents...); err != nil {
 		return nil, err
 	}
-	err := d.hw.callOn(q.facts(), verb, func(short int) *failure {
-		size, f := d.hw.behaviour.cq(attr.Entries, attr.Vector, q.fields)
-		if f != nil {
+	return create[verbs.CQ](&d.object, Call{GID: -1}, verb, q, func(short int) *failure {
+		var f *failure
+		if q.entries, q.room, f = d.hw.behaviour.cq(attr.Entries, attr.Vector, q.fields); f != nil {
 			return f
 		}
-		q.entries, q.room = size.created, size.real
 		if short > 0 {
 			q.entries = less(attr.Entries, short)
 			q.room = q.entries
@@ -78,44 +72,21 @@ func (d *device) CreateCQ(attr verbs.CQInitAttr) (verbs.CQ, error) {
 		d.hw.cqs = append(d.hw.cqs, q)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
 }
 
-// Entries implements verbs.CQ.
 func (q *cq) Entries() int { return q.entries }
 
-// Moderate implements verbs.CQ (ibv_modify_cq). As there is no time between completions,
-// an event that may be put off comes at once; measured, it is late by the period.
-func (q *cq) Moderate(m verbs.Moderation) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	hw := q.dev.hw
-	return hw.callOn(q.facts(), verbs.ModifyCQ, func(int) *failure {
-		if f := hw.behaviour.moderates(m); f != nil {
-			return f
-		}
-		q.moderation, q.moderated = m, q.moderated || m != verbs.Moderation{}
-		return nil
-	})
-}
-
-// Resize implements verbs.CQ (ibv_resize_cq).
 func (q *cq) Resize(entries int) error {
-	if err := q.use(); err != nil {
-		return err
-	}
 	hw := q.dev.hw
-	return hw.callOn(q.facts(), verbs.ResizeCQ, func(short int) *failure {
+	return q.call(verbs.ResizeCQ, func(short int) *failure {
 		waiting := q.queue[q.head:]
-		size, f := hw.behaviour.resize(entries, len(waiting))
+		reported, room, f := hw.behaviour.resize(entries, len(waiting))
 		if f != nil {
 			return f
 		}
-		q.entries, q.room = size.created, size.real
+		if q.entries = reported; !hw.behaviour.breaks(cqResizeAtLeastRequested) {
+			q.room = room
+		}
 		if short > 0 {
 			q.entries = less(entries, short)
 			q.room = max(q.entries, len(waiting))
@@ -129,10 +100,8 @@ func (q *cq) Resize(entries int) error {
 	})
 }
 
-// Context implements verbs.CQ.
 func (q *cq) Context() uint64 { return q.context }
 
-// Poll implements verbs.CQ (ibv_poll_cq, ibv_start_poll).
 func (q *cq) Poll(n int) ([]verbs.WC, error) {
 	_, verb := q.fields.CQVerbs()
 	if err := q.use(); err != nil {
@@ -142,7 +111,7 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 		return nil, q.invalid(verb, "asked for %d completions", n)
 	}
 	var wcs []verbs.WC
-	err := q.dev.hw.callOn(q.facts(), verb, func(int) *failure {
+	err := q.dev.hw.call(verb, func(int) *failure {
 		wcs = make([]verbs.WC, 0, min(n, len(q.queue)-q.head))
 		for len(wcs) < n {
 			wc, ok := q.next()
@@ -151,8 +120,8 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 			}
 			wcs = append(wcs, wc)
 		}
-		if last := len(wcs) - 1; q.fields != 0 && last >= 0 && len(wcs) < n && q.dev.hw.behaviour.breaks(cqExBatchKeepsCompletions) {
-			q.queue = append(q.queue, completion{wc: wcs[last]})
+		if q.fields != 0 && q.dev.hw.behaviour.breaks(cqExBatchKeepsCompletions) {
+			wcs = everySecondLost(wcs)
 		}
 		return nil
 	})
@@ -160,6 +129,18 @@ func (q *cq) Poll(n int) ([]verbs.WC, error) {
 		return nil, err
 	}
 	return wcs, nil
+}
+
+// everySecondLost returns what is left of a batch if every second ibv_next_poll skips a
+// completion.
+func everySecondLost(wcs []verbs.WC) []verbs.WC {
+	var left []verbs.WC
+	for i, wc := range wcs {
+		if i%3 != 2 {
+			left = append(left, wc)
+		}
+	}
+	return left
 }
 
 // next takes the oldest completion, if there is one.
@@ -177,12 +158,8 @@ func (q *cq) next() (verbs.WC, bool) {
 	return c.wc, true
 }
 
-// ReqNotify implements verbs.CQ (ibv_req_notify_cq).
 func (q *cq) ReqNotify(solicitedOnly bool) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	return q.dev.hw.callOn(q.asking(solicitedOnly), verbs.ReqNotifyCQ, func(int) *failure {
+	return q.call(verbs.ReqNotifyCQ, func(int) *failure {
 		q.arm(solicitedOnly)
 		return nil
 	})
@@ -195,7 +172,6 @@ func (q *cq) arm(solicitedOnly bool) {
 	hw.armed(q)
 }
 
-// AckEvents implements verbs.CQ (ibv_ack_cq_events).
 func (q *cq) AckEvents(n int) error {
 	if err := q.use(); err != nil {
 		return err
@@ -242,9 +218,6 @@ func (q *cq) complete(c completion, solicited bool) {
 		q.queue = append(q.queue, c)
 	}
 	if q.mute {
-		return
-	}
-	if q.moderated && hw.behaviour.breaks(cqModerationNotifies) {
 		return
 	}
 	var notify bool

@@ -15,9 +15,8 @@ const (
 )
 
 const (
-	grhLength    = 40       // bytes before the data of every UD receive
-	multicastQPN = 0xffffff // the QP number of all members of a group
-	maxMessage   = 1 << 31  // bytes
+	grhLength  = 40      // bytes before the data of every UD receive
+	maxMessage = 1 << 31 // bytes
 )
 
 // execute executes a send.
@@ -126,26 +125,13 @@ func (h *hardware) datagram(q *qp, w sendWork, data []byte) verbs.WCStatus {
 	if ok && len(data) > p.attr.ActiveMTU {
 		return verbs.WCLocLenErr
 	}
-	var receivers []*qp
-	if w.wr.RemoteQPN == multicastQPN {
-		if p.active() && w.to.Global {
-			for g, members := range h.groups {
-				if g.gid == w.to.DGID {
-					receivers = append(receivers, h.behaviour.delivers(members)...)
-				}
-			}
-		}
-	} else if peer := h.qps[w.wr.RemoteQPN]; peer != nil && h.behaviour.reaches(w.to) {
-		receivers = append(receivers, peer)
+	r := h.qps[w.wr.RemoteQPN]
+	if r == nil || !h.behaviour.reaches(w.to) || !h.listens(r, q, w.wr.RemoteQKey) || len(r.receives().posted) == 0 {
+		return verbs.WCSuccess
 	}
 	packet := append(header(p, w.to, len(data)), data...)
-	for _, r := range receivers {
-		if !h.listens(r, q, w.wr.RemoteQKey) || len(r.receives().posted) == 0 {
-			continue
-		}
-		if h.receive(r, q.number, w.wr, packet, false) == verbs.WCLocProtErr {
-			r.enter(verbs.Err)
-		}
+	if h.receive(r, q.number, w.wr, packet, false) == verbs.WCLocProtErr {
+		r.enter(verbs.Err)
 	}
 	return verbs.WCSuccess
 }

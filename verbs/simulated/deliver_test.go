@@ -2,7 +2,6 @@ package simulated_test
 
 import (
 	"errors"
-	"slices"
 	"syscall"
 	"testing"
 
@@ -251,103 +250,6 @@ func TestWrongPosts(t *testing.T) {
 	wantErrno(t, s.PostRecv(verbs.RecvWR{}), verbs.PostSRQRecv, syscall.ENOMEM)
 }
 
-// TestTransitions tries every mask that lacks or adds one attribute.
-func TestTransitions(t *testing.T) {
-	d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) { p.RawPacketNeedsPermission = false }))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	ah := ahAttr(t, d)
-	for _, typ := range verbs.QPTypes() {
-		c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 1}))
-		q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: typ, SendCQ: c, RecvCQ: c, Cap: qpCap}))
-		for _, step := range []func() (verbs.QPAttr, verbs.QPAttrMask){
-			func() (verbs.QPAttr, verbs.QPAttrMask) { return verbs.ToInit(typ, 1, verbs.AccessLocalWrite) },
-			func() (verbs.QPAttr, verbs.QPAttrMask) {
-				return verbs.ToRTR(typ, verbs.Peer{AH: ah, QPN: 99, PathMTU: 1024})
-			},
-			func() (verbs.QPAttr, verbs.QPAttrMask) { return verbs.ToRTS(typ) },
-		} {
-			attr, mask := step()
-			for bit := verbs.MaskAccess; bit <= verbs.MaskDestQPN; bit <<= 1 {
-				if mask&bit == 0 {
-					continue
-				}
-				wantErrno(t, q.Modify(attr, mask&^bit), verbs.ModifyQP, syscall.EINVAL)
-			}
-			wantErrno(t, q.Modify(attr, mask|1<<25), verbs.ModifyQP, syscall.EINVAL)
-			before := must[verbs.QPQuery](t)(q.Query()).State
-			for _, s := range []verbs.QPState{verbs.RTR, verbs.RTS, verbs.SQD, verbs.SQE, 7, -1} {
-				if s == before || s == attr.State {
-					continue
-				}
-				wantErrno(t, q.Modify(verbs.QPAttr{State: s}, verbs.MaskState), verbs.ModifyQP, syscall.EINVAL)
-			}
-			ok(t, q.Modify(attr, mask))
-		}
-		ok(t, q.Modify(verbs.ToError()))
-		ok(t, q.Modify(verbs.ToReset()))
-		ok(t, q.Close())
-	}
-}
-
-// TestTwoOpenings has queue pairs of two openings of one device communicate, and
-// each opening keep to its own objects.
-func TestTwoOpenings(t *testing.T) {
-	p := simulated.New(like(t, "sim_ib0", nil), nil)
-	d1 := must[verbs.Device](t)(p.Open("sim_ib0"))
-	d2 := must[verbs.Device](t)(p.Open("sim_ib0"))
-	pd1, pd2 := must[verbs.PD](t)(d1.AllocPD()), must[verbs.PD](t)(d2.AllocPD())
-	a, b := newEnd(t, d1, pd1, verbs.RC), newEnd(t, d2, pd2, verbs.RC)
-	a.rtr(t, d1, b)
-	b.rtr(t, d2, a)
-	a.rts(t)
-	ok(t, b.PostRecv(recv(b)))
-	copy(a.mr.Bytes(), "openings")
-	ok(t, a.PostSend(send(a)))
-	one(t, b.recv, verbs.WCSuccess)
-	if got := string(b.mr.Bytes()[1024:1032]); got != "openings" {
-		t.Errorf("received %q", got)
-	}
-	_, err := pd2.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: a.send, RecvCQ: a.send})
-	wantErrno(t, err, verbs.CreateQP, syscall.EINVAL)
-}
-
-// TestUnacknowledged has the destruction of a CQ refused where libibverbs would
-// wait for ever.
-func TestUnacknowledged(t *testing.T) {
-	tracer := &calls{}
-	d := must[verbs.Device](t)(simulated.New(like(t, "sim_ib0", nil), tracer).Open("sim_ib0"))
-	pd := must[verbs.PD](t)(d.AllocPD())
-	ch := must[verbs.CompChannel](t)(d.CreateCompChannel())
-	c := must[verbs.CQ](t)(d.CreateCQ(verbs.CQInitAttr{Entries: 4, Channel: ch, Context: 77}))
-	q := must[verbs.QP](t)(pd.CreateQP(verbs.QPInitAttr{Type: verbs.RC, SendCQ: c, RecvCQ: c, Cap: qpCap}))
-	ok(t, q.Modify(verbs.ToError()))
-	if _, err := ch.GetEvent(moment); !errors.Is(err, verbs.ErrTimeout) {
-		t.Errorf("GetEvent without an event: %v", err)
-	}
-	if tracer.began(verbs.GetCQEvent) {
-		t.Error("ibv_get_cq_event was called without an event")
-	}
-	ok(t, c.ReqNotify(true))
-	ok(t, q.PostRecv(verbs.RecvWR{}))
-	if ev := must[verbs.CQEvent](t)(ch.GetEvent(soon)); ev.CQ != c || ev.Context != 77 {
-		t.Errorf("event %+v", ev)
-	}
-	ok(t, q.Close())
-	err := c.Close()
-	wantErrno(t, err, verbs.DestroyCQ, syscall.EBUSY)
-	if !errors.Is(err, verbs.ErrUnacknowledged) {
-		t.Errorf("error %v, want ErrUnacknowledged", err)
-	}
-	if tracer.began(verbs.DestroyCQ) {
-		t.Error("ibv_destroy_cq was called")
-	}
-	wantErrno(t, c.AckEvents(2), verbs.AckCQEvents, syscall.EINVAL)
-	ok(t, c.AckEvents(1))
-	wantErrno(t, ch.Close(), verbs.DestroyCompChannel, syscall.EBUSY)
-	ok(t, c.Close())
-	ok(t, ch.Close())
-}
-
 func TestPortDown(t *testing.T) {
 	d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) { p.Ports[0].State = "down" }))
 	pd := must[verbs.PD](t)(d.AllocPD())
@@ -357,66 +259,6 @@ func TestPortDown(t *testing.T) {
 	one(t, a.send, verbs.WCRetryExc)
 	a.state(t, verbs.Err)
 	none(t, b.recv)
-}
-
-// TestDatagrams has UD queue pairs, of which the receiver listens or does not.
-func TestDatagrams(t *testing.T) {
-	const grh = 40
-	group := verbs.GID{0: 0xff, 15: 9}
-	const mlid = 0xc001
-	for _, test := range []struct {
-		name     string
-		send     func(*verbs.SendWR, *end)
-		room     int
-		sent     verbs.WCStatus
-		received bool
-	}{
-		{"arrives", nil, grh + 8, verbs.WCSuccess, true},
-		{"wrong queue key", func(wr *verbs.SendWR, _ *end) { wr.RemoteQKey++ }, grh + 8, verbs.WCSuccess, false},
-		{"to nobody", func(wr *verbs.SendWR, _ *end) { wr.RemoteQPN += 100 }, grh + 8, verbs.WCSuccess, false},
-		{"does not fit", nil, grh + 7, verbs.WCSuccess, false},
-		{"more than a packet", func(wr *verbs.SendWR, e *end) { wr.SGEs = []verbs.SGE{e.mr.SGE(0, 4096), e.mr.SGE(0, 1)} }, grh + 8, verbs.WCLocLenErr, false},
-		{"to the group", func(wr *verbs.SendWR, _ *end) { wr.RemoteQPN = 0xffffff }, grh + 8, verbs.WCSuccess, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			d := open(t, like(t, "sim_ib0", nil))
-			pd := must[verbs.PD](t)(d.AllocPD())
-			a, b := newEnd(t, d, pd, verbs.UD), newEnd(t, d, pd, verbs.UD)
-			a.rtr(t, d, b)
-			b.rtr(t, d, a)
-			a.rts(t)
-			to := ahAttr(t, d)
-			wr := send(a)
-			wr.RemoteQPN, wr.RemoteQKey = b.Number(), verbs.UDQKey
-			if test.send != nil {
-				test.send(&wr, a)
-			}
-			if wr.RemoteQPN == 0xffffff {
-				to.DGID, to.DLID = group, mlid
-				ok(t, b.AttachMulticast(group, mlid))
-			}
-			wr.AH = must[verbs.AH](t)(pd.CreateAH(to))
-			copy(a.mr.Bytes(), "datagram")
-			ok(t, b.PostRecv(verbs.RecvWR{ID: 9, SGEs: []verbs.SGE{b.mr.SGE(0, test.room)}}))
-			ok(t, a.PostSend(wr))
-			one(t, a.send, test.sent)
-			if !test.received {
-				none(t, b.recv)
-				return
-			}
-			wc := one(t, b.recv, verbs.WCSuccess)
-			if wc.ByteLen != grh+8 || wc.SrcQP != a.Number() {
-				t.Errorf("completion %+v", wc)
-			}
-			buf := b.mr.Bytes()
-			if got := string(buf[grh : grh+8]); got != "datagram" {
-				t.Errorf("received %q", got)
-			}
-			if got := verbs.GID(buf[24:40]); got != to.DGID || buf[0]>>4 != 6 {
-				t.Errorf("header %x", buf[:grh])
-			}
-		})
-	}
 }
 
 // TestReliableDatagrams has SRD queue pairs: whatever becomes of a send, the sender is
@@ -464,25 +306,6 @@ func TestReliableDatagrams(t *testing.T) {
 				t.Errorf("completion %+v of %q", wc, b.mr.Bytes()[:8])
 			}
 		})
-	}
-}
-
-// TestTypesOfDrivers: a type of one driver alone is one that a device may have if its
-// profile lists it.
-func TestTypesOfDrivers(t *testing.T) {
-	for _, test := range []struct{ listed, want []verbs.QPType }{
-		{[]verbs.QPType{verbs.RC}, verbs.QPTypes()},
-		{[]verbs.QPType{verbs.SRD, verbs.UD}, append(verbs.QPTypes(), verbs.SRD)},
-	} {
-		d := open(t, like(t, "sim_ib0", func(p *simulated.DeviceProfile) {
-			p.QPTypes = nil
-			for _, typ := range test.listed {
-				p.QPTypes = append(p.QPTypes, typ.String())
-			}
-		}))
-		if got := d.QPTypes(); !slices.Equal(got, test.want) {
-			t.Errorf("with %v: QPTypes = %v, want %v", test.listed, got, test.want)
-		}
 	}
 }
 

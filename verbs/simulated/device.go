@@ -1,14 +1,15 @@
 package simulated
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"rdma_exporter/verbs"
 )
 
-// device implements verbs.Device (struct ibv_context): one opening of the
-// hardware.
+// device implements verbs.Device (struct ibv_context).
 type device struct {
 	object
 	hw *hardware
@@ -17,104 +18,64 @@ type device struct {
 	events []verbs.AsyncEvent
 }
 
-// Name implements verbs.Device.
 func (d *device) Name() string { return d.hw.name }
 
-// Transport implements verbs.Device (enum ibv_transport_type of struct
-// ibv_device). A closed device's is unknown.
 func (d *device) Transport() verbs.Transport {
-	if d.use() != nil {
+	if d.closed {
 		return verbs.TransportUnknown
 	}
 	return d.hw.behaviour.transport
 }
 
-// CompletionVectors implements verbs.Device (num_comp_vectors). A closed device
-// has none.
 func (d *device) CompletionVectors() int {
-	if d.use() != nil {
+	if d.closed {
 		return 0
 	}
 	return d.hw.behaviour.profile.CompletionVectors
 }
 
-// QPTypes implements verbs.Device.
 func (d *device) QPTypes() []verbs.QPType { return d.hw.behaviour.qpTypes() }
 
-// Query implements verbs.Device (ibv_query_device).
 func (d *device) Query() (verbs.DeviceAttr, error) {
-	if err := d.use(); err != nil {
-		return verbs.DeviceAttr{}, err
-	}
-	if err := d.hw.call(verbs.QueryDevice, nil); err != nil {
-		return verbs.DeviceAttr{}, err
-	}
-	return d.hw.behaviour.attr, nil
+	return query(&d.object, Call{GID: -1}, verbs.QueryDevice, func(int) (verbs.DeviceAttr, *failure) {
+		return d.hw.behaviour.attr, nil
+	})
 }
 
-// QueryExtended implements verbs.Device (ibv_query_device_ex).
 func (d *device) QueryExtended() (verbs.ExtendedAttr, error) {
-	if err := d.use(); err != nil {
-		return verbs.ExtendedAttr{}, err
-	}
-	if err := d.hw.call(verbs.QueryDeviceEx, nil); err != nil {
-		return verbs.ExtendedAttr{}, err
-	}
-	p := &d.hw.behaviour.profile
-	return verbs.ExtendedAttr{
-		TimestampMask: p.Extended.TimestampMask, CoreClock: p.Extended.CoreClock,
-		RawPacketCaps: p.Extended.RawPacketCaps, MaxDMSize: p.Extended.MaxDMSize,
-		Moderation: verbs.Moderation(p.CQModeration),
-	}, nil
+	return query(&d.object, Call{GID: -1}, verbs.QueryDeviceEx, func(int) (verbs.ExtendedAttr, *failure) {
+		e := d.hw.behaviour.profile.Extended
+		return verbs.ExtendedAttr{TimestampMask: e.TimestampMask, CoreClock: e.CoreClock, RawPacketCaps: e.RawPacketCaps, MaxDMSize: e.MaxDMSize}, nil
+	})
 }
 
-// QueryPort implements verbs.Device (ibv_query_port).
 func (d *device) QueryPort(number int) (verbs.PortAttr, error) {
-	if err := d.use(); err != nil {
-		return verbs.PortAttr{}, err
-	}
-	var attr verbs.PortAttr
-	err := d.hw.callOn(facts{port: number}, verbs.QueryPort, func(int) *failure {
+	return query(&d.object, Call{Port: number, GID: -1}, verbs.QueryPort, func(int) (verbs.PortAttr, *failure) {
 		p, ok := d.hw.behaviour.port(number)
 		if !ok {
-			return fail(syscall.EINVAL, "there is no port %d", number)
+			return verbs.PortAttr{}, fail(syscall.EINVAL, "there is no port %d", number)
 		}
-		attr = p.attr
-		return nil
+		return p.attr, nil
 	})
-	return attr, err
 }
 
-// GIDTable implements verbs.Device (ibv_query_gid_table).
 func (d *device) GIDTable() ([]verbs.GIDEntry, error) {
-	if err := d.use(); err != nil {
-		return nil, err
-	}
-	if err := d.hw.call(verbs.QueryGIDTable, nil); err != nil {
-		return nil, err
-	}
-	return slices.Clone(d.hw.behaviour.gids), nil
+	return query(&d.object, Call{GID: -1}, verbs.QueryGIDTable, func(int) ([]verbs.GIDEntry, *failure) {
+		return slices.Clone(d.hw.behaviour.gids), nil
+	})
 }
 
-// PKey implements verbs.Device (ibv_query_pkey).
 func (d *device) PKey(number, index int) (verbs.PKey, error) {
-	if err := d.use(); err != nil {
-		return 0, err
-	}
-	var key verbs.PKey
-	err := d.hw.callOn(facts{port: number}, verbs.QueryPKey, func(int) *failure {
+	return query(&d.object, Call{Port: number, GID: -1}, verbs.QueryPKey, func(int) (verbs.PKey, *failure) {
 		p, ok := d.hw.behaviour.port(number)
 		if !ok || index < 0 || index >= p.attr.PKeys {
-			return fail(syscall.EINVAL, "there is no partition key %d of a port %d", index, number)
+			return 0, fail(syscall.EINVAL, "there is no partition key %d of a port %d", index, number)
 		}
-		key = p.pkey(index)
-		return nil
+		return p.pkey(index), nil
 	})
-	return key, err
 }
 
-// Cost implements verbs.Device with what the profile says of the objects that are
-// created meanwhile.
+// Cost implements verbs.Device with the costs of the profile.
 func (d *device) Cost(create func()) (verbs.Memory, error) {
 	if err := d.use(); err != nil {
 		return verbs.Memory{}, err
@@ -124,7 +85,41 @@ func (d *device) Cost(create func()) (verbs.Memory, error) {
 	return verbs.Memory{Virtual: d.spent.Virtual - before.Virtual, Locked: d.spent.Locked - before.Locked}, nil
 }
 
-// Close implements verbs.Device (ibv_close_device).
+// asyncEvents returns the events with which a device is opened.
+func asyncEvents(types []string) []verbs.AsyncEvent {
+	var events []verbs.AsyncEvent
+	for _, name := range types {
+		e := verbs.AsyncEvent{Type: value(name, verbs.EventCQErr, verbs.EventWQFatal)}
+		if e.Type.OfPort() {
+			e.Port = 1
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// AsyncEvent implements verbs.Device (ibv_get_async_event, ibv_ack_async_event). The verbs
+// are called only if there is an event. If one of them fails, the event stays.
+func (d *device) AsyncEvent(timeout time.Duration) (e verbs.AsyncEvent, err error) {
+	if err := d.use(); err != nil {
+		return e, err
+	}
+	if len(d.events) == 0 && timeout > 0 {
+		time.Sleep(timeout) // events come only within verbs
+	}
+	if len(d.events) == 0 {
+		return e, fmt.Errorf("no asynchronous event of %s within %s: %w", d.hw.name, timeout, verbs.ErrTimeout)
+	}
+	if err := d.call(verbs.GetAsyncEvent, nil); err != nil {
+		return e, err
+	}
+	err = d.call(verbs.AckAsyncEvent, func(int) *failure {
+		e, d.events = d.events[0], d.events[1:]
+		return nil
+	})
+	return e, err
+}
+
 func (d *device) Close() error {
 	if d.closed {
 		return nil
@@ -132,6 +127,5 @@ func (d *device) Close() error {
 	if f := d.hw.behaviour.refusesDestroy(&d.object); f != nil {
 		return f.of(verbs.CloseDevice, d.hw.name)
 	}
-	defer d.hw.debt.settle()
 	return d.destroy(verbs.CloseDevice, func() {})
 }

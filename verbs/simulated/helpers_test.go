@@ -46,13 +46,10 @@ func wantErrno(t *testing.T, err error, verb verbs.Verb, errno syscall.Errno) {
 	}
 }
 
-// builtin is the default profile, parsed once.
-var builtin = sync.OnceValue(simulated.Default)
-
 // like returns a device of the default profile whose verbs take no time.
 func like(t *testing.T, name string, change func(*simulated.DeviceProfile)) *simulated.Profile {
 	t.Helper()
-	for _, d := range builtin().Scale(len(builtin().Devices)).Devices { // copies
+	for _, d := range simulated.Default().Devices {
 		if d.Name != name {
 			continue
 		}
@@ -193,4 +190,52 @@ func (e *end) state(t *testing.T, want verbs.QPState) {
 	if q := must[verbs.QPQuery](t)(e.Query()); q.State != want {
 		t.Errorf("state %s, want %s", q.State, want)
 	}
+}
+
+// client has a device with completions that fail.
+type client struct {
+	*testing.T
+	d  verbs.Device
+	pd verbs.PD
+}
+
+func (c client) channel() verbs.CompChannel {
+	c.Helper()
+	return must[verbs.CompChannel](c.T)(c.d.CreateCompChannel())
+}
+
+// cqContext is the context of the CQs of clients.
+const cqContext = 0xabc
+
+func (c client) cq(ch verbs.CompChannel) verbs.CQ {
+	c.Helper()
+	return must[verbs.CQ](c.T)(c.d.CreateCQ(verbs.CQInitAttr{Entries: 16, Context: cqContext, Channel: ch}))
+}
+
+// failing returns a QP whose work is flushed.
+func (c client) failing(q verbs.CQ) verbs.QP {
+	c.Helper()
+	qp := must[verbs.QP](c.T)(c.pd.CreateQP(verbs.QPInitAttr{
+		Type: verbs.RC, SendCQ: q, RecvCQ: q, Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1},
+	}))
+	ok(c.T, qp.Modify(verbs.ToError()))
+	return qp
+}
+
+// flush makes an unsuccessful completion.
+func (c client) flush(qp verbs.QP) {
+	c.Helper()
+	ok(c.T, qp.PostRecv(verbs.RecvWR{ID: 1}))
+}
+
+// notified takes and acknowledges an event, if there is one.
+func (c client) notified(ch verbs.CompChannel) (verbs.CQEvent, bool) {
+	c.Helper()
+	ev, err := ch.GetEvent(0)
+	if errors.Is(err, verbs.ErrTimeout) {
+		return ev, false
+	}
+	ok(c.T, err)
+	ok(c.T, ev.CQ.AckEvents(1))
+	return ev, true
 }

@@ -6,15 +6,13 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// pollPause is between two looks into a CQ that was empty. In the simulation a
-// completion is there at once or hardly ever, so that nothing is gained by looking
-// without a pause.
+// pollPause separates two polls of an empty CQ. A simulated completion comes at once or
+// rarely at all, so polling without a pause gains nothing.
 const pollPause = 20 * time.Microsecond
 
-// Measure implements verbs.Device. The times that it finds are those of
-// CompletionLatency, if the profile has any, and really pass. The tracer is told
-// of the verbs on which a fault of the profile acts, and of no others. A
-// measurement that cannot be taken is told as the failure of ibv_post_send.
+// Measure implements verbs.Device. It finds the times of CompletionLatency, if the profile
+// has any, and takes that long. The tracer sees only verbs on which a fault acts. A
+// measurement that cannot be taken is reported as a failure of ibv_post_send.
 func (d *device) Measure(m verbs.Measurement) (verbs.Samples, error) {
 	if err := d.use(); err != nil {
 		return verbs.Samples{}, err
@@ -46,8 +44,8 @@ type measuring struct {
 	waits int
 	// slow is by how much the profile made the verbs of the sample longer.
 	slow time.Duration
-	// owed is how much of the times found did not really pass yet.
-	owed time.Duration
+	// pendingDelay is the part of the times found that has not passed yet.
+	pendingDelay time.Duration
 }
 
 // measuring checks what to measure, and returns it with all its objects.
@@ -57,49 +55,39 @@ func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
 	refuse := func(format string, args ...any) (*measuring, []*object, error) {
 		return nil, nil, d.invalid(verbs.PostSend, "cannot measure: "+format, args...)
 	}
-	own := func(o *object) bool {
-		used = append(used, o)
-		return o.dev == d
-	}
-	var ok bool
-	r.sender, ok = m.Sender.(*qp)
-	switch {
-	case m.Init != nil:
-		if m.Sender != nil || m.Receiver == nil || m.Other != nil {
-			return refuse("receives are flushed on a receiver alone")
+	bad := ""
+	check := func(ok bool, why string) {
+		if !ok && bad == "" {
+			bad = why
 		}
-	case !ok || r.sender == nil || !own(&r.sender.object):
-		return refuse("there is no sender, or it is not of this device")
+	}
+	if m.Init != nil {
+		check(m.Sender == nil && m.Receiver != nil && m.Other == nil, "receives are flushed on a receiver alone")
+	} else {
+		r.sender = own[*qp](d, m.Sender, &used)
+		check(r.sender != nil, "there is no sender, or it is not of this device")
 	}
 	if m.Receiver != nil {
-		if r.receiver, ok = m.Receiver.(*qp); !ok || r.receiver == nil || !own(&r.receiver.object) {
-			return refuse("the receiver is not of this device")
-		}
+		r.receiver = own[*qp](d, m.Receiver, &used)
+		check(r.receiver != nil, "the receiver is not of this device")
 	}
-	if r.cq, ok = m.CQ.(*cq); !ok || r.cq == nil || !own(&r.cq.object) {
-		return refuse("there is no CQ, or it is not of this device")
-	}
+	r.cq = own[*cq](d, m.CQ, &used)
+	check(r.cq != nil, "there is no CQ, or it is not of this device")
 	if m.Other != nil {
-		if r.other, ok = m.Other.(*cq); !ok || r.other == nil || !own(&r.other.object) {
-			return refuse("the other CQ is not of this device")
-		}
-		if r.other == r.cq {
-			return refuse("the completions of one sample cannot be told apart on one CQ")
-		}
+		r.other = own[*cq](d, m.Other, &used)
+		check(r.other != nil, "the other CQ is not of this device")
+		check(r.other != r.cq, "one CQ cannot have both completions of a sample")
 	}
 	if m.Channel != nil {
-		if r.channel, ok = m.Channel.(*channel); !ok || r.channel == nil || r.channel != r.cq.channel {
-			return refuse("the completion channel is not that of the CQ")
-		}
-		used = append(used, &r.channel.object)
+		r.channel = own[*channel](d, m.Channel, &used)
+		check(r.channel != nil && r.cq != nil && r.channel == r.cq.channel, "the completion channel is not that of the CQ")
 	}
 	if m.Bystander != nil {
-		if r.bystander, ok = m.Bystander.(*channel); !ok || r.bystander == nil || !own(&r.bystander.object) {
-			return refuse("the bystander is not of this device")
-		}
-		if r.bystander == r.channel {
-			return refuse("the bystander is the completion channel itself")
-		}
+		r.bystander = own[*channel](d, m.Bystander, &used)
+		check(r.bystander != nil && r.bystander != r.channel, "the bystander is not another channel of this device")
+	}
+	if bad != "" {
+		return refuse("%s", bad)
 	}
 	if err := m.Validate(); err != nil {
 		return refuse("%w", err)
@@ -112,16 +100,23 @@ func (d *device) measuring(m verbs.Measurement) (*measuring, []*object, error) {
 	return r, used, err
 }
 
+// own returns an object as its type if it is one of this device, and adds it to those used.
+func own[T interface {
+	comparable
+	base() *object
+}](d *device, o any, used *[]*object) (result T) {
+	found, ok := o.(T)
+	if !ok || found == result || found.base().dev != d {
+		return result
+	}
+	*used = append(*used, found.base())
+	return found
+}
+
 // run takes all samples.
 func (r *measuring) run() error {
-	// What was found to have passed has passed when it is told.
-	defer func() {
-		if r.hw.together {
-			r.hw.debt.pass(r.owed)
-			return
-		}
-		time.Sleep(r.owed)
-	}()
+	// The measurement takes as long as it reports.
+	defer func() { time.Sleep(r.pendingDelay) }()
 	start := time.Now()
 	for i := range r.Warmup + r.Samples {
 		if err := r.tidy(start); err != nil || r.found.Stopped != verbs.StopNone {
@@ -144,11 +139,11 @@ func (r *measuring) run() error {
 
 // call is hardware.quietly for the verbs of a sample.
 func (r *measuring) call(v verbs.Verb, effect func(int) *failure) error {
-	return r.callOn(facts{}, v, effect)
+	return r.callOn(Call{GID: -1}, v, effect)
 }
 
 // callOn is call for a verb of which there are facts.
-func (r *measuring) callOn(about facts, v verbs.Verb, effect func(int) *failure) error {
+func (r *measuring) callOn(about Call, v verbs.Verb, effect func(int) *failure) error {
 	slow, err := r.hw.quietly(about, v, effect)
 	r.slow += slow
 	return err
@@ -174,7 +169,7 @@ func (r *measuring) trigger(number uint64) error {
 // began at start.
 func (r *measuring) tidy(start time.Time) error {
 	for {
-		if time.Since(start)+max(0, r.owed) >= r.Budget {
+		if time.Since(start)+max(0, r.pendingDelay) >= r.Budget {
 			r.found.Stopped = verbs.StopBudget
 			return nil
 		}
@@ -238,13 +233,13 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 	if r.receiver != nil {
 		wr := r.Recv
 		wr.ID = number
-		if err := r.callOn(r.receiver.facts(), verbs.PostRecv, func(int) *failure { return r.hw.postRecv(r.receiver, wr) }); err != nil {
+		if err := r.callOn(r.receiver.about(), verbs.PostRecv, func(int) *failure { return r.hw.postRecv(r.receiver, wr) }); err != nil {
 			return 0, 0, err
 		}
 	}
 	if r.channel != nil {
 		start := time.Now()
-		err := r.callOn(r.cq.asking(r.SolicitedOnly), verbs.ReqNotifyCQ, func(int) *failure {
+		err := r.call(verbs.ReqNotifyCQ, func(int) *failure {
 			r.cq.arm(r.SolicitedOnly)
 			return nil
 		})
@@ -263,12 +258,12 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 		await = r.notified
 	}
 	o, err := await(number, start.Add(r.Deadline))
-	if err != nil || !r.judge(o, r.Status) {
+	if err != nil || !r.succeeded(o, r.Status) {
 		return 0, 0, err
 	}
 	if r.other != nil {
 		sent, err := r.completion(r.other, number, time.Now().Add(r.Deadline))
-		if err != nil || !r.judge(sent, verbs.WCSuccess) {
+		if err != nil || !r.succeeded(sent, verbs.WCSuccess) {
 			return 0, 0, err
 		}
 	}
@@ -282,8 +277,8 @@ func (r *measuring) sample(number uint64) (latency, arm time.Duration, err error
 	return r.clock(o.at.Sub(start), o.slow), arm, nil
 }
 
-// judge reports whether the completion that was awaited came, as it should.
-func (r *measuring) judge(o outcome, status verbs.WCStatus) bool {
+// succeeded reports whether the completion that was awaited came, as it should.
+func (r *measuring) succeeded(o outcome, status verbs.WCStatus) bool {
 	switch {
 	case !o.found:
 		r.found.Missing++
@@ -393,15 +388,6 @@ func (r *measuring) completion(q *cq, number uint64, deadline time.Time) (outcom
 	}
 }
 
-// putOff returns how long the moderation of the CQ keeps the event of a sample, which is its
-// only completion.
-func (r *measuring) putOff() time.Duration {
-	if r.channel == nil || r.cq.moderation.Count <= 1 {
-		return 0
-	}
-	return time.Duration(r.cq.moderation.Period) * time.Microsecond
-}
-
 // clock returns the latency of a sample. If the profile has one, it counts instead
 // of the time that passed, which is mostly that of Go's scheduler; what the
 // profile made the verbs longer comes on top of it.
@@ -411,7 +397,7 @@ func (r *measuring) clock(passed, slow time.Duration) time.Duration {
 		return max(1, passed)
 	}
 	// Were it longer than the deadline, the sample would not have gone well.
-	latency := min(r.hw.times.draw(median)+r.putOff(), r.Deadline) + slow
-	r.owed += latency - passed
+	latency := min(r.hw.times.draw(median), r.Deadline) + slow
+	r.pendingDelay += latency - passed
 	return latency
 }

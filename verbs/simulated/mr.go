@@ -2,7 +2,7 @@ package simulated
 
 import (
 	"fmt"
-	"math"
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -28,11 +28,7 @@ func (p *pd) RegMR(size int, access verbs.Access) (verbs.MR, error) {
 	if err := p.use(); err != nil {
 		return nil, err
 	}
-	return p.register(verbs.RegMR, size, access)
-}
-
-// register is RegMR by way of a verb.
-func (p *pd) register(v verbs.Verb, size int, access verbs.Access) (verbs.MR, error) {
+	const v = verbs.RegMR
 	hw := p.dev.hw
 	if size <= 0 {
 		return nil, p.invalid(v, "a buffer of %d bytes", size)
@@ -50,8 +46,8 @@ func (p *pd) register(v verbs.Verb, size int, access verbs.Access) (verbs.MR, er
 		object: object{kind: kindMR, dev: p.dev}, pd: p, access: access,
 		buf: buf[:size:size], addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
 	}
-	err = hw.callOn(facts{sizes: map[string]uint32{lengthOfMR: uint32(min(size, math.MaxUint32))}}, v, func(int) *failure {
-		if f := hw.registers(v, size); f != nil {
+	err = hw.callOn(Call{Length: size, GID: -1}, v, func(int) *failure {
+		if f := hw.registers(size); f != nil {
 			return f
 		}
 		if f := hw.admit(&m.object, 0, &p.dev.object, &p.object); f != nil {
@@ -72,13 +68,11 @@ func (p *pd) register(v verbs.Verb, size int, access verbs.Access) (verbs.MR, er
 // Bytes implements verbs.MR. After Close it returns nil.
 func (m *mr) Bytes() []byte { return m.buf }
 
-// SGE implements verbs.MR.
 func (m *mr) SGE(offset, length int) verbs.SGE {
 	part := m.Bytes()[offset : offset+length]
 	return verbs.SGE{Addr: m.addr + uint64(offset), Length: uint32(len(part)), LKey: m.key}
 }
 
-// Close implements verbs.MR (ibv_dereg_mr).
 func (m *mr) Close() error {
 	if m.closed {
 		return nil
@@ -129,4 +123,23 @@ func (h *hardware) inline(s verbs.SGE) ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+// registers decides whether the process may lock a region of a size.
+func (h *hardware) registers(size int) *failure {
+	limit := h.behaviour.profile.Registration.Memlock
+	pinned := wholePages(size)
+	for _, m := range h.mrs {
+		pinned += wholePages(len(m.buf))
+	}
+	if limit > 0 && pinned > limit {
+		return &failure{errno: syscall.ENOMEM} // the kernel gives no reason either
+	}
+	return nil
+}
+
+// wholePages rounds a size up to whole pages.
+func wholePages(size int) int64 {
+	page := int64(os.Getpagesize())
+	return (int64(size) + page - 1) / page * page
 }

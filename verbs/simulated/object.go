@@ -9,7 +9,6 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// kind is the kind of an object.
 type kind int
 
 const (
@@ -21,32 +20,29 @@ const (
 	kindCQ
 	kindSRQ
 	kindQP
-	kindXRCD
 	kinds
 )
 
-// String returns what messages call an object of the kind.
 func (k kind) String() string {
 	return [kinds]string{
 		"device", "protection domain", "memory region", "address handle",
-		"completion channel", "CQ", "SRQ", "QP", "XRC domain",
+		"completion channel", "CQ", "SRQ", "QP",
 	}[k]
 }
 
-// object is what all objects have in common: its place in the tree of objects, and
-// its end.
+// object is the common part of all objects: the place in the tree of objects, and the end.
 type object struct {
 	kind    kind
 	dev     *device
 	closed  bool
 	parents []*object
 	users   [kinds]int // how many objects of each kind have this one as a parent
-	groups  []group    // multicast groups that it is attached to, if it is a QP
-	refused bool       // its destruction, at least once
 }
 
-// use returns an error if the object is closed. It goes before the check of
-// arguments, since a closed object is the better reason.
+func (o *object) base() *object { return o }
+
+// use returns an error if the object is closed. Call it before arguments are checked, because
+// a closed object is the better reason.
 func (o *object) use() error {
 	if o.closed {
 		return fmt.Errorf("%s of %s: %w", o.kind, o.dev.hw.name, verbs.ErrClosed)
@@ -54,7 +50,6 @@ func (o *object) use() error {
 	return nil
 }
 
-// useAll is use for several objects at once.
 func useAll(objects ...*object) error {
 	for _, o := range objects {
 		if err := o.use(); err != nil {
@@ -64,13 +59,40 @@ func useAll(objects ...*object) error {
 	return nil
 }
 
-// invalid returns the error for an argument that no verb can be called with.
 func (o *object) invalid(v verbs.Verb, format string, args ...any) error {
 	return fail(syscall.EINVAL, format, args...).of(v, o.dev.hw.name)
 }
 
-// admit gives a new object its place in the tree, unless the device has too many of its
-// kind, and counts what it costs.
+// call calls a verb on the object.
+func (o *object) call(v verbs.Verb, effect func(int) *failure) error {
+	return o.callOn(Call{GID: -1}, v, effect)
+}
+
+func (o *object) callOn(about Call, v verbs.Verb, effect func(int) *failure) error {
+	if err := o.use(); err != nil {
+		return err
+	}
+	return o.dev.hw.callOn(about, v, effect)
+}
+
+// create calls a verb that creates an object. It returns nothing if the verb fails.
+func create[T any](by *object, about Call, v verbs.Verb, made T, effect func(short int) *failure) (result T, err error) {
+	if err := by.callOn(about, v, effect); err != nil {
+		return result, err
+	}
+	return made, nil
+}
+
+// query calls a verb that only returns something.
+func query[T any](of *object, about Call, v verbs.Verb, answer func(short int) (T, *failure)) (result T, err error) {
+	err = of.callOn(about, v, func(short int) (f *failure) {
+		result, f = answer(short)
+		return f
+	})
+	return result, err
+}
+
+// admit adds a new object to the tree, unless the device has too many of its kind.
 func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 	if f := h.behaviour.admits(o.kind, h.live[o.kind]); f != nil {
 		return f
@@ -88,7 +110,6 @@ func (h *hardware) admit(o *object, entries int, parents ...*object) *failure {
 	return nil
 }
 
-// dismiss takes the object out of the tree.
 func (h *hardware) dismiss(o *object) {
 	o.closed = true
 	h.live[o.kind]--
@@ -97,8 +118,8 @@ func (h *hardware) dismiss(o *object) {
 	}
 }
 
-// destroy closes the object with a verb, and then calls gone. If the verb is refused,
-// the object stays as it was.
+// destroy closes the object with a verb, and then calls gone. If the verb is refused, the
+// object does not change.
 func (o *object) destroy(v verbs.Verb, gone func()) error {
 	if o.closed {
 		return nil
@@ -106,7 +127,6 @@ func (o *object) destroy(v verbs.Verb, gone func()) error {
 	hw := o.dev.hw
 	return hw.call(v, func(int) *failure {
 		if f := hw.behaviour.refusesDestroy(o); f != nil {
-			o.refused = true
 			return f
 		}
 		hw.dismiss(o)
@@ -115,7 +135,7 @@ func (o *object) destroy(v verbs.Verb, gone func()) error {
 	})
 }
 
-// usage says who uses the object; empty if nobody does.
+// usage lists the users of the object.
 func (o *object) usage() string {
 	var users []string
 	for k, n := range o.users {
@@ -124,4 +144,63 @@ func (o *object) usage() string {
 		}
 	}
 	return strings.Join(users, ", ")
+}
+
+// pd implements verbs.PD (struct ibv_pd).
+type pd struct{ object }
+
+func (d *device) AllocPD() (verbs.PD, error) {
+	p := &pd{object{kind: kindPD, dev: d}}
+	return create[verbs.PD](&d.object, Call{GID: -1}, verbs.AllocPD, p, func(int) *failure {
+		return d.hw.admit(&p.object, 0, &d.object)
+	})
+}
+
+func (p *pd) Close() error { return p.destroy(verbs.DeallocPD, func() {}) }
+
+// ah implements verbs.AH (struct ibv_ah).
+type ah struct {
+	object
+	attr verbs.AHAttr
+}
+
+func (p *pd) CreateAH(attr verbs.AHAttr) (verbs.AH, error) {
+	hw := p.dev.hw
+	a := &ah{object: object{kind: kindAH, dev: p.dev}, attr: attr}
+	return create[verbs.AH](&p.object, Call{GID: -1}.by(attr), verbs.CreateAH, a, func(int) *failure {
+		if hw.behaviour.attr.Limits.MaxAH > 0 {
+			if f := hw.behaviour.address(attr); f != nil {
+				return f
+			}
+		}
+		return hw.admit(&a.object, 0, &p.dev.object, &p.object)
+	})
+}
+
+func (a *ah) Close() error { return a.destroy(verbs.DestroyAH, func() {}) }
+
+// recvQueue is the receive queue of a QP or an SRQ.
+type recvQueue struct {
+	pd            *pd
+	maxWR, maxSGE uint32
+	posted        []verbs.RecvWR
+}
+
+func (r *recvQueue) post(wr verbs.RecvWR) *failure {
+	if len(wr.SGEs) > int(r.maxSGE) {
+		return fail(syscall.EINVAL, "%d scatter elements are more than %d", len(wr.SGEs), r.maxSGE)
+	}
+	if len(r.posted) >= int(r.maxWR) {
+		return fail(syscall.ENOMEM, "the receive queue is full (%d)", r.maxWR)
+	}
+	wr.SGEs = slices.Clone(wr.SGEs) // the caller may use its slice again
+	r.posted = append(r.posted, wr)
+	return nil
+}
+
+// pop takes the oldest work request, which must exist.
+func (r *recvQueue) pop() verbs.RecvWR {
+	wr := r.posted[0]
+	r.posted = r.posted[1:]
+	return wr
 }

@@ -15,7 +15,6 @@ type sendWork struct {
 	data []byte
 }
 
-// PostSend implements verbs.QP (ibv_post_send).
 func (q *qp) PostSend(wr verbs.SendWR) error {
 	if err := q.use(); err != nil {
 		return err
@@ -44,6 +43,17 @@ func (q *qp) work(wr verbs.SendWR) (sendWork, error) {
 	return w, nil
 }
 
+// sending describes a send to a fault.
+func (q *qp) sending(w sendWork) Call {
+	c := q.about().by(w.to)
+	if w.wr.Flags&verbs.SendInline != 0 {
+		for _, s := range w.wr.SGEs {
+			c.Inline += int(s.Length)
+		}
+	}
+	return c
+}
+
 // postSend is the effect of ibv_post_send.
 func (h *hardware) postSend(q *qp, w sendWork) *failure {
 	if q.state < verbs.RTS {
@@ -69,7 +79,6 @@ func (h *hardware) postSend(q *qp, w sendWork) *failure {
 	return nil
 }
 
-// inlineData copies the data of an inline send.
 func (h *hardware) inlineData(q *qp, sges []verbs.SGE) ([]byte, *failure) {
 	total := uint64(0)
 	for _, s := range sges {
@@ -89,13 +98,9 @@ func (h *hardware) inlineData(q *qp, sges []verbs.SGE) ([]byte, *failure) {
 	return data, nil
 }
 
-// PostRecv implements verbs.QP (ibv_post_recv).
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
-	if err := q.use(); err != nil {
-		return err
-	}
 	hw := q.dev.hw
-	return hw.callOn(q.facts(), verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
+	return q.callOn(q.about(), verbs.PostRecv, func(int) *failure { return hw.postRecv(q, wr) })
 }
 
 // postRecv is the effect of ibv_post_recv.
@@ -115,7 +120,6 @@ func (h *hardware) postRecv(q *qp, wr verbs.RecvWR) *failure {
 	return nil
 }
 
-// finishSend completes a send.
 func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
 	if !q.dev.hw.behaviour.signals(q.signalAll, w.wr.Flags, status) {
 		return
@@ -130,7 +134,6 @@ func (q *qp) finishSend(w sendWork, status verbs.WCStatus) {
 	}}, false)
 }
 
-// finishRecv completes a receive.
 func (q *qp) finishRecv(wc verbs.WC, solicited bool) {
 	wc.QPNum = q.number
 	q.recvCQ.complete(completion{wc: wc}, solicited)

@@ -15,9 +15,9 @@ type Provider struct {
 	tracer  verbs.Tracer
 }
 
-// New returns the provider of the devices of a profile, which it copies. The
-// tracer is told of every verb; it may be nil. If the profile is invalid, which
-// one from ParseProfile never is, every method of the Provider fails.
+// New returns the provider of the devices of a profile, which must not change afterwards.
+// The tracer sees every verb. It may be nil. If the profile is invalid, every method of the
+// Provider fails.
 func New(p *Profile, tracer verbs.Tracer) *Provider {
 	if tracer == nil {
 		tracer = verbs.NopTracer{}
@@ -32,35 +32,23 @@ func New(p *Profile, tracer verbs.Tracer) *Provider {
 	}
 	s.names = p.Names()
 	for _, d := range p.Devices {
-		s.devices[d.Name] = newHardware(d.clone(), tracer)
+		s.devices[d.Name] = newHardware(d, tracer)
 	}
 	return s
 }
 
-// PassTogether has the short times that verbs take pass together, when they have added up
-// or the device is closed, for to wake a process costs more than most verbs do; it returns
-// p. The tracer and measurements are told the times that verbs are to take; what anybody
-// else times is shorter.
-func (p *Provider) PassTogether() *Provider {
-	for _, h := range p.devices {
-		h.together = true
-	}
-	return p
-}
-
-// Open implements verbs.Provider (ibv_open_device). As with libibverbs, a device
-// is looked for in the list of devices first (ibv_get_device_list).
+// Open implements verbs.Provider (ibv_open_device). Like libibverbs, it looks for the device
+// in the list of devices first (ibv_get_device_list).
 func (p *Provider) Open(name string) (verbs.Device, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	// The list is of no device, yet it is a device of the profile that has the
-	// fault: the faults of all act.
+	// The list belongs to no device, so the faults of all devices act on it.
 	var acting []*countedFault
 	for _, name := range p.names {
-		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, facts{})...)
+		acting = append(acting, p.devices[name].faults.next(verbs.GetDeviceList, Call{GID: -1})...)
 	}
-	if err := run(p.tracer, "", verbs.GetDeviceList, sleep(0), acting, nil); err != nil {
+	if err := run(p.tracer, "", verbs.GetDeviceList, 0, acting, nil); err != nil {
 		return nil, err
 	}
 	hw, ok := p.devices[name]
@@ -88,14 +76,10 @@ type hardware struct {
 	behaviour *behaviour
 	faults    faults
 	times     *times
-	// together has times pass by way of debt.
-	together bool
-	debt     debt
 
-	live   [kinds]int
-	qps    map[uint32]*qp
-	mrs    map[uint32]*mr
-	groups map[group][]*qp
+	live [kinds]int
+	qps  map[uint32]*qp
+	mrs  map[uint32]*mr
 	// channels and cqs are those that were not destroyed, oldest first.
 	channels         []*channel
 	cqs              []*cq
@@ -109,7 +93,7 @@ func newHardware(p DeviceProfile, tracer verbs.Tracer) *hardware {
 	return &hardware{
 		name: p.Name, tracer: tracer, behaviour: newBehaviour(p), faults: newFaults(p.Faults),
 		times: newTimes(p.Name, p.CompletionLatency), completionFaults: newCompletionFaults(p.CompletionFaults),
-		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr), groups: make(map[group][]*qp),
+		qps: make(map[uint32]*qp), mrs: make(map[uint32]*mr),
 		lastQPN: firstQPN - 1,
 	}
 }

@@ -16,19 +16,16 @@ type qp struct {
 	typ            verbs.QPType
 	number         uint32
 	signalAll      bool
-	asked          verbs.QPCap
+	requested      verbs.QPCap
 	size           sizes[verbs.QPCap]
 
-	state   verbs.QPState
-	beenRTS bool // since it was in RESET
-	beenErr bool // at any time
-	attr    verbs.QPAttr
-	recvs   recvQueue
-	held    uint32 // slots of sends whose completions were not polled
-	resets  int    // counted, because a reset frees all slots at once
+	state  verbs.QPState
+	attr   verbs.QPAttr
+	recvs  recvQueue
+	held   uint32 // slots of sends whose completions were not polled
+	resets int    // counted, because a reset frees all slots at once
 }
 
-// CreateQP implements verbs.PD (ibv_create_qp).
 func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err := p.use(); err != nil {
 		return nil, err
@@ -40,7 +37,7 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	}
 	q := &qp{
 		object: object{kind: kindQP, dev: p.dev}, pd: p, sendCQ: send, recvCQ: recv,
-		typ: attr.Type, signalAll: attr.SignalAll, asked: attr.Cap,
+		typ: attr.Type, signalAll: attr.SignalAll, requested: attr.Cap,
 	}
 	parents := []*object{&p.object, &send.object, &recv.object}
 	if attr.SRQ != nil {
@@ -63,12 +60,8 @@ func (p *pd) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	}
 	hw := p.dev.hw
 	parents = append(parents, &p.dev.object)
-	about := facts{typ: attr.Type, sizes: capSizes(attr.Cap)}
-	err := hw.callOn(about, verbs.CreateQP, func(short int) *failure { return hw.createQP(q, short, parents) })
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	about := Call{QPType: attr.Type, Inline: int(attr.Cap.MaxInlineData), GID: -1}
+	return create[verbs.QP](&p.object, about, verbs.CreateQP, q, func(short int) *failure { return hw.createQP(q, short, parents) })
 }
 
 // createQP is the effect of ibv_create_qp.
@@ -76,12 +69,12 @@ func (h *hardware) createQP(q *qp, short int, parents []*object) *failure {
 	if f := h.behaviour.qpType(q.typ, q.srq != nil); f != nil {
 		return f
 	}
-	size, f := h.behaviour.qpCap(q.asked, q.srq != nil)
+	size, f := h.behaviour.qpCap(q.requested, q.srq != nil)
 	if f != nil {
 		return f
 	}
 	if short > 0 {
-		size.created = shortQP(q.asked, short, q.srq != nil)
+		size.created = shortQP(q.requested, short, q.srq != nil)
 		size.real, size.queried = size.created, size.created
 	}
 	entries := int(size.real.MaxSendWR) + int(size.real.MaxRecvWR)
@@ -106,66 +99,69 @@ func (h *hardware) nextQPN() uint32 {
 	}
 }
 
-// shortQP returns sizes that are smaller than those that were asked for.
-func shortQP(asked verbs.QPCap, short int, withSRQ bool) verbs.QPCap {
+// shortQP returns sizes below those requested.
+func shortQP(requested verbs.QPCap, short int, withSRQ bool) verbs.QPCap {
 	if withSRQ {
-		asked.MaxRecvWR, asked.MaxRecvSGE = 0, 0
+		requested.MaxRecvWR, requested.MaxRecvSGE = 0, 0
 	}
 	return verbs.QPCap{
-		MaxSendWR: less(asked.MaxSendWR, short), MaxRecvWR: less(asked.MaxRecvWR, short),
-		MaxSendSGE: less(asked.MaxSendSGE, short), MaxRecvSGE: less(asked.MaxRecvSGE, short),
-		MaxInlineData: less(asked.MaxInlineData, short),
+		MaxSendWR: less(requested.MaxSendWR, short), MaxRecvWR: less(requested.MaxRecvWR, short),
+		MaxSendSGE: less(requested.MaxSendSGE, short), MaxRecvSGE: less(requested.MaxRecvSGE, short),
+		MaxInlineData: less(requested.MaxInlineData, short),
 	}
 }
 
-// Number implements verbs.QP.
 func (q *qp) Number() uint32 { return q.number }
 
-// Type implements verbs.QP.
 func (q *qp) Type() verbs.QPType { return q.typ }
 
-// Created implements verbs.QP.
 func (q *qp) Created() verbs.QPCap { return q.size.created }
 
-// Query implements verbs.QP (ibv_query_qp).
 func (q *qp) Query() (verbs.QPQuery, error) {
-	if err := q.use(); err != nil {
-		return verbs.QPQuery{}, err
-	}
-	var answer verbs.QPQuery
-	err := q.dev.hw.callOn(q.facts(), verbs.QueryQP, func(short int) *failure {
-		answer = verbs.QPQuery{State: q.state, Cap: q.size.queried, SignalAll: q.signalAll}
+	return query(&q.object, q.about(), verbs.QueryQP, func(short int) (verbs.QPQuery, *failure) {
+		size := q.size.queried
 		if short > 0 {
-			answer.Cap = shortQP(q.asked, short, q.srq != nil)
+			size = shortQP(q.requested, short, q.srq != nil)
 		}
-		return nil
+		return verbs.QPQuery{State: q.state, Cap: size, SignalAll: q.signalAll}, nil
 	})
-	return answer, err
 }
 
-// Modify implements verbs.QP (ibv_modify_qp).
 func (q *qp) Modify(attr verbs.QPAttr, mask verbs.QPAttrMask) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	return q.dev.hw.callOn(q.changing(attr, mask), verbs.ModifyQP, func(int) *failure {
+	return q.callOn(q.changing(attr, mask), verbs.ModifyQP, func(int) *failure {
 		return q.modify(attr, mask)
 	})
 }
 
-// changing returns what there is to know of a modification.
-func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) facts {
-	f := q.facts()
+// about describes a call on the QP to a fault.
+func (q *qp) about() Call {
+	return Call{QPType: q.typ, State: q.state, Port: q.attr.Port, GID: -1}.by(q.attr.AH)
+}
+
+// changing describes a modification to a fault.
+func (q *qp) changing(attr verbs.QPAttr, mask verbs.QPAttrMask) Call {
+	c := q.about()
 	if mask&verbs.MaskState != 0 {
-		f.to = &attr.State
+		c.To = attr.State
 	}
 	if mask&verbs.MaskPort != 0 {
-		f.port = attr.Port
+		c.Port = attr.Port
 	}
 	if mask&verbs.MaskAV != 0 {
-		f.by(attr.AH)
+		c = c.by(attr.AH)
 	}
-	return f
+	return c
+}
+
+// by returns the call with an address.
+func (c Call) by(a verbs.AHAttr) Call {
+	if a.Port > 0 {
+		c.Port = a.Port
+	}
+	if a.Global {
+		c.GID = a.SGIDIndex
+	}
+	return c
 }
 
 // modify is the effect of ibv_modify_qp.
@@ -185,16 +181,12 @@ func (q *qp) modify(attr verbs.QPAttr, mask verbs.QPAttrMask) *failure {
 func (q *qp) enter(next verbs.QPState) {
 	q.state = next
 	switch next {
-	case verbs.RTS:
-		q.beenRTS = true
 	case verbs.Reset:
-		q.beenRTS = false
 		q.attr = verbs.QPAttr{}
 		q.recvs.posted = nil
 		q.held = 0
 		q.resets++
 	case verbs.Err:
-		q.beenErr = true
 		q.flushRecvs()
 	}
 }
@@ -206,65 +198,6 @@ func (q *qp) flushRecvs() {
 	}
 }
 
-// AttachMulticast implements verbs.QP (ibv_attach_mcast). Attaching twice is the
-// same as attaching once.
-func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	hw := q.dev.hw
-	g := group{gid, lid}
-	return hw.call(verbs.AttachMcast, func(int) *failure {
-		if f := hw.behaviour.multicast(q.typ, g); f != nil {
-			return f
-		}
-		members, limits := hw.groups[g], hw.behaviour.attr.Limits
-		switch {
-		case slices.Contains(members, q):
-			if hw.behaviour.breaks(multicastSingleCopy) {
-				hw.groups[g] = append(members, q)
-			}
-			return nil
-		case len(members) == 0 && len(hw.groups) >= limits.MaxMcastGroup:
-			return fail(syscall.ENOMEM, "there are %d groups already, and max_mcast_grp is that", len(hw.groups))
-		case len(members) >= limits.MaxMcastQP:
-			return fail(syscall.ENOMEM, "%d queue pairs are attached already, and max_mcast_qp_attach is %d", len(members), limits.MaxMcastQP)
-		}
-		hw.groups[g] = append(members, q)
-		q.groups = append(q.groups, g)
-		return nil
-	})
-}
-
-// DetachMulticast implements verbs.QP (ibv_detach_mcast).
-func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
-	if err := q.use(); err != nil {
-		return err
-	}
-	hw := q.dev.hw
-	g := group{gid, lid}
-	return hw.call(verbs.DetachMcast, func(int) *failure {
-		if f := hw.behaviour.multicast(q.typ, g); f != nil {
-			return f
-		}
-		i := slices.Index(q.groups, g)
-		if i < 0 {
-			return fail(syscall.EINVAL, "the QP is not attached to %s", g)
-		}
-		q.groups = slices.Delete(q.groups, i, i+1)
-		hw.leave(q, g)
-		return nil
-	})
-}
-
-// leave takes a QP out of the members of a multicast group.
-func (h *hardware) leave(q *qp, g group) {
-	h.groups[g] = slices.DeleteFunc(h.groups[g], func(m *qp) bool { return m == q })
-	if len(h.groups[g]) == 0 {
-		delete(h.groups, g)
-	}
-}
-
 // Close implements verbs.QP (ibv_destroy_qp). Work that is outstanding is gone
 // without completions; completions that are in a CQ stay there.
 func (q *qp) Close() error {
@@ -272,9 +205,5 @@ func (q *qp) Close() error {
 	return q.destroy(verbs.DestroyQP, func() {
 		q.enter(verbs.Reset)
 		delete(hw.qps, q.number)
-		for _, g := range q.groups { // of a device that lets it go while attached
-			hw.leave(q, g)
-		}
-		q.groups = nil
 	})
 }

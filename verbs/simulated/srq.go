@@ -9,22 +9,15 @@ import (
 // srq implements verbs.SRQ (struct ibv_srq).
 type srq struct {
 	object
-	pd      *pd
-	asked   verbs.SRQAttr
-	created verbs.SRQAttr
-	queried verbs.SRQAttr
-	queue   recvQueue
-	limit   uint32 // below which an event is raised; 0 if it is not armed
+	requested, created, queried verbs.SRQAttr
+	queue                       recvQueue
+	limit                       uint32 // below which an event is raised; 0 if it is not armed
 }
 
-// CreateSRQ implements verbs.PD (ibv_create_srq).
 func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
-	if err := p.use(); err != nil {
-		return nil, err
-	}
 	hw := p.dev.hw
-	s := &srq{object: object{kind: kindSRQ, dev: p.dev}, pd: p, asked: attr}
-	err := hw.call(verbs.CreateSRQ, func(short int) *failure {
+	s := &srq{object: object{kind: kindSRQ, dev: p.dev}, requested: attr}
+	return create[verbs.SRQ](&p.object, Call{GID: -1}, verbs.CreateSRQ, s, func(short int) *failure {
 		size, f := hw.behaviour.srq(attr)
 		if f != nil {
 			return f
@@ -40,43 +33,26 @@ func (p *pd) CreateSRQ(attr verbs.SRQAttr) (verbs.SRQ, error) {
 		s.queue = recvQueue{pd: p, maxWR: size.real.MaxWR, maxSGE: size.real.MaxSGE}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
-// shortSRQ returns sizes that are smaller than those that were asked for.
-func shortSRQ(asked verbs.SRQAttr, short int) verbs.SRQAttr {
-	return verbs.SRQAttr{MaxWR: less(asked.MaxWR, short), MaxSGE: less(asked.MaxSGE, short)}
+// shortSRQ returns sizes below those requested.
+func shortSRQ(requested verbs.SRQAttr, short int) verbs.SRQAttr {
+	return verbs.SRQAttr{MaxWR: less(requested.MaxWR, short), MaxSGE: less(requested.MaxSGE, short)}
 }
 
-// Created implements verbs.SRQ.
 func (s *srq) Created() verbs.SRQAttr { return s.created }
 
-// Query implements verbs.SRQ (ibv_query_srq).
 func (s *srq) Query() (verbs.SRQAttr, error) {
-	if err := s.use(); err != nil {
-		return verbs.SRQAttr{}, err
-	}
-	var attr verbs.SRQAttr
-	err := s.dev.hw.call(verbs.QuerySRQ, func(short int) *failure {
-		attr = s.queried
-		attr.Limit = s.limit
+	return query(&s.object, Call{GID: -1}, verbs.QuerySRQ, func(short int) (verbs.SRQAttr, *failure) {
 		if short > 0 {
-			attr = shortSRQ(s.asked, short)
+			return shortSRQ(s.requested, short), nil
 		}
-		return nil
+		return verbs.SRQAttr{MaxWR: s.queried.MaxWR, MaxSGE: s.queried.MaxSGE, Limit: s.limit}, nil
 	})
-	return attr, err
 }
 
-// SetLimit implements verbs.SRQ (ibv_modify_srq).
 func (s *srq) SetLimit(limit uint32) error {
-	if err := s.use(); err != nil {
-		return err
-	}
-	return s.dev.hw.call(verbs.ModifySRQ, func(int) *failure {
+	return s.call(verbs.ModifySRQ, func(int) *failure {
 		if f := above("srq_limit", int64(limit), int(s.queue.maxWR)); f != nil {
 			return f
 		}
@@ -93,15 +69,10 @@ func (s *srq) taken() {
 	}
 }
 
-// PostRecv implements verbs.SRQ (ibv_post_srq_recv).
 func (s *srq) PostRecv(wr verbs.RecvWR) error {
-	if err := s.use(); err != nil {
-		return err
-	}
-	return s.dev.hw.call(verbs.PostSRQRecv, func(int) *failure { return s.queue.post(wr) })
+	return s.call(verbs.PostSRQRecv, func(int) *failure { return s.queue.post(wr) })
 }
 
-// Close implements verbs.SRQ (ibv_destroy_srq).
 func (s *srq) Close() error {
 	return s.destroy(verbs.DestroySRQ, func() {
 		s.queue.posted = nil

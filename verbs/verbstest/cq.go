@@ -126,26 +126,12 @@ func (s *suite) cq(t *testing.T) {
 		c.mustClose()
 		wantClosed(t, "Resize", c.Resize(8))
 	})
-	s.run(t, "moderate", func(t *testing.T, d *device) {
-		c := d.mustCQ(8, nil, 0)
-		extended, err := d.QueryExtended()
-		if err != nil {
-			t.Fatalf("QueryExtended: %v", err)
+	s.run(t, "query extended", func(t *testing.T, d *device) {
+		if _, err := d.QueryExtended(); err != nil {
+			t.Errorf("QueryExtended: %v", err)
 		}
-		most := extended.Moderation
-		for _, m := range []verbs.Moderation{{Count: min(most.Count, 4), Period: min(most.Period, 16)}, {}} {
-			err := c.Moderate(m)
-			if most == (verbs.Moderation{}) && verbs.IsNotSupported(err) {
-				continue // as it said
-			}
-			if err != nil {
-				t.Errorf("Moderate(%+v), of at most %+v: %v", m, most, err)
-			}
-		}
-		c.mustClose()
-		wantClosed(t, "Moderate", c.Moderate(verbs.Moderation{}))
 		d.mustClose()
-		_, err = d.QueryExtended()
+		_, err := d.QueryExtended()
 		wantClosed(t, "QueryExtended", err)
 	})
 	s.run(t, "arm without channel", func(t *testing.T, d *device) {

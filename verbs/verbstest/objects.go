@@ -135,15 +135,6 @@ func (p *pd) RegMR(size int, access verbs.Access) (*mr, error) {
 	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
 }
 
-func (p *pd) RegMRBackedBy(b verbs.Backing, size int, access verbs.Access) (*mr, error) {
-	p.b.t.Helper()
-	raw, err := observe(p.b, p.device, b.Verb(), func() (verbs.MR, error) { return p.raw.RegMRBackedBy(b, size, access) })
-	if err != nil {
-		return nil, err
-	}
-	return &mr{handle: p.b.track("MR", p.device, verbs.DeregMR, raw.Close), MR: raw}, nil
-}
-
 func (p *pd) CreateAH(attr verbs.AHAttr) (*ah, error) {
 	p.b.t.Helper()
 	raw, err := observe(p.b, p.device, verbs.CreateAH, func() (verbs.AH, error) { return p.raw.CreateAH(attr) })
@@ -227,11 +218,6 @@ func (c *cq) ReqNotify(solicitedOnly bool) error {
 	return c.b.call(c.device, verbs.ReqNotifyCQ, func() error { return c.raw.ReqNotify(solicitedOnly) })
 }
 
-func (c *cq) Moderate(m verbs.Moderation) error {
-	c.b.t.Helper()
-	return c.b.call(c.device, verbs.ModifyCQ, func() error { return c.raw.Moderate(m) })
-}
-
 func (c *cq) Resize(entries int) error {
 	c.b.t.Helper()
 	return c.b.call(c.device, verbs.ResizeCQ, func() error { return c.raw.Resize(entries) })
@@ -298,16 +284,6 @@ func (q *qp) PostSend(wr verbs.SendWR) error {
 func (q *qp) PostRecv(wr verbs.RecvWR) error {
 	q.b.t.Helper()
 	return q.b.call(q.device, verbs.PostRecv, func() error { return q.raw.PostRecv(wr) })
-}
-
-func (q *qp) AttachMulticast(gid verbs.GID, lid uint16) error {
-	q.b.t.Helper()
-	return q.b.call(q.device, verbs.AttachMcast, func() error { return q.raw.AttachMulticast(gid, lid) })
-}
-
-func (q *qp) DetachMulticast(gid verbs.GID, lid uint16) error {
-	q.b.t.Helper()
-	return q.b.call(q.device, verbs.DetachMcast, func() error { return q.raw.DetachMulticast(gid, lid) })
 }
 
 func unwrapChannel(c verbs.CompChannel) verbs.CompChannel {

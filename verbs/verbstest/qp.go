@@ -77,8 +77,6 @@ func (s *suite) qpCreation(t *testing.T, typ verbs.QPType) {
 		wantClosed(t, "Modify", q.Modify(verbs.ToError()))
 		wantClosed(t, "PostSend", q.PostSend(verbs.SendWR{SGEs: []verbs.SGE{m.SGE(0, 8)}}))
 		wantClosed(t, "PostRecv", q.PostRecv(verbs.RecvWR{SGEs: []verbs.SGE{m.SGE(0, 8)}}))
-		wantClosed(t, "AttachMulticast", q.AttachMulticast(multicastGID(), 0))
-		wantClosed(t, "DetachMulticast", q.DetachMulticast(multicastGID(), 0))
 		if q.raw.Number() != number || q.raw.Type() != typ || q.raw.Created() != created {
 			t.Error("Number, Type or Created changed with Close")
 		}

@@ -18,7 +18,7 @@ func Device(name string, vectors int) state.DeviceState {
 	started := Now().Add(-12 * time.Second)
 	run := &state.Run{
 		Kind: state.KindProbe, Device: name, Started: started, Duration: 1234 * time.Millisecond,
-		Outcome: state.OutcomeOK, Probes: probes(),
+		Outcome: state.OutcomeOK, Depth: state.DepthFull,
 	}
 	info := &state.Device{
 		Transport: "InfiniBand", Firmware: "28.39.1002", VendorID: 0x02c9, VendorPartID: 4129, HWVersion: 0,
@@ -36,16 +36,17 @@ func Device(name string, vectors int) state.DeviceState {
 		Extended: []state.Limit{{Name: "hca_core_clock", Value: 1000000}, {Name: "max_cq_period", Value: 4095}},
 		Ports:    []state.Port{{Number: 1, State: "active", LinkLayer: "Ethernet", ActiveMTU: 4096}},
 	}
-	run.Info = info
+	run.Info, run.Probes = info, probes(vectors)
 	return state.DeviceState{
-		Name: name, Present: true, Info: info, Last: run, LastSuccess: started,
-		Notification: notification(vectors, started), Contracts: contracts(), Resources: resources(name),
+		Name: name, Present: true, Info: info, Last: run, Full: run, LastSuccess: started,
+		Contracts: contracts(), Resources: resources(name),
 		Hardware: hardware(name, vectors),
 	}
 }
 
-// probes returns what the probes of a healthy device found.
-func probes() []state.Probe {
+// probes returns what the probes of a healthy device found, whose notification was measured
+// on some vectors.
+func probes(vectors int) []state.Probe {
 	sizes := []struct {
 		profile                      string
 		wr, sge, inline              int64
@@ -64,7 +65,7 @@ func probes() []state.Probe {
 	qp := state.Probe{
 		Name: "qp", Status: state.StatusOK, Duration: 330 * time.Millisecond,
 		Inline: []state.InlineMax{{Type: "rc", Bytes: 956}, {Type: "ud", Bytes: 828}},
-		Skips:  []state.Skip{{Subject: "raw_packet", Reason: state.SkipNotPermitted, Detail: "ibv_create_qp: EPERM"}},
+		Skips:  []state.Skip{{Subject: state.Subject{Object: "qp", QPType: "raw_packet"}, Reason: state.SkipNotPermitted, Detail: "ibv_create_qp: EPERM"}},
 	}
 	for _, s := range sizes {
 		cq.CQs = append(cq.CQs, state.CQSize{Profile: s.profile, Requested: s.wr, Actual: 2*s.givenWR - 1})
@@ -87,7 +88,7 @@ func probes() []state.Probe {
 		}
 	}
 	cq.Clamps = []state.Clamp{{
-		Profile: "large", Subject: "cq", Attribute: "cqe", Limit: "max_cqe", Configured: 4000, Used: 1000,
+		Subject: state.Subject{Object: "cq", Profile: "large"}, Attribute: "cqe", Limit: "max_cqe", Configured: 4000, Used: 1000,
 	}}
 	times := state.Probe{Name: "notification", Status: state.StatusOK, Duration: 700 * time.Millisecond}
 	for _, l := range []struct {
@@ -101,6 +102,13 @@ func probes() []state.Probe {
 		{state.PathFlush, state.ModeAny, 6 * time.Microsecond},
 		{state.PathFlush, state.ModePoll, 700 * time.Nanosecond},
 	} {
+		if l.path == state.PathLoopback && l.mode == state.ModeAny {
+			for v := range vectors {
+				median := l.median + time.Duration(v*37%11)*80*time.Nanosecond
+				times.Latencies = append(times.Latencies, latency(l.path, l.mode, v, median))
+			}
+			continue
+		}
 		for vector := range 4 {
 			times.Latencies = append(times.Latencies, latency(l.path, l.mode, vector, l.median))
 		}
@@ -116,8 +124,6 @@ func probes() []state.Probe {
 	memory := state.Probe{Name: "mr", Status: state.StatusOK, Duration: 2 * time.Millisecond, Registrations: []state.Registration{
 		{Memory: state.MemoryPage, Bytes: 4 << 10, Result: state.MemoryRegistered, Duration: 9 * time.Microsecond},
 		{Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRegistered, Duration: 110 * time.Microsecond},
-		{Memory: state.MemoryHuge, Bytes: 2 << 20, Result: state.MemoryUnavailable, Detail: "the host has no such memory to spare: 0 huge pages of 2 MiB are free, and one is left alone"},
-		{Memory: state.MemoryDMABuf, Bytes: 2 << 20, Result: state.MemoryNotSupported, Detail: "ibv_reg_dmabuf_mr: EOPNOTSUPP"},
 	}}
 	return []state.Probe{cq, channel, srq, qp, times, memory}
 }
@@ -141,19 +147,6 @@ func latency(path state.LatencyPath, mode state.LatencyMode, vector int, median 
 	return l
 }
 
-// notification returns the measurements of all vectors, which some runs took.
-func notification(vectors int, last time.Time) *state.Notification {
-	n := new(state.Notification)
-	for v := range vectors {
-		median := 9*time.Microsecond + time.Duration(v*37%11)*80*time.Nanosecond
-		n.Vectors = append(n.Vectors, state.VectorLatency{
-			Latency:  latency(state.PathLoopback, state.ModeAny, v, median),
-			Measured: last.Add(-time.Duration(v/4) * 30 * time.Second),
-		})
-	}
-	return n
-}
-
 // contracts returns the verdicts on a healthy device.
 func contracts() *state.Contracts {
 	judged := Now().Add(-20 * time.Minute)
@@ -174,8 +167,8 @@ func contracts() *state.Contracts {
 			Asked: "shared receive queues of several sizes", Expected: "ibv_query_srq tells what was written back", Observed: "it does",
 		},
 		{
-			Name: "qp_destroy_busy_multicast", Severity: state.SeverityWarning, Verdict: state.VerdictSkipped,
-			Reason: state.SkipNotSupported, Asked: "attach a queue pair to a multicast group", Observed: "max_mcast_grp is 0",
+			Name: "cq_resize_at_least_requested", Severity: state.SeverityWarning, Verdict: state.VerdictSkipped,
+			Reason: state.SkipNotSupported, Asked: "ibv_resize_cq to several sizes", Observed: "ibv_resize_cq: EOPNOTSUPP",
 		},
 		{
 			Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictHolds,

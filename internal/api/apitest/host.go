@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
 )
 
 // Host is a host in one state.
@@ -28,13 +29,13 @@ func (h Host) Judged() *health.Host {
 	if h.Accept != nil {
 		c.Now = func() time.Time { return at }
 	}
-	j := health.Finder(c, func(d *state.DeviceState) []health.Finding { return Harmed(h.Found[d.Name]) })
+	j := health.NewFinder(c, health.History{}, func(d *state.DeviceState) []health.Finding { return Harmed(h.Found[d.Name]) })
 	if h.Accept != nil {
 		before := *h.Snapshot
-		j.Of(&before)
+		j.Evaluate(&before)
 		at = Now()
 	}
-	return j.Of(h.Snapshot)
+	return j.Evaluate(h.Snapshot)
 }
 
 // Harmed returns findings with the harm that each kind does with its severity, where none
@@ -125,10 +126,11 @@ func nothing(*state.DeviceState) []health.Finding { return nil }
 // leaveAlone makes a device one that others use since its contracts were judged.
 func leaveAlone(d *state.DeviceState) []health.Finding {
 	run := *d.Last
-	run.Light = &state.Light{Reason: state.LightBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	run.Depth, run.Reduced = state.DepthReduced, &state.Reduced{Reason: state.ReducedBusy, Detail: "mpirun (process 4711) holds queue pairs"}
+	run.Probes = run.Probes[:1]
 	d.Last = &run
 	contracts := *d.Contracts
-	contracts.PutOff = run.Light
+	contracts.PutOff = run.Reduced
 	d.Contracts = &contracts
 	return nil
 }
@@ -137,10 +139,10 @@ func leaveAlone(d *state.DeviceState) []health.Finding {
 func waiting() device {
 	d := Device("mlx5_1", 16)
 	run := *d.Last
-	run.Light = &state.Light{Reason: state.LightUnknown, Detail: "the kernel does not tell who holds queue pairs: list the devices: operation not permitted"}
+	run.Depth, run.Reduced = state.DepthReduced, &state.Reduced{Reason: state.ReducedUnknown, Detail: "the kernel does not tell who holds queue pairs: list the devices: operation not permitted"}
 	run.Probes = []state.Probe{run.Probes[0]}
-	d.Last, d.Notification = &run, nil
-	d.Contracts = &state.Contracts{Verdicts: []state.Contract{}, PutOff: run.Light}
+	d.Last, d.Full = &run, nil
+	d.Contracts = &state.Contracts{Verdicts: []state.Contract{}, PutOff: run.Reduced}
 	return device{DeviceState: d}
 }
 
@@ -171,9 +173,9 @@ func violate(d *state.DeviceState) []health.Finding {
 	c.Verdicts[2].Consequence, c.Verdicts[2].Remedy = "A program that trusts what was written back uses less than it has, or believes to have more.", "Take the sizes from ibv_query_srq."
 	d.Contracts = &c
 	run := *d.Last
-	run.Probes = probes()
+	run.Probes = probes(4)
 	run.Probes[2].SRQs[2].Queried.WorkRequests = 1023
-	d.Last = &run
+	d.Last, d.Full = &run, &run
 	return []health.Finding{{
 		Kind: health.FindingContract, Severity: health.SeverityCritical, Subject: "notify_any",
 		Message:  "The device breaks the contract notify_any: no event within 2s.",
@@ -209,16 +211,16 @@ func know(d *state.DeviceState) []health.Finding {
 	}
 	d.Contracts = &c
 	run := *d.Last
-	run.Info, run.Probes = &info, probes()
+	run.Info, run.Probes = &info, probes(4)
 	run.Probes[0].CQs[1].Actual = run.Probes[0].CQs[1].Requested - 1
 	run.Probes[0].Known = []state.KnownShortfall{
-		{Subject: "medium", Message: "asked for cqe 256, given 255", Contract: "cq_at_least_requested", Fact: c.Verdicts[0].Fact, Source: source},
+		{Subject: state.Subject{Object: "cq", Profile: "medium"}, Message: "asked for cqe 256, given 255", Contract: "cq_at_least_requested", Fact: c.Verdicts[0].Fact, Source: source},
 	}
 	run.Probes[2].SRQs[2].Queried.WorkRequests = 1023
 	run.Probes[3].Known = []state.KnownShortfall{
-		{Subject: "rc large", Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter supports is reduced to that instead of refused.", Source: source},
+		{Subject: state.Subject{Object: "qp", QPType: "rc", Profile: "large"}, Message: "asked for max_inline_data 64, given 32", Contract: "qp_at_least_requested", Fact: "More inline data than the adapter supports is reduced to that instead of refused.", Source: source},
 	}
-	d.Last = &run
+	d.Last, d.Full = &run, &run
 	return nil
 }
 
@@ -249,7 +251,7 @@ func leak(d *state.DeviceState) []health.Finding {
 	}
 	run := *d.Last
 	run.Refused = []state.Refused{{Type: "cq", Verb: "ibv_create_cq", Errno: "ENOMEM", Objects: 4012}}
-	d.Last = &run
+	d.Last, d.Full = &run, &run
 	return []health.Finding{{
 		Kind: health.FindingMemlock, Severity: health.SeverityCritical, Subject: "pid 977 (ibacm)",
 		Message: "7.99 MiB are pinned (VmPin) for pid 977 (ibacm), of the 8 MiB allowed (RLIMIT_MEMLOCK): 99.9 %.",
@@ -281,16 +283,13 @@ func leak(d *state.DeviceState) []health.Finding {
 // slow makes notification on one completion vector take long, on another go wrong,
 // and leaves one unmeasured.
 func slow(d *state.DeviceState, number int) []health.Finding {
-	n := *d.Notification
-	n.Vectors = append([]state.VectorLatency(nil), n.Vectors...)
-	n.Vectors[number].Latency = latency(state.PathLoopback, state.ModeAny, number, 95*time.Microsecond)
-	n.Vectors[3].Missed = 7
 	run := *d.Last
-	run.Probes = probes()
-	run.Probes[4].Latencies[3].Missed = 7
-	d.Last = &run
-	n.Vectors = append(n.Vectors[:1:1], n.Vectors[2:]...)
-	d.Notification = &n
+	run.Probes = probes(d.Info.CompletionVectors)
+	latencies := run.Probes[4].Latencies
+	latencies[number] = latency(state.PathLoopback, state.ModeAny, number, 95*time.Microsecond)
+	latencies[3].Missed = 7
+	run.Probes[4].Latencies = slices.DeleteFunc(latencies, func(l state.Latency) bool { return l.Mode == state.ModeAny && l.Vector == 1 })
+	d.Last, d.Full = &run, &run
 	return []health.Finding{{
 		Kind: health.FindingNotification, Severity: health.SeverityCritical, Subject: "missed events",
 		Message: "7 completions whose event did not come by the deadline. Where: loopback any on port 1, vector 3: 7, while 100 samples went well.",
@@ -298,7 +297,7 @@ func slow(d *state.DeviceState, number int) []health.Finding {
 		Action:  "See in /proc/interrupts, where drivers name theirs by device or PCI address, whether those of the completion vectors are counted at all while programs run. If all missed events are of some vectors, it is their interrupts: reload the driver. Soft-RoCE loses a single event now and then; there, only what repeats matters. Until it is mended, have programs poll with a timeout beside waiting, and update the driver, the firmware and rdma-core, or report it to the vendor.",
 	}, {
 		Kind: health.FindingSlowVector, Severity: health.SeverityInfo, Subject: fmt.Sprintf("vector %d", number),
-		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, against the usual 9.4 µs (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", len(n.Vectors), number),
+		Message: fmt.Sprintf("Of %d completion vectors that were measured, 1 slow: vector %d takes 94.8 µs in the median and 270 µs at the 99th percentile, against the usual 9.4 µs (loopback on port 1, measured at 2026-03-01 11:58:18 UTC).", d.Info.CompletionVectors-1, number),
 		Meaning: "A thread that sleeps on this vector is woken late. Mostly its interrupt goes to a processor that is busy, far from the adapter, or in a deep state of sleep.",
 		Action:  "See in /proc/interrupts which processor handles the interrupt of the vector, and what else it does; move it with /proc/irq/N/smp_affinity (irqbalance may move it back) to one of the adapter's NUMA node, which `cat /sys/class/infiniband/mlx5_0/device/numa_node` tells. rdma_notification_vector_latency_seconds shows whether it has always been so.",
 	}}
@@ -324,21 +323,21 @@ func starve(d *state.DeviceState) []health.Finding {
 	run := *d.Last
 	run.Outcome, run.Error = state.OutcomeFailed, "cq: large: ibv_create_cq: ENOMEM (and 3 more)"
 	run.Events = []state.Events{{Type: "port_err", Port: 1, Count: 2}, {Type: "device_fatal", Count: 1}}
-	run.Probes = probes()
+	run.Probes = probes(4)
 	run.Probes[0].Status = state.StatusFailed
 	run.Probes[0].CQs = run.Probes[0].CQs[:2]
 	run.Probes[0].Failures = []state.Failure{{
-		Subject: "large", Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "ibv_create_cq: cannot allocate memory", Memlock: &limit,
+		Subject: state.Subject{Object: "cq", Profile: "large"}, Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "ibv_create_cq: cannot allocate memory", Memlock: &limit,
 	}}
 	run.Probes[4] = state.Probe{
 		Name: "notification", Status: state.StatusSkipped,
 		Skips: []state.Skip{{Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}},
 	}
-	run.Probes[5].Skips = []state.Skip{{Subject: "2MiB", Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}}
+	run.Probes[5].Skips = []state.Skip{{Subject: state.Subject{Object: "2MiB"}, Reason: state.SkipNotPermitted, Detail: "ibv_reg_mr: ENOMEM", Memlock: &limit}}
 	run.Probes[5].Registrations[1] = state.Registration{
 		Memory: state.MemoryMany, Bytes: 2 << 20, Result: state.MemoryRefused, By: state.RefusedByMemlock, Errno: "ENOMEM", Detail: "ibv_reg_mr: ENOMEM",
 	}
-	d.Last, d.Failures, d.Notification = &run, 3, nil
+	d.Last, d.Full, d.Failures = &run, &run, 3
 	return []health.Finding{{
 		Kind: health.FindingProbeFailed, Severity: health.SeverityCritical, Subject: "cq",
 		Message: "The probe cq failed: large: ENOMEM: ibv_create_cq: cannot allocate memory. The exporter's processes may lock 64 KiB (RLIMIT_MEMLOCK).",
@@ -375,6 +374,7 @@ const evil = "<script>alert(1)</script><b onclick=x>\"'`&amp;{{.}}\xff\x00\x1b[3
 
 // Hostile returns a host whose every text is s.
 func Hostile(s string) Host {
+	s = text.Clean(s) // as it is on arrival
 	d := Device(s, 4)
 	d.Info = &state.Device{
 		Transport: s, Firmware: s, NodeGUID: s, CompletionVectors: 4,
@@ -385,12 +385,12 @@ func Hostile(s string) Host {
 	run := *d.Last
 	run.Outcome, run.Error, run.Verb, run.FailedVerb, run.Errno = state.Outcome(s), s, s, s, s
 	run.Started, run.Duration = Now().Add(time.Hour), -time.Hour
-	run.Light = &state.Light{Reason: state.LightReason(s), Detail: s}
-	run.Probes = append(probes(), state.Probe{
+	run.Reduced = &state.Reduced{Reason: state.ReducedReason(s), Detail: s}
+	run.Probes = append(probes(4), state.Probe{
 		Name: s, Status: state.Status(s), Duration: -1,
-		Failures:    []state.Failure{{Subject: s, Verb: s, Errno: s, Message: s, Memlock: &limit}},
-		Skips:       []state.Skip{{Subject: s, Reason: state.SkipReason(s), Detail: s, Memlock: &limit}},
-		Clamps:      []state.Clamp{{Profile: s, Subject: "qp_" + s, Attribute: "max_send_wr", Limit: s, Configured: 1 << 62}},
+		Failures:    []state.Failure{{Subject: state.Subject{Object: s}, Verb: s, Errno: s, Message: s, Memlock: &limit}},
+		Skips:       []state.Skip{{Subject: state.Subject{Object: s}, Reason: state.SkipReason(s), Detail: s, Memlock: &limit}},
+		Clamps:      []state.Clamp{{Subject: state.Subject{Object: "qp", QPType: s, Profile: s}, Attribute: "max_send_wr", Limit: s, Configured: 1 << 62}},
 		CQs:         []state.CQSize{{Profile: s, Requested: 1 << 62, Actual: -1 << 62}},
 		SRQs:        []state.SRQSize{{Profile: s, Queried: &state.SRQAttr{WorkRequests: -5}}},
 		QPs:         []state.QPSize{{Type: s, Profile: s}},
@@ -404,15 +404,14 @@ func Hostile(s string) Host {
 		Latencies: []state.Latency{{Path: state.LatencyPath(s), Mode: state.LatencyMode(s)}, {Path: state.PathFlush, Mode: state.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
 	run.Events = []state.Events{{Type: s, Port: -1, Count: -1}}
-	d.Last = &run
+	d.Last, d.Full = &run, &run
 	d.Stuck = &state.Stuck{PID: -1, Verb: s}
-	d.Contracts = &state.Contracts{Last: &run, PutOff: run.Light, Verdicts: []state.Contract{
+	d.Contracts = &state.Contracts{Last: &run, PutOff: run.Reduced, Verdicts: []state.Contract{
 		{Name: s, Severity: state.Severity(s), Verdict: state.VerdictViolated, Asked: s, Expected: s, Observed: s, Consequence: s, Remedy: s},
 		{Name: s, Severity: state.SeverityInfo, Verdict: state.VerdictSkipped, Reason: state.SkipReason(s), Asked: s, Observed: s},
 		{Name: s, Severity: state.SeverityInfo, Verdict: state.VerdictHolds, Asked: s, Expected: s, Observed: s},
 		{Name: s, Verdict: state.Verdict(s)},
 	}}
-	d.Notification.Vectors[1].Path = state.LatencyPath(s)
 	i := d.Resources.Inventory
 	i.Owners = append(i.Owners, state.Owner{
 		PID: -1, Comm: s, ContainerID: s, PodUID: s, Objects: []state.TypeCount{{Type: s, Objects: -1}}, Memlock: &state.Memlock{Pinned: 1 << 62},

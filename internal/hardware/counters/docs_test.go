@@ -63,7 +63,7 @@ match is not enough. Every counter, listed here or not, is available unchanged a
 		}
 		for rows := range bySource(t.Rows) {
 			fmt.Fprintf(&b, "\nSource: %s\n", rows[0].Source)
-			var levels, never []string
+			var levels, never, raw []string
 			head := "\n| counter | metric | bits | at maximum | counts |\n|---|---|---|---|---|\n"
 			for _, r := range rows {
 				name := fmt.Sprintf("`%s/%s`", r.Group, r.Name)
@@ -75,10 +75,15 @@ match is not enough. Every counter, listed here or not, is available unchanged a
 					levels = append(levels, fmt.Sprintf("%s (%s)", name, strings.TrimSuffix(r.Meaning, ".")))
 				case r.Meaning == "Nothing.":
 					never = append(never, name)
+				case r.Metric == "":
+					raw = append(raw, fmt.Sprintf("%s (%s bits, %s; %s)", name, width(r), end(r), strings.TrimSuffix(strings.TrimSpace(r.Meaning+" "+r.Raw), ".")))
 				default:
 					fmt.Fprintf(&b, "%s| %s | %s | %s | %s | %s |\n", head, name, metric(r), width(r), end(r), strings.TrimSpace(r.Meaning+" "+r.Raw))
 					head = ""
 				}
+			}
+			if len(raw) > 0 {
+				fmt.Fprintf(&b, "\nWithout a metric: %s.\n", strings.ReplaceAll(strings.Join(raw, ", "), " Part of another counter)", " part of another counter)"))
 			}
 			if len(levels) > 0 {
 				fmt.Fprintf(&b, "\nLevels: %s.\n", strings.Join(levels, ", "))

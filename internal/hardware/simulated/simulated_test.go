@@ -1,8 +1,6 @@
 package simulated_test
 
 import (
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,42 +42,25 @@ func value(h *state.Hardware, name string) (uint64, bool) {
 	return 0, false
 }
 
-// What is read of every simulated device can be told, and is the same for whoever reads it at
-// the same moment.
-func TestEveryProfile(t *testing.T) {
+// TestBuiltIn verifies that readings of the built-in devices pass the protocol of children and
+// depend on the moment alone.
+func TestBuiltIn(t *testing.T) {
 	t.Parallel()
-	profiles := []*simulated.Profile{simulated.Default()}
-	files, err := filepath.Glob("../../../verbs/simulated/profiles/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d profiles, %v", len(files), err)
-	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	p := simulated.Default()
+	for _, name := range p.Names() {
+		h := read(t, p, name, now())
+		if again := read(t, p, name, now()); !reflect.DeepEqual(h, again) {
+			t.Errorf("%s: %+v, then %+v", name, h, again)
 		}
-		p, err := simulated.ParseProfile(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		profiles = append(profiles, p)
-	}
-	for _, p := range profiles {
-		for _, name := range p.Names() {
-			h := read(t, p, name, now())
-			if again := read(t, p, name, now()); !reflect.DeepEqual(h, again) {
-				t.Errorf("%s: %+v, then %+v", name, h, again)
-			}
-			var report strings.Builder
-			w := wire.NewWriter(&report)
-			_, _ = w.Hardware(h), w.End(wire.End{})
-			var run state.Run
-			if err := wire.Read(strings.NewReader(report.String()), &run); err != nil || run.Hardware[0].Failure != "" || len(h.Ports) == 0 {
-				t.Errorf("%s: %v, %+v", name, err, run.Hardware)
-			}
+		var report strings.Builder
+		w := wire.NewWriter(&report)
+		_, _ = w.Hardware(h), w.End(wire.End{})
+		var run state.Run
+		if err := wire.Read(strings.NewReader(report.String()), &run); err != nil || run.Hardware[0].Failure != "" || len(h.Ports) == 0 {
+			t.Errorf("%s: %v, %+v", name, err, run.Hardware)
 		}
 	}
-	if h := read(t, profiles[0], "none", now()); h.Failure == "" {
+	if h := read(t, p, "none", now()); h.Failure == "" {
 		t.Errorf("%+v", h)
 	}
 }

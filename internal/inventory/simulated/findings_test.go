@@ -33,7 +33,7 @@ func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, 
 		run.Outcome = state.OutcomeFailed
 	}
 	found := cmp.Or(run.Inventory, new(state.Inventory))
-	r := &state.Resources{Last: run.Kept(), Inventory: found, Taken: noon()}
+	r := &state.Resources{Last: run.Compact(), Inventory: found, Taken: noon()}
 	for _, left := range found.Left {
 		r.Leaked = append(r.Leaked, state.Leaked{Type: left.Type, Objects: left.Objects, Since: noon().Add(-age)})
 	}
@@ -139,7 +139,7 @@ func TestFindings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, test.resources)
 			p.Devices[0].Limits.MaxMR = 1000 // so that they can all be looked at
-			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default(), health.Past{})
+			found := health.Assess(dev(t, p, "sim0", test.look, test.age), health.Default(), health.History{})
 			kinds := []health.Kind{}
 			for _, f := range found {
 				kinds = append(kinds, f.Kind)
@@ -167,7 +167,7 @@ func TestGrowing(t *testing.T) {
 			samples = state.Sampled(samples, run.Inventory, noon().Add(minute))
 			s.Resources.Inventory, s.Resources.Samples = run.Inventory, samples
 			var kinds []health.Kind
-			for _, f := range health.Assess(s, health.Default(), health.Past{}) {
+			for _, f := range health.Assess(s, health.Default(), health.History{}) {
 				kinds = append(kinds, f.Kind)
 			}
 			if due := minute >= 30*time.Minute && minute < time.Hour; due && !slices.Equal(kinds, want) || !due && len(kinds) > 0 {
@@ -183,7 +183,7 @@ func TestBuiltInIsHealthy(t *testing.T) {
 	p := profile.Default()
 	for _, device := range p.Names() {
 		s := dev(t, p, device, []state.Context{simulated.Context(1)}, time.Hour)
-		if found := health.Assess(s, health.Default(), health.Past{}); len(found) > 0 {
+		if found := health.Assess(s, health.Default(), health.History{}); len(found) > 0 {
 			t.Errorf("%s: findings %+v", device, found)
 		}
 	}

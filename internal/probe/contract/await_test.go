@@ -9,7 +9,7 @@ import (
 
 func TestAwaitStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wcs, err := new(judge).await(new(verbstest.Stalled), 1)
+		wcs, err := new(check).await(new(verbstest.Stalled), 1)
 		if err != nil || len(wcs) != 1 || wcs[0].ID != 5 {
 			t.Errorf("got %v, %v", wcs, err)
 		}

@@ -11,7 +11,7 @@ import (
 // evidence says what was not judged.
 func TestShortClock(t *testing.T) {
 	t.Parallel()
-	const told = "timestamps were not judged"
+	const told = "timestamps were not checked"
 	for mask, want := range map[string]bool{"0x3ff": true, "0x7fffffffffffffff": false} {
 		r := judge(t, device(t, "    like: sim_ib0\n    extended: {completion_timestamp_mask: "+mask+"}\n"), allBut("cq_ex_at_least_requested")...)
 		wantClean(t, r)

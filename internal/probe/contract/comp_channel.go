@@ -6,10 +6,10 @@ import (
 	"rdma_exporter/verbs"
 )
 
-func channelDestroyBusy(j *judge) error {
-	j.asks("ibv_destroy_comp_channel of a channel that a CQ is associated with",
+func channelDestroyBusy(j *check) error {
+	j.describe("ibv_destroy_comp_channel of a channel that a CQ is associated with",
 		"it fails; afterwards the CQ can be destroyed, and then the channel")
-	ch, err := j.channel()
+	ch, err := j.CompChannel()
 	if err != nil {
 		return err
 	}
@@ -19,37 +19,31 @@ func channelDestroyBusy(j *judge) error {
 	}
 	arm := func() error { return q.ReqNotify(false) }
 	before := j.refused(arm)
-	plain := func() error {
-		ch, err := j.channel()
-		if err != nil {
-			return err
-		}
-		return ch.Close()
-	}
-	if err := j.seeRefused("ibv_destroy_comp_channel", ch.Close, plain); err != nil || j.violated {
+	plain := func() error { return created(j.CompChannel) }
+	if err := j.observeRefused("ibv_destroy_comp_channel", ch.Close, plain); err != nil || j.violated {
 		return err
 	}
 	if ok, err := j.stillWorks(verbs.ReqNotifyCQ, before, arm); !ok {
 		return err
 	}
-	if ok, err := j.seeWorks(verbs.DestroyCQ, q.Close); !ok {
+	if ok, err := j.observeWorks(verbs.DestroyCQ, q.Close); !ok {
 		return err
 	}
-	_, err = j.seeWorks(verbs.DestroyCompChannel, ch.Close)
+	_, err = j.observeWorks(verbs.DestroyCompChannel, ch.Close)
 	return err
 }
 
 // channelSteering arms two CQs with a channel each. A completion on one must show
 // on its channel and leave the other silent.
-func channelSteering(j *judge) error {
-	j.asks("two CQs, each armed and with a channel of its own; a completion on one, then on the other",
+func channelSteering(j *check) error {
+	j.describe("two CQs, each armed and with a channel of its own; a completion on one, then on the other",
 		"each event comes on the channel of its own CQ and on no other")
 	var channels [2]verbs.CompChannel
 	var cqs [2]verbs.CQ
 	var completers [2]completer
 	for i := range channels {
 		var err error
-		if channels[i], err = j.channel(); err != nil {
+		if channels[i], err = j.CompChannel(); err != nil {
 			return err
 		}
 		if cqs[i], err = j.cq(channels[i], 0); err != nil {
@@ -76,21 +70,21 @@ func channelSteering(j *judge) error {
 		if _, err := j.await(q, 1); err != nil {
 			return err
 		}
-		j.presume("taking an event")
-		_, came, err := j.event(channels[own], patience/4)
+		j.presume("taking an event", true)
+		_, came, err := j.event(channels[own], eventTimeout/4)
 		if err != nil {
 			return err
 		}
-		_, strayed, err := j.event(channels[other], quiet)
+		_, strayed, err := j.event(channels[other], silenceWindow)
 		if err != nil {
 			return err
 		}
 		what := fmt.Sprintf("completion on CQ %d", own+1)
 		switch {
 		case strayed:
-			j.see(false, "%s: an event came on channel %d", what, other+1)
+			j.observe(false, "%s: an event came on channel %d", what, other+1)
 		case came:
-			j.see(true, "%s: an event came on channel %d alone", what, own+1)
+			j.observe(true, "%s: an event came on channel %d alone", what, own+1)
 		default:
 			return fmt.Errorf("%s: no event came on either channel", what)
 		}

@@ -10,18 +10,17 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// A completer brings about one completion after the other on a CQ.
+// A completer produces one completion after the other on a CQ.
 type completer interface {
-	// complete brings about one. Solicited asks for one that is a solicited
-	// completion in any case; where there is none to be had but unsuccessful ones,
-	// it makes no difference.
+	// complete produces one. Solicited requests a solicited completion. It makes no
+	// difference where only unsuccessful completions are possible.
 	complete(solicited bool) error
 	// String says in words what the completions are of.
 	String() string
 }
 
-// ways is how completions can be had on the device.
-type ways struct {
+// completionSources says which completions the device produces.
+type completionSources struct {
 	// route is how a port reaches itself; nil if none does, for the reason
 	// noRoute.
 	route   *session.Route
@@ -29,34 +28,41 @@ type ways struct {
 	// send is how sends are flushed. noFlush tells of sends and of receives why the
 	// device does not flush them; nil if it does.
 	send    session.Flush
-	noFlush map[flushWay]error
+	noFlush map[flushMethod]error
 	// qpType is a type of QP that the device has: RC, or UD where there is no RC.
 	qpType verbs.QPType
 }
 
-// noWays says that no completion was found because looking for it was the end of
-// a process.
-func noWays() ways {
+// noSources returns no sources, because a process died while it looked for them.
+func noSources() completionSources {
 	why := errors.New("the process that tried it before did not come to its end")
-	w := ways{noRoute: why, noFlush: make(map[flushWay]error), qpType: verbs.RC}
-	for _, way := range flushWays() {
-		w.noFlush[way] = why
+	w := completionSources{noRoute: why, noFlush: make(map[flushMethod]error), qpType: verbs.RC}
+	for _, method := range flushMethods() {
+		w.noFlush[method] = why
 	}
 	return w
 }
 
-// flushes tells whether the device flushes work requests in a way.
-func (w *ways) flushes(way flushWay) bool { return w.noFlush[way] == nil }
+func (w *completionSources) flushes(method flushMethod) bool { return w.noFlush[method] == nil }
 
-// survey tries which completions the device gives. It creates and destroys
-// objects of its own.
-func (a *judging) survey() {
-	w := &a.ways
-	w.noFlush = make(map[flushWay]error)
+// flush returns the best way in which the device flushes work requests, if there is one.
+func (w *completionSources) flush() (method flushMethod, ok bool) {
+	for _, method := range flushMethods() {
+		if w.flushes(method) {
+			return method, true
+		}
+	}
+	return 0, false
+}
+
+// survey finds the completions that the device produces. It uses objects of its own.
+func (a *suite) survey() {
+	w := &a.sources
+	w.noFlush = make(map[flushMethod]error)
 	w.qpType = a.findType()
 	a.findRoute()
-	for _, way := range flushWays() {
-		w.noFlush[way] = a.findFlush(way)
+	for _, method := range flushMethods() {
+		w.noFlush[method] = a.findFlush(method)
 	}
 	// Without the control nothing is known to be a refusal.
 	control := w.noFlush[flushRecv]
@@ -65,18 +71,17 @@ func (a *judging) survey() {
 	}
 }
 
-// maxSearch is the most time that is spent on ways that lead nowhere.
+// maxSearch limits the time spent on routes that do not work.
 const maxSearch = 10 * time.Second
 
-// findRoute looks for a way by which a port reaches itself.
-func (a *judging) findRoute() {
-	w := &a.ways
+func (a *suite) findRoute() {
+	w := &a.sources
 	start := time.Now()
 	for port := 1; port <= a.Attr.Ports; port++ {
 		routes, err := a.Routes(port)
 		for _, r := range routes {
 			w.route = &r
-			if err = a.try((*judge).receiver); err == nil {
+			if err = a.try((*check).receiver); err == nil {
 				w.noRoute = nil
 				return
 			}
@@ -97,21 +102,21 @@ func (a *judging) findRoute() {
 
 // findFlush looks for a way by which the device flushes sends, or receives, and
 // returns why there is none: an *session.ObstacleError unless something failed.
-func (a *judging) findFlush(way flushWay) error {
+func (a *suite) findFlush(method flushMethod) error {
 	var errs []error
 	var lost error
 	for _, f := range session.Flushes() {
-		if (f == session.FlushRecv) != (way == flushRecv) {
+		if (f == session.FlushRecv) != (method == flushRecv) {
 			continue
 		}
-		if fact, quiet := f.Quiet(a.driver); quiet {
+		if fact, eventless := f.Quiet(a.driver); eventless {
 			errs = append(errs, fmt.Errorf("%s: known of the driver: %s", f, fact.What))
 			continue
 		}
-		if way == flushSend {
-			a.ways.send = f
+		if method == flushSend {
+			a.sources.send = f
 		}
-		err := a.try(func(j *judge, q verbs.CQ) (completer, error) { return j.flusher(q, way) })
+		err := a.try(func(j *check, q verbs.CQ) (completer, error) { return j.flusher(q, method, session.FlushDepth) })
 		if err == nil {
 			return nil
 		}
@@ -134,12 +139,12 @@ func (a *judging) findFlush(way flushWay) error {
 	return session.NotFlushed(errs...)
 }
 
-// findType returns the type of QP with which to judge what holds for any.
-func (a *judging) findType() verbs.QPType {
+// findType returns the type of QP for contracts that hold for any type.
+func (a *suite) findType() verbs.QPType {
 	for _, t := range []verbs.QPType{verbs.RC, verbs.UD} {
-		j := &judge{judging: a, Scope: a.Scope()}
+		j := &check{suite: a, Scope: a.Scope()}
 		err := j.refused(func() error {
-			pd, err := j.pd()
+			pd, err := j.PD()
 			if err != nil {
 				return err
 			}
@@ -157,15 +162,15 @@ func (a *judging) findType() verbs.QPType {
 	return verbs.RC
 }
 
-// try tells whether a completer leads to a completion.
-func (a *judging) try(create func(*judge, verbs.CQ) (completer, error)) (err error) {
-	j := &judge{judging: a, Scope: a.Scope()}
+// try returns an error unless a completer produces a completion.
+func (a *suite) try(create func(*check, verbs.CQ) (completer, error)) (err error) {
+	j := &check{suite: a, Scope: a.Scope()}
 	defer func() { err = errors.Join(err, j.Close()) }()
 	q, err := j.cq(nil, 0)
 	if err != nil {
 		return err
 	}
-	// What is not offered here is no failure of the device's.
+	// A missing feature is not a device failure.
 	j.Expecting(func(error) bool { return true }, func() {
 		var c completer
 		if c, err = create(j, q); err == nil {
@@ -180,13 +185,13 @@ func (a *judging) try(create func(*judge, verbs.CQ) (completer, error)) (err err
 }
 
 // errNoCompletion is matched by the error of a completion that did not come. It
-// is no contract of this catalogue, and nothing can be judged without it.
+// is no contract of this catalogue, and nothing can be checked without it.
 var errNoCompletion = errors.New("the completion did not come")
 
 // await waits until a CQ has had n completions, and returns them.
-func (j *judge) await(q verbs.CQ, n int) ([]verbs.WC, error) {
+func (j *check) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 	var got []verbs.WC
-	w := verbs.NewWait(patience)
+	w := verbs.NewWait(eventTimeout)
 	// Each look is a line of the report, so there are ever fewer.
 	for pause := 20 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		left := w.Left()
@@ -198,14 +203,13 @@ func (j *judge) await(q verbs.CQ, n int) ([]verbs.WC, error) {
 			return got, nil
 		}
 		if left <= 0 {
-			return got, fmt.Errorf("%d of %d within %v: %w", len(got), n, patience, errNoCompletion)
+			return got, fmt.Errorf("%d of %d within %v: %w", len(got), n, eventTimeout, errNoCompletion)
 		}
 		time.Sleep(w.Pause(pause))
 	}
 }
 
-// event waits for an event and acknowledges it. Without one, ok is false.
-func (j *judge) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent, ok bool, err error) {
+func (j *check) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent, ok bool, err error) {
 	e, err = verbs.NewWait(wait).Event(ch)
 	if errors.Is(err, verbs.ErrTimeout) {
 		return e, false, nil
@@ -220,14 +224,13 @@ func (j *judge) event(ch verbs.CompChannel, wait time.Duration) (e verbs.CQEvent
 	return e, true, nil
 }
 
-// completesWithEvent brings about a completion on a CQ and tells whether an event
-// came to the channel. The error says that there was no completion, so that
-// nothing can be said of its event.
-func (j *judge) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
+// completesWithEvent produces a completion on a CQ and reports whether an event came to the
+// channel. Without a completion it returns an error.
+func (j *check) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
 	if err := c.complete(solicited); err != nil {
 		return false, err
 	}
-	_, came, err := j.event(ch, patience)
+	_, came, err := j.event(ch, eventTimeout)
 	if err != nil {
 		return false, err
 	}
@@ -235,84 +238,80 @@ func (j *judge) completesWithEvent(c completer, solicited bool, q verbs.CQ, ch v
 		return came, err
 	}
 	// The completion may have come only now, on a host that stood still.
-	_, came, err = j.event(ch, quiet)
+	_, came, err = j.event(ch, silenceWindow)
 	return came, err
 }
 
-// completesQuietly brings about a completion on a CQ, waits for it, and tells
-// whether an event came to the channel all the same.
-func (j *judge) completesQuietly(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
+// completesQuietly produces a completion on a CQ, waits for it, and reports whether an event
+// came to the channel anyway.
+func (j *check) completesQuietly(c completer, solicited bool, q verbs.CQ, ch verbs.CompChannel) (bool, error) {
 	if err := c.complete(solicited); err != nil {
 		return false, err
 	}
 	if _, err := j.await(q, 1); err != nil {
 		return false, err
 	}
-	_, came, err := j.event(ch, quiet)
+	_, came, err := j.event(ch, silenceWindow)
 	return came, err
 }
 
 // best returns the most dependable completer for a CQ: messages on the loopback
 // path, which can be solicited or not; otherwise unsuccessful completions.
-func (j *judge) best(q verbs.CQ) (completer, error) {
-	if j.ways.route != nil {
+func (j *check) best(q verbs.CQ) (completer, error) {
+	if j.sources.route != nil {
 		return j.receiver(q)
 	}
-	for _, way := range flushWays() {
-		if j.ways.flushes(way) {
-			return j.flusher(q, way)
-		}
+	if method, ok := j.sources.flush(); ok {
+		return j.flusher(q, method, session.FlushDepth)
 	}
 	return nil, j.noCompletions()
 }
 
-// needRoute returns why the loopback path cannot be had, if so.
-func (j *judge) needRoute() error {
-	if j.ways.route == nil {
-		return cannot("the loopback path is needed", j.ways.noRoute)
+func (j *check) needRoute() error {
+	if j.sources.route == nil {
+		return cannot("the loopback path is needed", j.sources.noRoute)
 	}
 	return nil
 }
 
-// noCompletions is why nothing can be judged that takes a completion. The
-// obstacle that it stands for, if there is one, is that of the loopback path.
-func (j *judge) noCompletions() error {
-	return fmt.Errorf("no completion can be had: no loopback (%w), and %w", j.ways.noRoute, j.noFlushes())
+// noCompletions is the reason why no contract that needs a completion can be checked. Its
+// obstacle, if any, is that of the loopback path.
+func (j *check) noCompletions() error {
+	return fmt.Errorf("no completion can be had: no loopback (%w), and %w", j.sources.noRoute, j.noFlushes())
 }
 
 // noFlushes is why no work request is flushed: what failed, or else what is not offered.
-func (j *judge) noFlushes() error {
-	for _, way := range flushWays() {
-		if err := j.ways.noFlush[way]; err != nil && session.ObstacleOf(err) == nil {
+func (j *check) noFlushes() error {
+	for _, method := range flushMethods() {
+		if err := j.sources.noFlush[method]; err != nil && session.ObstacleOf(err) == nil {
 			return err
 		}
 	}
-	return errors.Join(j.ways.noFlush[flushSend], j.ways.noFlush[flushRecv])
+	return errors.Join(j.sources.noFlush[flushSend], j.sources.noFlush[flushRecv])
 }
 
-// by says how work requests are flushed.
-func (w *ways) by(way flushWay) session.Flush {
-	if way == flushSend {
+func (w *completionSources) by(method flushMethod) session.Flush {
+	if method == flushSend {
 		return w.send
 	}
 	return session.FlushRecv
 }
 
-// pair are two RC QPs that are connected on one port.
 type pair struct {
-	j        *judge
+	j        *check
 	from, to verbs.QP
 	data     []verbs.SGE
 	posted   uint64
 }
 
-// connect connects a sender and a receiver whose CQs are given; the sender's QP
-// makes each send leave a completion if signalAll is set.
-func (j *judge) connect(sent, rcvd verbs.CQ, signalAll bool) (*pair, error) {
+// connect connects a sender and a receiver whose CQs are given. Each send leaves a
+// completion if signalAll is set. The receiver takes receives from the SRQ, unless that is
+// nil.
+func (j *check) connect(sent, rcvd verbs.CQ, srq verbs.SRQ, signalAll bool) (*pair, error) {
 	if err := j.needRoute(); err != nil {
 		return nil, err
 	}
-	pd, err := j.pd()
+	pd, err := j.PD()
 	if err != nil {
 		return nil, err
 	}
@@ -328,16 +327,12 @@ func (j *judge) connect(sent, rcvd verbs.CQ, signalAll bool) (*pair, error) {
 	if p.from, err = j.qp(pd, verbs.RC, sent, idle, nil, signalAll); err != nil {
 		return nil, err
 	}
-	if p.to, err = j.qp(pd, verbs.RC, idle, rcvd, nil, false); err != nil {
+	if p.to, err = j.qp(pd, verbs.RC, idle, rcvd, srq, false); err != nil {
 		return nil, err
 	}
-	if err := session.Connect(p.from, p.to, *j.ways.route); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, session.Connect(p.from, p.to, *j.sources.route)
 }
 
-// send posts a receive and a message for it.
 func (p *pair) send(flags verbs.SendFlags) (id uint64, err error) {
 	p.posted++
 	if err := p.to.PostRecv(verbs.RecvWR{ID: p.posted, SGEs: p.data}); err != nil {
@@ -350,7 +345,6 @@ func (p *pair) send(flags verbs.SendFlags) (id uint64, err error) {
 	return p.posted, nil
 }
 
-// messages is a completer of messages: of their receives, or of their sends.
 type messages struct {
 	*pair
 	// other is the CQ of the side that is not measured.
@@ -358,28 +352,26 @@ type messages struct {
 	text  string
 }
 
-// receiver returns a completer of receives on a CQ.
-func (j *judge) receiver(q verbs.CQ) (completer, error) {
+func (j *check) receiver(q verbs.CQ) (completer, error) {
 	other, err := j.cq(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.connect(other, q, false)
+	p, err := j.connect(other, q, nil, false)
 	return messages{p, other, "receives of messages (RC, loopback)"}, err
 }
 
 // sender returns a completer of successful sends on a CQ, none of which is
 // solicited.
-func (j *judge) sender(q verbs.CQ) (completer, error) {
+func (j *check) sender(q verbs.CQ) (completer, error) {
 	other, err := j.cq(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	p, err := j.connect(q, other, false)
+	p, err := j.connect(q, other, nil, false)
 	return messages{p, other, "sends of messages (RC, loopback)"}, err
 }
 
-// complete implements completer.
 func (m messages) complete(solicited bool) error {
 	flags := verbs.SendSignaled
 	if solicited {
@@ -392,11 +384,9 @@ func (m messages) complete(solicited bool) error {
 	return m.j.successful(m.other)
 }
 
-// String implements completer.
 func (m messages) String() string { return m.text }
 
-// successful awaits one completion, which must be successful.
-func (j *judge) successful(q verbs.CQ) error {
+func (j *check) successful(q verbs.CQ) error {
 	wcs, err := j.await(q, 1)
 	if err != nil {
 		return err
@@ -407,25 +397,24 @@ func (j *judge) successful(q verbs.CQ) error {
 	return nil
 }
 
-// flushWay is which work requests are flushed. Devices differ in which they flush.
-type flushWay int
+// flushMethod is which work requests are flushed. Devices differ in which they flush.
+type flushMethod int
 
 const (
-	flushSend flushWay = iota
+	flushSend flushMethod = iota
 	flushRecv
 )
 
-func flushWays() []flushWay { return []flushWay{flushSend, flushRecv} }
+func flushMethods() []flushMethod { return []flushMethod{flushSend, flushRecv} }
 
-// flusher is a completer of flushed work requests.
 type flusher struct {
 	*session.Flushing
 	posted uint64
 }
 
-// flusher returns a completer of flushed work requests on a CQ.
-func (j *judge) flusher(q verbs.CQ, way flushWay) (completer, error) {
-	pd, err := j.pd()
+// flusher returns a completer of flushed work requests on a CQ, with room for depth of them.
+func (j *check) flusher(q verbs.CQ, method flushMethod, depth int) (*flusher, error) {
+	pd, err := j.PD()
 	if err != nil {
 		return nil, err
 	}
@@ -437,23 +426,26 @@ func (j *judge) flusher(q verbs.CQ, way flushWay) (completer, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := j.Flushing(j.ways.by(way), q, idle, data)
+	f, err := j.Flushing(j.sources.by(method), q, idle, data, depth)
 	return &flusher{Flushing: f}, err
 }
 
-// complete implements completer.
-func (f *flusher) complete(bool) error {
-	f.posted++
-	if err := f.Post(f.posted); err != nil {
-		return cannot("have a work request flushed", err)
+func (f *flusher) complete(bool) error { return f.flush(1) }
+
+func (f *flusher) flush(n int) error {
+	ids := make([]uint64, n)
+	for i := range ids {
+		f.posted++
+		ids[i] = f.posted
+	}
+	if err := f.Post(ids...); err != nil {
+		return cannot("have work requests flushed", err)
 	}
 	return nil
 }
 
-// String implements completer.
 func (f *flusher) String() string { return f.Way.String() + " (flushed)" }
 
-// notSupported is an obstacle in words.
 func notSupported(format string, args ...any) error {
 	return &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf(format, args...)}
 }

@@ -1,10 +1,9 @@
-// Package contract holds a device to the libibverbs man pages: each promise that
+// Package contract checks a device against the libibverbs man pages. Each promise that
 // event-driven programs rely on is a check with a verdict and its evidence.
 //
-// Each check has objects of its own, so that no earlier arming and no leftover
-// completion decides it. Every wait is bounded: for what should come by patience,
-// for what should not come by quiet. What the device offers no way to find out
-// is skipped, with the reason; it never counts as kept.
+// Each check has objects of its own, so that no earlier arming and no leftover completion
+// decides it. Every wait is bounded, by eventTimeout or silenceWindow. A contract that cannot
+// be checked is skipped with the reason. It never counts as kept.
 package contract
 
 import (
@@ -21,56 +20,33 @@ import (
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
-// Options says which device to judge and where to report.
+// Options says which device to check and where to report.
 type Options struct {
-	// Provider returns the provider of the devices. It is told the tracer through
-	// which each verb is reported.
-	Provider func(verbs.Tracer) verbs.Provider
-	// Device is the name of the device.
-	Device string
-	// Driver is the driver of the device. What it is known for is not held against the
-	// device.
+	session.Options
+	// Driver is the driver of the device. A check ignores its known errors.
 	Driver known.Driver
-	// Skip are names of contracts that are not to be judged, because an earlier
-	// part of the contract run did.
+	// Skip are names of contracts that an earlier part of the contract run has checked.
 	Skip []string
 	// WithoutCompletions leaves out what needs completions, because an earlier part
 	// of the contract run ended while it tried which of them the device gives.
 	WithoutCompletions bool
-	// Vectors says on which completion vectors there may be CQs.
-	Vectors session.Vectors
-	// DestroyTimeout bounds the time spent on repeating refused destructions, all
-	// together.
-	DestroyTimeout time.Duration
-	// Opened, if not nil, is called once the device is open.
-	Opened func()
-	// Exhausted is that of [session.Options].
-	Exhausted func(*verbs.Error) (state.Refused, bool)
-	// Out takes the report.
-	Out *wire.Writer
 }
 
 const (
-	// patience is how long something is waited for that the manual has come. It is
-	// far longer than any device takes, since a host may be busy.
-	patience = 2 * time.Second
-	// quiet is how long something is waited for that the manual has not come.
-	quiet = 150 * time.Millisecond
+	// eventTimeout limits the wait for an event that the man page requires. It is far
+	// longer than any device takes, since a host may be busy.
+	eventTimeout = 2 * time.Second
+	// silenceWindow is the wait for an event that must not come.
+	silenceWindow = 150 * time.Millisecond
 )
 
-// Run judges all contracts once and writes a whole report, which begins with what
-// is to be judged and whose end tells if the device could not be judged at all. It returns an error only if the report
-// could not be written or ctx ended; ctx is looked at between the contracts.
+// Run checks all contracts once and writes a complete report. It returns an error only if
+// the report could not be written or ctx ended. It looks at ctx between the contracts.
 func Run(ctx context.Context, o Options) error {
-	so := session.Options{
-		Provider: o.Provider, Device: o.Device, Vectors: o.Vectors,
-		DestroyTimeout: o.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
-	}
-	return session.Run(ctx, so, func(ctx context.Context, s *session.Session) error {
+	return session.Run(ctx, o.Options, func(ctx context.Context, s *session.Session) error {
 		var plan []Contract
 		var planned []state.Planned
 		for _, c := range Catalogue() {
@@ -83,9 +59,9 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		}
 		_ = o.Out.Plan(planned)
-		a := judging{Session: s, driver: o.Driver}
+		a := suite{Session: s, driver: o.Driver}
 		if o.WithoutCompletions {
-			a.ways = noWays()
+			a.sources = noSources()
 		} else {
 			a.survey()
 		}
@@ -94,24 +70,23 @@ func Run(ctx context.Context, o Options) error {
 				return err
 			}
 			_ = o.Out.Judging(c.Name)
-			_ = o.Out.Contract(a.judge(c))
+			_ = o.Out.Contract(a.check(c))
 		}
 		return nil
 	})
 }
 
-// contract run is what the judgements have in common.
-type judging struct {
+// suite holds what the checks of one contract run share.
+type suite struct {
 	*session.Session
-	driver known.Driver
-	ways   ways
+	driver  known.Driver
+	sources completionSources
 }
 
-// judge judges one contract.
-func (a *judging) judge(c Contract) state.Contract {
-	j := &judge{judging: a, Scope: a.Scope(), contract: c}
+func (a *suite) check(c Contract) state.Contract {
+	j := &check{suite: a, Scope: a.Scope(), contract: c}
 	start := time.Now()
-	err := c.judge(j)
+	err := c.check(j)
 	j.left = append(j.left, j.Close())
 	v := state.Contract{
 		Name: c.Name, Severity: c.Severity, Verdict: state.VerdictHolds,
@@ -120,11 +95,11 @@ func (a *judging) judge(c Contract) state.Contract {
 	notes := j.notes
 	switch {
 	case j.violated:
-		v.Verdict, v.Consequence, v.Remedy = state.VerdictViolated, c.Consequence, cmp.Or(j.remedy, c.Remedy)
+		v.Verdict, v.Consequence, v.Remedy = state.VerdictViolated, c.Consequence, c.Remedy
+		v.Severity = j.severity()
 		tell(&v, j.fact, j.unexpected)
-	case !j.judged || err != nil:
-		// Half a proof that the contract is kept is none; half a proof of the
-		// contrary is enough.
+	case !j.checked || err != nil:
+		// An incomplete check proves nothing, unless it has seen a violation.
 		v.Verdict, v.Reason = state.VerdictSkipped, state.SkipNeeds
 		if o := session.ObstacleOf(err); o != nil {
 			v.Reason = o.Reason
@@ -135,7 +110,7 @@ func (a *judging) judge(c Contract) state.Contract {
 		}
 	}
 	if err != nil {
-		notes = append(notes, "not judged further: "+err.Error())
+		notes = append(notes, "not checked further: "+err.Error())
 	}
 	if left := errors.Join(j.left...); left != nil {
 		notes = append(notes, "left behind: "+strings.ReplaceAll(left.Error(), "\n", "; "))
@@ -144,52 +119,61 @@ func (a *judging) judge(c Contract) state.Contract {
 	return v
 }
 
-// judge is one judgement under way: what was created for it, and what was seen.
-type judge struct {
-	*judging
+// check is one check in progress.
+type check struct {
+	*suite
 	*session.Scope
 	contract Contract
 
-	asked, expected  string
-	notes            []string
-	judged, violated bool
-	// gist is the first observation that is not as the manual has it.
-	gist string
+	asked, expected   string
+	notes             []string
+	checked, violated bool
+	// promise is true if the violation is not only of a convention.
+	promise bool
+	// summary is the first observation that contradicts the man page.
+	summary string
 	// fact is what the driver is known for, of what was seen of a violation, and
 	// unexpected tells that it is not known for all of that.
 	fact       *known.Fact
 	unexpected bool
-	// remedy is what to do about the violation that was seen; empty for what the
-	// catalogue says.
-	remedy string
 	// left are the errors of objects that could not be destroyed.
 	left []error
 }
 
-// apart calls f, whose objects are destroyed after it: of two observations in one
-// judgement, neither decides the other.
-func (j *judge) apart(f func() error) error {
+// isolated calls f and then destroys its objects, so that two observations in one check
+// do not affect each other.
+func (j *check) isolated(f func() error) error {
 	outer := j.Scope
-	j.Scope = j.judging.Scope()
+	j.Scope = j.suite.Scope()
 	err := f()
 	j.left = append(j.left, j.Close())
 	j.Scope = outer
 	return err
 }
 
-// asks says in words what is done and what the manual has follow.
-func (j *judge) asks(asked, expected string) { j.asked, j.expected = asked, expected }
+// describe records what is done and what the man page requires.
+func (j *check) describe(asked, expected string) { j.asked, j.expected = asked, expected }
 
-// see notes an observation on which the verdict rests: ok if it is as the manual
-// has it.
-func (j *judge) see(ok bool, format string, args ...any) { j.seeIn("", ok, format, args...) }
+// observe records an observation that decides the verdict. It is ok if the man page
+// requires it.
+func (j *check) observe(ok bool, format string, args ...any) { j.observeMode("", ok, format, args...) }
 
-// seeIn is see, with the way in which the contract is broken if the observation is
-// not ok: one that known.Fact tells apart.
-func (j *judge) seeIn(way string, ok bool, format string, args ...any) {
+// observeMode is observe with the mode in which the contract is broken if the observation
+// is not ok. Modes are those that known.Fact distinguishes.
+func (j *check) observeMode(mode string, ok bool, format string, args ...any) {
 	var breaches []breach
 	if !ok {
-		breaches = []breach{{way: way}}
+		breaches = []breach{{mode: mode}}
+	}
+	j.note(breaches, format, args...)
+}
+
+// observeConvention is observe for something that programs rely on and no man page promises. A
+// contract of which only that is broken is violated at info.
+func (j *check) observeConvention(ok bool, format string, args ...any) {
+	var breaches []breach
+	if !ok {
+		breaches = []breach{{convention: true}}
 	}
 	j.note(breaches, format, args...)
 }
@@ -197,18 +181,20 @@ func (j *judge) seeIn(way string, ok bool, format string, args ...any) {
 // breach is one way in which a contract is broken, and, if it is a size, by how much that
 // is less than was asked for, and what it is in words.
 type breach struct {
-	way  string
+	mode string
 	less int64
 	text string
+	// convention is true if no man page promises the contrary.
+	convention bool
 }
 
-// note notes an observation on which the verdict rests; without breaches it is as the
-// manual has it.
-func (j *judge) note(breaches []breach, format string, args ...any) {
-	j.judged = true
+// note records an observation that decides the verdict. Without breaches it is ok.
+func (j *check) note(breaches []breach, format string, args ...any) {
+	j.checked = true
 	for _, b := range breaches {
 		j.violated = true
-		if fact, ok := j.driver.Explains(j.contract.Name, b.way, b.less); !ok {
+		j.promise = j.promise || !b.convention
+		if fact, ok := j.driver.Explains(j.contract.Name, b.mode, b.less); !ok {
 			j.unexpected = true
 		} else if j.fact == nil {
 			j.fact = &fact
@@ -216,7 +202,7 @@ func (j *judge) note(breaches []breach, format string, args ...any) {
 	}
 	j.remark(format, args...)
 	if len(breaches) > 0 {
-		j.gist = cmp.Or(j.gist, j.notes[len(j.notes)-1])
+		j.summary = cmp.Or(j.summary, j.notes[len(j.notes)-1])
 		// To clean up after a driver that breaks a promise may be the end of the
 		// process.
 		v := j.violation()
@@ -233,15 +219,16 @@ func tell(v *state.Contract, fact *known.Fact, unexpected bool) {
 	}
 }
 
-// presume reports the verdict that holds if the process dies of what follows, or
-// hangs in it: the manual has it work, and a driver that breaks the promise of
-// this contract may have freed what it touches. It is called anew before each
-// such step.
-func (j *judge) presume(step string) {
+// presume reports the verdict that holds if the process dies of what follows, or hangs in
+// it. A driver that breaks this contract may have freed what the step touches. It is called
+// before each such step. The step must work by convention, unless promised is set.
+func (j *check) presume(step string, promised bool) {
 	if j.violated {
 		return
 	}
+	j.promise = promised
 	v := j.violation(step + " was the end of the process")
+	j.promise = false
 	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
 		tell(&v, &fact, false)
 	}
@@ -250,39 +237,45 @@ func (j *judge) presume(step string) {
 
 // violation returns the verdict that the contract is violated, by what was seen
 // so far and what comes on top.
-func (j *judge) violation(more ...string) state.Contract {
+func (j *check) violation(more ...string) state.Contract {
 	return state.Contract{
-		Name: j.contract.Name, Severity: j.contract.Severity, Verdict: state.VerdictViolated,
+		Name: j.contract.Name, Severity: j.severity(), Verdict: state.VerdictViolated,
 		Asked: j.asked, Expected: j.expected, Observed: j.observed(slices.Concat(j.notes, more)),
-		Consequence: j.contract.Consequence, Remedy: cmp.Or(j.remedy, j.contract.Remedy),
+		Consequence: j.contract.Consequence, Remedy: j.contract.Remedy,
 	}
 }
 
-// observed joins what was noted, with the gist of a violation first.
-func (j *judge) observed(notes []string) string {
-	if j.gist != "" && j.gist != notes[0] {
-		notes = slices.Concat([]string{j.gist}, notes)
+func (j *check) severity() state.Severity {
+	if j.promise {
+		return j.contract.Severity
+	}
+	return state.SeverityInfo
+}
+
+func (j *check) observed(notes []string) string {
+	if j.summary != "" && j.summary != notes[0] {
+		notes = slices.Concat([]string{j.summary}, notes)
 	}
 	return strings.Join(notes, "; ")
 }
 
 // remark notes an observation that decides nothing.
-func (j *judge) remark(format string, args ...any) {
+func (j *check) remark(format string, args ...any) {
 	j.notes = append(j.notes, fmt.Sprintf(format, args...))
 }
 
-// refused calls f, whose failure the manual demands, and returns its error.
-func (j *judge) refused(f func() error) error {
+// refused calls f, which may fail, and returns its error.
+func (j *check) refused(f func() error) error {
 	var err error
 	j.Expecting(func(error) bool { return true }, func() { err = f() })
 	return err
 }
 
-// seeRefused notes whether a call is refused, as the manual demands. Which errno it is
+// observeRefused notes whether a call is refused, as the manual demands. Which errno it is
 // proves nothing, for some drivers have one for everything: what does is that the
 // control, which is the like of it and nothing that the manual forbids, succeeds. The
 // error is why nothing can be said.
-func (j *judge) seeRefused(what string, call, control func() error) error {
+func (j *check) observeRefused(what string, call, control func() error) error {
 	err := j.refused(call)
 	if err != nil {
 		if err := j.refused(control); err != nil {
@@ -294,24 +287,27 @@ func (j *judge) seeRefused(what string, call, control func() error) error {
 		err = j.refused(call)
 	}
 	if err == nil {
-		j.seeIn(known.WayAccepted, false, "%s: it succeeded", what)
+		j.observeMode(known.WayAccepted, false, "%s: it succeeded", what)
 	} else {
-		j.see(true, "%s: %s", what, short(err))
+		j.observe(true, "%s: %s", what, short(err))
 	}
 	return nil
 }
 
-// plainCQ creates and destroys a CQ of which nothing is special.
-func (j *judge) plainCQ() error {
-	q, err := j.cq(nil, 0)
+// created creates an object and destroys it.
+func created[T interface{ Close() error }](create func() (T, error)) error {
+	o, err := create()
 	if err != nil {
 		return err
 	}
-	return q.Close()
+	return o.Close()
 }
 
-// isCircumstance reports whether an error tells of the host or of a device that
-// is gone, rather than of what the device makes of the manual.
+func (j *check) plainCQ() error {
+	return created(func() (verbs.CQ, error) { return j.cq(nil, 0) })
+}
+
+// isCircumstance reports whether an error is about the host, or about a device that is gone.
 func isCircumstance(err error) bool {
 	for _, errno := range []syscall.Errno{
 		syscall.ENOMEM, syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.ENODEV, syscall.EINTR,
@@ -323,11 +319,11 @@ func isCircumstance(err error) bool {
 	return false
 }
 
-// insists calls what must succeed by the manual. A refusal is returned only if it
+// mustSucceed calls what the man page requires to succeed. A refusal is returned only if it
 // repeats while the control, which is nothing special, succeeds: a host that is
 // short of something for a moment, or at a limit, proves nothing. The second
 // error is why nothing can be said.
-func (j *judge) insists(what string, create, control func() error) (refusal, err error) {
+func (j *check) mustSucceed(what string, create, control func() error) (refusal, err error) {
 	refusal = j.refused(create)
 	if refusal == nil {
 		return nil, nil
@@ -352,16 +348,14 @@ func short(err error) string {
 	return err.Error()
 }
 
-// cannot is the error of a judgement that cannot go on.
 func cannot(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }
 
-// smallCQ is as many entries as the checks need of a CQ.
 const smallCQ = 16
 
 // cq creates a small CQ. The channel may be nil. Of some devices a CQ
 // cannot be armed before there is a protection domain.
-func (j *judge) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
-	if _, err := j.pd(); err != nil {
+func (j *check) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
+	if _, err := j.PD(); err != nil {
 		return nil, err
 	}
 	q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Context: context, Vector: j.Vectors[0]})
@@ -371,27 +365,9 @@ func (j *judge) cq(ch verbs.CompChannel, context uint64) (verbs.CQ, error) {
 	return q, nil
 }
 
-// channel creates a completion channel.
-func (j *judge) channel() (verbs.CompChannel, error) {
-	c, err := j.CompChannel()
-	if err != nil {
-		return nil, cannot("create a completion channel", err)
-	}
-	return c, nil
-}
-
-// pd returns the protection domain.
-func (j *judge) pd() (verbs.PD, error) {
-	p, err := j.PD()
-	if err != nil {
-		return nil, cannot("allocate a protection domain", err)
-	}
-	return p, nil
-}
-
 // sge returns a scatter/gather element of some bytes, or none if the process may
 // not pin memory. Empty messages do as well, but not every driver takes them.
-func (j *judge) sge(pd verbs.PD) ([]verbs.SGE, error) {
+func (j *check) sge(pd verbs.PD) ([]verbs.SGE, error) {
 	const size = 8
 	var m verbs.MR
 	err := j.refused(func() (err error) {
@@ -407,13 +383,11 @@ func (j *judge) sge(pd verbs.PD) ([]verbs.SGE, error) {
 	return []verbs.SGE{m.SGE(0, size)}, nil
 }
 
-// smallQP are sizes with which a QP serves every check.
 func smallQP() verbs.QPCap {
 	return verbs.QPCap{MaxSendWR: 8, MaxRecvWR: 8, MaxSendSGE: 1, MaxRecvSGE: 1}
 }
 
-// qp creates a small QP.
-func (j *judge) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll bool) (verbs.QP, error) {
+func (j *check) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.SRQ, signalAll bool) (verbs.QP, error) {
 	q, err := j.QP(pd, verbs.QPInitAttr{Type: t, SendCQ: send, RecvCQ: recv, SRQ: srq, Cap: smallQP(), SignalAll: signalAll})
 	if err != nil {
 		if srq != nil {
@@ -424,8 +398,7 @@ func (j *judge) qp(pd verbs.PD, t verbs.QPType, send, recv verbs.CQ, srq verbs.S
 	return q, nil
 }
 
-// srq creates a small SRQ.
-func (j *judge) srq(pd verbs.PD) (verbs.SRQ, error) {
+func (j *check) srq(pd verbs.PD) (verbs.SRQ, error) {
 	if n := j.Attr.Limits.MaxSRQ; n <= 0 {
 		return nil, &session.ObstacleError{Reason: state.SkipNotSupported, Detail: fmt.Sprintf("the device says max_srq %d", n)}
 	}
@@ -436,9 +409,8 @@ func (j *judge) srq(pd verbs.PD) (verbs.SRQ, error) {
 	return q, nil
 }
 
-// shared creates what a QP with an SRQ needs.
-func (j *judge) shared() (pd verbs.PD, srq verbs.SRQ, cq verbs.CQ, err error) {
-	if pd, err = j.pd(); err != nil {
+func (j *check) shared() (pd verbs.PD, srq verbs.SRQ, cq verbs.CQ, err error) {
+	if pd, err = j.PD(); err != nil {
 		return nil, nil, nil, err
 	}
 	if srq, err = j.srq(pd); err != nil {

@@ -13,16 +13,18 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
 )
 
 // device returns a profile with one device.
 func device(t *testing.T, yaml string) *simulated.Profile {
 	t.Helper()
-	p, err := simulated.ParseProfile([]byte("devices:\n  - name: sim0\n" + yaml))
+	p, err := simulatedtest.Parse([]byte("devices:\n  - name: sim0\n" + yaml))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +40,11 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 		var out bytes.Buffer
 		start := time.Now()
 		err := contract.Run(t.Context(), contract.Options{
-			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   r.Device, Driver: driverOf(p), Skip: skip, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
+			Options: session.Options{
+				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Device:   r.Device, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
+			},
+			Driver: driverOf(p), Skip: skip,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -93,13 +98,8 @@ func wantClean(t *testing.T, r state.Run) {
 	}
 }
 
-// whole is a device of which every contract can be judged: an adapter, that sends to
-// multicast groups as Soft-RoCE does.
-const whole = `    like: sim_ib0
-    driver: rxe
-    ports:
-      - {number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [{index: 0, gid: "fe80::1", type: RoCE v2}]}
-`
+// whole is a device on which every contract can be checked.
+const whole = "    like: sim_ib0\n"
 
 // TestEachBreakIsSeenByItsContract breaks one contract at a time on a device that
 // keeps all others.
@@ -149,7 +149,6 @@ func skipped(r state.Run) map[string]state.SkipReason {
 
 func TestDefaultDevices(t *testing.T) {
 	t.Parallel()
-	leavesPort := []string{"multicast_delivers", "multicast_single_copy"}
 	needLoopback := []string{"srq_limit_event", "srq_limit_disarmed", "qp_sq_sig_all", "notify_solicited_skips_unsolicited", "notify_solicited_delivers_solicited"}
 	const portDown = `    ports:
       - {number: 1, state: down, link_layer: Ethernet, active_mtu: 1024, gids: []}
@@ -161,17 +160,10 @@ func TestDefaultDevices(t *testing.T) {
 		}
 		return m
 	}
-	// What an adapter sends to a multicast group would leave its port.
-	adapter := func(m map[string]state.SkipReason) map[string]state.SkipReason {
-		maps.Copy(m, with(state.SkipNotSupported, leavesPort...))
-		return m
-	}
 	noSRQ := with(state.SkipNotSupported, "srq_at_least_requested", "srq_reports_actual", "srq_limit_ignored",
-		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq", "xrc_at_least_requested")
-	iwarp := with(state.SkipNotSupported, append(slices.Concat(needLoopback, leavesPort), "cq_ex_at_least_requested", "cq_ex_batch_keeps_completions", "cq_resize_at_least_requested",
-		"cq_moderation_notifies", "cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted", "qp_destroy_busy_multicast", "xrc_at_least_requested")...)
-	noModeration := with(state.SkipPortDown, append(slices.Clone(needLoopback), leavesPort...)...)
-	noModeration["cq_moderation_notifies"], noModeration["xrc_at_least_requested"] = state.SkipNotSupported, state.SkipNotSupported
+		"srq_limit_event", "srq_limit_disarmed", "srq_destroy_busy", "qp_srq_type_restricted", "qp_recv_caps_ignored_with_srq")
+	iwarp := with(state.SkipNotSupported, append(slices.Clone(needLoopback), "cq_ex_at_least_requested", "cq_ex_batch_keeps_completions", "cq_resize_at_least_requested",
+		"cq_resize_too_small_refused", "cq_resize_keeps_completions", "qp_srq_type_restricted")...)
 	for _, tt := range []struct {
 		name, yaml string
 		violated   []string
@@ -180,21 +172,21 @@ func TestDefaultDevices(t *testing.T) {
 		{
 			"like Soft-RoCE", "    like: sim_rxe0\n",
 			[]string{"srq_reports_actual", "qp_reports_actual"},
-			with(state.SkipNotSupported, "cq_moderation_notifies", "xrc_at_least_requested"),
+			with(""),
 		},
-		{"like an adapter", "    like: sim_ib0\n", nil, adapter(with(""))},
+		{"like an adapter", "    like: sim_ib0\n", nil, with("")},
 		{"like software iWARP", "    like: sim_siw0\n", nil, iwarp},
 		{
 			"port down", "    like: sim_rxe0\n" + portDown,
 			[]string{"srq_reports_actual", "qp_reports_actual"},
-			noModeration,
+			with(state.SkipPortDown, needLoopback...),
 		},
 		{
 			"port down, events broken", "    like: sim_ib0\n    violate: [notify_solicited_delivers_errors, notify_requires_arming]\n" + portDown,
 			[]string{"notify_requires_arming", "notify_solicited_delivers_errors"},
-			adapter(with(state.SkipPortDown, needLoopback...)),
+			with(state.SkipPortDown, needLoopback...),
 		},
-		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, adapter(noSRQ)},
+		{"no SRQ", "    like: sim_ib0\n    limits: {max_srq: 0}\n", nil, noSRQ},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +220,7 @@ func TestAnyVerbFails(t *testing.T) {
 				if opens && len(r.Contracts) != len(contract.Catalogue()) {
 					t.Errorf("%d verdicts; error %q", len(r.Contracts), r.Error)
 				}
-				destroys := strings.Contains(string(verb), "_destroy_") || strings.Contains(string(verb), "_de") || verb == verbs.CloseDevice || verb == verbs.CloseXRCD
+				destroys := strings.Contains(string(verb), "_destroy_") || strings.Contains(string(verb), "_de") || verb == verbs.CloseDevice
 				if len(r.Undestroyed) > 0 && !destroys && verb != verbs.AckCQEvents {
 					t.Errorf("undestroyed: %+v", r.Undestroyed)
 				}
@@ -239,10 +231,9 @@ func TestAnyVerbFails(t *testing.T) {
 				}
 				// What fails at once is no proof that a device keeps to the manual.
 				needs := map[verbs.Verb]string{
-					verbs.CreateCQ: "cq_at_least_requested", verbs.CreateCQEx: "cq_ex_at_least_requested", verbs.StartPoll: "cq_ex_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.ModifyCQ: "cq_moderation_notifies", verbs.QueryDeviceEx: "cq_moderation_notifies", verbs.CreateQP: "qp_at_least_requested",
+					verbs.CreateCQ: "cq_at_least_requested", verbs.CreateCQEx: "cq_ex_at_least_requested", verbs.StartPoll: "cq_ex_at_least_requested", verbs.ResizeCQ: "cq_resize_at_least_requested", verbs.CreateQP: "qp_at_least_requested",
 					verbs.CreateSRQ: "srq_at_least_requested", verbs.ModifySRQ: "srq_limit_event", verbs.GetAsyncEvent: "srq_limit_event", verbs.QuerySRQ: "srq_reports_actual",
-					verbs.QueryQP: "qp_reports_actual", verbs.AttachMcast: "qp_destroy_busy_multicast", verbs.CreateAH: "multicast_delivers",
-					verbs.OpenXRCD: "xrc_at_least_requested", verbs.CreateSRQEx: "xrc_at_least_requested", verbs.CreateQPEx: "xrc_at_least_requested",
+					verbs.QueryQP:     "qp_reports_actual",
 					verbs.ReqNotifyCQ: "notify_any", verbs.GetCQEvent: "notify_any", verbs.PostSend: "qp_sq_sig_all",
 					verbs.PollCQ: "notify_requires_arming", verbs.CreateCompChannel: "channel_destroy_busy",
 					verbs.ModifyQP: "notify_one_shot", verbs.PostRecv: "notify_solicited_delivers_solicited",
@@ -269,7 +260,6 @@ func TestUDOnly(t *testing.T) {
 	want := map[string]state.SkipReason{
 		"qp_srq_type_restricted": state.SkipNotSupported, "qp_sq_sig_all": state.SkipNotSupported,
 		"srq_limit_event": state.SkipNotSupported, "srq_limit_disarmed": state.SkipNotSupported,
-		"multicast_delivers": state.SkipNotSupported, "multicast_single_copy": state.SkipNotSupported,
 		"notify_solicited_skips_unsolicited": state.SkipNotSupported, "notify_solicited_delivers_solicited": state.SkipNotSupported,
 	}
 	if got := skipped(r); !maps.Equal(got, want) {
@@ -291,8 +281,8 @@ func TestPresumption(t *testing.T) {
 			"cq_destroy_busy", true,
 		},
 		{
-			"what must work after a refusal", "", `{"begin":"ibv_detach_mcast"}`,
-			"qp_destroy_busy_multicast", false,
+			"what must work after a refusal", "", `{"begin":"ibv_post_srq_recv"}`,
+			"srq_destroy_busy", false,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -306,8 +296,11 @@ func TestPresumption(t *testing.T) {
 			p := device(t, "    like: sim_ib0\n"+tt.yaml)
 			var out bytes.Buffer
 			err := contract.Run(t.Context(), contract.Options{
-				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "sim0", Skip: skip, Out: wire.NewWriter(&out),
+				Options: session.Options{
+					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+					Device:   "sim0", Out: wire.NewWriter(&out),
+				},
+				Skip: skip,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -337,8 +330,11 @@ func TestWithoutCompletions(t *testing.T) {
 		p := device(t, "    like: sim_ib0\n")
 		var out bytes.Buffer
 		err := contract.Run(t.Context(), contract.Options{
-			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-			Device:   "sim0", WithoutCompletions: true, Out: wire.NewWriter(&out),
+			Options: session.Options{
+				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+				Device:   "sim0", Out: wire.NewWriter(&out),
+			},
+			WithoutCompletions: true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -351,7 +347,7 @@ func TestWithoutCompletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantClean(t, r)
-		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 17 {
+		if len(r.Planned) != len(contract.Catalogue()) || len(verdicts(r, state.VerdictSkipped)) != 14 {
 			t.Errorf("%d planned, skipped are %v", len(r.Planned), skipped(r))
 		}
 	})
@@ -375,8 +371,10 @@ func TestNamesWhatItJudges(t *testing.T) {
 	p := device(t, "    like: sim_ib0\n")
 	out := &cutOff{after: `{"judging":"srq_reports_actual"}`}
 	err := contract.Run(t.Context(), contract.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   "sim0", Out: wire.NewWriter(out),
+		Options: session.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   "sim0", Out: wire.NewWriter(out),
+		},
 	})
 	if err == nil {
 		t.Error("no error of a report that cannot be written")
@@ -411,8 +409,10 @@ func TestEndsWithContext(t *testing.T) {
 	p := device(t, "    like: sim_ib0\n")
 	var out bytes.Buffer
 	err := contract.Run(ctx, contract.Options{
-		Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-		Device:   "sim0", Out: wire.NewWriter(&out),
+		Options: session.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   "sim0", Out: wire.NewWriter(&out),
+		},
 	})
 	if !errors.Is(err, context.Canceled) || strings.Contains(out.String(), "judging") {
 		t.Errorf("error %v after\n%s", err, out.String())

@@ -13,6 +13,7 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -36,8 +37,11 @@ func TestRealDevices(t *testing.T) {
 			}
 			var out bytes.Buffer
 			err := contract.Run(t.Context(), contract.Options{
-				Provider: ibverbs.New,
-				Device:   name, Driver: driver, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
+				Options: session.Options{
+					Provider: ibverbs.New,
+					Device:   name, DestroyTimeout: time.Second, Out: wire.NewWriter(&out),
+				},
+				Driver: driver,
 			})
 			if err != nil {
 				t.Fatal(err)

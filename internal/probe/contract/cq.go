@@ -19,30 +19,21 @@ func sizes(most int) []int {
 	return list
 }
 
-// size is one size of an object: what was asked for, what was written back, and what was
-// told when queried.
 type size struct {
 	name               string
 	asked, given, told int64
 }
 
-// shortfalls returns which sizes are less than was asked for.
-func shortfalls(sizes ...size) []breach {
+// breaches returns the sizes that are less than was asked for, or, with query, that are told
+// differently when queried.
+func breaches(query bool, sizes ...size) []breach {
 	var b []breach
 	for _, s := range sizes {
-		if s.given < s.asked {
-			b = append(b, breach{way: s.name, less: s.asked - s.given, text: fmt.Sprintf("%s: %d asked, %d given", s.name, s.asked, s.given)})
-		}
-	}
-	return b
-}
-
-// differences returns which sizes are told differently when queried.
-func differences(sizes ...size) []breach {
-	var b []breach
-	for _, s := range sizes {
-		if s.told != s.given {
-			b = append(b, breach{way: s.name, text: fmt.Sprintf("%s: %d asked, %d written back, %d queried", s.name, s.asked, s.given, s.told)})
+		switch {
+		case query && s.told != s.given:
+			b = append(b, breach{mode: s.name, text: fmt.Sprintf("%s: %d asked, %d written back, %d queried", s.name, s.asked, s.given, s.told)})
+		case !query && s.given < s.asked:
+			b = append(b, breach{mode: s.name, less: s.asked - s.given, text: fmt.Sprintf("%s: %d asked, %d given", s.name, s.asked, s.given)})
 		}
 	}
 	return b
@@ -54,9 +45,10 @@ type compared struct {
 	wrong []string
 	// breaches are what is wrong with them.
 	breaches []breach
+	// last is the error of the last object that could not be created.
+	last error
 }
 
-// add notes a size and what was given for it.
 func (c *compared) add(breaches []breach, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	c.texts = append(c.texts, text)
@@ -66,112 +58,100 @@ func (c *compared) add(breaches []breach, format string, args ...any) {
 	}
 }
 
-// conclude notes the observation: the wrong ones if there are any, and first of all one of
-// them in figures that anybody can take in; else all.
-func (c *compared) conclude(j *judge, what string) {
+// conclude notes the observation: the wrong sizes if there are any, and otherwise all. With
+// no sizes it returns the last error.
+func (c *compared) conclude(j *check, what string) error {
 	switch {
 	case len(c.wrong) > 0:
 		j.note(c.breaches, "%s; %d of %d wrong; %s: %s", c.breaches[0].text, len(c.wrong), len(c.texts), what, strings.Join(c.wrong, ", "))
 	case len(c.texts) > 0:
-		j.see(true, "%s: %s", what, strings.Join(c.texts, ", "))
+		j.observe(true, "%s: %s", what, strings.Join(c.texts, ", "))
+	default:
+		return c.last
 	}
+	return nil
 }
 
-func cqAtLeastRequested(j *judge) error {
+func cqAtLeastRequested(j *check) error {
 	list := sizes(j.Attr.Limits.MaxCQE)
-	j.asks(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
+	j.describe(fmt.Sprintf("ibv_create_cq with cqe %s", session.Join(list)), "each CQ has at least as many entries (cqe of the CQ)")
 	var c compared
-	var last error
 	for _, n := range list {
 		q, err := j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]})
 		if err != nil {
-			last = cannot(fmt.Sprintf("create a CQ of %d", n), err)
-			j.remark("%v", last)
+			c.last = cannot(fmt.Sprintf("create a CQ of %d", n), err)
+			j.remark("%v", c.last)
 			continue
 		}
-		c.add(shortfalls(size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
+		c.add(breaches(false, size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
 		if err := q.Close(); err != nil {
 			return cannot("destroy a CQ", err)
 		}
 	}
-	if len(c.texts) == 0 {
-		return last
-	}
-	c.conclude(j, "asked→given")
-	return nil
+	return c.conclude(j, "asked→given")
 }
 
-func cqCompVectorAccepted(j *judge) error {
+func cqCompVectorAccepted(j *check) error {
 	n := j.Device.CompletionVectors()
 	if n <= 0 {
 		return notSupported("the device says num_comp_vectors %d", n)
 	}
-	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
-	ch, err := j.channel()
+	j.describe(fmt.Sprintf("ibv_create_cq with comp_vector %s (num_comp_vectors %d)", session.Join(j.Vectors), n), "each CQ is created")
+	ch, err := j.CompChannel()
 	if err != nil {
 		return err
 	}
-	create := func(vector int) error {
-		q, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Vector: vector})
+	create := func(vectors ...int) func() error {
+		return func() (err error) {
+			for _, v := range vectors {
+				if err = created(func() (verbs.CQ, error) {
+					return j.CQ(verbs.CQInitAttr{Entries: smallCQ, Channel: ch, Vector: v})
+				}); err == nil {
+					return nil
+				}
+			}
+			return err
+		}
+	}
+	var refused []string
+	for _, v := range j.Vectors {
+		// A device that takes none of them does not refuse the vector.
+		refusal, err := j.mustSucceed(fmt.Sprintf("a CQ on vector %d", v), create(v), create(j.Vectors...))
 		if err != nil {
 			return err
 		}
-		return q.Close()
-	}
-	good := -1 // a vector that is accepted
-	accepted := 0
-	var refused []int
-	var last error
-	for _, v := range j.Vectors {
-		if err := j.refused(func() error { return create(v) }); err != nil {
-			last = cannot(fmt.Sprintf("create a CQ on vector %d", v), err)
-			refused = append(refused, v)
-			continue
-		}
-		accepted++
-		good = v
-	}
-	if good < 0 {
-		return last // then it is not the vector that is refused
-	}
-	var again []string
-	for _, v := range refused {
-		err, noAnswer := j.insists(fmt.Sprintf("a CQ on vector %d", v), func() error { return create(v) }, func() error { return create(good) })
-		if noAnswer != nil {
-			return noAnswer
-		}
-		if err != nil {
-			again = append(again, fmt.Sprintf("%d: %s", v, short(err)))
+		if refusal != nil {
+			refused = append(refused, fmt.Sprintf("%d: %s", v, short(refusal)))
 		}
 	}
-	if len(again) > 0 {
-		j.see(false, "%d of %d vectors were refused: %s", len(again), len(j.Vectors), strings.Join(again[:min(len(again), 8)], ", "))
+	if len(refused) > 0 {
+		j.observe(false, "%d of %d vectors were refused: %s", len(refused), len(j.Vectors), strings.Join(refused[:min(len(refused), 8)], ", "))
 		return nil
 	}
-	j.see(true, "%d vectors accepted", accepted+len(refused))
+	j.observe(true, "%d vectors accepted", len(j.Vectors))
 	return nil
 }
 
-func cqCompVectorRejected(j *judge) error {
+func cqCompVectorRejected(j *check) error {
 	n := j.Device.CompletionVectors()
-	j.asks(fmt.Sprintf("ibv_create_cq with comp_vector -1 and %d (num_comp_vectors)", n), "both fail")
+	j.describe(fmt.Sprintf("ibv_create_cq with comp_vector -1 and %d (num_comp_vectors)", n), "both fail")
 	for _, v := range []int{-1, n} {
 		create := func() error {
 			_, err := j.CQ(verbs.CQInitAttr{Entries: smallCQ, Vector: v})
 			return err
 		}
 		// What fails with a good vector, too, proves nothing.
-		if err := j.seeRefused(fmt.Sprintf("comp_vector %d", v), create, j.plainCQ); err != nil {
+		if err := j.observeRefused(fmt.Sprintf("comp_vector %d", v), create, j.plainCQ); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func cqDestroyBusy(j *judge) error {
-	j.asks("ibv_destroy_cq of the send CQ and of the receive CQ, both with a channel, of a QP that exists",
+func cqDestroyBusy(j *check) error {
+	j.describe("ibv_destroy_cq of the send CQ and of the receive CQ, both with a channel, of a QP that exists",
 		"both fail; afterwards the QP can be asked for its state, a CQ can be armed, a work request completes with an event, and all four can be destroyed")
-	pd, err := j.pd()
+	pd, err := j.PD()
 	if err != nil {
 		return err
 	}
@@ -187,7 +167,7 @@ func cqDestroyBusy(j *judge) error {
 	if err != nil {
 		return err
 	}
-	qp, err := j.qp(pd, j.ways.qpType, send, recv, nil, true)
+	qp, err := j.qp(pd, j.sources.qpType, send, recv, nil, true)
 	if err != nil {
 		return err
 	}
@@ -197,7 +177,7 @@ func cqDestroyBusy(j *judge) error {
 		of string
 		cq verbs.CQ
 	}{{"send CQ", send}, {"receive CQ", recv}} {
-		if err := j.seeRefused("ibv_destroy_cq of the "+q.of, q.cq.Close, j.plainCQ); err != nil {
+		if err := j.observeRefused("ibv_destroy_cq of the "+q.of, q.cq.Close, j.plainCQ); err != nil {
 			return err
 		}
 	}
@@ -219,7 +199,7 @@ func cqDestroyBusy(j *judge) error {
 		steps = append(steps, step{verbs.DestroyCompChannel, ch.Close})
 	}
 	for _, s := range steps {
-		if ok, err := j.seeWorks(s.verb, s.destroy); !ok {
+		if ok, err := j.observeWorks(s.verb, s.destroy); !ok {
 			return err
 		}
 	}
@@ -228,19 +208,19 @@ func cqDestroyBusy(j *judge) error {
 
 // notifies returns a channel, if the device has an event come for a completion such as
 // stillCompletes brings about; otherwise the error says why it does not.
-func (j *judge) notifies() (verbs.CompChannel, error) {
-	if !j.ways.flushes(flushRecv) {
+func (j *check) notifies() (verbs.CompChannel, error) {
+	if !j.sources.flushes(flushRecv) {
 		return nil, j.noFlushes()
 	}
 	var err error
-	// What is not offered here is no failure of the device's.
+	// A missing feature is not a device failure.
 	j.Expecting(func(error) bool { return true }, func() {
-		err = j.apart(func() error {
+		err = j.isolated(func() error {
 			n, err := j.notified()
 			if err != nil {
 				return err
 			}
-			c, err := j.flusher(n.cq, flushRecv)
+			c, err := j.flusher(n.cq, flushRecv, session.FlushDepth)
 			if err != nil {
 				return err
 			}
@@ -249,7 +229,7 @@ func (j *judge) notifies() (verbs.CompChannel, error) {
 			}
 			came, err := j.completesWithEvent(c, false, n.cq, n.ch)
 			if err == nil && !came {
-				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, patience)
+				err = fmt.Errorf("%s: no event within %v", session.FlushRecv, eventTimeout)
 			}
 			return err
 		})
@@ -257,36 +237,36 @@ func (j *judge) notifies() (verbs.CompChannel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.channel()
+	return j.CompChannel()
 }
 
 // stillWorks notes whether a verb works as it did before, when it failed with
-// before. Not every device has each verb. It tells whether the judgement can go
-// on; if not, either that is the violation, or the error says why.
-func (j *judge) stillWorks(verb verbs.Verb, before error, call func() error) (bool, error) {
+// before. Not every device has each verb. It reports whether the check can
+// continue. If not, that is the violation, or the error says why.
+func (j *check) stillWorks(verb verbs.Verb, before error, call func() error) (bool, error) {
 	if before != nil {
 		j.remark("%s does not work at any time: %s", verb, short(before))
 		return true, nil
 	}
-	return j.seeWorks(verb, call)
+	return j.observeWorks(verb, call)
 }
 
-// seeWorks notes whether a verb works that must work afterwards. A failure counts
+// observeWorks notes whether a verb works that must work afterwards. A failure counts
 // only if it repeats. For what it returns see stillWorks.
-func (j *judge) seeWorks(verb verbs.Verb, call func() error) (bool, error) {
-	j.presume("afterwards " + string(verb))
+func (j *check) observeWorks(verb verbs.Verb, call func() error) (bool, error) {
+	j.presume("afterwards "+string(verb), false)
 	err := j.refused(call)
 	if err != nil {
 		err = j.refused(call)
 	}
 	switch {
 	case err == nil:
-		j.see(true, "afterwards %s works", verb)
+		j.observe(true, "afterwards %s works", verb)
 		return true, nil
 	case isCircumstance(err):
 		return false, cannot("afterwards", err)
 	default:
-		j.see(false, "afterwards %s: %s", verb, short(err))
+		j.observeConvention(false, "afterwards %s: %s", verb, short(err))
 		return false, nil
 	}
 }
@@ -294,8 +274,8 @@ func (j *judge) seeWorks(verb verbs.Verb, call func() error) (bool, error) {
 // stillCompletes notes whether a QP in RESET can still complete something, and, if its
 // CQs have a channel, whether an event comes for it; if the device flushes receives, as
 // most do.
-func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
-	if !j.ways.flushes(flushRecv) {
+func (j *check) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs.CompChannel) error {
+	if !j.sources.flushes(flushRecv) {
 		j.remark("no receive is flushed here, so that none could be tried")
 		return nil
 	}
@@ -304,19 +284,19 @@ func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs
 		return err
 	}
 	if ch != nil {
-		if ok, err := j.seeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) }); !ok {
+		if ok, err := j.observeWorks(verbs.ReqNotifyCQ, func() error { return recv.ReqNotify(false) }); !ok {
 			return err
 		}
 	}
 	// It worked for another QP a moment ago.
-	j.presume("completing a work request of the QP afterwards")
+	j.presume("completing a work request of the QP afterwards", false)
 	const what = "a receive in the error state"
 	if err := j.FlushRecv(qp, verbs.RecvWR{ID: 1, SGEs: data}); err != nil {
 		return cannot("bring about "+what, err)
 	}
 	came := false
 	if ch != nil {
-		if _, came, err = j.event(ch, patience); err != nil {
+		if _, came, err = j.event(ch, eventTimeout); err != nil {
 			return err
 		}
 	}
@@ -325,19 +305,19 @@ func (j *judge) stillCompletes(pd verbs.PD, qp verbs.QP, recv verbs.CQ, ch verbs
 		return cannot("afterwards", err)
 	}
 	if err != nil {
-		j.see(false, "afterwards %s left no completion: %v", what, err)
+		j.observeConvention(false, "afterwards %s left no completion: %v", what, err)
 		return nil
 	}
-	j.see(true, "afterwards %s completed with %s", what, wcs[0].Status)
+	j.observe(true, "afterwards %s completed with %s", what, wcs[0].Status)
 	if ch == nil {
 		return nil
 	}
 	if !came {
 		// The completion may have come only now, on a host that stood still.
-		if _, came, err = j.event(ch, quiet); err != nil {
+		if _, came, err = j.event(ch, silenceWindow); err != nil {
 			return err
 		}
 	}
-	j.seeEvent(came, true, "afterwards, armed")
+	j.observeConvention(came, "afterwards, armed: %s", eventText(came, true))
 	return nil
 }

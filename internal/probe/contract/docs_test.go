@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 	"rdma_exporter/verbs/simulated"
 )
@@ -19,10 +20,13 @@ func TestCatalogue(t *testing.T) {
 		breakable[name] = true
 	}
 	for _, c := range contract.Catalogue() {
-		for _, text := range []string{c.Name, string(c.Severity), c.ManPage, c.Promise, c.Judged, c.Consequence, c.Remedy} {
+		for _, text := range []string{c.Name, string(c.Severity), c.ManPage, c.Promise, c.Method, c.Consequence, c.Remedy} {
 			if text == "" || strings.Contains(text, "\n") {
 				t.Errorf("%s: the row is not whole: %q", c.Name, text)
 			}
+		}
+		if c.Quote == "" && c.Severity != state.SeverityInfo {
+			t.Errorf("%s: no man page promises it, and its severity is %s", c.Name, c.Severity)
 		}
 		if !breakable[c.Name] {
 			t.Errorf("%s: no simulated device can break it", c.Name)
@@ -72,13 +76,19 @@ queue pair is in the error state or enters it; it needs neither port nor peer. W
 what should not come 150 ms.
 
 Severities: **critical**, a program that relies on it hangs or loses data; **warning**, a size or a state is reported
-wrongly; **info**, the device allows more than the manual does.
+wrongly; **info**, the device allows more than the manual does, or breaks a **convention**: something that programs rely on
+and no man page promises. Conventions are also part of other contracts, whose violation is info if nothing else is broken:
+a refused destruction changes nothing, an object can still be destroyed afterwards, and timestamps never go back.
 
-| contract | severity | man page |
+| contract | severity | source |
 |---|---|---|
 `)
 	for _, c := range contract.Catalogue() {
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.Name, c.Name, c.Severity, c.ManPage)
+		source := c.ManPage
+		if c.Quote == "" {
+			source = "convention"
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s |\n", c.Name, c.Name, c.Severity, source)
 	}
 	b.WriteString(`
 ## Known of drivers
@@ -106,8 +116,12 @@ and 6.12; those of rxe and siw were also seen on devices. The table is in ` + "`
 		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, mended, f.Source)
 	}
 	for _, c := range contract.Catalogue() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s (%s)\n\n- **Severity:** %s\n- **Judged by:** %s\n- **If violated:** %s\n- **What to do:** %s\n",
-			c.Name, c.Promise, c.ManPage, c.Severity, c.Judged, c.Consequence, c.Remedy)
+		source := "convention"
+		if c.Quote != "" {
+			source = fmt.Sprintf("“%s” (%s)", c.Quote, c.ManPage)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n- **Source:** %s\n- **Checked by:** %s\n- **If violated:** %s\n- **What to do:** %s\n",
+			c.Name, c.Promise, source, c.Method, c.Consequence, c.Remedy)
 	}
 	return b.String()
 }

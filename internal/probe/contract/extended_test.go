@@ -31,17 +31,17 @@ func TestReading(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := reading{number: 5, length: 8, mask: mask, ordered: true}
-			if !r.right(second(1, 5, 8, tt.first)) {
+			if !r.inOrder(second(1, 5, 8, tt.first)) || !r.right(second(1, 5, 8, tt.first)) {
 				t.Error("the first is wrong")
 			}
-			if got := r.right(tt.wc); got != tt.want {
+			if got := r.inOrder(tt.wc) && r.right(tt.wc); got != tt.want {
 				t.Errorf("%+v after %d: %t", tt.wc, tt.first, got)
 			}
 		})
 	}
 	// Of no clock that is soon round, and of none.
 	for _, r := range []reading{{number: 5, mask: mask}, {number: 5}} {
-		if !r.right(second(1, 5, 0, mask+1)) || !r.right(second(2, 5, 0, 0)) {
+		if !r.inOrder(second(1, 5, 0, mask+1)) || !r.inOrder(second(2, 5, 0, 0)) {
 			t.Errorf("timestamps are judged with mask %#x", r.mask)
 		}
 	}
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newReading(verbs.WCStandard|verbs.WCTimestamp, verbs.ExtendedAttr{TimestampMask: tt.mask, CoreClock: tt.clock})
-			if !r.right(verbs.WC{ID: 1, Timestamp: 7}) || r.right(verbs.WC{ID: 2, Timestamp: 6}) == tt.ordered {
+			if !r.inOrder(verbs.WC{ID: 1, Timestamp: 7}) || !r.right(verbs.WC{ID: 1}) || r.inOrder(verbs.WC{ID: 2, Timestamp: 6}) == tt.ordered {
 				t.Errorf("a timestamp that goes back: ordered %t", r.ordered)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/probe/contract"
 	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
@@ -27,6 +28,7 @@ func TestKnown(t *testing.T) {
 		{"another driver", "driver: mlx5, violate: [cq_at_least_requested]", "cq_at_least_requested", state.VerdictViolated, false},
 		{"another contract", "driver: hns, violate: [srq_at_least_requested]", "srq_at_least_requested", state.VerdictViolated, false},
 		{"by more than is known", "driver: hns, faults: [{verb: ibv_create_cq, short: 2}]", "cq_at_least_requested", state.VerdictViolated, false},
+		{"a queue resized to less", "faults: [{verb: ibv_resize_cq, short: 1}]", "cq_resize_at_least_requested", state.VerdictViolated, false},
 		{"any amount", "driver: mana, faults: [{verb: ibv_create_cq, short: 2000}]", "cq_at_least_requested", state.VerdictViolated, true},
 		{"a size among others", "driver: hns, faults: [{verb: ibv_create_qp, short: 1}]", "qp_at_least_requested", state.VerdictViolated, false},
 		{"known and kept", "driver: hns", "cq_at_least_requested", state.VerdictHolds, true},
@@ -83,8 +85,11 @@ func TestPresumptionIsKnown(t *testing.T) {
 			p := device(t, "    like: sim_ib0\n    driver: '"+driver+"'\n")
 			out := &cutOff{after: "completing a work request"}
 			err := contract.Run(t.Context(), contract.Options{
-				Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
-				Device:   "sim0", Driver: driverOf(p), Skip: allBut("cq_destroy_busy"), Out: wire.NewWriter(out),
+				Options: session.Options{
+					Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+					Device:   "sim0", Out: wire.NewWriter(out),
+				},
+				Driver: driverOf(p), Skip: allBut("cq_destroy_busy"),
 			})
 			if err == nil {
 				t.Error("no error of a report that cannot be written")
@@ -105,7 +110,7 @@ func TestPresumptionIsKnown(t *testing.T) {
 func TestFactsAreOfContracts(t *testing.T) {
 	sizes := []string{"max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data"}
 	ways := map[string][]string{
-		"cq_at_least_requested": {"cqe"}, "cq_ex_at_least_requested": {"cqe", known.WayRefused}, "cq_ex_batch_keeps_completions": {""}, "cq_moderation_notifies": {known.WayRefused}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
+		"cq_at_least_requested": {"cqe"}, "cq_ex_at_least_requested": {"cqe", known.WayRefused}, "cq_ex_batch_keeps_completions": {""}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
 		"cq_resize_at_least_requested": {"cqe", known.WayEnd}, "cq_resize_too_small_refused": {known.WayAccepted, known.WayEnd},
 		"cq_resize_keeps_completions": {known.WayEnd},
 		"srq_at_least_requested":      {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},

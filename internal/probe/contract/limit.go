@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
-// The limit that is armed, and how many receives there are at first.
 const (
 	srqLimit    = 2
 	srqReceives = 4
@@ -17,38 +15,22 @@ const (
 
 // limited is a shared receive queue of a connected QP, from which messages take receives.
 type limited struct {
-	j              *judge
+	*pair
 	srq            verbs.SRQ
-	from           verbs.QP
 	sent, received verbs.CQ
-	data           []verbs.SGE
-	posted         uint64
 }
 
 // limited returns an SRQ with receives in it and its limit armed.
-func (j *judge) limited() (*limited, error) {
-	pd, srq, received, err := j.shared()
+func (j *check) limited() (*limited, error) {
+	_, srq, received, err := j.shared()
 	if err != nil {
 		return nil, err
 	}
-	if err := j.needRoute(); err != nil {
-		return nil, err
-	}
-	l := &limited{j: j, srq: srq, received: received}
+	l := &limited{srq: srq, received: received}
 	if l.sent, err = j.cq(nil, 0); err != nil {
 		return nil, err
 	}
-	if l.data, err = j.sge(pd); err != nil {
-		return nil, err
-	}
-	if l.from, err = j.qp(pd, verbs.RC, l.sent, l.sent, nil, true); err != nil {
-		return nil, err
-	}
-	to, err := j.qp(pd, verbs.RC, l.sent, l.received, srq, false)
-	if err != nil {
-		return nil, err
-	}
-	if err := session.Connect(l.from, to, *j.ways.route); err != nil {
+	if l.pair, err = j.connect(l.sent, received, srq, true); err != nil {
 		return nil, err
 	}
 	if err := l.fill(); err != nil {
@@ -64,7 +46,6 @@ func (j *judge) limited() (*limited, error) {
 	return l, nil
 }
 
-// fill posts the receives.
 func (l *limited) fill() error {
 	for range srqReceives {
 		l.posted++
@@ -75,7 +56,6 @@ func (l *limited) fill() error {
 	return nil
 }
 
-// take has so many receives be taken by messages.
 func (l *limited) take(n int) error {
 	for range n {
 		if err := l.from.PostSend(verbs.SendWR{ID: l.posted, Flags: verbs.SendSignaled, SGEs: l.data}); err != nil {
@@ -91,9 +71,9 @@ func (l *limited) take(n int) error {
 	return nil
 }
 
-// limitReached waits for the event of an SRQ's limit, and tells whether one came. Other
-// asynchronous events are noticed.
-func (j *judge) limitReached(within time.Duration) (e verbs.AsyncEvent, came bool, err error) {
+// limitReached waits for the event of an SRQ's limit, and reports whether one came. It
+// records other asynchronous events.
+func (j *check) limitReached(within time.Duration) (e verbs.AsyncEvent, came bool, err error) {
 	for w := verbs.NewWait(within); ; {
 		left := w.Left()
 		e, err := j.Device.AsyncEvent(w.Pause(left))
@@ -111,8 +91,8 @@ func (j *judge) limitReached(within time.Duration) (e verbs.AsyncEvent, came boo
 	}
 }
 
-func srqLimitEvent(j *judge) error {
-	j.asks(fmt.Sprintf("ibv_modify_srq with srq_limit %d of an SRQ with %d receives, then messages that take one after the other", srqLimit, srqReceives),
+func srqLimitEvent(j *check) error {
+	j.describe(fmt.Sprintf("ibv_modify_srq with srq_limit %d of an SRQ with %d receives, then messages that take one after the other", srqLimit, srqReceives),
 		fmt.Sprintf("no event while %d are left; with %d left, one that names the SRQ", srqLimit, srqLimit-1))
 	l, err := j.limited()
 	if err != nil {
@@ -121,34 +101,34 @@ func srqLimitEvent(j *judge) error {
 	if err := l.take(srqReceives - srqLimit); err != nil {
 		return err
 	}
-	_, came, err := j.limitReached(quiet)
+	_, came, err := j.limitReached(silenceWindow)
 	if err != nil {
 		return err
 	}
 	if came {
-		j.see(false, "with %d receives left: an event came", srqLimit)
+		j.observe(false, "with %d receives left: an event came", srqLimit)
 		return nil
 	}
-	j.see(true, "with %d receives left: no event within %v", srqLimit, quiet)
+	j.observe(true, "with %d receives left: no event within %v", srqLimit, silenceWindow)
 	if err := l.take(1); err != nil {
 		return err
 	}
-	e, came, err := j.limitReached(patience)
+	e, came, err := j.limitReached(eventTimeout)
 	switch {
 	case err != nil:
 		return err
 	case !came:
-		j.see(false, "with %d left: no event within %v", srqLimit-1, patience)
+		j.observe(false, "with %d left: no event within %v", srqLimit-1, eventTimeout)
 	case e.SRQ == l.srq:
-		j.see(true, "with %d left: an event came that names the SRQ", srqLimit-1)
+		j.observe(true, "with %d left: an event came that names the SRQ", srqLimit-1)
 	default:
-		j.see(false, "with %d left: an event came that names another SRQ, or none", srqLimit-1)
+		j.observe(false, "with %d left: an event came that names another SRQ, or none", srqLimit-1)
 	}
 	return nil
 }
 
-func srqLimitDisarmed(j *judge) error {
-	j.asks(fmt.Sprintf("ibv_modify_srq with srq_limit %d; the SRQ is used up, asked for its limit, filled again and used up again", srqLimit),
+func srqLimitDisarmed(j *check) error {
+	j.describe(fmt.Sprintf("ibv_modify_srq with srq_limit %d; the SRQ is used up, asked for its limit, filled again and used up again", srqLimit),
 		"one event comes and no other, and the query tells srq_limit 0")
 	l, err := j.limited()
 	if err != nil {
@@ -157,12 +137,12 @@ func srqLimitDisarmed(j *judge) error {
 	if err := l.take(srqReceives); err != nil {
 		return err
 	}
-	_, came, err := j.limitReached(patience)
+	_, came, err := j.limitReached(eventTimeout)
 	if err != nil {
 		return err
 	}
 	if !came {
-		return fmt.Errorf("used up: no event within %v", patience)
+		return fmt.Errorf("used up: no event within %v", eventTimeout)
 	}
 	var told verbs.SRQAttr
 	// Not every device has the query.
@@ -172,11 +152,11 @@ func srqLimitDisarmed(j *judge) error {
 	})
 	switch {
 	case err != nil:
-		j.remark("judged by events alone: %v", err)
+		j.remark("checked by events alone: %v", err)
 	case told.Limit == 0:
-		j.see(true, "after the event the query tells srq_limit 0")
+		j.observe(true, "after the event the query tells srq_limit 0")
 	default:
-		j.see(false, "after the event the query tells srq_limit %d", told.Limit)
+		j.observe(false, "after the event the query tells srq_limit %d", told.Limit)
 	}
 	if err := l.fill(); err != nil {
 		return err
@@ -184,13 +164,13 @@ func srqLimitDisarmed(j *judge) error {
 	if err := l.take(srqReceives); err != nil {
 		return err
 	}
-	if _, came, err = j.limitReached(quiet); err != nil {
+	if _, came, err = j.limitReached(silenceWindow); err != nil {
 		return err
 	}
 	if came {
-		j.see(false, "another event came, though the limit was armed once")
+		j.observe(false, "another event came, though the limit was armed once")
 	} else {
-		j.see(true, "used up again: no event within %v", quiet)
+		j.observe(true, "used up again: no event within %v", silenceWindow)
 	}
 	return nil
 }

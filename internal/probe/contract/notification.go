@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
 
@@ -13,15 +14,14 @@ type notified struct {
 	ch verbs.CompChannel
 }
 
-func (j *judge) notified() (n notified, err error) {
-	if n.ch, err = j.channel(); err != nil {
+func (j *check) notified() (n notified, err error) {
+	if n.ch, err = j.CompChannel(); err != nil {
 		return n, err
 	}
 	n.cq, err = j.cq(n.ch, 0)
 	return n, err
 }
 
-// arm asks for the event of the next completion.
 func (n notified) arm(solicitedOnly bool) error {
 	if err := n.cq.ReqNotify(solicitedOnly); err != nil {
 		return cannot("arm a CQ", err)
@@ -29,25 +29,27 @@ func (n notified) arm(solicitedOnly bool) error {
 	return nil
 }
 
-// seeEvent notes whether an event came where one should, or where none should.
-func (j *judge) seeEvent(came, should bool, what string) {
-	if came {
-		j.see(should, "%s: an event came", what)
-		return
+func (j *check) observeEvent(came, should bool, what string) {
+	j.observe(came == should, "%s: %s", what, eventText(came, should))
+}
+
+func eventText(came, should bool) string {
+	switch {
+	case came:
+		return "an event came"
+	case should:
+		return fmt.Sprintf("no event within %v", eventTimeout)
+	default:
+		return fmt.Sprintf("no event within %v", silenceWindow)
 	}
-	wait := patience
-	if !should {
-		wait = quiet
-	}
-	j.see(!should, "%s: no event within %v", what, wait)
 }
 
 // onFresh brings about one completion on a CQ of its own that was armed, and
 // notes whether its event came where it should, or came where it should not.
-func (j *judge) onFresh(
+func (j *check) onFresh(
 	create func(verbs.CQ) (completer, error), solicitedOnly, solicited, should bool, what string,
 ) error {
-	return j.apart(func() error {
+	return j.isolated(func() error {
 		n, err := j.notified()
 		if err != nil {
 			return err
@@ -67,29 +69,28 @@ func (j *judge) onFresh(
 		if err != nil {
 			return err
 		}
-		j.seeEvent(came, should, what)
+		j.observeEvent(came, should, what)
 		return nil
 	})
 }
 
-// eachFlush calls f for each way in which the device flushes work requests.
-func (j *judge) eachFlush(f func(create func(verbs.CQ) (completer, error), what string) error) error {
-	for _, way := range flushWays() {
-		if !j.ways.flushes(way) {
+func (j *check) eachFlush(f func(create func(verbs.CQ) (completer, error), what string) error) error {
+	for _, method := range flushMethods() {
+		if !j.sources.flushes(method) {
 			continue
 		}
-		create := func(q verbs.CQ) (completer, error) { return j.flusher(q, way) }
-		if err := f(create, j.ways.by(way).String()); err != nil {
+		create := func(q verbs.CQ) (completer, error) { return j.flusher(q, method, session.FlushDepth) }
+		if err := f(create, j.sources.by(method).String()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func notifyAny(j *judge) error {
-	j.asks("CQs armed with solicited_only 0; a completion on each: of a receive, of a send, of flushed work requests",
+func notifyAny(j *check) error {
+	j.describe("CQs armed with solicited_only 0; a completion on each: of a receive, of a send, of flushed work requests",
 		"an event comes for each")
-	if j.ways.route != nil {
+	if j.sources.route != nil {
 		if err := j.onFresh(j.receiver, false, false, true, "receive"); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func notifyAny(j *judge) error {
 			return err
 		}
 	} else {
-		j.remark("judged by unsuccessful completions alone, for there is no loopback: %v", j.ways.noRoute)
+		j.remark("checked by unsuccessful completions alone, for there is no loopback: %v", j.sources.noRoute)
 	}
 	err := j.eachFlush(func(create func(verbs.CQ) (completer, error), what string) error {
 		return j.onFresh(create, false, false, true, what)
@@ -105,14 +106,13 @@ func notifyAny(j *judge) error {
 	if err != nil {
 		return err
 	}
-	if !j.judged {
+	if !j.checked {
 		return j.noCompletions()
 	}
 	return nil
 }
 
-// begin returns a CQ with a channel, and the best completer for it.
-func (j *judge) begin() (notified, completer, error) {
+func (j *check) begin() (notified, completer, error) {
 	n, err := j.notified()
 	if err != nil {
 		return n, nil, err
@@ -124,8 +124,8 @@ func (j *judge) begin() (notified, completer, error) {
 	return n, c, err
 }
 
-func notifyOneShot(j *judge) error {
-	j.asks("a CQ armed once, then three completions", "an event comes for the first and for no other")
+func notifyOneShot(j *check) error {
+	j.describe("a CQ armed once, then three completions", "an event comes for the first and for no other")
 	n, c, err := j.begin()
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func notifyOneShot(j *judge) error {
 		return err
 	}
 	if !came {
-		return fmt.Errorf("first completion: no event within %v", patience)
+		return fmt.Errorf("first completion: no event within %v", eventTimeout)
 	}
 	j.remark("first completion: an event came")
 	for _, which := range []string{"second", "third"} {
@@ -146,13 +146,13 @@ func notifyOneShot(j *judge) error {
 		if err != nil {
 			return err
 		}
-		j.seeEvent(came, false, which+" completion, not armed again")
+		j.observeEvent(came, false, which+" completion, not armed again")
 	}
 	return nil
 }
 
-func notifyRequiresArming(j *judge) error {
-	j.asks("a CQ with a channel that was never armed, and two completions", "no event comes")
+func notifyRequiresArming(j *check) error {
+	j.describe("a CQ with a channel that was never armed, and two completions", "no event comes")
 	n, c, err := j.begin()
 	if err != nil {
 		return err
@@ -162,13 +162,13 @@ func notifyRequiresArming(j *judge) error {
 		if err != nil {
 			return err
 		}
-		j.seeEvent(came, false, which+" completion")
+		j.observeEvent(came, false, which+" completion")
 	}
 	return nil
 }
 
-func notifySolicitedSkipsUnsolicited(j *judge) error {
-	j.asks("CQs armed with solicited_only 1; a receive of a message without the solicited event bit, and a successful send",
+func notifySolicitedSkipsUnsolicited(j *check) error {
+	j.describe("CQs armed with solicited_only 1; a receive of a message without the solicited event bit, and a successful send",
 		"no event comes for either")
 	if err := j.needRoute(); err != nil {
 		return err
@@ -179,16 +179,16 @@ func notifySolicitedSkipsUnsolicited(j *judge) error {
 	return j.onFresh(j.sender, true, false, false, "send")
 }
 
-func notifySolicitedDeliversSolicited(j *judge) error {
-	j.asks("a CQ armed with solicited_only 1; a receive of a message sent with IBV_SEND_SOLICITED", "an event comes")
+func notifySolicitedDeliversSolicited(j *check) error {
+	j.describe("a CQ armed with solicited_only 1; a receive of a message sent with IBV_SEND_SOLICITED", "an event comes")
 	if err := j.needRoute(); err != nil {
 		return err
 	}
 	return j.onFresh(j.receiver, true, true, true, "receive")
 }
 
-func notifySolicitedDeliversErrors(j *judge) error {
-	j.asks("CQs armed with solicited_only 1; an unsuccessful completion on each, of flushed work requests",
+func notifySolicitedDeliversErrors(j *check) error {
+	j.describe("CQs armed with solicited_only 1; an unsuccessful completion on each, of flushed work requests",
 		"an event comes for each: what is unsuccessful counts as solicited")
 	err := j.eachFlush(func(create func(verbs.CQ) (completer, error), what string) error {
 		return j.onFresh(create, true, false, true, what)
@@ -196,7 +196,7 @@ func notifySolicitedDeliversErrors(j *judge) error {
 	if err != nil {
 		return err
 	}
-	if !j.judged {
+	if !j.checked {
 		return j.noFlushes()
 	}
 	return nil
@@ -204,11 +204,11 @@ func notifySolicitedDeliversErrors(j *judge) error {
 
 // notifyIdentifiesCQ puts two CQs on one channel, so that there is somebody to
 // mistake each for.
-func notifyIdentifiesCQ(j *judge) error {
+func notifyIdentifiesCQ(j *check) error {
 	contexts := [2]uint64{0x5eed0001, 0x5eed0002}
-	j.asks(fmt.Sprintf("two CQs on one channel with the cq_context %#x and %#x, both armed; a completion on the second, then on the first",
+	j.describe(fmt.Sprintf("two CQs on one channel with the cq_context %#x and %#x, both armed; a completion on the second, then on the first",
 		contexts[0], contexts[1]), "each event names its CQ and that CQ's cq_context")
-	ch, err := j.channel()
+	ch, err := j.CompChannel()
 	if err != nil {
 		return err
 	}
@@ -237,17 +237,17 @@ func notifyIdentifiesCQ(j *judge) error {
 		if _, err := j.await(cqs[i], 1); err != nil {
 			return err
 		}
-		j.presume("taking the event of CQ " + fmt.Sprint(i+1))
-		e, came, err := j.event(ch, patience)
+		j.presume("taking the event of CQ "+fmt.Sprint(i+1), true)
+		e, came, err := j.event(ch, eventTimeout)
 		if errors.Is(err, verbs.ErrUnknownCQ) {
-			j.see(false, "completion on CQ %d: the event names no CQ of this device", i+1)
+			j.observe(false, "completion on CQ %d: the event names no CQ of this device", i+1)
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		if !came {
-			return fmt.Errorf("completion on CQ %d: no event within %v", i+1, patience)
+			return fmt.Errorf("completion on CQ %d: no event within %v", i+1, eventTimeout)
 		}
 		named := 0
 		for k, q := range cqs {
@@ -255,7 +255,7 @@ func notifyIdentifiesCQ(j *judge) error {
 				named = k + 1
 			}
 		}
-		j.see(named == i+1 && e.Context == contexts[i], "completion on CQ %d: the event names CQ %d with %#x", i+1, named, e.Context)
+		j.observe(named == i+1 && e.Context == contexts[i], "completion on CQ %d: the event names CQ %d with %#x", i+1, named, e.Context)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"rdma_exporter/verbs"
 )
 
-// resize resizes a CQ. That the device does not resize is no failure of it. Where a refusal
-// leaves a CQ behind that ends the process, it is not tried.
-func (j *judge) resize(q verbs.CQ, entries int) error {
+// resize resizes a CQ. Not every device does. It is not tried where a refusal leaves a CQ
+// behind that ends the process.
+func (j *check) resize(q verbs.CQ, entries int) error {
 	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
 		return notSupported("known of the driver, and so not tried: %s", fact.What)
 	}
@@ -27,14 +27,14 @@ func (j *judge) resize(q verbs.CQ, entries int) error {
 	return nil
 }
 
-func cqResizeAtLeastRequested(j *judge) error {
+func cqResizeAtLeastRequested(j *check) error {
 	var list []int
 	for _, n := range []int{100, smallCQ + 1, 33, 255, 256, 257, 20, 3} {
 		if most := j.Attr.Limits.MaxCQE; most <= 0 || n <= most {
 			list = append(list, n)
 		}
 	}
-	j.asks(fmt.Sprintf("ibv_resize_cq of a CQ of %d to %s, one after the other", smallCQ, session.Join(list)),
+	j.describe(fmt.Sprintf("ibv_resize_cq of a CQ of %d to %s, one after the other", smallCQ, session.Join(list)),
 		"each time it has at least as many entries (cqe of the CQ)")
 	q, err := j.cq(nil, 0)
 	if err != nil {
@@ -49,10 +49,78 @@ func cqResizeAtLeastRequested(j *judge) error {
 			j.remark("%v", err)
 			continue
 		}
-		c.add(shortfalls(size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
+		c.add(breaches(false, size{name: "cqe", asked: int64(n), given: int64(q.Entries())}), "%d→%d", n, q.Entries())
 	}
-	c.conclude(j, "asked→given")
+	if err := c.conclude(j, "asked→given"); err != nil || j.violated {
+		return err
+	}
+	if err := j.isolated(j.observeFilled); err != nil {
+		j.remark("not filled: %v", err)
+	}
 	return nil
+}
+
+// A resized CQ is filled with at least leastFilled completions, which take more than a
+// page of memory, and at most mostFilled.
+const (
+	leastFilled = 256
+	mostFilled  = 1024
+)
+
+// observeFilled records whether a resized CQ keeps as many completions as it was to have
+// entries. A loss counts only if a CQ that was created with as many entries shows none.
+func (j *check) observeFilled() error {
+	q, err := j.cq(nil, 0)
+	if err != nil {
+		return err
+	}
+	n := max(leastFilled, 2*q.Entries())
+	if most := j.Attr.Limits.MaxCQE; n > mostFilled || most > 0 && n > most || n > j.Attr.Limits.MaxQPWR {
+		return notSupported("that takes %d entries, and a QP of as many work requests", n)
+	}
+	if err := j.resize(q, n); err != nil {
+		return err
+	}
+	got, err := j.keeps(q, n)
+	if err != nil {
+		return err
+	}
+	if got < n {
+		if q, err = j.CQ(verbs.CQInitAttr{Entries: n, Vector: j.Vectors[0]}); err != nil {
+			return err
+		}
+		if kept, err := j.keeps(q, n); err != nil || kept < n {
+			return errors.Join(err, fmt.Errorf("%d of %d completions are polled, even if the CQ is created with as many entries", kept, n))
+		}
+	}
+	j.observe(got == n, "to %d, and filled: %d completions are polled", n, got)
+	return nil
+}
+
+// keeps leaves n completions in a CQ before it polls them, and returns how many there are.
+func (j *check) keeps(q verbs.CQ, n int) (int, error) {
+	method, ok := j.sources.flush()
+	if !ok {
+		return 0, j.noFlushes()
+	}
+	var wcs []verbs.WC
+	err := j.refused(func() error {
+		f, err := j.flusher(q, method, n)
+		if err != nil {
+			return err
+		}
+		return f.flush(n)
+	})
+	if err != nil {
+		return 0, err
+	}
+	time.Sleep(silenceWindow) // All completions come before the first is polled.
+	// A CQ that overruns may refuse to be polled.
+	_ = j.refused(func() (err error) {
+		wcs, err = j.await(q, n)
+		return err
+	})
+	return len(wcs), nil
 }
 
 // waiting is how many completions are left in a CQ before it is resized, and following
@@ -65,7 +133,7 @@ const (
 
 // fillCQ leaves completions in a CQ that nobody has polled, the last of which was brought
 // about some time ago.
-func (j *judge) fillCQ(q verbs.CQ, ago time.Duration) (completer, error) {
+func (j *check) fillCQ(q verbs.CQ, ago time.Duration) (completer, error) {
 	c, err := j.best(q)
 	if err != nil {
 		return nil, err
@@ -77,7 +145,6 @@ func (j *judge) fillCQ(q verbs.CQ, ago time.Duration) (completer, error) {
 	return c, nil
 }
 
-// completeMore brings about so many more completions.
 func completeMore(c completer, n int) error {
 	for range n {
 		if err := c.complete(false); err != nil {
@@ -87,15 +154,15 @@ func completeMore(c completer, n int) error {
 	return nil
 }
 
-func cqResizeTooSmallRefused(j *judge) error {
-	j.asks(fmt.Sprintf("ibv_resize_cq to 1 of a CQ with %d completions in it", waiting), fmt.Sprintf("it fails, or the CQ has room for %d all the same", waiting))
+func cqResizeTooSmallRefused(j *check) error {
+	j.describe(fmt.Sprintf("ibv_resize_cq to 1 of a CQ with %d completions in it", waiting), fmt.Sprintf("it fails, or the CQ has room for %d all the same", waiting))
 	accepted := func(ago time.Duration) (is bool, err error) {
-		err = j.apart(func() error {
+		err = j.isolated(func() error {
 			q, err := j.cq(nil, 0)
 			if err != nil {
 				return err
 			}
-			// Who does not resize at all proves nothing.
+			// A device that does not resize at all proves nothing.
 			if err := j.resize(q, 2*smallCQ); err != nil {
 				return err
 			}
@@ -108,9 +175,9 @@ func cqResizeTooSmallRefused(j *judge) error {
 			}
 			switch n := q.Entries(); {
 			case refusal != nil:
-				j.see(true, "to 1: %s", short(refusal))
+				j.observe(true, "to 1: %s", short(refusal))
 			case n >= waiting:
-				j.see(true, "to 1: it succeeded, and there is room for %d", n)
+				j.observe(true, "to 1: it succeeded, and there is room for %d", n)
 			default:
 				is = true
 			}
@@ -118,28 +185,28 @@ func cqResizeTooSmallRefused(j *judge) error {
 		})
 		return is, err
 	}
-	is, err := accepted(quiet)
+	is, err := accepted(silenceWindow)
 	if err != nil || !is {
 		return err
 	}
 	// On a host that stood still the completions may not have been there yet.
-	if is, err = accepted(patience); err == nil && is {
-		j.seeIn(known.WayAccepted, false, "to 1: it succeeded with %d completions in it", waiting)
+	if is, err = accepted(eventTimeout); err == nil && is {
+		j.observeMode(known.WayAccepted, false, "to 1: it succeeded with %d completions in it", waiting)
 	}
 	return err
 }
 
-func cqResizeKeepsCompletions(j *judge) error {
+func cqResizeKeepsCompletions(j *check) error {
 	const larger, smaller = 4 * smallCQ, smallCQ
-	j.asks(fmt.Sprintf("a CQ of %d with %d completions in it, ibv_resize_cq to %d, a completion more, ibv_resize_cq to %d, another",
+	j.describe(fmt.Sprintf("a CQ of %d with %d completions in it, ibv_resize_cq to %d, a completion more, ibv_resize_cq to %d, another",
 		smallCQ, waiting, larger, smaller), "all of them are polled, each once, in the order of their work requests")
 	want := make([]uint64, waiting+2*following)
 	for i := range want {
 		want[i] = uint64(i) + 1
 	}
-	// polled returns what comes of a CQ that is resized, or not.
+	// polled returns the completions of a CQ that is resized, or not.
 	polled := func(resize bool) (ids []uint64, err error) {
-		err = j.apart(func() error {
+		err = j.isolated(func() error {
 			q, err := j.cq(nil, 0)
 			if err != nil {
 				return err
@@ -149,7 +216,7 @@ func cqResizeKeepsCompletions(j *judge) error {
 					return err
 				}
 			}
-			c, err := j.fillCQ(q, quiet)
+			c, err := j.fillCQ(q, silenceWindow)
 			if err != nil {
 				return err
 			}
@@ -167,7 +234,7 @@ func cqResizeKeepsCompletions(j *judge) error {
 			if err != nil && !errors.Is(err, errNoCompletion) {
 				return err
 			}
-			time.Sleep(quiet)
+			time.Sleep(silenceWindow)
 			more, err := q.Poll(len(want))
 			if err != nil {
 				return cannot("poll a CQ", err)
@@ -184,7 +251,7 @@ func cqResizeKeepsCompletions(j *judge) error {
 		return err
 	}
 	if slices.Equal(ids, want) {
-		j.see(true, "polled were %d completions, in order", len(ids))
+		j.observe(true, "polled were %d completions, in order", len(ids))
 		return nil
 	}
 	same, err := polled(false)
@@ -194,6 +261,6 @@ func cqResizeKeepsCompletions(j *judge) error {
 	if !slices.Equal(same, want) {
 		return fmt.Errorf("a CQ that kept its size had the completions of %v, too, instead of %v", same, want)
 	}
-	j.see(false, "polled were the completions of %v, instead of %v; without resizing they are right", ids, want)
+	j.observe(false, "polled were the completions of %v, instead of %v; without resizing they are right", ids, want)
 	return nil
 }

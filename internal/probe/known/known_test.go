@@ -67,6 +67,38 @@ func TestExplains(t *testing.T) {
 	}
 }
 
+// TestOnlyRead lists the facts about providers that no test executes. They were read in the
+// source, and nothing else would notice that one is lost.
+func TestOnlyRead(t *testing.T) {
+	want := map[string][]string{
+		"cxgb4": {"notify_one_shot", "notify_requires_arming"},
+		"ionic": nil,
+		"mlx4":  {"qp_recv_caps_ignored_with_srq max_recv_sge", "qp_recv_caps_ignored_with_srq max_recv_wr", "qp_srq_type_restricted accepted"},
+		"ocrdma": {
+			"cq_resize_too_small_refused accepted", "notify_one_shot", "qp_recv_caps_ignored_with_srq max_recv_sge",
+			"qp_reports_actual max_recv_wr", "qp_reports_actual max_send_wr", "srq_limit_ignored armed", "srq_limit_ignored refused",
+		},
+		"vmw_pvrdma": {"qp_at_least_requested max_inline_data", "qp_at_least_requested unsent", "qp_reports_actual"},
+	}
+	for driver, facts := range want {
+		var got []string
+		for _, f := range known.Facts() {
+			if f.Driver != driver {
+				continue
+			}
+			if len(f.Ways) == 0 {
+				got = append(got, f.Contract)
+			}
+			for _, way := range f.Ways {
+				got = append(got, f.Contract+" "+way)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, facts) {
+			t.Errorf("%s: %q, want %q", driver, got, facts)
+		}
+	}
+}
+
 // TestFacts makes sure that each row is whole, and none says what another does.
 func TestFacts(t *testing.T) {
 	names := strings.Fields("bnxt_re cxgb4 efa erdma hns ionic irdma mana mlx4 mlx5 ocrdma qedr rxe siw vmw_pvrdma")

@@ -97,10 +97,13 @@ type Flushing struct {
 	used  bool
 }
 
-// Flushing creates a QP whose work requests are flushed in a way. Those complete on the
-// CQ flushed; idle is its other CQ. The elements of data may be sent from and
-// received to. The error is a *RefusedError if the device does not go that way.
-func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (*Flushing, error) {
+// FlushDepth is the number of work requests that a QP of Flushing usually has room for.
+const FlushDepth = 4
+
+// Flushing creates a QP with room for depth work requests, which are flushed in a way.
+// They complete on the CQ flushed; idle is its other CQ. The elements of data may be sent
+// from and received to. The error is a *RefusedError if the device does not go that way.
+func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE, depth int) (*Flushing, error) {
 	pd, err := sc.s.PD()
 	if err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func (sc *Scope) Flushing(way Flush, flushed, idle verbs.CQ, data []verbs.SGE) (
 	f.route = sc.s.inState()
 	f.attr = verbs.QPInitAttr{
 		SendCQ: flushed, RecvCQ: idle,
-		Cap: verbs.QPCap{MaxSendWR: 4, MaxRecvWR: 4, MaxSendSGE: 1, MaxRecvSGE: 1},
+		Cap: verbs.QPCap{MaxSendWR: uint32(depth), MaxRecvWR: uint32(depth), MaxSendSGE: 1, MaxRecvSGE: 1},
 	}
 	switch way {
 	case FlushUD:
@@ -244,28 +247,33 @@ func (f *Flushing) Init() verbs.QPChange {
 	return verbs.QPChange{Attr: attr, Mask: mask}
 }
 
-// Post posts a work request that is flushed. That the device does not take it is a
-// *RefusedError.
-func (f *Flushing) Post(id uint64) error {
+// Post posts work requests that are flushed. The error is a *RefusedError if the device
+// does not take one.
+func (f *Flushing) Post(ids ...uint64) error {
 	if f.Way != FlushRecv {
-		f.Send.ID = id
-		return Refused(f.QP.PostSend(f.Send))
+		for _, f.Send.ID = range ids {
+			if err := Refused(f.QP.PostSend(f.Send)); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	f.Recv.ID = id
 	if err := f.renew(); err != nil {
 		return err
 	}
-	return flushRecv(f.QP, f.route, f.Recv)
+	return flushRecv(f.QP, f.route, f.Recv, ids...)
 }
 
-// flushRecv posts a receive to a QP in RESET, which goes to the error state by way
+// flushRecv posts receives to a QP in RESET, which goes to the error state by way
 // of INIT.
-func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR) error {
+func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR, ids ...uint64) error {
 	if err := q.Modify(r.toInit(q.Type())); err != nil {
 		return fmt.Errorf("to INIT: %w", err)
 	}
-	if err := q.PostRecv(wr); err != nil {
-		return err
+	for _, wr.ID = range ids {
+		if err := q.PostRecv(wr); err != nil {
+			return err
+		}
 	}
 	if err := q.Modify(verbs.ToError()); err != nil {
 		return fmt.Errorf("to ERR: %w", err)
@@ -275,7 +283,7 @@ func flushRecv(q verbs.QP, r Route, wr verbs.RecvWR) error {
 
 // FlushRecv has a receive of a QP in RESET be flushed, as by the way of that name.
 func (s *Session) FlushRecv(q verbs.QP, wr verbs.RecvWR) error {
-	return flushRecv(q, s.inState(), wr)
+	return flushRecv(q, s.inState(), wr, wr.ID)
 }
 
 // inState returns the route of a port for which its state does not matter: nothing

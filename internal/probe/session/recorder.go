@@ -57,14 +57,7 @@ func (r *recorder) count(c verbs.Call) {
 		verbs.DeallocPD: verbs.AllocPD, verbs.DeregMR: verbs.RegMR, verbs.DestroyCQ: verbs.CreateCQ,
 		verbs.DestroySRQ: verbs.CreateSRQ, verbs.DestroyQP: verbs.CreateQP,
 	}[c.Verb]
-	switch {
-	case c.Verb == verbs.RegDMABufMR:
-		by = verbs.RegMR
-	case c.Verb == verbs.CreateSRQEx:
-		by = verbs.CreateSRQ
-	case c.Verb == verbs.CreateQPEx:
-		by = verbs.CreateQP
-	case !destroyed:
+	if !destroyed {
 		by = c.Verb
 	}
 	o := r.created[by]

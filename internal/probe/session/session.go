@@ -114,9 +114,7 @@ func run(ctx context.Context, o Options, f func(context.Context, *Session) error
 	s := &Session{Device: dev, Out: o.Out, rec: rec, destroyTimeout: o.DestroyTimeout}
 	err = s.query()
 	if err == nil {
-		s.Vectors, err = o.Vectors.Of(dev.CompletionVectors())
-	}
-	if err == nil {
+		s.Vectors = o.Vectors.Of(dev.CompletionVectors())
 		err = f(ctx, s)
 	}
 	s.tellEvents()

@@ -2,9 +2,7 @@ package session
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,8 +15,6 @@ const (
 	// maxVectors is the most completion vectors of a device that are used. A run that
 	// measures on each of them fits into its report.
 	maxVectors = 512
-	// maxVector is the highest that can be allowed.
-	maxVector = 1<<16 - 1
 )
 
 // Vectors says on which completion vectors of a device there may be CQs. The choice is
@@ -28,46 +24,26 @@ const (
 type Vectors struct {
 	// Most is how many there are at most, spread evenly over those of the device.
 	Most int `json:"most"`
-	// Allowed, if there are any, are those that are used instead, where a device has them.
-	Allowed []int `json:"allowed,omitempty"`
 }
 
 // Validate returns an error that names each flag whose value cannot be used, and the
 // range that can.
 func (v Vectors) Validate() error {
-	var errs []error
 	if v.Most < 1 || v.Most > maxVectors {
-		errs = append(errs, fmt.Errorf("--notification.vectors is %d: use one from 1 to %d", v.Most, maxVectors))
+		return fmt.Errorf("--notification.vectors is %d: use one from 1 to %d", v.Most, maxVectors)
 	}
-	if n := len(v.Allowed); n > maxVectors {
-		errs = append(errs, fmt.Errorf("--notification.vector-list has %d numbers: use no more than %d", n, maxVectors))
-	}
-	for _, n := range v.Allowed {
-		if n < 0 || n > maxVector {
-			errs = append(errs, fmt.Errorf("--notification.vector-list has %d: use numbers from 0 to %d", n, maxVector))
-		}
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Of returns the vectors that are used, at least one, of a device that says that it has
-// so many, in ascending order. The first and the last are among them, unless others are
-// allowed.
-func (v Vectors) Of(all int) ([]int, error) {
+// so many, in ascending order. The first and the last are among them.
+func (v Vectors) Of(all int) []int {
 	all = max(all, 1) // there is one if there are CQs
-	if len(v.Allowed) > 0 {
-		has := slices.DeleteFunc(slices.Clone(v.Allowed), func(n int) bool { return n < 0 || n >= all })
-		if len(has) == 0 {
-			return nil, fmt.Errorf("--notification.vector-list is %s: the device has only 0 to %d", Join(v.Allowed), all-1)
-		}
-		slices.Sort(has)
-		return slices.Compact(has), nil
-	}
 	list := make([]int, min(cmp.Or(v.Most, DefaultVectors), all))
 	for i := range list {
 		list[i] = i * (all - 1) / max(len(list)-1, 1)
 	}
-	return list, nil
+	return list
 }
 
 // Join lists numbers.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"rdma_exporter/internal/api"
 )
 
 // What the machine writes is lost with it: the files are made from what is printed.
@@ -26,7 +28,7 @@ func TestAudit(t *testing.T) {
 	}
 	for _, a := range list {
 		t.Run(a.spec, func(t *testing.T) {
-			i := slices.IndexFunc(devices, func(d device) bool { return d.Name == a.name })
+			i := slices.IndexFunc(devices, func(d api.Device) bool { return d.Name == a.name })
 			if i < 0 {
 				t.Fatalf("the audit says nothing of %s", a.name)
 			}

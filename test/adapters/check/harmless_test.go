@@ -29,7 +29,7 @@ const (
 
 // creators are the verbs that create something.
 var creators = []string{
-	"ibv_alloc_pd", "ibv_reg_mr", "ibv_reg_dmabuf_mr", "ibv_create_ah", "ibv_create_comp_channel", "ibv_create_cq", "ibv_create_srq", "ibv_create_qp",
+	"ibv_alloc_pd", "ibv_reg_mr", "ibv_create_ah", "ibv_create_comp_channel", "ibv_create_cq", "ibv_create_srq", "ibv_create_qp",
 }
 
 var (

@@ -86,7 +86,7 @@ func Verbs() []Verb {
 		{
 			Verb: verbs.AllocPD, Probes: []string{"comp_channel", "srq", "qp", "mr", notification},
 			lacking: map[string][]string{
-				"comp_channel": {"protection domain"}, "srq": {"protection domain"}, "qp": {"protection domain"}, "mr": {"protection domain"},
+				"comp_channel": {"pd"}, "srq": {"pd"}, "qp": {"pd"}, "mr": {"pd"},
 			},
 			emptied: []string{"comp_channel", "srq", "qp", "mr"}, measured: measurements(),
 		},
@@ -107,7 +107,7 @@ func Verbs() []Verb {
 		},
 		{
 			Verb: verbs.ReqNotifyCQ, Probes: []string{"comp_channel", notification}, Batched: 2,
-			lacking: map[string][]string{"comp_channel": {"request notification"}}, measured: asleep(),
+			lacking: map[string][]string{"comp_channel": {"cq"}}, measured: asleep(),
 		},
 		{Verb: verbs.GetCQEvent, Probes: measuring, Batched: 1, measured: asleep()},
 		// A CQ of which an event was not acknowledged would never be destroyed.
@@ -139,7 +139,7 @@ func Verbs() []Verb {
 		// What ibv_query_qp says of sizes is not shown.
 		{
 			Verb: verbs.QueryQP, Probes: []string{"qp"}, Short: []string{},
-			lacking: map[string][]string{"qp": {"rc small query", "uc small query", "ud small query", "raw_packet"}},
+			lacking: map[string][]string{"qp": {"rc small", "uc small", "ud small", "raw_packet"}},
 		},
 		{Verb: verbs.ModifyQP, Probes: []string{"qp", notification}, measured: measurements()},
 		{Verb: verbs.PostSend, Probes: measuring, Batched: 1, measured: loopback, denied: measurements()},

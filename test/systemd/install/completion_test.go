@@ -37,7 +37,7 @@ var questions = []struct {
 	words []string
 	want  []string
 }{
-	{[]string{"--prob"}, []string{"--probe.concurrency", "--probe.interval", "--probe.jitter", "--probe.max-backoff", "--probe.timeout", "--probe.when"}},
+	{[]string{"--prob"}, []string{"--probe.concurrency", "--probe.full-interval", "--probe.interval", "--probe.timeout", "--probe.when"}},
 	{[]string{"au"}, []string{"audit"}},
 	{[]string{"audit", "--fail"}, []string{"--fail-on"}},
 	{[]string{"audit", "--fail-on", "c"}, []string{"critical"}},

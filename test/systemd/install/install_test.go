@@ -42,9 +42,7 @@ func expected(t *testing.T, zsh string) []string {
 		"docs/images/*":             "/doc/rdma-exporter/docs/images/",
 		"docs/reference/*.md":       "/doc/rdma-exporter/docs/reference/",
 		"alerts/*.yaml":             "/rdma_exporter/alerts/",
-		"alerts/native/*.yaml":      "/rdma_exporter/alerts/native/",
 		"dashboards/*.json":         "/rdma_exporter/dashboards/",
-		"dashboards/native/*.json":  "/rdma_exporter/dashboards/native/",
 		"deploy/systemd/examples/*": "/rdma_exporter/examples/",
 	} {
 		files, err := filepath.Glob(filepath.Join(repository, pattern))

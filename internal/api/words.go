@@ -1,0 +1,235 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/hardware/counters"
+	"rdma_exporter/internal/health"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/text"
+)
+
+// Summary returns facts about a healthy device, a few words each.
+func (d *Device) Summary() []string {
+	var facts []string
+	if n := len(d.Contracts.With(state.VerdictHolds)); n > 0 {
+		facts = append(facts, text.Plural(n, "contract")+" kept")
+		if known := d.Contracts.KnownViolated(); known > 0 {
+			facts = append(facts, fmt.Sprintf("%d broken as known", known))
+		}
+	}
+	if median, measured := d.NotificationTime(); measured {
+		facts = append(facts, "notified in "+text.Duration(median))
+	}
+	return facts
+}
+
+// Consequences returns the findings with the same root cause as f, in words.
+func Consequences(f *health.Finding, most int) string {
+	var others []string
+	for _, c := range f.Consequences {
+		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
+	}
+	return text.Join(others, ", ", most)
+}
+
+// Event returns asynchronous events in words.
+func Event(e state.Events) string {
+	words := strconv.Itoa(e.Count) + " × " + e.Type
+	if e.Port > 0 {
+		words += " of port " + strconv.Itoa(e.Port)
+	}
+	return words
+}
+
+// Inline returns the maximum inline data of a QP type in words.
+func Inline(s state.InlineSend) string {
+	meaning := "accepted, not tried"
+	switch {
+	case s.Result == state.InlineSent:
+		meaning = "sent"
+	case s.Result == state.InlineFailed:
+		meaning = "accepted, and cannot be sent"
+	case s.Detail != "":
+		meaning += ": " + s.Detail
+	}
+	return fmt.Sprintf("%s %s bytes (%s)", s.Type, text.Number(s.Bytes), meaning)
+}
+
+// Registration returns the result of registering memory in words.
+func Registration(r state.Registration) string {
+	name := cmp.Or(map[state.RegisteredMemory]string{state.MemoryPage: "4 KiB", state.MemoryMany: "2 MiB"}[r.Memory], string(r.Memory))
+	switch r.Result {
+	case state.MemoryRegistered:
+		return name + " in " + text.Duration(r.Duration)
+	case state.MemoryRefused:
+		by := map[state.RefusedBy]string{state.RefusedByMemlock: "limit on locked memory"}[r.By]
+		return fmt.Sprintf("%s refused by the %s (%s)", name, cmp.Or(by, string(r.By)), r.Detail)
+	default:
+		return fmt.Sprintf("%s %s (%s)", name, strings.ReplaceAll(string(r.Result), "_", " "), r.Detail)
+	}
+}
+
+// LatencyErrors returns what went wrong in a measurement in words; empty if nothing did.
+func LatencyErrors(l state.Latency) string {
+	var words []string
+	for _, w := range []struct {
+		n    int
+		what string
+	}{
+		{l.Missed, "missed"}, {l.Spurious, "spurious"}, {l.Misdirected, "misdirected"}, {l.Missing, "missing"}, {len(l.Unsuccessful), "unsuccessful"},
+	} {
+		if w.n > 0 {
+			words = append(words, text.Number(w.n)+" "+w.what)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Counts returns counts of objects in words.
+func Counts(all []state.TypeCount) string {
+	var words []string
+	for _, c := range all {
+		words = append(words, text.Number(c.Objects)+" "+c.Type)
+	}
+	return strings.Join(words, ", ")
+}
+
+// Growth returns a trend in words: 400 → 1000 in 58 min, 10 a minute.
+func Growth(t health.Trend) string {
+	return fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Number(t.To), text.Age(t.Over), text.Pace(t.Rounded()))
+}
+
+// Steadiness returns how steady a trend is in words.
+func Steadiness(t health.Trend) string {
+	switch {
+	case t.Steady && t.OnlyGrows:
+		return "all the time, never fewer"
+	case t.Steady:
+		return "all the time"
+	case t.OnlyGrows:
+		return "never fewer"
+	default:
+		return "up and down"
+	}
+}
+
+// PCILink returns speed and width of a link to the PCI bus, and its maximum if that is more.
+func PCILink(l *state.PCILink) string {
+	words := func(speed float64, width int) string {
+		if speed <= 0 || width <= 0 {
+			return "not known"
+		}
+		return text.Rate(int64(speed), "T/s") + " × " + text.Number(width)
+	}
+	if l.Degraded() {
+		return words(l.Speed, l.Width) + " of " + words(l.MaxSpeed, l.MaxWidth)
+	}
+	return words(l.Speed, l.Width)
+}
+
+// Function returns which function of the adapter a device is; empty if that is not known.
+func Function(a *state.Adapter) string {
+	words := cmp.Or(map[string]string{"pf": "physical (pf)", "vf": "virtual (vf)", "sf": "scalable (sf)"}[a.Role], a.Role)
+	if a.Parent != "" {
+		words += " of " + a.Parent
+	}
+	if a.VFs > 0 {
+		words += " with " + text.Plural(a.VFs, "virtual function")
+	}
+	return strings.TrimSpace(words)
+}
+
+// SlowPort reports whether a port is active at less than its maximum rate.
+func SlowPort(h *state.HardwareState, p *state.HardwarePort) bool {
+	return h.PortState(p) == "active" && p.Rate < p.MaxRate
+}
+
+// PortRate returns the rate of a port, and its maximum if that is more.
+func PortRate(p *state.HardwarePort) string {
+	if p.Rate <= 0 {
+		return "not known"
+	}
+	words := text.Rate(int64(p.Rate), "b/s")
+	if p.Rate < p.MaxRate {
+		words += " of " + text.Rate(int64(p.MaxRate), "b/s")
+	}
+	if p.Width > 0 {
+		words += ", " + text.Plural(p.Width, "lane")
+	}
+	return words
+}
+
+// GIDs returns how many addresses a port has, and which is RoCE v2 over IPv4.
+func GIDs(h *state.HardwareState, p *state.HardwarePort) string {
+	words := text.Number(len(p.GIDs))
+	switch {
+	case p.RoCEv2IPv4 != nil:
+		words += fmt.Sprintf(", RoCE v2 over IPv4 at index %d", *p.RoCEv2IPv4)
+	case p.LinkLayer == "Ethernet":
+		words += ", no RoCE v2 over IPv4"
+	}
+	if l := h.Link(p.Number); l != nil && l.GIDChanges > 0 {
+		words += fmt.Sprintf(", changed %s", text.Count(int64(l.GIDChanges), "time", "times"))
+	}
+	return words
+}
+
+// Counter is a counter of a port under the name that all drivers share.
+type Counter struct{ counters.Value }
+
+// Counters returns the counters of a port that are not zero.
+func Counters(h *state.Hardware, p *state.HardwarePort) []Counter {
+	var all []Counter
+	for _, v := range counters.Of(h.Table, p.LinkLayer, p.Counters) {
+		if v.Value != 0 {
+			all = append(all, Counter{v})
+		}
+	}
+	return all
+}
+
+// Saturated returns the names of the counters that are at their maximum and no longer count.
+func Saturated(h *state.Hardware, all []state.Counter) []string {
+	var names []string
+	for _, c := range all {
+		if counters.Saturated(h.Table, c) {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// Name returns the name of the metric in words.
+func (c Counter) Name() string {
+	words := strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(c.Metric, "rdma_port_"), "_total"), "_", " ")
+	if c.Priority != "" {
+		words += " of priority " + c.Priority
+	}
+	return words
+}
+
+// Count returns the value with its unit.
+func (c Counter) Count() string {
+	if c.countsBytes() {
+		return text.Bytes(int64(min(c.Value.Value, math.MaxInt64)))
+	}
+	return text.Number(c.Value.Value)
+}
+
+func (c Counter) countsBytes() bool { return strings.HasSuffix(c.Metric, "_bytes_total") }
+
+// IsError reports whether it counts errors, as opposed to traffic, congestion control and
+// corrected errors.
+func (c Counter) IsError() bool {
+	name := strings.TrimPrefix(c.Metric, "rdma_port_")
+	return !c.countsBytes() && name != "receive_packets_total" && name != "transmit_packets_total" &&
+		!slices.ContainsFunc([]string{"cnps_", "ecn_", "pause_", "pfc_", "transmit_wait_", "fec_corrected_"}, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		})
+}

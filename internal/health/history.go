@@ -1,0 +1,259 @@
+package health
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/state"
+)
+
+// History is what an Evaluator remembers. It can be saved over a restart. The maps have device names as keys.
+// Their lists are shared: callers must not modify them.
+type History struct {
+	// Findings is when each finding was seen. Findings that vanished recently are included.
+	Findings map[FindingKey]Seen
+	// Ports are the numbers of the ports that have been active.
+	Ports map[string][]int
+	// Links are the link state changes of ports.
+	Links map[string]state.LinkPast
+	// Exhausted are the types of which a device refused an object.
+	Exhausted map[string][]Exhausted
+	// ContextHistories say which process last held each device context.
+	ContextHistories map[string][]ContextHistory
+	// BusErrors are the uncorrected PCI errors. They are not saved over a restart.
+	BusErrors map[string]BusErrors
+}
+
+// BusErrors are the uncorrected PCI errors of an adapter.
+type BusErrors struct {
+	// First has the counts at the first look or after the counters were reset, and Latest the present counts.
+	First, Latest state.AER
+	// Grew is when a count last increased. Zero means never.
+	Grew time.Time
+}
+
+// deviceHistory is the history of one device, as far as the assessor needs it.
+type deviceHistory struct {
+	activeOnce []int
+	busErrors  BusErrors
+	growth     *Growth
+	exhausted  []Exhausted
+	leftovers  []ContextHistory
+}
+
+func (h *History) of(d *state.DeviceState, c *Config) *deviceHistory {
+	exhausted := Holding(h.Exhausted[d.Name])
+	return &deviceHistory{
+		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], growth: GrowthOf(d, exhausted, c.Growing),
+		exhausted: exhausted, leftovers: leftovers(h.ContextHistories[d.Name]),
+	}
+}
+
+// FindingKey identifies a finding over time.
+type FindingKey struct {
+	Device  string
+	Kind    Kind
+	Subject string
+}
+
+// Seen is when a finding was seen first and last.
+type Seen struct{ First, Last time.Time }
+
+const (
+	// reappearWindow is how long a finding may be absent without losing its first-seen time. It keeps a flapping
+	// finding from looking new.
+	reappearWindow = 10 * time.Minute
+	// maxDowntime limits how long the exporter may have been stopped for findings to keep their first-seen time.
+	maxDowntime = 7 * 24 * time.Hour
+	// MaxHistoryDevices limits the devices in each map, whatever names come and go.
+	MaxHistoryDevices = 4096
+	// MaxHistoryPorts limits the ports of each device.
+	MaxHistoryPorts = 256
+	// MaxHistoryFindings limits the findings.
+	MaxHistoryFindings = 4096
+)
+
+// resumed returns a copy of a saved history that continues now. The time since the last save does not count as time
+// in which findings were absent.
+func (h *History) resumed(now time.Time) History {
+	c := h.clone()
+	c.BusErrors = make(map[string]BusErrors)
+	var latest time.Time
+	for _, seen := range c.Findings {
+		if seen.Last.After(latest) {
+			latest = seen.Last
+		}
+	}
+	stopped := now.Sub(latest)
+	if now.IsZero() || stopped > maxDowntime {
+		clear(c.Findings)
+		return c
+	}
+	for key, seen := range c.Findings {
+		seen.Last = seen.Last.Add(stopped)
+		// The clock may have been wrong then.
+		if seen.First.After(seen.Last) {
+			seen.First = seen.Last
+		}
+		c.Findings[key] = seen
+	}
+	return c
+}
+
+// recordSeen records that a finding exists now, and returns when it was seen.
+func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
+	seen, known := h.Findings[key]
+	if !known || now.Sub(seen.Last) >= reappearWindow || seen.First.After(now) {
+		seen.First = now
+	}
+	seen.Last = now
+	h.Findings[key] = seen
+	return seen
+}
+
+// touch records that the findings of a host exist until now. Findings of kinds that could not be evaluated, and those
+// of an unreadable device, are assumed to persist.
+func (h *History) touch(host *Host, now time.Time) {
+	devices := make(map[string]*Device)
+	for _, d := range host.Devices {
+		for i := range d.Findings {
+			key := keyOf(d.State.Name, &d.Findings[i])
+			if seen, known := h.Findings[key]; known {
+				seen.Last = now
+				h.Findings[key] = seen
+			}
+		}
+		devices[d.State.Name] = d
+	}
+	for key, seen := range h.Findings {
+		if d := devices[key.Device]; d != nil && !d.evaluated(key.Kind) {
+			seen.Last = now
+			h.Findings[key] = seen
+		}
+	}
+}
+
+// forget removes findings that have been absent for long. Above the limit, it keeps the oldest.
+func (h *History) forget(now time.Time) {
+	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
+	if len(h.Findings) <= MaxHistoryFindings {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(h.Findings), func(a, b FindingKey) int {
+		return cmp.Or(h.Findings[a].First.Compare(h.Findings[b].First), compareKeys(a, b))
+	})
+	for _, key := range keys[MaxHistoryFindings:] {
+		delete(h.Findings, key)
+	}
+}
+
+func compareKeys(a, b FindingKey) int {
+	return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Subject, b.Subject))
+}
+
+// Sorted returns the keys of the findings, in order.
+func (h *History) Sorted() []FindingKey {
+	return slices.SortedFunc(maps.Keys(h.Findings), compareKeys)
+}
+
+// clone returns a copy with maps of its own.
+func (h *History) clone() History {
+	c := History{
+		Findings: copyOf(h.Findings), Ports: copyOf(h.Ports), Links: copyOf(h.Links),
+		Exhausted: copyOf(h.Exhausted), ContextHistories: copyOf(h.ContextHistories), BusErrors: copyOf(h.BusErrors),
+	}
+	for device, ports := range c.Ports {
+		c.Ports[device] = slices.Clone(ports)
+	}
+	return c
+}
+
+func copyOf[K comparable, V any](m map[K]V) map[K]V {
+	c := make(map[K]V, len(m))
+	maps.Copy(c, m)
+	return c
+}
+
+func keyOf(device string, f *Finding) FindingKey {
+	return FindingKey{Device: device, Kind: f.Kind, Subject: cmp.Or(f.about, f.Subject)}
+}
+
+// put sets the value of a device unless the map is full.
+func put[V any](m map[string]V, device string, v V) {
+	if _, known := m[device]; known || len(m) < MaxHistoryDevices {
+		m[device] = v
+	}
+}
+
+// record records the state of a device.
+func (h *History) record(d *state.DeviceState) {
+	h.recordLinks(d)
+	h.recordBusErrors(d)
+	h.recordExhausted(d)
+	h.recordContexts(d)
+	active := h.Ports[d.Name]
+	for _, p := range lastPorts(d) {
+		if isActive(p) && !slices.Contains(active, p.Number) && len(active) < MaxHistoryPorts {
+			active = append(slices.Clip(active), p.Number)
+			slices.Sort(active)
+			put(h.Ports, d.Name, active)
+		}
+	}
+}
+
+func (h *History) recordLinks(d *state.DeviceState) {
+	hw := d.Hardware
+	if hw == nil || len(hw.Links) == 0 {
+		return
+	}
+	before := h.Links[d.Name]
+	now := state.LinkPast{Links: hw.Links, PCI: before.PCI, BoardID: before.BoardID}
+	if hw.Latest != nil {
+		now.PCI = cmp.Or(hw.Latest.Identity.PCI, now.PCI)
+		now.BoardID = cmp.Or(hw.Latest.Identity.BoardID, now.BoardID)
+	}
+	put(h.Links, d.Name, now)
+}
+
+// recordAbsent records since when devices are absent from a complete snapshot. It forgets the links of those that
+// have been absent for long.
+func (h *History) recordAbsent(s *state.Snapshot, now time.Time) {
+	if !s.Ready || s.DiscoveryError != "" || now.IsZero() {
+		return
+	}
+	present := make(map[string]bool, len(s.Devices))
+	for i := range s.Devices {
+		present[s.Devices[i].Name] = s.Devices[i].Present
+	}
+	for name, past := range h.Links {
+		switch {
+		case present[name]: // recordLinks resets Away once the links are known.
+		case past.Away.IsZero(), past.Away.After(now): // The clock was set back.
+			past.Away = now
+			h.Links[name] = past
+		case past.Forgotten(now):
+			delete(h.Links, name)
+		}
+	}
+}
+
+func (h *History) recordBusErrors(d *state.DeviceState) {
+	if d.Hardware == nil || d.Hardware.Latest == nil || d.Hardware.Latest.Identity.AER == nil {
+		return
+	}
+	now := *d.Hardware.Latest.Identity.AER
+	before, known := h.BusErrors[d.Name]
+	switch was := before.Latest; {
+	case !known, now.Nonfatal < was.Nonfatal, now.Fatal < was.Fatal:
+		before = BusErrors{First: now}
+	case now.Nonfatal > was.Nonfatal, now.Fatal > was.Fatal:
+		before.Grew = d.Hardware.Read
+	}
+	before.Latest = now
+	put(h.BusErrors, d.Name, before)
+}
+
+// isActive reports whether a port can carry traffic.
+func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }

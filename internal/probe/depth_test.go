@@ -1,0 +1,386 @@
+package probe_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"rdma_exporter/internal/probe"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+	"rdma_exporter/verbs"
+	"rdma_exporter/verbs/simulated"
+	"rdma_exporter/verbs/simulated/simulatedtest"
+)
+
+// creators are the verbs that create something.
+var creators = []verbs.Verb{
+	verbs.AllocPD, verbs.RegMR, verbs.CreateAH, verbs.CreateCompChannel, verbs.CreateCQ, verbs.CreateSRQ, verbs.CreateQP,
+}
+
+// creations counts what a run asked a device to create, whether or not it did.
+func creations(r *state.Run) (qps, all int) {
+	for _, c := range r.Calls {
+		if c.Verb == string(verbs.CreateQP) {
+			qps++
+		}
+		if slices.Contains(creators, verbs.Verb(c.Verb)) {
+			all++
+		}
+	}
+	return qps, all
+}
+
+// runShort is run of a short run, or of a reduced one, with the facts of earlier runs.
+func runShort(t *testing.T, p *simulated.Profile, c probe.Config, facts *state.Facts, reduced *state.Reduced) state.Run {
+	t.Helper()
+	device := p.Devices[0].Name
+	r := state.Run{Device: device}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		err := probe.Run(t.Context(), probe.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   device, Driver: driverOf(p, device), Config: c, Facts: facts, Short: true, Reduced: reduced,
+			Out: wire.NewWriter(&out),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wire.Read(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return r
+}
+
+// parse returns the profile of the device dev, which takes no time.
+func parse(t *testing.T, keys string) *simulated.Profile {
+	t.Helper()
+	p, err := simulatedtest.Parse([]byte("devices: [{name: dev, " + keys + ", default_latency: 0s, latency: {}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// everyDevice returns the built-in devices and all kinds of adapters.
+func everyDevice(t *testing.T) map[string]*simulated.Profile {
+	t.Helper()
+	profiles := make(map[string]*simulated.Profile)
+	for _, name := range simulated.Default().Names() {
+		profiles[name] = parse(t, "like: "+name)
+	}
+	profiles["two ports"] = parse(t, "like: sim_ib0, completion_vectors: 3, ports: ["+
+		`{number: 1, state: active, link_layer: InfiniBand, lid: 1, active_mtu: 1024, gids: []}, `+
+		`{number: 2, state: active, link_layer: InfiniBand, lid: 2, active_mtu: 1024, gids: []}]`)
+	profiles["five addresses that lead nowhere"] = parse(t, addresses(1, 2, 3, 4, 5, 6)+", faults: [{verb: ibv_modify_qp, when: {gids: [1, 2, 3, 4, 5], to: [RTR]}, errno: EINVAL}]")
+	for _, a := range adapters() {
+		profiles[a.name] = a.load(t)
+	}
+	return profiles
+}
+
+// TestDepths verifies what a short run covers on each device, that a full run provokes no
+// refusal again, and what both create at defaults: one full and 14 short runs in 15 minutes.
+func TestDepths(t *testing.T) {
+	const maxQPs, maxCreations, minutes = 12, 40, 15
+	for name, p := range everyDevice(t) {
+		t.Run(name, func(t *testing.T) {
+			c := quick()
+			first := runShort(t, p, c, nil, nil)
+			if first.Depth != state.DepthFull || first.Facts == nil || first.Sizes != c.Sizes() {
+				t.Fatalf("an unknown device: depth %s, sizes %q, facts %+v", first.Depth, first.Sizes, first.Facts)
+			}
+			full := runStillWith(t, p, c, first.Facts)
+			if full.Facts != nil || full.Depth != state.DepthFull {
+				t.Errorf("a known device: depth %s, facts %+v", full.Depth, full.Facts)
+			}
+			for _, call := range full.Calls {
+				if call.Verb == string(verbs.CreateQP) && call.Expected {
+					t.Errorf("a full run repeats a refusal: %+v", call)
+				}
+			}
+			short := runShort(t, p, c, first.Facts, nil)
+			if short.Depth != state.DepthShort || short.Facts != nil || short.Error != "" {
+				t.Fatalf("depth %s, facts %+v, error %q", short.Depth, short.Facts, short.Error)
+			}
+			var covered []string
+			ways := make(map[string]bool)
+			for i, p := range short.Probes {
+				if want := full.Probes[i]; p.Name != want.Name || p.Status != want.Status {
+					t.Errorf("%s %s, in the full run %s %s: %+v", p.Name, p.Status, want.Name, want.Status, p.Failures)
+				}
+				for range p.CQs {
+					covered = append(covered, "cq")
+				}
+				for range p.SRQs {
+					covered = append(covered, "srq")
+				}
+				for _, q := range p.QPs {
+					covered = append(covered, "qp "+q.Profile)
+				}
+				for _, l := range p.Latencies {
+					ways[fmt.Sprint(l.Path, l.Port, l.Vector)] = true
+				}
+				if len(p.InlineSends) > 0 {
+					t.Errorf("inline data was sent: %+v", p.InlineSends)
+				}
+			}
+			if len(covered) != len(slices.Compact(slices.Clone(covered))) || len(ways) > 1 {
+				t.Errorf("covered %q, measured %v", covered, ways)
+			}
+			fullQPs, fullAll := creations(&full)
+			shortQPs, shortAll := creations(&short)
+			if n := fullQPs + (minutes-1)*shortQPs; n > minutes*maxQPs {
+				t.Errorf("%d queue pairs in %d minutes (%d in a full run, %d in a short one)", n, minutes, fullQPs, shortQPs)
+			}
+			if n := fullAll + (minutes-1)*shortAll; n > minutes*maxCreations {
+				t.Errorf("%d creations in %d minutes (%d in a full run, %d in a short one)", n, minutes, fullAll, shortAll)
+			}
+		})
+	}
+}
+
+// runStillWith is runStill with the facts of earlier runs.
+func runStillWith(t *testing.T, p *simulated.Profile, c probe.Config, facts *state.Facts) state.Run {
+	t.Helper()
+	r := state.Run{Device: p.Devices[0].Name}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		if err := probe.Run(t.Context(), probe.Options{
+			Provider: func(tr verbs.Tracer) verbs.Provider { return simulated.New(p, tr) },
+			Device:   r.Device, Driver: driverOf(p, r.Device), Config: c, Facts: facts, Out: wire.NewWriter(&out),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := wire.Read(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return r
+}
+
+// addresses are the keys of a device of which a port has GIDs of these indices, the best
+// first.
+func addresses(indices ...int) string {
+	var gids []string
+	for _, i := range indices {
+		gids = append(gids, fmt.Sprintf(`{index: %d, gid: "::ffff:192.0.2.%d", type: RoCE v2}`, i, i))
+	}
+	return "like: sim_rxe0, completion_vectors: 1, ports: [{number: 1, state: active, link_layer: Ethernet, active_mtu: 1024, gids: [" +
+		strings.Join(gids, ", ") + "]}]"
+}
+
+// TestKnownWays: the way that was found is taken again, and says why no better one is,
+// until there is something else to choose from or it leads nowhere.
+func TestKnownWays(t *testing.T) {
+	probed := func(keys string, facts *state.Facts) (r state.Run, way state.Way, tried int) {
+		t.Helper()
+		r = runShort(t, parse(t, keys), quick(), facts, nil)
+		for _, c := range r.Calls {
+			if c.Verb == string(verbs.ModifyQP) && c.Errno == "EINVAL" {
+				tried++
+			}
+		}
+		return r, byWhat(r.Probes[5], state.PathLoopback), tried
+	}
+	refusing := func(indices string) string {
+		return ", faults: [{verb: ibv_modify_qp, when: {gids: [" + indices + "], to: [RTR]}, errno: EINVAL}]"
+	}
+	first, found, tried := probed(addresses(1, 2, 3)+refusing("1, 2"), nil)
+	if !strings.HasPrefix(found.By, "GID 3") || !strings.Contains(found.InsteadOf, "; GID 2") || tried == 0 {
+		t.Fatalf("found %+v, after %d refusals", found, tried)
+	}
+	for _, tc := range []struct {
+		name, device string
+		by           string
+		same         bool // as was found
+		tried, news  bool
+	}{
+		{"the same", addresses(1, 2, 3) + refusing("1, 2"), "GID 3", true, false, false},
+		{"a better one would do by now", addresses(1, 2, 3), "GID 3", true, false, false},
+		{"another address", addresses(1, 2, 3, 4) + refusing("1"), "GID 2", false, true, true},
+		{"it leads nowhere any more", addresses(1, 2, 3) + refusing("3"), "GID 1", false, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, way, tried := probed(tc.device, first.Facts)
+			if !strings.HasPrefix(way.By, tc.by) || (way == found) != tc.same {
+				t.Errorf("gone is %+v", way)
+			}
+			if (tried > 0) != tc.tried || (r.Facts != nil) != tc.news {
+				t.Errorf("%d refusals, facts %+v", tried, r.Facts)
+			}
+			if r.Facts != nil && len(r.Facts.Ways) == 0 {
+				t.Errorf("ways %+v", r.Facts.Ways)
+			}
+		})
+	}
+}
+
+// TestFacts: what is known is asked for again only where the device has become another
+// one, and what was not found out is no fact.
+func TestFacts(t *testing.T) {
+	device := func(keys string) *simulated.Profile { return parse(t, "like: sim_rxe0"+keys) }
+	first := runShort(t, device(""), quick(), nil, nil)
+	expected := func(r *state.Run) (n int) {
+		for _, c := range r.Calls {
+			if c.Verb == string(verbs.CreateQP) && c.Expected {
+				n++
+			}
+		}
+		return n
+	}
+	if n := expected(&first); n == 0 {
+		t.Error("nothing was asked for in order to be refused")
+	}
+	for _, tc := range []struct {
+		name, device string
+		facts        *state.Facts
+		learns       bool
+		whole        bool
+	}{
+		{"the same device", "", first.Facts, false, false},
+		{"other firmware", ", fw_version: other", first.Facts, true, true},
+		{"another kernel", ", kernel: '9.9'", first.Facts, true, true},
+		{"nothing known", "", nil, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := runShort(t, device(tc.device), quick(), tc.facts, nil)
+			if learnt := expected(&r) > 0; learnt != tc.learns || (r.Facts != nil) != tc.learns {
+				t.Errorf("asked for what is refused: %t, facts %+v", learnt, r.Facts)
+			}
+			if (r.Depth == state.DepthFull) != tc.whole {
+				t.Errorf("depth %s", r.Depth)
+			}
+			if r.Facts != nil && len(r.Facts.Absent)+len(r.Facts.Inline) != len(verbs.QPTypes()) {
+				t.Errorf("facts %+v", r.Facts)
+			}
+		})
+	}
+
+	// The search of the first type fails, and nothing else: the next run searches again.
+	broken := runShort(t, device(", faults: [{verb: ibv_create_qp, after: 4, times: 1, errno: EIO}]"), quick(), nil, nil)
+	if broken.Facts == nil || slices.ContainsFunc(broken.Facts.Inline, func(m state.InlineMax) bool { return m.Type == "rc" }) || len(broken.Facts.Inline) != 2 {
+		t.Fatalf("after a search that failed: %+v", broken.Facts)
+	}
+	next := runShort(t, device(""), quick(), broken.Facts, nil)
+	if next.Depth != state.DepthShort {
+		t.Errorf("the next run: %s", next.Depth)
+	}
+
+	// A type that there was and that is refused now is a failure, not a lack.
+	gone := runShort(t, device(", faults: [{verb: ibv_create_qp, when: {qp_types: [RC]}, errno: EOPNOTSUPP}]"), quick(), first.Facts, nil)
+	if qp := gone.Probes[3]; qp.Status != state.StatusFailed || !strings.Contains(qp.Failures[0].Message, "EOPNOTSUPP") || qp.Failures[0].Subject.String() != "rc small" {
+		t.Errorf("a type that was there: %s: %+v", qp.Status, qp.Failures)
+	}
+}
+
+var inUse = &state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"}
+
+// TestReduced: whatever the device is, and whether it is known or not, a reduced run creates
+// one CQ and one QP, and nothing else.
+func TestReduced(t *testing.T) {
+	create := func(typ string) string {
+		return "faults: [{verb: ibv_create_qp, when: {qp_types: [" + typ + "]}, errno: "
+	}
+	for _, tc := range []struct {
+		name, device string
+		known        bool // by an earlier run
+		// qp is the type of the QP, and skipped are the types that there are not.
+		qp, skipped string
+		// refused is how many QPs were asked for in vain.
+		refused int
+	}{
+		{"every type", "like: sim_ib0", false, "rc", "", 0},
+		{"no RC", "like: sim_ib0, " + create("RC") + "EOPNOTSUPP}]", false, "uc", "rc", 1},
+		{"RC refused like a mistake", "like: sim_ib0, " + create("RC") + "EINVAL}]", false, "uc", "rc", 1},
+		{"UD alone", "like: sim_ib0, " + create("RC, UC") + "EOPNOTSUPP}]", false, "ud", "rc uc", 2},
+		{"UD alone, as is known", "like: sim_ib0, " + create("RC, UC") + "EOPNOTSUPP}]", true, "ud", "rc uc", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var facts *state.Facts
+			if tc.known {
+				first := runStillWith(t, parse(t, tc.device), quick(), nil)
+				facts = first.Facts
+			}
+			r := runShort(t, parse(t, tc.device), quick(), facts, inUse)
+			if r.Error != "" || r.Reduced == nil || r.Reduced.Detail != "somebody" || r.Depth != state.DepthReduced || r.Facts != nil || r.Info == nil {
+				t.Fatalf("%+v", r)
+			}
+			if len(r.Probes) != 2 || r.Probes[0].Name != "cq" || r.Probes[1].Name != "qp" {
+				t.Fatalf("probes %+v", r.Probes)
+			}
+			cq, qp := r.Probes[0], r.Probes[1]
+			if cq.Status != state.StatusOK || len(cq.CQs) != 1 || cq.CQs[0].Profile != "small" {
+				t.Errorf("%+v", cq)
+			}
+			if qp.Status != state.StatusOK || len(qp.QPs) != 1 || qp.QPs[0].Profile != "small" || qp.QPs[0].Type != tc.qp || (qp.Inline != nil) != tc.known {
+				t.Errorf("%+v", qp)
+			}
+			var skipped []string
+			for _, s := range qp.Skips {
+				skipped = append(skipped, s.Subject.QPType)
+			}
+			if got := strings.Join(skipped, " "); got != tc.skipped {
+				t.Errorf("skipped %q, want %q", got, tc.skipped)
+			}
+			var made []string
+			refused := 0
+			for _, c := range r.Calls {
+				if v := verbs.Verb(c.Verb); slices.Contains(creators, v) || strings.Contains(c.Verb, "modify") || strings.Contains(c.Verb, "post") {
+					if c.Errno == "" {
+						made = append(made, c.Verb)
+						continue
+					}
+					refused++
+					if c.Expected != (c.Errno == "EOPNOTSUPP") {
+						t.Errorf("%+v", c)
+					}
+				}
+			}
+			if !slices.Equal(made, []string{"ibv_create_cq", "ibv_alloc_pd", "ibv_create_qp"}) {
+				t.Errorf("made %q", made)
+			}
+			if refused != tc.refused {
+				t.Errorf("%d QPs were asked for in vain, want %d", refused, tc.refused)
+			}
+		})
+	}
+}
+
+// TestReducedFails: what cannot be had is reported as by any run.
+func TestReducedFails(t *testing.T) {
+	fault := func(verb, errno string) string {
+		return "like: sim_ib0, faults: [{verb: " + verb + ", errno: " + errno + "}]"
+	}
+	for _, tc := range []struct {
+		name, device string
+		probes       []state.Status // of cq and qp
+		failure      string         // of the last of them
+	}{
+		{"no QPs at all", fault("ibv_create_qp", "EOPNOTSUPP"), []state.Status{state.StatusOK, state.StatusSkipped}, ""},
+		{"every QP refused like a mistake", fault("ibv_create_qp", "EINVAL"), []state.Status{state.StatusOK, state.StatusFailed}, "rc: EINVAL"},
+		{"no memory for a QP", fault("ibv_create_qp", "ENOMEM"), []state.Status{state.StatusOK, state.StatusFailed}, "rc: ENOMEM"},
+		{"no CQs", fault("ibv_create_cq", "EOPNOTSUPP"), []state.Status{state.StatusSkipped}, ""},
+		{"no memory for a CQ", fault("ibv_create_cq", "ENOMEM"), []state.Status{state.StatusFailed}, "small: ENOMEM"},
+		{"no PD", fault("ibv_alloc_pd", "EIO"), []state.Status{state.StatusOK, state.StatusFailed}, "pd: EIO"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := runShort(t, parse(t, tc.device), quick(), nil, inUse)
+			var statuses []state.Status
+			failure := ""
+			for _, p := range r.Probes {
+				statuses = append(statuses, p.Status)
+				for _, f := range p.Failures {
+					failure = f.Subject.String() + ": " + f.Errno
+				}
+			}
+			if !slices.Equal(statuses, tc.probes) || failure != tc.failure || r.Undestroyed != nil || r.Error != "" {
+				t.Errorf("%v, failure %q, undestroyed %v, error %q", statuses, failure, r.Undestroyed, r.Error)
+			}
+		})
+	}
+}

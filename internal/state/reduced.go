@@ -1,0 +1,40 @@
+package state
+
+// Depth is how much a probe run covers.
+type Depth string
+
+// The depths of a probe run.
+const (
+	// DepthFull covers all sizes and types, the largest inline data, each completion
+	// vector of the set, and each port.
+	DepthFull Depth = "full"
+	// DepthShort covers one small object of each kind and notification on one vector.
+	DepthShort Depth = "short"
+	// DepthReduced covers one small CQ and one small QP that stays in RESET.
+	DepthReduced Depth = "reduced"
+)
+
+// Depths returns every depth.
+func Depths() []Depth { return []Depth{DepthFull, DepthShort, DepthReduced} }
+
+// Reduced is why a run did as little as possible: other programs use the device, or the
+// kernel does not report whether they do.
+type Reduced struct {
+	Reason ReducedReason `json:"reason"`
+	// Detail explains the reason in words.
+	Detail string `json:"detail"`
+}
+
+// ReducedReason is the kind of reason for a reduced run.
+type ReducedReason string
+
+// The reasons.
+const (
+	// ReducedBusy means that another program holds queue pairs on the device.
+	ReducedBusy ReducedReason = "busy"
+	// ReducedUnknown means that the kernel does not report who holds queue pairs.
+	ReducedUnknown ReducedReason = "unknown"
+)
+
+// ReducedReasons returns every reason.
+func ReducedReasons() []ReducedReason { return []ReducedReason{ReducedBusy, ReducedUnknown} }

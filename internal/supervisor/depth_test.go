@@ -1,0 +1,295 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
+)
+
+// child is what a probe run does in these tests.
+type child struct {
+	firmware string
+	// fails makes the probe qp fail, reduced makes the run reduced, and killed makes it hang.
+	fails, reduced, killed bool
+	portState              string
+}
+
+// probed returns the script of a child that was asked for r. Each run finds one actual size
+// and, if it is full, one known shortfall.
+func (c child) probed(t *testing.T, r wire.Request) script {
+	t.Helper()
+	var b strings.Builder
+	w := wire.NewWriter(&b)
+	identity := state.Identity{Firmware: c.firmware}
+	depth := state.DepthFull
+	switch {
+	case c.reduced:
+		depth = state.DepthReduced
+		_ = w.Reduced(state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"})
+	case r.Short && r.Facts != nil && r.Facts.Identity == identity:
+		depth = state.DepthShort
+	}
+	_ = w.Depth(wire.Depth{Depth: depth, Sizes: "sizes"})
+	portState := c.portState
+	if portState == "" {
+		portState = "active"
+	}
+	_ = w.Device(state.Device{Firmware: c.firmware, Transport: "InfiniBand", Ports: []state.Port{{Number: 1, State: portState, LinkLayer: "Ethernet"}}})
+	if depth == state.DepthFull && (r.Facts == nil || r.Facts.Identity != identity) {
+		_ = w.Facts(state.Facts{Identity: identity})
+	}
+	if c.killed {
+		return script{output: b.String(), takes: -1}
+	}
+	qp := state.Probe{Name: "qp", Status: state.StatusOK, QPs: []state.QPSize{{Type: "rc", Profile: "small"}}}
+	if depth == state.DepthFull {
+		qp.QPs = append(qp.QPs, state.QPSize{Type: "rc", Profile: "large"})
+		qp.Known = []state.KnownShortfall{{
+			Subject: state.Subject{Object: "inline", QPType: "ud"}, Message: "less", Contract: "qp_at_least_requested", Fact: "f", Source: "s",
+		}}
+	}
+	if c.fails {
+		qp.Status = state.StatusFailed
+		qp.Failures = []state.Failure{{Subject: state.Subject{Object: "qp", QPType: "rc"}, Verb: "ibv_create_qp", Errno: "EIO", Message: "no"}}
+	}
+	_, _ = w.Probe(qp), w.End(wire.End{})
+	if err := w.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return script{output: b.String()}
+}
+
+// depthBench is a bench whose n-th child on its device is as the function says.
+type depthBench struct {
+	*bench
+	mu       sync.Mutex
+	requests []wire.Request
+}
+
+func newDepthBench(t *testing.T, children func(n int) child, change func(*Config)) *depthBench {
+	d := new(depthBench)
+	next := func(_ string, n int) script {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return children(n).probed(t, d.requests[n])
+	}
+	d.bench = newBench(t, next, func(c *Config) {
+		c.FullInterval, c.Backoff = 5*time.Minute, c.Interval
+		c.Command = func(kind state.Kind, device string, r wire.Request) Command {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if kind == state.KindProbe {
+				d.requests = append(d.requests, r)
+			}
+			return fakeCommand(kind, device, r)
+		}
+		if change != nil {
+			change(c)
+		}
+	}, "a")
+	return d
+}
+
+// depths returns the first letters of the depths of all runs until now.
+func (d *depthBench) depths() string {
+	var b strings.Builder
+	for _, run := range d.sink.runs("a") {
+		b.WriteByte((string(run.Depth) + "-")[0])
+	}
+	return b.String()
+}
+
+// TestDepths verifies which runs are full.
+func TestDepths(t *testing.T) {
+	t.Parallel()
+	at := func(special child, numbers ...int) func(int) child {
+		return func(n int) child {
+			for _, i := range numbers {
+				if n == i {
+					return special
+				}
+			}
+			return child{}
+		}
+	}
+	for _, tc := range []struct {
+		name     string
+		children func(n int) child
+		want     string
+	}{
+		{"by the interval", at(child{}), "fssssfssss"},
+		{"a full run that fails", at(child{fails: true}, 0, 1), "fffssssfss"},
+		{"a full run that hangs", at(child{killed: true}, 5), "fssssffsss"},
+		{"a short run that fails", at(child{fails: true}, 2), "fssssfssss"},
+		{"other firmware", func(n int) child { return child{firmware: map[bool]string{true: "2"}[n > 2]} }, "fssfssssfs"},
+		{"in use", at(child{reduced: true}, 0, 1, 4, 5, 6, 7), "rrfsrrrrfs"},
+		{"a port that went down", func(n int) child { return child{portState: map[bool]string{true: "down"}[n > 1]} }, "fssfssssfs"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDepthBench(t, tc.children, nil)
+				d.start()
+				d.after(20 * time.Minute)
+				if got := d.depths(); !strings.HasPrefix(got, tc.want) {
+					t.Errorf("got %s, want %s", got, tc.want)
+				}
+				d.end()
+			})
+		})
+	}
+}
+
+// TestFullStands verifies that the results of a full run stay whole over later runs, with
+// what is known of the driver.
+func TestFullStands(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDepthBench(t, func(n int) child { return child{fails: n == 1, reduced: n == 3, killed: n == 4} }, nil)
+		d.start()
+		full := stateOf(t, d.Snapshot(), "a").Full
+		for n := range 5 {
+			dev := stateOf(t, d.Snapshot(), "a")
+			results := dev.Probes()
+			if len(results) != 1 || len(results[0].Detail.QPs) != 2 || len(results[0].Detail.Known) != 1 {
+				t.Errorf("run %d: %+v", n, results)
+			}
+			wantEqual(t, fmt.Sprint("the full run at run ", n), dev.Full, full)
+			wantEqual(t, fmt.Sprint("failures of run ", n), len(results[0].Failures()) > 0, n == 1)
+			d.after(time.Minute)
+		}
+		d.end()
+	})
+}
+
+// TestProbesChanged verifies that a reload makes a full run due at once, also while a run
+// with the old configuration is under way.
+func TestProbesChanged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDepthBench(t, func(int) child { return child{} }, nil)
+		d.start()
+		d.after(90 * time.Second)
+		wantEqual(t, "before", d.depths(), "fs")
+		d.ProbesChanged()
+		d.after(0)
+		wantEqual(t, "after", d.depths(), "fsf")
+		d.after(time.Minute)
+		wantEqual(t, "later", d.depths(), "fsfs")
+		d.end()
+	})
+}
+
+// TestContractsOnChange verifies that a contract run is due at once when the device changed.
+func TestContractsOnChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		children := func(n int) child { return child{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
+		d := newDepthBench(t, children, func(c *Config) { c.Contract.Interval, c.Contract.Timeout = 24*time.Hour, time.Minute })
+		d.kids.judge = alwaysJudge(judged(time.Second, "notify_any", "holds"))
+		d.start()
+		d.after(10*time.Minute + 30*time.Second)
+		wantEqual(t, "contract runs", fmt.Sprint(d.kids.startsOf(judgingOf("a"))), "[0s 5m0s]")
+		wantEqual(t, "changes in the log", d.logs("firmware 2, before 1"), 1)
+		d.after(24 * time.Hour)
+		wantEqual(t, "contract runs a day later", len(d.kids.startsOf(judgingOf("a"))), 3)
+		d.end()
+	})
+}
+
+// reducedScript is a child that does as little as possible.
+func reducedScript(s script) script {
+	s.output = `{"depth":{"depth":"reduced","sizes":"x"}}` + "\n" +
+		`{"reduced":{"reason":"busy","detail":"mpirun (process 7) holds queue pairs"}}` + "\n" + s.output
+	return s
+}
+
+// TestPutOff verifies that a contract run waits while the device is in use.
+func TestPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := func(n int) bool { return n < 2 || n >= 4 && n < 121 }
+		b := newContractBench(t, func(_ string, n int) script {
+			if busy(n) {
+				return reducedScript(scriptOK(time.Second))
+			}
+			return scriptOK(time.Second)
+		}, contractsOnly(
+			judged(time.Second, "x", "holds"),
+			reducedScript(script{output: `{"end":{}}` + "\n", takes: time.Second}),
+			judged(time.Second, "x", "violated"),
+		), nil, "a")
+		contracts := func() *state.Contracts { return stateOf(b.t, b.Snapshot(), "a").Contracts }
+		putOff := func() bool {
+			c := contracts()
+			return c != nil && c.PutOff != nil && c.PutOff.Detail == "mpirun (process 7) holds queue pairs"
+		}
+		b.start()
+
+		b.after(90 * time.Second)
+		if !putOff() || contracts().Last != nil || len(b.kids.startsOf(judgingOf("a"))) != 0 {
+			t.Errorf("busy from the start: %+v after %v", contracts(), b.kids.startsOf(judgingOf("a")))
+		}
+		// The third run is not reduced.
+		b.after(time.Minute)
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "holds"}) {
+			t.Errorf("idle: %q, put off %t", got, putOff())
+		}
+		judgedAt := contracts().Last.Started
+		// Runs are reduced again, which is nothing to a contract run that is not due.
+		b.after(10 * time.Minute)
+		if putOff() || stateOf(t, b.Snapshot(), "a").Last.Reduced == nil {
+			t.Error("put off though it is not due")
+		}
+		// It is due after an hour, sees for itself, and waits.
+		b.after(80 * time.Minute)
+		if got := b.verdicts("a"); !putOff() || !slices.Equal(got, []string{"x", "holds"}) || len(b.kids.startsOf(judgingOf("a"))) != 2 {
+			t.Errorf("busy when it is due: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
+		}
+		if last := contracts().Last; last == nil || !last.Started.Equal(judgedAt) || last.Reduced != nil {
+			t.Errorf("the last contract run is %+v", last)
+		}
+		b.after(40 * time.Minute)
+		if got := b.verdicts("a"); putOff() || !slices.Equal(got, []string{"x", "violated"}) || len(b.kids.startsOf(judgingOf("a"))) != 3 {
+			t.Errorf("idle again: %q, put off %t, contract runs at %v", got, putOff(), b.kids.startsOf(judgingOf("a")))
+		}
+		b.end()
+		for message, times := range map[string]int{"Device left alone": 2, "Device is probed in full again": 2, "mpirun (process 7)": 2} {
+			if got := b.logs(message); got != times {
+				t.Errorf("%q was logged %d times, want %d:\n%s", message, got, times, b.log.String())
+			}
+		}
+	})
+}
+
+func TestPutOffInMidst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newContractBench(t, func(_ string, n int) script {
+			if n == 1 {
+				return reducedScript(scriptOK(time.Second))
+			}
+			return scriptOK(time.Second)
+		}, contractsOnly(
+			crashes("y", "x", "holds"),
+			reducedScript(script{output: `{"end":{}}` + "\n", takes: time.Second}),
+			judged(time.Second, "x", "holds", "y", "holds"),
+		), nil, "a")
+		b.start()
+		b.after(30 * time.Second)
+		c := stateOf(t, b.Snapshot(), "a").Contracts
+		if got := b.verdicts("a"); c.PutOff == nil || !slices.Equal(got, []string{"x", "holds", "y", "skipped:crashed"}) {
+			t.Errorf("%q, put off %v", got, c.PutOff)
+		}
+		b.after(2 * time.Minute)
+		if got := b.verdicts("a"); !slices.Equal(got, []string{"x", "holds", "y", "holds"}) || len(b.kids.told) != 3 || b.kids.toldOf(2) != nil {
+			t.Errorf("%q, told %q", got, b.kids.told)
+		}
+		b.end()
+	})
+}
