@@ -71,7 +71,7 @@ type proof struct {
 func newProof(t testing.TB, dashboards []*dashboard, rules []ruleFile) *proof {
 	t.Helper()
 	// All are waited for together, and some only after others.
-	p := &proof{dashboards: dashboards, patience: 10 * time.Minute}
+	p := &proof{dashboards: dashboards, patience: 20 * time.Minute}
 	add := func(file string, some []*expression) {
 		if len(some) == 0 {
 			t.Errorf("%s has no expression", file)
