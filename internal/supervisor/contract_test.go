@@ -136,10 +136,8 @@ func outcomes(runs []*state.Run) []state.Outcome {
 }
 
 func TestContractsAtStartAndByInterval(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(7*time.Second)), alwaysJudge(judged(3*time.Second, "x", "holds", "y", "violated")), nil, "a")
-		b.start()
 		if a := stateOf(t, b.after(7*time.Second+time.Second), "a"); a.Last == nil || a.Contracts != nil || !b.Snapshot().Ready {
 			t.Errorf("state %+v during the first contract run", a)
 		}
@@ -175,20 +173,16 @@ func TestContractsAtStartAndByInterval(t *testing.T) {
 		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].Judged.Equal(last.Started) {
 			t.Errorf("verdicts %+v", c.Verdicts)
 		}
-		b.end()
 	})
 }
 
 func TestContractsIsOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
-		b.start()
 		a := stateOf(t, b.after(3*time.Hour), "a")
 		if a.Contracts != nil || len(b.sink.told()) != 180 {
 			t.Errorf("state %+v after %d runs", a, len(b.sink.told()))
 		}
-		b.end()
 	})
 }
 
@@ -198,7 +192,6 @@ func TestContractsJitter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newContractBench(t, always(scriptOK(time.Second)), alwaysJudge(judged(time.Minute/4)), func(c *Config) { c.Jitter = 0.1 }, "a")
 			b.random = func() float64 { return random }
-			b.start()
 			b.after(100 * time.Minute)
 			starts := b.kids.startsOf(judgingOf("a"))
 			wantEqual(t, "contract runs", len(starts), 2)
@@ -206,22 +199,18 @@ func TestContractsJitter(t *testing.T) {
 			if d := starts[1] - starts[0]; d < want || d > want+time.Second {
 				t.Errorf("the second contract run follows after %v, want %v", d, want)
 			}
-			b.end()
 		})
 	}
 }
 
 func TestContractsLongerThanInterval(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(judged(7*time.Second)), func(c *Config) {
 			c.Interval, c.Contract.Interval = time.Hour, 5*time.Second
 		}, "a")
-		b.start()
 		b.after(15 * time.Second)
 		const pause = 500 * time.Millisecond
 		wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
-		b.end()
 	})
 }
 
@@ -230,38 +219,28 @@ func TestContractsLongerThanInterval(t *testing.T) {
 func TestContractsAndProbesFailApart(t *testing.T) {
 	t.Parallel()
 	bad := script{output: `{"end":{"error":"no luck"}}` + "\n"}
-	t.Run("contract run", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newContractBench(t, always(scriptOK(0)), alwaysJudge(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
-			b.start()
-			a := stateOf(t, b.after(time.Hour), "a")
-			if n := b.sink.count("a"); n != 61 {
-				t.Errorf("%d runs of the probes", n)
-			}
-			if n := b.sink.count(judgingOf("a")); n != 361 {
-				t.Errorf("%d contract runs", n)
-			}
-			if a.Failures != 0 || a.Last.Outcome != state.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
-				t.Errorf("state %+v, contracts %+v", a, a.Contracts)
-			}
-			b.end()
-		})
+	subtest(t, "contract run", func(t *testing.T) {
+		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(bad), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		a := stateOf(t, b.after(time.Hour), "a")
+		if n := b.sink.count("a"); n != 61 {
+			t.Errorf("%d runs of the probes", n)
+		}
+		if n := b.sink.count(judgingOf("a")); n != 361 {
+			t.Errorf("%d contract runs", n)
+		}
+		if a.Failures != 0 || a.Last.Outcome != state.OutcomeOK || a.Contracts.Last.Error != "no luck" || a.Contracts.Verdicts == nil || len(a.Contracts.Verdicts) != 0 {
+			t.Errorf("state %+v, contracts %+v", a, a.Contracts)
+		}
 	})
-	t.Run("probes", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newContractBench(t, always(scriptFail()), alwaysJudge(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
-			b.start()
-			a := stateOf(t, b.after(time.Hour), "a")
-			if n := b.sink.count(judgingOf("a")); n != 361 {
-				t.Errorf("%d contract runs", n)
-			}
-			if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != state.OutcomeFailed {
-				t.Errorf("state %+v after %d runs", a, n)
-			}
-			b.end()
-		})
+	subtest(t, "probes", func(t *testing.T) {
+		b := newContractBench(t, always(scriptFail()), alwaysJudge(judged(0, "x", "holds")), func(c *Config) { c.Contract.Interval = 10 * time.Second }, "a")
+		a := stateOf(t, b.after(time.Hour), "a")
+		if n := b.sink.count(judgingOf("a")); n != 361 {
+			t.Errorf("%d contract runs", n)
+		}
+		if n := b.sink.count("a"); a.Failures != n || n > 15 || !a.LastSuccess.IsZero() || a.Last.Outcome != state.OutcomeFailed {
+			t.Errorf("state %+v after %d runs", a, n)
+		}
 	})
 }
 
@@ -294,51 +273,46 @@ func TestContractsGoesOn(t *testing.T) {
 		{"after it was proven", presumes(inNoVerb(ends(exit{signal: syscall.SIGKILL}, "y", "x", "violated")), true), "violated", []string{"killed by SIGKILL"}, time.Second},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				judge := func(_ string, _ []string, n int) script {
-					switch n {
-					case 0:
-						return tt.first
-					case 1:
-						return judged(time.Second, "z", "holds")
-					default:
-						return judged(time.Second, "x", "violated", "y", "violated", "z", "holds")
-					}
+		subtest(t, tt.name, func(t *testing.T) {
+			judge := func(_ string, _ []string, n int) script {
+				switch n {
+				case 0:
+					return tt.first
+				case 1:
+					return judged(time.Second, "z", "holds")
+				default:
+					return judged(time.Second, "x", "violated", "y", "violated", "z", "holds")
 				}
-				b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-				b.start()
-				b.after(30 * time.Second)
-				wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, tt.takes})
-				wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
-				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
-				contracts := stateOf(t, b.Snapshot(), "a").Contracts
-				y := contracts.Verdicts[1]
-				if y.Severity != state.SeverityWarning {
-					t.Errorf("severity %q of a contract that was never judged", y.Severity)
+			}
+			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+			b.after(30 * time.Second)
+			wantEqual(t, "contract runs", b.kids.startsOf(judgingOf("a")), []time.Duration{0, tt.takes})
+			wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {"x", "y"}})
+			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", tt.want, "z", "holds"})
+			contracts := stateOf(t, b.Snapshot(), "a").Contracts
+			y := contracts.Verdicts[1]
+			if y.Severity != state.SeverityWarning {
+				t.Errorf("severity %q of a contract that was never judged", y.Severity)
+			}
+			for _, want := range tt.observed {
+				if !strings.Contains(y.Observed, want) {
+					t.Errorf("%q is not in what was observed: %q", want, y.Observed)
 				}
-				for _, want := range tt.observed {
-					if !strings.Contains(y.Observed, want) {
-						t.Errorf("%q is not in what was observed: %q", want, y.Observed)
-					}
-				}
-				runs := b.sink.runs(judgingOf("a"))
-				wantEqual(t, "runs", len(runs), 2)
-				if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].Judging != "y" {
-					t.Errorf("the sink was handed %+v", runs[0])
-				}
-				if !y.Judged.Equal(runs[0].Started) || !contracts.Verdicts[2].Judged.Equal(runs[1].Started) || !contracts.Last.Started.Equal(runs[1].Started) {
-					t.Errorf("verdicts %+v", contracts.Verdicts)
-				}
+			}
+			runs := b.sink.runs(judgingOf("a"))
+			wantEqual(t, "runs", len(runs), 2)
+			if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].Judging != "y" {
+				t.Errorf("the sink was handed %+v", runs[0])
+			}
+			if !y.Judged.Equal(runs[0].Started) || !contracts.Verdicts[2].Judged.Equal(runs[1].Started) || !contracts.Last.Started.Equal(runs[1].Started) {
+				t.Errorf("verdicts %+v", contracts.Verdicts)
+			}
 
-				// The next contract run begins from the start, an hour after this one did.
-				b.after(time.Hour)
-				wantEqual(t, "third child", b.kids.startsOf(judgingOf("a"))[2], time.Hour)
-				wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
-				wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
-				b.end()
-			})
+			// The next contract run begins from the start, an hour after this one did.
+			b.after(time.Hour)
+			wantEqual(t, "third child", b.kids.startsOf(judgingOf("a"))[2], time.Hour)
+			wantEqual(t, "told", len(b.kids.toldOf(2)), 0)
+			wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "violated", "y", "violated", "z", "holds"})
 		})
 	}
 }
@@ -346,8 +320,7 @@ func TestContractsGoesOn(t *testing.T) {
 // The severity of a contract that is not judged any more is that of before, and
 // snapshots that were published stay as they are.
 func TestContractsMergesVerdicts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := contractsOnly(
 			judged(0, "x", "holds", "y", "holds"),
 			hangs("y", "z", "holds", "x", "violated"),
@@ -355,7 +328,6 @@ func TestContractsMergesVerdicts(t *testing.T) {
 			script{output: `{"end":{"error":"cannot be opened"}}` + "\n"},
 		)
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-		b.start()
 		first := stateOf(t, b.after(time.Minute), "a").Contracts
 		before, _ := json.Marshal(first)
 		b.after(time.Hour)
@@ -373,16 +345,13 @@ func TestContractsMergesVerdicts(t *testing.T) {
 		if third == second || third.Last.Error != "cannot be opened" || third.Last.Outcome != state.OutcomeFailed {
 			t.Errorf("last contract run %+v", third.Last)
 		}
-		b.end()
 	})
 }
 
 func TestContractsIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
 		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Interval = 24 * time.Hour }, "a")
-		b.start()
 		b.after(59 * time.Minute)
 		s := 20 * time.Second
 		wantEqual(t, "children", b.kids.startsOf(judgingOf("a")), []time.Duration{0, s, 2 * s, 3 * s, 4 * s})
@@ -395,7 +364,6 @@ func TestContractsIsBounded(t *testing.T) {
 		wantEqual(t, "children", len(starts), 10)
 		wantEqual(t, "warnings", b.logs("given up"), 1)
 		wantEqual(t, "failures", b.logs("Contract run on device failed"), 5)
-		b.end()
 	})
 }
 
@@ -406,48 +374,36 @@ func TestContractsDoesNotGoOn(t *testing.T) {
 	silent.output = judging("x", "holds") + silent.output
 	failed := script{output: judging("x", "holds") + `{"judging":"y"}` + "\n" + `{"end":{"error":"out of memory"}}` + "\n"}
 	for name, first := range map[string]script{"hangs between contracts": silent, "hangs at first": scriptHang(), "fails in order": failed} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newContractBench(t, always(scriptOK(0)), alwaysJudge(first), nil, "a")
-				b.start()
-				b.after(59 * time.Minute)
-				wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
-				if v := b.verdicts("a"); len(v) > 2 {
-					t.Errorf("verdicts %q", v)
-				}
-				b.end()
-			})
+		subtest(t, name, func(t *testing.T) {
+			b := newContractBench(t, always(scriptOK(0)), alwaysJudge(first), nil, "a")
+			b.after(59 * time.Minute)
+			wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
+			if v := b.verdicts("a"); len(v) > 2 {
+				t.Errorf("verdicts %q", v)
+			}
 		})
 	}
-	t.Run("does not start", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
-			b.launch = func(c Command, out io.WriteCloser) (process, error) {
-				if c.Name != "" {
-					return nil, errors.New("no more processes")
-				}
-				return b.kids.launch(c, out)
+	subtest(t, "does not start", func(t *testing.T) {
+		b := newContractBench(t, always(scriptOK(0)), nil, nil, "a")
+		b.launch = func(c Command, out io.WriteCloser) (process, error) {
+			if c.Name != "" {
+				return nil, errors.New("no more processes")
 			}
-			b.start()
-			a := stateOf(t, b.after(59*time.Minute), "a")
-			wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
-			if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
-				t.Errorf("last contract run %+v", a.Contracts.Last)
-			}
-			b.end()
-		})
+			return b.kids.launch(c, out)
+		}
+		a := stateOf(t, b.after(59*time.Minute), "a")
+		wantEqual(t, "children", b.sink.count(judgingOf("a")), 1)
+		if a.Contracts.Last.Outcome != state.OutcomeCrashed || a.Contracts.Last.Kind != state.KindContract {
+			t.Errorf("last contract run %+v", a.Contracts.Last)
+		}
 	})
 }
 
 func TestStuckInContracts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		child := hangs("y", "x", "holds")
 		child.unkillable, child.release = true, make(chan struct{})
 		b := newContractBench(t, always(scriptOK(time.Second)), contractsOnly(child, judged(0, "x", "holds", "y", "holds")), nil, "a")
-		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Stuck == nil || a.Stuck.Verb != "ibv_get_cq_event" || a.Failures != 0 || a.Last.Outcome != state.OutcomeOK {
 			t.Fatalf("state %+v", a)
@@ -471,55 +427,47 @@ func TestStuckInContracts(t *testing.T) {
 		b.after(time.Hour)
 		wantEqual(t, "start of the next contract run", b.kids.startsOf(judgingOf("a"))[1:], []time.Duration{time.Hour + time.Second})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "holds"})
-		b.end()
 	})
 }
 
 func TestVanishedInContracts(t *testing.T) {
 	t.Parallel()
 	for _, stuck := range []bool{false, true} {
-		t.Run(fmt.Sprintf("stuck %v", stuck), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				child := hangs("y", "x", "holds")
-				if stuck {
-					child.unkillable, child.release = true, make(chan struct{})
+		subtest(t, fmt.Sprintf("stuck %v", stuck), func(t *testing.T) {
+			child := hangs("y", "x", "holds")
+			if stuck {
+				child.unkillable, child.release = true, make(chan struct{})
+			}
+			judge := contractsOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
+			b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
+			b.after(time.Hour + 2*time.Second)
+			wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("a"))), 2)
+			b.host(nil)
+			snap := b.after(10 * time.Second)
+			wantEqual(t, "observed contract runs", b.sink.count(judgingOf("a")), 1)
+			if stuck {
+				if a := stateOf(t, snap, "a"); a.Stuck == nil || a.Contracts != nil {
+					t.Errorf("state %+v", a)
 				}
-				judge := contractsOnly(judged(0, "x", "holds", "y", "violated"), child, judged(0, "z", "holds"))
-				b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-				b.start()
-				b.after(time.Hour + 2*time.Second)
-				wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("a"))), 2)
-				b.host(nil)
-				snap := b.after(10 * time.Second)
-				wantEqual(t, "observed contract runs", b.sink.count(judgingOf("a")), 1)
-				if stuck {
-					if a := stateOf(t, snap, "a"); a.Stuck == nil || a.Contracts != nil {
-						t.Errorf("state %+v", a)
-					}
-					close(child.release)
-					snap = b.after(0)
-				}
-				wantEqual(t, "devices", names(snap), []string(nil))
-				told := b.sink.told()
-				wantEqual(t, "last word", told[len(told)-1], "a forgotten")
+				close(child.release)
+				snap = b.after(0)
+			}
+			wantEqual(t, "devices", names(snap), []string(nil))
+			told := b.sink.told()
+			wantEqual(t, "last word", told[len(told)-1], "a forgotten")
 
-				b.host(nil, "a")
-				b.after(10 * time.Second)
-				wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
-				wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", judgingOf("a") + " ok"})
-				wantEqual(t, "first contract runs", b.logs("judged for the first time"), 2)
-				b.end()
-			})
+			b.host(nil, "a")
+			b.after(10 * time.Second)
+			wantEqual(t, "verdicts", b.verdicts("a"), []string{"z", "holds"})
+			wantEqual(t, "told", b.sink.told()[len(told):], []string{"a ok", judgingOf("a") + " ok"})
+			wantEqual(t, "first contract runs", b.logs("judged for the first time"), 2)
 		})
 	}
 }
 
 func TestRunEndsWithBusyContracts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(0)), alwaysJudge(hangs("x")), nil, "a", "b")
-		b.start()
 		b.after(time.Second)
 		wantEqual(t, "running", b.kids.running, 2)
 		b.end()
@@ -529,13 +477,11 @@ func TestRunEndsWithBusyContracts(t *testing.T) {
 
 // Contract runs take the slots that runs of the probes take.
 func TestContractsTakesASlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(4*time.Second)), alwaysJudge(judged(4*time.Second)), func(c *Config) {
 			c.Concurrency = 2
 			c.Contract.Interval = time.Minute
 		}, "a", "b", "c", "d", "e")
-		b.start()
 		b.after(30 * time.Minute)
 		wantEqual(t, "most children at once", b.kids.most, 2)
 		for _, d := range []string{"a", "b", "c", "d", "e"} {
@@ -546,25 +492,21 @@ func TestContractsTakesASlot(t *testing.T) {
 				t.Errorf("%d contract runs of %s", n, d)
 			}
 		}
-		b.end()
 	})
 }
 
 // Between the children of a contract run that hangs again and again, the probes have
 // their turn when they are due.
 func TestProbesBetweenChildrenOfContracts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, done []string, _ int) script { return hangs(fmt.Sprintf("c%d", len(done))) }
 		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Interval = 15 * time.Second }, "a")
-		b.start()
 		b.after(5 * time.Minute)
 		var want []string
 		for range 5 {
 			want = append(want, "a", judgingOf("a"))
 		}
 		wantEqual(t, "order", b.kids.order[:10], want)
-		b.end()
 	})
 }
 
@@ -572,8 +514,7 @@ func TestProbesBetweenChildrenOfContracts(t *testing.T) {
 // there were none: but for the time that the device's own contract run takes, on their
 // devices, too.
 func TestHungContractsDelayNoProbes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
 		judge := func(device string, done []string, _ int) script {
 			if device == "good" {
@@ -582,7 +523,6 @@ func TestHungContractsDelayNoProbes(t *testing.T) {
 			return hangs(fmt.Sprintf("c%d", len(done)))
 		}
 		b := newContractBench(t, always(scriptOK(time.Second)), judge, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
-		b.start()
 		b.after(6 * time.Hour)
 		wantEqual(t, "most children at once", b.kids.most, 2)
 		most := func(device string) (d time.Duration) {
@@ -606,7 +546,6 @@ func TestHungContractsDelayNoProbes(t *testing.T) {
 			}
 		}
 		wantEqual(t, "contract runs of the good device", b.sink.count(judgingOf("good")), 6)
-		b.end()
 	})
 }
 
@@ -622,52 +561,46 @@ func TestHungDevicesStarveNoContracts(t *testing.T) {
 		{time.Minute, 30 * time.Second, 2 * time.Minute, 3 * time.Hour},
 		{10 * time.Minute, time.Minute, 10 * time.Minute, 6 * time.Hour},
 	} {
-		t.Run(tt.interval.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8", "h9"}
-				probe := func(device string, _ int) script {
-					if device == "shaky" {
-						return scriptOK(100 * time.Millisecond)
-					}
-					return scriptHang()
+		subtest(t, tt.interval.String(), func(t *testing.T) {
+			hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8", "h9"}
+			probe := func(device string, _ int) script {
+				if device == "shaky" {
+					return scriptOK(100 * time.Millisecond)
 				}
-				judge := func(device string, done []string, _ int) script {
-					if device == "shaky" && len(done) > 0 {
-						return judged(time.Second, "y", "holds")
-					}
-					return hangs(fmt.Sprintf("c%d", len(done)))
+				return scriptHang()
+			}
+			judge := func(device string, done []string, _ int) script {
+				if device == "shaky" && len(done) > 0 {
+					return judged(time.Second, "y", "holds")
 				}
-				b := newContractBench(t, probe, judge, func(c *Config) {
-					c.Concurrency = 2
-					c.Interval, c.Timeout, c.Backoff = tt.interval, tt.timeout, tt.backoff
-					c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
-				}, append(hung, "shaky")...)
-				b.start()
-				b.after(tt.within)
-				wantEqual(t, "the contract run", outcomes(b.sink.runs(judgingOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
-				starts := b.kids.startsOf("shaky")
-				for i := 4; i < len(starts); i++ {
-					// A probe waits for its own contract run, and for those that nobody knew would hang.
-					if d := starts[i] - starts[i-1]; d > tt.interval+tt.timeout+time.Second {
-						t.Errorf("run %d on the shaky device started %v after the one before", i, d)
-					}
+				return hangs(fmt.Sprintf("c%d", len(done)))
+			}
+			b := newContractBench(t, probe, judge, func(c *Config) {
+				c.Concurrency = 2
+				c.Interval, c.Timeout, c.Backoff = tt.interval, tt.timeout, tt.backoff
+				c.Contract = Schedule{Interval: 12 * time.Hour, Timeout: tt.timeout}
+			}, append(hung, "shaky")...)
+			b.after(tt.within)
+			wantEqual(t, "the contract run", outcomes(b.sink.runs(judgingOf("shaky"))), []state.Outcome{state.OutcomeTimeout, state.OutcomeOK})
+			starts := b.kids.startsOf("shaky")
+			for i := 4; i < len(starts); i++ {
+				// A probe waits for its own contract run, and for those that nobody knew would hang.
+				if d := starts[i] - starts[i-1]; d > tt.interval+tt.timeout+time.Second {
+					t.Errorf("run %d on the shaky device started %v after the one before", i, d)
 				}
-				for _, d := range hung {
-					if n := b.sink.count(judgingOf(d)); n < 5 {
-						t.Errorf("%d children of the contract run of %s", n, d)
-					}
+			}
+			for _, d := range hung {
+				if n := b.sink.count(judgingOf(d)); n < 5 {
+					t.Errorf("%d children of the contract run of %s", n, d)
 				}
-				b.end()
-			})
+			}
 		})
 	}
 }
 
 // A device on which a child cannot be killed keeps none of those that hang from their turn.
 func TestStuckDeviceLeavesTheQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		// Its first contract run hangs, and while the next child waits for its turn, a run of
 		// the probes cannot be ended.
 		stuck := scriptUnkillable()
@@ -687,7 +620,6 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 		b := newContractBench(t, probe, judge, func(c *Config) {
 			c.Interval, c.Timeout, c.Backoff = time.Second, time.Minute, time.Minute
 		}, "hung", "stuck")
-		b.start()
 		b.after(10 * time.Minute)
 		before := b.sink.count("hung")
 		b.after(20 * time.Minute)
@@ -695,13 +627,11 @@ func TestStuckDeviceLeavesTheQueue(t *testing.T) {
 			t.Errorf("%d runs on the other device in 20 minutes", n)
 		}
 		close(stuck.release)
-		b.end()
 	})
 }
 
 func TestContractsLog(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := contractsOnly(
 			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
 			judged(0, "w", "known violated", "x", "violated", "y", "holds", "z", "skipped:port_down"),
@@ -762,18 +692,15 @@ func TestContractsLog(t *testing.T) {
 		next(time.Hour, `INFO msg="Device violates a contract, as its driver is known to" … contract=x before=holds fact="fact of x" read_in="source of x" observed="observed of x"`)
 		next(time.Hour, `WARN msg="Device violates a contract" … contract=x before=violated severity=critical`)
 		next(time.Hour)
-		b.end()
 	})
 }
 
 func TestContractsLogForDebugging(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newContractBench(t, always(scriptOK(0)), contractsOnly(judged(0, "x", "holds"), judged(0, "x", "holds"), scriptFail()), func(c *Config) {
 			c.Contract.Interval = time.Minute
 		}, "a")
 		b.cfg.Logger = b.log.logger(slog.LevelDebug)
-		b.start()
 		b.after(4*time.Minute + time.Second)
 		for text, n := range map[string]int{
 			`level=DEBUG msg="Contracts of device judged" device=a outcome=ok`:       2,
@@ -782,7 +709,6 @@ func TestContractsLogForDebugging(t *testing.T) {
 		} {
 			wantEqual(t, text, b.logs(text), n)
 		}
-		b.end()
 	})
 }
 
@@ -800,8 +726,7 @@ func planned(names ...string) string {
 // A child that hangs while it tries which completions there are costs what needs
 // completions, and nothing else.
 func TestContractsWithoutCompletions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
 			if n == 0 {
 				return script{output: planned("x", "y") + `{"begin":"ibv_post_send"}` + "\n", takes: -1}
@@ -809,7 +734,6 @@ func TestContractsWithoutCompletions(t *testing.T) {
 			return judged(0, "x", "holds", "y", "skipped:prerequisite_failed")
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-		b.start()
 		b.after(30 * time.Second)
 		wantEqual(t, "told", [][]string{b.kids.toldOf(0), b.kids.toldOf(1)}, [][]string{nil, {withoutCompletions}})
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"x", "holds", "y", "skipped:prerequisite_failed"})
@@ -817,15 +741,13 @@ func TestContractsWithoutCompletions(t *testing.T) {
 		// The next contract run tries again.
 		b.after(time.Hour)
 		wantEqual(t, "told", b.kids.toldOf(2), []string(nil))
-		b.end()
 	})
 }
 
 // What a contract run that was broken off did not come to says so, unless it is known
 // from before; what is not judged any more is forgotten when a contract run is whole.
 func TestContractsThatIsBrokenOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
 			switch {
 			case n <= maxContinuations:
@@ -839,7 +761,6 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 			}
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-		b.start()
 		b.after(time.Minute)
 		want := []string{"c5", "skipped:crashed", "c6", "skipped:crashed"}
 		for i := range maxContinuations + 1 {
@@ -853,15 +774,13 @@ func TestContractsThatIsBrokenOff(t *testing.T) {
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds"})
 		b.after(time.Hour)
 		wantEqual(t, "verdicts", b.verdicts("a"), []string{"c5", "holds", "c6", "skipped:crashed"})
-		b.end()
 	})
 }
 
 // Whatever names the children of a device invent, no more than so many verdicts
 // are kept.
 func TestContractsForgets(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
 			var pairs []string
 			for i := range 100 {
@@ -872,20 +791,17 @@ func TestContractsForgets(t *testing.T) {
 			return s
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, nil, "a")
-		b.start()
 		b.after(20 * time.Hour)
 		if n := len(stateOf(t, b.Snapshot(), "a").Contracts.Verdicts); n != maxVerdicts {
 			t.Errorf("%d verdicts are kept", n)
 		}
-		b.end()
 	})
 }
 
 // What an earlier child of a contract run could not destroy is not forgotten because a later
 // one had nothing to say of it; the next contract run begins anew.
 func TestContractsKeepsUndestroyed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		first := crashes("y", "x", "holds")
 		first.output = `{"undestroyed":{"type":"cq","errno":"EBUSY","attempts":5}}` + "\n" + first.output
 		judge := func(_ string, _ []string, n int) script {
@@ -895,7 +811,6 @@ func TestContractsKeepsUndestroyed(t *testing.T) {
 			return judged(time.Second, "z", "holds")
 		}
 		b := newContractBench(t, always(scriptOK(0)), judge, func(c *Config) { c.Contract.Interval = 10 * time.Minute }, "a")
-		b.start()
 		got := stateOf(t, b.after(5*time.Minute), "a").Contracts.Last
 		if got.Outcome != state.OutcomeOK || len(got.Undestroyed) != 1 || got.Undestroyed[0].Type != "cq" {
 			t.Errorf("after both children: %+v", got)
@@ -903,6 +818,5 @@ func TestContractsKeepsUndestroyed(t *testing.T) {
 		if got := stateOf(t, b.after(10*time.Minute), "a").Contracts.Last; len(got.Undestroyed) != 0 {
 			t.Errorf("after the next contract run: %+v", got)
 		}
-		b.end()
 	})
 }

@@ -132,17 +132,14 @@ func TestDepths(t *testing.T) {
 		{"in use", at(child{reduced: true}, 0, 1, 4, 5, 6, 7), "rrfsrrrrfs"},
 		{"a port that went down", func(n int) child { return child{portState: map[bool]string{true: "down"}[n > 1]} }, "fssfssssfs"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				d := newDepthBench(t, tc.children, nil)
-				d.start()
-				d.after(20 * time.Minute)
-				if got := d.depths(); !strings.HasPrefix(got, tc.want) {
-					t.Errorf("got %s, want %s", got, tc.want)
-				}
-				d.end()
-			})
+		subtest(t, tc.name, func(t *testing.T) {
+			d := newDepthBench(t, tc.children, nil)
+			d.start()
+			d.after(20 * time.Minute)
+			if got := d.depths(); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			d.end()
 		})
 	}
 }
@@ -150,8 +147,7 @@ func TestDepths(t *testing.T) {
 // TestFullStands verifies that the results of a full run stay whole over later runs, with
 // what is known of the driver.
 func TestFullStands(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		d := newDepthBench(t, func(n int) child { return child{fails: n == 1, reduced: n == 3, killed: n == 4} }, nil)
 		d.start()
 		full := stateOf(t, d.Snapshot(), "a").Full
@@ -172,8 +168,7 @@ func TestFullStands(t *testing.T) {
 // TestProbesChanged verifies that a reload makes a full run due at once, also while a run
 // with the old configuration is under way.
 func TestProbesChanged(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		d := newDepthBench(t, func(int) child { return child{} }, nil)
 		d.start()
 		d.after(90 * time.Second)
@@ -189,8 +184,7 @@ func TestProbesChanged(t *testing.T) {
 
 // TestContractsOnChange verifies that a contract run is due at once when the device changed.
 func TestContractsOnChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		children := func(n int) child { return child{firmware: map[bool]string{false: "1", true: "2"}[n >= 5]} }
 		d := newDepthBench(t, children, func(c *Config) { c.Contract.Interval, c.Contract.Timeout = 24*time.Hour, time.Minute })
 		d.kids.judge = alwaysJudge(judged(time.Second, "notify_any", "holds"))
@@ -280,7 +274,6 @@ func TestPutOffInMidst(t *testing.T) {
 			reducedScript(script{output: `{"end":{}}` + "\n", takes: time.Second}),
 			judged(time.Second, "x", "holds", "y", "holds"),
 		), nil, "a")
-		b.start()
 		b.after(30 * time.Second)
 		c := stateOf(t, b.Snapshot(), "a").Contracts
 		if got := b.verdicts("a"); c.PutOff == nil || !slices.Equal(got, []string{"x", "holds", "y", "skipped:crashed"}) {
@@ -290,6 +283,5 @@ func TestPutOffInMidst(t *testing.T) {
 		if got := b.verdicts("a"); !slices.Equal(got, []string{"x", "holds", "y", "holds"}) || len(b.kids.told) != 3 || b.kids.toldOf(2) != nil {
 			t.Errorf("%q, told %q", got, b.kids.told)
 		}
-		b.end()
 	})
 }

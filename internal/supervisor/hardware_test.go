@@ -92,10 +92,8 @@ func (h *hardwareBench) hardware(device string) state.HardwareState {
 
 // One child reads all devices, once in each interval, beside what else goes on.
 func TestHardware(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, allOf, nil, "b", "a")
-		b.start()
 		snap := b.after(40 * time.Second)
 		wantEqual(t, "children", b.kids.startsOf(allHardware), []time.Duration{0, 15 * time.Second, 30 * time.Second})
 		wantEqual(t, "of", b.rounds(), "ab|ab|ab")
@@ -113,7 +111,6 @@ func TestHardware(t *testing.T) {
 				t.Errorf("the sink was handed %+v of %s", runs, device)
 			}
 		}
-		b.end()
 	})
 }
 
@@ -152,80 +149,71 @@ func TestHardwareFails(t *testing.T) {
 			return s
 		}, state.OutcomeCrashed, "bla", ""},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var well atomic.Bool
-				well.Store(true)
-				b := newHardwareBench(t, func(devices []string, n int) script {
-					if well.Load() || !slices.Contains(devices, "b") {
-						return allOf(devices, n)
-					}
-					var others []state.Hardware
-					for _, d := range devices {
-						if d != "b" {
-							others = append(others, state.Hardware{Device: d})
-						}
-					}
-					return tc.child(others)
-				}, nil, "a", "b", "c")
-				b.start()
-				b.after(2 * time.Second)
-				whole := b.hardware("b")
-				well.Store(false)
-				// From 15 s on it fails. It may be read again 30 s and 60 s later.
-				b.after(3 * time.Minute)
-				want := "abc|abc|ac|ac|abc|ac|ac|ac|ac|abc|ac|ac|ac"
-				if tc.name == "the child raves" { // It is killed at once, and so all is due just in time.
-					want = "abc|abc|ac|abc|ac|ac|ac|abc|ac|ac|ac|ac|ac"
+		subtest(t, tc.name, func(t *testing.T) {
+			var well atomic.Bool
+			well.Store(true)
+			b := newHardwareBench(t, func(devices []string, n int) script {
+				if well.Load() || !slices.Contains(devices, "b") {
+					return allOf(devices, n)
 				}
-				wantEqual(t, "readings", b.rounds(), want)
-				got := b.hardware("b")
-				if got.Failures != 3 || !strings.Contains(got.Failure, tc.says) || got.Reading != tc.reading || got.Next.IsZero() ||
-					got.Latest != whole.Latest || !got.Read.Equal(whole.Read) {
-					t.Errorf("%+v", got)
-				}
-				runs := b.sink.runs(hardwareOf("b"))
-				wantEqual(t, "outcomes of b", outcomes(runs), []state.Outcome{state.OutcomeOK, tc.outcome, tc.outcome, tc.outcome})
-				for _, device := range []string{"a", "c"} {
-					if got := b.hardware(device); got.Failures != 0 || got.Failure != "" || b.sink.count(hardwareOf(device)) != 13 {
-						t.Errorf("%s: %+v after %d", device, got, b.sink.count(hardwareOf(device)))
+				var others []state.Hardware
+				for _, d := range devices {
+					if d != "b" {
+						others = append(others, state.Hardware{Device: d})
 					}
 				}
-				wantEqual(t, "warnings", b.logs("Hardware of device could not be read"), 1)
-				well.Store(true)
-				b.after(3 * time.Minute)
-				if got := b.hardware("b"); got.Failures != 0 || got.Failure != "" || got.Reading != "" || !got.Next.IsZero() || got.Latest == whole.Latest {
-					t.Errorf("%+v", got)
+				return tc.child(others)
+			}, nil, "a", "b", "c")
+			b.after(2 * time.Second)
+			whole := b.hardware("b")
+			well.Store(false)
+			// From 15 s on it fails. It may be read again 30 s and 60 s later.
+			b.after(3 * time.Minute)
+			want := "abc|abc|ac|ac|abc|ac|ac|ac|ac|abc|ac|ac|ac"
+			if tc.name == "the child raves" { // It is killed at once, and so all is due just in time.
+				want = "abc|abc|ac|abc|ac|ac|ac|abc|ac|ac|ac|ac|ac"
+			}
+			wantEqual(t, "readings", b.rounds(), want)
+			got := b.hardware("b")
+			if got.Failures != 3 || !strings.Contains(got.Failure, tc.says) || got.Reading != tc.reading || got.Next.IsZero() ||
+				got.Latest != whole.Latest || !got.Read.Equal(whole.Read) {
+				t.Errorf("%+v", got)
+			}
+			runs := b.sink.runs(hardwareOf("b"))
+			wantEqual(t, "outcomes of b", outcomes(runs), []state.Outcome{state.OutcomeOK, tc.outcome, tc.outcome, tc.outcome})
+			for _, device := range []string{"a", "c"} {
+				if got := b.hardware(device); got.Failures != 0 || got.Failure != "" || b.sink.count(hardwareOf(device)) != 13 {
+					t.Errorf("%s: %+v after %d", device, got, b.sink.count(hardwareOf(device)))
 				}
-				wantEqual(t, "told that it is well", b.logs("Hardware of device can be read again"), 1)
-				b.end()
-			})
+			}
+			wantEqual(t, "warnings", b.logs("Hardware of device could not be read"), 1)
+			well.Store(true)
+			b.after(3 * time.Minute)
+			if got := b.hardware("b"); got.Failures != 0 || got.Failure != "" || got.Reading != "" || !got.Next.IsZero() || got.Latest == whole.Latest {
+				t.Errorf("%+v", got)
+			}
+			wantEqual(t, "told that it is well", b.logs("Hardware of device can be read again"), 1)
 		})
 	}
 }
 
 // What was read in part is better than nothing.
 func TestHardwareInPart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, func([]string, int) script {
 			return telling(0, state.Hardware{Device: "a", Failure: "x", Identity: state.Adapter{Slot: "part"}})
 		}, nil, "a")
-		b.start()
 		b.after(time.Second)
 		if got := b.hardware("a"); got.Latest == nil || got.Latest.Identity.Slot != "part" || got.Failures != 1 {
 			t.Errorf("%+v", got)
 		}
-		b.end()
 	})
 }
 
 // Devices that a child hangs on which cannot be killed are left out until it has ended; the
 // others go on with new children, of which another may do the same.
 func TestHardwareStuck(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		release := make(chan struct{})
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			s := allOf(devices, n)
@@ -239,7 +227,6 @@ func TestHardwareStuck(t *testing.T) {
 			}
 			return s
 		}, nil, "a", "b", "c")
-		b.start()
 		b.after(14 * time.Second)
 		if got := b.hardware("b"); got.Stuck == nil || got.Reading != "/sys/b" || got.Failures != 1 || b.hardware("a").Stuck != nil || b.hardware("c").Stuck != nil {
 			t.Errorf("b: %+v, a: %+v", got, b.hardware("a"))
@@ -262,15 +249,13 @@ func TestHardwareStuck(t *testing.T) {
 		}
 		wantEqual(t, "told that a child does not end", b.logs("A killed child does not end"), 2)
 		wantEqual(t, "told that a child has ended", b.logs("The killed child has ended"), 2)
-		b.end()
 	})
 }
 
 // Counters that the kernel refuses are left alone for ten minutes, and stay refused; others
 // that cannot be read are tried again.
 func TestHardwareRefused(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var refused atomic.Bool
 		refused.Store(true)
 		b := newHardwareBench(t, func([]string, int) script {
@@ -282,7 +267,6 @@ func TestHardwareRefused(t *testing.T) {
 			}
 			return telling(0, h)
 		}, nil, "a")
-		b.start()
 		b.after(time.Second)
 		refused.Store(false)
 		b.after(9 * time.Minute)
@@ -304,7 +288,6 @@ func TestHardwareRefused(t *testing.T) {
 		if h := b.hardware("a").Latest; h.Refused != nil || h.Ports[1].Refused != nil {
 			t.Errorf("refused: %v, %v", h.Refused, h.Ports[1].Refused)
 		}
-		b.end()
 	})
 }
 
@@ -365,14 +348,12 @@ func TestHardwareDrops(t *testing.T) {
 // A device that vanishes is forgotten, and nothing of it is handed over afterwards, not even
 // if it vanished while it was read.
 func TestHardwareOfVanished(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newHardwareBench(t, func(devices []string, n int) script {
 			s := allOf(devices, n)
 			s.takes = 4 * time.Second
 			return s
 		}, func(c *Config) { c.Discovery = time.Second }, "a", "b")
-		b.start()
 		b.after(17 * time.Second)
 		b.host(nil, "b")
 		b.after(10 * time.Second)
@@ -392,7 +373,6 @@ func TestHardwareOfVanished(t *testing.T) {
 			}
 		}
 		wantEqual(t, "told", of, []string{"hardware of a ok", "a forgotten", "hardware of a ok"})
-		b.end()
 	})
 }
 
@@ -410,29 +390,26 @@ func TestHardwareOnce(t *testing.T) {
 		{"stuck", 0, scriptUnkillable, true, nil},
 		{"no time", 2 * time.Second, func() script { return telling(-1) }, false, []state.Kind{state.KindHardware}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				child := tc.child()
-				b := newHardwareBench(t, func([]string, int) script { return child }, func(c *Config) { c.Within = tc.within }, "a")
-				if err := b.RunOnce(t.Context()); err != nil {
-					t.Error(err)
-				}
-				wantEqual(t, "readings", b.rounds(), "a")
-				dev := stateOf(t, b.Snapshot(), "a")
-				if h := dev.Hardware; (h != nil && h.Stuck != nil) != tc.stuck {
-					t.Errorf("stuck: %+v", h)
-				}
-				var missing []state.Kind
-				if dev.OutOfTime != nil {
-					missing = dev.OutOfTime.Kinds
-				}
-				wantEqual(t, "what there was no time for", missing, tc.missing)
-				if child.release != nil {
-					close(child.release)
-					synctest.Wait()
-				}
-			})
+		subtest(t, tc.name, func(t *testing.T) {
+			child := tc.child()
+			b := newHardwareBench(t, func([]string, int) script { return child }, func(c *Config) { c.Within = tc.within }, "a")
+			if err := b.RunOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+			wantEqual(t, "readings", b.rounds(), "a")
+			dev := stateOf(t, b.Snapshot(), "a")
+			if h := dev.Hardware; (h != nil && h.Stuck != nil) != tc.stuck {
+				t.Errorf("stuck: %+v", h)
+			}
+			var missing []state.Kind
+			if dev.OutOfTime != nil {
+				missing = dev.OutOfTime.Kinds
+			}
+			wantEqual(t, "what there was no time for", missing, tc.missing)
+			if child.release != nil {
+				close(child.release)
+				synctest.Wait()
+			}
 		})
 	}
 }

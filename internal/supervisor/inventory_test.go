@@ -3,7 +3,6 @@ package supervisor
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/state"
@@ -95,11 +94,9 @@ func (s *inventoryBench) lookedFor(n int) []uint32 {
 }
 
 func TestInventoryBesideProbes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newInventoryBench(t, always(scriptOK(50*time.Second)), always(inventorying(9*time.Second, state.Inventory{Index: 1})),
 			func(c *Config) { c.Concurrency = 1; c.Timeout = 55 * time.Second }, "a")
-		b.start()
 		b.after(3*time.Minute - time.Second)
 		minutes := []time.Duration{0, time.Minute, 2 * time.Minute}
 		wantEqual(t, "runs of the probes", b.kids.startsOf("a"), minutes)
@@ -115,7 +112,6 @@ func TestInventoryBesideProbes(t *testing.T) {
 		if fill := b.told[1].MaxFill; fill != 128 {
 			t.Errorf("the second inventory was told that a queue pair has %d completions at most", fill)
 		}
-		b.end()
 	})
 }
 
@@ -123,8 +119,7 @@ func TestInventoryBesideProbes(t *testing.T) {
 // device nor the inventories of another, come ever more rarely, and cost nothing of what
 // is known.
 func TestInventoryHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		inventory := func(device string, n int) script {
 			if device == "good" || n == 0 {
 				return inventorying(time.Second, state.Inventory{Index: 1})
@@ -132,7 +127,6 @@ func TestInventoryHangs(t *testing.T) {
 			return counted()
 		}
 		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, func(c *Config) { c.Backoff = 4 * time.Minute }, "bad1", "bad2", "bad3", "good")
-		b.start()
 		b.after(20*time.Minute + 30*time.Second)
 		for _, device := range []string{"bad1", "bad2", "bad3", "good"} {
 			if got := b.kids.startsOf(device); len(got) != 21 || got[20] != 20*time.Minute {
@@ -161,14 +155,12 @@ func TestInventoryHangs(t *testing.T) {
 		if n := b.logs("Inventory of device failed"); n != 3 {
 			t.Errorf("%d messages on failed inventories, want one a device:\n%s", n, b.log)
 		}
-		b.end()
 	})
 }
 
 // TestLeaked follows what is left of children that have ended.
 func TestLeaked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		left := func(id uint32, typ string, n int64) state.Left {
 			return state.Left{Context: state.Context{Index: 1, ID: id}, Type: typ, Objects: n}
 		}
@@ -221,7 +213,6 @@ func TestLeaked(t *testing.T) {
 		if warned, over := b.logs("still holds objects of ended children"), b.logs("Objects of ended children are gone"); warned != 3 || over != 1 {
 			t.Errorf("%d warnings, %d of its end; want one for each of 3 changes, and 1:\n%s", warned, over, b.log)
 		}
-		b.end()
 	})
 }
 
@@ -243,30 +234,24 @@ func TestLeakIsSoonLookedFor(t *testing.T) {
 		"crash":       {crash, 6 * time.Minute},
 		"timeout":     {scriptHang(), 6 * time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				once := func(_ string, n int) script {
-					if n == 0 {
-						return opening(tc.child, 100)
-					}
-					return scriptOK(time.Second)
+		subtest(t, name, func(t *testing.T) {
+			once := func(_ string, n int) script {
+				if n == 0 {
+					return opening(tc.child, 100)
 				}
-				b := newInventoryBench(t, once, always(inventorying(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
-				b.start()
-				b.after(tc.want + time.Second)
-				wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), []time.Duration{0, tc.want})
-				wantEqual(t, "looked for", b.lookedFor(1), []uint32{100})
-				b.end()
-			})
+				return scriptOK(time.Second)
+			}
+			b := newInventoryBench(t, once, always(inventorying(0, state.Inventory{})), func(c *Config) { c.Inventory.Interval = time.Hour }, "a")
+			b.after(tc.want + time.Second)
+			wantEqual(t, "inventories", b.kids.startsOf(inventoryOf("a")), []time.Duration{0, tc.want})
+			wantEqual(t, "looked for", b.lookedFor(1), []uint32{100})
 		})
 	}
 }
 
 // TestInventoryStuck follows a child of the inventory that cannot be killed.
 func TestInventoryStuck(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		unkillable := scriptUnkillable()
 		inventory := func(_ string, n int) script {
 			if n == 1 {
@@ -275,7 +260,6 @@ func TestInventoryStuck(t *testing.T) {
 			return inventorying(0, state.Inventory{Index: 1})
 		}
 		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.start()
 		r := stateOf(t, b.after(10*time.Minute+30*time.Second), "a").Resources
 		if r.Stuck == nil || r.Stuck.PID == 0 || r.Inventory == nil {
 			t.Fatalf("resources %+v, want a child that is stuck", r)
@@ -290,7 +274,6 @@ func TestInventoryStuck(t *testing.T) {
 		if r.Stuck != nil || r.Last.Outcome != state.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
-		b.end()
 	})
 }
 
@@ -298,8 +281,7 @@ func TestInventoryStuck(t *testing.T) {
 // keeps nobody but inventories from a device that vanishes and comes back, and is shown
 // all the while.
 func TestInventoryStuckOfVanished(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		unkillable := scriptUnkillable()
 		inventory := func(_ string, n int) script {
 			if n == 0 {
@@ -308,7 +290,6 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 			return inventorying(0, state.Inventory{Index: 1})
 		}
 		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.start()
 		b.after(2 * time.Minute)
 		shown := func(present bool) {
 			t.Helper()
@@ -343,22 +324,19 @@ func TestInventoryStuckOfVanished(t *testing.T) {
 		if r.Stuck != nil || r.Last == nil || r.Last.Outcome != state.OutcomeOK {
 			t.Errorf("resources %+v after the end of the child", r)
 		}
-		b.end()
 	})
 }
 
 // TestInventoryOfVanished makes sure that a device that vanishes is forgotten when both
 // of its goroutines are through with it, and that another of its name begins anew.
 func TestInventoryOfVanished(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
 		inventory := func(_ string, n int) script {
 			left := state.Inventory{Left: []state.Left{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
 			return inventorying(5*time.Second, left)
 		}
 		b := newInventoryBench(t, next, inventory, nil, "a")
-		b.start()
 		b.after(62 * time.Second)
 		b.host(nil)
 		b.after(10 * time.Second)
@@ -376,15 +354,13 @@ func TestInventoryOfVanished(t *testing.T) {
 			t.Errorf("resources %+v of the new device", r)
 		}
 		wantEqual(t, "looked for on the new device", b.lookedFor(before), []uint32(nil))
-		b.end()
 	})
 }
 
 // TestOrphans makes sure that the time since which there are ownerless objects is
 // that of an unbroken series of inventories.
 func TestOrphans(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		some := []state.TypeCount{{Type: "qp", Objects: 1}}
 		found := []state.Inventory{
 			{PIDsVisible: true, Ownerless: some},
@@ -405,15 +381,13 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("inventory %d: orphaned since %v, want %v", i, got, want)
 			}
 		}
-		b.end()
 	})
 }
 
 // TestSamples makes sure that what the inventories of an hour counted is kept, and what a
 // child without an inventory leaves is nothing.
 func TestSamples(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		inventory := func(_ string, n int) script {
 			if n == 2 {
 				return scriptFail()
@@ -422,7 +396,6 @@ func TestSamples(t *testing.T) {
 			return inventorying(0, i)
 		}
 		b := newInventoryBench(t, always(scriptOK(time.Second)), inventory, nil, "a")
-		b.start()
 		b.after(10*time.Minute + time.Second)
 		samples := stateOf(t, b.Snapshot(), "a").Resources.Samples
 		if n := len(samples); n < 4 || n > 6 {
@@ -433,6 +406,5 @@ func TestSamples(t *testing.T) {
 				t.Errorf("sample %d has %v", i, s.Objects)
 			}
 		}
-		b.end()
 	})
 }

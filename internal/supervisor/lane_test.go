@@ -10,8 +10,7 @@ import (
 // TestLaneIsFair makes sure that a lane serves first who waits longest, without those who
 // have given up, suspect or not, and that no slot is lost.
 func TestLaneIsFair(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		l := newLane(1)
 		for range 2 {
 			release, err := l.acquireAs(t.Context(), false)
@@ -52,8 +51,7 @@ func TestLaneIsFair(t *testing.T) {
 // TestTurns makes sure that who stops waiting for its turn keeps it, that it is nobody
 // else's until it is ended, and that one that is ended is never lost.
 func TestTurns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		l := newLane(2)
 		came := func(all ...*turn) (n int) {
 			synctest.Wait()

@@ -265,8 +265,7 @@ func TestGIDChanges(t *testing.T) {
 // what was before the start goes on, and so it does for a device that comes back, whose ports
 // were not active meanwhile.
 func TestLinksOfDevices(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var carrier atomic.Uint64
 		carrier.Store(2)
 		events := make(chan state.LinkEvent)
@@ -295,7 +294,6 @@ func TestLinksOfDevices(t *testing.T) {
 				}
 			}
 		}, "a", "b")
-		b.start()
 		b.after(time.Second)
 		show := func(device string) string {
 			var all string
@@ -330,15 +328,13 @@ func TestLinksOfDevices(t *testing.T) {
 		if l := b.hardware("a").Links[0]; l.Since.Sub(l.Recent[11]) < 5*time.Second {
 			t.Errorf("it was away from %s to %s", l.Recent[11], l.Since)
 		}
-		b.end()
 	})
 }
 
 // No driver tells which rate a port could have, so that is the highest that it had while it
 // was active, and the one that is told if that is higher.
 func TestMaxRate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		readings := []state.HardwarePort{
 			{State: "down", Rate: 800e9},
 			{State: "active", Rate: 200e9},
@@ -358,7 +354,6 @@ func TestMaxRate(t *testing.T) {
 		}, func(c *Config) {
 			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
 		}, "a", "b")
-		b.start()
 		b.after(time.Second)
 		for n, want := range [][2]float64{{300e9, 0}, {300e9, 200e9}, {400e9, 400e9}, {400e9, 400e9}, {400e9, 400e9}, {600e9, 600e9}} {
 			got := [2]float64{b.hardware("a").Latest.Ports[0].MaxRate, b.hardware("b").Latest.Ports[0].MaxRate}
@@ -366,25 +361,21 @@ func TestMaxRate(t *testing.T) {
 			b.after(15 * time.Second)
 		}
 		wantEqual(t, "kept", b.hardware("b").Links[0].MaxRate, 400e9)
-		b.end()
 	})
 }
 
 // Where the kernel tells nothing, that is told once, and tried again.
 func TestLinksNotTold(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var tried atomic.Int32
 		b := newHardwareBench(t, allOf, func(c *Config) {
 			c.WatchLinks = func(context.Context, func(state.LinkEvent)) error { tried.Add(1); return errors.New("no netlink") }
 		}, "a")
-		b.start()
 		b.after(11 * time.Minute)
 		wantEqual(t, "warnings", b.logs("The kernel does not report link changes of network devices"), 1)
 		if tried.Load() < 2 {
 			t.Errorf("%d attempts", tried.Load())
 		}
-		b.end()
 	})
 }
 
@@ -408,29 +399,24 @@ func TestLinksOfThePast(t *testing.T) {
 		{"away for too long", state.LinkPast{Links: was}, state.MaxAway + time.Second, "1 true 0 0 1e+11"},
 		{"away by a clock that was ahead", state.LinkPast{Links: was}, -time.Hour, "1 true 7 7 4e+11"},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newHardwareBench(t, func(devices []string, _ int) script {
-					return telling(0, state.Hardware{
-						Device: devices[0], Identity: state.Adapter{PCI: "0000:3b:00.0", BoardID: "MT_1"},
-						Ports: []state.HardwarePort{{Number: 1, LinkLayer: "InfiniBand", State: "active", Rate: 100e9}},
-					})
-				}, func(c *Config) {
-					if tc.away != 0 {
-						tc.past.Away = time.Now().Add(-tc.away)
-					}
-					c.Links = map[string]state.LinkPast{"a": tc.past}
-				}, "a")
-				b.start()
-				b.after(time.Second)
-				var all []string
-				for _, l := range b.hardware("a").Links {
-					all = append(all, fmt.Sprint(l.Port, l.Active, l.Ups, l.Downs, l.MaxRate))
+		subtest(t, tc.name, func(t *testing.T) {
+			b := newHardwareBench(t, func(devices []string, _ int) script {
+				return telling(0, state.Hardware{
+					Device: devices[0], Identity: state.Adapter{PCI: "0000:3b:00.0", BoardID: "MT_1"},
+					Ports: []state.HardwarePort{{Number: 1, LinkLayer: "InfiniBand", State: "active", Rate: 100e9}},
+				})
+			}, func(c *Config) {
+				if tc.away != 0 {
+					tc.past.Away = time.Now().Add(-tc.away)
 				}
-				wantEqual(t, "links", strings.Join(all, ", "), tc.want)
-				b.end()
-			})
+				c.Links = map[string]state.LinkPast{"a": tc.past}
+			}, "a")
+			b.after(time.Second)
+			var all []string
+			for _, l := range b.hardware("a").Links {
+				all = append(all, fmt.Sprint(l.Port, l.Active, l.Ups, l.Downs, l.MaxRate))
+			}
+			wantEqual(t, "links", strings.Join(all, ", "), tc.want)
 		})
 	}
 }
@@ -491,36 +477,31 @@ func TestPortHastensProbes(t *testing.T) {
 		{"after a failure", scriptFail(), nil, []time.Duration{40 * second}, []time.Duration{0, 41 * second}},
 		{"of a device that keeps failing", scriptFail(), nil, []time.Duration{5 * second, 40 * second, 50 * second}, []time.Duration{0, 30 * second}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newHardwareBench(t, func(devices []string, n int) script {
-					p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active"}
-					if tt.read != nil {
-						p = state.HardwarePort{Number: 1, LinkLayer: "InfiniBand", State: word(tt.read[min(n, len(tt.read)-1)])}
-					} else if n > 0 { // of which events tell
-						p.State = ""
-					}
-					return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
-				}, func(c *Config) {
-					c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
-						began := time.Now()
-						for i, at := range tt.told {
-							if !pause(ctx, at-time.Since(began)) {
-								break
-							}
-							tell(state.LinkEvent{Ifindex: 3, Up: i%2 == 1})
+		subtest(t, tt.name, func(t *testing.T) {
+			b := newHardwareBench(t, func(devices []string, n int) script {
+				p := state.HardwarePort{Number: 1, LinkLayer: "Ethernet", Ifindex: 3, State: "active"}
+				if tt.read != nil {
+					p = state.HardwarePort{Number: 1, LinkLayer: "InfiniBand", State: word(tt.read[min(n, len(tt.read)-1)])}
+				} else if n > 0 { // of which events tell
+					p.State = ""
+				}
+				return telling(0, state.Hardware{Device: devices[0], Ports: []state.HardwarePort{p}})
+			}, func(c *Config) {
+				c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
+					began := time.Now()
+					for i, at := range tt.told {
+						if !pause(ctx, at-time.Since(began)) {
+							break
 						}
-						<-ctx.Done()
-						return ctx.Err()
+						tell(state.LinkEvent{Ifindex: 3, Up: i%2 == 1})
 					}
-				}, "a")
-				b.kids.next = always(tt.probe)
-				b.start()
-				b.after(125 * second)
-				wantEqual(t, "runs of the probes", b.kids.startsOf("a"), tt.want)
-				b.end()
-			})
+					<-ctx.Done()
+					return ctx.Err()
+				}
+			}, "a")
+			b.kids.next = always(tt.probe)
+			b.after(125 * second)
+			wantEqual(t, "runs of the probes", b.kids.startsOf("a"), tt.want)
 		})
 	}
 }

@@ -47,8 +47,7 @@ func onceOK(takes time.Duration) (func(string, int) script, func(string, []strin
 }
 
 func TestOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		probes, judge, inventory := onceOK(time.Second)
 		b := newOnceBench(t, probes, judge, inventory, nil, "b", "a")
 		took, err := b.once(t.Context())
@@ -82,8 +81,7 @@ func TestOnce(t *testing.T) {
 
 // What is not configured is left out.
 func TestOnceProbesOnly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptFail()), nil, "a")
 		if err := b.RunOnce(t.Context()); err != nil {
 			t.Error(err)
@@ -94,8 +92,7 @@ func TestOnceProbesOnly(t *testing.T) {
 
 // Many devices wait for their turn, those that hang among them, and each has it.
 func TestOnceIsBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const n = 20
 		var devices []string
 		for i := range n {
@@ -132,8 +129,7 @@ func TestOnceIsBounded(t *testing.T) {
 // The contract run goes on with another child, and the inventory is taken when all of them
 // have ended, of what they left.
 func TestOnceGoesOn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		judge := func(_ string, _ []string, n int) script {
 			return [...]script{
 				opening(hangs("y", "x", "holds"), 12),
@@ -182,42 +178,38 @@ func TestOnceStuck(t *testing.T) {
 		}, 1, 1, 24500 * time.Millisecond, state.KindProbe},
 		{"inventory", func(b *inventoryBench, s script) { b.kids.inventory = onlyOn("bad", s, inventory) }, 1, 1, 14500 * time.Millisecond, state.KindInventory},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := newOnceBench(t, probes, judge, inventory, nil, "bad", "good")
-				s := scriptUnkillable()
-				c.stuck(b, s)
-				took, err := b.once(t.Context())
-				if err != nil || took != c.took {
-					t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
-				}
-				wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("bad"))), c.judgings)
-				wantEqual(t, "inventory", len(b.kids.startsOf(inventoryOf("bad"))), c.inventory)
-				dev := stateOf(t, b.Snapshot(), "bad")
-				stuck := dev.Stuck
-				if c.kind == state.KindInventory {
-					stuck = dev.Resources.Stuck
-				}
-				if stuck == nil || stuck.Verb != "ibv_destroy_cq" {
-					t.Errorf("stuck is %+v", stuck)
-				}
-				goodState := stateOf(t, b.Snapshot(), "good")
-				if goodState.Stuck != nil || goodState.Contracts == nil || goodState.Resources == nil || goodState.Resources.Inventory == nil {
-					t.Errorf("the other device: %+v", goodState)
-				}
-				close(s.release)
-				synctest.Wait()
-				b.kids.check(t)
-			})
+		subtest(t, c.name, func(t *testing.T) {
+			b := newOnceBench(t, probes, judge, inventory, nil, "bad", "good")
+			s := scriptUnkillable()
+			c.stuck(b, s)
+			took, err := b.once(t.Context())
+			if err != nil || took != c.took {
+				t.Errorf("it took %v and ended with %v, want %v", took, err, c.took)
+			}
+			wantEqual(t, "contract runs", len(b.kids.startsOf(judgingOf("bad"))), c.judgings)
+			wantEqual(t, "inventory", len(b.kids.startsOf(inventoryOf("bad"))), c.inventory)
+			dev := stateOf(t, b.Snapshot(), "bad")
+			stuck := dev.Stuck
+			if c.kind == state.KindInventory {
+				stuck = dev.Resources.Stuck
+			}
+			if stuck == nil || stuck.Verb != "ibv_destroy_cq" {
+				t.Errorf("stuck is %+v", stuck)
+			}
+			goodState := stateOf(t, b.Snapshot(), "good")
+			if goodState.Stuck != nil || goodState.Contracts == nil || goodState.Resources == nil || goodState.Resources.Inventory == nil {
+				t.Errorf("the other device: %+v", goodState)
+			}
+			close(s.release)
+			synctest.Wait()
+			b.kids.check(t)
 		})
 	}
 }
 
 // A child that ends at last while the rest goes on is not told to be stuck.
 func TestOnceSlowToEnd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		probes, judge, inventory := onceOK(time.Second)
 		s := scriptUnkillable()
 		b := newOnceBench(t, onlyOn("bad", s, probes), judge, func(device string, n int) script {
@@ -259,29 +251,25 @@ func TestOnceInterrupted(t *testing.T) {
 		{"in the contracts", 15 * time.Second, []string{"a", judgingOf("a")}, []string{"a ok"}},
 		{"in the inventory", 25 * time.Second, []string{"a", judgingOf("a"), inventoryOf("a")}, []string{"a ok", judgingOf("a") + " ok"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				probes, judge, inventory := onceOK(9 * time.Second)
-				b := newOnceBench(t, probes, judge, inventory, nil, "a")
-				ctx, cancel := context.WithTimeout(t.Context(), c.after)
-				defer cancel()
-				took, err := b.once(ctx)
-				if !errors.Is(err, context.DeadlineExceeded) || took != c.after {
-					t.Errorf("it took %v and ended with %v", took, err)
-				}
-				b.kids.check(t)
-				wantEqual(t, "children", b.kids.order, c.order)
-				wantEqual(t, "what the sink was told", b.sink.told(), c.told)
-			})
+		subtest(t, c.name, func(t *testing.T) {
+			probes, judge, inventory := onceOK(9 * time.Second)
+			b := newOnceBench(t, probes, judge, inventory, nil, "a")
+			ctx, cancel := context.WithTimeout(t.Context(), c.after)
+			defer cancel()
+			took, err := b.once(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) || took != c.after {
+				t.Errorf("it took %v and ended with %v", took, err)
+			}
+			b.kids.check(t)
+			wantEqual(t, "children", b.kids.order, c.order)
+			wantEqual(t, "what the sink was told", b.sink.told(), c.told)
 		})
 	}
 }
 
 // A child that cannot be killed does not keep it from ending either.
 func TestOnceInterruptedWhileStuck(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		_, judge, inventory := onceOK(0)
 		s := scriptUnkillable()
 		b := newOnceBench(t, always(s), judge, inventory, func(c *Config) { c.Concurrency = 1 }, "a", "b")
@@ -300,8 +288,7 @@ func TestOnceInterruptedWhileStuck(t *testing.T) {
 
 // A device that vanishes meanwhile is in the snapshot, as one that is gone.
 func TestOnceVanished(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		probes, judge, inventory := onceOK(time.Second)
 		b := newOnceBench(t, probes, judge, inventory, nil, "a", "b")
 		go func() {
@@ -328,28 +315,24 @@ func TestOnceWithoutDevices(t *testing.T) {
 		name string
 		err  error
 	}{{"none", nil}, {"unknown", errors.New("permission denied")}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				probes, judge, inventory := onceOK(0)
-				b := newOnceBench(t, probes, judge, inventory, nil)
-				b.host(c.err)
-				if _, err := b.once(t.Context()); err != nil {
-					t.Error(err)
-				}
-				s := b.Snapshot()
-				wantEqual(t, "devices", names(s), []string(nil))
-				wantEqual(t, "discovery error", s.DiscoveryError != "", c.err != nil)
-				wantEqual(t, "ready", s.Ready, c.err == nil)
-			})
+		subtest(t, c.name, func(t *testing.T) {
+			probes, judge, inventory := onceOK(0)
+			b := newOnceBench(t, probes, judge, inventory, nil)
+			b.host(c.err)
+			if _, err := b.once(t.Context()); err != nil {
+				t.Error(err)
+			}
+			s := b.Snapshot()
+			wantEqual(t, "devices", names(s), []string(nil))
+			wantEqual(t, "discovery error", s.DiscoveryError != "", c.err != nil)
+			wantEqual(t, "ready", s.Ready, c.err == nil)
 		})
 	}
 }
 
 // That the devices cannot be listed any more at the end takes nothing away.
 func TestOnceCannotLookAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		probes, judge, inventory := onceOK(time.Second)
 		b := newOnceBench(t, probes, judge, inventory, nil, "a")
 		go func() {
@@ -411,29 +394,26 @@ func TestOnceWithin(t *testing.T) {
 			b.t.Cleanup(func() { close(s.release) })
 		}, state.OutcomeTimeout, nil, all[2:]},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				probes, judge, inventory := onceOK(time.Second)
-				b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = c.within }, "a")
-				c.change(b)
-				took, err := b.once(t.Context())
-				if err != nil || took > c.within {
-					t.Errorf("it took %v and ended with %v", took, err)
-				}
-				dev := stateOf(t, b.Snapshot(), "a")
-				var outcome state.Outcome
-				if dev.Last != nil {
-					outcome = dev.Last.Outcome
-				}
-				wantEqual(t, "the outcome of the probes", outcome, c.probes)
-				wantEqual(t, "the verdicts", b.verdicts("a"), c.verdicts)
-				var missing []state.Kind
-				if dev.OutOfTime != nil {
-					missing = dev.OutOfTime.Kinds
-				}
-				wantEqual(t, "what there was no time for", missing, c.missing)
-			})
+		subtest(t, c.name, func(t *testing.T) {
+			probes, judge, inventory := onceOK(time.Second)
+			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) { cfg.Within = c.within }, "a")
+			c.change(b)
+			took, err := b.once(t.Context())
+			if err != nil || took > c.within {
+				t.Errorf("it took %v and ended with %v", took, err)
+			}
+			dev := stateOf(t, b.Snapshot(), "a")
+			var outcome state.Outcome
+			if dev.Last != nil {
+				outcome = dev.Last.Outcome
+			}
+			wantEqual(t, "the outcome of the probes", outcome, c.probes)
+			wantEqual(t, "the verdicts", b.verdicts("a"), c.verdicts)
+			var missing []state.Kind
+			if dev.OutOfTime != nil {
+				missing = dev.OutOfTime.Kinds
+			}
+			wantEqual(t, "what there was no time for", missing, c.missing)
 		})
 	}
 }
@@ -533,49 +513,45 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 		{name: "a child of the contracts", probed: true, missing: all[1:], change: deafOn(judgingOf("a"))},
 		{name: "a child of the inventory", probed: true, missing: all[2:], change: deafOn(inventoryOf("a"))},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const most = 8 * time.Second
-				hung := make(chan struct{})
-				probes, judge, inventory := onceOK(time.Second)
-				b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) {
-					cfg.Within = most
-					if c.config != nil {
-						c.config(cfg, hung)
-					}
-				}, "a")
-				if c.change != nil {
-					c.change(b, hung)
+		subtest(t, c.name, func(t *testing.T) {
+			const most = 8 * time.Second
+			hung := make(chan struct{})
+			probes, judge, inventory := onceOK(time.Second)
+			b := newOnceBench(t, probes, judge, inventory, func(cfg *Config) {
+				cfg.Within = most
+				if c.config != nil {
+					c.config(cfg, hung)
 				}
-				if took, err := b.once(t.Context()); err != nil || took > most {
-					t.Errorf("it took %v and ended with %v", took, err)
+			}, "a")
+			if c.change != nil {
+				c.change(b, hung)
+			}
+			if took, err := b.once(t.Context()); err != nil || took > most {
+				t.Errorf("it took %v and ended with %v", took, err)
+			}
+			last := b.Snapshot()
+			wantEqual(t, "that devices could not be listed", last.DiscoveryError != "", c.unknown)
+			if !c.unknown {
+				dev := stateOf(t, last, "a")
+				wantEqual(t, "whether the probes are known", dev.Last != nil, c.probed)
+				var missing []state.Kind
+				if dev.OutOfTime != nil {
+					missing = dev.OutOfTime.Kinds
 				}
-				last := b.Snapshot()
-				wantEqual(t, "that devices could not be listed", last.DiscoveryError != "", c.unknown)
-				if !c.unknown {
-					dev := stateOf(t, last, "a")
-					wantEqual(t, "whether the probes are known", dev.Last != nil, c.probed)
-					var missing []state.Kind
-					if dev.OutOfTime != nil {
-						missing = dev.OutOfTime.Kinds
-					}
-					wantEqual(t, "what there was no time for", missing, c.missing)
-				}
-				close(hung)
-				synctest.Wait()
-				if b.Snapshot() != last {
-					t.Error("there is a snapshot after the last one")
-				}
-			})
+				wantEqual(t, "what there was no time for", missing, c.missing)
+			}
+			close(hung)
+			synctest.Wait()
+			if b.Snapshot() != last {
+				t.Error("there is a snapshot after the last one")
+			}
 		})
 	}
 }
 
 // However many devices hang, the others that wait for their turn are told of.
 func TestOnceWithinOfMany(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		_, judge, inventory := onceOK(time.Second)
 		b := newOnceBench(t, always(scriptHang()), judge, inventory, func(c *Config) { c.Within, c.Concurrency = 20*time.Second, 1 }, "a", "b", "c", "d")
 		took, err := b.once(t.Context())
@@ -601,8 +577,7 @@ func TestOnceWithinOfMany(t *testing.T) {
 
 // Devices that hang leave the time to those that do not.
 func TestOnceWithinSuspects(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		hanging := map[string]bool{"a": true, "b": true, "c": true}
 		devices := []string{"a", "b", "c", "d", "e", "f", "g"}
 		b := newOnceBench(t, func(device string, _ int) script {

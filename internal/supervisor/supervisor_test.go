@@ -16,6 +16,18 @@ import (
 	"rdma_exporter/internal/state"
 )
 
+// bubble runs a test in virtual time, in parallel with others.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+func subtest(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bubble(t, test) })
+}
+
 // bench is a supervisor with fake children in virtual time.
 type bench struct {
 	*Supervisor
@@ -66,15 +78,23 @@ func (b *bench) host(err error, devices ...string) {
 	b.devices, b.err = devices, err
 }
 
+// start starts the supervisor, which ends with the test at the latest.
 func (b *bench) start() {
 	ctx, stop := context.WithCancel(b.t.Context())
 	b.stop = stop
-	go func() { b.ended <- b.Run(ctx) }()
+	go func() {
+		b.ended <- b.Run(ctx)
+		close(b.ended)
+	}()
+	b.t.Cleanup(b.end)
 	synctest.Wait()
 }
 
-// after lets time pass.
+// after starts the supervisor, unless it was started, and lets time pass.
 func (b *bench) after(d time.Duration) *state.Snapshot {
+	if b.stop == nil {
+		b.start()
+	}
 	time.Sleep(d)
 	synctest.Wait()
 	return b.Snapshot()
@@ -123,8 +143,7 @@ func wantEqual(t *testing.T, what string, got, want any) {
 
 // Whoever wants to know of each change hears of a run when it has ended.
 func TestChanged(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		began := time.Now()
 		var b *bench
 		var probed []time.Duration // when it was heard that there is a run
@@ -141,7 +160,6 @@ func TestChanged(t *testing.T) {
 				}
 			}
 		}, "a")
-		b.start()
 		b.after(10 * time.Second)
 		b.stop()
 		if err := <-b.ended; err != nil {
@@ -152,10 +170,8 @@ func TestChanged(t *testing.T) {
 }
 
 func TestRunsFollowInterval(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(7*time.Second)), nil, "b", "a")
-		b.start()
 		b.after(150 * time.Second)
 		want := []time.Duration{0, time.Minute, 2 * time.Minute}
 		wantEqual(t, "starts on a", b.kids.startsOf("a"), want)
@@ -169,19 +185,15 @@ func TestRunsFollowInterval(t *testing.T) {
 		if runs := b.sink.runs("a"); len(runs) != 3 || !runs[2].Started.Equal(a.Last.Started) || a.Last.Calls != nil {
 			t.Errorf("the sink was handed %v", runs)
 		}
-		b.end()
 	})
 }
 
 func TestRunLongerThanInterval(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(7*time.Second)), func(c *Config) { c.Interval = 5 * time.Second }, "a")
-		b.start()
 		b.after(15 * time.Second)
 		const pause = 500 * time.Millisecond
 		wantEqual(t, "starts", b.kids.startsOf("a"), []time.Duration{0, 7*time.Second + pause, 14*time.Second + 2*pause})
-		b.end()
 	})
 }
 
@@ -199,17 +211,14 @@ func TestJitter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, always(scriptOK(time.Second)), func(c *Config) { c.Jitter = 0.1 }, "a")
 			b.random = func() float64 { return tt.random }
-			b.start()
 			b.after(140 * time.Second)
 			wantEqual(t, "starts", b.kids.startsOf("a"), tt.want)
-			b.end()
 		})
 	}
 }
 
 func TestBackoffAndRecovery(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		next := func(_ string, n int) script {
 			switch {
 			case n == 0:
@@ -221,7 +230,6 @@ func TestBackoffAndRecovery(t *testing.T) {
 			}
 		}
 		b := newBench(t, next, func(c *Config) { c.Backoff = 7 * time.Minute }, "a")
-		b.start()
 		b.after(40 * time.Minute)
 		starts := b.kids.startsOf("a")
 		var pauses []time.Duration
@@ -239,20 +247,17 @@ func TestBackoffAndRecovery(t *testing.T) {
 		f := state.OutcomeFailed
 		wantEqual(t, "outcomes", outcomes, []state.Outcome{state.OutcomeTimeout, f, f, f, f, state.OutcomeOK})
 		wantEqual(t, "failures", stateOf(t, b.Snapshot(), "a").Failures, 0)
-		b.end()
 	})
 }
 
 func TestStateOfFailingDevice(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, func(_ string, n int) script {
 			if n == 0 {
 				return scriptOK(0)
 			}
 			return scriptHang()
 		}, nil, "a")
-		b.start()
 		snap := b.after(30 * time.Minute)
 		a := stateOf(t, snap, "a")
 		runs := b.sink.runs("a")
@@ -262,7 +267,6 @@ func TestStateOfFailingDevice(t *testing.T) {
 		if a.Last.Verb != "ibv_destroy_cq" || a.Last.Duration != 10*time.Second || a.Last.Error != "timed out after 10s in ibv_destroy_cq" {
 			t.Errorf("run %+v", a.Last)
 		}
-		b.end()
 	})
 }
 
@@ -290,10 +294,8 @@ func TestBackoffFunction(t *testing.T) {
 }
 
 func TestConcurrency(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c", "d", "e")
-		b.start()
 		b.after(30 * time.Minute)
 		if b.kids.most != 2 {
 			t.Errorf("%d children at once, want 2", b.kids.most)
@@ -303,19 +305,16 @@ func TestConcurrency(t *testing.T) {
 				t.Errorf("%d runs on %s", n, d)
 			}
 		}
-		b.end()
 	})
 }
 
 // Children come in the order in which their devices were due.
 func TestFairness(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(4*time.Second)), func(c *Config) {
 			c.Concurrency = 1
 			c.Interval = time.Second
 		}, "a", "b", "c", "d")
-		b.start()
 		b.after(10 * time.Minute)
 		order := b.kids.order
 		for i := 4; i < len(order); i++ {
@@ -323,14 +322,12 @@ func TestFairness(t *testing.T) {
 				t.Fatalf("out of turn: %v", order[:i+1])
 			}
 		}
-		b.end()
 	})
 }
 
 // A device that hangs takes its timeout away from the others ever more rarely.
 func TestHungDeviceLeavesRoom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, func(device string, _ int) script {
 			if device == "hung" {
 				return scriptHang()
@@ -340,7 +337,6 @@ func TestHungDeviceLeavesRoom(t *testing.T) {
 			c.Concurrency = 1
 			c.Interval, c.Timeout, c.Backoff = 30*time.Second, 30*time.Second, 4*time.Minute
 		}, "good", "hung")
-		b.start()
 		b.after(time.Hour)
 		if n := b.sink.count("good"); n < 100 {
 			t.Errorf("%d runs on the good device, want nearly 120", n)
@@ -348,15 +344,13 @@ func TestHungDeviceLeavesRoom(t *testing.T) {
 		if n := b.sink.count("hung"); n < 10 || n > 20 {
 			t.Errorf("%d runs on the hung device", n)
 		}
-		b.end()
 	})
 }
 
 // However many devices hang, once each has been found to, they leave all slots but
 // one to the others, which are probed as if there were none.
 func TestHungDevicesDelayNobody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		hung := []string{"h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8"}
 		b := newBench(t, func(device string, _ int) script {
 			if device == "good" {
@@ -364,7 +358,6 @@ func TestHungDevicesDelayNobody(t *testing.T) {
 			}
 			return scriptHang()
 		}, func(c *Config) { c.Concurrency = 2 }, append(hung, "good")...)
-		b.start()
 		b.after(2 * time.Hour)
 		starts := b.kids.startsOf("good")
 		for i := 2; i < len(starts); i++ {
@@ -380,14 +373,12 @@ func TestHungDevicesDelayNobody(t *testing.T) {
 				t.Errorf("%d runs on %s", n, d)
 			}
 		}
-		b.end()
 	})
 }
 
 // A program that cannot be loaded costs its run, and later nobody anything.
 func TestChildDoesNotStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Second)), nil, "a")
 		loaded := make(chan struct{})
 		launch := b.launch
@@ -395,7 +386,6 @@ func TestChildDoesNotStart(t *testing.T) {
 			<-loaded
 			return launch(c, out)
 		}
-		b.start()
 		a := stateOf(t, b.after(11*time.Second), "a")
 		if a.Last == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "did not start in time") {
 			t.Errorf("last run %+v", a.Last)
@@ -405,82 +395,62 @@ func TestChildDoesNotStart(t *testing.T) {
 		if n := b.sink.count("a"); n < 5 {
 			t.Errorf("%d runs after the program could be loaded", n)
 		}
-		b.end()
 	})
 }
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	t.Run("no devices", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, always(scriptOK(0)), nil)
-			if s := b.Snapshot(); s == nil || s.Ready || len(s.Devices) != 0 || s.Provider != "simulated" {
-				t.Errorf("before the start: %+v", s)
-			}
-			b.start()
-			if !b.Snapshot().Ready {
-				t.Error("not ready")
-			}
-			b.end()
-		})
+	subtest(t, "no devices", func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil)
+		if s := b.Snapshot(); s == nil || s.Ready || len(s.Devices) != 0 || s.Provider != "simulated" {
+			t.Errorf("before the start: %+v", s)
+		}
+		b.start()
+		if !b.Snapshot().Ready {
+			t.Error("not ready")
+		}
 	})
-	t.Run("after the last first run", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, func(device string, _ int) script {
-				return map[string]script{"quick": scriptOK(0), "slow": scriptOK(3 * time.Second), "gone": scriptHang()}[device]
-			}, func(c *Config) { c.Discovery = 5 * time.Second }, "gone", "quick", "slow")
-			b.start()
-			b.host(nil, "quick", "slow", "late")
-			if b.after(4 * time.Second).Ready {
-				t.Error("ready before every device was probed")
-			}
-			if !b.after(time.Second).Ready {
-				t.Error("not ready when every first device was probed or has vanished")
-			}
-			b.end()
-		})
+	subtest(t, "after the last first run", func(t *testing.T) {
+		b := newBench(t, func(device string, _ int) script {
+			return map[string]script{"quick": scriptOK(0), "slow": scriptOK(3 * time.Second), "gone": scriptHang()}[device]
+		}, func(c *Config) { c.Discovery = 5 * time.Second }, "gone", "quick", "slow")
+		b.start()
+		b.host(nil, "quick", "slow", "late")
+		if b.after(4 * time.Second).Ready {
+			t.Error("ready before every device was probed")
+		}
+		if !b.after(time.Second).Ready {
+			t.Error("not ready when every first device was probed or has vanished")
+		}
 	})
-	t.Run("stuck", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			child := scriptUnkillable()
-			b := newBench(t, always(child), nil, "a")
-			b.start()
-			if b.after(10 * time.Second).Ready {
-				t.Error("ready before the child was given up")
-			}
-			if !b.after(10 * time.Second).Ready {
-				t.Error("not ready when the child is stuck")
-			}
-			close(child.release)
-			b.end()
-		})
+	subtest(t, "stuck", func(t *testing.T) {
+		child := scriptUnkillable()
+		b := newBench(t, always(child), nil, "a")
+		if b.after(10 * time.Second).Ready {
+			t.Error("ready before the child was given up")
+		}
+		if !b.after(10 * time.Second).Ready {
+			t.Error("not ready when the child is stuck")
+		}
+		close(child.release)
 	})
-	t.Run("error at first", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, always(scriptOK(0)), nil)
-			b.host(errors.New("not now"))
-			b.start()
-			if s := b.Snapshot(); s.Ready || s.DiscoveryError != "not now" {
-				t.Errorf("snapshot %+v", s)
-			}
-			b.host(nil, "a")
-			if s := b.after(6 * time.Second); !s.Ready || s.DiscoveryError != "" || len(s.Devices) != 1 {
-				t.Errorf("snapshot %+v", s)
-			}
-			b.end()
-		})
+	subtest(t, "error at first", func(t *testing.T) {
+		b := newBench(t, always(scriptOK(0)), nil)
+		b.host(errors.New("not now"))
+		b.start()
+		if s := b.Snapshot(); s.Ready || s.DiscoveryError != "not now" {
+			t.Errorf("snapshot %+v", s)
+		}
+		b.host(nil, "a")
+		if s := b.after(6 * time.Second); !s.Ready || s.DiscoveryError != "" || len(s.Devices) != 1 {
+			t.Errorf("snapshot %+v", s)
+		}
 	})
 }
 
 func TestDevicesComeAndGo(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(0)), nil, "a", "b")
-		b.start()
 		first := b.after(time.Second)
 		b.host(nil, "b", "c")
 		snap := b.after(5 * time.Second)
@@ -511,8 +481,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 }
 
 func TestVanishedWhileProbed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptHang()), func(c *Config) { c.Timeout = time.Hour }, "a")
 		b.start()
 		b.host(nil)
@@ -527,8 +496,7 @@ func TestVanishedWhileProbed(t *testing.T) {
 }
 
 func TestVanishedWhileWaitingForItsTurn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptHang()), func(c *Config) {
 			c.Timeout = time.Hour
 			c.Concurrency = 1
@@ -539,13 +507,11 @@ func TestVanishedWhileWaitingForItsTurn(t *testing.T) {
 		b.after(5 * time.Second)
 		wantEqual(t, "forgotten", len(b.sink.told()), 2)
 		wantEqual(t, "devices", names(b.Snapshot()), []string{busy})
-		b.end()
 	})
 }
 
 func TestDiscoveryError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(0)), nil, "a")
 		b.start()
 		b.host(errors.New("no\npermission"))
@@ -563,28 +529,23 @@ func TestDiscoveryError(t *testing.T) {
 		snap = b.after(time.Minute)
 		wantEqual(t, "error", snap.DiscoveryError, "")
 		wantEqual(t, "recoveries", b.logs("can be listed again"), 1)
-		b.end()
 	})
 }
 
 func TestUnusableNames(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(0)), nil, "a", "", "../b", "c/d", "a", "e\x00", "\xff", ".", "..", "-f $(x)")
-		b.start()
 		snap := b.after(10 * time.Minute)
 		wantEqual(t, "devices", names(snap), []string{"-f $(x)", "a"})
 		wantEqual(t, "warnings", b.logs("unusable names"), 1)
 		b.host(nil, "a")
 		b.after(time.Minute)
 		wantEqual(t, "recoveries", b.logs("All devices have usable names"), 1)
-		b.end()
 	})
 }
 
 func TestStuck(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		child := scriptUnkillable()
 		b := newBench(t, func(device string, n int) script {
 			if device == "bad" && n == 0 {
@@ -593,7 +554,6 @@ func TestStuck(t *testing.T) {
 			return scriptOK(time.Second)
 		}, func(c *Config) { c.Concurrency = 1 }, "bad", "good")
 		begin := time.Now()
-		b.start()
 		snap := b.after(25 * time.Second)
 		bad := stateOf(t, snap, "bad")
 		if bad.Last == nil || bad.Last.Outcome != state.OutcomeTimeout || bad.Last.Verb != "ibv_destroy_cq" ||
@@ -626,71 +586,63 @@ func TestStuck(t *testing.T) {
 }
 
 func TestStuckAfterGarbage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		child := scriptUnkillable()
 		child.output += "garbage\n"
 		b := newBench(t, always(child), nil, "a")
-		b.start()
 		a := stateOf(t, b.after(5*time.Second), "a")
 		if a.Stuck == nil || a.Last.Outcome != state.OutcomeCrashed || !strings.Contains(a.Last.Error, "garbage") || a.Last.Verb != "ibv_destroy_cq" {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		close(child.release)
-		b.end()
 	})
 }
 
 func TestStuckAndVanished(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"vanishes while probed", "vanishes while stuck"} {
-		t.Run(when, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				child := scriptUnkillable()
-				b := newBench(t, func(_ string, n int) script {
-					if n == 0 {
-						return child
-					}
-					return scriptOK(0)
-				}, nil, "a")
-				b.start()
-				observed := 0
-				if when == "vanishes while stuck" {
-					b.after(20 * time.Second)
-					observed = 1
+		subtest(t, when, func(t *testing.T) {
+			child := scriptUnkillable()
+			b := newBench(t, func(_ string, n int) script {
+				if n == 0 {
+					return child
 				}
-				b.host(nil)
-				snap := b.after(10 * time.Minute)
-				a := stateOf(t, snap, "a")
-				if a.Present || a.Stuck == nil || a.Stuck.Verb != "ibv_destroy_cq" || !snap.Ready {
-					t.Errorf("state %+v", a)
-				}
-				wantEqual(t, "events", len(b.sink.told()), observed)
+				return scriptOK(0)
+			}, nil, "a")
+			b.start()
+			observed := 0
+			if when == "vanishes while stuck" {
+				b.after(20 * time.Second)
+				observed = 1
+			}
+			b.host(nil)
+			snap := b.after(10 * time.Minute)
+			a := stateOf(t, snap, "a")
+			if a.Present || a.Stuck == nil || a.Stuck.Verb != "ibv_destroy_cq" || !snap.Ready {
+				t.Errorf("state %+v", a)
+			}
+			wantEqual(t, "events", len(b.sink.told()), observed)
 
-				b.host(nil, "a")
-				a = stateOf(t, b.after(10*time.Minute), "a")
-				if !a.Present || a.Stuck == nil || a.Last != nil {
-					t.Errorf("state %+v after it came back", a)
-				}
-				wantEqual(t, "events", len(b.sink.told()), observed)
-				wantEqual(t, "children", len(b.kids.startsOf("a")), 1)
+			b.host(nil, "a")
+			a = stateOf(t, b.after(10*time.Minute), "a")
+			if !a.Present || a.Stuck == nil || a.Last != nil {
+				t.Errorf("state %+v after it came back", a)
+			}
+			wantEqual(t, "events", len(b.sink.told()), observed)
+			wantEqual(t, "children", len(b.kids.startsOf("a")), 1)
 
-				close(child.release)
-				a = stateOf(t, b.after(time.Second), "a")
-				if !a.Present || a.Stuck != nil || a.Last == nil || a.Last.Outcome != state.OutcomeOK {
-					t.Errorf("state %+v after the child ended", a)
-				}
-				wantEqual(t, "told", b.sink.told()[observed:], []string{"a forgotten", "a ok"})
-				b.end()
-			})
+			close(child.release)
+			a = stateOf(t, b.after(time.Second), "a")
+			if !a.Present || a.Stuck != nil || a.Last == nil || a.Last.Outcome != state.OutcomeOK {
+				t.Errorf("state %+v after the child ended", a)
+			}
+			wantEqual(t, "told", b.sink.told()[observed:], []string{"a forgotten", "a ok"})
 		})
 	}
 }
 
 func TestStuckAndVanishedForEver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		child := scriptUnkillable()
 		b := newBench(t, always(child), nil, "a")
 		b.start()
@@ -701,7 +653,6 @@ func TestStuckAndVanishedForEver(t *testing.T) {
 			t.Errorf("devices %+v", snap.Devices)
 		}
 		wantEqual(t, "told", b.sink.told(), []string{"a forgotten"})
-		b.end()
 	})
 }
 
@@ -713,7 +664,6 @@ func TestRunEndsWithStuckChild(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			child := scriptUnkillable()
 			b := newBench(t, always(child), nil, "a")
-			b.start()
 			b.after(before)
 			stopped := time.Now()
 			b.stop()
@@ -734,10 +684,8 @@ func TestRunEndsWithStuckChild(t *testing.T) {
 }
 
 func TestRunEndsWithBusyChildren(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptHang()), func(c *Config) { c.Concurrency = 2 }, "a", "b", "c")
-		b.start()
 		b.after(time.Second)
 		b.end()
 		if told := b.sink.told(); len(told) != 0 {
@@ -750,23 +698,19 @@ func TestRunEndsWithBusyChildren(t *testing.T) {
 }
 
 func TestStartFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, nil, nil, "a")
 		b.launch = func(Command, io.WriteCloser) (process, error) { return nil, errors.New("no more processes") }
-		b.start()
 		a := stateOf(t, b.after(10*time.Minute), "a")
 		if a.Last.Outcome != state.OutcomeCrashed || a.Last.Error != "no more processes" || a.Failures < 2 || !b.Snapshot().Ready {
 			t.Errorf("state %+v, last %+v", a, a.Last)
 		}
 		wantEqual(t, "warnings", b.logs("Run on device failed"), 1)
-		b.end()
 	})
 }
 
 func TestSnapshotDuringRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newBench(t, always(scriptOK(time.Millisecond)), func(c *Config) { c.Interval = 100 * time.Millisecond }, "a", "b", "c")
 		b.start()
 		var readers sync.WaitGroup
@@ -783,6 +727,5 @@ func TestSnapshotDuringRuns(t *testing.T) {
 			})
 		}
 		readers.Wait()
-		b.end()
 	})
 }
