@@ -109,7 +109,7 @@ func runOnce(ctx context.Context, o *options, std stdio) error {
 func work(ctx context.Context, command string, r wire.Request, o probe.Options) error {
 	if command == commandContract && o.Reduced != nil {
 		// Contracts are judged when others need not mind.
-		return errors.Join(o.Out.Reduced(*o.Reduced), o.Out.End(wire.End{}))
+		return errors.Join(o.Out.Send(wire.Line{Reduced: o.Reduced}), o.Out.Send(wire.Line{End: &wire.End{}}))
 	}
 	if command == commandContract {
 		return contract.Run(ctx, contract.Options{

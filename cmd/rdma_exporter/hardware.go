@@ -76,7 +76,7 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 	}
 	gather(results, over.C, len(names), func(r finished) {
 		delete(missing, r.device)
-		_ = out.Hardware(r.Hardware) // The error comes again at the end.
+		_ = out.Send(wire.Line{Hardware: &r.Hardware}) // The error comes again at the end.
 	})
 	for i, name := range names {
 		if !missing[i] {
@@ -86,9 +86,9 @@ func readHardware(ctx context.Context, o *options, std stdio) error {
 		if file := in[i].Load(); file != nil {
 			h = state.Hardware{Device: name, Failure: fmt.Sprintf("timed out after %v of %s", settings.Hardware.Budget, *file), Reading: *file}
 		}
-		_ = out.Hardware(h)
+		_ = out.Send(wire.Line{Hardware: &h})
 	}
-	return out.End(wire.End{})
+	return out.Send(wire.Line{End: &wire.End{}})
 }
 
 // finished is what was read of one of the devices, by its place among them.

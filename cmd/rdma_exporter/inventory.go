@@ -86,7 +86,7 @@ var errFound = errors.New("found")
 // at once.
 func announce(ctx context.Context, s settings, device string, out *wire.Writer) {
 	if s.Provider == providerSimulated {
-		_ = out.Context(simulatedhost.Context(os.Getpid()))
+		_ = out.Send(wire.Line{Context: new(simulatedhost.Context(os.Getpid()))})
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, announceTime)
@@ -114,7 +114,7 @@ func announce(ctx context.Context, s settings, device string, out *wire.Writer) 
 		}
 		_ = tables.Dump(ctx, d.Index, restrack.CTX, func(o *restrack.Object) error {
 			if o.HasID && own[strconv.FormatUint(uint64(o.Thread), 10)] {
-				_ = out.Context(state.Context{Index: d.Index, ID: o.ID})
+				_ = out.Send(wire.Line{Context: &state.Context{Index: d.Index, ID: o.ID}})
 				return errFound
 			}
 			return nil

@@ -52,8 +52,8 @@ func told(t testing.TB, h state.Hardware) {
 	t.Helper()
 	var lines bytes.Buffer
 	w := wire.NewWriter(&lines)
-	check(t, w.Hardware(h))
-	check(t, w.End(wire.End{}))
+	check(t, w.Send(wire.Line{Hardware: &h}))
+	check(t, w.Send(wire.Line{End: &wire.End{}}))
 	run := state.Run{Kind: state.KindHardware}
 	check(t, wire.Read(&lines, &run))
 	same(t, []state.Hardware{h}, run.Hardware)

@@ -67,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
-	if err := o.Out.End(end); err != nil {
+	if err := o.Out.Send(wire.Line{End: &end}); err != nil {
 		return fmt.Errorf("inventory %s: %w", o.Device, err)
 	}
 	return nil
@@ -99,7 +99,7 @@ func run(all context.Context, o Options) error {
 	for _, t := range order() {
 		counted.incomplete(newTally(t), state.IncompleteTimeout, "the inventory did not come to its end")
 	}
-	if err := o.Out.Inventory(counted.inventory(visible)); err != nil {
+	if err := o.Out.Send(wire.Line{Inventory: new(counted.inventory(visible))}); err != nil {
 		return err
 	}
 
@@ -109,7 +109,7 @@ func run(all context.Context, o Options) error {
 			return err
 		}
 	}
-	return o.Out.Inventory(s.inventory(visible))
+	return o.Out.Send(wire.Line{Inventory: new(s.inventory(visible))})
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -30,7 +31,7 @@ func (r *run) factsOf(given *state.Facts) (facts, bool) {
 func (r *run) tellFacts() {
 	if r.facts.news {
 		r.facts.news = false
-		_ = r.Out.Facts(r.facts.Facts)
+		_ = r.Out.Send(wire.Line{Facts: &r.facts.Facts})
 	}
 }
 

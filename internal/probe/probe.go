@@ -53,7 +53,7 @@ type Options struct {
 // process that does nothing else: it measures the memory of the process.
 func Run(ctx context.Context, o Options) error {
 	if o.Reduced != nil {
-		_ = o.Out.Reduced(*o.Reduced) // the writer keeps its first error
+		_ = o.Out.Send(wire.Line{Reduced: o.Reduced}) // the writer keeps its first error
 	}
 	so := session.Options{
 		Provider: o.Provider, Device: o.Device, Vectors: o.Config.Notification.Vectors,
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		default:
 			r.depth = state.DepthFull
 		}
-		_ = r.Out.Depth(wire.Depth{Depth: r.depth, Sizes: r.cfg.Sizes()})
+		_ = r.Out.Send(wire.Line{Depth: &wire.Depth{Depth: r.depth, Sizes: r.cfg.Sizes()}})
 		if r.depth == state.DepthReduced {
 			return r.reduced(ctx)
 		}
@@ -161,7 +161,7 @@ func (r *run) describe() error {
 			ActiveMTU: port.ActiveMTU,
 		})
 	}
-	_ = r.Out.Device(d) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Send(wire.Line{Device: &d}) // the writer keeps its first error, and Run returns it
 	return errors.Join(errs...)
 }
 

@@ -131,11 +131,11 @@ func TestPortStates(t *testing.T) {
 	}
 	var out bytes.Buffer
 	w := wire.NewWriter(&out)
-	_ = w.Device(state.Device{
+	_ = w.Send(wire.Line{Device: &state.Device{
 		Transport: verbs.Transport(77).String(),
 		Ports:     []state.Port{{Number: 1, State: verbs.PortState(77).String(), LinkLayer: verbs.LinkLayer(77).String()}},
-	})
-	_ = w.End(wire.End{})
+	}})
+	_ = w.Send(wire.Line{End: &wire.End{}})
 	if err := wire.Read(&out, &state.Run{}); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -36,7 +37,7 @@ func (r *run) step(name string, f func(*step)) {
 	default:
 		s.Status = state.StatusOK
 	}
-	_ = r.Out.Probe(s.Probe) // the writer keeps its first error, and Run returns it
+	_ = r.Out.Send(wire.Line{Probe: &s.Probe}) // the writer keeps its first error, and Run returns it
 }
 
 // fail notes that a verb failed.

@@ -30,12 +30,12 @@ func judging(pairs ...string) string {
 		if known {
 			fact, source = "fact of "+pairs[i], "source of "+pairs[i]
 		}
-		_ = w.Judging(pairs[i])
-		_ = w.Contract(state.Contract{
+		_ = w.Send(wire.Line{Judging: pairs[i]})
+		_ = w.Send(wire.Line{Contract: &state.Contract{
 			Known: known, Fact: fact, Source: source,
 			Name: pairs[i], Severity: state.SeverityCritical, Verdict: state.Verdict(verdict), Reason: state.SkipReason(reason),
 			Asked: "asked of " + pairs[i], Expected: "expected of " + pairs[i], Observed: "observed of " + pairs[i],
-		})
+		}})
 	}
 	return b.String()
 }
@@ -61,9 +61,9 @@ func crashes(contract string, pairs ...string) script {
 // the contract is violated, or say that this is proven.
 func presumes(s script, proven bool) script {
 	var b strings.Builder
-	_ = wire.NewWriter(&b).Presume(state.Presumption{Proven: proven, Contract: state.Contract{
+	_ = wire.NewWriter(&b).Send(wire.Line{Presumed: &state.Presumption{Proven: proven, Contract: state.Contract{
 		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
-	}})
+	}}})
 	judging := `{"judging":"y"}` + "\n"
 	s.output = strings.Replace(s.output, judging, judging+b.String(), 1)
 	return s
@@ -719,7 +719,7 @@ func planned(names ...string) string {
 	for _, name := range names {
 		plan = append(plan, state.Planned{Name: name, Severity: state.SeverityInfo})
 	}
-	_ = wire.NewWriter(&b).Plan(plan)
+	_ = wire.NewWriter(&b).Send(wire.Line{Planned: plan})
 	return b.String()
 }
 

@@ -32,18 +32,18 @@ func (c child) probed(t *testing.T, r wire.Request) script {
 	switch {
 	case c.reduced:
 		depth = state.DepthReduced
-		_ = w.Reduced(state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"})
+		_ = w.Send(wire.Line{Reduced: &state.Reduced{Reason: state.ReducedBusy, Detail: "somebody"}})
 	case r.Short && r.Facts != nil && r.Facts.Identity == identity:
 		depth = state.DepthShort
 	}
-	_ = w.Depth(wire.Depth{Depth: depth, Sizes: "sizes"})
+	_ = w.Send(wire.Line{Depth: &wire.Depth{Depth: depth, Sizes: "sizes"}})
 	portState := c.portState
 	if portState == "" {
 		portState = "active"
 	}
-	_ = w.Device(state.Device{Firmware: c.firmware, Transport: "InfiniBand", Ports: []state.Port{{Number: 1, State: portState, LinkLayer: "Ethernet"}}})
+	_ = w.Send(wire.Line{Device: &state.Device{Firmware: c.firmware, Transport: "InfiniBand", Ports: []state.Port{{Number: 1, State: portState, LinkLayer: "Ethernet"}}}})
 	if depth == state.DepthFull && (r.Facts == nil || r.Facts.Identity != identity) {
-		_ = w.Facts(state.Facts{Identity: identity})
+		_ = w.Send(wire.Line{Facts: &state.Facts{Identity: identity}})
 	}
 	if c.killed {
 		return script{output: b.String(), takes: -1}
@@ -59,7 +59,7 @@ func (c child) probed(t *testing.T, r wire.Request) script {
 		qp.Status = state.StatusFailed
 		qp.Failures = []state.Failure{{Subject: state.Subject{Object: "qp", QPType: "rc"}, Verb: "ibv_create_qp", Errno: "EIO", Message: "no"}}
 	}
-	_, _ = w.Probe(qp), w.End(wire.End{})
+	_, _ = w.Send(wire.Line{Probe: &qp}), w.Send(wire.Line{End: &wire.End{}})
 	if err := w.Err(); err != nil {
 		t.Fatal(err)
 	}

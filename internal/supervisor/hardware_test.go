@@ -18,9 +18,9 @@ func telling(takes time.Duration, all ...state.Hardware) script {
 	var b strings.Builder
 	w := wire.NewWriter(&b)
 	for _, h := range all {
-		_ = w.Hardware(h)
+		_ = w.Send(wire.Line{Hardware: &h})
 	}
-	_ = w.End(wire.End{})
+	_ = w.Send(wire.Line{End: &wire.End{}})
 	return script{output: b.String(), takes: takes}
 }
 

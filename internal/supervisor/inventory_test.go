@@ -13,9 +13,9 @@ import (
 func inventorying(takes time.Duration, i state.Inventory) script {
 	var b strings.Builder
 	w := wire.NewWriter(&b)
-	_ = w.Inventory(uncounted())
-	_ = w.Inventory(i)
-	_ = w.End(wire.End{})
+	_ = w.Send(wire.Line{Inventory: new(uncounted())})
+	_ = w.Send(wire.Line{Inventory: &i})
+	_ = w.Send(wire.Line{End: &wire.End{}})
 	return script{output: b.String(), takes: takes}
 }
 
@@ -31,7 +31,7 @@ func uncounted() state.Inventory {
 // counted is a child that hangs once it has counted.
 func counted() script {
 	var b strings.Builder
-	_ = wire.NewWriter(&b).Inventory(uncounted())
+	_ = wire.NewWriter(&b).Send(wire.Line{Inventory: new(uncounted())})
 	return script{output: b.String(), takes: -1}
 }
 
@@ -39,7 +39,7 @@ func counted() script {
 // opened.
 func opening(s script, id uint32) script {
 	var b strings.Builder
-	_ = wire.NewWriter(&b).Context(state.Context{Index: 1, ID: id})
+	_ = wire.NewWriter(&b).Send(wire.Line{Context: &state.Context{Index: 1, ID: id}})
 	s.output = b.String() + s.output
 	return s
 }

@@ -77,11 +77,11 @@ func behave(behaviour string) int {
 	leavePID()
 	w := wire.NewWriter(os.Stdout)
 	whole := func() {
-		_ = w.Begin("ibv_open_device")
-		_ = w.Call(state.Call{Verb: "ibv_open_device", Duration: time.Millisecond})
-		_ = w.Device(state.Device{Transport: "InfiniBand", Firmware: "1.2.3"})
-		_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusOK})
-		_ = w.End(wire.End{})
+		_ = w.Send(wire.Line{Begin: "ibv_open_device"})
+		_ = w.Send(wire.Line{Call: &state.Call{Verb: "ibv_open_device", Duration: time.Millisecond}})
+		_ = w.Send(wire.Line{Device: &state.Device{Transport: "InfiniBand", Firmware: "1.2.3"}})
+		_ = w.Send(wire.Line{Probe: &state.Probe{Name: "cq", Status: state.StatusOK}})
+		_ = w.Send(wire.Line{End: &wire.End{}})
 	}
 	hang := func() int { time.Sleep(24 * time.Hour); return 0 }
 	switch behaviour {
@@ -97,55 +97,55 @@ func behave(behaviour string) int {
 		whole()
 	case "echo":
 		in, _ := io.ReadAll(os.Stdin)
-		_ = w.Device(state.Device{Transport: string(in), Firmware: strings.Join(os.Args[1:], ",")})
-		_ = w.End(wire.End{})
+		_ = w.Send(wire.Line{Device: &state.Device{Transport: string(in), Firmware: strings.Join(os.Args[1:], ",")}})
+		_ = w.Send(wire.Line{End: &wire.End{}})
 	case "failed":
-		_ = w.Probe(state.Probe{Name: "cq", Status: state.StatusFailed, Failures: []state.Failure{
+		_ = w.Send(wire.Line{Probe: &state.Probe{Name: "cq", Status: state.StatusFailed, Failures: []state.Failure{
 			{Subject: state.Subject{Object: "cq", Profile: "medium"}, Verb: "ibv_create_cq", Errno: "ENOMEM", Message: "no room"},
-		}})
-		_ = w.End(wire.End{})
+		}}})
+		_ = w.Send(wire.Line{End: &wire.End{}})
 	case "garbage":
-		_ = w.Begin("ibv_create_cq")
+		_ = w.Send(wire.Line{Begin: "ibv_create_cq"})
 		fmt.Println("Segmentation fault")
 		return hang()
 	case "truncated":
-		_ = w.Begin("ibv_create_qp")
+		_ = w.Send(wire.Line{Begin: "ibv_create_qp"})
 		fmt.Print(`{"call":{"verb":"ibv_cre`)
 	case "no-end":
-		_ = w.Device(state.Device{Transport: "InfiniBand"})
-		_ = w.Begin("ibv_destroy_cq")
+		_ = w.Send(wire.Line{Device: &state.Device{Transport: "InfiniBand"}})
+		_ = w.Send(wire.Line{Begin: "ibv_destroy_cq"})
 	case "long-line":
 		flood()
 		return hang()
 	case "hang":
-		_ = w.Call(state.Call{Verb: "ibv_create_cq"})
-		_ = w.Begin("ibv_destroy_cq")
+		_ = w.Send(wire.Line{Call: &state.Call{Verb: "ibv_create_cq"}})
+		_ = w.Send(wire.Line{Begin: "ibv_destroy_cq"})
 		return hang()
 	case "hang-after-end":
 		whole()
 		return hang()
 	case "hang-closed":
-		_ = w.Begin("ibv_destroy_qp")
+		_ = w.Send(wire.Line{Begin: "ibv_destroy_qp"})
 		_ = os.Stdout.Close()
 		return hang()
 	case "ignore-sigterm":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		_ = w.Begin("ibv_destroy_srq")
+		_ = w.Send(wire.Line{Begin: "ibv_destroy_srq"})
 		return hang()
 	case "abort":
-		_ = w.Begin("ibv_create_srq")
+		_ = w.Send(wire.Line{Begin: "ibv_create_srq"})
 		// The Go runtime turns SIGABRT into an exit status; a shell doesn't.
 		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", "ulimit -c 0; echo assertion failed >&2; kill -ABRT $$"}, nil)
 	case "go-abort":
-		_ = w.Begin("ibv_create_srq")
+		_ = w.Send(wire.Line{Begin: "ibv_create_srq"})
 		_ = unix.Kill(os.Getpid(), unix.SIGABRT)
 		return hang()
 	case "exit3":
-		_ = w.Begin("ibv_modify_qp")
+		_ = w.Send(wire.Line{Begin: "ibv_modify_qp"})
 		fmt.Fprintln(os.Stderr, "out of luck")
 		return 3
 	case "panic":
-		_ = w.Begin("ibv_query_device")
+		_ = w.Send(wire.Line{Begin: "ibv_query_device"})
 		deep(200)
 	case "stderr":
 		line := strings.Repeat("x", 1023) + "\n"
@@ -167,10 +167,10 @@ func behave(behaviour string) int {
 		whole()
 		spawn(&syscall.SysProcAttr{Setsid: true})
 	case "grandchild-no-end":
-		_ = w.Begin("ibv_create_cq")
+		_ = w.Send(wire.Line{Begin: "ibv_create_cq"})
 		spawn(&syscall.SysProcAttr{Setsid: true})
 	case "grandchild-hang":
-		_ = w.Begin("ibv_create_cq")
+		_ = w.Send(wire.Line{Begin: "ibv_create_cq"})
 		spawn(&syscall.SysProcAttr{})
 		return hang()
 	case "wait":

@@ -355,7 +355,7 @@ func planning(s script, names ...string) script {
 	for _, name := range names {
 		planned = append(planned, state.Planned{Name: name, Severity: state.SeverityCritical})
 	}
-	_ = wire.NewWriter(&b).Plan(planned)
+	_ = wire.NewWriter(&b).Send(wire.Line{Planned: planned})
 	s.output = b.String() + s.output
 	return s
 }

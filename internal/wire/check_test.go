@@ -104,13 +104,13 @@ func visit(v reflect.Value, path string, f func(path string, v reflect.Value)) {
 }
 
 // lineFields returns the number of keys that a line can have.
-func lineFields() int { return reflect.TypeFor[line]().NumField() }
+func lineFields() int { return reflect.TypeFor[Line]().NumField() }
 
 // filled returns a line with everything under one key.
-func filled(t testing.TB, key int) *line {
+func filled(t testing.TB, key int) *Line {
 	t.Helper()
-	var l line
-	f := reflect.TypeFor[line]().Field(key)
+	var l Line
+	f := reflect.TypeFor[Line]().Field(key)
 	r, err := ruleOf(&f)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func filled(t testing.TB, key int) *line {
 }
 
 // readLine reads a line of a child that is checking a contract.
-func readLine(t *testing.T, l *line) (*state.Run, error) {
+func readLine(t *testing.T, l *Line) (*state.Run, error) {
 	t.Helper()
 	run := &state.Run{Judging: forms()["word"]}
 	_, err := addLine(run, make(map[string]bool), mustJSON(t, l))
@@ -249,7 +249,7 @@ func TestReadCutsKnown(t *testing.T) {
 	p := state.Probe{Name: "qp", Status: state.StatusOK, Known: []state.KnownShortfall{
 		{Subject: state.Subject{Object: "inline", QPType: "ud"}, Message: long, Contract: "c", Fact: long, Source: long},
 	}}
-	if err := errors.Join(w.Probe(p), w.End(End{})); err != nil {
+	if err := errors.Join(w.Send(Line{Probe: &p}), w.Send(Line{End: &End{}})); err != nil {
 		t.Fatal(err)
 	}
 	var run state.Run
@@ -317,7 +317,7 @@ func TestHardwareRefused(t *testing.T) {
 	var b strings.Builder
 	w := NewWriter(&b)
 	bad := state.Hardware{Device: "a", Driver: "mlx5\n"}
-	if err := errors.Join(w.Hardware(bad), w.Hardware(state.Hardware{Device: "b"}), w.End(End{})); err != nil {
+	if err := errors.Join(w.Send(Line{Hardware: &bad}), w.Send(Line{Hardware: &state.Hardware{Device: "b"}}), w.Send(Line{End: &End{}})); err != nil {
 		t.Fatal(err)
 	}
 	var run state.Run

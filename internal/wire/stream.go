@@ -14,11 +14,10 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// line is one line of a report: a JSON object with one key, ended by a newline. A verb is
-// named before it is called (begin) and again when it has returned (call), so that whatever
-// ends the child, the parent knows the verb in flight. A contract is named before it is
-// checked, too (judging).
-type line struct {
+// Line is one line of a report: a JSON object with one key, ended by a newline.
+type Line struct {
+	// Begin names a verb that is about to be called, and Call reports that it returned. So
+	// the parent knows the verb in flight, whatever ends the child.
 	Begin       string             `json:"begin,omitzero" wire:"verb"`
 	Call        *state.Call        `json:"call,omitzero"`
 	Device      *state.Device      `json:"device,omitzero"`
@@ -37,6 +36,12 @@ type line struct {
 	Depth       *Depth             `json:"depth,omitzero"`
 	Facts       *state.Facts       `json:"facts,omitzero"`
 	End         *End               `json:"end,omitzero"`
+}
+
+// Depth is how much a probe run covers, and which sizes its configuration requests.
+type Depth struct {
+	Depth state.Depth `json:"depth"`
+	Sizes string      `json:"sizes" wire:"word"`
 }
 
 // End closes a whole report.
@@ -63,73 +68,6 @@ type Writer struct {
 // NewWriter returns a Writer to w, which the caller keeps and closes.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Begin reports that a verb is about to be called.
-func (w *Writer) Begin(verb string) error { return w.write(line{Begin: verb}) }
-
-// Call reports that a verb returned.
-func (w *Writer) Call(c state.Call) error { return w.write(line{Call: &c}) }
-
-// Device reports the attributes of the device.
-func (w *Writer) Device(d state.Device) error { return w.write(line{Device: &d}) }
-
-// Probe reports the result of a probe.
-func (w *Writer) Probe(p state.Probe) error { return w.write(line{Probe: &p}) }
-
-// Plan reports which contracts are about to be checked, in order.
-func (w *Writer) Plan(p []state.Planned) error { return w.write(line{Planned: p}) }
-
-// Judging reports that a contract is about to be checked.
-func (w *Writer) Judging(contract string) error { return w.write(line{Judging: contract}) }
-
-// Presume reports the verdict on the contract in progress that holds if no other follows.
-func (w *Writer) Presume(p state.Presumption) error { return w.write(line{Presumed: &p}) }
-
-// Contract reports the verdict on a contract.
-func (w *Writer) Contract(c state.Contract) error { return w.write(line{Contract: &c}) }
-
-// Undestroyed reports an object that could not be destroyed.
-func (w *Writer) Undestroyed(u state.Undestroyed) error { return w.write(line{Undestroyed: &u}) }
-
-// Events reports asynchronous events.
-func (w *Writer) Events(e []state.Events) error { return w.write(line{Events: e}) }
-
-// Refused reports that the device had no more objects of a type.
-func (w *Writer) Refused(r state.Refused) error { return w.write(line{Refused: &r}) }
-
-// Context reports the kernel's number of the device context.
-func (w *Writer) Context(c state.Context) error { return w.write(line{Context: &c}) }
-
-// Reduced reports why the run does as little as possible.
-func (w *Writer) Reduced(r state.Reduced) error { return w.write(line{Reduced: &r}) }
-
-// Inventory reports the inventory so far. A second one replaces the first.
-func (w *Writer) Inventory(i state.Inventory) error { return w.write(line{Inventory: &i}) }
-
-// Hardware reports the hardware of a device. If no reader would accept it, that is a failure
-// of this device alone.
-func (w *Writer) Hardware(h state.Hardware) error {
-	if err := check(&h); err != nil {
-		h = state.Hardware{Device: h.Device, Failure: err.Error()}
-	}
-	return w.write(line{Hardware: &h})
-}
-
-// Depth is how much a probe run covers, and which sizes its configuration requests.
-type Depth struct {
-	Depth state.Depth `json:"depth"`
-	Sizes string      `json:"sizes" wire:"word"`
-}
-
-// Depth reports how much a probe run covers.
-func (w *Writer) Depth(d Depth) error { return w.write(line{Depth: &d}) }
-
-// Facts reports facts that later runs need not find out again. A second call replaces the
-// first.
-func (w *Writer) Facts(f state.Facts) error { return w.write(line{Facts: &f}) }
-
-// End closes the report.
-func (w *Writer) End(e End) error { return w.write(line{End: &e}) }
-
 // Err returns the first error of a write.
 func (w *Writer) Err() error {
 	w.mu.Lock()
@@ -137,7 +75,16 @@ func (w *Writer) Err() error {
 	return w.err
 }
 
-func (w *Writer) write(l line) error {
+// Send writes a line, which has one field set. If no reader would accept the hardware of a
+// device, that is a failure of this device alone.
+func (w *Writer) Send(l Line) error {
+	if l.Hardware != nil {
+		h := *l.Hardware
+		if err := check(&h); err != nil {
+			h = state.Hardware{Device: h.Device, Failure: err.Error()}
+		}
+		l.Hardware = &h
+	}
 	b, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("encode a line of the report: %w", err)
@@ -215,7 +162,7 @@ func Read(r io.Reader, run *state.Run) error {
 
 // addLine adds a line to run and reports whether it was the last.
 func addLine(run *state.Run, seen map[string]bool, b []byte) (end bool, err error) {
-	var l line
+	var l Line
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
@@ -239,7 +186,7 @@ func addLine(run *state.Run, seen map[string]bool, b []byte) (end bool, err erro
 	return l.End != nil, l.addTo(run, seen)
 }
 
-func (l *line) addTo(run *state.Run, seen map[string]bool) error {
+func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 	switch {
 	case l.Begin != "":
 		run.Verb = l.Begin

@@ -54,7 +54,7 @@ func TestBuiltIn(t *testing.T) {
 		}
 		var report strings.Builder
 		w := wire.NewWriter(&report)
-		_, _ = w.Hardware(h), w.End(wire.End{})
+		_, _ = w.Send(wire.Line{Hardware: &h}), w.Send(wire.Line{End: &wire.End{}})
 		var run state.Run
 		if err := wire.Read(strings.NewReader(report.String()), &run); err != nil || run.Hardware[0].Failure != "" || len(h.Ports) == 0 {
 			t.Errorf("%s: %v, %+v", name, err, run.Hardware)

@@ -20,6 +20,7 @@ import (
 	"rdma_exporter/internal/probe/known"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -58,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 		if len(plan) == 0 {
 			return nil
 		}
-		_ = o.Out.Plan(planned)
+		_ = o.Out.Send(wire.Line{Planned: planned})
 		a := suite{Session: s, driver: o.Driver}
 		if o.WithoutCompletions {
 			a.sources = noSources()
@@ -69,8 +70,8 @@ func Run(ctx context.Context, o Options) error {
 			if err := errors.Join(ctx.Err(), o.Out.Err()); err != nil {
 				return err
 			}
-			_ = o.Out.Judging(c.Name)
-			_ = o.Out.Contract(a.check(c))
+			_ = o.Out.Send(wire.Line{Judging: c.Name})
+			_ = o.Out.Send(wire.Line{Contract: new(a.check(c))})
 		}
 		return nil
 	})
@@ -207,7 +208,7 @@ func (j *check) note(breaches []breach, format string, args ...any) {
 		// process.
 		v := j.violation()
 		tell(&v, j.fact, j.unexpected)
-		_ = j.Out.Presume(state.Presumption{Contract: v, Proven: true})
+		_ = j.Out.Send(wire.Line{Presumed: &state.Presumption{Contract: v, Proven: true}})
 	}
 }
 
@@ -232,7 +233,7 @@ func (j *check) presume(step string, promised bool) {
 	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
 		tell(&v, &fact, false)
 	}
-	_ = j.Out.Presume(state.Presumption{Contract: v})
+	_ = j.Out.Send(wire.Line{Presumed: &state.Presumption{Contract: v}})
 }
 
 // violation returns the verdict that the contract is violated, by what was seen

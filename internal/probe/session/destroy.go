@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -43,7 +44,7 @@ func (s *Session) Destroy(typ string, c Closer) error {
 	if e, ok := verbs.ErrnoOf(err); ok {
 		errno = verbs.ErrnoName(e)
 	}
-	_ = s.Out.Undestroyed(state.Undestroyed{Type: typ, Errno: errno, Attempts: attempts})
+	_ = s.Out.Send(wire.Line{Undestroyed: &state.Undestroyed{Type: typ, Errno: errno, Attempts: attempts}})
 	return fmt.Errorf("%w: refused %d times: %w", ErrUndestroyed, attempts, err)
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/wire"
 	"rdma_exporter/verbs"
 )
 
@@ -32,6 +33,6 @@ func (s *Session) tellEvents() {
 		}
 	})
 	if len(s.events) > 0 {
-		_ = s.Out.Events(s.events)
+		_ = s.Out.Send(wire.Line{Events: s.events})
 	}
 }

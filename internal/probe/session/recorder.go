@@ -32,7 +32,7 @@ type created struct {
 }
 
 // Begin implements verbs.Tracer. An error stays with the writer.
-func (r *recorder) Begin(v verbs.Verb) { _ = r.out.Begin(string(v)) }
+func (r *recorder) Begin(v verbs.Verb) { _ = r.out.Send(wire.Line{Begin: string(v)}) }
 
 // End implements verbs.Tracer.
 func (r *recorder) End(c verbs.Call) {
@@ -42,7 +42,7 @@ func (r *recorder) End(c verbs.Call) {
 		call.Errno = verbs.ErrnoName(c.Errno)
 		call.Expected = r.expected != nil && r.expected(c.Errno)
 	}
-	_ = r.out.Call(call)
+	_ = r.out.Send(wire.Line{Call: &call})
 	if r.exhausted != nil && !call.Expected {
 		r.count(c)
 	}
@@ -84,7 +84,7 @@ func (r *recorder) count(c verbs.Call) {
 func (r *recorder) tell() {
 	for _, by := range slices.Sorted(maps.Keys(r.created)) {
 		if refused := r.created[by].refused; refused != nil {
-			_ = r.out.Refused(*refused)
+			_ = r.out.Send(wire.Line{Refused: refused})
 		}
 	}
 }

@@ -92,7 +92,7 @@ func Run(ctx context.Context, o Options, f func(context.Context, *Session) error
 			end.Verb, end.Errno = string(failed.Verb), verbs.ErrnoName(failed.Errno)
 		}
 	}
-	if err := o.Out.End(end); err != nil {
+	if err := o.Out.Send(wire.Line{End: &end}); err != nil {
 		return fmt.Errorf("work on %s: %w", o.Device, err)
 	}
 	return nil
