@@ -345,7 +345,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
-	shellcheck -x $(filter-out %.tsv %.txt,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
+	shellcheck -x $(filter-out %.tsv %.txt tools/phrases,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
 	$(actionlint) .github/workflows/*.yml
 	go mod tidy -diff
 	$(vale) --output=line README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
