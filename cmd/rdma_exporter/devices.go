@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/supervisor"
@@ -102,14 +102,14 @@ const driverTime = 15 * time.Second
 
 // driverOf returns the driver of a device, as far as that can be told. Contracts are not
 // judged without an answer: what the driver is known to break would be news.
-func driverOf(ctx context.Context, s settings, command, device string) (known.Driver, error) {
+func driverOf(ctx context.Context, s settings, command, device string) (errata.Driver, error) {
 	if s.Provider == providerSimulated {
 		p := s.parsed
 		i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
 		if i < 0 {
-			return known.Driver{}, nil // to open it will fail
+			return errata.Driver{}, nil // to open it will fail
 		}
-		return known.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
+		return errata.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}, nil
 	}
 	most := announceTime
 	if command == commandContract {
@@ -117,9 +117,9 @@ func driverOf(ctx context.Context, s settings, command, device string) (known.Dr
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	d := known.Driver{Name: restrack.Driver(ctx, device), RDMACore: rdmaCore()}
+	d := errata.Driver{Name: restrack.Driver(ctx, device), RDMACore: rdmaCore()}
 	if err := ctx.Err(); err != nil && d.Name == "" && command == commandContract {
-		return known.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
+		return errata.Driver{}, fmt.Errorf("ask the kernel which driver %s has: %w", device, err)
 	}
 	var name unix.Utsname
 	if err := unix.Uname(&name); err == nil {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"syscall"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
@@ -27,7 +27,7 @@ func (s *step) hasNoCQs(subject state.Subject, err error) bool {
 	if verbs.IsNotSupported(err) {
 		return true
 	}
-	fact, ok := s.driver.Explains("cq_comp_vector_accepted", known.WayRefused, 0)
+	fact, ok := s.driver.Explains("cq_comp_vector_accepted", errata.ModeRefused, 0)
 	if !ok || !errors.Is(err, syscall.EINVAL) {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
@@ -111,7 +111,7 @@ func (n *notification) inlineSends() {
 // given than the device says.
 func (n *notification) unsendable(m inlineMax, err error) {
 	err = fmt.Errorf("given max_inline_data %d, of which no message can be sent: %w", m.bytes, err)
-	if fact, ok := n.driver.Explains("qp_at_least_requested", known.WayUnsent, 0); ok {
+	if fact, ok := n.driver.Explains("qp_at_least_requested", errata.ModeUnsent, 0); ok {
 		n.known(m.subject(), session.OneLine([]error{err}), fact)
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
@@ -46,7 +46,7 @@ type candidate struct {
 
 // flushes returns the ways to have work requests flushed. Those that raise no events, as
 // is known of the driver, are left out: a single sample does not show it.
-func flushes(d known.Driver) *way {
+func flushes(d errata.Driver) *way {
 	w := &way{path: state.PathFlush, port: 1}
 	for _, f := range session.Flushes() {
 		if fact, quiet := f.Quiet(d); quiet {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -22,7 +22,7 @@ type Options struct {
 	Device string
 	// Driver is the driver of the device. What it is known for is not held against the
 	// device.
-	Driver known.Driver
+	Driver errata.Driver
 	Config Config
 	// LocksMemory tells that what the provider locks counts against
 	// RLIMIT_MEMLOCK.
@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) error {
 // run is one run on one device.
 type run struct {
 	*session.Session
-	driver known.Driver
+	driver errata.Driver
 	cfg    Config
 	facts  facts
 	depth  state.Depth

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe"
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
 	"rdma_exporter/test/faults/expected"
@@ -55,12 +55,12 @@ func run(t *testing.T, p *simulated.Profile, device string, c probe.Config) (sta
 }
 
 // driverOf returns the driver that a device of a profile is said to have.
-func driverOf(p *simulated.Profile, device string) known.Driver {
+func driverOf(p *simulated.Profile, device string) errata.Driver {
 	i := slices.IndexFunc(p.Devices, func(d simulated.DeviceProfile) bool { return d.Name == device })
 	if i < 0 {
-		return known.Driver{}
+		return errata.Driver{}
 	}
-	return known.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}
+	return errata.Driver{Name: p.Devices[i].Driver, Kernel: p.Devices[i].Kernel}
 }
 
 // runStill is run while no time passes but that of pauses and waits, so that the

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -143,7 +143,7 @@ func (s *step) atLeast(subject state.Subject, verb verbs.Verb, attribute string,
 }
 
 // known notes what the driver is known for.
-func (s *step) known(subject state.Subject, message string, fact known.Fact) {
+func (s *step) known(subject state.Subject, message string, fact errata.Erratum) {
 	s.Known = append(s.Known, state.KnownShortfall{
 		Subject: subject, Message: message, Contract: fact.Contract, Fact: fact.What, Source: fact.Source,
 	})

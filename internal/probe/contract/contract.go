@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -28,7 +28,7 @@ import (
 type Options struct {
 	session.Options
 	// Driver is the driver of the device. A check ignores its known errors.
-	Driver known.Driver
+	Driver errata.Driver
 	// Skip are names of contracts that an earlier part of the contract run has checked.
 	Skip []string
 	// WithoutCompletions leaves out what needs completions, because an earlier part
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) error {
 // suite holds what the checks of one contract run share.
 type suite struct {
 	*session.Session
-	driver  known.Driver
+	driver  errata.Driver
 	sources completionSources
 }
 
@@ -135,7 +135,7 @@ type check struct {
 	summary string
 	// fact is what the driver is known for, of what was seen of a violation, and
 	// unexpected tells that it is not known for all of that.
-	fact       *known.Fact
+	fact       *errata.Erratum
 	unexpected bool
 	// left are the errors of objects that could not be destroyed.
 	left []error
@@ -160,7 +160,7 @@ func (j *check) describe(asked, expected string) { j.asked, j.expected = asked, 
 func (j *check) observe(ok bool, format string, args ...any) { j.observeMode("", ok, format, args...) }
 
 // observeMode is observe with the mode in which the contract is broken if the observation
-// is not ok. Modes are those that known.Fact distinguishes.
+// is not ok. Modes are those that errata.Erratum distinguishes.
 func (j *check) observeMode(mode string, ok bool, format string, args ...any) {
 	var breaches []breach
 	if !ok {
@@ -214,7 +214,7 @@ func (j *check) note(breaches []breach, format string, args ...any) {
 
 // tell adds to a verdict that the driver is known for it, unless it is not for all of
 // it.
-func tell(v *state.Contract, fact *known.Fact, unexpected bool) {
+func tell(v *state.Contract, fact *errata.Erratum, unexpected bool) {
 	if fact != nil && !unexpected {
 		v.Known, v.Fact, v.Source = true, fact.What, fact.Source
 	}
@@ -230,7 +230,7 @@ func (j *check) presume(step string, promised bool) {
 	j.promise = promised
 	v := j.violation(step + " was the end of the process")
 	j.promise = false
-	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
+	if fact, ok := j.driver.Explains(j.contract.Name, errata.ModeEnd, 0); ok {
 		tell(&v, &fact, false)
 	}
 	_ = j.Out.Send(wire.Line{Presumed: &state.Presumption{Contract: v}})
@@ -288,7 +288,7 @@ func (j *check) observeRefused(what string, call, control func() error) error {
 		err = j.refused(call)
 	}
 	if err == nil {
-		j.observeMode(known.WayAccepted, false, "%s: it succeeded", what)
+		j.observeMode(errata.ModeAccepted, false, "%s: it succeeded", what)
 	} else {
 		j.observe(true, "%s: %s", what, short(err))
 	}

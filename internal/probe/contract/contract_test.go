@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -61,8 +61,8 @@ func judge(t *testing.T, p *simulated.Profile, skip ...string) (r state.Run) {
 }
 
 // driverOf returns the driver that the device of a profile is said to have.
-func driverOf(p *simulated.Profile) known.Driver {
-	return known.Driver{Name: p.Devices[0].Driver, Kernel: p.Devices[0].Kernel}
+func driverOf(p *simulated.Profile) errata.Driver {
+	return errata.Driver{Name: p.Devices[0].Driver, Kernel: p.Devices[0].Kernel}
 }
 
 // verdicts returns the names of the contracts with a verdict.

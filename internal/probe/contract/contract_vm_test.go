@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/restrack"
 	"rdma_exporter/internal/state"
@@ -31,7 +31,7 @@ func TestRealDevices(t *testing.T) {
 	for _, d := range devices {
 		name := d.Name()
 		t.Run(name, func(t *testing.T) {
-			driver := known.Driver{Name: restrack.Driver(t.Context(), name), Kernel: release(t)}
+			driver := errata.Driver{Name: restrack.Driver(t.Context(), name), Kernel: release(t)}
 			if driver.Name == "" || !strings.HasPrefix(name, driver.Name) {
 				t.Fatalf("the driver of %s is %q", name, driver.Name)
 			}

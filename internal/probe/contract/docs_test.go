@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/test/golden"
 	"rdma_exporter/verbs/simulated"
@@ -100,18 +100,18 @@ driver is known to break, the contract simply holds.
 
 The driver of a device comes from the kernel over netlink, or from sysfs for drivers that do not support that (hns,
 mthca), never from the device's name. Each row was checked in rdma-core 44 and its master of early 2026, and in Linux 6.1
-and 6.12; those of rxe and siw were also seen on devices. The table is in ` + "`internal/probe/known/facts.go`" + `.
+and 6.12; those of rxe and siw were also seen on devices. The table is in ` + "`internal/probe/errata/list.go`" + `.
 
 | driver | contract | what it does | fixed in | source |
 |---|---|---|---|---|
 `)
-	for _, f := range known.Facts() {
+	for _, f := range errata.All() {
 		mended := "–"
 		switch {
-		case f.Mended != "":
-			mended = "Linux " + f.Mended
-		case f.MendedLibrary != "":
-			mended = "rdma-core " + f.MendedLibrary
+		case f.FixedIn != "":
+			mended = "Linux " + f.FixedIn
+		case f.FixedInLibrary != "":
+			mended = "rdma-core " + f.FixedInLibrary
 		}
 		fmt.Fprintf(&b, "| %s | [`%s`](#%s) | %s | %s | %s |\n", f.Driver, f.Contract, f.Contract, f.What, mended, f.Source)
 	}

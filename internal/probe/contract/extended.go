@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
@@ -54,7 +54,7 @@ func cqExAtLeastRequested(j *check) error {
 		return err
 	}
 	if refusal != nil {
-		j.observeMode(known.WayRefused, false, "wc_flags %s: %s, although the device has timestamps", named, short(refusal))
+		j.observeMode(errata.ModeRefused, false, "wc_flags %s: %s, although the device has timestamps", named, short(refusal))
 		return nil
 	}
 	var c compared

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/probe/contract"
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/internal/wire"
@@ -110,22 +110,22 @@ func TestPresumptionIsKnown(t *testing.T) {
 func TestFactsAreOfContracts(t *testing.T) {
 	sizes := []string{"max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data"}
 	ways := map[string][]string{
-		"cq_at_least_requested": {"cqe"}, "cq_ex_at_least_requested": {"cqe", known.WayRefused}, "cq_ex_batch_keeps_completions": {""}, "cq_destroy_busy": {known.WayEnd, known.WayAccepted},
-		"cq_resize_at_least_requested": {"cqe", known.WayEnd}, "cq_resize_too_small_refused": {known.WayAccepted, known.WayEnd},
-		"cq_resize_keeps_completions": {known.WayEnd},
+		"cq_at_least_requested": {"cqe"}, "cq_ex_at_least_requested": {"cqe", errata.ModeRefused}, "cq_ex_batch_keeps_completions": {""}, "cq_destroy_busy": {errata.ModeEnd, errata.ModeAccepted},
+		"cq_resize_at_least_requested": {"cqe", errata.ModeEnd}, "cq_resize_too_small_refused": {errata.ModeAccepted, errata.ModeEnd},
+		"cq_resize_keeps_completions": {errata.ModeEnd},
 		"srq_at_least_requested":      {"max_wr", "max_sge"}, "srq_reports_actual": {"max_wr", "max_sge"},
-		"srq_limit_ignored":     {known.WayArmed, known.WayRefused},
-		"qp_at_least_requested": slices.Concat(sizes, []string{known.WayUnsent}), "qp_reports_actual": sizes,
-		"qp_srq_type_restricted":        {known.WayAccepted},
-		"qp_recv_caps_ignored_with_srq": {known.WayRefused, "max_recv_wr", "max_recv_sge"},
+		"srq_limit_ignored":     {errata.ModeArmed, errata.ModeRefused},
+		"qp_at_least_requested": slices.Concat(sizes, []string{errata.ModeUnsent}), "qp_reports_actual": sizes,
+		"qp_srq_type_restricted":        {errata.ModeAccepted},
+		"qp_recv_caps_ignored_with_srq": {errata.ModeRefused, "max_recv_wr", "max_recv_sge"},
 		// The probes, not the contracts, tell these apart.
-		"cq_comp_vector_accepted": {known.WayRefused}, "notify_any": {known.WayInError},
+		"cq_comp_vector_accepted": {errata.ModeRefused}, "notify_any": {errata.ModeInError},
 	}
-	for _, f := range known.Facts() {
+	for _, f := range errata.All() {
 		if !slices.ContainsFunc(contract.Catalogue(), func(c contract.Contract) bool { return c.Name == f.Contract }) {
 			t.Errorf("%s: there is no contract %s", f.Driver, f.Contract)
 		}
-		for _, way := range f.Ways {
+		for _, way := range f.Modes {
 			if !slices.Contains(ways[f.Contract], way) {
 				t.Errorf("%s: %s is not broken by %q", f.Driver, f.Contract, way)
 			}

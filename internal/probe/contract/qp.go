@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/verbs"
 )
 
@@ -165,7 +165,7 @@ func qpRecvCapsIgnored(j *check) error {
 		mode, text string
 		wr, sge    int
 	}{
-		{known.WayRefused, "both 0", 0, 0},
+		{errata.ModeRefused, "both 0", 0, 0},
 		{"max_recv_wr", fmt.Sprintf("max_recv_wr %d", l.MaxQPWR+1), l.MaxQPWR + 1, 1},
 		{"max_recv_sge", fmt.Sprintf("max_recv_sge %d", l.MaxSGE+1), 1, l.MaxSGE + 1},
 	} {

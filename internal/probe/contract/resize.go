@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/probe/session"
 	"rdma_exporter/verbs"
 )
@@ -14,7 +14,7 @@ import (
 // resize resizes a CQ. Not every device does. It is not tried where a refusal leaves a CQ
 // behind that ends the process.
 func (j *check) resize(q verbs.CQ, entries int) error {
-	if fact, ok := j.driver.Explains(j.contract.Name, known.WayEnd, 0); ok {
+	if fact, ok := j.driver.Explains(j.contract.Name, errata.ModeEnd, 0); ok {
 		return notSupported("known of the driver, and so not tried: %s", fact.What)
 	}
 	err := j.refused(func() error { return q.Resize(entries) })
@@ -191,7 +191,7 @@ func cqResizeTooSmallRefused(j *check) error {
 	}
 	// On a host that stood still the completions may not have been there yet.
 	if is, err = accepted(eventTimeout); err == nil && is {
-		j.observeMode(known.WayAccepted, false, "to 1: it succeeded with %d completions in it", waiting)
+		j.observeMode(errata.ModeAccepted, false, "to 1: it succeeded with %d completions in it", waiting)
 	}
 	return err
 }

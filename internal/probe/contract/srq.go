@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/verbs"
 )
 
@@ -127,7 +127,7 @@ func srqLimitIgnored(j *check) error {
 			return err
 		}
 		if refusal != nil {
-			j.observeMode(known.WayRefused, false, "with %d: creation is refused: %s", limit, short(refusal))
+			j.observeMode(errata.ModeRefused, false, "with %d: creation is refused: %s", limit, short(refusal))
 			continue
 		}
 		same := q.Created().MaxWR == plain.Created().MaxWR && q.Created().MaxSGE == plain.Created().MaxSGE
@@ -142,7 +142,7 @@ func srqLimitIgnored(j *check) error {
 		if got.Limit == want.Limit {
 			j.observe(true, "with %d: created", limit)
 		} else {
-			j.observeMode(known.WayArmed, false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
+			j.observeMode(errata.ModeArmed, false, "with %d: created, and the limit is armed: the query tells %d", limit, got.Limit)
 		}
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/internal/state"
 	"rdma_exporter/verbs"
 )
@@ -53,11 +53,11 @@ func (f Flush) String() string {
 
 // Quiet returns what a driver is known for if what is flushed in this way raises no
 // event with it; false if nothing is.
-func (f Flush) Quiet(d known.Driver) (known.Fact, bool) {
+func (f Flush) Quiet(d errata.Driver) (errata.Erratum, bool) {
 	if f == FlushRecv {
-		return known.Fact{}, false
+		return errata.Erratum{}, false
 	}
-	return d.Explains("notify_any", known.WayInError, 0)
+	return d.Explains("notify_any", errata.ModeInError, 0)
 }
 
 // BeenReady tells whether the QP has been in RTS. A device that took a work request

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 	"rdma_exporter/test/golden"
 )
 
@@ -132,7 +132,7 @@ Which contracts [each driver is known to break](reference/contracts.md#known-of-
 `)
 	type row struct{ seen, hidden, read []string }
 	rows := map[string]*row{}
-	for _, f := range known.Facts() {
+	for _, f := range errata.All() {
 		r := rows[f.Driver]
 		if r == nil {
 			r = &row{}

@@ -1,319 +1,297 @@
-package known
+package errata
 
-// What the checks of the contracts tell apart, beside the names of sizes.
+// The modes that checks distinguish, next to the names of sizes.
 const (
-	// WayAccepted: what must be refused is accepted.
-	WayAccepted = "accepted"
-	// WayRefused: what must be accepted is refused.
-	WayRefused = "refused"
-	// WayInError: the work request was posted to a QP that was in the error state by then.
-	WayInError = "in_error"
-	// WayArmed: the limit of an SRQ is armed by its creation.
-	WayArmed = "armed"
-	// WayUnsent: what a QP was given for inline data cannot be sent as such.
-	WayUnsent = "unsent"
-	// WayEnd: the process died of, or hung in, what must work.
-	WayEnd = "end"
+	// ModeAccepted: what must be refused is accepted.
+	ModeAccepted = "accepted"
+	// ModeRefused: what must be accepted is refused.
+	ModeRefused = "refused"
+	// ModeInError: the work request was posted to a QP that was in the error state by then.
+	ModeInError = "in_error"
+	// ModeArmed: the limit of an SRQ is armed by its creation.
+	ModeArmed = "armed"
+	// ModeUnsent: what a QP was given for inline data cannot be sent as such.
+	ModeUnsent = "unsent"
+	// ModeEnd: the process died of, or hung in, what must work.
+	ModeEnd = "end"
 )
 
-// Facts returns everything that is known, by driver. Each row was read in the source
-// that it names: rdma-core 44 and its master of early 2026, Linux 6.1 and 6.12. Those of
-// rxe and siw were seen on devices, too.
-func Facts() []Fact {
+// All returns all errata, sorted by driver. Each was read in the source that it names:
+// rdma-core 44 and its master of early 2026, Linux 6.1 and 6.12. Those of rxe and siw were
+// also seen on devices.
+func All() []Erratum {
 	const (
-		cqAtLeast       = "cq_at_least_requested"
-		cqExAtLeast     = "cq_ex_at_least_requested"
-		cqExBatch       = "cq_ex_batch_keeps_completions"
-		cqVector        = "cq_comp_vector_accepted"
-		cqDestroyBusy   = "cq_destroy_busy"
-		cqResizeAtLeast = "cq_resize_at_least_requested"
-		cqResizeSmall   = "cq_resize_too_small_refused"
-		cqResizeKeeps   = "cq_resize_keeps_completions"
-		srqActual       = "srq_reports_actual"
-		srqLimit        = "srq_limit_ignored"
-		srqLimitEvent   = "srq_limit_event"
-		srqDisarmed     = "srq_limit_disarmed"
-		qpAtLeast       = "qp_at_least_requested"
-		qpActual        = "qp_reports_actual"
-		qpSRQType       = "qp_srq_type_restricted"
-		qpRecvCaps      = "qp_recv_caps_ignored_with_srq"
-		notifies        = "notify_any"
-		notifiesUnarmed = "notify_requires_arming"
-		notifiesOnce    = "notify_one_shot"
-		notifiesErrors  = "notify_solicited_delivers_errors"
-
-		// It is the same whatever is asked for.
 		bnxtResizes       = "When the kernel refuses to resize a queue, as Linux 6.1 always does, the library frees memory of the queue that is still in use."
 		bnxtResizesSource = "rdma-core 56 to 64, not in 44, which does not resize: bnxt_re_resize_cq in providers/bnxt_re/verbs.c"
 	)
-	return []Fact{
+	return []Erratum{
 		{
-			Driver: "bnxt_re", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			Driver: "bnxt_re", Contract: "cq_destroy_busy", Modes: []string{ModeEnd},
 			What:   "On adapters with toggle pages (Thor2), the library unmaps that of the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq ends the process.",
 			Source: "rdma-core, later than 44: bnxt_re_destroy_cq in providers/bnxt_re/verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: cqResizeAtLeast, Ways: []string{WayEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_at_least_requested", Modes: []string{ModeEnd},
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
 		{
-			Driver: "bnxt_re", Contract: cqResizeSmall, Ways: []string{WayEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_too_small_refused", Modes: []string{ModeEnd},
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
 		{
-			Driver: "bnxt_re", Contract: cqResizeKeeps, Ways: []string{WayEnd},
+			Driver: "bnxt_re", Contract: "cq_resize_keeps_completions", Modes: []string{ModeEnd},
 			What:   bnxtResizes,
 			Source: bnxtResizesSource,
 		},
 		{
-			Driver: "bnxt_re", Contract: srqActual,
+			Driver: "bnxt_re", Contract: "srq_reports_actual",
 			What:   "Creation leaves max_wr as requested; the query reports the slots of the queue, of which there is at least one more.",
 			Source: "Linux: bnxt_re_create_srq and bnxt_re_query_srq in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: srqLimitEvent,
+			Driver: "bnxt_re", Contract: "srq_limit_event",
 			What:   "ibv_modify_srq only records the limit: the adapter is armed when a receive is posted later, with more receives than the limit by then.",
 			Source: "rdma-core: bnxt_re_modify_srq and bnxt_re_post_srq_recv in providers/bnxt_re/verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: qpActual,
+			Driver: "bnxt_re", Contract: "qp_reports_actual",
 			What:   "Creation leaves the numbers of work requests as requested; the query reports the slots of the queues.",
 			Source: "Linux: bnxt_re_init_rq_attr, bnxt_re_init_sq_attr and bnxt_re_query_qp in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			Driver: "bnxt_re", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: bnxt_re_check_qp_limits in providers/bnxt_re/verbs.c; Linux: bnxt_re_test_qp_limits in drivers/infiniband/hw/bnxt_re/ib_verbs.c",
 		},
 		{
-			Driver: "bnxt_re", Contract: notifies, Ways: []string{WayInError},
+			Driver: "bnxt_re", Contract: "notify_any", Modes: []string{ModeInError},
 			What:   "The adapter completes nothing posted to a queue pair in the error state: the library makes up the completion when it polls, and no event comes.",
 			Source: "rdma-core, later than 44, which refuses to post a send: bnxt_re_poll_flush_wcs in providers/bnxt_re/verbs.c; Linux: bnxt_qplib_post_send in drivers/infiniband/hw/bnxt_re/qplib_fp.c, which raises events of its own for the queue pairs of the kernel",
 		},
 		{
-			Driver: "bnxt_re", Contract: notifiesOnce, MendedLibrary: "65",
+			Driver: "bnxt_re", Contract: "notify_one_shot", FixedInLibrary: "65",
 			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
 			Source: "rdma-core 44, not in 65: bnxt_re_arm_cq and bnxt_re_poll_cq in providers/bnxt_re/verbs.c",
 		},
 		{
-			Driver: "cxgb4", Contract: notifiesUnarmed,
+			Driver: "cxgb4", Contract: "notify_requires_arming",
 			What:   "The kernel raises an event on each completion queue of a queue pair that goes to the error state, armed or not.",
 			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
 		},
 		{
-			Driver: "cxgb4", Contract: notifiesOnce,
+			Driver: "cxgb4", Contract: "notify_one_shot",
 			What:   "Such an event also comes on a queue that was not armed again.",
 			Source: "Linux: flush_qp in drivers/infiniband/hw/cxgb4/qp.c (6.1)",
 		},
 		{
-			Driver: "efa", Contract: cqDestroyBusy, Ways: []string{WayEnd}, MendedLibrary: "65",
+			Driver: "efa", Contract: "cq_destroy_busy", Modes: []string{ModeEnd}, FixedInLibrary: "65",
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_poll_cq ends the process.",
 			Source: "rdma-core 44.0, mended in May 2023: efa_destroy_cq in providers/efa/verbs.c",
 		},
 		{
-			Driver: "erdma", Contract: qpActual,
+			Driver: "erdma", Contract: "qp_reports_actual",
 			What:   "Creation leaves the sizes as requested; the query reports those of the queues, and always the same inline size.",
 			Source: "Linux: erdma_create_qp and erdma_query_qp in drivers/infiniband/hw/erdma/erdma_verbs.c",
 		},
 		{
-			Driver: "hns", Contract: cqAtLeast, Ways: []string{"cqe"}, Most: 1,
+			Driver: "hns", Contract: "cq_at_least_requested", Modes: []string{"cqe"}, MaxShortfall: 1,
 			What:   "cqe is the index of the last entry: one less than the queue has.",
 			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "hns", Contract: cqExAtLeast, Ways: []string{"cqe"}, Most: 1,
+			Driver: "hns", Contract: "cq_ex_at_least_requested", Modes: []string{"cqe"}, MaxShortfall: 1,
 			What:   "cqe is the index of the last entry: one less than the queue has.",
 			Source: "Linux: set_cq_param in drivers/infiniband/hw/hns/hns_roce_cq.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "hns", Contract: qpAtLeast, Ways: []string{WayUnsent}, MendedLibrary: "46",
+			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent}, FixedInLibrary: "46",
 			What:   "A send takes no more inline data than 16 bytes for each scatter/gather element that the queue pair has, whatever size it was given.",
 			Source: "rdma-core 44, not in 46: fill_ext_sge_inl_data in providers/hns/hns_roce_u_hw_v2.c",
 		},
 		{
-			Driver: "hns", Contract: qpAtLeast, Ways: []string{"max_inline_data"},
+			Driver: "hns", Contract: "qp_at_least_requested", Modes: []string{"max_inline_data"},
 			What:   "More inline data than the adapter supports is reduced to that instead of refused.",
 			Source: "rdma-core: get_max_inline_data in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
-			Driver: "hns", Contract: qpActual, Ways: []string{"max_send_sge"},
+			Driver: "hns", Contract: "qp_reports_actual", Modes: []string{"max_send_sge"},
 			What:   "A send takes more scatter/gather elements than were asked for, because inline data uses their space: creation leaves max_send_sge as requested, and the query reports what a send takes.",
 			Source: "Linux 6.18 and 6.12.58: set_user_sq_size in drivers/infiniband/hw/hns/hns_roce_qp.c, which wrote it back before; rdma-core, later than 44.0: set_ext_sge_param and hns_roce_u_query_qp in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
-			Driver: "hns", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			Driver: "hns", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: verify_qp_create_cap in providers/hns/hns_roce_u_verbs.c",
 		},
 		{
-			Driver: "irdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
+			Driver: "irdma", Contract: "qp_reports_actual", Modes: []string{"max_send_wr", "max_recv_wr"},
 			What:   "With the older of two ABIs, the query reports the whole queues, and creation the part a program may use.",
 			Source: "rdma-core: irdma_ucreate_qp in providers/irdma/uverbs.c; Linux: irdma_setup_umode_qp in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
-			Driver: "irdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			Driver: "irdma", Contract: "cq_resize_too_small_refused", Modes: []string{ModeAccepted},
 			What:   "Neither the library nor the kernel checks what is in the queue. The completions in it stay in the old one, from which the library polls them first.",
 			Source: "rdma-core: irdma_uresize_cq and __irdma_upoll_cq in providers/irdma/uverbs.c; Linux: irdma_resize_cq in drivers/infiniband/hw/irdma/verbs.c",
 		},
 		{
-			Driver: "mana", Contract: qpAtLeast, Ways: []string{WayUnsent},
+			Driver: "mana", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent},
 			What:   "Inline data of any size is accepted, and IBV_SEND_INLINE is ignored: what is sent is read from memory by its L_Key.",
 			Source: "rdma-core, later than 44: mana_post_send and gdma_write_sge in providers/mana/wr.c",
 		},
 		{
-			Driver: "mana", Contract: cqAtLeast, Ways: []string{"cqe"},
+			Driver: "mana", Contract: "cq_at_least_requested", Modes: []string{"cqe"},
 			What:   "The kernel does not say how many entries a queue has: cqe is 0.",
 			Source: "Linux: mana_ib_create_cq in drivers/infiniband/hw/mana/cq.c (6.12); rdma-core, later than 44: mana_create_cq in providers/mana/cq.c",
 		},
 		{
-			Driver: "mana", Contract: cqVector, Ways: []string{WayRefused}, MendedLibrary: "65",
+			Driver: "mana", Contract: "cq_comp_vector_accepted", Modes: []string{ModeRefused}, FixedInLibrary: "65",
 			What:   "The program must allocate the memory of a completion queue (manadv_set_context_attr): otherwise ibv_create_cq fails with EINVAL.",
 			Source: "rdma-core 44, not in 65: mana_create_cq in providers/mana/mana.c",
 		},
 		{
-			Driver: "mlx4", Contract: qpSRQType, Ways: []string{WayAccepted},
+			Driver: "mlx4", Contract: "qp_srq_type_restricted", Modes: []string{ModeAccepted},
 			What:   "A UC queue pair with a shared receive queue is created.",
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c; Linux: create_qp_common in drivers/infiniband/hw/mlx4/qp.c, neither of which looks",
 		},
 		{
-			Driver: "mlx4", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			Driver: "mlx4", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "rdma-core: create_qp_ex in providers/mlx4/verbs.c",
 		},
 		{
-			Driver: "mlx5", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			Driver: "mlx5", Contract: "cq_resize_too_small_refused", Modes: []string{ModeAccepted},
 			What:   "Neither the library nor the kernel checks what is in the queue: the firmware decides whether to refuse it. Completions without room overwrite others.",
 			Source: "rdma-core: mlx5_resize_cq in providers/mlx5/verbs.c and mlx5_cq_resize_copy_cqes in cq.c; Linux: mlx5_ib_resize_cq in drivers/infiniband/hw/mlx5/cq.c",
 		},
 		{
-			Driver: "mlx5", Contract: qpAtLeast, Ways: []string{WayUnsent},
+			Driver: "mlx5", Contract: "qp_at_least_requested", Modes: []string{ModeUnsent},
 			What:   "A datagram with the most inline data is a request of 64 units of 16 bytes, one more than its six length bits can express: it may complete with loc_qp_op_err. A message 16 bytes shorter fits.",
 			Source: "rdma-core: sq_overhead and mlx5_create_qp in providers/mlx5/verbs.c, _mlx5_post_send and wq_sig in providers/mlx5/qp.c",
 		},
 		{
-			Driver: "mlx5", Contract: srqActual, Ways: []string{"max_wr"},
+			Driver: "mlx5", Contract: "srq_reports_actual", Modes: []string{"max_wr"},
 			What:   "Creation writes back what a program can post; the query also counts the entries of the library's wait queue.",
 			Source: "rdma-core: mlx5_create_srq in providers/mlx5/verbs.c and mlx5_alloc_srq_buf in srq.c; Linux: mlx5_ib_query_srq in drivers/infiniband/hw/mlx5/srq.c",
 		},
 		{
-			Driver: "mlx5", Contract: qpSRQType, Ways: []string{WayAccepted},
+			Driver: "mlx5", Contract: "qp_srq_type_restricted", Modes: []string{ModeAccepted},
 			What:   "A raw packet queue pair is created but does not use the shared receive queue; for UC the firmware decides.",
 			Source: "Linux: qp_has_rq and create_raw_packet_qp in drivers/infiniband/hw/mlx5/qp.c",
 		},
 		{
-			Driver: "mlx5", Contract: qpRecvCaps, Ways: []string{"max_recv_wr"},
+			Driver: "mlx5", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr"},
 			What:   "max_recv_wr is checked against the limit even without a receive queue.",
 			Source: "rdma-core: mlx5_calc_rq_size in providers/mlx5/verbs.c; Linux: set_rq_size in drivers/infiniband/hw/mlx5/qp.c",
 		},
 		{
-			Driver: "ocrdma", Contract: cqResizeSmall, Ways: []string{WayAccepted},
+			Driver: "ocrdma", Contract: "cq_resize_too_small_refused", Modes: []string{ModeAccepted},
 			What:   "Resizing only records the number, if the queue was created with that many entries.",
 			Source: "Linux: ocrdma_resize_cq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
-			Driver: "ocrdma", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
+			Driver: "ocrdma", Contract: "srq_limit_ignored", Modes: []string{ModeArmed, ModeRefused},
 			What:   "Creation arms an srq_limit other than 0.",
 			Source: "Linux: ocrdma_create_srq in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
-			Driver: "ocrdma", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"},
+			Driver: "ocrdma", Contract: "qp_reports_actual", Modes: []string{"max_send_wr", "max_recv_wr"},
 			What:   "Creation leaves the numbers of work requests as requested; the query reports the real sizes.",
 			Source: "Linux: ocrdma_get_create_qp_rsp in drivers/infiniband/hw/ocrdma/ocrdma_hw.c and ocrdma_query_qp in ocrdma_verbs.c (6.1)",
 		},
 		{
-			Driver: "ocrdma", Contract: notifiesOnce,
+			Driver: "ocrdma", Contract: "notify_one_shot",
 			What:   "The first arming of a queue is also kept for the next ibv_poll_cq, which arms it again: a second event comes.",
 			Source: "rdma-core 44: ocrdma_arm_cq and ocrdma_poll_cq in providers/ocrdma/ocrdma_verbs.c",
 		},
 		{
-			Driver: "ocrdma", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
+			Driver: "ocrdma", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_sge"},
 			What:   "max_recv_sge is checked against the limit even without a receive queue.",
 			Source: "Linux: ocrdma_check_qp_params in drivers/infiniband/hw/ocrdma/ocrdma_verbs.c",
 		},
 		{
-			Driver: "qedr", Contract: srqActual,
+			Driver: "qedr", Contract: "srq_reports_actual",
 			What:   "The query reports the maxima of the device, whatever the queue has.",
 			Source: "Linux: qedr_query_srq in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
-			Driver: "qedr", Contract: srqDisarmed,
+			Driver: "qedr", Contract: "srq_limit_disarmed",
 			What:   "The query reports the limit that was set last, whether it is armed or not.",
 			Source: "Linux: qedr_query_srq and qedr_modify_srq in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
-			Driver: "qedr", Contract: qpActual, Ways: []string{"max_inline_data"},
+			Driver: "qedr", Contract: "qp_reports_actual", Modes: []string{"max_inline_data"},
 			What:   "The query reports the most inline data of the device, whatever the queue pair has.",
 			Source: "Linux: qedr_query_qp in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
-			Driver: "qedr", Contract: qpRecvCaps, Ways: []string{"max_recv_sge"},
+			Driver: "qedr", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_sge"},
 			What:   "max_recv_sge is checked against the limit even without a receive queue.",
 			Source: "Linux: qedr_check_qp_attrs in drivers/infiniband/hw/qedr/verbs.c",
 		},
 		{
-			Driver: "rxe", Contract: cqExBatch, MendedLibrary: "59",
+			Driver: "rxe", Contract: "cq_ex_batch_keeps_completions", FixedInLibrary: "59",
 			What:   "When no more completions are found, both ibv_next_poll and ibv_end_poll take the last one off the queue: the next batch starts behind it, with whatever is there.",
 			Source: "rdma-core 44 to 58: cq_next_poll and cq_end_poll in providers/rxe/rxe.c",
 		},
 		{
-			Driver: "rxe", Contract: srqActual, Ways: []string{"max_wr"}, Mended: "6.12",
+			Driver: "rxe", Contract: "srq_reports_actual", Modes: []string{"max_wr"}, FixedIn: "6.12",
 			What:   "Creation leaves max_wr as requested; the query reports the real size.",
 			Source: "Linux 6.1: rxe_srq_from_init in drivers/infiniband/sw/rxe/rxe_srq.c, rxe_query_srq in rxe_verbs.c; 6.12 writes it back",
 		},
 		{
-			Driver: "rxe", Contract: srqLimit, Ways: []string{WayArmed},
+			Driver: "rxe", Contract: "srq_limit_ignored", Modes: []string{ModeArmed},
 			What:   "Creation arms srq_limit.",
 			Source: "Linux: rxe_srq_from_init in drivers/infiniband/sw/rxe/rxe_srq.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "rxe", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr"}, Mended: "6.12",
+			Driver: "rxe", Contract: "qp_reports_actual", Modes: []string{"max_send_wr", "max_recv_wr"}, FixedIn: "6.12",
 			What:   "Creation leaves the numbers of work requests as requested; the query reports the real sizes.",
 			Source: "Linux 6.1: rxe_qp_init_req, rxe_qp_init_resp and rxe_qp_to_init in drivers/infiniband/sw/rxe/rxe_qp.c; 6.12 writes them back",
 		},
 		{
-			Driver: "rxe", Contract: qpSRQType, Ways: []string{WayAccepted},
+			Driver: "rxe", Contract: "qp_srq_type_restricted", Modes: []string{ModeAccepted},
 			What:   "A UC queue pair with a shared receive queue is created.",
 			Source: "Linux: rxe_qp_chk_init in drivers/infiniband/sw/rxe/rxe_qp.c, which does not look (6.1 and 6.12)",
 		},
 		{
-			Driver: "rxe", Contract: notifiesErrors,
+			Driver: "rxe", Contract: "notify_solicited_delivers_errors",
 			What:   "Flushed sends complete as if unsolicited; with newer kernels flushed receives do too.",
 			Source: "Linux: do_complete (6.1) and flush_send_wqe (6.12) in drivers/infiniband/sw/rxe/rxe_comp.c, flush_recv_wqe (6.12) in rxe_resp.c, which give rxe_cq_post 0 for solicited",
 		},
 		{
-			Driver: "siw", Contract: cqDestroyBusy, Ways: []string{WayEnd},
+			Driver: "siw", Contract: "cq_destroy_busy", Modes: []string{ModeEnd},
 			What:   "The library unmaps the queue before the kernel refuses to destroy it: the next ibv_req_notify_cq or ibv_poll_cq ends the process.",
 			Source: "rdma-core: siw_destroy_cq in providers/siw/siw.c",
 		},
 		{
-			Driver: "siw", Contract: srqLimit, Ways: []string{WayArmed, WayRefused},
+			Driver: "siw", Contract: "srq_limit_ignored", Modes: []string{ModeArmed, ModeRefused},
 			What:   "Creation arms srq_limit, and fails if it is above max_wr.",
 			Source: "Linux: siw_create_srq in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "siw", Contract: qpActual, Ways: []string{"max_send_wr", "max_recv_wr", "max_inline_data"},
+			Driver: "siw", Contract: "qp_reports_actual", Modes: []string{"max_send_wr", "max_recv_wr", "max_inline_data"},
 			What:   "Creation leaves the sizes as requested; the query reports the real ones, and always the same inline size.",
 			Source: "Linux: siw_create_qp and siw_query_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "siw", Contract: qpRecvCaps, Ways: []string{"max_recv_wr", "max_recv_sge"},
+			Driver: "siw", Contract: "qp_recv_caps_ignored_with_srq", Modes: []string{"max_recv_wr", "max_recv_sge"},
 			What:   "The sizes of the receive queue are checked against the limits even if there is none.",
 			Source: "Linux: siw_create_qp in drivers/infiniband/sw/siw/siw_verbs.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "siw", Contract: notifiesErrors,
+			Driver: "siw", Contract: "notify_solicited_delivers_errors",
 			What:   "No receive completion counts as solicited, and no send completion unless the send asks for it.",
 			Source: "Linux: siw_rqe_complete, siw_sqe_complete and siw_cq_notify_now in drivers/infiniband/sw/siw/siw_qp.c (6.1 and 6.12)",
 		},
 		{
-			Driver: "vmw_pvrdma", Contract: qpAtLeast, Ways: []string{"max_inline_data", WayUnsent},
+			Driver: "vmw_pvrdma", Contract: "qp_at_least_requested", Modes: []string{"max_inline_data", ModeUnsent},
 			What:   "Inline data is not refused, but max_inline_data is written back as 0.",
 			Source: "Linux: pvrdma_create_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12)",
 		},
 		{
-			Driver: "vmw_pvrdma", Contract: qpActual,
+			Driver: "vmw_pvrdma", Contract: "qp_reports_actual",
 			What:   "The query reports no sizes of the receive queue until the queue pair leaves RESET.",
 			Source: "Linux: pvrdma_query_qp in drivers/infiniband/hw/vmw_pvrdma/pvrdma_qp.c (6.12); rdma-core: pvrdma_query_qp in providers/vmw_pvrdma/qp.c, which puts in those of the send queue alone",
 		},

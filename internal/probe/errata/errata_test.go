@@ -1,11 +1,11 @@
-package known_test
+package errata_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/probe/known"
+	"rdma_exporter/internal/probe/errata"
 )
 
 func TestExplains(t *testing.T) {
@@ -23,8 +23,8 @@ func TestExplains(t *testing.T) {
 		// Another way.
 		{"hns", "6.1.0", "qp_at_least_requested", "max_inline_data", 32, true},
 		{"hns", "6.1.0", "qp_at_least_requested", "max_send_wr", 1, false},
-		{"siw", "6.1.0", "cq_destroy_busy", known.WayEnd, 0, true},
-		{"siw", "6.1.0", "cq_destroy_busy", known.WayAccepted, 0, false},
+		{"siw", "6.1.0", "cq_destroy_busy", errata.ModeEnd, 0, true},
+		{"siw", "6.1.0", "cq_destroy_busy", errata.ModeAccepted, 0, false},
 		{"siw", "6.1.0", "cq_destroy_busy", "", 0, false},
 		// Any way.
 		{"siw", "6.1.0", "notify_solicited_delivers_errors", "", 0, true},
@@ -33,7 +33,7 @@ func TestExplains(t *testing.T) {
 		{"mlx5", "6.1.0", "cq_at_least_requested", "cqe", 1, false},
 		{"", "6.1.0", "cq_at_least_requested", "cqe", 1, false},
 		{"rxe0", "6.1.0", "srq_reports_actual", "max_wr", 0, false},
-		// Mended since.
+		// Fixed by the kernel.
 		{"rxe", "6.1.0-56-amd64", "srq_reports_actual", "max_wr", 0, true},
 		{"rxe", "6.11.9+deb13", "srq_reports_actual", "max_wr", 0, true},
 		{"rxe", "6.12", "srq_reports_actual", "max_wr", 0, false},
@@ -41,19 +41,19 @@ func TestExplains(t *testing.T) {
 		{"rxe", "7.0-rc1", "srq_reports_actual", "max_wr", 0, false},
 		{"rxe", "", "srq_reports_actual", "max_wr", 0, true},
 		{"rxe", "unheard of", "srq_reports_actual", "max_wr", 0, true},
-		{"rxe", "7.0-rc1", "srq_limit_ignored", known.WayArmed, 0, true},
-		// Mended by the library.
-		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
-		{"mana", "rdma-core 44.12", "cq_comp_vector_accepted", known.WayRefused, 0, true},
-		{"mana", "rdma-core 65.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
-		{"mana", "65.0", "cq_comp_vector_accepted", known.WayRefused, 0, true},
+		{"rxe", "7.0-rc1", "srq_limit_ignored", errata.ModeArmed, 0, true},
+		// Fixed by the library.
+		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
+		{"mana", "rdma-core 44.12", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
+		{"mana", "rdma-core 65.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, false},
+		{"mana", "65.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, true},
 		{"mana", "rdma-core 44.0", "cq_comp_vector_accepted", "", 0, false},
-		{"mlx5", "rdma-core 44.0", "cq_comp_vector_accepted", known.WayRefused, 0, false},
+		{"mlx5", "rdma-core 44.0", "cq_comp_vector_accepted", errata.ModeRefused, 0, false},
 		{"rxe", "rdma-core 65.0", "srq_reports_actual", "max_wr", 0, true},
-		{"bnxt_re", "rdma-core 65.0", "notify_any", known.WayInError, 0, true},
+		{"bnxt_re", "rdma-core 65.0", "notify_any", errata.ModeInError, 0, true},
 		{"bnxt_re", "rdma-core 65.0", "notify_any", "", 0, false},
 	} {
-		d := known.Driver{Name: tt.driver, Kernel: tt.release}
+		d := errata.Driver{Name: tt.driver, Kernel: tt.release}
 		if library, ok := strings.CutPrefix(tt.release, "rdma-core "); ok {
 			d.Kernel, d.RDMACore = "", library
 		}
@@ -61,14 +61,11 @@ func TestExplains(t *testing.T) {
 		if got != tt.want || got && (fact.Driver != tt.driver || fact.Contract != tt.contract) {
 			t.Errorf("%+v: %t, %+v", tt, got, fact)
 		}
-		if of := d.Of(tt.contract); got && len(of) == 0 {
-			t.Errorf("%+v: nothing is known of it", tt)
-		}
 	}
 }
 
-// TestOnlyRead lists the facts about providers that no test executes. They were read in the
-// source, and nothing else would notice that one is lost.
+// TestOnlyRead lists the errata that no test executes, so that nothing else would notice if
+// one is lost.
 func TestOnlyRead(t *testing.T) {
 	want := map[string][]string{
 		"cxgb4": {"notify_one_shot", "notify_requires_arming"},
@@ -82,14 +79,14 @@ func TestOnlyRead(t *testing.T) {
 	}
 	for driver, facts := range want {
 		var got []string
-		for _, f := range known.Facts() {
+		for _, f := range errata.All() {
 			if f.Driver != driver {
 				continue
 			}
-			if len(f.Ways) == 0 {
+			if len(f.Modes) == 0 {
 				got = append(got, f.Contract)
 			}
-			for _, way := range f.Ways {
+			for _, way := range f.Modes {
 				got = append(got, f.Contract+" "+way)
 			}
 		}
@@ -99,19 +96,19 @@ func TestOnlyRead(t *testing.T) {
 	}
 }
 
-// TestFacts makes sure that each row is whole, and none says what another does.
-func TestFacts(t *testing.T) {
+// TestAll verifies that each row is complete, and that no two are about the same.
+func TestAll(t *testing.T) {
 	names := strings.Fields("bnxt_re cxgb4 efa erdma hns ionic irdma mana mlx4 mlx5 ocrdma qedr rxe siw vmw_pvrdma")
 	seen := make(map[string]bool)
-	for _, f := range known.Facts() {
+	for _, f := range errata.All() {
 		at := f.Driver + " " + f.Contract
 		if !slices.Contains(names, f.Driver) {
 			t.Errorf("%s: no such driver", at)
 		}
-		if len(f.Ways) == 0 {
-			f.Ways = []string{"any"}
+		if len(f.Modes) == 0 {
+			f.Modes = []string{"any"}
 		}
-		for _, way := range f.Ways {
+		for _, way := range f.Modes {
 			if key := at + " " + way; seen[key] {
 				t.Errorf("%s is there twice", key)
 			} else {
@@ -125,7 +122,7 @@ func TestFacts(t *testing.T) {
 			t.Errorf("%s: no function and file in %q", at, f.Source)
 		}
 	}
-	if !slices.IsSortedFunc(known.Facts(), func(a, b known.Fact) int { return strings.Compare(a.Driver, b.Driver) }) {
+	if !slices.IsSortedFunc(errata.All(), func(a, b errata.Erratum) int { return strings.Compare(a.Driver, b.Driver) }) {
 		t.Error("the drivers are not in order")
 	}
 }
