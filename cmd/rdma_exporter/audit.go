@@ -162,10 +162,10 @@ func audited(ctx context.Context, o *options, limit timeLimit, std stdio) (statu
 	config.Links = past.Links
 	judge := health.New(judgement, past)
 	metrics := collector.New(o.metrics(func() *health.Host { return judge.Evaluate(s.Snapshot()) }))
-	config.Sinks = append(config.Sinks, metrics)
+	config.Observers = append(config.Observers, metrics)
 	progress := terminal.Detect(file(std.err), os.Getenv)
 	if progress.Terminal {
-		config.Sinks = append(config.Sinks, terminal.NewProgress(std.err, progress, func() int { return len(s.Snapshot().Devices) }))
+		config.Observers = append(config.Observers, terminal.NewProgress(std.err, progress, func() int { return len(s.Snapshot().Devices) }))
 	}
 	if s, err = supervisor.New(config); err != nil {
 		return exitNoAudit, err

@@ -117,7 +117,7 @@ func work(ctx context.Context, command string, r wire.Request, o probe.Options) 
 				Provider: o.Provider,
 				Device:   o.Device, Vectors: o.Config.Notification.Vectors, DestroyTimeout: o.Config.DestroyTimeout, Opened: o.Opened, Exhausted: o.Exhausted, Out: o.Out,
 			},
-			Driver: o.Driver, Skip: r.Judged, WithoutCompletions: r.WithoutCompletions,
+			Driver: o.Driver, Skip: r.Done, WithoutCompletions: r.WithoutCompletions,
 		})
 	}
 	return probe.Run(ctx, o)

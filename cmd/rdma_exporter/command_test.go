@@ -46,8 +46,8 @@ func TestCommands(t *testing.T) {
 			Facts: &state.Facts{Identity: state.Identity{Firmware: "1"}, Inline: []state.InlineMax{{Type: "rc", Bytes: 64}}}, Short: true,
 		}},
 		{state.KindProbe, "sim_ib0", []string{"probe", "--device=sim_ib0"}, []string{"sim_ib0"}, wire.Request{}},
-		{state.KindContract, "other", []string{"contract", "--device=other"}, nil, wire.Request{Judged: []string{"x", "y"}, WithoutCompletions: true}},
-		{state.KindInventory, "other", []string{"inventory", "--device=other"}, nil, wire.Request{Look: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
+		{state.KindContract, "other", []string{"contract", "--device=other"}, nil, wire.Request{Done: []string{"x", "y"}, WithoutCompletions: true}},
+		{state.KindInventory, "other", []string{"inventory", "--device=other"}, nil, wire.Request{LeakCandidates: []state.Context{{Index: 1, ID: 2}}, MaxFill: 300}},
 		{state.KindHardware, "", []string{"hardware"}, simulated.Default().Names(), wire.Request{Hardware: &wire.HardwareRequest{Devices: []string{"sim_ib0", "other"}}}},
 	} {
 		got := c.start(tc.kind, tc.device, tc.request)

@@ -53,7 +53,7 @@ func FuzzConfigFile(f *testing.F) {
 // FuzzSettings makes sure that a child refuses what it is told, or can use it.
 func FuzzSettings(f *testing.F) {
 	for _, s := range []string{
-		"", " \n", "null", "{}", `{"settings":{"provider":"simulated"},"request":{"judged":["notify_any"]}}`, `{"settings":{"profile":{"Devices":[]}}}`, `{"settings":{"profile":{"Devices":[{"Name":"?"}]}}}`,
+		"", " \n", "null", "{}", `{"settings":{"provider":"simulated"},"request":{"done":["notify_any"]}}`, `{"settings":{"profile":{"Devices":[]}}}`, `{"settings":{"profile":{"Devices":[{"Name":"?"}]}}}`,
 		`{"settings":{"probe":{"notification":{"samples":-1,"vectors":9223372036854775807}}}}`, `{"settings":{"inventory":{"max_objects":1e99}}}`, `{"request":{"turn":-1}}`, "[", "\xff",
 	} {
 		f.Add(s)

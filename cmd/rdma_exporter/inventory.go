@@ -38,13 +38,13 @@ func takeInventory(ctx context.Context, o *options, std stdio) error {
 	s := in.Settings
 	take := inventory.Options{
 		Config: s.Inventory, Device: o.device, Exporter: os.Getppid(), Own: programName,
-		MaxFill: in.Request.MaxFill, Look: in.Request.Look, Out: wire.NewWriter(std.out),
+		MaxFill: in.Request.MaxFill, Look: in.Request.LeakCandidates, Out: wire.NewWriter(std.out),
 	}
 	if s.Provider == providerSimulated {
 		if err := s.parsed.Validate(); err != nil {
 			return err
 		}
-		host := simulatedhost.New(s.parsed, o.device, time.Now(), in.Request.Look)
+		host := simulatedhost.New(s.parsed, o.device, time.Now(), in.Request.LeakCandidates)
 		take.Tables, take.People = host, host
 		return inventory.Run(ctx, take)
 	}

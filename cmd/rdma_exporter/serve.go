@@ -145,7 +145,7 @@ func newExporter(ctx context.Context, o *options, logger *slog.Logger, dropped f
 	exposed := o.metrics(judged)
 	exposed.Exporter, exposed.Asked, exposed.Sizes = e.self, children.asked, children.sizes
 	c := collector.New(exposed)
-	config.Sinks, config.Logger = []supervisor.Sink{c}, logger
+	config.Observers, config.Logger = []supervisor.Observer{c}, logger
 	config.Changed = func() {
 		select {
 		case e.changed <- struct{}{}:

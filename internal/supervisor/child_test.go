@@ -283,7 +283,7 @@ func TestRunWithRealChildren(t *testing.T) {
 	pids := t.TempDir()
 	sink := newRecorder()
 	cfg := testConfig()
-	cfg.Sinks = []Sink{sink}
+	cfg.Observers = []Observer{sink}
 	cfg.Discover = func() ([]string, error) { return []string{"good", "bad", "ugly"}, nil }
 	cfg.Command = func(_ state.Kind, device string, _ wire.Request) Command {
 		return childCommand(map[string]string{"good": "ok", "bad": "exit3", "ugly": "hang"}[device], pids)(state.KindProbe, device, wire.Request{})

@@ -71,8 +71,8 @@ type Config struct {
 	// as a fraction of the interval, from 0 to 1. It keeps the hosts of a cluster from
 	// probing in step.
 	Jitter float64
-	// Sinks are handed each finished run, in this order.
-	Sinks []Sink
+	// Observers are handed each finished run, in this order.
+	Observers []Observer
 	// Changed is called whenever the snapshot is another one; nil for nobody. It must not
 	// block.
 	Changed func()
@@ -117,7 +117,7 @@ const (
 	MinWithin = time.Second
 )
 
-// A Sink takes what runs found.
+// A Observer takes what runs found.
 //
 // Both methods are called by the goroutines that schedule the device's runs:
 // Observe by up to three at a time for one device, of which one hands over the runs of
@@ -125,7 +125,7 @@ const (
 // on any more. They
 // should return at once: while they do not, the device is not probed, a vanished
 // device is not forgotten, and [Supervisor.Run] does not return.
-type Sink interface {
+type Observer interface {
 	// Observe is called once for each finished run, of whichever kind, before it is
 	// in the snapshot. The run is shared: neither side changes it any more. A run that
 	// was given up because its device vanished or the supervisor ends is not
@@ -140,12 +140,12 @@ type Sink interface {
 // Validate returns a copy of the configuration that can be used, or an error that names
 // everything that is wrong with it.
 func (c Config) Validate() (Config, error) {
-	c.Sinks = append([]Sink(nil), c.Sinks...)
+	c.Observers = append([]Observer(nil), c.Observers...)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	errs := []error{c.Check()}
-	if c.Provider == "" || c.Discover == nil || c.Command == nil || slices.Contains(c.Sinks, nil) {
+	if c.Provider == "" || c.Discover == nil || c.Command == nil || slices.Contains(c.Observers, nil) {
 		errs = append(errs, errors.New("the supervisor has no provider, no function that discovers devices, no command for a child, or a sink that is nil"))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -10,14 +10,14 @@ import (
 func TestValidateFits(t *testing.T) {
 	t.Parallel()
 	in := testConfig()
-	in.Sinks = []Sink{newRecorder()}
+	in.Observers = []Observer{newRecorder()}
 	in.Interval, in.Discovery, in.Backoff = 2*time.Second, 5*time.Second, time.Second
 	c, err := in.Validate()
 	if err != nil || c.Discovery != 2*time.Second || c.Backoff != 2*time.Second || c.Logger == nil {
 		t.Errorf("%+v, error %v", c, err)
 	}
-	in.Sinks[0] = nil
-	if c.Sinks[0] == nil {
+	in.Observers[0] = nil
+	if c.Observers[0] == nil {
 		t.Error("the copy shares its sinks with the original")
 	}
 }
@@ -29,7 +29,7 @@ func TestValidateRejects(t *testing.T) {
 		"no function that discovers devices":                                     func(c *Config) { c.Discover = nil },
 		"no command for a child":                                                 func(c *Config) { c.Command = nil },
 		"grace after a kill -1s":                                                 func(c *Config) { c.KillGrace = -time.Second },
-		"a sink that is nil":                                                     func(c *Config) { c.Sinks = []Sink{nil} },
+		"a sink that is nil":                                                     func(c *Config) { c.Observers = []Observer{nil} },
 		"--probe.interval is -1s: use a duration above 0s":                       func(c *Config) { c.Interval = -time.Second },
 		"--probe.interval is 99ms: use a duration from 100ms":                    func(c *Config) { c.Interval = 99 * time.Millisecond },
 		"--probe.timeout is 0s: use a duration above 0s":                         func(c *Config) { c.Timeout = 0 },

@@ -62,7 +62,7 @@ func (a *judge) request() wire.Request {
 	if !a.goesOn() {
 		return wire.Request{}
 	}
-	return wire.Request{Judged: slices.Clone(a.judged), WithoutCompletions: a.completions}
+	return wire.Request{Done: slices.Clone(a.judged), WithoutCompletions: a.completions}
 }
 
 // take adds a finished run to the contract run. The verdict on the contract that was

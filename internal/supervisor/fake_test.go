@@ -97,7 +97,7 @@ const allHardware = "hardware"
 func fakeCommand(kind state.Kind, device string, r wire.Request) Command {
 	switch kind {
 	case state.KindContract:
-		args := r.Judged
+		args := r.Done
 		if r.WithoutCompletions {
 			args = append(args, withoutCompletions)
 		}

@@ -164,7 +164,7 @@ func (w *worker) observe(run *state.Run) {
 	if gone {
 		return
 	}
-	for _, sink := range w.s.cfg.Sinks {
+	for _, sink := range w.s.cfg.Observers {
 		sink.Observe(run)
 	}
 }

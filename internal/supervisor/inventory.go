@@ -152,7 +152,7 @@ func (a *taker) takeInventory(own context.Context) (result, error) {
 	res := a.w.s.runChild(own, task{
 		device: a.w.name, kind: state.KindInventory, timeout: a.w.s.cfg.Inventory.Timeout,
 		command: func() Command {
-			return a.w.s.cfg.Command(state.KindInventory, a.w.name, wire.Request{Look: looked, MaxFill: a.w.info().MaxFill()})
+			return a.w.s.cfg.Command(state.KindInventory, a.w.name, wire.Request{LeakCandidates: looked, MaxFill: a.w.info().MaxFill()})
 		},
 	})
 	release()
@@ -190,7 +190,7 @@ func (a *taker) take(res result, looked []state.Context) {
 		a.verified(looked, run.Inventory)
 	}
 	a.journal.inventoried(run, res.stderr)
-	for _, sink := range a.w.s.cfg.Sinks {
+	for _, sink := range a.w.s.cfg.Observers {
 		sink.Observe(run)
 	}
 	var left []state.Leaked

@@ -87,7 +87,7 @@ func (s *inventoryBench) lookedFor(n int) []uint32 {
 		s.t.Fatalf("only %d inventories were started", len(s.told))
 	}
 	var ids []uint32
-	for _, c := range s.told[n].Look {
+	for _, c := range s.told[n].LeakCandidates {
 		ids = append(ids, c.ID)
 	}
 	return ids

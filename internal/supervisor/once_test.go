@@ -488,19 +488,19 @@ func TestOnceWithinWhateverHangs(t *testing.T) {
 		{
 			name: "a sink that takes the probes", missing: all,
 			config: func(c *Config, hung <-chan struct{}) {
-				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindProbe, hung}}
+				c.Observers = []Observer{blockedSink{newRecorder(), state.KindProbe, hung}}
 			},
 		},
 		{
 			name: "a sink that takes the contracts", probed: true, missing: all[1:],
 			config: func(c *Config, hung <-chan struct{}) {
-				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindContract, hung}}
+				c.Observers = []Observer{blockedSink{newRecorder(), state.KindContract, hung}}
 			},
 		},
 		{
 			name: "a sink that takes the inventory", probed: true, missing: all[2:],
 			config: func(c *Config, hung <-chan struct{}) {
-				c.Sinks = []Sink{blockedSink{newRecorder(), state.KindInventory, hung}}
+				c.Observers = []Observer{blockedSink{newRecorder(), state.KindInventory, hung}}
 			},
 		},
 		{

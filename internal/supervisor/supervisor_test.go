@@ -49,7 +49,7 @@ func newBench(t *testing.T, next func(device string, n int) script, change func(
 	b := &bench{t: t, kids: newFakes(next), sink: newRecorder(), log: &logged{}, ended: make(chan error, 1), devices: devices}
 	cfg := testConfig()
 	cfg.Discover = b.discover
-	cfg.Sinks = []Sink{b.sink}
+	cfg.Observers = []Observer{b.sink}
 	cfg.Interval, cfg.Timeout, cfg.Concurrency = time.Minute, 10*time.Second, 10
 	cfg.Logger = b.log.logger(slog.LevelInfo)
 	cfg.Jitter = 0

@@ -127,7 +127,7 @@ func (w *worker) work(all, own context.Context) {
 	}
 	w.handing.Lock()
 	defer w.handing.Unlock()
-	for _, sink := range w.s.cfg.Sinks {
+	for _, sink := range w.s.cfg.Observers {
 		sink.Forget(w.name)
 	}
 	select {
@@ -275,7 +275,7 @@ func (w *worker) hand(j *job, res result) {
 		take = w.contractRun
 	}
 	change := take(res)
-	for _, sink := range w.s.cfg.Sinks {
+	for _, sink := range w.s.cfg.Observers {
 		sink.Observe(run)
 	}
 	w.update(func(dev *state.DeviceState) {

@@ -19,12 +19,12 @@ type Request struct {
 	Facts *state.Facts `json:"facts,omitempty"`
 	// Short requests a short probe run. A run that cannot use Facts is full anyway.
 	Short bool `json:"short,omitempty"`
-	// Judged names the contracts that an earlier child of the same contract run checked.
-	Judged []string `json:"judged,omitempty" wire:"word,max=128"`
+	// Done names the contracts that an earlier child of the same contract run checked.
+	Done []string `json:"done,omitempty" wire:"word,max=128"`
 	// WithoutCompletions leaves out the contracts that need completions.
 	WithoutCompletions bool `json:"without_completions,omitempty"`
-	// Look lists device contexts of which the inventory should find nothing left.
-	Look []state.Context `json:"look,omitempty"`
+	// LeakCandidates lists device contexts of which the inventory should find nothing left.
+	LeakCandidates []state.Context `json:"leak_candidates,omitempty"`
 	// MaxFill is the maximum number of completions that one side of a queue pair can have
 	// outstanding. Zero means unknown.
 	MaxFill int64 `json:"max_fill,omitempty"`

@@ -13,8 +13,8 @@ import (
 func TestReadInput(t *testing.T) {
 	t.Parallel()
 	type settings struct{ A, B int }
-	in, err := wire.ReadInput(strings.NewReader(`{"request":{"judged":["x"]},"settings":{"B":3}}`), settings{A: 1, B: 2})
-	if want := (wire.Input[settings]{Request: wire.Request{Judged: []string{"x"}}, Settings: settings{A: 1, B: 3}}); err != nil || !reflect.DeepEqual(in, want) {
+	in, err := wire.ReadInput(strings.NewReader(`{"request":{"done":["x"]},"settings":{"B":3}}`), settings{A: 1, B: 2})
+	if want := (wire.Input[settings]{Request: wire.Request{Done: []string{"x"}}, Settings: settings{A: 1, B: 3}}); err != nil || !reflect.DeepEqual(in, want) {
 		t.Errorf("%+v, error %v", in, err)
 	}
 	for text, want := range map[string]string{

@@ -265,7 +265,7 @@ func TestContractByHand(t *testing.T) {
 		t.Errorf("judged are %q, error %q", got, run.Error)
 	}
 	left := contracts()[2:]
-	run = judging("sim_siw0", fmt.Sprintf(`{"settings": {"provider": "simulated"}, "request": {"judged": ["%s", "%s"]}}`, contracts()[0], contracts()[1]))
+	run = judging("sim_siw0", fmt.Sprintf(`{"settings": {"provider": "simulated"}, "request": {"done": ["%s", "%s"]}}`, contracts()[0], contracts()[1]))
 	if got := names(run); !slices.Equal(got, left) {
 		t.Errorf("judged are %q, want %q", got, left)
 	}
