@@ -327,7 +327,7 @@ func (c *climber) crash(err error) string {
 		said += ", perhaps killed by the kernel for lack of memory: see the kernel's log, and set a lower --memory"
 	}
 	if first := bytes.TrimSpace(c.errs.b); len(first) > 0 {
-		said += "; it said: " + text.Cut(string(first), text.MaxName)
+		said += "; it said: " + text.Truncate(string(first), text.MaxName)
 	}
 	return text.Clean(said)
 }

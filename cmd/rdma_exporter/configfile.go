@@ -121,5 +121,5 @@ func checkDocsURL(url string) error {
 	if len(url) <= most && pattern.MatchString(url) {
 		return nil
 	}
-	return fmt.Errorf("docs_url is %q: use an http or https URL with a slash at its end, such as https://git.example/rdma_exporter/, of up to %d characters", text.Cut(url, most), most)
+	return fmt.Errorf("docs_url is %q: use an http or https URL with a slash at its end, such as https://git.example/rdma_exporter/, of up to %d characters", text.Truncate(url, most), most)
 }

@@ -160,7 +160,7 @@ func (r *reader) text(path string) (string, error) {
 // clean returns the first line of a text, clean and no longer than maxText.
 func clean(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return text.Cut(strings.TrimSpace(text.Clean(s)), maxText)
+	return text.Truncate(strings.TrimSpace(text.Clean(s)), maxText)
 }
 
 // int returns the number in a file.

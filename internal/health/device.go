@@ -159,7 +159,7 @@ func (a *assessor) contracts() {
 		// The gist of what was observed comes first.
 		message, evidence := "The device breaks the contract "+name, ""
 		if gist, _, _ := strings.Cut(prose(c.Observed), "; "); gist != "" {
-			message += ": " + text.Cut(strings.TrimSuffix(gist, "."), maxGist)
+			message += ": " + text.Truncate(strings.TrimSuffix(gist, "."), maxGist)
 		}
 		for _, part := range [][2]string{{"Observed", c.Observed}, {"Expected", c.Expected}, {"Asked", c.Asked}} {
 			if said := prose(part[1]); said != "" {

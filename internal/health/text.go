@@ -19,11 +19,11 @@ const (
 )
 
 // word returns a printable name from outside. Cgroup paths become part of commands and are never truncated.
-func word(s string) string { return text.Cut(text.Clean(s), text.MaxName) }
+func word(s string) string { return text.Truncate(text.Clean(s), text.MaxName) }
 
 // prose is word for longer texts.
 func prose(s string) string {
-	return text.Cut(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
+	return text.Truncate(text.Clean(strings.Join(strings.Fields(s), " ")), maxProse)
 }
 
 // reason returns a printable reason from outside.

@@ -227,7 +227,7 @@ func (s Screen) advice(look style, word, action string, said ...string) safe {
 		if i%2 == 0 && words != "" {
 			line(s.in(strong, words))
 		} else if words != "" {
-			line(s.clean(text.Cut(words, maxMessage)))
+			line(s.clean(text.Truncate(words, maxMessage)))
 		}
 	}
 	if action != "" {

@@ -41,7 +41,7 @@ func (p *Progress) Observe(run *state.Run) {
 		p.screen.in(lookOf(run.Outcome), fmt.Sprintf("%-7s ", run.Outcome)) +
 		p.screen.clean(fmt.Sprintf("%8s", text.Duration(run.Duration)))
 	if room := p.screen.width() - columns(string(line)) - 5; run.Error != "" && room > 0 {
-		line += "  " + p.screen.clean(text.Cut(run.Error, room))
+		line += "  " + p.screen.clean(text.Truncate(run.Error, room))
 	}
 	_, _ = io.WriteString(p.w, p.screen.lay(string(line)+string(hang))) // Nobody could be told.
 }

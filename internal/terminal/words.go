@@ -53,7 +53,7 @@ func functions(screen Screen) template.FuncMap {
 			if screen.Terminal {
 				width = max(screen.width()-columns(d.Name)-24, minWidth)
 			}
-			return text.Cut(brief(d), width)
+			return text.Truncate(brief(d), width)
 		},
 		"outcome": func(r *state.Run) safe {
 			if r == nil {

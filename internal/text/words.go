@@ -65,9 +65,9 @@ func head(s string) string {
 	return s[:end]
 }
 
-// Cut returns no more than n characters of a text, and a sign where there are more. It
+// Truncate returns no more than n characters of a text, and a sign where there are more. It
 // ends after a word if one ends in the second half.
-func Cut(s string, n int) string {
+func Truncate(s string, n int) string {
 	for i := range s {
 		if n == 0 {
 			if space := strings.LastIndexByte(s[:i], ' '); space > i/2 {

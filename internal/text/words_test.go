@@ -56,7 +56,7 @@ func FuzzWords(f *testing.F) {
 			t.Errorf("%q: got %q", s, valid)
 		}
 		n = int(uint(n) % 300)
-		cut := text.Cut(clean, n)
+		cut := text.Truncate(clean, n)
 		if got, all := utf8.RuneCountInString(cut), utf8.RuneCountInString(clean); got > n+2 || all <= n && cut != clean {
 			t.Errorf("%q cut to %d: %q", clean, n, cut)
 		}
@@ -119,7 +119,7 @@ func TestQuoted(t *testing.T) {
 func TestCut(t *testing.T) {
 	cases[string]{
 		"": "", "12345678": "12345678", "äöüäöüäöü": "äöüäöüäö…", "one two three": "one two …", "one to three": "one to …", "one twothree": "one twot…", "four fives": "four fiv…", "a bcdefghijk": "a bcdefg…", "        9": "        …",
-	}.check(t, func(s string) string { return text.Cut(s, 8) })
+	}.check(t, func(s string) string { return text.Truncate(s, 8) })
 }
 
 func TestJoin(t *testing.T) {

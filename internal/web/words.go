@@ -202,7 +202,7 @@ func (d documents) linked(s string) string {
 }
 
 // brief returns as much of a text as can be read at a glance.
-func brief(s string) string { return text.Cut(s, 240) }
+func brief(s string) string { return text.Truncate(s, 240) }
 
 // hex returns a number as ids of vendors and parts are written.
 func hex(n uint32) string { return fmt.Sprintf("0x%04x", n) }
