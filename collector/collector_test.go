@@ -295,7 +295,7 @@ func broken() scene {
 	inventory := contractRun("mlx5_0")
 	inventory.Calls = r.Calls
 	inventory.Outcome, inventory.Verb = state.OutcomeTimeout, "ibv_destroy_cq"
-	inventory.Judging = "cq_destroy_busy"
+	inventory.InProgress = "cq_destroy_busy"
 	inventory.Events = []state.Events{{Type: "gid_change", Port: 1, Count: 4}}
 	inventory.Undestroyed = []state.Undestroyed{{Type: "cq", Errno: "EBUSY", Attempts: 3}, {Type: "qp", Errno: "EIO", Attempts: 3}}
 	inventory.Contracts = []state.Contract{

@@ -316,7 +316,7 @@ func troubled(name string) state.DeviceState {
 		state.Owner{PID: 78, Comm: "caf\xe9 \"x\"", Objects: []state.TypeCount{{Type: "cq", Objects: 1}}, Memlock: &state.Memlock{Pinned: 1 << 16, Limit: 1 << 16}})
 	i.Incomplete = []state.Incomplete{{Type: "mr", Reason: state.IncompleteMaxObjects, Detail: "120000 objects"}}
 	i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: "rc", State: "err", Objects: 2})
-	i.UnfillableCQs = &state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
+	i.OversizedCQs = &state.CQSum{Objects: 1, Entries: 1 << 20, Largest: 1 << 20, PID: 78}
 
 	last := inventoryRun(name)
 	last.Outcome, last.Started, last.Duration = state.OutcomeTimeout, last.Started.Add(time.Hour), 30*time.Second

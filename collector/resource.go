@@ -99,7 +99,7 @@ func addResourceLimits(b *builder, name string, info *state.Device) {
 
 // looked returns the types whose objects were looked at one by one.
 func looked(i *state.Inventory) []string {
-	return slices.DeleteFunc(state.ResourceTypes(), func(kind string) bool { return !i.Looked(kind) })
+	return slices.DeleteFunc(state.ResourceTypes(), func(kind string) bool { return !i.Enumerated(kind) })
 }
 
 // owned adds a series that is of a kind of owner: there always for user programs, for the

@@ -40,7 +40,7 @@ type savedState struct {
 	Version   int                                `json:"version"`
 	Findings  []savedFinding                     `json:"findings"`
 	Ports     map[string][]int                   `json:"ports,omitempty"`
-	Links     map[string]state.LinkPast          `json:"links,omitempty"`
+	Links     map[string]state.LinkHistory       `json:"links,omitempty"`
 	Exhausted map[string][]health.Exhausted      `json:"exhausted,omitempty"`
 	Witnesses map[string][]health.ContextHistory `json:"witnesses,omitempty"`
 }

@@ -31,7 +31,7 @@ func somePast() health.History {
 			{Device: "a \"<b>\"\n", Kind: health.FindingMemlock, Subject: "pid 4711 (träiner)"}: {First: at, Last: at},
 		},
 		Ports: map[string][]int{"mlx5_0": {1, 2}},
-		Links: map[string]state.LinkPast{
+		Links: map[string]state.LinkHistory{
 			"mlx5_0": {
 				Links: []state.Link{{Port: 1, Active: true, Since: at, Ups: 1<<64 - 1, Downs: 3, Recent: []time.Time{at.Add(-time.Second), at}, GIDChanges: 7}, {Port: 2}},
 				PCI:   "0000:3b:00.0", BoardID: "MT_1",

@@ -483,10 +483,10 @@ func TestQPError(t *testing.T) {
 		want{w, "qp", []string{"In the state sqe: 2 queue pairs; of 2 in all"}, []string{"state SQE`"}})
 	thresholds := health.Default()
 	passing := qps(count("rc", "err", 2), count("ud", "sqe", 1))
-	passing.Resources.Inventory.PassingErrors = 2
+	passing.Resources.Inventory.TransientErrors = 2
 	check(t, passing, health.Default(), health.FindingQPError,
 		want{w, "qp", []string{"In the state err: 2 queue pairs; in the state sqe: 1; of 3 in all. 2 of them do not count"}, nil})
-	passing.Resources.Inventory.PassingErrors = 3
+	passing.Resources.Inventory.TransientErrors = 3
 	check(t, passing, health.Default(), health.FindingQPError)
 	thresholds.QPErrors = 0
 	check(t, qps(count("rc", "rts", 9)), thresholds, health.FindingQPError)
@@ -499,7 +499,7 @@ func TestQPError(t *testing.T) {
 func TestCQUnfillable(t *testing.T) {
 	t.Parallel()
 	dev := func(u *state.CQSum) *state.DeviceState {
-		return device(state.Inventory{UnfillableCQs: u, Owners: []state.Owner{holder(7, "trainer", "cq", 3)}})
+		return device(state.Inventory{OversizedCQs: u, Owners: []state.Owner{holder(7, "trainer", "cq", 3)}})
 	}
 	check(t, dev(nil), health.Default(), health.FindingCQUnfillable)
 	check(t, dev(&state.CQSum{Objects: 9, Entries: 1<<16 - 1, Largest: 9}), health.Default(), health.FindingCQUnfillable)

@@ -169,7 +169,7 @@ func (a *assessor) contracts() {
 		a.add(observation{
 			kind: FindingContract, entry: string(severity), severity: severity,
 			subject: name, message: message + ".", evidence: strings.TrimSpace(evidence), meaning: prose(c.Consequence),
-			run:     condemned(a.state.Contracts) && c.Name == a.state.Contracts.Last.Judging,
+			run:     condemned(a.state.Contracts) && c.Name == a.state.Contracts.Last.InProgress,
 			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},
 		})
 	}

@@ -59,9 +59,9 @@ func trouble() *state.DeviceState {
 		QueuePairs: []state.QueuePairCount{
 			{Type: "rc", State: "rts", Objects: 3890}, {Type: "rc", State: "err", Objects: 8}, {Type: "ud", State: "sqe", Objects: 2},
 		},
-		UnfillableCQs: &state.CQSum{Objects: 3, Entries: 200000, Largest: 131071, PID: 4711},
-		Owners:        []state.Owner{trainer, holder(77, "ibv_rc_pingpong", "qp", 40)},
-		Ownerless:     []state.TypeCount{{Type: "qp", Objects: 10}, {Type: "pd", Objects: 2}},
+		OversizedCQs: &state.CQSum{Objects: 3, Entries: 200000, Largest: 131071, PID: 4711},
+		Owners:       []state.Owner{trainer, holder(77, "ibv_rc_pingpong", "qp", 40)},
+		Ownerless:    []state.TypeCount{{Type: "qp", Objects: 10}, {Type: "pd", Objects: 2}},
 		Cgroups: []state.CgroupUse{
 			{Cgroup: podCgroup, ContainerID: container, PodUID: pod, Resource: "hca_object", Current: 4000, Limit: 4096},
 			{Cgroup: "/user.slice/a b", Resource: "hca_handle", Current: 8, Limit: 10},
@@ -225,9 +225,9 @@ func hostile() *state.DeviceState {
 	}
 	s.Last.Info = &state.Device{Ports: ports}
 	s.Last.Outcome, s.Last.Error, s.Last.FailedVerb, s.Last.Errno = state.OutcomeFailed, evil, evil, evil
-	s.Contracts.Last.Outcome, s.Contracts.Last.Verb, s.Contracts.Last.Judging = state.OutcomeCrashed, evil, evil
+	s.Contracts.Last.Outcome, s.Contracts.Last.Verb, s.Contracts.Last.InProgress = state.OutcomeCrashed, evil, evil
 	s.Full = &state.Run{Probes: []state.Probe{{Name: "notification", Latencies: vectors}}}
-	i.UnfillableCQs = &state.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
+	i.OversizedCQs = &state.CQSum{Objects: -1, Entries: 1<<63 - 1, Largest: -1, PID: 1}
 	s.Resources.Last.Outcome, s.Resources.Last.Error = state.Outcome(evil), evil
 	s.Stuck.Verb = evil
 	s.Hardware = &state.HardwareState{Failures: 1, Failure: evil, Reading: evil, Latest: &state.Hardware{Failure: evil, Identity: state.Adapter{

@@ -17,7 +17,7 @@ type History struct {
 	// Ports are the numbers of the ports that have been active.
 	Ports map[string][]int
 	// Links are the link state changes of ports.
-	Links map[string]state.LinkPast
+	Links map[string]state.LinkHistory
 	// Exhausted are the types of which a device refused an object.
 	Exhausted map[string][]Exhausted
 	// ContextHistories say which process last held each device context.
@@ -209,7 +209,7 @@ func (h *History) recordLinks(d *state.DeviceState) {
 		return
 	}
 	before := h.Links[d.Name]
-	now := state.LinkPast{Links: hw.Links, PCI: before.PCI, BoardID: before.BoardID}
+	now := state.LinkHistory{Links: hw.Links, PCI: before.PCI, BoardID: before.BoardID}
 	if hw.Latest != nil {
 		now.PCI = cmp.Or(hw.Latest.Identity.PCI, now.PCI)
 		now.BoardID = cmp.Or(hw.Latest.Identity.BoardID, now.BoardID)

@@ -177,29 +177,29 @@ func TestPastLinks(t *testing.T) {
 		latest := &state.Hardware{Identity: state.Adapter{PCI: "0000:3b:00.0"}}
 		return state.DeviceState{Name: name, Present: true, Hardware: &state.HardwareState{Latest: latest, Links: links}}
 	}
-	judge := health.New(c, health.History{Links: map[string]state.LinkPast{
+	judge := health.New(c, health.History{Links: map[string]state.LinkHistory{
 		"a": {Links: links(1), BoardID: "MT_1", Away: at}, "b": {Links: links(2)}, "c": {Links: links(3), Away: at.Add(time.Hour)},
 	}})
-	a := state.LinkPast{Links: links(5), PCI: "0000:3b:00.0", BoardID: "MT_1"}
+	a := state.LinkHistory{Links: links(5), PCI: "0000:3b:00.0", BoardID: "MT_1"}
 	for _, step := range []struct {
 		what  string
 		later time.Duration
 		s     *state.Snapshot
-		want  map[string]state.LinkPast
+		want  map[string]state.LinkHistory
 	}{
-		{"the devices are not known yet", 0, &state.Snapshot{}, map[string]state.LinkPast{
+		{"the devices are not known yet", 0, &state.Snapshot{}, map[string]state.LinkHistory{
 			"a": {Links: links(1), BoardID: "MT_1", Away: at}, "b": {Links: links(2)}, "c": {Links: links(3), Away: at.Add(time.Hour)},
 		}},
-		{"one is there", 0, &state.Snapshot{Ready: true, Devices: []state.DeviceState{of("a", links(5)...), of("d")}}, map[string]state.LinkPast{
+		{"one is there", 0, &state.Snapshot{Ready: true, Devices: []state.DeviceState{of("a", links(5)...), of("d")}}, map[string]state.LinkHistory{
 			"a": a, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
 		}},
-		{"they cannot be listed", time.Hour, &state.Snapshot{Ready: true, DiscoveryError: "no"}, map[string]state.LinkPast{
+		{"they cannot be listed", time.Hour, &state.Snapshot{Ready: true, DiscoveryError: "no"}, map[string]state.LinkHistory{
 			"a": a, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
 		}},
-		{"one only has a child that does not end", time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "a"}}}, map[string]state.LinkPast{
+		{"one only has a child that does not end", time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "a"}}}, map[string]state.LinkHistory{
 			"a": {Links: a.Links, PCI: a.PCI, BoardID: a.BoardID, Away: at.Add(2 * time.Hour)}, "b": {Links: links(2), Away: at}, "c": {Links: links(3), Away: at},
 		}},
-		{"one is back and not read yet", state.MaxAway - time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "b", Present: true}}}, map[string]state.LinkPast{
+		{"one is back and not read yet", state.MaxAway - time.Hour, &state.Snapshot{Ready: true, Devices: []state.DeviceState{{Name: "b", Present: true}}}, map[string]state.LinkHistory{
 			"a": {Links: a.Links, PCI: a.PCI, BoardID: a.BoardID, Away: at.Add(2 * time.Hour)}, "b": {Links: links(2), Away: at},
 		}},
 	} {

@@ -157,7 +157,7 @@ func (a *assessor) queuePairs() {
 			sqe = sum(sqe, q.Objects)
 		}
 	}
-	passing := max(a.inventory.PassingErrors, 0)
+	passing := max(a.inventory.TransientErrors, 0)
 	failed := sum(broken, sqe) - passing
 	if failed <= 0 || failed < a.config.QPErrors {
 		return
@@ -182,7 +182,7 @@ func (a *assessor) queuePairs() {
 
 // oversizedCQs adds a finding for completion queues that can never be filled.
 func (a *assessor) oversizedCQs() {
-	u := a.inventory.UnfillableCQs
+	u := a.inventory.OversizedCQs
 	if u == nil || u.Entries <= 0 || u.Entries < a.config.CQEntries {
 		return
 	}

@@ -27,13 +27,13 @@ func (a *assessor) aborted() {
 			state.SkipTimeout: state.OutcomeTimeout, state.SkipCrashed: state.OutcomeCrashed,
 		}[v.Reason]
 		// ended has reported the last child already. After an earlier one, another child checked the rest.
-		if v.Verdict != state.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != state.OutcomeOK && !v.Judged.Before(c.Last.Started) {
+		if v.Verdict != state.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != state.OutcomeOK && !v.CheckedAt.Before(c.Last.Started) {
 			continue
 		}
 		a.add(observation{
 			kind: FindingRunAborted, entry: string(ended), harm: HarmFailure, subject: "the contract run, at " + word(v.Name),
 			run: true, root: rootContracts,
-			message: fmt.Sprintf("The contract %s could not be checked at %s: %s.", word(v.Name), text.Moment(v.Judged), reason(v.Observed)),
+			message: fmt.Sprintf("The contract %s could not be checked at %s: %s.", word(v.Name), text.Moment(v.CheckedAt), reason(v.Observed)),
 		})
 	}
 }
@@ -58,8 +58,8 @@ func (a *assessor) ended() {
 				message += ", in " + word(run.Verb)
 			}
 		}
-		if run.Judging != "" {
-			message += ", while it checked " + word(run.Judging)
+		if run.InProgress != "" {
+			message += ", while it checked " + word(run.InProgress)
 		}
 		if run.Error != "" {
 			message += ": " + prose(run.Error)
@@ -87,8 +87,8 @@ func (a *assessor) has(kind Kind) bool {
 
 // condemned reports whether the last contract run ended in a contract that is reported as violated for that reason.
 func condemned(c *state.Contracts) bool {
-	return c.Last != nil && c.Last.Judging != "" && slices.ContainsFunc(c.Verdicts, func(v state.Contract) bool {
-		return v.Name == c.Last.Judging && v.Verdict == state.VerdictViolated && v.Judged.Equal(c.Last.Started)
+	return c.Last != nil && c.Last.InProgress != "" && slices.ContainsFunc(c.Verdicts, func(v state.Contract) bool {
+		return v.Name == c.Last.InProgress && v.Verdict == state.VerdictViolated && v.CheckedAt.Equal(c.Last.Started)
 	})
 }
 

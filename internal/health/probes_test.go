@@ -72,7 +72,7 @@ func TestRunAborted(t *testing.T) {
 	t.Run("a contract run", func(t *testing.T) {
 		t.Parallel()
 		run := hung
-		run.Judging = "notify_any"
+		run.InProgress = "notify_any"
 		check(t, looked(run), health.Default(), kind, want{
 			c, "the contract run, in ibv_create_qp", []string{"of the contract run,", "while it checked notify_any: timed out after 10s in ibv_create_qp"}, nil,
 		})
@@ -87,17 +87,17 @@ func TestRunAborted(t *testing.T) {
 	t.Run("told by the verdict", func(t *testing.T) {
 		t.Parallel()
 		run := crashed
-		run.Judging = "cq_destroy_busy"
-		verdict := state.Contract{Name: "cq_destroy_busy", Severity: state.Severity(c), Verdict: state.VerdictViolated, Judged: taken()}
+		run.InProgress = "cq_destroy_busy"
+		verdict := state.Contract{Name: "cq_destroy_busy", Severity: state.Severity(c), Verdict: state.VerdictViolated, CheckedAt: taken()}
 		s := looked(run, verdict)
 		check(t, s, health.Default(), kind)
 		alone(t, s, health.FindingContract)
 		// Not by a verdict that only has the same name, or is of another run.
 		verdict.Verdict = state.VerdictSkipped
 		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-		verdict.Verdict, verdict.Judged = state.VerdictViolated, taken().Add(-1)
+		verdict.Verdict, verdict.CheckedAt = state.VerdictViolated, taken().Add(-1)
 		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
-		verdict.Judged, verdict.Name = taken(), "channel_destroy_busy"
+		verdict.CheckedAt, verdict.Name = taken(), "channel_destroy_busy"
 		check(t, looked(run, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 	})
 	t.Run("told as stuck", func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestRunAborted(t *testing.T) {
 		t.Parallel()
 		verdict := state.Contract{
 			Name: "cq_resize_at_least_requested", Severity: state.Severity(c), Verdict: state.VerdictSkipped, Reason: state.SkipTimeout,
-			Observed: "the process that judged it was killed", Judged: taken().Add(-time.Minute),
+			Observed: "the process that judged it was killed", CheckedAt: taken().Add(-time.Minute),
 		}
 		good := state.Run{Outcome: state.OutcomeOK, Started: taken()}
 		s := looked(good, verdict)
@@ -142,13 +142,13 @@ func TestRunAborted(t *testing.T) {
 			want{c, "the contract run", nil, nil}, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		// Nor does a process that came to its end, or of which nothing is known, tell of it.
 		for _, judged := range []time.Time{taken(), taken().Add(time.Minute)} {
-			verdict.Judged = judged
+			verdict.CheckedAt = judged
 			check(t, looked(good, verdict), health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		}
-		s.Contracts.Last, s.Contracts.Verdicts[0].Judged = nil, taken()
+		s.Contracts.Last, s.Contracts.Verdicts[0].CheckedAt = nil, taken()
 		check(t, s, health.Default(), kind, want{c, "the contract run, at cq_resize_at_least_requested", nil, nil})
 		// What the last process ended at, or did not come to, is told with it.
-		verdict.Judged = taken()
+		verdict.CheckedAt = taken()
 		check(t, looked(crashed, verdict), health.Default(), kind, want{c, "the contract run", nil, nil})
 		for _, reason := range []state.SkipReason{state.SkipNotSupported, state.SkipPortDown, state.SkipNeeds} {
 			verdict.Reason = reason

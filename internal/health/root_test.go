@@ -54,7 +54,7 @@ func TestRoots(t *testing.T) {
 		s.Last = run(state.OutcomeTimeout, "ibv_create_qp")
 		s.Last.Probes = []state.Probe{probing("srq", failure("small", "ibv_create_srq", "EIO", "no"))}
 		s.Contracts = &state.Contracts{Last: run(state.OutcomeTimeout, "ibv_create_qp"), Verdicts: []state.Contract{
-			{Name: "x", Verdict: state.VerdictSkipped, Reason: state.SkipTimeout, Judged: taken().Add(-1)},
+			{Name: "x", Verdict: state.VerdictSkipped, Reason: state.SkipTimeout, CheckedAt: taken().Add(-1)},
 		}}
 		s.Resources.Last.Outcome = state.OutcomeTimeout
 		return s
@@ -93,10 +93,10 @@ func TestRoots(t *testing.T) {
 		}), []string{"run_aborted the probes, in ibv_create_qp", "inventory_incomplete the inventory"}},
 		{"a contract that was judged by the end of its process", change(func(s *state.DeviceState) {
 			s.Stuck, s.Resources.Last.Outcome, s.Last = &state.Stuck{PID: 1}, state.OutcomeOK, run(state.OutcomeOK, "")
-			s.Contracts.Last.Judging = "x"
+			s.Contracts.Last.InProgress = "x"
 			s.Contracts.Verdicts = []state.Contract{
-				{Name: "x", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Judged: taken()},
-				{Name: "y", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Judged: taken()},
+				{Name: "x", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, CheckedAt: taken()},
+				{Name: "y", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, CheckedAt: taken()},
 			}
 		}), []string{"stuck pid 1: contract_violated x", "contract_violated y"}},
 		{"probes that fail alike", probed(probing("notification", broken), probing("qp", broken), probing("srq", failure("small", "ibv_create_srq", "EIO", "no"))), []string{

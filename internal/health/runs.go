@@ -89,7 +89,7 @@ func (a *assessor) fresh() bool {
 // onlyCounted reports whether the last inventory run failed before it listed any objects.
 func (a *assessor) onlyCounted() bool {
 	return a.fresh() && a.resources.Last.Outcome != state.OutcomeOK &&
-		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Looked)
+		!slices.ContainsFunc(state.ResourceTypes(), a.inventory.Enumerated)
 }
 
 // lastInventory adds a finding if the last inventory run was not ok. If it produced an incomplete inventory, incomplete

@@ -278,17 +278,17 @@ func (s *count) inventory(visible bool) state.Inventory {
 		case restrack.MR:
 			i.MRBytes = sums
 		case restrack.QP:
-			i.PassingErrors = people.passing(t.broken)
+			i.TransientErrors = people.passing(t.broken)
 		}
 		for key, n := range t.queuePairs {
 			i.QueuePairs = append(i.QueuePairs, state.QueuePairCount{Type: key[0], State: key[1], Objects: n})
 		}
 		if u := t.unfillable; u.Objects > 0 {
 			u.PID = people.process(t.largestThread)
-			i.UnfillableCQs = &u
+			i.OversizedCQs = &u
 		}
 		for id, n := range t.left {
-			i.Left = append(i.Left, state.Left{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
+			i.Leftover = append(i.Leftover, state.Leftover{Context: state.Context{Index: s.index, ID: id}, Type: name, Objects: n})
 		}
 		threads := maps.Clone(t.byThread)
 		var ownerless int64
@@ -321,7 +321,7 @@ func (s *count) inventory(visible bool) state.Inventory {
 	slices.SortFunc(i.QueuePairs, func(a, b state.QueuePairCount) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.State, b.State))
 	})
-	slices.SortFunc(i.Left, func(a, b state.Left) int {
+	slices.SortFunc(i.Leftover, func(a, b state.Leftover) int {
 		return cmp.Or(cmp.Compare(a.Context.ID, b.Context.ID), cmp.Compare(a.Type, b.Type))
 	})
 	return i

@@ -33,7 +33,7 @@ func TestLargest(t *testing.T) {
 	k := &tables{objects: map[restrack.Type][]restrack.Object{restrack.CQ: {cq(10, 200), cq(20, 201), cq(30, 201)}}}
 	p := &people{all: map[int]owner.Identity{10: {}, 20: {}, 30: {}}}
 	i := take(t, k, p, func(o *inventory.Options) { o.MaxFill = 100 }).Inventory
-	if u := i.UnfillableCQs; u == nil || u.PID != 20 || u.Objects != 2 || u.Largest != 201 || u.Entries != 402 {
+	if u := i.OversizedCQs; u == nil || u.PID != 20 || u.Objects != 2 || u.Largest != 201 || u.Entries != 402 {
 		t.Errorf("got %+v", u)
 	}
 }

@@ -258,7 +258,7 @@ func TestPassingErrors(t *testing.T) {
 		broken(50, "err"), broken(1050, "sqe"), broken(2050, "err"), broken(50, "rts"), broken(40, "err"), broken(0, "err"), kernel)
 	for own, want := range map[string]int64{"rdma_exporter": 4, "": 1, "storage": 3, "nobody": 1} {
 		run := take(t, k, p, func(o *inventory.Options) { o.Own = own })
-		if run.Inventory == nil || run.Inventory.PassingErrors != want {
+		if run.Inventory == nil || run.Inventory.TransientErrors != want {
 			t.Errorf("own %q: got %+v, want %d passing errors", own, run.Inventory, want)
 		}
 	}
@@ -300,7 +300,7 @@ func TestInventory(t *testing.T) {
 	wantEqual(t, "bytes", i.MRBytes, []state.OwnerSum{{Owner: "user", Sum: 1<<40 + 5}, {Owner: "kernel"}})
 	// 4096 entries for one use of at most 2048, and 100 for none; the kernel's own
 	// are its own business.
-	wantEqual(t, "unfillable", i.UnfillableCQs, &state.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
+	wantEqual(t, "unfillable", i.OversizedCQs, &state.CQSum{Objects: 2, Entries: 4196, Largest: 4096, PID: 10})
 	types := func(list ...state.TypeCount) []state.TypeCount { return list }
 	wantEqual(t, "owners", i.Owners, []state.Owner{
 		{
@@ -325,8 +325,8 @@ func TestInventory(t *testing.T) {
 	wantEqual(t, "cgroups", i.Cgroups, []state.CgroupUse{
 		{Cgroup: "/kubepods/a", ContainerID: "c10", PodUID: "p10", Resource: "hca_object", Current: 12, Limit: 100},
 	})
-	if i.Ownerless != nil || i.Left != nil || i.Incomplete != nil {
-		t.Errorf("ownerless %v, left %v, incomplete %v", i.Ownerless, i.Left, i.Incomplete)
+	if i.Ownerless != nil || i.Leftover != nil || i.Incomplete != nil {
+		t.Errorf("ownerless %v, left %v, incomplete %v", i.Ownerless, i.Leftover, i.Incomplete)
 	}
 }
 
@@ -451,9 +451,9 @@ func TestOwnChildren(t *testing.T) {
 		pids = append(pids, o.PID)
 	}
 	wantEqual(t, "owners", pids, []int{22, 30, 31})
-	if i.PassingErrors != 0 || i.UnfillableCQs != nil || i.Others != nil || i.Ownerless != nil || i.Untraced != nil {
+	if i.TransientErrors != 0 || i.OversizedCQs != nil || i.Others != nil || i.Ownerless != nil || i.Untraced != nil {
 		t.Errorf("%d passing errors, unfillable %v, others %v, ownerless %v, untraced %v",
-			i.PassingErrors, i.UnfillableCQs, i.Others, i.Ownerless, i.Untraced)
+			i.TransientErrors, i.OversizedCQs, i.Others, i.Ownerless, i.Untraced)
 	}
 
 	for name, tt := range map[string]struct {
@@ -526,7 +526,7 @@ func TestLeft(t *testing.T) {
 	i := take(t, k, p, func(o *inventory.Options) {
 		o.Look = []state.Context{seven, nine, {Index: index, ID: 11}, {Index: index + 1, ID: 8}}
 	}).Inventory
-	wantEqual(t, "left", i.Left, []state.Left{
+	wantEqual(t, "left", i.Leftover, []state.Leftover{
 		{Context: seven, Type: "ctx", Objects: 1},
 		{Context: seven, Type: "mr", Objects: 2},
 		{Context: seven, Type: "pd", Objects: 1},
@@ -542,7 +542,7 @@ func TestLeftIsConfirmed(t *testing.T) {
 	look := func(o *inventory.Options) { o.Look = []state.Context{seven} }
 	k := &tables{passedOver: map[restrack.Type][]restrack.Object{restrack.CTX: {{ID: 7, HasID: true}}}}
 	i := take(t, k, new(people), look).Inventory
-	wantEqual(t, "left", i.Left, []state.Left{{Context: seven, Type: "ctx", Objects: 1}})
+	wantEqual(t, "left", i.Leftover, []state.Leftover{{Context: seven, Type: "ctx", Objects: 1}})
 
 	i = take(t, &tables{getErr: syscall.EIO}, new(people), look).Inventory
 	if len(i.Incomplete) != 1 || i.Incomplete[0].Type != "ctx" || i.Incomplete[0].Reason != state.IncompleteFailed {

@@ -83,7 +83,7 @@ func TestAdapters(t *testing.T) {
 				if p.Latencies != nil {
 					measurements = append(measurements, taken(p.Latencies))
 				}
-				for _, w := range p.Ways {
+				for _, w := range p.Methods {
 					if w.Path == state.PathFlush {
 						by = w.By
 					}

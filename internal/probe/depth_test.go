@@ -177,7 +177,7 @@ func addresses(indices ...int) string {
 // TestKnownWays: the way that was found is taken again, and says why no better one is,
 // until there is something else to choose from or it leads nowhere.
 func TestKnownWays(t *testing.T) {
-	probed := func(keys string, facts *state.Facts) (r state.Run, way state.Way, tried int) {
+	probed := func(keys string, facts *state.Facts) (r state.Run, way state.Method, tried int) {
 		t.Helper()
 		r = runShort(t, parse(t, keys), quick(), facts, nil)
 		for _, c := range r.Calls {
@@ -213,8 +213,8 @@ func TestKnownWays(t *testing.T) {
 			if (tried > 0) != tc.tried || (r.Facts != nil) != tc.news {
 				t.Errorf("%d refusals, facts %+v", tried, r.Facts)
 			}
-			if r.Facts != nil && len(r.Facts.Ways) == 0 {
-				t.Errorf("ways %+v", r.Facts.Ways)
+			if r.Facts != nil && len(r.Facts.Methods) == 0 {
+				t.Errorf("ways %+v", r.Facts.Methods)
 			}
 		})
 	}

@@ -110,13 +110,13 @@ func among(loopbacks []*way) string {
 // recallWay has the way that is known be tried first.
 func (n *notification) recallWay(w *way, among string) {
 	w.among = among
-	i := slices.IndexFunc(n.facts.Ways, func(k state.KnownWay) bool {
+	i := slices.IndexFunc(n.facts.Methods, func(k state.KnownMethod) bool {
 		return k.Path == w.path && k.Port == w.port && k.Among == among
 	})
 	if i < 0 {
 		return
 	}
-	known := n.facts.Ways[i].Way
+	known := n.facts.Methods[i].Method
 	if c := slices.IndexFunc(w.candidates, func(c candidate) bool { return w.name(c) == known.By }); c >= 0 {
 		w.known = &known
 		w.candidates = slices.Concat(w.candidates[c:c+1], w.candidates[:c], w.candidates[c+1:])
@@ -125,15 +125,15 @@ func (n *notification) recallWay(w *way, among string) {
 
 // learnWay notes the way that is taken, and returns it as it is reported: with why no
 // better one is, if that was found out before. Failed are how many were tried first.
-func (n *notification) learnWay(w *way, port int, found state.Way, failed int) state.Way {
+func (n *notification) learnWay(w *way, port int, found state.Method, failed int) state.Method {
 	if w.known != nil && found.By == w.known.By && failed == 0 {
 		found.InsteadOf = w.known.InsteadOf
 		return found
 	}
 	// On the flush path the port is known once the way is.
-	k := state.KnownWay{Way: found, Among: w.among}
+	k := state.KnownMethod{Method: found, Among: w.among}
 	k.Port = port
-	n.facts.Ways = slices.DeleteFunc(n.facts.Ways, func(o state.KnownWay) bool { return o.Path == k.Path && o.Port == port })
-	n.facts.Ways, n.facts.news = append(n.facts.Ways, k), true
+	n.facts.Methods = slices.DeleteFunc(n.facts.Methods, func(o state.KnownMethod) bool { return o.Path == k.Path && o.Port == port })
+	n.facts.Methods, n.facts.news = append(n.facts.Methods, k), true
 	return found
 }

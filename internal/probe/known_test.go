@@ -104,13 +104,13 @@ func TestKnownQuiet(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			p := measure(t, "like: sim_rxe0, driver: "+driver+", completion_vectors: 1", quick())
-			for _, w := range p.Ways {
+			for _, w := range p.Methods {
 				if w.Path == state.PathFlush && (w.By != by || strings.Contains(w.InsteadOf, "known of the driver") != (by == byRecv)) {
 					t.Errorf("%+v, want %s", w, by)
 				}
 			}
-			if p.Status != state.StatusOK || len(p.Ways) == 0 {
-				t.Errorf("%s, ways %v, failures %v", p.Status, p.Ways, p.Failures)
+			if p.Status != state.StatusOK || len(p.Methods) == 0 {
+				t.Errorf("%s, ways %v, failures %v", p.Status, p.Methods, p.Failures)
 			}
 		})
 	}

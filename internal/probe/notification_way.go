@@ -33,7 +33,7 @@ type way struct {
 	// none tells that there is no way; nil if there is or may be one.
 	none *session.ObstacleError
 	// known is what earlier runs found, among what there is; nil for nothing.
-	known *state.Way
+	known *state.Method
 	among string
 }
 
@@ -191,11 +191,11 @@ func (n *notification) settle(m measurement, t *trial, failed []*trial) (*trial,
 func (n *notification) use(m measurement, t *trial, failed []*trial) {
 	before := m.port
 	m.settled, m.used, m.port = true, t.candidate, t.port
-	w := state.Way{Port: m.port, Path: m.path, By: m.name(t.candidate)}
+	w := state.Method{Port: m.port, Path: m.path, By: m.name(t.candidate)}
 	if others := slices.Concat(m.left, n.reasons(m, failed)); len(others) > 0 {
 		w.InsteadOf = session.OneLine(others)
 	}
-	n.Ways = append(n.Ways, n.learnWay(m.way, before, w, len(failed)))
+	n.Methods = append(n.Methods, n.learnWay(m.way, before, w, len(failed)))
 }
 
 // nowhere settles a path on which no candidate leads to a completion, and returns
@@ -203,7 +203,7 @@ func (n *notification) use(m measurement, t *trial, failed []*trial) {
 func (n *notification) nowhere(m measurement, failed []*trial) *trial {
 	tells := failed[0]
 	if m.path == state.PathLoopback && len(failed) > 1 {
-		n.Ways = append(n.Ways, state.Way{Port: m.port, Path: m.path, InsteadOf: session.OneLine(n.reasons(m, failed))})
+		n.Methods = append(n.Methods, state.Method{Port: m.port, Path: m.path, InsteadOf: session.OneLine(n.reasons(m, failed))})
 	}
 	if m.path == state.PathFlush {
 		// A device that takes a request of a QP that it knows is to complete it. What

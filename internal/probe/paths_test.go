@@ -13,13 +13,13 @@ import (
 )
 
 // byWhat returns by what way the completions of a path were brought about.
-func byWhat(p state.Probe, path state.LatencyPath) state.Way {
-	for _, w := range p.Ways {
+func byWhat(p state.Probe, path state.LatencyPath) state.Method {
+	for _, w := range p.Methods {
 		if w.Path == path {
 			return w
 		}
 	}
-	return state.Way{}
+	return state.Method{}
 }
 
 // TestNotificationRoutes: each address of a port is tried before it is called

@@ -29,8 +29,8 @@ type Contract struct {
 	Source string `json:"source,omitempty"`
 	// Duration is the time that the judgement took.
 	Duration time.Duration `json:"duration_ns"`
-	// Judged is when the run that judged it was started; zero within a run.
-	Judged time.Time `json:"checked_at,omitzero"`
+	// CheckedAt is when the run that judged it was started; zero within a run.
+	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
 
 // Verdict is whether a device keeps a contract.
@@ -71,9 +71,9 @@ type Planned struct {
 	Severity Severity `json:"severity"`
 }
 
-// Presumption is the verdict on the contract that is being judged, should nothing
+// ProvisionalVerdict is the verdict on the contract that is being judged, should nothing
 // more be heard of it.
-type Presumption struct {
+type ProvisionalVerdict struct {
 	Contract Contract `json:"contract"`
 	// Proven tells that the verdict holds whatever ended the process. Otherwise it
 	// holds if the process died of, or hung in, a verb: one that the manual has

@@ -53,14 +53,14 @@ type Facts struct {
 	// Inline is the most inline data that a QP of each type can be given. A type that
 	// is in neither list was not found out about.
 	Inline []InlineMax `json:"inline,omitempty"`
-	// Ways are those by which completions were brought about, with the better ones that
+	// Methods are those by which completions were brought about, with the better ones that
 	// did not do, which need not be tried again.
-	Ways []KnownWay `json:"ways,omitempty"`
+	Methods []KnownMethod `json:"ways,omitempty"`
 }
 
-// KnownWay is a way that was found by trying.
-type KnownWay struct {
-	Way
+// KnownMethod is a way that was found by trying.
+type KnownMethod struct {
+	Method
 	// Among is a digest of what there was to choose from. For another choice nothing is
 	// known.
 	Among string `json:"among" wire:"word"`
@@ -73,5 +73,5 @@ func (f *Facts) Of(i Identity) (facts Facts, known bool) {
 	if f == nil || f.Identity != i {
 		return Facts{Identity: i}, false
 	}
-	return Facts{Identity: i, Absent: slices.Clone(f.Absent), Inline: slices.Clone(f.Inline), Ways: slices.Clone(f.Ways)}, true
+	return Facts{Identity: i, Absent: slices.Clone(f.Absent), Inline: slices.Clone(f.Inline), Methods: slices.Clone(f.Methods)}, true
 }

@@ -14,9 +14,9 @@ func TestFactsOf(t *testing.T) {
 			Kernel: "6.1.0-18-amd64", Firmware: "20.31.1014", VendorID: 0x2c9, VendorPartID: 4123, HWVersion: 1,
 			Libraries: "0123abcd",
 		},
-		Absent: []Skip{{Subject: Subject{Object: "qp", QPType: "raw_packet"}, Reason: SkipNotPermitted}},
-		Inline: []InlineMax{{"rc", 828}, {"ud", 0}},
-		Ways:   []KnownWay{{Way{1, PathFlush, "sends", ""}, "0123"}},
+		Absent:  []Skip{{Subject: Subject{Object: "qp", QPType: "raw_packet"}, Reason: SkipNotPermitted}},
+		Inline:  []InlineMax{{"rc", 828}, {"ud", 0}},
+		Methods: []KnownMethod{{Method{1, PathFlush, "sends", ""}, "0123"}},
 	}
 	got, ok := known.Of(known.Identity)
 	if !ok || !reflect.DeepEqual(got, *known) {

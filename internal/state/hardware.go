@@ -265,9 +265,9 @@ type LinkEvent struct {
 	Lost bool
 }
 
-// LinkPast is how the links of a device went, as it is remembered while the device is not
+// LinkHistory is how the links of a device went, as it is remembered while the device is not
 // there, and over restarts of the exporter.
-type LinkPast struct {
+type LinkHistory struct {
 	Links []Link `json:"links"`
 	// PCI and BoardID are those of the adapter that they were of, empty if they are not
 	// known.
@@ -281,13 +281,13 @@ type LinkPast struct {
 const MaxAway = 30 * 24 * time.Hour
 
 // Forgotten tells whether the device is away for too long.
-func (p *LinkPast) Forgotten(now time.Time) bool {
+func (p *LinkHistory) Forgotten(now time.Time) bool {
 	return !p.Away.IsZero() && now.Sub(p.Away) > MaxAway
 }
 
 // Of tells whether links can be of an adapter. Names of devices are given anew when
 // adapters are added or moved.
-func (p *LinkPast) Of(a *Adapter) bool {
+func (p *LinkHistory) Of(a *Adapter) bool {
 	other := func(was, is string) bool { return was != "" && is != "" && was != is }
 	return !other(p.PCI, a.PCI) && !other(p.BoardID, a.BoardID)
 }

@@ -21,16 +21,16 @@ type Inventory struct {
 	Objects []ObjectCount `json:"objects,omitempty"`
 	// QueuePairs are the queue pairs by type and state.
 	QueuePairs []QueuePairCount `json:"queue_pairs,omitempty"`
-	// PassingErrors are the queue pairs in the state err or sqe that are no sign of
+	// TransientErrors are the queue pairs in the state err or sqe that are no sign of
 	// trouble: those of other exporters' children, which break some on purpose for a
 	// moment, and those of processes that ended during the inventory.
-	PassingErrors int64 `json:"passing_errors,omitempty"`
+	TransientErrors int64 `json:"passing_errors,omitempty"`
 	// CQEntries and MRBytes sum up sizes.
 	CQEntries []OwnerSum `json:"cq_entries,omitempty"`
 	MRBytes   []OwnerSum `json:"mr_bytes,omitempty"`
-	// UnfillableCQs are the completion queues that are larger than what uses them
+	// OversizedCQs are the completion queues that are larger than what uses them
 	// can ever fill; nil if there are none.
-	UnfillableCQs *CQSum `json:"unfillable_cqs,omitempty"`
+	OversizedCQs *CQSum `json:"unfillable_cqs,omitempty"`
 	// Owners are those processes that are among the largest owners of any type.
 	Owners []Owner `json:"owners,omitempty"`
 	// Others sum up the objects of the other owners, by type.
@@ -45,8 +45,8 @@ type Inventory struct {
 	// Untraced are the user objects of which the kernel names neither a living thread
 	// nor the opened device that they belong to.
 	Untraced []TypeCount `json:"untraced,omitempty"`
-	// Left are the objects that are left of the contexts that were asked for.
-	Left []Left `json:"left,omitempty"`
+	// Leftover are the objects that are left of the contexts that were asked for.
+	Leftover []Leftover `json:"left,omitempty"`
 	// Cgroups are the uses and limits of the RDMA controller of the owners'
 	// cgroups, for this device.
 	Cgroups []CgroupUse `json:"cgroups,omitempty"`
@@ -66,8 +66,8 @@ func (i *Inventory) Count(typ string) (objects int64) {
 	return objects
 }
 
-// Looked reports whether the objects of a type were looked at one by one.
-func (i *Inventory) Looked(typ string) bool {
+// Enumerated reports whether the objects of a type were looked at one by one.
+func (i *Inventory) Enumerated(typ string) bool {
 	for _, n := range i.Incomplete {
 		if n.Type == typ && n.Reason != IncompleteInterrupted {
 			return false
@@ -81,7 +81,7 @@ func (i *Inventory) Looked(typ string) bool {
 // was only counted nothing is known; nor of connection ids, of which the kernel does not
 // tell the opened device.
 func (i *Inventory) Orphaned(typ string) (objects int64, told bool) {
-	if !i.PIDsVisible || typ == "cm_id" || !i.Looked(typ) {
+	if !i.PIDsVisible || typ == "cm_id" || !i.Enumerated(typ) {
 		return 0, false
 	}
 	return CountOf(i.Ownerless, typ), true
@@ -228,8 +228,8 @@ type Context struct {
 	ID    uint32 `json:"id"`
 }
 
-// Left counts the objects of one type that are left of an opened device.
-type Left struct {
+// Leftover counts the objects of one type that are left of an opened device.
+type Leftover struct {
 	Context Context `json:"context" wire:"key"`
 	Type    string  `json:"type" wire:"object,key"`
 	Objects int64   `json:"objects"`

@@ -37,12 +37,12 @@ type Run struct {
 	Calls []Call `json:"-"`
 	// Contracts are the verdicts of a contract run, in order.
 	Contracts []Contract `json:"contracts,omitempty"`
-	// Judging is the contract that was being judged when the run ended; empty if
+	// InProgress is the contract that was being judged when the run ended; empty if
 	// none was.
-	Judging string `json:"judging,omitempty"`
-	// Presumed is what the verdict on that contract is then; nil if nothing was
+	InProgress string `json:"judging,omitempty"`
+	// Provisional is what the verdict on that contract is then; nil if nothing was
 	// said of it.
-	Presumed *Presumption `json:"presumed,omitempty"`
+	Provisional *ProvisionalVerdict `json:"presumed,omitempty"`
 	// Planned are the contracts that a contract run set out to judge.
 	Planned []Planned `json:"planned,omitempty"`
 	// Undestroyed are the objects whose destruction the device refused to the
@@ -169,15 +169,15 @@ type Probe struct {
 	Memory []Memory `json:"memory,omitempty"`
 	// Registrations are what came of registering memory.
 	Registrations []Registration `json:"registrations,omitempty"`
-	// Ways are those by which completions were brought about, one for each path and
+	// Methods are those by which completions were brought about, one for each path and
 	// port.
-	Ways []Way `json:"methods,omitempty"`
+	Methods []Method `json:"methods,omitempty"`
 	// Latencies are measurements of completions.
 	Latencies []Latency `json:"latencies,omitempty"`
 }
 
-// Way is how the completions of a path were brought about on a port.
-type Way struct {
+// Method is how the completions of a path were brought about on a port.
+type Method struct {
 	Port int         `json:"port" wire:"key,max=256"`
 	Path LatencyPath `json:"path" wire:"key"`
 	// By says it in words: the address by which the port reached itself, or what was

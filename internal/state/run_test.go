@@ -54,7 +54,7 @@ func measuredRun() *Run {
 				{Port: 1, Path: PathFlush, Mode: ModeSolicited, Missed: 1},
 			}},
 		},
-		Inventory: &Inventory{PassingErrors: 1},
+		Inventory: &Inventory{TransientErrors: 1},
 		Hardware:  []Hardware{{Device: "rxe0"}},
 	}
 }

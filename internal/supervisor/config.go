@@ -48,7 +48,7 @@ type Config struct {
 	// after the other, until ctx is done or it cannot any more; nil for nothing.
 	WatchLinks func(ctx context.Context, tell func(state.LinkEvent)) error
 	// Links is how the states of ports went before, by device. Nobody changes it.
-	Links map[string]state.LinkPast
+	Links map[string]state.LinkHistory
 	// Discovery is the time between two calls of Discover; more than Interval counts as
 	// Interval.
 	Discovery time.Duration

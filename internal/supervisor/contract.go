@@ -85,23 +85,23 @@ func (a *judge) take(res result) {
 	}
 
 	broken := run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed
-	if broken && run.Judging != "" {
+	if broken && run.InProgress != "" {
 		run.Contracts = merged(run.Contracts, a.culprit(res))
 	}
 	// Before it judges, a child tries which completions the device gives.
-	if broken && run.Judging == "" && len(run.Planned) > 0 && len(run.Contracts) == 0 {
+	if broken && run.InProgress == "" && len(run.Planned) > 0 && len(run.Contracts) == 0 {
 		a.completions = true
 	}
 	var latest []state.Contract
 	for _, c := range run.Contracts {
-		c.Judged = run.Started
+		c.CheckedAt = run.Started
 		latest = append(latest, c)
 		if !slices.Contains(a.judged, c.Name) {
 			a.judged = append(a.judged, c.Name)
 		}
 	}
 	a.verdicts = merged(a.verdicts, latest...)
-	goesOn := broken && (run.Judging != "" || a.completions)
+	goesOn := broken && (run.InProgress != "" || a.completions)
 	a.abandoned = goesOn && a.children > maxContinuations
 	if !goesOn || res.left != nil || a.abandoned {
 		a.end(run)
@@ -126,7 +126,7 @@ func (a *judge) end(run *state.Run) {
 	for _, p := range a.planned {
 		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
 			unknown = append(unknown, state.Contract{
-				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: reason, Judged: run.Started,
+				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: reason, CheckedAt: run.Started,
 				Observed: "the contract run did not reach it: " + run.Error,
 			})
 		}
@@ -143,7 +143,7 @@ func (a *judge) cutShort(run *state.Run) []state.Contract {
 	}
 	judged := slices.Clone(run.Contracts)
 	for i := range judged {
-		judged[i].Judged = run.Started
+		judged[i].CheckedAt = run.Started
 	}
 	a.verdicts = merged(a.verdicts, judged...)
 	var left []state.Contract
@@ -151,7 +151,7 @@ func (a *judge) cutShort(run *state.Run) []state.Contract {
 		if !slices.ContainsFunc(a.verdicts, func(c state.Contract) bool { return c.Name == p.Name }) {
 			left = append(left, state.Contract{
 				Name: p.Name, Severity: p.Severity, Verdict: state.VerdictSkipped, Reason: state.SkipBudget,
-				Judged: run.Started, Observed: "out of time",
+				CheckedAt: run.Started, Observed: "out of time",
 			})
 		}
 	}
@@ -171,13 +171,13 @@ func (a *judge) culprit(res result) state.Contract {
 		}
 	}
 	end += ": " + run.Error
-	if p := run.Presumed; p != nil && (p.Proven || res.died) {
+	if p := run.Provisional; p != nil && (p.Proven || res.died) {
 		c := p.Contract
 		c.Observed += "; " + end
 		return c
 	}
 	c := state.Contract{
-		Name: run.Judging, Severity: state.SeverityWarning, Verdict: state.VerdictSkipped,
+		Name: run.InProgress, Severity: state.SeverityWarning, Verdict: state.VerdictSkipped,
 		Reason: reason, Observed: end,
 	}
 	for _, known := range a.verdicts {

@@ -61,7 +61,7 @@ func crashes(contract string, pairs ...string) script {
 // the contract is violated, or say that this is proven.
 func presumes(s script, proven bool) script {
 	var b strings.Builder
-	_ = wire.NewWriter(&b).Send(wire.Line{Presumed: &state.Presumption{Proven: proven, Contract: state.Contract{
+	_ = wire.NewWriter(&b).Send(wire.Line{Presumed: &state.ProvisionalVerdict{Proven: proven, Contract: state.Contract{
 		Name: "y", Severity: state.SeverityWarning, Verdict: state.VerdictViolated, Observed: "it was the end of the process",
 	}}})
 	judging := `{"judging":"y"}` + "\n"
@@ -154,7 +154,7 @@ func TestContractsAtStartAndByInterval(t *testing.T) {
 		runs := b.sink.runs(judgingOf("a"))
 		wantEqual(t, "outcomes", outcomes(runs), []state.Outcome{state.OutcomeOK, state.OutcomeOK, state.OutcomeOK})
 		last := runs[2]
-		if last.Kind != state.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].Judged.IsZero() || last.Error != "" {
+		if last.Kind != state.KindContract || len(last.Contracts) != 2 || !last.Contracts[0].CheckedAt.IsZero() || last.Error != "" {
 			t.Errorf("the sink was handed %+v", last)
 		}
 		for _, r := range b.sink.runs("a") {
@@ -170,7 +170,7 @@ func TestContractsAtStartAndByInterval(t *testing.T) {
 		if c.Last.Kind != state.KindContract || c.Last.Contracts != nil || c.Last.Duration != 3*time.Second || !c.Last.Started.Equal(last.Started) {
 			t.Errorf("last contract run %+v", c.Last)
 		}
-		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].Judged.Equal(last.Started) {
+		if len(c.Verdicts) != 2 || c.Verdicts[1].Observed != "observed of y" || !c.Verdicts[1].CheckedAt.Equal(last.Started) {
 			t.Errorf("verdicts %+v", c.Verdicts)
 		}
 	})
@@ -301,10 +301,10 @@ func TestContractsGoesOn(t *testing.T) {
 			}
 			runs := b.sink.runs(judgingOf("a"))
 			wantEqual(t, "runs", len(runs), 2)
-			if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].Judging != "y" {
+			if c := runs[0].Contracts; len(c) != 2 || c[1].Name != "y" || runs[0].InProgress != "y" {
 				t.Errorf("the sink was handed %+v", runs[0])
 			}
-			if !y.Judged.Equal(runs[0].Started) || !contracts.Verdicts[2].Judged.Equal(runs[1].Started) || !contracts.Last.Started.Equal(runs[1].Started) {
+			if !y.CheckedAt.Equal(runs[0].Started) || !contracts.Verdicts[2].CheckedAt.Equal(runs[1].Started) || !contracts.Last.Started.Equal(runs[1].Started) {
 				t.Errorf("verdicts %+v", contracts.Verdicts)
 			}
 

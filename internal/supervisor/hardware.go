@@ -26,7 +26,7 @@ type adapter struct {
 	refused map[wire.SkipCounters]refusal
 	// links are the device's ports by number. past identifies their adapter.
 	links map[int]*link
-	past  state.LinkPast
+	past  state.LinkHistory
 }
 
 // refusal is a group of counters that is not read until a time.
@@ -37,7 +37,7 @@ type refusal struct {
 
 // newAdapter returns the adapter of a device that appeared. While it was absent, its ports were
 // not active.
-func newAdapter(j journal, past state.LinkPast) adapter {
+func newAdapter(j journal, past state.LinkHistory) adapter {
 	a := adapter{journal: j, refused: make(map[wire.SkipCounters]refusal), links: make(map[int]*link), past: past}
 	for _, was := range past.Links {
 		l := &link{Link: was, looked: true}

@@ -75,7 +75,7 @@ func (a *taker) leakedBy(found *state.Inventory) []state.LeakedBy {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var all []state.LeakedBy
-	for _, l := range found.Left {
+	for _, l := range found.Leftover {
 		i := slices.IndexFunc(all, func(b state.LeakedBy) bool { return b.Context == l.Context })
 		if i < 0 {
 			e := slices.IndexFunc(a.ended, func(b state.LeakedBy) bool { return b.Context == l.Context })
@@ -90,7 +90,9 @@ func (a *taker) leakedBy(found *state.Inventory) []state.LeakedBy {
 }
 
 // traced reports whether an inventory found the context of each object.
-func traced(i *state.Inventory) bool { return i.Looked("ctx") && i.Looked("pd") && i.Looked("cq") }
+func traced(i *state.Inventory) bool {
+	return i.Enumerated("ctx") && i.Enumerated("pd") && i.Enumerated("cq")
+}
 
 // verified forgets the contexts of which nothing is left.
 func (a *taker) verified(looked []state.Context, found *state.Inventory) {
@@ -101,7 +103,7 @@ func (a *taker) verified(looked []state.Context, found *state.Inventory) {
 	defer a.mu.Unlock()
 	a.ended = slices.DeleteFunc(a.ended, func(b state.LeakedBy) bool {
 		return slices.Contains(looked, b.Context) &&
-			!slices.ContainsFunc(found.Left, func(l state.Left) bool { return l.Context == b.Context })
+			!slices.ContainsFunc(found.Leftover, func(l state.Leftover) bool { return l.Context == b.Context })
 	})
 }
 
@@ -245,12 +247,12 @@ func leaked(before []state.Leaked, found *state.Inventory, now time.Time) []stat
 	var all []state.Leaked
 	for _, l := range before {
 		// Without the table of domains, the owner of what belongs to one is unknown.
-		if !found.Looked(l.Type) || !traced(found) {
+		if !found.Enumerated(l.Type) || !traced(found) {
 			all = append(all, l)
 		}
 	}
 	kept := len(all)
-	for _, l := range found.Left {
+	for _, l := range found.Leftover {
 		if slices.ContainsFunc(all[:kept], func(k state.Leaked) bool { return k.Type == l.Type }) {
 			continue
 		}

@@ -161,14 +161,14 @@ func TestInventoryHangs(t *testing.T) {
 // TestLeaked follows what is left of children that have ended.
 func TestLeaked(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		left := func(id uint32, typ string, n int64) state.Left {
-			return state.Left{Context: state.Context{Index: 1, ID: id}, Type: typ, Objects: n}
+		left := func(id uint32, typ string, n int64) state.Leftover {
+			return state.Leftover{Context: state.Context{Index: 1, ID: id}, Type: typ, Objects: n}
 		}
 		found := []state.Inventory{
 			{}, // before any child has ended
-			{Left: []state.Left{left(100, "qp", 2), left(100, "ctx", 1)}},
-			{Left: []state.Left{left(100, "qp", 1), left(101, "qp", 4)}},
-			{Left: []state.Left{left(101, "ctx", 1)}, Incomplete: []state.Incomplete{{Type: "pd", Reason: state.IncompleteTimeout}}},
+			{Leftover: []state.Leftover{left(100, "qp", 2), left(100, "ctx", 1)}},
+			{Leftover: []state.Leftover{left(100, "qp", 1), left(101, "qp", 4)}},
+			{Leftover: []state.Leftover{left(101, "ctx", 1)}, Incomplete: []state.Incomplete{{Type: "pd", Reason: state.IncompleteTimeout}}},
 			{},
 			{},
 		}
@@ -333,7 +333,7 @@ func TestInventoryOfVanished(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		next := func(_ string, n int) script { return opening(scriptOK(time.Second), uint32(100+n)) }
 		inventory := func(_ string, n int) script {
-			left := state.Inventory{Left: []state.Left{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
+			left := state.Inventory{Leftover: []state.Leftover{{Context: state.Context{Index: 1, ID: 100}, Type: "qp", Objects: 1}}}
 			return inventorying(5*time.Second, left)
 		}
 		b := newInventoryBench(t, next, inventory, nil, "a")

@@ -190,11 +190,11 @@ func (s *Supervisor) leaveLinks(w *worker) {
 
 // takeLinks returns the remembered links of a device that appears, and forgets them. Caller
 // holds mu.
-func (s *Supervisor) takeLinks(name string) state.LinkPast {
+func (s *Supervisor) takeLinks(name string) state.LinkHistory {
 	past := s.links[name]
 	delete(s.links, name)
 	if past.Forgotten(time.Now()) {
-		return state.LinkPast{}
+		return state.LinkHistory{}
 	}
 	return past
 }

@@ -281,7 +281,7 @@ func TestLinksOfDevices(t *testing.T) {
 			}
 			return telling(0, all...)
 		}, func(c *Config) {
-			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
+			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, Recent: []time.Time{past}}, {Port: 2, Active: true}}}, "z": {Links: []state.Link{{Port: 1}}}}
 			c.Discovery = time.Second
 			c.WatchLinks = func(ctx context.Context, tell func(state.LinkEvent)) error {
 				for {
@@ -352,7 +352,7 @@ func TestMaxRate(t *testing.T) {
 			}
 			return telling(0, all...)
 		}, func(c *Config) {
-			c.Links = map[string]state.LinkPast{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
+			c.Links = map[string]state.LinkHistory{"a": {Links: []state.Link{{Port: 1, Active: true, MaxRate: 300e9}}}}
 		}, "a", "b")
 		b.after(time.Second)
 		for n, want := range [][2]float64{{300e9, 0}, {300e9, 200e9}, {400e9, 400e9}, {400e9, 400e9}, {400e9, 400e9}, {600e9, 600e9}} {
@@ -386,18 +386,18 @@ func TestLinksOfThePast(t *testing.T) {
 	was := []state.Link{{Port: 1, Active: true, Ups: 6, Downs: 6, MaxRate: 400e9}, {Port: 2, Downs: 3}}
 	for _, tc := range []struct {
 		name string
-		past state.LinkPast
+		past state.LinkHistory
 		away time.Duration // if it was
 		want string
 	}{
-		{"nothing", state.LinkPast{}, 0, "1 true 0 0 1e+11"},
-		{"there to the last", state.LinkPast{Links: was}, 0, "1 true 6 6 4e+11"},
-		{"the same adapter", state.LinkPast{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_1"}, 0, "1 true 6 6 4e+11"},
-		{"another place", state.LinkPast{Links: was, PCI: "0000:5e:00.0", BoardID: "MT_1"}, 0, "1 true 0 0 1e+11"},
-		{"another model in its place", state.LinkPast{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_2"}, 0, "1 true 0 0 1e+11"},
-		{"away", state.LinkPast{Links: was}, state.MaxAway, "1 true 7 7 4e+11"},
-		{"away for too long", state.LinkPast{Links: was}, state.MaxAway + time.Second, "1 true 0 0 1e+11"},
-		{"away by a clock that was ahead", state.LinkPast{Links: was}, -time.Hour, "1 true 7 7 4e+11"},
+		{"nothing", state.LinkHistory{}, 0, "1 true 0 0 1e+11"},
+		{"there to the last", state.LinkHistory{Links: was}, 0, "1 true 6 6 4e+11"},
+		{"the same adapter", state.LinkHistory{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_1"}, 0, "1 true 6 6 4e+11"},
+		{"another place", state.LinkHistory{Links: was, PCI: "0000:5e:00.0", BoardID: "MT_1"}, 0, "1 true 0 0 1e+11"},
+		{"another model in its place", state.LinkHistory{Links: was, PCI: "0000:3b:00.0", BoardID: "MT_2"}, 0, "1 true 0 0 1e+11"},
+		{"away", state.LinkHistory{Links: was}, state.MaxAway, "1 true 7 7 4e+11"},
+		{"away for too long", state.LinkHistory{Links: was}, state.MaxAway + time.Second, "1 true 0 0 1e+11"},
+		{"away by a clock that was ahead", state.LinkHistory{Links: was}, -time.Hour, "1 true 7 7 4e+11"},
 	} {
 		subtest(t, tc.name, func(t *testing.T) {
 			b := newHardwareBench(t, func(devices []string, _ int) script {
@@ -409,7 +409,7 @@ func TestLinksOfThePast(t *testing.T) {
 				if tc.away != 0 {
 					tc.past.Away = time.Now().Add(-tc.away)
 				}
-				c.Links = map[string]state.LinkPast{"a": tc.past}
+				c.Links = map[string]state.LinkHistory{"a": tc.past}
 			}, "a")
 			b.after(time.Second)
 			var all []string
@@ -424,12 +424,12 @@ func TestLinksOfThePast(t *testing.T) {
 // Names that come and go without end are forgotten, those first that are away longest.
 func TestLinksAwayAreBounded(t *testing.T) {
 	t.Parallel()
-	s := &Supervisor{links: make(map[string]state.LinkPast)}
+	s := &Supervisor{links: make(map[string]state.LinkHistory)}
 	leave := func(name string, links ...state.Link) {
-		s.leaveLinks(&worker{name: name, adapter: newAdapter(journal{}, state.LinkPast{Links: links})})
+		s.leaveLinks(&worker{name: name, adapter: newAdapter(journal{}, state.LinkHistory{Links: links})})
 	}
-	s.links["b"] = state.LinkPast{Away: time.Now().Add(-time.Minute)}
-	s.links["c"] = state.LinkPast{Away: time.Now().Add(-time.Hour)}
+	s.links["b"] = state.LinkHistory{Away: time.Now().Add(-time.Minute)}
+	s.links["c"] = state.LinkHistory{Away: time.Now().Add(-time.Hour)}
 	leave("unread")
 	for n := range maxLinksAway - 1 {
 		leave(fmt.Sprint(n), state.Link{Port: 1})

@@ -161,8 +161,8 @@ func (j *journal) verdict(c, before state.Contract) {
 // failed logs a run that was not ok. It warns about a kind of failure once.
 func (j *journal) failed(run *state.Run, stderr string, known *classes, message string) {
 	attrs := append(runAttrs(run), "error", run.Error)
-	if run.Judging != "" {
-		attrs = append(attrs, "contract", run.Judging)
+	if run.InProgress != "" {
+		attrs = append(attrs, "contract", run.InProgress)
 	}
 	if run.Verb != "" {
 		attrs = append(attrs, "verb", run.Verb)
@@ -200,7 +200,7 @@ func (c *classes) known(class string) bool {
 // classOf returns what distinguishes the kinds of failure. Texts of errors do not: another
 // process id or address is no other failure.
 func classOf(run *state.Run) string {
-	parts := []string{string(run.Outcome), run.Judging, run.Verb, run.FailedVerb, run.Errno}
+	parts := []string{string(run.Outcome), run.InProgress, run.Verb, run.FailedVerb, run.Errno}
 	for _, p := range run.Probes {
 		for _, f := range p.Failures {
 			parts = append(parts, p.Name, f.Verb, f.Errno)

@@ -137,7 +137,7 @@ func TestOnceGoesOn(t *testing.T) {
 				opening(judged(time.Second, "w", "violated"), 14),
 			}[n]
 		}
-		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Left: []state.Left{
+		inventory := always(inventorying(0, state.Inventory{Index: 1, PIDsVisible: true, Leftover: []state.Leftover{
 			{Context: state.Context{Index: 1, ID: 12}, Type: "qp", Objects: 3},
 		}}))
 		b := newOnceBench(t, always(opening(scriptOK(0), 11)), judge, inventory, nil, "a")

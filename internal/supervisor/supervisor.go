@@ -58,7 +58,7 @@ type Supervisor struct {
 	hardware *state.Run
 	// links is how the states of ports went before, of devices that are not there, or were
 	// not found yet.
-	links map[string]state.LinkPast
+	links map[string]state.LinkHistory
 	// workers are the workers that have not ended, by device. Only the goroutine
 	// of Run adds and removes some.
 	workers map[string]*worker
@@ -84,7 +84,7 @@ func New(cfg Config) (*Supervisor, error) {
 		inventories: newLane(inventoryConcurrency),
 		ended:       make(chan *worker),
 		leftovers:   make(map[string]*leftover),
-		links:       make(map[string]state.LinkPast),
+		links:       make(map[string]state.LinkHistory),
 		held:        make(map[string]*state.Stuck),
 		workers:     make(map[string]*worker),
 		awaited:     make(map[string]bool),

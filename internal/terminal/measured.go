@@ -124,7 +124,7 @@ func given(d *api.Device) string {
 func methods(d *api.Device) []string {
 	var all []string
 	for _, p := range d.Detail() {
-		for _, w := range p.Ways {
+		for _, w := range p.Methods {
 			words := w.By
 			if words == "" {
 				words = "no way found"

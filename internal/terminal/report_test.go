@@ -29,7 +29,7 @@ type writer func(io.Writer, *api.Status, terminal.End, terminal.Screen) error
 
 func write(t testing.TB, h apitest.Host, as writer, screen terminal.Screen) string {
 	t.Helper()
-	s := api.New(h.Judged(), api.Options{Now: apitest.Now(), Version: "0.2.0", Host: "node17"})
+	s := api.New(h.Evaluated(), api.Options{Now: apitest.Now(), Version: "0.2.0", Host: "node17"})
 	end := terminal.End{Status: 1, FailOn: "warning"}
 	if s.Health == health.OK {
 		end.Status = 0
@@ -167,7 +167,7 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	want := errors.New("no space left on device")
-	s := api.New(host(t, "healthy").Judged(), api.Options{Now: apitest.Now()})
+	s := api.New(host(t, "healthy").Evaluated(), api.Options{Now: apitest.Now()})
 	if err := terminal.Write(broken{want}, s, terminal.End{}, terminal.Screen{}); !errors.Is(err, want) {
 		t.Errorf("the error is %v, want %v", err, want)
 	}

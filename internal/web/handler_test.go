@@ -34,7 +34,7 @@ func config(s *state.Snapshot) web.Config {
 		Registerer: registry,
 		Logger:     slog.New(slog.DiscardHandler),
 		Status: func(now time.Time) *api.Status {
-			return api.New(apitest.Judged(s), api.Options{Now: now, Version: "1.2.3"})
+			return api.New(apitest.Evaluated(s), api.Options{Now: now, Version: "1.2.3"})
 		},
 		Now: now,
 	}
@@ -168,7 +168,7 @@ func TestHealthTellsNothing(t *testing.T) {
 	} {
 		c := config(s)
 		c.Status = func(now time.Time) *api.Status {
-			return api.New(apitest.Judged(s), api.Options{Now: now, Version: name, Host: name})
+			return api.New(apitest.Evaluated(s), api.Options{Now: now, Version: name, Host: name})
 		}
 		for _, path := range []string{"/-/healthy", "/-/ready"} {
 			w := get(handler(t, c), "GET", path)

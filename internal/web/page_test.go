@@ -35,7 +35,7 @@ func hostConfig(host apitest.Host) web.Config {
 
 // status returns the status of a host of apitest.
 func status(host apitest.Host, now time.Time) *api.Status {
-	return api.New(host.Judged(), api.Options{Now: now, Version: "1.2.3", Host: "node-17"})
+	return api.New(host.Evaluated(), api.Options{Now: now, Version: "1.2.3", Host: "node-17"})
 }
 
 // page returns the status page of a host of apitest.
@@ -439,9 +439,9 @@ func TestDocuments(t *testing.T) {
 	} {
 		d := apitest.Device(name, 4)
 		d.Contracts.Verdicts = append(d.Contracts.Verdicts, state.Contract{
-			Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: apitest.Now(),
+			Name: "notify_any", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", CheckedAt: apitest.Now(),
 		}, state.Contract{
-			Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Known: true, Fact: "a", Source: "b", Judged: apitest.Now(),
+			Name: "cq_at_least_requested", Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Known: true, Fact: "a", Source: "b", CheckedAt: apitest.Now(),
 		})
 		d.Last.Info.Ports = append(d.Last.Info.Ports, state.Port{Number: 2, State: "down", LinkLayer: "Ethernet"})
 		d.Last.Probes[0].Status, d.Last.Probes[0].Failures = state.StatusFailed, []state.Failure{{Subject: state.Subject{Object: "cq", Profile: "small"}, Verb: "ibv_create_cq", Message: "asked for cqe 16, given 15"}}

@@ -37,7 +37,7 @@ func TestTroublesTogether(t *testing.T) {
 		return func(d *state.DeviceState) {
 			for _, name := range names {
 				d.Contracts.Verdicts = append(d.Contracts.Verdicts, state.Contract{
-					Name: name, Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", Judged: apitest.Now(),
+					Name: name, Severity: state.SeverityCritical, Verdict: state.VerdictViolated, Asked: "a", Expected: "b", Observed: "c", CheckedAt: apitest.Now(),
 				})
 			}
 		}

@@ -46,7 +46,7 @@ func TestVectorsView(t *testing.T) {
 	for _, tt := range tests {
 		d := apitest.Device("mlx5_0", tt.of)
 		d.Full = &state.Run{Started: apitest.Now(), Probes: []state.Probe{{Name: "notification", Latencies: tt.vectors}}}
-		s := api.New(apitest.Judged(&state.Snapshot{Devices: []state.DeviceState{d}}), api.Options{Now: apitest.Now()})
+		s := api.New(apitest.Evaluated(&state.Snapshot{Devices: []state.DeviceState{d}}), api.Options{Now: apitest.Now()})
 		v := vectorsOf(&s.Devices[0])
 		if v.Usual != tt.usual || v.Full != tt.full || v.Undrawn() != tt.undrawn {
 			t.Errorf("%s: usual %v, full %v, %q, want %v, %v, %q", tt.name, v.Usual, v.Full, v.Undrawn(), tt.usual, tt.full, tt.undrawn)

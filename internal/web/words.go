@@ -39,7 +39,7 @@ func functions() template.FuncMap {
 			return slices.Concat(d.Info.Limits, d.Info.Extended)
 		},
 		"memoryOf": collect(func(p state.Probe) []state.Memory { return p.Memory }),
-		"methods":  collect(func(p state.Probe) []state.Way { return p.Ways }),
+		"methods":  collect(func(p state.Probe) []state.Method { return p.Methods }),
 		"owners": func(r *state.Resources) []state.Owner {
 			if r.Inventory == nil {
 				return nil

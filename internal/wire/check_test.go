@@ -125,7 +125,7 @@ func filled(t testing.TB, key int) *Line {
 // readLine reads a line of a child that is checking a contract.
 func readLine(t *testing.T, l *Line) (*state.Run, error) {
 	t.Helper()
-	run := &state.Run{Judging: forms()["word"]}
+	run := &state.Run{InProgress: forms()["word"]}
 	_, err := addLine(run, make(map[string]bool), mustJSON(t, l))
 	return run, err
 }

@@ -18,24 +18,24 @@ import (
 type Line struct {
 	// Begin names a verb that is about to be called, and Call reports that it returned. So
 	// the parent knows the verb in flight, whatever ends the child.
-	Begin       string             `json:"begin,omitzero" wire:"verb"`
-	Call        *state.Call        `json:"call,omitzero"`
-	Device      *state.Device      `json:"device,omitzero"`
-	Probe       *state.Probe       `json:"probe,omitzero"`
-	Planned     []state.Planned    `json:"planned,omitzero" wire:"max=128"`
-	Contract    *state.Contract    `json:"contract,omitzero"`
-	Judging     string             `json:"judging,omitzero" wire:"word"`
-	Presumed    *state.Presumption `json:"presumed,omitzero"`
-	Undestroyed *state.Undestroyed `json:"undestroyed,omitzero"`
-	Events      []state.Events     `json:"events,omitzero"`
-	Refused     *state.Refused     `json:"refused,omitzero"`
-	Context     *state.Context     `json:"context,omitzero"`
-	Reduced     *state.Reduced     `json:"reduced,omitzero"`
-	Inventory   *state.Inventory   `json:"inventory,omitzero"`
-	Hardware    *state.Hardware    `json:"hardware,omitzero"`
-	Depth       *Depth             `json:"depth,omitzero"`
-	Facts       *state.Facts       `json:"facts,omitzero"`
-	End         *End               `json:"end,omitzero"`
+	Begin       string                    `json:"begin,omitzero" wire:"verb"`
+	Call        *state.Call               `json:"call,omitzero"`
+	Device      *state.Device             `json:"device,omitzero"`
+	Probe       *state.Probe              `json:"probe,omitzero"`
+	Planned     []state.Planned           `json:"planned,omitzero" wire:"max=128"`
+	Contract    *state.Contract           `json:"contract,omitzero"`
+	Judging     string                    `json:"judging,omitzero" wire:"word"`
+	Presumed    *state.ProvisionalVerdict `json:"presumed,omitzero"`
+	Undestroyed *state.Undestroyed        `json:"undestroyed,omitzero"`
+	Events      []state.Events            `json:"events,omitzero"`
+	Refused     *state.Refused            `json:"refused,omitzero"`
+	Context     *state.Context            `json:"context,omitzero"`
+	Reduced     *state.Reduced            `json:"reduced,omitzero"`
+	Inventory   *state.Inventory          `json:"inventory,omitzero"`
+	Hardware    *state.Hardware           `json:"hardware,omitzero"`
+	Depth       *Depth                    `json:"depth,omitzero"`
+	Facts       *state.Facts              `json:"facts,omitzero"`
+	End         *End                      `json:"end,omitzero"`
 }
 
 // Depth is how much a probe run covers, and which sizes its configuration requests.
@@ -203,14 +203,14 @@ func (l *Line) addTo(run *state.Run, seen map[string]bool) error {
 	case l.Planned != nil:
 		run.Planned = l.Planned
 	case l.Judging != "":
-		run.Judging, run.Presumed = l.Judging, nil
+		run.InProgress, run.Provisional = l.Judging, nil
 	case l.Presumed != nil:
-		if name := l.Presumed.Contract.Name; name != run.Judging {
-			return fmt.Errorf("the verdict on %s is presumed while %.64q is judged", name, run.Judging)
+		if name := l.Presumed.Contract.Name; name != run.InProgress {
+			return fmt.Errorf("the verdict on %s is presumed while %.64q is judged", name, run.InProgress)
 		}
-		run.Presumed = l.Presumed
+		run.Provisional = l.Presumed
 	case l.Contract != nil:
-		run.Judging, run.Presumed = "", nil
+		run.InProgress, run.Provisional = "", nil
 		return add(seen, &run.Contracts, *l.Contract, maxContracts)
 	case l.Undestroyed != nil:
 		return add(seen, &run.Undestroyed, *l.Undestroyed, maxList)

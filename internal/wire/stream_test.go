@@ -215,7 +215,7 @@ func TestReadInFlight(t *testing.T) {
 		if err := Read(strings.NewReader(text), &run); err == nil {
 			t.Errorf("%q: no error for a report without an end", text)
 		}
-		if got := fmt.Sprintf("verb=%s judging=%s presumed=%t", run.Verb, run.Judging, run.Presumed != nil); got != want {
+		if got := fmt.Sprintf("verb=%s judging=%s presumed=%t", run.Verb, run.InProgress, run.Provisional != nil); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

@@ -113,7 +113,7 @@ func TestLargeText(t *testing.T) {
 // TestWithoutPolicy makes sure that hostile text is escaped: the policy, which would
 // keep it from running, is switched off.
 func TestWithoutPolicy(t *testing.T) {
-	f := serve(t, apitest.Hostile(hostileText).Judged())
+	f := serve(t, apitest.Hostile(hostileText).Evaluated())
 	b := open(t, f.url+"/", views()[3], bypassPolicy())
 	seen := inspect(t, b)
 	sound(t, &seen)

@@ -238,7 +238,7 @@ func states() []scene {
 		{
 			name:    "hostile",
 			verdict: "critical",
-			start:   made(apitest.Hostile(hostileText).Judged()),
+			start:   made(apitest.Hostile(hostileText).Evaluated()),
 			says:    []string{"<script>window.hostile=1"},
 		},
 		{

@@ -261,7 +261,7 @@ func TestContractByHand(t *testing.T) {
 	}
 
 	run := judging("sim_ib0", `{"settings": {"provider": "simulated"}}`)
-	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.Judging != "" {
+	if got := names(run); !slices.Equal(got, contracts()) || run.Error != "" || run.InProgress != "" {
 		t.Errorf("judged are %q, error %q", got, run.Error)
 	}
 	left := contracts()[2:]

@@ -117,7 +117,7 @@ func probes(vectors int) []state.Probe {
 		{Type: "rc", Bytes: 956, Result: state.InlineSent},
 		{Type: "ud", Bytes: 828, Result: state.InlineUntried, Detail: "a datagram of port 1 has no more than 512 bytes"},
 	}
-	times.Ways = []state.Way{
+	times.Methods = []state.Method{
 		{Port: 1, Path: state.PathLoopback, By: "GID 3, ::ffff:192.0.2.1 (RoCE v2)", InsteadOf: "GID 1, ::ffff:198.51.100.1 (RoCE v2): the work request was taken and did not complete"},
 		{Port: 1, Path: state.PathFlush, By: "sends posted to a UD QP in the error state"},
 	}
@@ -175,7 +175,7 @@ func contracts() *state.Contracts {
 			Asked: "a completion on an armed queue", Expected: "an event", Observed: "an event, after each of 3 completions",
 		},
 	} {
-		v.Judged, v.Duration = judged, 15*time.Millisecond
+		v.CheckedAt, v.Duration = judged, 15*time.Millisecond
 		c.Verdicts = append(c.Verdicts, v)
 	}
 	return c

@@ -22,9 +22,9 @@ type Host struct {
 	Accept []health.Accept
 }
 
-// Judged returns the host as it is judged: for the first time three hours ago, if it is
+// Evaluated returns the host as it is judged: for the first time three hours ago, if it is
 // known since when.
-func (h Host) Judged() *health.Host {
+func (h Host) Evaluated() *health.Host {
 	c, at := health.Config{StaleAfter: StaleAfter(), Accept: h.Accept}, Now().Add(-3*time.Hour)
 	if h.Accept != nil {
 		c.Now = func() time.Time { return at }
@@ -52,8 +52,8 @@ func Harmed(all []health.Finding) []health.Finding {
 	return all
 }
 
-// Judged returns a host of whose devices nothing is found.
-func Judged(s *state.Snapshot) *health.Host { return Host{Snapshot: s}.Judged() }
+// Evaluated returns a host of whose devices nothing is found.
+func Evaluated(s *state.Snapshot) *health.Host { return Host{Snapshot: s}.Evaluated() }
 
 // Hosts returns a host in each state.
 func Hosts() []Host {
@@ -400,7 +400,7 @@ func Hostile(s string) Host {
 		Registrations: []state.Registration{{
 			Memory: state.RegisteredMemory(s), Bytes: -1, Result: state.RegistrationResult(s), Duration: -1, By: state.RefusedBy(s), Errno: s, Detail: s,
 		}},
-		Ways:      []state.Way{{Path: state.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: state.PathFlush}},
+		Methods:   []state.Method{{Path: state.LatencyPath(s), By: s, InsteadOf: s, Port: -3}, {Path: state.PathFlush}},
 		Latencies: []state.Latency{{Path: state.LatencyPath(s), Mode: state.LatencyMode(s)}, {Path: state.PathFlush, Mode: state.ModeAny, Port: -3, Count: -1, P99: -1}},
 	})
 	run.Events = []state.Events{{Type: s, Port: -1, Count: -1}}

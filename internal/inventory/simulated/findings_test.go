@@ -34,7 +34,7 @@ func dev(t *testing.T, p *profile.Profile, device string, look []state.Context, 
 	}
 	found := cmp.Or(run.Inventory, new(state.Inventory))
 	r := &state.Resources{Last: run.Compact(), Inventory: found, Taken: noon()}
-	for _, left := range found.Left {
+	for _, left := range found.Leftover {
 		r.Leaked = append(r.Leaked, state.Leaked{Type: left.Type, Objects: left.Objects, Since: noon().Add(-age)})
 	}
 	if len(found.Ownerless) > 0 && found.PIDsVisible {

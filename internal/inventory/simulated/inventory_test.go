@@ -79,7 +79,7 @@ incomplete: {cm_id: interrupted}
 		CQEntries: []state.OwnerSum{{Owner: "user", Sum: 3*1000 + 2*256 + 2*256}, {Owner: "kernel", Sum: 512}},
 		MRBytes:   []state.OwnerSum{{Owner: "user", Sum: 5*4096000 + 4096}, {Owner: "kernel", Sum: 2 * 4096}},
 		// Nobody uses them.
-		UnfillableCQs: &state.CQSum{Objects: 2, Entries: 512, Largest: 256, PID: 815},
+		OversizedCQs: &state.CQSum{Objects: 2, Entries: 512, Largest: 256, PID: 815},
 		Owners: []state.Owner{
 			{
 				PID: 815, Comm: "idle", Objects: counts("ctx", 1, "cq", 2),
@@ -103,7 +103,7 @@ incomplete: {cm_id: interrupted}
 			{Context: 5, Objects: counts("ctx", 1, "pd", 1, "srq", 1)},
 		},
 		Untraced: counts("cm_id", 1),
-		Left: []state.Left{
+		Leftover: []state.Leftover{
 			{Context: look[0], Type: "cq", Objects: 1},
 			{Context: look[0], Type: "ctx", Objects: 1},
 			{Context: look[0], Type: "pd", Objects: 1},
@@ -130,7 +130,7 @@ func TestEmpty(t *testing.T) {
 			t.Errorf("%+v on a device without holders", o)
 		}
 	}
-	if len(i.Objects) != 14 || i.Owners != nil || i.Left != nil || i.Ownerless != nil || i.Incomplete != nil || !i.PIDsVisible {
+	if len(i.Objects) != 14 || i.Owners != nil || i.Leftover != nil || i.Ownerless != nil || i.Incomplete != nil || !i.PIDsVisible {
 		t.Errorf("inventory %+v", i)
 	}
 }
@@ -142,7 +142,7 @@ func TestBuiltIn(t *testing.T) {
 	contained := 0
 	for _, device := range p.Names() {
 		i := take(t, simulated.New(p, device, noon(), nil), device, nil).Inventory
-		if len(i.Owners) == 0 || len(i.Others) != 0 || i.Ownerless != nil || i.Untraced != nil || i.Incomplete != nil || i.UnfillableCQs != nil {
+		if len(i.Owners) == 0 || len(i.Others) != 0 || i.Ownerless != nil || i.Untraced != nil || i.Incomplete != nil || i.OversizedCQs != nil {
 			t.Errorf("%s: inventory %+v", device, i)
 		}
 		kernel := false
@@ -178,7 +178,7 @@ func TestSharedCompletionQueues(t *testing.T) {
 		24: {Objects: 3, Entries: 300, Largest: 100, PID: 1},
 	} {
 		i := take(t, simulated.New(p, "sim0", noon(), nil), "sim0", func(o *inventory.Options) { o.MaxFill = fill }).Inventory
-		wantEqual(t, "unfillable", i.UnfillableCQs, want)
+		wantEqual(t, "unfillable", i.OversizedCQs, want)
 	}
 }
 
@@ -225,8 +225,8 @@ func TestLeak(t *testing.T) {
 		"leak: {times: 2}\n":                   0,
 	} {
 		i := inventoryOf(t, "holders: []\n"+leak, look...)
-		if got := objects(i, "ctx"); got != int64(want) || objects(i, "mr") != int64(3*want) || len(i.Left) != 3*want {
-			t.Errorf("%q leaks %d contexts, want %d; left %+v", leak, got, want, i.Left)
+		if got := objects(i, "ctx"); got != int64(want) || objects(i, "mr") != int64(3*want) || len(i.Leftover) != 3*want {
+			t.Errorf("%q leaks %d contexts, want %d; left %+v", leak, got, want, i.Leftover)
 		}
 		// What is not looked for is not there either.
 		if i := inventoryOf(t, "holders: []\n"+leak); objects(i, "ctx") != 0 {

@@ -88,8 +88,8 @@ func evidence(r state.Run) string {
 // wantClean makes sure that the contract run went to its end and left nothing.
 func wantClean(t *testing.T, r state.Run) {
 	t.Helper()
-	if r.Error != "" || len(r.Undestroyed) > 0 || r.Judging != "" {
-		t.Errorf("error %q, undestroyed %v, still judging %q", r.Error, r.Undestroyed, r.Judging)
+	if r.Error != "" || len(r.Undestroyed) > 0 || r.InProgress != "" {
+		t.Errorf("error %q, undestroyed %v, still judging %q", r.Error, r.Undestroyed, r.InProgress)
 	}
 	for _, c := range r.Calls {
 		if c.Errno != "" && !c.Expected {
@@ -316,9 +316,9 @@ func TestPresumption(t *testing.T) {
 			if err := wire.Read(strings.NewReader(`{"judging"`+before), &r); !errors.Is(err, wire.ErrTruncated) {
 				t.Fatal(err)
 			}
-			if r.Presumed == nil || r.Presumed.Proven != tt.proven || r.Presumed.Contract.Name != tt.contract ||
-				r.Presumed.Contract.Verdict != state.VerdictViolated || r.Presumed.Contract.Asked == "" || r.Presumed.Contract.Remedy == "" {
-				t.Errorf("presumed: %+v", r.Presumed)
+			if r.Provisional == nil || r.Provisional.Proven != tt.proven || r.Provisional.Contract.Name != tt.contract ||
+				r.Provisional.Contract.Verdict != state.VerdictViolated || r.Provisional.Contract.Asked == "" || r.Provisional.Contract.Remedy == "" {
+				t.Errorf("presumed: %+v", r.Provisional)
 			}
 		})
 	}
@@ -383,8 +383,8 @@ func TestNamesWhatItJudges(t *testing.T) {
 	if err := wire.Read(&out.Buffer, &r); !errors.Is(err, wire.ErrTruncated) {
 		t.Errorf("error %v of a report without end", err)
 	}
-	if r.Judging != "srq_reports_actual" {
-		t.Errorf("judging %q", r.Judging)
+	if r.InProgress != "srq_reports_actual" {
+		t.Errorf("judging %q", r.InProgress)
 	}
 }
 

@@ -98,8 +98,8 @@ func TestPresumptionIsKnown(t *testing.T) {
 			if err := wire.Read(bytes.NewReader(out.Bytes()), &r); !errors.Is(err, wire.ErrTruncated) {
 				t.Fatal(err)
 			}
-			if r.Presumed == nil || r.Presumed.Proven || r.Presumed.Contract.Known != want || r.Presumed.Contract.Verdict != state.VerdictViolated {
-				t.Errorf("presumed: %+v, known should be %t", r.Presumed, want)
+			if r.Provisional == nil || r.Provisional.Proven || r.Provisional.Contract.Known != want || r.Provisional.Contract.Verdict != state.VerdictViolated {
+				t.Errorf("presumed: %+v, known should be %t", r.Provisional, want)
 			}
 		})
 	}
