@@ -103,10 +103,6 @@ test-race:
 test-e2e: test-tools ## Run the tests of the built exporter on simulated devices, end to end
 	$(test_env) go test ./test/e2e
 
-.PHONY: test-scale
-test-scale: test-tools ## Count the series of a dozen exporters; when metrics, their labels or docs/reference/scaling.md change
-	$(test_env) go test -tags scale ./test/scale
-
 browser_packages = chromium fonts-dejavu-core
 .PHONY: screenshots
 screenshots: build ## Take the pictures of the README, docs/images
@@ -279,7 +275,7 @@ test-fuzz: ## The same, for a second each, and the tests of tools/fuzz, if that 
 seconds ?= 60
 .PHONY: load
 load: build ## Scrape simulated exporters a hundredfold, with 200 slow clients besides, four times a minute (seconds=N)
-	$(test_env) go test -tags load -timeout 0 -count 1 -v -run TestLoad ./test/load -load.time=$(seconds)s
+	cd test/bench && $(test_env) go test -timeout 0 -count 1 -v ./load -load.time=$(seconds)s
 
 runs ?= 1000
 minutes ?= 60
@@ -291,7 +287,7 @@ soak: test-tools $(bin)/yardstick ## Run the probes 1000 times (runs=N), and inv
 .PHONY: bench
 bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs, memory, latencies beside those of a C program, and inventories beside rdma(8)
 	@test/vm/setup
-	$(test_env) go test -run '^$$' -bench . -benchmem ./collector ./test/e2e
+	$(test_env) go test -run '^$$' -bench . -benchmem ./internal/health ./internal/hardware
 	$(test_env) go test -tags vm -run '^$$' -bench . -exec "$(vm) --smp 2" ./test/softroce
 	$(test_env) go test -tags vm -run '^$$' -bench . -benchtime 7x -exec "$(vm) --smp 2 --memory 4096" ./internal/restrack
 
@@ -299,10 +295,10 @@ bench: test-tools $(bin)/yardstick $(bin)/holder ## Measure scrapes, child runs,
 bench-peers: runs = 3
 bench-peers: build $(bin)/holder $(bin)/node_exporter ## Measure beside node_exporter, rdma(8) and perftest, 3 times (runs=N): tables for docs/performance.md
 	@test/vm/setup
-	$(peers) 'TestTable|TestRounds|TestSimulatedDevices' ./test/peers -peers.runs=$(runs)
-	$(peers) TestRealDevices -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./test/peers -peers.runs=$(runs)
+	$(peers) -skip TestReal ./peers -peers.runs=$(runs)
+	$(peers) -run TestReal -exec "$(vm) --smp 2 --memory 4096 --timeout 0" ./peers -peers.runs=$(runs)
 
-peers = $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -tags vm -timeout 0 -v -run
+peers = cd test/bench && $(test_env) RDMA_NODE_EXPORTER='$(CURDIR)/$(bin)/node_exporter' go test -timeout 0 -count 1 -v
 
 $(bin)/node_exporter: Makefile
 	@mkdir -p $(bin)
@@ -329,7 +325,7 @@ $(bin)/libfaults.so: test/faults/faults.c
 	@mkdir -p $(bin)
 	cc -shared -fPIC -O2 -Wall -Wextra -Werror -o $@ $<
 
-tags := vm,vmhost,kernels,siw,browser,load,image,imagevm,scale,prometheus,fuzzing,release
+tags := vm,vmhost,kernels,siw,browser,image,imagevm,prometheus,fuzzing,release
 
 .PHONY: lint
 # What is cached with -trimpath names the files of cgo by the clone that filled the cache,
@@ -343,6 +339,7 @@ lint: $(bin)/golangci-lint $(bin)/gofumpt $(vale) $(actionlint) ## Check style, 
 	CGO_ENABLED=0 go vet ./...
 	$(bin)/golangci-lint run ./...
 	$(bin)/golangci-lint run --build-tags $(tags) ./verbs/ibverbs ./internal/probe/contract ./internal/restrack ./test/...
+	cd test/bench && '$(CURDIR)/$(bin)/golangci-lint' run --config ../../.golangci.yml ./... && go mod tidy -diff
 	@if grep -rl --include='*.go' '^import "C"' . | grep -v '^./verbs/ibverbs/'; then \
 		echo "verbs/ibverbs is the only package with C" >&2; exit 1; fi
 	shellcheck -x $(filter-out %.tsv %.txt tools/phrases,$(wildcard tools/*)) deploy/packages/{postinstall,preremove} test/vm/run test/vm/setup test/vm/guest test/vm/init test/prometheus/testdata/guest .ci/run
@@ -362,7 +359,6 @@ fmt: $(bin)/gofumpt ## Format the code
 .PHONY: generate
 generate: build $(helm) ## Rewrite what follows from the code: lists in docs/, dashboards, golden files, and the README of the chart
 	$(test_env) go test ./internal/hardware/counters ./internal/health ./collector ./dashboards ./alerts ./internal/probe ./internal/probe/contract ./internal/api ./internal/terminal ./internal/web ./test/adapters/check ./test/e2e ./test/security -update
-	$(test_env) go test -tags scale ./test/scale -update
 	cd deploy/check && $(test_env) RDMA_HELM='$(CURDIR)/$(helm)' go test -run '^TestReadme$$' . -update
 
 $(bin)/golangci-lint: Makefile

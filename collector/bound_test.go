@@ -1,16 +1,20 @@
 package collector_test
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/golden"
 )
 
-// adapter is a healthy port of a hardware adapter, with 16 completion vectors, on which
-// no program but the kernel has anything.
+// adapter returns a healthy adapter with one port and 16 completion vectors, of which the
+// default number is measured. Only the kernel has objects on it.
 func adapter() scene {
 	r := run("mlx5_0")
 	r.Info.CompletionVectors, r.Info.Ports = 16, r.Info.Ports[:1]
@@ -21,7 +25,7 @@ func adapter() scene {
 		for _, mode := range state.LatencyModes() {
 			vectors := 1
 			if path == state.PathLoopback && mode == state.ModeAny {
-				vectors = r.Info.CompletionVectors
+				vectors = 4 // the default of --notification.vectors
 			}
 			for vector := range vectors {
 				p.Latencies = append(p.Latencies, latency(1, path, mode, vector))
@@ -43,51 +47,67 @@ func adapter() scene {
 	return sceneOf("libibverbs", s, r, contractRun(r.Device), inventoryRun(r.Device), hardwareRun(r.Device)).finding(make([]health.Finding, 0)...)
 }
 
-// A device makes no more series than its owner can afford on each of ten thousand nodes,
-// and the host as a whole hardly any. What comes of the hardware is counted by port.
+// count returns the number of series of the device and of the host.
+func (s scene) count(t *testing.T, on collector.Choice) (device, host int) {
+	t.Helper()
+	s.on = on
+	for series := range values(t, s.collector()) {
+		if strings.Contains(series, `device="`) {
+			device++
+		} else {
+			host++
+		}
+	}
+	return device, host
+}
+
+// without returns a choice without some collectors.
+func without(on collector.Choice, names ...string) collector.Choice {
+	on = maps.Clone(on)
+	for _, name := range names {
+		on[name] = false
+	}
+	return on
+}
+
+// TestBudget verifies that a device has no more series than is affordable on ten thousand
+// nodes. It compares docs/reference/scaling.md with the numbers.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	nothing := collector.Defaults()
-	for name := range nothing {
-		nothing[name] = false
-	}
-	without := collector.Defaults()
-	for _, name := range []string{collector.Counters, collector.Links, collector.Adapter, collector.GIDs} {
-		without[name] = false
-	}
-	count := func(on collector.Choice) (device, host int) {
-		s := adapter()
-		s.on = on
-		for series := range values(t, s.collector()) {
-			if strings.Contains(series, `device="`) {
-				device++
-			} else {
-				host++
-			}
-		}
-		return device, host
-	}
+	all, host := adapter().count(t, collector.Defaults())
+	device, _ := adapter().count(t, without(collector.Defaults(), collector.Counters, collector.Links, collector.Adapter, collector.GIDs))
+	off, offHost := adapter().count(t, without(collector.Defaults(), slices.Collect(maps.Keys(collector.Defaults()))...))
+	page := "\n| | series |\n|---|---|\n"
 	for _, tc := range []struct {
-		name         string
-		on           collector.Choice
-		device, host int
+		name        string
+		series, max int
 	}{
-		{"by default, but for the hardware", without, 180, 28},
-		{"with no collector", nothing, 40, 4},
+		{"the exporter", host, 28},
+		{"each device, without what is read of its hardware", device, 180},
+		{"each port, with counters, links and adapter", all - device, 45},
+		{"the exporter, if every collector is off", offHost, 4},
+		{"each device, if every collector is off", off, 40},
 	} {
-		device, host := count(tc.on)
-		t.Logf("%s: %d series of the device, %d of the host", tc.name, device, host)
-		if device > tc.device || host > tc.host {
-			t.Errorf("%s: %d series of the device, want at most %d; %d of the host, want at most %d", tc.name, device, tc.device, host, tc.host)
+		if tc.series > tc.max || tc.series < tc.max/3 {
+			t.Errorf("%s: %d series, want at most %d", tc.name, tc.series, tc.max)
 		}
-		if device < tc.device/3 {
-			t.Errorf("%s: %d series of the device only", tc.name, device)
-		}
+		page += fmt.Sprintf("| %s | %d |\n", tc.name, tc.series)
 	}
-	device, _ := count(without)
-	all, _ := count(collector.Defaults())
-	t.Logf("the hardware: %d series of a port", all-device)
-	if port := all - device; port > 45 || port < 30 {
-		t.Errorf("%d series of a port, want at most 45", port)
+	golden.CheckPart(t, "../docs/reference/scaling.md", "<!-- series: written by go test ./collector -update -->", "<!-- end of series -->", page+"\n")
+}
+
+// TestDocs compares docs/reference/metrics.md with the declarations.
+func TestDocs(t *testing.T) {
+	s := adapter()
+	i := inventory(1)
+	i.Others, i.QueuePairs = nil, i.QueuePairs[:1]
+	i.Cgroups = []state.CgroupUse{{Cgroup: "/a", Resource: "hca_handle"}, {Cgroup: "/a", Resource: "hca_object"}}
+	s.snapshot.Devices[0].Resources = resourcesOf(inventoryRun("mlx5_0"), i)
+	device, host := s.count(t, collector.Everything())
+	series := make(map[string]int)
+	for _, p := range collector.Parts() {
+		d, h := s.count(t, without(collector.Everything(), p.Name))
+		series[p.Name] = device - d + host - h
 	}
+	golden.Check(t, "../docs/reference/metrics.md", collector.Docs(series))
 }

@@ -2,17 +2,14 @@ package collector
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"rdma_exporter/internal/health"
 	"rdma_exporter/internal/state"
-	"rdma_exporter/test/golden"
 )
 
 // TestDeclarations makes sure that each row of the table is whole.
@@ -48,13 +45,8 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestDocs compares docs/reference/metrics.md with the declarations.
-func TestDocs(t *testing.T) {
-	golden.Check(t, "../docs/reference/metrics.md", docs())
-}
-
-// docs returns docs/reference/metrics.md.
-func docs() string {
+// Docs returns docs/reference/metrics.md. series has the number of series of each collector.
+func Docs(series map[string]int) string {
 	var out strings.Builder
 	out.WriteString(`# Metrics
 
@@ -69,7 +61,7 @@ was later. Adapter counters have the adapter's or kernel's values, whenever it s
 ` + "`rdma_exporter_build_info`, `go_*`, `process_*` and `promhttp_*`" + `.
 
 `)
-	collectorsTable(&out)
+	collectorsTable(&out, series)
 	labels := make(map[string]bool)
 	var last string
 	for _, d := range newTable(everything()).families {
@@ -110,195 +102,35 @@ was later. Adapter counters have the adapter's or kernel's values, whenever it s
 
 	out.WriteString("\n## Labels\n\n| label | meaning |\n|---|---|\n")
 	meanings := labelMeanings()
-	sorted := make([]string, 0, len(labels))
-	for l := range labels {
-		sorted = append(sorted, l)
-	}
-	slices.Sort(sorted)
-	for _, l := range sorted {
+	for _, l := range slices.Sorted(maps.Keys(labels)) {
 		fmt.Fprintf(&out, "| `%s` | %s |\n", l, meanings[l])
 	}
 
-	types := len(state.ResourceTypes())
 	fmt.Fprintf(&out, `
 ## How many series
 
-[scaling.md](scaling.md#series-of-a-node) has the total for a node and the most for a device. These grow with the host:
-
-- %[2]d for each device on which completions were measured, and %[1]d for each of at most four ports that reach
-  themselves, as active ones do;
-- %[3]d for each completion vector ever measured;
-- at most %[5]d (N + 2) for the owners of a device, where N is 10: for each of %[5]d types the N
-  largest, `+"`other` and `unknown`"+`;
-- %[7]d for each owner on the host, at most %[8]d;
-- with `+"`--collector.verb-histograms`"+`, %[4]d for each verb called;
-- with `+"`--collector.cgroups`"+`, %[6]d for each cgroup of those owners that the RDMA controller counts.
-
-Processes with the same command in the same container are one owner; with `+"`--collector.owner-pids`"+` each is its own.
+The [table of collectors](#collectors) has the series of a device with one port, 4 completion vectors measured, and one
+process that owns objects of every type in a limited cgroup. [scaling.md](scaling.md#series-of-a-node) has the total for a
+node. Processes with the same command in the same container are one owner; with `+"`--collector.owner-pids`"+` each is its own.
 
 A child process that reports too much cannot flood the server: the gauges of the last runs of a device (including adapter
-counters) are at most %[9]d series, with at most %[10]d verbs, %[11]d errnos, %[12]d ports and %[13]d statuses. The first
-%[14]d completion vectors measured have their own series; the others count only in the histograms. At most %[15]d driver
-counters of a port are exposed. Gauges and vector series left out are counted in `+"`rdma_exporter_dropped_series`"+`.
-`, latencySamples(1, 0)-latencySamples(1, 0, state.PathFlush), latencySamples(1, 0, state.PathFlush), latencySamples(1, 1)-latencySamples(1, 0),
-		len(newTable(everything()).byName["rdma_verbs_call_latency_seconds"].buckets)+3,
-		types, resourceSamples(1, 1)-resourceSamples(1, 0), processSamples(1), processSamples(maxProcesses+1),
-		maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors, maxCounters)
+counters) are at most %d series, with at most %d verbs, %d errnos, %d ports and %d statuses. The first
+%d completion vectors measured have their own series; the others count only in the histograms. At most %d owners of the
+host have their locked memory shown, and at most %d driver counters of a port are exposed. Gauges and vector series left
+out are counted in `+"`rdma_exporter_dropped_series`"+`.
+`, maxSeries, maxVerbs, maxErrnos, maxPorts, maxStatuses, state.MaxVectors, maxProcesses, maxCounters)
 	return out.String()
 }
 
 // collectorsTable writes the collectors.
-func collectorsTable(out *strings.Builder) {
-	out.WriteString("## Collectors\n\nEach metric is always on or belongs to a collector. `--collector.NAME` switches a collector on, `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | has |\n|---|---|---|\n")
+func collectorsTable(out *strings.Builder, series map[string]int) {
+	out.WriteString("## Collectors\n\nEach metric is always on or belongs to a collector. `--collector.NAME` switches a collector on, `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | series | has |\n|---|---|--:|---|\n")
 	for _, p := range Parts() {
 		on := "off"
 		if p.On {
 			on = "on"
 		}
-		fmt.Fprintf(out, "| `%s` | %s | %s |\n", p.Name, on, p.Help)
-	}
-}
-
-// latencySamples returns how many samples a device makes of measurements on so
-// many ports, by all paths unless told otherwise, and of so many vectors.
-func latencySamples(ports, vectors int, paths ...state.LatencyPath) int {
-	if len(paths) == 0 {
-		paths = state.LatencyPaths()
-	}
-	p := state.Probe{Name: "notification"}
-	add := func(l state.Latency) { p.Latencies = append(p.Latencies, l) }
-	for port := 1; port <= ports; port++ {
-		for _, path := range paths {
-			add(state.Latency{Port: port, Path: path, Mode: state.ModePoll})
-			add(state.Latency{Port: port, Path: path, Mode: state.ModeSolicited})
-			// Below all vectors, so that it makes none of their series.
-			add(state.Latency{Port: port, Path: path, Mode: state.ModeAny, Vector: -1})
-			for v := range vectors {
-				add(state.Latency{Port: port, Path: path, Mode: state.ModeAny, Vector: v, Count: 1})
-			}
-		}
-	}
-	c := New(Options{Collectors: everything()})
-	c.Observe(&state.Run{Device: "rxe0", Probes: []state.Probe{p}})
-	return countSamples(c, func(f *family) bool { return f.collector == Latency || f.collector == Vectors })
-}
-
-// countSamples returns how many samples c exposes of the families that count.
-func countSamples(c *Collector, counts func(f *family) bool) int {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
-	families, err := registry.Gather()
-	if err != nil {
-		panic(err)
-	}
-	n := 0
-	for _, f := range families {
-		if !counts(c.byName[f.GetName()]) {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			switch {
-			case m.GetHistogram() != nil:
-				n += len(m.GetHistogram().GetBucket()) + 3
-			case m.GetSummary() != nil:
-				n += 2
-			default:
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// resourceSamples returns how many samples a device makes of an inventory that
-// found nothing special, with so many owners that are the largest of every type and so
-// many cgroups of them, without queue pairs by state.
-func resourceSamples(owners, cgroups int) int {
-	i := &state.Inventory{
-		PIDsVisible: true,
-		CQEntries:   []state.OwnerSum{{Owner: state.OwnerUser}, {Owner: state.OwnerKernel}},
-		MRBytes:     []state.OwnerSum{{Owner: state.OwnerUser}, {Owner: state.OwnerKernel}},
-	}
-	info := new(state.Device)
-	for _, kind := range state.ResourceTypes() {
-		i.Objects = append(i.Objects, state.ObjectCount{Type: kind, Owner: state.OwnerUser}, state.ObjectCount{Type: kind, Owner: state.OwnerKernel})
-		if owners > 0 {
-			i.Others = append(i.Others, state.TypeCount{Type: kind})
-			i.Ownerless = append(i.Ownerless, state.TypeCount{Type: kind})
-		}
-		if kind != "ctx" && kind != "cm_id" { // Devices have no limit for those.
-			info.Limits = append(info.Limits, state.Limit{Name: "max_" + kind, Value: 1})
-		}
-	}
-	for n := range owners {
-		o := state.Owner{PID: n + 1}
-		for _, kind := range state.ResourceTypes() {
-			o.Objects = append(o.Objects, state.TypeCount{Type: kind})
-		}
-		i.Owners = append(i.Owners, o)
-	}
-	for n := range cgroups {
-		for _, resource := range []string{"hca_handle", "hca_object"} {
-			i.Cgroups = append(i.Cgroups, state.CgroupUse{Cgroup: fmt.Sprint("/", n), Resource: resource})
-		}
-	}
-	inventory := &state.Run{Kind: state.KindInventory, Device: "rxe0", Started: time.Unix(1e9, 0), Outcome: state.OutcomeOK}
-	dev := state.DeviceState{
-		Name: "rxe0", Present: true, Info: info,
-		Resources: &state.Resources{Last: inventory, Inventory: i, Taken: inventory.Started},
-	}
-	judge := health.New(health.Default(), health.History{})
-	snapshot := &state.Snapshot{Devices: []state.DeviceState{dev}}
-	c := New(Options{Host: func() *health.Host { return judge.Evaluate(snapshot) }, Collectors: everything()})
-	c.Observe(inventory)
-	return countSamples(c, func(f *family) bool {
-		return slices.Contains([]string{Inventory, Owners, Cgroups}, f.collector) && f.name != "rdma_inventory_pid_visibility"
-	})
-}
-
-// processSamples returns how many samples so many processes make.
-func processSamples(processes int) int {
-	i := new(state.Inventory)
-	for n := range processes {
-		i.Owners = append(i.Owners, state.Owner{PID: n + 1, Memlock: new(state.Memlock)})
-	}
-	b := newBuilder(newTable(everything()), nil)
-	addProcesses(b, []dated{{inventory: i}})
-	return len(b.index) - 1 // Without that of the pid namespace.
-}
-
-// TestResourceSamples makes sure that series add up by owner and cgroup, as
-// docs/reference/metrics.md says.
-func TestResourceSamples(t *testing.T) {
-	t.Parallel()
-	plain, types := resourceSamples(0, 0), len(state.ResourceTypes())
-	for _, owners := range []int{1, 10, 50} {
-		if got, want := resourceSamples(owners, 0), plain+types*(owners+2); got != want {
-			t.Errorf("%d owners make %d samples, want %d", owners, got, want)
-		}
-		if got, want := resourceSamples(owners, owners), plain+types*(owners+2)+4*owners; got != want {
-			t.Errorf("%d owners with cgroups make %d samples, want %d", owners, got, want)
-		}
-		if got, want := processSamples(owners), 3*owners; got != want {
-			t.Errorf("%d processes make %d samples, want %d", owners, got, want)
-		}
-	}
-	if got, want := processSamples(maxProcesses+1), 3*maxProcesses; got != want {
-		t.Errorf("one process too many makes %d samples, want %d", got, want)
-	}
-}
-
-// TestLatencySamples makes sure that series add up by port and vector, as
-// docs/reference/metrics.md says.
-func TestLatencySamples(t *testing.T) {
-	port, vector := latencySamples(1, 0), latencySamples(1, 1)-latencySamples(1, 0)
-	for _, tc := range []struct{ ports, vectors int }{{1, 4}, {2, 64}, {16, state.MaxVectors}} {
-		if got, want := latencySamples(tc.ports, tc.vectors), tc.ports*port+tc.vectors*vector; got != want {
-			t.Errorf("%d ports and %d vectors make %d samples, want %d", tc.ports, tc.vectors, got, want)
-		}
-	}
-	if got, want := latencySamples(1, state.MaxVectors+1), latencySamples(1, state.MaxVectors); got != want {
-		t.Errorf("one vector too many makes %d samples, want %d", got, want)
+		fmt.Fprintf(out, "| `%s` | %s | %d | %s |\n", p.Name, on, series[p.Name], p.Help)
 	}
 }
 
