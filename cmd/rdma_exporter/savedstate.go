@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -201,10 +202,13 @@ func (s *stateSaver) restore() health.History {
 	case err != nil:
 		s.logger.Warn("Cannot read saved state", "file", s.path(), "err", err)
 	}
-	left, _ := filepath.Glob(filepath.Join(s.dir, "."+stateFile+".*")) // the pattern is valid
-	for _, name := range left {
-		if info, err := os.Lstat(name); err == nil && time.Since(info.ModTime()) > leftoverAge {
-			_ = os.Remove(name) // It does no harm.
+	entries, _ := os.ReadDir(s.dir) // Without the directory there is nothing to remove.
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), "."+stateFile+".") {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(s.dir, entry.Name())) // It does no harm.
 		}
 	}
 	return past

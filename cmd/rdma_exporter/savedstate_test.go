@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -175,24 +176,29 @@ func TestDamagedState(t *testing.T) {
 	}
 }
 
-// TestLeftovers verifies that temporary files of killed writers are removed, and no others.
+// TestLeftovers verifies that temporary files of killed writers are removed, and no others. The
+// characters of the directory's name are no pattern.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
-	s, said := saver(t.TempDir(), nil)
+	root := t.TempDir()
+	s, said := saver(filepath.Join(root, "a[1]"), nil)
+	other := filepath.Join(root, "a1", "."+stateFile+".1")
 	old, fresh := filepath.Join(s.dir, "."+stateFile+".1"), filepath.Join(s.dir, "."+stateFile+".2")
-	for _, name := range []string{old, fresh} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
+	past := time.Now().Add(-2 * leftoverAge)
+	for name, modified := range map[string]time.Time{other: past, old: past, fresh: time.Now()} {
+		err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, nil, 0o600), os.Chtimes(name, modified, modified))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	past := time.Now().Add(-2 * leftoverAge)
-	if err := os.Chtimes(old, past, past); err != nil {
-		t.Fatal(err)
-	}
 	s.load(t.Context())
-	left, err := os.ReadDir(s.dir)
-	if err != nil || len(left) != 1 || left[0].Name() != filepath.Base(fresh) || said.String() != "" {
-		t.Errorf("left are %v, %v; said %s", left, err, said)
+	for name, want := range map[string]bool{other: true, old: false, fresh: true} {
+		if _, err := os.Lstat(name); (err == nil) != want {
+			t.Errorf("%s is there: %t, %v", name, !want, err)
+		}
+	}
+	if said.String() != "" {
+		t.Error(said)
 	}
 }
 
