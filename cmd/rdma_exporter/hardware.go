@@ -204,15 +204,7 @@ type asked struct {
 
 // Statistics implements hardware.Statistics.
 func (s asked) Statistics(ctx context.Context, _ string, port int) ([]state.Counter, error) {
-	told, err := s.conn.Statistic(ctx, s.index, port)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]state.Counter, 0, len(told))
-	for _, c := range told {
-		all = append(all, state.Counter{Group: state.GroupHardware, Name: c.Name, Value: c.Value})
-	}
-	return all, nil
+	return s.conn.Statistic(ctx, s.index, port)
 }
 
 // Netdev implements hardware.Netdevs.

@@ -42,7 +42,7 @@ func usageOf(s settings, device string) (u inventory.Usage, done func(), err err
 		u.Tables, u.Relatives = host, host
 		return u, func() {}, nil
 	}
-	if !restrack.Whole() {
+	if !restrack.ListsAllObjects() {
 		return u, nil, errors.New("before Linux 5.5 its tables leave out what others have")
 	}
 	tables, err := restrack.Dial()

@@ -79,8 +79,8 @@ func (r recording) payloads(t testing.TB, section string) [][]byte {
 				t.Fatalf("%s: %s: %v", r.name, section, err)
 			}
 			datagram = rest
-			if m.kind>>10 == client {
-				payloads = append(payloads, m.data)
+			if m.Header.Type>>10 == client {
+				payloads = append(payloads, m.Data)
 			}
 		}
 	}
