@@ -57,10 +57,10 @@ func ValidateAccepts(all []Accept) error {
 			wrong = append(wrong, fmt.Sprintf("accept[%d]%s", i, s))
 		}
 	}
-	if len(wrong) == 0 {
-		return nil
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
 	}
-	return errors.New(strings.Join(wrong, "; "))
+	return nil
 }
 
 func (a *Accept) flaws() []string {
@@ -154,36 +154,40 @@ func (a *acceptance) covers(device string, f *Finding) bool {
 	return a.Finding == f.Kind && (subject == "" || subject == cmp.Or(f.about, f.Subject)) && a.devices.MatchString(device)
 }
 
-// accept marks the findings of a device that are accepted now, and moves them to the end.
-func (e *Evaluator) accept(device string, findings []Finding, now time.Time) {
-	for i := range findings {
-		for _, a := range e.acceptances {
-			if !a.expired(now) && a.covers(device, &findings[i]) {
-				findings[i].Accepted = &a.applied
-				break
+// matches reports whether a finding of the host, or a consequence of one, is covered.
+func (a *acceptance) matches(h *Host) bool {
+	for _, d := range h.Devices {
+		for _, f := range d.Findings {
+			for _, f := range append([]Finding{f}, f.Consequences...) {
+				if a.covers(d.State.Name, &f) {
+					return true
+				}
 			}
 		}
 	}
-	rank := func(f Finding) int {
-		if f.Accepted != nil {
-			return 1
+	return false
+}
+
+// accept marks the findings of a device that are accepted now, and moves them to the end.
+func (e *Evaluator) accept(device string, findings []Finding, now time.Time) {
+	rank := make(map[*Acceptance]int)
+	for i := range findings {
+		for _, a := range e.acceptances {
+			if findings[i].Accepted == nil && !a.expired(now) && a.covers(device, &findings[i]) {
+				findings[i].Accepted, rank[&a.applied] = &a.applied, 1
+			}
 		}
-		return 0
 	}
-	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank[a.Accepted], rank[b.Accepted]) })
 }
 
 // unusedAcceptances returns findings about acceptances that have expired, or that match nothing although the whole
 // host has been evaluated.
 func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
-	var found []Finding
+	var all []Finding
 	for _, a := range e.acceptances {
-		matches := slices.ContainsFunc(h.Devices, func(d *Device) bool {
-			return slices.ContainsFunc(d.Findings, func(f Finding) bool {
-				return a.covers(d.State.Name, &f) ||
-					slices.ContainsFunc(f.Consequences, func(c Finding) bool { return a.covers(d.State.Name, &c) })
-			})
-		})
+		f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String()}
+		matches, entry := a.matches(h), ""
 		if matches {
 			a.matched = now
 		}
@@ -191,22 +195,20 @@ func (e *Evaluator) unusedAcceptances(h *Host, now time.Time) []Finding {
 		absent := a.matched.IsZero() || now.Sub(a.matched) >= reappearWindow
 		switch {
 		case a.expired(now):
-			found = append(found, a.finding(caseExpired, fmt.Sprintf("This acceptance expired on %s and no longer applies. Its reason was: %s", text.Date(a.applied.Until), prose(a.Reason))))
+			entry = caseExpired
+			f.Message = fmt.Sprintf("This acceptance expired on %s and no longer applies. Its reason was: %s", text.Date(a.applied.Until), prose(a.Reason))
 		case !matches && absent && h.evaluated(a.Finding):
-			found = append(found, a.finding(caseUnused, "No finding of any device matches this acceptance. Its reason is: "+prose(a.Reason)))
+			entry = caseUnused
+			f.Message = "No finding of any device matches this acceptance. Its reason is: " + prose(a.Reason)
+		default:
+			continue
 		}
-	}
-	return found
-}
-
-func (a *acceptance) finding(entry, message string) Finding {
-	f := Finding{Kind: FindingAcceptanceUnused, Severity: SeverityInfo, Harm: HarmNote, Subject: a.String(), Message: message}
-	for _, e := range Catalogue() {
-		if e.Kind == f.Kind && e.Case == entry {
+		if e := entryOf(Catalogue(), f.Kind, entry); e != nil {
 			f.Meaning, f.Action = e.Meaning, e.Action
 		}
+		all = append(all, f)
 	}
-	return f
+	return all
 }
 
 // evaluated reports whether enough is known of each device to rule out a finding of a kind.

@@ -18,12 +18,16 @@ const (
 	maxContract = 32
 )
 
-func maxOf(kind Kind) int {
-	if kind == FindingContract {
-		return maxContract
-	}
-	return maxPerKind
-}
+// The root causes that several findings can share.
+const (
+	rootDevice    = "device" // The device cannot be opened, hangs, or crashes its users.
+	rootContracts = "contracts"
+	rootInventory = "inventory"
+	rootHardware  = "hardware"
+	rootPort      = "port " // Followed by the case and severity of the port_down finding.
+	rootBusy      = "busy"  // An object counts as in use.
+	rootMemlock   = "memlock"
+)
 
 // Assess returns the findings of a device, the worst first and then in the order of Kinds. It returns nil while too
 // little is known. A device that is not present only has findings about stuck children and, with Config.Once, that
@@ -36,24 +40,44 @@ func Assess(dev *state.DeviceState, c Config, history History) []Finding {
 	if dev == nil {
 		return nil
 	}
-	a := assessor{config: &c, catalogue: Catalogue(), deviceHistory: *history.of(dev, &c)}
-	return a.assess(dev)
+	a := assessor{state: dev, config: &c, deviceHistory: history.of(dev, &c)}
+	return a.assess()
 }
 
-func (a *assessor) assess(dev *state.DeviceState) []Finding {
-	a.state, a.device, a.portRoots = dev, word(dev.Name), make(map[int]string)
+// assessor collects the findings of one device.
+type assessor struct {
+	state  *state.DeviceState
+	config *Config
+	deviceHistory
+	// unplugged is true if no port of the host is active. It is used only with Config.Once.
+	unplugged bool
+
+	catalogue []Entry
+	device    string // The printable name.
+	// These are parts of state, or empty if state has none.
+	info      *state.Device
+	last      *state.Run
+	contract  *state.Contracts
+	resources *state.Resources
+	inventory *state.Inventory
+	// portRoots are the root causes of the port_down findings by port.
+	portRoots map[int]string
+	found     []found
+	// wrongNow is true if events or completions went wrong in the last run, not only in an earlier one.
+	wrongNow bool
+}
+
+func (a *assessor) assess() []Finding {
+	dev := a.state
 	vanished := a.config.Once && !dev.Present
-	resources := dev.Resources
-	if resources == nil {
-		if !vanished && dev.Last == nil && dev.Stuck == nil && (dev.Contracts == nil || dev.Contracts.Last == nil) {
-			return nil
-		}
-		resources = new(state.Resources)
+	a.contract = cmp.Or(dev.Contracts, new(state.Contracts))
+	if dev.Resources == nil && !vanished && dev.Last == nil && dev.Stuck == nil && a.contract.Last == nil {
+		return nil
 	}
-	a.resources, a.inventory = resources, resources.Inventory
-	if a.inventory == nil {
-		a.inventory = new(state.Inventory)
-	}
+	a.catalogue, a.device, a.portRoots = Catalogue(), word(dev.Name), make(map[int]string)
+	a.info, a.last = cmp.Or(dev.Info, new(state.Device)), cmp.Or(dev.Last, new(state.Run))
+	a.resources = cmp.Or(dev.Resources, new(state.Resources))
+	a.inventory = cmp.Or(a.resources.Inventory, new(state.Inventory))
 	a.stuck()
 	if vanished {
 		a.vanished()
@@ -70,23 +94,11 @@ func (a *assessor) assess(dev *state.DeviceState) []Finding {
 	return a.sorted()
 }
 
-// assessor collects the findings of one device.
-type assessor struct {
-	state     *state.DeviceState
-	config    *Config
-	catalogue []Entry
-	device    string // The printable name.
-	deviceHistory
-	// unplugged is true if no port of the host is active.
-	unplugged bool
-	// portRoots are the root causes of the port_down findings by port.
-	portRoots map[int]string
-	// resources and inventory are those of state. They are never nil.
-	resources *state.Resources
-	inventory *state.Inventory
-	found     []found
-	// wrongNow is true if events or completions went wrong in the last run, not only in an earlier one.
-	wrongNow bool
+// down reports whether the last probe run failed altogether or has not ended. Other failures of runs then have the
+// same root cause.
+func (a *assessor) down() bool {
+	return a.state.Stuck != nil || a.config.Once && !a.state.Present || isUnusable(a.last) ||
+		a.last.Outcome == state.OutcomeTimeout || a.last.Outcome == state.OutcomeCrashed
 }
 
 // found is a finding with its sort key and root cause.
@@ -119,23 +131,25 @@ type observation struct {
 
 func (a *assessor) add(o observation) {
 	f := Finding{Kind: o.kind, Subject: cmp.Or(o.subject, "unknown"), Message: o.message, Evidence: o.evidence}
-	for _, e := range a.catalogue {
-		if e.Kind == o.kind && e.Case == o.entry {
-			f.Severity = cmp.Or(o.severity, e.Severities[0])
-			f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
-			f.Meaning = cmp.Or(o.meaning, e.Meaning)
-			// One pass, so that inserted values are not searched again.
-			f.Action = strings.NewReplacer(append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)...).Replace(e.Action)
-		}
+	if e := entryOf(a.catalogue, o.kind, o.entry); e != nil {
+		f.Severity = cmp.Or(o.severity, e.Severities[0])
+		f.Harm = cmp.Or(o.harm, e.harmOf(f.Severity))
+		f.Meaning = cmp.Or(o.meaning, e.Meaning)
+		// One pass, so that inserted values are not searched again.
+		values := append([]string{"docs/", a.config.DocsURL + "docs/", "{device}", text.Quoted(a.device)}, o.replace...)
+		f.Action = strings.NewReplacer(values...).Replace(e.Action)
 	}
-	root := o.root
 	if o.run && a.down() {
-		root = rootDevice
+		o.root = rootDevice
 	}
-	a.found = append(a.found, found{Finding: f, size: o.size, root: root})
+	a.found = append(a.found, found{Finding: f, size: o.size, root: o.root})
 }
 
-// sorted returns the findings in order, within their limits.
+func (a *assessor) has(kind Kind) bool {
+	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
+}
+
+// sorted returns the findings in order, within their limits. Those with the same root cause are below the first one.
 func (a *assessor) sorted() []Finding {
 	kinds := kindsOf(a.catalogue)
 	slices.SortStableFunc(a.found, func(x, y found) int {
@@ -149,22 +163,33 @@ func (a *assessor) sorted() []Finding {
 	for _, f := range a.found {
 		total[f.Kind]++
 	}
-	findings := []found{}
+	var all []found
 	for _, f := range a.found {
-		shown[f.Kind]++
-		switch n := shown[f.Kind]; {
-		case n > maxOf(f.Kind):
-			continue
-		case n == maxOf(f.Kind):
-			leaveOut(&f.Finding, total[f.Kind]-n)
+		limit := maxPerKind
+		if f.Kind == FindingContract {
+			limit = maxContract
 		}
-		findings = append(findings, f)
+		if shown[f.Kind]++; shown[f.Kind] == limit {
+			leaveOut(&f.Finding, total[f.Kind]-limit)
+		}
+		if shown[f.Kind] <= limit {
+			all = append(all, f)
+		}
 	}
-	if more := len(findings) - maxFindings; more > 0 {
-		findings = findings[:maxFindings]
-		leaveOut(&findings[maxFindings-1].Finding, more)
+	if more := len(all) - maxFindings; more > 0 {
+		all = all[:maxFindings]
+		leaveOut(&all[maxFindings-1].Finding, more)
 	}
-	return rooted(findings)
+	findings, roots := []Finding{}, make(map[string]int)
+	for _, f := range all {
+		if i, ok := roots[f.root]; ok && f.root != "" {
+			findings[i].Consequences = append(findings[i].Consequences, f.Finding)
+			continue
+		}
+		roots[f.root] = len(findings)
+		findings = append(findings, f.Finding)
+	}
+	return findings
 }
 
 // leaveOut adds to a finding how many others were left out after it.

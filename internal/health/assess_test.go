@@ -584,7 +584,7 @@ func TestIncomplete(t *testing.T) {
 		t.Parallel()
 		s := last(state.OutcomeFailed)
 		s.Resources.Taken = s.Resources.Last.Started
-		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"still took an inventory"}, nil})
+		check(t, s, health.Default(), kind, want{w, "the inventory", []string{"still produced an inventory"}, nil})
 		// One that says itself where it is not complete is not told of twice.
 		s.Resources.Inventory.Incomplete = []state.Incomplete{{Type: "qp", Reason: state.IncompleteTimeout}}
 		check(t, s, health.Default(), kind, want{w, "qp", nil, nil})

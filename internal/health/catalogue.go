@@ -20,7 +20,7 @@ type Entry struct {
 	// Found says when there is a finding.
 	Found string
 	// Meaning explains it to the users of the device, and Action tells them what to do.
-	// Placeholders lists the words in braces.
+	// Words in braces are replaced.
 	Meaning, Action string
 }
 
@@ -32,18 +32,14 @@ func (e *Entry) harmOf(s Severity) Harm {
 	return e.Harms[0]
 }
 
-// Placeholders explains the words in braces of an action.
-func Placeholders() map[string]string {
-	return map[string]string{
-		"{device}":   "name of the device",
-		"{show}":     "the command that lists the objects, such as `rdma resource show qp link rxe0 pid 4711`",
-		"{type}":     "type of object, as rdma(8) names it",
-		"{pid}":      "process ID, as the exporter sees it",
-		"{cgroup}":   "path of the cgroup, quoted for a shell where needed",
-		"{resource}": "`hca_handle` or `hca_object`",
-		"{contract}": "name of the contract",
-		"{remedy}":   "what the [catalogue of contracts](contracts.md) says to do",
+// entryOf returns the entry of a kind and case, or nil.
+func entryOf(catalogue []Entry, kind Kind, name string) *Entry {
+	for i := range catalogue {
+		if e := &catalogue[i]; e.Kind == kind && e.Case == name {
+			return e
+		}
 	}
+	return nil
 }
 
 // The cases of kinds that have several. The cases of FindingIncomplete are reasons of state and caseRun, those of

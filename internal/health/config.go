@@ -75,15 +75,6 @@ func Default() Config {
 	}
 }
 
-const (
-	maxOrphanAge = 24 * time.Hour
-	maxWindow    = 24 * time.Hour
-	minGrowing   = 10 * time.Minute
-	maxGrowing   = 55 * time.Minute
-	maxWithin    = 365 * 24 * time.Hour
-	maxCount     = 1 << 48
-)
-
 // Validate returns an error that names each invalid key of the configuration file and its range.
 func (c Config) Validate() error {
 	var errs []error
@@ -91,16 +82,14 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("findings."+key+" is "+format, args...))
 	}
 	levels := func(key string, l Levels) {
-		fraction := func(name string, value float64) bool {
-			// NaN is refused too.
-			if value > 0 && value <= 1 {
-				return true
-			}
-			refuse(key+"."+name, "%v: use a number above 0, up to 1", value)
-			return false
+		isFraction := func(f float64) bool { return f > 0 && f <= 1 } // NaN is not.
+		if !isFraction(l.Warning) {
+			refuse(key+".warning", "%v: use a number above 0, up to 1", l.Warning)
 		}
-		warning, critical := fraction("warning", l.Warning), fraction("critical", l.Critical)
-		if warning && critical && l.Warning > l.Critical {
+		if !isFraction(l.Critical) {
+			refuse(key+".critical", "%v: use a number above 0, up to 1", l.Critical)
+		}
+		if isFraction(l.Warning) && isFraction(l.Critical) && l.Warning > l.Critical {
 			refuse(key+".warning", "%v: use a number not above critical, which is %v", l.Warning, l.Critical)
 		}
 	}
@@ -114,18 +103,22 @@ func (c Config) Validate() error {
 			refuse(key, "%s: use a duration from %s to %s", value, lowest, highest)
 		}
 	}
+	const (
+		day      = 24 * time.Hour
+		maxCount = 1 << 48
+	)
 	levels("near_limit", c.NearLimit)
 	levels("cgroup_near_limit", c.CgroupNearLimit)
 	levels("memlock_near_limit", c.MemlockNearLimit)
-	duration("orphan_age", c.OrphanAge, 0, maxOrphanAge)
+	duration("orphan_age", c.OrphanAge, 0, day)
 	count("qp_errors", c.QPErrors, maxCount)
 	count("cq_entries", c.CQEntries, maxCount)
 	count("port_flapping.downs", c.PortFlapping.Downs, state.MaxRecent)
-	if w := c.PortFlapping.Window; w <= 0 || w > maxWindow {
-		refuse("port_flapping.window", "%s: use a duration above 0s, up to %s", w, maxWindow)
+	if w := c.PortFlapping.Window; w <= 0 || w > day {
+		refuse("port_flapping.window", "%s: use a duration above 0s, up to %s", w, day)
 	}
 	count("growing.objects", c.Growing.Objects, maxCount)
-	duration("growing.window", c.Growing.Window, minGrowing, maxGrowing)
-	duration("growing.within", c.Growing.Within, 0, maxWithin)
+	duration("growing.window", c.Growing.Window, 10*time.Minute, 55*time.Minute)
+	duration("growing.within", c.Growing.Within, 0, 365*day)
 	return errors.Join(errs...)
 }

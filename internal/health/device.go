@@ -12,8 +12,8 @@ import (
 
 // unusable adds a finding if the last probe run could not open or query the device.
 func (a *assessor) unusable() {
-	run := a.state.Last
-	if run == nil || !isUnusable(run) {
+	run := a.last
+	if !isUnusable(run) {
 		return
 	}
 	message := fmt.Sprintf("The device cannot be used: %s.", reason(run.Error))
@@ -23,8 +23,15 @@ func (a *assessor) unusable() {
 	if ok := a.state.LastSuccess; !ok.IsZero() {
 		message += fmt.Sprintf(" The last good run started at %s.", text.Moment(ok))
 	}
+	entry := caseOther
+	if run.FailedVerb == "ibv_open_device" || run.FailedVerb == "ibv_get_device_list" {
+		entry = cmp.Or(map[string]string{
+			"EACCES": caseForbidden, "EPERM": caseForbidden, "ENOENT": caseNoNode, "ENXIO": caseNoNode,
+			"ENODEV": caseNotListed, "ENOSYS": caseNotListed, "EAGAIN": caseNoRoom, "ENOMEM": caseNoRoom,
+		}[run.Errno], caseOther)
+	}
 	a.add(observation{
-		kind: FindingUnusable, entry: whyUnusable(run), message: message, run: true,
+		kind: FindingUnusable, entry: entry, message: message, run: true,
 		subject: cmp.Or(word(strings.TrimSpace(run.FailedVerb+" "+run.Errno)), "the device"),
 	})
 }
@@ -41,44 +48,26 @@ func (a *assessor) vanished() {
 	})
 }
 
-// whyUnusable returns the case of the catalogue.
-func whyUnusable(run *state.Run) string {
-	if run.FailedVerb != "ibv_open_device" && run.FailedVerb != "ibv_get_device_list" {
-		return caseOther
-	}
-	switch run.Errno {
-	case "EACCES", "EPERM":
-		return caseForbidden
-	case "ENOENT", "ENXIO":
-		return caseNoNode
-	case "ENODEV", "ENOSYS":
-		return caseNotListed
-	case "EAGAIN", "ENOMEM":
-		return caseNoRoom
-	default:
-		return caseOther
-	}
-}
-
 // ports adds findings for ports that were not active in the last run.
 func (a *assessor) ports() {
-	if a.state.Last == nil || a.state.Last.Info == nil {
+	if a.last.Info == nil {
 		return
 	}
-	all := a.state.Last.Info.Ports
+	all := a.last.Info.Ports
+	down := slices.DeleteFunc(slices.Clone(all), isActive)
+	active := len(all) - len(down)
 	type group struct {
 		entry    string
 		severity Severity
 	}
 	inactive := make(map[group][]state.Port)
-	down := slices.DeleteFunc(slices.Clone(all), isActive)
-	active := len(all) - len(down)
 	for _, p := range down {
 		g := group{caseDown, a.portSeverity(p.Number, active)}
 		if p.State == "init" || p.State == "armed" {
 			g.entry = caseNotConfigured
 		}
 		inactive[g] = append(inactive[g], p)
+		a.portRoots[p.Number] = rootPort + g.entry + string(g.severity)
 	}
 	for _, entry := range []string{caseDown, caseNotConfigured} {
 		for _, severity := range Severities() {
@@ -86,68 +75,46 @@ func (a *assessor) ports() {
 			if len(ports) == 0 {
 				continue
 			}
-			message := fmt.Sprintf("%d of %s active: %s.", active, text.Plural(len(all), "port"), portStates(ports))
-			if severity != SeverityInfo && !a.config.Once {
-				message = strings.TrimSuffix(message, ".") + fmt.Sprintf("; %s active before.", text.Either(len(ports), "it was", "they were"))
-			}
-			root := rootPort + entry + string(severity)
+			var numbers, states []string
 			for _, p := range ports {
-				a.portRoots[p.Number] = root
+				is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in an unknown state"))
+				if p.LinkLayer != "" {
+					is += fmt.Sprintf(" (%s)", word(p.LinkLayer))
+				}
+				numbers, states = append(numbers, fmt.Sprint(p.Number)), append(states, is)
 			}
-			a.add(observation{kind: FindingPortDown, entry: entry, severity: severity, subject: portNumbers(ports), message: message, root: root})
+			message := fmt.Sprintf("%d of %s active: %s", active, text.Plural(len(all), "port"), text.Join(states, ", ", maxFew))
+			if severity != SeverityInfo && !a.config.Once {
+				message += fmt.Sprintf("; %s active before", text.Either(len(ports), "it was", "they were"))
+			}
+			a.add(observation{
+				kind: FindingPortDown, entry: entry, severity: severity, root: a.portRoots[ports[0].Number], message: message + ".",
+				subject: text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew),
+			})
 		}
 	}
 }
 
 // portSeverity returns the severity of an inactive port on a device with a number of active ones.
 func (a *assessor) portSeverity(number, active int) Severity {
-	if a.config.Once { // There is no history.
-		switch {
-		case active > 0:
-			return SeverityInfo
-		case a.unplugged:
-			return SeverityCritical
-		default:
-			return SeverityWarning
-		}
+	// With Config.Once there is no history.
+	before, gone := slices.Contains(a.activeOnce, number), true
+	if a.config.Once {
+		before, gone = active == 0, a.unplugged
 	}
 	switch {
-	case !slices.Contains(a.activeOnce, number):
+	case !before:
 		return SeverityInfo
-	case active > 0:
+	case active > 0 || !gone:
 		return SeverityWarning
 	default:
 		return SeverityCritical
 	}
 }
 
-func portNumbers(ports []state.Port) string {
-	var numbers []string
-	for _, p := range ports {
-		numbers = append(numbers, fmt.Sprint(p.Number))
-	}
-	return text.Either(len(ports), "port ", "ports ") + text.Join(numbers, ", ", maxFew)
-}
-
-func portStates(ports []state.Port) string {
-	var states []string
-	for _, p := range ports {
-		is := fmt.Sprintf("port %d is %s", p.Number, cmp.Or(word(p.State), "in an unknown state"))
-		if p.LinkLayer != "" {
-			is += fmt.Sprintf(" (%s)", word(p.LinkLayer))
-		}
-		states = append(states, is)
-	}
-	return text.Join(states, ", ", maxFew)
-}
-
 // contracts adds findings for broken contracts that are not known errata of the driver.
 func (a *assessor) contracts() {
-	if a.state.Contracts == nil {
-		return
-	}
-	for i := range a.state.Contracts.Verdicts {
-		c := &a.state.Contracts.Verdicts[i]
+	for _, c := range a.contract.Verdicts {
 		if c.Verdict != state.VerdictViolated || c.Known {
 			continue
 		}
@@ -169,7 +136,7 @@ func (a *assessor) contracts() {
 		a.add(observation{
 			kind: FindingContract, entry: string(severity), severity: severity,
 			subject: name, message: message + ".", evidence: strings.TrimSpace(evidence), meaning: prose(c.Consequence),
-			run:     condemned(a.state.Contracts) && c.Name == a.state.Contracts.Last.InProgress,
+			run:     condemned(a.contract) && c.Name == a.contract.Last.InProgress,
 			replace: []string{"{contract}", name, "{remedy}", cmp.Or(prose(c.Remedy), "Programs should not rely on it.")},
 		})
 	}

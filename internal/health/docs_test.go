@@ -172,10 +172,10 @@ func whole(t *testing.T, f health.Finding) {
 // TestPlaceholders makes sure that the words in braces are all known, used, and
 // replaced in what is found.
 func TestPlaceholders(t *testing.T) {
-	unused := health.Placeholders()
+	unused := placeholders()
 	for _, e := range health.Catalogue() {
 		rest := e.Action
-		for name := range health.Placeholders() {
+		for name := range placeholders() {
 			if strings.Contains(rest, name) {
 				delete(unused, name)
 				rest = strings.ReplaceAll(rest, name, "")
@@ -200,6 +200,20 @@ func TestPlaceholders(t *testing.T) {
 // TestDocs compares docs/reference/findings.md with the catalogue.
 func TestDocs(t *testing.T) {
 	golden.Check(t, "../../docs/reference/findings.md", docs())
+}
+
+// placeholders explains the words in braces of an action.
+func placeholders() map[string]string {
+	return map[string]string{
+		"{device}":   "name of the device",
+		"{show}":     "the command that lists the objects, such as `rdma resource show qp link rxe0 pid 4711`",
+		"{type}":     "type of object, as rdma(8) names it",
+		"{pid}":      "process ID, as the exporter sees it",
+		"{cgroup}":   "path of the cgroup, quoted for a shell where needed",
+		"{resource}": "`hca_handle` or `hca_object`",
+		"{contract}": "name of the contract",
+		"{remedy}":   "what the [catalogue of contracts](contracts.md) says to do",
+	}
 }
 
 // docs returns docs/reference/findings.md.
@@ -256,7 +270,7 @@ are not shown. A vanished device only has findings about stuck child processes, 
 	}
 
 	b.WriteString("\nWords in braces stand for what was found:\n\n")
-	placeholders := health.Placeholders()
+	placeholders := placeholders()
 	for _, name := range slices.Sorted(maps.Keys(placeholders)) {
 		fmt.Fprintf(&b, "- `%s`: %s\n", name, placeholders[name])
 	}

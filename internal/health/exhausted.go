@@ -80,45 +80,40 @@ func exceeded(d *state.DeviceState, e *Exhausted) bool {
 	return objects > e.Objects || created && objects == e.Objects
 }
 
-// Holding returns the refusals that still apply.
-func Holding(all []Exhausted) []Exhausted {
+// holding returns the refusals that still apply.
+func holding(all []Exhausted) []Exhausted {
 	return slices.DeleteFunc(slices.Clone(all), func(e Exhausted) bool { return e.Objects <= 0 })
 }
 
 func (a *assessor) exhaustion() {
 	for _, e := range a.exhausted {
-		kind, held := word(e.Type), a.inventory.Count(e.Type)
+		kind, held, root := word(e.Type), a.inventory.Count(e.Type), ""
 		severity, _ := a.config.NearLimit.severity(held, e.Objects)
-		root := ""
 		switch {
-		case slices.ContainsFunc(refusedRuns(a.state), func(run *state.Run) bool { return refusedIn(run, &e) }):
+		case slices.ContainsFunc(refusedRuns(a.state), func(run *state.Run) bool {
+			return run.Started.Equal(e.At) && slices.ContainsFunc(run.Refused, func(r state.Refused) bool { return r.Type == e.Type })
+		}):
 			severity, root = SeverityCritical, word(e.Verb)+" "+word(e.Errno)
 		case slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == FindingNearLimit && f.Subject == e.Type }):
 			continue
 		case severity != "":
 			severity = SeverityWarning
-		case a.state.Last == nil || a.state.Last.Started.Sub(e.At) >= exhaustedRetention:
+		case a.state.Last == nil || a.last.Started.Sub(e.At) >= exhaustedRetention:
 			continue
 		default:
 			severity = SeverityInfo
 		}
 		message := fmt.Sprintf("At %s the device refused %s with %s, while the kernel counted %s",
 			text.Moment(e.At), word(e.Verb), word(e.Errno), text.Objects(e.Objects, e.Type))
-		if a.state.Info != nil {
-			if limit, limited := a.state.Info.LimitOf(e.Type); limited {
-				message += fmt.Sprintf("; it claims %s (%s)", text.Number(limit), "max_"+kind)
-			}
+		if limit, limited := a.info.LimitOf(e.Type); limited {
+			message += fmt.Sprintf("; it claims %s (max_%s)", text.Number(limit), kind)
 		}
 		if held > 0 {
-			message += fmt.Sprintf(". Now there are %s", text.Number(held))
+			message += ". Now there are " + text.Number(held)
 		}
 		a.add(observation{
 			kind: FindingExhausted, severity: severity, subject: kind, size: float64(held) / float64(e.Objects), root: root,
 			message: message + ".", replace: []string{"{show}", a.show(e.Type, 0), "{type}", kind},
 		})
 	}
-}
-
-func refusedIn(run *state.Run, e *Exhausted) bool {
-	return run.Started.Equal(e.At) && slices.ContainsFunc(run.Refused, func(r state.Refused) bool { return r.Type == e.Type })
 }

@@ -96,7 +96,7 @@ func TestExhausted(t *testing.T) {
 	e.dev.Info = &state.Device{Firmware: "22.40", Limits: e.dev.Info.Limits}
 	e.run(29*time.Hour, 0)
 	e.want("of another firmware", 0, "", "")
-	if past := e.judge.History(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(health.Holding(kept.Exhausted["rxe0"])) != 1 {
+	if past := e.judge.History(); reflect.DeepEqual(past.Exhausted, kept.Exhausted) || len(kept.Exhausted["rxe0"]) != 1 {
 		t.Errorf("kept %v, and then %v", kept.Exhausted, past.Exhausted)
 	}
 }

@@ -2,11 +2,8 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
-
-	"rdma_exporter/internal/text"
 )
 
 // Finding is one problem of a device, or one fact worth knowing.
@@ -36,16 +33,6 @@ type Finding struct {
 	Accepted *Acceptance `json:"accepted,omitempty"`
 	// about is the subject without the number of findings left out after it. Empty if none were left out.
 	about string
-}
-
-// Beneath names at most n consequences. It returns "" if there are none.
-func (f *Finding) Beneath(n int) string {
-	var others []string
-	for i := range f.Consequences {
-		c := &f.Consequences[i]
-		others = append(others, fmt.Sprintf("%s (%s)", c.Subject, c.Kind))
-	}
-	return text.Join(others, ", ", n)
 }
 
 // Kind is the kind of a finding.

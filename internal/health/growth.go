@@ -73,45 +73,35 @@ type point struct {
 	objects int64
 }
 
-// GrowthOf returns the growth on a device according to its samples, for all owners together and for each owner in the
+// growthOf returns the growth on a device according to its samples, for all owners together and for each owner in the
 // last inventory.
-func GrowthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth {
+func growthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth {
 	g := new(Growth)
 	r := dev.Resources
 	if r == nil || len(r.Samples) < growthParts || r.Inventory == nil {
 		return g
 	}
-	types := state.ResourceTypes()
-	all := make(map[string]Trend)
-	buffer := make([]point, 0, len(r.Samples))
-	for i, kind := range types {
-		trend, grows := trendOf(points(buffer, r.Samples, func(s *state.Sample) (int32, bool) { return s.Objects[i], true }), c)
-		if !grows {
-			continue
+	latest := r.Samples[len(r.Samples)-1]
+	together := make(map[string]float64) // The pace of all owners.
+	for i, kind := range state.ResourceTypes() {
+		limit := limitOf(dev.Info, exhausted, kind)
+		if t, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) { return s.Objects[i], true }), c); grows {
+			t.Type = kind
+			t.project(limit, t.To, 0)
+			if t.Steady {
+				together[kind] = t.PerHour
+			}
+			g.All = append(g.All, t)
 		}
-		trend.Type = kind
-		trend.project(limitOf(dev.Info, exhausted, kind), trend.To, 0)
-		all[kind] = trend
-		g.All = append(g.All, trend)
-	}
-	latest := &r.Samples[len(r.Samples)-1]
-	for n := range r.Inventory.Owners {
-		o := &r.Inventory.Owners[n]
-		for i, kind := range types {
-			trend, grows := trendOf(points(buffer, r.Samples, func(s *state.Sample) (int32, bool) {
-				counts, present := s.Of(o)
+		for _, o := range r.Inventory.Owners {
+			if t, grows := trendOf(points(r.Samples, func(s *state.Sample) (int32, bool) {
+				counts, present := s.Of(&o)
 				return counts[i], present
-			}), c)
-			if !grows {
-				continue
+			}), c); grows {
+				t.Type = kind
+				t.project(limit, int64(latest.Objects[i]), together[kind])
+				g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: t})
 			}
-			trend.Type = kind
-			together := 0.0
-			if all[kind].Steady {
-				together = all[kind].PerHour
-			}
-			trend.project(limitOf(dev.Info, exhausted, kind), int64(latest.Objects[i]), together)
-			g.Growers = append(g.Growers, Grower{PID: o.PID, Comm: o.Comm, ContainerID: o.ContainerID, PodUID: o.PodUID, Trend: trend})
 		}
 	}
 	slices.SortStableFunc(g.Growers, func(a, b Grower) int {
@@ -123,25 +113,24 @@ func GrowthOf(dev *state.DeviceState, exhausted []Exhausted, c Growing) *Growth 
 // Fastest returns the ten owners that grow fastest.
 func (g *Growth) Fastest() []Grower { return g.Growers[:min(len(g.Growers), maxGrowers)] }
 
-// points returns the known counts since the owner last appeared. It overwrites the buffer.
-func points(buffer []point, samples []state.Sample, of func(*state.Sample) (objects int32, present bool)) []point {
-	buffer = buffer[:0]
+// points returns the known counts since the owner last appeared.
+func points(samples []state.Sample, of func(*state.Sample) (objects int32, present bool)) []point {
+	var all []point
 	absent := 0
 	for i := range samples {
-		s := &samples[i]
-		objects, present := of(s)
-		switch {
-		case !present:
+		objects, present := of(&samples[i])
+		if !present {
 			if absent++; absent > maxAbsent {
-				buffer = buffer[:0]
+				all = nil
 			}
 			continue
-		case objects >= 0:
-			buffer = append(buffer, point{s.Taken.Sub(samples[0].Taken), int64(objects)})
 		}
 		absent = 0
+		if objects >= 0 {
+			all = append(all, point{samples[i].Taken.Sub(samples[0].Taken), int64(objects)})
+		}
 	}
-	return buffer
+	return all
 }
 
 // trendOf returns how counts grow. grows is false if they do not, or if there are too few.
@@ -159,18 +148,19 @@ func trendOf(all []point, c Growing) (t Trend, grows bool) {
 	}
 	var lowest [growthParts]point
 	var ranges [growthParts]int64
+	byCount := func(a, b point) int { return cmp.Compare(a.objects, b.objects) }
 	for i := range lowest {
 		part := all[i*len(all)/growthParts : (i+1)*len(all)/growthParts]
-		low, high := part[0].objects, part[0].objects
-		for _, p := range part {
-			low, high = min(low, p.objects), max(high, p.objects)
-		}
-		lowest[i], ranges[i] = point{part[0].at, low}, high-low
+		low := slices.MinFunc(part, byCount).objects
+		lowest[i], ranges[i] = point{part[0].at, low}, slices.MaxFunc(part, byCount).objects-low
 	}
-	var paces [growthParts - 1]float64
+	var paces [growthParts - 1]float64 // In objects per hour.
 	rises := 0
 	for i := range paces {
-		paces[i] = pace(lowest[i], lowest[i+1])
+		from, to := lowest[i], lowest[i+1]
+		if to.at > from.at {
+			paces[i] = float64(to.objects-from.objects) / (to.at - from.at).Hours()
+		}
 		if paces[i] > 0 {
 			rises++
 		}
@@ -180,18 +170,10 @@ func trendOf(all []point, c Growing) (t Trend, grows bool) {
 	slices.Sort(ranges[:])
 	t.PerHour = paces[len(paces)/2]
 	// A count that fluctuates by more than it grows may not grow at all.
-	least := max(c.Objects, ranges[len(ranges)/2])
+	minimum := max(c.Objects, ranges[len(ranges)/2])
 	t.Steady = rises >= growthRises && t.recent > 0 && t.recent >= growthPace*paces[len(paces)-2] &&
-		t.Over >= c.Window && t.PerHour*t.Over.Hours() >= float64(least)
+		t.Over >= c.Window && t.PerHour*t.Over.Hours() >= float64(minimum)
 	return t, t.PerHour > 0
-}
-
-// pace returns a change in objects per hour, or 0 if no time passed.
-func pace(from, to point) float64 {
-	if to.at <= from.at {
-		return 0
-	}
-	return float64(to.objects-from.objects) / (to.at - from.at).Hours()
 }
 
 // limitOf returns the lower one of what a device claims and where it refused more. Zero means unknown.
@@ -220,53 +202,49 @@ func (t *Trend) project(limit, used int64, pace float64) {
 // process explains their growth.
 func (a *assessor) growing() {
 	explained := make(map[string]float64)
-	reported := make(map[int]bool)
-	for i := range a.growth.Growers {
-		o := &a.growth.Growers[i]
-		if !o.Steady || reported[o.PID] {
-			continue
+	trends := make(map[int][]Trend)
+	for _, o := range a.growth.Growers {
+		if o.Steady {
+			trends[o.PID] = append(trends[o.PID], o.Trend)
+			explained[o.Type] += o.PerHour
 		}
-		reported[o.PID] = true
-		var trends []Trend
-		for _, other := range a.growth.Growers {
-			if other.PID == o.PID && other.Steady {
-				trends = append(trends, other.Trend)
-				explained[other.Type] += other.PerHour
-			}
+	}
+	for _, o := range a.growth.Growers {
+		if of := trends[o.PID]; of != nil {
+			a.grows(ownerName(o.PID, o.Comm), o.name(), o.PID, of, "")
+			delete(trends, o.PID)
 		}
-		who := ownerName(o.PID, o.Comm)
-		a.grows(who, who+place(o.ContainerID, o.PodUID), o.PID, trends, "")
 	}
 	for _, t := range a.growth.All {
 		if t.Steady && explained[t.Type] < t.PerHour/2 {
-			a.grows(t.Type, "All owners together", 0, []Trend{t}, a.growth.fastest(t.Type))
+			fastest := ""
+			if i := slices.IndexFunc(a.growth.Growers, func(o Grower) bool { return o.Type == t.Type && o.recent > 0 }); i >= 0 {
+				o := a.growth.Growers[i]
+				fastest = fmt.Sprintf(" The fastest is %s: %s.", o.name(), text.Pace(o.Rounded()))
+			}
+			a.grows(t.Type, "All owners together", 0, []Trend{t}, fastest)
 		}
 	}
 }
 
-// fastest names the fastest process that still grows, if there is one.
-func (g *Growth) fastest(kind string) string {
-	for i := range g.Growers {
-		if o := &g.Growers[i]; o.Type == kind && o.recent > 0 {
-			return fmt.Sprintf(" The fastest is %s%s: %s.", ownerName(o.PID, o.Comm), place(o.ContainerID, o.PodUID), text.Pace(o.Rounded()))
-		}
-	}
-	return ""
-}
+func (o *Grower) name() string { return ownerName(o.PID, o.Comm) + place(o.ContainerID, o.PodUID) }
 
 // grows adds one finding for all growing types of an owner.
 func (a *assessor) grows(subject, whose string, pid int, trends []Trend, more string) {
 	slices.SortStableFunc(trends, func(x, y Trend) int {
 		return cmp.Or(cmp.Compare(x.remaining(), y.remaining()), cmp.Compare(y.PerHour, x.PerHour))
 	})
-	soonest := trends[0]
-	severity := SeverityInfo
+	soonest, severity := trends[0], SeverityInfo
 	if soonest.remaining() < a.config.Growing.Within {
 		severity = SeverityWarning
 	}
-	words := make([]string, 0, len(trends))
-	for i := range trends {
-		words = append(words, trends[i].String())
+	var words []string
+	for _, t := range trends {
+		s := fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Objects(t.To, t.Type), text.Age(t.Over), text.Pace(t.Rounded()))
+		if t.Limit > 0 {
+			s += ", " + text.Until(t.TimeToLimit) + " until the limit of " + text.Number(t.Limit)
+		}
+		words = append(words, s)
 	}
 	message := whose + ": " + strings.Join(words, "; ") + "."
 	if soonest.OnlyGrows {
@@ -284,15 +262,6 @@ func (t *Trend) remaining() time.Duration {
 		return math.MaxInt64
 	}
 	return t.TimeToLimit
-}
-
-// String returns the counts, the pace and the time to the limit.
-func (t *Trend) String() string {
-	s := fmt.Sprintf("%s → %s in %s, %s", text.Number(t.From), text.Objects(t.To, t.Type), text.Age(t.Over), text.Pace(t.Rounded()))
-	if t.Limit > 0 {
-		s += ", " + text.Until(t.TimeToLimit) + " until the limit of " + text.Number(t.Limit)
-	}
-	return s
 }
 
 // Rounded returns the pace as an integer.

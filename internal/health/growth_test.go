@@ -223,7 +223,7 @@ func TestGrowingGaps(t *testing.T) {
 		for i := range gap {
 			s.Resources.Samples[15+i].Owners = nil
 		}
-		g := health.GrowthOf(s, nil, health.Growing{Objects: 400, Window: 30 * time.Minute})
+		g := growthOf(s, health.Growing{Objects: 400, Window: 30 * time.Minute})
 		if len(g.Growers) == 0 || g.Growers[0].Steady != want {
 			t.Errorf("missing %d times: %+v", gap, g.Growers)
 		}
@@ -247,7 +247,7 @@ func TestGrowingNumberUsedAgain(t *testing.T) {
 				}
 			}
 		}
-		g := health.GrowthOf(s, nil, health.Growing{Objects: 100, Window: 45 * time.Minute})
+		g := growthOf(s, health.Growing{Objects: 100, Window: 45 * time.Minute})
 		if len(g.Growers) == 0 || g.Growers[0].Steady != (started == 0) {
 			t.Errorf("the one before was started at %d: %+v", started, g.Growers)
 		}
@@ -281,4 +281,8 @@ func TestGrowthOfHost(t *testing.T) {
 	if after := growth(s); len(after.Growers) != 2 || after.Growers[0].Steady {
 		t.Errorf("after another configuration: %+v", after)
 	}
+}
+
+func growthOf(s *state.DeviceState, c health.Growing) *health.Growth {
+	return health.New(health.Config{Growing: c}, health.History{}).Evaluate(snapshot(*s)).Devices[0].Growth
 }

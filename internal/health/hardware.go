@@ -34,10 +34,11 @@ func (a *assessor) hardware() {
 	}
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		a.refused(r, fmt.Sprint("port ", p.Number), p.Refused)
-		a.saturated(fmt.Sprint("port ", p.Number), r.Table, p.Counters)
-		a.slowPort(p)
-		a.unaddressed(p)
+		of := fmt.Sprint("port ", p.Number)
+		a.refused(r, of, p.Refused)
+		a.saturated(of, r.Table, p.Counters)
+		a.slowPort(of, p)
+		a.unaddressed(of, p)
 	}
 	a.refused(r, "the device", r.Refused)
 	a.saturated("the device", r.Table, r.Counters)
@@ -71,36 +72,30 @@ func (a *assessor) unreadable(h *state.HardwareState) {
 }
 
 func (a *assessor) flapping(h *state.HardwareState) {
-	for i := range h.Links {
-		l := &h.Links[i]
-		var now, last time.Time
+	for _, l := range h.Links {
+		now := slices.MaxFunc(append(slices.Clone(l.Recent), h.Read), time.Time.Compare)
 		if a.config.Now != nil {
 			now = a.config.Now()
-		} else {
-			now = slices.MaxFunc(append(slices.Clone(l.Recent), h.Read), time.Time.Compare)
 		}
-		downs := 0
-		for _, at := range l.Recent {
-			// A saved time may be in the future if the clock was wrong.
-			if age := now.Sub(at); age >= 0 && age < a.config.PortFlapping.Window {
-				downs++
-				last = slices.MaxFunc([]time.Time{last, at}, time.Time.Compare)
-			}
-		}
-		if downs == 0 || int64(downs) < a.config.PortFlapping.Downs {
+		// A saved time may be in the future if the clock was wrong.
+		downs := slices.DeleteFunc(slices.Clone(l.Recent), func(at time.Time) bool {
+			return at.After(now) || now.Sub(at) >= a.config.PortFlapping.Window
+		})
+		if len(downs) == 0 || int64(len(downs)) < a.config.PortFlapping.Downs {
 			continue
 		}
-		how := "It is active now."
-		if !l.Active {
-			how = "It is not active now."
-		}
-		times := text.Count(downs, "time", "times")
-		if downs == state.MaxRecent {
+		times := text.Count(len(downs), "time", "times")
+		if len(downs) == state.MaxRecent {
 			times = "at least " + times
 		}
+		active := "active"
+		if !l.Active {
+			active = "not active"
+		}
 		a.add(observation{
-			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(downs), root: a.portRoots[l.Port],
-			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. %s", l.Port, times, text.Age(a.config.PortFlapping.Window), text.Moment(last), how),
+			kind: FindingFlapping, subject: fmt.Sprint("port ", l.Port), size: float64(len(downs)), root: a.portRoots[l.Port],
+			message: fmt.Sprintf("Port %d went down %s within %s, last at %s. It is %s now.", l.Port, times,
+				text.Age(a.config.PortFlapping.Window), text.Moment(slices.MaxFunc(downs, time.Time.Compare)), active),
 		})
 	}
 }
@@ -147,32 +142,29 @@ func (a *assessor) saturated(of, table string, all []state.Counter) {
 	})
 }
 
-func (a *assessor) slowPort(p *state.HardwarePort) {
+func (a *assessor) slowPort(of string, p *state.HardwarePort) {
 	if p.State != "active" || !(p.Rate > 0) || !(p.Rate < p.MaxRate) {
 		return
 	}
-	message := fmt.Sprintf("Port %d runs at %s and has run at %s", p.Number, bitsPerSecond(p.Rate), bitsPerSecond(p.MaxRate))
+	message := fmt.Sprintf("Port %d runs at %s Gb/s and has run at %s Gb/s", p.Number, giga(p.Rate), giga(p.MaxRate))
 	if p.Width > 0 {
 		message += ", on " + text.Plural(p.Width, "lane")
 	}
-	a.add(observation{kind: FindingSlowPort, subject: fmt.Sprint("port ", p.Number), message: message + ".", size: p.MaxRate - p.Rate})
+	a.add(observation{kind: FindingSlowPort, subject: of, message: message + ".", size: p.MaxRate - p.Rate})
 }
 
-// bitsPerSecond returns a rate in the unit of data sheets.
-func bitsPerSecond(rate float64) string { return strconv.FormatFloat(rate/1e9, 'g', 4, 64) + " Gb/s" }
+func giga(n float64) string { return strconv.FormatFloat(n/1e9, 'g', 4, 64) }
 
-func (a *assessor) unaddressed(p *state.HardwarePort) {
+func (a *assessor) unaddressed(of string, p *state.HardwarePort) {
 	roce := slices.ContainsFunc(p.GIDs, func(g state.GID) bool { return strings.HasPrefix(g.Type, "roce_") })
-	if !roce || p.State != "active" || p.Netdev == "" || p.RoCEv2IPv4 != nil || len(p.GIDs) >= state.MaxGIDs {
-		return
-	}
 	// The kernel gives iWARP GIDs a RoCE type too.
-	if info := a.state.Info; info == nil || info.Transport != "InfiniBand" {
+	if !roce || a.info.Transport != "InfiniBand" || p.State != "active" || p.Netdev == "" ||
+		p.RoCEv2IPv4 != nil || len(p.GIDs) >= state.MaxGIDs {
 		return
 	}
 	a.add(observation{
-		kind: FindingUnaddressed, subject: fmt.Sprint("port ", p.Number),
-		message: fmt.Sprintf("None of the %s of port %d (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), p.Number, word(p.Netdev)),
+		kind: FindingUnaddressed, subject: of,
+		message: fmt.Sprintf("None of the %s of %s (network device %s) is RoCE v2 with IPv4.", text.Plural(len(p.GIDs), "GID"), of, word(p.Netdev)),
 	})
 }
 
@@ -194,6 +186,8 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	if e == nil || seen.Grew.IsZero() || now.Sub(seen.Grew) >= busErrorRetention {
 		return
 	}
+	// The counters restart if the driver is reloaded.
+	grown := func(from, to uint64) int64 { return int64(min(max(to, from)-from, 1<<62)) }
 	a.add(observation{
 		kind: FindingBusErrors, subject: cmp.Or(word(i.PCI), "the adapter"),
 		message: fmt.Sprintf("The PCI bus has reported %s and %s of the adapter since the exporter first looked, last at %s. It has corrected %s since the kernel started.",
@@ -202,31 +196,23 @@ func (a *assessor) bus(i *state.Adapter, now time.Time) {
 	})
 }
 
-// grown returns the increase of a counter, or 0 if it was reset.
-func grown(from, to uint64) int64 {
-	if to < from {
-		return 0
-	}
-	return int64(min(to-from, 1<<62))
-}
-
 func pciName(l *state.PCILink, otherwise string) string {
 	return cmp.Or(word(l.Address), word(otherwise), "the adapter")
 }
 
 func lanes(width int, speed float64) string {
-	return fmt.Sprintf("%s of %s GT/s", text.Plural(width, "lane"), strconv.FormatFloat(speed/1e9, 'g', 4, 64))
+	return fmt.Sprintf("%s of %s GT/s", text.Plural(width, "lane"), giga(speed))
 }
 
 func (a *assessor) interrupts(all []state.Interrupt) {
 	on := make(map[string]int)
 	isolated := 0
-	for i := range all {
+	for _, i := range all {
 		// A list of one CPU is a number.
-		if cpu, err := strconv.Atoi(cmp.Or(all[i].Effective, all[i].CPUs)); err == nil {
+		if cpu, err := strconv.Atoi(cmp.Or(i.Effective, i.CPUs)); err == nil {
 			on[strconv.Itoa(cpu)]++
 		}
-		if all[i].Isolated {
+		if i.Isolated {
 			isolated++
 		}
 	}

@@ -43,10 +43,10 @@ type deviceHistory struct {
 	leftovers  []ContextHistory
 }
 
-func (h *History) of(d *state.DeviceState, c *Config) *deviceHistory {
-	exhausted := Holding(h.Exhausted[d.Name])
-	return &deviceHistory{
-		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], growth: GrowthOf(d, exhausted, c.Growing),
+func (h *History) of(d *state.DeviceState, c *Config) deviceHistory {
+	exhausted := holding(h.Exhausted[d.Name])
+	return deviceHistory{
+		activeOnce: h.Ports[d.Name], busErrors: h.BusErrors[d.Name], growth: growthOf(d, exhausted, c.Growing),
 		exhausted: exhausted, leftovers: leftovers(h.ContextHistories[d.Name]),
 	}
 }
@@ -82,9 +82,7 @@ func (h *History) resumed(now time.Time) History {
 	c.BusErrors = make(map[string]BusErrors)
 	var latest time.Time
 	for _, seen := range c.Findings {
-		if seen.Last.After(latest) {
-			latest = seen.Last
-		}
+		latest = later(latest, seen.Last)
 	}
 	stopped := now.Sub(latest)
 	if now.IsZero() || stopped > maxDowntime {
@@ -94,9 +92,7 @@ func (h *History) resumed(now time.Time) History {
 	for key, seen := range c.Findings {
 		seen.Last = seen.Last.Add(stopped)
 		// The clock may have been wrong then.
-		if seen.First.After(seen.Last) {
-			seen.First = seen.Last
-		}
+		seen.First = earlier(seen.First, seen.Last)
 		c.Findings[key] = seen
 	}
 	return c
@@ -104,8 +100,8 @@ func (h *History) resumed(now time.Time) History {
 
 // recordSeen records that a finding exists now, and returns when it was seen.
 func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
-	seen, known := h.Findings[key]
-	if !known || now.Sub(seen.Last) >= reappearWindow || seen.First.After(now) {
+	seen, ok := h.Findings[key]
+	if !ok || now.Sub(seen.Last) >= reappearWindow || seen.First.After(now) {
 		seen.First = now
 	}
 	seen.Last = now
@@ -116,35 +112,27 @@ func (h *History) recordSeen(key FindingKey, now time.Time) Seen {
 // touch records that the findings of a host exist until now. Findings of kinds that could not be evaluated, and those
 // of an unreadable device, are assumed to persist.
 func (h *History) touch(host *Host, now time.Time) {
-	devices := make(map[string]*Device)
-	for _, d := range host.Devices {
-		for i := range d.Findings {
-			key := keyOf(d.State.Name, &d.Findings[i])
-			if seen, known := h.Findings[key]; known {
-				seen.Last = now
-				h.Findings[key] = seen
-			}
-		}
-		devices[d.State.Name] = d
-	}
 	for key, seen := range h.Findings {
-		if d := devices[key.Device]; d != nil && !d.evaluated(key.Kind) {
+		if slices.ContainsFunc(host.Devices, func(d *Device) bool {
+			return d.State.Name == key.Device && (d.has(key) || !d.evaluated(key.Kind))
+		}) {
 			seen.Last = now
 			h.Findings[key] = seen
 		}
 	}
 }
 
+func (d *Device) has(key FindingKey) bool {
+	return slices.ContainsFunc(d.Findings, func(f Finding) bool { return keyOf(key.Device, &f) == key })
+}
+
 // forget removes findings that have been absent for long. Above the limit, it keeps the oldest.
 func (h *History) forget(now time.Time) {
 	maps.DeleteFunc(h.Findings, func(_ FindingKey, seen Seen) bool { return now.Sub(seen.Last) >= reappearWindow })
-	if len(h.Findings) <= MaxHistoryFindings {
-		return
-	}
 	keys := slices.SortedFunc(maps.Keys(h.Findings), func(a, b FindingKey) int {
 		return cmp.Or(h.Findings[a].First.Compare(h.Findings[b].First), compareKeys(a, b))
 	})
-	for _, key := range keys[MaxHistoryFindings:] {
+	for _, key := range keys[min(len(keys), MaxHistoryFindings):] {
 		delete(h.Findings, key)
 	}
 }
@@ -158,16 +146,11 @@ func (h *History) Sorted() []FindingKey {
 	return slices.SortedFunc(maps.Keys(h.Findings), compareKeys)
 }
 
-// clone returns a copy with maps of its own.
 func (h *History) clone() History {
-	c := History{
+	return History{
 		Findings: copyOf(h.Findings), Ports: copyOf(h.Ports), Links: copyOf(h.Links),
 		Exhausted: copyOf(h.Exhausted), ContextHistories: copyOf(h.ContextHistories), BusErrors: copyOf(h.BusErrors),
 	}
-	for device, ports := range c.Ports {
-		c.Ports[device] = slices.Clone(ports)
-	}
-	return c
 }
 
 func copyOf[K comparable, V any](m map[K]V) map[K]V {
@@ -182,7 +165,7 @@ func keyOf(device string, f *Finding) FindingKey {
 
 // put sets the value of a device unless the map is full.
 func put[V any](m map[string]V, device string, v V) {
-	if _, known := m[device]; known || len(m) < MaxHistoryDevices {
+	if _, ok := m[device]; ok || len(m) < MaxHistoryDevices {
 		m[device] = v
 	}
 }
@@ -209,12 +192,10 @@ func (h *History) recordLinks(d *state.DeviceState) {
 		return
 	}
 	before := h.Links[d.Name]
-	now := state.LinkHistory{Links: hw.Links, PCI: before.PCI, BoardID: before.BoardID}
-	if hw.Latest != nil {
-		now.PCI = cmp.Or(hw.Latest.Identity.PCI, now.PCI)
-		now.BoardID = cmp.Or(hw.Latest.Identity.BoardID, now.BoardID)
-	}
-	put(h.Links, d.Name, now)
+	is := cmp.Or(hw.Latest, new(state.Hardware)).Identity
+	put(h.Links, d.Name, state.LinkHistory{
+		Links: hw.Links, PCI: cmp.Or(is.PCI, before.PCI), BoardID: cmp.Or(is.BoardID, before.BoardID),
+	})
 }
 
 // recordAbsent records since when devices are absent from a complete snapshot. It forgets the links of those that
@@ -244,9 +225,9 @@ func (h *History) recordBusErrors(d *state.DeviceState) {
 		return
 	}
 	now := *d.Hardware.Latest.Identity.AER
-	before, known := h.BusErrors[d.Name]
+	before, ok := h.BusErrors[d.Name]
 	switch was := before.Latest; {
-	case !known, now.Nonfatal < was.Nonfatal, now.Fatal < was.Fatal:
+	case !ok, now.Nonfatal < was.Nonfatal, now.Fatal < was.Fatal:
 		before = BusErrors{First: now}
 	case now.Nonfatal > was.Nonfatal, now.Fatal > was.Fatal:
 		before.Grew = d.Hardware.Read
@@ -257,3 +238,17 @@ func (h *History) recordBusErrors(d *state.DeviceState) {
 
 // isActive reports whether a port can carry traffic.
 func isActive(p state.Port) bool { return p.State == "active" || p.State == "active_defer" }
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

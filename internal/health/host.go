@@ -43,20 +43,18 @@ type Device struct {
 // rank returns how bad a device is, independent of the time. The worst is 0. An unknown device ranks before a
 // healthy one.
 func (d *Device) rank() int {
-	unknown := slices.Index(Harms(), HarmNote)
+	harm, severity := HarmNote, SeverityWarning
 	switch {
 	case len(d.Findings) > 0 && d.Findings[0].Severity != SeverityInfo && d.Findings[0].Accepted == nil:
-		f := &d.Findings[0]
-		return slices.Index(Harms(), f.Harm)*len(Severities()) + slices.Index(Severities(), f.Severity)
+		harm, severity = d.Findings[0].Harm, d.Findings[0].Severity
 	case d.fixed.health == Critical:
-		return 0
+		harm, severity = HarmOutage, SeverityCritical
 	case d.fixed.health == Warning:
-		return slices.Index(Harms(), HarmDegradation) * len(Severities())
+		harm, severity = HarmDegradation, SeverityCritical
 	case !d.State.Present || d.State.Last == nil || d.State.OutOfTime != nil:
-		return unknown * len(Severities())
-	default:
-		return unknown*len(Severities()) + 1
+		severity = SeverityCritical
 	}
+	return slices.Index(Harms(), harm)*len(Severities()) + slices.Index(Severities(), severity)
 }
 
 // At returns the worst health of the host and all devices at a moment.

@@ -46,15 +46,14 @@ func issuesOf(devices []*Device) []Issue {
 		}
 		i, ok := index[k]
 		if !ok {
-			i = len(all)
-			index[k] = i
+			i, index[k] = len(all), len(all)
 			all = append(all, Issue{Severity: f.Severity, Harm: f.Harm, Kind: f.Kind, Meaning: f.Meaning, Action: f.Action})
 		}
-		t := &all[i]
-		if ok && t.Places[0].Device != device && k.action != t.Action {
-			t.For = devices[t.Places[0].Device].State.Name
+		is := &all[i]
+		if ok && is.Places[0].Device != device && k.action != is.Action {
+			is.For = devices[is.Places[0].Device].State.Name
 		}
-		t.Places = append(t.Places, Place{Device: device, Finding: finding})
+		is.Places = append(is.Places, Place{Device: device, Finding: finding})
 	}
 	for i, d := range devices {
 		explained := false
@@ -79,6 +78,5 @@ func generic(action, device string) string {
 	if device = word(device); device == "" {
 		return action
 	}
-	const anyName = "\x00"
-	return strings.NewReplacer(text.Quoted(device), anyName, device, anyName).Replace(action)
+	return strings.NewReplacer(text.Quoted(device), "\x00", device, "\x00").Replace(action)
 }

@@ -29,11 +29,8 @@ func (l Levels) severity(used, limit int64) (severity Severity, ratio float64) {
 }
 
 func (a *assessor) nearLimit() {
-	if a.state.Info == nil {
-		return
-	}
 	for _, kind := range state.ResourceTypes() {
-		limit, limited := a.state.Info.LimitOf(kind)
+		limit, limited := a.info.LimitOf(kind)
 		objects := a.inventory.Count(kind)
 		severity, ratio := a.config.NearLimit.severity(objects, limit)
 		if !limited || severity == "" {
@@ -41,7 +38,7 @@ func (a *assessor) nearLimit() {
 		}
 		o := observation{
 			kind: FindingNearLimit, severity: severity, subject: kind, size: ratio,
-			message: fmt.Sprintf("The device has %s and allows %s (%s): %s.", text.Objects(objects, kind), text.Number(limit), "max_"+kind, text.Percent(objects, limit)),
+			message: fmt.Sprintf("The device has %s and allows %s (max_%s): %s.", text.Objects(objects, kind), text.Number(limit), kind, text.Percent(objects, limit)),
 			replace: []string{"{show}", a.show(kind, 0)},
 		}
 		var kernel int64
@@ -76,8 +73,7 @@ func (a *assessor) largest(kind string) (owner *state.Owner, held int64) {
 }
 
 func (a *assessor) cgroups() {
-	for i := range a.inventory.Cgroups {
-		g := &a.inventory.Cgroups[i]
+	for _, g := range a.inventory.Cgroups {
 		severity, ratio := a.config.CgroupNearLimit.severity(g.Current, g.Limit)
 		if severity == "" {
 			continue
@@ -101,8 +97,7 @@ func (a *assessor) cgroups() {
 }
 
 func (a *assessor) memlock() {
-	for i := range a.inventory.Owners {
-		o := &a.inventory.Owners[i]
+	for _, o := range a.inventory.Owners {
 		m := o.Memlock
 		if m == nil {
 			continue

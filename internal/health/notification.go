@@ -15,27 +15,20 @@ type measurement struct {
 	earlier time.Time
 }
 
-// measurements returns those of the last run, and those of the last full run: what is wrong
-// with a vector is wrong until a full run measured it again.
+// measurements returns those of the last run, and those of the last full run. What is wrong with a vector is wrong
+// until a full run has measured it again.
 func (a *assessor) measurements() []measurement {
 	var all []measurement
-	runs := []*state.Run{a.state.Last}
-	if a.state.Full != a.state.Last {
-		runs = append(runs, a.state.Full)
-	}
-	for _, run := range runs {
-		if run == nil {
-			continue
-		}
-		var earlier time.Time
-		if run != a.state.Last {
-			earlier = run.Started
-		}
+	add := func(run *state.Run, earlier time.Time) {
 		for i := range run.Probes {
 			for j := range run.Probes[i].Latencies {
 				all = append(all, measurement{&run.Probes[i].Latencies[j], earlier})
 			}
 		}
+	}
+	add(a.last, time.Time{})
+	if full := a.state.Full; full != nil && full != a.state.Last {
+		add(full, full.Started)
 	}
 	return all
 }
@@ -94,12 +87,8 @@ func statuses(all []string) string {
 func (a *assessor) slowVectors() {
 	vectors := a.state.Vectors()
 	slow := state.SlowVectors(vectors)
-	if len(slow) == 0 {
-		return
-	}
 	var numbers, texts []string
-	for i := range vectors {
-		v := &vectors[i]
+	for _, v := range vectors {
 		if !slices.Contains(slow, v.Vector) {
 			continue
 		}
@@ -111,12 +100,11 @@ func (a *assessor) slowVectors() {
 		}
 		texts = append(texts, line)
 	}
-	subject := "vector "
-	if len(numbers) > 1 {
-		subject = "vectors "
+	if n := len(numbers); n > 0 {
+		a.add(observation{
+			kind: FindingSlowVector, size: float64(n),
+			subject: text.Either(n, "vector ", "vectors ") + text.Join(numbers, ", ", maxFew),
+			message: fmt.Sprintf("%d of %s measured are slow: %s.", n, text.Plural(len(vectors), "completion vector"), text.Join(texts, "; ", maxFew)),
+		})
 	}
-	a.add(observation{
-		kind: FindingSlowVector, subject: subject + text.Join(numbers, ", ", maxFew), size: float64(len(numbers)),
-		message: fmt.Sprintf("%d of %s measured are slow: %s.", len(numbers), text.Plural(len(vectors), "completion vector"), text.Join(texts, "; ", maxFew)),
-	})
 }

@@ -16,18 +16,26 @@ func (a *assessor) aborted() {
 	if a.state.Stuck != nil {
 		return
 	}
-	a.ended()
-	c := a.state.Contracts
-	if c == nil {
-		return
+	c, last := a.contract, a.contract.Last
+	a.ended(a.last, "the probes", HarmOutage, rootDevice)
+	if last != nil && !condemned(c) {
+		a.ended(last, "the contract run", HarmFailure, rootContracts)
+		// An unusable device is reported by the probes, and undestroyed objects by undestroyed.
+		if last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) &&
+			(len(last.Undestroyed) == 0 || last.FailedVerb != "" && !destroys(last.FailedVerb)) {
+			a.add(observation{
+				kind: FindingRunAborted, entry: string(state.OutcomeFailed), subject: "the contract run", run: true, root: rootContracts,
+				message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(last.Started), reason(last.Error)),
+			})
+		}
 	}
-	for i := range c.Verdicts {
-		v := &c.Verdicts[i]
+	for _, v := range c.Verdicts {
 		ended := map[state.SkipReason]state.Outcome{
 			state.SkipTimeout: state.OutcomeTimeout, state.SkipCrashed: state.OutcomeCrashed,
 		}[v.Reason]
 		// ended has reported the last child already. After an earlier one, another child checked the rest.
-		if v.Verdict != state.VerdictSkipped || ended == "" || c.Last != nil && c.Last.Outcome != state.OutcomeOK && !v.CheckedAt.Before(c.Last.Started) {
+		reported := last != nil && last.Outcome != state.OutcomeOK && !v.CheckedAt.Before(last.Started)
+		if v.Verdict != state.VerdictSkipped || ended == "" || reported {
 			continue
 		}
 		a.add(observation{
@@ -38,51 +46,31 @@ func (a *assessor) aborted() {
 	}
 }
 
-// ended adds findings for the last probe run and the last child of the contract run.
-func (a *assessor) ended() {
-	find := func(run *state.Run, whose string, harm Harm, root string) {
-		ended := ""
-		if run != nil {
-			ended = map[state.Outcome]string{
-				state.OutcomeTimeout: "was killed at its deadline",
-				state.OutcomeCrashed: "ended without a complete report",
-			}[run.Outcome]
-		}
-		if ended == "" {
-			return
-		}
-		subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), ended)
-		if run.Verb != "" {
-			subject += ", in " + word(run.Verb)
-			if !strings.Contains(run.Error, run.Verb) {
-				message += ", in " + word(run.Verb)
-			}
-		}
-		if run.InProgress != "" {
-			message += ", while it checked " + word(run.InProgress)
-		}
-		if run.Error != "" {
-			message += ": " + prose(run.Error)
-		}
-		a.add(observation{kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: subject, message: message + ".", run: true, root: root})
-	}
-	find(a.state.Last, "the probes", HarmOutage, rootDevice)
-	c := a.state.Contracts
-	if c == nil || c.Last == nil || condemned(c) {
+// ended adds a finding if a run was killed or crashed.
+func (a *assessor) ended(run *state.Run, whose string, harm Harm, root string) {
+	how, ok := map[state.Outcome]string{
+		state.OutcomeTimeout: "was killed at its deadline",
+		state.OutcomeCrashed: "ended without a complete report",
+	}[run.Outcome]
+	if !ok {
 		return
 	}
-	find(c.Last, "the contract run", HarmFailure, rootContracts)
-	// An unusable device is reported by the probes, and undestroyed objects by undestroyed.
-	if c.Last.Outcome == state.OutcomeFailed && !a.has(FindingUnusable) && (len(c.Last.Undestroyed) == 0 || c.Last.FailedVerb != "" && !destroys(c.Last.FailedVerb)) {
-		a.add(observation{
-			kind: FindingRunAborted, entry: string(state.OutcomeFailed), severity: SeverityWarning, subject: "the contract run", run: true, root: rootContracts,
-			message: fmt.Sprintf("The last contract run, started at %s, failed: %s.", text.Moment(c.Last.Started), reason(c.Last.Error)),
-		})
+	subject, message := whose, fmt.Sprintf("The last run of %s, started at %s, %s", whose, text.Moment(run.Started), how)
+	if run.Verb != "" {
+		subject += ", in " + word(run.Verb)
+		if !strings.Contains(run.Error, run.Verb) {
+			message += ", in " + word(run.Verb)
+		}
 	}
-}
-
-func (a *assessor) has(kind Kind) bool {
-	return slices.ContainsFunc(a.found, func(f found) bool { return f.Kind == kind })
+	if run.InProgress != "" {
+		message += ", while it checked " + word(run.InProgress)
+	}
+	if run.Error != "" {
+		message += ": " + prose(run.Error)
+	}
+	a.add(observation{
+		kind: FindingRunAborted, entry: string(run.Outcome), harm: harm, subject: subject, message: message + ".", run: true, root: root,
+	})
 }
 
 // condemned reports whether the last contract run ended in a contract that is reported as violated for that reason.
@@ -93,40 +81,31 @@ func condemned(c *state.Contracts) bool {
 }
 
 func (a *assessor) probes() {
-	run := a.state.Last
-	if run == nil {
-		return
-	}
-	told := func(f *state.Failure) bool { return len(run.Undestroyed) > 0 && destroys(f.Verb) }
-	results := a.state.Probes()
-	for i := range results {
-		p := &results[i]
-		a.probe(p, slices.DeleteFunc(p.Failures(), func(f state.Failure) bool {
-			return told(&f) || slices.ContainsFunc(p.Runs(), func(p *state.Probe) bool { return measured(p, &f) || registered(p, &f) })
+	run := a.last
+	reported := func(f state.Failure) bool { return len(run.Undestroyed) > 0 && destroys(f.Verb) }
+	for _, p := range a.state.Probes() {
+		a.probe(&p, slices.DeleteFunc(p.Failures(), func(f state.Failure) bool {
+			return reported(f) || slices.ContainsFunc(p.Runs(), func(p *state.Probe) bool { return measured(p, &f) || registered(p, &f) })
 		}))
 		a.registrations(p.Runs()[0])
 		a.emptyMessages(p.Runs()[0])
 	}
 	// A failure outside the probes, such as a port that cannot be queried, unless a probe failed in the same way.
-	whole := state.Failure{Verb: run.FailedVerb, Errno: run.Errno}
-	if run.Info == nil || whole.Verb == "" || told(&whole) {
+	other := state.Failure{Verb: run.FailedVerb, Errno: run.Errno}
+	alike := func(f state.Failure) bool { return f.Verb == other.Verb && f.Errno == other.Errno }
+	if run.Info == nil || other.Verb == "" || reported(other) ||
+		slices.ContainsFunc(run.Probes, func(p state.Probe) bool { return slices.ContainsFunc(p.Failures, alike) }) {
 		return
 	}
-	for i := range run.Probes {
-		if slices.ContainsFunc(run.Probes[i].Failures, func(f state.Failure) bool { return f.Verb == whole.Verb && f.Errno == whole.Errno }) {
-			return
-		}
-	}
 	a.add(observation{
-		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: word(whole.Verb), run: true,
-		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&whole)))),
+		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: word(other.Verb), run: true,
+		message: fmt.Sprintf("Not all of the device could be probed: %s.", cmp.Or(prose(run.Error), prose(failureText(&other)))),
 	})
 }
 
 func destroys(verb string) bool {
-	return slices.ContainsFunc([]string{"ibv_destroy_", "ibv_dealloc_", "ibv_dereg_", "ibv_close_"}, func(prefix string) bool {
-		return strings.HasPrefix(verb, prefix)
-	})
+	prefixes := []string{"ibv_destroy_", "ibv_dealloc_", "ibv_dereg_", "ibv_close_"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(verb, prefix) })
 }
 
 // measured reports whether a measurement of the probe counts a failure already.
@@ -137,44 +116,31 @@ func measured(p *state.Probe, f *state.Failure) bool {
 	})
 }
 
-// probe finds that a probe failed, by its failures.
 func (a *assessor) probe(p *state.ProbeResult, failures []state.Failure) {
 	if len(failures) == 0 {
 		return
 	}
-	entry, short := "", true
-	var limit *int64
-	for i := range failures {
-		f := &failures[i]
-		short = short && f.Verb != "" && f.Errno == ""
-		switch {
-		case f.Memlock != nil:
-			entry, limit = caseMemlock, f.Memlock
-		case entry == "" && (f.Errno == "ENOMEM" || f.Errno == "EAGAIN"):
-			entry = caseNoRoom
-		}
-	}
-	root := rootOf(&failures[0])
-	switch {
-	case short:
-		entry = caseShort
-	case limit != nil:
-		root = rootMemlock
-	}
-	harm := HarmFailure
-	if entry != caseMemlock && nothingMade(p.Runs()[0], failures) {
-		harm = HarmOutage
-	}
 	name := cmp.Or(word(p.Name), "unknown")
 	gist, evidence := failureTexts(failures)
-	message := fmt.Sprintf("The probe %s failed: %s.", name, gist)
-	if limit != nil {
-		message += memlockText(*limit)
+	o := observation{
+		kind: FindingProbeFailed, entry: caseOther, harm: HarmFailure, subject: name, size: float64(len(failures)), run: true,
+		message: fmt.Sprintf("The probe %s failed: %s.", name, gist), evidence: evidence, root: rootOf(&failures[0]),
 	}
-	a.add(observation{
-		kind: FindingProbeFailed, entry: cmp.Or(entry, caseOther), harm: harm, subject: name, message: message,
-		size: float64(len(failures)), evidence: evidence, run: true, root: root,
-	})
+	noRoom := func(f state.Failure) bool { return f.Errno == "ENOMEM" || f.Errno == "EAGAIN" }
+	long := func(f state.Failure) bool { return f.Verb == "" || f.Errno != "" }
+	if nothingMade(p.Runs()[0], failures) {
+		o.harm = HarmOutage
+	}
+	switch limit := slices.IndexFunc(failures, func(f state.Failure) bool { return f.Memlock != nil }); {
+	case limit >= 0:
+		o.entry, o.harm, o.root = caseMemlock, HarmFailure, rootMemlock
+		o.message += memlockText(*failures[limit].Memlock)
+	case slices.ContainsFunc(failures, noRoom):
+		o.entry = caseNoRoom
+	case !slices.ContainsFunc(failures, long):
+		o.entry = caseShort
+	}
+	a.add(o)
 }
 
 // rootOf returns the root cause of a failure. Empty if it shares none.
@@ -221,8 +187,7 @@ func nothingMade(p *state.Probe, failures []state.Failure) bool {
 }
 
 func (a *assessor) emptyMessages(p *state.Probe) {
-	for i := range p.Skips {
-		s := &p.Skips[i]
+	for _, s := range p.Skips {
 		if s.Subject.Object != "message" || s.Reason != state.SkipNotPermitted {
 			continue
 		}
@@ -262,23 +227,14 @@ func failureText(f *state.Failure) string {
 
 // unexplained adds a finding if the last run failed and no other finding says why.
 func (a *assessor) unexplained() {
-	run := a.state.Last
-	if run == nil || run.Outcome != state.OutcomeFailed || a.wrongNow {
+	run := a.last
+	if run.Outcome != state.OutcomeFailed || a.wrongNow ||
+		len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
 		return
 	}
-	if len(run.Undestroyed) > 0 && (run.FailedVerb == "" || destroys(run.FailedVerb)) {
-		return
-	}
-	if slices.ContainsFunc(a.found, func(f found) bool {
-		switch f.Kind {
-		case FindingUnusable:
-			return true
-		case FindingProbeFailed:
-			return f.Severity == SeverityCritical // Empty messages make no run fail.
-		default:
-			return false
-		}
-	}) {
+	// Empty messages make no run fail.
+	explained := func(f found) bool { return f.Kind == FindingProbeFailed && f.Severity == SeverityCritical }
+	if a.has(FindingUnusable) || slices.ContainsFunc(a.found, explained) {
 		return
 	}
 	a.add(observation{

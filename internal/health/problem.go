@@ -20,21 +20,14 @@ type Problem struct {
 // ProblemKind is the kind of a problem.
 type ProblemKind string
 
+// The kinds of problem.
 const (
-	// ProblemNotListed means that the devices have not been listed yet.
 	ProblemNotListed ProblemKind = "not_listed_yet"
-	// ProblemDiscovery means that the devices could not be listed.
 	ProblemDiscovery ProblemKind = "discovery_failed"
-	// ProblemNoDevices means that there is no device.
 	ProblemNoDevices ProblemKind = "no_devices"
 	// ProblemPorts means that fewer ports are active than --expect-active-ports.
 	ProblemPorts ProblemKind = "too_few_active_ports"
 )
-
-// ProblemKinds returns every kind of problem.
-func ProblemKinds() []ProblemKind {
-	return []ProblemKind{ProblemNotListed, ProblemDiscovery, ProblemNoDevices, ProblemPorts}
-}
 
 func problemOf(s *state.Snapshot, c *Config) *Problem {
 	switch {
@@ -76,8 +69,8 @@ func problemOf(s *state.Snapshot, c *Config) *Problem {
 
 // portsOf counts the ports of all devices, and those that are active.
 func portsOf(s *state.Snapshot) (all, active int) {
-	for i := range s.Devices {
-		for _, p := range lastPorts(&s.Devices[i]) {
+	for _, d := range s.Devices {
+		for _, p := range lastPorts(&d) {
 			all++
 			if isActive(p) {
 				active++
@@ -102,9 +95,8 @@ func problemPorts(s *state.Snapshot, expected int) *Problem {
 		return nil
 	}
 	var without []string
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		ports := lastPorts(d)
+	for _, d := range s.Devices {
+		ports := lastPorts(&d)
 		if len(ports) == 0 {
 			without = append(without, fmt.Sprintf("the ports of %s are not known", word(d.Name)))
 		}
@@ -114,7 +106,8 @@ func problemPorts(s *state.Snapshot, expected int) *Problem {
 			}
 		}
 	}
-	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(expected, "active port"), active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
+	message := fmt.Sprintf("%s expected, %d active of %s on %s", text.Plural(expected, "active port"),
+		active, text.Plural(all, "port"), text.Plural(len(s.Devices), "device"))
 	if len(without) > 0 {
 		message += ": " + text.Join(without, ", ", 32)
 	}

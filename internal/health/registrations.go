@@ -15,7 +15,7 @@ func (a *assessor) registrations(p *state.Probe) {
 		var kinds []string
 		var first *state.Registration
 		for i := range p.Registrations {
-			if r := &p.Registrations[i]; needed(r) && refuser(r) == by {
+			if r := &p.Registrations[i]; r.Result == state.MemoryRefused && refuser(r) == by {
 				kinds = append(kinds, word(string(r.Memory)))
 				first = cmp.Or(first, r)
 			}
@@ -46,19 +46,14 @@ func rootOfMemory(r *state.Registration) string {
 
 // rootOfPage returns the root cause if the last run could not register a page. Empty otherwise.
 func (a *assessor) rootOfPage() string {
-	for i := range a.state.Last.Probes {
-		for j := range a.state.Last.Probes[i].Registrations {
-			if r := &a.state.Last.Probes[i].Registrations[j]; r.Memory == state.MemoryPage && needed(r) {
+	for i := range a.last.Probes {
+		for j := range a.last.Probes[i].Registrations {
+			if r := &a.last.Probes[i].Registrations[j]; r.Memory == state.MemoryPage && r.Result == state.MemoryRefused {
 				return rootOfMemory(r)
 			}
 		}
 	}
 	return ""
-}
-
-// needed reports whether memory was refused that a device must accept.
-func needed(r *state.Registration) bool {
-	return r.Result == state.MemoryRefused
 }
 
 // refuser returns what refused memory. An unknown cause counts as the device.
@@ -72,6 +67,6 @@ func refuser(r *state.Registration) state.RefusedBy {
 // registered reports whether registrations reports a failure.
 func registered(p *state.Probe, f *state.Failure) bool {
 	return f.Errno != "" && slices.ContainsFunc(p.Registrations, func(r state.Registration) bool {
-		return needed(&r) && string(r.Memory) == f.Subject.Object && r.Errno == f.Errno
+		return r.Result == state.MemoryRefused && string(r.Memory) == f.Subject.Object && r.Errno == f.Errno
 	})
 }

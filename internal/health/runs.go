@@ -33,52 +33,52 @@ func (a *assessor) stuck() {
 }
 
 func (a *assessor) incomplete() {
-	if a.onlyCounted() {
-		a.lastInventory()
-		return
-	}
-	for _, reason := range state.IncompleteReasons() {
-		var types, sized, details []string
-		var size float64
-		for _, n := range a.inventory.Incomplete {
-			if n.Reason != reason {
-				continue
-			}
-			objects := a.inventory.Count(n.Type)
-			size += float64(objects)
-			types = append(types, word(n.Type))
-			if objects > 0 {
-				sized = append(sized, text.Objects(objects, n.Type))
-			} else {
-				sized = append(sized, word(n.Type))
-			}
-			if n.Detail != "" {
-				details = append(details, fmt.Sprintf("%s: %s", word(n.Type), word(n.Detail)))
-			}
+	if !a.onlyCounted() {
+		for _, reason := range state.IncompleteReasons() {
+			a.incompleteFor(reason)
 		}
-		if len(types) == 0 {
-			continue
-		}
-		message := "Not read one by one: "
-		if reason == state.IncompleteInterrupted {
-			message = "Read while changing: "
-		}
-		message += some(sized, ", ")
-		if len(details) > 0 {
-			message += " (" + some(details, "; ") + ")"
-		}
-		a.add(observation{
-			kind: FindingIncomplete, entry: string(reason), size: size,
-			subject: some(types, ", "), message: message + ".",
-			replace: []string{"{show}", a.show(types[0], 0)},
-		})
 	}
 	a.lastInventory()
 }
 
-// some joins texts, at most one for each type of object.
-func some(texts []string, separator string) string {
-	return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
+func (a *assessor) incompleteFor(reason state.IncompleteReason) {
+	var types, sized, details []string
+	var size float64
+	for _, n := range a.inventory.Incomplete {
+		if n.Reason != reason {
+			continue
+		}
+		objects, name := a.inventory.Count(n.Type), word(n.Type)
+		size += float64(objects)
+		types = append(types, name)
+		if n.Detail != "" {
+			details = append(details, name+": "+word(n.Detail))
+		}
+		if objects > 0 {
+			name = text.Objects(objects, n.Type)
+		}
+		sized = append(sized, name)
+	}
+	if len(types) == 0 {
+		return
+	}
+	// There is at most one of each type.
+	some := func(texts []string, separator string) string {
+		return strings.Join(texts[:min(len(texts), len(state.ResourceTypes()))], separator)
+	}
+	message := "Not read one by one: "
+	if reason == state.IncompleteInterrupted {
+		message = "Read while changing: "
+	}
+	message += some(sized, ", ")
+	if len(details) > 0 {
+		message += " (" + some(details, "; ") + ")"
+	}
+	a.add(observation{
+		kind: FindingIncomplete, entry: string(reason), size: size,
+		subject: some(types, ", "), message: message + ".",
+		replace: []string{"{show}", a.show(types[0], 0)},
+	})
 }
 
 // fresh reports whether the inventory is that of the last inventory run.
@@ -115,7 +115,7 @@ func (a *assessor) lastInventory() {
 	case a.onlyCounted():
 		message += ". It only counted the objects."
 	case fresh:
-		message += ". It still took an inventory."
+		message += ". It still produced an inventory."
 	case a.resources.Inventory != nil:
 		message += fmt.Sprintf(". The objects shown are from %s.", text.Moment(a.resources.Taken))
 	default:

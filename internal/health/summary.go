@@ -2,9 +2,10 @@ package health
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"rdma_exporter/internal/state"
@@ -30,27 +31,23 @@ func (d *Device) At(now time.Time) (health Health, headline string) {
 	case !d.State.Present:
 		return Unknown, "The device is gone."
 	case d.State.OutOfTime != nil:
-		return Unknown, "Not audited in time: " + kindNames(d.State.OutOfTime.Kinds) + "."
+		var names []string
+		for _, kind := range d.State.OutOfTime.Kinds {
+			names = append(names, map[state.Kind]string{
+				state.KindProbe: "the probes", state.KindContract: "the contracts",
+				state.KindInventory: "the inventory", state.KindHardware: "the hardware",
+			}[kind])
+		}
+		return Unknown, "Not audited in time: " + strings.Join(names, ", ") + "."
 	case d.State.Last == nil:
 		return Unknown, "Not probed yet."
 	case d.Stale(state.KindProbe, now):
 		return Unknown, fmt.Sprintf("Out of date: the last probe run started %s; the exporter's log may say why.", text.Ago(now, d.State.Last.Started))
 	}
-	return OK, strings.Join(append([]string{NothingToDo}, d.gaps(now)...), " ")
+	return OK, NothingToDo + d.gaps(now)
 }
 
-func kindNames(kinds []state.Kind) string {
-	var names []string
-	for _, kind := range kinds {
-		names = append(names, map[state.Kind]string{
-			state.KindProbe: "the probes", state.KindContract: "the contracts", state.KindInventory: "the inventory",
-			state.KindHardware: "the hardware",
-		}[kind])
-	}
-	return strings.Join(names, ", ")
-}
-
-// Stale reports whether the last run of a kind is overdue for replacement. It is false if there was none.
+// Stale reports whether the last run of a kind is overdue for replacement. It is false if there was no such run.
 func (d *Device) Stale(kind state.Kind, now time.Time) bool {
 	after, ages := d.staleAfter[kind]
 	run := d.last(kind)
@@ -74,82 +71,64 @@ func (d *Device) last(kind state.Kind) *state.Run {
 // unhealthy returns the summary of an unhealthy device, which does not depend on the time. Zero if it is healthy.
 func (d *Device) unhealthy() summary {
 	explained := false
-	for i := range d.Findings {
-		f := &d.Findings[i]
-		if f.Severity == SeverityInfo {
-			continue
+	for _, f := range d.Findings {
+		if f.Severity != SeverityInfo && f.Accepted == nil {
+			return summary{Health(f.Severity), headlineOf(f.Message)}
 		}
-		if f.Accepted == nil {
-			return summary{Health(f.Severity), headlineOf(f)}
-		}
-		explained = true
-	}
-	if explained {
-		return summary{}
+		explained = explained || f.Severity != SeverityInfo
 	}
 	stuck, run := d.State.Stuck, d.State.Last
 	if r := d.State.Resources; stuck == nil && r != nil {
 		stuck = r.Stuck
 	}
 	switch {
+	case explained:
+		return summary{}
 	case stuck != nil:
 		return summary{Critical, fmt.Sprintf("Process %d was killed but has not ended.", stuck.PID)}
 	case run != nil && run.Outcome != state.OutcomeOK:
-		return summary{Warning, strings.TrimSpace("The last probe run " + outcomeText(run.Outcome) + ". " + run.Error)}
+		ended := fmt.Sprintf("ended with %q", word(string(run.Outcome)))
+		switch run.Outcome {
+		case state.OutcomeFailed, state.OutcomeCrashed:
+			ended = string(run.Outcome)
+		case state.OutcomeTimeout:
+			ended = "timed out"
+		}
+		return summary{Warning, strings.TrimSpace("The last probe run " + ended + ". " + run.Error)}
+	default:
+		return summary{}
 	}
-	return summary{}
 }
 
-// headlineOf returns the message of a finding, or its first sentence if the message is long.
-func headlineOf(f *Finding) string {
-	const long = 120
-	if utf8.RuneCountInString(f.Message) <= long {
-		return f.Message
-	}
-	for end := range f.Message {
+// headlineOf returns a message, or its first sentence if it is long.
+func headlineOf(message string) string {
+	if utf8.RuneCountInString(message) > 120 {
 		// A lower-case letter may follow an abbreviation.
-		if rest, ends := strings.CutPrefix(f.Message[end:], ". "); ends {
-			if next, _ := utf8.DecodeRuneInString(rest); unicode.IsUpper(next) {
-				return f.Message[:end+1]
-			}
+		if end := regexp.MustCompile(`\. \p{Lu}`).FindStringIndex(message); end != nil {
+			return message[:end[0]+1]
 		}
 	}
-	return f.Message
-}
-
-func outcomeText(o state.Outcome) string {
-	switch o {
-	case state.OutcomeFailed, state.OutcomeCrashed:
-		return string(o)
-	case state.OutcomeTimeout:
-		return "timed out"
-	default:
-		return fmt.Sprintf("ended with %q", word(string(o)))
-	}
+	return message
 }
 
 // gaps returns sentences about what is accepted or not known of a healthy device.
-func (d *Device) gaps(now time.Time) []string {
-	var gaps, skipped, old []string
-	accepted := 0
-	for i := range d.Findings {
-		if d.Findings[i].Accepted != nil {
-			accepted++
-		}
+func (d *Device) gaps(now time.Time) string {
+	var gaps string
+	accepted := slices.DeleteFunc(slices.Clone(d.Findings), func(f Finding) bool { return f.Accepted == nil })
+	if len(accepted) > 0 {
+		gaps += " Accepted: " + text.Plural(len(accepted), "finding") + "."
 	}
-	if accepted > 0 {
-		gaps = append(gaps, "Accepted: "+text.Plural(accepted, "finding")+".")
-	}
+	var skipped, old []string
 	for _, p := range d.State.Probes() {
 		if p.Status == state.StatusSkipped {
 			skipped = append(skipped, p.Name)
 		}
 	}
 	if len(skipped) > 0 {
-		gaps = append(gaps, "Could not be probed: "+strings.Join(skipped, ", ")+".")
+		gaps += " Could not be probed: " + strings.Join(skipped, ", ") + "."
 	}
 	if reduced := d.State.Last.Reduced; reduced != nil {
-		gaps = append(gaps, "Left alone for now: "+reduced.Detail+".")
+		gaps += " Left alone for now: " + reduced.Detail + "."
 	}
 	for _, kind := range []state.Kind{state.KindContract, state.KindInventory} {
 		if d.Stale(kind, now) {
@@ -157,7 +136,7 @@ func (d *Device) gaps(now time.Time) []string {
 		}
 	}
 	if len(old) > 0 {
-		gaps = append(gaps, "Out of date: "+strings.Join(old, ", and ")+".")
+		gaps += " Out of date: " + strings.Join(old, ", and ") + "."
 	}
 	return gaps
 }

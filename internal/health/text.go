@@ -63,17 +63,18 @@ func place(containerID, podUID string) string {
 	return s
 }
 
+func largestFirst(a, b state.TypeCount) int {
+	return cmp.Or(cmp.Compare(b.Objects, a.Objects), strings.Compare(a.Type, b.Type))
+}
+
 // list joins counts by type, the largest first: "37 qp, 2 pd".
 func list(counts []state.TypeCount) string {
-	sorted := slices.SortedStableFunc(slices.Values(counts), func(a, b state.TypeCount) int {
-		return cmp.Or(cmp.Compare(b.Objects, a.Objects), strings.Compare(a.Type, b.Type))
-	})
 	var parts []string
-	for _, c := range sorted[:min(len(sorted), maxPerKind)] {
+	for _, c := range slices.SortedStableFunc(slices.Values(counts), largestFirst) {
 		parts = append(parts, text.Number(c.Objects)+" "+word(c.Type))
 	}
-	if len(sorted) > maxPerKind {
-		parts = append(parts, "…")
+	if len(parts) > maxPerKind {
+		parts = append(parts[:maxPerKind], "…")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -47,10 +48,8 @@ func (d *Device) Usage() []Usage {
 
 func (d *Device) usage(kind string, r *state.Resources) Usage {
 	u := Usage{Type: kind}
-	for i := range d.Exhausted {
-		if d.Exhausted[i].Type == kind {
-			u.Exhausted = &d.Exhausted[i]
-		}
+	if i := slices.IndexFunc(d.Exhausted, func(e Exhausted) bool { return e.Type == kind }); i >= 0 {
+		u.Exhausted = &d.Exhausted[i]
 	}
 	if d.State.Info != nil {
 		u.Limit, _ = d.State.Info.LimitOf(kind)
@@ -61,33 +60,22 @@ func (d *Device) usage(kind string, r *state.Resources) Usage {
 		}
 	}
 	if d.Growth != nil {
-		for i := range d.Growth.All {
-			if d.Growth.All[i].Type == kind {
-				u.Trend = &d.Growth.All[i]
-			}
+		if i := slices.IndexFunc(d.Growth.All, func(t Trend) bool { return t.Type == kind }); i >= 0 {
+			u.Trend = &d.Growth.All[i]
 		}
 	}
 	i := r.Inventory
 	if i == nil {
 		return u
 	}
-	u.Objects = i.Count(kind)
+	parts := map[state.OwnerKind]*int64{state.OwnerUser: &u.User, state.OwnerKernel: &u.Kernel, state.OwnerExporter: &u.Exporter}
 	for _, o := range i.Objects {
-		if o.Type != kind {
-			continue
+		if o.Type == kind {
+			part := cmp.Or(parts[o.Owner], &u.Unknown)
+			*part = sum(*part, o.Objects)
 		}
-		part := &u.Unknown
-		switch o.Owner {
-		case state.OwnerUser:
-			part = &u.User
-		case state.OwnerKernel:
-			part = &u.Kernel
-		case state.OwnerExporter:
-			part = &u.Exporter
-		}
-		*part = sum(*part, o.Objects)
 	}
-	u.Others = state.CountOf(i.Others, kind)
+	u.Objects, u.Others = i.Count(kind), state.CountOf(i.Others, kind)
 	u.Unowned = sum(state.CountOf(i.Ownerless, kind), state.CountOf(i.Untraced, kind))
 	if orphaned, ok := i.Orphaned(kind); ok {
 		u.Orphaned = &orphaned
