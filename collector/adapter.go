@@ -24,7 +24,6 @@ func declareAdapter(t *table) {
 		"Errors of the adapter that the PCI bus reported (AER). Absent until there is one.", "device", "severity")
 }
 
-// addAdapter adds which adapter a device is.
 func addAdapter(b *builder, name string, r *state.Hardware) {
 	a := &r.Identity
 	node := ""
@@ -34,7 +33,6 @@ func addAdapter(b *builder, name string, r *state.Hardware) {
 	b.gauge("rdma_adapter_info", 1, name, a.PCI, a.Slot, node, r.Driver, a.DriverVersion, a.BoardID, a.Role, a.Parent, a.NetnsMode)
 }
 
-// addBus adds how an adapter is connected to the processor.
 func addBus(b *builder, name string, r *state.Hardware) {
 	a := &r.Identity
 	addPCILink(b, name, "adapter", a.Link)

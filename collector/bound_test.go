@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/test/golden"
 )
 
-// adapter returns a healthy adapter with one port and 16 completion vectors, of which the
+// adapter returns a healthy adapter with one port and 16 completion vectors, and the
 // default number is measured. Only the kernel has objects on it.
 func adapter() scene {
 	r := run("mlx5_0")
@@ -47,7 +47,6 @@ func adapter() scene {
 	return sceneOf("libibverbs", s, r, contractRun(r.Device), inventoryRun(r.Device), hardwareRun(r.Device)).finding(make([]health.Finding, 0)...)
 }
 
-// count returns the number of series of the device and of the host.
 func (s scene) count(t *testing.T, on collector.Choice) (device, host int) {
 	t.Helper()
 	s.on = on
@@ -61,7 +60,6 @@ func (s scene) count(t *testing.T, on collector.Choice) (device, host int) {
 	return device, host
 }
 
-// without returns a choice without some collectors.
 func without(on collector.Choice, names ...string) collector.Choice {
 	on = maps.Clone(on)
 	for _, name := range names {

@@ -34,23 +34,23 @@ const (
 // Part is a collector, as people choose it.
 type Part struct {
 	Name string
-	// Help says what it has, as the end of a sentence.
+	// Help describes its metrics in a phrase.
 	Help string
-	// On tells whether it is on unless a flag says otherwise.
+	// On is true if it is on by default.
 	On bool
 }
 
 // Parts returns every collector.
 func Parts() []Part {
 	return []Part{
-		{Sizes, "sizes asked for and given", true},
+		{Sizes, "requested and actual sizes", true},
 		{Memory, "memory that an object costs the process creating it", false},
 		{Limits, "limits that a device reports", false},
 		{Verbs, "duration of control verbs, and errors of all verbs", true},
 		{VerbHistograms, "distribution of the duration of each verb", false},
 		{Latency, "notification and completion latency, and events that went wrong", true},
 		{Vectors, "notification latency of each completion vector", true},
-		{Contracts, "whether devices keep the contracts of the manual", true},
+		{Contracts, "whether devices keep the contracts of the man pages", true},
 		{Inventory, "objects that the kernel tracks on a device", true},
 		{Owners, "owners of these objects, and the memory they lock", true},
 		{OwnersPID, "label pid of owners: one series for each process", false},
@@ -64,10 +64,10 @@ func Parts() []Part {
 	}
 }
 
-// Choice tells of each collector whether it is on.
+// Choice is true for each collector that is on.
 type Choice map[string]bool
 
-// Defaults returns which collectors are on unless a flag says otherwise.
+// Defaults returns the collectors that are on by default.
 func Defaults() Choice {
 	c := make(Choice)
 	for _, p := range Parts() {
@@ -76,13 +76,13 @@ func Defaults() Choice {
 	return c
 }
 
-// Hardware tells whether a collector is on that needs the hardware read.
+// Hardware reports whether a collector is on that needs readings of the hardware.
 func (c Choice) Hardware() bool {
 	return c[Counters] || c[RawCounters] || c[Links] || c[Adapter] || c[Interrupts] || c[GIDs]
 }
 
-// of returns the collectors that a scrape asks for, of those that are on: those that it
-// names, or all but those that it leaves out.
+// of returns the collectors for a scrape, out of those that are on: the named ones, or all
+// except the excluded ones.
 func (c Choice) of(collect, exclude []string) (Choice, error) {
 	if len(collect) > 0 && len(exclude) > 0 {
 		return nil, errors.New("use collect[] or exclude[], not both")

@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/collector"
 )
 
-// A scrape gets what is always there and the collectors that it asks for.
+// TestOnly verifies that a scrape gets the collectors that it requests, and what is always on.
 func TestOnly(t *testing.T) {
 	t.Parallel()
 	c := adapter().leanly().collector()
@@ -47,7 +47,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// What is off is neither exposed nor counted.
+// TestOff verifies that the series of a collector that is off are absent, and no others.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, p := range collector.Parts() {
@@ -57,7 +57,7 @@ func TestOff(t *testing.T) {
 		s.on[p.Name] = false
 		after := values(t, s.collector())
 		if p.Name == collector.OwnersPID || p.Name == collector.Cgroups || p.Name == collector.Owners {
-			continue // Nobody owns anything.
+			continue // There are no owners.
 		}
 		if len(after) >= len(before) {
 			t.Errorf("%s makes no series", p.Name)

@@ -66,7 +66,6 @@ func (c *Collector) Observe(run *state.Run) {
 	c.history(text.Valid(run.Device)).observe(run)
 }
 
-// history returns the history of a device. It creates one if there is none.
 func (c *Collector) history(device string) *history {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +118,6 @@ type selection struct {
 // Collect implements prometheus.Collector.
 func (s selection) Collect(ch chan<- prometheus.Metric) { s.collect(s.chosen, ch) }
 
-// collect sends the series of the chosen collectors.
 func (c *Collector) collect(chosen Choice, ch chan<- prometheus.Metric) {
 	host := c.options.Host()
 	for _, b := range c.builders(host) {
@@ -130,7 +128,6 @@ func (c *Collector) collect(chosen Choice, ch chan<- prometheus.Metric) {
 	}
 }
 
-// send sends the series of the chosen collectors.
 func (b *builder) send(chosen Choice, ch chan<- prometheus.Metric) {
 	for _, s := range b.samples {
 		if s.family.in(chosen) {
@@ -160,7 +157,6 @@ func (c *Collector) present(s *state.Snapshot) []*history {
 	return all
 }
 
-// builders returns the gauges of the host and of each device.
 func (c *Collector) builders(host *health.Host) []*builder {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +174,7 @@ func (c *Collector) builders(host *health.Host) []*builder {
 		asked := c.options.Asked()
 		addAsked(b, &asked)
 	}
-	addProcesses(b, inventoriesOf(host.Snapshot))
+	addProcesses(b, host.Snapshot)
 	seen := make(map[string]bool)
 	for _, judged := range host.Devices {
 		s := judged.State
@@ -192,7 +188,7 @@ func (c *Collector) builders(host *health.Host) []*builder {
 	return all
 }
 
-// device returns the gauges of a device. Caller holds mu.
+// Caller holds mu.
 func (c *Collector) device(provider string, s *state.DeviceState, judged *health.Device) *builder {
 	if c.pasts[s.Name] == nil {
 		c.pasts[s.Name] = make(past)
@@ -247,7 +243,7 @@ func (c *Collector) device(provider string, s *state.DeviceState, judged *health
 	return b
 }
 
-// addVanished adds the children that do not end, of a device that is not present.
+// addVanished adds children of an absent device that have not exited.
 func addVanished(b *builder, s *state.DeviceState) {
 	if s.Stuck != nil {
 		addStuck(b, s.Name, s.Stuck)

@@ -13,9 +13,9 @@ func declareContract(t *table) {
 	t.gauge("rdma_contract_verdicts", "contracts",
 		"Contracts by latest verdict. Absent before the first one.", "device", "verdict")
 	t.gauge("rdma_contract_violated", "1 or 0",
-		"1 if the device breaks the contract by the latest verdict, 0 if it broke it once but keeps it now. Absent if it always kept the contract, or if the contract was not judged. known=\"true\" needs no action: the driver is known for it, or it is accepted.", "device", "contract", "severity", "known")
+		"1 if the device breaks the contract by the latest verdict, 0 if it broke it once but keeps it now. Absent if it always kept the contract, or if the contract was not checked. known=\"true\" needs no action: it is a known driver erratum, or accepted.", "device", "contract", "severity", "known")
 	t.gauge("rdma_contract_skipped", "always 1",
-		"A contract that could not be judged although the device offers what it is about, and why.", "device", "contract", "reason")
+		"A contract that could not be checked although the device offers what it is about, and why.", "device", "contract", "reason")
 	t.counter("rdma_contract_runs_total", "runs",
 		"Finished contract runs.", "device", "outcome")
 	t.counter("rdma_contract_aborts_total", "runs",
@@ -26,7 +26,6 @@ func declareContract(t *table) {
 		"Duration of the last contract run, from the start of its child process to its end or until it was abandoned.", "device")
 }
 
-// addContracts adds how a device keeps the contracts of the man pages.
 func addContracts(b *builder, name string, c *state.Contracts, findings []health.Finding) {
 	counts := make(map[string]int)
 	accepted := make(map[string]bool)

@@ -1,6 +1,8 @@
 package collector
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/hardware/counters"
@@ -35,33 +37,43 @@ func declareCounter(t *table) {
 		"Port and device counters named by the driver (hw_counters/ in sysfs, rdma statistic), and those of the network device, in the driver's names and units. Values that can go down are left out.", "device", "port", "counter")
 }
 
-// isRare tells of a metric that it is 0 for ever on a link that is well.
+// isRare reports whether a metric stays 0 on a healthy link.
 func isRare(metric string) bool {
-	switch metric {
-	case "rdma_port_receive_remote_physical_errors_total", "rdma_port_carrier_symbol_errors_total",
+	return slices.Contains([]string{
+		"rdma_port_receive_remote_physical_errors_total", "rdma_port_carrier_symbol_errors_total",
 		"rdma_port_link_error_recoveries_total", "rdma_port_local_link_integrity_errors_total",
-		"rdma_port_buffer_overrun_errors_total", "rdma_port_fec_uncorrectable_blocks_total":
-		return true
-	default:
-		return false
-	}
+		"rdma_port_buffer_overrun_errors_total", "rdma_port_fec_uncorrectable_blocks_total",
+	}, metric)
 }
 
-// addCounters adds what the driver counts for ports, under names that all drivers share.
+// addCounters adds port counters under names common to all drivers.
 func addCounters(b *builder, name string, r *state.Hardware) {
-	addSaturated(b, name, "", r.Table, r.Counters)
 	for i := range r.Ports {
 		p := &r.Ports[i]
-		port := strconv.Itoa(p.Number)
 		for _, v := range counters.Of(r.Table, p.LinkLayer, p.Counters) {
-			addCounted(b, name, port, v)
+			addCounted(b, name, strconv.Itoa(p.Number), v)
 		}
-		addSaturated(b, name, port, r.Table, p.Counters)
+	}
+	for port, all := range countersOf(r) {
+		for _, c := range all {
+			if counters.Saturated(r.Table, c) {
+				b.sparse("rdma_port_counter_saturated", 1, name, port, c.Name)
+			}
+		}
 	}
 	b.ended("rdma_port_counter_saturated")
 }
 
-// addCounted adds a counter under the name that all drivers share.
+// countersOf returns the raw counters by label of the port, those of the device first.
+func countersOf(r *state.Hardware) iter.Seq2[string, []state.Counter] {
+	return func(yield func(string, []state.Counter) bool) {
+		ok := yield("", r.Counters)
+		for i := 0; ok && i < len(r.Ports); i++ {
+			ok = yield(strconv.Itoa(r.Ports[i].Number), r.Ports[i].Counters)
+		}
+	}
+}
+
 func addCounted(b *builder, name, port string, v counters.Value) {
 	f := b.byName[v.Metric]
 	if f == nil {
@@ -75,47 +87,33 @@ func addCounted(b *builder, name, port string, v counters.Value) {
 	}
 }
 
-func addSaturated(b *builder, name, port, table string, all []state.Counter) {
-	for _, c := range all {
-		if counters.Saturated(table, c) {
-			b.sparse("rdma_port_counter_saturated", 1, name, port, c.Name)
-		}
-	}
-}
-
-// addDrop adds how often a counter was lower than the time before.
+// addDrop adds the number of decreases of a counter.
 func addDrop(b *builder, name string, d state.CounterDrop) {
 	b.sparse("rdma_port_counter_decreases_total", float64(d.Resets), name, portLabel(d.Port), d.Name, "reset")
 	b.sparse("rdma_port_counter_decreases_total", float64(d.Wraps), name, portLabel(d.Port), d.Name, "wrapped")
 }
 
-// addRawCounters adds the counters under the names of their driver.
+// addRawCounters adds counters under their driver's names.
 func addRawCounters(b *builder, name string, r *state.Hardware) {
 	if b.byName["rdma_port_counter_total"].off {
 		return
 	}
-	addRawOf(b, name, "", r.Table, r.Counters)
-	for i := range r.Ports {
-		addRawOf(b, name, strconv.Itoa(r.Ports[i].Number), r.Table, r.Ports[i].Counters)
-	}
-}
-
-// addRawOf is addRawCounters for one port.
-func addRawOf(b *builder, name, port, table string, all []state.Counter) {
-	exposed := 0
-	for _, c := range all {
-		if counters.Level(table, c.Group, c.Name) || counters.Saturated(table, c) {
-			continue
+	for port, all := range countersOf(r) {
+		exposed := 0
+		for _, c := range all {
+			if counters.Level(r.Table, c.Group, c.Name) || counters.Saturated(r.Table, c) {
+				continue
+			}
+			if exposed == maxCounters {
+				b.dropped++
+				continue
+			}
+			exposed++
+			metric := "rdma_port_hw_counter_total"
+			if c.Group == state.GroupPort {
+				metric = "rdma_port_counter_total"
+			}
+			b.counter(metric, c.Value, name, port, c.Name)
 		}
-		if exposed == maxCounters {
-			b.dropped++
-			continue
-		}
-		exposed++
-		metric := "rdma_port_hw_counter_total"
-		if c.Group == state.GroupPort {
-			metric = "rdma_port_counter_total"
-		}
-		b.counter(metric, c.Value, name, port, c.Name)
 	}
 }

@@ -57,7 +57,8 @@ func newTable(on Choice) *table {
 // about sets the subject of the metrics declared next. They are always exposed.
 func (t *table) about(subject string) { t.subject, t.collector, t.off = subject, "", false }
 
-// of sets the collector of the metrics declared next.
+// of returns the collectors for a scrape, out of those that are on: the named ones, or all
+// except the excluded ones.
 func (t *table) of(collector string) { t.collector, t.off = collector, !t.on[collector] }
 
 func (t *table) gauge(name, unit, help string, labels ...string) {

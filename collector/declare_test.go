@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// TestDeclarations makes sure that each row of the table is whole.
+// TestDeclarations verifies that declarations are complete.
 func TestDeclarations(t *testing.T) {
 	meanings := labelMeanings()
 	used := make(map[string]bool)
@@ -52,7 +52,7 @@ func Docs(series map[string]int) string {
 
 This page follows from the declarations in ` + "`collector/`" + `; ` + "`go test ./collector -update`" + ` rewrites it.
 
-Gauges show the last finished run of the probes on a device, the latest verdicts (contracts), the last inventory taken
+Gauges show the last finished probe run on a device, the latest verdicts (contracts), the last inventory taken
 (resources), or the latest reading of the hardware (counters, links, addresses, adapters and interrupts). A gauge without
 data is absent; a device that vanishes takes its series along. A metric that is absent until first non-zero stays from
 then on. Counters, summaries and histograms add up the runs since the exporter started or the device appeared, whichever
@@ -122,7 +122,6 @@ out are counted in `+"`rdma_exporter_dropped_series`"+`.
 	return out.String()
 }
 
-// collectorsTable writes the collectors.
 func collectorsTable(out *strings.Builder, series map[string]int) {
 	out.WriteString("## Collectors\n\nEach metric is always on or belongs to a collector. `--collector.NAME` switches a collector on, `--no-collector.NAME` off ([configuration.md](configuration.md#collectors)).\n\n| collector | by default | series | has |\n|---|---|--:|---|\n")
 	for _, p := range Parts() {
@@ -168,7 +167,7 @@ func labelMeanings() map[string]string {
 		"mode":           "how a completion is awaited: `solicited` (asleep, for a solicited event) or `poll` (polling without a pause)",
 		"status":         "status of a completion, such as `retry_exc_err`, or `success` where it should have failed; `other` beyond the first 32 of a device",
 		"comp_vector":    "number of the completion vector, from 0",
-		"verdict":        "`kept`, `violated`, `known` (violated, but the driver is known for it, or it is accepted) or `skipped` (could not be judged)",
+		"verdict":        "`kept`, `violated`, `known` (violated, but a known driver erratum, or accepted) or `skipped` (could not be checked)",
 		"accepted":       "whether the configuration accepts the finding: `true` or `false`",
 		"contract":       "name of a promise of the libibverbs man pages, such as `notify_one_shot`",
 		"owner":          "`user`, `kernel`, `exporter` for what its children held at that moment, or `unknown` where objects were only counted",
@@ -187,7 +186,7 @@ func labelMeanings() map[string]string {
 		"priority":       "Ethernet priority, from 0 to 7",
 		"link_layer":     "`InfiniBand` or `Ethernet`",
 		"netdev":         "network device of the port or the GID; empty if it has none",
-		"bond":           "bond that the network device belongs to; empty for none",
+		"bond":           "bond that the network device belongs to; empty if it has none",
 		"gid":            "the port's GID of index 0",
 		"to":             "new state of the port: `active` or `down` (any other)",
 		"pci_address":    "address of the PCI function, such as `0000:3b:00.0`; empty if it is none",

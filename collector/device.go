@@ -11,17 +11,16 @@ import (
 func declareDevice(t *table) {
 	t.about("Devices")
 	t.gauge("rdma_device_info", "always 1",
-		"What a present device says about itself; labels after provider are empty until it has been queried.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
+		"Description of a present device; labels after provider are empty until it has been queried.", "device", "provider", "transport", "fw_version", "vendor_id", "vendor_part_id", "hw_version", "node_guid")
 	t.gauge("rdma_device_completion_vectors", "completion vectors",
 		"Number of completion vectors of a device.", "device")
 	t.gauge("rdma_port_state_id", "number of the state",
 		"State of a port at the last run, numbered as in InfiniBand and sysfs: 0 nop, 1 down, 2 init, 3 armed, 4 active, 5 active_defer. Absent if that run could not query it.", "device", "port")
 	t.of(Limits)
 	t.gauge("rdma_device_limit", "what the limit counts",
-		"Most that a device says it allows, by the name in struct ibv_device_attr.", "device", "limit")
+		"Limit reported by the device, by its name in struct ibv_device_attr.", "device", "limit")
 }
 
-// addDevice adds what a present device says of itself.
 func addDevice(b *builder, provider, name string, info *state.Device) {
 	if info == nil {
 		b.gauge("rdma_device_info", 1, name, provider, "", "", "", "", "", "")
@@ -40,8 +39,8 @@ func addDevice(b *builder, provider, name string, info *state.Device) {
 	}
 }
 
-// addPorts adds the states and MTUs of the ports that the last run found. What an earlier
-// run found is not told: a port that was active may not be any more.
+// addPorts adds the ports of the last run only: a port that was active before may not be
+// now.
 func addPorts(b *builder, name string, info *state.Device) {
 	for _, p := range info.Ports {
 		port := strconv.Itoa(p.Number)

@@ -13,12 +13,12 @@ type Exporter struct {
 	ConfigOK     bool
 	ConfigLoaded time.Time
 	// StateWritable is true if the last write of the saved state succeeded. Nil means that
-	// there was none.
+	// nothing was written.
 	StateWritable *bool
 	// LogLinesDropped is the number of lost log lines.
 	LogLinesDropped uint64
 	// WebConfigInForce is true if the last load of the web configuration succeeded. Nil means
-	// that there is none.
+	// no web configuration.
 	WebConfigInForce *bool
 }
 
@@ -35,16 +35,15 @@ func declareExporter(t *table) {
 	t.gauge("rdma_exporter_state_writable", "1 or 0",
 		"Whether the last attempt to save state succeeded; only with --state.dir.")
 	t.gauge("rdma_exporter_unused_acceptances", "acceptances",
-		"Acceptances in the configuration file that no longer accept anything: they match no finding, or have expired. Absent if there is none.")
+		"Acceptances in the configuration file that no longer accept anything: they match no finding, or have expired. Absent if zero.")
 	t.gauge("rdma_exporter_dropped_series", "series",
 		"Series not exposed, because the last runs reported more than 4096, more than 256 completion vectors of the device were measured, or a port has more than 512 counters.", "device")
 	t.counter("rdma_exporter_log_lines_dropped_total", "lines",
-		"Log lines lost since the exporter started, because nobody read standard error or it was closed.")
+		"Log lines lost since the exporter started, because standard error was not read or it was closed.")
 	t.gauge("rdma_exporter_web_config_last_reload_successful", "1 or 0",
 		"Whether the current file of --web.config.file is in force; if not, its previous version is. Absent without such a file.")
 }
 
-// addExporter adds the metrics of the whole host.
 func addExporter(b *builder, h *health.Host) {
 	s := h.Snapshot
 	present := 0
@@ -58,7 +57,6 @@ func addExporter(b *builder, h *health.Host) {
 	b.positive("rdma_exporter_unused_acceptances", float64(len(h.Findings)))
 }
 
-// addSelf adds the exporter's own state.
 func addSelf(b *builder, e Exporter) {
 	b.boolGauge("rdma_exporter_config_last_reload_successful", e.ConfigOK)
 	b.timestamp("rdma_exporter_config_last_reload_success_timestamp_seconds", e.ConfigLoaded)

@@ -13,10 +13,9 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// started is when every run of the fixtures was started.
 func started() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 250e6, time.UTC) }
 
-// info is what a device of the fixtures says of itself: the limits of what is counted, and two ports.
+// info returns a device with two ports, and limits of counted objects only.
 func info() *state.Device {
 	d := &state.Device{
 		Transport: "InfiniBand", Firmware: "16.35.4030",
@@ -33,7 +32,7 @@ func info() *state.Device {
 	return d
 }
 
-// whole is info with all limits that there are.
+// whole is info with all limits.
 func whole() *state.Device {
 	d := info()
 	d.Limits = nil
@@ -48,8 +47,7 @@ func whole() *state.Device {
 	return d
 }
 
-// run is a successful run on a device with all that a run can tell when nothing
-// goes wrong: three profiles, three types of QP, every verb, four of the eight
+// run is a successful probe run: three profiles, three QP types, all verbs, four of eight
 // completion vectors.
 func run(device string) *state.Run {
 	cq := state.Probe{Name: "cq", Status: state.StatusOK, Duration: 3 * time.Millisecond}
@@ -90,14 +88,13 @@ func run(device string) *state.Run {
 	}
 }
 
-// short is run with few limits and calls, for what is about something else.
+// short is run with few limits and calls.
 func short(device string) *state.Run {
 	r := run(device)
 	r.Info, r.Calls = info(), r.Calls[:9]
 	return r
 }
 
-// registrations are those of all memory that there is.
 func registrations() state.Probe {
 	p := state.Probe{Name: "mr", Status: state.StatusOK, Duration: time.Millisecond}
 	for i, m := range state.RegisteredMemories() {
@@ -108,7 +105,7 @@ func registrations() state.Probe {
 	return p
 }
 
-// asked is what the probes of the fixtures ask for, as the configuration says it.
+// asked returns the requested sizes of run.
 func asked() state.Probe {
 	var p state.Probe
 	for i, profile := range []string{"small", "medium", "large"} {
@@ -122,8 +119,7 @@ func asked() state.Probe {
 	return p
 }
 
-// notification is the measurement of the vectors 0 to 3 of port 1, while port 2 is
-// down.
+// notification measures vectors 0 to 3 of port 1. Port 2 is down.
 func notification() state.Probe {
 	p := state.Probe{
 		Name: "notification", Status: state.StatusOK, Duration: 20 * time.Millisecond,
@@ -139,8 +135,7 @@ func notification() state.Probe {
 	return p
 }
 
-// latency is a measurement in which nothing goes wrong: 100 samples from 2 µs on,
-// and with polling from 1 µs on.
+// latency has 100 samples from 2 µs, or 1 µs with polling.
 func latency(port int, path state.LatencyPath, mode state.LatencyMode, vector int) state.Latency {
 	l := state.Latency{Port: port, Path: path, Mode: mode, Vector: vector}
 	for i := range 100 {
@@ -181,14 +176,13 @@ func contractRun(device string) *state.Run {
 	return r
 }
 
-// contractsOf is what is known after a contract run.
 func contractsOf(r *state.Run) *state.Contracts {
 	last := r.Compact()
 	last.Contracts = nil
 	return &state.Contracts{Last: last, Verdicts: r.Contracts}
 }
 
-// calls are several calls of each of 22 verbs.
+// calls returns 9 calls of each of 22 verbs.
 func calls() []state.Call {
 	var calls []state.Call
 	for i, verb := range []string{
@@ -205,7 +199,6 @@ func calls() []state.Call {
 	return calls
 }
 
-// state is a device whose last run was r.
 func stateOf(r *state.Run) state.DeviceState {
 	s := state.DeviceState{Name: r.Device, Present: true, Info: r.Info, Last: r.Compact()}
 	s.Full = s.Last
@@ -215,30 +208,11 @@ func stateOf(r *state.Run) state.DeviceState {
 	return s
 }
 
-// host is a host with n healthy devices, on each of which the same ten processes own
-// objects: the runs of the probes come first, then those of the contract run, then
-// those of the inventory.
-func host(n int) (*state.Snapshot, []*state.Run) {
-	s := &state.Snapshot{Provider: "simulated", Ready: true}
-	runs := make([]*state.Run, 3*n)
-	for i := range n {
-		name := fmt.Sprintf("sim%02d", i)
-		runs[i], runs[n+i], runs[2*n+i] = run(name), contractRun(name), inventoryRun(name)
-		device := stateOf(runs[i])
-		device.Contracts = contractsOf(runs[n+i])
-		device.Resources = resourcesOf(runs[2*n+i], inventory(10))
-		s.Devices = append(s.Devices, device)
-	}
-	return s, runs
-}
-
-// bare is a run of the probes that tells nothing but what the device says of itself,
-// for what is about something else.
+// bare is a probe run that only queried the device.
 func bare(device string) *state.Run {
 	return &state.Run{Kind: state.KindProbe, Device: device, Started: started(), Outcome: state.OutcomeOK, Info: info()}
 }
 
-// inventoryRun is an inventory in which all goes well.
 func inventoryRun(device string) *state.Run {
 	return &state.Run{
 		Kind: state.KindInventory, Device: device, Started: started().Add(2 * time.Minute),
@@ -246,14 +220,11 @@ func inventoryRun(device string) *state.Run {
 	}
 }
 
-// resourcesOf is what is known after an inventory that took an
-// inventory.
 func resourcesOf(r *state.Run, i *state.Inventory) *state.Resources {
 	return &state.Resources{Last: r.Compact(), Inventory: i, Taken: r.Started}
 }
 
-// inventory is what is found where so many processes, each in a container of its own,
-// own objects of every type, and some others do, too.
+// inventory has owners in a container each, with objects of every type, and other owners.
 func inventory(owners int) *state.Inventory {
 	i := &state.Inventory{
 		Index: 1, PIDsVisible: true,
@@ -283,8 +254,7 @@ func inventory(owners int) *state.Inventory {
 	return i
 }
 
-// troubled is a device on which the inventories found everything that there is to
-// find.
+// troubled is a device whose inventories found every problem.
 func troubled(name string) state.DeviceState {
 	i := inventory(2)
 	i.Ownerless = []state.TypeCount{{Type: "qp", Objects: 3}, {Type: "pd", Objects: 1}}
@@ -330,7 +300,7 @@ func troubled(name string) state.DeviceState {
 	return s
 }
 
-// troubles are what is found of a troubled device: everything.
+// troubles has findings of every kind.
 func troubles() []health.Finding {
 	var all []health.Finding
 	for _, kind := range health.Kinds() {
@@ -341,12 +311,11 @@ func troubles() []health.Finding {
 		hung())
 }
 
-// hung is what is found of a child that does not end.
 func hung() health.Finding {
 	return health.Finding{Kind: health.FindingStuck, Severity: health.SeverityCritical}
 }
 
-// onlyCounted is what is known if an inventory looked at nothing.
+// onlyCounted is an inventory without lists of objects.
 func onlyCounted() *state.Inventory {
 	i := &state.Inventory{Index: 1, PIDsVisible: true}
 	for n, kind := range state.ResourceTypes() {
@@ -356,8 +325,8 @@ func onlyCounted() *state.Inventory {
 	return i
 }
 
-// hardwareOf is what the kernel tells of a ConnectX-7 of one port that is well: every
-// counter that its driver has, those of its network device, and so many interrupts.
+// hardwareOf is a healthy ConnectX-7 with one port, all counters of its driver, and
+// interrupts.
 func hardwareOf(name string, interrupts int) *state.HardwareState {
 	port := state.HardwarePort{
 		Number: 1, LinkLayer: "Ethernet", State: "active", PhysState: "link_up",
@@ -411,7 +380,6 @@ func hardwareOf(name string, interrupts int) *state.HardwareState {
 	}
 }
 
-// ethtoolCounters returns the names of all that is read of network devices.
 func ethtoolCounters() []string {
 	var names []string
 	for _, t := range counters.Tables() {
@@ -431,14 +399,12 @@ func ethtoolCounters() []string {
 	return names
 }
 
-// hardwareRun is a reading of the hardware in which all goes well.
 func hardwareRun(device string) *state.Run {
 	return &state.Run{Kind: state.KindHardware, Device: device, Started: started().Add(3 * time.Minute), Duration: 15 * time.Millisecond, Outcome: state.OutcomeOK}
 }
 
-// drivers are a device of each driver whose counters are known, with all of these, and one
-// whose driver is not known. Under the drivers' names they are not shown, as that is the same
-// for all.
+// drivers has a device of each known driver with all its counters, and one of an unknown
+// driver. Raw counters are off: they have the names of the drivers.
 func drivers() scene {
 	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}, on: collector.Everything()}
 	s.on[collector.RawCounters] = false
@@ -455,7 +421,7 @@ func drivers() scene {
 	return s
 }
 
-// hardware are devices whose readings went in every way there is.
+// hardware has devices with all results of readings.
 func hardware() scene {
 	s := scene{snapshot: &state.Snapshot{Provider: "libibverbs", Ready: true, Hardware: hardwareRun("")}}
 	add := func(name string, change func(*state.HardwareState)) {

@@ -22,16 +22,14 @@ func declareHardware(t *table) {
 		"Duration of the last reading of all devices, from the start of its child process to its end or until it was abandoned.")
 }
 
-// addHost adds how the last reading of all devices went.
 func addHost(b *builder, h *health.Host) {
 	if r := h.Snapshot.Hardware; r != nil {
 		b.gauge("rdma_hardware_duration_seconds", r.Duration.Seconds())
 	}
 }
 
-// addHardware adds what the kernel tells of the adapter of a present device: what sums up
-// first, and what there may be much of last, so that if something has to be dropped it is
-// that.
+// addHardware adds the hardware of a present device. Long lists come last, so that they are
+// dropped first.
 func addHardware(b *builder, name string, h *state.HardwareState) {
 	addHardwareStuck(b, name, h)
 	if !h.Read.IsZero() || h.Failures > 0 {
@@ -47,7 +45,7 @@ func addHardware(b *builder, name string, h *state.HardwareState) {
 		return
 	}
 	addAdapter(b, name, r)
-	// A counter that is told on while nobody can read it would be one that stands still.
+	// A counter that can no longer be read must not seem to stand still.
 	if h.Failures > 0 && r.Failure == "" {
 		return
 	}
@@ -61,12 +59,11 @@ func addHardware(b *builder, name string, h *state.HardwareState) {
 	addRawCounters(b, name, r)
 }
 
-// addHardwareStuck adds whether a child that read the device does not end.
 func addHardwareStuck(b *builder, name string, h *state.HardwareState) {
 	b.sparse("rdma_hardware_stuck", number(h.Stuck != nil), name)
 }
 
-// portLabel returns the label of a port: empty for the device as a whole.
+// portLabel returns the label of a port: empty for the whole device.
 func portLabel(port int) string {
 	if port == 0 {
 		return ""

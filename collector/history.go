@@ -32,7 +32,6 @@ const (
 	nativeMinReset   = time.Hour
 )
 
-// history counts the runs of one device. It is safe for concurrent use.
 type history struct {
 	*table
 	device string
@@ -110,7 +109,7 @@ func (h *history) known(label string, limit int, s string) string {
 // isOff reports whether the collector of a metric is off.
 func (h *history) isOff(metric string) bool { return h.byName[metric].off }
 
-// counter returns the counter with these values of the labels after device, which must be
+// counter returns the counter with these values of the labels after device. They must be
 // valid UTF-8.
 func (h *history) counter(metric string, values ...string) prometheus.Counter {
 	return vectorOf(h, metric, func(f *family) *prometheus.CounterVec {
@@ -146,7 +145,6 @@ func vectorOf[V prometheus.Collector](h *history, metric string, create func(f *
 	return v
 }
 
-// collect sends the series of the chosen collectors.
 func (h *history) collect(chosen Choice, ch chan<- prometheus.Metric) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,6 @@ func declareInterrupt(t *table) {
 		"Which interrupt serves a completion vector, and on which CPUs.", "device", "comp_vector", "irq", "cpus")
 }
 
-// addInterrupts adds the interrupts that serve completion vectors.
 func addInterrupts(b *builder, name string, all []state.Interrupt) {
 	for i := range all {
 		n := &all[i]

@@ -11,9 +11,9 @@ import (
 func declareInventory(t *table) {
 	t.about("The inventory and its findings")
 	t.gauge("rdma_findings", "findings",
-		"Findings on the device, at most 64: everything that is or soon will be wrong. Zero if there are none; absent before the first judgement. Accepted ones are absent until there is one.", "device", "severity", "accepted")
+		"Findings on the device, at most 64: everything that is or soon will be wrong. Zero if the device has none; absent before the first evaluation. Accepted ones are absent until there is one.", "device", "severity", "accepted")
 	t.gauge("rdma_finding_first_seen_timestamp_seconds", "seconds since 1970",
-		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent if there is none.", "device", "finding", "severity", "harm", "accepted")
+		"When findings of this kind and severity were first seen, the earliest if there are several; 0 if not recorded. Absent without such a finding.", "device", "finding", "severity", "harm", "accepted")
 	t.of(Inventory)
 	t.gauge("rdma_inventory_success", "1 or 0",
 		"Whether the last inventory was ok.", "device")
@@ -31,7 +31,6 @@ func declareInventory(t *table) {
 		"Whether the exporter sees all processes of the host; if not, owners and orphans are unknown. From the newest inventory of any device.")
 }
 
-// addInventory adds how the last inventory went.
 func addInventory(b *builder, name string, r *state.Resources) {
 	b.boolGauge("rdma_inventory_stuck", r.Stuck != nil, name)
 	if r.Last != nil {
@@ -43,8 +42,7 @@ func addInventory(b *builder, name string, r *state.Resources) {
 	}
 }
 
-// addFindings counts the findings about a device, those of each severity, so that alerts
-// see the change.
+// addFindings counts the findings of each severity. Alerts need the zeros to see a change.
 func addFindings(b *builder, name string, findings []health.Finding) {
 	type key struct {
 		severity health.Severity
@@ -60,7 +58,6 @@ func addFindings(b *builder, name string, findings []health.Finding) {
 	}
 }
 
-// addSince tells which findings there are about a device, and since when.
 func addSince(b *builder, name string, findings []health.Finding) {
 	type key struct {
 		kind     health.Kind

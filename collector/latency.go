@@ -20,15 +20,15 @@ func declareLatency(t *table) {
 	t.summary("rdma_completion_latency_seconds", "seconds",
 		"Time from just before posting a work request until its completion is seen, awaited in another way: sum and count.", "device", "port", "path", "mode")
 	t.counter("rdma_notifications_missed_total", "completions",
-		"Completions whose event had not come by the deadline, of any mode.", "device", "port", "path")
+		"Completions whose event missed the deadline, in any mode.", "device", "port", "path")
 	t.counter("rdma_notifications_spurious_total", "events",
-		"Events without a completion, of any mode.", "device", "port", "path")
+		"Events without a completion, in any mode.", "device", "port", "path")
 	t.counter("rdma_notifications_misdirected_total", "events",
-		"Events on the wrong channel or naming the wrong completion queue, of any mode.", "device", "port", "path")
+		"Events on the wrong channel or naming the wrong completion queue, in any mode.", "device", "port", "path")
 	t.counter("rdma_completions_missing_total", "completions",
-		"Completions that had not come by the deadline, of any mode.", "device", "port", "path")
+		"Completions that missed the deadline, in any mode.", "device", "port", "path")
 	t.counter("rdma_completions_unsuccessful_total", "completions",
-		"Completions with this status that should have had another.", "device", "port", "path", "status")
+		"Completions with an unexpected status.", "device", "port", "path", "status")
 	t.of(Vectors)
 	t.gauge(vectorLatency, "seconds",
 		"rdma_notification_latency_seconds of one completion vector: the 99th percentile of the last run that measured it. Absent if nothing in it succeeded.", "device", "comp_vector")
@@ -41,15 +41,13 @@ const vectorLatency = "rdma_notification_vector_latency_seconds"
 // armVerb is the verb that requests an event.
 const armVerb = "ibv_req_notify_cq"
 
-// observeLatencies counts the measurements of completions of a run.
 func (h *history) observeLatencies(run *state.Run) {
 	for i := range run.Probes {
 		for j := range run.Probes[i].Latencies {
 			l := &run.Probes[i].Latencies[j]
-			if !slices.Contains(state.LatencyPaths(), l.Path) || !slices.Contains(state.LatencyModes(), l.Mode) {
-				continue
+			if slices.Contains(state.LatencyPaths(), l.Path) && slices.Contains(state.LatencyModes(), l.Mode) {
+				h.observeLatency(l)
 			}
-			h.observeLatency(l)
 		}
 	}
 	for _, l := range run.Vectors() {
@@ -60,18 +58,15 @@ func (h *history) observeLatencies(run *state.Run) {
 	}
 }
 
-// observeLatency counts one measurement. Its series all appear now, so that the
-// first thing to go wrong later is not hidden from rate().
+// observeLatency counts one measurement. All its series appear now, so that the first error
+// is not hidden from rate().
 func (h *history) observeLatency(l *state.Latency) {
 	port, path, mode := h.known("port", maxPorts, strconv.Itoa(l.Port)), string(l.Path), string(l.Mode)
 
 	if l.Mode == state.ModeAny {
 		observe(h.histogram("rdma_notification_latency_seconds", port, path), l.Samples)
 	} else {
-		latency := h.summary("rdma_completion_latency_seconds", port, path, mode)
-		for _, s := range l.Samples {
-			latency.Observe(s.Seconds())
-		}
+		observe(h.summary("rdma_completion_latency_seconds", port, path, mode), l.Samples)
 	}
 	if l.Mode != state.ModePoll {
 		if !h.isOff("rdma_verbs_call_latency_seconds") && len(l.Arms) > 0 {
@@ -90,8 +85,8 @@ func (h *history) observeLatency(l *state.Latency) {
 	}
 }
 
-// usualStatuses returns the statuses that a path brings when it goes wrong. There
-// are too many others to show them all before they occur.
+// usualStatuses returns the likely error statuses of a path. The others appear once they
+// occur.
 func usualStatuses(p state.LatencyPath) []string {
 	if p == state.PathFlush {
 		return []string{"success"}
@@ -105,8 +100,8 @@ func observe(h prometheus.Observer, samples []time.Duration) {
 	}
 }
 
-// observeVector keeps the 99th percentile of a vector. If nothing succeeded in the last run
-// that measured it, it has none, so that an older value cannot pass for that run's.
+// observeVector keeps the 99th percentile of a vector. If nothing succeeded, the vector has
+// none, so that an older value cannot pass as current.
 func (h *history) observeVector(number int, l *state.Latency) {
 	_, known := h.percentiles[number]
 	switch {

@@ -29,7 +29,6 @@ func declareLink(t *table) {
 		"Temperature of the port's module; absent if not reported.", "device", "port")
 }
 
-// addStateChanges adds how the states of ports went.
 func addStateChanges(b *builder, name string, links []state.Link) {
 	for i := range links {
 		l := &links[i]
@@ -41,7 +40,6 @@ func addStateChanges(b *builder, name string, links []state.Link) {
 	}
 }
 
-// addLink adds what the kernel tells of a port.
 func addLink(b *builder, name string, p *state.HardwarePort) {
 	port := strconv.Itoa(p.Number)
 	gid := ""
@@ -57,5 +55,30 @@ func addLink(b *builder, name string, p *state.HardwarePort) {
 	b.positive("rdma_port_width_lanes", float64(p.Width), name, port)
 	if p.TemperatureCelsius != nil {
 		b.gauge("rdma_port_module_temperature_celsius", *p.TemperatureCelsius, name, port)
+	}
+}
+
+func declareGid(t *table) {
+	t.about("Addresses")
+	t.of(GIDs)
+	t.gauge("rdma_port_gids", "GIDs",
+		"Number of non-zero GIDs of the port, by type and network device.", "device", "port", "type", "netdev")
+	t.counter("rdma_port_gid_changes_total", "changes",
+		"How often the port's list of GIDs changed between readings.", "device", "port")
+	t.gauge("rdma_port_roce_v2_ipv4_gid_index", "index",
+		"Index of the first RoCE v2 GID with an IPv4 address, the value for NCCL_IB_GID_INDEX; absent without such a GID.", "device", "port")
+}
+
+func addGIDs(b *builder, name string, p *state.HardwarePort) {
+	port := strconv.Itoa(p.Number)
+	type group struct{ kind, netdev string }
+	counts := make(map[group]int)
+	for _, g := range p.GIDs {
+		of := group{g.Type, g.Netdev}
+		counts[of]++
+		b.gauge("rdma_port_gids", float64(counts[of]), name, port, g.Type, g.Netdev)
+	}
+	if p.RoCEv2IPv4 != nil {
+		b.gauge("rdma_port_roce_v2_ipv4_gid_index", float64(*p.RoCEv2IPv4), name, port)
 	}
 }

@@ -5,74 +5,57 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/state"
 )
 
-// maxProcesses is how many processes have series of the memory that they hold in
-// place: those that hold most.
+// maxProcesses limits the processes whose locked memory has series, largest first.
 const maxProcesses = 256
 
-// dated is an inventory with the time at which it was taken.
-type dated struct {
-	inventory *state.Inventory
-	taken     time.Time
-}
-
-// inventoriesOf returns the inventories of all present devices.
-func inventoriesOf(s *state.Snapshot) []dated {
-	var inventories []dated
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		if d.Present && d.Resources != nil && d.Resources.Inventory != nil {
-			inventories = append(inventories, dated{d.Resources.Inventory, d.Resources.Taken})
+// addProcesses adds whether the host's processes are visible, and the memory that they
+// lock, largest first. If a process owns objects on several devices, the newest inventory
+// counts.
+func addProcesses(b *builder, snapshot *state.Snapshot) {
+	var inventories []*state.Resources
+	for i := range snapshot.Devices {
+		if d := &snapshot.Devices[i]; d.Present && d.Resources != nil && d.Resources.Inventory != nil {
+			inventories = append(inventories, d.Resources)
 		}
 	}
-	return inventories
-}
-
-// addProcesses adds whether processes can be seen, and what memory they hold in
-// place, those that hold most first. A process can own objects on several devices, whose inventories are not
-// taken at the same moment: the newest counts.
-func addProcesses(b *builder, inventories []dated) {
 	if len(inventories) == 0 {
 		return
 	}
-	slices.SortStableFunc(inventories, func(a, b dated) int { return b.taken.Compare(a.taken) })
-	b.boolGauge("rdma_inventory_pid_visibility", inventories[0].inventory.PIDsVisible)
+	slices.SortStableFunc(inventories, func(a, b *state.Resources) int { return b.Taken.Compare(a.Taken) })
+	b.boolGauge("rdma_inventory_pid_visibility", inventories[0].Inventory.PIDsVisible)
 
 	seen := make(map[int]bool)
 	var processes []*state.Owner
 	for _, s := range inventories {
-		for i := range s.inventory.Owners {
-			o := &s.inventory.Owners[i]
-			if seen[o.PID] {
-				continue
-			}
-			seen[o.PID] = true
-			if o.Memlock != nil {
+		for i := range s.Inventory.Owners {
+			o := &s.Inventory.Owners[i]
+			if !seen[o.PID] && o.Memlock != nil {
 				processes = append(processes, o)
 			}
+			seen[o.PID] = true
 		}
 	}
 	slices.SortFunc(processes, func(x, y *state.Owner) int {
 		return cmp.Or(cmp.Compare(held(y.Memlock), held(x.Memlock)), cmp.Compare(x.PID, y.PID))
 	})
-	told := make(map[string]bool)
+	shown := make(map[string]bool)
 	for _, o := range processes {
 		labels := b.ownerLabels(strconv.Itoa(o.PID), o.Comm, o.ContainerID, o.PodUID)
 		key := strings.Join(labels, "\xff")
-		if told[key] || len(told) == maxProcesses {
+		if shown[key] || len(shown) == maxProcesses {
 			continue
 		}
-		told[key] = true
+		shown[key] = true
 		b.gauge("rdma_owner_locked_bytes", float64(o.Memlock.Pinned), slices.Concat(labels, []string{"pinned"})...)
 		b.gauge("rdma_owner_locked_bytes", float64(o.Memlock.Locked), slices.Concat(labels, []string{"locked"})...)
 		b.gauge("rdma_owner_locked_limit_bytes", limitOrInf(o.Memlock.Limit), labels...)
 	}
 }
 
-// held returns the memory that a process holds in place against its limit. The
-// kernel counts what is pinned and what is locked apart.
+// held returns the memory that counts against the limit of a process. The kernel counts
+// pinned and locked memory separately.
 func held(m *state.Memlock) int64 { return max(m.Pinned, m.Locked) }

@@ -9,15 +9,15 @@ import (
 )
 
 func declareRun(t *table) {
-	t.about("Runs of the probes")
+	t.about("Probe runs")
 	t.gauge("rdma_probe_success", "1 or 0",
 		"Whether a probe succeeded in the last run; absent if it was skipped or the run ended before it.", "device", "probe")
 	t.gauge("rdma_probe_skipped", "always 1",
 		"What the last run could not probe, and why; subject is empty for the whole probe.", "device", "probe", "subject", "reason")
 	t.gauge("rdma_probe_size_clamped", "what the size counts",
-		"Size that the last run asked for instead of a configured one above a limit of the device.", "device", "probe", "profile", "subject", "attribute", "limit")
+		"Size that the last run requested instead of a configured one above a limit of the device.", "device", "probe", "profile", "subject", "attribute", "limit")
 	t.counter("rdma_probe_runs_total", "runs",
-		"Finished runs of the probes.", "device", "outcome")
+		"Finished probe runs.", "device", "outcome")
 	t.counter("rdma_probe_aborts_total", "runs",
 		"Runs cut short, by the verb they were in (none if in none).", "device", "outcome", "verb")
 	t.gauge("rdma_probe_last_run_timestamp_seconds", "seconds since 1970",
@@ -33,29 +33,26 @@ func declareRun(t *table) {
 	t.gauge("rdma_probe_stuck", "1 or 0",
 		"1 while a killed child process has not ended, with the verb it is in (empty if in none); 0 otherwise. It outlives the device.", "device", "verb")
 	t.gauge("rdma_probe_undestroyed_objects", "objects",
-		"Objects that the device refused to destroy in the last run of the probes plus the last contract run, by the errno of the last refusal. Absent until there is one.", "device", "type", "errno")
+		"Objects that the device refused to destroy in the last probe run plus the last contract run, by the errno of the last refusal. Absent until there is one.", "device", "type", "errno")
 	t.gauge("rdma_probe_light", "1 or 0",
-		"Whether the last run created next to nothing, because another program holds queue pairs on the device or the kernel does not say. Only with --probe.when=idle.", "device")
+		"Whether the last run was reduced because the device was, or may have been, in use. Only with --probe.when=idle.", "device")
 }
 
 // noVerb stands for a run that was ended while it was in no verb.
 const noVerb = "none"
 
-// observeRun counts a run.
 func (h *history) observeRun(runs string, run *state.Run) {
 	if slices.Contains(state.Outcomes(), run.Outcome) {
 		h.counter(runs, string(run.Outcome)).Inc()
 	}
 }
 
-// observeAbort counts what a run was in that did not go to its end.
 func (h *history) observeAbort(aborts string, run *state.Run) {
 	if run.Outcome == state.OutcomeTimeout || run.Outcome == state.OutcomeCrashed {
 		h.counter(aborts, string(run.Outcome), h.known("verb", maxVerbs, cmp.Or(run.Verb, noVerb))).Inc()
 	}
 }
 
-// addStuck adds whether a killed child process of a device has not ended.
 func addStuck(b *builder, name string, stuck *state.Stuck) {
 	verb := ""
 	if stuck != nil {
@@ -64,7 +61,6 @@ func addStuck(b *builder, name string, stuck *state.Stuck) {
 	b.boolGauge("rdma_probe_stuck", stuck != nil, name, verb)
 }
 
-// addRun adds what the last run of a device found.
 func addRun(b *builder, name string, dev *state.DeviceState, sizes string) {
 	run := dev.Last
 	b.timestamp("rdma_probe_last_run_timestamp_seconds", run.Started, name)
@@ -76,13 +72,8 @@ func addRun(b *builder, name string, dev *state.DeviceState, sizes string) {
 		addPorts(b, name, run.Info)
 	}
 	for _, p := range dev.Probes() {
-		switch p.Status {
-		case state.StatusOK:
-			b.boolGauge("rdma_probe_success", true, name, p.Name)
-		case state.StatusFailed:
-			b.boolGauge("rdma_probe_success", false, name, p.Name)
-		case state.StatusSkipped:
-			// Neither success nor failure: its reason is among the skips.
+		if p.Status == state.StatusOK || p.Status == state.StatusFailed {
+			b.boolGauge("rdma_probe_success", p.Status == state.StatusOK, name, p.Name)
 		}
 		for _, s := range p.Skips() {
 			b.gauge("rdma_probe_skipped", 1, name, p.Name, s.Subject.String(), string(s.Reason))
@@ -98,22 +89,22 @@ func addRun(b *builder, name string, dev *state.DeviceState, sizes string) {
 	}
 }
 
-// addUndestroyed counts the objects that the last runs of each kind could not
-// destroy.
 func addUndestroyed(b *builder, s *state.DeviceState) {
-	var objects []state.Undestroyed
-	if s.Last != nil {
-		objects = s.Last.Undestroyed
-	}
-	if s.Contracts != nil && s.Contracts.Last != nil {
-		objects = slices.Concat(objects, s.Contracts.Last.Undestroyed)
+	runs := []*state.Run{s.Last}
+	if s.Contracts != nil {
+		runs = append(runs, s.Contracts.Last)
 	}
 	type key struct{ kind, errno string }
 	counts := make(map[key]int)
-	for _, u := range objects {
-		k := key{text.Valid(u.Type), text.Valid(u.Errno)}
-		counts[k]++
-		b.sparse("rdma_probe_undestroyed_objects", float64(counts[k]), s.Name, k.kind, k.errno)
+	for _, r := range runs {
+		if r == nil {
+			continue
+		}
+		for _, u := range r.Undestroyed {
+			k := key{text.Valid(u.Type), text.Valid(u.Errno)}
+			counts[k]++
+			b.sparse("rdma_probe_undestroyed_objects", float64(counts[k]), s.Name, k.kind, k.errno)
+		}
 	}
 	b.ended("rdma_probe_undestroyed_objects")
 }

@@ -17,9 +17,9 @@ func declareResource(t *table) {
 	t.gauge("rdma_resource_objects", "objects",
 		"Objects on the device of any process, as the kernel counts them. Those of the kernel are absent until it has some.", "device", "type", "owner")
 	t.gauge("rdma_resource_limit", "objects",
-		"Most objects of a type that the device says it allows; absent if there is no limit.", "device", "type")
+		"Maximum number of objects of a type that the device reports; absent if it reports no limit.", "device", "type")
 	t.gauge("rdma_resource_queue_pairs", "queue pairs",
-		"Queue pairs, including the kernel's, by state. Absent if there are none, or if they were only counted.", "device", "qp_type", "state")
+		"Queue pairs, including the kernel's, by state. Absent if zero, or if they were only counted.", "device", "qp_type", "state")
 	t.gauge("rdma_resource_cq_entries", "entries",
 		"Entries of all completion queues. Those of the kernel are absent until it has some.", "device", "owner")
 	t.gauge("rdma_resource_mr_bytes", "bytes",
@@ -42,24 +42,27 @@ func declareResource(t *table) {
 	t.gauge("rdma_owner_locked_bytes", "bytes",
 		"Memory that a process locks, on the whole host: for each command in a container, the process that locks most, for up to 256 of the largest owners on any device. The kernel checks each kind against the limit separately.", append(slices.Clone(pid), "kind")...)
 	t.gauge("rdma_owner_locked_limit_bytes", "bytes",
-		"Most memory that this process may lock (RLIMIT_MEMLOCK, soft); +Inf for unlimited. CAP_IPC_LOCK lifts it.", pid...)
+		"Maximum memory that this process may lock (RLIMIT_MEMLOCK, soft); +Inf for unlimited. CAP_IPC_LOCK lifts it.", pid...)
 	t.of(Cgroups)
 	t.gauge("rdma_cgroup_objects", "objects",
 		"What the RDMA controller counts for the cgroups of the largest owners.", "device", "cgroup", "container_id", "pod_uid", "resource")
 	t.gauge("rdma_cgroup_limit", "objects",
-		"Most that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
+		"Maximum that the RDMA controller allows a cgroup (rdma.max); +Inf for no limit.", "device", "cgroup", "container_id", "pod_uid", "resource")
 }
 
 // unknownOwner stands for owners whom the kernel does not name: they are dead, or in
 // another pid namespace.
 const unknownOwner = "unknown"
 
-// addResources adds what the inventories found on a present device: what sums
-// up first, and what there may be much of last, so that if something has to be
-// dropped it is that.
+// addResources adds the inventory of a present device. Long lists come last, so that they
+// are dropped first.
 func addResources(b *builder, name string, info *state.Device, r *state.Resources) {
 	if info != nil {
-		addResourceLimits(b, name, info)
+		for _, l := range info.Limits {
+			if kind, limits := l.Counted(); limits {
+				b.gauge("rdma_resource_limit", float64(l.Value), name, kind)
+			}
+		}
 	}
 	if r.Inventory == nil {
 		addLeaked(b, name, r)
@@ -73,7 +76,11 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 		b.owned("rdma_resource_objects", o.Owner, float64(o.Objects), name, o.Type, string(o.Owner))
 	}
 	addLeaked(b, name, r)
-	addOrphaned(b, name, i)
+	for _, kind := range state.ResourceTypes() {
+		if orphans, ok := i.Orphaned(kind); ok {
+			b.sparse("rdma_resource_orphaned_objects", float64(orphans), name, kind)
+		}
+	}
 	for _, s := range i.CQEntries {
 		b.owned("rdma_resource_cq_entries", s.Owner, float64(s.Sum), name, string(s.Owner))
 	}
@@ -84,26 +91,14 @@ func addResources(b *builder, name string, info *state.Device, r *state.Resource
 		b.gauge("rdma_resource_queue_pairs", float64(q.Objects), name, q.Type, q.State)
 	}
 	addOwners(b, name, i)
-	addCgroups(b, name, i)
-}
-
-// addResourceLimits adds how many objects of each type the device allows, of those
-// types that it has a limit for.
-func addResourceLimits(b *builder, name string, info *state.Device) {
-	for _, l := range info.Limits {
-		if kind, limits := l.Counted(); limits {
-			b.gauge("rdma_resource_limit", float64(l.Value), name, kind)
-		}
+	for _, g := range i.Cgroups {
+		b.gauge("rdma_cgroup_objects", float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
+		b.gauge("rdma_cgroup_limit", limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
 	}
 }
 
-// looked returns the types whose objects were looked at one by one.
-func looked(i *state.Inventory) []string {
-	return slices.DeleteFunc(state.ResourceTypes(), func(kind string) bool { return !i.Enumerated(kind) })
-}
-
-// owned adds a series that is of a kind of owner: there always for user programs, for the
-// others once they had something.
+// owned adds a series of an owner. For other owners than user programs, it appears once it
+// is not 0.
 func (b *builder) owned(metric string, o state.OwnerKind, value float64, values ...string) {
 	if o == state.OwnerUser {
 		b.gauge(metric, value, values...)
@@ -112,11 +107,11 @@ func (b *builder) owned(metric string, o state.OwnerKind, value float64, values 
 	}
 }
 
-// addLeaked adds what is left of ended children, and zero for what was looked for
-// and not found any more, so that an alert sees the change.
+// addLeaked adds objects leaked by exited children. It adds zeros for types that no longer
+// have any, so that alerts see the change.
 func addLeaked(b *builder, name string, r *state.Resources) {
-	if r.Inventory != nil {
-		for _, kind := range looked(r.Inventory) {
+	for _, kind := range state.ResourceTypes() {
+		if r.Inventory != nil && r.Inventory.Enumerated(kind) {
 			b.sparse("rdma_probe_leaked_objects", 0, name, kind)
 		}
 	}
@@ -125,7 +120,6 @@ func addLeaked(b *builder, name string, r *state.Resources) {
 	}
 }
 
-// addExhausted adds what the device had no more of.
 func addExhausted(b *builder, name string, all []health.Exhausted) {
 	for _, e := range all {
 		b.gauge("rdma_resource_exhausted_objects", float64(e.Objects), name, e.Type)
@@ -133,17 +127,8 @@ func addExhausted(b *builder, name string, all []health.Exhausted) {
 	}
 }
 
-// addOrphaned adds the objects without an owner, of the types of which that can be told.
-func addOrphaned(b *builder, name string, i *state.Inventory) {
-	for _, kind := range state.ResourceTypes() {
-		if orphans, told := i.Orphaned(kind); told {
-			b.sparse("rdma_resource_orphaned_objects", float64(orphans), name, kind)
-		}
-	}
-}
-
-// ownerLabels are the values of the labels of an owner: one process, or all that run the
-// same command in the same container.
+// ownerLabels returns the label values of a process, or of all with the same command in the
+// same container.
 func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
 	labels := []string{text.Valid(comm), text.Valid(containerID), text.Valid(podUID)}
 	if b.on[OwnersPID] {
@@ -152,7 +137,7 @@ func (b *builder) ownerLabels(pid, comm, containerID, podUID string) []string {
 	return labels
 }
 
-// addOwners adds who owns what. All series of a type sum up to its user objects.
+// addOwners adds the owners of objects. All series of a type add up to its user objects.
 func addOwners(b *builder, name string, i *state.Inventory) {
 	type owned struct {
 		kind  string
@@ -179,16 +164,7 @@ func addOwners(b *builder, name string, i *state.Inventory) {
 	}
 }
 
-// addCgroups adds what the RDMA controller counts and allows.
-func addCgroups(b *builder, name string, i *state.Inventory) {
-	for n := range i.Cgroups {
-		g := &i.Cgroups[n]
-		b.gauge("rdma_cgroup_objects", float64(g.Current), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
-		b.gauge("rdma_cgroup_limit", limitOrInf(g.Limit), name, g.Cgroup, g.ContainerID, g.PodUID, g.Resource)
-	}
-}
-
-// limitOrInf returns a limit of which −1 stands for none.
+// limitOrInf returns a limit. A negative one means no limit.
 func limitOrInf(n int64) float64 {
 	if n < 0 {
 		return math.Inf(1)

@@ -37,21 +37,15 @@ func newBuilder(t *table, past past) *builder {
 	return &builder{table: t, index: make(map[string]int), past: past, left: maxSeries}
 }
 
-// gauge adds a series. The label values are in the order of the declaration. The builder
-// takes ownership of them.
-func (b *builder) gauge(metric string, value float64, values ...string) { b.add(metric, value, values) }
-
-// counter adds a series that the kernel or the adapter counts.
 func (b *builder) counter(metric string, value uint64, values ...string) {
-	b.add(metric, float64(value), values)
+	b.gauge(metric, float64(value), values...)
 }
 
-// boolGauge adds a series with the value 1 or 0.
 func (b *builder) boolGauge(metric string, value bool, values ...string) {
 	b.gauge(metric, number(value), values...)
 }
 
-// positive adds a series if its value is known, which is above 0.
+// positive adds a series unless its value is unknown, which is 0 or less.
 func (b *builder) positive(metric string, value float64, values ...string) {
 	if value > 0 {
 		b.gauge(metric, value, values...)
@@ -65,7 +59,6 @@ func (b *builder) timestamp(metric string, t time.Time, values ...string) {
 	}
 }
 
-// number returns 1 if value is true, else 0.
 func number(value bool) float64 {
 	if value {
 		return 1
@@ -73,7 +66,9 @@ func number(value bool) float64 {
 	return 0
 }
 
-func (b *builder) add(metric string, value float64, values []string) {
+// gauge adds a series of the type that is declared. The label values are in the order of
+// the declaration. The builder takes ownership of them.
+func (b *builder) gauge(metric string, value float64, values ...string) {
 	f, ok := b.byName[metric]
 	switch {
 	case !ok:
@@ -128,7 +123,7 @@ func (b *builder) sparse(metric string, value float64, values ...string) {
 	if !seen && len(b.past) < maxSeries {
 		b.past[key] = sparseSeries{metric, values}
 	}
-	b.add(metric, value, values)
+	b.gauge(metric, value, values...)
 }
 
 // ended adds the sparse series of a metric that were not added yet, as 0.
@@ -136,7 +131,7 @@ func (b *builder) ended(metric string) {
 	for key, s := range b.past {
 		if s.metric == metric {
 			if _, added := b.index[key]; !added {
-				b.add(metric, 0, s.values)
+				b.gauge(metric, 0, s.values...)
 			}
 		}
 	}

@@ -3,34 +3,34 @@ package collector
 import "rdma_exporter/internal/state"
 
 func declareSize(t *table) {
-	t.about("Sizes asked for and given")
+	t.about("Requested and actual sizes")
 	t.of(Sizes)
 	t.gauge("rdma_probe_cq_entries_requested", "entries",
-		"Entries asked for of a completion queue, on every device"+configured, "profile")
+		"Entries requested for a completion queue, on every device"+configured, "profile")
 	t.gauge("rdma_probe_cq_entries_actual", "entries",
-		"Entries that ibv_create_cq gave.", "device", "profile")
+		"Actual entries of a completion queue, from ibv_create_cq.", "device", "profile")
 	t.gauge("rdma_probe_qp_work_requests_requested", "work requests",
-		"Outstanding work requests asked for of a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
+		"Outstanding work requests requested for a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
 	t.gauge("rdma_probe_qp_work_requests_actual", "work requests",
-		"Outstanding work requests that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
+		"Outstanding work requests of a queue, from ibv_create_qp.", "device", "qp_type", "profile", "queue")
 	t.gauge("rdma_probe_qp_scatter_gather_entries_requested", "entries",
-		"Scatter/gather entries per work request asked for of a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
+		"Scatter/gather entries per work request requested for a queue of a queue pair, on every device and for every type"+configured, "profile", "queue")
 	t.gauge("rdma_probe_qp_scatter_gather_entries_actual", "entries",
-		"Scatter/gather entries per work request that ibv_create_qp gave.", "device", "qp_type", "profile", "queue")
+		"Scatter/gather entries per work request of a queue, from ibv_create_qp.", "device", "qp_type", "profile", "queue")
 	t.gauge("rdma_probe_qp_inline_bytes_requested", "bytes",
-		"Inline data asked for of a queue pair, on every device and for every type"+configured, "profile")
+		"Inline data requested for a queue pair, on every device and for every type"+configured, "profile")
 	t.gauge("rdma_probe_qp_inline_bytes_actual", "bytes",
-		"Inline data that ibv_create_qp gave.", "device", "qp_type", "profile")
+		"Inline data of a queue pair, from ibv_create_qp.", "device", "qp_type", "profile")
 	t.gauge("rdma_probe_qp_max_inline_bytes", "bytes",
-		"Most inline data that a queue pair can have, found by search because no verb reports it.", "device", "qp_type")
+		"Maximum inline data of a queue pair, found by search because no verb reports it.", "device", "qp_type")
 	t.gauge("rdma_probe_srq_work_requests_requested", "work requests",
-		"Outstanding work requests asked for of a shared receive queue, on every device"+configured, "profile")
+		"Outstanding work requests requested for a shared receive queue, on every device"+configured, "profile")
 	t.gauge("rdma_probe_srq_work_requests_actual", "work requests",
 		"Outstanding work requests that ibv_create_srq wrote back.", "device", "profile")
 	t.gauge("rdma_probe_srq_work_requests_queried", "work requests",
 		"Outstanding work requests that ibv_query_srq reported; absent if equal to what ibv_create_srq wrote back, or if it failed.", "device", "profile")
 	t.gauge("rdma_probe_srq_scatter_gather_entries_requested", "entries",
-		"Scatter/gather entries per work request asked for of a shared receive queue, on every device"+configured, "profile")
+		"Scatter/gather entries per work request requested for a shared receive queue, on every device"+configured, "profile")
 	t.gauge("rdma_probe_srq_scatter_gather_entries_actual", "entries",
 		"Scatter/gather entries per work request that ibv_create_srq wrote back.", "device", "profile")
 	t.gauge("rdma_probe_srq_scatter_gather_entries_queried", "entries",
@@ -40,10 +40,8 @@ func declareSize(t *table) {
 		"Cost of one object to the process creating it: address space (virtual) and pinned memory (locked).", "device", "object", "profile", "kind")
 }
 
-// configured says of the sizes that are asked for where they come from.
 const configured = ", as configured; rdma_probe_size_clamped shows sizes reduced to a device's limits."
 
-// addAsked adds the sizes that the probes ask for.
 func addAsked(b *builder, p *state.Probe) {
 	for _, s := range p.CQs {
 		b.gauge("rdma_probe_cq_entries_requested", float64(s.Requested), s.Profile)
@@ -61,7 +59,6 @@ func addAsked(b *builder, p *state.Probe) {
 	}
 }
 
-// addSizes adds the sizes that a device gave, and what they cost.
 func addSizes(b *builder, name string, p *state.Probe) {
 	for _, s := range p.CQs {
 		b.gauge("rdma_probe_cq_entries_actual", float64(s.Actual), name, s.Profile)

@@ -13,7 +13,7 @@ func declareVerb(t *table) {
 	t.summary("rdma_verbs_call_duration_seconds", "seconds",
 		"Time that calls of a control verb took, including failed ones, measured next to the call in the child process: sum and count. Control verbs are "+strings.Join(controlVerbs(), ", ")+".", "device", "verb")
 	t.counter("rdma_verbs_errors_total", "calls",
-		"Failed calls of any verb, except those a probe makes fail on purpose; absent until there is one.", "device", "verb", "errno")
+		"Failed calls of any verb, except those that a probe provokes; absent until there is one.", "device", "verb", "errno")
 	t.gauge("rdma_memory_registration_seconds", "seconds",
 		"Time that the latest registration of 2 MiB of memory took, measured next to the call in the child process; absent if it was refused. The status page has the times of other memory.", "device")
 	t.gauge("rdma_memory_registration_refused", "always 1",
@@ -23,8 +23,8 @@ func declareVerb(t *table) {
 		"Distribution of the time that calls of any verb took, including failed ones.", "device", "verb")
 }
 
-// controlVerbs are the verbs by which a program gets what it needs, and gives back what
-// costs most.
+// controlVerbs are the verbs with which programs create objects and destroy the expensive
+// ones.
 func controlVerbs() []string {
 	return []string{
 		"ibv_open_device", "ibv_alloc_pd", "ibv_create_cq", "ibv_destroy_cq",
@@ -32,7 +32,6 @@ func controlVerbs() []string {
 	}
 }
 
-// observeCalls counts the calls of a run.
 func (h *history) observeCalls(calls []state.Call) {
 	control := controlVerbs()
 	for _, c := range calls {
@@ -49,8 +48,6 @@ func (h *history) observeCalls(calls []state.Call) {
 	}
 }
 
-// addRegistrations adds what came of registering memory: the time of the most that every
-// device takes, and what was refused of that.
 func addRegistrations(b *builder, name string, p *state.Probe) {
 	for _, r := range p.Registrations {
 		switch {
@@ -58,6 +55,20 @@ func addRegistrations(b *builder, name string, p *state.Probe) {
 			b.gauge("rdma_memory_registration_seconds", r.Duration.Seconds(), name)
 		case r.Result == state.MemoryRefused:
 			b.gauge("rdma_memory_registration_refused", 1, name, string(r.Memory), string(r.By))
+		}
+	}
+}
+
+func declareEvent(t *table) {
+	t.about("Asynchronous events")
+	t.counter("rdma_async_events_total", "events",
+		"Asynchronous events while a probe or contract run had the device open, except those a run causes itself; absent until there is one. Events between runs are not seen.", "device", "event")
+}
+
+func (h *history) observeEvents(events []state.Events) {
+	for _, e := range events {
+		if e.Count > 0 {
+			h.counter("rdma_async_events_total", h.known("event", maxEvents, e.Type)).Add(float64(e.Count))
 		}
 	}
 }
